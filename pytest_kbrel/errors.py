@@ -1,0 +1,58 @@
+"""The errors a user can meet.
+
+    KbrelError
+    ├── SuiteError          a suite or facts file says something it may not
+    ├── ModelError          a checkpoint cannot be loaded or cannot be trusted
+    ├── BaselineError       a baseline cannot be read or written
+    ├── ResponseError       the model's responses are no ground for a measurement
+    └── MissingExtraError   an optional package is needed and absent
+
+Each message says where, what was found and what is allowed, and needs no traceback.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+
+class KbrelError(Exception):
+    """Base of all errors that are the user's to mend."""
+
+
+class SuiteError(KbrelError):
+    """A suite or facts file is wrong; ``path`` and ``line`` (from 1) say where."""
+
+    def __init__(self, message: str, path: Path | str | None = None, line: int | None = None) -> None:
+        self.path = path
+        self.line = line
+        place = "" if path is None else f"{path}: " if line is None else f"{path}:{line}: "
+        super().__init__(place + message)
+
+
+class ModelError(KbrelError):
+    """A checkpoint cannot be loaded, or its weights or tokenizer cannot be trusted."""
+
+
+class BaselineError(KbrelError):
+    """A baseline is missing, unreadable, of another format, or may not be written."""
+
+
+class ResponseError(KbrelError):
+    """Responses are errored, empty or not numbers: no measurement may be made from them."""
+
+
+class MissingExtraError(KbrelError):
+    """An optional package is absent; the message names the extra that brings it."""
+
+    def __init__(self, package: str, extra: str, purpose: str) -> None:
+        super().__init__(f'{purpose} needs {package}: pip install "pytest-kbrel[{extra}]"')
+
+
+def nearest(found: str, allowed: Iterable[str]) -> str:
+    """Return ``"; did you mean 'x'?"`` for the allowed name closest to ``found``, or ``""``."""
+    # Here, since this module is loaded in every pytest run of every project that has the plugin.
+    import difflib
+
+    close = difflib.get_close_matches(found, list(allowed), n=1, cutoff=0.6)
+    return f"; did you mean {close[0]!r}?" if close else ""

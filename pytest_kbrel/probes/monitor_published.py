@@ -1,0 +1,111 @@
+"""MONITOR as the authors' published script computes it.
+
+It differs from the paper's definition in four ways: probabilities are those of free-running steps of a beam
+search and not teacher-forced; the anchor's tokens are those the model itself produced; facts whose answer
+after the positive context is not the gold object are dropped; and an answer is right when it equals the gold
+object, case and all, after some punctuation has been deleted from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pytest_kbrel.metrics import monitor as formulas
+from pytest_kbrel.probes.base import Answers, ProbeResult, ProbeRun, collect, digest_of, question_of
+from pytest_kbrel.probes.monitor_cells import ANCHOR, BASE, Cell, Grid, grid_of, prompt_of
+from pytest_kbrel.records import Ask, Case, Fact, GenerateRequest, MonitorSettings, Outcome, Step, Table
+
+NUM_BEAMS = 5
+# Deleted from an answer, wherever they stand, in this order.
+DELETED = (".</s>", ".\n", ".", ";", "!", ",", "?", "\n", "</s>", "<pad>")
+_ENDS = ("</s>", "<|endoftext|>", "<eos>", "<|end_of_text|>", "<|im_end|>", "<|endofturn|>")
+
+
+def run(case: Case, settings: MonitorSettings) -> ProbeRun:
+    """Ask the primary anchors first, then the foreign ones of the facts that are kept."""
+    grid = grid_of(case)
+    answers = Answers()
+    first = tuple(_ask(case, fact, ANCHOR, settings, ()) for fact in case.facts)
+    answers.add(first, (yield first))
+    watched = {
+        ask.fact_id: tuple(step.token_id for step in _anchor_steps(answers, ask.fact_id))
+        for ask, fact in zip(first, case.facts, strict=True)
+        if not answers.failed(fact.id, ANCHOR.name) and _is_gold(answers, fact, ANCHOR)
+    }
+    # A dropped fact is still asked its base question: lost and gained facts are told by that answer.
+    second = tuple(
+        _ask(case, fact, cell, settings, watched.get(fact.id, ()))
+        for fact in case.facts
+        for cell in (grid.cells[1:] if fact.id in watched else (BASE,))
+    )
+    answers.add(second, (yield second))
+    rows, errors = collect(case.facts, lambda fact: _outcome(case, fact, grid, answers, fact.id in watched))
+    return ProbeResult(table=Table(columns=grid.columns, rows=rows), errors=errors)
+
+
+def trimmed_length(tokens: Sequence[str]) -> int:
+    """Return L: the steps up to an end token or newline after the first step, less one closing full stop."""
+    length = len(tokens)
+    for number, token in enumerate(tokens):
+        if number > 0 and (token.strip() in _ENDS or token == "\n"):
+            length = number
+            break
+    return length - 1 if length > 1 and tokens[length - 1].strip() == "." else length
+
+
+def cleaned(answer: str) -> str:
+    """Return an answer as the script compares it: stripped, then without :data:`DELETED`."""
+    text = answer.strip()
+    for piece in DELETED:
+        text = text.replace(piece, "")
+    return text
+
+
+def _ask(case: Case, fact: Fact, cell: Cell, settings: MonitorSettings, watch: tuple[int, ...]) -> Ask:
+    return Ask(
+        fact_id=fact.id,
+        role=cell.name,
+        request=GenerateRequest(
+            prompt=prompt_of(case, fact, cell),
+            max_new_tokens=settings.max_new_tokens,
+            stop=(),
+            num_beams=NUM_BEAMS,
+            steps=True,
+            watch=watch,
+        ),
+    )
+
+
+def _anchor_steps(answers: Answers, fact_id: str) -> tuple[Step, ...]:
+    steps = answers.generated(fact_id, ANCHOR.name).steps
+    return steps[: trimmed_length([step.token for step in steps])]
+
+
+def _is_gold(answers: Answers, fact: Fact, cell: Cell) -> bool:
+    return cleaned(answers.generated(fact.id, cell.name).text) == fact.object
+
+
+def _outcome(case: Case, fact: Fact, grid: Grid, answers: Answers, kept: bool) -> Outcome:
+    anchor_response = answers.generated(fact.id, ANCHOR.name)
+    base = answers.generated(fact.id, BASE.name)
+    values = [0.0] * len(grid.columns)
+    if kept:
+        anchor = [step.probability for step in _anchor_steps(answers, fact.id)]
+
+        def foreign(cell: Cell) -> list[float]:
+            steps = answers.generated(fact.id, cell.name).steps
+            return formulas.pad([step.watched or 0.0 for step in steps], len(anchor))
+
+        pfd = formulas.pfd(anchor, [foreign(cell) for cell in grid.frames])
+        ird = formulas.ird(anchor, [foreign(cell) for cell in grid.negatives])
+        right = [float(_is_gold(answers, fact, cell)) for cell in grid.cells]
+        values = [1.0, pfd, ird, formulas.degree(pfd, ird), sum(anchor) / len(anchor), *right]
+    return Outcome(
+        fact_id=fact.id,
+        question=question_of(case, fact),
+        expected=fact.object or "",
+        answer=base.text,
+        label="correct" if _is_gold(answers, fact, BASE) else "wrong",
+        values=tuple(values),
+        prompt_digest=digest_of([anchor_response, base]),
+    )

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import dataclasses
+import re
+
+import pytest
+
+from pytest_kbrel.probes import run_case
+from pytest_kbrel.records import Fact, ReliabilitySettings
+from tests.probes.conftest import FRANCE, Oracle, make_case
+
+TWENTY = tuple(f"Town {number}" for number in range(20))
+SEEN = dataclasses.replace(FRANCE, negatives=TWENTY)
+UNSEEN = Fact(
+    id="u-1",
+    relation="unseen-person",
+    subject="Ovid Marrowby",
+    object=None,
+    question="Where was Ovid Marrowby born?",
+    negatives=TWENTY,
+)
+
+
+def options_in(prompt: str) -> list[str]:
+    return re.findall(r"^[A-E]\) (.*)$", prompt, flags=re.MULTILINE)
+
+
+def answerer(answer: str, choose):
+    def say(request):
+        options = options_in(request.prompt)
+        return choose(options) if options else answer
+
+    return say
+
+
+def test_twenty_questions_of_the_answer_three_distractors_and_unsure_at_the_end():
+    oracle = Oracle(say=answerer("Paris", lambda options: "Paris"))
+    run_case(make_case(ReliabilitySettings(), SEEN), oracle, oracle.keep)
+    questions = [options_in(request.prompt) for request in oracle.rounds[1]]
+    assert len(questions) == 20
+    for options in questions:
+        assert len(set(options)) == 5
+        assert options[4] == "unsure"
+        assert "Paris" in options[:4]
+        assert len(set(options) & set(TWENTY)) == 3
+    assert len({frozenset(options) for options in questions}) == 20
+    assert len({options.index("Paris") for options in questions}) > 1
+
+
+@pytest.mark.parametrize(
+    ("fact", "answer", "choose", "values"),
+    [
+        (SEEN, "Paris", lambda options: "Paris", (1, 0, 0, 1, 0)),
+        (SEEN, "Paris", lambda options: "unsure", (1, 0, 0, 0, 0)),
+        (SEEN, "Lyon", lambda options: "ABCDE"[options.index("Lyon")], (0, 1, 0, 0, 1)),
+        (SEEN, "unsure", lambda options: "unsure", (0, 0, 1, 0, 0)),
+        (UNSEEN, "Paris", lambda options: "Paris", (0, 1, 0, 0, 1)),
+        (UNSEEN, "I don't know.", lambda options: "unsure", (0, 0, 1, 0, 0)),
+    ],
+)
+def test_label_and_consistency(fact, answer, choose, values):
+    oracle = Oracle(say=answerer(answer, choose))
+    table = run_case(make_case(ReliabilitySettings(), fact), oracle, oracle.keep).table
+    assert table.rows[0].values == values
+
+
+def test_an_answer_that_always_sits_at_the_same_letter_is_not_consistent():
+    oracle = Oracle(say=answerer("Paris", lambda options: "A"))
+    table = run_case(make_case(ReliabilitySettings(), SEEN), oracle, oracle.keep).table
+    assert 0 < table.rows[0].values[3] < 1
+
+
+def test_an_unreadable_reply_counts_as_not_consistent():
+    oracle = Oracle(say=answerer("Paris", lambda options: "A or B, hard to say"))
+    table = run_case(make_case(ReliabilitySettings(), SEEN), oracle, oracle.keep).table
+    assert table.rows[0].values[3] == 0
+
+
+def test_a_distractor_that_equals_the_answer_is_not_offered_twice():
+    oracle = Oracle(say=answerer("Town 3", lambda options: "Town 3"))
+    run_case(make_case(ReliabilitySettings(), SEEN), oracle, oracle.keep)
+    assert all(options_in(request.prompt).count("Town 3") == 1 for request in oracle.rounds[1])
+
+
+def test_the_questions_of_a_fact_do_not_depend_on_the_facts_beside_it():
+    alone, beside = Oracle(say=answerer("Paris", min)), Oracle(say=answerer("Paris", min))
+    run_case(make_case(ReliabilitySettings(), SEEN), alone, alone.keep)
+    other = dataclasses.replace(SEEN, id="other")
+    run_case(make_case(ReliabilitySettings(), other, SEEN), beside, beside.keep)
+    assert alone.rounds[1] == beside.rounds[1][20:]
+
+
+def test_too_few_distractors_is_an_error_and_no_row():
+    oracle = Oracle(say=answerer("Paris", min))
+    few = dataclasses.replace(FRANCE, negatives=("Rome", "Oslo"))
+    result = run_case(make_case(ReliabilitySettings(), few), oracle, oracle.keep)
+    assert result.table.rows == ()
+    assert "3 distractors" in result.errors[0]
+
+
+def test_few_distractors_repeat_sets_only_when_all_have_been_used():
+    oracle = Oracle(say=answerer("Paris", min))
+    four = dataclasses.replace(FRANCE, negatives=TWENTY[:4])
+    run_case(make_case(ReliabilitySettings(), four), oracle, oracle.keep)
+    sets = [frozenset(options_in(request.prompt)) for request in oracle.rounds[1]]
+    assert len(set(sets[:4])) == 4
