@@ -1,0 +1,65 @@
+"""Asks a model each thing once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TypeVar
+
+from pytest_kbrel.errors import ResponseError
+from pytest_kbrel.models.base import Model
+from pytest_kbrel.records import Failed, Generated, GenerateRequest, Request, Response, Scored, ScoreRequest
+
+A = TypeVar("A")
+
+
+class Asker:
+    """Wraps a model for one session: the same request is put to it once, whoever repeats it.
+
+    ``asked`` counts the requests that came in, ``answered`` those the model was really given. A failed
+    request is not remembered: who asks again gets another try.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.asked = 0
+        self.answered = 0
+        self._memory: dict[Request, Response] = {}
+
+    def ask(self, requests: Sequence[Request]) -> list[Response]:
+        """Return one response per request, in order.
+
+        Raises :class:`ResponseError` when the model returns more or fewer answers than it was asked for.
+        """
+        new = [request for request in dict.fromkeys(requests) if request not in self._memory]
+        to_score = [request for request in new if isinstance(request, ScoreRequest)]
+        to_generate = [request for request in new if isinstance(request, GenerateRequest)]
+        answers: dict[Request, Response] = {}
+        if to_score:
+            scored = _one_each(to_score, self.model.score(to_score))
+            answers.update(zip(to_score, map(_numbers_only, scored), strict=True))
+        if to_generate:
+            generated = _one_each(to_generate, self.model.generate(to_generate))
+            answers.update(zip(to_generate, map(_numbers_only, generated), strict=True))
+        self.asked += len(requests)
+        self.answered += len(new)
+        self._memory.update((key, value) for key, value in answers.items() if not isinstance(value, Failed))
+        return [answers[request] if request in answers else self._memory[request] for request in requests]
+
+
+def _one_each(requests: Sequence[Request], answers: list[A]) -> list[A]:
+    if len(answers) != len(requests):
+        raise ResponseError(f"the model gave {len(answers)} answers to {len(requests)} requests")
+    return answers
+
+
+def _numbers_only(response: Response) -> Response:
+    """Turn probabilities that are no numbers into a failure: they must never become a score."""
+    values: list[float] = []
+    if isinstance(response, Scored):
+        values = list(response.probabilities)
+    elif isinstance(response, Generated):
+        values = [p for step in response.steps for p in (step.probability, step.watched) if p is not None]
+    if all(math.isfinite(value) and 0.0 <= value <= 1.0 for value in values):
+        return response
+    return Failed(error=f"not a probability: {next(v for v in values if not 0.0 <= v <= 1.0)}")

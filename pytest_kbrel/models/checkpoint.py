@@ -1,0 +1,114 @@
+"""What lies in a checkpoint's folder, read with the standard library only."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from pytest_kbrel.errors import ModelError
+
+_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+_PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.msgpack", "*.h5")
+_TOKENIZER_FILES = ("tokenizer.json", "*.model", "vocab.*", "merges.txt", "*.tiktoken", "added_tokens.json")
+
+# What a config says about who saved it and how it is stored changes no answer.
+_IDLE_CONFIG_KEYS = ("_name_or_path", "transformers_version", "torch_dtype", "dtype")
+
+
+def looks_like_hub_id(path: str) -> bool:
+    """Whether a path that does not exist can be a hub id: ``org/name``, with no folder ``org`` here."""
+    return bool(_HUB_ID.fullmatch(path)) and not Path(path).parent.is_dir()
+
+
+def check_folder(folder: Path, *, gguf_file: str = "") -> None:
+    """Raise :class:`ModelError` unless ``folder`` holds a readable config.json and safetensors weights."""
+    if not (folder / "config.json").is_file() and not gguf_file:
+        hint = ""
+        if (folder / "adapter_config.json").is_file():
+            hint = f"; this is an adapter: name its base model and add model-args peft={folder}"
+        raise ModelError(f"{folder}: no config.json, so no checkpoint; found {_listing(folder)}{hint}")
+    if gguf_file:
+        if not (folder / gguf_file).is_file():
+            raise ModelError(f"{folder}: no file {gguf_file}; found {_listing(folder)}")
+        return
+    read_config(folder)
+    weight_files(folder)
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """Return config.json as a dict; raise :class:`ModelError` when it is not a JSON object."""
+    file = folder / "config.json"
+    try:
+        config = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{file}: unreadable: {error}") from None
+    if not isinstance(config, dict):
+        raise ModelError(f"{file}: a JSON object is needed, found {type(config).__name__}")
+    return config
+
+
+def weight_files(folder: Path) -> tuple[Path, ...]:
+    """Return the safetensors files a load would read, sorted by name.
+
+    Raises :class:`ModelError` for a folder without safetensors, an unreadable index or a missing shard.
+    """
+    single, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
+    if single.is_file():
+        return (single,)
+    if index.is_file():
+        try:
+            names = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
+        except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
+            raise ModelError(f"{index}: unreadable index of shards: {error!r}") from None
+        missing = [name for name in names if Path(name).name != name or not (folder / name).is_file()]
+        if missing or not names:
+            raise ModelError(
+                f"{index}: the shards {missing or 'are none'}; each must be a file next to the index"
+            )
+        return tuple(folder / name for name in names)
+    others = sorted(p.name for p in folder.glob("*.safetensors"))
+    if others:
+        raise ModelError(
+            f"{folder}: found {', '.join(others[:3])}, but neither model.safetensors nor its index; "
+            "those are the names that are loaded"
+        )
+    pickles = sorted(p.name for pattern in _PICKLES for p in folder.glob(pattern))
+    if pickles:
+        raise ModelError(
+            f"{folder}: only pickled weights ({', '.join(pickles[:3])}), which can run code when opened; "
+            "allowed are safetensors: convert with save_pretrained"
+        )
+    raise ModelError(f"{folder}: no weights: model.safetensors is needed; found {_listing(folder)}")
+
+
+def tokenizer_files(folder: Path) -> tuple[Path, ...]:
+    """Return the vocabulary files in ``folder``, sorted by name."""
+    found = {p for pattern in _TOKENIZER_FILES for p in folder.glob(pattern) if p.is_file()}
+    return tuple(sorted(found))
+
+
+def digest_of_files(files: Iterable[Path], extra: Any = None) -> str:
+    """Return the sha256 (hex) over the files' contents in order and over ``extra`` (JSON-able).
+
+    Contents only: the same bytes under another name or path have the same digest.
+    """
+    total = hashlib.sha256()
+    for file in files:
+        with file.open("rb") as stream:
+            total.update(hashlib.file_digest(stream, "sha256").digest())
+    total.update(json.dumps(extra, sort_keys=True, default=str).encode())
+    return total.hexdigest()
+
+
+def effective_config(config: dict[str, Any]) -> dict[str, Any]:
+    """Return what of a config can change an answer: all but notes on who saved it."""
+    return {key: value for key, value in config.items() if key not in _IDLE_CONFIG_KEYS}
+
+
+def _listing(folder: Path) -> str:
+    names = sorted(p.name for p in folder.iterdir())
+    return ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "") or "nothing"

@@ -1,0 +1,66 @@
+"""Says what a loaded checkpoint is, by content: never by a path or a name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+
+from pytest_kbrel import SCORING_VERSION
+from pytest_kbrel.models.checkpoint import (
+    digest_of_files,
+    effective_config,
+    read_config,
+    tokenizer_files,
+    weight_files,
+)
+from pytest_kbrel.models.spec import ModelSpec
+from pytest_kbrel.records import Fingerprint
+
+
+def fingerprint(spec: ModelSpec, folder: Path, model: Any, tokenizer: Any, *, adds_bos: bool) -> Fingerprint:
+    """Return the fingerprint of a loaded checkpoint whose weights lie in ``folder``.
+
+    ``weights_digest`` covers the bytes of the weights (an adapter's too), what of the config can change an
+    answer, and which tokens end a text. ``derived`` names all that was done to the weights while loading.
+    """
+    weights = (folder / spec.gguf_file,) if spec.gguf_file else weight_files(folder)
+    adapter = sorted(Path(spec.peft).glob("adapter_model.safetensors")) if spec.peft else []
+    done = [
+        spec.derived,
+        "peft" if spec.peft else "",
+        "load_in_4bit" if spec.load_in_4bit else "",
+        "load_in_8bit" if spec.load_in_8bit else "",
+        f"attn={spec.attn_implementation}" if spec.attn_implementation else "",
+    ]
+    return Fingerprint(
+        spec=spec.text,
+        backend="hf",
+        backend_version=f"transformers {transformers.__version__}, torch {torch.__version__}",
+        architecture=type(model.get_base_model() if spec.peft else model).__name__,
+        parameters=int(model.num_parameters()),
+        weights_digest=digest_of_files(
+            [*weights, *adapter],
+            [
+                {} if spec.gguf_file else effective_config(read_config(folder)),
+                model.generation_config.eos_token_id,
+            ],
+        ),
+        tokenizer_digest=_tokenizer_digest(spec, folder, tokenizer),
+        dtype=str(model.dtype).removeprefix("torch."),
+        device=str(model.device),
+        derived="+".join(part for part in done if part),
+        chat_template=spec.chat_template,
+        adds_bos=adds_bos,
+        scoring_version=SCORING_VERSION,
+    )
+
+
+def _tokenizer_digest(spec: ModelSpec, folder: Path, tokenizer: Any) -> str:
+    own = Path(spec.tokenizer).expanduser() if spec.tokenizer else folder
+    special = {name: str(token) for name, token in sorted(tokenizer.special_tokens_map.items())}
+    template = tokenizer.chat_template if spec.chat_template else None
+    extra = [sorted(tokenizer.get_vocab().items(), key=lambda item: item[1]), special, template]
+    return digest_of_files(tokenizer_files(own) if own.is_dir() else (), extra)

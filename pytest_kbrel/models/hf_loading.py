@@ -1,0 +1,223 @@
+"""Loads a checkpoint from safetensors, without its code, and refuses what cannot be trusted."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NoReturn
+
+import torch
+import transformers
+from transformers.utils.hub import cached_file
+
+from pytest_kbrel.errors import KbrelError, ModelError
+from pytest_kbrel.models.batching import describe_error
+from pytest_kbrel.models.fingerprint import fingerprint
+from pytest_kbrel.models.hf_checks import check_architecture, check_complete, check_fit, check_numbers
+from pytest_kbrel.models.hf_generation import fixed_settings
+from pytest_kbrel.models.hf_quiet import quiet
+from pytest_kbrel.models.hf_tokens import PromptEncoder
+from pytest_kbrel.models.spec import ModelSpec
+from pytest_kbrel.records import Fingerprint, record
+
+
+@record
+class Parts:
+    """A loaded checkpoint. ``max_length`` is in tokens, ``None`` where the architecture sets no limit."""
+
+    spec: ModelSpec
+    model: Any
+    tokenizer: Any
+    encoder: PromptEncoder
+    fingerprint: Fingerprint
+    max_length: int | None
+
+
+def load_parts(spec: ModelSpec) -> Parts:
+    """Load config, tokenizer and weights, check them, derive, and take the fingerprint.
+
+    Raises :class:`ModelError` naming the checkpoint, what was found and what is allowed.
+    """
+    _check_packages(spec)
+    device = _device(spec)
+    with quiet():
+        config = _from_pretrained(spec, "config", transformers.AutoConfig, **_source(spec))
+        check_architecture(spec, config)
+        folder = _folder(spec)
+        tokenizer = _load_tokenizer(spec)
+        try:
+            encoder = PromptEncoder(
+                tokenizer,
+                encoder_decoder=bool(config.is_encoder_decoder),
+                chat_template=spec.chat_template,
+                add_bos=spec.add_bos_token,
+            )
+        except ModelError as error:
+            raise ModelError(f"{spec.path}: {error}") from None
+        model = _load_model(spec, config, device)
+        check_numbers(spec, model)
+        check_fit(spec, model, tokenizer)
+        bare = model.get_base_model() if spec.peft else model
+        bare.generation_config = model.generation_config = fixed_settings(model, tokenizer)
+        if spec.derived:
+            from pytest_kbrel.reference.derive import derive
+
+            derive(model, spec.derived)
+        described = fingerprint(spec, folder, model, tokenizer, adds_bos=encoder.adds_bos)
+    return Parts(
+        spec=spec,
+        model=model,
+        tokenizer=tokenizer,
+        encoder=encoder,
+        fingerprint=described,
+        max_length=spec.max_length or _max_length(config),
+    )
+
+
+def _source(spec: ModelSpec) -> dict[str, Any]:
+    source: dict[str, Any] = {"trust_remote_code": False, "local_files_only": spec.is_local}
+    if spec.revision and not spec.is_local:
+        source["revision"] = spec.revision
+    if spec.gguf_file:
+        source["gguf_file"] = spec.gguf_file
+    return source
+
+
+def _from_pretrained(spec: ModelSpec, what: str, factory: Any, location: str = "", **options: Any) -> Any:
+    try:
+        return factory.from_pretrained(location or spec.location, **options)
+    except Exception as error:
+        _refuse(spec, what, error)
+
+
+def _refuse(spec: ModelSpec, what: str, error: Exception) -> NoReturn:
+    if isinstance(error, KbrelError):
+        raise error
+    text = str(error)
+    if "trust_remote_code" in text:
+        reason = "it needs code from the checkpoint, which is never run; allowed is what transformers knows"
+    elif "model type" in text and "recognize" in text:
+        reason = f"its architecture is unknown to transformers {transformers.__version__}"
+    elif isinstance(error, OSError) and not spec.is_local and not Path(spec.path).exists():
+        reason = "no such folder here, and no such checkpoint in the hub's cache or within reach"
+    elif type(error).__name__ == "SafetensorError":
+        reason = f"the safetensors are corrupt: {text}"
+    else:
+        reason = describe_error(error)
+    raise ModelError(f"{spec.path}: {what} cannot be loaded: {reason}") from None
+
+
+def _device(spec: ModelSpec) -> torch.device:
+    if spec.device != "auto":
+        try:
+            device = torch.device(spec.device)
+            torch.empty(0, device=device)
+        except (RuntimeError, AssertionError) as error:
+            raise ModelError(f"device {spec.device!r} is not available: {describe_error(error)}") from None
+        return device
+    if torch.cuda.is_available():
+        return torch.device("cuda")
+    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+
+
+def _folder(spec: ModelSpec) -> Path:
+    """Return the folder that holds the weights; for hub ids the snapshot in the cache."""
+    if spec.is_local:
+        return Path(spec.location)
+    names = [spec.gguf_file] if spec.gguf_file else ["model.safetensors", "model.safetensors.index.json"]
+    for name in names:
+        try:
+            found = cached_file(
+                spec.path,
+                name,
+                revision=spec.revision or None,
+                _raise_exceptions_for_missing_entries=False,
+                _raise_exceptions_for_connection_errors=False,
+            )
+        except Exception as error:
+            _refuse(spec, "the weights", error)
+        if found:
+            return Path(found).parent
+    raise ModelError(f"{spec.path}: no {' or '.join(names)} on the hub; allowed are safetensors only")
+
+
+def _load_tokenizer(spec: ModelSpec) -> Any:
+    options = _source(spec)
+    if spec.tokenizer:
+        options = {"trust_remote_code": False}
+    tokenizer = _from_pretrained(spec, "the tokenizer", transformers.AutoTokenizer, spec.tokenizer, **options)
+    try:
+        echo = tokenizer.decode(tokenizer("a b 1")["input_ids"], skip_special_tokens=True)
+    except Exception as error:
+        _refuse(spec, "the tokenizer", error)
+    # Without its files some classes make a tokenizer that knows nothing, and say nothing.
+    if not any(character.isalnum() for character in echo):
+        where = spec.tokenizer or spec.path
+        raise ModelError(
+            f"{where}: the tokenizer is missing or empty; tokenizer.json or tokenizer.model is needed"
+        )
+    return tokenizer
+
+
+def _load_model(spec: ModelSpec, config: Any, device: torch.device) -> Any:
+    factory: Any = (
+        transformers.AutoModelForSeq2SeqLM if config.is_encoder_decoder else transformers.AutoModelForCausalLM
+    )
+    options: dict[str, Any] = {
+        **_source(spec),
+        "config": config,
+        "dtype": _dtype(spec, config, device),
+        "use_safetensors": True,
+        "output_loading_info": True,
+        "ignore_mismatched_sizes": True,
+    }
+    if spec.attn_implementation:
+        options["attn_implementation"] = spec.attn_implementation
+    if spec.load_in_4bit or spec.load_in_8bit:
+        options["device_map"] = {"": device}
+        options["quantization_config"] = transformers.BitsAndBytesConfig(  # type: ignore[no-untyped-call]
+            load_in_4bit=spec.load_in_4bit, load_in_8bit=spec.load_in_8bit
+        )
+    model, info = _from_pretrained(spec, "the model", factory, **options)
+    check_complete(spec, info, {name for name, _ in model.named_parameters()})
+    if spec.peft:
+        adapter = _Adapter(import_module("peft").PeftModel, model)
+        model = _from_pretrained(spec, f"the adapter {spec.peft}", adapter, spec.peft)
+    if "device_map" not in options:
+        model = model.to(device)
+    return model.eval()
+
+
+class _Adapter:
+    def __init__(self, factory: Any, model: Any) -> None:
+        self._factory, self._model = factory, model
+
+    def from_pretrained(self, location: str) -> Any:
+        return self._factory.from_pretrained(self._model, location, use_safetensors=True)
+
+
+def _check_packages(spec: ModelSpec) -> None:
+    quantised = spec.load_in_4bit or spec.load_in_8bit
+    needed = {
+        "peft": bool(spec.peft),
+        "gguf": bool(spec.gguf_file),
+        "bitsandbytes": quantised,
+        "accelerate": quantised,
+    }
+    for package, is_needed in needed.items():
+        if is_needed and find_spec(package) is None:
+            raise ModelError(f"{spec.text}: its model-args need {package}: pip install {package}")
+
+
+def _dtype(spec: ModelSpec, config: Any, device: torch.device) -> Any:
+    if spec.dtype != "auto":
+        return getattr(torch, spec.dtype)
+    saved = getattr(config, "dtype", None)
+    # Half precision on a CPU is slow, and coarser than the differences a gate decides on.
+    return torch.float32 if device.type == "cpu" and saved in (torch.float16, "float16") else "auto"
+
+
+def _max_length(config: Any) -> int | None:
+    limit = getattr(config.get_text_config(decoder=True), "max_position_embeddings", None)
+    return limit if isinstance(limit, int) and limit > 0 else None

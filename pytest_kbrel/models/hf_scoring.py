@@ -1,0 +1,85 @@
+"""Probabilities of given tokens, for many rows at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import Any
+
+import torch
+
+from pytest_kbrel.models.hf_tokens import Pair
+
+
+def score_batch(model: Any, pairs: Sequence[Pair], pad_id: int) -> list[tuple[float, ...]]:
+    """Return each pair's token probabilities, by float32 softmax over the whole vocabulary.
+
+    Rows are padded on the right, which is right for every architecture, recurrent ones included. A value that
+    is not a number is returned as such.
+    """
+    rows = torch.tensor([row for row, pair in enumerate(pairs) for _ in pair.targets])
+    if model.config.is_encoder_decoder:
+        columns = [len(pair.lead) + k for pair in pairs for k in range(len(pair.targets))]
+        inputs = _encoder_decoder_inputs(model, pairs, pad_id)
+    else:
+        columns = [len(pair.context) - 1 + k for pair in pairs for k in range(len(pair.targets))]
+        inputs = {"input_ids": right_padded([(*p.context, *p.targets[:-1]) for p in pairs], pad_id)}
+    device = model.device
+    targets = torch.tensor([token for pair in pairs for token in pair.targets], device=device)
+    inputs = {name: tensor.to(device) for name, tensor in inputs.items()}
+    logits = _logits_at(model, rows.to(device), torch.tensor(columns, device=device), inputs)
+    log_probabilities = logits.float().log_softmax(-1).gather(-1, targets[:, None])[:, 0]
+    flat = log_probabilities.exp().tolist()
+    ends = [0]
+    for pair in pairs:
+        ends.append(ends[-1] + len(pair.targets))
+    return [tuple(flat[start:end]) for start, end in pairwise(ends)]
+
+
+def right_padded(rows: Sequence[Sequence[int]], fill: int) -> torch.Tensor:
+    """Return rows of token ids as one ``(rows, longest)`` tensor, filled behind."""
+    width = max(map(len, rows))
+    return torch.tensor([[*row, *[fill] * (width - len(row))] for row in rows])
+
+
+def _encoder_decoder_inputs(model: Any, pairs: Sequence[Pair], pad_id: int) -> dict[str, torch.Tensor]:
+    contexts = [pair.context for pair in pairs]
+    labels = right_padded([(*pair.lead, *pair.targets) for pair in pairs], -100)
+    return {
+        "input_ids": right_padded(contexts, pad_id),
+        "attention_mask": right_padded([[1] * len(context) for context in contexts], 0),
+        "decoder_input_ids": model.prepare_decoder_input_ids_from_labels(labels=labels),
+    }
+
+
+def _logits_at(
+    model: Any, rows: torch.Tensor, columns: torch.Tensor, inputs: dict[str, torch.Tensor]
+) -> torch.Tensor:
+    """Return the logits ``(positions, vocabulary)`` at the given places of the batch."""
+    with torch.inference_mode(), _head_sees_only(model, rows, columns) as fired:
+        logits: torch.Tensor = model(**inputs, use_cache=False).logits
+    return logits[0] if fired else logits[rows, columns]
+
+
+@contextmanager
+def _head_sees_only(model: Any, rows: torch.Tensor, columns: torch.Tensor) -> Iterator[list[bool]]:
+    """Let the output embedding see only the given positions: its cost is the largest for short answers.
+
+    Yields a list that is non-empty once this has happened. A model without such a layer computes all logits.
+    """
+    fired: list[bool] = []
+
+    def gather(_module: Any, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        if not args:
+            return None
+        fired.append(True)
+        return (args[0][rows, columns][None], *args[1:])
+
+    head = model.get_output_embeddings()
+    handle = head.register_forward_pre_hook(gather) if head is not None else None
+    try:
+        yield fired
+    finally:
+        if handle is not None:
+            handle.remove()

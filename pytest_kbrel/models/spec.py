@@ -1,0 +1,227 @@
+"""What the user typed for a model, read and checked without loading anything."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from pytest_kbrel.errors import ModelError, nearest
+from pytest_kbrel.models.checkpoint import check_folder, looks_like_hub_id
+from pytest_kbrel.records import record
+
+DTYPES: Mapping[str, str] = {
+    "auto": "auto",
+    "float32": "float32",
+    "fp32": "float32",
+    "bfloat16": "bfloat16",
+    "bf16": "bfloat16",
+    "float16": "float16",
+    "fp16": "float16",
+    "half": "float16",
+}
+"""Accepted names of number formats and what they mean."""
+
+MODEL_ARGS = (
+    "pretrained",
+    "dtype",
+    "revision",
+    "peft",
+    "gguf_file",
+    "load_in_4bit",
+    "load_in_8bit",
+    "trust_remote_code",
+    "tokenizer",
+    "max_length",
+    "add_bos_token",
+    "device",
+    "attn_implementation",
+)
+"""The keys of ``--kb-model-args`` this version knows, in lm-eval's own words."""
+
+_OTHER_BACKENDS = ("openai", "vllm")
+
+
+@record
+class ModelSpec:
+    """A checkpoint and how to run it.
+
+    ``path`` is a folder or a hub id, ``derived`` a derivation applied after loading (``"int4"``) or ``""``.
+    ``batch_size`` is a budget in tokens, ``None`` where the backend chooses. ``max_length`` is in tokens,
+    ``None`` for what the checkpoint says; ``add_bos_token`` ``None`` for what the tokenizer does.
+    """
+
+    text: str
+    path: str
+    backend: str = "hf"
+    derived: str = ""
+    revision: str = ""
+    device: str = "auto"
+    dtype: str = "auto"
+    batch_size: int | None = None
+    chat_template: bool = False
+    tokenizer: str = ""
+    max_length: int | None = None
+    add_bos_token: bool | None = None
+    attn_implementation: str = ""
+    peft: str = ""
+    gguf_file: str = ""
+    load_in_4bit: bool = False
+    load_in_8bit: bool = False
+
+    @property
+    def is_local(self) -> bool:
+        """Whether ``path`` is a folder of this machine."""
+        return Path(self.path).expanduser().is_dir()
+
+    @property
+    def location(self) -> str:
+        """``path`` as the libraries want it, ``~`` expanded for folders."""
+        return str(Path(self.path).expanduser()) if self.is_local else self.path
+
+
+def parse_spec(
+    text: str,
+    model_args: str = "",
+    *,
+    device: str = "auto",
+    dtype: str = "auto",
+    batch_size: str = "auto",
+    chat_template: bool = False,
+) -> ModelSpec:
+    """Read ``--kb-model`` and its companions.
+
+    ``text`` is a folder or hub id (``hf/`` may lead it), ``reference`` or ``reference:NAME``. ``model_args``
+    is lm-eval's ``key=value,key=value``. Nothing is loaded and no folder is looked into.
+
+    Raises :class:`ModelError` for another backend, an unknown key, a value of the wrong kind, or two places
+    that contradict each other.
+    """
+    text = text.strip()
+    args = _parse_args(model_args)
+    if _flag(args, "trust_remote_code"):
+        raise ModelError(
+            "model-args: trust_remote_code=True is refused: this version never runs code from a checkpoint; "
+            "allowed are the architectures that the installed transformers knows"
+        )
+    path, derived = _resolve(text, args.get("pretrained", ""))
+    if _flag(args, "load_in_4bit") and _flag(args, "load_in_8bit"):
+        raise ModelError("model-args: load_in_4bit and load_in_8bit exclude each other")
+    return ModelSpec(
+        text=text if text != "hf" else f"hf/{path}",
+        path=path,
+        derived=derived,
+        revision=args.get("revision", ""),
+        device=_agreed("device", device, args.get("device", "auto")),
+        dtype=_agreed("dtype", _dtype(dtype), _dtype(args.get("dtype", "auto"))),
+        batch_size=_positive("batch size", batch_size, "auto or a number of tokens"),
+        chat_template=chat_template,
+        tokenizer=args.get("tokenizer", ""),
+        max_length=_positive("max_length", args.get("max_length", "auto"), "a number of tokens"),
+        add_bos_token=_flag(args, "add_bos_token"),
+        attn_implementation=args.get("attn_implementation", ""),
+        peft=args.get("peft", ""),
+        gguf_file=args.get("gguf_file", ""),
+        load_in_4bit=bool(_flag(args, "load_in_4bit")),
+        load_in_8bit=bool(_flag(args, "load_in_8bit")),
+    )
+
+
+def check_path(spec: ModelSpec) -> None:
+    """Say early what is plainly wrong with ``spec.path``: no folder, no config, no safetensors.
+
+    Needs neither torch nor transformers. A path that does not exist but has the form ``org/name`` is a hub
+    id and passes. Raises :class:`ModelError` saying where, what was found and what is allowed.
+    """
+    folder = Path(spec.path).expanduser()
+    if folder.is_dir():
+        check_folder(folder, gguf_file=spec.gguf_file)
+    elif folder.is_file():
+        hint = f"; give its folder and gguf_file={folder.name}" if folder.suffix == ".gguf" else ""
+        raise ModelError(f"{spec.path}: a file; allowed is a checkpoint folder or a hub id org/name{hint}")
+    elif not looks_like_hub_id(spec.path):
+        siblings = [str(p) for p in folder.parent.iterdir() if p.is_dir()] if folder.parent.is_dir() else []
+        raise ModelError(
+            f"{spec.path}: no such folder; allowed is a folder with config.json, safetensors and tokenizer, "
+            f"a hub id org/name, or reference{nearest(str(folder), siblings)}"
+        )
+    if (
+        spec.peft
+        and Path(spec.peft).is_dir()
+        and not (Path(spec.peft) / "adapter_model.safetensors").is_file()
+    ):
+        raise ModelError(f"{spec.peft}: no adapter_model.safetensors; adapters load from safetensors only")
+
+
+def _resolve(text: str, pretrained: str) -> tuple[str, str]:
+    head, slash, rest = text.partition("/")
+    if head in _OTHER_BACKENDS and slash:
+        raise ModelError(
+            f"{text}: this version has the backends hf and reference, not {head}; "
+            f"for the hub's {text} write hf/{text}"
+        )
+    name, colon, candidate = text.partition(":")
+    if name == "reference" and (colon or text == "reference"):
+        if pretrained:
+            raise ModelError(f"{text}: model-args may not name another checkpoint (pretrained={pretrained})")
+        from pytest_kbrel.reference import resolve
+
+        path, derivation = resolve(candidate)
+        return str(path), derivation
+    path_text = rest if head == "hf" and slash else "" if text == "hf" else text
+    if path_text and pretrained and path_text != pretrained:
+        raise ModelError(f"two checkpoints are named: {path_text} and model-args pretrained={pretrained}")
+    if not (path_text or pretrained):
+        raise ModelError(
+            f"{text or '(empty)'}: no checkpoint named; allowed is a folder, a hub id or reference"
+        )
+    return path_text or pretrained, ""
+
+
+def _parse_args(model_args: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for part in re.split(r",\s*|\s+(?=\w+=)", model_args.strip()):
+        if not part:
+            continue
+        key, equals, value = part.partition("=")
+        key, value = key.strip(), value.strip()
+        if key not in MODEL_ARGS:
+            raise ModelError(
+                f"model-args: unknown key {key!r}; allowed: {', '.join(MODEL_ARGS)}{nearest(key, MODEL_ARGS)}"
+            )
+        if not equals or not value:
+            raise ModelError(f"model-args: {key} has no value; the form is key=value,key=value")
+        if key in found:
+            raise ModelError(f"model-args: {key} is given twice")
+        found[key] = value
+    return found
+
+
+def _flag(args: Mapping[str, str], key: str) -> bool | None:
+    if key not in args:
+        return None
+    value = args[key].lower()
+    if value not in ("true", "false", "1", "0"):
+        raise ModelError(f"model-args: {key}={args[key]}; allowed is True or False")
+    return value in ("true", "1")
+
+
+def _dtype(name: str) -> str:
+    key = name.lower().removeprefix("torch.")
+    if key not in DTYPES:
+        raise ModelError(f"dtype {name!r} is unknown; allowed: {', '.join(DTYPES)}{nearest(key, DTYPES)}")
+    return DTYPES[key]
+
+
+def _agreed(what: str, flag: str, arg: str) -> str:
+    if "auto" not in (flag, arg) and flag != arg:
+        raise ModelError(f"{what} is given twice: {flag} by its own flag, {arg} by model-args")
+    return arg if flag == "auto" else flag
+
+
+def _positive(what: str, value: str, allowed: str) -> int | None:
+    if value == "auto":
+        return None
+    if not re.fullmatch(r"[0-9]{1,9}", value) or int(value) < 1:
+        raise ModelError(f"{what} {value!r}; allowed is {allowed}")
+    return int(value)

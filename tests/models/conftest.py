@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import pytest
+import tiny_checkpoints
+import torch
+
+from pytest_kbrel.models.hf import load
+from pytest_kbrel.models.spec import parse_spec
+
+torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def checkpoint_of(tmp_path_factory):
+    """Return a function that makes (once) the tiny checkpoint of an architecture and returns its folder."""
+    made = {}
+
+    def make(kind):
+        if kind not in made:
+            made[kind] = tiny_checkpoints.make_checkpoint(tmp_path_factory.mktemp(kind), kind)
+        return made[kind]
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def model_of(checkpoint_of):
+    """Return a function that loads (once) the tiny checkpoint of an architecture."""
+    loaded = {}
+
+    def get(kind):
+        if kind not in loaded:
+            loaded[kind] = load(parse_spec(str(checkpoint_of(kind)), device="cpu"), threads=1)
+        return loaded[kind]
+
+    return get
+
+
+@pytest.fixture
+def llama(tmp_path):
+    """A llama checkpoint of this test's own, to be spoilt."""
+    return tiny_checkpoints.make_checkpoint(tmp_path / "llama", "llama")

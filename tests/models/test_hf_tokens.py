@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import pytest
+import transformers as tf
+from tiny_checkpoints import BOS, EOS, SENTENCES, make_tokenizer
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+from pytest_kbrel.errors import ModelError
+from pytest_kbrel.models.hf_tokens import PromptEncoder, prompt_digest
+
+
+@pytest.fixture
+def tokenizer_of(tmp_path):
+    def make(around, **options):
+        make_tokenizer(tmp_path, around, **options)
+        return tf.AutoTokenizer.from_pretrained(tmp_path)
+
+    return make
+
+
+def causal(tokenizer, **options):
+    return PromptEncoder(tokenizer, encoder_decoder=False, **options)
+
+
+@pytest.mark.parametrize("around", ["", "bos", "eos", "bos eos"])
+def test_special_tokens_of_causal_prompts(tokenizer_of, around):
+    encoder = causal(tokenizer_of(around))
+    ids = encoder.prompt("Paris is")
+    assert (ids[0] == BOS) == encoder.adds_bos == ("bos" in around)
+    assert EOS not in ids
+    pair = encoder.pair("Paris is", " the capital")
+    assert pair.context == ids
+    assert EOS not in pair.targets
+
+
+def test_bos_is_never_doubled(tokenizer_of):
+    encoder = causal(tokenizer_of("bos"))
+    assert encoder.prompt("<s>Paris").count(BOS) == 1
+    assert encoder.prompt("<s>Paris") == encoder.prompt("Paris")
+
+
+@pytest.mark.parametrize("around", ["", "bos"])
+@pytest.mark.parametrize("wanted", [True, False])
+def test_add_bos_overrides_the_tokenizer(tokenizer_of, around, wanted):
+    encoder = causal(tokenizer_of(around), add_bos=wanted)
+    assert encoder.prompt("Paris").count(BOS) == int(wanted)
+    assert encoder.pair("Paris", " is").context.count(BOS) == int(wanted)
+    assert encoder.adds_bos is wanted
+
+
+def test_bos_that_does_not_exist(tokenizer_of):
+    with pytest.raises(ModelError, match="no BOS token"):
+        causal(tokenizer_of("eos"), add_bos=True)
+
+
+def test_token_across_the_boundary_belongs_to_the_continuation(tokenizer_of):
+    tokenizer = tokenizer_of("bos")
+    (whole,) = tokenizer(" Tokyo", add_special_tokens=False)["input_ids"]
+    pair = causal(tokenizer).pair("is ", "Tokyo")
+    assert pair.targets == (whole,)
+    assert len(pair.prompt) == len(pair.context) + 1
+    assert tokenizer.decode(pair.context) == "<s>is"
+
+
+def test_empty_prompt_stands_for_bos(tokenizer_of):
+    for around in ("", "bos"):
+        encoder = causal(tokenizer_of(around))
+        assert encoder.prompt("") == (BOS,)
+        pair = encoder.pair("", "Paris")
+        assert (pair.prompt, pair.context) == ((BOS,), (BOS,))
+        assert BOS not in pair.targets
+    without = causal(tokenizer_of("eos"))
+    assert without.prompt("") == ()
+    with pytest.raises(ValueError, match="empty prompt"):
+        without.pair("", "Paris")
+
+
+def test_nothing_to_score(tokenizer_of):
+    with pytest.raises(ValueError, match="no tokens"):
+        causal(tokenizer_of("bos")).pair("Paris", "")
+
+
+def test_metaspace_tokenizer_keeps_the_boundary():
+    raw = Tokenizer(models.Unigram())
+    raw.pre_tokenizer = pre_tokenizers.Metaspace()
+    raw.decoder = decoders.Metaspace()
+    trainer = trainers.UnigramTrainer(
+        vocab_size=60, special_tokens=["<unk>", "<s>"], unk_token="<unk>", show_progress=False
+    )
+    raw.train_from_iterator(SENTENCES * 4, trainer)
+    tokenizer = tf.PreTrainedTokenizerFast(tokenizer_object=raw, bos_token="<s>", unk_token="<unk>")
+    encoder = causal(tokenizer)
+    pair = encoder.pair("The capital of Japan is", " Tokyo")
+    assert tokenizer.decode(pair.targets) == "Tokyo"
+    assert pair.context == pair.prompt == encoder.prompt("The capital of Japan is")
+
+
+def test_encoder_decoder_labels(tokenizer_of):
+    encoder = PromptEncoder(tokenizer_of("bos eos"), encoder_decoder=True)
+    pair = encoder.pair("Paris is", " the capital")
+    assert (pair.context[0], pair.context[-1]) == (BOS, EOS)
+    assert pair.lead == (BOS,)
+    assert encoder.tokenizer.decode(pair.targets) == "the capital"
+
+
+TEMPLATE = (
+    "<s>{% for m in messages %}[{{ m.role }}] {{ m.content }}</s>{% endfor %}"
+    "{% if add_generation_prompt %}[you]{% endif %}"
+)
+
+
+def test_chat_template_has_one_bos_and_a_generation_prompt(tokenizer_of):
+    tokenizer = tokenizer_of("bos", chat_template=TEMPLATE)
+    encoder = causal(tokenizer, chat_template=True)
+    assert tokenizer.decode(encoder.prompt("Paris?")) == "<s>[user] Paris?</s>[you]"
+    assert encoder.adds_bos
+    pair = encoder.pair("Paris?", " yes")
+    assert pair.context == encoder.prompt("Paris?")
+    assert tokenizer.decode(pair.targets) == " yes"
+
+
+def test_chat_template_and_bos(tokenizer_of):
+    tokenizer = tokenizer_of("bos", chat_template=TEMPLATE.removeprefix("<s>"))
+    assert BOS not in causal(tokenizer, chat_template=True).prompt("Paris?")
+    assert causal(tokenizer, chat_template=True, add_bos=True).prompt("Paris?")[0] == BOS
+
+
+def test_chat_template_absent_or_broken(tokenizer_of):
+    with pytest.raises(ModelError, match="tokenizer has none"):
+        causal(tokenizer_of("bos"), chat_template=True)
+    with pytest.raises(ModelError, match="does not work"):
+        causal(
+            tokenizer_of("bos", chat_template="{{ raise_exception('no users here') }}"), chat_template=True
+        )
+
+
+def test_prompt_digest_tells_prompts_apart():
+    assert prompt_digest((1, 23)) != prompt_digest((12, 3)) != prompt_digest((1, 2, 3))
+    assert len(prompt_digest(())) == 16

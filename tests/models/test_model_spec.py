@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pytest_kbrel import reference
+from pytest_kbrel.errors import ModelError
+from pytest_kbrel.models.spec import ModelSpec, check_path, parse_spec
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("hf/./here", "./here"),
+        ("./here", "./here"),
+        ("org/name", "org/name"),
+        ("hf/openai/gpt-x", "openai/gpt-x"),
+    ],
+)
+def test_paths(text, path):
+    assert parse_spec(text) == ModelSpec(text=text, path=path)
+
+
+def test_reference_resolves():
+    spec = parse_spec("reference")
+    assert (spec.text, spec.derived) == ("reference", "")
+    assert spec.path == str(reference.resolve("")[0])
+    assert parse_spec("reference:int4").derived == reference.resolve("int4")[1] == "int4"
+    with pytest.raises(ModelError):
+        parse_spec("reference:nothing-like-it")
+    with pytest.raises(ModelError, match="another checkpoint"):
+        parse_spec("reference", "pretrained=./here")
+
+
+@pytest.mark.parametrize("text", ["openai/gpt-x", "vllm/org/name"])
+def test_backends_to_come(text):
+    with pytest.raises(ModelError, match="the backends hf and reference"):
+        parse_spec(text)
+
+
+def test_model_args():
+    args = (
+        "dtype=bf16,revision=main, peft=./adapter tokenizer=./tok max_length=512,add_bos_token=true,"
+        "device=cuda:1,attn_implementation=eager,gguf_file=a.gguf,load_in_8bit=True,trust_remote_code=False"
+    )
+    assert parse_spec("./here", args, batch_size="512", chat_template=True) == ModelSpec(
+        text="./here",
+        path="./here",
+        dtype="bfloat16",
+        revision="main",
+        peft="./adapter",
+        tokenizer="./tok",
+        max_length=512,
+        add_bos_token=True,
+        device="cuda:1",
+        attn_implementation="eager",
+        gguf_file="a.gguf",
+        load_in_8bit=True,
+        batch_size=512,
+        chat_template=True,
+    )
+
+
+def test_pretrained_is_the_path():
+    assert parse_spec("hf", "pretrained=./here").path == "./here"
+    assert parse_spec("./here", "pretrained=./here").path == "./here"
+    with pytest.raises(ModelError, match="two checkpoints"):
+        parse_spec("./here", "pretrained=./there")
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ("dtyp=float32", "did you mean 'dtype'"),
+        ("dtype=float31", "did you mean 'float32'"),
+        ("dtype", "no value"),
+        ("dtype=", "no value"),
+        ("dtype=float32,dtype=float32", "twice"),
+        ("trust_remote_code=True", "never runs code"),
+        ("trust_remote_code=perhaps", "True or False"),
+        ("add_bos_token=2", "True or False"),
+        ("max_length=-5", "a number of tokens"),
+        ("max_length=0", "a number of tokens"),
+        ("load_in_4bit=True,load_in_8bit=True", "exclude each other"),
+    ],
+)
+def test_wrong_model_args(args, said):
+    with pytest.raises(ModelError, match=said):
+        parse_spec("./here", args)
+
+
+def test_flags_and_model_args_may_not_contradict():
+    assert parse_spec("./here", "dtype=float32", dtype="fp32").dtype == "float32"
+    with pytest.raises(ModelError, match="dtype is given twice"):
+        parse_spec("./here", "dtype=float32", dtype="bfloat16")
+    with pytest.raises(ModelError, match="device is given twice"):
+        parse_spec("./here", "device=cpu", device="cuda")
+    with pytest.raises(ModelError, match="batch size"):
+        parse_spec("./here", batch_size="large")
+
+
+@pytest.mark.parametrize("text", ["", "hf", "hf/", "  "])
+def test_no_checkpoint_named(text):
+    with pytest.raises(ModelError, match="no checkpoint named"):
+        parse_spec(text)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made = tmp_path / "runs" / "final"
+    made.mkdir(parents=True)
+    (made / "config.json").write_text("{}")
+    (made / "model.safetensors").write_bytes(b"")
+    return made
+
+
+@pytest.mark.parametrize("text", ["runs/final", "./runs/final", "hf/runs/final", "some-org/some-name_1.5b"])
+def test_check_path_lets_pass(folder, text):
+    check_path(parse_spec(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("./nowhere", "no such folder"),
+        ("nowhere", "no such folder"),
+        ("runs/finl", "did you mean 'runs/final'"),
+        ("/a/b/c", "no such folder"),
+        ("runs/final/config.json", "a file"),
+        ("runs", "no config.json"),
+    ],
+)
+def test_check_path_refuses(folder, text, said):
+    with pytest.raises(ModelError, match=said):
+        check_path(parse_spec(text))
+
+
+def test_check_path_of_adapter_and_gguf(folder):
+    (Path("adapter")).mkdir()
+    with pytest.raises(ModelError, match="from safetensors only"):
+        check_path(parse_spec("runs/final", "peft=adapter"))
+    with pytest.raises(ModelError, match=r"no file a\.gguf"):
+        check_path(parse_spec("runs/final", "gguf_file=a.gguf"))
+    (folder / "a.gguf").write_bytes(b"")
+    with pytest.raises(ModelError, match=r"gguf_file=a\.gguf"):
+        check_path(parse_spec("runs/final/a.gguf"))
+
+
+def test_nothing_heavy_is_imported():
+    code = (
+        "import sys; import pytest_kbrel.models.hf, pytest_kbrel.models.asking, pytest_kbrel.models.scripted;"
+        "print([m for m in ('torch', 'transformers', 'numpy', 'scipy') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
