@@ -1,0 +1,1 @@
+"""From files to facts: readers, buckets, sampling, distractors, and the maker of unseen questions."""

@@ -1,0 +1,160 @@
+"""The project's own facts format: UTF-8 text with one JSON object a line."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pytest_kbrel.errors import SuiteError
+from pytest_kbrel.facts.document import describe, unknown
+from pytest_kbrel.records import Fact
+
+_REQUIRED = ("relation", "subject", "object")
+_TEXTS = ("id", "relation", "subject", "object")
+_NOTES = ("source", "licence")
+_LISTS = ("aliases", "negatives")
+KEYS = (*_TEXTS, *_LISTS, "popularity", "question", *_NOTES)
+
+_FORMAT = 'a facts file has one JSON object a line: {"relation": "P36", "subject": "Peru", "object": "Lima"}'
+
+
+def read_facts(path: Path) -> tuple[Fact, ...]:
+    """Read all facts of a file; raises ``SuiteError`` with the line on the first that is wrong."""
+    return tuple(fact for _, fact in numbered_facts(path))
+
+
+def numbered_facts(path: Path) -> Iterator[tuple[int, Fact]]:
+    """Yield the facts of a file one by one with their line numbers; blank lines are skipped.
+
+    An absent ``id`` becomes ``relation:subject``. Ids are unique within a file.
+    """
+    first_line: dict[str, int] = {}
+    try:
+        with path.open("rb") as stream:
+            for line, raw in enumerate(stream, 1):
+                data = raw.removeprefix(b"\xef\xbb\xbf") if line == 1 else raw
+                if not data.strip():
+                    continue
+                try:
+                    fact = _fact(_object(data, first=not first_line))
+                except ValueError as error:
+                    raise SuiteError(str(error), path, line) from None
+                if fact.id in first_line:
+                    first = f"id {fact.id!r} stands twice; the first is on line {first_line[fact.id]}"
+                    raise SuiteError(f"{first}; allowed: an 'id' of its own for each fact", path, line)
+                first_line[fact.id] = line
+                yield line, fact
+    except OSError as error:
+        raise SuiteError(f"cannot be read: {error.strerror}", path) from None
+    if not first_line:
+        raise SuiteError(f"no facts found; {_FORMAT}", path, 1)
+
+
+def _object(data: bytes, *, first: bool) -> dict[str, Any]:
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"not UTF-8: found byte 0x{data[error.start]:02x}; {_FORMAT}") from None
+    try:
+        value = json.loads(text, object_pairs_hook=_no_twins, parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        found = f"{error.msg} in column {error.colno}"
+        if first:
+            found = f"found {describe(text.strip())}"
+        raise ValueError(f"not JSON: {found}; {_FORMAT}") from None
+    except RecursionError:
+        raise ValueError(f"not a fact: nested too deeply; {_FORMAT}") from None
+    if not isinstance(value, dict):
+        raise ValueError(f"not a JSON object: found {describe(value)}; {_FORMAT}")
+    # A lone surrogate can be escaped in JSON but never written to a report.
+    if b"\\u" in data:
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise ValueError(
+                "found half a surrogate pair (\\ud800 to \\udfff); allowed: Unicode text"
+            ) from None
+    return value
+
+
+def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        names = [name for name, _ in pairs]
+        twin = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"key {twin!r} stands twice; allowed: each key once")
+    return value
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"found {name}; allowed: finite numbers")
+
+
+def _fact(value: dict[str, Any]) -> Fact:
+    for key, item in value.items():
+        if key in _TEXTS:
+            _text(repr(key), item)
+        elif key in _LISTS:
+            _texts(key, item)
+        elif key == "question":
+            if item is not None:
+                _text(repr(key), item)
+        elif key == "popularity":
+            if item is not None:
+                _popularity(item)
+        elif key in _NOTES:
+            if not isinstance(item, str):
+                raise ValueError(f"{key!r} must be text, found {describe(item)}")
+        else:
+            raise ValueError(unknown("key", key, KEYS))
+    for key in _REQUIRED:
+        if key not in value:
+            found = ", ".join(value) or "nothing"
+            raise ValueError(f"the key {key!r} is missing; found: {found}; needed: {', '.join(_REQUIRED)}")
+    fact = Fact(
+        id=value.get("id") or f"{value['relation']}:{value['subject']}",
+        relation=value["relation"],
+        subject=value["subject"],
+        object=value["object"],
+        aliases=tuple(value.get("aliases", ())),
+        popularity=None if value.get("popularity") is None else float(value["popularity"]),
+        negatives=tuple(value.get("negatives", ())),
+        question=value.get("question"),
+        source=value.get("source", ""),
+        licence=value.get("licence", ""),
+    )
+    if fact.negatives:
+        _wrong_answers(fact)
+    return fact
+
+
+def _text(what: str, item: Any) -> None:
+    if not isinstance(item, str) or not item or item != item.strip() or len(item.splitlines()) != 1:
+        raise ValueError(f"{what} must be text of one line without space around it, found {describe(item)}")
+
+
+def _texts(key: str, item: Any) -> None:
+    if not isinstance(item, list):
+        raise ValueError(f"{key!r} must be a list of texts, found {describe(item)}")
+    for member in item:
+        _text(f"each of {key!r}", member)
+
+
+def _popularity(item: Any) -> None:
+    number = isinstance(item, (int, float)) and not isinstance(item, bool)
+    # An integer beyond the floats passes math.isfinite only by raising.
+    if not number or not 0 <= item <= 1e300 or not math.isfinite(item):
+        raise ValueError(f"'popularity' must be a number of at least 0, found {describe(item)}")
+
+
+def _wrong_answers(fact: Fact) -> None:
+    folded = [negative.casefold() for negative in fact.negatives]
+    right = [answer.casefold() for answer in fact.accepted]
+    for negative, key in zip(fact.negatives, folded, strict=True):
+        if key in right:
+            raise ValueError(f"'negatives' must be wrong answers, found {negative!r}, which is a right one")
+        if folded.count(key) > 1:
+            raise ValueError(f"'negatives' must differ from each other, found {negative!r} twice")

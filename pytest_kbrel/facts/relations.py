@@ -1,0 +1,60 @@
+"""The relations of a world: what each is called and how it is put into words."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from pytest_kbrel.facts.document import Entry, Node
+from pytest_kbrel.facts.yaml_tree import read_document
+from pytest_kbrel.records import Relation
+
+# Ids and domains become part of pytest node ids and of -k expressions.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.]*")
+_KEYS = ("label", "domain", "frames", "statements")
+
+
+def read_relations(path: Path) -> tuple[Relation, ...]:
+    """Read a YAML mapping ``id -> {label, domain, frames, statements}``, in the order of the file.
+
+    A frame holds ``[X]`` (the subject) exactly once, a statement ``[X]`` and ``[Y]`` (the object) once each.
+    A relation may do without frames when all its facts bring their own ``question``.
+    """
+    root = read_document(path)
+    entries = root.mapping("a relations file")
+    if not entries:
+        raise root.wrong("a relations file", "a mapping with at least one relation")
+    return tuple(_relation(name, entry) for name, entry in entries.items())
+
+
+def _relation(name: str, entry: Entry) -> Relation:
+    if not _NAME.fullmatch(name):
+        raise entry.error(f"a relation's id must be ASCII letters, digits, _ and ., found {name!r}")
+    keys = entry.node.keys(f"relation {name}", _KEYS, required=("label", "domain"))
+    domain = keys["domain"].node
+    if not _NAME.fullmatch(domain.text("domain")):
+        raise domain.wrong("domain", "ASCII letters, digits, _ and .")
+    return Relation(
+        id=name,
+        label=keys["label"].node.text("label"),
+        domain=domain.text("domain"),
+        frames=_templates(keys, "frames", {"[X]": 1, "[Y]": 0}),
+        statements=_templates(keys, "statements", {"[X]": 1, "[Y]": 1}),
+    )
+
+
+def _templates(keys: dict[str, Entry], key: str, places: dict[str, int]) -> tuple[str, ...]:
+    if key not in keys:
+        return ()
+    seen: dict[str, Node] = {}
+    for node in keys[key].node.items(key, of="texts"):
+        text = node.text(f"each of {key}")
+        for place, count in places.items():
+            if text.count(place) != count:
+                allowed = "exactly once" if count else "nowhere"
+                found = f"found {text.count(place)} times in {text!r}"
+                raise node.error(f"each of {key} must contain {place} {allowed}, {found}")
+        if text in seen:
+            raise node.error(f"each of {key} must differ, found {text!r} again from line {seen[text].line}")
+        seen[text] = node
+    return tuple(seen)

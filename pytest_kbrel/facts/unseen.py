@@ -1,0 +1,278 @@
+"""Questions that nobody can answer: invented persons, places and works, and events that lie in the future."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
+
+from pytest_kbrel.records import Fact, record
+
+AnswerType = Literal["number", "person", "time", "location", "other"]
+DISTRACTORS = 20
+_MOST_ATTEMPTS = 1000
+
+
+@record
+class UnseenKind:
+    """One kind of unanswerable question.
+
+    ``wordings`` hold ``[X]`` for what is asked about and, where ``about`` is ``country``, ``[T]`` for a year.
+    ``event`` gives the years in which the event is held: every ``event[0]`` years, counted from ``event[1]``.
+    """
+
+    slug: str
+    answer_type: AnswerType
+    about: Literal["person", "place", "work", "product", "country"]
+    options: str
+    wordings: tuple[str, ...]
+    event: tuple[int, int] = (1, 0)
+
+
+def _kind(
+    slug: str,
+    answer_type: AnswerType,
+    about: Literal["person", "place", "work", "product"],
+    options: str,
+    *q: str,
+) -> UnseenKind:
+    return UnseenKind(
+        slug=f"unseen-{slug}", answer_type=answer_type, about=about, options=options, wordings=q
+    )
+
+
+def _future(
+    slug: str, answer_type: AnswerType, options: str, question: str, event: tuple[int, int] = (1, 0)
+) -> UnseenKind:
+    return UnseenKind(
+        slug=f"unseen-future-{slug}",
+        answer_type=answer_type,
+        about="country",
+        options=options,
+        wordings=(question,),
+        event=event,
+    )
+
+
+_OLYMPICS, _WORLD_CUP = (4, 2028), (4, 2030)
+KINDS: tuple[UnseenKind, ...] = (
+    _kind("person-siblings", "number", "person", "small numbers", "How many siblings did [X] grow up with?"),
+    _kind("person-teacher", "person", "person", "persons", "Who taught [X] to read music?"),
+    _kind("person-birth-year", "time", "person", "years", "In which year was [X] born?"),
+    _kind("person-birthplace", "location", "person", "cities", "In which city was [X] born?"),
+    _kind("person-instrument", "other", "person", "instruments", "Which instrument did [X] play?"),
+    _kind("place-bridges", "number", "place", "small numbers", "How many bridges does the town of [X] have?"),
+    _kind("place-founder", "person", "place", "persons", "Who founded the town of [X]?"),
+    _kind("place-charter", "time", "place", "years", "In what year did [X] get its town charter?"),
+    _kind("place-country", "location", "place", "countries", "Which country is the town of [X] in?"),
+    _kind("place-language", "other", "place", "languages", "Which language do people in [X] speak?"),
+    _kind("work-chapters", "number", "work", "small numbers", "How many chapters does the novel [X] have?"),
+    _kind("work-author", "person", "work", "persons", "Who wrote the novel [X]?"),
+    _kind("work-publication", "time", "work", "years", "In which year did the novel [X] come out?"),
+    _kind("work-setting", "location", "work", "cities", "In which city does the novel [X] take place?"),
+    _kind("product-maker", "other", "product", "companies", "Which company makes the [X]?"),
+    _future(
+        "medals",
+        "number",
+        "small numbers",
+        "How many gold medals did [X] win at the [T] Summer Olympics?",
+        _OLYMPICS,
+    ),
+    _future("leader", "person", "persons", "Who led the government of [X] at the end of [T]?"),
+    _future("election-date", "time", "dates", "On which day of [T] did [X] last hold an election?"),
+    _future(
+        "match-city",
+        "location",
+        "cities",
+        "In which city did [X] play its first match at the [T] FIFA World Cup?",
+        _WORLD_CUP,
+    ),
+    _future(
+        "opponent",
+        "other",
+        "countries",
+        "Which team was the first opponent of [X] at the [T] FIFA World Cup?",
+        _WORLD_CUP,
+    ),
+)
+
+_FIRST = (
+    "Aev Bryz Corv Dath Elv Fyr Gwend Hroth Isk Jor Kael Lyth Morv Nyx Orl Pyth Quor Rhyd Skel Thal Ulv Vex",
+    "abril adane ebrin elwick ibeth idrel ilune imond obar olind oriel othane ubrick uvane yra yvind",
+)
+_LAST = (
+    "Amber Brack Cold Dusk Elder Farrow Gloam Harrow Ivor Jasper Kestrel Lanth Marrow Nettle Ombrel Pell",
+    "brand cask drith fenwick gault hollin kirtle lock mantle nook pyre quist rith spindle thwaite vane",
+)
+_PLACE = (
+    "Ald Bexl Cand Dorv Esk Falt Grell Hask Ilm Jurn Kald Lorm Mesk Nalv Ostr Pelv Quand Rusk Selv Tarv",
+    "abury adorp agrad amouth avik ebridge efjord eholm emere estad igard inova ipolis itza odale oport",
+)
+_PLACE_SORTS = ("", "", "", "", "Upper ", "Lower ", "Great ", "Little ", "Old ")
+_WORK = (
+    "Lanterns Ashes Clockmakers Tides Orchards Sparrows Cartographers Shadows Bells Weavers Letters Winters",
+    "of beneath beyond before",
+)
+_PRODUCT = "Trivex Quondo Zelmar Pivora Astrel Kyndle Morvex Dravin Oplex Fenzo Luxarn Brivo"
+# For facts that offer fewer than 20 options of a type.
+_FALLBACK: Mapping[str, str] = {
+    "cities": "Ankara|Athens|Berlin|Bogotá|Cairo|Dakar|Dublin|Hanoi|Havana|Helsinki|Kabul|Kyoto|Lagos|"
+    "Lima|Lisbon|Lyon|Madrid|Manila|Milan|Mumbai|Nairobi|Oslo|Paris|Porto|Prague|Quito|Rabat|Riga|Rome|"
+    "Seoul|Sofia",
+    "countries": "Angola|Argentina|Austria|Bolivia|Brazil|Canada|Chile|China|Cuba|Denmark|Egypt|Estonia|"
+    "Finland|France|Ghana|Greece|India|Iran|Iraq|Italy|Japan|Kenya|Laos|Mexico|Nepal|Norway|Oman|Peru|"
+    "Poland|Spain",
+    "persons": "Ada Lovelace|Agatha Christie|Albert Camus|Amartya Sen|Anton Chekhov|Bram Stoker|"
+    "Carl Jung|Charles Darwin|David Hume|Emmy Noether|Franz Kafka|George Eliot|George Orwell|"
+    "Herman Melville|Isaac Newton|Jack London|James Joyce|Jane Austen|Jules Verne|Leo Tolstoy|"
+    "Marie Curie|Mark Twain|Max Planck|Niels Bohr",
+    "languages": "Arabic|Bengali|Bulgarian|Czech|Danish|Dutch|English|Finnish|French|German|Greek|"
+    "Hebrew|Hindi|Hungarian|Italian|Japanese|Korean|Norwegian|Persian|Polish|Portuguese|Russian|Spanish|"
+    "Swedish|Thai|Turkish",
+    "companies": "Adobe|Airbus|Amazon|Apple|BMW|Boeing|Canon|Casio|Fiat|Ford|Honda|Intel|Kia|Lego|"
+    "Lenovo|Mattel|Mazda|Microsoft|Nike|Nintendo|Nissan|Nokia|Samsung|Sega|Sony|Toyota|Yamaha",
+    "instruments": "accordion|bagpipes|banjo|bassoon|cello|clarinet|cornet|double bass|drums|flute|"
+    "guitar|harp|harmonica|harpsichord|horn|lute|mandolin|oboe|organ|piano|recorder|saxophone|sitar|"
+    "trombone|trumpet|tuba|viola",
+}
+# Where in the facts the options of a kind are found: the subjects or objects of these relations.
+_WHERE: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "cities": (("P17", "subject"), ("P36", "object"), ("P1376", "subject")),
+    "countries": (("P17", "object"), ("P36", "subject"), ("P1376", "object")),
+    "persons": (("P50", "object"), ("P101", "subject")),
+    "languages": (("P37", "object"),),
+    "companies": (("P176", "object"),),
+}
+_MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
+
+
+def make_unseen(
+    facts: Sequence[Fact], *, count: int, seed: int, as_of: datetime.date, expires: datetime.date
+) -> tuple[Fact, ...]:
+    """Return ``count`` questions without an answer, spread evenly over ``KINDS``.
+
+    Wrong options (``negatives``, exactly 20) come from ``facts``. Years of the past lie before ``as_of``, the
+    day the questions are made; what is asked of the future happens after ``expires``. The same seed and the
+    same facts, in whatever order, give the same questions. Raises ``ValueError`` when ``expires`` is before
+    ``as_of`` or ``count`` below 1.
+    """
+    if count < 1:
+        raise ValueError(f"count must be at least 1, found {count}")
+    if expires < as_of:
+        raise ValueError(f"expires must not lie before as_of, found {expires} before {as_of}")
+    pools = _pools(facts, as_of)
+    known = {name.casefold() for fact in facts for name in (fact.subject, *fact.accepted)}
+    rng = random.Random(f"unseen {seed}")
+    made: dict[str, Fact] = {}
+    turn = 0
+    while len(made) < count:
+        kind = KINDS[turn % len(KINDS)]
+        turn += 1
+        subject, question, year = _fresh(kind, rng, pools["countries"], expires, known, made)
+        options = dates_of(year) if kind.options == "dates" else pools[kind.options]
+        allowed = [option for option in options if option != subject]
+        made[question] = Fact(
+            id=f"{kind.slug}-{hashlib.sha256(question.encode()).hexdigest()[:10]}",
+            relation=kind.slug,
+            subject=subject,
+            object=None,
+            negatives=tuple(rng.sample(allowed, DISTRACTORS)),
+            question=question,
+            source="pytest-kbrel",
+            licence="Apache-2.0",
+        )
+    return tuple(made.values())
+
+
+def _fresh(
+    kind: UnseenKind,
+    rng: random.Random,
+    countries: Sequence[str],
+    expires: datetime.date,
+    known: set[str],
+    made: Mapping[str, Fact],
+) -> tuple[str, str, int]:
+    horizon = 8
+    while True:
+        subject, question, year = ask(kind, rng, countries=countries, after=expires.year, horizon=horizon)
+        if question not in made and (kind.about == "country" or subject.casefold() not in known):
+            return subject, question, year
+        # Few countries and years make few questions: look further ahead.
+        horizon += 1
+        if horizon > _MOST_ATTEMPTS:
+            raise ValueError(f"{kind.slug} has no more than {len(made) // len(KINDS)} different questions")
+
+
+def ask(
+    kind: UnseenKind,
+    rng: random.Random,
+    *,
+    countries: Sequence[str],
+    after: int,
+    horizon: int = 8,
+    training: bool = False,
+) -> tuple[str, str, int]:
+    """Draw one question of a kind: (what it is about, question, year asked about or 0).
+
+    ``training`` draws from the half of the invented names that :func:`make_unseen` never draws. ``after`` is
+    a year; events lie in later ones, at most ``horizon`` editions ahead.
+    """
+    wording = rng.choice(kind.wordings)
+    if kind.about == "country":
+        every, start = kind.event
+        first = after + 1 + (start - after - 1) % every
+        year = first + every * rng.randrange(horizon)
+        subject = rng.choice(countries)
+        return subject, wording.replace("[X]", subject).replace("[T]", str(year)), year
+    subject = invent(kind.about, rng, training=training)
+    return subject, wording.replace("[X]", subject), 0
+
+
+def invent(
+    about: Literal["person", "place", "work", "product"], rng: random.Random, *, training: bool = False
+) -> str:
+    """Return a name that nothing real bears; training and test names never meet, part for part."""
+    if about == "person":
+        return f"{_coin(_FIRST, rng, training)} {_coin(_LAST, rng, training)}"
+    if about == "place":
+        return rng.choice(_PLACE_SORTS) + _coin(_PLACE, rng, training)
+    if about == "work":
+        start, middle = (rng.choice(words.split()) for words in _WORK)
+        return f"The {start} {middle} {_coin(_PLACE, rng, training)}"
+    number = rng.randrange(1, 500) * 2 + training
+    return f"{rng.choice(_PRODUCT.split())} {number}"
+
+
+def _coin(parts: tuple[str, str], rng: random.Random, training: bool) -> str:
+    starts, ends = parts[0].split(), parts[1].split()
+    while True:
+        first, last = rng.randrange(len(starts)), rng.randrange(len(ends))
+        if (first + last) % 2 == training:
+            return starts[first] + ends[last]
+
+
+def dates_of(year: int) -> tuple[str, ...]:
+    """Return the days of a year as ``5 March 2031``, without the last days of the months."""
+    return tuple(f"{day} {month} {year}" for month in _MONTHS.split("|") for day in range(1, 29))
+
+
+def _pools(facts: Iterable[Fact], as_of: datetime.date) -> dict[str, tuple[str, ...]]:
+    found: dict[tuple[str, str], set[str]] = {}
+    for fact in facts:
+        found.setdefault((fact.relation, "subject"), set()).add(fact.subject)
+        if fact.object is not None:
+            found.setdefault((fact.relation, "object"), set()).add(fact.object)
+    pools = {
+        "small numbers": tuple(str(number) for number in range(2, 42)),
+        "years": tuple(str(year) for year in range(as_of.year - 180, as_of.year - 20)),
+    }
+    for options, fallback in _FALLBACK.items():
+        names = [sorted(found.get(place, ())) for place in _WHERE.get(options, ())]
+        pool = {name.casefold(): name for group in names for name in group}
+        # One more than is drawn, for the subject itself may not be an option.
+        if len(pool) <= DISTRACTORS:
+            pool = {**{name.casefold(): name for name in fallback.split("|")}, **pool}
+        pools[options] = tuple(sorted(pool.values()))
+    return pools

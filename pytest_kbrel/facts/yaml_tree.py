@@ -1,0 +1,119 @@
+"""YAML to a tree of nodes that know their lines."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from pytest_kbrel.errors import SuiteError
+from pytest_kbrel.facts.document import Entry, Node, Scalar, describe
+
+# YAML 1.1 reads 1e-3 as text; everybody who writes it means a number.
+_EXPONENT = re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]+")
+_DEEPEST = 50
+
+
+def read_text(path: Path) -> str:
+    """Read a UTF-8 file, with or without byte order mark."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise SuiteError(f"cannot be read: {error.strerror}", path) from None
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise SuiteError(f"not UTF-8: found byte 0x{data[error.start]:02x}", path, line) from None
+
+
+def read_document(path: Path) -> Node:
+    """Read a YAML file of one document into a tree."""
+    import yaml
+
+    text = read_text(path)
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        _check_depth(yaml.parse(text, Loader=loader), path)
+        root = yaml.compose(text, Loader=loader)
+        if root is None:
+            raise SuiteError("the file is empty; a mapping is needed", path, 1)
+        return _Tree(path, yaml.SafeLoader("")).node(root)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = mark.line + 1 if mark else text.count("\n", 0, getattr(error, "position", 0)) + 1
+        problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
+        context = getattr(error, "context", None)
+        said = f"{context}: {problem}" if context else problem
+        raise SuiteError(f"not valid YAML: {said}", path, line) from None
+
+
+def _check_depth(events: Iterable[Any], path: Path) -> None:
+    # The C composer recurses without a limit and takes the process down with it.
+    depth = 0
+    for event in events:
+        name = type(event).__name__
+        depth += name.endswith("StartEvent") - name.endswith("EndEvent")
+        if depth > _DEEPEST:
+            line = event.start_mark.line + 1
+            raise SuiteError(f"nested more than {_DEEPEST} levels deep; a suite needs 7", path, line)
+
+
+class _Tree:
+    """Turns composed YAML nodes into ``Node``, each once, however often an alias repeats it."""
+
+    def __init__(self, path: Path, constructor: Any) -> None:
+        self.path = path
+        self.constructor = constructor
+        self.done: dict[int, Node] = {}
+        self.open: list[int] = []
+
+    def node(self, raw: Any) -> Node:
+        line = raw.start_mark.line + 1
+        if id(raw) in self.open:
+            raise SuiteError("an alias refers to the value it stands in", self.path, line)
+        if id(raw) not in self.done:
+            self.open.append(id(raw))
+            self.done[id(raw)] = Node(path=self.path, line=line, value=self.value(raw, line))
+            self.open.pop()
+        return self.done[id(raw)]
+
+    def value(self, raw: Any, line: int) -> Scalar | tuple[Node, ...] | dict[str, Entry]:
+        if raw.id == "mapping":
+            return self.entries(raw)
+        if raw.id == "sequence":
+            return tuple(self.node(item) for item in raw.value)
+        if raw.tag == "tag:yaml.org,2002:str":
+            number = raw.style in (None, "") and _EXPONENT.fullmatch(raw.value)
+            return float(raw.value) if number else str(raw.value)
+        try:
+            value: Scalar = self.constructor.construct_object(raw)
+        except (ValueError, OverflowError) as error:
+            raise SuiteError(f"not a value: {raw.value!r} ({error})", self.path, line) from None
+        if not isinstance(value, (str, int, float, bool, datetime.date, type(None))):
+            raise SuiteError(f"a value of the kind {raw.tag} is not allowed", self.path, line)
+        return value
+
+    def entries(self, raw: Any) -> dict[str, Entry]:
+        entries: dict[str, Entry] = {}
+        merged: list[dict[str, Entry]] = []
+        for key, child in raw.value:
+            line = key.start_mark.line + 1
+            if key.tag == "tag:yaml.org,2002:merge":
+                bases = child.value if child.id == "sequence" else [child]
+                merged += [self.node(base).mapping("what << merges") for base in bases]
+                continue
+            name = self.node(key).value
+            if not isinstance(name, str):
+                hint = " (put it in quotes if text is meant)"
+                raise SuiteError(f"a key must be text, found {describe(name)}{hint}", self.path, line)
+            if name in entries:
+                first = entries[name].line
+                raise SuiteError(f"key {name!r} stands twice; the first is on line {first}", self.path, line)
+            entries[name] = Entry(line=line, node=self.node(child))
+        for base in merged:
+            for name, entry in base.items():
+                entries.setdefault(name, entry)
+        return entries

@@ -1,0 +1,50 @@
+"""Suite files: YAML to ``Suite``, with file and line in every error."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+
+from pytest_kbrel.records import AggregateCase, Case, Suite
+
+__all__ = ["load_suite"]
+
+
+def load_suite(
+    path: Path,
+    *,
+    nodeid_path: str | None = None,
+    limit: int | float | None = None,
+    seed: int | None = None,
+    today: datetime.date | None = None,
+) -> Suite:
+    """Read, check and lay out a suite file.
+
+    ``nodeid_path`` is what the suite is called in node ids, by default its path. ``limit`` samples the facts
+    of each case further, after the suite's own limit; ``seed`` replaces the suite's. ``today`` (default: now)
+    decides nothing but warnings. Raises ``SuiteError`` on the first mistake in any of its files.
+    """
+    # Collecting other tests must not pay for yaml.
+    from pytest_kbrel.suites.aggregates import aggregate_case, dated_warnings, unused_gates
+    from pytest_kbrel.suites.format import read_suite_file
+    from pytest_kbrel.suites.slices import Draw, probe_cases
+    from pytest_kbrel.suites.world import read_world
+
+    name = str(path) if nodeid_path is None else nodeid_path
+    written = read_suite_file(path)
+    world = read_world(written.facts, written.relations)
+    draw = Draw(suite=name, seed=written.seed if seed is None else seed, limit=limit)
+    cases: list[Case] = []
+    aggregates: list[AggregateCase] = []
+    for probe in written.probes:
+        own = probe_cases(probe, world, draw)
+        unused_gates(probe, own)
+        cases += own
+        aggregates += aggregate_case(probe, own)
+    return Suite(
+        name=written.name,
+        path=name,
+        cases=tuple(cases),
+        aggregates=tuple(aggregates),
+        warnings=dated_warnings(written, today or datetime.date.today()),
+    )

@@ -1,0 +1,156 @@
+"""The JSON Schema of suite files, made from the tables the checks use."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from importlib import resources
+from typing import Any, cast
+
+from pytest_kbrel.records import PROBES, ProbeName
+from pytest_kbrel.suites.keys import SETTINGS, SUITE_KEYS, UNSEEN_KEYS, Setting
+from pytest_kbrel.suites.names import (
+    METRICS,
+    OVERALL_METRICS,
+    RELIABILITY_SLICES,
+    SLICE_METRICS,
+    Metric,
+    probe_metrics,
+    slice_kind,
+)
+from pytest_kbrel.suites.synonyms import (
+    ABSOLUTE_CHANGE,
+    DIRECTED,
+    RELATIVE_CHANGE,
+    SAME,
+    WORSE_WHEN,
+    plain_rule,
+)
+
+Schema = dict[str, Any]
+
+_TEXT: Schema = {"type": "string", "pattern": r"^[^\r\n]*\S[^\r\n]*$"}
+_DATE: Schema = {"type": "string", "format": "date", "pattern": r"^\d{4}-\d\d-\d\d$"}
+_LIMIT: Schema = {
+    "description": "How many facts: a whole number, or a share of them.",
+    "anyOf": [{"type": "integer", "minimum": 1}, {"type": "number", "exclusiveMinimum": 0, "maximum": 1}],
+}
+
+
+def suite_schema() -> Schema:
+    """Return the schema as it ships in ``suite.schema.json``."""
+    text = resources.files("pytest_kbrel.suites").joinpath("suite.schema.json").read_text("utf-8")
+    return cast(Schema, json.loads(text))
+
+
+def make_schema() -> Schema:
+    """Make the schema from the tables; ``python -m pytest_kbrel.suites.schema`` prints it for the file."""
+    distinct = {_shape(metric): metric for metric in METRICS.values()}
+    properties: Schema = {
+        "suite": {**_TEXT, "description": "The name of the suite in reports."},
+        "facts": {**_TEXT, "description": "The facts, JSON Lines; a path relative to this file."},
+        "relations": {**_TEXT, "description": "The wordings; default: relations.yaml beside the facts."},
+        "seed": {"type": "integer", "minimum": 0, "default": 0, "description": "Fixes every draw."},
+        **{probe: _probe(probe) for probe in PROBES},
+    }
+    assert tuple(properties) == SUITE_KEYS
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Suite file of pytest-kbrel (*.kb.yaml)",
+        **_object(properties, required=["suite", "facts"]),
+        "anyOf": [{"required": [probe]} for probe in PROBES],
+        "$defs": {shape: _gate(metric) for shape, metric in distinct.items()},
+    }
+
+
+def _object(properties: Schema, **more: Any) -> Schema:
+    return {"type": "object", "properties": properties, "additionalProperties": False, **more}
+
+
+def _or_nothing(schema: Schema) -> Schema:
+    return {**schema, "type": ["object", "null"]}
+
+
+def _probe(probe: ProbeName) -> Schema:
+    properties: Schema = {
+        "slices": _slices(probe),
+        "limit": _LIMIT,
+        "gates": _gates(probe_metrics(probe)),
+        "overall": _object({"gates": _gates(OVERALL_METRICS[probe])}),
+        **{name: _setting(setting) for name, setting in SETTINGS[probe].items()},
+    }
+    if probe == "reliability":
+        properties["relations"] = {**_names(_TEXT), "description": "Which facts are the seen ones."}
+        unseen = {"count": {"type": "integer", "minimum": 1}, "as_of": _DATE, "expires": _DATE}
+        assert tuple(unseen) == UNSEEN_KEYS
+        properties["unseen"] = _object(unseen, required=list(UNSEEN_KEYS))
+    return _or_nothing(_object(properties))
+
+
+def _slices(probe: ProbeName) -> Schema:
+    one = {
+        "monitor": _TEXT,
+        "head_to_tail": {"type": "string", "pattern": "-(head|torso|tail)$"},
+        "reliability": {"enum": list(RELIABILITY_SLICES)},
+    }[probe]
+    mapping: Schema = {"type": "object", "minProperties": 1}
+    if probe == "reliability":
+        mapping["properties"] = {name: _slice(probe, name) for name in RELIABILITY_SLICES}
+        mapping["additionalProperties"] = False
+    else:
+        mapping["propertyNames"] = one
+        mapping["additionalProperties"] = _slice(probe, probe)
+    return {"anyOf": [_names(one), mapping]}
+
+
+def _names(one: Schema) -> Schema:
+    return {"type": "array", "items": one, "minItems": 1, "uniqueItems": True}
+
+
+def _slice(probe: ProbeName, name: str) -> Schema:
+    metrics = SLICE_METRICS[slice_kind(probe, name)]
+    return _or_nothing(_object({"limit": _LIMIT, "gates": _gates(metrics)}))
+
+
+def _setting(setting: Setting) -> Schema:
+    kind: Schema = (
+        {"enum": list(setting.options)} if setting.options else {"type": "integer", "minimum": setting.least}
+    )
+    return {**kind, "default": setting.default, "description": setting.help}
+
+
+def _gates(metrics: Mapping[str, Metric]) -> Schema:
+    return _object({name: {"$ref": f"#/$defs/{_shape(metric)}"} for name, metric in metrics.items()})
+
+
+def _shape(metric: Metric) -> str:
+    """Name what gates on this metric may be: metrics of one range and direction share it."""
+    return f"gate-{metric.better}-{metric.low:g}-{metric.high:g}"
+
+
+def _gate(metric: Metric) -> Schema:
+    value: Schema = {"type": "number", "minimum": metric.low}
+    drop: Schema = {"type": "number", "minimum": 0}
+    loss: Schema = {"type": "number", "maximum": 0}
+    if math.isfinite(metric.high):
+        value["maximum"] = metric.high
+        drop["maximum"] = metric.high - metric.low
+        loss["minimum"] = metric.low - metric.high
+    rules: Schema = {"min": value, "max": value, "max_drop": drop}
+    if metric.low >= 0:
+        rules["recovery"] = {"type": "number", "exclusiveMinimum": 0, "maximum": 1}
+    for name, rule in SAME.items():
+        if rule in rules:
+            rules[name] = rules[rule]
+    rules[DIRECTED] = value
+    rules.update({name: drop for name, better in WORSE_WHEN.items() if better == metric.better})
+    rules[ABSOLUTE_CHANGE] = loss
+    if metric.better == "higher" and metric.low >= 0:
+        rules[RELATIVE_CHANGE] = {"type": "number", "exclusiveMinimum": -1, "maximum": 0}
+    plain = {**value, "description": f"A bare number means {plain_rule(metric)}."}
+    return {"anyOf": [plain, _object(rules, minProperties=1)]}
+
+
+if __name__ == "__main__":
+    print(json.dumps(make_schema(), indent=2, ensure_ascii=False))

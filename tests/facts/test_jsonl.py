@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pytest_kbrel.errors import SuiteError
+from pytest_kbrel.facts.jsonl import numbered_facts, read_facts
+from pytest_kbrel.records import Fact
+from pytest_kbrel.wire import to_wire
+
+GOOD = b'{"relation": "P36", "subject": "Peru", "object": "Lima"}\n'
+
+
+def write(folder: Path, data: bytes) -> Path:
+    path = folder / "facts.jsonl"
+    path.write_bytes(data)
+    return path
+
+
+def line(**changes: object) -> bytes:
+    return json.dumps({"relation": "P36", "subject": "Mali", "object": "Bamako", **changes}).encode()
+
+
+def test_all_keys_and_defaults(tmp_path: Path) -> None:
+    full = Fact(
+        id="x",
+        relation="P36",
+        subject="Côte d’Ivoire",
+        object="Yamoussoukro",
+        aliases=("Yakro",),
+        popularity=3.0,
+        negatives=("Abidjan",),
+        question="Where?",
+        source="own",
+        licence="CC0-1.0",
+    )
+    data = b"\xef\xbb\xbf" + GOOD + b"\r\n  \n" + json.dumps(to_wire(full)).encode()
+    path = write(tmp_path, data)
+    first = Fact(id="P36:Peru", relation="P36", subject="Peru", object="Lima")
+    assert read_facts(path) == (first, full)
+    assert [number for number, _ in numbered_facts(path)] == [1, 4]
+
+
+def test_what_a_fact_writes_is_read_again(tmp_path: Path) -> None:
+    fact = read_facts(write(tmp_path, GOOD))[0]
+    assert read_facts(write(tmp_path, json.dumps(to_wire(fact)).encode())) == (fact,)
+
+
+@pytest.mark.parametrize(
+    ("bad", "parts"),
+    [
+        (b'{"relation": "P36",', ("not JSON", "column", "one JSON object a line")),
+        (b"[1, 2]", ("not a JSON object: found a list", "one JSON object a line")),
+        (b"{} {}", ("not JSON", "Extra data")),
+        (b'"text"', ("not a JSON object: found 'text'",)),
+        (b"\xff\xfe", ("not UTF-8: found byte 0xff", "one JSON object a line")),
+        (b"[" * 100_000, ("nested too deeply",)),
+        (
+            b'{"relation": "P36", "object": "x"}',
+            ("'subject' is missing", "found: relation, object", "needed"),
+        ),
+        (b"{}", ("'relation' is missing; found: nothing; needed: relation, subject, object",)),
+        (line(alias=["x"]), ("unknown key 'alias'", "allowed: id, relation", "did you mean 'aliases'?")),
+        (line(object=None), ("'object' must be text of one line", "found nothing")),
+        (line(object=5), ("'object' must be text", "found 5")),
+        (line(object=" x"), ("without space around it", "found ' x'")),
+        (line(subject=""), ("'subject' must be text", "found ''")),
+        (line(subject="a\nb"), ("'subject' must be text of one line", "found 'a\\nb'")),
+        (line(id=7), ("'id' must be text", "found 7")),
+        (line(question=""), ("'question' must be text", "found ''")),
+        (line(aliases="x"), ("'aliases' must be a list of texts", "found 'x'")),
+        (line(aliases=["x", 1]), ("each of 'aliases' must be text", "found 1")),
+        (line(popularity="high"), ("'popularity' must be a number of at least 0", "found 'high'")),
+        (line(popularity=True), ("'popularity' must be a number", "found true")),
+        (line(popularity=-1), ("at least 0", "found -1")),
+        (line(popularity=float("nan")), ("found NaN", "allowed: finite numbers")),
+        (line(popularity=10**400), ("'popularity' must be a number",)),
+        (line(source=3), ("'source' must be text", "found 3")),
+        (line(negatives=["bamako"]), ("must be wrong answers", "found 'bamako'")),
+        (line(negatives=["x", "X"]), ("must differ from each other", "found 'x' twice")),
+        (
+            b'{"relation": "P36", "relation": "P37"}',
+            ("key 'relation' stands twice", "allowed: each key once"),
+        ),
+        (line(subject="\ud800"), ("half a surrogate pair", "allowed: Unicode text")),
+        (GOOD.strip(), ("id 'P36:Peru' stands twice", "first is on line 1", "allowed: an 'id'")),
+    ],
+)
+def test_a_broken_line_says_where_what_and_what_is_allowed(
+    bad: bytes, parts: tuple[str, ...], tmp_path: Path
+) -> None:
+    path = write(tmp_path, GOOD + b"\n" + bad + b"\n")
+    with pytest.raises(SuiteError) as caught:
+        read_facts(path)
+    assert str(caught.value).startswith(f"{path}:3: ")
+    assert caught.value.line == 3
+    for part in parts:
+        assert part in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("data", "found"),
+    [
+        (b"id\tsubj\tprop\tobj\n1\tGeorge\toccupation\tpolitician\n", r"not JSON: found 'id\\tsubj"),
+        (b"[\n" + GOOD + b"]\n", r"not JSON: found '\['"),
+        (b"- relation: P36\n", "not JSON: found '- relation: P36'"),
+    ],
+)
+def test_a_foreign_file_is_told_the_format(data: bytes, found: str, tmp_path: Path) -> None:
+    with pytest.raises(
+        SuiteError, match=rf':1: {found}.*; a facts file has one JSON object a line: {{"relation"'
+    ):
+        read_facts(write(tmp_path, data))
+
+
+def test_an_empty_file_and_no_file(tmp_path: Path) -> None:
+    with pytest.raises(SuiteError, match=r":1: no facts found; a facts file has one JSON object a line"):
+        read_facts(write(tmp_path, b"\n \n"))
+    with pytest.raises(SuiteError, match="cannot be read: No such file"):
+        read_facts(tmp_path / "none.jsonl")

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import datetime
+import hashlib
+import os
+import random
+import re
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_kbrel.facts.unseen import KINDS, ask, invent, make_unseen
+from pytest_kbrel.records import Fact
+
+TODAY = datetime.date(2026, 11, 20)
+EXPIRES = datetime.date(2027, 12, 31)
+FACTS = tuple(
+    Fact(id=f"P36-{number}", relation="P36", subject=f"Country {number}", object=f"Town {number}")
+    for number in range(40)
+)
+ABOUTS = ("person", "place", "work", "product")
+
+
+def test_twenty_kinds_over_five_answer_types_have_slugs_of_their_own():
+    assert len(KINDS) == len({kind.slug for kind in KINDS}) == 20
+    assert {kind.answer_type for kind in KINDS} == {"number", "person", "time", "location", "other"}
+    assert all(kind.slug.startswith("unseen-") for kind in KINDS)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    count=st.integers(1, 120),
+    seed=st.integers(0, 2**32),
+    days=st.integers(0, 4000),
+    facts=st.sampled_from([(), FACTS[:3], FACTS]),
+)
+def test_every_question_is_distinct_unanswerable_and_has_twenty_options(count, seed, days, facts):
+    expires = TODAY + datetime.timedelta(days=days)
+    made = make_unseen(facts, count=count, seed=seed, as_of=TODAY, expires=expires)
+    assert len(made) == len({f.id for f in made}) == len({f.question for f in made}) == count
+    for fact in made:
+        assert fact.object is None
+        assert fact.accepted == ()
+        assert fact.subject in (fact.question or "")
+        assert "[" not in (fact.question or "")
+        assert len({option.casefold() for option in fact.negatives}) == len(fact.negatives) == 20
+        assert fact.subject not in fact.negatives
+        if fact.relation.startswith("unseen-future-"):
+            years = [int(year) for year in re.findall(r"\b2\d{3}\b", fact.question or "")]
+            assert years
+            assert min(years) > expires.year
+
+
+def test_kinds_are_spread_evenly():
+    made = make_unseen(FACTS, count=60, seed=0, as_of=TODAY, expires=EXPIRES)
+    counts = {kind.slug: sum(f.relation == kind.slug for f in made) for kind in KINDS}
+    assert set(counts.values()) == {3}
+
+
+def test_the_order_of_the_facts_does_not_matter_and_the_seed_does():
+    made = make_unseen(FACTS, count=40, seed=1, as_of=TODAY, expires=EXPIRES)
+    assert made == make_unseen(FACTS[::-1], count=40, seed=1, as_of=TODAY, expires=EXPIRES)
+    assert made != make_unseen(FACTS, count=40, seed=2, as_of=TODAY, expires=EXPIRES)
+
+
+def test_ids_come_from_the_question_alone():
+    for fact in make_unseen(FACTS, count=20, seed=3, as_of=TODAY, expires=EXPIRES):
+        digest = hashlib.sha256((fact.question or "").encode()).hexdigest()
+        assert fact.id == f"{fact.relation}-{digest[:10]}"
+
+
+def test_another_hash_seed_gives_the_same_questions():
+    code = (
+        "import datetime as d; from pytest_kbrel.facts.unseen import make_unseen as m;"
+        "print(m((), count=40, seed=5, as_of=d.date(2026, 11, 20), expires=d.date(2027, 1, 1)))"
+    )
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": value},
+            capture_output=True,
+            check=True,
+            text=True,
+        ).stdout
+        for value in ("1", "2")
+    }
+    assert len(outputs) == 1
+
+
+def test_options_come_from_the_facts_where_they_offer_enough():
+    made = make_unseen(FACTS, count=20, seed=0, as_of=TODAY, expires=EXPIRES)
+    born = next(f for f in made if f.relation == "unseen-person-birthplace")
+    assert set(born.negatives) <= {fact.object for fact in FACTS}
+
+
+def test_a_name_the_facts_know_is_not_invented():
+    rng = random.Random(0)
+    known = tuple(
+        Fact(id=f"x-{n}", relation="P17", subject=invent("place", rng), object="France") for n in range(300)
+    )
+    made = make_unseen(known, count=100, seed=0, as_of=TODAY, expires=EXPIRES)
+    invented = {f.subject for f in made if f.relation.startswith("unseen-place-")}
+    assert not invented & {fact.subject for fact in known}
+
+
+@pytest.mark.parametrize("about", ABOUTS)
+def test_training_and_test_names_never_meet(about):
+    rng = random.Random(0)
+    training = {invent(about, rng, training=True) for _ in range(500)}
+    assert not training & {invent(about, rng) for _ in range(500)}
+
+
+def test_olympic_games_are_asked_of_the_years_they_are_held_in():
+    medals = next(kind for kind in KINDS if kind.slug == "unseen-future-medals")
+    years = {ask(medals, random.Random(n), countries=("Peru",), after=2028)[2] for n in range(50)}
+    assert min(years) == 2032
+    assert all(year % 4 == 0 for year in years)
+
+
+@pytest.mark.parametrize(("count", "expires"), [(0, EXPIRES), (-1, EXPIRES), (5, datetime.date(2026, 1, 1))])
+def test_impossible_orders_are_refused(count, expires):
+    with pytest.raises(ValueError, match=r"^(count|expires) must"):
+        make_unseen(FACTS, count=count, seed=0, as_of=TODAY, expires=expires)
+
+
+def test_more_questions_than_there_are_names_is_an_error_and_no_endless_loop():
+    with pytest.raises(ValueError, match="different questions"):
+        make_unseen((), count=60_000, seed=0, as_of=TODAY, expires=EXPIRES)

@@ -1,0 +1,363 @@
+"""Suite files, right and wrong: the checks and the JSON Schema are both held against them."""
+
+from __future__ import annotations
+
+HEAD = "suite: t\nfacts: facts.jsonl\n"
+
+GOOD = {
+    "nothing but a probe": HEAD + "monitor:\n",
+    "all keys": HEAD
+    + """\
+relations: relations.yaml
+seed: 7
+monitor:
+  slices: [P36, P50]
+  variant: published
+  negatives: 2
+  limit: 5
+  max_new_tokens: 9
+  gates: {monitor: {max: 0.6}, accuracy: {min: 0.4, max_drop: 0.02}, anchor_prob: {recovery: 0.98}}
+  overall: {gates: {monitor: {max: 0.5, max_drop: 0.02}}}
+head_to_tail:
+  slices: [geography-head, geography-tail]
+  bucket_by: domain
+  prompt: zero-shot
+  limit: 0.5
+  max_new_tokens: 20
+  gates: {accuracy: 0.1, hallucination: 0.9}
+  overall: {gates: {gap: {max: 0.6}, missing: 1}}
+reliability:
+  slices: [seen-zero-shot, unseen-zero-shot]
+  relations: [P36]
+  limit: 4
+  choices: 10
+  distractors: 3
+  max_new_tokens: 8
+  unseen: {count: 6, as_of: 2026-11-01, expires: 2028-01-01}
+  gates: {ncr: {min: -0.5}, iur: {min: 0.1}, c_wrong: {max_rise: 0.1}}
+  overall: {gates: {avg: {max_drop: 0.1}, c_wrong: {max: 1}}}
+""",
+    "slices as a mapping": HEAD
+    + "monitor:\n  slices:\n    P36: {limit: 3, gates: {accuracy: {min: 0.2}}}\n    P50:\n"
+    + "reliability:\n  slices: {seen-zero-shot: {gates: {cr: 0.1}}}\n",
+    "synonyms": HEAD
+    + "monitor:\n  gates:\n    accuracy: {gte: 0.1, lte: 1, min_absolute_change: -0.1}\n"
+    + "    ird: {le: 1, max_rise: 0.5}\n    anchor_prob: {ge: 0, min_relative_change: -0.2}\n"
+    + "    pfd: {threshold: 0.5, max_increase: 0.2, recovery_threshold: 0.9}\n"
+    + "head_to_tail: {gates: {accuracy: {max_decrease: 0.1}}, overall: {gates: {gap: {threshold: 0.1}}}}\n",
+}
+
+# name: (text, line, parts of the message)
+SHAPE_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
+    "not a mapping": ("- a\n- b\n", 1, ("a suite file must be a mapping", "found a list")),
+    "no suite": (
+        "facts: facts.jsonl\nmonitor:\n",
+        1,
+        ("lacks the key 'suite'", "found: facts, monitor", "needed"),
+    ),
+    "no facts": ("suite: t\nmonitor:\n", 1, ("lacks the key 'facts'", "found: suite, monitor", "needed")),
+    "no probe": (HEAD, 1, ("no probe found", "monitor, head_to_tail, reliability")),
+    "unknown key": (
+        HEAD + "monitr:\n",
+        3,
+        ("unknown key 'monitr'", "allowed: suite", "did you mean 'monitor'?"),
+    ),
+    "blank name": ("suite: ' '\nfacts: facts.jsonl\nmonitor:\n", 1, ("suite must be text", "found ' '")),
+    "number for a name": ("suite: 5\nfacts: facts.jsonl\nmonitor:\n", 1, ("text", "found 5", "quotes")),
+    "seed as text": (
+        HEAD + "seed: abc\nmonitor:\n",
+        3,
+        ("seed must be a whole number", "least 0", "found 'abc'"),
+    ),
+    "seed below zero": (HEAD + "seed: -1\nmonitor:\n", 3, ("seed must be", "found -1")),
+    "probe as a list": (HEAD + "monitor: [P36]\n", 3, ("monitor must be a mapping", "found a list")),
+    "unknown setting": (
+        HEAD + "monitor:\n  negatves: 5\n",
+        4,
+        ("unknown key 'negatves' in monitor", "allowed: slices, limit", "did you mean 'negatives'?"),
+    ),
+    "setting of another probe": (HEAD + "monitor:\n  choices: 5\n", 4, ("unknown key 'choices' in monitor",)),
+    "wrong variant": (
+        HEAD + "monitor:\n  variant: publishd\n",
+        4,
+        ("one of definition, published", "found 'publishd'", "did you mean 'published'?"),
+    ),
+    "zero negatives": (
+        HEAD + "monitor: {negatives: 0}\n",
+        3,
+        ("negatives of monitor", "at least 1", "found 0"),
+    ),
+    "true for a number": (HEAD + "monitor: {negatives: true}\n", 3, ("whole number", "found true")),
+    "two distractors": (HEAD + "reliability: {distractors: 2}\n", 3, ("at least 3", "found 2")),
+    "limit zero": (HEAD + "monitor:\n  limit: 0\n", 4, ("limit of monitor must be", "found 0")),
+    "limit above one": (HEAD + "monitor:\n  limit: 1.5\n", 4, ("share above 0", "found 1.5")),
+    "limit as text": (HEAD + "monitor:\n  limit: many\n", 4, ("whole number from 1", "found 'many'")),
+    "no slices": (HEAD + "monitor:\n  slices: []\n", 4, ("at least one", "found an empty list")),
+    "slices as text": (
+        HEAD + "monitor:\n  slices: P36\n",
+        4,
+        ("a list of names or a mapping", "found 'P36'"),
+    ),
+    "empty slices": (HEAD + "monitor:\n  slices: {}\n", 4, ("at least one", "found an empty mapping")),
+    "number for a slice": (HEAD + "monitor:\n  slices: [36]\n", 4, ("text", "found 36", "quotes")),
+    "duplicate slices": (
+        HEAD + "monitor:\n  slices:\n    - P36\n    - P50\n    - P36\n",
+        7,
+        ("'P36' stands twice in slices of monitor", "the first is on line 5"),
+    ),
+    "unknown slice key": (
+        HEAD + "monitor:\n  slices:\n    P36:\n      limits: 3\n",
+        6,
+        ("unknown key 'limits' in slice P36 of monitor", "allowed: limit, gates", "did you mean 'limit'?"),
+    ),
+    "unknown reliability slice": (
+        HEAD + "reliability:\n  slices: [seen]\n",
+        4,
+        ("unknown slice 'seen' in reliability", "allowed: seen-zero-shot, unseen-zero-shot"),
+    ),
+    "unknown reliability slice in a mapping": (
+        HEAD + "reliability:\n  slices:\n    unseen-few-shot:\n",
+        5,
+        ("unknown slice 'unseen-few-shot'", "did you mean 'unseen-zero-shot'?"),
+    ),
+    "slice of no bucket": (
+        HEAD + "head_to_tail:\n  slices: [geography]\n",
+        4,
+        ("unknown slice 'geography'",),
+    ),
+    "gates as a list": (
+        HEAD + "monitor:\n  gates: [accuracy]\n",
+        4,
+        ("gates of monitor must be a mapping", "list"),
+    ),
+    "unknown metric": (
+        HEAD + "monitor:\n  gates:\n    acuracy: 0.4\n",
+        5,
+        ("unknown metric 'acuracy' in gates of monitor", "allowed: monitor, pfd", "did you mean 'accuracy'?"),
+    ),
+    "overall metric in a slice": (
+        HEAD + "head_to_tail:\n  gates:\n    gap: {max: 0.1}\n",
+        5,
+        ("unknown metric 'gap'", "'gap' is a figure over all slices: it stands under 'overall"),
+    ),
+    "slice metric in overall": (
+        HEAD + "reliability:\n  overall:\n    gates:\n      cr: {min: 0.1}\n",
+        6,
+        ("unknown metric 'cr' in gates of overall of reliability", "'cr' is a figure of single slices"),
+    ),
+    "unseen metric in a seen slice": (
+        HEAD + "reliability:\n  slices:\n    seen-zero-shot: {gates: {ur: 0.5}}\n",
+        5,
+        ("unknown metric 'ur' in gates of slice seen-zero-shot of reliability", "allowed: cr, wr"),
+    ),
+    "unknown rule": (
+        HEAD + "monitor:\n  gates:\n    accuracy:\n      max_dropp: 0.1\n",
+        6,
+        ("unknown rule 'max_dropp' in accuracy", "allowed: min, max, max_drop", "did you mean 'max_drop'?"),
+    ),
+    "refused rule": (
+        HEAD + "monitor:\n  gates:\n    accuracy: {gt: 0.1}\n",
+        5,
+        ("rule 'gt' has no equal here", "use 'min'", "allowed: min, max, max_drop, recovery"),
+    ),
+    "rise of a good metric": (
+        HEAD + "monitor:\n  gates:\n    accuracy: {max_rise: 0.1}\n",
+        5,
+        ("'max_rise' would forbid an improvement of accuracy", "use 'max_drop'"),
+    ),
+    "fall of a bad metric": (
+        HEAD + "monitor:\n  gates:\n    pfd: {max_decrease: 0.1}\n",
+        5,
+        ("'max_decrease' would forbid an improvement of pfd", "use 'max_drop'"),
+    ),
+    "demanded improvement": (
+        HEAD + "monitor:\n  gates:\n    accuracy: {min_absolute_change: 0.1}\n",
+        5,
+        ("'min_absolute_change' must be at most 0", "found 0.1", "'max_drop'"),
+    ),
+    "relative change of a bad metric": (
+        HEAD + "monitor:\n  gates:\n    pfd: {min_relative_change: -0.1}\n",
+        5,
+        ("'min_relative_change' is not defined for pfd", "use 'recovery'"),
+    ),
+    "relative change of everything": (
+        HEAD + "monitor:\n  gates:\n    accuracy: {min_relative_change: -1}\n",
+        5,
+        ("(here 'recovery')", "above 0 and at most 1", "found 0"),
+    ),
+    "gate as text": (
+        HEAD + "monitor:\n  gates:\n    accuracy: high\n",
+        5,
+        ("the gate on accuracy must be a number or a mapping", "found 'high'"),
+    ),
+    "bound as text": (
+        HEAD + "monitor:\n  gates:\n    accuracy:\n      min: high\n",
+        6,
+        ("'min' of accuracy must be a number", "found 'high'"),
+    ),
+    "no rule": (
+        HEAD + "monitor:\n  gates:\n    accuracy: {}\n",
+        5,
+        ("must have a rule", "found none", "allowed"),
+    ),
+    "percent": (
+        HEAD + "monitor:\n  gates:\n    accuracy: {min: 40}\n",
+        5,
+        ("'min' of accuracy must be at least 0 and at most 1", "found 40", "did you mean 0.4?"),
+    ),
+    "negative drop": (
+        HEAD + "monitor:\n  gates:\n    monitor: {max_drop: -0.1}\n",
+        5,
+        ("'max_drop' of monitor must be at least 0", "found -0.1"),
+    ),
+    "drop beyond the range": (
+        HEAD + "reliability:\n  gates:\n    ncr: {max_drop: 2.5}\n",
+        5,
+        ("at least 0 and at most 2", "found 2.5"),
+    ),
+    "recovery zero": (
+        HEAD + "monitor:\n  gates:\n    accuracy: {recovery: 0}\n",
+        5,
+        ("'recovery' of accuracy must be above 0 and at most 1", "found 0"),
+    ),
+    "recovery of a difference": (
+        HEAD + "reliability:\n  gates:\n    ncr: {recovery: 0.9}\n",
+        5,
+        ("'recovery' is a ratio, and ncr can be negative", "use 'max_drop'"),
+    ),
+    "plain number out of range": (
+        HEAD + "monitor:\n  gates:\n    pfd: 1.5\n",
+        5,
+        ("'max' of pfd must be at least 0 and at most 1", "found 1.5"),
+    ),
+    "unknown key of overall": (
+        HEAD + "monitor:\n  overall:\n    gate: {}\n",
+        5,
+        ("unknown key 'gate' in overall of monitor", "allowed: gates", "did you mean 'gates'?"),
+    ),
+    "unseen without a date": (
+        HEAD + "reliability:\n  unseen: {count: 5, as_of: 2026-01-01}\n",
+        4,
+        ("unseen lacks the key 'expires'", "found: count, as_of", "needed: count, as_of, expires"),
+    ),
+    "unseen with a word for a date": (
+        HEAD + "reliability:\n  unseen: {count: 5, as_of: soon, expires: 2028-01-01}\n",
+        4,
+        ("as_of must be a date such as 2026-11-01", "found 'soon'"),
+    ),
+    "no unseen questions": (
+        HEAD + "reliability:\n  unseen: {count: 0, as_of: 2026-01-01, expires: 2028-01-01}\n",
+        4,
+        ("count of unseen", "at least 1", "found 0"),
+    ),
+}
+
+# What only the checks can see: values that depend on each other, and the facts.
+MEANING_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
+    "duplicate key": (HEAD + "monitor:\nseed: 1\nmonitor:\n", 5, ("key 'monitor' stands twice", "line 3")),
+    "duplicate slice key": (
+        HEAD + "monitor:\n  slices:\n    P36:\n    P36:\n",
+        6,
+        ("key 'P36' stands twice", "the first is on line 5"),
+    ),
+    "key that is no text": (
+        HEAD + "monitor:\n  slices:\n    no:\n",
+        5,
+        ("key must be text", "found false", "quotes"),
+    ),
+    "broken yaml": (HEAD + "monitor: {slices: [P36}\n", 3, ("not valid YAML", "expected")),
+    "tab": (HEAD + "monitor:\n\tlimit: 3\n", 4, ("not valid YAML", "cannot start any token")),
+    "two documents": (HEAD + "monitor:\n---\na: 1\n", 4, ("not valid YAML", "single document")),
+    "empty file": ("# nothing\n", 1, ("the file is empty", "a mapping is needed")),
+    "python tag": (
+        HEAD + "monitor: !!python/name:os.system x\n",
+        3,
+        ("not valid YAML", "could not determine a constructor", "python/name"),
+    ),
+    "circle": (HEAD + "monitor: &m\n  gates: *m\n", 3, ("an alias refers to the value it stands in",)),
+    "impossible day": (
+        HEAD + "reliability:\n  unseen: {count: 5, as_of: 2026-02-30, expires: 2028-01-01}\n",
+        4,
+        ("not a value: '2026-02-30'",),
+    ),
+    "expires first": (
+        HEAD + "reliability:\n  unseen:\n    count: 5\n    as_of: 2028-01-01\n    expires: 2026-11-01\n",
+        7,
+        ("expires must be later than as_of (2028-01-01)", "found 2026-11-01"),
+    ),
+    "not finite": (
+        HEAD + "monitor:\n  gates:\n    monitor: {max: .inf}\n",
+        5,
+        ("must be a number", "found inf"),
+    ),
+    "said twice": (
+        HEAD + "monitor:\n  gates:\n    accuracy:\n      min: 0.1\n      gte: 0.2\n",
+        7,
+        ("'gte' of accuracy says 'min' a second time", "allowed: once"),
+    ),
+    "min above max": (
+        HEAD + "monitor:\n  gates:\n    accuracy: {min: 0.9, max: 0.1}\n",
+        5,
+        ("no accuracy can pass", "found min 0.9 above max 0.1", "allowed: min <= max"),
+    ),
+    "missing facts file": (
+        "suite: t\nfacts: fact.jsonl\nmonitor:\n",
+        2,
+        ("facts must be a file", "found 'fact.jsonl'", "did you mean 'facts.jsonl'?"),
+    ),
+    "missing relations file": (
+        HEAD + "relations: none.yaml\nmonitor:\n",
+        3,
+        ("relations must be a file", "found 'none.yaml'", "looked for"),
+    ),
+    "unknown relation": (
+        HEAD + "monitor:\n  slices: [P36, P5]\n",
+        4,
+        ("unknown slice 'P5' in monitor", "allowed: P36, P50", "did you mean 'P50'?"),
+    ),
+    "relation without facts": (
+        HEAD + "monitor:\n  slices:\n    - P36\n    - P99\n",
+        6,
+        ("empty slice 'P99'", "found no fact", "at least 1 fact"),
+    ),
+    "unknown bucket": (
+        HEAD + "head_to_tail:\n  slices: [geografy-head]\n",
+        4,
+        ("unknown slice 'geografy-head'", "allowed: geography-head", "did you mean 'geography-head'?"),
+    ),
+    "empty bucket": (
+        HEAD + "head_to_tail:\n  slices: [void-head]\n",
+        4,
+        ("empty slice 'void-head'", "no fact"),
+    ),
+    "unknown seen relation": (
+        HEAD + "reliability:\n  relations: [P36, P51]\n",
+        4,
+        ("unknown relation 'P51' in reliability", "allowed: P36, P50", "did you mean 'P50'?"),
+    ),
+    "duplicate seen relation": (
+        HEAD + "reliability:\n  relations: [P36, P36]\n",
+        4,
+        ("'P36' stands twice in relations of reliability", "first is on line 4"),
+    ),
+    "unseen slice without questions": (
+        HEAD + "reliability:\n  slices: [unseen-zero-shot]\n",
+        4,
+        ("empty slice 'unseen-zero-shot'", "found no 'unseen' key", "at least 1 fact"),
+    ),
+    "gate for no slice": (
+        HEAD + "reliability:\n  gates:\n    ncr: 0.1\n    ur: 0.5\n",
+        6,
+        ("no slice has the metric ur", "found: seen-zero-shot", "allowed"),
+    ),
+    "overall gate without its slice": (
+        HEAD + "reliability:\n  overall:\n    gates:\n      avg: 0.1\n",
+        6,
+        ("avg needs a slice unseen-zero-shot", "found: seen-zero-shot", "allowed"),
+    ),
+    "gap without a tail": (
+        HEAD + "head_to_tail:\n  slices: [culture-head]\n  overall: {gates: {gap: 0.5}}\n",
+        5,
+        ("gap needs a slice tail", "found: culture-head", "allowed"),
+    ),
+}

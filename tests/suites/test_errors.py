@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pytest_kbrel.errors import SuiteError
+from pytest_kbrel.suites import load_suite
+from tests.suites.conftest import RELATIONS, world_facts
+from tests.suites.examples import HEAD, MEANING_ERRORS, SHAPE_ERRORS
+
+ERRORS = {**SHAPE_ERRORS, **MEANING_ERRORS}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_wrong_suite_says_where_what_was_found_and_what_is_allowed(
+    name: str, suite_file: Callable[..., Path]
+) -> None:
+    text, line, parts = ERRORS[name]
+    path = suite_file(text)
+    with pytest.raises(SuiteError) as caught:
+        load_suite(path)
+    assert str(caught.value).startswith(f"{path}:{line}: ")
+    assert (caught.value.path, caught.value.line) == (path, line)
+    for part in parts:
+        assert part in str(caught.value)
+
+
+def test_missing_suite_file(tmp_path: Path) -> None:
+    with pytest.raises(SuiteError, match=r"none\.kb\.yaml: cannot be read: No such file"):
+        load_suite(tmp_path / "none.kb.yaml")
+
+
+def test_suite_that_is_not_utf8(suite_file: Callable[..., Path]) -> None:
+    path = suite_file("")
+    path.write_bytes(b"suite: t\nfacts: \xff\n")
+    with pytest.raises(SuiteError, match=r"t\.kb\.yaml:2: not UTF-8: found byte 0xff"):
+        load_suite(path)
+
+
+def test_suite_with_control_characters(suite_file: Callable[..., Path]) -> None:
+    with pytest.raises(SuiteError, match=r"t\.kb\.yaml:\d+: not valid YAML: .*"):
+        load_suite(suite_file("suite: t\nfacts: a\x00b\n"))
+
+
+@pytest.mark.parametrize("opening", ["[", "{a: ", "- "])
+def test_deep_nesting_is_an_error_and_no_crash(opening: str, suite_file: Callable[..., Path]) -> None:
+    with pytest.raises(SuiteError, match="levels deep"):
+        load_suite(suite_file(opening * 50_000))
+
+
+def test_no_relations_file_beside_the_facts(suite_file: Callable[..., Path]) -> None:
+    path = suite_file(HEAD + "monitor:\n")
+    (path.parent / "relations.yaml").unlink()
+    with pytest.raises(SuiteError, match=r":2: no relations\.yaml beside the facts file.*not found; allowed"):
+        load_suite(path)
+
+
+def test_fact_of_an_unknown_relation(suite_file: Callable[..., Path]) -> None:
+    facts = [*world_facts(), {"relation": "P37", "subject": "Peru", "object": "Spanish"}]
+    with pytest.raises(
+        SuiteError, match=r"facts\.jsonl:17: unknown relation 'P37'; allowed: P36, P50.*mean 'P36'"
+    ):
+        load_suite(suite_file(HEAD + "monitor:\n", facts))
+
+
+def test_fact_without_popularity(suite_file: Callable[..., Path]) -> None:
+    facts = world_facts()
+    del facts[2]["popularity"]
+    path = suite_file(HEAD + "head_to_tail:\n", facts)
+    with pytest.raises(SuiteError, match=r"facts\.jsonl:3: fact 'c2' has no 'popularity'.*allowed: a number"):
+        load_suite(path)
+    path.write_text(HEAD + "head_to_tail: {slices: [culture-head]}\n", "utf-8")
+    assert [case.slice for case in load_suite(path).cases] == ["culture-head"]
+
+
+@pytest.mark.parametrize(
+    ("probe", "message"),
+    [
+        ("monitor: {slices: [P50]}", r"facts\.jsonl:11: fact 'b0' .*relation 'P50' has no frames"),
+        (
+            "head_to_tail: {slices: [culture-tail]}",
+            r"facts\.jsonl:11: fact 'b0' has no question.*allowed: either",
+        ),
+        ("reliability: {relations: [P50]}", r"facts\.jsonl:11: fact 'b0' has no question.*allowed: either"),
+    ],
+)
+def test_relation_without_frames(probe: str, message: str, suite_file: Callable[..., Path]) -> None:
+    relations = RELATIONS.replace('  frames: ["Who wrote [X]?"]\n', "")
+    with pytest.raises(SuiteError, match=message):
+        load_suite(suite_file(HEAD + probe + "\n", relations=relations))
+
+
+def test_facts_with_questions_need_no_frames(suite_file: Callable[..., Path]) -> None:
+    facts = [fact | {"question": f"Who wrote {fact['subject']}?"} for fact in world_facts()[10:]]
+    relations = RELATIONS.replace('  frames: ["Who wrote [X]?"]\n', "")
+    suite = load_suite(suite_file(HEAD + "head_to_tail:\nreliability:\n", facts, relations))
+    assert suite.cases[-1].id == "reliability[seen-zero-shot]"
+
+
+def test_one_object_leaves_monitor_without_contexts(suite_file: Callable[..., Path]) -> None:
+    facts = [fact | {"object": "Lima"} for fact in world_facts()[:10]]
+    with pytest.raises(
+        SuiteError, match=r"t\.kb\.yaml:3: slice 'P36': fact 'c0' .*at least 1 .*found 0.*allowed"
+    ):
+        load_suite(suite_file(HEAD + "monitor:\n", facts))
+
+
+def test_three_distractors_are_the_least(suite_file: Callable[..., Path]) -> None:
+    path = suite_file(HEAD + "reliability:\n", world_facts()[:4])
+    assert len(load_suite(path).cases[0].facts[0].negatives) == 3
+    with pytest.raises(
+        SuiteError, match=r":3: slice 'seen-zero-shot': fact 'c0' .*least 3 .*found 2.*allowed"
+    ):
+        load_suite(suite_file(HEAD + "reliability:\n", world_facts()[:3]))
