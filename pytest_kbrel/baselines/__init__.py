@@ -1,0 +1,20 @@
+"""Blessed runs: read, checked and written."""
+
+from pytest_kbrel.baselines.reading import (
+    Baseline,
+    BaselineCase,
+    baseline_directory,
+    fingerprint_differences,
+    read_baseline,
+)
+from pytest_kbrel.baselines.writing import case_key, write_baseline
+
+__all__ = [
+    "Baseline",
+    "BaselineCase",
+    "baseline_directory",
+    "case_key",
+    "fingerprint_differences",
+    "read_baseline",
+    "write_baseline",
+]

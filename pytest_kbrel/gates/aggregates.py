@@ -1,0 +1,90 @@
+"""Cases over several cases of one probe: their figures measured and their gates judged.
+
+Intervals come from the jackknife over facts, stratified by case (:func:`pytest_kbrel.stats.jackknife`); a
+fact that several cases ask about is one cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pytest_kbrel import stats
+from pytest_kbrel.baselines import Baseline
+from pytest_kbrel.gates.cases import obstacle_of, unjudged, verdict_of
+from pytest_kbrel.gates.judging import decide
+from pytest_kbrel.gates.measuring import Pairing, measure_figures, pair
+from pytest_kbrel.gates.overall import figures_over
+from pytest_kbrel.records import AggregateCase, CaseResult, GateResult, Judgement, MetricValue
+
+
+def decide_aggregate(
+    aggregate: AggregateCase,
+    members: Sequence[CaseResult],
+    *,
+    baseline: Baseline | None,
+    comparisons: int,
+    incomparable: Sequence[str] = (),
+) -> CaseResult:
+    """Measure and judge what ``aggregate`` says about its members.
+
+    ``members`` may hold other cases as well; a member that is missing or invalid makes the aggregate
+    ``invalid`` and is named. ``baseline`` is ``None`` when none was asked for. ``comparisons`` and
+    ``incomparable`` are those of :func:`pytest_kbrel.gates.decide_case`.
+    """
+    found = {result.id: result for result in members if result.suite == aggregate.suite}
+    broken = [
+        f"{member} {'has no result' if member not in found else 'is invalid'}"
+        for member in aggregate.members
+        if member not in found or found[member].verdict == "invalid" or not found[member].table.rows
+    ]
+    if broken or not aggregate.members:
+        why = f"{aggregate.id} cannot be measured: {'; '.join(broken) or 'it has no members'}"
+        return _result(aggregate, "invalid", gates=unjudged(aggregate.gates, why), errors=(why,))
+    cases = [found[member] for member in aggregate.members]
+    missing, pairings = [], []
+    for case in cases:
+        blessed = None if baseline is None else baseline.case(case)
+        if blessed is None:
+            missing.append(case.id)
+        else:
+            pairings.append(pair(case.table, blessed.table))
+    alpha = stats.sidak(comparisons)
+    paired: Sequence[Pairing] = () if missing else pairings
+    measurement = measure_figures(figures_over(cases), [case.table for case in cases], paired, alpha=alpha)
+    gates = decide(
+        aggregate.gates,
+        measurement,
+        obstacle=obstacle_of(measurement, missing, asked=baseline is not None, incomparable=incomparable),
+        alpha_per_comparison=alpha,
+    )
+    return _result(
+        aggregate,
+        verdict_of(gates, baseline_asked=baseline is not None),
+        n=len({row.fact_id for case in cases for row in case.table.rows}),
+        metrics=measurement.values,
+        gates=gates,
+    )
+
+
+def _result(
+    aggregate: AggregateCase,
+    verdict: Judgement,
+    *,
+    n: int = 0,
+    metrics: tuple[MetricValue, ...] = (),
+    gates: tuple[GateResult, ...] = (),
+    errors: tuple[str, ...] = (),
+) -> CaseResult:
+    return CaseResult(
+        id=aggregate.id,
+        suite=aggregate.suite,
+        probe=aggregate.probe,
+        slice=aggregate.slice,
+        verdict=verdict,
+        n=n,
+        duration=0.0,
+        metrics=metrics,
+        gates=gates,
+        errors=errors,
+        aggregate=True,
+    )

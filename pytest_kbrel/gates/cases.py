@@ -1,0 +1,184 @@
+"""One case's outcomes to its verdict: integrity first, then every gate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from pytest_kbrel import stats
+from pytest_kbrel.baselines import BaselineCase
+from pytest_kbrel.gates.figures import figures_of
+from pytest_kbrel.gates.judging import Obstacle, decide
+from pytest_kbrel.gates.measuring import Measurement, Pairing, changes, measure_figures, pair
+from pytest_kbrel.metrics import metrics_for
+from pytest_kbrel.records import Case, CaseResult, Gate, GateResult, Judgement, Table
+
+SEVERITY: tuple[Judgement, ...] = (
+    "invalid",
+    "fail",
+    "not comparable",
+    "no baseline",
+    "inconclusive",
+    "pass",
+)
+MOST_EMPTY = 0.5
+_SHOWN = 3
+
+
+def decide_case(
+    case: Case,
+    table: Table,
+    errors: Sequence[str],
+    *,
+    baseline: BaselineCase | None,
+    baseline_asked: bool,
+    comparisons: int,
+    duration: float = 0.0,
+    requests: int = 0,
+    incomparable: Sequence[str] = (),
+) -> CaseResult:
+    """Measure one case and judge its gates.
+
+    ``errors`` are the responses that could not be used, ``baseline`` the same case of the blessed run,
+    ``comparisons`` the number of relative gates in the whole session, ``incomparable`` what the two models'
+    fingerprints must share and do not. Responses that are no ground for a measurement make the case
+    ``invalid``; nothing is then measured.
+    """
+    broken = integrity(table, errors)
+    if broken:
+        return CaseResult(
+            id=case.id,
+            suite=case.suite,
+            probe=case.probe,
+            slice=case.slice,
+            verdict="invalid",
+            n=len(table.rows),
+            duration=duration,
+            metrics=(),
+            gates=unjudged(case.gates, broken[0]),
+            errors=broken,
+            requests=requests,
+            # NaN has no wire form, and the message counts these rows.
+            table=Table(columns=table.columns, rows=tuple(r for r in table.rows if not _is_nan(r.values))),
+        )
+    alpha = stats.sidak(comparisons)
+    pairings = () if baseline is None else (pair(table, baseline.table),)
+    figures = figures_of(metrics_for(case.probe, case.slice, table.columns))
+    measurement = measure_figures(figures, (table,), pairings, alpha=alpha)
+    missing = () if baseline is not None else (case.id,)
+    results = decide(
+        case.gates,
+        measurement,
+        obstacle=obstacle_of(measurement, missing, asked=baseline_asked, incomparable=incomparable),
+        alpha_per_comparison=alpha,
+    )
+    lost, gained = ((), ()) if baseline is None else changes(table, baseline.table)
+    return CaseResult(
+        id=case.id,
+        suite=case.suite,
+        probe=case.probe,
+        slice=case.slice,
+        verdict=verdict_of(results, baseline_asked=baseline_asked),
+        n=len(table.rows),
+        duration=duration,
+        metrics=measurement.values,
+        gates=results,
+        lost=lost,
+        gained=gained,
+        requests=requests,
+        table=table,
+    )
+
+
+def verdict_of(results: Iterable[GateResult], *, baseline_asked: bool) -> Judgement:
+    """Return a case's verdict, its worst gate's.
+
+    When no baseline was asked for, relative gates stay unjudged and the others decide; ``no baseline`` is
+    then the verdict of a case that has relative gates only, and no failure. When one was asked for, ``no
+    baseline`` means that it lacks the case, which is a failure. A case without gates passes.
+    """
+    found = {result.verdict for result in results}
+    if not baseline_asked and found != {"no baseline"}:
+        found.discard("no baseline")
+    return next((verdict for verdict in SEVERITY if verdict in found), "pass")
+
+
+def unjudged(gates: Iterable[Gate], reason: str) -> tuple[GateResult, ...]:
+    """Return all gates as invalid, for ``reason``."""
+    return tuple(
+        GateResult(
+            metric=gate.metric,
+            rule=gate.rule,
+            bound=gate.bound,
+            verdict="invalid",
+            reason=f"not judged: {reason}",
+            line=gate.line,
+        )
+        for gate in gates
+    )
+
+
+def obstacle_of(
+    measurement: Measurement, missing: Sequence[str], *, asked: bool, incomparable: Sequence[str]
+) -> Obstacle | None:
+    """Return what stands in the way of comparing with the baseline, ``None`` when nothing does.
+
+    ``missing`` names the cases that the baseline does not have.
+    """
+    if not asked:
+        return "no baseline", "no baseline was given to compare with"
+    if missing:
+        return "no baseline", f"the baseline has no case {', '.join(missing)}: bless a run that has it"
+    if incomparable:
+        return "not comparable", f"candidate and baseline differ in {'; '.join(incomparable)}"
+    for pairing in measurement.pairings:
+        if (why := _not_comparable(pairing)) is not None:
+            return "not comparable", why
+    return None
+
+
+def _not_comparable(pairing: Pairing) -> str | None:
+    compared, differing = len(pairing.candidate.rows), len(pairing.differing)
+    if differing:
+        return (
+            f"the prompts of {differing} of {compared + differing} facts are not those of the baseline "
+            f"(first: {pairing.differing[0]})"
+        )
+    return None if compared else "no fact of this case is in the baseline"
+
+
+def integrity(table: Table, errors: Sequence[str]) -> tuple[str, ...]:
+    """Return what forbids a measurement, in words: nothing when the responses are sound.
+
+    An unusable response, no fact at all, a fact twice, a value that is no number, or more than half of the
+    answers empty.
+    """
+    found = []
+    if errors:
+        shown = "; ".join(errors[:_SHOWN])
+        more = f"; and {len(errors) - _SHOWN} more" if len(errors) > _SHOWN else ""
+        found.append(f"{_count(len(errors), 'fact')} without usable responses: {shown}{more}")
+    rows = table.rows
+    if not rows:
+        return (*found, "no fact was measured: zero outcomes are no measurement")
+    twice = len(rows) - len({row.fact_id for row in rows})
+    if twice:
+        found.append(f"{_count(twice, 'fact')} measured more than once: fact ids must differ")
+    nans = [row.fact_id for row in rows if _is_nan(row.values)]
+    if nans:
+        found.append(f"values that are no number for {len(nans)} of {len(rows)} facts (first: {nans[0]})")
+    empty = sum(not row.answer.strip() for row in rows)
+    if empty > MOST_EMPTY * len(rows):
+        found.append(
+            f"{empty} of {len(rows)} answers are empty; allowed: at most {MOST_EMPTY:.0%}: "
+            "the model answers nothing, or its prompts or stop strings do not suit it"
+        )
+    return tuple(found)
+
+
+def _is_nan(values: Iterable[float]) -> bool:
+    return not all(map(math.isfinite, values))
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n} {noun}{'' if n == 1 else 's'}"

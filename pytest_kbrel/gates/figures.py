@@ -1,0 +1,97 @@
+"""Figures: metrics as statistics over the tables of one case or of several."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from pytest_kbrel import stats
+from pytest_kbrel.metrics import Metric
+from pytest_kbrel.records import Table, record
+
+
+@record
+class Figure:
+    """A metric of one case, or one over several cases ("members").
+
+    ``columns`` has (member number, column names) for each member concerned; ``statistic`` takes their
+    (totals, n) in this order. The other fields are those of :class:`pytest_kbrel.metrics.Metric`.
+    """
+
+    name: str
+    better: Literal["higher", "lower"]
+    columns: tuple[tuple[int, tuple[str, ...]], ...]
+    statistic: stats.Statistic
+    bounds: tuple[float, float] = (0.0, 1.0)
+    rate: bool = False
+    over: str = ""
+    undefined: str = "no fact"
+    vacuous: bool = False
+
+    def count(self, tables: Sequence[Table]) -> int:
+        """Return the number of facts the figure is over, all members together."""
+        counts = 0.0
+        for member, _ in self.columns:
+            table = tables[member]
+            if self.over in table.columns:
+                column = table.columns.index(self.over)
+                counts += sum(row.values[column] for row in table.rows)
+            else:
+                counts += len(table.rows)
+        return round(counts)
+
+    def lacking(self, tables: Sequence[Table]) -> tuple[str, ...]:
+        """Return the columns the figure needs and the tables do not have."""
+        return tuple(
+            f"{name!r}"
+            for member, names in self.columns
+            for name in names
+            if name not in tables[member].columns
+        )
+
+    def sample(self, tables: Sequence[Table]) -> stats.Sample:
+        """Return the figure's columns of its members, rows in the order of fact ids."""
+        values, facts = [], []
+        for member, names in self.columns:
+            table = tables[member]
+            places = [table.columns.index(name) for name in names]
+            rows = sorted(table.rows, key=lambda row: row.fact_id)
+            values.append([[row.values[place] for place in places] for row in rows])
+            facts.append(tuple(row.fact_id for row in rows))
+        return stats.sample(values, facts, [len(names) for _, names in self.columns])
+
+    def value(self, tables: Sequence[Table]) -> float | None:
+        """Return the figure itself; ``None`` where it is undefined."""
+        found = float(self.statistic(self.sample(tables).totals))
+        return None if found != found else found
+
+    def estimate(self, tables: Sequence[Table]) -> stats.Estimate:
+        """Return the figure with its interval: Wilson's for rates of one case, else the jackknife's."""
+        if self.rate and len(self.columns) == 1 and (n := self.count(tables)):
+            rate = self.value(tables)
+            assert rate is not None
+            if n < 2:
+                return stats.Estimate(value=rate, n=n, note=stats.TOO_FEW)
+            low, high = stats.wilson(round(rate * n), n)
+            return stats.Estimate(value=rate, low=low, high=high, n=n)
+        return stats.jackknife([(1.0, self.sample(tables))], self.statistic, self.bounds)
+
+
+def figures_of(metrics: Sequence[Metric]) -> tuple[Figure, ...]:
+    """Return metrics as figures of a single case."""
+    return tuple(figure_of(metric) for metric in metrics)
+
+
+def figure_of(metric: Metric) -> Figure:
+    """Return a metric as the figure of a single case."""
+    return Figure(
+        name=metric.name,
+        better=metric.better,
+        columns=((0, metric.columns),),
+        statistic=lambda parts: metric.formula(*parts[0]),
+        bounds=metric.bounds,
+        rate=metric.rate,
+        over=metric.over,
+        undefined=metric.undefined,
+        vacuous=metric.vacuous,
+    )

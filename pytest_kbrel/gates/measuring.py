@@ -1,0 +1,165 @@
+"""Outcome tables to metric values: pairing with the baseline, intervals and differences."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from pytest_kbrel import stats
+from pytest_kbrel.gates.figures import Figure, figures_of
+from pytest_kbrel.metrics import Metric
+from pytest_kbrel.records import Change, MetricValue, Outcome, Table, record
+
+
+@record
+class Pairing:
+    """The rows of a candidate's and a baseline's table that belong together, in the order of fact ids.
+
+    ``alone`` are facts of one table only, ``differing`` those whose prompts are not the same: neither is
+    compared.
+    """
+
+    candidate: Table
+    baseline: Table
+    alone: tuple[str, ...]
+    differing: tuple[str, ...]
+
+
+@record
+class Measured:
+    """One figure measured; ``difference`` is that from the baseline, where there is one to compare with."""
+
+    figure: Figure
+    value: MetricValue
+    difference: stats.Difference | None = None
+
+
+@record
+class Measurement:
+    """Several figures measured over the same tables."""
+
+    figures: tuple[Measured, ...]
+    pairings: tuple[Pairing, ...] = ()
+
+    @property
+    def values(self) -> tuple[MetricValue, ...]:
+        """The metric values, in the order of the figures."""
+        return tuple(measured.value for measured in self.figures)
+
+    def contrast(self, figure: Figure, recovery: float) -> stats.Estimate:
+        """Estimate how far the paired candidate stands above ``recovery`` times the baseline.
+
+        That is candidate - recovery * baseline where higher is better, baseline - recovery * candidate where
+        lower is: at least 0 when the candidate recovers that share.
+        """
+        ours = figure.sample([pairing.candidate for pairing in self.pairings])
+        theirs = figure.sample([pairing.baseline for pairing in self.pairings])
+        weights = (1.0, -recovery) if figure.better == "higher" else (-recovery, 1.0)
+        return stats.jackknife([(weights[0], ours), (weights[1], theirs)], figure.statistic)
+
+
+def measure(
+    table: Table, metrics: Sequence[Metric], baseline_table: Table | None = None, *, alpha: float = 0.05
+) -> tuple[MetricValue, ...]:
+    """Return the metrics of one case's table, against ``baseline_table`` paired by fact id.
+
+    ``alpha`` is the one-sided level of each comparison, which the minimum detectable effect depends on.
+    """
+    pairings = () if baseline_table is None else (pair(table, baseline_table),)
+    return measure_figures(figures_of(metrics), (table,), pairings, alpha=alpha).values
+
+
+def measure_figures(
+    figures: Sequence[Figure], tables: Sequence[Table], pairings: Sequence[Pairing], *, alpha: float
+) -> Measurement:
+    """Measure ``figures`` over one table a member; ``pairings`` is empty or has one a member."""
+    return Measurement(
+        figures=tuple(_measured(figure, tables, pairings, alpha) for figure in figures),
+        pairings=tuple(pairings),
+    )
+
+
+def pair(candidate: Table, baseline: Table) -> Pairing:
+    """Pair two tables by fact id, leaving out facts of one table only and those with other prompts."""
+    ours = {row.fact_id: row for row in candidate.rows}
+    theirs = {row.fact_id: row for row in baseline.rows}
+    common = sorted(ours.keys() & theirs.keys())
+    same = [fact for fact in common if ours[fact].prompt_digest == theirs[fact].prompt_digest]
+    return Pairing(
+        candidate=Table(columns=candidate.columns, rows=tuple(ours[fact] for fact in same)),
+        baseline=Table(columns=baseline.columns, rows=tuple(theirs[fact] for fact in same)),
+        alone=tuple(sorted(ours.keys() ^ theirs.keys())),
+        differing=tuple(sorted(set(common) - set(same))),
+    )
+
+
+def changes(table: Table, baseline_table: Table) -> tuple[tuple[Change, ...], tuple[Change, ...]]:
+    """Return the facts lost (good before, not now) and gained, in the order of fact ids.
+
+    "Good" is the label ``correct``, and ``uninformative`` where no answer exists. Facts that were asked
+    differently are left out.
+    """
+    lost: list[Change] = []
+    gained: list[Change] = []
+    pairing = pair(table, baseline_table)
+    for new, old in zip(pairing.candidate.rows, pairing.baseline.rows, strict=True):
+        before, after = _is_good(old, new.expected), _is_good(new, new.expected)
+        if before != after:
+            change = Change(
+                fact_id=new.fact_id,
+                question=new.question,
+                expected=new.expected,
+                old_answer=old.answer,
+                new_answer=new.answer,
+            )
+            (lost if before else gained).append(change)
+    return tuple(lost), tuple(gained)
+
+
+def _is_good(row: Outcome, expected: str) -> bool:
+    return row.label == ("correct" if expected else "uninformative")
+
+
+def _measured(figure: Figure, tables: Sequence[Table], pairings: Sequence[Pairing], alpha: float) -> Measured:
+    estimate = figure.estimate(tables)
+    value = MetricValue(
+        name=figure.name,
+        better=figure.better,
+        value=estimate.value,
+        low=estimate.low,
+        high=estimate.high,
+        n=figure.count(tables),
+        note=figure.undefined if estimate.value is None else estimate.note,
+    )
+    before = [pairing.baseline for pairing in pairings]
+    if not pairings or figure.lacking(before):
+        return Measured(figure=figure, value=value)
+    difference = stats.paired_difference(
+        figure.sample([pairing.candidate for pairing in pairings]),
+        figure.sample(before),
+        figure.statistic,
+        better=figure.better,
+        alpha=alpha,
+        bounds=figure.bounds,
+    )
+    delta = difference.estimate
+    compared = dataclasses.replace(
+        value,
+        baseline=figure.value(before),
+        delta=delta.value,
+        delta_low=delta.low,
+        delta_high=delta.high,
+        p=difference.p,
+        mde=difference.mde,
+        paired=delta.n,
+        note="; ".join(dict.fromkeys(filter(None, (value.note, _delta_note(figure, delta, value, before))))),
+    )
+    return Measured(figure=figure, value=compared, difference=difference)
+
+
+def _delta_note(figure: Figure, delta: stats.Estimate, value: MetricValue, before: Sequence[Table]) -> str:
+    if delta.value is not None or value.value is None:
+        return delta.note if delta.value is not None else ""
+    if not delta.n:
+        return "no fact in common with the baseline"
+    return f"{'baseline' if figure.value(before) is None else 'paired facts'}: {figure.undefined}"

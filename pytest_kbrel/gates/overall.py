@@ -1,0 +1,148 @@
+"""The figures over several cases of one probe: which they are and how the papers combine them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Literal
+
+from pytest_kbrel import stats
+from pytest_kbrel.gates.figures import Figure
+from pytest_kbrel.metrics import Metric, metrics_for
+from pytest_kbrel.metrics.reliability import average, c_wrong, slice_kind
+from pytest_kbrel.records import CaseResult
+
+if TYPE_CHECKING:
+    Combine = Callable[[Sequence[stats.Array]], stats.Array]
+
+# A metric over the pooled facts of some members, by their numbers.
+Term = tuple[Metric, tuple[int, ...]]
+
+BUCKETS = ("head", "torso", "tail")
+
+
+def figures_over(cases: Sequence[CaseResult]) -> tuple[Figure, ...]:
+    """Return the figures over ``cases``, all of one probe."""
+    metrics = [
+        {metric.name: metric for metric in metrics_for(case.probe, case.slice, case.table.columns)}
+        for case in cases
+    ]
+    if cases[0].probe == "monitor":
+        return _monitor(metrics)
+    if cases[0].probe == "head_to_tail":
+        return _head_to_tail(metrics, [case.slice for case in cases])
+    return _reliability(metrics, [case.slice for case in cases])
+
+
+def _monitor(metrics: Sequence[dict[str, Metric]]) -> tuple[Figure, ...]:
+    """Plain means over the relations (the paper's Table 4 has their sum / 21, which looks like a slip)."""
+    names = ("monitor", "pfd", "ird", "anchor_prob", "accuracy")
+    return tuple(
+        _figure(name, [(of[name], (member,)) for member, of in enumerate(metrics)], _mean)
+        for name in names
+        if all(name in of for of in metrics)
+    )
+
+
+def _head_to_tail(metrics: Sequence[dict[str, Metric]], slices: Sequence[str]) -> tuple[Figure, ...]:
+    """Accuracy by bucket over the facts of all domains, the gap, and plain means over the buckets present.
+
+    In the paper a domain's buckets are of equal size, so that its overall figures are these means.
+    """
+    groups: dict[str, tuple[int, ...]] = {}
+    for member, name in enumerate(slices):
+        bucket = name.rpartition("-")[2]
+        groups[bucket] = (*groups.get(bucket, ()), member)
+
+    def terms(metric: str, *buckets: str) -> list[Term]:
+        return [(metrics[groups[bucket][0]][metric], groups[bucket]) for bucket in buckets]
+
+    figures = [
+        _figure(f"accuracy_{bucket}", terms("accuracy", bucket), _mean)
+        for bucket in BUCKETS
+        if bucket in groups
+    ]
+    if "head" in groups and "tail" in groups:
+        figures.append(
+            _figure(
+                "gap",
+                terms("accuracy", "head", "tail"),
+                lambda values: values[0] - values[1],
+                better="lower",
+                bounds=(-1.0, 1.0),
+            )
+        )
+    return (
+        *figures,
+        *(_figure(name, terms(name, *groups), _mean) for name in ("accuracy", "hallucination", "missing")),
+    )
+
+
+def _reliability(metrics: Sequence[dict[str, Metric]], slices: Sequence[str]) -> tuple[Figure, ...]:
+    """Seen and unseen figures over the pooled slices of their kind, and the two that need both."""
+    kinds = [slice_kind(name) for name in slices]
+    seen = tuple(member for member, kind in enumerate(kinds) if kind == "seen")
+    unseen = tuple(member for member, kind in enumerate(kinds) if kind == "unseen")
+
+    def term(metric: str, group: tuple[int, ...]) -> Term:
+        return metrics[group[0]][metric], group
+
+    figures = []
+    if seen:
+        figures += [_figure(name, [term(name, seen)], _mean) for name in ("nccr", "ncr")]
+    if unseen:
+        figures += [_figure(name, [term(name, unseen)], _mean) for name in ("iur", "ur")]
+    if seen and unseen:
+        figures += [
+            _figure(
+                "c_wrong",
+                [term("c_wrong", seen), term("c_wrong", unseen)],
+                lambda values: c_wrong(values[0], values[1]),
+            ),
+            _figure(
+                "avg",
+                [term("nccr", seen), term("iur", unseen)],
+                lambda values: average(values[0], values[1]),
+            ),
+        ]
+    return tuple(figures)
+
+
+def _mean(values: Sequence[stats.Array]) -> stats.Array:
+    # Not numpy's mean: the values have different shapes while one member's facts are left out in turn.
+    total = values[0]
+    for value in values[1:]:
+        total = total + value
+    return total / len(values)
+
+
+def _figure(
+    name: str,
+    terms: Sequence[Term],
+    combine: Combine,
+    *,
+    better: Literal["higher", "lower"] | None = None,
+    bounds: tuple[float, float] | None = None,
+) -> Figure:
+    first = terms[0][0]
+
+    def statistic(parts: stats.Parts) -> stats.Array:
+        left = iter(parts)
+        values = []
+        for metric, group in terms:
+            totals, n = next(left)
+            for _ in group[1:]:
+                more, facts = next(left)
+                totals, n = totals + more, n + facts
+            values.append(metric.formula(totals, n))
+        return combine(values)
+
+    return Figure(
+        name=name,
+        better=better or first.better,
+        columns=tuple((member, metric.columns) for metric, group in terms for member in group),
+        statistic=statistic,
+        bounds=bounds or first.bounds,
+        over=first.over,
+        undefined=f"{first.undefined} in one of the cases" if len(terms) > 1 else first.undefined,
+        vacuous=first.vacuous,
+    )

@@ -1,0 +1,73 @@
+"""What a metric is: a function of column totals over facts.
+
+Every metric of the three papers is one, means and ratios of means alike. That gives the jackknife and the
+bootstrap for nothing: leaving a fact out means subtracting its row from the totals.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+Formula = Callable[[Array, Array], Array]
+Better = Literal["higher", "lower"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """One metric on outcome tables.
+
+    ``formula(totals, n)`` takes sums of ``columns`` over facts, shape (..., k), and the number of facts,
+    shape (...), and returns values of shape (...), nan where undefined; ``undefined`` says in words why that
+    happens. ``rate`` marks a plain mean of zeros and ones, over the facts counted in the column ``over``
+    (empty: over all). ``bounds`` are the lowest and highest value possible. ``vacuous`` marks a metric that
+    is undefined only where there is nothing bad to measure (consistency of wrong answers without any).
+    """
+
+    name: str
+    better: Better
+    columns: tuple[str, ...]
+    formula: Formula
+    bounds: tuple[float, float] = (0.0, 1.0)
+    rate: bool = False
+    over: str = ""
+    undefined: str = "no fact"
+    vacuous: bool = False
+
+    def of(self, rows: npt.ArrayLike) -> float:
+        """Return the metric of ``rows``, shape (facts, k) with the metric's own columns; nan if undefined."""
+        values = np.asarray(rows, dtype=float).reshape(-1, len(self.columns))
+        return float(self.formula(values.sum(axis=0), np.asarray(float(len(values)))))
+
+
+def ratio(numerator: npt.ArrayLike, denominator: npt.ArrayLike) -> Array:
+    """Return ``numerator / denominator`` elementwise, nan where the denominator is 0."""
+    above, below = np.broadcast_arrays(
+        np.asarray(numerator, dtype=float), np.asarray(denominator, dtype=float)
+    )
+    quotients: Array = np.divide(above, below, out=np.full(above.shape, math.nan), where=below != 0)
+    return quotients
+
+
+def mean(name: str, better: Better, column: str, **more: Any) -> Metric:
+    """Make the metric "mean of ``column`` over all facts"; ``more`` are further fields of :class:`Metric`."""
+    return Metric(
+        name=name, better=better, columns=(column,), formula=lambda t, n: ratio(t[..., 0], n), **more
+    )
+
+
+def quotient(name: str, better: Better, above: str, below: str, **more: Any) -> Metric:
+    """Make the metric "sum of ``above`` / sum of ``below``"; ``more`` as in :func:`mean`."""
+    return Metric(
+        name=name,
+        better=better,
+        columns=(above, below),
+        formula=lambda t, n: ratio(t[..., 0], t[..., 1]),
+        **more,
+    )

@@ -1,0 +1,120 @@
+"""Reliable KB: Zheng, Lapata and Pan, "How Reliable are LLMs as Knowledge Bases?", arXiv 2407.13578 v1.
+
+Section 2 defines factuality (NCR, UR) and consistency (NCCR, IUR). An uninformative answer stays in every
+denominator.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from pytest_kbrel.metrics.base import Array, Metric, mean, quotient, ratio
+
+SliceKind = Literal["seen", "unseen"]
+
+
+def slice_kind(slice_name: str) -> SliceKind:
+    """Tell seen from unseen knowledge by the name: ``unseen``, ``unseen-...`` and so on, else seen."""
+    return "unseen" if "unseen" in slice_name.lower().replace("_", "-").split("-") else "seen"
+
+
+def ncr(cr: float, wr: float) -> float:
+    """Net correct rate on seen knowledge: CR - WR, -1..1."""
+    return cr - wr
+
+
+def ccr(cr: float, c_correct: float) -> float:
+    """Consistently correct rate on seen knowledge: CR * C_correct, 0..1."""
+    return cr * c_correct
+
+
+def cwr(wr: float, c_wrong: float) -> float:
+    """Consistently wrong rate on seen knowledge: WR * C_wrong, 0..1."""
+    return wr * c_wrong
+
+
+def nccr(ccr: float, cwr: float) -> float:
+    """Net consistently correct rate on seen knowledge: CCR - CWR, -1..1."""
+    return ccr - cwr
+
+
+def iur(ur: float, c_wrong: float) -> float:
+    """Inconsistent or uninformative rate on unseen knowledge: 1 - (1 - UR) * C_wrong, 0..1.
+
+    With UR = 1 no answer is wrong, C_wrong is undefined (nan) and the rate 1.
+    """
+    return 1.0 if ur == 1 else 1.0 - (1.0 - ur) * c_wrong
+
+
+def c_wrong(seen: Array, unseen: Array) -> Array:
+    """Return the unweighted mean of the slices' C_wrong; the seen one where the unseen is nan (Table 10)."""
+    return np.where(np.isnan(unseen), seen, (seen + unseen) / 2)
+
+
+def average(nccr: Array, iur: Array) -> Array:
+    """Return Table 1's AVG: NCCR with IUR rescaled to -1..1, (NCCR + 2 * IUR - 1) / 2, -1..1."""
+    return (nccr + 2 * iur - 1) / 2
+
+
+_SIGNED = (-1.0, 1.0)
+_C_WRONG = quotient(
+    "c_wrong",
+    "lower",
+    "consistency_wrong",
+    "wrong",
+    over="wrong",
+    undefined="no wrong answer",
+    vacuous=True,
+)
+
+
+def _difference(name: str, plus: str, minus: str) -> Metric:
+    return Metric(
+        name=name,
+        better="higher",
+        columns=(plus, minus),
+        formula=lambda t, n: ratio(t[..., 0] - t[..., 1], n),
+        bounds=_SIGNED,
+    )
+
+
+_SEEN = (
+    mean("cr", "higher", "correct", rate=True),
+    mean("wr", "lower", "wrong", rate=True),
+    _difference("ncr", "correct", "wrong"),
+    mean("uninformative", "lower", "uninformative", rate=True),
+    quotient(
+        "c_correct",
+        "higher",
+        "consistency_correct",
+        "correct",
+        over="correct",
+        undefined="no correct answer",
+    ),
+    _C_WRONG,
+    mean("ccr", "higher", "consistency_correct"),
+    mean("cwr", "lower", "consistency_wrong"),
+    _difference("nccr", "consistency_correct", "consistency_wrong"),
+)
+_UNSEEN = (
+    mean("ur", "higher", "uninformative", rate=True),
+    mean("wr", "lower", "wrong", rate=True),
+    _C_WRONG,
+    Metric(
+        name="iur",
+        better="higher",
+        columns=("consistency_wrong",),
+        formula=lambda t, n: ratio(n - t[..., 0], n),
+    ),
+)
+
+
+def reliability_metrics(kind: SliceKind) -> tuple[Metric, ...]:
+    """Return the metrics of a seen or unseen slice.
+
+    Their tables have the columns correct, wrong, uninformative (0 or 1), consistency_correct and
+    consistency_wrong (the consistency score, 0..1, of answers so labelled, else 0).
+    """
+    return _SEEN if kind == "seen" else _UNSEEN

@@ -1,0 +1,274 @@
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import json
+import os
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_kbrel.baselines import (
+    baseline_directory,
+    fingerprint_differences,
+    read_baseline,
+    write_baseline,
+    writing,
+)
+from pytest_kbrel.errors import BaselineError
+from pytest_kbrel.gates import measure
+from pytest_kbrel.metrics import metrics_for
+from pytest_kbrel.records import CaseResult, Fingerprint, Run, Table
+from tests.gates.tables import HEAD_TO_TAIL, answers, case, decided, outcome
+
+MODEL = Fingerprint(
+    spec="reference",
+    backend="hf",
+    backend_version="4.57",
+    architecture="llama",
+    parameters=1_000_000,
+    weights_digest="w" * 64,
+    tokenizer_digest="t" * 64,
+    dtype="float32",
+    device="cpu",
+    scoring_version=1,
+)
+
+
+def sound(*cases: CaseResult, **more: Any) -> Run:
+    given: dict[str, Any] = {
+        "kbrel_version": "0.1.0",
+        "created": "2026-01-02T03:04:05+00:00",
+        "model": MODEL,
+        "environment": (("commit", "abc123"), ("torch", "2.9")),
+        "settings": (("model", "reference"), ("seed", "0")),
+        "cases": cases
+        or (decided(case(), answers("++-?")), decided(case(slice="world-tail"), answers("+--"))),
+    }
+    return Run(**{**given, **more})
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    run = sound()
+    write_baseline(tmp_path / "baselines" / "prod", run, reason="first release")
+    found = read_baseline("prod", tmp_path)
+    assert (found.reason, found.created, found.model) == ("first release", run.created, MODEL)
+    assert (found.commit, found.versions) == ("abc123", (("torch", "2.9"),))
+    assert found.settings == run.settings
+    for result in run.cases:
+        blessed = found.case(result)
+        assert blessed is not None
+        assert blessed.table.columns == result.table.columns
+        for row, again in zip(result.table.rows, blessed.table.rows, strict=True):
+            assert again == dataclasses.replace(row, question="", expected="")
+        assert dict(blessed.metrics) == {metric.name: metric.value for metric in result.metrics}
+        metrics = metrics_for(result.probe, result.slice, result.table.columns)
+        assert {value.delta for value in measure(result.table, metrics, blessed.table)} == {0.0}
+
+
+def test_floats_survive_exactly(tmp_path: Path) -> None:
+    values = (1, 0, 1 / 3, 0.1 + 0.2)
+    table = Table(columns=HEAD_TO_TAIL, rows=tuple(outcome(q, values, "correct") for q in ("b", "a")))
+    write_baseline(tmp_path / "b", sound(decided(case(), table)))
+    blessed = read_baseline(str(tmp_path / "b"), tmp_path).case("world.kb.yaml::head_to_tail[world-head]")
+    assert blessed is not None
+    assert [(row.fact_id, row.values) for row in blessed.table.rows] == [("a", values), ("b", values)]
+
+
+def test_cases_are_found_wherever_the_suite_lies(tmp_path: Path) -> None:
+    write_baseline(tmp_path / "b", sound())
+    found = read_baseline(f"{tmp_path}/b", tmp_path)
+    assert found.case("elsewhere/world.kb.yaml::head_to_tail[world-head]") is not None
+    assert found.case(case(suite="/other/world.kb.yaml")) is not None
+    assert found.case(case(suite="suites/other.kb.yaml")) is None
+    assert found.case("world.kb.yaml::head_to_tail[moon-head]") is None
+
+
+def test_the_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
+    run = sound()
+    shuffled = dataclasses.replace(
+        run,
+        cases=tuple(
+            dataclasses.replace(
+                result,
+                duration=9.9,
+                table=Table(columns=result.table.columns, rows=result.table.rows[::-1]),
+            )
+            for result in reversed(run.cases)
+        ),
+    )
+    write_baseline(tmp_path / "a", run)
+    write_baseline(tmp_path / "b", shuffled)
+    for name in ("baseline.json", "outcomes.jsonl.gz"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+def test_the_readable_file_is_sorted_and_indented(tmp_path: Path) -> None:
+    write_baseline(tmp_path / "a", sound())
+    text = (tmp_path / "a" / "baseline.json").read_text(encoding="utf-8")
+    assert text == json.dumps(json.loads(text), indent=2, sort_keys=True) + "\n"
+    entry = json.loads(text)["cases"]["world.kb.yaml::head_to_tail[world-head]"]
+    assert (entry["n"], entry["metrics"]["accuracy"]) == (4, 0.5)
+
+
+def test_a_full_run_stays_small(tmp_path: Path) -> None:
+    rng = random.Random(1)
+    cases = []
+    for number in range(20):
+        rows = [
+            outcome(
+                f"P{number}/Q{rng.randrange(10**8)}/{i}",
+                (rng.random() < 0.6, rng.random() < 0.2, rng.random(), rng.random()),
+                "correct",
+                answer=f"answer {rng.randrange(2000)}",
+                prompt_digest=f"{rng.getrandbits(64):016x}",
+            )
+            for i in range(900)
+        ]
+        cases.append(decided(case(slice=f"s{number}"), Table(columns=HEAD_TO_TAIL, rows=tuple(rows))))
+    write_baseline(tmp_path / "a", sound(*cases))
+    assert sum(path.stat().st_size for path in (tmp_path / "a").iterdir()) < 2_000_000
+    assert len(read_baseline(f"{tmp_path}/a", tmp_path).cases) == 20
+
+
+@pytest.mark.parametrize(
+    ("run", "message"),
+    [
+        (sound(complete=False), "the run is not complete"),
+        (sound(problems=("worker gw1 died",)), "worker gw1 died"),
+        (sound(model=None), "has no model"),
+        (dataclasses.replace(sound(), cases=()), "has no case"),
+        (sound(decided(case(), answers("+"), errors=["Q1: boom"])), "not sound: head_to_tail[world-head]"),
+        (
+            sound(decided(case(), answers("+")), decided(case(suite="b/world.kb.yaml"), answers("+"))),
+            "two suites of the same file name",
+        ),
+    ],
+)
+def test_only_sound_runs_are_blessed(tmp_path: Path, run: Run, message: str) -> None:
+    with pytest.raises(BaselineError) as caught:
+        write_baseline(tmp_path / "b", run)
+    assert message in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_older_baseline_is_replaced_and_other_files_stay(tmp_path: Path) -> None:
+    write_baseline(tmp_path / "b", sound(created="old"))
+    (tmp_path / "b" / "README.md").write_text("why", encoding="utf-8")
+    write_baseline(tmp_path / "b", sound(created="new"))
+    assert read_baseline(f"{tmp_path}/b", tmp_path).created == "new"
+    assert (tmp_path / "b" / "README.md").read_text(encoding="utf-8") == "why"
+    assert [path.name for path in tmp_path.iterdir()] == ["b"]
+
+
+def test_a_failed_write_leaves_the_older_one_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_baseline(tmp_path / "b", sound(created="old"))
+    replace = os.replace
+
+    def full(source: Path, target: Path) -> None:
+        if source.name == "new":
+            raise OSError(28, "No space left on device")
+        replace(source, target)
+
+    monkeypatch.setattr(writing.os, "replace", full)
+    with pytest.raises(BaselineError, match="No space left"):
+        write_baseline(tmp_path / "b", sound(created="new"))
+    assert read_baseline(f"{tmp_path}/b", tmp_path).created == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["b"]
+
+
+def test_somebody_elses_folder_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("years of work", encoding="utf-8")
+    with pytest.raises(BaselineError, match="something else is there"):
+        write_baseline(tmp_path, sound())
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_names_and_paths(tmp_path: Path) -> None:
+    assert baseline_directory("prod", tmp_path) == tmp_path / "baselines" / "prod"
+    assert baseline_directory("./prod", tmp_path) == Path("prod")
+    write_baseline(baseline_directory("prod", tmp_path), sound())
+    with pytest.raises(BaselineError, match="did you mean 'prod'") as caught:
+        read_baseline("prodd", tmp_path)
+    assert "found: " in str(caught.value)
+    with pytest.raises(BaselineError, match="nothing is there"):
+        read_baseline(f"{tmp_path}/nowhere", tmp_path)
+    with pytest.raises(BaselineError, match="a file is there"):
+        read_baseline(f"{tmp_path}/baselines/prod/baseline.json", tmp_path)
+
+
+def test_a_folder_that_was_meant_as_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_baseline(tmp_path / "b", sound())
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BaselineError, match=r"written \./b"):
+        read_baseline("b", tmp_path / "root")
+
+
+def rewrite(**changes: Any) -> Callable[[Path], None]:
+    def spoil(path: Path) -> None:
+        place = path / "baseline.json"
+        meta = json.loads(place.read_text(encoding="utf-8"))
+        for key, value in changes.items():
+            if value is None:
+                del meta[key]
+            else:
+                meta[key] = value
+        place.write_text(json.dumps(meta), encoding="utf-8")
+
+    return spoil
+
+
+def write(name: str, data: bytes) -> Callable[[Path], None]:
+    return lambda path: (path / name).write_bytes(data) and None
+
+
+def cut_short(path: Path) -> None:
+    place = path / "outcomes.jsonl.gz"
+    place.write_bytes(place.read_bytes()[:-20])
+
+
+def other_run(path: Path) -> None:
+    place = path / "outcomes.jsonl.gz"
+    place.write_bytes(gzip.compress(gzip.decompress(place.read_bytes()).replace(b"correct", b"wrong")))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda path: (path / "baseline.json").unlink(), "has no baseline.json"),
+        (lambda path: (path / "outcomes.jsonl.gz").unlink(), "outcomes.jsonl.gz: cannot be read"),
+        (write("baseline.json", b"{not json"), "cannot be read"),
+        (write("baseline.json", b"\xff\xfe"), "cannot be read"),
+        (write("baseline.json", b'{"results": {"acc": 0.5}}'), "is no kbrel baseline"),
+        (write("baseline.json", b"[1, 2]"), "is no kbrel baseline"),
+        (rewrite(schema_version=99), "found schema_version 99"),
+        (rewrite(schema_version="1"), "is no kbrel baseline"),
+        (rewrite(cases=None), "not a baseline of this format: KeyError: 'cases'"),
+        (rewrite(cases=[1]), "not a baseline of this format"),
+        (rewrite(cases={}), "not a baseline of this format"),
+        (rewrite(model={"spec": "x"}), "not a baseline of this format"),
+        (rewrite(outcomes="x"), "not a baseline of this format"),
+        (write("outcomes.jsonl.gz", b"plain text"), "cannot be read"),
+        (cut_short, "cannot be read"),
+        (other_run, "allowed: two files of one run"),
+    ],
+)
+def test_a_bad_baseline_is_explained(tmp_path: Path, spoil: Callable[[Path], None], message: str) -> None:
+    write_baseline(tmp_path / "b", sound())
+    spoil(tmp_path / "b")
+    with pytest.raises(BaselineError) as caught:
+        read_baseline(f"{tmp_path}/b", tmp_path)
+    assert str(caught.value).startswith(str(tmp_path / "b"))
+    assert message in str(caught.value)
+    assert "allowed: " in str(caught.value)
+
+
+def test_fingerprints() -> None:
+    assert fingerprint_differences(MODEL, MODEL) == ((), ())
+    other = dataclasses.replace(MODEL, scoring_version=2, dtype="bfloat16", chat_template=True)
+    must, may = fingerprint_differences(MODEL, other)
+    assert must == ("chat_template (False and True)", "scoring_version (1 and 2)")
+    assert may == ("dtype ('float32' and 'bfloat16')",)

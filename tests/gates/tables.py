@@ -1,0 +1,106 @@
+"""Outcome tables and cases for tests of gates, aggregates and baselines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pytest_kbrel.baselines import BaselineCase
+from pytest_kbrel.gates import decide_case
+from pytest_kbrel.records import (
+    Case,
+    CaseResult,
+    Gate,
+    HeadToTailSettings,
+    Label,
+    Outcome,
+    ProbeName,
+    Relation,
+    Table,
+)
+
+HEAD_TO_TAIL = ("correct", "missing", "f1", "rouge_l")
+RELIABILITY = ("correct", "wrong", "uninformative", "consistency_correct", "consistency_wrong")
+MONITOR = ("kept", "pfd", "ird", "term", "anchor", "cell:none:0", "cell:positive:0")
+
+
+def outcome(fact: str, values: Sequence[float], label: Label, **more: Any) -> Outcome:
+    """One row; a fact has an expected answer unless ``expected`` says otherwise."""
+    given = {
+        "question": f"What of {fact}?",
+        "expected": f"gold {fact}",
+        "answer": f"{label} {fact}",
+        "prompt_digest": f"digest of {fact}",
+        **more,
+    }
+    return Outcome(fact_id=fact, values=tuple(map(float, values)), label=label, **given)
+
+
+def answers(marks: str, prefix: str = "Q", **more: Any) -> Table:
+    """A head-to-tail table: + correct, - wrong, ? missing."""
+    rows = {
+        "+": ((1, 0, 1, 1), "correct"),
+        "-": ((0, 0, 0.5, 0.25), "wrong"),
+        "?": ((0, 1, 0, 0), "uninformative"),
+    }
+    return Table(
+        columns=HEAD_TO_TAIL,
+        rows=tuple(outcome(f"{prefix}{i:03}", *rows[m], **more) for i, m in enumerate(marks)),  # type: ignore[arg-type]
+    )
+
+
+def scores(values: Sequence[float], prefix: str = "Q") -> Table:
+    """A head-to-tail table of soft scores without missing answers."""
+    return Table(
+        columns=HEAD_TO_TAIL,
+        rows=tuple(outcome(f"{prefix}{i:03}", (0, 0, v, v), "wrong") for i, v in enumerate(values)),
+    )
+
+
+def consistency(rows: Sequence[tuple[str, float]], prefix: str = "Q", expected: bool = True) -> Table:
+    """A reliability table of (mark, consistency score)."""
+    made = []
+    for i, (mark, score) in enumerate(rows):
+        right, wrong = float(mark == "+"), float(mark == "-")
+        values = (right, wrong, float(mark == "?"), right * score, wrong * score)
+        label: Label = "correct" if right else "wrong" if wrong else "uninformative"
+        more = {} if expected else {"expected": ""}
+        made.append(outcome(f"{prefix}{i:03}", values, label, **more))
+    return Table(columns=RELIABILITY, rows=tuple(made))
+
+
+def gate(metric: str, rule: Any, bound: float) -> Gate:
+    """A gate stated on line 7."""
+    return Gate(metric=metric, rule=rule, bound=bound, line=7)
+
+
+def case(*gates: Gate, probe: ProbeName = "head_to_tail", slice: str = "world-head", **more: Any) -> Case:
+    """A case of the suite ``suites/world.kb.yaml``; its facts are in the tables alone."""
+    given: dict[str, Any] = {
+        "id": f"{probe}[{slice}]",
+        "suite": "suites/world.kb.yaml",
+        "facts": (),
+        "relations": (Relation(id="P36", label="capital", domain="place", frames=("Capital of [X]?",)),),
+        "settings": HeadToTailSettings(),
+    }
+    return Case(probe=probe, slice=slice, gates=gates, **{**given, **more})
+
+
+def blessed(table: Table) -> BaselineCase:
+    """The table as a baseline has it: without questions and expected answers."""
+    rows = tuple(
+        outcome(row.fact_id, row.values, row.label, answer=row.answer, prompt_digest=row.prompt_digest,
+                question="", expected="")
+        for row in table.rows
+    )  # fmt: skip
+    return BaselineCase(key="key", table=Table(columns=table.columns, rows=rows), metrics=())
+
+
+def decided(of: Case, table: Table, before: Table | None = None, **more: Any) -> CaseResult:
+    """Decide a case against ``before``, if given."""
+    given: dict[str, Any] = {
+        "baseline": None if before is None else blessed(before),
+        "baseline_asked": before is not None,
+        "comparisons": 1,
+    }
+    return decide_case(of, table, more.pop("errors", ()), **{**given, **more})

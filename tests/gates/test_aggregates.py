@@ -1,0 +1,244 @@
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pytest_kbrel.baselines import Baseline, BaselineCase, case_key
+from pytest_kbrel.gates import decide_aggregate
+from pytest_kbrel.records import (
+    AggregateCase,
+    CaseResult,
+    Fingerprint,
+    Gate,
+    MetricValue,
+    ProbeName,
+    Table,
+)
+from tests.gates.tables import MONITOR, answers, blessed, case, consistency, decided, gate, outcome
+
+MODEL = Fingerprint(
+    spec="m",
+    backend="hf",
+    backend_version="1",
+    architecture="llama",
+    parameters=1,
+    weights_digest="w",
+    tokenizer_digest="t",
+    dtype="float32",
+    device="cpu",
+)
+
+
+def member(probe: ProbeName, name: str, table: Table) -> CaseResult:
+    return decided(case(probe=probe, slice=name), table)
+
+
+def over(
+    members: Sequence[CaseResult],
+    *gates: Gate,
+    before: Sequence[CaseResult] | None = None,
+    named: Sequence[str] | None = None,
+) -> CaseResult:
+    aggregate = AggregateCase(
+        id="overall",
+        suite="suites/world.kb.yaml",
+        probe=members[0].probe,
+        slice="overall",
+        members=tuple(named or [m.id for m in members]),
+        gates=gates,
+    )
+    baseline = None
+    if before is not None:
+        cases: dict[str, BaselineCase] = {case_key(m.suite, m.id): blessed(m.table) for m in before}
+        baseline = Baseline(
+            path=Path("b"),
+            kbrel_version="0",
+            created="",
+            reason="",
+            commit="",
+            versions=(),
+            model=MODEL,
+            settings=(),
+            cases=cases,
+        )
+    return decide_aggregate(aggregate, members, baseline=baseline, comparisons=1)
+
+
+def values(result: CaseResult) -> dict[str, float | None]:
+    return {metric.name: metric.value for metric in result.metrics}
+
+
+def value(result: CaseResult, name: str) -> MetricValue:
+    return next(metric for metric in result.metrics if metric.name == name)
+
+
+def relation(prefix: str, rows: Sequence[Sequence[float]]) -> Table:
+    made = (outcome(f"{prefix}{i}", row, "correct" if row[5] else "wrong") for i, row in enumerate(rows))
+    return Table(columns=MONITOR, rows=tuple(made))
+
+
+P36 = relation("a", [(1, 0.2, 0.4, 0.3, 0.9, 1, 1), (1, 0.0, 0.2, 0.1, 0.3, 0, 1)])
+P37 = relation("b", [(1, 0.4, 0.4, 0.4, 0.5, 0, 0), (1, 0.1, 0.1, 0.1, 0.5, 1, 1), (0,) * 7])
+
+
+def test_overall_monitor_is_the_plain_mean_over_relations() -> None:
+    found = over([member("monitor", "P36", P36), member("monitor", "P37", P37)])
+    assert values(found) == pytest.approx(
+        {
+            "monitor": (0.4 / 1.2 + 0.5 / 1.0) / 2,
+            "pfd": (0.1 + 0.25) / 2,
+            "ird": (0.3 + 0.25) / 2,
+            "anchor_prob": (0.6 + 0.5) / 2,
+            "accuracy": (0.75 + 0.5) / 2,
+        }
+    )
+    assert found.n == 5
+    assert found.aggregate
+    assert found.table.rows == ()
+
+
+def test_a_relation_without_a_value_leaves_none_overall() -> None:
+    empty = relation("c", [(0,) * 7, (0,) * 7])
+    found = over([member("monitor", "P36", P36), member("monitor", "P17", empty)], gate("monitor", "max", 1))
+    assert values(found)["monitor"] is None
+    assert found.verdict == "fail"
+    assert "in one of the cases" in found.gates[0].reason
+
+
+BUCKETS = {"a-head": "+++-", "b-head": "++-?", "a-torso": "+--?", "a-tail": "----", "b-tail": "+--?--"}
+
+
+def buckets(**changed: str) -> list[CaseResult]:
+    marks = {**BUCKETS, **{name.replace("_", "-"): text for name, text in changed.items()}}
+    return [member("head_to_tail", name, answers(text, prefix=name)) for name, text in marks.items()]
+
+
+def test_head_to_tail_is_micro_within_buckets_and_macro_over_them() -> None:
+    head, torso, tail = 5 / 8, 1 / 4, 1 / 10
+    missing = (1 / 8 + 1 / 4 + 1 / 10) / 3
+    found = over(buckets())
+    assert values(found) == pytest.approx(
+        {
+            "accuracy_head": head,
+            "accuracy_torso": torso,
+            "accuracy_tail": tail,
+            "gap": head - tail,
+            "accuracy": (head + torso + tail) / 3,
+            "hallucination": 1 - missing - (head + torso + tail) / 3,
+            "missing": missing,
+        }
+    )
+    assert value(found, "gap").better == "lower"
+    assert (value(found, "accuracy_tail").n, found.n) == (10, 22)
+
+
+def test_buckets_that_are_absent_have_no_figures() -> None:
+    found = over([m for m in buckets() if not m.slice.endswith("tail")])
+    assert set(values(found)) == {
+        "accuracy_head",
+        "accuracy_torso",
+        "accuracy",
+        "hallucination",
+        "missing",
+    }
+
+
+SEEN = consistency([("+", 0.9)] * 6 + [("+", 0.4)] * 2 + [("-", 0.5), ("-", 0.1), ("?", 0)], prefix="s")
+UNSEEN = consistency([("-", 0.4), ("-", 0.2)] + [("?", 0)] * 6, prefix="u", expected=False)
+
+
+def test_reliability_figures_need_seen_and_unseen() -> None:
+    found = over([member("reliability", "seen", SEEN), member("reliability", "unseen", UNSEEN)])
+    nccr = (6 * 0.9 + 2 * 0.4 - 0.6) / 11
+    iur = 1 - 0.6 / 8
+    assert values(found) == pytest.approx(
+        {
+            "nccr": nccr,
+            "ncr": 6 / 11,
+            "iur": iur,
+            "ur": 6 / 8,
+            "c_wrong": (0.3 + 0.3) / 2,
+            "avg": (nccr + 2 * iur - 1) / 2,
+        }
+    )
+    assert set(values(over([member("reliability", "seen", SEEN)]))) == {"nccr", "ncr"}
+
+
+def test_without_a_wrong_unseen_answer_the_seen_consistency_counts() -> None:
+    silent = consistency([("?", 0)] * 4, prefix="u", expected=False)
+    found = over([member("reliability", "seen", SEEN), member("reliability", "unseen", silent)])
+    assert values(found)["c_wrong"] == pytest.approx(0.3)
+    assert values(found)["iur"] == 1.0
+
+
+def test_the_interval_of_the_average_agrees_with_a_stratified_bootstrap() -> None:
+    rng = np.random.default_rng(5)
+    marks = rng.choice(list("++-?"), 150)
+    seen = consistency([(m, float(s)) for m, s in zip(marks, rng.beta(3, 2, 150), strict=True)], prefix="s")
+    marks = rng.choice(list("-??"), 100)
+    unseen = consistency([(m, float(s)) for m, s in zip(marks, rng.beta(2, 3, 100), strict=True)], prefix="u")
+    found = value(over([member("reliability", "seen", seen), member("reliability", "unseen", unseen)]), "avg")
+    s, u = (np.array([row.values for row in table.rows]) for table in (seen, unseen))
+    drawn = []
+    for _ in range(2000):
+        a, b = s[rng.integers(0, 150, 150)].mean(axis=0), u[rng.integers(0, 100, 100)].mean(axis=0)
+        drawn.append((a[3] - a[4] + 2 * (1 - b[4]) - 1) / 2)
+    assert (found.low, found.high) == pytest.approx(np.quantile(drawn, [0.025, 0.975]), abs=0.01)
+
+
+def test_a_regression_over_all_fails_and_the_same_again_does_not() -> None:
+    before = buckets(a_head="+" * 60, a_tail="+-" * 30)
+    worse = buckets(a_head="+" * 60, a_tail="--" * 20 + "+-" * 10)
+    demand = gate("gap", "max_drop", 0.05)
+    failed = over(worse, demand, before=before)
+    assert failed.verdict == "fail"
+    assert failed.gates[0].reason.startswith("gap rose by ")
+    assert over(before, demand, before=before).verdict == "pass"
+
+
+def test_the_paired_difference_adds_the_variances_of_the_members() -> None:
+    before = buckets(a_head="+-" * 20, a_tail="+-" * 15)
+    after = buckets(a_head="++" * 5 + "+-" * 15, a_tail="--" * 5 + "+-" * 10)
+    only_two = [[m for m in run if m.slice in ("a-head", "a-tail")] for run in (after, before)]
+    found = value(over(only_two[0], before=only_two[1]), "gap")
+    squares = []
+    for new, old in zip(*only_two, strict=True):
+        differences = np.array(
+            [
+                a.values[0] - b.values[0]
+                for a, b in zip(sorted_rows(new.table), sorted_rows(old.table), strict=True)
+            ]
+        )
+        squares.append(differences.var(ddof=1) / len(differences))
+    assert found.delta == pytest.approx(5 / 40 + 5 / 30)
+    assert found.delta_low is not None
+    half = found.delta - found.delta_low if found.delta is not None else math.nan
+    assert half == pytest.approx(1.99 * math.sqrt(sum(squares)), rel=0.02)
+
+
+def sorted_rows(table: Table) -> list[object]:
+    return sorted(table.rows, key=lambda row: row.fact_id)  # type: ignore[return-value]
+
+
+def test_members_that_are_missing_or_invalid_are_named() -> None:
+    members = buckets()
+    names = [m.id for m in members]
+    demand = gate("gap", "max", 1)
+    missing = over(members[1:], demand, named=names)
+    assert missing.verdict == missing.gates[0].verdict == "invalid"
+    assert missing.errors == ("overall cannot be measured: head_to_tail[a-head] has no result",)
+    broken = [dataclasses.replace(members[0], verdict="invalid"), *members[1:]]
+    assert "head_to_tail[a-head] is invalid" in over(broken, demand).errors[0]
+
+
+def test_a_member_that_the_baseline_lacks_is_named() -> None:
+    demand = gate("gap", "max_drop", 0.1)
+    found = over(buckets(), demand, before=buckets()[1:])
+    assert found.verdict == "no baseline"
+    assert "has no case head_to_tail[a-head]:" in found.gates[0].reason
+    assert over(buckets(), demand).verdict == "no baseline"

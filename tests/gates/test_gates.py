@@ -1,0 +1,292 @@
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_kbrel.gates import measure, verdict_of
+from pytest_kbrel.gates.cases import SEVERITY
+from pytest_kbrel.metrics import metrics_for
+from pytest_kbrel.records import GateResult, Judgement, Table
+from pytest_kbrel.wire import to_wire
+from tests.gates.tables import answers, case, consistency, decided, gate, scores
+
+BEFORE = "+" * 90 + "-" * 20 + "?" * 10
+
+
+def only(result: object) -> GateResult:
+    (found,) = result.gates  # type: ignore[attr-defined]
+    assert isinstance(found, GateResult)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("rule", "bound", "verdict", "allowed"),
+    [
+        ("min", 0.75, "pass", "at least 0.750"),
+        ("min", 0.751, "fail", "at least 0.751"),
+        ("max", 0.75, "pass", "at most 0.750"),
+        ("max", 0.749, "fail", "at most 0.749"),
+    ],
+)
+def test_absolute_bounds_judge_the_value_and_show_its_interval(
+    rule: str, bound: float, verdict: str, allowed: str
+) -> None:
+    found = only(decided(case(gate("accuracy", rule, bound)), answers(BEFORE)))
+    assert found.verdict == verdict
+    assert found.reason == f"accuracy is 0.750 [0.666, 0.819] over 120 facts; allowed: {allowed}"
+    assert found.line == 7
+
+
+def test_a_clear_regression_fails_with_the_whole_sentence() -> None:
+    after = "-" * 12 + BEFORE[12:]
+    result = decided(case(gate("accuracy", "max_drop", 0.02)), answers(after), answers(BEFORE))
+    assert result.verdict == "fail"
+    assert only(result).reason == (
+        "accuracy fell by 0.100 [-0.154, -0.046] from 0.750 to 0.650 (paired over 120 facts, p 0.0002); "
+        "allowed: 0.020"
+    )
+    assert [change.fact_id for change in result.lost] == [f"Q{i:03}" for i in range(12)]
+    assert result.gained == ()
+    lost = result.lost[0]
+    assert (lost.question, lost.expected) == ("What of Q000?", "gold Q000")
+    assert (lost.old_answer, lost.new_answer) == ("correct Q000", "wrong Q000")
+
+
+def test_a_metric_that_should_be_low_regresses_by_rising() -> None:
+    after = "-" * 12 + BEFORE[12:]
+    found = only(decided(case(gate("hallucination", "max_drop", 0.02)), answers(after), answers(BEFORE)))
+    assert found.verdict == "fail"
+    assert found.reason.startswith("hallucination rose by 0.100 [0.046, 0.154] from 0.167 to 0.267")
+
+
+def test_noise_is_inconclusive_and_says_what_would_decide() -> None:
+    after = "--" + BEFORE[2:-12] + "+" + BEFORE[-11:]
+    found = only(decided(case(gate("accuracy", "max_drop", 0.02)), answers(after), answers(BEFORE)))
+    assert found.verdict == "inconclusive"
+    assert "accuracy fell by 0.008" in found.reason
+    assert "a drop of 0.036 would be found with 80 % power" in found.reason
+    assert "facts would decide" in found.reason
+
+
+def test_a_small_drop_over_many_facts_passes_within_the_tolerance() -> None:
+    before = "+" * 1800 + "-" * 200
+    after = "-" * 10 + before[10:]
+    found = only(decided(case(gate("accuracy", "max_drop", 0.02)), answers(after), answers(before)))
+    assert found.verdict == "pass"
+    assert "accuracy fell by 0.005 [-0.008, -0.002]" in found.reason
+
+
+def test_the_correction_for_many_comparisons_takes_hold() -> None:
+    after = "-" * 7 + BEFORE[7:]
+    demand = case(gate("accuracy", "max_drop", 0.02))
+    alone = decided(demand, answers(after), answers(BEFORE), comparisons=1)
+    among = decided(demand, answers(after), answers(BEFORE), comparisons=200)
+    assert (alone.verdict, among.verdict) == ("fail", "inconclusive")
+
+
+def test_an_unchanged_run_passes() -> None:
+    demands = case(gate("accuracy", "max_drop", 0.0), gate("accuracy", "recovery", 1.0))
+    result = decided(demands, answers(BEFORE), answers(BEFORE))
+    assert result.verdict == "pass"
+    assert result.gates[0].reason == (
+        "accuracy did not change from 0.750 (no outcome changed, paired over 120 facts); allowed: 0.000"
+    )
+
+
+@pytest.mark.parametrize(("n", "verdict"), [(3, "inconclusive"), (20, "fail")])
+def test_losing_every_fact_is_no_certainty_but_an_alarm(n: int, verdict: str) -> None:
+    demand = case(gate("accuracy", "max_drop", 0.02))
+    found = only(decided(demand, answers("-" * n), answers("+" * n)))
+    assert found.verdict == verdict
+    assert "sign test" in found.reason
+
+
+def test_one_fact_decides_nothing() -> None:
+    found = only(decided(case(gate("accuracy", "max_drop", 0.02)), answers("-"), answers("+")))
+    assert found.verdict == "inconclusive"
+    assert "n < 2" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("bound", "after", "verdict"),
+    [
+        (0.98, "-" * 12 + BEFORE[12:], "fail"),
+        (0.80, "-" * 6 + BEFORE[6:], "pass"),
+        (0.95, "-" * 3 + BEFORE[3:], "inconclusive"),
+        (1.00, "+" * 102 + BEFORE[102:], "pass"),
+    ],
+)
+def test_recovery(bound: float, after: str, verdict: str) -> None:
+    found = only(decided(case(gate("accuracy", "recovery", bound)), answers(after), answers(BEFORE)))
+    assert found.verdict == verdict
+    assert found.reason.startswith("accuracy recovered ")
+    assert found.reason.partition("; ")[2].startswith(f"allowed: at least {bound:.3f}")
+
+
+def test_recovery_of_a_metric_that_should_be_low_is_the_inverse_ratio() -> None:
+    after = "-" * 30 + BEFORE[30:]
+    found = only(decided(case(gate("hallucination", "recovery", 0.9)), answers(after), answers(BEFORE)))
+    assert found.verdict == "fail"
+    assert "recovered 0.400 of the baseline: hallucination rose by 0.250" in found.reason
+
+
+def test_recovery_from_nothing_has_no_ratio() -> None:
+    found = only(decided(case(gate("accuracy", "recovery", 0.9)), answers("+-" * 9), answers("--" * 9)))
+    assert (found.verdict, "no ratio" in found.reason) == ("inconclusive", True)
+
+
+def test_undefined_metrics_never_pass() -> None:
+    table = consistency([("?", 0.0)] * 5 + [("-", 0.3)] * 5)
+    demands = (gate("c_correct", "min", 0.0), gate("c_correct", "max_drop", 1.0))
+    result = decided(
+        case(*demands, probe="reliability", slice="seen-zero-shot"), table, consistency([("+", 0.5)] * 10)
+    )
+    assert [g.verdict for g in result.gates] == ["fail", "fail"]
+    assert result.gates[0].reason == "c_correct is undefined: no correct answer; allowed: at least 0.000"
+    silent = decided(
+        case(gate("c_wrong", "max", 0.3), probe="reliability", slice="unseen-zero-shot"),
+        consistency([("?", 0.0)] * 5, expected=False),
+    )
+    assert silent.verdict == "inconclusive"
+    assert "no wrong answer" in only(silent).reason
+
+
+def test_a_gate_on_a_metric_that_was_not_measured_is_invalid() -> None:
+    found = only(decided(case(gate("acuracy", "min", 0.1)), answers("+-")))
+    assert found.verdict == "invalid"
+    assert "did you mean 'accuracy'?" in found.reason
+
+
+def test_without_a_baseline_relative_gates_stay_open_and_the_others_decide() -> None:
+    relative, absolute = gate("accuracy", "max_drop", 0.02), gate("accuracy", "min", 0.5)
+    both = decided(case(relative, absolute), answers(BEFORE))
+    assert [g.verdict for g in both.gates] == ["no baseline", "pass"]
+    assert both.verdict == "pass"
+    assert decided(case(relative), answers(BEFORE)).verdict == "no baseline"
+    assert decided(case(), answers(BEFORE)).verdict == "pass"
+
+
+def test_a_case_that_the_baseline_lacks_is_named() -> None:
+    demands = case(gate("accuracy", "max_drop", 0.02), gate("accuracy", "min", 0.5))
+    result = decided(demands, answers(BEFORE), baseline_asked=True)
+    assert result.verdict == "no baseline"
+    assert "has no case head_to_tail[world-head]" in result.gates[0].reason
+
+
+def test_other_prompts_are_not_comparable() -> None:
+    demands = case(gate("accuracy", "max_drop", 0.02))
+    changed = Table(
+        columns=answers("").columns,
+        rows=answers("+" * 4, prompt_digest="other").rows + answers("+" * 10).rows[4:],
+    )
+    result = decided(demands, changed, answers("+" * 10))
+    assert result.verdict == "not comparable"
+    assert only(result).reason == ("the prompts of 4 of 10 facts are not those of the baseline (first: Q000)")
+    assert {metric.paired for metric in result.metrics} == {6}
+
+
+def test_other_facts_and_other_fingerprints_are_not_comparable() -> None:
+    demands = case(gate("accuracy", "max_drop", 0.02))
+    assert decided(demands, answers("+-", prefix="A"), answers("+-")).verdict == "not comparable"
+    result = decided(demands, answers("+-"), answers("+-"), incomparable=["scoring_version (1 and 2)"])
+    assert result.verdict == "not comparable"
+    assert only(result).reason == "candidate and baseline differ in scoring_version (1 and 2)"
+
+
+def test_columns_that_the_baseline_does_not_have() -> None:
+    old = Table(columns=("correct", "missing"), rows=answers("+-").rows)
+    demands = (gate("accuracy_f1", "max_drop", 0.1), gate("accuracy", "max_drop", 0.1))
+    result = decided(case(*demands), answers("+-"), old)
+    assert [g.verdict for g in result.gates] == ["not comparable", "pass"]
+
+
+def test_facts_without_a_partner_are_left_out() -> None:
+    result = decided(case(gate("accuracy", "max_drop", 0.02)), answers("+" * 30 + "-"), answers("+" * 30))
+    value = result.metrics[0]
+    assert (value.n, value.paired, value.delta) == (31, 30, 0.0)
+    assert result.lost == ()
+
+
+def test_unsure_is_the_good_answer_where_none_exists() -> None:
+    before = consistency([("?", 0), ("-", 0.5), ("?", 0)], expected=False)
+    after = consistency([("-", 0.4), ("?", 0), ("?", 0)], expected=False)
+    result = decided(case(probe="reliability", slice="unseen-zero-shot"), after, before)
+    assert [change.fact_id for change in result.lost] == ["Q000"]
+    assert [change.fact_id for change in result.gained] == ["Q001"]
+
+
+VERDICTS = st.lists(st.sampled_from(SEVERITY), max_size=5)
+
+
+@given(VERDICTS, st.booleans())
+def test_the_worst_gate_decides(verdicts: list[Judgement], asked: bool) -> None:
+    results = [GateResult(metric="m", rule="min", bound=0, verdict=v, reason="") for v in verdicts]
+    found = verdict_of(results, baseline_asked=asked)
+    counted = [v for v in verdicts if asked or v != "no baseline"]
+    if counted or not verdicts:
+        assert found == min(counted, key=SEVERITY.index, default="pass")
+    else:
+        assert found == "no baseline"
+
+
+SCORES = st.lists(st.floats(0.0, 1.0), min_size=2, max_size=25)
+
+
+@given(SCORES, st.floats(0, 0.3), st.sampled_from(["max_drop", "recovery"]))
+def test_a_run_never_fails_against_itself(values: list[float], bound: float, rule: str) -> None:
+    result = decided(case(gate("accuracy_f1", rule, bound)), scores(values), scores(values))
+    assert result.verdict in ("pass", "inconclusive")
+    assert not result.lost
+    assert not result.gained
+
+
+RANK = {"pass": 0, "inconclusive": 1, "fail": 2}
+
+
+@given(SCORES, SCORES, st.floats(0, 0.5), st.floats(0, 0.5), st.floats(0, 0.2))
+def test_a_larger_drop_is_never_judged_better(
+    before: list[float], after: list[float], one: float, other: float, bound: float
+) -> None:
+    n = min(len(before), len(after))
+    small, large = sorted((one, other))
+
+    def judged(drop: float) -> str:
+        lower = scores([value - drop for value in after[:n]])
+        return decided(case(gate("accuracy_f1", "max_drop", bound)), lower, scores(before[:n])).verdict
+
+    if len({a - b for a, b in zip(after, before, strict=False)}) > 1:
+        assert RANK[judged(small)] <= RANK[judged(large)]
+
+
+@given(st.lists(st.sampled_from("+-?"), min_size=2, max_size=30), st.randoms(use_true_random=False))
+def test_order_changes_nothing(marks: list[str], shuffler: random.Random) -> None:
+    before, after = answers("".join(marks)), answers("".join(reversed(marks)))
+    rows = list(after.rows)
+    shuffler.shuffle(rows)
+    demands = case(gate("accuracy", "max_drop", 0.02), gate("missing", "recovery", 0.9))
+    shuffled = decided(demands, Table(columns=after.columns, rows=tuple(rows)), before)
+    plain = decided(demands, after, before)
+    if plain.verdict == "invalid":
+        return
+    assert (shuffled.metrics, shuffled.gates) == (plain.metrics, plain.gates)
+    assert (shuffled.lost, shuffled.gained) == (plain.lost, plain.gained)
+
+
+def test_results_travel() -> None:
+    result = decided(case(gate("accuracy", "max_drop", 0.02)), answers("--" + BEFORE), answers(BEFORE))
+    wire = to_wire(result)
+    assert wire["verdict"] == result.verdict
+    assert all(math.isfinite(m["value"]) for m in wire["metrics"])
+
+
+def test_measure_is_usable_on_its_own() -> None:
+    metrics = metrics_for("head_to_tail", "any", ())
+    alone = measure(answers("++-"), metrics)
+    assert (alone[0].name, alone[0].n, alone[0].delta) == ("accuracy", 3, None)
+    assert (alone[0].low, alone[0].high) == (pytest.approx(0.2077, abs=1e-4), pytest.approx(0.9385, abs=1e-4))
+    paired = measure(answers("+--"), metrics, answers("++-"))
+    assert (paired[0].baseline, paired[0].paired) == (pytest.approx(2 / 3), 3)

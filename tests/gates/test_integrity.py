@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from pytest_kbrel.gates import integrity
+from pytest_kbrel.records import Table
+from pytest_kbrel.wire import to_wire
+from tests.gates.tables import HEAD_TO_TAIL, answers, case, decided, gate, outcome
+
+
+def test_sound_responses_pass() -> None:
+    assert integrity(answers("+-?"), ()) == ()
+
+
+@pytest.mark.parametrize(
+    ("table", "errors", "message"),
+    [
+        (answers("+"), ["Q7 (answer): out of memory"], "1 fact without usable responses: Q7 (answer): out"),
+        (answers("+"), ["a", "b", "c", "d", "e"], "5 facts without usable responses: a; b; c; and 2 more"),
+        (answers(""), (), "no fact was measured"),
+        (Table(columns=HEAD_TO_TAIL, rows=answers("+").rows * 2), (), "1 fact measured more than once"),
+        (answers("-----", answer=" \n"), (), "5 of 5 answers are empty"),
+    ],
+)
+def test_unsound_responses_are_invalid_in_words(table: Table, errors: list[str], message: str) -> None:
+    assert integrity(table, errors)[0].startswith(message)
+    result = decided(case(gate("accuracy", "min", 0.0)), table, errors=errors)
+    assert result.verdict == "invalid"
+    assert result.metrics == ()
+    assert [g.verdict for g in result.gates] == ["invalid"]
+    assert message in result.gates[0].reason
+
+
+def test_a_value_that_is_no_number_is_counted_and_does_not_travel() -> None:
+    rows = (*answers("++").rows, outcome("QX", (1, 0, math.nan, 0), "correct"))
+    result = decided(case(gate("accuracy", "min", 0.0)), Table(columns=HEAD_TO_TAIL, rows=rows))
+    assert result.errors == ("values that are no number for 1 of 3 facts (first: QX)",)
+    assert (result.n, len(result.table.rows)) == (3, 2)
+    to_wire(result)
+
+
+def test_half_of_the_answers_may_be_empty() -> None:
+    rows = (*answers("?", prefix="A", answer="").rows, *answers("+").rows)
+    assert integrity(Table(columns=HEAD_TO_TAIL, rows=rows), ()) == ()

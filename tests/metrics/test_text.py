@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_kbrel.metrics.text import best_f1, best_rouge_l, normalise, rouge_l, token_f1
+
+WORDS = st.lists(st.sampled_from("abcd"), max_size=7)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("  The Eiffel\tTower. ", "eiffel tower"),
+        ("Côte d'Ivoire", "côte d ivoire"),
+        ("ﬁnland", "finland"),
+        ("Straße", "strasse"),
+        ("U.S.A.", "u s"),
+        ("Guinea-Bissau", "guinea bissau"),
+        ("The The", "the the"),
+        ("", ""),
+        ("¿Qué?", "qué"),
+        ("東京", "東京"),
+    ],
+)
+def test_normalise(text: str, expected: str) -> None:
+    assert normalise(text) == expected
+
+
+@given(st.text())
+def test_normalising_twice_changes_nothing(text: str) -> None:
+    assert normalise(normalise(text)) == normalise(text)
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold", "f1", "rouge"),
+    [
+        # 3 of 4 and 3 of 3 tokens in common, in order: 2 * 3 / 7.
+        ("a b c d", "a b d", 6 / 7, 6 / 7),
+        # The same bag in reverse: the longest common subsequence is one token.
+        ("a b c", "c b a", 1.0, 1 / 3),
+        # A repeated token counts as often as both have it: 2 * 1 / 4.
+        ("x x x", "x", 0.5, 0.5),
+        ("x", "y", 0.0, 0.0),
+        ("", "", 1.0, 1.0),
+        ("", "x", 0.0, 0.0),
+        ("x", "", 0.0, 0.0),
+    ],
+)
+def test_scores_by_hand(answer: str, gold: str, f1: float, rouge: float) -> None:
+    assert token_f1(answer.split(), gold.split()) == pytest.approx(f1)
+    assert rouge_l(answer.split(), gold.split()) == pytest.approx(rouge)
+
+
+@given(WORDS, WORDS)
+def test_scores_are_symmetric_and_rouge_is_the_stricter(left: list[str], right: list[str]) -> None:
+    assert token_f1(left, right) == token_f1(right, left)
+    assert rouge_l(left, right) == rouge_l(right, left)
+    assert 0 <= rouge_l(left, right) <= token_f1(left, right) <= 1
+    assert token_f1(left, left) == rouge_l(left, left) == 1
+
+
+def test_the_best_gold_counts() -> None:
+    golds = ("Peking", "the city of Beijing")
+    assert best_f1("Beijing city!", golds) == pytest.approx(2 * 2 / 5)
+    assert best_rouge_l("Beijing city!", golds) == pytest.approx(2 * 1 / 5)
+    assert best_f1("anything", ()) == 0.0
