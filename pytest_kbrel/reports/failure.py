@@ -1,0 +1,104 @@
+"""What a failing case says: what was measured, what was allowed, what became of which facts."""
+
+from __future__ import annotations
+
+from pytest_kbrel.records import CaseResult, Change, GateResult, MetricValue
+from pytest_kbrel.reports.selection import metric
+from pytest_kbrel.reports.text import (
+    bound,
+    count,
+    difference,
+    interval,
+    number,
+    one_line,
+    p_value,
+    signed,
+    spoken,
+    wanted,
+)
+
+SHOWN_FACTS = 5
+SHOWN_ERRORS = 5
+_LONGEST = 160
+
+
+def failure_text(result: CaseResult, *, baseline_name: str) -> str:
+    """Return the message of a failing item: each gate that did not pass, and the first lost facts."""
+    missed = [gate for gate in result.gates if gate.verdict != "pass"]
+    lines = [f"{one_line(result.id, 300)}: {result.verdict}"]
+    if result.gates:
+        lines[0] += f", {len(missed)} of {count(len(result.gates), 'gate')} not passed"
+    for gate in missed:
+        lines += _gate(result, gate, baseline_name)
+    lines += [f"  error: {one_line(error, 500)}" for error in result.errors[:SHOWN_ERRORS]]
+    if len(result.errors) > SHOWN_ERRORS:
+        lines.append(f"  and {count(len(result.errors) - SHOWN_ERRORS, 'more error')}")
+    lines += _lost(result, baseline_name)
+    return "\n".join(lines)
+
+
+def allowed(gate: GateResult, baseline_name: str) -> str:
+    """Return in words what a gate allows."""
+    limit, name = bound(gate.bound), one_line(baseline_name) or "the baseline"
+    return {
+        "min": f"at least {limit}",
+        "max": f"at most {limit}",
+        "max_drop": f"at most {limit} worse than {name}",
+        "recovery": f"at least {limit} of {name}'s value recovered",
+    }[gate.rule]
+
+
+def _gate(result: CaseResult, gate: GateResult, baseline_name: str) -> list[str]:
+    value = metric(result, gate.metric)
+    lines = [f"  {one_line(gate.metric)} {gate.rule} {bound(gate.bound)}: {gate.verdict}"]
+    lines.append(f"    measured    {_measured(value)}")
+    lines.append(f"    allowed     {allowed(gate, baseline_name)}")
+    if value is not None and value.delta is not None:
+        against = one_line(baseline_name) or "the baseline"
+        lines.append(f"    baseline    {number(value.baseline)} ({against})")
+        lines.append(f"    difference  {_paired(value)}")
+    if gate.reason:
+        lines.append(f"    reason      {one_line(gate.reason, 600)}")
+    if gate.line:
+        lines.append(f"    stated in   {one_line(result.suite)}:{gate.line}")
+    return lines
+
+
+def _measured(value: MetricValue | None) -> str:
+    if value is None:
+        return "nothing"
+    if value.value is None:
+        return f"nothing: {one_line(value.note, 300)}" if value.note else "nothing"
+    parts = [number(value.value), interval(value.low, value.high), f"on {count(value.n, 'fact')}"]
+    return " ".join(part for part in parts if part)
+
+
+def _paired(value: MetricValue) -> str:
+    parts = [signed(value.delta), difference(value.delta_low, value.delta_high)]
+    if value.paired:
+        parts.append(f"over {count(value.paired, 'paired fact')}")
+    if value.p is not None:
+        parts.append(f"({p_value(value.p)})")
+    return " ".join(part for part in parts if part)
+
+
+def _lost(result: CaseResult, baseline_name: str) -> list[str]:
+    if not result.lost:
+        return []
+    against = one_line(baseline_name) or "the baseline"
+    gained = f", {len(result.gained)} gained" if result.gained else ""
+    lines = [f"  {count(len(result.lost), 'fact')} lost{gained} against {against}"]
+    for at, change in enumerate(result.lost[:SHOWN_FACTS], start=1):
+        lines += _change(at, change)
+    if len(result.lost) > SHOWN_FACTS:
+        lines.append(f"    and {len(result.lost) - SHOWN_FACTS} more")
+    return lines
+
+
+def _change(at: int, change: Change) -> list[str]:
+    return [
+        f"    {at}. {one_line(change.question, _LONGEST)}",
+        f"       expected    {wanted(change.expected, _LONGEST)}",
+        f"       old answer  {spoken(change.old_answer, _LONGEST)}",
+        f"       new answer  {spoken(change.new_answer, _LONGEST)}",
+    ]

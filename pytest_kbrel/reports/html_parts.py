@@ -1,0 +1,173 @@
+"""The pieces of the page: escaped text, verdict words, interval bars, cells of figures."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+
+from pytest_kbrel.records import CaseResult, Change, GateResult, Judgement, MetricValue
+from pytest_kbrel.reports.failure import allowed
+from pytest_kbrel.reports.selection import Group, metric
+from pytest_kbrel.reports.text import (
+    bound,
+    difference,
+    interval,
+    number,
+    one_line,
+    p_value,
+    signed,
+    spoken,
+    wanted,
+)
+
+_LONGEST = 160
+
+
+def text(words: str, limit: int = _LONGEST) -> str:
+    """Return words for the page: on one line, cut, escaped."""
+    return html.escape(one_line(words, limit), quote=True)
+
+
+def said(answer: str) -> str:
+    """Return what somebody said, set apart so that its writing direction stays its own."""
+    return f"<bdi>{text(answer)}</bdi>"
+
+
+def word(verdict: Judgement) -> str:
+    """Return a verdict as a coloured word."""
+    return f'<span class="word {verdict.replace(" ", "-")}">{verdict}</span>'
+
+
+def domain(values: Iterable[MetricValue | None]) -> tuple[float, float]:
+    """Return the scale that bars of these values share: 0 to 1, and further only where values are."""
+    ends = [end for v in values if v for end in (v.value, v.low, v.high, v.baseline) if end is not None]
+    lowest, highest = min([0.0, *ends]), max([1.0, *ends])
+    return (min(lowest, -1.0) if lowest < 0 else 0.0), highest
+
+
+def bar(value: MetricValue, scale: tuple[float, float]) -> str:
+    """Return an interval bar. It repeats what the numbers beside it say, so readers of the page skip it."""
+    if value.value is None:
+        return ""
+    start, end = scale
+
+    def at(point: float) -> float:
+        return 100 * (point - start) / (end - start)
+
+    parts = ['<rect class="track" y="3" width="100" height="3"/>']
+    if value.low is not None and value.high is not None:
+        left, right = at(value.low), at(value.high)
+        parts.append(
+            f'<rect class="range" x="{left:.1f}" y="1" width="{max(right - left, 0.5):.1f}" height="7"/>'
+        )
+    if value.baseline is not None:
+        parts.append(f'<rect class="base" x="{at(value.baseline) - 0.6:.1f}" width="1.2" height="9"/>')
+    parts.append(f'<rect class="tick" x="{at(value.value) - 1:.1f}" width="2" height="9"/>')
+    drawn = "".join(parts)
+    return f'<svg class="bar" viewBox="0 0 100 9" preserveAspectRatio="none" aria-hidden="true">{drawn}</svg>'
+
+
+def delta(value: MetricValue, *, with_interval: bool = False) -> str:
+    """Return the difference to the baseline; coloured where its interval leaves out zero."""
+    if value.delta is None:
+        return ""
+    tone = ""
+    if value.delta_low is not None and value.delta_high is not None:
+        up, down = value.delta_low > 0, value.delta_high < 0
+        if up or down:
+            tone = " better" if up == (value.better == "higher") else " worse"
+    shown = signed(value.delta) if value.delta else "no change"
+    if with_interval:
+        shown += f" {difference(value.delta_low, value.delta_high)}"
+    return f'<span class="delta{tone}">{shown.rstrip()}</span>'
+
+
+def figure(value: MetricValue, scale: tuple[float, float], *, with_interval: bool = False) -> str:
+    """Return value, interval, bar and difference, the latter's interval on demand."""
+    if value.value is None:
+        return f'<span class="soft small">{text(value.note) or "undefined"}</span>'
+    shown = f'<span class="v">{number(value.value)}</span>'
+    ends = interval(value.low, value.high)
+    if ends:
+        shown += f' <span class="ci">{ends}</span>'
+    return f"{shown} {bar(value, scale)}{delta(value, with_interval=with_interval)}"
+
+
+def arrow(better: str) -> str:
+    """Return the direction that is better, for the eye and for a screen reader."""
+    sign = "↑" if better == "higher" else "↓"
+    return f'<abbr title="{better} is better">{sign}</abbr>'
+
+
+def probe_table(group: Group) -> str:
+    """Return the table of a probe: a row a slice, a column a key metric."""
+    columns = {name: [metric(case, name) for case in group.cases] for name in group.metrics}
+    scales = {name: domain(values) for name, values in columns.items()}
+    better = {name: next(v.better for v in values if v) for name, values in columns.items()}
+    head = "".join(f'<th scope="col">{text(name)} {arrow(better[name])}</th>' for name in columns)
+    rows = [
+        f'<tr><th scope="row">{text(case.slice)}</th><td class="num" data-of="n">{case.n}</td>'
+        + "".join(f'<td data-of="{text(name)}">{_cell(case, name, scales[name])}</td>' for name in columns)
+        + f'<td class="verdict">{word(case.verdict)}</td></tr>'
+        for case in group.cases
+    ]
+    return (
+        '<div class="panel"><table class="stack"><thead><tr><th scope="col">slice</th>'
+        f'<th scope="col" class="num">n</th>{head}<th scope="col">verdict</th></tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></div>"
+    )
+
+
+def _cell(case: CaseResult, name: str, scale: tuple[float, float]) -> str:
+    value = metric(case, name)
+    if value is None:
+        return ""
+    missed = [gate.verdict for gate in case.gates if gate.metric == name and gate.verdict != "pass"]
+    return figure(value, scale) + (f" {word(missed[0])}" if missed else "")
+
+
+def gate_item(case: CaseResult, gate: GateResult, baseline: str) -> str:
+    """Return one gate as a list item: verdict, rule, what is allowed, reason, place."""
+    place = f' <span class="soft small">{text(case.suite)}:{gate.line}</span>' if gate.line else ""
+    return (
+        f"<li>{word(gate.verdict)} <code>{text(gate.metric)} {gate.rule} {bound(gate.bound)}</code> "
+        f'<span class="soft">{text(allowed(gate, baseline))}</span>{place}<br>{text(gate.reason, 600)}</li>'
+    )
+
+
+def metric_table(values: Sequence[MetricValue]) -> str:
+    """Return all figures of one case."""
+    rows = "".join(
+        f'<tr><th scope="row">{text(value.name)}</th><td>{number(value.value)}</td>'
+        f"<td>{interval(value.low, value.high)}</td><td>{number(value.baseline)}</td>"
+        f"<td>{delta(value, with_interval=True)}</td><td>{html.escape(p_value(value.p))}</td></tr>"
+        for value in values
+    )
+    head = "".join(
+        f'<th scope="col">{name}</th>'
+        for name in ("metric", "value", "95 % interval", "baseline", "difference", "one-sided")
+    )
+    return (
+        f'<div class="wide"><table class="small"><thead><tr>{head}</tr></thead>'
+        f"<tbody>{rows}</tbody></table></div>"
+    )
+
+
+def change_row(change: Change) -> str:
+    """Return one lost or gained fact."""
+    return (
+        f'<tr><td>{said(change.question)}</td><td data-of="expected">{said(wanted(change.expected))}</td>'
+        f'<td data-of="old answer">{said(spoken(change.old_answer, _LONGEST))}</td>'
+        f'<td class="new" data-of="new answer">{said(spoken(change.new_answer, _LONGEST))}</td></tr>'
+    )
+
+
+def change_table(title: str, rows: Sequence[str]) -> str:
+    """Return the table of lost or gained facts."""
+    head = "".join(
+        f'<th scope="col">{name}</th>' for name in ("question", "expected", "old answer", "new answer")
+    )
+    return (
+        f'<h3>{title}</h3><table class="stack facts small"><thead><tr>{head}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table>"
+    )

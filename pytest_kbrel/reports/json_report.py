@@ -1,0 +1,152 @@
+"""``report.json``: everything that was decided, for programs. ``docs/report.md`` explains every key."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections.abc import Iterable
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.records import PROBES, CaseResult, MetricValue, Run
+from pytest_kbrel.reports import selection
+from pytest_kbrel.reports.files import write_text
+from pytest_kbrel.wire import to_wire
+
+SCHEMA_VERSION = 1
+
+# Escaped although JSON need not: terminals obey the first, the next mislead readers, UTF-8 lacks the last.
+_UNPRINTABLE = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+# Settings that say where a run worked, not what it asked.
+_PLACES = ("workers", "output_path", "use_cache")
+
+
+def report_dict(run: Run) -> dict[str, Any]:
+    """Return the report of ``run`` as JSON's own types.
+
+    Raises ``ValueError`` where a number is NaN or infinite.
+    """
+    lost, gained = selection.changed(run)
+    report = {
+        "schema_version": SCHEMA_VERSION,
+        "kbrel_version": run.kbrel_version,
+        "created": run.created,
+        "model": run.model,
+        "baseline": run.baseline or None,
+        "environment": dict(sorted(run.environment)),
+        "settings": dict(sorted(run.settings)),
+        "cases": [_case(case) for case in selection.ordered(run)],
+        "aggregates": {
+            probe: _aggregate(case for case in selection.aggregates(run) if case.probe == probe)
+            for probe in PROBES
+        },
+        "correlations": [],
+        "summary": {
+            "verdict": selection.verdict(run),
+            **selection.tally(run),
+            "facts_lost": lost,
+            "facts_gained": gained,
+        },
+        "exit_status": run.exit_status,
+        "complete": run.complete,
+        "problems": sorted(run.problems),
+    }
+    wired: dict[str, Any] = to_wire(report)
+    return wired
+
+
+def _case(case: CaseResult) -> dict[str, Any]:
+    return {
+        "id": case.nodeid,
+        "suite": case.suite,
+        "probe": case.probe,
+        "slice": case.slice,
+        "aggregate": case.aggregate,
+        "verdict": case.verdict,
+        "n": case.n,
+        "duration": case.duration,
+        "metrics": {value.name: _metric(value) for value in case.metrics},
+        "gates": list(case.gates),
+        "lost": list(case.lost),
+        "gained": list(case.gained),
+        "errors": list(case.errors),
+    }
+
+
+def _metric(value: MetricValue) -> dict[str, Any]:
+    wired: dict[str, Any] = to_wire(value)
+    del wired["name"]
+    return wired
+
+
+def _aggregate(cases: Iterable[CaseResult]) -> dict[str, float | None]:
+    """Join the metrics of aggregates; where two suites have the same one, the node id keeps them apart."""
+    figures = [(case, value) for case in cases for value in case.metrics]
+    names = [value.name for _, value in figures]
+    return {
+        value.name if names.count(value.name) == 1 else f"{value.name} ({case.nodeid})": value.value
+        for case, value in figures
+    }
+
+
+def comparable(report: dict[str, Any]) -> dict[str, Any]:
+    """Return a copy of ``report`` without what may differ between two equal runs.
+
+    Left out are ``created``, ``environment``, ``model.device``, each case's ``duration``, and of the settings
+    ``workers``, ``output_path`` and ``use_cache``. The rest is the same however the work was shared out.
+    """
+    left = copy.deepcopy(report)
+    left.pop("created", None)
+    left.pop("environment", None)
+    (left.get("model") or {}).pop("device", None)
+    for case in left.get("cases", ()):
+        case.pop("duration", None)
+    for name in _PLACES:
+        left.get("settings", {}).pop(name, None)
+    return left
+
+
+def write_json(run: Run, path: Path) -> None:
+    """Write the report of ``run`` to ``path``; a reader finds the old file or the whole new one."""
+    text = json.dumps(report_dict(run), indent=1, ensure_ascii=False, allow_nan=False)
+    write_text(path, _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")
+
+
+def read_report(path: Path) -> dict[str, Any]:
+    """Read a ``report.json`` of this or an older format; ``path`` may be the directory it is in."""
+    if path.is_dir():
+        path = path / "report.json"
+    try:
+        report = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise KbrelError(f"{path}: there is no such report") from None
+    except OSError as error:
+        raise KbrelError(f"{path}: cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise KbrelError(f"{path}: is not JSON: {error}") from None
+    if not isinstance(report, dict):
+        raise KbrelError(f"{path}: a report is a JSON object, found {type(report).__name__}")
+    version = report.get("schema_version")
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise KbrelError(
+            f"{path}: is no report of pytest-kbrel: schema_version is {version!r}, needed is a number from 1"
+        )
+    if version > SCHEMA_VERSION:
+        raise KbrelError(
+            f"{path}: has schema_version {version}, this pytest-kbrel reads up to {SCHEMA_VERSION}: upgrade"
+        )
+    missing = [key for key in schema()["required"] if key not in report]
+    if missing:
+        raise KbrelError(f"{path}: is no whole report: {', '.join(missing)} missing")
+    return report
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema of ``report.json``."""
+    text = resources.files("pytest_kbrel.reports").joinpath("report.schema.json").read_text(encoding="utf-8")
+    loaded: dict[str, Any] = json.loads(text)
+    return loaded

@@ -1,0 +1,44 @@
+"""Properties for JUnit XML: few, short, and without what XML 1.0 forbids."""
+
+from __future__ import annotations
+
+import re
+
+from pytest_kbrel.records import CaseResult, Run
+from pytest_kbrel.reports import selection
+from pytest_kbrel.reports.text import number, one_line
+
+_LONGEST = 200
+# The complement of XML 1.0's Char production.
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def xml_text(text: str) -> str:
+    """Return ``text`` on one short line of characters that XML 1.0 allows."""
+    return _FORBIDDEN.sub("�", one_line(text, _LONGEST))
+
+
+def case_properties(result: CaseResult) -> list[tuple[str, str]]:
+    """Return the properties of a testcase: verdict, facts asked, key metrics, facts lost and gained."""
+    properties = [("kb_verdict", result.verdict), ("kb_n", str(result.n))]
+    for name in selection.key_metrics(result):
+        value = selection.metric(result, name)
+        if value is not None and value.value is not None:
+            properties.append((f"kb_{xml_text(name)}", number(value.value, 4)))
+    if result.lost or result.gained:
+        properties += [("kb_facts_lost", str(len(result.lost))), ("kb_facts_gained", str(len(result.gained)))]
+    return properties
+
+
+def suite_properties(run: Run) -> list[tuple[str, str]]:
+    """Return the properties of the testsuite: which model, against which baseline, with which result."""
+    properties = [("kb_version", xml_text(run.kbrel_version)), ("kb_verdict", selection.verdict(run))]
+    if run.model is not None:
+        properties += [
+            ("kb_model", xml_text(run.model.spec)),
+            ("kb_weights", xml_text(run.model.weights_digest)),
+            ("kb_dtype", xml_text(run.model.dtype)),
+        ]
+    if run.baseline:
+        properties.append(("kb_baseline", xml_text(run.baseline)))
+    return properties

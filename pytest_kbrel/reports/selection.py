@@ -1,0 +1,148 @@
+"""What of a run is shown where: key metrics, tables, the order of cases and verdicts. No statistics."""
+
+from __future__ import annotations
+
+import typing
+from dataclasses import dataclass
+
+from pytest_kbrel.records import PROBES, CaseResult, Judgement, MetricValue, ProbeName, Run
+
+TITLES: dict[ProbeName, str] = {
+    "monitor": "MONITOR",
+    "head_to_tail": "Head-to-Tail",
+    "reliability": "Reliable KB",
+}
+SEEN = ("cr", "wr", "ncr", "c_correct", "nccr")
+UNSEEN = ("ur", "c_wrong", "iur")
+KEY_METRICS: dict[ProbeName, tuple[str, ...]] = {
+    "monitor": ("monitor", "pfd", "ird", "anchor_prob", "accuracy"),
+    "head_to_tail": ("accuracy", "hallucination", "missing"),
+    "reliability": (*SEEN, *UNSEEN),
+}
+# Worst first: the first that occurs is the run's verdict.
+SEVERITY: tuple[Judgement, ...] = (
+    "fail",
+    "invalid",
+    "not comparable",
+    "no baseline",
+    "inconclusive",
+    "pass",
+)
+JUDGEMENTS: tuple[Judgement, ...] = typing.get_args(Judgement)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The cases of one table, and the metrics that are its columns."""
+
+    probe: ProbeName
+    title: str
+    metrics: tuple[str, ...]
+    cases: tuple[CaseResult, ...]
+
+
+def ordered(run: Run) -> tuple[CaseResult, ...]:
+    """Return the cases by node id: workers finish in any order, reports have one."""
+    return tuple(sorted(run.cases, key=lambda case: case.nodeid))
+
+
+def slices(run: Run) -> tuple[CaseResult, ...]:
+    """Return the cases that asked a model."""
+    return tuple(case for case in ordered(run) if not case.aggregate)
+
+
+def aggregates(run: Run) -> tuple[CaseResult, ...]:
+    """Return the cases over several cases."""
+    return tuple(case for case in ordered(run) if case.aggregate)
+
+
+def metric(case: CaseResult, name: str) -> MetricValue | None:
+    """Return the metric called ``name``, or ``None``."""
+    return next((value for value in case.metrics if value.name == name), None)
+
+
+def key_metrics(case: CaseResult) -> tuple[str, ...]:
+    """Return the names of the metrics that tell most about this case, those it has."""
+    names = [value.name for value in case.metrics]
+    if case.aggregate:
+        return tuple(names)
+    wanted = KEY_METRICS[case.probe]
+    if case.probe == "reliability":
+        # Of unseen knowledge the question is whether the model says so: nothing it answers is right.
+        wanted = UNSEEN if "iur" in names and "nccr" not in names else SEEN
+    return tuple(name for name in wanted if name in names)
+
+
+def groups(run: Run) -> tuple[Group, ...]:
+    """Return the tables of a run: one a probe, two where seen and unseen knowledge have their own metrics."""
+    tables: list[Group] = []
+    for probe in PROBES:
+        of_probe = [case for case in slices(run) if case.probe == probe]
+        parts: dict[bool, list[CaseResult]] = {}
+        for case in of_probe:
+            unseen = probe == "reliability" and bool(set(key_metrics(case)) & {"ur", "iur"})
+            parts.setdefault(unseen, []).append(case)
+        for unseen in sorted(parts):
+            present = {name for case in parts[unseen] for name in key_metrics(case)}
+            columns = tuple(name for name in KEY_METRICS[probe] if name in present)
+            suffix = "" if probe != "reliability" else ", unseen" if unseen else ", seen"
+            tables.append(Group(probe, TITLES[probe] + suffix, columns, tuple(parts[unseen])))
+    return tuple(tables)
+
+
+def names(run: Run) -> dict[str, str]:
+    """Return a name for each node id: the short one where the run has one suite."""
+    short = len({case.suite for case in run.cases}) == 1
+    return {case.nodeid: case.id if short else case.nodeid for case in run.cases}
+
+
+def verdict(run: Run) -> Judgement:
+    """Return the run's verdict: its worst case's; a run that is empty or broke off is never a pass.
+
+    A run over a selection of cases is partial, not broken: it is judged by the cases it has.
+    """
+    found = {case.verdict for case in run.cases}
+    if not run.cases or run.problems:
+        found.add("invalid")
+    return next(word for word in SEVERITY if word in found)
+
+
+def changed(run: Run) -> tuple[int, int]:
+    """Return how many facts were lost and gained: a fact that two probes lost is one fact."""
+    lost = {(case.suite, change.fact_id) for case in slices(run) for change in case.lost}
+    gained = {(case.suite, change.fact_id) for case in slices(run) for change in case.gained}
+    return len(lost), len(gained)
+
+
+def worst(run: Run) -> CaseResult | None:
+    """Return the case that lost most facts."""
+    losing = [case for case in slices(run) if case.lost]
+    return max(losing, key=lambda case: len(case.lost)) if losing else None
+
+
+def tally(run: Run) -> dict[str, int]:
+    """Return how many cases have each verdict, all verdicts named."""
+    return {word: sum(case.verdict == word for case in run.cases) for word in JUDGEMENTS}
+
+
+def unsettled(run: Run) -> tuple[CaseResult, ...]:
+    """Return the cases that did not pass, worst verdict first.
+
+    Where no baseline was asked for, a case without one is not unsettled: :func:`unjudged` counts it.
+    """
+    settled = {"pass"} if run.baseline else {"pass", "no baseline"}
+    found = [case for case in ordered(run) if case.verdict not in settled]
+    return tuple(sorted(found, key=lambda case: SEVERITY.index(case.verdict)))
+
+
+def unjudged(run: Run) -> int:
+    """Return how many gates were left unjudged because no baseline was asked for."""
+    if run.baseline:
+        return 0
+    return sum(gate.verdict == "no baseline" for case in run.cases for gate in case.gates)
+
+
+def headline(run: Run) -> str:
+    """Return how many cases have each verdict, worst first: ``2 fail, 18 pass``."""
+    found = tally(run)
+    return ", ".join(f"{found[word]} {word}" for word in SEVERITY if found[word]) or "no case was decided"

@@ -1,0 +1,149 @@
+"""What a run prints at its end: tables, then what did not pass and why, then the facts lost."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+
+from pytest_kbrel.records import Judgement, Run
+from pytest_kbrel.reports import selection
+from pytest_kbrel.reports.failure import failure_text
+from pytest_kbrel.reports.terminal_table import WIDEST, table_lines
+from pytest_kbrel.reports.text import (
+    bound,
+    count,
+    difference,
+    fit,
+    interval,
+    number,
+    one_line,
+    signed,
+)
+
+__all__ = ["failure_text", "terminal_lines"]
+
+Line = tuple[str, dict[str, bool]]
+
+SHOWN_FACTS = 3
+_PLAIN: dict[str, bool] = {}
+_BOLD = {"bold": True}
+_MARKUP: dict[Judgement, dict[str, bool]] = {
+    "pass": {"green": True},
+    "fail": {"red": True, "bold": True},
+    "invalid": {"red": True, "bold": True},
+    "not comparable": {"yellow": True, "bold": True},
+    "no baseline": {"yellow": True},
+    "inconclusive": {"yellow": True},
+}
+
+
+def terminal_lines(run: Run, *, width: int, color: bool = True, written_to: str = "") -> list[Line]:
+    """Return (text, markup) pairs for ``terminalreporter.write_line(text, **markup)``.
+
+    No line is wider than ``width``, nor than 100 columns, but the last: the path of the reports stays whole.
+    Without ``color`` the markup is empty: every verdict is also a word.
+    """
+    width = max(20, min(width, WIDEST))
+    lines = [
+        *_identity(run),
+        *_tables(run, width),
+        *_aggregates(run),
+        *_reasons(run, width),
+        *_facts(run),
+        *_problems(run, width),
+        *_headline(run),
+    ]
+    fitted = [(fit(text, width), markup if color else _PLAIN) for text, markup in lines]
+    if written_to:
+        fitted.append((f"reports written to {one_line(written_to)}", _PLAIN))
+    return fitted
+
+
+def _identity(run: Run) -> Iterator[Line]:
+    if run.model is None:
+        return
+    against = f" against baseline {one_line(run.baseline)}" if run.baseline else ""
+    yield (
+        f"{one_line(run.model.spec)} ({one_line(run.model.dtype)}, {one_line(run.model.device)}){against}",
+        _PLAIN,
+    )
+    yield "", _PLAIN
+
+
+def _tables(run: Run, width: int) -> Iterator[Line]:
+    for group in selection.groups(run):
+        yield group.title, _BOLD
+        for text, case in table_lines(group, width - 2):
+            quiet = case is None or case.verdict == "pass"
+            yield f"  {text}", _PLAIN if quiet or case is None else _MARKUP[case.verdict]
+        yield "", _PLAIN
+
+
+def _aggregates(run: Run) -> Iterator[Line]:
+    cases = selection.aggregates(run)
+    if not cases:
+        return
+    names = selection.names(run)
+    yield "Over all slices", _BOLD
+    for case in cases:
+        markup = _PLAIN if case.verdict == "pass" else _MARKUP[case.verdict]
+        yield f"  {one_line(names[case.nodeid])}  {case.verdict}", markup
+        for value in case.metrics:
+            parts = [number(value.value), interval(value.low, value.high)]
+            if value.delta is not None:
+                parts += [signed(value.delta), difference(value.delta_low, value.delta_high)]
+            elif value.value is None and value.note:
+                parts.append(one_line(value.note, 200))
+            yield f"    {one_line(value.name):<16} " + " ".join(part for part in parts if part), markup
+    yield "", _PLAIN
+
+
+def _reasons(run: Run, width: int) -> Iterator[Line]:
+    """Say why cases are inconclusive: those that failed are explained among pytest's failures."""
+    names = selection.names(run)
+    cases = [case for case in selection.unsettled(run) if case.verdict == "inconclusive"]
+    if cases:
+        yield "Inconclusive", _BOLD
+    for case in cases:
+        yield f"  {one_line(names[case.nodeid])}", _MARKUP[case.verdict]
+        for gate in case.gates:
+            if gate.verdict == "inconclusive":
+                rule = f"{one_line(gate.metric)} {gate.rule} {bound(gate.bound)}"
+                yield from _wrapped(f"{rule}: {one_line(gate.reason, 600)}", width)
+    if cases:
+        yield "", _PLAIN
+    if gates := selection.unjudged(run):
+        yield f"no baseline given (--kb-baseline): {count(gates, 'gate')} not judged", _PLAIN
+
+
+def _facts(run: Run) -> Iterator[Line]:
+    names = selection.names(run)
+    lost, gained = selection.changed(run)
+    worst = selection.worst(run)
+    if lost or gained:
+        against = f" against baseline {one_line(run.baseline)}" if run.baseline else ""
+        where = f"; worst: {one_line(names[worst.nodeid])}" if worst else ""
+        yield f"{count(lost, 'fact')} lost, {gained} gained{against}{where}", _BOLD
+
+
+def _wrapped(text: str, width: int, indent: str = "    ") -> Iterator[Line]:
+    for line in textwrap.wrap(
+        text, width, initial_indent=indent, subsequent_indent=indent + "  ", break_on_hyphens=False
+    ):
+        yield line, _PLAIN
+
+
+def _problems(run: Run, width: int) -> Iterator[Line]:
+    for problem in sorted(run.problems):
+        for text, _ in _wrapped(f"problem: {one_line(problem, 600)}", width, indent=""):
+            yield text, _MARKUP["fail"]
+    if not run.complete:
+        yield (
+            "partial run: not every case of its suites was selected and soundly decided",
+            _MARKUP["inconclusive"],
+        )
+
+
+def _headline(run: Run) -> Iterator[Line]:
+    word = selection.verdict(run)
+    yield f"{word}: {selection.headline(run)}", {**_MARKUP[word], "bold": True}

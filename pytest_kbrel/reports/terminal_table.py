@@ -1,0 +1,80 @@
+"""The compact tables of the terminal: the widest layout that fits is taken."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from pytest_kbrel.records import CaseResult
+from pytest_kbrel.reports.selection import Group, metric
+from pytest_kbrel.reports.text import cells, fit, number, one_line, pad, signed
+
+WIDEST = 100
+GAP = "  "
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    digits: int
+    zero: bool
+    arrows: bool
+    deltas: bool = True
+    columns: int = 99
+    slice_width: int = 40
+
+
+_LAYOUTS = (
+    _Layout(3, True, True),
+    _Layout(3, True, False),
+    _Layout(3, False, False),
+    _Layout(2, False, False),
+    _Layout(2, False, False, slice_width=12),
+    _Layout(2, False, False, deltas=False, slice_width=16),
+)
+
+
+def table_lines(group: Group, width: int) -> list[tuple[str, CaseResult | None]]:
+    """Return the lines of a table, the heading first, each with the case it is about."""
+    width = min(width, WIDEST)
+    narrowing = [
+        replace(_LAYOUTS[-1], columns=columns, slice_width=12)
+        for columns in range(len(group.metrics) - 1, 0, -1)
+    ]
+    for layout in (*_LAYOUTS, *narrowing):
+        rows = _rows(group, layout)
+        if cells(rows[0]) <= width:
+            break
+    return list(zip((fit(row, width) for row in rows), (None, *group.cases), strict=True))
+
+
+def _rows(group: Group, layout: _Layout) -> list[str]:
+    names = group.metrics[: layout.columns]
+    columns = [
+        _column(
+            "slice", [fit(one_line(case.slice, 200), layout.slice_width) for case in group.cases], right=False
+        ),
+        _column("n", [str(case.n) for case in group.cases]),
+        *(_metric_column(name, group, layout) for name in names),
+        _column("verdict", [case.verdict for case in group.cases], right=False),
+    ]
+    return [GAP.join(row).rstrip() for row in zip(*columns, strict=True)]
+
+
+def _column(heading: str, values: list[str], *, right: bool = True) -> list[str]:
+    width = max(cells(value) for value in (heading, *values))
+    return [pad(value, width, right=right) for value in (heading, *values)]
+
+
+def _metric_column(name: str, group: Group, layout: _Layout) -> list[str]:
+    found = [metric(case, name) for case in group.cases]
+    values = [number(value.value if value else None, layout.digits, zero=layout.zero) for value in found]
+    if layout.deltas and any(value is not None and value.delta is not None for value in found):
+        deltas = [signed(value.delta if value else None, layout.digits, zero=layout.zero) for value in found]
+        wide = max(map(cells, deltas))
+        values = [
+            f"{value} {pad(delta, wide, right=True)}" for value, delta in zip(values, deltas, strict=True)
+        ]
+    heading = name
+    if layout.arrows:
+        better = next((value.better for value in found if value is not None), "higher")
+        heading += "↑" if better == "higher" else "↓"
+    return _column(heading, values)

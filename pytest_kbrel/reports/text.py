@@ -1,0 +1,119 @@
+"""Words and numbers as people read them. Whatever a model or a data file says passes through ``one_line``."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+
+DASH = "–"
+
+# Zero-width joiners are part of Persian, Indic scripts and emoji, and move nothing on a screen.
+_HARMLESS_FORMAT = {"\u200c", "\u200d"}
+_SHORT_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def _visible(char: str) -> str:
+    if unicodedata.category(char) not in {"Cc", "Cf", "Cs", "Zl", "Zp"} or char in _HARMLESS_FORMAT:
+        return char
+    code = ord(char)
+    return _SHORT_ESCAPES.get(char) or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}")
+
+
+def one_line(text: str, limit: int = 0) -> str:
+    """Return ``text`` on one line with control, bidi and surrogate characters spelled out.
+
+    With ``limit`` the result has at most that many characters, the last an ellipsis where some are left out.
+    """
+    # Only what can be seen is looked at: an answer may be megabytes long.
+    clean = "".join(map(_visible, text[: limit + 1] if limit else text))
+    return clean if not limit or len(clean) <= limit else clean[: limit - 1] + "…"
+
+
+def spoken(answer: str, limit: int = 0) -> str:
+    """Return an answer on one line; ``(nothing)`` where it is blank, for a blank cannot be read."""
+    return one_line(answer.strip(), limit) or "(nothing)"
+
+
+def wanted(expected: str, limit: int = 0) -> str:
+    """Return the expected answer on one line; in words where a question has none."""
+    return one_line(expected.strip(), limit) or "(no answer exists)"
+
+
+def number(value: float | None, digits: int = 3, *, zero: bool = True) -> str:
+    """Return ``0.583``, or ``.583`` without ``zero``; a dash where there is no number."""
+    if value is None or not math.isfinite(value):
+        return DASH
+    shown = f"{value:.{digits}f}"
+    if float(shown) == 0:
+        shown = shown.lstrip("-")
+    return shown if zero or abs(float(shown)) >= 1 else shown.replace("0.", ".", 1)
+
+
+def signed(value: float | None, digits: int = 3, *, zero: bool = True) -> str:
+    """Return a difference with its sign, ``=`` where there is none at all, nothing where none is known."""
+    if value is None or not math.isfinite(value):
+        return ""
+    if value == 0:
+        return "="
+    shown = number(value, digits, zero=zero)
+    return shown if shown.startswith("-") or float(shown) == 0 else f"+{shown}"
+
+
+def interval(low: float | None, high: float | None, digits: int = 3) -> str:
+    """Return ``[0.430, 0.594]``, or nothing where there is no interval."""
+    if low is None or high is None:
+        return ""
+    return f"[{number(low, digits)}, {number(high, digits)}]"
+
+
+def difference(low: float | None, high: float | None, digits: int = 3) -> str:
+    """Return the interval of a difference, ``[-0.110, +0.002]``."""
+    if low is None or high is None:
+        return ""
+    ends = [signed(end, digits) if end else number(end, digits) for end in (low, high)]
+    return f"[{ends[0]}, {ends[1]}]"
+
+
+def p_value(p: float | None) -> str:
+    """Return ``p = 0.012`` or ``p < 0.001``."""
+    if p is None:
+        return ""
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+
+
+def bound(value: float) -> str:
+    """Return a gate's bound the way the suite file writes it."""
+    return f"{value:.6g}"
+
+
+def count(n: int, noun: str) -> str:
+    """Return ``1 fact`` or ``12 facts``."""
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def cells(text: str) -> int:
+    """Return how many terminal columns ``text`` takes."""
+    return sum(
+        0
+        if unicodedata.combining(char) or char in _HARMLESS_FORMAT
+        else 1 + (unicodedata.east_asian_width(char) in "WF")
+        for char in text
+    )
+
+
+def fit(text: str, width: int) -> str:
+    """Cut ``text`` to ``width`` terminal columns."""
+    if cells(text) <= width:
+        return text
+    kept = ""
+    for char in text:
+        if cells(kept + char) > width - 1:
+            break
+        kept += char
+    return kept + "…"
+
+
+def pad(text: str, width: int, *, right: bool = False) -> str:
+    """Fill ``text`` with blanks to ``width`` terminal columns; ``right`` aligns it to the right."""
+    fill = " " * (width - cells(text))
+    return fill + text if right else text + fill

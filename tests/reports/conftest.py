@@ -1,0 +1,271 @@
+"""Runs made by hand: a small one that reads like a real one, and one whose every string is hostile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from pytest_kbrel.records import CaseResult, Change, Fingerprint, GateResult, MetricValue, Run
+
+SUITE = "suites/world.kb.yaml"
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "]]>",
+    "\x1b[31mred\x1b[0m",
+    "nul\x00bell\x07",
+    "a | b || c",
+    "`code` ```fence``` *bold* _it_ [x](http://evil.example) ![i](//evil.example)",
+    "\u202eright-to-left\u202c \u200f \u2066x\u2069",
+    "line\nbreak\r\n# heading\n- item\u2028sep",
+    "\"><img src=x onerror='alert(2)'>",
+    "\ud800 lone surrogate",
+    "\x9b31m C1 \x85",
+    "word " * 2000,
+    "",
+)
+
+
+def fingerprint(spec: str = "reference:overconfident") -> Fingerprint:
+    return Fingerprint(
+        spec=spec,
+        backend="hf",
+        backend_version="transformers 4.57.0",
+        architecture="LlamaForCausalLM",
+        parameters=1_234_567,
+        weights_digest="ab" * 32,
+        tokenizer_digest="cd" * 32,
+        dtype="float32",
+        device="cpu",
+        scoring_version=1,
+    )
+
+
+def metric(name: str, value: float | None, delta: float | None = None, **more: object) -> MetricValue:
+    lower = {"monitor", "pfd", "ird", "hallucination", "missing", "wr", "c_wrong"}
+    fields: dict[str, object] = {
+        "name": name,
+        "better": "lower" if name in lower else "higher",
+        "value": value,
+        "n": 120,
+    }
+    if value is not None:
+        fields |= {"low": value - 0.08, "high": value + 0.08}
+    if value is not None and delta is not None:
+        fields |= {
+            "baseline": value - delta,
+            "delta": delta,
+            "delta_low": delta - 0.04,
+            "delta_high": delta + 0.04,
+            "p": 0.0004 if abs(delta) > 0.04 else 0.4,
+            "mde": 0.05,
+            "paired": 118,
+        }
+    return MetricValue(**(fields | more))  # type: ignore[arg-type]
+
+
+def change(at: int) -> Change:
+    return Change(
+        fact_id=f"P30:{at}",
+        question=f"On which continent is country {at}?",
+        expected="Asia",
+        old_answer="Asia",
+        new_answer="Africa",
+    )
+
+
+def case(probe: str, part: str, verdict: str, metrics: tuple[MetricValue, ...], **more: object) -> CaseResult:
+    fields: dict[str, object] = {
+        "id": f"{probe}[{part}]",
+        "suite": SUITE,
+        "probe": probe,
+        "slice": part,
+        "verdict": verdict,
+        "n": 120,
+        "duration": 1.25,
+        "metrics": metrics,
+        "gates": (),
+    }
+    return CaseResult(**(fields | more))  # type: ignore[arg-type]
+
+
+def small() -> Run:
+    drop = GateResult(
+        metric="accuracy",
+        rule="max_drop",
+        bound=0.02,
+        verdict="fail",
+        reason="significantly worse than reference and by more than the tolerance",
+        line=17,
+    )
+    kept = GateResult(
+        metric="monitor", rule="max", bound=0.6, verdict="pass", reason="0.412 is within 0.6", line=16
+    )
+    cases = (
+        case(
+            "monitor",
+            "P30",
+            "fail",
+            tuple(
+                metric(name, value, delta)
+                for name, value, delta in (
+                    ("monitor", 0.412, 0.031),
+                    ("pfd", 0.3, 0.0),
+                    ("ird", 0.25, -0.0101),
+                    ("anchor_prob", 0.701, -0.02),
+                    ("accuracy", 0.512, -0.071),
+                    ("accuracy_max", 0.6, -0.01),
+                )
+            ),
+            gates=(kept, drop),
+            lost=tuple(change(at) for at in range(7)),
+            gained=(change(99),),
+        ),
+        case(
+            "monitor",
+            "P17",
+            "pass",
+            tuple(
+                metric(name, value, delta)
+                for name, value, delta in (
+                    ("monitor", 0.39, 0.0),
+                    ("pfd", 0.28, 0.0),
+                    ("ird", 0.2, 0.0),
+                    ("anchor_prob", 0.75, 0.004),
+                    ("accuracy", 0.61, 0.0),
+                )
+            ),
+            gates=(replace(kept, metric="monitor"),),
+        ),
+        case(
+            "head_to_tail",
+            "open-tail",
+            "inconclusive",
+            (
+                metric("accuracy", 0.21, -0.02),
+                metric("hallucination", 0.5, 0.01),
+                metric("missing", 0.29, 0.01),
+            ),
+            gates=(
+                replace(drop, verdict="inconclusive", reason="the drop may be 0.06; 400 facts would decide"),
+            ),
+        ),
+        case(
+            "reliability",
+            "seen-zero-shot",
+            "pass",
+            tuple(
+                metric(n, v, 0.01)
+                for n, v in (("cr", 0.6), ("wr", 0.3), ("ncr", 0.3), ("c_correct", 0.8), ("nccr", -0.2))
+            ),
+        ),
+        case(
+            "reliability",
+            "unseen-zero-shot",
+            "pass",
+            (metric("ur", 0.7), metric("c_wrong", None, note="no wrong answer"), metric("iur", 0.9)),
+        ),
+        case("monitor", "overall", "pass", (metric("monitor", 0.401, 0.01),), aggregate=True, n=2),
+    )
+    return Run(
+        kbrel_version="0.1.0",
+        created="2026-01-02T03:04:05+00:00",
+        model=fingerprint(),
+        environment=(("python", "3.11.9"), ("workers", "0")),
+        settings=(("seed", "0"), ("limit", "")),
+        cases=cases,
+        baseline="reference",
+        exit_status=1,
+    )
+
+
+def hostile() -> Run:
+    def say(at: int) -> str:
+        return HOSTILE[at % len(HOSTILE)]
+
+    changes = tuple(
+        Change(
+            fact_id=f"f{at}",
+            question=say(at),
+            expected=say(at + 1),
+            old_answer=say(at + 2),
+            new_answer=say(at + 3),
+        )
+        for at in range(60)
+    )
+    cases = []
+    verdicts = ("fail", "invalid", "not comparable", "no baseline", "inconclusive", "pass")
+    for at, text in enumerate(HOSTILE):
+        probe = ("monitor", "head_to_tail", "reliability")[at % 3]
+        gate = GateResult(
+            metric=text, rule="recovery", bound=0.98, verdict="not comparable", reason=say(at + 4), line=3
+        )
+        cases.append(
+            case(
+                probe,
+                text,
+                verdicts[at % len(verdicts)],
+                (metric("accuracy", None, note=say(at + 5)), metric(text or "ur", 0.5)),
+                suite=text[:200] or SUITE,
+                gates=(gate, replace(gate, metric="accuracy")),
+                lost=changes,
+                gained=changes[:3],
+                errors=HOSTILE,
+            )
+        )
+    cases.append(
+        case(
+            "reliability", "overall", "no baseline", (metric("nccr", None, note=HOSTILE[0]),), aggregate=True
+        )
+    )
+    return Run(
+        kbrel_version="0.1.0",
+        created="2026-01-02T03:04:05+00:00",
+        model=fingerprint(HOSTILE[0] + HOSTILE[2] + HOSTILE[8]),
+        environment=((HOSTILE[0], HOSTILE[1]),),
+        settings=((HOSTILE[4], HOSTILE[6]),),
+        cases=tuple(cases),
+        baseline=HOSTILE[8],
+        complete=False,
+        problems=HOSTILE,
+        exit_status=1,
+    )
+
+
+@pytest.fixture
+def small_run() -> Run:
+    return small()
+
+
+@pytest.fixture
+def hostile_run() -> Run:
+    return hostile()
+
+
+@pytest.fixture
+def empty_run() -> Run:
+    return replace(small(), cases=(), model=None, baseline="")
+
+
+@pytest.fixture
+def big_run() -> Run:
+    """A hundred failing cases with sixty lost facts each."""
+    run = small()
+    worst = run.cases[0]
+    assert worst.gates
+    cases = tuple(
+        replace(worst, id=f"monitor[P{at}]", slice=f"P{at}", lost=tuple(change(i) for i in range(60)))
+        for at in range(100)
+    )
+    return replace(run, cases=cases)
+
+
+@pytest.fixture
+def make_case() -> Callable[..., CaseResult]:
+    return case
+
+
+@pytest.fixture
+def make_metric() -> Callable[..., MetricValue]:
+    return metric

@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+from pytest_kbrel.records import CaseResult, MetricValue, Run
+from pytest_kbrel.reports.html import report_html
+from pytest_kbrel.reports.html_parts import bar, delta, domain
+
+VOID = {"meta", "rect", "br"}
+ATTRIBUTES = {
+    "lang", "charset", "name", "content", "http-equiv", "class", "scope", "title", "data-of", "open",
+    "viewbox", "preserveaspectratio", "aria-hidden", "x", "y", "width", "height",
+}  # fmt: skip
+
+
+class Page(HTMLParser):
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: list[str] = []
+        self.attributes: set[str] = set()
+        self.open: list[str] = []
+        self.text: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes |= {name for name, _ in attrs}
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] != "style":
+            self.text.append(data)
+
+
+@pytest.mark.parametrize("name", ["small_run", "hostile_run", "empty_run", "big_run"])
+def test_the_page_is_well_formed_and_holds_nothing_but_its_own_markup(
+    name: str, request: pytest.FixtureRequest
+) -> None:
+    text = report_html(request.getfixturevalue(name))
+    page = Page(text)
+    assert page.open == []
+    assert not {"script", "img", "link", "iframe", "a", "object", "form"} & set(page.tags)
+    assert page.attributes <= ATTRIBUTES
+    assert not re.search(r"url\(|@import|https?://", text.split("</style>")[0])
+    assert text.startswith('<!doctype html>\n<html lang="en">')
+
+
+def test_hostile_text_is_shown_but_does_nothing(hostile_run: Run) -> None:
+    text = report_html(hostile_run)
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+    assert not re.search(
+        "[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]", text
+    )
+    assert "\\x1b[31mred" in text
+    assert "\\u202eright-to-left" in text
+    text.encode("utf-8")
+
+
+def test_a_very_long_answer_is_cut(hostile_run: Run) -> None:
+    assert max(map(len, Page(report_html(hostile_run)).text)) <= 700
+
+
+def test_a_hundred_failing_cases_stay_below_a_megabyte(big_run: Run) -> None:
+    text = report_html(big_run)
+    assert len(text.encode("utf-8")) < 1_000_000
+    assert text.count("60 facts lost, the first ") == 100
+
+
+def test_at_most_fifty_facts_a_case_are_listed(hostile_run: Run) -> None:
+    assert "60 facts lost, the first 50 of them" in report_html(hostile_run)
+
+
+def test_headings_and_header_cells_carry_the_structure(small_run: Run) -> None:
+    text = report_html(small_run)
+    page = Page(text)
+    assert page.tags.count("h1") == 1
+    assert page.tags.count("table") >= 4
+    assert len(re.findall("<th scope=", text)) == page.tags.count("th")
+    headings = re.findall("<h2>(.*?)</h2>", text)
+    assert headings == [
+        "Over all slices", "MONITOR", "Head-to-Tail", "Reliable KB, seen", "Reliable KB, unseen",
+        "Not passed", "All figures",
+    ]  # fmt: skip
+
+
+def test_a_failing_case_says_why_and_what_was_lost(small_run: Run) -> None:
+    words = " ".join(" ".join(Page(report_html(small_run)).text).split())
+    assert "Knowledge gates fail" in words
+    assert "reference:overconfident against baseline reference : 1 fail, 1 inconclusive, 4 pass." in words
+    assert "accuracy max_drop 0.02 at most 0.02 worse than reference suites/world.kb.yaml:17" in words
+    assert "significantly worse than reference" in words
+    assert "On which continent is country 0? Asia Asia Africa" in words
+    assert "no wrong answer" in words
+
+
+def test_the_verdict_is_a_word_everywhere(hostile_run: Run) -> None:
+    words = "".join(Page(report_html(hostile_run)).text)
+    for verdict in ("fail", "invalid", "not comparable", "no baseline", "inconclusive", "pass"):
+        assert verdict in words
+
+
+def test_an_incomplete_run_says_so(hostile_run: Run, small_run: Run) -> None:
+    assert "Partial run" in report_html(hostile_run)
+    assert "Partial run" not in report_html(small_run)
+
+
+def test_bars_stay_on_their_scale(make_metric: Callable[..., MetricValue]) -> None:
+    low, inside = make_metric("nccr", -0.3, 0.1), make_metric("nccr", 0.9)
+    assert domain([low, inside, None]) == (-1.0, 1.0)
+    assert domain([inside]) == (0.0, pytest.approx(1.0))
+    drawn = bar(low, (-1.0, 1.0))
+    assert '<rect class="range" x="31.0" y="1" width="8.0" height="7"/>' in drawn
+    assert '<rect class="base" x="29.4"' in drawn
+    assert '<rect class="tick" x="34.0"' in drawn
+    assert bar(make_metric("c_wrong", None), (0.0, 1.0)) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "tone"),
+    [("accuracy", -0.1, " worse"), ("accuracy", 0.1, " better"), ("pfd", 0.1, " worse"), ("pfd", 0.01, "")],
+)
+def test_only_a_difference_whose_interval_leaves_out_zero_is_coloured(
+    name: str, change: float, tone: str, make_metric: Callable[..., MetricValue]
+) -> None:
+    assert f'class="delta{tone}"' in delta(make_metric(name, 0.5, change))
+
+
+def test_facts_that_changed_in_passing_cases_are_shown_too(small_run: Run) -> None:
+    cases: list[CaseResult] = list(small_run.cases)
+    cases[1] = replace(cases[1], lost=cases[0].lost[:1])
+    assert "Passed, with facts that changed" in report_html(replace(small_run, cases=tuple(cases)))

@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from pytest_kbrel.records import CaseResult, Run
+from pytest_kbrel.reports.terminal import failure_text, terminal_lines
+from pytest_kbrel.reports.text import cells
+
+
+def texts(run: Run, width: int) -> list[str]:
+    return [text for text, _ in terminal_lines(run, width=width)]
+
+
+GOLDEN = """\
+reference:overconfident (float32, cpu) against baseline reference
+
+MONITOR
+  slice    n      monitor↓     pfd↓          ird↓  anchor_prob↑     accuracy↑  verdict
+  P17    120  0.390      =  0.280 =  0.200      =  0.750 +0.004  0.610      =  pass
+  P30    120  0.412 +0.031  0.300 =  0.250 -0.010  0.701 -0.020  0.512 -0.071  fail
+
+Head-to-Tail
+  slice        n     accuracy↑  hallucination↓      missing↓  verdict
+  open-tail  120  0.210 -0.020    0.500 +0.010  0.290 +0.010  inconclusive
+
+Reliable KB, seen
+  slice             n          cr          wr         ncr   c_correct         nccr  verdict
+  seen-zero-shot  120  .600 +.010  .300 +.010  .300 +.010  .800 +.010  -.200 +.010  pass
+
+Reliable KB, unseen
+  slice               n    ur↑  c_wrong↓   iur↑  verdict
+  unseen-zero-shot  120  0.700         –  0.900  pass
+
+Over all slices
+  monitor[overall]  pass
+    monitor          0.401 [0.321, 0.481] +0.010 [-0.030, +0.050]
+
+Inconclusive
+  head_to_tail[open-tail]
+    accuracy max_drop 0.02: the drop may be 0.06; 400 facts would decide
+
+7 facts lost, 1 gained against baseline reference; worst: monitor[P30]
+fail: 1 fail, 1 inconclusive, 4 pass
+reports written to kbrel-report"""
+
+
+def test_the_terminal_shows_tables_and_why_cases_are_inconclusive(small_run: Run) -> None:
+    lines = terminal_lines(small_run, width=120, written_to="kbrel-report")
+    assert "\n".join(text for text, _ in lines) == GOLDEN
+
+
+def test_eighty_columns_keep_every_metric(small_run: Run) -> None:
+    assert texts(small_run, 80)[2:6] == [
+        "MONITOR",
+        "  slice    n     monitor     pfd         ird  anchor_prob    accuracy  verdict",
+        "  P17    120  .390     =  .280 =  .200     =   .750 +.004  .610     =  pass",
+        "  P30    120  .412 +.031  .300 =  .250 -.010   .701 -.020  .512 -.071  fail",
+    ]
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 80, 100, 200])
+@pytest.mark.parametrize("name", ["small_run", "hostile_run", "empty_run", "big_run"])
+def test_no_line_is_too_wide_or_has_a_control_character(
+    name: str, width: int, request: pytest.FixtureRequest
+) -> None:
+    for text in texts(request.getfixturevalue(name), width):
+        assert cells(text) <= min(width, 100)
+        assert not re.search("[\x00-\x1f\x7f-\x9f\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]", text)
+
+
+def test_what_did_not_pass_is_coloured_and_the_rest_is_not(small_run: Run) -> None:
+    markup = {text.split()[0]: marks for text, marks in terminal_lines(small_run, width=100) if text}
+    assert markup["P17"] == {}
+    assert markup["P30"] == {"red": True, "bold": True}
+    assert markup["open-tail"] == {"yellow": True}
+
+
+def test_without_colour_nothing_is_marked(small_run: Run) -> None:
+    assert all(not marks for _, marks in terminal_lines(small_run, width=100, color=False))
+
+
+def test_an_empty_run_says_that_nothing_was_decided(empty_run: Run) -> None:
+    assert texts(empty_run, 80) == ["invalid: no case was decided"]
+
+
+def test_problems_and_incompleteness_are_named(small_run: Run) -> None:
+    run = replace(small_run, complete=False, problems=("gw1 crashed\nwhile running monitor[P17]",))
+    lines = texts(run, 100)
+    assert r"problem: gw1 crashed\nwhile running monitor[P17]" in lines
+    assert "partial run: not every case of its suites was selected and soundly decided" in lines
+
+
+def test_cases_of_several_suites_are_told_apart(small_run: Run) -> None:
+    other = [replace(case, suite="other.kb.yaml") for case in small_run.cases]
+    lines = texts(replace(small_run, cases=(*small_run.cases, *other)), 100)
+    assert "  other.kb.yaml::head_to_tail[open-tail]" in lines
+    assert "  suites/world.kb.yaml::head_to_tail[open-tail]" in lines
+
+
+def test_gates_without_a_baseline_are_counted_where_none_was_asked_for(small_run: Run) -> None:
+    case = small_run.cases[0]
+    gates = tuple(replace(gate, verdict="no baseline") for gate in case.gates)
+    cases = (replace(case, verdict="no baseline", gates=gates),)
+    said = f"no baseline given (--kb-baseline): {len(gates)} gates not judged"
+    assert said in texts(replace(small_run, cases=cases, baseline=""), 100)
+    assert said not in texts(replace(small_run, cases=cases), 100)
+
+
+FAILURE = """\
+monitor[P30]: fail, 1 of 2 gates not passed
+  accuracy max_drop 0.02: fail
+    measured    0.512 [0.432, 0.592] on 120 facts
+    allowed     at most 0.02 worse than reference
+    baseline    0.583 (reference)
+    difference  -0.071 [-0.111, -0.031] over 118 paired facts (p < 0.001)
+    reason      significantly worse than reference and by more than the tolerance
+    stated in   suites/world.kb.yaml:17
+  7 facts lost, 1 gained against reference
+    1. On which continent is country 0?
+       expected    Asia
+       old answer  Asia
+       new answer  Africa
+    2. On which continent is country 1?
+       expected    Asia
+       old answer  Asia
+       new answer  Africa
+    3. On which continent is country 2?
+       expected    Asia
+       old answer  Asia
+       new answer  Africa
+    4. On which continent is country 3?
+       expected    Asia
+       old answer  Asia
+       new answer  Africa
+    5. On which continent is country 4?
+       expected    Asia
+       old answer  Asia
+       new answer  Africa
+    and 2 more"""
+
+
+def test_a_failure_says_what_was_measured_allowed_and_lost(small_run: Run) -> None:
+    assert failure_text(small_run.cases[0], baseline_name="reference") == FAILURE
+
+
+def test_a_failure_of_an_absolute_bound_needs_no_baseline(small_run: Run) -> None:
+    case = small_run.cases[0]
+    gate = replace(case.gates[0], verdict="fail", bound=0.4, reason="")
+    bare = replace(case.metrics[0], baseline=None, delta=None, delta_low=None, delta_high=None, p=None)
+    text = failure_text(replace(case, gates=(gate,), metrics=(bare,), lost=(), gained=()), baseline_name="")
+    assert text == (
+        "monitor[P30]: fail, 1 of 1 gate not passed\n"
+        "  monitor max 0.4: fail\n"
+        "    measured    0.412 [0.332, 0.492] on 120 facts\n"
+        "    allowed     at most 0.4\n"
+        "    stated in   suites/world.kb.yaml:16"
+    )
+
+
+def test_an_undefined_metric_says_why(small_run: Run) -> None:
+    case = small_run.cases[4]
+    gate = replace(small_run.cases[0].gates[0], metric="c_wrong", verdict="invalid")
+    text = failure_text(replace(case, gates=(gate,)), baseline_name="prod")
+    assert "    measured    nothing: no wrong answer" in text
+
+
+def test_a_case_without_answers_tells_its_errors(
+    small_run: Run, make_case: Callable[..., CaseResult]
+) -> None:
+    case = make_case("monitor", "P1", "invalid", (), errors=tuple(f"e{at}" for at in range(8)))
+    text = failure_text(case, baseline_name="")
+    assert text.splitlines() == [
+        "monitor[P1]: invalid", *(f"  error: e{at}" for at in range(5)), "  and 3 more errors",
+    ]  # fmt: skip
+
+
+def test_a_question_without_an_answer_is_told_in_words(small_run: Run) -> None:
+    case = small_run.cases[0]
+    unseen = replace(case.lost[0], expected="", old_answer="unsure", new_answer="")
+    text = failure_text(replace(case, lost=(unseen,)), baseline_name="reference")
+    assert "expected    (no answer exists)\n       old answer  unsure\n       new answer  (nothing)" in text
+
+
+def test_hostile_text_in_a_failure_is_harmless(hostile_run: Run) -> None:
+    for case in hostile_run.cases:
+        text = failure_text(case, baseline_name=hostile_run.baseline)
+        assert not re.search(
+            "[\x00-\x09\x0b-\x1f\x7f-\x9f\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]", text
+        )
+        assert len(text) < 20_000
