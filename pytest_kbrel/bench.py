@@ -1,0 +1,165 @@
+"""Where one process asks its model: checkpoint, baseline and spool of responses, each made once."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_kbrel import collect
+from pytest_kbrel.errors import ModelError
+from pytest_kbrel.options import KbOptions
+from pytest_kbrel.records import Case, CaseResult, Exchange, Fingerprint, Suite
+
+if TYPE_CHECKING:
+    from pytest_kbrel.baselines import Baseline
+    from pytest_kbrel.models.asking import Asker
+    from pytest_kbrel.models.base import Model
+    from pytest_kbrel.models.spec import ModelSpec
+
+PARTS = ".parts"
+
+
+class Bench:
+    """One process's share of a run. Everything heavy is made at first use."""
+
+    def __init__(self, session: pytest.Session, options: KbOptions) -> None:
+        self._session = session
+        self._options = options
+        self._asker: Asker | None = None
+        self._model: Model | None = None
+        self._load_failed = False
+        self._baseline: Baseline | None = None
+        self._comparisons: int | None = None
+        self.spool_path = options.output_path / PARTS / f"{_worker_id(session.config)}.jsonl"
+
+    def model(self) -> Model:
+        """Return the model, loaded at the first call. A failed load is explained once, then named."""
+        if self._load_failed:
+            raise ModelError(
+                f"the model {self._options.model!r} could not be loaded; the first failure says why"
+            )
+        if self._model is None:
+            # Before torch loads. Its waiting threads spin by default: with one other busy process on two
+            # cores, two spinning threads took 27 times as long as two sleeping ones.
+            os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+            from pytest_kbrel.models.hf import load
+
+            try:
+                self._model = load(model_spec(self._options), threads=_threads())
+            except ModelError:
+                self._load_failed = True
+                raise
+        return self._model
+
+    def baseline(self) -> Baseline | None:
+        """Return the blessed run to compare with, ``None`` when none was asked for."""
+        if self._baseline is None and self._options.baseline:
+            self._baseline = read_baseline(self._options, self._session.config)
+        return self._baseline
+
+    def decide(self, case: Case) -> CaseResult:
+        """Ask a case's questions and decide its gates."""
+        from pytest_kbrel.gates import decide_case
+        from pytest_kbrel.models.asking import Asker
+        from pytest_kbrel.probes import run_case
+
+        if self._asker is None:
+            self._asker = Asker(self.model())
+        asked = 0
+
+        def keep(exchanges: Sequence[Exchange]) -> None:
+            nonlocal asked
+            asked += len(exchanges)
+            self._spool(exchanges)
+
+        started = time.perf_counter()
+        result = run_case(case, self._asker.ask, keep)
+        baseline = self.baseline()
+        return decide_case(
+            case,
+            result.table,
+            result.errors,
+            baseline=baseline.case(case) if baseline is not None else None,
+            baseline_asked=baseline is not None,
+            comparisons=self._family(),
+            incomparable=incomparable(self.fingerprint(), baseline),
+            duration=time.perf_counter() - started,
+            requests=asked,
+        )
+
+    def fingerprint(self) -> Fingerprint:
+        """Say what the loaded model is."""
+        return self.model().describe()
+
+    def close(self) -> None:
+        """Free the model."""
+        if self._model is not None:
+            self._model.close()
+
+    def _family(self) -> int:
+        if self._comparisons is None:
+            config, ids = self._session.config, [item.nodeid for item in self._session.items]
+            self._comparisons = collect.comparisons(suites_of(config, ids, self._options), ids)
+        return self._comparisons
+
+    def _spool(self, exchanges: Sequence[Exchange]) -> None:
+        from pytest_kbrel.reports.responses import ResponseSpool
+
+        self.spool_path.parent.mkdir(parents=True, exist_ok=True)
+        ResponseSpool(self.spool_path).append(exchanges)
+
+
+def model_spec(options: KbOptions) -> ModelSpec:
+    """Read the model's spec out of the settings; ``ModelError`` when it cannot be a model."""
+    from pytest_kbrel.models.spec import parse_spec
+
+    return parse_spec(
+        options.model,
+        options.model_args,
+        device=options.device,
+        dtype=options.dtype,
+        batch_size=options.batch_size,
+        chat_template=options.apply_chat_template,
+    )
+
+
+def read_baseline(options: KbOptions, config: pytest.Config) -> Baseline:
+    """Read the baseline the settings name; ``BaselineError`` when it cannot be read."""
+    from pytest_kbrel import baselines
+
+    return baselines.read_baseline(options.baseline, config.rootpath)
+
+
+def incomparable(model: Fingerprint | None, baseline: Baseline | None) -> tuple[str, ...]:
+    """Return what candidate and baseline must share and do not, in words."""
+    if model is None or baseline is None or baseline.model is None:
+        return ()
+    from pytest_kbrel.baselines import fingerprint_differences
+
+    return fingerprint_differences(model, baseline.model)[0]
+
+
+def suites_of(config: pytest.Config, nodeids: Sequence[str], options: KbOptions) -> list[Suite]:
+    """Read the suites that node ids belong to. Both sides do so: xdist's controller never collects."""
+    paths = dict.fromkeys(nodeid.split("::", 1)[0] for nodeid in nodeids)
+    return [
+        collect.load(config.rootpath / path, path, options) for path in paths if collect.is_suite(Path(path))
+    ]
+
+
+def _worker_id(config: pytest.Config) -> str:
+    workerinput = getattr(config, "workerinput", None)
+    return str(workerinput["workerid"]) if workerinput is not None else "main"
+
+
+def _threads() -> int | None:
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    if workers == 1 or "OMP_NUM_THREADS" in os.environ:
+        return None
+    # Two workers with as many threads each as there are cores take twice the time of sharing the cores.
+    return max(1, (os.cpu_count() or 1) // workers)

@@ -1,0 +1,99 @@
+"""From suite files to pytest items, through public pytest names only."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+
+from pytest_kbrel.errors import SuiteError
+from pytest_kbrel.options import SUITE_SUFFIX, KbOptions
+from pytest_kbrel.records import PROBES, Case, ProbeName, Suite
+
+Check = Callable[[Case], object]
+
+
+class KbrelWarning(pytest.PytestWarning):
+    """Something about a suite that does not stop the run but should be known."""
+
+
+def is_suite(path: Path) -> bool:
+    """Tell whether a file is a suite."""
+    return path.name.endswith(SUITE_SUFFIX)
+
+
+def load(path: Path, nodeid: str, options: KbOptions) -> Suite:
+    """Read a suite under the run's limit and seed: the same on the controller and in every worker."""
+    from pytest_kbrel.suites import load_suite
+
+    return load_suite(path, nodeid_path=nodeid, limit=options.limit, seed=options.seed)
+
+
+class SuiteFile(pytest.Module):
+    """A suite file: a module that pytest fills with one parametrized function for each probe.
+
+    pytest's own implementation makes the items, so fixtures, marks, ``-k`` and ``--lf`` are its own.
+    """
+
+    options: KbOptions
+
+    def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
+        """Yield one item for each slice; a wrong suite is a collection error with file and line."""
+        try:
+            suite = load(self.path, self.nodeid, self.options)
+        except SuiteError as error:
+            raise self.CollectError(str(error)) from None
+        # Marks and warnings look at the module, and pytest would import the file to have one.
+        self.obj = types.ModuleType(self.path.name)
+        self.add_marker(pytest.mark.kb)
+        for warning in suite.warnings:
+            self.warn(KbrelWarning(f"{self.nodeid}: {warning}"))
+        for probe in PROBES:
+            cases = [case for case in suite.cases if case.probe == probe]
+            if cases:
+                function = _test_function(probe, cases, self.path)
+                setattr(self.obj, probe, function)
+                yield from (
+                    self.ihook.pytest_pycollect_makeitem(collector=self, name=probe, obj=function) or ()
+                )
+
+
+def _test_function(probe: ProbeName, cases: list[Case], path: Path) -> Callable[[Case, Check], None]:
+    @pytest.mark.kb(probe=probe)
+    @pytest.mark.parametrize("kb_case", [pytest.param(case, id=case.slice) for case in cases])
+    def check_slice(kb_case: Case, kb_check: Check) -> None:
+        kb_check(kb_case)
+
+    # pytest reports where a test stands by its code: the suite, not this module.
+    check_slice.__code__ = check_slice.__code__.replace(
+        co_filename=str(path), co_firstlineno=max(1, min(case.line for case in cases))
+    )
+    # Without this the hook refuses the function where a project sets its own python_functions.
+    check_slice.__test__ = True  # type: ignore[attr-defined]
+    return check_slice
+
+
+def case_of(item: pytest.Item) -> Case | None:
+    """Return the case an item runs, ``None`` for other people's tests."""
+    callspec = getattr(item, "callspec", None)
+    found = callspec.params.get("kb_case") if callspec is not None else None
+    return found if isinstance(found, Case) else None
+
+
+def comparisons(suites: Iterable[Suite], selected: Iterable[str]) -> int:
+    """Return m, how many comparisons with a baseline a run makes: the size of its family of tests.
+
+    ``selected`` are node ids. Aggregates count when all their members are selected.
+    """
+    ids = set(selected)
+    total = 0
+    for suite in suites:
+        here = {case.id for case in suite.cases if f"{suite.path}::{case.id}" in ids}
+        gates = [gate for case in suite.cases if case.id in here for gate in case.gates]
+        for aggregate in suite.aggregates:
+            if here.issuperset(aggregate.members):
+                gates += aggregate.gates
+        total += sum(gate.rule in ("max_drop", "recovery") for gate in gates)
+    return total

@@ -1,0 +1,59 @@
+"""The only room that knows xdist: what its controller learns, and which worker gets which GPU."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pytest_kbrel.recorder import Recorder
+
+DEVICES = "CUDA_VISIBLE_DEVICES"
+
+
+class Distribution:
+    """Hooks of xdist's controller. Registered only where xdist is."""
+
+    def __init__(self, recorder: Recorder, device: str) -> None:
+        self._recorder = recorder
+        self._device = device
+
+    @pytest.hookimpl
+    def pytest_xdist_node_collection_finished(self, node: Any, ids: Sequence[str]) -> None:
+        """Learn which items the workers collected."""
+        self._recorder.expect(ids)
+
+    @pytest.hookimpl
+    def pytest_xdist_setupnodes(self, config: pytest.Config, specs: Sequence[Any]) -> None:
+        """Deal the visible GPUs out in turn.
+
+        The variable is set on the worker's spec: it is in force before torch loads, and the replacement of a
+        crashed worker, which gets a new number but the same spec, inherits its GPU.
+        """
+        gpus = [] if self._device == "cpu" else visible_gpus()
+        for number, spec in enumerate(specs):
+            if gpus:
+                spec.env.setdefault(DEVICES, gpus[number % len(gpus)])
+
+
+def visible_gpus() -> list[str]:
+    """Return the ids of the GPUs this process may use: entries of the caller's own list, else all of them.
+
+    Entries may be UUIDs. torch is not asked: counting would open a context on the first GPU.
+    """
+    listed = os.environ.get(DEVICES)
+    if listed is not None:
+        return [entry.strip() for entry in listed.split(",") if entry.strip()]
+    tool = shutil.which("nvidia-smi")
+    if tool is None:
+        return []
+    try:
+        answer = subprocess.run([tool, "-L"], capture_output=True, text=True, timeout=30, check=True).stdout
+    except (OSError, subprocess.SubprocessError):
+        return []
+    return [str(number) for number, line in enumerate(answer.splitlines()) if line.startswith("GPU ")]

@@ -1,0 +1,104 @@
+"""Fixtures for suites and for people who write their checks in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.options import model_spec
+
+if TYPE_CHECKING:
+    from pytest_kbrel.baselines import Baseline
+    from pytest_kbrel.bench import Bench
+    from pytest_kbrel.models.base import Model
+    from pytest_kbrel.records import Case, CaseResult, Fact
+
+result_key = pytest.StashKey["CaseResult"]()
+bench_key = pytest.StashKey["Bench"]()
+
+
+@pytest.fixture(scope="session")
+def _kb_bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
+    if not model_spec(request.config):
+        pytest.fail(
+            "no model: give one with --kb-model=SPEC, KB_MODEL or the ini key kb_model", pytrace=False
+        )
+    from pytest_kbrel.bench import Bench
+    from pytest_kbrel.options import read_options
+
+    bench = Bench(request.session, read_options(request.config))
+    request.config.stash[bench_key] = bench
+    yield bench
+    bench.close()
+
+
+@pytest.fixture(scope="session")
+def kb_model(_kb_bench: Bench) -> Model:
+    """The checkpoint under test, loaded once for each worker."""
+    try:
+        return _kb_bench.model()
+    except KbrelError as error:
+        pytest.fail(str(error), pytrace=False)
+
+
+@pytest.fixture(scope="session")
+def kb_baseline(_kb_bench: Bench) -> Baseline | None:
+    """The blessed run given by --kb-baseline, None without one."""
+    try:
+        return _kb_bench.baseline()
+    except KbrelError as error:
+        pytest.fail(str(error), pytrace=False)
+
+
+@pytest.fixture
+def kb_facts(request: pytest.FixtureRequest) -> Callable[[str], tuple[Fact, ...]]:
+    """Read a facts file, relative to the test's own folder."""
+
+    def read(path: str) -> tuple[Fact, ...]:
+        from pytest_kbrel.facts.jsonl import read_facts
+
+        try:
+            return read_facts(Path(request.path.parent, path))
+        except KbrelError as error:
+            pytest.fail(str(error), pytrace=False)
+
+    return read
+
+
+@pytest.fixture
+def kb_check(request: pytest.FixtureRequest, _kb_bench: Bench) -> Callable[[Case], CaseResult]:
+    """Measure one case and assert all its gates."""
+
+    def check(case: Case) -> CaseResult:
+        try:
+            result = _kb_bench.decide(case)
+        except KbrelError as error:
+            pytest.fail(str(error), pytrace=False)
+        request.node.stash[result_key] = result
+        from pytest_kbrel.reports.junit import case_properties
+
+        request.node.user_properties.extend(case_properties(result))
+        message = failure_message(request.config, result)
+        if message:
+            pytest.fail(message, pytrace=False)
+        return result
+
+    return check
+
+
+def failure_message(config: pytest.Config, result: CaseResult) -> str:
+    """Return why a decided case fails its test, ``""`` when it does not."""
+    from pytest_kbrel.options import read_options
+    from pytest_kbrel.reports.terminal import failure_text
+
+    options = read_options(config)
+    failing = {"fail", "invalid", "not comparable"}
+    if options.baseline:
+        failing.add("no baseline")
+    if options.inconclusive == "fail":
+        failing.add("inconclusive")
+    return failure_text(result, baseline_name=options.baseline) if result.verdict in failing else ""

@@ -1,0 +1,89 @@
+"""pytest's hooks, each a few lines. Loaded in every pytest run: nothing heavy may be imported from here."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_kbrel import fixtures, options
+
+if TYPE_CHECKING:
+    from pytest_kbrel.collect import SuiteFile
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare flags and ini keys."""
+    options.add_options(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register marker and fixtures; check the settings and become active when a model is given."""
+    config.addinivalue_line("markers", "kb(probe): a case of a knowledge suite (pytest-kbrel)")
+    config.pluginmanager.register(fixtures, "kbrel-fixtures")
+    on_controller = not hasattr(config, "workerinput")
+    if options.model_spec(config):
+        from pytest_kbrel import recorder
+
+        if on_controller and not config.option.collectonly:
+            recorder.start(config)
+    elif on_controller and not config.option.collectonly:
+        _refuse_suites_without_model(config)
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SuiteFile | None:
+    """Collect suites, if there is a model to gate or nothing but collection was asked for."""
+    if not file_path.name.endswith(options.SUITE_SUFFIX):
+        return None
+    if not options.model_spec(parent.config) and not parent.config.option.collectonly:
+        return None
+    from pytest_kbrel.collect import SuiteFile
+
+    suite: SuiteFile = SuiteFile.from_parent(parent, path=file_path)
+    suite.options = options.read_options(parent.config)
+    return suite
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """Say which suites stay uncollected for want of a model."""
+    if options.model_spec(config) or config.option.collectonly:
+        return []
+    found = _suites_in_sight(config)
+    return [f"kbrel: no model given (--kb-model), not collected: {', '.join(found)}"] if found else []
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Let a decided case travel on its report."""
+    report = yield
+    if report.when == "call" and fixtures.result_key in item.stash:
+        from pytest_kbrel.recorder import attach
+
+        attach(report, item)
+    return report
+
+
+def _refuse_suites_without_model(config: pytest.Config) -> None:
+    for argument in config.args:
+        if argument.split("::", 1)[0].endswith(options.SUITE_SUFFIX):
+            raise pytest.UsageError(
+                f"{argument} is a knowledge suite and no model is given: "
+                "add --kb-model=SPEC, set KB_MODEL, or write kb_model in the ini file"
+            )
+
+
+def _suites_in_sight(config: pytest.Config) -> list[str]:
+    # Two levels only: a header must not walk somebody's whole tree.
+    found: dict[str, None] = {}
+    for argument in config.args:
+        folder = config.invocation_params.dir / argument.split("::", 1)[0]
+        if folder.is_dir():
+            for pattern in (f"*{options.SUITE_SUFFIX}", f"*/*{options.SUITE_SUFFIX}"):
+                paths = sorted(folder.glob(pattern))
+                found |= {os.path.relpath(path, config.invocation_params.dir): None for path in paths}
+    return list(found)

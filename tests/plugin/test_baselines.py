@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import pytest
+
+GATE = ("--kb-model=reference", "suites")
+RELATIVE = """\
+suite: mini
+facts: facts.jsonl
+reliability:
+  choices: 3
+  distractors: 6
+  unseen: {count: 40, as_of: 2026-11-01, expires: 2090-01-01}
+  gates:
+    cr: {max_drop: 0.05}
+    ur: {max_drop: 0.05}
+"""
+
+
+@pytest.fixture
+def blessed(pytester, mini_suite):
+    mini_suite(RELATIVE)
+    assert pytester.runpytest(*GATE, "--kb-baseline-update=prod").ret == 0
+    return pytester.path / "baselines" / "prod"
+
+
+def test_the_model_against_itself_is_green_and_loses_nothing(pytester, blessed, report, plugin_args):
+    result = pytester.runpytest(*GATE, "--kb-baseline=prod", *plugin_args)
+    assert result.ret == pytest.ExitCode.OK
+    found = report()
+    assert found["summary"]["facts_lost"] == 0
+    assert {case["verdict"] for case in found["cases"]} == {"pass"}
+
+
+def test_a_worse_candidate_is_red_and_names_what_it_lost(pytester, blessed, report, plugin_args):
+    result = pytester.runpytest(
+        "--kb-model=reference:overconfident", "suites", "--kb-baseline=prod", *plugin_args
+    )
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    verdicts = {case["slice"]: case["verdict"] for case in report()["cases"]}
+    assert verdicts["unseen-zero-shot"] == "fail"
+    assert verdicts["seen-zero-shot"] in ("pass", "inconclusive")
+    lost = next(case for case in report()["cases"] if case["slice"] == "unseen-zero-shot")["lost"]
+    assert lost
+    assert lost[0]["old_answer"] != lost[0]["new_answer"]
+    result.stdout.fnmatch_lines(["*ur*fell by*", "*allowed: 0.05*"])
+
+
+def test_without_a_baseline_relative_gates_are_reported_and_do_not_fail(pytester, mini_suite, report):
+    mini_suite(RELATIVE)
+    assert pytester.runpytest(*GATE).ret == 0
+    assert report()["summary"]["no baseline"] > 0
+
+
+def test_a_case_that_the_baseline_lacks_fails(pytester, mini_suite, blessed):
+    mini_suite(RELATIVE, name="other")
+    result = pytester.runpytest("--kb-model=reference", "suites/other.kb.yaml", "--kb-baseline=prod")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["*no baseline*"])
+
+
+def test_other_prompts_are_not_comparable(pytester, mini_suite, blessed, report):
+    relations = pytester.path / "suites" / "relations.yaml"
+    relations.write_text(relations.read_text().replace("What is the capital", "Name the capital"))
+    result = pytester.runpytest(*GATE, "--kb-baseline=prod")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    verdicts = {case["slice"]: case["verdict"] for case in report()["cases"]}
+    assert verdicts["seen-zero-shot"] == "not comparable"
+
+
+class TestBlessing:
+    def test_a_filtered_run_is_not_blessed(self, pytester, mini_suite):
+        mini_suite(RELATIVE)
+        result = pytester.runpytest(*GATE, "--kb-baseline-update=prod", "-k", "unseen")
+        assert result.ret == pytest.ExitCode.TESTS_FAILED
+        assert not (pytester.path / "baselines").exists()
+        result.stdout.fnmatch_lines(["*complete*"])
+
+    def test_a_limited_run_is_not_blessed(self, pytester, mini_suite):
+        mini_suite(RELATIVE)
+        result = pytester.runpytest(*GATE, "--kb-baseline-update=prod", "--kb-limit=3")
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+
+    def test_the_same_run_gives_the_same_bytes(self, pytester, blessed):
+        before = {path.name: path.read_bytes() for path in blessed.iterdir()}
+        pytester.runpytest(*GATE, "--kb-baseline-update=again", "-n2")
+        again = pytester.path / "baselines" / "again"
+        assert (again / "outcomes.jsonl.gz").read_bytes() == before["outcomes.jsonl.gz"]
+
+    def test_without_a_name_the_compared_baseline_is_meant(self, pytester, mini_suite):
+        mini_suite(RELATIVE)
+        result = pytester.runpytest(*GATE, "--kb-baseline-update")
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        result.stderr.fnmatch_lines(["*--kb-baseline-update=NAME*"])
+
+    def test_a_swallowed_folder_is_noticed(self, pytester, mini_suite):
+        mini_suite(RELATIVE)
+        result = pytester.runpytest("--kb-model=reference", "--kb-baseline-update", "suites")
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        result.stderr.fnmatch_lines(["*'suites'*folder here*"])

@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+import json
+
+import junitparser
+import pytest
+
+GATE = ("--kb-model=reference", "suites")
+STRICT = """\
+suite: mini
+facts: facts.jsonl
+monitor:
+  negatives: 2
+  gates: {monitor: {max: 0.0}}
+head_to_tail:
+  prompt: zero-shot
+  gates: {accuracy: {min: 0.0}}
+  overall: {gates: {gap: {max: -1}}}
+"""
+
+
+def outcomes(result: pytest.RunResult) -> dict[str, int]:
+    return {key: value for key, value in result.parseoutcomes().items() if key != "warnings"}
+
+
+def test_a_green_run_counts_aggregates_as_cases_and_writes_every_report(
+    pytester, mini_suite, report, plugin_args
+):
+    mini_suite()
+    result = pytester.runpytest(*GATE, *plugin_args, "--junitxml=kbrel-report/junit.xml")
+    assert result.ret == pytest.ExitCode.OK
+    # Six slices and two aggregates: one relation alone has no overall MONITOR.
+    assert outcomes(result) == {"passed": 8}
+    result.stdout.fnmatch_lines(["*knowledge reliability*"])
+    found = report()
+    assert found["summary"]["pass"] + found["summary"]["no baseline"] == 8
+    assert found["exit_status"] == 0
+    assert found["complete"] is True
+    assert sorted(path.name for path in (pytester.path / "kbrel-report").iterdir()) == [
+        "junit.xml",
+        "report.html",
+        "report.json",
+        "responses.jsonl",
+        "summary.md",
+    ]
+    cases = [case for suite in junitparser.JUnitXml.fromfile("kbrel-report/junit.xml") for case in suite]
+    assert "head_to_tail[overall]" in {case.name for case in cases}
+    assert len(cases) == 8
+
+
+def test_a_gate_that_fails_fails_its_case_and_no_other(pytester, mini_suite, report, plugin_args):
+    mini_suite(STRICT.replace("{gap: {max: -1}}", "{gap: {max: 1}}"))
+    result = pytester.runpytest(*GATE, *plugin_args)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert outcomes(result) == {"passed": 4, "failed": 1}
+    result.stdout.fnmatch_lines(["FAILED suites/mini.kb.yaml::monitor?P36?*"])
+    assert "Traceback" not in result.stdout.str()
+    verdicts = {case["id"]: case["verdict"] for case in report()["cases"]}
+    assert verdicts["suites/mini.kb.yaml::monitor[P36]"] == "fail"
+
+
+def test_a_failing_aggregate_makes_the_run_red(pytester, mini_suite, plugin_args):
+    mini_suite(STRICT.replace("{max: 0.0}", "{max: 9.0}"))
+    result = pytester.runpytest(*GATE, *plugin_args, "--junitxml=j.xml")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert outcomes(result) == {"passed": 4, "failed": 1}
+    result.stdout.fnmatch_lines(["FAILED suites/mini.kb.yaml::head_to_tail?overall?*"])
+    failed = [
+        case.name for suite in junitparser.JUnitXml.fromfile("j.xml") for case in suite if case.is_failure
+    ]
+    assert failed == ["head_to_tail[overall]"]
+
+
+def test_an_aggregate_is_decided_only_when_all_its_slices_ran(pytester, mini_suite):
+    mini_suite()
+    result = pytester.runpytest(*GATE, "-k", "places-head or places-tail")
+    assert outcomes(result) == {"passed": 2, "deselected": 4}
+
+
+def test_last_failed_runs_what_failed(pytester, mini_suite):
+    mini_suite(STRICT)
+    pytester.runpytest(*GATE, "-k", "monitor")
+    result = pytester.runpytest(*GATE, "--lf", "-v")
+    result.stdout.fnmatch_lines(["*monitor?P36? FAILED*"])
+    assert outcomes(result)["failed"] == 1
+
+
+def test_exit_first_stops_and_stays_red(pytester, mini_suite, report):
+    mini_suite(STRICT)
+    result = pytester.runpytest(*GATE, "-x")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert report()["complete"] is False
+    assert report()["exit_status"] == 1
+
+
+def test_responses_are_kept_one_a_line(pytester, mini_suite):
+    mini_suite()
+    pytester.runpytest(*GATE, "-k", "seen-zero-shot and not unseen")
+    lines = (pytester.path / "kbrel-report/responses.jsonl").read_text(encoding="utf-8").splitlines()
+    found = [json.loads(line) for line in lines]
+    assert {line["case"] for line in found} == {"suites/mini.kb.yaml::reliability[seen-zero-shot]"}
+    assert sum(line["role"] == "answer" for line in found) == 12
+
+
+def test_a_limit_takes_fewer_facts(pytester, mini_suite, report):
+    mini_suite()
+    pytester.runpytest(*GATE, "--kb-limit=5", "-k", "P36")
+    assert [case["n"] for case in report()["cases"]] == [5]
+
+
+def test_two_workers_give_the_report_of_one(pytester, mini_suite, report):
+    from pytest_kbrel.reports.json_report import comparable
+
+    mini_suite()
+    pytester.runpytest(*GATE)
+    serial = comparable(report())
+    pytester.runpytest(*GATE, "-n2")
+    assert comparable(report()) == serial
+
+
+def test_stale_reports_do_not_outlive_a_run_that_dies(pytester, mini_suite):
+    mini_suite()
+    pytester.runpytest(*GATE, "-k", "P36")
+    pytester.makeconftest("def pytest_collection_modifyitems(items): raise RuntimeError('dies')")
+    pytester.runpytest(*GATE)
+    assert not (pytester.path / "kbrel-report/report.json").exists()
+
+
+def test_python_tests_use_the_fixtures(pytester, mini_suite):
+    mini_suite()
+    pytester.makepyfile(
+        """
+        from pytest_kbrel.records import Case, Gate, HeadToTailSettings, Relation
+
+        def test_capitals(kb_facts, kb_check, kb_model, kb_baseline):
+            facts = kb_facts("suites/facts.jsonl")
+            relation = Relation(id="P36", label="capital", domain="places", frames=("Capital of [X]?",))
+            case = Case(
+                id="capitals", suite="test_it.py", probe="head_to_tail", slice="all", facts=facts,
+                relations=(relation,), settings=HeadToTailSettings(),
+                gates=(Gate(metric="accuracy", rule="min", bound=0.0),),
+            )
+            assert kb_check(case).n == 12
+            assert kb_model.describe().architecture
+            assert kb_baseline is None
+        """
+    )
+    result = pytester.runpytest("--kb-model=reference")
+    assert result.ret == 0

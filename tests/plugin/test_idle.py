@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+HEAVY = ("torch", "transformers", "numpy", "scipy", "yaml", "pydantic", "jinja2", "xdist", "openai")
+
+
+def test_loading_the_plugin_imports_nothing_heavy():
+    code = f"import sys, pytest_kbrel.plugin; print([m for m in {HEAVY!r} if m in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert found.strip() == "[]"
+
+
+def test_an_idle_run_imports_nothing_prints_nothing_and_writes_nothing(pytester):
+    pytester.makepyfile(
+        f"""
+        import sys
+
+        def test_other():
+            heavy = [name for name in {HEAVY!r} if name in sys.modules and name != "xdist"]
+            ours = sorted(name for name in sys.modules if name.startswith("pytest_kbrel"))
+            assert heavy == []
+            assert ours == ["pytest_kbrel", "pytest_kbrel.errors", "pytest_kbrel.fixtures", "pytest_kbrel.options", "pytest_kbrel.plugin"]
+        """
+    )
+    before = sorted(path.name for path in pytester.path.iterdir())
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider", "-p", "no:xdist")
+    result.assert_outcomes(passed=1)
+    lines = [line for line in result.outlines if "kbrel" in line and not line.startswith("plugins:")]
+    assert lines == []
+    after = sorted(path.name for path in pytester.path.iterdir() if path.name != "__pycache__")
+    assert after == before
+
+
+def test_it_can_be_blocked_by_its_name(pytester):
+    pytester.makepyfile("def test_other(): pass")
+    result = pytester.runpytest_subprocess("-p", "no:kbrel")
+    result.assert_outcomes(passed=1)
+
+
+def test_every_flag_has_an_ini_and_an_environment_twin_in_the_help(pytester):
+    result = pytester.runpytest_subprocess("--help")
+    text = " ".join(result.stdout.str().split())
+    for flag in ("model", "model-args", "device", "dtype", "batch-size", "apply-chat-template", "judge"):
+        name = flag.replace("-", "_")
+        assert f"--kb-{flag}" in text
+        assert f"[ini: kb_{name}, env: KB_{name.upper()}]" in text
+    for flag in ("baseline", "baseline-update", "inconclusive", "limit", "seed", "output-path"):
+        assert f"--kb-{flag}" in text

@@ -1,0 +1,65 @@
+"""What a user gets from the wheel."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("wheel")
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+    )
+    return next(folder.glob("*.whl"))
+
+
+def test_the_wheel_carries_suites_checkpoints_baseline_schemas_and_licence(wheel):
+    names = zipfile.ZipFile(wheel).namelist()
+    for needed in (
+        "pytest_kbrel/bundled_data/suites/world.kb.yaml",
+        "pytest_kbrel/bundled_data/suites/world/facts.jsonl",
+        "pytest_kbrel/bundled_data/suites/world/SOURCES.md",
+        "pytest_kbrel/bundled_data/baselines/reference/baseline.json",
+        "pytest_kbrel/reference/checkpoints/base/model.safetensors",
+        "pytest_kbrel/reference/checkpoints/overconfident/model.safetensors",
+        "pytest_kbrel/reference/checkpoints/gullible/model.safetensors",
+        "pytest_kbrel/suites/suite.schema.json",
+        "pytest_kbrel/reports/report.schema.json",
+        "pytest_kbrel/py.typed",
+    ):
+        assert needed in names
+    assert any(name.endswith("licenses/LICENSE") for name in names)
+    assert not any(name.startswith("tests/") for name in names)
+
+
+def test_an_installed_package_finds_what_it_carries(wheel, tmp_path):
+    site = tmp_path / "site"
+    subprocess.run(
+        [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(site), str(wheel)],
+        check=True,
+        capture_output=True,
+    )
+
+    def kbrel(*arguments: str) -> str:
+        command = [sys.executable, "-m", "pytest_kbrel.cli", *arguments]
+        found = subprocess.run(
+            command, cwd=tmp_path, env={"PYTHONPATH": str(site)}, capture_output=True, text=True, check=True
+        )
+        return found.stdout
+
+    assert kbrel("init", "project").split() == ["project/suites", "project/baselines"]
+    assert (tmp_path / "project/suites/world.kb.yaml").is_file()
+    assert (tmp_path / "project/baselines/reference/baseline.json").is_file()
+    assert '"$schema"' in kbrel("schema", "suite")
+    assert '"$schema"' in kbrel("schema", "report")

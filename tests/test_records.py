@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import enum
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_kbrel.records import (
+    Ask,
+    Exchange,
+    Fact,
+    Failed,
+    Generated,
+    GenerateRequest,
+    Outcome,
+    Scored,
+    ScoreRequest,
+    Step,
+    Table,
+)
+from pytest_kbrel.wire import from_wire, to_wire
+
+texts = st.text(max_size=30)
+numbers = st.floats(allow_nan=False, allow_infinity=False)
+responses = st.one_of(
+    st.builds(Failed, error=texts),
+    st.builds(
+        Scored,
+        probabilities=st.lists(numbers, max_size=3).map(tuple),
+        token_ids=st.lists(st.integers(), max_size=3).map(tuple),
+        prompt_tokens=st.integers(),
+        prompt_digest=texts,
+    ),
+    st.builds(
+        Generated,
+        text=texts,
+        token_ids=st.just(()),
+        finish=st.sampled_from(["stop", "length"]),
+        prompt_tokens=st.integers(),
+        prompt_digest=texts,
+        steps=st.lists(
+            st.builds(
+                Step, token_id=st.integers(), token=texts, probability=numbers, watched=st.none() | numbers
+            ),
+            max_size=2,
+        ).map(tuple),
+    ),
+)
+requests = st.one_of(
+    st.builds(ScoreRequest, prompt=texts, continuation=texts),
+    st.builds(GenerateRequest, prompt=texts, max_new_tokens=st.integers(), stop=st.just(("\n", "x"))),
+)
+exchanges = st.builds(
+    Exchange, case=texts, ask=st.builds(Ask, fact_id=texts, role=texts, request=requests), response=responses
+)
+
+
+@given(exchanges)
+def test_a_record_comes_back_from_its_wire_form(exchange):
+    assert from_wire(Exchange, json.loads(json.dumps(to_wire(exchange)))) == exchange
+
+
+def test_the_wire_form_is_exact_builtins():
+    class Word(enum.StrEnum):
+        PARIS = "Paris"
+
+    class Float(float):
+        pass
+
+    row = Outcome(
+        fact_id=Word.PARIS,
+        question="q",
+        expected="e",
+        answer="a",
+        label="correct",
+        values=(Float(0.5),),
+        prompt_digest="d",
+    )
+    wire = to_wire(Table(columns=("c",), rows=(row,)))
+    assert type(wire["rows"][0]["fact_id"]) is str
+    assert type(wire["rows"][0]["values"][0]) is float
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf])
+def test_no_number_has_no_wire_form(number):
+    with pytest.raises(ValueError, match="no wire form"):
+        to_wire(Step(token_id=1, token="a", probability=number))
+
+
+@pytest.mark.parametrize(
+    "wire",
+    [{}, {"id": 1, "relation": "r", "subject": "s", "object": "o"}, [], "text", {"id": "a", "aliases": "b"}],
+)
+def test_what_is_no_record_is_refused(wire):
+    with pytest.raises(ValueError):
+        from_wire(Fact, wire)
+
+
+def test_unknown_keys_are_ignored_so_that_older_readers_read_newer_files():
+    fact = Fact(id="a", relation="r", subject="s", object=None)
+    assert from_wire(Fact, to_wire(fact) | {"new": 1}) == fact
