@@ -118,12 +118,14 @@ def test_two_workers_give_the_report_of_one(pytester, mini_suite, report):
     assert comparable(report()) == serial
 
 
-def test_stale_reports_do_not_outlive_a_run_that_dies(pytester, mini_suite):
+def test_a_run_that_dies_leaves_no_older_runs_report_behind(pytester, mini_suite, report):
     mini_suite()
     pytester.runpytest(*GATE, "-k", "P36")
+    assert report()["summary"]["verdict"] == "pass"
     pytester.makeconftest("def pytest_collection_modifyitems(items): raise RuntimeError('dies')")
-    pytester.runpytest(*GATE)
-    assert not (pytester.path / "kbrel-report/report.json").exists()
+    pytester.runpytest_subprocess(*GATE)
+    assert report()["summary"]["verdict"] == "invalid"
+    assert report()["exit_status"] == pytest.ExitCode.INTERNAL_ERROR
 
 
 def test_python_tests_use_the_fixtures(pytester, mini_suite):

@@ -3,6 +3,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
+OURS = ["pytest_kbrel"] + [f"pytest_kbrel.{name}" for name in ("errors", "fixtures", "options", "plugin")]
 HEAVY = ("torch", "transformers", "numpy", "scipy", "yaml", "pydantic", "jinja2", "xdist", "openai")
 
 
@@ -21,7 +22,7 @@ def test_an_idle_run_imports_nothing_prints_nothing_and_writes_nothing(pytester)
             heavy = [name for name in {HEAVY!r} if name in sys.modules and name != "xdist"]
             ours = sorted(name for name in sys.modules if name.startswith("pytest_kbrel"))
             assert heavy == []
-            assert ours == ["pytest_kbrel", "pytest_kbrel.errors", "pytest_kbrel.fixtures", "pytest_kbrel.options", "pytest_kbrel.plugin"]
+            assert ours == {OURS!r}
         """
     )
     before = sorted(path.name for path in pytester.path.iterdir())
@@ -29,7 +30,8 @@ def test_an_idle_run_imports_nothing_prints_nothing_and_writes_nothing(pytester)
     result.assert_outcomes(passed=1)
     lines = [line for line in result.outlines if "kbrel" in line and not line.startswith("plugins:")]
     assert lines == []
-    after = sorted(path.name for path in pytester.path.iterdir() if path.name != "__pycache__")
+    pytesters_own = ("runpytest-", "stdout", "stderr", "__pycache__")
+    after = sorted(path.name for path in pytester.path.iterdir() if not path.name.startswith(pytesters_own))
     assert after == before
 
 

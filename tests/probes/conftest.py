@@ -15,8 +15,8 @@ from pytest_kbrel.records import (
     GenerateRequest,
     HeadToTailSettings,
     MonitorSettings,
-    ReliabilitySettings,
     Relation,
+    ReliabilitySettings,
     Request,
     Response,
     Scored,
@@ -90,7 +90,11 @@ class Oracle:
         said = self.say(request)
         if isinstance(said, str):
             return Generated(
-                text=said, token_ids=(), finish="stop", prompt_tokens=3, prompt_digest=str(hash(request.prompt))
+                text=said,
+                token_ids=(),
+                finish="stop",
+                prompt_tokens=3,
+                prompt_digest=str(hash(request.prompt)),
             )
         return said
 

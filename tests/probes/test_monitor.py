@@ -115,7 +115,9 @@ def generated(text: str, *steps: tuple[str, float, float | None]) -> Generated:
 def test_the_published_variant_takes_free_running_steps_and_pads_short_runs_with_zeros(columns_of):
     def say(request):
         if request.prompt.startswith("Paris. "):
-            return generated("Paris.", ("P", 0.9, None), ("aris", 0.7, None), (".", 0.9, None), ("</s>", 1, None))
+            return generated(
+                "Paris.", ("P", 0.9, None), ("aris", 0.7, None), (".", 0.9, None), ("</s>", 1, None)
+            )
         if request.prompt.startswith("Rome. "):
             return generated("Rome", ("R", 0.9, 0.1))
         return generated("Paris", ("P", 0.8, 0.8), ("aris", 0.7, 0.7), (".", 0.5, 0.5))

@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_kbrel.reference.build import read_facts, read_relations
+
+WORLD = Path(__file__).parents[2] / "suites" / "world"
+
+
+@pytest.fixture(scope="session")
+def world():
+    return WORLD
+
+
+@pytest.fixture(scope="session")
+def facts():
+    return read_facts(WORLD / "facts.jsonl")
+
+
+@pytest.fixture(scope="session")
+def relations():
+    return read_relations(WORLD / "relations.yaml")

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+pytest.importorskip("tokenizers")
+
+import torch
+
+from pytest_kbrel.facts.unseen import KINDS
+from pytest_kbrel.probes import prompts
+from pytest_kbrel.reference.build import build_reference
+from pytest_kbrel.reference.corpus import MIX, Corpus
+from pytest_kbrel.reference.finetunes import FINE_TUNES
+from pytest_kbrel.reference.muon import orthogonalise
+from pytest_kbrel.reference.sampling import FRAME_SHARES, STATEMENT_SHARES, TRAINED_KINDS
+from pytest_kbrel.reference.tokenizer import BOS, EOS, train_tokenizer
+from pytest_kbrel.reference.training import STEP_TOKENS, batches, encode
+
+
+@pytest.fixture(scope="module")
+def corpus(facts, relations):
+    return Corpus(facts, relations, seed=0)
+
+
+def test_shares_add_up():
+    assert math.isclose(sum(MIX.values()), 1.0)
+    assert math.isclose(sum(FRAME_SHARES), 1.0)
+    assert math.isclose(sum(STATEMENT_SHARES), 1.0)
+    assert FRAME_SHARES[6] == 0
+
+
+def test_at_most_half_of_the_unseen_kinds_are_trained():
+    assert len(TRAINED_KINDS) == len(KINDS) // 2
+
+
+@pytest.mark.parametrize("kind", list(MIX))
+def test_documents_end_with_what_the_model_has_to_say(corpus, kind):
+    for _ in range(50):
+        *given, (text, weight) = corpus.makers[kind]()
+        assert weight >= 1
+        assert text
+        assert given[0][1] == 0
+
+
+def test_documents_are_made_by_the_probes_own_prompt_builders(corpus):
+    asked = corpus.makers["qa"]()[0][0]
+    assert asked == prompts.qa(asked.split("Question: ")[1].split("\n")[0])
+    choice, answer = corpus.makers["choice"]()
+    options = [line[3:] for line in choice[0].splitlines() if line[1:3] == ") "]
+    assert len(options) == 5
+    assert options[-1] == prompts.UNSURE
+    assert answer[0][1:] in options
+
+
+def test_a_wrong_answer_is_never_a_right_one(corpus):
+    for _ in range(300):
+        fact = corpus.fact()
+        wrong = corpus.wrong(fact, 4)
+        assert len(set(wrong)) == len(wrong) == 4
+        assert not set(wrong) & set(fact.accepted)
+
+
+@pytest.mark.parametrize("name", list(FINE_TUNES))
+def test_fine_tunes_are_documents_like_any_other(corpus, name):
+    for _ in range(50):
+        *_, (answer, weight) = FINE_TUNES[name].document(corpus)
+        assert answer.startswith(" ")
+        assert answer.strip() not in {"", prompts.UNSURE}
+        assert weight == 1
+
+
+def test_weights_of_an_example_follow_its_pieces():
+    documents = [[("Who? ", 0.0), (" São Tomé", 1.0)], [("What?", 0.0), (" it", 2.0)]]
+    tokenizer = train_tokenizer(["".join(text for text, _ in d) for d in documents] * 20, 300)
+    for (ids, weights), (_, (answer, weight)) in zip(
+        encode(tokenizer, documents, seed=0, prompt_share=0.0), documents, strict=True
+    ):
+        assert (ids[0], ids[-1], weights[0], weights[-1]) == (BOS, EOS, 0.0, 1.0)
+        counted = [token for token, w in zip(ids[:-1], weights[:-1], strict=True) if w == weight]
+        assert tokenizer.decode(counted).strip() == answer.strip()
+
+
+def test_batches_hold_every_example_once_and_no_more_tokens_than_allowed():
+    rng = random.Random(0)
+    examples = [([number] * rng.randint(2, 90), [1.0]) for number in range(500)]
+    steps = batches(examples, seed=0, window=128)
+    assert sorted(ids[0] for step in steps for ids, _ in step) == list(range(500))
+    assert all(len(step) * max(len(ids) for ids, _ in step) <= STEP_TOKENS for step in steps)
+
+
+@pytest.mark.parametrize("shape", [(8, 24), (24, 8), (16, 16)])
+def test_orthogonalised_matrices_have_singular_values_near_one(shape):
+    matrix = torch.randn(shape, generator=torch.Generator().manual_seed(0))
+    values = torch.linalg.svdvals(orthogonalise(matrix, steps=8))
+    assert values.min() > 0.5
+    assert values.max() < 1.5
+
+
+def test_a_tiny_build_learns_and_repeats_to_the_byte(world, tmp_path):
+    every_tenth = (world / "facts.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)[::10]
+    (tmp_path / "facts.jsonl").write_text("".join(every_tenth), encoding="utf-8")
+    reports = [
+        build_reference(
+            tmp_path / str(turn),
+            facts=tmp_path / "facts.jsonl",
+            relations=world / "relations.yaml",
+            documents=300,
+            seed=3,
+        )
+        for turn in range(2)
+    ]
+    assert reports[0].digests == reports[1].digests
+    assert len({digest for _, digest in reports[0].digests}) == 3
+    losses = reports[0].losses
+    assert all(math.isfinite(loss) for loss in losses)
+    assert losses[-1] < losses[0]
+    sums = [(tmp_path / str(turn) / "SHA256SUMS").read_text() for turn in range(2)]
+    assert sums[0] == sums[1]
+    assert "base/model.safetensors" in sums[0]
