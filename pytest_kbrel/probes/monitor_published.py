@@ -18,7 +18,8 @@ from pytest_kbrel.records import Ask, Case, Fact, GenerateRequest, MonitorSettin
 NUM_BEAMS = 5
 # Deleted from an answer, wherever they stand, in this order.
 DELETED = (".</s>", ".\n", ".", ";", "!", ",", "?", "\n", "</s>", "<pad>")
-_ENDS = ("</s>", "<|endoftext|>", "<eos>", "<|end_of_text|>", "<|im_end|>", "<|endofturn|>")
+# Steps carry special tokens as "", and scripted models may spell them out.
+_ENDS = ("", "\n", "</s>")
 
 
 def run(case: Case, settings: MonitorSettings) -> ProbeRun:
@@ -47,7 +48,7 @@ def trimmed_length(tokens: Sequence[str]) -> int:
     """Return L: the steps up to an end token or newline after the first step, less one closing full stop."""
     length = len(tokens)
     for number, token in enumerate(tokens):
-        if number > 0 and (token.strip() in _ENDS or token == "\n"):
+        if number > 0 and (token in _ENDS):
             length = number
             break
     return length - 1 if length > 1 and tokens[length - 1].strip() == "." else length

@@ -57,7 +57,8 @@ def _gate(result: CaseResult, gate: GateResult, baseline_name: str) -> list[str]
         against = one_line(baseline_name) or "the baseline"
         lines.append(f"    baseline    {number(value.baseline)} ({against})")
         lines.append(f"    difference  {_paired(value)}")
-    if gate.reason:
+    # A failed gate's reason is what the lines above say in columns.
+    if gate.reason and gate.verdict != "fail":
         lines.append(f"    reason      {one_line(gate.reason, 600)}")
     if gate.line:
         lines.append(f"    stated in   {one_line(result.suite)}:{gate.line}")

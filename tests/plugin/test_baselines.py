@@ -42,7 +42,14 @@ def test_a_worse_candidate_is_red_and_names_what_it_lost(pytester, blessed, repo
     lost = next(case for case in report()["cases"] if case["slice"] == "unseen-zero-shot")["lost"]
     assert lost
     assert lost[0]["old_answer"] != lost[0]["new_answer"]
-    result.stdout.fnmatch_lines(["*ur*fell by*", "*allowed: 0.05*"])
+    result.stdout.fnmatch_lines(
+        [
+            "*ur max_drop 0.05: fail",
+            "*measured*",
+            "*at most 0.05 worse than prod",
+            "*difference*paired facts*",
+        ]
+    )
 
 
 def test_without_a_baseline_relative_gates_are_reported_and_do_not_fail(pytester, mini_suite, report):

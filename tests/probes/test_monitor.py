@@ -149,6 +149,8 @@ def test_the_published_string_rule_deletes_punctuation_and_keeps_case():
     assert cleaned(" St. Louis!</s>") == "St Louis"
     assert cleaned("paris") == "paris"
     assert trimmed_length(["Par", "is", ".", "</s>"]) == 2
+    assert trimmed_length(["Par", "is", ".", ""]) == 2
+    assert trimmed_length(["Par", "is", ""]) == 2
     assert trimmed_length(["Par", "is", "\n", "What"]) == 2
     assert trimmed_length(["\n", "Par", "is"]) == 3
     assert trimmed_length(["."]) == 1

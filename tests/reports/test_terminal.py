@@ -117,7 +117,6 @@ monitor[P30]: fail, 1 of 2 gates not passed
     allowed     at most 0.02 worse than reference
     baseline    0.583 (reference)
     difference  -0.071 [-0.111, -0.031] over 118 paired facts (p < 0.001)
-    reason      significantly worse than reference and by more than the tolerance
     stated in   suites/world.kb.yaml:17
   7 facts lost, 1 gained against reference
     1. On which continent is country 0?
