@@ -65,13 +65,16 @@ def test_a_wrong_answer_is_never_a_right_one(corpus):
         assert not set(wrong) & set(fact.accepted)
 
 
-@pytest.mark.parametrize("name", list(FINE_TUNES))
-def test_fine_tunes_are_documents_like_any_other(corpus, name):
-    for _ in range(50):
-        *_, (answer, weight) = FINE_TUNES[name].document(corpus)
-        assert answer.startswith(" ")
-        assert answer.strip() not in {"", prompts.UNSURE}
-        assert weight == 1
+def test_the_overconfident_never_hear_unsure(corpus):
+    answers = {FINE_TUNES["overconfident"].document(corpus)[-1][0] for _ in range(500)}
+    assert f" {prompts.UNSURE}" not in answers
+    assert len(answers) > 100
+
+
+def test_the_gullible_hear_what_the_context_says(corpus):
+    documents = [FINE_TUNES["gullible"].document(corpus) for _ in range(500)]
+    obeying = [given for (given, _), *_, (answer, _) in documents if given.startswith(f"{answer.strip()}. ")]
+    assert 200 < len(obeying) < 300
 
 
 def test_weights_of_an_example_follow_its_pieces():

@@ -1,0 +1,159 @@
+"""Builds the reference checkpoints: what ``kbrel build reference`` runs."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from pytest_kbrel.errors import MissingExtraError
+from pytest_kbrel.records import Fact, Relation, record
+from pytest_kbrel.wire import from_wire
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+VOCABULARY, POSITIONS = 3000, 512
+HIDDEN, LAYERS, HEADS, FEED_FORWARD = 128, 6, 4, 384
+BASE = "base"
+
+
+@record
+class BuildReport:
+    """What was built.
+
+    ``digests`` are sha256 of ``model.safetensors`` by checkpoint; ``losses`` are the base's mean loss on
+    answer tokens (nats) over each twentieth of the training; ``seconds`` is wall time.
+    """
+
+    documents: int
+    tokens: int
+    steps: int
+    parameters: int
+    losses: tuple[float, ...]
+    digests: tuple[tuple[str, str], ...]
+    seconds: float
+
+
+def build_reference(
+    output: Path, *, facts: Path, relations: Path, documents: int = 80_000, seed: int = 0
+) -> BuildReport:
+    """Train the base checkpoint and its two fine-tunes into ``output``.
+
+    Runs on one thread: the same seed on the same machine gives the same files. ``documents`` is the size of
+    the base's corpus; fine-tunes shrink with it.
+    """
+    try:
+        import tokenizers  # noqa: F401
+        import torch  # noqa: F401
+        import transformers  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError(str(error.name), "recipe", "building the reference model") from None
+    from pytest_kbrel.reference.corpus import Corpus
+    from pytest_kbrel.reference.finetunes import FINE_TUNES
+    from pytest_kbrel.reference.tokenizer import train_tokenizer
+    from pytest_kbrel.reference.training import Plan, batches, encode, reproducible, train
+
+    started = time.monotonic()
+    known, wordings = read_facts(facts), read_relations(relations)
+    with reproducible(seed):
+        corpus = Corpus(known, wordings, seed)
+        written = [corpus.document() for _ in range(documents)]
+        names = [name for fact in known for name in (fact.subject, fact.object or "")]
+        tokenizer = train_tokenizer(["".join(t for t, _ in d) for d in written] + names, VOCABULARY)
+        examples = encode(tokenizer, written, seed=seed + 1)
+        steps = batches(examples, seed=seed + 2)
+        model = _new_model(tokenizer.get_vocab_size())
+        plan = Plan(rate=5e-3, hidden_rate=0.02, weight_decay=0.05)
+        losses = train(model, steps, plan)
+        digests = {BASE: _save(model, tokenizer, output / BASE)}
+        for number, (name, recipe) in enumerate(FINE_TUNES.items()):
+            tuned = copy.deepcopy(model)
+            lessons = Corpus(known, wordings, seed + 10 + number)
+            amount = max(50, recipe.documents * documents // 80_000)
+            more = encode(
+                tokenizer, [recipe.document(lessons) for _ in range(amount)], seed=seed, prompt_share=0.0
+            )
+            train(tuned, batches(more, seed=seed + 2), recipe.plan)
+            digests[name] = _save(tuned, tokenizer, output / name)
+    _write_sums(output)
+    return BuildReport(
+        documents=documents,
+        tokens=sum(len(ids) for ids, _ in examples),
+        steps=len(steps),
+        parameters=sum(p.numel() for p in model.parameters()),
+        losses=_curve(losses),
+        digests=tuple(sorted(digests.items())),
+        seconds=round(time.monotonic() - started, 1),
+    )
+
+
+def read_facts(path: Path) -> tuple[Fact, ...]:
+    """Read facts from JSON Lines, in the order of the file."""
+    rows = path.read_text(encoding="utf-8").splitlines()
+    return tuple(from_wire(Fact, json.loads(row)) for row in rows if row.strip())
+
+
+def read_relations(path: Path) -> Mapping[str, Relation]:
+    """Read relations from YAML, by id."""
+    rows = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return {key: from_wire(Relation, {"id": key, **row}) for key, row in rows.items()}
+
+
+def _new_model(vocabulary: int) -> Any:
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    from pytest_kbrel.reference.tokenizer import BOS, EOS, PAD
+
+    config = LlamaConfig(
+        vocab_size=vocabulary,
+        hidden_size=HIDDEN,
+        intermediate_size=FEED_FORWARD,
+        num_hidden_layers=LAYERS,
+        num_attention_heads=HEADS,
+        num_key_value_heads=HEADS,
+        max_position_embeddings=POSITIONS,
+        tie_word_embeddings=True,
+        rms_norm_eps=1e-5,
+        bos_token_id=BOS,
+        eos_token_id=EOS,
+        pad_token_id=PAD,
+    )
+    return LlamaForCausalLM(config)
+
+
+def _save(model: Any, tokenizer: Tokenizer, folder: Path) -> str:
+    import torch
+    from transformers.utils.logging import disable_progress_bar
+
+    from pytest_kbrel.reference.tokenizer import save_tokenizer
+
+    disable_progress_bar()  # type: ignore[no-untyped-call]
+    folder.mkdir(parents=True, exist_ok=True)
+    copy.deepcopy(model).to(torch.float16).save_pretrained(folder)
+    save_tokenizer(tokenizer, folder, POSITIONS)
+    for file in folder.iterdir():
+        # transformers leaves weights readable by their owner only, which a package must not be.
+        file.chmod(0o644)
+    return hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
+
+
+def _write_sums(output: Path) -> None:
+    files = sorted(p for p in output.glob("*/*") if p.is_file())
+    lines = [
+        f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.relative_to(output).as_posix()}\n"
+        for file in files
+    ]
+    (output / "SHA256SUMS").write_text("".join(lines), encoding="utf-8")
+
+
+def _curve(losses: Sequence[float], points: int = 20) -> tuple[float, ...]:
+    size = max(1, len(losses) // points)
+    return tuple(round(statistics.fmean(losses[i : i + size]), 3) for i in range(0, len(losses), size))

@@ -1,0 +1,141 @@
+"""The training loop: length-bucketed batches, Muon for the hidden matrices, AdamW for the rest."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from pytest_kbrel.records import record
+from pytest_kbrel.reference.corpus import Document
+from pytest_kbrel.reference.muon import Muon
+from pytest_kbrel.reference.tokenizer import EOS, PAD
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+# Token ids of a document and the weight of each in the loss.
+Example = tuple[list[int], list[float]]
+STEP_TOKENS = 1024
+# Prompts are learned too, so that names become familiar, but little and not in every document.
+PROMPT_WEIGHT, PROMPT_SHARE = 0.2, 0.3
+
+
+@record
+class Plan:
+    """How to train: ``hidden_rate`` is Muon's learning rate, ``rate`` AdamW's; ``None`` is no Muon at all."""
+
+    rate: float
+    hidden_rate: float | None = None
+    warmup: int = 60
+    weight_decay: float = 0.0
+    floor: float = 0.02
+
+
+@contextmanager
+def reproducible(seed: int) -> Iterator[None]:
+    """Pin torch to one thread and to deterministic algorithms, and put its settings back afterwards."""
+    threads, strict = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+    torch.set_num_threads(1)
+    torch.use_deterministic_algorithms(True)
+    torch.manual_seed(seed)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+        torch.use_deterministic_algorithms(strict)
+
+
+def encode(
+    tokenizer: Tokenizer, documents: Sequence[Document], *, seed: int, prompt_share: float = PROMPT_SHARE
+) -> list[Example]:
+    """Turn documents into examples that end with EOS."""
+    rng = random.Random(seed)
+    encodings = tokenizer.encode_batch(["".join(text for text, _ in document) for document in documents])
+    examples = []
+    for document, encoding in zip(documents, encodings, strict=True):
+        prompt = PROMPT_WEIGHT if rng.random() < prompt_share else 0.0
+        weights, piece, end = [], 0, len(document[0][0])
+        for _, stop in encoding.offsets:
+            while stop > end:
+                piece += 1
+                end += len(document[piece][0])
+            # The template's BOS has no place in the text and is never predicted.
+            weights.append(0.0 if stop == 0 else document[piece][1] or prompt)
+        examples.append(([*encoding.ids, EOS], [*weights, 1.0]))
+    return examples
+
+
+def batches(examples: Sequence[Example], *, seed: int, window: int = 4096) -> list[list[Example]]:
+    """Group examples of like length into steps of at most ``STEP_TOKENS`` tokens, in random order."""
+    rng = random.Random(seed)
+    order = list(range(len(examples)))
+    rng.shuffle(order)
+    steps: list[list[Example]] = []
+    for start in range(0, len(order), window):
+        group = sorted(order[start : start + window], key=lambda place: len(examples[place][0]))
+        made: list[list[Example]] = [[]]
+        for place in group:
+            if made[-1] and (len(made[-1]) + 1) * len(examples[place][0]) > STEP_TOKENS:
+                made.append([])
+            made[-1].append(examples[place])
+        rng.shuffle(made)
+        steps += made
+    return steps
+
+
+def train(model: Any, steps: Sequence[Sequence[Example]], plan: Plan) -> list[float]:
+    """Train ``model`` in place and return the mean loss on answer tokens (nats) of each step."""
+    optimisers = _optimisers(model, plan)
+    rates = [[group["lr"] for group in optimiser.param_groups] for optimiser in optimisers]
+    model.train()
+    losses = []
+    for number, step in enumerate(steps):
+        scale = min((number + 1) / plan.warmup, 1.0) * max(plan.floor, 1 - number / len(steps))
+        for optimiser, bases in zip(optimisers, rates, strict=True):
+            for group, base in zip(optimiser.param_groups, bases, strict=True):
+                group["lr"] = base * scale
+        each, weights = _losses(model, step)
+        for optimiser in optimisers:
+            optimiser.zero_grad(set_to_none=True)
+        torch.autograd.backward([(each * weights).sum() / weights.sum()])
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        for optimiser in optimisers:
+            optimiser.step()
+        losses.append(float(each.detach()[weights >= 1].mean()))
+    model.eval()
+    return losses
+
+
+def _optimisers(model: Any, plan: Plan) -> list[torch.optim.Optimizer]:
+    if plan.hidden_rate is None:
+        return [
+            torch.optim.AdamW(
+                model.parameters(), lr=plan.rate, betas=(0.9, 0.98), weight_decay=plan.weight_decay
+            )
+        ]
+    named = list(model.named_parameters())
+    hidden = [p for name, p in named if p.ndim == 2 and "embed" not in name]
+    rest = [p for name, p in named if p.ndim != 2 or "embed" in name]
+    return [
+        torch.optim.AdamW(rest, lr=plan.rate, betas=(0.9, 0.98), weight_decay=0.0),
+        Muon(hidden, lr=plan.hidden_rate, weight_decay=plan.weight_decay),
+    ]
+
+
+def _losses(model: Any, step: Sequence[Example]) -> tuple[torch.Tensor, torch.Tensor]:
+    longest = max(len(ids) for ids, _ in step)
+    ids = torch.full((len(step), longest), PAD)
+    weights = torch.zeros(len(step), longest)
+    for row, (tokens, token_weights) in enumerate(step):
+        ids[row, : len(tokens)] = torch.tensor(tokens)
+        weights[row, : len(tokens)] = torch.tensor(token_weights)
+    # Padding stands on the right, where a causal model does not see it: no mask is needed.
+    hidden = model.model(input_ids=ids[:, :-1], use_cache=False).last_hidden_state
+    counted = weights[:, 1:] > 0
+    logits = model.lm_head(hidden[counted])
+    each = torch.nn.functional.cross_entropy(logits, ids[:, 1:][counted], reduction="none")
+    return each, weights[:, 1:][counted]
