@@ -75,7 +75,7 @@ def _undecided(nodeid: str, why: str) -> CaseResult:
 
 
 def _environment(config: pytest.Config) -> dict[str, str]:
-    found = {"python": platform.python_version(), "platform": platform.platform()}
+    found = {"python": platform.python_version(), "platform": f"{platform.system()} {platform.machine()}"}
     for package in _PACKAGES:
         try:
             found[package] = importlib.metadata.version(package)

@@ -41,7 +41,8 @@ def _metrics(better: Better, low: float, high: float, names: str) -> dict[str, M
 
 METRICS: Mapping[str, Metric] = {
     **_metrics("lower", 0, math.inf, "monitor"),
-    **_metrics("lower", 0, 1, "pfd ird accuracy_std"),
+    **_metrics("lower", 0, 1, "pfd ird"),
+    **_metrics("lower", 0, 0.5, "accuracy_std"),
     **_metrics("higher", 0, 1, "anchor_prob accuracy accuracy_avg accuracy_max accuracy_min accuracy_base"),
     **_metrics("higher", 0, 1, "accuracy_f1 accuracy_rouge_l accuracy_head accuracy_torso accuracy_tail"),
     **_metrics("lower", 0, 1, "hallucination hallucination_f1 hallucination_rouge_l missing"),
