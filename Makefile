@@ -30,24 +30,26 @@ types: $(VENV)/.lint
 
 check: lint types test
 
-wheel: $(VENV)/.lint
+wheel: $(VENV)/.test
 	rm -rf dist
-	$(BIN)/python -m build --wheel
+	$(BIN)/python -m hatchling build -t wheel
 
 clean:
 	rm -rf $(VENV) dist build kbrel-report*
 
+# The pip that comes with Python 3.11 does not know dependency groups.
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
+	$(PIP) install "pip>=25.1"
 
 $(VENV)/.demo: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) install -c constraints.txt -e ".[all]"
 	touch $@
 
 $(VENV)/.test: $(VENV)/.demo
-	$(PIP) install -c constraints.txt -e ".[all,recipe]" hypothesis junitparser jsonschema sentencepiece protobuf build
+	$(PIP) install -c constraints.txt -e ".[all,recipe]" --group test
 	touch $@
 
 $(VENV)/.lint: $(VENV)/.test
-	$(PIP) install -c constraints.txt ruff mypy types-PyYAML scipy-stubs
+	$(PIP) install -c constraints.txt --group lint
 	touch $@
