@@ -1,0 +1,21 @@
+"""Any Hugging Face checkpoint goes the same way as the embedded one."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.models.tiny_checkpoints import make_checkpoint
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "mamba", "t5"])
+def test_a_checkpoint_that_knows_nothing_is_measured_and_red(pytester, mini_suite, report, kind):
+    make_checkpoint(pytester.path / "checkpoint", kind)
+    mini_suite()
+    result = pytester.runpytest("--kb-model=./checkpoint", "suites")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    found = report()
+    assert found["model"]["architecture"]
+    verdicts = {case["id"].split("::")[1]: case["verdict"] for case in found["cases"]}
+    assert verdicts["monitor[P36]"] == "fail"
+    assert verdicts["reliability[seen-zero-shot]"] == "fail"
+    assert not any(case["errors"] for case in found["cases"])
