@@ -30,9 +30,9 @@ def start(config: pytest.Config) -> None:
     """Check all that can be checked before anything is loaded, then begin to record."""
     options = read_options(config)
     try:
-        from pytest_kbrel.models.spec import check_path
+        from pytest_kbrel.models.hf import check
 
-        check_path(bench.model_spec(options))
+        check(bench.model_spec(options))
         if options.baseline:
             bench.read_baseline(options, config)
     except KbrelError as error:

@@ -12,6 +12,17 @@ if TYPE_CHECKING:
     from pytest_kbrel.models.hf_model import HfModel
 
 
+def check(spec: ModelSpec) -> None:
+    """Find what can be found without loading: a path that holds no checkpoint, a package that is missing.
+
+    Raises as :func:`load`.
+    """
+    check_path(spec)
+    for package in ("torch", "transformers", "safetensors"):
+        if find_spec(package) is None:
+            raise MissingExtraError(package, "hf", f"loading {spec.text}")
+
+
 def load(spec: ModelSpec, *, threads: int | None = None) -> HfModel:
     """Load a causal or encoder-decoder checkpoint and check that it can be trusted.
 
@@ -20,10 +31,7 @@ def load(spec: ModelSpec, *, threads: int | None = None) -> HfModel:
     Raises :class:`~pytest_kbrel.errors.ModelError` for anything wrong with weights, tokenizer, config or
     device, and :class:`~pytest_kbrel.errors.MissingExtraError` without torch, transformers or safetensors.
     """
-    check_path(spec)
-    for package in ("torch", "transformers", "safetensors"):
-        if find_spec(package) is None:
-            raise MissingExtraError(package, "hf", f"loading {spec.text}")
+    check(spec)
     import torch
 
     from pytest_kbrel.models.hf_loading import load_parts

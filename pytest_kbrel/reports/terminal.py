@@ -91,7 +91,10 @@ def _aggregates(run: Run) -> Iterator[Line]:
         for value in case.metrics:
             parts = [number(value.value), interval(value.low, value.high)]
             if value.delta is not None:
-                parts += [signed(value.delta), difference(value.delta_low, value.delta_high)]
+                parts.append(signed(value.delta))
+                # An equals sign says it all where no outcome changed.
+                if value.delta or value.delta_low or value.delta_high:
+                    parts.append(difference(value.delta_low, value.delta_high))
             elif value.value is None and value.note:
                 parts.append(one_line(value.note, 200))
             yield f"    {one_line(value.name):<16} " + " ".join(part for part in parts if part), markup

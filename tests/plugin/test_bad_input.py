@@ -150,3 +150,13 @@ def test_a_wrong_setting_is_a_usage_error(pytester, mini_suite, flag, said):
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"ERROR: {said}"])
     no_traceback(result)
+
+
+def test_a_missing_extra_is_a_usage_error_that_names_it(pytester, mini_suite, monkeypatch):
+    from pytest_kbrel.models import hf
+
+    monkeypatch.setattr(hf, "find_spec", lambda name: None)
+    mini_suite(ONE)
+    result = gate(pytester, "reference")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(['ERROR: *torch*pip install "pytest-kbrel?hf?"'])
