@@ -118,8 +118,8 @@ class Recorder:
                 if nodeid not in self._arrived:
                     self._report(nodeid, "no report arrived for this item: it was expected and never ended")
             self._suites = bench.suites_of(self._config, list(self._expected), self._options)
-            self._decide_aggregates()
-            self._finished = True
+            self._decide_aggregates(session)
+        self._finished = True
         return outcome
 
     @pytest.hookimpl(tryfirst=True)
@@ -153,7 +153,7 @@ class Recorder:
         for text, markup in lines:
             terminalreporter.write_line(text, **markup)
 
-    def _decide_aggregates(self) -> None:
+    def _decide_aggregates(self, session: pytest.Session) -> None:
         from pytest_kbrel.gates import decide_aggregate
 
         baseline = bench.read_baseline(self._options, self._config) if self._options.baseline else None
@@ -172,6 +172,8 @@ class Recorder:
                     incomparable=incomparable,
                 )
                 self._results[result.nodeid] = result
+                # The progress column counts to what was collected, and must end at 100 %.
+                session.testscollected += 1
                 self._report(
                     result.nodeid,
                     failure_message(self._config, result),

@@ -128,7 +128,7 @@ def test_a_run_that_dies_leaves_no_older_runs_report_behind(pytester, mini_suite
     assert report()["exit_status"] == pytest.ExitCode.INTERNAL_ERROR
 
 
-def test_python_tests_use_the_fixtures(pytester, mini_suite):
+def test_python_tests_use_the_fixtures(pytester, mini_suite, report):
     mini_suite()
     pytester.makepyfile(
         """
@@ -149,3 +149,4 @@ def test_python_tests_use_the_fixtures(pytester, mini_suite):
     )
     result = pytester.runpytest("--kb-model=reference")
     assert result.ret == 0
+    assert report()["summary"]["verdict"] == "pass"
