@@ -10,7 +10,7 @@ import pytest
 
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.options import SUITE_SUFFIX, KbOptions
-from pytest_kbrel.records import PROBES, Case, ProbeName, Suite
+from pytest_kbrel.records import PROBES, Case, Gate, ProbeName, Suite
 
 Check = Callable[[Case], object]
 
@@ -41,6 +41,11 @@ class SuiteFile(pytest.Module):
 
     def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
         """Yield one item for each slice; a wrong suite is a collection error with file and line."""
+        if self.config.rootpath / self.nodeid != self.path:
+            raise self.CollectError(
+                f"{self.path}: lies outside the root folder {self.config.rootpath}, so that no node id can "
+                "name it; run pytest from its own project, or give --rootdir a folder that holds it"
+            )
         try:
             suite = load(self.path, self.nodeid, self.options)
         except SuiteError as error:
@@ -82,6 +87,11 @@ def case_of(item: pytest.Item) -> Case | None:
     return found if isinstance(found, Case) else None
 
 
+def relative(gates: Iterable[Gate]) -> int:
+    """Return how many of these gates compare with a baseline."""
+    return sum(gate.rule in ("max_drop", "recovery") for gate in gates)
+
+
 def comparisons(suites: Iterable[Suite], selected: Iterable[str]) -> int:
     """Return m, how many comparisons with a baseline a run makes: the size of its family of tests.
 
@@ -95,5 +105,5 @@ def comparisons(suites: Iterable[Suite], selected: Iterable[str]) -> int:
         for aggregate in suite.aggregates:
             if here.issuperset(aggregate.members):
                 gates += aggregate.gates
-        total += sum(gate.rule in ("max_drop", "recovery") for gate in gates)
+        total += relative(gates)
     return total

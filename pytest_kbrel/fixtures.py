@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.options import model_spec
+from pytest_kbrel.options import KbOptions, model_spec, read_options
 
 if TYPE_CHECKING:
     from pytest_kbrel.baselines import Baseline
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pytest_kbrel.models.base import Model
     from pytest_kbrel.records import Case, CaseResult, Fact
 
-result_key = pytest.StashKey["CaseResult"]()
+results_key = pytest.StashKey["list[CaseResult]"]()
 bench_key = pytest.StashKey["Bench"]()
 
 
@@ -28,7 +28,6 @@ def _kb_bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
             "no model: give one with --kb-model=SPEC, KB_MODEL or the ini key kb_model", pytrace=False
         )
     from pytest_kbrel.bench import Bench
-    from pytest_kbrel.options import read_options
 
     bench = Bench(request.session, read_options(request.config))
     request.config.stash[bench_key] = bench
@@ -78,7 +77,7 @@ def kb_check(request: pytest.FixtureRequest, _kb_bench: Bench) -> Callable[[Case
             result = _kb_bench.decide(case)
         except KbrelError as error:
             pytest.fail(str(error), pytrace=False)
-        request.node.stash[result_key] = result
+        request.node.stash.setdefault(results_key, []).append(result)
         from pytest_kbrel.reports.junit import case_properties
 
         request.node.user_properties.extend(case_properties(result))
@@ -90,15 +89,21 @@ def kb_check(request: pytest.FixtureRequest, _kb_bench: Bench) -> Callable[[Case
     return check
 
 
-def failure_message(config: pytest.Config, result: CaseResult) -> str:
-    """Return why a decided case fails its test, ``""`` when it does not."""
-    from pytest_kbrel.options import read_options
-    from pytest_kbrel.reports.terminal import failure_text
-
-    options = read_options(config)
+def failing_verdicts(options: KbOptions) -> set[str]:
+    """Return the verdicts that fail a case under these settings."""
     failing = {"fail", "invalid", "not comparable"}
     if options.baseline:
         failing.add("no baseline")
     if options.inconclusive == "fail":
         failing.add("inconclusive")
-    return failure_text(result, baseline_name=options.baseline) if result.verdict in failing else ""
+    return failing
+
+
+def failure_message(config: pytest.Config, result: CaseResult) -> str:
+    """Return why a decided case fails its test, ``""`` when it does not."""
+    from pytest_kbrel.reports.terminal import failure_text
+
+    options = read_options(config)
+    if result.verdict not in failing_verdicts(options):
+        return ""
+    return failure_text(result, baseline_name=options.baseline)

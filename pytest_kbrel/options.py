@@ -105,6 +105,15 @@ _FLAGS = (
         help="Folder of the reports",
     ),
 )
+_SHOWING = (
+    "collectonly",
+    "showfixtures",
+    "show_fixtures_per_test",
+    "markers",
+    "cacheshow",
+    "setupplan",
+    "setuponly",
+)
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
 
 
@@ -126,11 +135,35 @@ def model_spec(config: pytest.Config) -> str:
     return _text(config, "model")
 
 
+def was_typed(config: pytest.Config, name: str) -> bool:
+    """Tell whether a setting stands on the command line, not only in ini file or environment."""
+    return config.getoption(_flag(name).ini, None) is not None
+
+
+def only_shows(config: pytest.Config) -> bool:
+    """Tell whether this pytest run shows things and runs no test."""
+    return any(getattr(config.option, name, None) for name in _SHOWING)
+
+
+def suites_in_sight(config: pytest.Config) -> list[str]:
+    """Return the suites that the arguments name, or that lie in the folders they name.
+
+    Two levels deep only: a header must not walk somebody's whole tree.
+    """
+    found: dict[str, None] = {}
+    here = config.invocation_params.dir
+    for argument in config.args:
+        path = here / argument.split("::", 1)[0]
+        if path.name.endswith(SUITE_SUFFIX):
+            found[os.path.relpath(path, here)] = None
+        elif path.is_dir():
+            for pattern in (f"*{SUITE_SUFFIX}", f"*/*{SUITE_SUFFIX}"):
+                found |= {os.path.relpath(suite, here): None for suite in sorted(path.glob(pattern))}
+    return list(found)
+
+
 def read_options(config: pytest.Config) -> KbOptions:
     """Resolve and check all settings; ``UsageError`` names the flag, what was found and what is allowed."""
-    update: str | None = None
-    if config.getoption("kb_baseline_update") is not None or os.environ.get("KB_BASELINE_UPDATE"):
-        update = _text(config, "baseline_update")
     return KbOptions(
         model=_text(config, "model"),
         model_args=_text(config, "model_args"),
@@ -140,7 +173,7 @@ def read_options(config: pytest.Config) -> KbOptions:
         apply_chat_template=_switch(config, "apply_chat_template"),
         judge=_checked(config, "judge", "rules", lambda text: text == "rules"),
         baseline=_text(config, "baseline"),
-        baseline_update=_update_name(config, update),
+        baseline_update=_update_name(config),
         inconclusive=_checked(config, "inconclusive", "warn or fail", lambda text: text in ("warn", "fail")),
         limit=_limit(config),
         seed=_seed(config),
@@ -212,17 +245,20 @@ def _seed(config: pytest.Config) -> int | None:
         raise pytest.UsageError(f"--kb-seed: found {text!r}; allowed: a whole number") from None
 
 
-def _update_name(config: pytest.Config, update: str | None) -> str | None:
-    if update is None:
+def _update_name(config: pytest.Config) -> str | None:
+    typed = config.getoption("kb_baseline_update", None)
+    asked = typed if typed is not None else os.environ.get("KB_BASELINE_UPDATE") or None
+    if asked is None:
+        # The ini key names what a bare flag blesses; it must not make every run bless.
         return None
-    name = update or _text(config, "baseline")
+    name: str = asked or config.getini("kb_baseline_update") or _text(config, "baseline")
     if not name:
         raise pytest.UsageError("--kb-baseline-update: no name given; write --kb-baseline-update=NAME")
-    # argparse hands the flag the next word of the line, which may well be the folder of the suites.
-    if (config.invocation_params.dir / update).exists() and update and os.sep not in update:
+    # argparse hands the flag the next word of the line, which may well be the suites that are to run.
+    is_ours = (config.invocation_params.dir / asked).exists() and os.sep not in asked
+    if asked and (is_ours or SUITE_SUFFIX in asked):
         raise pytest.UsageError(
-            f"--kb-baseline-update: found {update!r}, which is a file or folder here; "
-            f"to bless under that name all the same write --kb-baseline-update=./{update}, "
-            "else --kb-baseline-update=NAME"
+            f"--kb-baseline-update: found {asked!r}, which is a file or folder here; "
+            "allowed: a name or a path of its own, written --kb-baseline-update=NAME"
         )
     return name

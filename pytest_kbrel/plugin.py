@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,13 +23,17 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register marker and fixtures; check the settings and become active when a model is given."""
     config.addinivalue_line("markers", "kb(probe): a case of a knowledge suite (pytest-kbrel)")
     config.pluginmanager.register(fixtures, "kbrel-fixtures")
-    on_controller = not hasattr(config, "workerinput")
+    if hasattr(config, "workerinput"):
+        return
+    if options.model_spec(config) or config.option.collectonly:
+        options.read_options(config)
+    if options.only_shows(config):
+        return
     if options.model_spec(config):
-        from pytest_kbrel import recorder
+        from pytest_kbrel.starting import start
 
-        if on_controller and not config.option.collectonly:
-            recorder.start(config)
-    elif on_controller and not config.option.collectonly:
+        start(config)
+    else:
         _refuse_suites_without_model(config)
 
 
@@ -49,9 +52,9 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SuiteFile 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """Say which suites stay uncollected for want of a model."""
-    if options.model_spec(config) or config.option.collectonly:
+    if options.model_spec(config) or options.only_shows(config):
         return []
-    found = _suites_in_sight(config)
+    found = options.suites_in_sight(config)
     return [f"kbrel: no model given (--kb-model), not collected: {', '.join(found)}"] if found else []
 
 
@@ -61,8 +64,8 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Let a decided case travel on its report."""
     report = yield
-    if report.when == "call" and fixtures.result_key in item.stash:
-        from pytest_kbrel.recorder import attach
+    if report.when == "call" and fixtures.results_key in item.stash:
+        from pytest_kbrel.bench import attach
 
         attach(report, item)
     return report
@@ -75,15 +78,3 @@ def _refuse_suites_without_model(config: pytest.Config) -> None:
                 f"{argument} is a knowledge suite and no model is given: "
                 "add --kb-model=SPEC, set KB_MODEL, or write kb_model in the ini file"
             )
-
-
-def _suites_in_sight(config: pytest.Config) -> list[str]:
-    # Two levels only: a header must not walk somebody's whole tree.
-    found: dict[str, None] = {}
-    for argument in config.args:
-        folder = config.invocation_params.dir / argument.split("::", 1)[0]
-        if folder.is_dir():
-            for pattern in (f"*{options.SUITE_SUFFIX}", f"*/*{options.SUITE_SUFFIX}"):
-                paths = sorted(folder.glob(pattern))
-                found |= {os.path.relpath(path, config.invocation_params.dir): None for path in paths}
-    return list(found)

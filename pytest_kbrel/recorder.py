@@ -8,75 +8,59 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_kbrel import bench
 from pytest_kbrel.collect import comparisons
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.fixtures import bench_key, failure_message, result_key
-from pytest_kbrel.options import SUITE_SUFFIX, KbOptions, read_options
+from pytest_kbrel.fixtures import failure_message
+from pytest_kbrel.options import SUITE_SUFFIX, KbOptions
 from pytest_kbrel.records import CaseResult, Fingerprint, Run, Suite
-from pytest_kbrel.reports.junit import case_properties
-from pytest_kbrel.wire import from_wire, to_wire
+from pytest_kbrel.reports.junit import case_properties, suite_properties
+from pytest_kbrel.runs import REPORTS, Arrivals, assemble, write
+from pytest_kbrel.synthetic import add_suite_properties, hand_in
+from pytest_kbrel.wire import from_wire
 
-REPORTS = ("report.json", "report.html", "summary.md", "responses.jsonl")
-
-
-def start(config: pytest.Config) -> None:
-    """Check all that can be checked before anything is loaded, then begin to record."""
-    options = read_options(config)
-    try:
-        from pytest_kbrel.models.hf import check
-
-        check(bench.model_spec(options))
-        if options.baseline:
-            bench.read_baseline(options, config)
-    except KbrelError as error:
-        raise pytest.UsageError(str(error)) from None
-    if options.baseline_update and options.limit is not None:
-        raise pytest.UsageError(
-            "--kb-baseline-update blesses complete runs only, and --kb-limit leaves facts out"
-        )
-    recorder = Recorder(config, options)
-    config.pluginmanager.register(recorder, "kbrel-recorder")
-    if config.pluginmanager.hasplugin("xdist"):
-        from pytest_kbrel.distribute import Distribution
-
-        config.pluginmanager.register(Distribution(recorder, options.device), "kbrel-distribution")
-
-
-def attach(report: pytest.TestReport, item: pytest.Item) -> None:
-    """Put a decided case on its report, as builtins that execnet carries."""
-    fingerprint = item.config.stash[bench_key].fingerprint()
-    # mypy is right that a report has no such attribute: this is how measurements travel on it.
-    report.kbrel = {"result": to_wire(item.stash[result_key]), "model": to_wire(fingerprint)}  # type: ignore[attr-defined]
+if TYPE_CHECKING:
+    from pytest_kbrel.baselines import Baseline
 
 
 class Recorder:
     """Gathers the cases of a session and turns them into a run."""
 
-    def __init__(self, config: pytest.Config, options: KbOptions) -> None:
+    def __init__(self, config: pytest.Config, options: KbOptions, baseline: Baseline | None) -> None:
         self._config = config
         self._options = options
-        self._expected: dict[str, None] = {}
-        self._arrived: dict[str, str] = {}
-        self._results: dict[str, CaseResult] = {}
-        self._failures: dict[str, str] = {}
-        self._model: Fingerprint | None = None
-        self._problems: list[str] = []
+        self._baseline = baseline
+        self._arrivals = Arrivals()
         self._suites: list[Suite] = []
+        self._model: Fingerprint | None = None
+        self._problems: dict[str, None] = {}
         self._finished = False
         self._run: Run | None = None
+        self._written = False
 
     def expect(self, nodeids: Iterable[str]) -> None:
         """Note items that must report before the session may end well."""
-        self._expected |= dict.fromkeys(
-            nodeid for nodeid in nodeids if nodeid.split("::", 1)[0].endswith(SUITE_SUFFIX)
-        )
+        new = [nodeid for nodeid in nodeids if nodeid.split("::", 1)[0].endswith(SUITE_SUFFIX)]
+        new = [nodeid for nodeid in new if nodeid not in self._arrivals.expected]
+        if not new:
+            return
+        if not self._arrivals.expected:
+            # Nothing stale may pass for this run's. Not before there is something of ours to run: the
+            # project's other tests must not cost it its last report.
+            for name in REPORTS:
+                (self._options.output_path / name).unlink(missing_ok=True)
+        self._arrivals.expected |= dict.fromkeys(new)
+        try:
+            # Now, since a suite may be edited while the run goes on.
+            self._suites = bench.suites_of(self._config, list(self._arrivals.expected), self._options)
+        except KbrelError as error:
+            self._problems[str(error)] = None
 
     @pytest.hookimpl
     def pytest_report_header(self) -> str:
@@ -86,10 +70,14 @@ class Recorder:
 
     @pytest.hookimpl
     def pytest_sessionstart(self) -> None:
-        """Clear away what an earlier run left, so that nothing stale can pass for this run's."""
-        for name in REPORTS:
-            (self._options.output_path / name).unlink(missing_ok=True)
+        """Clear away the responses of a run that was killed."""
         shutil.rmtree(self._options.output_path / bench.PARTS, ignore_errors=True)
+
+    @pytest.hookimpl
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Note suites that could not be collected: the others' results are then not the whole."""
+        if report.failed and report.nodeid.endswith(SUITE_SUFFIX):
+            self._problems[f"{report.nodeid} could not be collected"] = None
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -99,43 +87,47 @@ class Recorder:
     @pytest.hookimpl
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take in what arrives, from this process or from a worker."""
-        if report.when in ("call", "???") or report.outcome != "passed":
-            self._arrived[report.nodeid] = report.outcome
-        if report.failed:
-            self._failures.setdefault(report.nodeid, report.longreprtext.strip())
+        self._arrivals.note(report)
         wire: dict[str, Any] | None = getattr(report, "kbrel", None)
         if wire is not None:
-            result = from_wire(CaseResult, wire["result"])
-            self._results[result.nodeid] = result
             self._model = from_wire(Fingerprint, wire["model"])
+            for result in wire["results"]:
+                self._arrivals.add(report.nodeid, from_wire(CaseResult, result))
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
         """Hold what arrived against what was expected, then decide the aggregates."""
         outcome = yield
-        if self._expected:
-            for nodeid in self._expected:
-                if nodeid not in self._arrived:
-                    self._report(nodeid, "no report arrived for this item: it was expected and never ended")
-            self._suites = bench.suites_of(self._config, list(self._expected), self._options)
-            self._decide_aggregates(session)
+        for nodeid, what in self._arrivals.unaccounted():
+            hand_in(session, nodeid, what)
+        self._decide_aggregates(session)
         self._finished = True
         return outcome
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """Write the reports, and the baseline if this run may be blessed."""
-        if not self._expected and not self._results:
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Bless the run if that was asked for, then write the reports."""
+        if not self._arrivals.expected and not self._arrivals.results:
             return
         if not self._finished:
-            self._problems.append("the session stopped before all its cases were decided")
-        self._run = self._make_run(int(session.exitstatus))
+            self._problems["the session stopped before all its cases were decided"] = None
+        self._run = self._make_run(session)
         try:
-            self._run = self._write(self._run)
+            if self._options.baseline_update:
+                from pytest_kbrel.baselines import baseline_directory, write_baseline
+
+                target = baseline_directory(self._options.baseline_update, self._config.rootpath)
+                write_baseline(target, self._run)
+        except (KbrelError, OSError) as error:
+            self._problems[str(error)] = None
+            self._run = self._make_run(session)
+        try:
+            self._run = write(self._run, self._options.output_path)
+            self._written = True
         except (KbrelError, OSError, ValueError) as error:
-            self._problems.append(str(error))
-            self._run = self._make_run(int(session.exitstatus) or int(pytest.ExitCode.TESTS_FAILED))
-            session.exitstatus = self._run.exit_status
+            self._problems[f"the reports could not be written: {error}"] = None
+            self._run = self._make_run(session)
+        add_suite_properties(self._config, suite_properties(self._run))
 
     @pytest.hookimpl
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
@@ -145,10 +137,11 @@ class Recorder:
         from pytest_kbrel.reports.terminal import terminal_lines
 
         terminalreporter.section("knowledge reliability")
+        where = os.path.relpath(self._options.output_path, self._config.invocation_params.dir)
         lines = terminal_lines(
             self._run,
             width=shutil.get_terminal_size().columns,
-            written_to=os.path.relpath(self._options.output_path, self._config.invocation_params.dir),
+            written_to=where if self._written else "",
         )
         for text, markup in lines:
             terminalreporter.write_line(text, **markup)
@@ -156,92 +149,40 @@ class Recorder:
     def _decide_aggregates(self, session: pytest.Session) -> None:
         from pytest_kbrel.gates import decide_aggregate
 
-        baseline = bench.read_baseline(self._options, self._config) if self._options.baseline else None
-        incomparable = bench.incomparable(self._model, baseline)
-        family = comparisons(self._suites, self._expected)
+        family = comparisons(self._suites, self._arrivals.expected)
         for suite in self._suites:
             for aggregate in suite.aggregates:
                 members = [f"{suite.path}::{member}" for member in aggregate.members]
-                if not all(member in self._expected for member in members):
+                if not self._arrivals.took_part(members):
                     continue
                 result = decide_aggregate(
                     aggregate,
-                    [self._results[member] for member in members if member in self._results],
-                    baseline=baseline,
+                    [
+                        self._arrivals.results[member]
+                        for member in members
+                        if member in self._arrivals.results
+                    ],
+                    baseline=self._baseline,
                     comparisons=family,
-                    incomparable=incomparable,
+                    incomparable=bench.incomparable(self._model, self._baseline),
                 )
-                self._results[result.nodeid] = result
-                # The progress column counts to what was collected, and must end at 100 %.
-                session.testscollected += 1
-                self._report(
+                self._arrivals.add(result.nodeid, result)
+                hand_in(
+                    session,
                     result.nodeid,
                     failure_message(self._config, result),
-                    case_properties(result),
+                    properties=case_properties(result),
                     line=aggregate.line,
+                    is_new=True,
                 )
 
-    def _report(
-        self,
-        nodeid: str,
-        failure: str,
-        properties: Sequence[tuple[str, str]] = (),
-        line: int = 0,
-    ) -> None:
-        """Hand pytest the reports of a case that no item ran, so that it counts, prints and exits by it."""
-        path, _, name = nodeid.partition("::")
-        location = (path, max(line - 1, 0), name)
-        hook = self._config.hook
-        hook.pytest_runtest_logstart(nodeid=nodeid, location=location)
-        for when in ("setup", "call", "teardown"):
-            failed = bool(failure) and when == "call"
-            report = pytest.TestReport(
-                nodeid=nodeid,
-                location=location,
-                keywords={},
-                outcome="failed" if failed else "passed",
-                longrepr=failure if failed else None,
-                when=when,
-                user_properties=properties,
-            )
-            hook.pytest_runtest_logreport(report=report)
-        hook.pytest_runtest_logfinish(nodeid=nodeid, location=location)
-
-    def _make_run(self, exit_status: int) -> Run:
-        from pytest_kbrel.runs import assemble
-
-        return assemble(
-            config=self._config,
-            options=self._options,
-            suites=self._suites,
-            expected=list(self._expected),
-            results=self._results,
-            failures=self._failures,
-            skipped=[nodeid for nodeid, outcome in self._arrived.items() if outcome == "skipped"],
-            model=self._model,
-            problems=self._problems,
-            finished=self._finished,
-            exit_status=exit_status,
+    def _make_run(self, session: pytest.Session) -> Run:
+        if self._problems and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        run = assemble(self._config, self._options, self._suites, self._arrivals, self._model)
+        return replace(
+            run,
+            problems=tuple(self._problems),
+            complete=run.complete and not self._problems,
+            exit_status=int(session.exitstatus),
         )
-
-    def _write(self, run: Run) -> Run:
-        from pytest_kbrel.reports import write_reports
-        from pytest_kbrel.reports.responses import join_spools
-
-        directory = self._options.output_path
-        directory.mkdir(parents=True, exist_ok=True)
-        parts = directory / bench.PARTS
-        order = [case.nodeid for case in run.cases]
-        joined = join_spools(sorted(parts.glob("*.jsonl")), directory / "responses.jsonl", order)
-        if joined.torn:
-            workers = ", ".join(path.stem for path in joined.torn)
-            run = replace(
-                run, problems=(*run.problems, f"the last response of {workers} is torn and left out")
-            )
-        shutil.rmtree(parts, ignore_errors=True)
-        write_reports(run, directory)
-        if self._options.baseline_update:
-            from pytest_kbrel.baselines import baseline_directory, write_baseline
-
-            write_baseline(baseline_directory(self._options.baseline_update, self._config.rootpath), run)
-        return run

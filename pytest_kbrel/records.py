@@ -250,8 +250,9 @@ class Exchange:
 class Outcome:
     """What one fact yields in one case. ``values`` has one number for each of the table's columns.
 
-    ``prompt_digest`` covers the token ids of the prompts that do not depend on the model's answers; two
-    outcomes are comparable only where it is equal.
+    ``prompt_digest`` covers the way the fact was asked, apart from what depends on the model's answers:
+    token ids of the prompts, settings, accepted answers and draws. Two outcomes are comparable only where it
+    is equal. ``truncated``: the answer was cut at ``max_new_tokens``.
     """
 
     fact_id: str
@@ -261,6 +262,7 @@ class Outcome:
     label: Label
     values: tuple[float, ...]
     prompt_digest: str
+    truncated: bool = False
 
 
 @record
@@ -321,7 +323,7 @@ class Change:
 
 @record
 class CaseResult:
-    """One decided case. ``table`` is empty for aggregates."""
+    """One decided case. ``table`` is empty for aggregates; ``truncated`` counts the answers cut short."""
 
     id: str
     suite: str
@@ -337,6 +339,7 @@ class CaseResult:
     errors: tuple[str, ...] = ()
     aggregate: bool = False
     requests: int = 0
+    truncated: int = 0
     table: Table = Table(columns=(), rows=())
 
     @property

@@ -1,45 +1,90 @@
-"""From the cases of a session to a finished run."""
+"""From what arrived in a session to a finished run, and from there to files."""
 
 from __future__ import annotations
 
 import datetime
 import importlib.metadata
 import platform
-from collections.abc import Mapping, Sequence
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import pytest
 
 from pytest_kbrel import __version__
+from pytest_kbrel.bench import PARTS
+from pytest_kbrel.fixtures import failing_verdicts
 from pytest_kbrel.options import KbOptions
 from pytest_kbrel.records import PROBES, CaseResult, Fingerprint, Run, Suite
 
+REPORTS = ("report.json", "report.html", "summary.md", "responses.jsonl")
 _PACKAGES = ("pytest", "pytest-xdist", "torch", "transformers", "numpy", "scipy")
 
 
+@dataclass
+class Arrivals:
+    """What a session expected, and what came: outcomes and failures by item, results by case."""
+
+    expected: dict[str, None] = field(default_factory=dict)
+    outcomes: dict[str, str] = field(default_factory=dict)
+    failures: dict[str, str] = field(default_factory=dict)
+    results: dict[str, CaseResult] = field(default_factory=dict)
+    cases_of: dict[str, list[str]] = field(default_factory=dict)
+
+    def note(self, report: pytest.TestReport) -> None:
+        """Take in a report. That of a crashed worker has no phase."""
+        if report.when in ("call", "???") or report.outcome != "passed":
+            self.outcomes[report.nodeid] = "xfail" if hasattr(report, "wasxfail") else report.outcome
+        if report.failed:
+            self.failures.setdefault(report.nodeid, report.longreprtext.strip())
+
+    def add(self, item: str, result: CaseResult) -> None:
+        """Take in a decided case that ``item`` reported."""
+        self.results[result.nodeid] = result
+        self.cases_of.setdefault(item, []).append(result.nodeid)
+
+    def unaccounted(self) -> Iterator[tuple[str, str]]:
+        """Yield the expected items that never reported, or ended well without a measurement."""
+        for nodeid in self.expected:
+            outcome = self.outcomes.get(nodeid)
+            if outcome is None:
+                yield nodeid, "no report arrived for this item: it was expected and never ended"
+            elif outcome in ("passed", "xfail") and nodeid not in self.results:
+                yield nodeid, "this item ended without a measurement: nothing it says can be a pass"
+
+    def took_part(self, nodeids: Iterable[str]) -> bool:
+        """Tell whether all these items were selected and none was skipped by its user."""
+        return all(nodeid in self.expected and not self.skipped(nodeid) for nodeid in nodeids)
+
+    def skipped(self, nodeid: str) -> bool:
+        """Tell whether an item was skipped before it could measure anything."""
+        return self.outcomes.get(nodeid) == "skipped" and nodeid not in self.results
+
+
 def assemble(
-    *,
     config: pytest.Config,
     options: KbOptions,
     suites: Sequence[Suite],
-    expected: Sequence[str],
-    results: Mapping[str, CaseResult],
-    failures: Mapping[str, str],
-    skipped: Sequence[str],
+    arrivals: Arrivals,
     model: Fingerprint | None,
-    problems: Sequence[str],
-    finished: bool,
-    exit_status: int,
 ) -> Run:
     """Make the run of a session.
 
-    An expected item without a result becomes an ``invalid`` case, so that no report is silent about it; one
+    An expected item without a result becomes an ``invalid`` case, so that no report is silent about it, and
+    so does one whose item failed although its gates did not (its worker died, or its teardown failed). One
     that its user skipped leaves the run partial. The run is complete when every case of every suite was
     selected and decided on sound responses.
     """
-    cases = dict(results)
-    for nodeid in expected:
-        if nodeid not in cases and nodeid not in skipped:
-            cases[nodeid] = _undecided(nodeid, failures.get(nodeid) or "it never ended")
+    cases = dict(arrivals.results)
+    for nodeid in arrivals.expected:
+        if nodeid not in cases and not arrivals.skipped(nodeid):
+            cases[nodeid] = _undecided(nodeid, arrivals.failures.get(nodeid) or "it never ended")
+    failing = failing_verdicts(options)
+    for item, why in arrivals.failures.items():
+        for nodeid in arrivals.cases_of.get(item, ()):
+            if cases[nodeid].verdict not in failing:
+                cases[nodeid] = replace(cases[nodeid], verdict="invalid", errors=(_last_line(why),))
     asked_for = {f"{suite.path}::{case.id}" for suite in suites for case in suite.cases}
     return Run(
         kbrel_version=__version__,
@@ -49,12 +94,25 @@ def assemble(
         settings=tuple(sorted(_settings(options).items())),
         cases=tuple(cases[nodeid] for nodeid in sorted(cases)),
         baseline=options.baseline,
-        complete=finished
-        and asked_for <= cases.keys()
-        and not any(case.verdict == "invalid" for case in cases.values()),
-        problems=tuple(problems),
-        exit_status=exit_status,
+        complete=asked_for <= cases.keys() and not any(case.verdict == "invalid" for case in cases.values()),
     )
+
+
+def write(run: Run, directory: Path) -> Run:
+    """Write all reports into ``directory``; return the run with what was found amiss on the way."""
+    from pytest_kbrel.reports import write_reports
+    from pytest_kbrel.reports.responses import join_spools
+
+    directory.mkdir(parents=True, exist_ok=True)
+    parts = directory / PARTS
+    order = [case.nodeid for case in run.cases]
+    joined = join_spools(sorted(parts.glob("*.jsonl")), directory / "responses.jsonl", order)
+    if joined.torn:
+        workers = ", ".join(path.stem for path in joined.torn)
+        run = replace(run, problems=(*run.problems, f"the last response of {workers} is torn and left out"))
+    shutil.rmtree(parts, ignore_errors=True)
+    write_reports(run, directory)
+    return run
 
 
 def _undecided(nodeid: str, why: str) -> CaseResult:
@@ -70,8 +128,12 @@ def _undecided(nodeid: str, why: str) -> CaseResult:
         duration=0.0,
         metrics=(),
         gates=(),
-        errors=(why.splitlines()[-1],),
+        errors=(_last_line(why),),
     )
+
+
+def _last_line(text: str) -> str:
+    return text.splitlines()[-1] if text else "it failed and did not say why"
 
 
 def _environment(config: pytest.Config) -> dict[str, str]:

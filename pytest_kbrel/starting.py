@@ -1,0 +1,81 @@
+"""Before a run: all that can be checked without loading anything is checked, in one line."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_kbrel import bench
+from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.options import KbOptions, read_options, suites_in_sight, was_typed
+from pytest_kbrel.recorder import Recorder
+from pytest_kbrel.runs import REPORTS
+
+if TYPE_CHECKING:
+    from pytest_kbrel.baselines import Baseline
+
+
+def start(config: pytest.Config) -> None:
+    """Begin to record; ``UsageError`` for settings with which nothing could come of it.
+
+    A model that only ini file or environment name may be wrong as long as no suite is in sight: the project's
+    other tests have nothing to do with it.
+    """
+    options = read_options(config)
+    baseline = None
+    if was_typed(config, "model") or suites_in_sight(config):
+        try:
+            baseline = _checked(config, options)
+        except (KbrelError, pytest.UsageError) as error:
+            _clear(options.output_path)
+            raise pytest.UsageError(str(error)) from None
+    recorder = Recorder(config, options, baseline)
+    config.pluginmanager.register(recorder, "kbrel-recorder")
+    if config.pluginmanager.hasplugin("xdist"):
+        from pytest_kbrel.distribute import Distribution
+
+        config.pluginmanager.register(Distribution(recorder, options.device), "kbrel-distribution")
+
+
+def _checked(config: pytest.Config, options: KbOptions) -> Baseline | None:
+    from pytest_kbrel.models.hf import check
+
+    _check_output(options.output_path)
+    check(bench.model_spec(options))
+    if options.baseline_update:
+        from pytest_kbrel.baselines import baseline_directory, check_target
+
+        if options.limit is not None:
+            raise pytest.UsageError(
+                "--kb-baseline-update blesses complete runs only, and --kb-limit leaves facts out"
+            )
+        check_target(baseline_directory(options.baseline_update, config.rootpath))
+    return bench.read_baseline(options, config) if options.baseline else None
+
+
+def _check_output(directory: Path) -> None:
+    standing = next(path for path in (directory, *directory.parents) if path.exists())
+    if not standing.is_dir():
+        raise pytest.UsageError(
+            f"--kb-output-path: {standing} is a file; allowed: a folder, or one to be made"
+        )
+    if not os.access(standing, os.W_OK | os.X_OK):
+        raise pytest.UsageError(
+            f"--kb-output-path: {standing} may not be written; allowed: a folder of yours"
+        )
+    for name in REPORTS:
+        if (directory / name).is_dir():
+            raise pytest.UsageError(
+                f"--kb-output-path: {directory / name} is a folder, and a report goes there; "
+                "allowed: a folder where that name is free"
+            )
+
+
+def _clear(directory: Path) -> None:
+    """Take an older run's reports away: whoever publishes the folder must not publish those."""
+    for name in REPORTS:
+        if (directory / name).is_file():
+            (directory / name).unlink()

@@ -1,0 +1,54 @@
+"""pytest reports of cases that no item ran: aggregates, and items that never ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+
+def hand_in(
+    session: pytest.Session,
+    nodeid: str,
+    failure: str,
+    *,
+    properties: Sequence[tuple[str, str]] = (),
+    line: int = 0,
+    is_new: bool = False,
+) -> None:
+    """Hand pytest the reports of a case, so that it counts, prints and exits by it.
+
+    ``failure`` is why the case failed, ``""`` when it passed. ``is_new`` says that the case was not
+    collected: the progress column counts to what was, and must end at 100 %.
+    """
+    path, _, name = nodeid.partition("::")
+    location = (path, max(line - 1, 0), name)
+    session.testscollected += is_new
+    hook = session.config.hook
+    hook.pytest_runtest_logstart(nodeid=nodeid, location=location)
+    for when in ("setup", "call", "teardown"):
+        failed = bool(failure) and when == "call"
+        report = pytest.TestReport(
+            nodeid=nodeid,
+            location=location,
+            keywords={},
+            outcome="failed" if failed else "passed",
+            longrepr=failure if failed else None,
+            when=when,
+            user_properties=properties,
+        )
+        hook.pytest_runtest_logreport(report=report)
+    hook.pytest_runtest_logfinish(nodeid=nodeid, location=location)
+
+
+def add_suite_properties(config: pytest.Config, properties: Sequence[tuple[str, str]]) -> None:
+    """Put properties of the whole run into the JUnit file, if one is written."""
+    try:
+        # pytest has no public way: record_testsuite_property does nothing under xdist (pytest #7767).
+        from _pytest.junitxml import xml_key
+    except ImportError:
+        return
+    xml = config.stash.get(xml_key, None)
+    if xml is not None:
+        for name, value in properties:
+            xml.add_global_property(name, value)

@@ -1,0 +1,230 @@
+"""A run that is not sound is never green, never reported as a pass, and never blessed."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+
+GATE = ("--kb-model=reference", "suites")
+ONE = """\
+suite: mini
+facts: facts.jsonl
+head_to_tail:
+  prompt: zero-shot
+  gates: {accuracy: {min: 0.0}}
+"""
+
+
+@pytest.fixture
+def verdict(report):
+    return lambda: (report()["summary"]["verdict"], report()["exit_status"], report()["complete"])
+
+
+def test_a_suite_outside_the_root_folder_is_refused(pytester, mini_suite, tmp_path_factory, plugin_args):
+    mini_suite(ONE)
+    elsewhere = tmp_path_factory.mktemp("else where") / "süites"
+    (pytester.path / "suites").rename(elsewhere)
+    pytester.makefile(".ini", pytest="[pytest]")
+    result = pytester.runpytest("--kb-model=reference", elsewhere, "-c", "pytest.ini", *plugin_args)
+    assert result.ret in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.TESTS_FAILED)
+    result.stdout.fnmatch_lines(["*mini.kb.yaml: lies outside the root folder*"])
+    assert "INTERNALERROR" not in result.stdout.str()
+
+
+def test_paths_with_spaces_and_letters_of_their_own_work(pytester, mini_suite, report):
+    mini_suite(ONE)
+    (pytester.path / "suites").rename(pytester.path / "süß and bitter")
+    result = pytester.runpytest("--kb-model=reference", "süß and bitter", "-k", "tail]")
+    assert result.ret == 0
+    assert report()["cases"][0]["id"].startswith("süß and bitter/mini.kb.yaml::")
+
+
+@pytest.mark.parametrize("more", ["-n2", "--continue-on-collection-errors"])
+def test_a_broken_suite_beside_a_good_one_is_no_pass_and_not_blessed(pytester, mini_suite, verdict, more):
+    mini_suite("suite: broken\nfacts: nowhere.jsonl\nmonitor:\n", name="broken")
+    mini_suite(ONE)
+    result = pytester.runpytest(*GATE, "--kb-baseline-update=bb", more)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert verdict() == ("invalid", 1, False)
+    assert not (pytester.path / "baselines").exists()
+
+
+@pytest.mark.parametrize(
+    ("body", "more"),
+    [("os._exit(3)", ("-n2",)), ("raise RuntimeError('teardown breaks')", ())],
+)
+def test_a_case_whose_teardown_fails_is_invalid_and_not_blessed(pytester, mini_suite, verdict, body, more):
+    mini_suite(ONE)
+    pytester.makeconftest(
+        f"""
+        import os, pytest
+
+        @pytest.fixture(autouse=True)
+        def around(request):
+            yield
+            if "tail]" in request.node.name:
+                {body}
+        """
+    )
+    result = pytester.runpytest(*GATE, "--kb-baseline-update=i", *more)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert verdict() == ("invalid", 1, False)
+    assert not (pytester.path / "baselines").exists()
+
+
+def test_an_item_that_passes_without_a_measurement_fails(pytester, mini_suite, verdict):
+    mini_suite(ONE)
+    pytester.makeconftest("def pytest_pyfunc_call(pyfuncitem): return True")
+    result = pytester.runpytest(*GATE, "-k", "tail]")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert verdict() == ("invalid", 1, False)
+    result.stdout.fnmatch_lines(["*ended without a measurement*"])
+
+
+def test_xfail_waives_gates_and_no_missing_measurement(pytester, mini_suite, monkeypatch):
+    mini_suite(ONE.replace("min: 0.0", "min: 1.0"))
+    pytester.makeconftest(
+        """
+        import os
+        import pytest
+
+        def pytest_collection_modifyitems(items):
+            for item in items:
+                item.add_marker(pytest.mark.xfail(reason="known"))
+
+        @pytest.fixture
+        def kb_check(kb_check, monkeypatch):
+            if os.environ.get("BROKEN"):
+                monkeypatch.setattr("pytest_kbrel.probes.run_case", lambda *args: 1 / 0)
+            return kb_check
+        """
+    )
+    assert pytester.runpytest(*GATE, "-k", "tail]").ret == pytest.ExitCode.OK
+    monkeypatch.setenv("BROKEN", "1")
+    assert pytester.runpytest(*GATE, "-k", "tail]").ret == pytest.ExitCode.TESTS_FAILED
+
+
+def test_all_cases_of_a_python_test_are_reported(pytester, mini_suite, verdict, report):
+    mini_suite(ONE)
+    pytester.makepyfile(
+        test_all="""
+        import pathlib
+        from pytest_kbrel.suites import load_suite
+
+        def test_all(kb_check):
+            suite = load_suite(pathlib.Path("suites/mini.kb.yaml"), nodeid_path="test_all.py")
+            for case in suite.cases:
+                kb_check(case)
+        """
+    )
+    assert pytester.runpytest("--kb-model=reference", "test_all.py").ret == 0
+    assert len(report()["cases"]) == 3
+    assert verdict() == ("pass", 0, True)
+
+
+class TestOtherPeoplesRuns:
+    @pytest.fixture(autouse=True)
+    def _project(self, pytester, mini_suite):
+        mini_suite(ONE)
+        pytester.makeini("[pytest]\nkb_model = reference\n")
+        folder = pytester.mkdir("tests")
+        (folder / "test_other.py").write_text("def test_other(): pass", encoding="utf-8")
+
+    def test_they_leave_the_last_report_alone(self, pytester, report):
+        pytester.runpytest("suites", "-k", "tail]")
+        before = report()
+        for arguments in (("tests",), ("--fixtures", "-q"), ("--markers",), ("suites", "--setup-plan")):
+            assert pytester.runpytest(*arguments).ret == 0
+        assert report() == before
+
+    def test_they_do_not_need_the_model_to_be_there(self, pytester):
+        pytester.makeini("[pytest]\nkb_model = ./gone\n")
+        pytester.runpytest("tests").assert_outcomes(passed=1)
+        assert pytester.runpytest("suites").ret == pytest.ExitCode.USAGE_ERROR
+
+
+class TestOutput:
+    def test_a_file_in_its_place_is_a_usage_error(self, pytester, mini_suite, plugin_args):
+        mini_suite(ONE)
+        pytester.path.joinpath("afile").write_text("x")
+        pytester.path.joinpath("odir", "report.json").mkdir(parents=True)
+        for where in ("afile", "afile/below", "odir"):
+            result = pytester.runpytest(*GATE, f"--kb-output-path={where}", *plugin_args)
+            assert result.ret == pytest.ExitCode.USAGE_ERROR
+            result.stderr.fnmatch_lines(["ERROR: --kb-output-path: *"])
+
+    def test_a_usage_error_leaves_no_older_green_report(self, pytester, mini_suite):
+        mini_suite(ONE)
+        pytester.runpytest(*GATE, "-k", "tail]")
+        assert (pytester.path / "kbrel-report/report.json").exists()
+        assert pytester.runpytest("--kb-model=openai/x", "suites").ret == pytest.ExitCode.USAGE_ERROR
+        assert not (pytester.path / "kbrel-report/report.json").exists()
+
+    def test_a_refused_baseline_stands_in_the_report(self, pytester, mini_suite, verdict, report):
+        mini_suite(ONE)
+        pytester.runpytest(*GATE, "--kb-baseline-update=prod", "-k", "tail]")
+        assert verdict() == ("invalid", 1, False)
+        assert "complete" in report()["problems"][0]
+
+    def test_the_junit_file_names_model_and_verdict(self, pytester, mini_suite, plugin_args):
+        mini_suite(ONE)
+        pytester.runpytest(*GATE, "--junitxml=j.xml", *plugin_args)
+        root = ElementTree.parse(pytester.path / "j.xml").getroot()
+        found = {
+            node.get("name"): node.get("value") for node in root.findall("testsuite/properties/property")
+        }
+        assert found["kb_model"] == "reference"
+        assert found["kb_verdict"] == "pass"
+
+
+def test_a_suite_that_is_edited_while_it_runs_does_not_cost_the_results(pytester, mini_suite, verdict):
+    path = mini_suite(ONE)
+    pytester.makeconftest(
+        f"""
+        import pathlib
+
+        def pytest_runtest_teardown(item):
+            pathlib.Path({json.dumps(str(path))}).write_text("broken: [")
+        """
+    )
+    assert pytester.runpytest(*GATE).ret == 0
+    assert verdict() == ("pass", 0, True)
+
+
+def test_a_skipped_member_leaves_its_aggregate_out(pytester, mini_suite, report):
+    mini_suite(ONE)
+    pytester.makeconftest(
+        """
+        import pytest
+
+        def pytest_collection_modifyitems(items):
+            items[0].add_marker(pytest.mark.skip(reason="not today"))
+        """
+    )
+    assert pytester.runpytest(*GATE).ret == 0
+    assert len(report()["cases"]) == 2
+    assert report()["complete"] is False
+
+
+@pytest.mark.parametrize("value", ["suites/mini.kb.yaml", "suites/mini.kb.yaml::head_to_tail[places-tail]"])
+def test_a_swallowed_suite_is_no_name_for_a_baseline(pytester, mini_suite, value):
+    mini_suite(ONE)
+    result = pytester.runpytest("--kb-model=reference", "--kb-baseline-update", value)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --kb-baseline-update: found *"])
+
+
+def test_the_ini_key_names_what_a_bare_flag_blesses_and_blesses_nothing_alone(pytester, mini_suite):
+    mini_suite(ONE)
+    pytester.makeini("[pytest]\nkb_baseline_update = prod\n")
+    pytester.runpytest(*GATE)
+    assert not (pytester.path / "baselines").exists()
+    assert pytester.runpytest(*GATE, "--kb-baseline-update").ret == 0
+    assert (pytester.path / "baselines/prod/baseline.json").is_file()
+
+
+def test_a_wrong_setting_is_a_usage_error_when_only_collecting_too(pytester, mini_suite):
+    mini_suite(ONE)
+    assert pytester.runpytest("--co", *GATE, "--kb-limit=0").ret == pytest.ExitCode.USAGE_ERROR
