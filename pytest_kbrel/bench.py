@@ -12,7 +12,6 @@ import pytest
 
 from pytest_kbrel import collect
 from pytest_kbrel.errors import KbrelError, ModelError
-from pytest_kbrel.fixtures import bench_key, results_key
 from pytest_kbrel.options import KbOptions
 from pytest_kbrel.records import Case, CaseResult, Exchange, Fingerprint, Suite
 
@@ -116,17 +115,6 @@ class Bench:
             ResponseSpool(self.spool_path).append(exchanges)
         except OSError as error:
             raise KbrelError(f"{self.spool_path}: responses cannot be kept: {error}") from None
-
-
-def attach(report: pytest.TestReport, item: pytest.Item) -> None:
-    """Put an item's decided cases on its report, as builtins that execnet carries."""
-    from pytest_kbrel.wire import to_wire
-
-    # mypy is right that a report has no such attribute: this is how measurements travel on it.
-    report.kbrel = {  # type: ignore[attr-defined]
-        "results": [to_wire(result) for result in item.stash[results_key]],
-        "model": to_wire(item.config.stash[bench_key].fingerprint()),
-    }
 
 
 def model_spec(options: KbOptions) -> ModelSpec:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.options import KbOptions, model_spec, read_options
+from pytest_kbrel.options import model_spec, read_options
 
 if TYPE_CHECKING:
     from pytest_kbrel.baselines import Baseline
@@ -89,14 +89,15 @@ def kb_check(request: pytest.FixtureRequest, _kb_bench: Bench) -> Callable[[Case
     return check
 
 
-def failing_verdicts(options: KbOptions) -> set[str]:
-    """Return the verdicts that fail a case under these settings."""
-    failing = {"fail", "invalid", "not comparable"}
-    if options.baseline:
-        failing.add("no baseline")
-    if options.inconclusive == "fail":
-        failing.add("inconclusive")
-    return failing
+def attach(report: pytest.TestReport, item: pytest.Item) -> None:
+    """Put an item's decided cases on its report, as builtins that execnet carries."""
+    from pytest_kbrel.wire import to_wire
+
+    # mypy is right that a report has no such attribute: this is how measurements travel on it.
+    report.kbrel = {  # type: ignore[attr-defined]
+        "results": [to_wire(result) for result in item.stash[results_key]],
+        "model": to_wire(item.config.stash[bench_key].fingerprint()),
+    }
 
 
 def failure_message(config: pytest.Config, result: CaseResult) -> str:
@@ -104,6 +105,6 @@ def failure_message(config: pytest.Config, result: CaseResult) -> str:
     from pytest_kbrel.reports.terminal import failure_text
 
     options = read_options(config)
-    if result.verdict not in failing_verdicts(options):
+    if result.verdict not in options.failing:
         return ""
     return failure_text(result, baseline_name=options.baseline)

@@ -39,6 +39,16 @@ class KbOptions:
     seed: int | None
     output_path: Path
 
+    @property
+    def failing(self) -> set[str]:
+        """The verdicts that fail a case under these settings."""
+        verdicts = {"fail", "invalid", "not comparable"}
+        if self.baseline:
+            verdicts.add("no baseline")
+        if self.inconclusive == "fail":
+            verdicts.add("inconclusive")
+        return verdicts
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Flag:

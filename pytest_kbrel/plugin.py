@@ -65,9 +65,7 @@ def pytest_runtest_makereport(
     """Let a decided case travel on its report."""
     report = yield
     if report.when == "call" and fixtures.results_key in item.stash:
-        from pytest_kbrel.bench import attach
-
-        attach(report, item)
+        fixtures.attach(report, item)
     return report
 
 

@@ -14,7 +14,6 @@ import pytest
 
 from pytest_kbrel import __version__
 from pytest_kbrel.bench import PARTS
-from pytest_kbrel.fixtures import failing_verdicts
 from pytest_kbrel.options import KbOptions
 from pytest_kbrel.records import PROBES, CaseResult, Fingerprint, Run, Suite
 
@@ -80,10 +79,9 @@ def assemble(
     for nodeid in arrivals.expected:
         if nodeid not in cases and not arrivals.skipped(nodeid):
             cases[nodeid] = _undecided(nodeid, arrivals.failures.get(nodeid) or "it never ended")
-    failing = failing_verdicts(options)
     for item, why in arrivals.failures.items():
         for nodeid in arrivals.cases_of.get(item, ()):
-            if cases[nodeid].verdict not in failing:
+            if cases[nodeid].verdict not in options.failing:
                 cases[nodeid] = replace(cases[nodeid], verdict="invalid", errors=(_last_line(why),))
     asked_for = {f"{suite.path}::{case.id}" for suite in suites for case in suite.cases}
     return Run(

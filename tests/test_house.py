@@ -44,7 +44,18 @@ HEAVY = {
     "scipy": {"stats"},
     "yaml": {"suites", "facts", "reference"},
     "xdist": {"distribute"},
-    "pytest": {"options", "plugin", "fixtures", "collect", "recorder", "distribute", "bench", "runs"},
+    "pytest": {
+        "options",
+        "plugin",
+        "fixtures",
+        "collect",
+        "starting",
+        "recorder",
+        "synthetic",
+        "distribute",
+        "bench",
+        "runs",
+    },
 }
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
