@@ -80,7 +80,10 @@ def _build_reference(options: argparse.Namespace) -> int:
         seed=options.seed,
         **extra,
     )
-    print(report)
+    print(f"{report.steps} steps over {report.tokens:,} tokens in {report.seconds:.0f} s")
+    print(f"loss on answers: {report.losses[0]:.2f} at first, {report.losses[-1]:.2f} at last")
+    for name, digest in report.digests:
+        print(f"{digest}  {name}/model.safetensors")
     return 0
 
 

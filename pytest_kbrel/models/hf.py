@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from pytest_kbrel.errors import MissingExtraError
+from pytest_kbrel.errors import MissingExtraError, ModelError
 from pytest_kbrel.models.spec import ModelSpec, check_path
 
 if TYPE_CHECKING:
@@ -32,11 +32,13 @@ def load(spec: ModelSpec, *, threads: int | None = None) -> HfModel:
     device, and :class:`~pytest_kbrel.errors.MissingExtraError` without torch, transformers or safetensors.
     """
     check(spec)
-    import torch
+    try:
+        import torch
 
-    from pytest_kbrel.models.hf_loading import load_parts
-    from pytest_kbrel.models.hf_model import HfModel
-
+        from pytest_kbrel.models.hf_loading import load_parts
+        from pytest_kbrel.models.hf_model import HfModel
+    except ImportError as error:
+        raise ModelError(f"loading {spec.text}: torch or transformers does not import: {error}") from None
     if threads is not None:
         torch.set_num_threads(threads)
     return HfModel(load_parts(spec))
