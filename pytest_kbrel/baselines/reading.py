@@ -13,20 +13,20 @@ from pathlib import Path
 from typing import Any
 
 from pytest_kbrel import bundled
-from pytest_kbrel.baselines.writing import (
+from pytest_kbrel.baselines.layout import (
+    ALLOWED,
     META,
     OUTCOMES,
-    SCHEMA_VERSION,
     case_key,
     digest,
     facts_digest,
+    read_meta,
 )
 from pytest_kbrel.errors import BaselineError, nearest
 from pytest_kbrel.records import Case, CaseResult, Fingerprint, Label, Outcome, Table, record
 from pytest_kbrel.wire import from_wire, to_wire
 
 _LABELS = frozenset(typing.get_args(Label))
-_ALLOWED = "a folder that --kb-baseline-update wrote"
 
 # What two models must share for any case to be comparable; prompts are compared fact by fact.
 MUST_BE_EQUAL = ("scoring_version", "chat_template")
@@ -75,7 +75,7 @@ def fingerprint_differences(a: Fingerprint, b: Fingerprint) -> tuple[tuple[str, 
 
 def baseline_directory(name_or_path: str, rootdir: Path) -> Path:
     """Return the folder that a NAME (``<rootdir>/baselines/NAME``) or a PATH (itself) stands for."""
-    return rootdir / "baselines" / name_or_path if _is_name(name_or_path) else Path(name_or_path)
+    return rootdir / "baselines" / name_or_path if _is_name(name_or_path) else _path(name_or_path)
 
 
 def read_baseline(name_or_path: str, rootdir: Path) -> Baseline:
@@ -85,7 +85,7 @@ def read_baseline(name_or_path: str, rootdir: Path) -> Baseline:
     reads, cut short, or made of halves that do not belong together.
     """
     path = _find(name_or_path, rootdir)
-    meta = _read_meta(path)
+    meta = read_meta(path)
     try:
         lines = gzip.decompress((path / OUTCOMES).read_bytes())
     except (OSError, EOFError, zlib.error) as error:
@@ -101,7 +101,7 @@ def read_baseline(name_or_path: str, rootdir: Path) -> Baseline:
         return _baseline(path, meta, lines)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise BaselineError(
-            f"{path}: not a baseline of this format: {type(error).__name__}: {error}; allowed: {_ALLOWED}"
+            f"{path}: not a baseline of this format: {type(error).__name__}: {error}; allowed: {ALLOWED}"
         ) from None
 
 
@@ -109,13 +109,20 @@ def _is_name(name_or_path: str) -> bool:
     return not name_or_path.startswith((".", "~")) and not set(name_or_path) & {"/", os.sep}
 
 
+def _path(text: str) -> Path:
+    try:
+        return Path(text).expanduser()
+    except RuntimeError as error:
+        raise BaselineError(f"{text}: {error}; allowed: {ALLOWED}") from None
+
+
 def _find(name_or_path: str, rootdir: Path) -> Path:
     if not _is_name(name_or_path):
-        path = Path(name_or_path)
+        path = _path(name_or_path)
         if path.is_dir():
             return path
         found = "a file" if path.exists() else "nothing"
-        raise BaselineError(f"{path}: {found} is there; allowed: {_ALLOWED}")
+        raise BaselineError(f"{path}: {found} is there; allowed: {ALLOWED}")
     shelves = (rootdir / "baselines", bundled.baselines())
     for shelf in shelves:
         if (shelf / name_or_path).is_dir():
@@ -128,26 +135,6 @@ def _find(name_or_path: str, rootdir: Path) -> Path:
         f"no baseline is called {name_or_path!r} in {shelves[0]} or among those that ship; "
         f"found: {', '.join(names) or 'none'}; allowed: one of these, or a path with a slash{hint}"
     )
-
-
-def _read_meta(path: Path) -> dict[str, Any]:
-    place = path / META
-    try:
-        meta: Any = json.loads(place.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise BaselineError(f"{path}: has no {META}; allowed: {_ALLOWED}") from None
-    except (OSError, ValueError) as error:
-        raise BaselineError(f"{place}: cannot be read: {error}; allowed: {_ALLOWED}") from None
-    version = meta.get("schema_version") if isinstance(meta, dict) else None
-    if type(version) is not int or "outcomes" not in meta:
-        raise BaselineError(f"{place}: is no kbrel baseline; allowed: {_ALLOWED}")
-    if version > SCHEMA_VERSION:
-        raise BaselineError(
-            f"{place}: found schema_version {version}, written by pytest-kbrel {meta.get('kbrel_version')}; "
-            f"allowed: at most {SCHEMA_VERSION}: update pytest-kbrel, or bless again"
-        )
-    found: dict[str, Any] = meta
-    return found
 
 
 def _baseline(path: Path, meta: dict[str, Any], lines: bytes) -> Baseline:

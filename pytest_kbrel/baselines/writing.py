@@ -1,29 +1,30 @@
-"""The two files of a blessed run, and how they are written.
-
-``baseline.json`` is readable and diffable: what was blessed, why, and the metrics of every case.
-``outcomes.jsonl.gz`` has one line a case and fact, for pairing. The first holds the second's digest, so two
-halves of different runs are never taken for a whole.
-"""
+"""How a blessed run is written: whole or not at all, and never over something that it does not replace."""
 
 from __future__ import annotations
 
 import gzip
-import hashlib
 import io
 import json
 import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
+from pytest_kbrel.baselines.layout import (
+    META,
+    OUTCOMES,
+    SCHEMA_VERSION,
+    case_key,
+    digest,
+    facts_digest,
+    read_meta,
+)
 from pytest_kbrel.errors import BaselineError
-from pytest_kbrel.records import CaseResult, Outcome, Run
+from pytest_kbrel.records import CaseResult, Run
 from pytest_kbrel.wire import to_wire
 
-SCHEMA_VERSION = 1
-META, OUTCOMES = "baseline.json", "outcomes.jsonl.gz"
 _BLESSABLE = "allowed: a complete run without errors"
 
 
@@ -31,9 +32,15 @@ def write_baseline(directory: Path, run: Run, reason: str = "") -> None:
     """Write ``run`` as the baseline ``directory``, whole or not at all; an older one there is replaced.
 
     Other files in the folder are kept. Raises ``BaselineError`` when the run is not complete or not free of
-    errors, when the folder holds something else, or when it cannot be written.
+    errors, when it lacks a suite that the older baseline has, or as :func:`check_target` does.
     """
     outcomes, cases = _outcomes(_blessable(directory, run))
+    older = _older(directory)
+    if dropped := sorted({_suite(key) for key in older} - {_suite(key) for key in cases}):
+        raise BaselineError(
+            f"{directory}: no baseline was written: the one that is there has {', '.join(dropped)}, which "
+            "this run lacks; allowed: a run of all its suites, or another name"
+        )
     data = b"".join(outcomes)
     environment = dict(run.environment)
     meta = {
@@ -58,19 +65,47 @@ def write_baseline(directory: Path, run: Run, reason: str = "") -> None:
         raise BaselineError(f"{directory}: the baseline cannot be written: {error}") from None
 
 
-def case_key(suite: str, case_id: str) -> str:
-    """Return a case's key, the same wherever the suite file lies: its name and the case's id."""
-    return f"{PurePath(suite).name}::{case_id}"
+def check_target(directory: Path) -> None:
+    """Raise ``BaselineError`` when no run could be blessed as ``directory``, as far as is known beforehand.
+
+    A file is there, or a folder with something else than a baseline that this version reads, or no folder
+    can be made there.
+    """
+    _older(directory)
 
 
-def facts_digest(rows: Iterable[Outcome]) -> str:
-    """Return one digest of the fact ids of ``rows``, whatever their order."""
-    return digest("\n".join(sorted(row.fact_id for row in rows)).encode("utf-8"))
+def _older(directory: Path) -> tuple[str, ...]:
+    """Return the keys of the cases of the baseline in ``directory``; none where a new one may be made."""
+    target = directory.resolve()
+    try:
+        if target.exists() and (not target.is_dir() or _is_foreign(target)):
+            raise BaselineError(
+                f"{directory}: something else is there and is left as it is; "
+                "allowed: a new name, or a baseline"
+            )
+        # The folder is replaced as a whole, so that the one above it is written to.
+        above = next(parent for parent in target.parents if parent.exists())
+        if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
+            found = "cannot be written to" if above.is_dir() else "is a file"
+            raise BaselineError(
+                f"{directory}: no baseline can be written: {above} {found}; allowed: a folder that can"
+            )
+        if not (target / META).exists():
+            return ()
+    except OSError as error:
+        raise BaselineError(
+            f"{directory}: no baseline can be written: {error}; allowed: a folder that can"
+        ) from None
+    cases = read_meta(target).get("cases")
+    if not isinstance(cases, dict):
+        raise BaselineError(
+            f"{directory}: {META} names no cases; it is left as it is; allowed: a new name, or a baseline"
+        )
+    return tuple(cases)
 
 
-def digest(data: bytes) -> str:
-    """Return the SHA-256 of ``data`` in hexadecimal."""
-    return hashlib.sha256(data).hexdigest()
+def _suite(key: str) -> str:
+    return key.partition("::")[0]
 
 
 def _blessable(directory: Path, run: Run) -> list[CaseResult]:
@@ -140,10 +175,6 @@ def _packed(data: bytes) -> bytes:
 
 
 def _replace(directory: Path, files: dict[str, bytes]) -> None:
-    if directory.exists() and (not directory.is_dir() or _is_foreign(directory)):
-        raise BaselineError(
-            f"{directory}: something else is there and is left as it is; allowed: a new name, or a baseline"
-        )
     directory.parent.mkdir(parents=True, exist_ok=True)
     workshop = Path(tempfile.mkdtemp(prefix=f".{directory.name}-", dir=directory.parent))
     try:

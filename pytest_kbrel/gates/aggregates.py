@@ -38,7 +38,10 @@ def decide_aggregate(
         if member not in found or found[member].verdict == "invalid" or not found[member].table.rows
     ]
     if broken or not aggregate.members:
-        why = f"{aggregate.id} cannot be measured: {'; '.join(broken) or 'it has no members'}"
+        why = (
+            f"{aggregate.id} cannot be measured: {'; '.join(broken) or 'it has no members'}; "
+            "allowed: members that were all measured"
+        )
         return _result(aggregate, "invalid", gates=unjudged(aggregate.gates, why), errors=(why,))
     cases = [found[member] for member in aggregate.members]
     missing, pairings = [], []
@@ -54,7 +57,9 @@ def decide_aggregate(
     gates = decide(
         aggregate.gates,
         measurement,
-        obstacle=obstacle_of(measurement, missing, asked=baseline is not None, incomparable=incomparable),
+        obstacle=obstacle_of(
+            aggregate.members, measurement, missing, asked=baseline is not None, incomparable=incomparable
+        ),
         alpha_per_comparison=alpha,
     )
     return _result(

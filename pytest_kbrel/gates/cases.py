@@ -21,7 +21,8 @@ SEVERITY: tuple[Judgement, ...] = (
     "inconclusive",
     "pass",
 )
-MOST_EMPTY = 0.5
+# At most so many of a case's answers may be empty, and so many cut short.
+MOST_UNFIT = 0.5
 _SHOWN = 3
 
 
@@ -58,6 +59,7 @@ def decide_case(
             gates=unjudged(case.gates, broken[0]),
             errors=broken,
             requests=requests,
+            truncated=_truncated(table),
             # NaN has no wire form, and the message counts these rows.
             table=Table(columns=table.columns, rows=tuple(r for r in table.rows if not _is_nan(r.values))),
         )
@@ -69,7 +71,9 @@ def decide_case(
     results = decide(
         case.gates,
         measurement,
-        obstacle=obstacle_of(measurement, missing, asked=baseline_asked, incomparable=incomparable),
+        obstacle=obstacle_of(
+            [case.id], measurement, missing, asked=baseline_asked, incomparable=incomparable
+        ),
         alpha_per_comparison=alpha,
     )
     lost, gained = ((), ()) if baseline is None else changes(table, baseline.table)
@@ -86,6 +90,7 @@ def decide_case(
         lost=lost,
         gained=gained,
         requests=requests,
+        truncated=_truncated(table),
         table=table,
     )
 
@@ -119,61 +124,89 @@ def unjudged(gates: Iterable[Gate], reason: str) -> tuple[GateResult, ...]:
 
 
 def obstacle_of(
-    measurement: Measurement, missing: Sequence[str], *, asked: bool, incomparable: Sequence[str]
+    cases: Sequence[str],
+    measurement: Measurement,
+    missing: Sequence[str],
+    *,
+    asked: bool,
+    incomparable: Sequence[str],
 ) -> Obstacle | None:
     """Return what stands in the way of comparing with the baseline, ``None`` when nothing does.
 
-    ``missing`` names the cases that the baseline does not have.
+    ``cases`` are the ids of the cases measured, ``missing`` those of them that the baseline does not have.
     """
     if not asked:
-        return "no baseline", "no baseline was given to compare with"
+        return "no baseline", "no baseline was given to compare with; allowed: --kb-baseline=NAME or PATH"
     if missing:
         return "no baseline", f"the baseline has no case {', '.join(missing)}: bless a run that has it"
     if incomparable:
-        return "not comparable", f"candidate and baseline differ in {'; '.join(incomparable)}"
-    for pairing in measurement.pairings:
+        return "not comparable", (
+            f"candidate and baseline differ in {'; '.join(incomparable)}; "
+            "allowed: a baseline that shares these with the candidate"
+        )
+    for case, pairing in zip(cases, measurement.pairings, strict=True):
         if (why := _not_comparable(pairing)) is not None:
-            return "not comparable", why
+            return "not comparable", (
+                f"{case}: {why}; allowed: what the baseline was asked, or bless a run that was asked this"
+            )
     return None
 
 
 def _not_comparable(pairing: Pairing) -> str | None:
-    compared, differing = len(pairing.candidate.rows), len(pairing.differing)
+    differing, added = pairing.differing, pairing.added
+    facts = len(pairing.candidate.rows) + len(differing) + len(added)
+    found = []
     if differing:
-        return (
-            f"the prompts of {differing} of {compared + differing} facts are not those of the baseline "
-            f"(first: {pairing.differing[0]})"
+        found.append(
+            f"{len(differing)} of {_count(facts, 'fact')} were not asked the same way as in the baseline "
+            f"(prompts, settings, accepted answers or draws; first: {differing[0]})"
         )
-    return None if compared else "no fact of this case is in the baseline"
+    if added:
+        found.append(f"{len(added)} of {_count(facts, 'fact')} are not in the baseline (first: {added[0]})")
+    return "; ".join(found) or None
 
 
 def integrity(table: Table, errors: Sequence[str]) -> tuple[str, ...]:
     """Return what forbids a measurement, in words: nothing when the responses are sound.
 
     An unusable response, no fact at all, a fact twice, a value that is no number, or more than half of the
-    answers empty.
+    answers empty or cut short.
     """
     found = []
     if errors:
         shown = "; ".join(errors[:_SHOWN])
         more = f"; and {len(errors) - _SHOWN} more" if len(errors) > _SHOWN else ""
-        found.append(f"{_count(len(errors), 'fact')} without usable responses: {shown}{more}")
+        found.append(f"{_count(len(errors), 'fact')} without usable responses: {shown}{more}; allowed: none")
     rows = table.rows
     if not rows:
-        return (*found, "no fact was measured: zero outcomes are no measurement")
+        return (*found, "no fact was measured: zero outcomes are no measurement; allowed: at least one fact")
     twice = len(rows) - len({row.fact_id for row in rows})
     if twice:
         found.append(f"{_count(twice, 'fact')} measured more than once: fact ids must differ")
     nans = [row.fact_id for row in rows if _is_nan(row.values)]
     if nans:
-        found.append(f"values that are no number for {len(nans)} of {len(rows)} facts (first: {nans[0]})")
-    empty = sum(not row.answer.strip() for row in rows)
-    if empty > MOST_EMPTY * len(rows):
         found.append(
-            f"{empty} of {len(rows)} answers are empty; allowed: at most {MOST_EMPTY:.0%}: "
+            f"values that are no number for {len(nans)} of {len(rows)} facts (first: {nans[0]}); "
+            "allowed: none"
+        )
+    empty = sum(not row.answer.strip() for row in rows)
+    if empty > MOST_UNFIT * len(rows):
+        found.append(
+            f"{empty} of {len(rows)} answers are empty; allowed: at most {MOST_UNFIT:.0%}: "
             "the model answers nothing, or its prompts or stop strings do not suit it"
         )
+    truncated = _truncated(table)
+    if truncated > MOST_UNFIT * len(rows):
+        found.append(
+            f"{truncated} of {len(rows)} answers are cut short; allowed: at most {MOST_UNFIT:.0%}: raise "
+            "max_new_tokens in the suite, unless the model does not stop (its end token or prompts do not "
+            "suit it)"
+        )
     return tuple(found)
+
+
+def _truncated(table: Table) -> int:
+    return sum(row.truncated for row in table.rows)
 
 
 def _is_nan(values: Iterable[float]) -> bool:

@@ -106,10 +106,11 @@ def _recovery(
     over, under = value.baseline + value.delta, value.baseline
     if value.better == "lower":
         over, under = under, over
-    if min(over, under) < 0 or value.baseline == 0:
+    if min(over, under) < 0 or (value.better == "higher" and value.baseline == 0):
         why = f"{gate.metric} has no ratio to a baseline of {_number(value.baseline)}"
         return "inconclusive", f"{why}; {allowed}"
-    share = math.inf if under == 0 else over / under
+    # Where lower is better, 0 is perfect: 0 after 0 is all of it, more than 0 after 0 is none of it.
+    share = 1.0 if over == under else math.inf if under == 0 else over / under
     reason = f"{gate.metric} recovered {_number(share)} of the baseline: {_moved(measured)}; {allowed}"
     exceeds = share < gate.bound - _SLACK
     if exceeds and value.p is not None and value.p < alpha:
@@ -130,7 +131,9 @@ def _incomparable(gate: Gate, measured: Measured, allowed: str) -> tuple[Judgeme
     if value.value is None:
         return _undefined(measured), f"{gate.metric} is undefined: {value.note}; {allowed}"
     if measured.difference is None:
-        return "not comparable", f"the baseline has not measured what {gate.metric} needs; {allowed}"
+        return "not comparable", (
+            f"the baseline has not measured what {gate.metric} needs: bless a run that has it; {allowed}"
+        )
     if value.delta is None:
         return "inconclusive", f"{gate.metric} cannot be compared: {value.note}; {allowed}"
     return None
@@ -155,7 +158,8 @@ def _moved(measured: Measured) -> str:
     assert value.delta is not None
     assert value.baseline is not None
     assert difference is not None
-    over = f"paired over {_facts(value.paired)}"
+    of = f" of the baseline's {value.paired + measured.unasked}" if measured.unasked else ""
+    over = f"paired over {_facts(value.paired)}{of}"
     if value.delta == 0:
         note = difference.estimate.note
         about = f"{note}, " if note else ""

@@ -15,23 +15,28 @@ from pytest_kbrel.records import Change, MetricValue, Outcome, Table, record
 class Pairing:
     """The rows of a candidate's and a baseline's table that belong together, in the order of fact ids.
 
-    ``alone`` are facts of one table only, ``differing`` those whose prompts are not the same: neither is
-    compared.
+    Not compared are ``differing`` (not asked the same way), ``added`` (not in the baseline's table) and
+    ``unasked`` facts (not in the candidate's).
     """
 
     candidate: Table
     baseline: Table
-    alone: tuple[str, ...]
     differing: tuple[str, ...]
+    added: tuple[str, ...]
+    unasked: tuple[str, ...]
 
 
 @record
 class Measured:
-    """One figure measured; ``difference`` is that from the baseline, where there is one to compare with."""
+    """One figure measured; ``difference`` is that from the baseline, where there is one to compare with.
+
+    ``unasked`` counts the facts of the baseline's figure that the candidate was not asked.
+    """
 
     figure: Figure
     value: MetricValue
     difference: stats.Difference | None = None
+    unasked: int = 0
 
 
 @record
@@ -80,7 +85,7 @@ def measure_figures(
 
 
 def pair(candidate: Table, baseline: Table) -> Pairing:
-    """Pair two tables by fact id, leaving out facts of one table only and those with other prompts."""
+    """Pair two tables by fact id, leaving out facts of one table only and those asked in another way."""
     ours = {row.fact_id: row for row in candidate.rows}
     theirs = {row.fact_id: row for row in baseline.rows}
     common = sorted(ours.keys() & theirs.keys())
@@ -88,8 +93,9 @@ def pair(candidate: Table, baseline: Table) -> Pairing:
     return Pairing(
         candidate=Table(columns=candidate.columns, rows=tuple(ours[fact] for fact in same)),
         baseline=Table(columns=baseline.columns, rows=tuple(theirs[fact] for fact in same)),
-        alone=tuple(sorted(ours.keys() ^ theirs.keys())),
         differing=tuple(sorted(set(common) - set(same))),
+        added=tuple(sorted(ours.keys() - theirs.keys())),
+        unasked=tuple(sorted(theirs.keys() - ours.keys())),
     )
 
 
@@ -154,7 +160,8 @@ def _measured(figure: Figure, tables: Sequence[Table], pairings: Sequence[Pairin
         paired=delta.n,
         note="; ".join(dict.fromkeys(filter(None, (value.note, _delta_note(figure, delta, value, before))))),
     )
-    return Measured(figure=figure, value=compared, difference=difference)
+    unasked = {fact for member, _ in figure.columns for fact in pairings[member].unasked}
+    return Measured(figure=figure, value=compared, difference=difference, unasked=len(unasked))
 
 
 def _delta_note(figure: Figure, delta: stats.Estimate, value: MetricValue, before: Sequence[Table]) -> str:

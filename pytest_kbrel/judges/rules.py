@@ -9,14 +9,21 @@ from collections.abc import Sequence
 from pytest_kbrel.metrics.text import normalise
 from pytest_kbrel.records import Label
 
+# Normalisation would make it "n", which is an answer.
+_NOT_APPLICABLE = re.compile(r"\W*n\s*/\s*a\W*", re.IGNORECASE)
 # Reliable KB, section 3.3 "unsure": the model says that it cannot answer or does not know.
 _UNSURE = re.compile(
-    r"^(unsure|unknown|not sure|no idea|not known|n a|none)\b"
+    r"^(unsure|not sure|no idea|not known)\b"
+    # Titles and names begin like these, too ("Unknown Soldier"): they must be the whole answer.
+    r"|^((it|answer|that|this) is |it s |there is |there s )?(unknown|none|not applicable|no answer)"
+    r"( (of (above|these|those|them)|known|to me|at this time|available|given|found))*$"
     r"|\b(i am|i m|im|i am still|i m still) (not sure|unsure|uncertain|unable|just ai|ai)\b"
     r"|\b(i )?(do not|don t|dont|cannot|can not|can t|could not|couldn t|am unable to|m unable to)"
     r" (really )?(know|say|answer|tell|provide|determine|find|verify)\b"
+    r"|\bi (have|ve) no (idea|clue)\b"
     r"|\bnot (enough|sufficient) (information|context|data)\b"
-    r"|\b(no|insufficient) (information|data|record|records) (is |are )?(available|found|given)?\b"
+    r"|\b(no|insufficient) (information|data|records?)"
+    r"($| (is|are|was|available|found|given|known|provided|about|on|of|for|regarding|to|that)\b)"
     r"|\bas ai\b"
 )
 _REPEATED_WORDS = 4
@@ -25,20 +32,21 @@ _REPEATED_WORDS = 4
 def label(answer: str, accepted: Sequence[str], question: str = "") -> Label:
     """Judge one answer.
 
-    Uninformative comes first (Reliable KB, section 3.3: "unsure", "none", "repetition"), then equality with
-    any of ``accepted`` after normalisation, else wrong. With nothing accepted (unseen knowledge) every
-    informative answer is wrong.
+    Equality with any of ``accepted`` after normalisation comes first, then uninformative (Reliable KB,
+    section 3.3: "unsure", "none", "repetition"), else wrong. The paper lists uninformative first; but an
+    answer that equals the gold is no way of saying nothing, be it "None" or "Duran Duran Duran Duran". With
+    nothing accepted (unseen knowledge) every informative answer is wrong.
     """
-    if is_uninformative(answer, question):
-        return "uninformative"
     said = normalise(answer)
-    return "correct" if any(said == normalise(gold) for gold in accepted) else "wrong"
+    if said and not _NOT_APPLICABLE.fullmatch(answer) and any(said == normalise(gold) for gold in accepted):
+        return "correct"
+    return "uninformative" if is_uninformative(answer, question) else "wrong"
 
 
 def is_uninformative(answer: str, question: str = "") -> bool:
     """Tell whether an answer says nothing: it is empty, unsure, the question again, or one thing repeated."""
     said = normalise(answer)
-    if not said or _UNSURE.search(said):
+    if not said or _NOT_APPLICABLE.fullmatch(answer) or _UNSURE.search(said):
         return True
     if question and said == normalise(question):
         return True

@@ -49,8 +49,11 @@ def iur(ur: float, c_wrong: float) -> float:
 
 
 def c_wrong(seen: Array, unseen: Array) -> Array:
-    """Return the unweighted mean of the slices' C_wrong; the seen one where the unseen is nan (Table 10)."""
-    return np.where(np.isnan(unseen), seen, (seen + unseen) / 2)
+    """Return the unweighted mean of the slices' C_wrong, and the other one where one is nan.
+
+    Table 10 has the seen one where no unseen answer is wrong; the reverse is ours.
+    """
+    return np.where(np.isnan(unseen), seen, np.where(np.isnan(seen), unseen, (seen + unseen) / 2))
 
 
 def average(nccr: Array, iur: Array) -> Array:

@@ -8,6 +8,7 @@ a model. A probe that asks twice simply yields twice.
 from __future__ import annotations
 
 import hashlib
+import json
 import random
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import TypeVar
@@ -27,6 +28,7 @@ from pytest_kbrel.records import (
     Table,
     record,
 )
+from pytest_kbrel.wire import to_wire
 
 R = TypeVar("R", bound=Response)
 
@@ -86,10 +88,21 @@ def relation_of(case: Case, fact: Fact) -> Relation:
     return next(relation for relation in case.relations if relation.id == fact.relation)
 
 
-def digest_of(responses: Iterable[Scored | Generated]) -> str:
-    """Return one digest over the prompts of ``responses``, in order."""
-    joined = " ".join(response.prompt_digest for response in responses)
-    return hashlib.sha256(joined.encode()).hexdigest()[:16]
+def digest_of(
+    case: Case, fact: Fact, responses: Iterable[Scored | Generated], draws: Sequence[str] = ()
+) -> str:
+    """Return one digest of how ``fact`` was asked: equal digests make two outcomes comparable.
+
+    It covers the prompts of ``responses``, in order, the case's settings, the accepted answers in any order,
+    and ``draws``: what else fixes the questions and does not depend on the model's answers.
+    """
+    asked = {
+        "prompts": [response.prompt_digest for response in responses],
+        "settings": to_wire(case.settings),
+        "accepted": sorted(fact.accepted),
+        "draws": list(draws),
+    }
+    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def draws_for(case: Case, fact: Fact) -> random.Random:

@@ -52,5 +52,6 @@ def _outcome(case: Case, fact: Fact, answers: Answers) -> Outcome:
         answer=response.text,
         label=verdict,
         values=(float(verdict == "correct"), float(missing), f1, rouge),
-        prompt_digest=digest_of([response]),
+        prompt_digest=digest_of(case, fact, [response]),
+        truncated=response.finish == "length",
     )

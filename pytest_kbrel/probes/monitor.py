@@ -94,7 +94,9 @@ def _outcome(case: Case, fact: Fact, grid: Grid, answers: Answers) -> Outcome:
             sum(anchor.probabilities) / len(anchor.probabilities),
             *map(float, right),
         ),
-        prompt_digest=digest_of(answers.scored(fact.id, f"{cell.name}/score") for cell in grid.cells),
+        prompt_digest=digest_of(
+            case, fact, (answers.scored(fact.id, f"{cell.name}/score") for cell in grid.cells)
+        ),
     )
 
 

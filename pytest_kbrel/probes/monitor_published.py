@@ -108,5 +108,8 @@ def _outcome(case: Case, fact: Fact, grid: Grid, answers: Answers, kept: bool) -
         answer=base.text,
         label="correct" if _is_gold(answers, fact, BASE) else "wrong",
         values=tuple(values),
-        prompt_digest=digest_of([anchor_response, base]),
+        # A dropped fact is not asked in the other cells, so that these are compared by their texts.
+        prompt_digest=digest_of(
+            case, fact, [anchor_response, base], draws=[prompt_of(case, fact, cell) for cell in grid.cells]
+        ),
     )

@@ -116,5 +116,7 @@ def _outcome(case: Case, fact: Fact, answers: Answers, offered: list[list[str]])
         answer=response.text,
         label=verdict,
         values=(correct, wrong, 1.0 - correct - wrong, correct * consistency, wrong * consistency),
-        prompt_digest=digest_of([response]),
+        # The options hold the answer, so that their texts cannot be compared: what they are drawn from is.
+        prompt_digest=digest_of(case, fact, [response], draws=(str(case.seed), *fact.negatives)),
+        truncated=response.finish == "length",
     )

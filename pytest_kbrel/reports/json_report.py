@@ -68,6 +68,7 @@ def _case(case: CaseResult) -> dict[str, Any]:
         "aggregate": case.aggregate,
         "verdict": case.verdict,
         "n": case.n,
+        "truncated": case.truncated,
         "duration": case.duration,
         "metrics": {value.name: _metric(value) for value in case.metrics},
         "gates": list(case.gates),

@@ -13,6 +13,7 @@ import pytest
 
 from pytest_kbrel.baselines import (
     baseline_directory,
+    check_target,
     fingerprint_differences,
     read_baseline,
     write_baseline,
@@ -272,3 +273,100 @@ def test_fingerprints() -> None:
     must, may = fingerprint_differences(MODEL, other)
     assert must == ("chat_template (False and True)", "scoring_version (1 and 2)")
     assert may == ("dtype ('float32' and 'bfloat16')",)
+
+
+def other_suite() -> CaseResult:
+    return decided(case(suite="suites/other.kb.yaml"), answers("+-"))
+
+
+def test_blessing_some_suites_does_not_drop_the_others(tmp_path: Path) -> None:
+    both = sound(decided(case(), answers("+-")), other_suite())
+    write_baseline(tmp_path / "b", both)
+    before = (tmp_path / "b" / "baseline.json").read_bytes()
+    with pytest.raises(
+        BaselineError, match=r"has world\.kb\.yaml, which this run lacks; allowed: "
+    ) as caught:
+        write_baseline(tmp_path / "b", sound(other_suite()))
+    assert str(caught.value).startswith(f"{tmp_path / 'b'}: ")
+    assert (tmp_path / "b" / "baseline.json").read_bytes() == before
+    write_baseline(tmp_path / "c", sound(other_suite()))
+    write_baseline(tmp_path / "c", both)
+    assert len(read_baseline(f"{tmp_path}/c", tmp_path).cases) == 2
+
+
+def test_a_suite_may_lose_slices_when_blessed_again(tmp_path: Path) -> None:
+    write_baseline(tmp_path / "b", sound())
+    write_baseline(tmp_path / "b", sound(decided(case(), answers("+"))))
+    assert len(read_baseline(f"{tmp_path}/b", tmp_path).cases) == 1
+
+
+def test_a_target_that_can_be_blessed(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    write_baseline(tmp_path / "b", sound())
+    for name in ("new", "deep/er/new", "empty", "b"):
+        check_target(tmp_path / name)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["b", "empty"]
+
+
+def file_there(target: Path) -> None:
+    target.write_text("x", encoding="utf-8")
+
+
+def folder_there(target: Path) -> None:
+    target.mkdir()
+    (target / "thesis.txt").write_text("years of work", encoding="utf-8")
+
+
+def file_above(target: Path) -> None:
+    target.parent.rmdir()
+    target.parent.write_text("x", encoding="utf-8")
+
+
+def baseline_there(spoil: Callable[[Path], None]) -> Callable[[Path], None]:
+    def prepare(target: Path) -> None:
+        write_baseline(target, sound())
+        spoil(target)
+
+    return prepare
+
+
+@pytest.mark.parametrize(
+    ("prepare", "message"),
+    [
+        (file_there, "something else is there"),
+        (folder_there, "something else is there"),
+        (file_above, "is a file"),
+        (baseline_there(write("baseline.json", b"{not json")), "cannot be read"),
+        (baseline_there(rewrite(schema_version=99)), "found schema_version 99"),
+        (baseline_there(rewrite(cases=None)), "names no cases"),
+    ],
+)
+def test_a_bad_target_is_found_before_a_run_and_after_it(
+    tmp_path: Path, prepare: Callable[[Path], None], message: str
+) -> None:
+    target = tmp_path / "shelf" / "b"
+    target.parent.mkdir()
+    prepare(target)
+    for attempt in (check_target, lambda path: write_baseline(path, sound())):
+        with pytest.raises(BaselineError, match=message) as caught:
+            attempt(target)
+        assert str(caught.value).startswith(str(target))
+        assert "allowed: " in str(caught.value)
+
+
+def test_a_folder_that_cannot_be_written_is_found_beforehand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Tests may run as root, who may write anywhere.
+    monkeypatch.setattr(writing.os, "access", lambda path, mode: Path(path) != tmp_path)
+    with pytest.raises(BaselineError, match=f"{tmp_path} cannot be written to; allowed: "):
+        check_target(tmp_path / "deep" / "b")
+
+
+def test_a_tilde_is_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert baseline_directory("~/b", tmp_path / "root") == tmp_path / "b"
+    write_baseline(tmp_path / "b", sound())
+    assert read_baseline("~/b", tmp_path / "root").path == tmp_path / "b"
+    with pytest.raises(BaselineError, match="allowed: "):
+        read_baseline("~nobody-of-this-name/b", tmp_path)

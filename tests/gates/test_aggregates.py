@@ -231,7 +231,10 @@ def test_members_that_are_missing_or_invalid_are_named() -> None:
     demand = gate("gap", "max", 1)
     missing = over(members[1:], demand, named=names)
     assert missing.verdict == missing.gates[0].verdict == "invalid"
-    assert missing.errors == ("overall cannot be measured: head_to_tail[a-head] has no result",)
+    assert missing.errors == (
+        "overall cannot be measured: head_to_tail[a-head] has no result; "
+        "allowed: members that were all measured",
+    )
     broken = [dataclasses.replace(members[0], verdict="invalid"), *members[1:]]
     assert "head_to_tail[a-head] is invalid" in over(broken, demand).errors[0]
 
@@ -242,3 +245,24 @@ def test_a_member_that_the_baseline_lacks_is_named() -> None:
     assert found.verdict == "no baseline"
     assert "has no case head_to_tail[a-head]:" in found.gates[0].reason
     assert over(buckets(), demand).verdict == "no baseline"
+
+
+def test_a_member_with_other_facts_than_the_baseline_is_named() -> None:
+    found = over(buckets(a_tail="-----"), gate("gap", "max_drop", 0.1), before=buckets())
+    assert found.verdict == "not comparable"
+    assert found.gates[0].reason.startswith(
+        "head_to_tail[a-tail]: 1 of 5 facts are not in the baseline (first: a-tail004); allowed: "
+    )
+
+
+def test_facts_of_the_baseline_that_were_not_asked_are_counted_over_the_members_of_a_figure() -> None:
+    before = buckets(a_head="+++-+-", a_torso="+--?-")
+    found = over(buckets(), gate("gap", "max_drop", 1.0), before=before)
+    assert found.verdict == "pass"
+    assert "paired over 18 facts of the baseline's 20" in found.gates[0].reason
+
+
+def test_without_a_wrong_seen_answer_the_unseen_consistency_counts() -> None:
+    right = consistency([("+", 0.8)] * 4, prefix="s")
+    found = over([member("reliability", "seen", right), member("reliability", "unseen", UNSEEN)])
+    assert values(found)["c_wrong"] == pytest.approx(0.3)

@@ -134,6 +134,22 @@ def test_recovery_of_a_metric_that_should_be_low_is_the_inverse_ratio() -> None:
     assert "recovered 0.400 of the baseline: hallucination rose by 0.250" in found.reason
 
 
+@pytest.mark.parametrize(
+    ("after", "verdict", "share"),
+    [
+        ("+" * 60, "pass", "1.000"),
+        ("+" * 30 + "-" * 30, "fail", "0.000"),
+        ("+" * 59 + "-", "inconclusive", "0.000"),
+    ],
+)
+def test_recovery_of_a_metric_that_should_be_low_from_a_perfect_baseline(
+    after: str, verdict: str, share: str
+) -> None:
+    found = only(decided(case(gate("hallucination", "recovery", 0.9)), answers(after), answers("+" * 60)))
+    assert found.verdict == verdict
+    assert found.reason.startswith(f"hallucination recovered {share} of the baseline: ")
+
+
 def test_recovery_from_nothing_has_no_ratio() -> None:
     found = only(decided(case(gate("accuracy", "recovery", 0.9)), answers("+-" * 9), answers("--" * 9)))
     assert (found.verdict, "no ratio" in found.reason) == ("inconclusive", True)
@@ -185,7 +201,11 @@ def test_other_prompts_are_not_comparable() -> None:
     )
     result = decided(demands, changed, answers("+" * 10))
     assert result.verdict == "not comparable"
-    assert only(result).reason == ("the prompts of 4 of 10 facts are not those of the baseline (first: Q000)")
+    assert only(result).reason == (
+        "head_to_tail[world-head]: 4 of 10 facts were not asked the same way as in the baseline (prompts, "
+        "settings, accepted answers or draws; first: Q000); "
+        "allowed: what the baseline was asked, or bless a run that was asked this"
+    )
     assert {metric.paired for metric in result.metrics} == {6}
 
 
@@ -194,7 +214,10 @@ def test_other_facts_and_other_fingerprints_are_not_comparable() -> None:
     assert decided(demands, answers("+-", prefix="A"), answers("+-")).verdict == "not comparable"
     result = decided(demands, answers("+-"), answers("+-"), incomparable=["scoring_version (1 and 2)"])
     assert result.verdict == "not comparable"
-    assert only(result).reason == "candidate and baseline differ in scoring_version (1 and 2)"
+    assert only(result).reason == (
+        "candidate and baseline differ in scoring_version (1 and 2); "
+        "allowed: a baseline that shares these with the candidate"
+    )
 
 
 def test_columns_that_the_baseline_does_not_have() -> None:
@@ -204,11 +227,23 @@ def test_columns_that_the_baseline_does_not_have() -> None:
     assert [g.verdict for g in result.gates] == ["not comparable", "pass"]
 
 
-def test_facts_without_a_partner_are_left_out() -> None:
-    result = decided(case(gate("accuracy", "max_drop", 0.02)), answers("+" * 30 + "-"), answers("+" * 30))
+def test_facts_that_the_baseline_lacks_make_the_case_not_comparable() -> None:
+    demands = case(gate("accuracy", "max_drop", 0.02), gate("accuracy", "min", 0.5))
+    result = decided(demands, answers("+" * 30 + "--"), answers("+" * 30))
+    assert [g.verdict for g in result.gates] == ["not comparable", "pass"]
+    assert result.gates[0].reason.startswith(
+        "head_to_tail[world-head]: 2 of 32 facts are not in the baseline (first: Q030); allowed: "
+    )
     value = result.metrics[0]
-    assert (value.n, value.paired, value.delta) == (31, 30, 0.0)
+    assert (value.n, value.paired, value.delta) == (32, 30, 0.0)
     assert result.lost == ()
+
+
+def test_facts_of_the_baseline_that_were_not_asked_are_fine_and_counted() -> None:
+    result = decided(case(gate("accuracy", "max_drop", 0.02)), answers("+" * 30), answers("+" * 40))
+    assert result.verdict == "pass"
+    assert "paired over 30 facts of the baseline's 40" in only(result).reason
+    assert result.metrics[0].paired == 30
 
 
 def test_unsure_is_the_good_answer_where_none_exists() -> None:

@@ -22,6 +22,11 @@ def test_sound_responses_pass() -> None:
         (answers(""), (), "no fact was measured"),
         (Table(columns=HEAD_TO_TAIL, rows=answers("+").rows * 2), (), "1 fact measured more than once"),
         (answers("-----", answer=" \n"), (), "5 of 5 answers are empty"),
+        (
+            answers("++-", truncated=True),
+            (),
+            "3 of 3 answers are cut short; allowed: at most 50%: raise max_new",
+        ),
     ],
 )
 def test_unsound_responses_are_invalid_in_words(table: Table, errors: list[str], message: str) -> None:
@@ -36,7 +41,7 @@ def test_unsound_responses_are_invalid_in_words(table: Table, errors: list[str],
 def test_a_value_that_is_no_number_is_counted_and_does_not_travel() -> None:
     rows = (*answers("++").rows, outcome("QX", (1, 0, math.nan, 0), "correct"))
     result = decided(case(gate("accuracy", "min", 0.0)), Table(columns=HEAD_TO_TAIL, rows=rows))
-    assert result.errors == ("values that are no number for 1 of 3 facts (first: QX)",)
+    assert result.errors == ("values that are no number for 1 of 3 facts (first: QX); allowed: none",)
     assert (result.n, len(result.table.rows)) == (3, 2)
     to_wire(result)
 
@@ -44,3 +49,11 @@ def test_a_value_that_is_no_number_is_counted_and_does_not_travel() -> None:
 def test_half_of_the_answers_may_be_empty() -> None:
     rows = (*answers("?", prefix="A", answer="").rows, *answers("+").rows)
     assert integrity(Table(columns=HEAD_TO_TAIL, rows=rows), ()) == ()
+
+
+def test_half_of_the_answers_may_be_cut_short_and_are_counted() -> None:
+    rows = (*answers("-?", prefix="A", truncated=True).rows, *answers("+-").rows)
+    result = decided(case(gate("accuracy", "min", 0.0)), Table(columns=HEAD_TO_TAIL, rows=rows))
+    assert (result.verdict, result.truncated) == ("pass", 2)
+    broken = decided(case(), answers("++-", truncated=True))
+    assert (broken.verdict, broken.truncated) == ("invalid", 3)

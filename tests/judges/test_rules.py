@@ -29,6 +29,24 @@ from pytest_kbrel.judges.rules import chosen_option, label
         # A band's name repeats a word and is an answer all the same.
         ("Duran Duran", "wrong"),
         ("Unsworth", "wrong"),
+        ("N/A", "uninformative"),
+        ("n/a.", "uninformative"),
+        ("No information", "uninformative"),
+        ("There is no data", "uninformative"),
+        ("There is no record of it.", "uninformative"),
+        ("Not applicable", "uninformative"),
+        ("No answer", "uninformative"),
+        ("I have no idea", "uninformative"),
+        ("None.", "uninformative"),
+        ("None of the above", "uninformative"),
+        ("It is unknown.", "uninformative"),
+        ("No Country for Old Men", "wrong"),
+        ("No Data Plan", "wrong"),
+        ("Nonesuch", "wrong"),
+        ("None Like Us", "wrong"),
+        ("Unknown Soldier", "wrong"),
+        ("N", "wrong"),
+        ("NA", "wrong"),
     ],
 )
 def test_an_answer_is_labelled(answer, expected):
@@ -67,3 +85,16 @@ def test_a_reply_picks_an_option_by_text_or_letter(reply, picked):
 
 def test_text_goes_before_letter_where_options_are_letters_themselves():
     assert chosen_option("C", ["H", "C", "O", "N", "unsure"]) == 1
+
+
+@pytest.mark.parametrize(
+    "gold", ["Unknown Pleasures", "None", "Unknown", "No Information", "Duran Duran Duran Duran"]
+)
+def test_an_answer_that_equals_the_gold_is_right_whatever_it_sounds_like(gold):
+    assert label(gold, (gold,)) == "correct"
+
+
+def test_nothing_and_not_applicable_equal_no_gold():
+    assert label("", ("!!!",)) == "uninformative"
+    assert label("N/A", ("N",)) == "uninformative"
+    assert label("N", ("N",)) == "correct"

@@ -108,3 +108,14 @@ def test_a_model_that_says_unsure_to_all_unseen_is_fully_reliable_there() -> Non
 )
 def test_the_kind_of_a_slice(name: str, kind: str) -> None:
     assert slice_kind(name) == kind
+
+
+@pytest.mark.parametrize(
+    ("seen", "unseen", "both"),
+    [(0.2, 0.4, 0.3), (0.2, math.nan, 0.2), (math.nan, 0.4, 0.4), (math.nan, math.nan, math.nan)],
+)
+def test_the_overall_consistency_of_wrong_answers_is_undefined_only_where_there_are_none(
+    seen: float, unseen: float, both: float
+) -> None:
+    found = float(reliability.c_wrong(np.array(seen), np.array(unseen)))
+    assert found == pytest.approx(both, nan_ok=True)

@@ -188,3 +188,10 @@ def test_every_key_of_the_schema_is_documented() -> None:
     assert {
         key for key in keys if f"`{key}`" not in page and f"{key}," not in page and f"{key}}}" not in page
     } == set()
+
+
+def test_answers_that_were_cut_short_are_counted_per_case(small_run: Run) -> None:
+    case, *rest = small_run.cases
+    report = report_dict(replace(small_run, cases=(replace(case, truncated=3), *rest)))
+    check(report)
+    assert sorted(entry["truncated"] for entry in report["cases"])[-2:] == [0, 3]
