@@ -15,7 +15,9 @@ def test_a_checkpoint_that_knows_nothing_is_measured_and_red(pytester, mini_suit
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     found = report()
     assert found["model"]["architecture"]
-    verdicts = {case["id"].split("::")[1]: case["verdict"] for case in found["cases"]}
-    assert verdicts["monitor[P36]"] == "fail"
-    assert verdicts["reliability[seen-zero-shot]"] == "fail"
-    assert not any(case["errors"] for case in found["cases"])
+    cases = {case["id"].split("::")[1]: case for case in found["cases"]}
+    assert cases["monitor[P36]"]["verdict"] == "fail"
+    assert cases["monitor[P36]"]["metrics"]["anchor_prob"]["value"] < 0.5
+    # Random weights never end an answer.
+    assert cases["reliability[seen-zero-shot]"]["verdict"] == "invalid"
+    assert "max_new_tokens" in cases["reliability[seen-zero-shot]"]["errors"][0]
