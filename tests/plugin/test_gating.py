@@ -150,3 +150,15 @@ def test_python_tests_use_the_fixtures(pytester, mini_suite, report):
     result = pytester.runpytest("--kb-model=reference")
     assert result.ret == 0
     assert report()["summary"]["verdict"] == "pass"
+
+
+def test_the_published_variant_runs_through_a_real_model(pytester, mini_suite, report):
+    mini_suite("suite: mini\nfacts: facts.jsonl\nmonitor:\n  negatives: 2\n  variant: published\n")
+    assert pytester.runpytest(*GATE).ret == 0
+    (case,) = report()["cases"]
+    metrics = case["metrics"]
+    # Dropped facts are in no mean, and what is kept was answered after the positive context.
+    assert 0 < metrics["anchor_prob"]["n"] <= case["n"] == 12
+    assert metrics["accuracy_max"]["value"] == 1.0
+    assert 0.0 < metrics["anchor_prob"]["value"] <= 1.0
+    assert 0.0 < metrics["monitor"]["value"] < 1.0
