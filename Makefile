@@ -37,16 +37,16 @@ wheel: $(VENV)/.test
 clean:
 	rm -rf $(VENV) dist build kbrel-report*
 
-# The pip that comes with Python 3.11 does not know dependency groups.
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) install "pip>=25.1"
 
 $(VENV)/.demo: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) install -c constraints.txt -e ".[all]"
 	touch $@
 
+# The pip that comes with Python 3.11 does not know dependency groups.
 $(VENV)/.test: $(VENV)/.demo
+	$(PIP) install "pip>=25.1"
 	$(PIP) install -c constraints.txt -e ".[all,recipe]" --group test
 	touch $@
 
