@@ -138,7 +138,7 @@ def obstacle_of(
     if not asked:
         return "no baseline", "no baseline was given to compare with; allowed: --kb-baseline=NAME or PATH"
     if missing:
-        return "no baseline", f"the baseline has no case {', '.join(missing)}: bless a run that has it"
+        return "no baseline", f"the baseline has no case {', '.join(missing)}: bless a run of all suites anew"
     if incomparable:
         return "not comparable", (
             f"candidate and baseline differ in {'; '.join(incomparable)}; "

@@ -132,7 +132,7 @@ def _incomparable(gate: Gate, measured: Measured, allowed: str) -> tuple[Judgeme
         return _undefined(measured), f"{gate.metric} is undefined: {value.note}; {allowed}"
     if measured.difference is None:
         return "not comparable", (
-            f"the baseline has not measured what {gate.metric} needs: bless a run that has it; {allowed}"
+            f"the baseline has not measured what {gate.metric} needs: bless all suites anew; {allowed}"
         )
     if value.delta is None:
         return "inconclusive", f"{gate.metric} cannot be compared: {value.note}; {allowed}"

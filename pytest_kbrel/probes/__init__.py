@@ -4,14 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.probes import head_to_tail, monitor, reliability
 from pytest_kbrel.probes.base import ProbeResult, ProbeRun
-from pytest_kbrel.records import Ask, Case, Exchange, ProbeName, Request, Response
+from pytest_kbrel.records import (
+    Ask,
+    Case,
+    Exchange,
+    HeadToTailSettings,
+    MonitorSettings,
+    ProbeName,
+    ReliabilitySettings,
+    Request,
+    Response,
+)
 
 _RUN: dict[ProbeName, Callable[[Case], ProbeRun]] = {
     "monitor": monitor.run,
     "head_to_tail": head_to_tail.run,
     "reliability": reliability.run,
+}
+_SETTINGS: dict[ProbeName, type] = {
+    "monitor": MonitorSettings,
+    "head_to_tail": HeadToTailSettings,
+    "reliability": ReliabilitySettings,
 }
 
 
@@ -25,6 +41,13 @@ def run_case(
     ``answer`` returns one response for each request, in order; ``keep`` is handed every exchange as soon as
     its round has been answered.
     """
+    if not isinstance(case.settings, _SETTINGS[case.probe]):
+        raise SuiteError(
+            f"{case.id}: probe {case.probe!r} has settings of its own, {_SETTINGS[case.probe].__name__}; "
+            f"found {type(case.settings).__name__}"
+        )
+    if not case.facts:
+        raise SuiteError(f"{case.id}: it has no facts, and zero facts are no measurement")
     probe = _RUN[case.probe](case)
     try:
         asks = next(probe)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.probes.base import question_of
 from pytest_kbrel.probes.prompts import with_context
 from pytest_kbrel.records import Case, Fact, record
@@ -44,7 +45,13 @@ class Grid:
 
 def grid_of(case: Case) -> Grid:
     """Return the case's grid: R from its relation's frames, M from its facts' negatives."""
-    fewest = min(len(fact.negatives) for fact in case.facts)
+    poorest = min(case.facts, key=lambda fact: len(fact.negatives))
+    fewest = len(poorest.negatives)
+    if not fewest or any(fact.object is None for fact in case.facts):
+        raise SuiteError(
+            f"{case.id}: every fact that MONITOR asks about needs an object and at least one of `negatives`; "
+            f"found {poorest.id} with {fewest}"
+        )
     return Grid(
         frames=tuple(Cell(context="none", frame=frame) for frame in range(len(case.relations[0].frames))),
         negatives=tuple(Cell(context=f"negative{number}", frame=0) for number in range(1, fewest + 1)),

@@ -21,9 +21,6 @@ SCHEMA_VERSION = 1
 # Escaped although JSON need not: terminals obey the first, the next mislead readers, UTF-8 lacks the last.
 _UNPRINTABLE = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
-# Settings that say where a run worked, not what it asked.
-_PLACES = ("workers", "output_path", "use_cache")
-
 
 def report_dict(run: Run) -> dict[str, Any]:
     """Return the report of ``run`` as JSON's own types.
@@ -97,8 +94,8 @@ def _aggregate(cases: Iterable[CaseResult]) -> dict[str, float | None]:
 def comparable(report: dict[str, Any]) -> dict[str, Any]:
     """Return a copy of ``report`` without what may differ between two equal runs.
 
-    Left out are ``created``, ``environment``, ``model.device``, each case's ``duration``, and of the settings
-    ``workers``, ``output_path`` and ``use_cache``. The rest is the same however the work was shared out.
+    Left out are ``created``, ``environment``, ``model.device`` and each case's ``duration``. The rest is the
+    same however the work was shared out.
     """
     left = copy.deepcopy(report)
     left.pop("created", None)
@@ -106,8 +103,6 @@ def comparable(report: dict[str, Any]) -> dict[str, Any]:
     (left.get("model") or {}).pop("device", None)
     for case in left.get("cases", ()):
         case.pop("duration", None)
-    for name in _PLACES:
-        left.get("settings", {}).pop(name, None)
     return left
 
 

@@ -65,7 +65,7 @@ SETTINGS: Mapping[ProbeName, Mapping[str, Setting]] = {
         ),
         "distractors": Setting(
             help="How many wrong objects the questions draw their three from.",
-            least=3,
+            least=4,
             default=ReliabilitySettings().distractors,
         ),
         "max_new_tokens": Setting(

@@ -25,8 +25,8 @@ from pytest_kbrel.suites.names import SEEN, SLICE_METRICS, UNSEEN, slice_kind
 from pytest_kbrel.suites.world import World
 from pytest_kbrel.wire import from_wire
 
-# A question has five options: the model's own answer, three distractors and "unsure".
-_DISTRACTORS_A_QUESTION = 3
+# A question shows three distractors, and the model's own answer may be one of those there are.
+_FEWEST_DISTRACTORS = 4
 
 
 @record
@@ -96,7 +96,7 @@ def _prepared(
             world.need_questions(facts, written.probe)
             reliability = from_wire(ReliabilitySettings, written.settings)
             count = reliability.distractors
-            filled = with_negatives(facts, world.facts, count, seed, at_least=_DISTRACTORS_A_QUESTION)
+            filled = with_negatives(facts, world.facts, count, seed, at_least=_FEWEST_DISTRACTORS)
             return filled, reliability
         pool = world.by_relation[part.name]
         if not world.relations[part.name].frames:

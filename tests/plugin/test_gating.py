@@ -162,3 +162,30 @@ def test_the_published_variant_runs_through_a_real_model(pytester, mini_suite, r
     assert metrics["accuracy_max"]["value"] == 1.0
     assert 0.0 < metrics["anchor_prob"]["value"] <= 1.0
     assert 0.0 < metrics["monitor"]["value"] < 1.0
+
+
+@pytest.mark.parametrize(
+    ("probe", "settings", "said"),
+    [
+        ("monitor", "HeadToTailSettings", "*MonitorSettings; found HeadToTailSettings*"),
+        ("monitor", "MonitorSettings", "*at least one of `negatives`*"),
+    ],
+)
+def test_a_case_made_by_hand_that_cannot_be_asked_says_why(pytester, mini_suite, probe, settings, said):
+    mini_suite()
+    pytester.makepyfile(
+        f"""
+        from pytest_kbrel.records import Case, HeadToTailSettings, MonitorSettings, Relation
+
+        def test_it(kb_facts, kb_check):
+            relation = Relation(id="P36", label="capital", domain="places", frames=("Capital of [X]?",))
+            kb_check(Case(
+                id="capitals", suite="test_it.py", probe={probe!r}, slice="all", gates=(),
+                facts=kb_facts("suites/facts.jsonl"), relations=(relation,), settings={settings}(),
+            ))
+        """
+    )
+    result = pytester.runpytest("--kb-model=reference", "--ignore=suites")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines([said])
+    assert "Traceback" not in result.stdout.str()

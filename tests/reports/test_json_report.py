@@ -109,7 +109,7 @@ def test_the_order_of_arrival_and_the_place_of_work_leave_no_trace(small_run: Ru
         created="2027-01-01T00:00:00+00:00",
         model=replace(small_run.model, device="cuda:1"),
         environment=(("python", "3.13.0"), ("workers", "2")),
-        settings=(*reversed(small_run.settings), ("workers", "2")),
+        settings=tuple(reversed(small_run.settings)),
         cases=tuple(replace(case, duration=9.0) for case in reversed(small_run.cases)),
     )
     one, other = report_dict(small_run), report_dict(elsewhere)

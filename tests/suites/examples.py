@@ -31,7 +31,7 @@ reliability:
   relations: [P36]
   limit: 4
   choices: 10
-  distractors: 3
+  distractors: 4
   max_new_tokens: 8
   unseen: {count: 6, as_of: 2026-11-01, expires: 2028-01-01}
   gates: {ncr: {min: -0.5}, iur: {min: 0.1}, c_wrong: {max_rise: 0.1}}
@@ -88,7 +88,7 @@ SHAPE_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
         ("negatives of monitor", "at least 1", "found 0"),
     ),
     "true for a number": (HEAD + "monitor: {negatives: true}\n", 3, ("whole number", "found true")),
-    "two distractors": (HEAD + "reliability: {distractors: 2}\n", 3, ("at least 3", "found 2")),
+    "two distractors": (HEAD + "reliability: {distractors: 2}\n", 3, ("at least 4", "found 2")),
     "limit zero": (HEAD + "monitor:\n  limit: 0\n", 4, ("limit of monitor must be", "found 0")),
     "limit above one": (HEAD + "monitor:\n  limit: 1.5\n", 4, ("share above 0", "found 1.5")),
     "limit as text": (HEAD + "monitor:\n  limit: many\n", 4, ("whole number from 1", "found 'many'")),

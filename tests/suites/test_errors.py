@@ -107,10 +107,10 @@ def test_one_object_leaves_monitor_without_contexts(suite_file: Callable[..., Pa
         load_suite(suite_file(HEAD + "monitor:\n", facts))
 
 
-def test_three_distractors_are_the_least(suite_file: Callable[..., Path]) -> None:
-    path = suite_file(HEAD + "reliability:\n", world_facts()[:4])
-    assert len(load_suite(path).cases[0].facts[0].negatives) == 3
+def test_four_distractors_are_the_least(suite_file: Callable[..., Path]) -> None:
+    path = suite_file(HEAD + "reliability:\n", world_facts()[:5])
+    assert len(load_suite(path).cases[0].facts[0].negatives) == 4
     with pytest.raises(
-        SuiteError, match=r":3: slice 'seen-zero-shot': fact 'c0' .*least 3 .*found 2.*allowed"
+        SuiteError, match=r":3: slice 'seen-zero-shot': fact 'c0' .*least 4 .*found 3.*allowed"
     ):
-        load_suite(suite_file(HEAD + "reliability:\n", world_facts()[:3]))
+        load_suite(suite_file(HEAD + "reliability:\n", world_facts()[:4]))

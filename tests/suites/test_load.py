@@ -40,14 +40,14 @@ def test_every_setting_arrives(suite_file: Write) -> None:
     assert [case.settings for case in suite.cases[::2]] == [
         MonitorSettings(variant="published", negatives=2, max_new_tokens=9),
         HeadToTailSettings(prompt="zero-shot", max_new_tokens=20),
-        ReliabilitySettings(choices=10, distractors=3, max_new_tokens=8),
+        ReliabilitySettings(choices=10, distractors=4, max_new_tokens=8),
     ]
     assert {(case.suite, case.seed) for case in suite.cases} == {("suites/t.kb.yaml", 7)}
     assert [len(case.facts) for case in suite.cases] == [5, 5, 1, 3, 4, 6]
     assert {case.line for case in suite.cases} == {6, 14, 22}
     assert [relation.id for case in suite.cases[::2] for relation in case.relations] == ["P36"] * 3
-    assert all(fact.object is None and len(fact.negatives) == 3 for fact in suite.cases[-1].facts)
-    assert all(len(fact.negatives) == 3 for fact in suite.cases[-2].facts)
+    assert all(fact.object is None and len(fact.negatives) == 4 for fact in suite.cases[-1].facts)
+    assert all(len(fact.negatives) == 4 for fact in suite.cases[-2].facts)
     assert suite.cases[0].gates == (
         Gate(metric="monitor", rule="max", bound=0.6, line=11),
         Gate(metric="accuracy", rule="min", bound=0.4, line=11),
