@@ -45,7 +45,7 @@ class Bench:
             )
         if self._model is None:
             # Before torch loads. Its waiting threads spin by default: with one other busy process on two
-            # cores, two spinning threads took 27 times as long as two sleeping ones.
+            # cores, two spinning threads took 15 to 24 times as long as two sleeping ones.
             os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
             from pytest_kbrel.models.hf import load
 
