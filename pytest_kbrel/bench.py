@@ -13,7 +13,7 @@ import pytest
 from pytest_kbrel import collect
 from pytest_kbrel.errors import KbrelError, ModelError
 from pytest_kbrel.options import KbOptions
-from pytest_kbrel.records import Case, CaseResult, Exchange, Fingerprint, Suite
+from pytest_kbrel.records import Case, CaseResult, Exchange, Fingerprint, Request, Response, Suite
 
 if TYPE_CHECKING:
     from pytest_kbrel.baselines import Baseline
@@ -30,7 +30,7 @@ class Bench:
     def __init__(self, session: pytest.Session, options: KbOptions) -> None:
         self._session = session
         self._options = options
-        self._asker: Asker | None = None
+        self._askers: dict[str, Asker] = {}
         self._model: Model | None = None
         self._load_failed = False
         self._baseline: Baseline | None = None
@@ -65,11 +65,8 @@ class Bench:
     def decide(self, case: Case) -> CaseResult:
         """Ask a case's questions and decide its gates."""
         from pytest_kbrel.gates import decide_case
-        from pytest_kbrel.models.asking import Asker
         from pytest_kbrel.probes import run_case
 
-        if self._asker is None:
-            self._asker = Asker(self.model())
         asked = 0
 
         def keep(exchanges: Sequence[Exchange]) -> None:
@@ -78,7 +75,7 @@ class Bench:
             self._spool(exchanges)
 
         started = time.perf_counter()
-        result = run_case(case, self._asker.ask, keep)
+        result = run_case(case, self._ask, keep)
         baseline = self.baseline()
         return decide_case(
             case,
@@ -91,6 +88,16 @@ class Bench:
             duration=time.perf_counter() - started,
             requests=asked,
         )
+
+    def _ask(self, requests: Sequence[Request], to: str) -> Sequence[Response]:
+        from pytest_kbrel.models.asking import Asker
+
+        if to not in self._askers:
+            self._askers[to] = Asker(self.model() if not to else self._helper(to))
+        return self._askers[to].ask(requests)
+
+    def _helper(self, spec: str) -> Model:
+        raise ModelError(f"no model can help yet, found {spec!r}")
 
     def fingerprint(self) -> Fingerprint:
         """Say what the loaded model is."""

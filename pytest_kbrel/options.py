@@ -18,6 +18,7 @@ import pytest
 from pytest_kbrel.errors import nearest
 
 DEFAULT_OUTPUT = "kbrel-report"
+DEFAULT_CACHE = ".kbrel-cache"
 SUITE_SUFFIX = ".kb.yaml"
 
 
@@ -32,12 +33,15 @@ class KbOptions:
     batch_size: str
     apply_chat_template: bool
     judge: str
+    judge_args: str
+    attribute: int
     baseline: str
     baseline_update: str | None
     inconclusive: str
     limit: int | float | None
     seed: int | None
     output_path: Path
+    use_cache: Path
 
     @property
     def failing(self) -> set[str]:
@@ -92,7 +96,23 @@ _FLAGS = (
         help="Tokens in one batch",
     ),
     _Flag(name="apply_chat_template", switch=True, help="Wrap prompts in the model's chat template"),
-    _Flag(name="judge", metavar="rules", default="rules", help="Who decides whether an answer is right"),
+    _Flag(
+        name="judge",
+        metavar="rules|SPEC",
+        default="rules",
+        help="Who decides whether an answer is right: rules, openai/NAME, or a checkpoint",
+    ),
+    _Flag(
+        name="judge_args",
+        metavar="K=V,...",
+        help="Options of a model that judges or writes distractors: base_url=...",
+    ),
+    _Flag(
+        name="attribute",
+        metavar="N",
+        default="0",
+        help="Explain the N worst facts of each MONITOR case: how much each prompt token moved the answer",
+    ),
     _Flag(name="baseline", metavar="NAME|PATH", help="Blessed run to compare with"),
     _Flag(
         name="baseline_update",
@@ -113,6 +133,12 @@ _FLAGS = (
         metavar="DIR",
         default=DEFAULT_OUTPUT,
         help="Folder of the reports",
+    ),
+    _Flag(
+        name="use_cache",
+        metavar="DIR",
+        default=DEFAULT_CACHE,
+        help="Folder where answers of a judge are kept from run to run",
     ),
 )
 _SHOWING = (
@@ -181,13 +207,16 @@ def read_options(config: pytest.Config) -> KbOptions:
         dtype=_text(config, "dtype"),
         batch_size=_checked(config, "batch_size", "auto or a number of tokens >= 1", _is_batch_size),
         apply_chat_template=_switch(config, "apply_chat_template"),
-        judge=_checked(config, "judge", "rules", lambda text: text == "rules"),
+        judge=_text(config, "judge"),
+        judge_args=_text(config, "judge_args"),
+        attribute=int(_checked(config, "attribute", "a number of facts >= 0", _is_count)),
         baseline=_text(config, "baseline"),
         baseline_update=_update_name(config),
         inconclusive=_checked(config, "inconclusive", "warn or fail", lambda text: text in ("warn", "fail")),
         limit=_limit(config),
         seed=_seed(config),
         output_path=config.invocation_params.dir / _text(config, "output_path"),
+        use_cache=config.invocation_params.dir / _text(config, "use_cache"),
     )
 
 
@@ -220,6 +249,10 @@ def _switch(config: pytest.Config, name: str) -> bool:
 
 def _is_batch_size(text: str) -> bool:
     return text == "auto" or (text.isascii() and text.isdigit() and int(text) >= 1)
+
+
+def _is_count(text: str) -> bool:
+    return text.isascii() and text.isdigit()
 
 
 def _limit(config: pytest.Config) -> int | float | None:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.document import describe, unknown
-from pytest_kbrel.records import Fact
+from pytest_kbrel.records import ANSWER_TYPES, BUCKETS, Fact
 
 _REQUIRED = ("relation", "subject", "object")
 _TEXTS = ("id", "relation", "subject", "object")
-_NOTES = ("source", "licence")
+_NOTES = ("source", "licence", "dataset", "duplicate_of")
 _LISTS = ("aliases", "negatives")
-KEYS = (*_TEXTS, *_LISTS, "popularity", "question", *_NOTES)
+_CHOICES: Mapping[str, tuple[str, ...]] = {"answer_type": ANSWER_TYPES, "bucket": BUCKETS}
+KEYS = (*_TEXTS, *_LISTS, "popularity", "question", *_CHOICES, *_NOTES, "valid_until")
 
 _FORMAT = 'a facts file has one JSON object a line: {"relation": "P36", "subject": "Peru", "object": "Lima"}'
 
@@ -105,6 +107,11 @@ def _fact(value: dict[str, Any]) -> Fact:
         elif key == "popularity":
             if item is not None:
                 _popularity(item)
+        elif key in _CHOICES:
+            if item not in ("", *_CHOICES[key]):
+                raise ValueError(f"{key!r} must be one of {', '.join(_CHOICES[key])}, found {describe(item)}")
+        elif key == "valid_until":
+            _date(item)
         elif key in _NOTES:
             if not isinstance(item, str):
                 raise ValueError(f"{key!r} must be text, found {describe(item)}")
@@ -125,6 +132,11 @@ def _fact(value: dict[str, Any]) -> Fact:
         question=value.get("question"),
         source=value.get("source", ""),
         licence=value.get("licence", ""),
+        answer_type=value.get("answer_type", ""),
+        dataset=value.get("dataset", ""),
+        bucket=value.get("bucket", ""),
+        duplicate_of=value.get("duplicate_of", ""),
+        valid_until=value.get("valid_until", ""),
     )
     if fact.negatives:
         _wrong_answers(fact)
@@ -141,6 +153,14 @@ def _texts(key: str, item: Any) -> None:
         raise ValueError(f"{key!r} must be a list of texts, found {describe(item)}")
     for member in item:
         _text(f"each of {key!r}", member)
+
+
+def _date(item: Any) -> None:
+    try:
+        if item != "" and datetime.date.fromisoformat(item).isoformat() != item:
+            raise ValueError
+    except (TypeError, ValueError):
+        raise ValueError(f"'valid_until' must be a date such as 2028-07-14, found {describe(item)}") from None
 
 
 def _popularity(item: Any) -> None:

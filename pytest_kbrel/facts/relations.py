@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Literal, cast
 
 from pytest_kbrel.facts.document import Entry, Node
 from pytest_kbrel.facts.yaml_tree import read_document
-from pytest_kbrel.records import Relation
+from pytest_kbrel.records import ANSWER_TYPES, AnswerType, Relation
 
 # Ids and domains become part of pytest node ids and of -k expressions.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.]*")
-_KEYS = ("label", "domain", "frames", "statements")
+_KEYS = ("label", "domain", "frames", "statements", "answer_type", "popularity")
 
 
 def read_relations(path: Path) -> tuple[Relation, ...]:
-    """Read a YAML mapping ``id -> {label, domain, frames, statements}``, in the order of the file.
+    """Read a YAML mapping ``id -> {label, domain, frames, statements, ...}``, in the order of the file.
 
     A frame holds ``[X]`` (the subject) exactly once, a statement ``[X]`` and ``[Y]`` (the object) once each.
-    A relation may do without frames when all its facts bring their own ``question``.
+    A relation may do without frames when all its facts bring their own ``question``. ``answer_type`` is that
+    of its objects, ``popularity`` the predicate's own (a number of at least 0).
     """
     root = read_document(path)
     entries = root.mapping("a relations file")
@@ -40,7 +42,25 @@ def _relation(name: str, entry: Entry) -> Relation:
         domain=domain.text("domain"),
         frames=_templates(keys, "frames", {"[X]": 1, "[Y]": 0}),
         statements=_templates(keys, "statements", {"[X]": 1, "[Y]": 1}),
+        answer_type=_answer_type(keys),
+        popularity=_popularity(keys),
     )
+
+
+def _answer_type(keys: dict[str, Entry]) -> Literal["", AnswerType]:
+    if "answer_type" not in keys:
+        return ""
+    return cast(AnswerType, keys["answer_type"].node.choice("answer_type", ANSWER_TYPES))
+
+
+def _popularity(keys: dict[str, Entry]) -> float | None:
+    if "popularity" not in keys:
+        return None
+    node, allowed = keys["popularity"].node, "a number of at least 0"
+    value = node.number("popularity", allowed)
+    if value < 0:
+        raise node.wrong("popularity", allowed)
+    return float(value)
 
 
 def _templates(keys: dict[str, Entry], key: str, places: dict[str, int]) -> tuple[str, ...]:

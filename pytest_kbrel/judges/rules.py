@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from pytest_kbrel.metrics.text import normalise
-from pytest_kbrel.records import Label
+from pytest_kbrel.records import Label, record
 
 # Normalisation would make it "n", which is an answer.
 _NOT_APPLICABLE = re.compile(r"\W*n\s*/\s*a\W*", re.IGNORECASE)
@@ -27,6 +27,31 @@ _UNSURE = re.compile(
     r"|\bas ai\b"
 )
 _REPEATED_WORDS = 4
+
+
+@record
+class Judged:
+    """What an answer is, and which rule says so: ``equal``, ``uninformative``, ``no rule``, ..."""
+
+    label: Label
+    rule: str
+
+
+def judge(
+    answer: str,
+    accepted: Sequence[str],
+    question: str = "",
+    *,
+    answer_type: str = "",
+    extra: Sequence[tuple[str, str]] = (),
+) -> Judged:
+    """Judge one answer and name the rule that decided.
+
+    ``extra`` are the user's own rules for uninformative answers: (kind, regular expression).
+    """
+    found = label(answer, accepted, question)
+    rules: dict[Label, str] = {"correct": "equal", "uninformative": "uninformative", "wrong": "no rule"}
+    return Judged(label=found, rule=rules[found])
 
 
 def label(answer: str, accepted: Sequence[str], question: str = "") -> Label:

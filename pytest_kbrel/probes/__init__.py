@@ -33,13 +33,13 @@ _SETTINGS: dict[ProbeName, type] = {
 
 def run_case(
     case: Case,
-    answer: Callable[[Sequence[Request]], Sequence[Response]],
+    answer: Callable[[Sequence[Request], str], Sequence[Response]],
     keep: Callable[[Sequence[Exchange]], None],
 ) -> ProbeResult:
     """Drive a case's probe to its end.
 
-    ``answer`` returns one response for each request, in order; ``keep`` is handed every exchange as soon as
-    its round has been answered.
+    ``answer(requests, to)`` returns one response for each request, in order; ``to`` is who is asked, as in
+    :class:`Ask`. ``keep`` is handed every exchange as soon as its round has been answered.
     """
     if not isinstance(case.settings, _SETTINGS[case.probe]):
         raise SuiteError(
@@ -52,12 +52,23 @@ def run_case(
     try:
         asks = next(probe)
         while True:
-            responses = tuple(answer([ask.request for ask in asks]))
+            responses = _answered(asks, answer)
             keep(list(_exchanges(case, asks, responses)))
             asks = probe.send(responses)
     except StopIteration as stop:
         result: ProbeResult = stop.value
         return result
+
+
+def _answered(
+    asks: Sequence[Ask], answer: Callable[[Sequence[Request], str], Sequence[Response]]
+) -> tuple[Response, ...]:
+    responses: dict[int, Response] = {}
+    for to in dict.fromkeys(ask.to for ask in asks):
+        places = [place for place, ask in enumerate(asks) if ask.to == to]
+        found = answer([asks[place].request for place in places], to)
+        responses.update(zip(places, found, strict=True))
+    return tuple(responses[place] for place in range(len(asks)))
 
 
 def _exchanges(case: Case, asks: Sequence[Ask], responses: Sequence[Response]) -> Iterator[Exchange]:

@@ -7,6 +7,7 @@ a model. A probe that asks twice simply yields twice.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import random
@@ -25,10 +26,10 @@ from pytest_kbrel.records import (
     Relation,
     Response,
     Scored,
+    Settings,
     Table,
     record,
 )
-from pytest_kbrel.wire import to_wire
 
 R = TypeVar("R", bound=Response)
 
@@ -93,16 +94,27 @@ def digest_of(
 ) -> str:
     """Return one digest of how ``fact`` was asked: equal digests make two outcomes comparable.
 
-    It covers the prompts of ``responses``, in order, the case's settings, the accepted answers in any order,
-    and ``draws``: what else fixes the questions and does not depend on the model's answers.
+    It covers the prompts of ``responses``, in order, the settings that are not the default ones, the accepted
+    answers in any order, and ``draws``: what else fixes the questions and does not depend on the model's
+    answers.
     """
     asked = {
         "prompts": [response.prompt_digest for response in responses],
-        "settings": to_wire(case.settings),
+        "settings": _changed(case.settings),
         "accepted": sorted(fact.accepted),
         "draws": list(draws),
     }
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _changed(settings: Settings) -> dict[str, object]:
+    # A setting that a later version brings must not make older baselines incomparable.
+    default = type(settings)()
+    return {
+        field.name: getattr(settings, field.name)
+        for field in dataclasses.fields(settings)
+        if getattr(settings, field.name) != getattr(default, field.name)
+    }
 
 
 def draws_for(case: Case, fact: Fact) -> random.Random:

@@ -16,13 +16,15 @@ def load_suite(
     nodeid_path: str | None = None,
     limit: int | float | None = None,
     seed: int | None = None,
+    judge: str = "rules",
     today: datetime.date | None = None,
 ) -> Suite:
     """Read, check and lay out a suite file.
 
     ``nodeid_path`` is what the suite is called in node ids, by default its path. ``limit`` samples the facts
-    of each case further, after the suite's own limit; ``seed`` replaces the suite's. ``today`` (default: now)
-    decides nothing but warnings. Raises ``SuiteError`` on the first mistake in any of its files.
+    of each case further, after the suite's own limit; ``seed`` replaces the suite's; ``judge`` tells whether
+    answers are right. ``today`` (default: now) decides about warnings and which unseen questions have come to
+    have an answer. Raises ``SuiteError`` on the first mistake in any of its files.
     """
     # Collecting other tests must not pay for yaml.
     from pytest_kbrel.suites.aggregates import aggregate_case, dated_warnings, unused_gates
@@ -33,7 +35,7 @@ def load_suite(
     name = str(path) if nodeid_path is None else nodeid_path
     written = read_suite_file(path)
     world = read_world(written.facts, written.relations)
-    draw = Draw(suite=name, seed=written.seed if seed is None else seed, limit=limit)
+    draw = Draw(suite=name, seed=written.seed if seed is None else seed, limit=limit, judge=judge)
     cases: list[Case] = []
     aggregates: list[AggregateCase] = []
     for probe in written.probes:

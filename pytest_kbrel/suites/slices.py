@@ -36,6 +36,7 @@ class Draw:
     suite: str
     seed: int
     limit: Limit
+    judge: str = "rules"
 
 
 def probe_cases(written: WrittenProbe, world: World, draw: Draw) -> tuple[Case, ...]:
@@ -76,6 +77,7 @@ def _case(
         gates=override((gate for gate in written.gates if gate.metric in metrics), part.gates),
         seed=draw.seed,
         line=part.node.line,
+        judge=draw.judge,
     )
 
 

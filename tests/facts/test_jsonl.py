@@ -35,6 +35,11 @@ def test_all_keys_and_defaults(tmp_path: Path) -> None:
         question="Where?",
         source="own",
         licence="CC0-1.0",
+        answer_type="location",
+        dataset="own",
+        bucket="tail",
+        duplicate_of="P36:Peru",
+        valid_until="2028-07-14",
     )
     data = b"\xef\xbb\xbf" + GOOD + b"\r\n  \n" + json.dumps(to_wire(full)).encode()
     path = write(tmp_path, data)
@@ -55,6 +60,9 @@ def test_what_a_fact_writes_is_read_again(tmp_path: Path) -> None:
         (b"[1, 2]", ("not a JSON object: found a list", "one JSON object a line")),
         (b"{} {}", ("not JSON", "Extra data")),
         (b'"text"', ("not a JSON object: found 'text'",)),
+        (line(answer_type="colour"), ("'answer_type' must be one of number", "found 'colour'")),
+        (line(bucket=1), ("'bucket' must be one of head, torso, tail", "found 1")),
+        (line(valid_until="2028-7-1"), ("'valid_until' must be a date", "found '2028-7-1'")),
         (b"\xff\xfe", ("not UTF-8: found byte 0xff", "one JSON object a line")),
         (b"[" * 100_000, ("nested too deeply",)),
         (

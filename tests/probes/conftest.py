@@ -72,7 +72,7 @@ class Oracle:
         self.rounds: list[list[Request]] = []
         self.kept: list[Exchange] = []
 
-    def __call__(self, requests: Sequence[Request]) -> list[Response]:
+    def __call__(self, requests: Sequence[Request], to: str = "") -> list[Response]:
         self.rounds.append(list(requests))
         return [self._answer(request) for request in requests]
 

@@ -57,6 +57,7 @@ def test_the_report_has_the_form_of_the_contract(small_run: Run) -> None:
         "mde": 0.05,
         "paired": 118,
         "note": "",
+        "unpaired": False,
     }
     assert case["gates"][1]["verdict"] == "fail"
     assert case["lost"][0]["new_answer"] == "Africa"

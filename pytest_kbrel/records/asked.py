@@ -1,0 +1,174 @@
+"""What is asked about: facts, settings, cases, suites."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pytest_kbrel.records.base import AnswerType, Bucket, ProbeName, Rule, record
+
+
+@record
+class Relation:
+    """One kind of fact and its wordings. ``[X]`` stands for the subject, ``[Y]`` for the object.
+
+    ``frames`` are paraphrased questions, the first is the base frame; ``statements`` are declarative.
+    ``id`` is a Wikidata property id where there is one. ``answer_type`` is that of its objects, empty where
+    it is not known. ``popularity`` is the predicate's own, such as the number of triples with it.
+    """
+
+    id: str
+    label: str
+    domain: str
+    frames: tuple[str, ...]
+    statements: tuple[str, ...] = ()
+    answer_type: Literal["", AnswerType] = ""
+    popularity: float | None = None
+
+
+@record
+class Fact:
+    """One thing to know. ``object`` is ``None`` where no answer exists (unseen knowledge).
+
+    ``negatives`` are wrong objects of the same kind: MONITOR's interfering contexts, or the distractors of
+    multiple-choice questions. ``question`` overrides the relation's base frame. ``popularity`` is in the
+    source's own unit, comparable within a relation only; ``bucket`` is given where the source has bucketed
+    the fact itself. ``dataset`` names the dataset a fact was read from, ``duplicate_of`` the id of an earlier
+    fact that says the same. ``valid_until`` (ISO date) is the day from which the question of an unseen fact
+    may have an answer; empty: never.
+    """
+
+    id: str
+    relation: str
+    subject: str
+    object: str | None
+    aliases: tuple[str, ...] = ()
+    popularity: float | None = None
+    negatives: tuple[str, ...] = ()
+    question: str | None = None
+    source: str = ""
+    licence: str = ""
+    answer_type: Literal["", AnswerType] = ""
+    dataset: str = ""
+    bucket: Literal["", Bucket] = ""
+    duplicate_of: str = ""
+    valid_until: str = ""
+
+    @property
+    def accepted(self) -> tuple[str, ...]:
+        """The right answers: the object and its aliases; empty for unseen knowledge."""
+        return () if self.object is None else (self.object, *self.aliases)
+
+
+@record
+class Shot:
+    """A worked example in front of a question; ``answer`` is ``None`` where none exists ("unsure")."""
+
+    question: str
+    answer: str | None
+
+
+@record
+class MonitorSettings:
+    """How MONITOR asks. ``negatives`` is M, the number of interfering contexts per fact.
+
+    ``formats``: questions only, or word prediction and fact checking as well (Table 2). ``study``: the cells
+    MONITOR needs, or all frames x contexts. ``ablation`` is the size of the subset of frames over which
+    MONITOR is computed a second time (section 6.2).
+    """
+
+    variant: Literal["definition", "published"] = "definition"
+    negatives: int = 5
+    max_new_tokens: int = 15
+    formats: Literal["questions", "all"] = "questions"
+    study: Literal["monitor", "full"] = "monitor"
+    ablation: int = 4
+
+
+@record
+class HeadToTailSettings:
+    """How Head-to-Tail asks. ``concise`` asks for brief answers and offers no "unsure" (Prompt 6)."""
+
+    prompt: Literal["few-shot", "zero-shot", "in-domain", "concise"] = "few-shot"
+    max_new_tokens: int = 32
+
+
+@record
+class ReliabilitySettings:
+    """How Reliable KB asks: K = ``choices`` questions of five options, 3 of ``distractors`` in each.
+
+    ``prompt`` is the setting of the slice. ``distractors_from`` is ``facts``, or the spec of a model that
+    writes them; ``retrieval`` finds the shots most like a question: ``tfidf``, or the spec of an encoder.
+    ``controls``: computed from the facts and from counting only (majority answer, random option), or with the
+    subject-shuffled one, which asks further questions.
+    """
+
+    prompt: Literal["zero-shot", "four-shot", "four-shot-2"] = "zero-shot"
+    choices: int = 20
+    distractors: int = 20
+    max_new_tokens: int = 32
+    distractors_from: str = "facts"
+    retrieval: str = "tfidf"
+    controls: Literal["counted", "asked"] = "counted"
+
+
+Settings = MonitorSettings | HeadToTailSettings | ReliabilitySettings
+
+
+@record
+class Gate:
+    """One demand on one metric. ``line`` is where the suite file states it."""
+
+    metric: str
+    rule: Rule
+    bound: float
+    line: int = 0
+
+
+@record
+class Case:
+    """One slice of a suite with one probe: what one pytest item runs.
+
+    ``facts`` are those of this slice after sampling, each with its negatives filled in; ``relations`` are the
+    ones these facts use. ``seed`` fixes every draw the probe makes. ``judge`` is who decides whether an
+    answer is right: ``rules`` or the spec of a model. ``shots`` are those chosen for each fact, by fact id;
+    ``repository`` is what they are chosen from. ``uninformative`` are the user's own rules: (kind, pattern).
+    """
+
+    id: str
+    suite: str
+    probe: ProbeName
+    slice: str
+    facts: tuple[Fact, ...]
+    relations: tuple[Relation, ...]
+    settings: Settings
+    gates: tuple[Gate, ...]
+    seed: int = 0
+    line: int = 0
+    judge: str = "rules"
+    repository: tuple[Shot, ...] = ()
+    shots: tuple[tuple[str, tuple[Shot, ...]], ...] = ()
+    uninformative: tuple[tuple[str, str], ...] = ()
+
+
+@record
+class AggregateCase:
+    """A figure over several cases, decided when all of ``members`` (case ids) have run."""
+
+    id: str
+    suite: str
+    probe: ProbeName
+    slice: str
+    members: tuple[str, ...]
+    gates: tuple[Gate, ...]
+    line: int = 0
+
+
+@record
+class Suite:
+    """A suite file, read and checked."""
+
+    name: str
+    path: str
+    cases: tuple[Case, ...]
+    aggregates: tuple[AggregateCase, ...]
+    warnings: tuple[str, ...] = ()
