@@ -13,7 +13,10 @@ from pytest_kbrel.judges.rules import chosen_option, label
         ("The Paris", "correct"),
         ("PARIS", "correct"),
         ("City of Light", "correct"),
-        ("Paris, France", "wrong"),
+        # Right since other ways of writing the gold count (before, only equality did).
+        ("Paris, France", "correct"),
+        ("The capital of France is Paris.", "correct"),
+        ("Paris or Lyon", "wrong"),
         ("Lyon", "wrong"),
         ("", "uninformative"),
         ("...", "uninformative"),
@@ -75,12 +78,34 @@ def test_nothing_informative_is_right_where_no_answer_exists():
         ("F", None),
         ("A or B", None),
         ("Both", None),
+        ("b)", 1),
+        ("(b)", 1),
+        ("b", None),
+        ("Option B", 1),
+        ("The answer is B", 1),
+        ("The correct answer is B.", 1),
+        ("Answer: B) Rome", 1),
+        ("**B**", 1),
+        ("The answer is Rome.", 1),
+        ("I choose B", 1),
+        ("The answer is B) Paris", None),
+        ("The answer is F", None),
+        ("I think B or C", None),
+        ("A capital city", None),
+        ("It is a city", None),
+        ("I", None),
+        ("unsure.", 4),
         ("", None),
         ("Berlin", None),
     ],
 )
 def test_a_reply_picks_an_option_by_text_or_letter(reply, picked):
     assert chosen_option(reply, ["Paris", "Rome", "Oslo", "Bern", "unsure"]) == picked
+
+
+def test_a_letter_beyond_the_options_picks_nothing():
+    assert chosen_option("D", ["Paris", "Rome"]) is None
+    assert chosen_option("The answer is D", ["Paris", "Rome"]) is None
 
 
 def test_text_goes_before_letter_where_options_are_letters_themselves():

@@ -1,0 +1,133 @@
+"""``kbrel judge``: verdicts on the predictions of any model, by the rules that the suites use."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pytest_kbrel.commands import Commands
+    from pytest_kbrel.judges.rules import Judged
+
+_FORM = (
+    'a predictions file has one JSON object a line: {"id": 7, "question": "What is the capital of Peru?", '
+    '"answers": ["Lima"], "prediction": "It is Lima."}'
+)
+_ADDED = ("verdict", "rule")
+_HUMAN = {"1": True, "true": True, "correct": True, "0": False, "false": False, "wrong": False}
+_HUMAN |= {"incorrect": False}
+
+
+def register(commands: Commands) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "judge",
+        help="say of each prediction in a file whether it is correct, wrong or uninformative",
+        epilog='each line: {"id", "question", "answers": [...], "prediction"}; other keys are kept',
+    )
+    parser.add_argument("path", metavar="IN.jsonl", type=Path)
+    parser.add_argument("--output", metavar="OUT.jsonl", type=Path, required=True)
+    parser.add_argument(
+        "--uninformative",
+        metavar="FILE",
+        type=Path,
+        help="YAML with further patterns of uninformative answers",
+    )
+    parser.add_argument(
+        "--human",
+        metavar="KEY",
+        help="print how far the verdicts agree with a human's under this key (0 or 1)",
+    )
+    parser.add_argument("--force", action="store_true", help="replace the output if it is there")
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    import json
+    import tempfile
+    from collections import Counter
+
+    from pytest_kbrel.errors import SuiteError
+    from pytest_kbrel.facts.json_text import json_rows
+    from pytest_kbrel.judges.agreement import Agreement
+    from pytest_kbrel.suites.uninformative import read_uninformative
+
+    output = options.output
+    if not output.parent.is_dir():
+        raise FileNotFoundError(f"{output.parent}: no such folder to write to")
+    if output.exists() and not options.force:
+        raise FileExistsError(f"{output}: exists already; name another file or give --force")
+    extra = read_uninformative(options.uninformative) if options.uninformative else ()
+    counts: Counter[str] = Counter()
+    agreement = Agreement()
+    # In the folder of the output, for only there is renaming whole or not at all.
+    with tempfile.TemporaryDirectory(prefix=".kbrel-judge-", dir=output.parent) as scratch:
+        made = Path(scratch, "judged.jsonl")
+        with made.open("w", encoding="utf-8", newline="\n") as stream:
+            for line, row in json_rows(options.path, _FORM):
+                if isinstance(row, SuiteError):
+                    raise row
+                try:
+                    found = _judged(row, extra)
+                    if options.human:
+                        agreement.add(_human(row, options.human), found.label)
+                except ValueError as error:
+                    raise SuiteError(str(error), options.path, line) from None
+                counts[found.label] += 1
+                judged = {**row, "verdict": found.label, "rule": found.rule}
+                stream.write(json.dumps(judged, ensure_ascii=False, allow_nan=False) + "\n")
+        if not counts:
+            raise SuiteError(f"no predictions found; {_FORM}", options.path, 1)
+        made.replace(output)
+    said = ", ".join(f"{counts[label]} {label}" for label in ("correct", "wrong", "uninformative"))
+    print(f"{counts.total()} predictions: {said}; written to {output}")
+    if options.human:
+        print(agreement.table())
+    return 0
+
+
+def _judged(row: dict[str, Any], extra: tuple[tuple[str, str], ...]) -> Judged:
+    """Judge one row; raises ``ValueError`` where it is no prediction."""
+    from pytest_kbrel.facts.document import describe
+    from pytest_kbrel.judges.rules import judge
+
+    for key in ("question", "answers", "prediction"):
+        if key not in row:
+            from pytest_kbrel.errors import nearest
+
+            found = ", ".join(row) or "nothing"
+            raise ValueError(f"the key {key!r} is missing; found: {found}{nearest(key, row)}; {_FORM}")
+    for key in _ADDED:
+        if key in row:
+            raise ValueError(f"the key {key!r} is there already; it is what this command adds")
+    answers = row["answers"]
+    if not isinstance(answers, list):
+        raise ValueError(f"'answers' must be a list of texts, found {describe(answers)}")
+    accepted = [_text("'answers'", answer, "texts or numbers") for answer in answers]
+    question = _text("'question'", row["question"], "text")
+    prediction = "" if row["prediction"] is None else _text("'prediction'", row["prediction"], "text")
+    return judge(prediction, accepted, question, extra=extra)
+
+
+def _text(what: str, value: object, allowed: str) -> str:
+    from pytest_kbrel.facts.document import describe
+
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return str(value)
+    raise ValueError(f"{what} must be {allowed}, found {describe(value)}")
+
+
+def _human(row: dict[str, Any], key: str) -> bool:
+    from pytest_kbrel.errors import nearest
+    from pytest_kbrel.facts.document import describe
+
+    if key not in row:
+        raise ValueError(f"the key {key!r} with the human's verdict is missing{nearest(key, row)}")
+    value = row[key]
+    verdict = _HUMAN.get(str(value).lower()) if isinstance(value, (str, int, float)) else None
+    if verdict is None:
+        raise ValueError(f"{key!r} must be 0 or 1, correct or wrong, found {describe(value)}")
+    return verdict

@@ -1,0 +1,217 @@
+"""An answer against all golds: the rules in their order, and what forbids them."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Sequence
+
+from pytest_kbrel.judges.contained import (
+    findable,
+    is_beside,
+    is_negated,
+    is_one_of_several,
+    is_other_name,
+    places,
+)
+from pytest_kbrel.judges.dates import dates_in
+from pytest_kbrel.judges.figures import contradicts_dates, is_date, is_period, is_quantity
+from pytest_kbrel.judges.reading import (
+    Answer,
+    Gold,
+    Question,
+    candidates,
+    part,
+    read_answer,
+    read_gold,
+    read_question,
+    singular,
+    stretches,
+)
+from pytest_kbrel.judges.variants import LOOSE, STRICT, items, without_parentheses
+from pytest_kbrel.judges.words import FUNCTION
+
+Span = tuple[int, int]
+_YES_NO = (("yes",), ("no",))
+
+
+def compare(answer: str, accepted: Sequence[str], question: str, answer_type: str) -> tuple[str, bool]:
+    """Return (rule, whether right): the first rule that finds a gold, what forbade one, or "no rule"."""
+    asked = read_question(question, answer_type)
+    said = read_answer(answer, asked)
+    golds = [gold for gold in map(read_gold, _with_shorter(accepted)) if gold.words]
+    if not said.words or not golds:
+        return "no rule", False
+    if contradicts_dates(said, golds, asked):
+        golds = [gold for gold in golds if gold.is_text]
+    for gold in golds:
+        rule = _figure(said, gold, asked)
+        if rule:
+            return rule, True
+    texts = [gold for gold in golds if gold.is_text and gold.words not in _YES_NO]
+    found = [
+        span for gold in texts for span in places(said.words, gold.words) if findable(said, gold, span[0])
+    ]
+    refused = ""
+    for rule, span in _matches(said, texts, asked, set(accepted)):
+        reason = _refused(said, span, asked, found)
+        if not reason:
+            return rule, True
+        refused = refused or reason
+    for rule, reason in _contained(said, texts, asked, found):
+        if not reason:
+            return rule, True
+        refused = refused or reason
+    if not refused and any(_lists_all(said, gold, asked) for gold in texts):
+        return "list", True
+    return refused or "no rule", False
+
+
+def _with_shorter(accepted: Sequence[str]) -> Iterator[str]:
+    seen = set()
+    for gold in accepted:
+        for text in (gold, without_parentheses(gold)):
+            if text not in seen:
+                seen.add(text)
+                yield text
+
+
+def _figure(answer: Answer, gold: Gold, question: Question) -> str:
+    if gold.words in _YES_NO:
+        return "yes or no" if answer.words[:1] == gold.words else ""
+    if gold.period is not None:
+        return is_period(answer, gold)
+    rule = is_date(answer, gold.dates, question) if gold.dates else ""
+    if gold.is_text and question.has("when", "year"):
+        named = dates_in(gold.text)
+        # "2004 NBA Finals" answers "When" by its year.
+        return is_date(answer, named, question) if len(named) == 1 and named[0].year else ""
+    if not rule and gold.number is not None:
+        rule = is_quantity(answer, gold, question)
+    return rule
+
+
+def _matches(
+    answer: Answer, golds: Sequence[Gold], question: Question, accepted: Container[str]
+) -> Iterator[tuple[str, Span]]:
+    """Yield (rule, place) of all that some rule finds to be a gold written in another way."""
+    whole = (0, len(answer.words))
+    # Hundreds of aliases are usual, and most share nothing with the answer.
+    golds = [gold for gold in golds if not answer.keys.isdisjoint(gold.keys)]
+    if not golds:
+        return
+    spans = list(candidates(answer))
+    meant = stretches(answer)
+    own = {whole, *meant}
+    # "The playwright Shakespeare" is one stretch with a name in it.
+    loosely = spans if len(meant) == 1 else [whole]
+    for variants, where in ((STRICT, spans), (LOOSE, loosely)):
+        for variant in variants:
+            for span in where:
+                said = part(answer, *span)
+                for gold in golds:
+                    rule = variant(said, gold, question)
+                    if rule and span not in own and len(gold.words[0]) < 3 and len(gold.words) == 1:
+                        # "Vitamin C" is not "C".
+                        continue
+                    if rule == "spelling":
+                        shortened = gold.text not in accepted
+                        yield "qualifier" if shortened else "contained" if span != whole else rule, span
+                    elif rule and not (rule == "qualifier" and _is_elsewhere(answer, span, gold)):
+                        yield rule, span
+
+
+def _is_elsewhere(answer: Answer, span: Span, gold: Gold) -> bool:
+    """Tell whether the answer goes on with another qualifier: "Paris, France" for "Paris, Texas"."""
+    end = span[1]
+    if end >= len(answer.words) or not answer.breaks[end] or not answer.cases[end]:
+        return False
+    return answer.fresh[end] and answer.words[end] not in gold.words
+
+
+def _refused(answer: Answer, span: Span, question: Question, found: Sequence[Span]) -> str:
+    if is_negated(answer, span, question):
+        return "negated"
+    if is_one_of_several(answer, span, question, [*found, span]):
+        return "several"
+    return "beside" if is_beside(answer, span, question) else ""
+
+
+def _contained(
+    answer: Answer, golds: Sequence[Gold], question: Question, found: Sequence[Span]
+) -> Iterator[tuple[str, str]]:
+    """Yield (rule, what forbids it or "") for every gold that stands in the answer, then for plurals."""
+    for gold in golds:
+        spans = [span for span in places(answer.words, gold.words) if findable(answer, gold, span[0])]
+        if spans:
+            yield (
+                "contained",
+                _why_not(answer, gold, spans, len(list(places(question.words, gold.words))), question, found),
+            )
+    said, asked = tuple(map(singular, answer.words)), tuple(map(singular, question.words))
+    for gold in golds:
+        words = tuple(map(singular, gold.words))
+        named = gold.is_name and (question.asks_person or question.asks_work)
+        if named or len(words[-1]) < 4:
+            continue
+        spans = [
+            (start, end)
+            for start, end in places(said, words)
+            if not (answer.cases[end - 1] and gold.cases[-1])
+        ]
+        if spans:
+            yield (
+                "plural",
+                _why_not(answer, gold, spans, len(list(places(asked, words))), question, [*found, *spans]),
+            )
+
+
+def _why_not(
+    answer: Answer, gold: Gold, spans: Sequence[Span], asked: int, question: Question, found: Sequence[Span]
+) -> str:
+    """Return what forbids a gold that stands at ``spans`` and ``asked`` times in the question."""
+    reasons = [
+        _refused(answer, span, question, found) or ("other name" if is_other_name(answer, span, gold) else "")
+        for span in spans
+    ]
+    free = reasons.count("")
+    if not free:
+        return reasons[0]
+    if free > asked or _is_choice(answer, gold, question) or _adds_nothing(answer, spans):
+        return ""
+    return "echo"
+
+
+def _adds_nothing(answer: Answer, spans: Sequence[Span]) -> bool:
+    """Tell whether an answer says only what stands at ``spans``, as "It is the cell" does."""
+    held = {place for start, end in spans for place in range(start, end)}
+    return all(word in FUNCTION or place in held for place, word in enumerate(answer.words))
+
+
+def _is_choice(answer: Answer, gold: Gold, question: Question) -> bool:
+    """Tell whether the question lets choose ("Vogue or Elle?") and the answer has the gold, not the other."""
+    words = question.words
+    if "or" not in question.counts or answer.words == words:
+        return False
+    for start, end in places(words, gold.words):
+        before = words[start - 2] if start > 1 and words[start - 1] == "or" else ""
+        after = words[end + 1] if end + 1 < len(words) and words[end] == "or" else ""
+        if (before or after) and before not in answer.words and after not in answer.words:
+            return True
+    return False
+
+
+def _lists_all(answer: Answer, gold: Gold, question: Question) -> bool:
+    """Tell whether an answer has all items of a gold that is a list, in any order and near each other."""
+    parts = items(gold.text)
+    if len(parts) < 2:
+        return False
+    spans: list[Span] = []
+    for words in parts:
+        span = next(places(answer.words, words), None)
+        if span is None or (FUNCTION.issuperset(words)):
+            return False
+        spans.append(span)
+    first, last = min(start for start, _ in spans), max(end for _, end in spans)
+    if last - first > 2 * len(gold.words) + 2 or all(question.has(*words) for words in parts):
+        return False
+    whole = (first, last)
+    return not is_negated(answer, whole, question) and not is_one_of_several(answer, whole, question, [whole])

@@ -1,0 +1,33 @@
+"""Whether an answer as a whole is another way of writing an accepted one.
+
+Head-to-Tail (arXiv 2308.10168, section 2.2) adds hand-made variants to the accepted answers before it scores
+how alike they are: "W Shakespeare" is then as good as "William Shakespeare".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pytest_kbrel.judges.dates import as_dates
+from pytest_kbrel.judges.reading import quantity, read_gold, read_question
+from pytest_kbrel.judges.tokens import LONGEST, read_words
+from pytest_kbrel.judges.variants import STRICT
+
+
+def is_variant(answer: str, accepted: Sequence[str], question: str = "", answer_type: str = "") -> bool:
+    """Tell whether all of ``answer`` is one of ``accepted`` in another writing; a sentence with it is not.
+
+    The rules are those of :func:`pytest_kbrel.judges.rules.judge` that hold for the whole of an answer.
+    """
+    asked = read_question(question, answer_type)
+    said = read_words(answer)
+    if not said.words:
+        return False
+    dates, number = as_dates(answer[:LONGEST]), quantity(said.words)
+    for gold in map(read_gold, accepted):
+        if gold.dates or gold.number is not None or gold.period is not None:
+            if (gold.dates and dates == gold.dates) or (gold.number and number == gold.number):
+                return True
+        elif gold.words and any(rule(said, gold, asked) for rule in STRICT):
+            return True
+    return False

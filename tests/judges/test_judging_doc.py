@@ -1,0 +1,68 @@
+"""Every example of docs/judging.md is what the judge says."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pytest_kbrel.judges.rules import judge
+
+ROOT = Path(__file__).resolve().parents[2]
+TEXT = (ROOT / "docs/judging.md").read_text(encoding="utf-8")
+HEAD = "| rule | question | accepted | answer |"
+
+
+def _examples():
+    for table in TEXT.split(HEAD)[1:]:
+        for line in table.strip().splitlines()[1:]:
+            if not line.startswith("|"):
+                break
+            yield tuple(cell.strip() for cell in line.strip("|").split(" | "))
+
+
+EXAMPLES = list(_examples())
+
+
+@pytest.mark.parametrize(("rule", "question", "accepted", "answer"), EXAMPLES)
+def test_an_example_of_the_document_is_true(rule, question, accepted, answer):
+    assert judge(answer, [accepted], question).rule == rule.strip()
+
+
+def test_every_rule_of_the_cases_has_an_example():
+    from tests.judges.test_judge_cases import RIGHT, UNINFORMATIVE, WRONG
+
+    assert {rule for *_, rule in (*RIGHT, *WRONG, *UNINFORMATIVE)} == {rule.strip() for rule, *_ in EXAMPLES}
+
+
+def test_the_table_against_a_human_is_printed_by_the_command_it_names(tmp_path):
+    rows = [
+        {
+            "question": "What is the capital of Peru?",
+            "answers": ["Lima"],
+            "one": {"pred": "It is Lima.", "human_eval": "1"},
+            "two": {"pred": "Quito", "human_eval": "1"},
+        },
+        {
+            "question": "What is the capital of Chile?",
+            "answers": ["Santiago"],
+            "one": {"pred": "I do not know", "human_eval": "0"},
+            "two": {"pred": "not Santiago", "human_eval": "0"},
+        },
+    ]
+    path = tmp_path / "check.json"
+    path.write_text(json.dumps(rows), encoding="utf-8")
+    command = [sys.executable, str(ROOT / "benchmarks/human_check.py"), str(path), "--disagreements"]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    lines = printed.splitlines()
+    assert lines[0] == "one, rules"
+    assert lines[2].split() == ["human:", "correct", "1", "0", "0"]
+    assert lines[3].split() == ["human:", "wrong", "0", "1", "0"]
+    assert "agreement 1.000 (2 of 2), wrong answers called right 0.000 (0 of 1)" in printed
+    assert "exact match: agreement 0.500 (1 of 2)" in printed
+    # Containment calls "not Santiago" right and misses nothing else of it.
+    assert "containment: agreement 0.000 (0 of 2), wrong answers called right 1.000 (1 of 1)" in printed
+    assert lines[-1] == "two; human right; no rule; What is the capital of Peru?; Lima; Quito"
