@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import json
 import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.document import describe, unknown
+from pytest_kbrel.facts.json_text import json_rows
 from pytest_kbrel.records import ANSWER_TYPES, BUCKETS, Fact
 
 _REQUIRED = ("relation", "subject", "object")
@@ -20,7 +20,7 @@ _LISTS = ("aliases", "negatives")
 _CHOICES: Mapping[str, tuple[str, ...]] = {"answer_type": ANSWER_TYPES, "bucket": BUCKETS}
 KEYS = (*_TEXTS, *_LISTS, "popularity", "question", *_CHOICES, *_NOTES, "valid_until")
 
-_FORMAT = 'a facts file has one JSON object a line: {"relation": "P36", "subject": "Peru", "object": "Lima"}'
+FORM = 'a facts file has one JSON object a line: {"relation": "P36", "subject": "Peru", "object": "Lima"}'
 
 
 def read_facts(path: Path) -> tuple[Fact, ...]:
@@ -34,69 +34,30 @@ def numbered_facts(path: Path) -> Iterator[tuple[int, Fact]]:
     An absent ``id`` becomes ``relation:subject``. Ids are unique within a file.
     """
     first_line: dict[str, int] = {}
-    try:
-        with path.open("rb") as stream:
-            for line, raw in enumerate(stream, 1):
-                data = raw.removeprefix(b"\xef\xbb\xbf") if line == 1 else raw
-                if not data.strip():
-                    continue
-                try:
-                    fact = _fact(_object(data, first=not first_line))
-                except ValueError as error:
-                    raise SuiteError(str(error), path, line) from None
-                if fact.id in first_line:
-                    first = f"id {fact.id!r} stands twice; the first is on line {first_line[fact.id]}"
-                    raise SuiteError(f"{first}; allowed: an 'id' of its own for each fact", path, line)
-                first_line[fact.id] = line
-                yield line, fact
-    except OSError as error:
-        raise SuiteError(f"cannot be read: {error.strerror}", path) from None
-    if not first_line:
-        raise SuiteError(f"no facts found; {_FORMAT}", path, 1)
-
-
-def _object(data: bytes, *, first: bool) -> dict[str, Any]:
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"not UTF-8: found byte 0x{data[error.start]:02x}; {_FORMAT}") from None
-    try:
-        value = json.loads(text, object_pairs_hook=_no_twins, parse_constant=_no_constant)
-    except json.JSONDecodeError as error:
-        found = f"{error.msg} in column {error.colno}"
-        if first:
-            found = f"found {describe(text.strip())}"
-        raise ValueError(f"not JSON: {found}; {_FORMAT}") from None
-    except RecursionError:
-        raise ValueError(f"not a fact: nested too deeply; {_FORMAT}") from None
-    if not isinstance(value, dict):
-        raise ValueError(f"not a JSON object: found {describe(value)}; {_FORMAT}")
-    # A lone surrogate can be escaped in JSON but never written to a report.
-    if b"\\u" in data:
+    for line, value in json_rows(path, FORM):
+        if isinstance(value, SuiteError):
+            raise value
         try:
-            json.dumps(value, ensure_ascii=False).encode()
-        except UnicodeEncodeError:
-            raise ValueError(
-                "found half a surrogate pair (\\ud800 to \\udfff); allowed: Unicode text"
-            ) from None
-    return value
+            fact = as_fact(value)
+        except ValueError as error:
+            raise SuiteError(str(error), path, line) from None
+        if fact.id in first_line:
+            first = f"id {fact.id!r} stands twice; the first is on line {first_line[fact.id]}"
+            raise SuiteError(f"{first}; allowed: an 'id' of its own for each fact", path, line)
+        first_line[fact.id] = line
+        yield line, fact
+    if not first_line:
+        raise SuiteError(f"no facts found; {FORM}", path, 1)
 
 
-def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value = dict(pairs)
-    if len(value) != len(pairs):
-        names = [name for name, _ in pairs]
-        twin = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"key {twin!r} stands twice; allowed: each key once")
-    return value
+def as_fact(value: Mapping[str, Any]) -> Fact:
+    """Return the fact that an object of the facts format is; raises ``ValueError`` on the first mistake.
 
-
-def _no_constant(name: str) -> float:
-    raise ValueError(f"found {name}; allowed: finite numbers")
-
-
-def _fact(value: dict[str, Any]) -> Fact:
+    ``object`` may be nothing where there is a ``question``: one that has no answer.
+    """
     for key, item in value.items():
+        if key == "object" and item is None and value.get("question"):
+            continue
         if key in _TEXTS:
             _text(repr(key), item)
         elif key in _LISTS:

@@ -1,0 +1,79 @@
+"""Readers of public datasets in their own formats, one file a format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from pytest_kbrel.errors import SuiteError
+from pytest_kbrel.facts.document import unknown
+from pytest_kbrel.facts.readers import fktc, head_to_tail, lama, nq_open, own, pararel, popqa, qa, triviaqa
+from pytest_kbrel.facts.readers.base import Reader, Relations, Row
+from pytest_kbrel.facts.readers.ids import Ids
+from pytest_kbrel.records import record
+
+__all__ = ["FORMATS", "Format", "Relations", "Row", "format_of", "guessed", "read"]
+
+
+@record
+class Format:
+    """A format that can be read. ``folders``: a folder may stand for the files in it.
+
+    ``own``: it is the project's own, so that the relations stand in a file of theirs.
+    """
+
+    name: str
+    help: str
+    read: Reader
+    folders: bool = False
+    own: bool = False
+
+
+FORMATS = {
+    form.name: form
+    for form in (
+        Format(name="fktc", help="FKTC, the data of MONITOR", read=fktc.read, folders=True),
+        Format(name="head-to-tail", help="output of the Head-to-Tail scripts", read=head_to_tail.read),
+        Format(name="popqa", help="PopQA: the TSV, or JSON with input and output", read=popqa.read),
+        Format(name="pararel", help="ParaRel patterns with T-REx facts", read=pararel.read, folders=True),
+        Format(name="lama", help="LAMA and lm-pub-quiz (BEAR)", read=lama.read, folders=True),
+        Format(name="nq-open", help="NQ-open", read=nq_open.read),
+        Format(name="triviaqa", help="TriviaQA", read=triviaqa.read),
+        Format(name="qa", help="questions with answers, or with none (SeenQA, UnseenQA)", read=qa.read),
+        Format(name="jsonl", help="own facts, JSON Lines", read=own.read_jsonl, own=True),
+        Format(name="csv", help="own facts, CSV", read=own.read_csv, own=True),
+        Format(
+            name="parquet", help='own facts, Parquet; needs the extra "data"', read=own.read_parquet, own=True
+        ),
+    )
+}
+
+
+def format_of(name: str) -> Format:
+    """Return the format of this name; raises ``SuiteError`` with the nearest name."""
+    if name not in FORMATS:
+        raise SuiteError(unknown("format", name, FORMATS))
+    return FORMATS[name]
+
+
+def guessed(path: Path) -> Format:
+    """Return the format of a facts file that names none: own CSV and Parquet go by their suffix."""
+    return FORMATS.get(path.suffix.lower().removeprefix("."), FORMATS["jsonl"])
+
+
+def read(form: Format, paths: Sequence[Path], relations: Relations) -> Iterator[Row]:
+    """Yield the rows of all files, streaming, each with a fact of its own id or with its error.
+
+    ``relations`` fills up with what the files bring and is complete at the end. Raises ``SuiteError`` where a
+    whole file is wrong, or has no rows.
+    """
+    ids = Ids()
+    for path in paths:
+        if path.is_dir() and not form.folders:
+            raise SuiteError(f"is a folder; allowed: a file of the format {form.name}", path)
+        found = False
+        for row in form.read(path, relations):
+            found = True
+            yield ids.settle(row)
+        if not found:
+            raise SuiteError("no facts found", path)

@@ -1,0 +1,186 @@
+"""What all readers share: rows, the relations met on the way, and text as the facts format wants it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pytest_kbrel.errors import SuiteError
+from pytest_kbrel.facts.answer_types import answer_type_of
+from pytest_kbrel.facts.document import describe
+from pytest_kbrel.facts.json_text import json_value
+from pytest_kbrel.facts.jsonl import as_fact
+from pytest_kbrel.records import Fact, Relation, record
+
+S = TypeVar("S")
+_SPACED_MARK = re.compile(r" +([.,;:!?])")
+_DOUBLE_DOT = re.compile(r"(?<!\.)\.\.$")
+
+
+@record
+class Row:
+    """One row of a source: a fact, or the error that it is none; ``line`` is where it begins.
+
+    ``given``: the fact's id is the source's own, so that two facts may not share it.
+    """
+
+    path: Path
+    line: int
+    fact: Fact | None = None
+    error: SuiteError | None = None
+    given: bool = False
+
+
+class Relations(dict[str, Relation]):
+    """The relations a source brings, by id; it fills up while the rows are read."""
+
+    def meet(self, name: str, label: str = "", domain: str = "general", **more: Any) -> str:
+        """Note a relation unless it is known, and return its id made of ``name``."""
+        found = relation_id(name)
+        if found not in self:
+            self[found] = Relation(id=found, label=label or name, domain=domain, frames=(), **more)
+        return found
+
+
+Reader = Callable[[Path, Relations], Iterator[Row]]
+
+
+def rows(
+    path: Path,
+    source: Iterable[tuple[int, S | SuiteError]],
+    convert: Callable[[S], Mapping[str, Any]],
+    *,
+    dataset: str = "",
+) -> Iterator[Row]:
+    """Make a row of each numbered piece of a source; ``convert`` gives keys of the facts format.
+
+    What ``convert`` leaves out is filled in: ``id`` from the content, ``dataset``, and ``answer_type`` where
+    the object looks like a number or a time. A ``ValueError`` of ``convert`` becomes the row's error.
+    """
+    for line, piece in source:
+        if isinstance(piece, SuiteError):
+            yield Row(path=path, line=line, error=piece)
+            continue
+        try:
+            value = {key: item for key, item in convert(piece).items() if item not in (None, "", [])}
+            value.setdefault("object", None)
+            given = "id" in value
+            if not given:
+                value["id"] = content_id(value)
+            if dataset:
+                value.setdefault("dataset", dataset)
+            fact = as_fact(_typed(value))
+        except ValueError as error:
+            yield Row(path=path, line=line, error=SuiteError(str(error), path, line))
+        else:
+            yield Row(path=path, line=line, fact=fact, given=given)
+
+
+def _typed(value: dict[str, Any]) -> dict[str, Any]:
+    text = value["object"]
+    # Every number and time has a digit, but for a bare month.
+    if "answer_type" not in value and isinstance(text, str) and any(c.isdigit() for c in text):
+        looks = answer_type_of(Fact(id="-", relation="-", subject="-", object=text), None)
+        if looks != "other":
+            return {**value, "answer_type": looks}
+    return value
+
+
+def content_id(value: Mapping[str, Any]) -> str:
+    """Return ``relation:subject:object``, for a question its relation and a digest of it and its answers."""
+    if "question" not in value:
+        return f"{value.get('relation')}:{value.get('subject')}:{value.get('object')}"
+    import hashlib
+
+    content = [value["question"], value.get("object"), value.get("aliases", [])]
+    digest = hashlib.sha256(json.dumps(content, ensure_ascii=False).encode()).hexdigest()
+    return f"{value.get('relation')}:{digest[:16]}"
+
+
+def need(value: Mapping[str, Any], *keys: str) -> None:
+    """Raise ``ValueError`` on the first key that a source row must have and has not."""
+    for key in keys:
+        if key not in value:
+            found = ", ".join(value) or "nothing"
+            raise ValueError(f"the key {key!r} is missing; found: {found}; needed: {', '.join(keys)}")
+
+
+def clean(what: str, value: Any) -> str:
+    """Return a text or number as text of one line with single spaces; raises ``ValueError``."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        value = str(value)
+    text = " ".join(value.split()) if isinstance(value, str) else ""
+    if not text:
+        raise ValueError(f"{what!r} must be text or a number, found {describe(value)}")
+    return text
+
+
+def answers(what: str, value: Any) -> list[str]:
+    """Return the right answers of a source: a text, a number, a list of them, or such a list as JSON text.
+
+    Blank ones and repetitions, case apart, are left out. Nothing gives an empty list.
+    """
+    if isinstance(value, str) and value.lstrip().startswith("["):
+        value = json_list(what, value)
+    if value is None or value == "":
+        return []
+    items = value if isinstance(value, (list, tuple)) else [value]
+    found: dict[str, str] = {}
+    for item in items:
+        if item is None or (isinstance(item, str) and not item.strip()):
+            continue
+        text = clean(what, item)
+        found.setdefault(text.casefold(), text)
+    return list(found.values())
+
+
+def json_list(what: str, text: str) -> Sequence[Any]:
+    """Return the list that stands as JSON inside a text."""
+    value = json_value(text, f'{what!r} holds a JSON list: ["a", "b"]')
+    if not isinstance(value, list):
+        raise ValueError(f"{what!r} must hold a JSON list, found {describe(value)}")
+    return value
+
+
+def popularity(what: str, value: Any) -> float | None:
+    """Return a popularity; one that is absent, empty or negative is not known."""
+    if value is None or value == "":
+        return None
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"{what!r} must be a number, found {describe(value)}") from None
+    return None if number < 0 else number
+
+
+def relation_id(name: str) -> str:
+    """Return a name as a relation's id or domain: ASCII letters, digits, ``_`` and ``.``."""
+    import unicodedata
+
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
+    found = re.sub(r"[^A-Za-z0-9_.]+", "_", plain).strip("_.")
+    if not found:
+        raise ValueError(f"a relation needs a name with ASCII letters or digits, found {describe(name)}")
+    return found
+
+
+def statement(what: str, text: Any) -> str:
+    """Return a declarative template with ``[X]`` and ``[Y]`` once each, spaces before marks and a double full
+    stop at the end removed."""
+    found = _DOUBLE_DOT.sub(".", _SPACED_MARK.sub(r"\1", clean(what, text)))
+    for place in ("[X]", "[Y]"):
+        if found.count(place) != 1:
+            raise ValueError(f"{what!r} must contain {place} exactly once, found {found!r}")
+    return found
+
+
+def distinct(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return the texts, each once, in their order."""
+    return tuple(dict.fromkeys(texts))

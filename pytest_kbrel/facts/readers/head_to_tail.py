@@ -1,0 +1,133 @@
+"""What the scripts of Head-to-Tail write: three buckets of ``[entity, template, question, answer]``."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from pytest_kbrel.errors import SuiteError
+from pytest_kbrel.facts.document import describe, unknown
+from pytest_kbrel.facts.json_text import json_value
+from pytest_kbrel.facts.readers.base import Relations, Row, answers, clean, relation_id, rows
+from pytest_kbrel.facts.readers.json_document import Element, elements
+from pytest_kbrel.facts.yaml_tree import read_text
+from pytest_kbrel.records import BUCKETS
+
+FORM = (
+    'a Head-to-Tail file is {"head": [[entity, template, question, answer], ...], "torso": ..., "tail": ...}'
+)
+_TEMPLATES = "*question_templates.json"
+_NAMES = ("name", "title", "label", "key", "id")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+# The domains of section 2 of the paper, by what an entity looks like.
+_DOMAINS = (
+    (re.compile(r"dbpedia\.org"), "open"),
+    (re.compile(r"(?:tt|nm)\d{5,}|imdb"), "movie"),
+    (re.compile(r"goodreads"), "book"),
+)
+
+
+def read(path: Path, relations: Relations) -> Iterator[Row]:
+    """Read a file; each fact has the bucket it stands in, and no popularity.
+
+    A template is a relation, its domain ``open``, ``movie``, ``book`` or ``academics``. Where a file of
+    question templates lies in the same folder, they become the relations' frames.
+    """
+    frames = {key: text for file in sorted(path.parent.glob(_TEMPLATES)) for key, text in templates(file)}
+    names: dict[str, str] = {}
+
+    def fact(element: Element) -> Mapping[str, Any]:
+        entity, template, question, answer = _parts(element)
+        subject, domain = _subject(entity), _domain(entity)
+        if template not in names:
+            names[template] = _meet(template, domain, relations, frames)
+        right = answers("answer", answer)
+        if not right:
+            raise ValueError("the answer must hold at least one text, found none")
+        return {
+            "relation": names[template],
+            "subject": subject,
+            "object": right[0],
+            "aliases": right[1:],
+            "question": question,
+            "bucket": element.key,
+        }
+
+    return rows(path, _numbered(path), fact, dataset="head-to-tail")
+
+
+def templates(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield template and frame of a file ``{template: question with one "_"}``."""
+    form = f'{path.name} is {{template: "question with one _ for the subject", ...}}'
+    try:
+        value = json_value(read_text(path), form)
+        if not isinstance(value, dict):
+            raise ValueError(f"found {describe(value)}; {form}")
+        for key, text in value.items():
+            question = clean(key, text)
+            if question.count("_") != 1:
+                raise ValueError(f"{key!r} must have '_' exactly once, found {question!r}; {form}")
+            yield key, question.replace("_", "[X]")
+    except ValueError as error:
+        raise SuiteError(str(error), path) from None
+
+
+def _numbered(path: Path) -> Iterator[tuple[int, Element | SuiteError]]:
+    for element in elements(path, FORM):
+        if element.key not in BUCKETS:
+            message = unknown("bucket", element.key, BUCKETS) if element.key else f"found a list; {FORM}"
+            raise SuiteError(message, path, element.line)
+        yield element.line, element
+
+
+def _parts(element: Element) -> tuple[Any, str, str, Any]:
+    value = json_value(element.text, FORM)
+    if not isinstance(value, list) or len(value) != 4:
+        found = f"a list of {len(value)}" if isinstance(value, list) else describe(value)
+        raise ValueError(f"a row must be [entity, template, question, answer], found {found}")
+    entity, template, question, answer = value
+    return entity, clean("template", template), clean("question", question), answer
+
+
+def _subject(entity: Any) -> str:
+    if isinstance(entity, list) and entity:
+        return _name(clean("entity", entity[0]))
+    if isinstance(entity, dict):
+        for key in _NAMES:
+            if isinstance(entity.get(key), (str, int)):
+                return clean(key, entity[key])
+        raise ValueError(f"the entity must have one of {', '.join(_NAMES)}; found: {', '.join(entity)}")
+    return _name(clean("entity", entity))
+
+
+def _name(text: str) -> str:
+    """Return the name in an IRI of DBpedia, any other text as it is."""
+    if "dbpedia.org/resource/" not in text:
+        return text
+    name = unquote(text.strip("<>").split("/resource/", 1)[1]).replace("_", " ")
+    return clean("entity", name)
+
+
+def _domain(entity: Any) -> str:
+    if isinstance(entity, dict):
+        return "academics"
+    text = str(entity[0] if isinstance(entity, list) else entity)
+    return next((domain for pattern, domain in _DOMAINS if pattern.search(text)), "open")
+
+
+def _meet(template: str, domain: str, relations: Relations, frames: Mapping[str, str]) -> str:
+    # The last part of an IRI, and all of it where another template has taken that.
+    last = re.split(r"[/#]", template.strip("<>"))[-1]
+    if not re.search("[A-Za-z]", last):
+        last = f"template_{last}"
+    name = relation_id(last)
+    if name in relations:
+        name = relation_id(template.strip("<>").split("//")[-1])
+    relations.meet(name, _HUMP.sub(" ", last).replace("_", " ").lower(), domain)
+    if template in frames:
+        relations[name] = dataclasses.replace(relations[name], frames=(frames[template],))
+    return name

@@ -1,0 +1,199 @@
+"""Large JSON documents, element by element: the whole is never in memory."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from pytest_kbrel.errors import SuiteError
+from pytest_kbrel.records import record
+
+_CHUNK = 1 << 20
+_SPACE = re.compile(r"[ \t\r\n]*+")
+# A lone quote opens a string whose end has not been read yet.
+_MARK = re.compile(r'"(?:[^"\\]++|\\.)*+"|["\[\]{}]', re.DOTALL)
+_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_SCALAR_END = re.compile(r"[,\]}\s]")
+_DEEPEST = 200
+
+
+@record
+class Element:
+    """One member of an array: its JSON text, the line on which it begins, and the key of the array.
+
+    ``key`` is empty where the array is the whole document.
+    """
+
+    key: str
+    line: int
+    text: str
+
+
+def elements(path: Path, form: str) -> Iterator[Element]:
+    """Yield the members of a document that is an array, or of all arrays in a document that is an object.
+
+    Members of the object that are no arrays are passed over. Memory is that of the largest member. ``form``
+    words what the file should look like. Raises ``SuiteError`` with the line where the document is broken.
+    """
+    try:
+        with path.open("rb") as stream:
+            scanner = _Scanner(path, stream, form)
+            opening = scanner.next_mark()
+            if opening == "[":
+                yield from scanner.array("")
+            elif opening == "{":
+                yield from scanner.members()
+            else:
+                raise scanner.error(f"found {opening!r}" if opening else "the file is empty")
+            if rest := scanner.peek():
+                raise scanner.error(f"found {rest!r} behind the end of the document")
+    except OSError as error:
+        raise SuiteError(f"cannot be read: {error.strerror}", path) from None
+
+
+class _Scanner:
+    """A window of text that moves over the file."""
+
+    def __init__(self, path: Path, stream: BinaryIO, form: str) -> None:
+        self.path = path
+        self.stream = stream
+        self.form = form
+        self.decoder = codecs.getincrementaldecoder("utf-8-sig")()
+        self.text = ""
+        self.place = 0
+        self.line = 1
+        self.decoded_lines = 1
+        self.chunk = _CHUNK
+
+    def error(self, found: str) -> SuiteError:
+        return SuiteError(f"not JSON: {found}; {self.form}", self.path, self.line)
+
+    def more(self) -> bool:
+        """Read on and forget what lies behind; tell whether there was anything to read."""
+        data = self.stream.read(self.chunk)
+        try:
+            read = self.decoder.decode(data, final=not data)
+        except UnicodeDecodeError as error:
+            line = self.decoded_lines + error.object[: error.start].count(b"\n")
+            found = f"not UTF-8: found byte 0x{error.object[error.start]:02x}"
+            raise SuiteError(f"{found}; {self.form}", self.path, line) from None
+        self.decoded_lines += read.count("\n")
+        self.text = self.text[self.place :] + read
+        self.place = 0
+        return bool(data)
+
+    def pass_to(self, place: int) -> str:
+        """Move on to a place of the window and return what lies between, counting its lines."""
+        passed = self.text[self.place : place]
+        self.line += passed.count("\n")
+        self.place = place
+        return passed
+
+    def peek(self) -> str:
+        """Return the next character that is no space without taking it, ``""`` at the end."""
+        while True:
+            found = _SPACE.match(self.text, self.place)
+            assert found is not None
+            self.pass_to(found.end())
+            if self.place < len(self.text):
+                return self.text[self.place]
+            if not self.more():
+                return ""
+
+    def next_mark(self) -> str:
+        found = self.peek()
+        if found:
+            self.pass_to(self.place + 1)
+        return found
+
+    def array(self, key: str) -> Iterator[Element]:
+        """Yield the members of an array whose bracket has been taken."""
+        if self.peek() == "]":
+            self.next_mark()
+            return
+        while True:
+            self.peek()
+            line = self.line
+            yield Element(key=key, line=line, text=self.value())
+            mark = self.next_mark()
+            if mark == "]":
+                return
+            if mark != ",":
+                raise self.error(
+                    f"found {mark!r} after a member of a list" if mark else "the list has no end"
+                )
+
+    def members(self) -> Iterator[Element]:
+        """Yield the members of all arrays of an object whose brace has been taken."""
+        if self.peek() == "}":
+            self.next_mark()
+            return
+        while True:
+            if self.peek() != '"':
+                raise self.error("a key in quotes is missing")
+            key = self.value()[1:-1]
+            if self.next_mark() != ":":
+                raise self.error(f"no ':' after the key {key!r}")
+            if self.peek() == "[":
+                self.next_mark()
+                yield from self.array(key)
+            else:
+                self.value()
+            mark = self.next_mark()
+            if mark == "}":
+                return
+            if mark != ",":
+                raise self.error(f"found {mark!r} after {key!r}" if mark else "the document has no end")
+
+    def value(self) -> str:
+        """Take one value and return its text: brackets and quotes are balanced, all else is unchecked."""
+        begin = self.peek()
+        if begin == '"':
+            return self.pass_to(self.end_of_string())
+        if begin in ("{", "["):
+            return self.pass_to(self.end_of_brackets())
+        ahead = self.place
+        while not (end := _SCALAR_END.search(self.text, ahead)):
+            ahead = len(self.text) - self.place
+            if not self.more():
+                break
+        text = self.text[self.place : end.start() if end else len(self.text)]
+        if not text:
+            raise self.error("a value is missing")
+        return self.pass_to(self.place + len(text))
+
+    def end_of_string(self) -> int:
+        while not (found := _STRING.match(self.text, self.place)):
+            self.widen("a text in quotes has no end")
+        self.chunk = _CHUNK
+        return found.end()
+
+    def end_of_brackets(self) -> int:
+        depth, place = 0, self.place
+        while True:
+            found = _MARK.search(self.text, place)
+            if found is None or found[0] == '"':
+                reached = (len(self.text) if found is None else found.start()) - self.place
+                self.widen("a bracket is never closed")
+                place = self.place + reached
+                continue
+            place = found.end()
+            mark = found[0]
+            if mark in "[{":
+                depth += 1
+                if depth > _DEEPEST:
+                    raise self.error("nested too deeply")
+            elif mark in "]}":
+                depth -= 1
+                if not depth:
+                    self.chunk = _CHUNK
+                    return place
+
+    def widen(self, problem: str) -> None:
+        # Twice as much each time, or a long text would be looked through again and again.
+        self.chunk = max(_CHUNK, 2 * (len(self.text) - self.place))
+        if not self.more():
+            raise self.error(problem)

@@ -1,0 +1,120 @@
+"""The project's own facts as JSON Lines, CSV and Parquet: the same keys, as keys or as columns."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pytest_kbrel.errors import MissingExtraError, SuiteError
+from pytest_kbrel.facts.document import describe, unknown
+from pytest_kbrel.facts.json_text import json_rows
+from pytest_kbrel.facts.jsonl import FORM, KEYS, as_fact
+from pytest_kbrel.facts.readers.base import Relations, Row, answers, clean, json_list, popularity, rows
+from pytest_kbrel.facts.readers.delimited import table
+from pytest_kbrel.facts.relations import read_relations
+
+_NEEDED = ("relation", "subject", "object")
+_LISTS = ("aliases", "negatives")
+_BATCH = 10_000
+
+
+def read_jsonl(path: Path, relations: Relations) -> Iterator[Row]:
+    """Read the facts format itself, as strictly as a suite does, but for ids that stand twice."""
+    known = _beside(path, relations)
+    for line, value in json_rows(path, FORM):
+        if isinstance(value, SuiteError):
+            yield Row(path=path, line=line, error=value)
+            continue
+        try:
+            fact = as_fact(value)
+        except ValueError as error:
+            yield Row(path=path, line=line, error=SuiteError(str(error), path, line))
+            continue
+        if not known:
+            relations.meet(fact.relation)
+        yield Row(path=path, line=line, fact=fact, given="id" in value)
+
+
+def read_csv(path: Path, relations: Relations) -> Iterator[Row]:
+    """Read a table with a header of the facts format's keys; lists stand as JSON in their cells."""
+    source = table(path, ",")
+    line, header = next(source)
+    if isinstance(header, SuiteError):
+        raise header
+    return _table(path, relations, source, tuple(header), line)
+
+
+def read_parquet(path: Path, relations: Relations) -> Iterator[Row]:
+    """Read a table whose columns are the facts format's keys; the line of an error is the row's number.
+
+    Raises ``MissingExtraError`` without DuckDB.
+    """
+    try:
+        import duckdb
+    except ImportError:
+        raise MissingExtraError("duckdb", "data", "reading Parquet") from None
+    try:
+        with duckdb.connect() as connection:
+            result = connection.execute("SELECT * FROM read_parquet(?)", [str(path)])
+            columns = tuple(column[0] for column in result.description or ())
+            yield from _table(path, relations, _batches(result, columns), columns, None)
+    except duckdb.Error as error:
+        raise SuiteError(f"cannot be read as Parquet: {str(error).splitlines()[0]}", path) from None
+
+
+def _batches(result: Any, columns: tuple[str, ...]) -> Iterator[tuple[int, dict[str, Any]]]:
+    number = 0
+    while batch := result.fetchmany(_BATCH):
+        for cells in batch:
+            number += 1
+            yield number, dict(zip(columns, cells, strict=True))
+
+
+def _table(
+    path: Path,
+    relations: Relations,
+    source: Iterator[tuple[int, Any]],
+    columns: tuple[str, ...],
+    line: int | None,
+) -> Iterator[Row]:
+    for name in columns:
+        if name not in KEYS:
+            raise SuiteError(unknown("column", name, KEYS), path, line)
+    for name in _NEEDED:
+        if name not in columns:
+            found = ", ".join(columns)
+            raise SuiteError(f"no column {name!r}; found: {found}; needed: {', '.join(_NEEDED)}", path, line)
+    known = _beside(path, relations)
+
+    def fact(value: Mapping[str, Any]) -> Mapping[str, Any]:
+        cells = {key: _cell(key, item) for key, item in value.items() if item is not None and item != ""}
+        if not known and isinstance(cells.get("relation"), str):
+            relations.meet(cells["relation"])
+        return cells
+
+    return rows(path, source, fact)
+
+
+def _cell(key: str, value: Any) -> Any:
+    if key in _LISTS:
+        found = json_list(key, value) if isinstance(value, str) else value
+        if not isinstance(found, (list, tuple)):
+            raise ValueError(f"{key!r} must be a list, found {describe(value)}")
+        return answers(key, found)
+    if key == "popularity":
+        return popularity(key, value)
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    return clean(key, value)
+
+
+def _beside(path: Path, relations: Relations) -> bool:
+    """Take over the relations file beside the facts, if there is one."""
+    file = path.parent / "relations.yaml"
+    if not file.is_file():
+        return False
+    for relation in read_relations(file):
+        relations.setdefault(relation.id, relation)
+    return True

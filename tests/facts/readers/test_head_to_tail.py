@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pytest_kbrel.errors import SuiteError
+from pytest_kbrel.facts.readers.head_to_tail import templates
+from tests.facts.readers.conftest import Read
+
+ONTOLOGY = "<http://dbpedia.org/ontology/"
+
+
+def iri(name: str) -> str:
+    return f"<http://dbpedia.org/resource/{name}>"
+
+
+def test_entities_answers_and_buckets(read_text: Read) -> None:
+    home, film = f"{ONTOLOGY}homeTown>", "movie_year"
+    document = {
+        "head": [[[iri("Caf%C3%A9_Lux"), home, iri("Lyon")], home, "Where is Café Lux from?", "Lyon"]],
+        "torso": [
+            ["tt0012345", film, "When was Ash made?", 1931],
+            ["tt0012346", film, "And Oak?", [1932, "'32"]],
+        ],
+        "tail": [
+            [{"name": "Ada Moss", "id": 7}, "affiliation", "Where does Ada Moss work?", ["Bonn", "bonn"]]
+        ],
+    }
+    found = read_text("head-to-tail", "h.json", json.dumps(document, indent=1))
+    assert [(f.bucket, f.subject, f.object, f.aliases) for f in found.facts] == [
+        ("head", "Café Lux", "Lyon", ()),
+        ("torso", "tt0012345", "1931", ()),
+        ("torso", "tt0012346", "1932", ("'32",)),
+        ("tail", "Ada Moss", "Bonn", ()),
+    ]
+    assert [(r.id, r.label, r.domain) for r in found.relations.values()] == [
+        ("homeTown", "home town", "open"),
+        ("movie_year", "movie year", "movie"),
+        ("affiliation", "affiliation", "academics"),
+    ]
+    assert {fact.popularity for fact in found.facts} == {None}
+    assert [fact.answer_type for fact in found.facts] == ["", "time", "time", ""]
+    assert found.facts[1].question == "When was Ash made?"
+    assert found.facts[1].id.startswith("movie_year:")
+
+
+def test_templates_beside_the_file_are_frames(read_text: Read, tmp_path: Path) -> None:
+    key = f"{ONTOLOGY}anthem>"
+    (tmp_path / "dbpedia_question_templates.json").write_text(json.dumps({key: "What does _ sing?"}))
+    row = [[iri("Elba"), key, iri("Ode")], key, "What does Elba sing?", "Ode"]
+    assert read_text("head-to-tail", "h.json", json.dumps({"tail": [row]})).relation.frames == (
+        "What does [X] sing?",
+    )
+
+
+def test_templates_of_one_name_are_two_relations(read_text: Read) -> None:
+    rows = [
+        ["a", "<http://one.org/name>", "Question a?", "x"],
+        ["b", "<http://two.org/name>", "Question b?", "y"],
+        ["c", 3, "Question c?", "z"],
+    ]
+    found = read_text("head-to-tail", "h.json", json.dumps({"head": rows}))
+    assert [fact.relation for fact in found.facts] == ["name", "two.org_name", "template_3"]
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ([1, 2, 3], "a row must be [entity, template, question, answer], found a list of 3"),
+        ({"a": 1}, "found a mapping"),
+        (["a", "t", "Q?", []], "the answer must hold at least one text, found none"),
+        (["a", "t", "Q?", True], "'answer' must be text or a number, found true"),
+        (["a", "t", None, "x"], "'question' must be text or a number, found nothing"),
+        (
+            [{"who": "a"}, "t", "Q?", "x"],
+            "the entity must have one of name, title, label, key, id; found: who",
+        ),
+    ],
+)
+def test_a_broken_row_says_where(row: object, message: str, read_text: Read, tmp_path: Path) -> None:
+    text = '{"head": [\n' + json.dumps(row) + ',\n["a", "t", "Q?", "x"]]}'
+    found = read_text("head-to-tail", "h.json", text)
+    (error,) = found.errors
+    assert error == f"{tmp_path / 'h.json'}:2: {error.split(':2: ')[1]}"
+    assert message in error
+    assert len(found.facts) == 1
+
+
+def test_other_documents(read_text: Read, tmp_path: Path) -> None:
+    with pytest.raises(SuiteError, match=r":1: unknown bucket 'heads'; allowed: .*did you mean 'head'"):
+        read_text("head-to-tail", "h.json", '{"heads": [[1, 2, 3, 4]]}')
+    with pytest.raises(SuiteError, match=r":1: found a list; a Head-to-Tail file is"):
+        read_text("head-to-tail", "h.json", "[[1, 2, 3, 4]]")
+    path = tmp_path / "question_templates.json"
+    path.write_text('{"a": "no place"}')
+    with pytest.raises(SuiteError, match="'a' must have '_' exactly once, found 'no place'"):
+        list(templates(path))

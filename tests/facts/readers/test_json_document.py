@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pytest_kbrel.errors import SuiteError
+from pytest_kbrel.facts.readers import json_document
+from pytest_kbrel.facts.readers.json_document import elements
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def members(document: Any) -> list[tuple[str, Any]]:
+    arrays = document.items() if isinstance(document, dict) else [("", document)]
+    return [(key, value) for key, array in arrays if isinstance(array, list) for value in array]
+
+
+@settings(
+    max_examples=150,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    deadline=None,
+)
+@given(
+    document=st.lists(VALUES, max_size=4)
+    | st.dictionaries(st.text('ab"\\é', max_size=3), VALUES, max_size=4),
+    indent=st.sampled_from([None, 1]),
+    ascii_only=st.booleans(),
+    chunk=st.sampled_from([1, 3, 1 << 20]),
+)
+def test_it_finds_what_json_finds(
+    document: Any, indent: int | None, ascii_only: bool, chunk: int, tmp_path: Path
+) -> None:
+    path = tmp_path / "x.json"
+    path.write_bytes(json.dumps(document, indent=indent, ensure_ascii=ascii_only).encode())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(json_document, "_CHUNK", chunk)
+        found = [(element.key, json.loads(element.text)) for element in elements(path, "form")]
+    assert found == [(json.dumps(k, ensure_ascii=ascii_only)[1:-1], v) for k, v in members(document)]
+
+
+def test_lines_are_those_of_the_members(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_text('{"a":\n [1,\n\n {"x":\n 2}, 3],\n "b": "\\n", "c": [\n[]]}')
+    assert [(e.key, e.line, e.text) for e in elements(path, "form")] == [
+        ("a", 2, "1"),
+        ("a", 4, '{"x":\n 2}'),
+        ("a", 5, "3"),
+        ("c", 7, "[]"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "found"),
+    [
+        ("", 1, "the file is empty"),
+        ("5", 1, "found '5'"),
+        ("[1,\n", 2, "a value is missing"),
+        ("[1\n2]", 2, "found '2' after a member of a list"),
+        ('[\n{"a": 1', 2, "a bracket is never closed"),
+        ('["a', 1, "a text in quotes has no end"),
+        ("[1", 1, "the list has no end"),
+        ("[1]\n]", 2, "found ']' behind the end"),
+        ('{"a" 1}', 1, "no ':' after the key 'a'"),
+        ("{a: 1}", 1, "a key in quotes is missing"),
+        ('{"a": 1', 1, "the document has no end"),
+        ("[" * 300 + "]" * 300, 1, "nested too deeply"),
+    ],
+)
+def test_a_broken_document_says_where(text: str, line: int, found: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_text(text)
+    with pytest.raises(SuiteError) as caught:
+        list(elements(path, "the form"))
+    assert str(caught.value).startswith(f"{path}:{line}: not JSON: {found}")
+    assert str(caught.value).endswith("; the form")
+
+
+def test_bytes_that_are_no_text_say_their_line(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_bytes(b'[1,\n2,\n"\xff"]')
+    with pytest.raises(SuiteError, match=r"x\.json:3: not UTF-8: found byte 0xff; the form"):
+        list(elements(path, "the form"))
+
+
+def test_memory_is_that_of_one_member(tmp_path: Path) -> None:
+    import tracemalloc
+
+    path = tmp_path / "x.json"
+    member = json.dumps({"text": "x" * 1000, "more": [1, 2, {"a": "]"}]})
+    with path.open("w") as stream:
+        stream.write('{"Data": [' + ",\n".join([member] * 20_000) + "]}")
+    tracemalloc.start()
+    count = sum(1 for _ in elements(path, "form"))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert count == 20_000
+    # The file is 20 MB, a window is 1 MiB.
+    assert peak < 6_000_000

@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pytest_kbrel.errors import MissingExtraError, SuiteError
+from pytest_kbrel.facts.readers import FORMATS, Relations, format_of, guessed, read
+from pytest_kbrel.records import Fact
+from tests.facts.readers.conftest import Read, found_in, lines
+
+FULL = Fact(
+    id="x",
+    relation="P36",
+    subject="Peru",
+    object="Lima",
+    aliases=("Ciudad, de los Reyes",),
+    popularity=3.5,
+    negatives=("Cusco", "Quito"),
+    question="Where?",
+    source="own",
+    answer_type="location",
+    dataset="d",
+    bucket="tail",
+)
+BARE = Fact(id="P36:Mali:7", relation="P36", subject="Mali", object="7", answer_type="number")
+HEADER = (
+    "id,relation,subject,object,aliases,popularity,negatives,question,source,answer_type,dataset,bucket\n"
+)
+FULL_ROW = (
+    'x,P36,Peru,Lima,"[""Ciudad, de los Reyes""]",3.5,"[""Cusco"", ""Quito""]",Where?,own,location,d,tail\n'
+)
+
+
+def test_csv(read_text: Read) -> None:
+    found = read_text("csv", "f.csv", HEADER + FULL_ROW + ",P36,Mali,7,,-1,,,,,,\n")
+    assert found.facts == [FULL, BARE]
+    assert found.relation.id == "P36"
+
+
+def test_parquet(tmp_path: Path) -> None:
+    import duckdb
+
+    path = tmp_path / "f.parquet"
+    duckdb.execute(
+        "COPY (SELECT 'x' AS id, 'P36' AS relation, 'Peru' AS subject, 'Lima' AS object, "
+        "['Ciudad, de los Reyes'] AS aliases, 3.5 AS popularity, ['Cusco', 'Quito'] AS negatives, "
+        "'Where?' AS question, 'own' AS source, 'location' AS answer_type, 'd' AS dataset, 'tail' AS bucket "
+        "UNION ALL SELECT NULL, 'P36', 'Mali', '7', NULL, -1, NULL, NULL, NULL, NULL, NULL, NULL "
+        f"UNION ALL SELECT NULL, 'P36', '', 'y', NULL, 1, NULL, NULL, NULL, NULL, NULL, NULL) TO '{path}'"
+    )
+    found = found_in("parquet", path)
+    assert found.facts == [FULL, BARE]
+    assert found.errors == [
+        f"{path}:3: the key 'subject' is missing; found: relation, object, popularity, id; "
+        "needed: relation, subject, object"
+    ]
+
+
+def test_numbers_and_dates_of_a_typed_table_become_text(tmp_path: Path) -> None:
+    import duckdb
+
+    path = tmp_path / "f.parquet"
+    duckdb.execute(
+        "COPY (SELECT 'P1' AS relation, 'a' AS subject, 42 AS object, DATE '2031-02-03' AS valid_until) "
+        f"TO '{path}'"
+    )
+    (fact,) = found_in("parquet", path).facts
+    assert (fact.object, fact.valid_until) == ("42", "2031-02-03")
+
+
+@pytest.mark.parametrize("data", [b"", b"PAR1 and no more"])
+def test_what_is_no_parquet(data: bytes, read_text: Read) -> None:
+    with pytest.raises(SuiteError, match=r"f\.parquet: cannot be read as Parquet: "):
+        read_text("parquet", "f.parquet", data)
+
+
+def test_without_duckdb_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    with pytest.raises(MissingExtraError, match=r'needs duckdb: pip install "pytest-kbrel\[data\]"'):
+        found_in("parquet", tmp_path / "f.parquet")
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (",P36,a,b,text,,,,,,,\n", "'aliases' holds a JSON list"),
+        (',P36,a,b,"{""a"": 1}",,,,,,,\n', "'aliases' must hold a JSON list, found a mapping"),
+        (",P36,a,b,,many,,,,,,\n", "'popularity' must be a number, found 'many'"),
+        (",P36,,b,,,,,,,,\n", "the key 'subject' is missing"),
+        (',P36,a,b,,,"[""b""]",,,,,\n', "'negatives' must be wrong answers, found 'b'"),
+        (",P36,a,b,,,,,,,,middle\n", "'bucket' must be one of head, torso, tail"),
+    ],
+)
+def test_a_broken_row_of_a_table(row: str, message: str, read_text: Read, tmp_path: Path) -> None:
+    (error,) = read_text("csv", "f.csv", HEADER + row).errors
+    assert error.startswith(f"{tmp_path / 'f.csv'}:2: ")
+    assert message in error
+
+
+def test_columns(read_text: Read) -> None:
+    with pytest.raises(SuiteError, match=r":1: unknown column 'subjct'; allowed: .*did you mean 'subject'"):
+        read_text("csv", "f.csv", "relation,subjct,object\n")
+    with pytest.raises(SuiteError, match=r":1: no column 'object'; found: relation, subject; needed"):
+        read_text("csv", "f.csv", "relation,subject\n")
+
+
+def test_jsonl_keeps_what_it_says_and_takes_the_relations_beside_it(read_text: Read, tmp_path: Path) -> None:
+    (tmp_path / "relations.yaml").write_text(
+        "P36: {label: capital, domain: world, frames: ['What of [X]?']}\n"
+    )
+    rows = [
+        {"relation": "P36", "subject": "a", "object": "b"},
+        {"relation": "P36", "subject": "a", "object": "c"},
+        {"relation": "P36", "subject": "a", "object": "b"},
+        {"relation": "P36", "subject": "u", "object": None, "question": "Who?"},
+        {"relation": "P36", "subject": "u", "object": None},
+    ]
+    found = read_text("jsonl", "f.jsonl", lines(*rows))
+    assert [(fact.id, fact.duplicate_of) for fact in found.facts] == [
+        ("P36:a", ""),
+        ("P36:a#2", ""),
+        ("P36:a#3", "P36:a"),
+        ("P36:u", ""),
+    ]
+    assert found.relation.frames == ("What of [X]?",)
+    assert found.errors == [
+        f"{tmp_path / 'f.jsonl'}:5: 'object' must be text of one line without space around it, found nothing"
+    ]
+
+
+def test_the_registry() -> None:
+    assert all(form.name == name and form.help for name, form in FORMATS.items())
+    with pytest.raises(
+        SuiteError, match=r"unknown format 'popqua'; allowed: fktc, .*; did you mean 'popqa'\?"
+    ):
+        format_of("popqua")
+    assert [guessed(Path(name)).name for name in ("a.csv", "a.Parquet", "a.jsonl", "a.json", "a")] == [
+        "csv",
+        "parquet",
+        "jsonl",
+        "jsonl",
+        "jsonl",
+    ]
+
+
+def test_ids_are_unique_over_several_files(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.jsonl").write_text(lines({"question": "who", "answer": ["x"]}))
+    rows = list(read(format_of("nq-open"), [tmp_path / "a.jsonl", tmp_path / "b.jsonl"], Relations()))
+    first, second = (row.fact for row in rows)
+    assert first is not None
+    assert second is not None
+    assert second.duplicate_of == first.id
+    assert second.id == f"{first.id}#2"
+
+
+def test_reading_streams(tmp_path: Path) -> None:
+    path = tmp_path / "f.jsonl"
+    path.write_text(
+        lines(*({"relation": "P1", "subject": f"s{n}", "object": "x" * 900} for n in range(20_000)))
+    )
+    code = (
+        "import sys, tracemalloc, pathlib\n"
+        "from pytest_kbrel.facts.readers import *\n"
+        "tracemalloc.start()\n"
+        "n = sum(1 for _ in read(format_of('jsonl'), [pathlib.Path(sys.argv[1])], Relations()))\n"
+        "print(n, tracemalloc.get_traced_memory()[1])"
+    )
+    printed = subprocess.run(
+        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True
+    )
+    count, peak = map(int, printed.stdout.split())
+    assert count == 20_000
+    # 20 MB of rows; what is kept is an id and two numbers for each.
+    assert peak < 8_000_000

@@ -1,0 +1,163 @@
+"""ParaRel and LAMA: facts in one place, templates in another."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pytest_kbrel.errors import SuiteError
+from pytest_kbrel.facts.readers.patterns import read_patterns
+from tests.facts.readers.conftest import found_in, lines
+
+PATTERNS = lines(
+    {"pattern": "[X] flows into [Y] .", "lemma": "flow"},
+    {"pattern": "[X] flows into [Y].", "tense": "present"},
+    {"pattern": "The mouth of [X] , as we know , is [Y].."},
+)
+FACTS = lines(
+    {"sub_label": "Isar", "obj_label": "Danube", "uuid": "1"},
+    {"sub_label": "Isar", "obj_label": "Danube", "uuid": "2"},
+    {"sub_label": "Inn", "obj_label": "Danube", "uuid": "3"},
+)
+
+
+def pararel(folder: Path) -> Path:
+    for name in ("graphs_json", "trex_lms_vocab"):
+        (folder / name).mkdir()
+    for name in ("P403", "P17"):
+        (folder / "graphs_json" / f"{name}.jsonl").write_text(PATTERNS)
+    (folder / "trex_lms_vocab" / "P403.jsonl").write_text(FACTS)
+    return folder
+
+
+def test_pararel_patterns_are_statements_each_once(tmp_path: Path) -> None:
+    folder = pararel(tmp_path)
+    assert read_patterns(folder / "graphs_json" / "P17.jsonl") == (
+        "[X] flows into [Y].",
+        "[X] flows into [Y].",
+        "The mouth of [X], as we know, is [Y].",
+    )
+    found = found_in("pararel", folder)
+    assert list(found.relations) == ["P17", "P403"]
+    assert found.relations["P403"].statements == (
+        "[X] flows into [Y].",
+        "The mouth of [X], as we know, is [Y].",
+    )
+    assert found.relations["P403"].frames == ()
+    assert [(fact.id, fact.duplicate_of) for fact in found.facts] == [
+        ("P403:Isar:Danube", ""),
+        ("P403:Isar:Danube#2", "P403:Isar:Danube"),
+        ("P403:Inn:Danube", ""),
+    ]
+
+
+def test_one_file_of_pararel(tmp_path: Path) -> None:
+    found = found_in("pararel", pararel(tmp_path) / "trex_lms_vocab" / "P403.jsonl")
+    assert list(found.relations) == ["P403"]
+    assert [row.line for row in found.rows] == [1, 2, 3]
+
+
+def test_pararel_without_its_patterns(tmp_path: Path) -> None:
+    folder = pararel(tmp_path)
+    (folder / "graphs_json" / "P403.jsonl").unlink()
+    for path in (folder, folder / "trex_lms_vocab" / "P403.jsonl"):
+        with pytest.raises(
+            SuiteError, match=r"found no patterns for it: .*graphs_json/P403\.jsonl is no file"
+        ):
+            found_in("pararel", path)
+    with pytest.raises(SuiteError, match=r"found no \*\.jsonl in its folder trex_lms_vocab"):
+        found_in("pararel", folder / "graphs_json")
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "b" / "P1.jsonl").write_text(FACTS)
+    with pytest.raises(SuiteError, match="found no folder graphs_json with patterns"):
+        found_in("pararel", tmp_path / "a" / "b" / "P1.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ({"pattern": "[X] flows"}, r"'pattern' must contain \[Y\] exactly once, found '\[X\] flows'"),
+        ({"lemma": "flow"}, "the key 'pattern' is missing; found: lemma"),
+        ("[X] in [Y]", "not JSON"),
+    ],
+)
+def test_a_broken_pattern_says_where(line: object, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "P1.jsonl"
+    path.write_text(lines({"pattern": "[X] of [Y]."}, line))
+    with pytest.raises(SuiteError, match=r"P1\.jsonl:2: " + message):
+        read_patterns(path)
+
+
+QUIZ = {
+    "P403": {
+        "templates": ["The [X] ends in the [Y].", "[X] ends in [Y] ."],
+        "answer_space": ["Danube", "Rhine"],
+    },
+    "P50": {"templates": ["[X] was written by [Y]."], "answer_space_labels": ["Jo", "Flo"]},
+}
+
+
+def test_lm_pub_quiz(tmp_path: Path) -> None:
+    (tmp_path / "metadata_relations.json").write_text(json.dumps(QUIZ))
+    (tmp_path / "P403.jsonl").write_text(
+        lines({"sub_id": "Q1", "sub_label": "Isar", "sub_aliases": [], "obj_label": "Danube", "obj_id": "Q2"})
+    )
+    (tmp_path / "P50.jsonl").write_text(
+        lines(
+            {"sub_label": "Ash", "answer_idx": 1},
+            {"sub_label": "Oak", "obj_label": "Jo", "obj_aliases": ["Joe", "JO"]},
+            {"sub_label": "Elm", "answer_idx": 2},
+        )
+    )
+    found = found_in("lama", tmp_path)
+    assert [(fact.id, fact.aliases) for fact in found.facts] == [
+        ("P403:Isar:Danube", ()),
+        ("P50:Ash:Flo", ()),
+        ("P50:Oak:Jo", ("Joe",)),
+    ]
+    assert found.errors == [f"{tmp_path / 'P50.jsonl'}:3: 'answer_idx' must be 0 to 1, found 2"]
+    assert found.relations["P403"].statements == ("The [X] ends in the [Y].", "[X] ends in [Y].")
+    assert found.relations["P50"].label == "author"
+
+
+def test_lama_with_its_relations_file_above(tmp_path: Path) -> None:
+    (tmp_path / "relations.jsonl").write_text(
+        lines({"relation": "P9", "template": "[X] likes [Y] .", "label": "likes", "type": "N-M"})
+    )
+    (tmp_path / "TREx").mkdir()
+    path = tmp_path / "TREx" / "any.jsonl"
+    path.write_text(lines({"predicate_id": "P9", "sub_label": "Ann", "obj_label": 3, "evidences": [{}]}))
+    for place in (path, path.parent):
+        found = found_in("lama", place)
+        assert (found.relation.id, found.relation.label) == ("P9", "likes")
+        assert found.relation.statements == ("[X] likes [Y].",)
+        assert [(fact.object, fact.answer_type) for fact in found.facts] == [("3", "number")]
+
+
+def test_lama_without_templates(tmp_path: Path) -> None:
+    path = tmp_path / "P17.jsonl"
+    path.write_text(lines({"sub_label": "Ulm", "obj_label": "Germany"}, {"sub_label": "Ulm"}, "x"))
+    found = found_in("lama", path)
+    assert found.relation.statements == ()
+    assert [error.removeprefix(f"{path}:") for error in found.errors] == [
+        "2: the key 'obj_label' is missing; found: sub_label; needed: sub_label, obj_label",
+        "3: not JSON: Expecting value in column 1; a file of LAMA's kind has one "
+        '{"sub_label": ..., "obj_label": ...} a line',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[]", "found an empty list; metadata_relations.json is"),
+        ('{"P1": {"template": []}}', "relation 'P1' must have a list 'templates'"),
+        ('{"P1": {"templates": ["[X] of [X] [Y]"]}}', r"'a template of P1' must contain \[X\] exactly once"),
+    ],
+)
+def test_a_wrong_metadata_file(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "metadata_relations.json").write_text(text)
+    (tmp_path / "P1.jsonl").write_text(FACTS)
+    with pytest.raises(SuiteError, match=r"metadata_relations\.json: " + message):
+        found_in("lama", tmp_path)
