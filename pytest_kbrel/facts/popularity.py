@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from itertools import accumulate
-from typing import Literal
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 
-from pytest_kbrel.records import Fact
-
-Bucket = Literal["head", "torso", "tail"]
-BUCKETS: tuple[Bucket, ...] = ("head", "torso", "tail")
+from pytest_kbrel.records import Bucket, Fact
 
 
 def buckets(popularity: Sequence[float]) -> tuple[Bucket, ...]:
@@ -29,16 +25,45 @@ def buckets(popularity: Sequence[float]) -> tuple[Bucket, ...]:
     for value in popularity:
         if not math.isfinite(value) or value < 0:
             raise ValueError(f"popularity must be finite and not negative, found {value}")
-    ratios = [value.as_integer_ratio() for value in popularity]
-    # The denominators of floats are powers of two: the largest is a common one.
-    common = max(bottom for _, bottom in ratios)
-    exact = [top * (common // bottom) for top, bottom in ratios]
-    ordered = sorted(exact)
-    total = sum(ordered)
-    sums = list(accumulate(ordered))
-    tail_end = next(value for value, upto in zip(ordered, sums, strict=True) if 3 * upto >= total)
-    torso_end = next(value for value, upto in zip(ordered, sums, strict=True) if 3 * upto >= 2 * total)
-    return tuple("tail" if v <= tail_end else "torso" if v <= torso_end else "head" for v in exact)
+    counted = sorted(Counter(popularity).items())
+    tail, torso = bucket_lines(lambda: counted)
+    return tuple("tail" if v <= tail else "torso" if v <= torso else "head" for v in popularity)
+
+
+def bucket_lines(counted: Callable[[], Iterable[tuple[float, int]]]) -> tuple[float, float]:
+    """Return the highest popularity that is tail and the highest that is torso or tail.
+
+    ``counted`` yields each popularity once, ascending, with the number of items that have it. It is called
+    twice, so that no more than one value need be held at a time; there must be one.
+    """
+    total = _Sum()
+    for value, items in counted():
+        total.add(value, items)
+    tail: float | None = None
+    upto = _Sum()
+    for value, items in counted():
+        upto.add(value, items)
+        if tail is None and upto.reaches(1, total):
+            tail = value
+        if tail is not None and upto.reaches(2, total):
+            return tail, value
+    raise ValueError("no popularity to bucket by")
+
+
+class _Sum:
+    """An exact sum of floats: they are fractions whose denominators are powers of two."""
+
+    def __init__(self) -> None:
+        self.top, self.bottom = 0, 1
+
+    def add(self, value: float, times: int) -> None:
+        top, bottom = value.as_integer_ratio()
+        if bottom > self.bottom:
+            self.top, self.bottom = self.top * (bottom // self.bottom), bottom
+        self.top += top * (self.bottom // bottom) * times
+
+    def reaches(self, thirds: int, total: _Sum) -> bool:
+        return 3 * self.top * total.bottom >= thirds * total.top * self.bottom
 
 
 def fact_buckets(facts: Sequence[Fact]) -> dict[str, Bucket]:

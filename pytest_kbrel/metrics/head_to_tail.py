@@ -1,12 +1,17 @@
 """Head-to-Tail: Sun et al., "How Knowledgeable are Large Language Models (LLM)?", arXiv 2308.10168.
 
 Accuracy + hallucination + missing rate = 1 (section 2.2), also with soft scores, because a missing answer
-scores 0 in them.
+scores 0 in them. An answer that a judging model left unjudged is none of the three; it is counted apart.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pytest_kbrel.metrics.base import Metric, mean, ratio
+
+# What a table has that was written since answers were first judged by a model.
+_LATER = ("em", "rules", "unparsable")
 
 
 def hallucination(accuracy: float, missing: float) -> float:
@@ -14,23 +19,37 @@ def hallucination(accuracy: float, missing: float) -> float:
     return 1.0 - accuracy - missing
 
 
-def _hallucination(name: str, score: str, *, rate: bool = False) -> Metric:
+def head_to_tail_metrics(columns: Sequence[str]) -> tuple[Metric, ...]:
+    """Return the metrics of a table with the columns correct, missing (0 or 1), f1 and rouge_l (0..1).
+
+    Where the table has them, also of ``em`` (equal to an accepted answer), ``rules`` (right by the rule
+    judge) and ``unparsable`` (a judging model's reply could not be read), each 0 or 1. All scores of a
+    missing answer are 0.
+    """
+    unread = ("unparsable",) if "unparsable" in columns else ()
+    metrics = (
+        mean("accuracy", "higher", "correct", rate=True),
+        _hallucination("hallucination", "correct", *unread, rate=True),
+        mean("missing", "lower", "missing", rate=True),
+        mean("accuracy_em", "higher", "em", rate=True),
+        _hallucination("hallucination_em", "em", rate=True),
+        mean("accuracy_f1", "higher", "f1"),
+        _hallucination("hallucination_f1", "f1"),
+        mean("accuracy_rouge_l", "higher", "rouge_l"),
+        _hallucination("hallucination_rouge_l", "rouge_l"),
+        mean("accuracy_rules", "higher", "rules", rate=True),
+        _hallucination("hallucination_rules", "rules", rate=True),
+        mean("unparsable", "lower", "unparsable", rate=True),
+    )
+    absent = {name for name in _LATER if name not in columns}
+    return tuple(metric for metric in metrics if absent.isdisjoint(metric.columns))
+
+
+def _hallucination(name: str, score: str, *unread: str, rate: bool = False) -> Metric:
     return Metric(
         name=name,
         better="lower",
-        columns=(score, "missing"),
-        formula=lambda t, n: ratio(n - t[..., 0] - t[..., 1], n),
+        columns=(score, "missing", *unread),
+        formula=lambda t, n: ratio(n - t.sum(axis=-1), n),
         rate=rate,
     )
-
-
-# On tables with the columns correct, missing (0 or 1), f1 and rouge_l (0..1, 0 where missing).
-HEAD_TO_TAIL_METRICS = (
-    mean("accuracy", "higher", "correct", rate=True),
-    _hallucination("hallucination", "correct", rate=True),
-    mean("missing", "lower", "missing", rate=True),
-    mean("accuracy_f1", "higher", "f1"),
-    _hallucination("hallucination_f1", "f1"),
-    mean("accuracy_rouge_l", "higher", "rouge_l"),
-    _hallucination("hallucination_rouge_l", "rouge_l"),
-)

@@ -5,53 +5,93 @@ Sun et al., "Head-to-Tail: How Knowledgeable are Large Language Models (LLM)?", 
 
 from __future__ import annotations
 
-from pytest_kbrel.judges.rules import label
-from pytest_kbrel.metrics.text import best_f1, best_rouge_l
-from pytest_kbrel.probes.base import Answers, ProbeResult, ProbeRun, collect, digest_of, question_of
-from pytest_kbrel.probes.prompts import brief
-from pytest_kbrel.records import Ask, Case, Fact, GenerateRequest, HeadToTailSettings, Outcome, Table
+from collections.abc import Mapping
 
-COLUMNS = ("correct", "missing", "f1", "rouge_l")
+from pytest_kbrel.errors import SuiteError
+from pytest_kbrel.judges.rules import Judged
+from pytest_kbrel.metrics.text import best_f1, best_rouge_l, normalise
+from pytest_kbrel.probes.base import Answers, ProbeResult, ProbeRun, collect, digest_of, question_of
+from pytest_kbrel.probes.judging import UNPARSABLE, is_variant_of, judged, judged_by_rules
+from pytest_kbrel.probes.prompts import UNSURE, brief, brief_in_domain, concise
+from pytest_kbrel.records import Ask, Case, Fact, GenerateRequest, HeadToTailSettings, Outcome, Shot, Table
+
+COLUMNS = ("correct", "missing", "f1", "rouge_l", "em", "rules", "unparsable")
 
 
 def run(case: Case) -> ProbeRun:
-    """Ask each fact's question once; columns as in :data:`COLUMNS` (section 3.3 of the paper)."""
+    """Ask each fact's question once and have the answers judged; columns as in :data:`COLUMNS` (section 2.2).
+
+    Raises ``SuiteError`` where in-domain examples are asked for and the case has none for a fact.
+    """
     settings = case.settings
     assert isinstance(settings, HeadToTailSettings)
+    shots = dict(case.shots)
     asks = tuple(
         Ask(
             fact_id=fact.id,
             role="answer",
             request=GenerateRequest(
-                prompt=brief(question_of(case, fact))
-                if settings.prompt == "few-shot"
-                else brief(question_of(case, fact), shots=()),
-                max_new_tokens=settings.max_new_tokens,
+                prompt=_prompt(case, fact, shots.get(fact.id, ())), max_new_tokens=settings.max_new_tokens
             ),
         )
         for fact in case.facts
     )
     answers = Answers()
     answers.add(asks, (yield asks))
-    rows, errors = collect(case.facts, lambda fact: _outcome(case, fact, answers))
+    said = {
+        fact.id: answers.generated(fact.id, "answer").text
+        for fact in case.facts
+        if not answers.failed(fact.id, "answer")
+    }
+    found = yield from judged(case, said)
+    rows, errors = collect(case.facts, lambda fact: _outcome(case, fact, answers, found))
     return ProbeResult(table=Table(columns=COLUMNS, rows=rows), errors=errors)
 
 
-def _outcome(case: Case, fact: Fact, answers: Answers) -> Outcome:
+def _prompt(case: Case, fact: Fact, shots: tuple[Shot, ...]) -> str:
+    assert isinstance(case.settings, HeadToTailSettings)
+    question, prompt = question_of(case, fact), case.settings.prompt
+    if prompt == "few-shot":
+        return brief(question)
+    if prompt == "zero-shot":
+        return brief(question, shots=())
+    if prompt == "concise":
+        return concise(question)
+    if not shots:
+        raise SuiteError(
+            f"{case.id}: prompt 'in-domain' needs an example for each fact, found none for {fact.id!r}; "
+            "allowed: shots in the case, or another prompt"
+        )
+    return brief_in_domain(question, (shots[0].question, shots[0].answer or UNSURE))
+
+
+def _outcome(case: Case, fact: Fact, answers: Answers, found: Mapping[str, Judged]) -> Outcome:
     response = answers.generated(fact.id, "answer")
-    question = question_of(case, fact)
-    verdict = label(response.text, fact.accepted, question)
-    missing = verdict == "uninformative"
-    # A missing answer earns nothing, or accuracy, hallucination and missing rate would not add up to 1.
-    f1 = 0.0 if missing else best_f1(response.text, fact.accepted)
-    rouge = 0.0 if missing else best_rouge_l(response.text, fact.accepted)
+    said, verdict = response.text, found[fact.id]
+    unparsable = verdict.rule == UNPARSABLE
+    missing = verdict.label == "uninformative" and not unparsable
+    # What is a gold in another writing has the score of the variant that it is.
+    golds = (*fact.accepted, *([said] if is_variant_of(case, fact, said) else []))
+    scores = {
+        "correct": float(verdict.label == "correct" and not unparsable),
+        "missing": float(missing),
+        "f1": best_f1(said, golds),
+        "rouge_l": best_rouge_l(said, golds),
+        "em": float(any(normalise(said) == normalise(gold) for gold in fact.accepted)),
+        "rules": float(judged_by_rules(case, fact, said).label == "correct"),
+        "unparsable": float(unparsable),
+    }
+    if missing:
+        # A missing answer earns nothing, or accuracy, hallucination and missing rate would not add up to 1.
+        scores = {name: float(name == "missing") for name in scores}
     return Outcome(
         fact_id=fact.id,
-        question=question,
+        question=question_of(case, fact),
         expected=fact.object or "",
-        answer=response.text,
-        label=verdict,
-        values=(float(verdict == "correct"), float(missing), f1, rouge),
+        answer=said,
+        label=verdict.label,
+        values=tuple(scores[name] for name in COLUMNS),
         prompt_digest=digest_of(case, fact, [response]),
         truncated=response.finish == "length",
+        rule=verdict.rule,
     )

@@ -1,0 +1,236 @@
+"""A dump of facts as rows that SQL can read: columns mapped, values cleaned, nothing held in memory."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import gzip
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from pytest_kbrel.errors import SuiteError, nearest
+from pytest_kbrel.facts.question_set.templates import Template
+from pytest_kbrel.records import record
+
+if TYPE_CHECKING:
+    import duckdb
+
+DumpFormat = Literal["csv", "tsv", "jsonl", "parquet"]
+SUFFIXES: Mapping[str, DumpFormat] = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+}
+_COMMAS = {"csv": ",", "tsv": "\t"}
+# Why a row is no question; the first that holds counts. Rows with one of the last two still name an entity.
+REASONS = (
+    "",
+    "subject empty or of several lines",
+    "popularity absent, negative or no number",
+    "year absent",
+    "newer than the year cut",
+    "type absent",
+    "relation without a template",
+    "object empty or of several lines",
+)
+NO_TEMPLATE, NO_OBJECT = 6, 7
+
+# What Python calls space and line ends, for a fact's texts are of one line without space around.
+_SPACE = "".join(filter(str.isspace, map(chr, range(sys.maxunicode + 1))))
+_BREAKS = r"[\n\r\x0b\x0c\x1c-\x1e\x{85}\x{2028}\x{2029}]"
+
+
+@record
+class Columns:
+    """What a dump's columns are called.
+
+    Of triples, a row is a fact, and its relation and object have columns. In a table (``relation`` and
+    ``object`` are ``None``) a row is an entity, and each relation has a column. Year and type are not used
+    where they are empty; ``None`` stands for columns of these names, if there are any.
+    """
+
+    subject: str = "subject"
+    relation: str | None = "relation"
+    object: str | None = "object"
+    popularity: str = "popularity"
+    year: str | None = None
+    type: str | None = None
+
+
+@record
+class Dump:
+    """A file of facts. ``quotes``: fields of CSV and TSV may be in double quotes."""
+
+    path: Path
+    format: DumpFormat
+    quotes: bool = True
+
+
+def format_of(path: Path) -> DumpFormat:
+    """Tell a dump's format by its suffix, which ``.gz`` may follow."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes and suffixes[-1] == ".gz":
+        suffixes.pop()
+    if suffixes and suffixes[-1] in SUFFIXES:
+        return SUFFIXES[suffixes[-1]]
+    raise SuiteError(f"its name tells no format; allowed: a name in {', '.join(SUFFIXES)}, or --format", path)
+
+
+def columns_of(connection: duckdb.DuckDBPyConnection, dump: Dump) -> dict[str, str]:
+    """Return the dump's columns with their SQL types; raises ``SuiteError`` on two of one name."""
+    if dump.format in ("csv", "tsv"):
+        names = _header(dump)
+        for name in names:
+            if names.count(name) > 1:
+                raise SuiteError(f"column {name!r} stands twice; allowed: names that differ", dump.path, 1)
+        return dict.fromkeys(names, "VARCHAR")
+    found = connection.execute(f"DESCRIBE SELECT * FROM {_reader(dump, {})}").fetchall()
+    return {str(name): str(kind) for name, kind, *_ in found}
+
+
+def _header(dump: Dump) -> list[str]:
+    # Left to itself, DuckDB guesses the columns from the first rows, and differently from version to version.
+    opened = gzip.open if dump.path.suffix.lower() == ".gz" else open
+    try:
+        with opened(dump.path, "rt", encoding="utf-8-sig", errors="replace", newline="") as stream:
+            quote = '"' if dump.quotes else "\x1f"
+            names = next(csv.reader(stream, delimiter=_COMMAS[dump.format], quotechar=quote), [])
+    except (OSError, EOFError, csv.Error) as error:
+        raise SuiteError(f"the line of column names cannot be read: {error}", dump.path, 1) from None
+    if not names:
+        raise SuiteError(
+            "no line of column names; allowed: a first line with the name of each column", dump.path, 1
+        )
+    return [name.strip() or f"column {place}" for place, name in enumerate(names, 1)]
+
+
+def open_rows(
+    connection: duckdb.DuckDBPyConnection,
+    dump: Dump,
+    columns: Columns,
+    templates: Sequence[Template],
+    until: int,
+) -> Columns:
+    """Make the relation ``rows``: number of the template, scope, subject, object, popularity, reason.
+
+    A scope is what entities are bucketed within: their type, or the template's domain where the dump has no
+    types. ``reason`` is a place in :data:`REASONS`. Returns the columns as they were used. Raises
+    ``SuiteError`` on a column that is not there.
+    """
+    known = columns_of(connection, dump)
+    columns = dataclasses.replace(
+        columns,
+        year="year" * ("year" in known) if columns.year is None else columns.year,
+        type="type" * ("type" in known) if columns.type is None else columns.type,
+    )
+    sources = [] if columns.relation else [template.source for template in templates]
+    options = {"--subject": columns.subject, "--relation": columns.relation, "--object": columns.object}
+    options |= {"--popularity": columns.popularity, "--year": columns.year, "--type": columns.type}
+    wanted = [(name, option) for option, name in options.items() if name]
+    wanted += [(name, "a template's 'from'") for name in sources]
+    for name, option in wanted:
+        if name not in known:
+            found = f"no column {name!r} ({option}); allowed: {', '.join(known)}{nearest(name, known)}"
+            raise SuiteError(found, dump.path)
+        if known[name].endswith("]") or known[name].startswith(("STRUCT", "MAP", "UNION")):
+            raise SuiteError(
+                f"column {name!r} ({option}) holds {known[name]}; allowed: one value a row "
+                "(of several answers each has a row of its own)",
+                dump.path,
+            )
+    names = list(dict.fromkeys(name for name, _ in wanted))
+    connection.execute(
+        "CREATE TABLE templates AS SELECT unnest($numbers)::SMALLINT AS number, unnest($ids) AS relation, "
+        "unnest($sources) AS source, unnest($domains) AS domain, unnest($questions) AS question",
+        {
+            "numbers": list(range(len(templates))),
+            "ids": [template.relation for template in templates],
+            "sources": [template.source for template in templates],
+            "domains": [template.domain for template in templates],
+            "questions": [template.question for template in templates],
+        },
+    )
+    # Text is parsed once, on the way into a table; columns of Parquet are as quickly read again.
+    kind = "VIEW" if dump.format == "parquet" else "TABLE"
+    connection.execute(f"CREATE {kind} rows AS {_rows(_reader(dump, known, names), columns, sources, until)}")
+    return columns
+
+
+def _reader(dump: Dump, known: Mapping[str, str], wanted: Sequence[str] = ()) -> str:
+    if dump.format == "parquet":
+        return f"read_parquet({_path(dump)})"
+    texts = ", ".join(
+        f"{_literal(name)}: 'VARCHAR'" for name in (wanted if dump.format == "jsonl" else known)
+    )
+    columns = f", columns={{{texts}}}" if texts else ""
+    if dump.format == "jsonl":
+        return f"read_json({_path(dump)}, format='newline_delimited'{columns})"
+    quote = '"' if dump.quotes else ""
+    return (
+        f"read_csv({_path(dump)}, auto_detect=false, header=true, delim='{_COMMAS[dump.format]}', "
+        f"quote='{quote}', escape='{quote}', nullstr=['', '\\N']{columns})"
+    )
+
+
+def _path(dump: Dump) -> str:
+    # A path is a pattern to DuckDB; as sets of one, the characters of patterns stand for themselves.
+    return _literal(re.sub(r"([*?\[])", r"[\1]", str(dump.path)))
+
+
+def _rows(reader: str, columns: Columns, sources: Sequence[str], until: int) -> str:
+    year, kind = columns.year, columns.type
+    number = (
+        f"regexp_extract(CAST({_column(year)} AS VARCHAR), '^\\s*(-?\\d{{1,4}})(?:$|\\D)', 1)" if year else ""
+    )
+    shared = [
+        f"{_clean(_column(columns.subject))} AS subject",
+        f"TRY_CAST({_column(columns.popularity)} AS DOUBLE) + 0.0 AS popularity",
+        f"TRY_CAST({number} AS INTEGER) AS year" if year else "0 AS year",
+        f"{_clean(_column(kind))} AS type" if kind else "'' AS type",
+    ]
+    if columns.relation and columns.object:
+        raw = f"""SELECT {", ".join(shared)}, {_clean(_column(columns.object))} AS object, t.number, t.domain
+            FROM {reader} AS dump LEFT JOIN templates AS t
+            ON CAST({_column(columns.relation)} AS VARCHAR) = t.source"""
+    else:
+        cells = " ".join(f"WHEN {n} THEN {_clean(_column(name))}" for n, name in enumerate(sources))
+        raw = f"""SELECT {", ".join(shared)}, CASE t.number {cells} END AS object, t.number, t.domain
+            FROM {reader} AS dump CROSS JOIN templates AS t"""
+    scope = "type" if kind else "domain"
+    return f"""
+        SELECT number AS template, {scope} AS scope, subject, object, popularity, CAST(CASE
+            WHEN subject IS NULL THEN 1
+            WHEN popularity IS NULL OR NOT (popularity >= 0 AND popularity <= 1e300) THEN 2
+            WHEN year IS NULL THEN 3
+            WHEN year > {until} AND {bool(year)} THEN 4
+            WHEN type IS NULL THEN 5
+            WHEN number IS NULL THEN {NO_TEMPLATE}
+            WHEN object IS NULL THEN {NO_OBJECT}
+            ELSE 0 END AS TINYINT) AS reason
+        FROM ({raw})"""
+
+
+def _clean(column: str) -> str:
+    """Word the text of a column without space around it, NULL where nothing or more than one line is left."""
+    text = f"CAST({column} AS VARCHAR)"
+    trimmed = f"trim({text}, {_literal(_SPACE)})"
+    # Most texts are plain, and a plain one is told faster than it is trimmed.
+    return (
+        f"CASE WHEN regexp_full_match({text}, '[!-~]([ -~]*[!-~])?') THEN {text} "
+        f"WHEN {trimmed} = '' OR regexp_matches({trimmed}, '{_BREAKS}') THEN NULL ELSE {trimmed} END"
+    )
+
+
+def _column(name: str) -> str:
+    # The templates have columns as well, whose names the dump may have too.
+    return 'dump."' + name.replace('"', '""') + '"'
+
+
+def _literal(text: str) -> str:
+    # Table functions and views take no parameters.
+    return "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,112 @@
+"""The slices of head_to_tail: the facts of a domain by popularity bucket (Sun et al. 2023, section 2.1)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+
+from pytest_kbrel.facts.document import unknown
+from pytest_kbrel.facts.popularity import buckets, fact_buckets
+from pytest_kbrel.records import BUCKETS, Bucket, Fact
+from pytest_kbrel.suites.format import WrittenProbe
+from pytest_kbrel.suites.names import TOP10
+from pytest_kbrel.suites.world import World
+
+
+def bucket_groups(written: WrittenProbe, world: World, seed: int) -> dict[str, tuple[Fact, ...]]:
+    """Return the facts of every slice: domain and bucket, and of the top tenths those that are asked for.
+
+    Raises ``SuiteError`` on a slice that cannot be, and on a fact or relation without the popularity needed.
+    """
+    domains = dict.fromkeys(relation.domain for relation in world.relations.values())
+    names = [f"{domain}-{bucket}" for domain in domains for bucket in (*BUCKETS, TOP10)]
+    for part in written.slices or ():
+        if part.name not in names:
+            raise part.node.error(unknown("slice", part.name, names, where=written.probe))
+    # The top tenth is asked for by name only, since its facts are the head's as well.
+    every = [name for name in names if not name.endswith(f"-{TOP10}")]
+    chosen = every if written.slices is None else [part.name for part in written.slices]
+    by = str(written.settings.get("bucket_by", "relation"))
+    groups: dict[str, list[Fact]] = {name: [] for name in names}
+    for domain in domains:
+        if not any(name.rpartition("-")[0] == domain for name in chosen):
+            continue
+        relations = [name for name in world.by_relation if world.relations[name].domain == domain]
+        facts = [
+            fact
+            for fact in world.facts
+            # What nobody can know is nothing to be right about.
+            if world.relations[fact.relation].domain == domain and fact.object is not None
+        ]
+        popularity = _of_predicates(relations, world, written) if by == "predicate" else {}
+        place = _buckets(facts, by, popularity, world)
+        for fact in facts:
+            groups[f"{domain}-{place[fact.id]}"].append(fact)
+        if f"{domain}-{TOP10}" in chosen:
+            head = groups[f"{domain}-head"]
+            groups[f"{domain}-{TOP10}"] = _top_tenth(head, by, popularity, world, seed)
+    return {name: tuple(facts) for name, facts in groups.items()}
+
+
+def _buckets(
+    facts: Sequence[Fact], by: str, popularity: Mapping[str, float], world: World
+) -> dict[str, Bucket]:
+    """Return the bucket of each fact of one domain, by fact id."""
+    if by == "predicate":
+        place = dict(zip(popularity, buckets(list(popularity.values())), strict=True))
+        return {fact.id: place[fact.relation] for fact in facts}
+    # What the source has bucketed was bucketed among entities that are not all here.
+    found: dict[str, Bucket] = {fact.id: fact.bucket for fact in facts if fact.bucket}
+    own = [fact for fact in facts if not fact.bucket]
+    for scope in _scopes(own, by):
+        for fact in scope:
+            _need_popularity(fact, world, "head_to_tail")
+        found |= fact_buckets(scope)
+    return found
+
+
+def _scopes(facts: Sequence[Fact], by: str) -> list[list[Fact]]:
+    """Return the facts whose popularities can be compared, together."""
+    scopes: dict[str, list[Fact]] = {}
+    for fact in facts:
+        scopes.setdefault(fact.relation if by == "relation" else "", []).append(fact)
+    return list(scopes.values())
+
+
+def _of_predicates(relations: Sequence[str], world: World, written: WrittenProbe) -> dict[str, float]:
+    """Return the popularity of each relation of a domain (section 3.3): its own, or its number of facts."""
+    stated = {name: world.relations[name].popularity for name in relations}
+    known = {name: value for name, value in stated.items() if value is not None}
+    lacking = [name for name in relations if name not in known]
+    if known and lacking:
+        raise written.entry.error(
+            f"bucket_by 'predicate' compares relations: found the 'popularity' of {next(iter(known))!r} and "
+            f"none of {lacking[0]!r}; allowed: that of all relations of a domain, or of none (then their "
+            "facts are counted)"
+        )
+    return known or {name: float(len(world.by_relation[name])) for name in relations}
+
+
+def _top_tenth(
+    head: Sequence[Fact], by: str, popularity: Mapping[str, float], world: World, seed: int
+) -> list[Fact]:
+    """Return the most popular tenth of the head's questions (Table 5), in the order of the file.
+
+    It is taken wherever popularities can be compared: within each relation, or over the domain. A tenth is
+    rounded up; of equally popular facts those come first whose id, with the seed, has the lower sha256.
+    """
+    chosen: set[str] = set()
+    for scope in _scopes(head, by):
+        ranked = []
+        for fact in scope:
+            if by != "predicate":
+                _need_popularity(fact, world, f"the slice {TOP10}")
+            score = popularity[fact.relation] if by == "predicate" else fact.popularity or 0.0
+            ranked.append((-score, hashlib.sha256(f"{seed}\0{fact.id}".encode()).digest(), fact.id))
+        chosen |= {name for *_, name in sorted(ranked)[: -(-len(ranked) // 10)]}
+    return [fact for fact in head if fact.id in chosen]
+
+
+def _need_popularity(fact: Fact, world: World, what: str) -> None:
+    if fact.popularity is None:
+        raise world.error(fact, f"has no 'popularity', which {what} needs; allowed: a number from 0")

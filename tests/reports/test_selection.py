@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import pytest
+
+from pytest_kbrel.records import CaseResult, MetricValue
+from pytest_kbrel.reports.selection import key_metrics
+
+
+def case(unparsable: float | None) -> CaseResult:
+    values = {
+        "accuracy": 0.5,
+        "hallucination": 0.25,
+        "missing": 0.25,
+        "accuracy_em": 0.4,
+        "unparsable": unparsable,
+    }
+    return CaseResult(
+        id="head_to_tail[a-head]",
+        suite="s.kb.yaml",
+        probe="head_to_tail",
+        slice="a-head",
+        verdict="pass",
+        n=4,
+        duration=0.0,
+        metrics=tuple(MetricValue(name=n, better="lower", value=v) for n, v in values.items()),
+        gates=(),
+    )
+
+
+@pytest.mark.parametrize(("unparsable", "shown"), [(0.25, ("unparsable",)), (0.0, ()), (None, ())])
+def test_unreadable_verdicts_are_shown_where_there_are_any(unparsable, shown):
+    assert key_metrics(case(unparsable)) == ("accuracy", "hallucination", "missing", *shown)

@@ -1,0 +1,258 @@
+"""The slices of head_to_tail, and the examples its in-domain prompt shows."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_kbrel.cli import main
+from pytest_kbrel.errors import SuiteError
+from pytest_kbrel.facts.popularity import buckets
+from pytest_kbrel.suites import load_suite
+
+HEAD = "suite: t\nfacts: facts.jsonl\n"
+RELATIONS = """\
+P36:
+  label: capital
+  domain: world
+  frames: ["What is the capital of [X]?"]
+P50:
+  label: author
+  domain: world
+  frames: ["Who wrote [X]?"]
+P57:
+  label: director
+  domain: films
+  frames: ["Who directed [X]?"]
+"""
+Write = Callable[..., Path]
+
+
+def lands(count: int, **more: Any) -> list[dict[str, Any]]:
+    """Facts c0, c1, ... of one relation, the higher the more popular."""
+    given = {"relation": "P36", "popularity": None, **more}
+    return [
+        {
+            **given,
+            "id": f"c{n:03}",
+            "subject": f"Land {n}",
+            "object": f"City {n}",
+            "popularity": 1000 + n if given["popularity"] is None else given["popularity"],
+        }
+        for n in range(count)
+    ]
+
+
+def slices(path: Path, **more: Any) -> dict[str, list[str]]:
+    return {case.slice: [fact.id for fact in case.facts] for case in load_suite(path, **more).cases}
+
+
+TOP = HEAD + "head_to_tail: {slices: [world-head, world-top10]}\n"
+
+
+def test_the_top_tenth_is_the_most_popular_tenth_of_the_head_rounded_up(suite_file: Write) -> None:
+    facts = lands(100)
+    found = slices(suite_file(TOP, facts, RELATIONS))
+    head = [
+        f["id"] for f, b in zip(facts, buckets([f["popularity"] for f in facts]), strict=True) if b == "head"
+    ]
+    assert found["world-head"] == head
+    assert len(head) == 32
+    assert found["world-top10"] == head[-4:]
+
+
+def test_the_top_tenth_is_asked_for_by_name_only(suite_file: Write) -> None:
+    found = slices(suite_file(HEAD + "head_to_tail:\n", lands(100), RELATIONS))
+    assert list(found) == ["world-head", "world-torso", "world-tail"]
+
+
+def test_of_equally_popular_facts_the_hash_decides_whatever_their_order(suite_file: Write) -> None:
+    facts = lands(60, popularity=5, bucket="head")
+    ranked = sorted((hashlib.sha256(f"0\0{f['id']}".encode()).digest(), f["id"]) for f in facts)
+    expected = sorted(name for _, name in ranked[:6])
+    top = HEAD + "head_to_tail: {slices: [world-top10]}\n"
+    assert slices(suite_file(top, facts, RELATIONS))["world-top10"] == expected
+    assert sorted(slices(suite_file(top, facts[::-1], RELATIONS))["world-top10"]) == expected
+    assert slices(suite_file(top, facts, RELATIONS), seed=1)["world-top10"] != expected
+
+
+def test_the_top_tenth_is_taken_within_what_can_be_compared(suite_file: Write) -> None:
+    books = [{**fact, "id": f"b{fact['id']}", "relation": "P50", "popularity": n + 1}
+             for n, fact in enumerate(lands(100))]  # fmt: skip
+    facts = [{**fact, "bucket": "head"} for fact in lands(100) + books]
+    text = "head_to_tail: {{slices: [world-top10], bucket_by: {}}}\n"
+    by_relation = slices(suite_file(HEAD + text.format("relation"), facts, RELATIONS))["world-top10"]
+    by_domain = slices(suite_file(HEAD + text.format("domain"), facts, RELATIONS))["world-top10"]
+    assert (len(by_relation), len(by_domain)) == (20, 20)
+    assert sum(name.startswith("b") for name in by_relation) == 10
+    assert not any(name.startswith("b") for name in by_domain)
+
+
+def test_what_the_source_has_bucketed_stays(suite_file: Write) -> None:
+    facts = lands(9)
+    for fact, bucket in zip(facts, ["head", "torso", "tail"] * 3, strict=True):
+        fact["bucket"] = bucket
+        del fact["popularity"]
+    found = slices(suite_file(HEAD + "head_to_tail:\n", facts, RELATIONS))
+    assert found == {
+        "world-head": ["c000", "c003", "c006"],
+        "world-torso": ["c001", "c004", "c007"],
+        "world-tail": ["c002", "c005", "c008"],
+    }
+    with pytest.raises(SuiteError, match=r"facts\.jsonl:1: fact 'c000' has no 'popularity'.*top10 needs"):
+        load_suite(suite_file(TOP, facts, RELATIONS))
+
+
+def test_facts_without_an_answer_are_in_no_bucket(suite_file: Write) -> None:
+    unseen = {"relation": "P36", "subject": "Atlantis", "object": None, "question": "Capital of Atlantis?"}
+    facts = lands(100)
+    found = slices(suite_file(HEAD + "head_to_tail:\n", [*facts, unseen], RELATIONS))
+    assert sorted(name for ids in found.values() for name in ids) == [fact["id"] for fact in facts]
+
+
+def predicates(*counts: int, stated: tuple[str, ...] = ()) -> tuple[list[dict[str, Any]], str]:
+    """As many facts of each of several relations as said, and the relations."""
+    facts = [
+        {"relation": f"R{r}", "subject": f"S{n}", "object": f"O{n}"}
+        for r, count in enumerate(counts)
+        for n in range(count)
+    ]
+    lines = [
+        f'R{r}: {{label: r, domain: world, frames: ["What of [X]?"]{more}}}\n'
+        for r, more in enumerate(stated or [""] * len(counts))
+    ]
+    return facts, "".join(lines)
+
+
+def test_predicates_are_bucketed_by_their_number_of_facts(suite_file: Write) -> None:
+    counts = (8, 7, 6, 5, 4, 3, 2, 1)
+    facts, relations = predicates(*counts)
+    found = slices(suite_file(HEAD + "head_to_tail: {bucket_by: predicate}\n", facts, relations))
+    # Of 36: 1 3 6 10 15 21 28 36, so the 5 crosses 12 and the 7 crosses 24.
+    assert {name: sorted({f.partition(":")[0] for f in ids}) for name, ids in found.items()} == {
+        "world-head": ["R0"],
+        "world-torso": ["R1", "R2"],
+        "world-tail": ["R3", "R4", "R5", "R6", "R7"],
+    }
+    assert {name: len(ids) for name, ids in found.items()} == {
+        "world-head": 8,
+        "world-torso": 13,
+        "world-tail": 15,
+    }
+
+
+def test_predicates_are_bucketed_by_the_popularity_they_state(suite_file: Write) -> None:
+    stated = tuple(f", popularity: {n}" for n in (1, 2, 3, 4, 5, 6, 7, 8))
+    facts, relations = predicates(*[1] * 8, stated=stated)
+    found = slices(suite_file(HEAD + "head_to_tail: {bucket_by: predicate}\n", facts, relations))
+    assert found["world-head"] == ["R7:S0"]
+    assert found["world-torso"] == ["R5:S0", "R6:S0"]
+
+
+def test_predicates_of_which_some_state_a_popularity_cannot_be_compared(suite_file: Write) -> None:
+    facts, relations = predicates(1, 1, stated=(", popularity: 3", ""))
+    with pytest.raises(SuiteError, match=r"t\.kb\.yaml:3: .*'popularity' of 'R0' and none of 'R1'; allowed"):
+        load_suite(suite_file(HEAD + "head_to_tail: {bucket_by: predicate}\n", facts, relations))
+
+
+@pytest.mark.parametrize(
+    ("gates", "message"),
+    [
+        ("accuracy: 0.1", r"t\.kb\.yaml:4: accuracy needs a slice head, torso, tail, found: world-top10"),
+        ("missing_macro: 0.1", r"missing_macro needs a slice head, torso, tail, found: world-top10"),
+        ("accuracy_head: 0.1", r"accuracy_head needs a slice head, found: world-top10"),
+    ],
+)
+def test_figures_over_all_facts_need_more_than_the_top_tenth(
+    suite_file: Write, gates: str, message: str
+) -> None:
+    text = f"head_to_tail:\n  slices: [world-top10]\n  overall: {{gates: {{{gates}}}}}\n"
+    with pytest.raises(SuiteError, match=message.replace(":4:", ":5:")):
+        load_suite(suite_file(HEAD + text, lands(100), RELATIONS))
+
+
+IN_DOMAIN = HEAD + "head_to_tail: {prompt: in-domain}\n"
+
+
+def examples(path: Path, **more: Any) -> dict[str, tuple[str, str | None]]:
+    """Return question and answer of the example that each fact is shown."""
+    cases = load_suite(path, **more).cases
+    assert all([name for name, _ in case.shots] == [fact.id for fact in case.facts] for case in cases)
+    return {name: (shot.question, shot.answer) for case in cases for name, (shot,) in case.shots}
+
+
+def test_in_domain_examples_are_other_facts_of_the_relation_in_its_own_words(suite_file: Write) -> None:
+    books = [
+        {"id": f"b{n}", "relation": "P50", "subject": f"Book {n}", "object": f"Author {n}", "popularity": n}
+        for n in range(1, 40)
+    ]
+    found = examples(suite_file(IN_DOMAIN, lands(40) + books, RELATIONS))
+    assert len(found) == 79
+    for name, (question, answer) in found.items():
+        number = question.rstrip("?").rpartition(" ")[2]
+        if name.startswith("b"):
+            assert (question, answer) == (f"Who wrote Book {number}?", f"Author {number}")
+        else:
+            assert (question, answer) == (f"What is the capital of Land {number}?", f"City {number}")
+        assert int(number) != int(name[1:])
+    assert len(set(found.values())) > 30
+
+
+def test_an_example_shares_neither_subject_nor_answer(suite_file: Write) -> None:
+    facts = lands(30)
+    for fact in facts[:27]:
+        fact["object"], fact["aliases"] = "Paris", ["City of Light"]
+    facts[27] |= {"object": "PARIS"}
+    facts[28] |= {"object": "city of light"}
+    facts[29] |= {"object": "Rome", "subject": "Elsewhere"}
+    found = examples(suite_file(IN_DOMAIN, facts, RELATIONS))
+    assert {answer for name, (_, answer) in found.items() if name < "c027"} == {"Rome"}
+    assert found["c029"][1] != "Rome"
+    facts[29]["subject"] = "LAND 3"
+    with pytest.raises(SuiteError, match=r"t\.kb\.yaml:3: slice 'world-tail': fact 'c003' has no in-domain"):
+        load_suite(suite_file(IN_DOMAIN, facts, RELATIONS))
+
+
+def test_examples_do_not_depend_on_sampling_or_order_and_little_on_new_facts(suite_file: Write) -> None:
+    facts = lands(60)
+    full = examples(suite_file(IN_DOMAIN, facts, RELATIONS))
+    assert examples(suite_file(IN_DOMAIN, facts[::-1], RELATIONS)) == full
+    part = examples(suite_file(IN_DOMAIN, facts, RELATIONS), limit=3)
+    assert 0 < len(part) <= 9
+    assert part.items() <= full.items()
+    assert examples(suite_file(IN_DOMAIN, facts, RELATIONS), seed=5) != full
+    more = [*copy.deepcopy(facts), {**facts[0], "id": "new", "subject": "New", "object": "Newtown"}]
+    changed = examples(suite_file(IN_DOMAIN, more, RELATIONS))
+    assert sum(changed[name] != full[name] for name in full) < 10
+
+
+def test_facts_with_questions_of_their_own_show_one_another(suite_file: Write) -> None:
+    facts = lands(20)
+    for fact in facts[:10]:
+        fact["question"] = f"Name the seat of {fact['subject']}."
+    found = examples(suite_file(IN_DOMAIN, facts, RELATIONS))
+    assert all(found[f["id"]][0].startswith("Name the seat of") == ("question" in f) for f in facts)
+
+
+def test_other_prompts_show_no_example(suite_file: Write) -> None:
+    assert all(case.shots == () for case in load_suite(suite_file(HEAD + "head_to_tail:\n")).cases)
+
+
+PUBLIC = Path(__file__).resolve().parents[2].parent / "shared" / "public-data" / "head-to-tail"
+
+
+@pytest.mark.skipif(not PUBLIC.is_dir(), reason="the public files are not here")
+def test_the_buckets_of_a_public_file_are_its_own(tmp_path: Path) -> None:
+    source = PUBLIC / "head_to_tail_dbpedia.first400.json"
+    assert main(["import", "head-to-tail", str(source), "--output", str(tmp_path / "facts.jsonl")]) == 0
+    path = tmp_path / "t.kb.yaml"
+    path.write_text(HEAD + "head_to_tail: {prompt: zero-shot}\n", encoding="utf-8")
+    counts = {name: len(ids) for name, ids in slices(path).items()}
+    assert counts == {"open-head": 400, "open-torso": 400, "open-tail": 400}
+    path.write_text(HEAD + "head_to_tail: {bucket_by: predicate}\n", encoding="utf-8")
+    assert sum(len(ids) for ids in slices(path).values()) == 1200
