@@ -1,4 +1,4 @@
-"""Blessed runs: find and read them, and say what two models must share to be compared."""
+"""Baselines: find and read them."""
 
 from __future__ import annotations
 
@@ -8,83 +8,44 @@ import math
 import os
 import typing
 import zlib
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from pytest_kbrel import bundled
-from pytest_kbrel.baselines.layout import (
-    ALLOWED,
-    META,
-    OUTCOMES,
-    case_key,
-    digest,
-    facts_digest,
-    read_meta,
-)
+from pytest_kbrel.baselines.base import Baseline, BaselineCase
+from pytest_kbrel.baselines.layout import ALLOWED, META, OUTCOMES, digest, facts_digest, read_meta
+from pytest_kbrel.baselines.published import read_published
 from pytest_kbrel.errors import BaselineError, nearest
-from pytest_kbrel.records import Case, CaseResult, Fingerprint, Label, Outcome, Table, record
-from pytest_kbrel.wire import from_wire, to_wire
+from pytest_kbrel.records import PUBLISHED, Fingerprint, Label, Outcome, Table, is_published
+from pytest_kbrel.wire import from_wire
 
 _LABELS = frozenset(typing.get_args(Label))
 
-# What two models must share for any case to be comparable; prompts are compared fact by fact.
-MUST_BE_EQUAL = ("scoring_version", "chat_template")
-
-
-@record
-class BaselineCase:
-    """One case of a blessed run. Its rows have no question and no expected answer: the suite has these."""
-
-    key: str
-    table: Table
-    metrics: tuple[tuple[str, float | None], ...]
-
-
-@record
-class Baseline:
-    """A blessed run. ``versions`` and ``settings`` are pairs of name and value."""
-
-    path: Path
-    kbrel_version: str
-    created: str
-    reason: str
-    commit: str
-    versions: tuple[tuple[str, str], ...]
-    model: Fingerprint
-    settings: tuple[tuple[str, str], ...]
-    cases: Mapping[str, BaselineCase]
-
-    def case(self, case: Case | CaseResult | str) -> BaselineCase | None:
-        """Return the same case of this run, by record, node id or key; ``None`` when it has no such case."""
-        key = case if isinstance(case, str) else f"{case.suite}::{case.id}"
-        return self.cases.get(case_key(*key.split("::", 1)) if "::" in key else key)
-
-
-def fingerprint_differences(a: Fingerprint, b: Fingerprint) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return what two fingerprints must share and do not, and what else differs, each in words."""
-    must: list[str] = []
-    may: list[str] = []
-    ours, theirs = to_wire(a), to_wire(b)
-    for name, value in ours.items():
-        if value != theirs[name]:
-            words = f"{name} ({value!r} and {theirs[name]!r})"
-            (must if name in MUST_BE_EQUAL else may).append(words)
-    return tuple(must), tuple(may)
-
 
 def baseline_directory(name_or_path: str, rootdir: Path) -> Path:
-    """Return the folder that a NAME (``<rootdir>/baselines/NAME``) or a PATH (itself) stands for."""
+    """Return the folder that a NAME (``<rootdir>/baselines/NAME``) or a PATH (itself) stands for.
+
+    Raises ``BaselineError`` for the name of published figures: no run may be blessed as what a paper prints.
+    """
+    if is_published(name_or_path):
+        raise BaselineError(
+            f"{name_or_path!r} stands for figures of a paper, which no run replaces; allowed: a name that "
+            f"does not begin with {PUBLISHED}"
+        )
     return rootdir / "baselines" / name_or_path if _is_name(name_or_path) else _path(name_or_path)
 
 
 def read_baseline(name_or_path: str, rootdir: Path) -> Baseline:
-    """Read a blessed run: a NAME in ``<rootdir>/baselines`` or among those that ship, or a PATH.
+    """Read a baseline: a NAME in ``<rootdir>/baselines`` or among those that ship, or a PATH.
+
+    A name that begins with ``published/`` stands for the figures of a paper, all others for blessed runs.
 
     Raises ``BaselineError`` when there is none, or when it is unreadable, foreign, newer than this version
     reads, cut short, or made of halves that do not belong together.
     """
-    path = _find(name_or_path, rootdir)
+    if is_published(name_or_path):
+        return read_published(name_or_path, shelves(rootdir))
+    path = find_baseline(name_or_path, rootdir)
     meta = read_meta(path)
     try:
         lines = gzip.decompress((path / OUTCOMES).read_bytes())
@@ -105,6 +66,11 @@ def read_baseline(name_or_path: str, rootdir: Path) -> Baseline:
         ) from None
 
 
+def shelves(rootdir: Path) -> tuple[Path, ...]:
+    """Return the folders in which names are looked up: the project's own, then the one that ships."""
+    return tuple(dict.fromkeys((rootdir / "baselines", bundled.baselines())))
+
+
 def _is_name(name_or_path: str) -> bool:
     return not name_or_path.startswith((".", "~")) and not set(name_or_path) & {"/", os.sep}
 
@@ -116,23 +82,24 @@ def _path(text: str) -> Path:
         raise BaselineError(f"{text}: {error}; allowed: {ALLOWED}") from None
 
 
-def _find(name_or_path: str, rootdir: Path) -> Path:
+def find_baseline(name_or_path: str, rootdir: Path) -> Path:
+    """Return the folder of a blessed run; ``BaselineError`` as :func:`read_baseline` when there is none."""
     if not _is_name(name_or_path):
         path = _path(name_or_path)
         if path.is_dir():
             return path
         found = "a file" if path.exists() else "nothing"
         raise BaselineError(f"{path}: {found} is there; allowed: {ALLOWED}")
-    shelves = (rootdir / "baselines", bundled.baselines())
-    for shelf in shelves:
+    places = shelves(rootdir)
+    for shelf in places:
         if (shelf / name_or_path).is_dir():
             return shelf / name_or_path
-    names = sorted({path.parent.name for shelf in shelves for path in shelf.glob(f"*/{META}")})
+    names = sorted({path.parent.name for shelf in places for path in shelf.glob(f"*/{META}")})
     hint = nearest(name_or_path, names)
     if Path(name_or_path, META).is_file():
         hint = f"; as a path it is written ./{name_or_path}"
     raise BaselineError(
-        f"no baseline is called {name_or_path!r} in {shelves[0]} or among those that ship; "
+        f"no baseline is called {name_or_path!r} in {places[0]} or among those that ship; "
         f"found: {', '.join(names) or 'none'}; allowed: one of these, or a path with a slash{hint}"
     )
 
@@ -157,6 +124,7 @@ def _baseline(path: Path, meta: dict[str, Any], lines: bytes) -> Baseline:
         versions=tuple(sorted((str(name), str(value)) for name, value in provenance["versions"].items())),
         model=from_wire(Fingerprint, meta["model"]),
         settings=tuple(sorted((str(name), str(value)) for name, value in meta["settings"].items())),
+        helpers=tuple(from_wire(Fingerprint, helper) for helper in meta.get("helpers", [])),
         cases={
             key: BaselineCase(
                 key=key,

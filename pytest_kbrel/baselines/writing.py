@@ -54,6 +54,8 @@ def write_baseline(directory: Path, run: Run, reason: str = "") -> None:
         },
         "model": to_wire(run.model),
         "settings": dict(run.settings),
+        # Only where there are any: a run that rules judged is written as it always was.
+        **({"helpers": to_wire(run.helpers)} if run.helpers else {}),
         "outcomes": {"file": OUTCOMES, "sha256": digest(data)},
         "cases": cases,
         "aggregates": {_key(case): {"metrics": _metrics(case)} for case in run.cases if case.aggregate},

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pytest_kbrel import stats
-from pytest_kbrel.baselines import Baseline
+from pytest_kbrel.baselines import Baseline, BaselineCase, PublishedCase
 from pytest_kbrel.gates.cases import obstacle_of, unjudged, verdict_of
 from pytest_kbrel.gates.judging import decide
 from pytest_kbrel.gates.measuring import Pairing, measure_figures, pair
@@ -44,31 +44,60 @@ def decide_aggregate(
         )
         return _result(aggregate, "invalid", gates=unjudged(aggregate.gates, why), errors=(why,))
     cases = [found[member] for member in aggregate.members]
-    missing, pairings = [], []
-    for case in cases:
-        blessed = None if baseline is None else baseline.case(case)
-        if blessed is None:
-            missing.append(case.id)
-        else:
-            pairings.append(pair(case.table, blessed.table))
+    paper = "" if baseline is None else baseline.paper
+    published = _published(aggregate, baseline)
+    missing, pairings = _paired(cases, baseline)
+    if paper:
+        missing = [] if published is not None else [f"{aggregate.id} over the same {len(cases)} cases"]
     alpha = stats.sidak(comparisons)
-    paired: Sequence[Pairing] = () if missing else pairings
-    measurement = measure_figures(figures_over(cases), [case.table for case in cases], paired, alpha=alpha)
+    measurement = measure_figures(
+        figures_over(cases),
+        [case.table for case in cases],
+        () if missing else pairings,
+        alpha=alpha,
+        published=published,
+        paper=paper,
+    )
     gates = decide(
         aggregate.gates,
         measurement,
         obstacle=obstacle_of(
-            aggregate.members, measurement, missing, asked=baseline is not None, incomparable=incomparable
+            aggregate.members,
+            measurement,
+            missing,
+            asked=baseline is not None,
+            incomparable=incomparable,
+            paper=paper,
         ),
         alpha_per_comparison=alpha,
     )
     return _result(
         aggregate,
-        verdict_of(gates, baseline_asked=baseline is not None),
+        verdict_of(gates, baseline_asked=baseline is not None and not paper),
         n=len({row.fact_id for case in cases for row in case.table.rows}),
         metrics=measurement.values,
         gates=gates,
     )
+
+
+def _published(aggregate: AggregateCase, baseline: Baseline | None) -> PublishedCase | None:
+    """Return what a paper prints over exactly these members: over others it is another figure."""
+    found = None if baseline is None else baseline.case(aggregate)
+    if not isinstance(found, PublishedCase) or set(found.members) != set(aggregate.members):
+        return None
+    return found
+
+
+def _paired(cases: Sequence[CaseResult], baseline: Baseline | None) -> tuple[list[str], list[Pairing]]:
+    """Return the ids of the cases that no blessed run has, and the pairings of the others."""
+    missing, pairings = [], []
+    for case in cases:
+        blessed = None if baseline is None else baseline.case(case)
+        if isinstance(blessed, BaselineCase):
+            pairings.append(pair(case.table, blessed.table))
+        else:
+            missing.append(case.id)
+    return missing, pairings
 
 
 def _result(

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from pytest_kbrel import stats
-from pytest_kbrel.baselines import BaselineCase
+from pytest_kbrel.baselines import BaselineCase, PublishedCase
 from pytest_kbrel.gates.figures import figures_of
 from pytest_kbrel.gates.judging import Obstacle, decide
 from pytest_kbrel.gates.measuring import Measurement, Pairing, changes, measure_figures, pair
@@ -31,19 +31,20 @@ def decide_case(
     table: Table,
     errors: Sequence[str],
     *,
-    baseline: BaselineCase | None,
+    baseline: BaselineCase | PublishedCase | None,
     baseline_asked: bool,
     comparisons: int,
     duration: float = 0.0,
     requests: int = 0,
     incomparable: Sequence[str] = (),
+    paper: str = "",
 ) -> CaseResult:
     """Measure one case and judge its gates.
 
     ``errors`` are the responses that could not be used, ``baseline`` the same case of the blessed run,
     ``comparisons`` the number of relative gates in the whole session, ``incomparable`` what the two models'
-    fingerprints must share and do not. Responses that are no ground for a measurement make the case
-    ``invalid``; nothing is then measured.
+    fingerprints must share and do not, ``paper`` the paper whose figures the baseline is. Responses that are
+    no ground for a measurement make the case ``invalid``; nothing is then measured.
     """
     broken = integrity(table, errors)
     if broken:
@@ -64,25 +65,26 @@ def decide_case(
             table=Table(columns=table.columns, rows=tuple(r for r in table.rows if not _is_nan(r.values))),
         )
     alpha = stats.sidak(comparisons)
-    pairings = () if baseline is None else (pair(table, baseline.table),)
+    run, published = split(baseline)
+    pairings = () if run is None else (pair(table, run.table),)
     figures = figures_of(metrics_for(case.probe, case.slice, table.columns))
-    measurement = measure_figures(figures, (table,), pairings, alpha=alpha)
+    measurement = measure_figures(figures, (table,), pairings, alpha=alpha, published=published, paper=paper)
     missing = () if baseline is not None else (case.id,)
     results = decide(
         case.gates,
         measurement,
         obstacle=obstacle_of(
-            [case.id], measurement, missing, asked=baseline_asked, incomparable=incomparable
+            [case.id], measurement, missing, asked=baseline_asked, incomparable=incomparable, paper=paper
         ),
         alpha_per_comparison=alpha,
     )
-    lost, gained = ((), ()) if baseline is None else changes(table, baseline.table)
+    lost, gained = ((), ()) if run is None else changes(table, run.table)
     return CaseResult(
         id=case.id,
         suite=case.suite,
         probe=case.probe,
         slice=case.slice,
-        verdict=verdict_of(results, baseline_asked=baseline_asked),
+        verdict=verdict_of(results, baseline_asked=baseline_asked and not paper),
         n=len(table.rows),
         duration=duration,
         metrics=measurement.values,
@@ -100,12 +102,22 @@ def verdict_of(results: Iterable[GateResult], *, baseline_asked: bool) -> Judgem
 
     When no baseline was asked for, relative gates stay unjudged and the others decide; ``no baseline`` is
     then the verdict of a case that has relative gates only, and no failure. When one was asked for, ``no
-    baseline`` means that it lacks the case, which is a failure. A case without gates passes.
+    baseline`` means that it lacks the case, which is a failure. The figures of a paper count as not asked
+    for: what it did not measure stays unjudged. A case without gates passes.
     """
     found = {result.verdict for result in results}
     if not baseline_asked and found != {"no baseline"}:
         found.discard("no baseline")
     return next((verdict for verdict in SEVERITY if verdict in found), "pass")
+
+
+def split(
+    baseline: BaselineCase | PublishedCase | None,
+) -> tuple[BaselineCase | None, PublishedCase | None]:
+    """Return the case as one of a run and as one of a paper: at least one of the two is ``None``."""
+    if isinstance(baseline, PublishedCase):
+        return None, baseline
+    return baseline, None
 
 
 def unjudged(gates: Iterable[Gate], reason: str) -> tuple[GateResult, ...]:
@@ -130,6 +142,7 @@ def obstacle_of(
     *,
     asked: bool,
     incomparable: Sequence[str],
+    paper: str = "",
 ) -> Obstacle | None:
     """Return what stands in the way of comparing with the baseline, ``None`` when nothing does.
 
@@ -137,6 +150,8 @@ def obstacle_of(
     """
     if not asked:
         return "no baseline", "no baseline was given to compare with; allowed: --kb-baseline=NAME or PATH"
+    if missing and paper:
+        return "no baseline", f"{paper} has no figures of {', '.join(missing)}"
     if missing:
         return "no baseline", f"the baseline has no case {', '.join(missing)}: bless a run of all suites anew"
     if incomparable:
@@ -144,6 +159,8 @@ def obstacle_of(
             f"candidate and baseline differ in {'; '.join(incomparable)}; "
             "allowed: a baseline that shares these with the candidate"
         )
+    if paper:
+        return None
     for case, pairing in zip(cases, measurement.pairings, strict=True):
         if (why := _not_comparable(pairing)) is not None:
             return "not comparable", (

@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from pytest_kbrel import stats
 from pytest_kbrel.errors import nearest
 from pytest_kbrel.gates.measuring import Measured, Measurement
-from pytest_kbrel.records import Gate, GateResult, Judgement
+from pytest_kbrel.records import Gate, GateResult, Judgement, MetricValue
 
 RELATIVE = ("max_drop", "recovery")
+CONTROL = "_control"
 # Values within this of a bound meet it: sums of floats do not end on the printed digit.
 _SLACK = 1e-9
 
@@ -42,10 +43,15 @@ def decide(
             hint = nearest(gate.metric, figures)
             verdict: Judgement = "invalid"
             reason = f"no metric {gate.metric!r} was measured{hint}; there are {', '.join(figures)}"
+        elif gate.rule == "above_control":
+            controls = [of for name, of in figures.items() if name.startswith(gate.metric + CONTROL)]
+            verdict, reason = _above_control(gate, measured, controls)
         elif gate.rule not in RELATIVE:
             verdict, reason = _absolute(gate, measured)
         elif obstacle is not None:
             verdict, reason = obstacle
+        elif measurement.paper and measured.published is None:
+            verdict, reason = "no baseline", f"{measurement.paper} prints no {gate.metric} of this case"
         elif gate.rule == "max_drop":
             verdict, reason = _max_drop(gate, measured, alpha_per_comparison)
         else:
@@ -69,10 +75,33 @@ def _absolute(gate: Gate, measured: Measured) -> tuple[Judgement, str]:
     if value.value is None:
         return _undefined(measured), f"{gate.metric} is undefined: {value.note}; {allowed}"
     met = value.value >= gate.bound - _SLACK if gate.rule == "min" else value.value <= gate.bound + _SLACK
-    interval = f" {_interval(value.low, value.high)}" if value.low is not None else ""
+    interval = _between(value)
     note = f" ({value.note})" if value.low is None and value.note else ""
     reason = f"{gate.metric} is {_number(value.value)}{interval} over {_facts(value.n)}{note}; {allowed}"
     return "pass" if met else "fail", reason
+
+
+def _above_control(gate: Gate, measured: Measured, controls: Sequence[Measured]) -> tuple[Judgement, str]:
+    """Judge how far the value stands above the best of its controls: what it costs no knowledge to reach."""
+    allowed = f"allowed: at least {_number(gate.bound)}"
+    value = measured.value
+    if value.value is None:
+        return _undefined(measured), f"{gate.metric} is undefined: {value.note}; {allowed}"
+    found = [control.value for control in controls if control.value.value is not None]
+    if not found:
+        why = controls[0].value.note if controls else f"{gate.metric} was measured without a control"
+        return "inconclusive", f"{gate.metric} has no control to compare with: {why}; {allowed}"
+    sign = 1 if value.better == "higher" else -1
+    control = max(found, key=lambda of: sign * (of.value or 0.0))
+    assert control.value is not None
+    above = sign * (value.value - control.value)
+    where = "above" if sign > 0 else "below"
+    told = [f"{_number(of.value or 0.0)}{_between(of)}" for of in (value, control)]
+    reason = (
+        f"{gate.metric} is {told[0]} over {_facts(value.n)}, {_number(above)} {where} its control "
+        f"{control.name}, {told[1]}; {allowed}"
+    )
+    return "pass" if above >= gate.bound - _SLACK else "fail", reason
 
 
 def _undefined(measured: Measured) -> Judgement:
@@ -117,11 +146,13 @@ def _recovery(
         return "fail", reason
     if gate.bound <= 1 and _worst_drop(measured) <= 0:
         return "pass", reason
-    contrast = measurement.contrast(measured.figure, gate.bound)
+    contrast = measurement.contrast(measured, gate.bound)
     if contrast.low is not None and contrast.low >= -_SLACK:
         return "pass", reason
     if exceeds or contrast.value is None or not contrast.se:
         return "inconclusive", reason + _open(measured, _drop(measured), exceeds, alpha)
+    if measured.published is not None:
+        return "inconclusive", reason + _power(measured)
     needed = stats.facts_needed(contrast.value, contrast.se, contrast.n, (1 - stats.LEVEL) / 2)
     return "inconclusive", reason + _power(measured) + _needed(needed)
 
@@ -160,6 +191,8 @@ def _moved(measured: Measured) -> str:
     assert difference is not None
     of = f" of the baseline's {value.paired + measured.unasked}" if measured.unasked else ""
     over = f"paired over {_facts(value.paired)}{of}"
+    if measured.published is not None:
+        over = f"unpaired, against a published figure: {measured.published.source}"
     if value.delta == 0:
         note = difference.estimate.note
         about = f"{note}, " if note else ""
@@ -185,6 +218,9 @@ def _open(measured: Measured, distance: float, exceeds: bool, alpha: float) -> s
     estimate = measured.difference.estimate
     if not estimate.se:
         return ""
+    if measured.published is not None:
+        # More facts of ours make the paper's own figure no more certain.
+        return _power(measured)
     level = alpha if exceeds else (1 - stats.LEVEL) / 2
     needed = stats.facts_needed(distance, estimate.se, estimate.n, level)
     return _power(measured) + _needed(needed)
@@ -211,6 +247,10 @@ def _number(value: float) -> str:
 def _interval(low: float | None, high: float | None) -> str:
     ends = ("-inf" if low is None else _number(low), "inf" if high is None else _number(high))
     return f"[{ends[0]}, {ends[1]}]"
+
+
+def _between(value: MetricValue) -> str:
+    return f" {_interval(value.low, value.high)}" if value.low is not None else ""
 
 
 def _facts(n: int) -> str:

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from pytest_kbrel import stats
+from pytest_kbrel.baselines import PublishedCase, PublishedFigure
 from pytest_kbrel.gates.figures import Figure, figures_of
 from pytest_kbrel.metrics import Metric
 from pytest_kbrel.records import Change, MetricValue, Outcome, Table, record
@@ -30,36 +31,45 @@ class Pairing:
 class Measured:
     """One figure measured; ``difference`` is that from the baseline, where there is one to compare with.
 
-    ``unasked`` counts the facts of the baseline's figure that the candidate was not asked.
+    ``unasked`` counts the facts of the baseline's figure that the candidate was not asked. ``published`` is
+    what a paper prints of the figure, where that is the baseline; ``own`` and ``printed`` are then the two
+    independent estimates.
     """
 
     figure: Figure
     value: MetricValue
     difference: stats.Difference | None = None
     unasked: int = 0
+    published: PublishedFigure | None = None
+    own: stats.Estimate = stats.Estimate()
+    printed: stats.Estimate = stats.Estimate()
 
 
 @record
 class Measurement:
-    """Several figures measured over the same tables."""
+    """Several figures measured over the same tables. ``paper`` is the one compared with, where it is one."""
 
     figures: tuple[Measured, ...]
     pairings: tuple[Pairing, ...] = ()
+    paper: str = ""
 
     @property
     def values(self) -> tuple[MetricValue, ...]:
         """The metric values, in the order of the figures."""
         return tuple(measured.value for measured in self.figures)
 
-    def contrast(self, figure: Figure, recovery: float) -> stats.Estimate:
-        """Estimate how far the paired candidate stands above ``recovery`` times the baseline.
+    def contrast(self, measured: Measured, recovery: float) -> stats.Estimate:
+        """Estimate how far the candidate stands above ``recovery`` times the baseline, paired if it can be.
 
         That is candidate - recovery * baseline where higher is better, baseline - recovery * candidate where
         lower is: at least 0 when the candidate recovers that share.
         """
+        figure = measured.figure
+        weights = (1.0, -recovery) if figure.better == "higher" else (-recovery, 1.0)
+        if measured.published is not None:
+            return stats.contrast([(weights[0], measured.own), (weights[1], measured.printed)])
         ours = figure.sample([pairing.candidate for pairing in self.pairings])
         theirs = figure.sample([pairing.baseline for pairing in self.pairings])
-        weights = (1.0, -recovery) if figure.better == "higher" else (-recovery, 1.0)
         return stats.jackknife([(weights[0], ours), (weights[1], theirs)], figure.statistic)
 
 
@@ -75,12 +85,28 @@ def measure(
 
 
 def measure_figures(
-    figures: Sequence[Figure], tables: Sequence[Table], pairings: Sequence[Pairing], *, alpha: float
+    figures: Sequence[Figure],
+    tables: Sequence[Table],
+    pairings: Sequence[Pairing],
+    *,
+    alpha: float,
+    published: PublishedCase | None = None,
+    paper: str = "",
 ) -> Measurement:
-    """Measure ``figures`` over one table a member; ``pairings`` is empty or has one a member."""
+    """Measure ``figures`` over one table a member; ``pairings`` is empty or has one a member.
+
+    ``published`` is what a ``paper`` prints of these figures; nothing is paired then.
+    """
+    printed = {} if published is None else {figure.name: figure for figure in published.figures}
     return Measurement(
-        figures=tuple(_measured(figure, tables, pairings, alpha) for figure in figures),
+        figures=tuple(
+            _unpaired(figure, tables, printed[figure.name], alpha)
+            if figure.name in printed
+            else _measured(figure, tables, pairings, alpha)
+            for figure in figures
+        ),
         pairings=tuple(pairings),
+        paper=paper,
     )
 
 
@@ -126,9 +152,8 @@ def _is_good(row: Outcome, expected: str) -> bool:
     return row.label == ("correct" if expected else "uninformative")
 
 
-def _measured(figure: Figure, tables: Sequence[Table], pairings: Sequence[Pairing], alpha: float) -> Measured:
-    estimate = figure.estimate(tables)
-    value = MetricValue(
+def _value(figure: Figure, tables: Sequence[Table], estimate: stats.Estimate) -> MetricValue:
+    return MetricValue(
         name=figure.name,
         better=figure.better,
         value=estimate.value,
@@ -137,6 +162,37 @@ def _measured(figure: Figure, tables: Sequence[Table], pairings: Sequence[Pairin
         n=figure.count(tables),
         note=figure.undefined if estimate.value is None else estimate.note,
     )
+
+
+def _unpaired(figure: Figure, tables: Sequence[Table], published: PublishedFigure, alpha: float) -> Measured:
+    own, printed = (
+        figure.estimate(tables),
+        stats.Estimate(value=published.value, se=0.0, low=published.value, high=published.value),
+    )
+    if published.n:
+        low, high = stats.wilson(published.value * published.n, published.n)
+        printed = stats.Estimate(value=published.value, low=low, high=high, n=published.n)
+    difference = stats.unpaired_difference(
+        own, printed, better=figure.better, alpha=alpha, bounds=figure.bounds
+    )
+    delta = difference.estimate
+    value = dataclasses.replace(
+        _value(figure, tables, own),
+        baseline=published.value,
+        delta=delta.value,
+        delta_low=delta.low,
+        delta_high=delta.high,
+        p=difference.p,
+        mde=difference.mde,
+        unpaired=True,
+    )
+    return Measured(
+        figure=figure, value=value, difference=difference, published=published, own=own, printed=printed
+    )
+
+
+def _measured(figure: Figure, tables: Sequence[Table], pairings: Sequence[Pairing], alpha: float) -> Measured:
+    value = _value(figure, tables, figure.estimate(tables))
     before = [pairing.baseline for pairing in pairings]
     if not pairings or figure.lacking(before):
         return Measured(figure=figure, value=value)

@@ -9,7 +9,7 @@ from pytest_kbrel import stats
 from pytest_kbrel.gates.figures import Figure
 from pytest_kbrel.metrics import Metric, metrics_for
 from pytest_kbrel.metrics.reliability import average, c_wrong, slice_kind
-from pytest_kbrel.records import CaseResult
+from pytest_kbrel.records import BUCKETS, CaseResult
 
 if TYPE_CHECKING:
     Combine = Callable[[Sequence[stats.Array]], stats.Array]
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # A metric over the pooled facts of some members, by their numbers.
 Term = tuple[Metric, tuple[int, ...]]
 
-BUCKETS = ("head", "torso", "tail")
+TOP10 = "top10"
 
 
 def figures_over(cases: Sequence[CaseResult]) -> tuple[Figure, ...]:
@@ -35,7 +35,10 @@ def figures_over(cases: Sequence[CaseResult]) -> tuple[Figure, ...]:
 
 def _monitor(metrics: Sequence[dict[str, Metric]]) -> tuple[Figure, ...]:
     """Plain means over the relations (the paper's Table 4 has their sum / 21, which looks like a slip)."""
-    names = ("monitor", "pfd", "ird", "anchor_prob", "accuracy")
+    names = (
+        *("monitor", "pfd", "ird", "anchor_prob", "accuracy"),
+        *("accuracy_max", "accuracy_min", "accuracy_std", "accuracy_base", "monitor_ablated"),
+    )
     return tuple(
         _figure(name, [(of[name], (member,)) for member, of in enumerate(metrics)], _mean)
         for name in names
@@ -44,14 +47,20 @@ def _monitor(metrics: Sequence[dict[str, Metric]]) -> tuple[Figure, ...]:
 
 
 def _head_to_tail(metrics: Sequence[dict[str, Metric]], slices: Sequence[str]) -> tuple[Figure, ...]:
-    """Accuracy by bucket over the facts of all domains, the gap, and plain means over the buckets present.
+    """Accuracy by bucket over the facts of all domains, the gap, and means over the buckets present.
 
-    In the paper a domain's buckets are of equal size, so that its overall figures are these means.
+    In the paper a domain's buckets are of equal size, so that its figures over all domains, which are over
+    all facts ("micro"), are plain means of the buckets'. ``_macro`` is the plain mean over the domains, each
+    the mean of its buckets. The top tenth belongs to the head: it has its own figure and counts in no other.
     """
     groups: dict[str, tuple[int, ...]] = {}
+    domains: dict[str, list[int]] = {}
     for member, name in enumerate(slices):
-        bucket = name.rpartition("-")[2]
+        domain, _, bucket = name.rpartition("-")
         groups[bucket] = (*groups.get(bucket, ()), member)
+        if bucket != TOP10:
+            domains.setdefault(domain, []).append(member)
+    top = groups.pop(TOP10, ())
 
     def terms(metric: str, *buckets: str) -> list[Term]:
         return [(metrics[groups[bucket][0]][metric], groups[bucket]) for bucket in buckets]
@@ -61,6 +70,8 @@ def _head_to_tail(metrics: Sequence[dict[str, Metric]], slices: Sequence[str]) -
         for bucket in BUCKETS
         if bucket in groups
     ]
+    if top:
+        figures.append(_figure(f"accuracy_{TOP10}", [(metrics[top[0]]["accuracy"], top)], _mean))
     if "head" in groups and "tail" in groups:
         figures.append(
             _figure(
@@ -71,10 +82,16 @@ def _head_to_tail(metrics: Sequence[dict[str, Metric]], slices: Sequence[str]) -
                 bounds=(-1.0, 1.0),
             )
         )
-    return (
-        *figures,
-        *(_figure(name, terms(name, *groups), _mean) for name in ("accuracy", "hallucination", "missing")),
-    )
+    if not groups:
+        return tuple(figures)
+    names = ("accuracy", "hallucination", "missing")
+    figures += [_figure(name, terms(name, *groups), _mean) for name in names]
+    members = [member for group in domains.values() for member in group]
+    weights = [1 / len(domains) / len(group) for group in domains.values() for _ in group]
+    for name in names:
+        single: list[Term] = [(metrics[member][name], (member,)) for member in members]
+        figures.append(_figure(f"{name}_macro", single, lambda values: _weighted(values, weights)))
+    return tuple(figures)
 
 
 def _reliability(metrics: Sequence[dict[str, Metric]], slices: Sequence[str]) -> tuple[Figure, ...]:
@@ -108,11 +125,15 @@ def _reliability(metrics: Sequence[dict[str, Metric]], slices: Sequence[str]) ->
 
 
 def _mean(values: Sequence[stats.Array]) -> stats.Array:
+    return _weighted(values, [1.0] * len(values)) / len(values)
+
+
+def _weighted(values: Sequence[stats.Array], weights: Sequence[float]) -> stats.Array:
     # Not numpy's mean: the values have different shapes while one member's facts are left out in turn.
-    total = values[0]
-    for value in values[1:]:
-        total = total + value
-    return total / len(values)
+    total = values[0] * weights[0]
+    for value, weight in zip(values[1:], weights[1:], strict=True):
+        total = total + value * weight
+    return total
 
 
 def _figure(

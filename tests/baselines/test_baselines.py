@@ -15,6 +15,7 @@ from pytest_kbrel.baselines import (
     baseline_directory,
     check_target,
     fingerprint_differences,
+    judge_differences,
     read_baseline,
     write_baseline,
     writing,
@@ -273,6 +274,38 @@ def test_fingerprints() -> None:
     must, may = fingerprint_differences(MODEL, other)
     assert must == ("chat_template (False and True)", "scoring_version (1 and 2)")
     assert may == ("dtype ('float32' and 'bfloat16')",)
+
+
+JUDGE = dataclasses.replace(
+    MODEL, spec="openai/judge", backend="openai", architecture="judge", weights_digest="", chat_template=True
+)
+JUDGED = (("judge", "openai/judge"), ("model", "reference"))
+
+
+def test_the_judge_is_blessed_with_the_run(tmp_path: Path) -> None:
+    writer = dataclasses.replace(JUDGE, spec="openai/writer")
+    write_baseline(tmp_path / "b", sound(settings=JUDGED, helpers=(JUDGE, writer)))
+    found = read_baseline(f"{tmp_path}/b", tmp_path)
+    assert found.helpers == (JUDGE, writer)
+    assert found.judge == JUDGE
+
+
+def test_a_run_that_rules_judged_is_written_as_before_and_has_no_judge(tmp_path: Path) -> None:
+    write_baseline(tmp_path / "b", sound())
+    assert "helpers" not in json.loads((tmp_path / "b" / "baseline.json").read_text(encoding="utf-8"))
+    assert read_baseline(f"{tmp_path}/b", tmp_path).judge is None
+
+
+def test_judges_differ_by_what_they_are_and_not_by_where_they_run() -> None:
+    assert judge_differences(None, None) == ()
+    assert judge_differences(JUDGE, None) == ("judge (openai/judge and rules)",)
+    assert judge_differences(None, JUDGE) == ("judge (rules and openai/judge)",)
+    moved = dataclasses.replace(JUDGE, device="http://b/v1", backend_version="9", spec="openai/alias")
+    assert judge_differences(JUDGE, moved) == ()
+    for name, value in (("architecture", "other"), ("weights_digest", "x"), ("derived", "seed=1")):
+        (words,) = judge_differences(JUDGE, dataclasses.replace(JUDGE, **{name: value}))
+        assert name in words
+        assert repr(value) in words
 
 
 def other_suite() -> CaseResult:

@@ -95,6 +95,10 @@ def test_overall_monitor_is_the_plain_mean_over_relations() -> None:
             "ird": (0.3 + 0.25) / 2,
             "anchor_prob": (0.6 + 0.5) / 2,
             "accuracy": (0.75 + 0.5) / 2,
+            "accuracy_max": (1.0 + 0.5) / 2,
+            "accuracy_min": (0.5 + 0.5) / 2,
+            "accuracy_std": (0.25 + 0.0) / 2,
+            "accuracy_base": (0.5 + 0.5) / 2,
         }
     )
     assert found.n == 5
@@ -121,9 +125,14 @@ def buckets(**changed: str) -> list[CaseResult]:
 def test_head_to_tail_is_micro_within_buckets_and_macro_over_them() -> None:
     head, torso, tail = 5 / 8, 1 / 4, 1 / 10
     missing = (1 / 8 + 1 / 4 + 1 / 10) / 3
+    a, b = (3 / 4 + 1 / 4 + 0) / 3, (2 / 4 + 1 / 6) / 2
+    missing_a, missing_b = (0 + 1 / 4 + 0) / 3, (1 / 4 + 1 / 6) / 2
     found = over(buckets())
     assert values(found) == pytest.approx(
         {
+            "accuracy_macro": (a + b) / 2,
+            "hallucination_macro": 1 - (a + b + missing_a + missing_b) / 2,
+            "missing_macro": (missing_a + missing_b) / 2,
             "accuracy_head": head,
             "accuracy_torso": torso,
             "accuracy_tail": tail,
@@ -145,7 +154,22 @@ def test_buckets_that_are_absent_have_no_figures() -> None:
         "accuracy",
         "hallucination",
         "missing",
+        "accuracy_macro",
+        "hallucination_macro",
+        "missing_macro",
     }
+
+
+def test_the_top_tenth_counts_once() -> None:
+    top = [
+        member("head_to_tail", "a-top10", answers("+", prefix="a-head")),
+        member("head_to_tail", "b-top10", answers("++-", prefix="b-head")),
+    ]
+    found = over([*buckets(), *top])
+    assert values(found) == values(over(buckets())) | {"accuracy_top10": 3 / 4}
+    # The facts are the head's.
+    assert (found.n, value(found, "accuracy_top10").n) == (22, 4)
+    assert values(over(top)) == {"accuracy_top10": 3 / 4}
 
 
 SEEN = consistency([("+", 0.9)] * 6 + [("+", 0.4)] * 2 + [("-", 0.5), ("-", 0.1), ("?", 0)], prefix="s")

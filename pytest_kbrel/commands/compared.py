@@ -1,0 +1,190 @@
+"""The models that ``kbrel compare`` puts side by side, and how their figures go together."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path, PurePath
+from typing import Any
+
+from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.records import PROBES, Correlation, ProbeName, is_published, record
+
+ALLOWED = "a report folder, a report.json, a baseline's name or path, or published/..."
+Figures = Mapping[str, float | None]
+
+
+@record
+class Compared:
+    """One model: its figures by suite (empty for a paper's) and case id. ``about`` says what it is."""
+
+    name: str
+    about: str
+    cases: Mapping[tuple[str, str], Figures]
+
+
+@record
+class SideBySide:
+    """One case that at least two models have: a row a metric, a value a model."""
+
+    case: str
+    rows: tuple[tuple[str, tuple[float | None, ...]], ...]
+
+
+def read_models(sources: Sequence[str], rootdir: Path) -> tuple[Compared, ...]:
+    """Read all models that ``sources`` name; names below ``published/`` may be folders or patterns.
+
+    Raises ``KbrelError`` where one cannot be read, or when there are fewer than two.
+    """
+    models = [model for source in sources for model in _read(source, rootdir)]
+    if len(models) < 2:
+        raise KbrelError(f"found {len(models)} model to compare; allowed: two or more, each {ALLOWED}")
+    return tuple(models)
+
+
+def _read(source: str, rootdir: Path) -> list[Compared]:
+    if is_published(source):
+        return _read_published(source, rootdir)
+    path = Path(source).expanduser()
+    if path.is_file() or (path / "report.json").is_file():
+        from pytest_kbrel.reports.json_report import read_report
+
+        return [_of_report(source, path, read_report(path))]
+    from pytest_kbrel.baselines import find_baseline
+    from pytest_kbrel.baselines.layout import META, read_meta
+
+    folder = find_baseline(source, rootdir)
+    return [_of_run(source, folder / META, read_meta(folder))]
+
+
+def _read_published(source: str, rootdir: Path) -> list[Compared]:
+    from pytest_kbrel.baselines import read_baseline
+    from pytest_kbrel.baselines.base import PublishedCase
+    from pytest_kbrel.baselines.published import published_names
+    from pytest_kbrel.baselines.reading import shelves
+
+    names = published_names(shelves(rootdir))
+    pattern = source.rstrip("/")
+    found = [name for name in names if fnmatch.fnmatchcase(name, pattern) or name.startswith(f"{pattern}/")]
+    models = []
+    for name in found or [source]:
+        baseline = read_baseline(name, rootdir)
+        about = ", ".join(value for _, value in baseline.settings if value)
+        cases = {
+            ("", case.id): {figure.name: figure.value for figure in case.figures}
+            for case in baseline.cases.values()
+            if isinstance(case, PublishedCase)
+        }
+        models.append(Compared(name=name, about=f"{about}: {baseline.paper}", cases=cases))
+    return models
+
+
+def _of_report(source: str, path: Path, report: dict[str, Any]) -> Compared:
+    try:
+        cases = {
+            _key(str(case["id"])): {name: _number(of["value"]) for name, of in case["metrics"].items()}
+            for case in report["cases"]
+        }
+        model = report["model"] or {}
+        about = (
+            f"{model.get('spec', 'no model')}, {report['created']}, pytest-kbrel {report['kbrel_version']}"
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise KbrelError(
+            f"{path}: is no whole report: {type(error).__name__}: {error}; allowed: {ALLOWED}"
+        ) from None
+    return Compared(name=source, about=about, cases=cases)
+
+
+def _of_run(source: str, path: Path, meta: dict[str, Any]) -> Compared:
+    try:
+        entries = {**meta["cases"], **meta.get("aggregates", {})}
+        cases = {
+            _key(key): {name: _number(value) for name, value in entry["metrics"].items()}
+            for key, entry in entries.items()
+        }
+        about = f"{meta['model']['spec']}, {meta['created']}, pytest-kbrel {meta['kbrel_version']}"
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise KbrelError(
+            f"{path}: is no whole baseline: {type(error).__name__}: {error}; allowed: {ALLOWED}"
+        ) from None
+    return Compared(name=source, about=about, cases=cases)
+
+
+def _key(nodeid: str) -> tuple[str, str]:
+    suite, _, case_id = nodeid.rpartition("::")
+    return PurePath(suite).name, case_id
+
+
+def _number(value: object) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"{value!r} is no figure")
+    return float(value)
+
+
+def side_by_side(models: Sequence[Compared]) -> tuple[SideBySide, ...]:
+    """Return the figures that at least two models have, case by case.
+
+    Raises ``KbrelError`` when there are none.
+    """
+    named = _named(models)
+    tables = []
+    for case in dict.fromkeys(case for of in named for case in of):
+        figures = [of.get(case, {}) for of in named]
+        rows = [
+            (name, tuple(of.get(name) for of in figures))
+            for name in dict.fromkeys(name for of in figures for name in of)
+            if sum(of.get(name) is not None for of in figures) > 1
+        ]
+        if rows:
+            tables.append(SideBySide(case=case, rows=tuple(rows)))
+    if not tables:
+        raise KbrelError(
+            f"no figure is in two of {', '.join(model.name for model in models)}; "
+            "allowed: models with cases of the same names"
+        )
+    return tuple(tables)
+
+
+def over_models(models: Sequence[Compared]) -> tuple[tuple[str, Correlation], ...]:
+    """Return the correlations over the models, each with what it is within: a case, or a group of slices.
+
+    Seen and unseen slices of one group and setting are one, as over the slices of a run. Pairs of figures
+    that fewer than two models have are left out.
+    """
+    from pytest_kbrel.metrics.correlations import correlations, joined
+
+    points = [joined(_placed(of)) for of in _named(models)]
+    found = []
+    for suite, probe, name in dict.fromkeys(place for of in points for place in of):
+        of_models = [of.get((suite, probe, name), {}) for of in points]
+        within = f"{suite}::{probe}[{name}]" if suite else f"{probe}[{name}]"
+        found += [(within, one) for one in correlations(probe, of_models, over="models") if one.n > 1]
+    return tuple(found)
+
+
+def _named(models: Iterable[Compared]) -> list[dict[str, Figures]]:
+    """Return each model's cases by id; with the suite where a model has an id in two of them."""
+    models = list(models)
+    twice = set()
+    for model in models:
+        ids = [case_id for _, case_id in model.cases]
+        twice |= {case_id for case_id in ids if ids.count(case_id) > 1}
+    return [
+        {
+            f"{suite}::{case_id}" if suite and case_id in twice else case_id: figures
+            for (suite, case_id), figures in model.cases.items()
+        }
+        for model in models
+    ]
+
+
+def _placed(cases: Mapping[str, Figures]) -> list[tuple[str, ProbeName, str, Figures]]:
+    placed = []
+    for case, figures in cases.items():
+        suite, case_id = _key(case)
+        name, _, rest = case_id.partition("[")
+        placed += [(suite, probe, rest.removesuffix("]"), figures) for probe in PROBES if probe == name]
+    return placed

@@ -1,0 +1,128 @@
+"""How figures move together over slices or models: the pairs that the papers ask about.
+
+MONITOR (arXiv 2310.09820, Tables 4, 6, 12 and section 6.2), Head-to-Tail (arXiv 2308.10168, Table 8) and
+Reliable KB (arXiv 2407.13578, Table 2).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+
+from pytest_kbrel.metrics.reliability import c_wrong, slice_kind
+from pytest_kbrel.records import CaseResult, Correlation, ProbeName
+
+Point = tuple[float | None, float | None]
+Figures = Mapping[str, float | None]
+
+FEWEST = 3
+_SCORES = ("rules", "em", "f1", "rouge_l")
+PAIRS: Mapping[ProbeName, tuple[tuple[str, str], ...]] = {
+    "monitor": (("monitor", "accuracy"), ("monitor", "accuracy_std"), ("monitor", "monitor_ablated")),
+    "head_to_tail": tuple(
+        (f"{figure}_{score}", figure) for figure in ("accuracy", "hallucination") for score in _SCORES
+    ),
+    "reliability": (("ncr", "ur"), ("nccr", "iur"), ("c_correct", "c_wrong")),
+}
+
+
+def correlate(x: str, y: str, points: Sequence[Point], *, over: str) -> tuple[Correlation, Correlation]:
+    """Return Pearson's and Spearman's correlation of two figures called ``x`` and ``y`` over ``points``.
+
+    ``over`` says what the points are, in the plural. A point that lacks a figure (``None`` or NaN) is left
+    out and counted in the note. ``p`` is two-sided; ``r`` is ``None`` with fewer than three points, or where
+    one figure is the same in all of them.
+    """
+    pairs = [(a, b) for a, b in points if a is not None and b is not None]
+    pairs = [pair for pair in pairs if all(map(math.isfinite, pair))]
+    left = len(points) - len(pairs)
+    notes = [f"{left} of {len(points)} {over} left out: they lack one of the figures"] if left else []
+    xs, ys = [a for a, _ in pairs], [b for _, b in pairs]
+    constant = [name for name, values in ((x, xs), (y, ys)) if pairs and _is_constant(values)]
+    if len(pairs) < FEWEST:
+        notes.insert(0, f"not enough {over}: {len(pairs)}, and {FEWEST} are needed")
+    elif constant:
+        notes.insert(0, f"{' and '.join(constant)} {'is' if len(constant) == 1 else 'are'} the same in all")
+    computed = not constant and len(pairs) >= FEWEST
+
+    def one(method: Literal["pearson", "spearman"]) -> Correlation:
+        r, p = _coefficient(method, xs, ys) if computed else (None, None)
+        return Correlation(x=x, y=y, method=method, over=over, r=r, p=p, n=len(pairs), note="; ".join(notes))
+
+    return one("pearson"), one("spearman")
+
+
+def correlations(probe: ProbeName, points: Sequence[Figures], *, over: str) -> tuple[Correlation, ...]:
+    """Return the correlations of the probe's pairs over ``points``, each with its figures by name.
+
+    A pair brings none where no point has both figures, or where both are one (``accuracy_rules`` while the
+    rules are the judge).
+    """
+    found: list[Correlation] = []
+    for x, y in PAIRS[probe]:
+        pairs = [(point.get(x), point.get(y)) for point in points]
+        if any(a is not None and b is not None and a != b for a, b in pairs):
+            found += correlate(x, y, pairs, over=over)
+    return tuple(found)
+
+
+def over_slices(cases: Iterable[CaseResult]) -> tuple[Correlation, ...]:
+    """Return the correlations over the slices of one run, without aggregates and the top tenths of heads."""
+    points = joined(
+        (case.suite, case.probe, case.slice, {value.name: value.value for value in case.metrics})
+        for case in cases
+        if not case.aggregate and case.metrics and not case.slice.endswith("-top10")
+    )
+    return tuple(
+        correlation
+        for probe in PAIRS
+        for correlation in correlations(
+            probe, [of for (_, other, _), of in points.items() if other == probe], over="slices"
+        )
+    )
+
+
+def joined(
+    cases: Iterable[tuple[str, ProbeName, str, Figures]],
+) -> dict[tuple[str, ProbeName, str], dict[str, float | None]]:
+    """Return the points that cases (suite, probe, slice, figures) make, by suite, probe and name.
+
+    A slice of unseen knowledge makes one point with the seen slice of the same group and setting, called by
+    these: C_wrong is then that of both (:func:`pytest_kbrel.metrics.reliability.c_wrong`).
+    """
+    points: dict[tuple[str, ProbeName, str], dict[str, float | None]] = {}
+    for suite, probe, name, figures in cases:
+        found = dict(figures)
+        point = name
+        if probe == "reliability":
+            point = name.removeprefix("unseen-").removeprefix("seen-")
+            found[f"c_wrong_{slice_kind(name)}"] = found.pop("c_wrong", None)
+        points.setdefault((suite, probe, point), {}).update(found)
+    for (_, probe, _), point_figures in points.items():
+        if probe == "reliability":
+            kinds = [point_figures.pop(f"c_wrong_{kind}", None) for kind in ("seen", "unseen")]
+            point_figures["c_wrong"] = _both(*kinds)
+    return points
+
+
+def _both(seen: float | None, unseen: float | None) -> float | None:
+    numbers = [np.array(math.nan if value is None else value) for value in (seen, unseen)]
+    found = float(c_wrong(*numbers))
+    return None if math.isnan(found) else found
+
+
+def _is_constant(values: Sequence[float]) -> bool:
+    # Figures that differ by rounding only have no order to correlate.
+    return max(values) - min(values) <= 1e-12 * max(map(abs, values))
+
+
+def _coefficient(
+    method: Literal["pearson", "spearman"], xs: Sequence[float], ys: Sequence[float]
+) -> tuple[float, float]:
+    from scipy import stats
+
+    found = stats.pearsonr(xs, ys) if method == "pearson" else stats.spearmanr(xs, ys)
+    return float(found.statistic), float(found.pvalue)

@@ -1,0 +1,165 @@
+"""A run held against what a paper prints."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+# Facts of two relations: the MONITOR paper has the second, not the first.
+LANGUAGES = (
+    ("Germany", "German"),
+    ("France", "French"),
+    ("Italy", "Italian"),
+    ("Portugal", "Portuguese"),
+    ("Poland", "Polish"),
+    ("Japan", "Japanese"),
+    ("Norway", "Norwegian"),
+    ("Russia", "Russian"),
+)
+CAPITALS = (("Germany", "Berlin"), ("France", "Paris"), ("Italy", "Rome"), ("Portugal", "Lisbon"))
+RELATIONS = """\
+P36:
+  label: capital
+  domain: places
+  frames: ["What is the capital of [X]?", "Which city is the capital of [X]?"]
+P37:
+  label: official language
+  domain: languages
+  frames: ["What is the official language of [X]?", "Which language is official in [X]?"]
+"""
+SUITE = """\
+suite: languages
+facts: facts.jsonl
+monitor:
+  negatives: 2
+  slices:
+    P36:
+    P37: {gates: {pfd: {max: 1.0}}}
+  gates:
+    monitor: {max_drop: 5.0}
+    anchor_prob: {recovery: 0.01}
+    pfd: {max_drop: 0.5}
+"""
+STRICT = """\
+suite: languages
+facts: facts.jsonl
+monitor:
+  negatives: 2
+  slices: [P37]
+  gates:
+    monitor: {max_drop: 0.0}
+"""
+PUBLISHED = "published/monitor/vicuna-7b"
+RUN = ("--kb-model=reference", "suites", f"--kb-baseline={PUBLISHED}")
+
+
+@pytest.fixture
+def languages(pytester):
+    def write(suite=SUITE):
+        folder = pytester.path / "suites"
+        folder.mkdir(exist_ok=True)
+        lines = [
+            {"relation": relation, "subject": subject, "object": answer}
+            for relation, facts in (("P36", CAPITALS), ("P37", LANGUAGES))
+            for subject, answer in facts
+        ]
+        (folder / "facts.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        (folder / "relations.yaml").write_text(RELATIONS)
+        (folder / "languages.kb.yaml").write_text(suite)
+
+    return write
+
+
+def slices(report):
+    return {case["slice"]: case for case in report()["cases"]}
+
+
+def test_a_run_is_compared_with_the_paper_unpaired(pytester, languages, report, plugin_args):
+    languages()
+    result = pytester.runpytest(*RUN, *plugin_args)
+    assert result.ret == pytest.ExitCode.OK
+    found = slices(report)
+    ours = found["P37"]["metrics"]["monitor"]
+    assert (ours["unpaired"], ours["paired"]) == (True, 0)
+    assert ours["baseline"] == pytest.approx(0.408, abs=0.3)
+    assert ours["delta"] == pytest.approx(ours["value"] - ours["baseline"])
+    assert ours["delta_low"] < ours["delta"] < ours["delta_high"]
+    gates = {gate["metric"]: gate for gate in found["P37"]["gates"] if gate["rule"] != "max"}
+    assert gates["monitor"]["verdict"] == "pass"
+    assert (
+        "unpaired, against a published figure: Wang et al., arXiv 2310.09820, Table 11"
+        in gates["monitor"]["reason"]
+    )
+    # Table 11 has no PFD, and the paper no P36: neither is judged, and neither fails.
+    assert gates["pfd"]["verdict"] == "no baseline"
+    assert gates["pfd"]["reason"].endswith("prints no pfd of this case")
+    assert {gate["verdict"] for gate in found["P36"]["gates"]} == {"no baseline"}
+    assert [found[name]["verdict"] for name in ("P36", "P37")] == ["no baseline", "pass"]
+    assert (found["P37"]["lost"], found["P37"]["gained"]) == ([], [])
+    # The paper's overall figure is over 20 relations and not these two.
+    assert found["overall"]["metrics"]["monitor"]["baseline"] is None
+    result.stdout.fnmatch_lines(
+        [
+            "*against baseline published/monitor/vicuna-7b",
+            "the baseline is what a paper prints*",
+            "*4 gates not judged",
+        ]
+    )
+    for name in ("report.html", "summary.md"):
+        assert "unpaired" in (pytester.path / "kbrel-report" / name).read_text(encoding="utf-8")
+
+
+def test_a_model_that_is_worse_than_the_paper_is_red(pytester, languages, report):
+    languages(STRICT)
+    path = pytester.path / "baselines" / "published" / "monitor"
+    path.mkdir(parents=True)
+    figures = {"monitor": {"value": 0.0001, "table": "11"}}
+    own = {
+        "schema_version": 1,
+        "paper": "ours",
+        "model": "m",
+        "cases": {"monitor[P37]": {"figures": figures}},
+    }
+    (path / "strict.json").write_text(json.dumps(own))
+    result = pytester.runpytest("--kb-model=reference", "suites", "--kb-baseline=published/monitor/strict")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert slices(report)["P37"]["verdict"] == "fail"
+    result.stdout.fnmatch_lines(
+        [
+            "*monitor max_drop 0: fail",
+            "*difference*unpaired, from a published figure*",
+            "*reason*ours, Table 11*",
+        ]
+    )
+    result.assert_outcomes(failed=1)
+
+
+def test_no_run_is_blessed_under_a_papers_name(pytester, languages):
+    languages()
+    for more in (
+        (f"--kb-baseline-update={PUBLISHED}",),
+        (f"--kb-baseline={PUBLISHED}", "--kb-baseline-update"),
+    ):
+        result = pytester.runpytest("--kb-model=reference", "suites", *more)
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        result.stderr.fnmatch_lines(["*stands for figures of a paper, which no run replaces*"])
+    assert not (pytester.path / "baselines").exists()
+
+
+def test_a_paper_that_is_none_is_a_usage_error(pytester, languages):
+    languages()
+    result = pytester.runpytest("--kb-model=reference", "suites", "--kb-baseline=published/monitor/vicua-7b")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*did you mean 'published/monitor/vicuna-7b'*"])
+
+
+def test_figures_are_correlated_over_the_slices_of_a_run(pytester, languages, report):
+    languages()
+    assert pytester.runpytest("--kb-model=reference", "suites").ret == 0
+    (pearson, spearman) = [
+        one for one in report()["correlations"] if (one["x"], one["y"]) == ("monitor", "accuracy")
+    ]
+    assert (pearson["method"], spearman["method"]) == ("pearson", "spearman")
+    assert (pearson["r"], pearson["n"], pearson["over"]) == (None, 2, "slices")
+    assert pearson["note"] == "not enough slices: 2, and 3 are needed"

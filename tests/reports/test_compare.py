@@ -1,0 +1,231 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_kbrel.cli import main
+from pytest_kbrel.reports import write_reports
+from tests.golden import figures_of, rows_of
+
+Compare = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def compare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Compare:
+    """Run the command in an empty folder and return what it wrote as JSON."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+
+    def run(*sources: str) -> dict[str, Any]:
+        assert main(["compare", *sources, "--json", "out.json"]) == 0
+        found: dict[str, Any] = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
+        return found
+
+    return run
+
+
+def coefficient(
+    found: dict[str, Any], within: str, x: str, y: str, method: str = "pearson"
+) -> dict[str, Any]:
+    (one,) = [
+        entry
+        for entry in found["correlations"]
+        if (entry["within"], entry["x"], entry["y"], entry["method"]) == (within, x, y, method)
+    ]
+    return dict(one)
+
+
+class TestPapers:
+    def test_monitor_and_accuracy_over_the_twelve_models(self, compare: Compare) -> None:
+        """Table 4, Table 6 and three of Table 12, from the published baselines."""
+        found = compare("published/monitor")
+        assert len(found["models"]) == 12
+        stated = {
+            row["relation"]: value
+            for row, value in figures_of("monitor.csv", 12)
+            if row["metric"] == "pearson_r"
+        }
+        for relation in ("P178", "P108", "P37"):
+            one = coefficient(found, f"monitor[{relation}]", "monitor", "accuracy")
+            assert one["r"] == pytest.approx(stated[relation], abs=0.0006)
+        overall = coefficient(found, "monitor[overall]", "monitor", "accuracy")
+        assert overall["r"] == pytest.approx(-0.846, abs=0.001)
+        assert (overall["n"], overall["over"]) == (12, "models")
+        assert overall["p"] <= 0.001
+        deviation = coefficient(found, "monitor[P1412]", "monitor", "accuracy_std")
+        assert deviation["r"] == pytest.approx(0.754, abs=0.0005)
+
+    @pytest.mark.parametrize("setting", ["zero-shot", "four-shot", "four-shot-2"])
+    def test_table_2_over_the_26_models(self, compare: Compare, setting: str) -> None:
+        found = compare(f"published/reliable-kb/*/{setting}")
+        assert len(found["models"]) == 26
+        rows = [row for row in rows_of("reliable_kb_correlations.csv") if row["setting"] == setting]
+        assert len(rows) == 3
+        for row in rows:
+            one = coefficient(found, f"reliability[{setting}]", row["x"], row["y"])
+            # The sign of two is not printed, and one is cut off instead of rounded.
+            assert abs(one["r"]) == pytest.approx(float(row["r"]), abs=0.0101)
+            assert one["n"] == 26
+        negative = [
+            row["x"]
+            for row in rows
+            if coefficient(found, f"reliability[{setting}]", row["x"], row["y"])["r"] < 0
+        ]
+        assert negative == ([] if setting == "four-shot-2" else ["nccr"])
+
+    def test_rules_and_judge_over_the_fourteen_models(self, compare: Compare) -> None:
+        found = compare("published/head-to-tail")
+        for score in ("em", "f1", "rouge_l"):
+            one = coefficient(found, "head_to_tail[overall]", f"accuracy_{score}", "accuracy", "spearman")
+            assert (one["n"], one["r"] > 0.9) == (14, True)
+
+
+def report(folder: Path, figures: dict[str, dict[str, float | None]], **more: Any) -> Path:
+    """Write the least that a report must have, as another version of the plugin may write it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    content = {
+        "schema_version": 1,
+        "kbrel_version": "99.1",
+        "created": "2030-01-01T00:00:00+00:00",
+        "model": {"spec": "theirs", "a_new_key": [1]},
+        "environment": {},
+        "settings": {},
+        "cases": [
+            {"id": case, "metrics": {name: {"value": of, "unheard": {}} for name, of in metrics.items()}}
+            for case, metrics in figures.items()
+        ],
+        "aggregates": {},
+        "correlations": [],
+        "summary": {},
+        "exit_status": 0,
+        "complete": True,
+        "problems": [],
+        "another_new_key": 1,
+        **more,
+    }
+    (folder / "report.json").write_text(json.dumps(content), encoding="utf-8")
+    return folder
+
+
+def three(tmp_path: Path, values: Sequence[tuple[float, float | None]]) -> list[str]:
+    return [
+        str(report(tmp_path / f"r{k}", {"suites/w.kb.yaml::monitor[P37]": {"monitor": a, "accuracy": b}}))
+        for k, (a, b) in enumerate(values)
+    ]
+
+
+def test_reports_side_by_side(compare: Compare, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = compare(*three(tmp_path, [(0.1, 0.9), (0.2, 0.7), (0.4, 0.6)]))
+    assert found["cases"] == [
+        {"id": "monitor[P37]", "figures": {"monitor": [0.1, 0.2, 0.4], "accuracy": [0.9, 0.7, 0.6]}}
+    ]
+    assert coefficient(found, "monitor[P37]", "monitor", "accuracy", "spearman")["r"] == pytest.approx(-1)
+    printed = capsys.readouterr().out
+    assert "monitor[P37]  monitor, accuracy: pearson -0.929 (p = 0.242), spearman -1.000" in printed
+    assert "n = 3" in printed
+    assert "theirs, 2030-01-01T00:00:00+00:00, pytest-kbrel 99.1" in printed
+
+
+def test_two_models_show_their_difference_and_no_correlation(
+    compare: Compare, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = compare(*three(tmp_path, [(0.1, 0.9), (0.2, 0.7)]))
+    assert {one["note"] for one in found["correlations"]} == {"not enough models: 2, and 3 are needed"}
+    assert {one["r"] for one in found["correlations"]} == {None}
+    lines = capsys.readouterr().out.splitlines()
+    assert "  accuracy  0.900   0.700  -0.200" in lines
+    assert "  1 pair of figures: not enough models: 2, and 3 are needed" in lines
+
+
+def test_a_model_that_lacks_a_figure_is_left_out_and_counted(compare: Compare, tmp_path: Path) -> None:
+    found = compare(*three(tmp_path, [(0.1, 0.9), (0.2, 0.7), (0.3, None), (0.4, 0.1)]))
+    one = coefficient(found, "monitor[P37]", "monitor", "accuracy")
+    assert (one["n"], one["note"]) == (3, "1 of 4 models left out: they lack one of the figures")
+    assert found["cases"][0]["figures"]["accuracy"] == [0.9, 0.7, None, 0.1]
+
+
+def test_a_figure_of_one_model_only_is_not_shown(compare: Compare, tmp_path: Path) -> None:
+    a = report(
+        tmp_path / "a",
+        {
+            "w.kb.yaml::monitor[P37]": {"monitor": 0.1, "pfd": 0.2},
+            "w.kb.yaml::monitor[P36]": {"monitor": 0.1},
+        },
+    )
+    found = compare(str(a), "published/monitor/vicuna-7b")
+    assert [case["id"] for case in found["cases"]] == ["monitor[P37]"]
+    assert list(found["cases"][0]["figures"]) == ["monitor"]
+
+
+def test_the_same_case_in_two_suites_keeps_its_suite(compare: Compare, tmp_path: Path) -> None:
+    both = {"x/w.kb.yaml::monitor[P37]": {"monitor": 0.1}, "v.kb.yaml::monitor[P37]": {"monitor": 0.2}}
+    paths = [str(report(tmp_path / name, both)) for name in "ab"]
+    found = compare(*paths)
+    assert [case["id"] for case in found["cases"]] == ["w.kb.yaml::monitor[P37]", "v.kb.yaml::monitor[P37]"]
+
+
+def test_a_real_report_a_blessed_run_and_a_paper(compare: Compare, tmp_path: Path, small_run: Any) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    write_reports(small_run, folder)
+    found = compare("mine", "mine/report.json", "reference", "published/monitor/bloomz-3b")
+    assert [model["name"] for model in found["models"]] == [
+        "mine",
+        "mine/report.json",
+        "reference",
+        "published/monitor/bloomz-3b",
+    ]
+    overall = next(case for case in found["cases"] if case["id"] == "monitor[overall]")
+    ours, again, blessed, theirs = overall["figures"]["monitor"]
+    assert blessed is not None
+    assert theirs == pytest.approx(0.72005, abs=0.001)
+    assert ours == again
+
+
+def refused(*sources: str) -> int:
+    return main(["compare", *sources])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"schema_version": 9}, "reads up to 1: upgrade"),
+        ({"cases": [{"metrics": {}}]}, "is no whole report: KeyError: 'id'"),
+        ({"cases": [{"id": "a", "metrics": {"m": {"value": "x"}}}]}, "'x' is no figure"),
+        ({"cases": 7}, "is no whole report: TypeError"),
+    ],
+)
+def test_a_report_that_cannot_be_read_is_named(
+    change: dict[str, Any], message: str, compare: Compare, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = report(tmp_path / "a", {}, **change)
+    assert refused(str(path), "reference") == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert str(path) in said
+
+
+@pytest.mark.parametrize(
+    ("sources", "message"),
+    [
+        (("reference",), "found 1 model to compare; allowed: two or more"),
+        (("reference", "nope"), "no baseline is called 'nope'"),
+        (("reference", "./nope"), "nope: nothing is there"),
+        (("reference", "published/monitor/vicua-7b"), "did you mean 'published/monitor/vicuna-7b'?"),
+        (
+            ("published/monitor/vicuna-7b", "published/head-to-tail/chatgpt"),
+            "no figure is in two of published/",
+        ),
+    ],
+)
+def test_what_cannot_be_compared_is_answered_in_one_line(
+    sources: tuple[str, ...], message: str, compare: Compare, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert refused(*sources) == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert said.count("\n") == 1

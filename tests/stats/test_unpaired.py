@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats as scipy_stats
+
+from pytest_kbrel import stats
+
+
+def rate(successes: int, n: int) -> stats.Estimate:
+    low, high = stats.wilson(successes, n)
+    return stats.Estimate(value=successes / n, low=low, high=high, n=n)
+
+
+def exactly(value: float) -> stats.Estimate:
+    return stats.Estimate(value=value, se=0.0, low=value, high=value)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "low", "high"),
+    [
+        # Newcombe 1998, Table II, method 10.
+        ((56, 70), (48, 80), 0.0524, 0.3339),
+        ((9, 10), (3, 10), 0.1705, 0.8090),
+        ((10, 10), (0, 20), 0.6791, 1.0),
+    ],
+)
+def test_two_rates_have_newcombes_interval(
+    first: tuple[int, int], second: tuple[int, int], low: float, high: float
+) -> None:
+    found = stats.contrast([(1.0, rate(*first)), (-1.0, rate(*second))], (-1.0, 1.0))
+    assert found.value == pytest.approx(first[0] / first[1] - second[0] / second[1])
+    assert (found.low, found.high) == (pytest.approx(low, abs=5e-5), pytest.approx(high, abs=5e-5))
+
+
+def sampled(values: np.ndarray) -> stats.Estimate:
+    sample = stats.sample([[[float(v)] for v in values]], [tuple(map(str, range(len(values))))], [1])
+    return stats.jackknife([(1.0, sample)], lambda parts: parts[0][0][..., 0] / parts[0][1])
+
+
+def test_two_means_have_welchs_test_and_interval() -> None:
+    rng = np.random.default_rng(3)
+    a, b = rng.normal(0.2, 1, 12), rng.normal(0.9, 2.5, 30)
+    found = stats.unpaired_difference(sampled(a), sampled(b), better="higher")
+    welch = scipy_stats.ttest_ind(a, b, equal_var=False, alternative="less")
+    assert found.estimate.df == pytest.approx(welch.df)
+    assert found.p == pytest.approx(welch.pvalue)
+    assert found.estimate.value == pytest.approx(a.mean() - b.mean())
+
+
+def test_against_an_exact_figure_it_is_the_one_sample_test() -> None:
+    values = np.random.default_rng(4).normal(0.2, 1, 15)
+    found = stats.unpaired_difference(sampled(values), exactly(0.5), better="higher")
+    plain = scipy_stats.ttest_1samp(values, 0.5, alternative="less")
+    assert found.p == pytest.approx(plain.pvalue)
+    interval = scipy_stats.ttest_1samp(values, 0.5).confidence_interval(0.95)
+    assert found.estimate.low == pytest.approx(interval.low - 0.5)
+    assert found.estimate.high == pytest.approx(interval.high - 0.5)
+    assert found.mde is not None
+    assert found.mde > 0
+    better = stats.unpaired_difference(sampled(values), exactly(0.5), better="lower")
+    assert better.p == pytest.approx(1 - plain.pvalue)
+
+
+def test_weights_turn_intervals_round() -> None:
+    skewed = stats.Estimate(value=0.2, se=0.05, low=0.15, high=0.4, n=9, df=8)
+    found = stats.contrast([(-2.0, skewed), (1.0, exactly(0.7))])
+    assert (found.value, found.low, found.high) == (
+        pytest.approx(0.3),
+        pytest.approx(0.3 - 2 * 0.2),
+        pytest.approx(0.3 + 2 * 0.05),
+    )
+    assert (found.se, found.df, found.n) == (pytest.approx(0.1), pytest.approx(8), 9)
+
+
+def test_without_an_interval_there_is_no_verdict() -> None:
+    single = stats.Estimate(value=0.4, n=1, note=stats.TOO_FEW)
+    found = stats.unpaired_difference(single, exactly(0.5), better="higher")
+    assert (found.estimate.value, found.estimate.low, found.p) == (pytest.approx(-0.1), None, None)
+    assert found.estimate.note == stats.TOO_FEW
+    undefined = stats.unpaired_difference(stats.Estimate(n=3), exactly(0.5), better="higher")
+    assert (undefined.estimate.value, undefined.p) == (None, None)
+
+
+def test_the_error_of_the_first_kind_is_kept() -> None:
+    """Rates of one and the same probability: one comparison in twenty may look significantly worse."""
+    rng = np.random.default_rng(7)
+    ours, theirs = rng.binomial(200, 0.6, 2000), rng.binomial(3000, 0.6, 2000)
+    worse = [
+        stats.unpaired_difference(rate(int(a), 200), rate(int(b), 3000), better="higher").p
+        for a, b in zip(ours, theirs, strict=True)
+    ]
+    share = np.mean([p is not None and p < 0.05 for p in worse])
+    assert 0.03 < share < 0.065
