@@ -36,24 +36,25 @@ class Asker:
         to_generate = [request for request in new if isinstance(request, GenerateRequest)]
         answers: dict[Request, Response] = {}
         if to_score:
-            scored = _one_each(to_score, self.model.score(to_score))
-            answers.update(zip(to_score, map(_numbers_only, scored), strict=True))
+            scored = one_each(to_score, self.model.score(to_score))
+            answers.update(zip(to_score, map(numbers_only, scored), strict=True))
         if to_generate:
-            generated = _one_each(to_generate, self.model.generate(to_generate))
-            answers.update(zip(to_generate, map(_numbers_only, generated), strict=True))
+            generated = one_each(to_generate, self.model.generate(to_generate))
+            answers.update(zip(to_generate, map(numbers_only, generated), strict=True))
         self.asked += len(requests)
         self.answered += len(new)
         self._memory.update((key, value) for key, value in answers.items() if not isinstance(value, Failed))
         return [answers[request] if request in answers else self._memory[request] for request in requests]
 
 
-def _one_each(requests: Sequence[Request], answers: list[A]) -> list[A]:
+def one_each(requests: Sequence[Request], answers: list[A]) -> list[A]:
+    """Return ``answers``; raise :class:`ResponseError` where they are more or fewer than ``requests``."""
     if len(answers) != len(requests):
         raise ResponseError(f"the model gave {len(answers)} answers to {len(requests)} requests")
     return answers
 
 
-def _numbers_only(response: Response) -> Response:
+def numbers_only(response: Response) -> Response:
     """Turn probabilities that are no numbers into a failure: they must never become a score."""
     values: list[float] = []
     if isinstance(response, Scored):

@@ -62,6 +62,11 @@ class HfModel:
             eos_ids=parts.model.generation_config.eos_token_id or (),
         )
 
+    @property
+    def parts(self) -> Parts:
+        """The checkpoint itself, for those that look inside it."""
+        return self._parts
+
     def describe(self) -> Fingerprint:
         """Say what this model is, by content."""
         return self._fingerprint

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pytest_kbrel.errors import ModelError, nearest
@@ -36,10 +36,11 @@ MODEL_ARGS = (
     "add_bos_token",
     "device",
     "attn_implementation",
+    "apply_chat_template",
 )
 """The keys of ``--kb-model-args`` this version knows, in lm-eval's own words."""
 
-_OTHER_BACKENDS = ("openai", "vllm")
+_SERVED = ("openai", "vllm")
 
 
 @record
@@ -98,7 +99,7 @@ def parse_spec(
     that contradict each other.
     """
     text = text.strip()
-    args = _parse_args(model_args)
+    args = parse_args(model_args, MODEL_ARGS)
     if _flag(args, "trust_remote_code"):
         raise ModelError(
             "model-args: trust_remote_code=True is refused: this version never runs code from a checkpoint; "
@@ -114,10 +115,10 @@ def parse_spec(
         revision=args.get("revision", ""),
         device=_agreed("device", device, args.get("device", "auto")),
         dtype=_agreed("dtype", _dtype(dtype), _dtype(args.get("dtype", "auto"))),
-        batch_size=_positive("batch size", batch_size, "auto or a number of tokens"),
-        chat_template=chat_template,
+        batch_size=positive("batch size", batch_size, "auto or a number of tokens"),
+        chat_template=chat_template or bool(_flag(args, "apply_chat_template")),
         tokenizer=args.get("tokenizer", ""),
-        max_length=_positive("max_length", args.get("max_length", "auto"), "a number of tokens"),
+        max_length=positive("max_length", args.get("max_length", "auto"), "a number of tokens"),
         add_bos_token=_flag(args, "add_bos_token"),
         attn_implementation=args.get("attn_implementation", ""),
         peft=args.get("peft", ""),
@@ -155,9 +156,9 @@ def check_path(spec: ModelSpec) -> None:
 
 def _resolve(text: str, pretrained: str) -> tuple[str, str]:
     head, slash, rest = text.partition("/")
-    if head in _OTHER_BACKENDS and slash:
+    if head in _SERVED and slash:
         raise ModelError(
-            f"{text}: this version has the backends hf and reference, not {head}; "
+            f"{text}: no checkpoint; for a model behind a server write openai/NAME and give its base_url, "
             f"for the hub's {text} write hf/{text}"
         )
     name, colon, candidate = text.partition(":")
@@ -178,16 +179,20 @@ def _resolve(text: str, pretrained: str) -> tuple[str, str]:
     return path_text or pretrained, ""
 
 
-def _parse_args(model_args: str) -> dict[str, str]:
+def parse_args(model_args: str, allowed: Sequence[str]) -> dict[str, str]:
+    """Read ``key=value,key=value``.
+
+    Raises :class:`ModelError` for a key that is not ``allowed``, has no value or is given twice.
+    """
     found: dict[str, str] = {}
     for part in re.split(r",\s*|\s+(?=\w+=)", model_args.strip()):
         if not part:
             continue
         key, equals, value = part.partition("=")
         key, value = key.strip(), value.strip()
-        if key not in MODEL_ARGS:
+        if key not in allowed:
             raise ModelError(
-                f"model-args: unknown key {key!r}; allowed: {', '.join(MODEL_ARGS)}{nearest(key, MODEL_ARGS)}"
+                f"model-args: unknown key {key!r}; allowed: {', '.join(allowed)}{nearest(key, allowed)}"
             )
         if not equals or not value:
             raise ModelError(f"model-args: {key} has no value; the form is key=value,key=value")
@@ -219,7 +224,8 @@ def _agreed(what: str, flag: str, arg: str) -> str:
     return arg if flag == "auto" else flag
 
 
-def _positive(what: str, value: str, allowed: str) -> int | None:
+def positive(what: str, value: str, allowed: str) -> int | None:
+    """Return ``value`` as a number from 1, ``None`` for ``auto``; else raise :class:`ModelError`."""
     if value == "auto":
         return None
     if not re.fullmatch(r"[0-9]{1,9}", value) or int(value) < 1:

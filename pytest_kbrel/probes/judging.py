@@ -4,24 +4,105 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 
+from pytest_kbrel.errors import ResponseError
+from pytest_kbrel.judges.replies import read_verdict
 from pytest_kbrel.judges.rules import Judged, judge
+from pytest_kbrel.judges.whole import is_variant
 from pytest_kbrel.probes.base import question_of
-from pytest_kbrel.records import Ask, Case, Response
+from pytest_kbrel.probes.prompts import verdict
+from pytest_kbrel.records import Ask, Case, Fact, Generated, GenerateRequest, Response
 
-Judging = Generator[tuple[Ask, ...], tuple[Response, ...], dict[str, Judged]]
+# The rule of an answer whose judge's reply could not be read.
+UNPARSABLE = "unparsable"
+# One word is asked for; a few more are read past, and most models spend a token or two on quotes.
+_REPLY_TOKENS = 16
+# An unreadable reply is not counted as a right answer; the rule keeps it apart from an answer found wrong.
+_JUDGED = {
+    "correct": Judged(label="correct", rule="judge"),
+    "incorrect": Judged(label="wrong", rule="judge"),
+    "unparsable": Judged(label="wrong", rule=UNPARSABLE),
+}
+
+
+class Verdicts(dict[str, Judged]):
+    """Verdicts by fact id. Looking up a fact whose judge failed raises :class:`ResponseError`."""
+
+    def __init__(self) -> None:
+        self.failures: dict[str, str] = {}
+
+    def __missing__(self, fact_id: str) -> Judged:
+        if fact_id in self.failures:
+            raise ResponseError(self.failures[fact_id])
+        raise KeyError(fact_id)
+
+
+Judging = Generator[tuple[Ask, ...], tuple[Response, ...], Verdicts]
 
 
 def judged(case: Case, answers: Mapping[str, str]) -> Judging:
     """Judge the answers, by fact id; a probe writes ``found = yield from judged(case, answers)``.
 
     Where ``case.judge`` names a model, it is asked about every informative answer that is not simply equal to
-    an accepted one, in one round of asks with the role ``judge``.
+    an accepted one, in one round of asks with the role ``judge`` (Head-to-Tail, section 2.2). Facts without
+    an accepted answer are judged by rules. ``found[fact_id]`` raises :class:`ResponseError` where the judge
+    gave no reply: that is an error of the fact, never a verdict.
     """
     facts = {fact.id: fact for fact in case.facts}
-    yield from ()
-    return {
-        fact_id: judge(
-            answer, facts[fact_id].accepted, question_of(case, facts[fact_id]), extra=case.uninformative
-        )
-        for fact_id, answer in answers.items()
-    }
+    found = Verdicts()
+    asks: list[Ask] = []
+    for fact_id, answer in answers.items():
+        by_rules = judged_by_rules(case, facts[fact_id], answer)
+        if case.judge == "rules" or not _is_open(facts[fact_id], by_rules):
+            found[fact_id] = by_rules
+        else:
+            asks.append(_ask(case, facts[fact_id], answer))
+    if not asks:
+        return found
+    for ask, response in zip(asks, (yield tuple(asks)), strict=True):
+        if isinstance(response, Generated):
+            found[ask.fact_id] = _JUDGED[read_verdict(response.text)]
+        else:
+            why = getattr(response, "error", "") or f"no text but {type(response).__name__}"
+            found.failures[ask.fact_id] = f"{ask.fact_id} (judge): {why}"
+    return found
+
+
+def is_judged(case: Case) -> bool:
+    """Tell whether the verdicts of ``case`` may depend on who its judge is."""
+    return case.probe != "monitor" and any(fact.accepted for fact in case.facts)
+
+
+def judged_by_rules(case: Case, fact: Fact, answer: str, frame: int = 0) -> Judged:
+    """Judge one answer to the question in ``frame`` by rules alone, whoever the case's judge is."""
+    return judge(
+        answer,
+        fact.accepted,
+        question_of(case, fact, frame),
+        answer_type=_answer_type(case, fact),
+        extra=case.uninformative,
+    )
+
+
+def is_variant_of(case: Case, fact: Fact, answer: str) -> bool:
+    """Tell whether the whole answer is an accepted one in another writing (Head-to-Tail, section 2.2)."""
+    return is_variant(answer, fact.accepted, question_of(case, fact), _answer_type(case, fact))
+
+
+def _answer_type(case: Case, fact: Fact) -> str:
+    of_relation = (found.answer_type for found in case.relations if found.id == fact.relation)
+    return fact.answer_type or next(of_relation, "")
+
+
+def _is_open(fact: Fact, by_rules: Judged) -> bool:
+    return bool(fact.accepted) and by_rules.label != "uninformative" and by_rules.rule != "equal"
+
+
+def _ask(case: Case, fact: Fact, answer: str) -> Ask:
+    return Ask(
+        fact_id=fact.id,
+        role="judge",
+        to=case.judge,
+        request=GenerateRequest(
+            prompt=verdict(question_of(case, fact), fact.accepted, answer), max_new_tokens=_REPLY_TOKENS
+        ),
+    )

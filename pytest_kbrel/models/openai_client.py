@@ -1,0 +1,92 @@
+"""The connection to an OpenAI-compatible server: one client, and what its errors mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, TypeVar
+
+from pytest_kbrel.errors import MissingExtraError, ModelError
+from pytest_kbrel.models.batching import describe_error
+from pytest_kbrel.models.openai_spec import OpenAISpec, api_key
+from pytest_kbrel.records import Failed
+
+if TYPE_CHECKING:
+    import openai
+
+T = TypeVar("T")
+
+
+def check(spec: OpenAISpec) -> None:
+    """Find what can be found without asking the server: a package or a key that is missing.
+
+    Raises :class:`MissingExtraError` or :class:`ModelError`.
+    """
+    if find_spec("openai") is None:
+        raise MissingExtraError("openai", "openai", f"asking {spec.text}")
+    api_key(spec)
+
+
+class Connection:
+    """A client for one model of one server. May be used from several threads at once.
+
+    A reply that does not come is tried again by the client itself, ``spec.max_retries`` times and with longer
+    and longer pauses, for time limits, 408, 409, 429 and 5xx.
+    """
+
+    def __init__(self, spec: OpenAISpec) -> None:
+        check(spec)
+        import openai
+
+        self.spec = spec
+        self._key = api_key(spec)
+        self._reached = False
+        self.client = openai.OpenAI(
+            api_key=self._key, base_url=spec.base_url, timeout=spec.timeout, max_retries=spec.max_retries
+        )
+
+    def ask(self, call: Callable[[openai.OpenAI], T]) -> T | Failed:
+        """Return what ``call`` gets from the server, or why it got nothing.
+
+        Raises :class:`ModelError` where asking on is of no use: the key is refused, the server does not know
+        the model or the path, or it was never reached at all.
+        """
+        import openai
+
+        try:
+            reply = call(self.client)
+        except (openai.AuthenticationError, openai.PermissionDeniedError) as error:
+            raise ModelError(
+                f"{self._where()} refuses the key in {self.spec.api_key_env}: {self._why(error)}"
+            ) from None
+        except openai.NotFoundError as error:
+            raise ModelError(
+                f"{self._where()} does not know {self.spec.name!r}, or has no such path: {self._why(error)}; "
+                "allowed is a name and a base_url that the server knows"
+            ) from None
+        except openai.APITimeoutError:
+            return Failed(error=f"no reply within {self.spec.timeout:g} seconds")
+        except openai.APIConnectionError as error:
+            if not self._reached:
+                cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
+                raise ModelError(f"{self._where()} cannot be reached: {self._why(cause)}") from None
+            return Failed(error=self._why(error))
+        except (openai.OpenAIError, ValueError) as error:
+            # A body that is no JSON is a ValueError.
+            self._reached = True
+            return Failed(error=self._why(error))
+        self._reached = True
+        return reply
+
+    def close(self) -> None:
+        """Close the client's connections."""
+        self.client.close()
+
+    def _where(self) -> str:
+        return f"{self.spec.text}: the server {self.spec.base_url}"
+
+    def _why(self, error: Exception) -> str:
+        # Servers quote what they were sent.
+        return (
+            describe_error(error).replace(self._key, "***") if self._key != "none" else describe_error(error)
+        )

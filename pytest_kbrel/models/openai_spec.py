@@ -1,0 +1,145 @@
+"""What the user typed for a model behind an OpenAI-compatible server, read without asking it anything."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Literal
+from urllib.parse import urlsplit
+
+from pytest_kbrel.errors import ModelError
+from pytest_kbrel.models.spec import parse_args, positive
+from pytest_kbrel.records import record
+
+PREFIX = "openai/"
+DEFAULT_URL = "https://api.openai.com/v1"
+DEFAULT_KEY = "OPENAI_API_KEY"
+OPENAI_ARGS = (
+    "base_url",
+    "api_key_env",
+    "endpoint",
+    "num_concurrent",
+    "max_concurrent",
+    "timeout",
+    "max_retries",
+    "seed",
+)
+"""The keys of the arguments of an ``openai/`` model; ``num_concurrent`` is lm-eval's ``max_concurrent``."""
+
+# lm-eval's base_url names the endpoint as well.
+_ENDPOINTS: Mapping[str, Literal["chat", "completions"]] = {
+    "/chat/completions": "chat",
+    "/completions": "completions",
+}
+
+
+@record
+class OpenAISpec:
+    """A model behind a server: ``name`` at ``base_url``, and how it is asked.
+
+    ``api_key_env`` names the environment variable that holds the key, never the key itself. ``timeout`` is in
+    seconds for one try; ``max_concurrent`` is how many requests are under way at once.
+    """
+
+    text: str
+    name: str
+    backend: str = "openai"
+    base_url: str = DEFAULT_URL
+    api_key_env: str = DEFAULT_KEY
+    endpoint: Literal["chat", "completions"] = "chat"
+    max_concurrent: int = 8
+    timeout: float = 60.0
+    max_retries: int = 4
+    seed: int | None = None
+
+
+def is_openai(text: str) -> bool:
+    """Tell whether a spec names a model behind an OpenAI-compatible server."""
+    return text.strip().startswith(PREFIX) or text.strip() == PREFIX.rstrip("/")
+
+
+def parse_openai(text: str, model_args: str = "") -> OpenAISpec:
+    """Read ``openai/NAME`` and its arguments.
+
+    Without ``base_url`` the environment's ``OPENAI_BASE_URL`` holds, then OpenAI's own address. Raises
+    :class:`ModelError` for a missing name, an unknown key, or a value of the wrong kind.
+    """
+    text = text.strip()
+    args = parse_args(model_args, OPENAI_ARGS)
+    name = text.removeprefix(PREFIX).strip() if text.startswith(PREFIX) else ""
+    if not name:
+        raise ModelError(
+            f"{text}: no model named; the form is openai/NAME, with the server's own name for it"
+        )
+    if "num_concurrent" in args and "max_concurrent" in args:
+        raise ModelError("model-args: num_concurrent and max_concurrent are one thing; give one of them")
+    base_url, endpoint = _address(args)
+    return OpenAISpec(
+        text=text,
+        name=name,
+        base_url=base_url,
+        api_key_env=args.get("api_key_env", DEFAULT_KEY),
+        endpoint=endpoint,
+        max_concurrent=positive(
+            "max_concurrent",
+            args.get("max_concurrent", args.get("num_concurrent", "auto")),
+            "a number of requests",
+        )
+        or 8,
+        timeout=_seconds(args.get("timeout", "60")),
+        max_retries=_whole("max_retries", args.get("max_retries", "4")),
+        seed=_whole("seed", args["seed"]) if "seed" in args else None,
+    )
+
+
+def api_key(spec: OpenAISpec) -> str:
+    """Return the key out of the environment; a server of one's own needs none.
+
+    Raises :class:`ModelError` when a variable was named and is not set, or when OpenAI itself is to be asked
+    without a key.
+    """
+    key = os.environ.get(spec.api_key_env, "")
+    if not key and (spec.api_key_env != DEFAULT_KEY or spec.base_url == DEFAULT_URL):
+        raise ModelError(
+            f"{spec.text}: the environment variable {spec.api_key_env} holds no key for {spec.base_url}; "
+            "set it, name another with api_key_env=NAME, or give the base_url of a server that needs none"
+        )
+    return key or "none"
+
+
+def _address(args: Mapping[str, str]) -> tuple[str, Literal["chat", "completions"]]:
+    url = args.get("base_url") or os.environ.get("OPENAI_BASE_URL") or DEFAULT_URL
+    url = url.rstrip("/")
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ModelError(f"base_url {url!r}; allowed is an address such as http://localhost:8000/v1")
+    if parts.username or parts.password or parts.query:
+        raise ModelError(
+            f"base_url of {parts.hostname}: it carries a name, a password or a query; allowed is a plain "
+            "address: a key comes from the environment, api_key_env=NAME"
+        )
+    given = args.get("endpoint", "")
+    if given not in ("", "chat", "completions"):
+        raise ModelError(f"endpoint {given!r}; allowed: chat or completions")
+    for ending, implied in _ENDPOINTS.items():
+        if url.endswith(ending):
+            if given not in ("", implied):
+                raise ModelError(f"base_url {url} names the endpoint {implied}, endpoint={given} another")
+            return url.removesuffix(ending), implied
+    return url, "completions" if given == "completions" else "chat"
+
+
+def _seconds(value: str) -> float:
+    try:
+        seconds = float(value)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise ModelError(f"timeout {value!r}; allowed is a number of seconds above 0")
+    return seconds
+
+
+def _whole(what: str, value: str) -> int:
+    if not (value.isascii() and value.isdigit() and len(value) < 10):
+        raise ModelError(f"{what} {value!r}; allowed is a whole number from 0")
+    return int(value)

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import pytest
+
+from pytest_kbrel.errors import ModelError
+from pytest_kbrel.models.openai_spec import OpenAISpec, api_key, is_openai, parse_openai
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_of_mine(monkeypatch):
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_only_the_name_is_needed():
+    assert parse_openai("openai/gpt-x") == OpenAISpec(text="openai/gpt-x", name="gpt-x")
+    assert parse_openai(" openai/org/gpt-x ").name == "org/gpt-x"
+    assert is_openai("openai/x")
+    assert is_openai("openai")
+    assert not is_openai("hf/openai/x")
+    assert not is_openai("openairs/x")
+
+
+def test_all_that_can_be_said():
+    found = parse_openai(
+        "openai/x",
+        "base_url=http://localhost:8000/v1/,api_key_env=MY_KEY,endpoint=completions,max_concurrent=3,"
+        "timeout=2.5,max_retries=0,seed=5",
+    )
+    assert found == OpenAISpec(
+        text="openai/x",
+        name="x",
+        base_url="http://localhost:8000/v1",
+        api_key_env="MY_KEY",
+        endpoint="completions",
+        max_concurrent=3,
+        timeout=2.5,
+        max_retries=0,
+        seed=5,
+    )
+
+
+def test_lm_evals_words_are_understood():
+    found = parse_openai("openai/x", "base_url=http://localhost:8000/v1/completions,num_concurrent=2")
+    assert (found.base_url, found.endpoint, found.max_concurrent) == (
+        "http://localhost:8000/v1",
+        "completions",
+        2,
+    )
+    assert parse_openai("openai/x", "base_url=http://h/v1/chat/completions").endpoint == "chat"
+
+
+def test_the_environment_may_name_the_server(monkeypatch):
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:1/v1")
+    assert parse_openai("openai/x").base_url == "http://localhost:1/v1"
+    assert parse_openai("openai/x", "base_url=http://localhost:2/v1").base_url == "http://localhost:2/v1"
+
+
+@pytest.mark.parametrize(
+    ("text", "args", "said"),
+    [
+        ("openai/", "", "no model named; the form is openai/NAME"),
+        ("openai", "", "no model named"),
+        ("openai/x", "base_ulr=http://h/v1", "did you mean 'base_url'"),
+        ("openai/x", "dtype=float32", "unknown key 'dtype'; allowed: base_url"),
+        ("openai/x", "base_url=localhost:8000", "allowed is an address such as"),
+        ("openai/x", "base_url=ftp://h/v1", "allowed is an address such as"),
+        ("openai/x", "endpoint=chats", "allowed: chat or completions"),
+        ("openai/x", "base_url=http://h/v1/completions,endpoint=chat", "names the endpoint completions"),
+        ("openai/x", "timeout=0", "timeout '0'"),
+        ("openai/x", "timeout=inf", "timeout 'inf'"),
+        ("openai/x", "timeout=soon", "timeout 'soon'"),
+        ("openai/x", "max_retries=-1", "max_retries '-1'"),
+        ("openai/x", "seed=x", "seed 'x'"),
+        ("openai/x", "max_concurrent=0", "max_concurrent '0'"),
+        ("openai/x", "max_concurrent=2,num_concurrent=2", "one thing"),
+    ],
+)
+def test_what_is_wrong_is_said(text, args, said):
+    with pytest.raises(ModelError, match=said):
+        parse_openai(text, args)
+
+
+@pytest.mark.parametrize("url", ["http://me:pass@h/v1", "http://me@h/v1", "http://h/v1?api-key=pass"])
+def test_an_address_with_a_secret_is_refused_and_not_repeated(url):
+    with pytest.raises(ModelError) as caught:
+        parse_openai("openai/x", f"base_url={url}")
+    assert "api_key_env" in str(caught.value)
+    assert "pass@" not in str(caught.value)
+    assert "=pass" not in str(caught.value)
+
+
+def test_a_key_comes_from_the_environment(monkeypatch):
+    mine = parse_openai("openai/x", "base_url=http://localhost:1/v1")
+    assert api_key(mine) == "none"
+    with pytest.raises(ModelError, match=r"OPENAI_API_KEY holds no key for https://api\.openai\.com/v1"):
+        api_key(parse_openai("openai/x"))
+    named = parse_openai("openai/x", "base_url=http://localhost:1/v1,api_key_env=MY_KEY")
+    with pytest.raises(ModelError, match="MY_KEY holds no key"):
+        api_key(named)
+    monkeypatch.setenv("MY_KEY", "k")
+    monkeypatch.setenv("OPENAI_API_KEY", "o")
+    assert (api_key(named), api_key(mine), api_key(parse_openai("openai/x"))) == ("k", "o", "o")

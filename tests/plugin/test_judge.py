@@ -1,0 +1,309 @@
+"""Models that help in a run: a judge behind a real server or on real weights, and its verdicts kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
+import pytest
+
+from tests.openai_server import TOO_MANY, Fault
+from tests.plugin.conftest import CAPITALS
+
+ONE = """\
+suite: mini
+facts: facts.jsonl
+head_to_tail:
+  prompt: zero-shot
+  gates: {accuracy: {min: 0.0, max_drop: 0.5}}
+  overall: {gates: {accuracy: {max_drop: 0.5}}}
+"""
+RELIABILITY = """\
+suite: mini
+facts: facts.jsonl
+reliability:
+  choices: 3
+  distractors: 6
+  unseen: {count: 6, as_of: 2026-11-01, expires: 2090-01-01}
+  gates: {cr: {min: 0.3}}
+"""
+MONITOR = """\
+suite: mini
+facts: facts.jsonl
+monitor:
+  negatives: 2
+  gates: {accuracy_base: {min: 0.0}}
+head_to_tail:
+  prompt: zero-shot
+  gates: {accuracy: {min: 0.0}}
+"""
+
+
+# What the embedded checkpoint answers to these is not what the facts say: rules find it wrong.
+RENAMED = {
+    "China": "Dadu",
+    "Japan": "Edo",
+    "France": "Lutetia",
+    "Italy": "Ostia",
+    "Spain": "Toledo",
+    "Poland": "Gniezno",
+    "Norway": "Kristiania",
+}
+FACTS = "".join(
+    json.dumps(
+        {"relation": "P36", "subject": country, "object": RENAMED.get(country, city), "popularity": people}
+    )
+    + "\n"
+    for country, city, people in CAPITALS
+)
+
+
+@pytest.fixture(autouse=True)
+def _no_key(monkeypatch):
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def judge(openai_server):
+    """The flags of a judge on the loopback server."""
+    return ("--kb-judge=openai/judge", f"--kb-judge-args=base_url={openai_server.base_url}")
+
+
+@pytest.fixture
+def exchanges(pytester):
+    """Read the recorded exchanges with the judge."""
+
+    def read():
+        lines = (pytester.path / "kbrel-report" / "responses.jsonl").read_text().splitlines()
+        return [found for found in map(json.loads, lines) if found.get("to")]
+
+    return read
+
+
+def gate(pytester, *flags, model="reference"):
+    return pytester.runpytest(f"--kb-model={model}", "suites", *flags)
+
+
+def accuracies(report):
+    return [case["metrics"]["accuracy"]["value"] for case in slices(report)]
+
+
+def slices(report):
+    return [case for case in report()["cases"] if not case["aggregate"]]
+
+
+def total(report, metric):
+    """Return a rate as a number of facts, over all slices."""
+    return round(sum(case["metrics"][metric]["value"] * case["n"] for case in slices(report)), 6)
+
+
+def test_a_judge_decides_what_rules_do_not_find_equal(
+    pytester, mini_suite, report, exchanges, openai_server, judge, plugin_args
+):
+    mini_suite(ONE, FACTS)
+    openai_server.say = lambda text: "Correct."
+    result = gate(pytester, *judge, *plugin_args)
+    assert result.ret == 0
+    found = report()
+    asked = len(openai_server.calls)
+    assert asked == len(exchanges()) == len(RENAMED)
+    assert accuracies(report) == [1.0, 1.0, 1.0]
+    assert [(helper["spec"], helper["backend"]) for helper in found["helpers"]] == [
+        ("openai/judge", "openai")
+    ]
+    assert found["settings"]["judge"] == "openai/judge"
+    assert (found["environment"]["helpers_asked"], found["environment"]["helpers_reused"]) == (
+        str(asked),
+        "0",
+    )
+    assert {exchange["role"] for exchange in exchanges()} == {"judge"}
+    assert {exchange["to"] for exchange in exchanges()} == {"openai/judge"}
+    # Asked again, it is asked nothing.
+    assert gate(pytester, *judge, *plugin_args).ret == 0
+    assert len(openai_server.calls) == asked
+    assert accuracies(report) == [1.0, 1.0, 1.0]
+    assert len(exchanges()) == asked
+    assert report()["environment"]["helpers_reused"] == str(asked)
+
+
+def test_rules_leave_no_store_behind(pytester, mini_suite):
+    mini_suite(ONE, FACTS)
+    assert gate(pytester).ret == 0
+    assert not (pytester.path / ".kbrel-cache").exists()
+
+
+def test_an_unreadable_verdict_is_a_class_of_its_own(pytester, mini_suite, report, openai_server, judge):
+    mini_suite(ONE, FACTS)
+    openai_server.say = lambda text: "Let me think about it"
+    result = gate(pytester, *judge)
+    assert result.ret == 0
+    assert total(report, "unparsable") == len(openai_server.calls) == len(RENAMED)
+
+
+def test_a_judge_that_fails_makes_the_case_invalid_and_is_not_kept(
+    pytester, mini_suite, report, openai_server, judge
+):
+    mini_suite(ONE, FACTS)
+    openai_server.always = TOO_MANY
+    result = gate(pytester, judge[0], f"{judge[1]},max_retries=0")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert {case["verdict"] for case in report()["cases"]} == {"invalid"}
+    result.stdout.fnmatch_lines(["*(judge): *Rate limit*"])
+    openai_server.always = None
+    openai_server.say = lambda text: "incorrect"
+    assert gate(pytester, *judge).ret == 0
+
+
+def test_a_refused_key_is_said_with_the_server(pytester, mini_suite, openai_server, judge):
+    mini_suite(ONE, FACTS)
+    openai_server.always = Fault(status=401, message="no")
+    result = gate(pytester, *judge)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines([f"*openai/judge: the server {openai_server.base_url} refuses the key*"])
+    assert "Traceback" not in result.stdout.str()
+
+
+def test_a_killed_run_keeps_the_verdicts_it_had(pytester, mini_suite, openai_server, judge):
+    mini_suite(ONE, FACTS)
+    running = []
+
+    def say(text):
+        if len(openai_server.calls) == 3:
+            # The first two are on their way back; what has come back must survive.
+            time.sleep(0.5)
+            os.kill(running[0].pid, signal.SIGKILL)
+        return "correct"
+
+    openai_server.say = say
+    line = [sys.executable, "-m", "pytest", "--kb-model=reference", "suites", "-k", "tail]", judge[0]]
+    line.append(f"{judge[1]},max_concurrent=1")
+    running.append(subprocess.Popen(line, cwd=pytester.path, stdout=subprocess.DEVNULL))
+    process = running[0]
+    assert process.wait(timeout=60) == -signal.SIGKILL
+    openai_server.say = lambda text: "correct"
+    before = [call.text for call in openai_server.calls]
+    assert gate(pytester, *judge).ret == 0
+    after = [call.text for call in openai_server.calls[3:]]
+    assert not set(before[:2]) & set(after)
+    assert before[2] in after
+
+
+def test_a_checkpoint_can_judge(pytester, mini_suite, report, exchanges, plugin_args):
+    mini_suite(ONE, FACTS)
+    result = gate(pytester, "--kb-judge=reference", "--kb-judge-args=device=cpu", *plugin_args)
+    assert result.ret == 0
+    (helper,) = report()["helpers"]
+    assert (helper["spec"], helper["backend"]) == ("reference", "hf")
+    assert helper["weights_digest"] == report()["model"]["weights_digest"]
+    replies = exchanges()
+    assert replies
+    assert {reply["response"]["kind"] for reply in replies} == {"generated"}
+    assert total(report, "unparsable") > 0
+
+
+def test_a_baseline_of_another_judge_is_not_comparable(pytester, mini_suite, report, openai_server, judge):
+    openai_server.models = ("judge", "other")
+    openai_server.say = lambda text: "correct"
+    mini_suite(ONE, FACTS)
+    assert gate(pytester, "--kb-baseline-update=rules").ret == 0
+    assert gate(pytester, *judge, "--kb-baseline-update=judged").ret == 0
+    assert gate(pytester, "--kb-baseline=rules").ret == 0
+    assert gate(pytester, *judge, "--kb-baseline=judged").ret == 0
+    for flags, said in (
+        ((*judge, "--kb-baseline=rules"), "judge (openai/judge and rules)"),
+        (("--kb-baseline=judged",), "judge (rules and openai/judge)"),
+        (("--kb-judge=openai/other", judge[1], "--kb-baseline=judged"), "architecture 'other' and 'judge'"),
+    ):
+        result = gate(pytester, *flags)
+        assert result.ret == pytest.ExitCode.TESTS_FAILED
+        assert said in result.stdout.str()
+        # The slices, and the figure over all of them.
+        assert {case["verdict"] for case in report()["cases"]} == {"not comparable"}
+        assert len(report()["cases"]) == 4
+
+
+def test_a_served_model_can_be_gated(pytester, mini_suite, report, openai_server, plugin_args):
+    mini_suite(ONE, FACTS)
+    openai_server.say = lambda text: "Berlin" if "Germany" in text else "unsure"
+    result = gate(
+        pytester, f"--kb-model-args=base_url={openai_server.base_url}", *plugin_args, model="openai/judge"
+    )
+    assert result.ret == 0
+    assert report()["model"]["device"] == openai_server.base_url
+    assert total(report, "accuracy") == 1
+
+
+def test_monitor_with_a_served_model_is_refused_before_anything_is_asked(
+    pytester, mini_suite, openai_server, plugin_args
+):
+    mini_suite(MONITOR)
+    args = f"--kb-model-args=base_url={openai_server.base_url}"
+    result = gate(pytester, args, *plugin_args, model="openai/judge")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(['ERROR: *monitor*MONITOR needs token probabilities*-k "not monitor"*'])
+    assert openai_server.calls == []
+    assert not (pytester.path / "kbrel-report" / "report.json").exists()
+    assert "INTERNALERROR" not in result.stdout.str() + result.stderr.str()
+    result = gate(pytester, args, "-k", "not monitor", *plugin_args, model="openai/judge")
+    assert result.ret == 0
+
+
+def test_reliability_is_judged_as_well(pytester, mini_suite, report, exchanges, openai_server, judge):
+    mini_suite(RELIABILITY, FACTS)
+    openai_server.say = lambda text: "correct"
+    assert gate(pytester, *judge).ret == 0
+    seen = next(case for case in slices(report) if case["slice"].startswith("seen"))
+    assert seen["metrics"]["wr"]["value"] == 0
+    # Nobody knows the answer to an unseen question, so there is none to compare with.
+    assert {exchange["case"].rpartition("[")[2] for exchange in exchanges()} == {f"{seen['slice']}]"}
+
+
+def test_the_header_names_the_judge(pytester, mini_suite, judge):
+    mini_suite(ONE, FACTS)
+    gate(pytester, *judge, "-k", "head]").stdout.fnmatch_lines(["kbrel: model reference, judge openai/judge"])
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (
+            ("--kb-judge=rulse",),
+            "--kb-judge: found 'rulse'; allowed: rules, openai/NAME*did you mean 'rules'*",
+        ),
+        (("--kb-judge=./nowhere",), "--kb-judge: ./nowhere: no such folder*"),
+        (("--kb-judge=openai/",), "--kb-judge: openai/: no model named*"),
+        (("--kb-judge=openai/x",), "--kb-judge: openai/x: *OPENAI_API_KEY holds no key*"),
+        (("--kb-judge=openai/x", "--kb-judge-args=base_ulr=x"), "--kb-judge: *did you mean 'base_url'*"),
+        (("--kb-judge=reference:intt4",), "--kb-judge: *intt4*"),
+    ],
+)
+def test_a_wrong_judge_is_a_usage_error(pytester, mini_suite, flags, said):
+    mini_suite(ONE, FACTS)
+    result = gate(pytester, *flags)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: {said}"])
+    assert "Traceback" not in result.stderr.str()
+
+
+def test_a_missing_package_is_a_usage_error_that_names_its_extra(pytester, mini_suite, judge, monkeypatch):
+    from pytest_kbrel.models import openai_client
+
+    monkeypatch.setattr(openai_client, "find_spec", lambda name: None)
+    mini_suite(ONE, FACTS)
+    result = gate(pytester, *judge)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(['ERROR: --kb-judge: *needs openai*pip install "pytest-kbrel?openai?"'])
+
+
+def test_a_store_that_cannot_be_used_is_a_usage_error(pytester, mini_suite, judge):
+    mini_suite(ONE, FACTS)
+    (pytester.mkdir("cache") / "answers.sqlite").write_text("no database at all, " * 99)
+    result = gate(pytester, *judge, "--kb-use-cache=cache")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: *cache/answers.sqlite*delete*--kb-use-cache"])
