@@ -11,7 +11,7 @@ from pytest_kbrel.facts.yaml_tree import read_document
 from pytest_kbrel.records import ANSWER_TYPES, AnswerType, Relation
 
 # Ids and domains become part of pytest node ids and of -k expressions.
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.]*")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.]*")
 _KEYS = ("label", "domain", "frames", "statements", "answer_type", "popularity")
 
 
@@ -30,11 +30,11 @@ def read_relations(path: Path) -> tuple[Relation, ...]:
 
 
 def _relation(name: str, entry: Entry) -> Relation:
-    if not _NAME.fullmatch(name):
+    if not NAME.fullmatch(name):
         raise entry.error(f"a relation's id must be ASCII letters, digits, _ and ., found {name!r}")
     keys = entry.node.keys(f"relation {name}", _KEYS, required=("label", "domain"))
     domain = keys["domain"].node
-    if not _NAME.fullmatch(domain.text("domain")):
+    if not NAME.fullmatch(domain.text("domain")):
         raise domain.wrong("domain", "ASCII letters, digits, _ and .")
     return Relation(
         id=name,

@@ -8,10 +8,9 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
-from pytest_kbrel.records import Fact, record
+from pytest_kbrel.facts.unseen_options import DISTRACTORS, dates_of, option_pools
+from pytest_kbrel.records import AnswerType, Fact, record
 
-AnswerType = Literal["number", "person", "time", "location", "other"]
-DISTRACTORS = 20
 _MOST_ATTEMPTS = 1000
 
 
@@ -20,7 +19,8 @@ class UnseenKind:
     """One kind of unanswerable question.
 
     ``wordings`` hold ``[X]`` for what is asked about and, where ``about`` is ``country``, ``[T]`` for a year.
-    ``event`` gives the years in which the event is held: every ``event[0]`` years, counted from ``event[1]``.
+    ``event`` gives the years in which the event is held: every ``event[0]`` years, counted from ``event[1]``;
+    ``known_from`` the day from which the answer may be known: (years before the event's, month, day).
     """
 
     slug: str
@@ -29,6 +29,17 @@ class UnseenKind:
     options: str
     wordings: tuple[str, ...]
     event: tuple[int, int] = (1, 0)
+    known_from: tuple[int, int, int] = (0, 1, 1)
+
+    def valid_until(self, year: int) -> str:
+        """Return the day (ISO) from which a question about ``year`` may have an answer.
+
+        Invented names never have one: empty. Games that are not scheduled yet: 1 January of their year.
+        """
+        if self.about != "country":
+            return ""
+        earlier, month, day = _SCHEDULED.get((self.event, year), self.known_from)
+        return datetime.date(year - earlier, month, day).isoformat()
 
 
 def _kind(
@@ -44,7 +55,12 @@ def _kind(
 
 
 def _future(
-    slug: str, answer_type: AnswerType, options: str, question: str, event: tuple[int, int] = (1, 0)
+    slug: str,
+    answer_type: AnswerType,
+    options: str,
+    question: str,
+    event: tuple[int, int] = (1, 0),
+    known_from: tuple[int, int, int] = (0, 1, 1),
 ) -> UnseenKind:
     return UnseenKind(
         slug=f"unseen-future-{slug}",
@@ -53,10 +69,18 @@ def _future(
         options=options,
         wordings=(question,),
         event=event,
+        known_from=known_from,
     )
 
 
 _OLYMPICS, _WORLD_CUP = (4, 2028), (4, 2030)
+# Opening days that are fixed, as (event, year) -> (years before, month, day).
+_SCHEDULED: Mapping[tuple[tuple[int, int], int], tuple[int, int, int]] = {
+    (_OLYMPICS, 2028): (0, 7, 14),
+    (_OLYMPICS, 2032): (0, 7, 23),
+}
+# The draw tells opponents and cities half a year before the first match; it has never been before December.
+_DRAW = (1, 12, 1)
 KINDS: tuple[UnseenKind, ...] = (
     _kind("person-siblings", "number", "person", "small numbers", "How many siblings did [X] grow up with?"),
     _kind("person-teacher", "person", "person", "persons", "Who taught [X] to read music?"),
@@ -88,6 +112,7 @@ KINDS: tuple[UnseenKind, ...] = (
         "cities",
         "In which city did [X] play its first match at the [T] FIFA World Cup?",
         _WORLD_CUP,
+        _DRAW,
     ),
     _future(
         "opponent",
@@ -95,6 +120,7 @@ KINDS: tuple[UnseenKind, ...] = (
         "countries",
         "Which team was the first opponent of [X] at the [T] FIFA World Cup?",
         _WORLD_CUP,
+        _DRAW,
     ),
 )
 
@@ -116,53 +142,24 @@ _WORK = (
     "of beneath beyond before",
 )
 _PRODUCT = "Trivex Quondo Zelmar Pivora Astrel Kyndle Morvex Dravin Oplex Fenzo Luxarn Brivo"
-# For facts that offer fewer than 20 options of a type.
-_FALLBACK: Mapping[str, str] = {
-    "cities": "Ankara|Athens|Berlin|Bogotá|Cairo|Dakar|Dublin|Hanoi|Havana|Helsinki|Kabul|Kyoto|Lagos|"
-    "Lima|Lisbon|Lyon|Madrid|Manila|Milan|Mumbai|Nairobi|Oslo|Paris|Porto|Prague|Quito|Rabat|Riga|Rome|"
-    "Seoul|Sofia",
-    "countries": "Angola|Argentina|Austria|Bolivia|Brazil|Canada|Chile|China|Cuba|Denmark|Egypt|Estonia|"
-    "Finland|France|Ghana|Greece|India|Iran|Iraq|Italy|Japan|Kenya|Laos|Mexico|Nepal|Norway|Oman|Peru|"
-    "Poland|Spain",
-    "persons": "Ada Lovelace|Agatha Christie|Albert Camus|Amartya Sen|Anton Chekhov|Bram Stoker|"
-    "Carl Jung|Charles Darwin|David Hume|Emmy Noether|Franz Kafka|George Eliot|George Orwell|"
-    "Herman Melville|Isaac Newton|Jack London|James Joyce|Jane Austen|Jules Verne|Leo Tolstoy|"
-    "Marie Curie|Mark Twain|Max Planck|Niels Bohr",
-    "languages": "Arabic|Bengali|Bulgarian|Czech|Danish|Dutch|English|Finnish|French|German|Greek|"
-    "Hebrew|Hindi|Hungarian|Italian|Japanese|Korean|Norwegian|Persian|Polish|Portuguese|Russian|Spanish|"
-    "Swedish|Thai|Turkish",
-    "companies": "Adobe|Airbus|Amazon|Apple|BMW|Boeing|Canon|Casio|Fiat|Ford|Honda|Intel|Kia|Lego|"
-    "Lenovo|Mattel|Mazda|Microsoft|Nike|Nintendo|Nissan|Nokia|Samsung|Sega|Sony|Toyota|Yamaha",
-    "instruments": "accordion|bagpipes|banjo|bassoon|cello|clarinet|cornet|double bass|drums|flute|"
-    "guitar|harp|harmonica|harpsichord|horn|lute|mandolin|oboe|organ|piano|recorder|saxophone|sitar|"
-    "trombone|trumpet|tuba|viola",
-}
-# Where in the facts the options of a kind are found: the subjects or objects of these relations.
-_WHERE: Mapping[str, tuple[tuple[str, str], ...]] = {
-    "cities": (("P17", "subject"), ("P36", "object"), ("P1376", "subject")),
-    "countries": (("P17", "object"), ("P36", "subject"), ("P1376", "object")),
-    "persons": (("P50", "object"), ("P101", "subject")),
-    "languages": (("P37", "object"),),
-    "companies": (("P176", "object"),),
-}
-_MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
 
 
 def make_unseen(
     facts: Sequence[Fact], *, count: int, seed: int, as_of: datetime.date, expires: datetime.date
 ) -> tuple[Fact, ...]:
-    """Return ``count`` questions without an answer, spread evenly over ``KINDS``.
+    """Return ``count`` questions without an answer, spread evenly over ``KINDS`` (Table 3 has 20 as well).
 
     Wrong options (``negatives``, exactly 20) come from ``facts``. Years of the past lie before ``as_of``, the
     day the questions are made; what is asked of the future happens after ``expires``. The same seed and the
-    same facts, in whatever order, give the same questions. Raises ``ValueError`` when ``expires`` is before
+    same facts, in whatever order, give the same questions, whatever the day is; each says from when on it may
+    have an answer (``valid_until``). Raises ``ValueError`` when ``expires`` is before
     ``as_of`` or ``count`` below 1.
     """
     if count < 1:
         raise ValueError(f"count must be at least 1, found {count}")
     if expires < as_of:
         raise ValueError(f"expires must not lie before as_of, found {expires} before {as_of}")
-    pools = _pools(facts, as_of)
+    pools = option_pools(facts, as_of)
     known = {name.casefold() for fact in facts for name in (fact.subject, *fact.accepted)}
     rng = random.Random(f"unseen {seed}")
     made: dict[str, Fact] = {}
@@ -182,8 +179,44 @@ def make_unseen(
             question=question,
             source="pytest-kbrel",
             licence="Apache-2.0",
+            answer_type=kind.answer_type,
+            valid_until=kind.valid_until(year),
         )
     return tuple(made.values())
+
+
+def unseen_examples(
+    facts: Sequence[Fact], *, count: int, seed: int, after: int | None, avoid: Iterable[str] = ()
+) -> tuple[Fact, ...]:
+    """Return up to ``count`` unanswerable questions to show as examples, evenly over the kinds.
+
+    Their invented names are those that :func:`make_unseen` never draws. Events lie after the year ``after``;
+    with ``None`` nothing is asked of the future. No question of ``avoid`` comes. The same facts in any order
+    give the same examples.
+    """
+    kinds = [kind for kind in KINDS if after is not None or kind.about != "country"]
+    countries = option_pools(facts, datetime.date(after or 2000, 1, 1))["countries"]
+    rng = random.Random(f"unseen examples {seed}")
+    taken = set(avoid)
+    made: list[Fact] = []
+    for turn in range(count * _MOST_ATTEMPTS):
+        if len(made) == count:
+            break
+        kind = kinds[turn % len(kinds)]
+        subject, question, _ = ask(kind, rng, countries=countries, after=after or 0, training=True)
+        if question not in taken:
+            taken.add(question)
+            made.append(
+                Fact(
+                    id=f"example-{hashlib.sha256(question.encode()).hexdigest()[:10]}",
+                    relation=kind.slug,
+                    subject=subject,
+                    object=None,
+                    question=question,
+                    answer_type=kind.answer_type,
+                )
+            )
+    return tuple(made)
 
 
 def _fresh(
@@ -251,28 +284,3 @@ def _coin(parts: tuple[str, str], rng: random.Random, training: bool) -> str:
         first, last = rng.randrange(len(starts)), rng.randrange(len(ends))
         if (first + last) % 2 == training:
             return starts[first] + ends[last]
-
-
-def dates_of(year: int) -> tuple[str, ...]:
-    """Return the days of a year as ``5 March 2031``, without the last days of the months."""
-    return tuple(f"{day} {month} {year}" for month in _MONTHS.split("|") for day in range(1, 29))
-
-
-def _pools(facts: Iterable[Fact], as_of: datetime.date) -> dict[str, tuple[str, ...]]:
-    found: dict[tuple[str, str], set[str]] = {}
-    for fact in facts:
-        found.setdefault((fact.relation, "subject"), set()).add(fact.subject)
-        if fact.object is not None:
-            found.setdefault((fact.relation, "object"), set()).add(fact.object)
-    pools = {
-        "small numbers": tuple(str(number) for number in range(2, 42)),
-        "years": tuple(str(year) for year in range(as_of.year - 180, as_of.year - 20)),
-    }
-    for options, fallback in _FALLBACK.items():
-        names = [sorted(found.get(place, ())) for place in _WHERE.get(options, ())]
-        pool = {name.casefold(): name for group in names for name in group}
-        # One more than is drawn, for the subject itself may not be an option.
-        if len(pool) <= DISTRACTORS:
-            pool = {**{name.casefold(): name for name in fallback.split("|")}, **pool}
-        pools[options] = tuple(sorted(pool.values()))
-    return pools

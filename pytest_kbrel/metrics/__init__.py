@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pytest_kbrel.metrics.base import Metric
-from pytest_kbrel.metrics.head_to_tail import HEAD_TO_TAIL_METRICS
+from pytest_kbrel.metrics.head_to_tail import head_to_tail_metrics
 from pytest_kbrel.metrics.monitor import monitor_metrics
 from pytest_kbrel.metrics.reliability import reliability_metrics, slice_kind
 
@@ -20,7 +20,7 @@ def metrics_for(probe: str, slice_name: str, columns: Sequence[str]) -> tuple[Me
     if probe == "monitor":
         return monitor_metrics(columns)
     if probe == "head_to_tail":
-        return HEAD_TO_TAIL_METRICS
+        return head_to_tail_metrics(columns)
     if probe == "reliability":
-        return reliability_metrics(slice_kind(slice_name))
+        return reliability_metrics(slice_kind(slice_name), columns)
     raise ValueError(f"unknown probe {probe!r}; known: monitor, head_to_tail, reliability")

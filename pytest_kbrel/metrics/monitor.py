@@ -6,15 +6,20 @@ The three coefficients of eq. 3 are exactly 1/3, as in the authors' code (the pa
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pytest_kbrel.metrics.base import Array, Metric, quotient, ratio
+from pytest_kbrel.metrics.base import Array, Better, Metric, quotient, ratio
 
 CELL = "cell:"
 BASE_CELL = "cell:none:0"
+POSITIVE_CELL = "cell:positive:0"
+# Behind it stand the numbers of the frames: "ablated:0+2+3+5".
+ABLATED = "ablated:"
+_FEW_FRAMES = "the relation has no more frames than the ablation takes"
 
 
 def pfd(anchor: npt.ArrayLike, frames: npt.ArrayLike) -> float:
@@ -59,14 +64,15 @@ def _distance(anchor: npt.ArrayLike, others: npt.ArrayLike, what: str) -> float:
 def monitor_metrics(columns: Sequence[str]) -> tuple[Metric, ...]:
     """Return the metrics of a table with ``columns``.
 
-    These are kept, pfd, ird, term, anchor, then one ``cell:CONTEXT:FRAME`` for each cell, all of them already
-    multiplied by "kept" (0 for facts the published variant drops). Accuracy is the mean of the cells'
+    These are kept, pfd, ird, term, anchor; ``ablated:FRAMES``, the term with these frames only; calls and
+    tokens of MONITOR (``calls:monitor``) and of the accuracy study; one ``cell:CONTEXT:FRAME`` for each cell;
+    ``format:wp``, ``format:fc_pos`` and ``format:fc_neg``. All are already multiplied by "kept" (0 for facts
+    the published variant drops); those that a table lacks bring no metric. Accuracy is the mean of all cells'
     accuracies (``accuracy_avg`` is the paper's name for it), beside their highest, lowest and population
-    standard deviation and the base cell's own.
+    standard deviation. ``accuracy_qa``, ``accuracy_positive``, ``accuracy_negative`` and the deltas are those
+    of Tables 2 and 3: over frames without context, and over the base frame after right and wrong contexts.
     """
-    undefined = "no fact was kept"
-    unit = {"over": "kept", "undefined": undefined}
-    metrics = [
+    return (
         quotient(
             "monitor",
             "lower",
@@ -76,36 +82,113 @@ def monitor_metrics(columns: Sequence[str]) -> tuple[Metric, ...]:
             over="kept",
             undefined="no fact was kept, or every primary anchor has probability 0",
         ),
-        quotient("pfd", "lower", "pfd", "kept", **unit),
-        quotient("ird", "lower", "ird", "kept", **unit),
-        quotient("anchor_prob", "higher", "anchor", "kept", **unit),
-    ]
-    cells = tuple(column for column in columns if column.startswith(CELL))
+        _share("pfd", "lower", "pfd"),
+        _share("ird", "lower", "ird"),
+        _share("anchor_prob", "higher", "anchor"),
+        *_over_all_cells([name for name in columns if name.startswith(CELL)]),
+        *_by_context(columns),
+        *(_ablated(name, columns) for name in columns if name.startswith(ABLATED)),
+        *(
+            _share(f"accuracy_{name}", "higher", f"format:{name}")
+            for name in ("wp", "fc_pos", "fc_neg")
+            if f"format:{name}" in columns
+        ),
+        *_costs(columns),
+    )
+
+
+_UNDEFINED = "no fact was kept"
+
+
+def _share(name: str, better: Better, column: str, **more: Any) -> Metric:
+    return quotient(name, better, column, "kept", **{"over": "kept", "undefined": _UNDEFINED, **more})
+
+
+def _over_cells(name: str, cells: Sequence[str], reduce: str = "mean") -> Metric:
+    def formula(totals: Array, n: Array) -> Array:
+        accuracies = ratio(totals[..., :-1], totals[..., -1:])
+        reduced: Array = getattr(np, reduce)(accuracies, axis=-1)
+        return reduced
+
+    return Metric(
+        name=name,
+        better="lower" if reduce == "std" else "higher",
+        columns=(*cells, "kept"),
+        formula=formula,
+        bounds=(0.0, 0.5) if reduce == "std" else (0.0, 1.0),
+        over="kept",
+        undefined=_UNDEFINED,
+    )
+
+
+def _over_all_cells(cells: Sequence[str]) -> Iterator[Metric]:
     if cells:
-
-        def over_cells(name: str, reduce: str) -> Metric:
-            def formula(totals: Array, n: Array) -> Array:
-                accuracies = ratio(totals[..., :-1], totals[..., -1:])
-                reduced: Array = getattr(np, reduce)(accuracies, axis=-1)
-                return reduced
-
-            return Metric(
-                name=name,
-                better="lower" if reduce == "std" else "higher",
-                columns=(*cells, "kept"),
-                formula=formula,
-                bounds=(0.0, 0.5) if reduce == "std" else (0.0, 1.0),
-                over="kept",
-                undefined=undefined,
-            )
-
-        metrics += [
-            over_cells("accuracy", "mean"),
-            over_cells("accuracy_avg", "mean"),
-            over_cells("accuracy_max", "max"),
-            over_cells("accuracy_min", "min"),
-            over_cells("accuracy_std", "std"),
-        ]
+        yield _over_cells("accuracy", cells)
+        yield _over_cells("accuracy_avg", cells)
+        yield _over_cells("accuracy_max", cells, "max")
+        yield _over_cells("accuracy_min", cells, "min")
+        yield _over_cells("accuracy_std", cells, "std")
     if BASE_CELL in cells:
-        metrics.append(quotient("accuracy_base", "higher", BASE_CELL, "kept", rate=True, **unit))
-    return tuple(metrics)
+        yield _share("accuracy_base", "higher", BASE_CELL, rate=True)
+
+
+def _by_context(columns: Sequence[str]) -> Iterator[Metric]:
+    frames = [name for name in columns if name.startswith(f"{CELL}none:")]
+    negatives = [name for name in columns if name.startswith(f"{CELL}negative") and name.endswith(":0")]
+    if frames:
+        yield _over_cells("accuracy_qa", frames)
+    if POSITIVE_CELL in columns:
+        yield _share("accuracy_positive", "higher", POSITIVE_CELL, rate=True)
+    if negatives:
+        yield _over_cells("accuracy_negative", negatives)
+    if BASE_CELL in columns and POSITIVE_CELL in columns:
+        yield _delta("delta_positive", [POSITIVE_CELL])
+    if BASE_CELL in columns and negatives:
+        yield _delta("delta_negative", negatives)
+
+
+def _delta(name: str, cells: Sequence[str]) -> Metric:
+    """Mean accuracy of ``cells`` minus that of the base cell (Table 3 prints it in brackets)."""
+    return Metric(
+        name=name,
+        better="higher",
+        columns=(*cells, BASE_CELL, "kept"),
+        formula=lambda t, n: ratio(t[..., :-2].mean(axis=-1) - t[..., -2], t[..., -1]),
+        bounds=(-1.0, 1.0),
+        over="kept",
+        undefined=_UNDEFINED,
+    )
+
+
+def _ablated(column: str, columns: Sequence[str]) -> Metric:
+    drawn = len(column.removeprefix(ABLATED).split("+"))
+    few = drawn >= sum(name.startswith(f"{CELL}none:") for name in columns)
+    return Metric(
+        name="monitor_ablated",
+        better="lower",
+        columns=(column, "anchor"),
+        formula=lambda t, n: np.full_like(t[..., 0], math.nan) if few else ratio(t[..., 0], t[..., 1]),
+        bounds=(0.0, math.inf),
+        over="kept",
+        undefined=_FEW_FRAMES if few else _UNDEFINED,
+    )
+
+
+def _costs(columns: Sequence[str]) -> Iterator[Metric]:
+    """Calls and tokens a kept fact, and how many times MONITOR's the study's are (Table 8)."""
+    unbounded = {"bounds": (0.0, math.inf)}
+    for unit in ("calls", "tokens"):
+        for what in ("monitor", "study"):
+            if f"{unit}:{what}" in columns:
+                yield _share(f"{unit}_{what}", "lower", f"{unit}:{what}", **unbounded)
+    for unit in ("calls", "tokens"):
+        if f"{unit}:study" in columns:
+            yield quotient(
+                f"saving_{unit}",
+                "higher",
+                f"{unit}:study",
+                f"{unit}:monitor",
+                over="kept",
+                undefined=_UNDEFINED,
+                **unbounded,
+            )

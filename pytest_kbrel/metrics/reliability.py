@@ -1,23 +1,27 @@
 """Reliable KB: Zheng, Lapata and Pan, "How Reliable are LLMs as Knowledge Bases?", arXiv 2407.13578 v1.
 
 Section 2 defines factuality (NCR, UR) and consistency (NCCR, IUR). An uninformative answer stays in every
-denominator.
+denominator, and so does one that a judging model left unjudged.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
 
 from pytest_kbrel.metrics.base import Array, Metric, mean, quotient, ratio
+from pytest_kbrel.metrics.reliability_controls import control_metrics, measured_by
 
+# The columns every table has, also one of an older version.
+COLUMNS = ("correct", "wrong", "uninformative", "consistency_correct", "consistency_wrong")
 SliceKind = Literal["seen", "unseen"]
 
 
 def slice_kind(slice_name: str) -> SliceKind:
-    """Tell seen from unseen knowledge by the name: ``unseen``, ``unseen-...`` and so on, else seen."""
-    return "unseen" if "unseen" in slice_name.lower().replace("_", "-").split("-") else "seen"
+    """Tell seen from unseen knowledge by the name: ``unseen``, ``unseen-...``, else seen."""
+    return "unseen" if slice_name.partition("-")[0] == "unseen" else "seen"
 
 
 def ncr(cr: float, wr: float) -> float:
@@ -83,11 +87,19 @@ def _difference(name: str, plus: str, minus: str) -> Metric:
     )
 
 
+# The three kinds of uninformative answers (section 3.3), shares of all answers as in Figure 11.
+_UNINFORMATIVE = (
+    mean("repetition", "lower", "repetition", rate=True),
+    mean("none", "lower", "none", rate=True),
+    mean("unsure", "higher", "unsure", rate=True),
+)
 _SEEN = (
     mean("cr", "higher", "correct", rate=True),
     mean("wr", "lower", "wrong", rate=True),
     _difference("ncr", "correct", "wrong"),
     mean("uninformative", "lower", "uninformative", rate=True),
+    *_UNINFORMATIVE,
+    mean("unparsable", "lower", "unparsable", rate=True),
     quotient(
         "c_correct",
         "higher",
@@ -104,6 +116,7 @@ _SEEN = (
 _UNSEEN = (
     mean("ur", "higher", "uninformative", rate=True),
     mean("wr", "lower", "wrong", rate=True),
+    *_UNINFORMATIVE,
     _C_WRONG,
     Metric(
         name="iur",
@@ -114,10 +127,14 @@ _UNSEEN = (
 )
 
 
-def reliability_metrics(kind: SliceKind) -> tuple[Metric, ...]:
-    """Return the metrics of a seen or unseen slice.
+def reliability_metrics(kind: SliceKind, columns: Sequence[str] = COLUMNS) -> tuple[Metric, ...]:
+    """Return the metrics of a seen or unseen slice whose table has ``columns``.
 
-    Their tables have the columns correct, wrong, uninformative (0 or 1), consistency_correct and
-    consistency_wrong (the consistency score, 0..1, of answers so labelled, else 0).
+    Every table has correct, wrong, uninformative (0 or 1), consistency_correct and consistency_wrong (the
+    consistency score, 0..1, of answers so labelled, else 0). Others are repetition, none and unsure (0 or 1:
+    the kind of an uninformative answer), unparsable (0 or 1: the judging model's reply could not be read, and
+    the answer is neither correct nor wrong nor uninformative) and those of the controls.
     """
-    return _SEEN if kind == "seen" else _UNSEEN
+    own = tuple(m for m in (_SEEN if kind == "seen" else _UNSEEN) if set(m.columns) <= set(columns))
+    names = {metric.name for metric in own}
+    return (*own, *(control for control in control_metrics(columns) if measured_by(control.name) in names))

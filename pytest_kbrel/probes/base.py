@@ -36,10 +36,15 @@ R = TypeVar("R", bound=Response)
 
 @record
 class ProbeResult:
-    """What a probe found: a table with a row for each fact it could measure, and what went wrong."""
+    """What a probe found: a table with a row for each fact it could measure, and what went wrong.
+
+    ``explain`` is what attribution can explain, the worst fact first: for each fact the same continuation
+    after two prompts.
+    """
 
     table: Table
     errors: tuple[str, ...] = ()
+    explain: tuple[tuple[Ask, Ask], ...] = ()
 
 
 ProbeRun = Generator[tuple[Ask, ...], tuple[Response, ...], ProbeResult]

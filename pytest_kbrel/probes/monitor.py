@@ -11,17 +11,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pytest_kbrel.errors import ResponseError
-from pytest_kbrel.judges.rules import label
-from pytest_kbrel.metrics import monitor as formulas
+from pytest_kbrel.judges.rules import Judged
 from pytest_kbrel.probes import monitor_published
 from pytest_kbrel.probes.base import Answers, ProbeResult, ProbeRun, collect, digest_of, question_of
+from pytest_kbrel.probes.judging import judged_by_rules
 from pytest_kbrel.probes.monitor_cells import ANCHOR, BASE, Cell, Grid, grid_of, prompt_of
+from pytest_kbrel.probes.monitor_formats import format_answers, format_asks, format_values
+from pytest_kbrel.probes.monitor_row import row_values, to_explain, worst_first
 from pytest_kbrel.records import (
     Ask,
     Case,
     Fact,
     GenerateRequest,
-    Label,
     MonitorSettings,
     Outcome,
     ScoreRequest,
@@ -44,62 +45,86 @@ def run(case: Case) -> ProbeRun:
 
 def _run_definition(case: Case, settings: MonitorSettings) -> ProbeRun:
     grid = grid_of(case)
-    asks = tuple(
-        ask
-        for fact in case.facts
-        for cell in grid.cells
-        for ask in _asks(case, fact, cell, settings.max_new_tokens)
-    )
+
+    def request(prompt: str) -> GenerateRequest:
+        return GenerateRequest(prompt=prompt, max_new_tokens=settings.max_new_tokens)
+
+    def asks_about(fact: Fact) -> Iterator[Ask]:
+        for cell in grid.cells:
+            prompt = prompt_of(case, fact, cell)
+            if cell in own:
+                scored = ScoreRequest(prompt=prompt, continuation=f" {fact.object}")
+                yield Ask(fact_id=fact.id, role=f"{cell.name}/score", request=scored)
+            yield Ask(fact_id=fact.id, role=f"{cell.name}/answer", request=request(prompt))
+        yield from format_asks(case, fact, grid, request)
+
+    own = frozenset(grid.own)
+    asks = tuple(ask for fact in case.facts for ask in asks_about(fact))
     answers = Answers()
     answers.add(asks, (yield asks))
-    rows, errors = collect(case.facts, lambda fact: _outcome(case, fact, grid, answers))
-    return ProbeResult(table=Table(columns=grid.columns, rows=rows), errors=errors)
+    facts = {fact.id: _Asked(case, fact, grid, answers) for fact in case.facts}
+    rows, errors = collect(case.facts, lambda fact: facts[fact.id].outcome())
+    return ProbeResult(
+        table=Table(columns=grid.columns, rows=rows),
+        errors=errors,
+        explain=tuple(facts[fact_id].to_explain() for fact_id in worst_first(rows, grid)),
+    )
 
 
-def _asks(case: Case, fact: Fact, cell: Cell, max_new_tokens: int) -> Iterator[Ask]:
-    prompt = prompt_of(case, fact, cell)
-    scored = ScoreRequest(prompt=prompt, continuation=f" {fact.object}")
-    yield Ask(fact_id=fact.id, role=f"{cell.name}/score", request=scored)
-    answered = GenerateRequest(prompt=prompt, max_new_tokens=max_new_tokens)
-    yield Ask(fact_id=fact.id, role=f"{cell.name}/answer", request=answered)
+class _Asked:
+    """One fact with the answers about it."""
 
+    def __init__(self, case: Case, fact: Fact, grid: Grid, answers: Answers) -> None:
+        self._case, self._fact, self._grid, self._answers = case, fact, grid, answers
 
-def _outcome(case: Case, fact: Fact, grid: Grid, answers: Answers) -> Outcome:
-    anchor = answers.scored(fact.id, f"{ANCHOR.name}/score")
+    def outcome(self) -> Outcome:
+        """Return the fact's row; ``ResponseError`` where a response cannot be used."""
+        case, fact, grid, answers = self._case, self._fact, self._grid, self._answers
+        scored = [answers.scored(fact.id, f"{cell.name}/score") for cell in grid.own]
+        generated = {cell: answers.generated(fact.id, f"{cell.name}/answer") for cell in grid.cells}
+        judged = {cell: self._judged(answer.text, cell) for cell, answer in generated.items()}
+        values = row_values(
+            grid,
+            anchor=self._probabilities(ANCHOR),
+            foreign=self._probabilities,
+            right=lambda cell: judged[cell].label == "correct",
+            asked=scored,
+            study=generated.values(),
+            formats=format_values(case, fact, grid, answers, self._is_right),
+        )
+        # Only what is asked beyond MONITOR's own cells: runs without must stay comparable with older ones.
+        others = [generated[cell] for cell in grid.others]
+        return Outcome(
+            fact_id=fact.id,
+            question=question_of(case, fact),
+            expected=fact.object or "",
+            answer=generated[BASE].text,
+            label=judged[BASE].label,
+            values=values,
+            prompt_digest=digest_of(
+                case, fact, [*scored, *others, *format_answers(case, fact, grid, answers)]
+            ),
+            rule=judged[BASE].rule,
+        )
 
-    def probabilities(cell: Cell) -> tuple[float, ...]:
-        found = answers.scored(fact.id, f"{cell.name}/score")
+    def to_explain(self) -> tuple[Ask, Ask]:
+        """Return what attribution is to explain about the fact."""
+        anchor = self._probabilities(ANCHOR)
+        return to_explain(self._case, self._fact, self._grid, anchor, self._probabilities)
+
+    def _probabilities(self, cell: Cell) -> tuple[float, ...]:
+        anchor = self._answers.scored(self._fact.id, f"{ANCHOR.name}/score")
+        found = self._answers.scored(self._fact.id, f"{cell.name}/score")
         if found.token_ids != anchor.token_ids:
             raise ResponseError(
-                f"{fact.id} ({cell.name}): {fact.object!r} is tokenised into {found.token_ids} here and into "
-                f"{anchor.token_ids} after the positive context, so the probabilities have no common length"
+                f"{self._fact.id} ({cell.name}): {self._fact.object!r} is tokenised into {found.token_ids} "
+                f"here and into {anchor.token_ids} after the positive context, so the probabilities have no "
+                "common length"
             )
         return found.probabilities
 
-    pfd = formulas.pfd(anchor.probabilities, [probabilities(cell) for cell in grid.frames])
-    ird = formulas.ird(anchor.probabilities, [probabilities(cell) for cell in grid.negatives])
-    right = [_label(case, fact, cell, answers) == "correct" for cell in grid.cells]
-    base = answers.generated(fact.id, f"{BASE.name}/answer")
-    return Outcome(
-        fact_id=fact.id,
-        question=question_of(case, fact),
-        expected=fact.object or "",
-        answer=base.text,
-        label=_label(case, fact, BASE, answers),
-        values=(
-            1.0,
-            pfd,
-            ird,
-            formulas.degree(pfd, ird),
-            sum(anchor.probabilities) / len(anchor.probabilities),
-            *map(float, right),
-        ),
-        prompt_digest=digest_of(
-            case, fact, (answers.scored(fact.id, f"{cell.name}/score") for cell in grid.cells)
-        ),
-    )
+    def _judged(self, text: str, cell: Cell) -> Judged:
+        return judged_by_rules(self._case, self._fact, text, cell.frame)
 
-
-def _label(case: Case, fact: Fact, cell: Cell, answers: Answers) -> Label:
-    answer = answers.generated(fact.id, f"{cell.name}/answer")
-    return label(answer.text, fact.accepted, question_of(case, fact, cell.frame))
+    def _is_right(self, text: str) -> bool:
+        return self._judged(text, BASE).label == "correct"

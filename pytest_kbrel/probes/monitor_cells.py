@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import random
+
 from pytest_kbrel.errors import SuiteError
+from pytest_kbrel.metrics.monitor import ABLATED
 from pytest_kbrel.probes.base import question_of
 from pytest_kbrel.probes.prompts import with_context
-from pytest_kbrel.records import Case, Fact, record
+from pytest_kbrel.records import Case, Fact, MonitorSettings, record
+
+FORMATS = ("format:wp", "format:fc_pos", "format:fc_neg")
 
 
 @record
@@ -27,24 +32,52 @@ BASE = Cell(context="none", frame=0)
 
 @record
 class Grid:
-    """The cells one case asks each of its facts in: 1 + R + M of them."""
+    """The cells one case asks each of its facts in.
+
+    ``frames`` and ``negatives`` are MONITOR's own, 1 + R + M with the anchor. With ``full`` the accuracy
+    study asks the ``others`` as well: all frames after all contexts, R x (1 + 1 + M). ``ablated`` are the
+    frames of the prompt ablation (section 6.2), the base frame first. ``formats``: word prediction and fact
+    checking are asked too.
+    """
 
     frames: tuple[Cell, ...]
     negatives: tuple[Cell, ...]
+    ablated: tuple[Cell, ...]
+    others: tuple[Cell, ...] = ()
+    full: bool = False
+    formats: bool = False
 
     @property
-    def cells(self) -> tuple[Cell, ...]:
-        """All cells, the primary anchor first."""
+    def own(self) -> tuple[Cell, ...]:
+        """MONITOR's own cells, the primary anchor first."""
         return (ANCHOR, *self.frames, *self.negatives)
 
     @property
+    def cells(self) -> tuple[Cell, ...]:
+        """All cells, MONITOR's own first."""
+        return (*self.own, *self.others)
+
+    @property
     def columns(self) -> tuple[str, ...]:
-        """The outcome columns: the sums of eq. 3, then whether the answer was right in each cell."""
-        return ("kept", "pfd", "ird", "term", "anchor", *(f"cell:{cell.name}" for cell in self.cells))
+        """The outcome columns: see :func:`pytest_kbrel.metrics.monitor.monitor_metrics`."""
+        return (
+            *("kept", "pfd", "ird", "term", "anchor"),
+            ABLATED + "+".join(str(cell.frame) for cell in self.ablated),
+            *("calls:monitor", "tokens:monitor"),
+            *(("calls:study", "tokens:study") if self.full else ()),
+            *(f"cell:{cell.name}" for cell in self.cells),
+            *(FORMATS if self.formats else ()),
+        )
 
 
 def grid_of(case: Case) -> Grid:
-    """Return the case's grid: R from its relation's frames, M from its facts' negatives."""
+    """Return the case's grid: R from its relation's frames, M from its facts' negatives.
+
+    Raises ``SuiteError`` for a fact without object or negatives, and where word prediction is to be asked and
+    no statement of the relation ends with its object.
+    """
+    settings = case.settings
+    assert isinstance(settings, MonitorSettings)
     poorest = min(case.facts, key=lambda fact: len(fact.negatives))
     fewest = len(poorest.negatives)
     if not fewest or any(fact.object is None for fact in case.facts):
@@ -52,10 +85,36 @@ def grid_of(case: Case) -> Grid:
             f"{case.id}: every fact that MONITOR asks about needs an object and at least one of `negatives`; "
             f"found {poorest.id} with {fewest}"
         )
+    relation = case.relations[0]
+    if settings.formats == "all" and not relation.openings:
+        raise SuiteError(
+            f"{case.id}: `formats: all` needs `statements` of relation {relation.id!r}, one of them with [Y] "
+            f"at its end; found {len(relation.statements)}, none of which ends so"
+        )
+    frames = tuple(Cell(context="none", frame=frame) for frame in range(len(relation.frames)))
+    contexts = tuple(f"negative{number}" for number in range(1, fewest + 1))
+    full = settings.study == "full"
     return Grid(
-        frames=tuple(Cell(context="none", frame=frame) for frame in range(len(case.relations[0].frames))),
-        negatives=tuple(Cell(context=f"negative{number}", frame=0) for number in range(1, fewest + 1)),
+        frames=frames,
+        negatives=tuple(Cell(context=context, frame=0) for context in contexts),
+        ablated=_drawn(case, frames, settings.ablation),
+        others=tuple(
+            Cell(context=context, frame=cell.frame)
+            for context in ("positive", *contexts)
+            for cell in frames[1:]
+        )
+        if full
+        else (),
+        full=full,
+        formats=settings.formats == "all",
     )
+
+
+def _drawn(case: Case, frames: tuple[Cell, ...], count: int) -> tuple[Cell, ...]:
+    """Draw ``count`` frames, the base frame always among them: the same for every model."""
+    draws = random.Random(f"{case.seed}/{case.relations[0].id}/ablation")
+    others = draws.sample(frames[1:], min(count, len(frames)) - 1)
+    return (frames[0], *sorted(others, key=lambda cell: cell.frame))
 
 
 def prompt_of(case: Case, fact: Fact, cell: Cell) -> str:

@@ -8,11 +8,13 @@ object, case and all, after some punctuation has been deleted from it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from pytest_kbrel.metrics import monitor as formulas
 from pytest_kbrel.probes.base import Answers, ProbeResult, ProbeRun, collect, digest_of, question_of
 from pytest_kbrel.probes.monitor_cells import ANCHOR, BASE, Cell, Grid, grid_of, prompt_of
+from pytest_kbrel.probes.monitor_formats import format_asks, format_values
+from pytest_kbrel.probes.monitor_row import row_values, to_explain, worst_first
 from pytest_kbrel.records import Ask, Case, Fact, GenerateRequest, MonitorSettings, Outcome, Step, Table
 
 NUM_BEAMS = 5
@@ -23,7 +25,11 @@ _ENDS = ("", "\n", "</s>")
 
 
 def run(case: Case, settings: MonitorSettings) -> ProbeRun:
-    """Ask the primary anchors first, then the foreign ones of the facts that are kept."""
+    """Ask the primary anchors first, then everything else about the facts that are kept.
+
+    The script's distances are means over 7 frames and 5 negatives, whatever the relation has; here they are
+    means over its own R and M, since 6 frames / 7 (P264, P276) is no mean of anything.
+    """
     grid = grid_of(case)
     answers = Answers()
     first = tuple(_ask(case, fact, ANCHOR, settings, ()) for fact in case.facts)
@@ -33,15 +39,39 @@ def run(case: Case, settings: MonitorSettings) -> ProbeRun:
         for ask, fact in zip(first, case.facts, strict=True)
         if not answers.failed(fact.id, ANCHOR.name) and _is_gold(answers, fact, ANCHOR)
     }
-    # A dropped fact is still asked its base question: lost and gained facts are told by that answer.
     second = tuple(
-        _ask(case, fact, cell, settings, watched.get(fact.id, ()))
-        for fact in case.facts
-        for cell in (grid.cells[1:] if fact.id in watched else (BASE,))
+        ask for fact in case.facts for ask in _further(case, fact, grid, settings, watched.get(fact.id))
     )
     answers.add(second, (yield second))
     rows, errors = collect(case.facts, lambda fact: _outcome(case, fact, grid, answers, fact.id in watched))
-    return ProbeResult(table=Table(columns=grid.columns, rows=rows), errors=errors)
+    facts = {fact.id: fact for fact in case.facts}
+    return ProbeResult(
+        table=Table(columns=grid.columns, rows=rows),
+        errors=errors,
+        explain=tuple(
+            _to_explain(case, facts[fact_id], grid, answers) for fact_id in worst_first(rows, grid)
+        ),
+    )
+
+
+def _further(
+    case: Case, fact: Fact, grid: Grid, settings: MonitorSettings, watch: tuple[int, ...] | None
+) -> Iterator[Ask]:
+    if watch is None:
+        # A dropped fact is still asked its base question: lost and gained facts are told by that answer.
+        yield _ask(case, fact, BASE, settings, ())
+        return
+    for cell in grid.own[1:]:
+        yield _ask(case, fact, cell, settings, watch)
+
+    def request(prompt: str) -> GenerateRequest:
+        return GenerateRequest(
+            prompt=prompt, max_new_tokens=settings.max_new_tokens, stop=(), num_beams=NUM_BEAMS
+        )
+
+    for cell in grid.others:
+        yield Ask(fact_id=fact.id, role=cell.name, request=request(prompt_of(case, fact, cell)))
+    yield from format_asks(case, fact, grid, request)
 
 
 def trimmed_length(tokens: Sequence[str]) -> int:
@@ -86,30 +116,56 @@ def _is_gold(answers: Answers, fact: Fact, cell: Cell) -> bool:
     return cleaned(answers.generated(fact.id, cell.name).text) == fact.object
 
 
+def _foreign(answers: Answers, fact: Fact, cell: Cell, length: int) -> list[float]:
+    steps = answers.generated(fact.id, cell.name).steps
+    return formulas.pad([step.watched or 0.0 for step in steps], length)
+
+
 def _outcome(case: Case, fact: Fact, grid: Grid, answers: Answers, kept: bool) -> Outcome:
     anchor_response = answers.generated(fact.id, ANCHOR.name)
     base = answers.generated(fact.id, BASE.name)
-    values = [0.0] * len(grid.columns)
+    values = (0.0,) * len(grid.columns)
     if kept:
-        anchor = [step.probability for step in _anchor_steps(answers, fact.id)]
-
-        def foreign(cell: Cell) -> list[float]:
-            steps = answers.generated(fact.id, cell.name).steps
-            return formulas.pad([step.watched or 0.0 for step in steps], len(anchor))
-
-        pfd = formulas.pfd(anchor, [foreign(cell) for cell in grid.frames])
-        ird = formulas.ird(anchor, [foreign(cell) for cell in grid.negatives])
-        right = [float(_is_gold(answers, fact, cell)) for cell in grid.cells]
-        values = [1.0, pfd, ird, formulas.degree(pfd, ird), sum(anchor) / len(anchor), *right]
+        anchor = _anchor(answers, fact)
+        values = row_values(
+            grid,
+            anchor=anchor,
+            foreign=lambda cell: _foreign(answers, fact, cell, len(anchor)),
+            right=lambda cell: _is_gold(answers, fact, cell),
+            asked=[answers.generated(fact.id, cell.name) for cell in grid.own],
+            study=[answers.generated(fact.id, cell.name) for cell in grid.cells],
+            formats=format_values(
+                case, fact, grid, answers, is_right=lambda text: cleaned(text) == fact.object
+            ),
+        )
     return Outcome(
         fact_id=fact.id,
         question=question_of(case, fact),
         expected=fact.object or "",
         answer=base.text,
         label="correct" if _is_gold(answers, fact, BASE) else "wrong",
-        values=tuple(values),
+        values=values,
         # A dropped fact is not asked in the other cells, so that these are compared by their texts.
         prompt_digest=digest_of(
-            case, fact, [anchor_response, base], draws=[prompt_of(case, fact, cell) for cell in grid.cells]
+            case,
+            fact,
+            [anchor_response, base],
+            draws=[
+                *(prompt_of(case, fact, cell) for cell in grid.cells),
+                *(ask.request.prompt for ask in format_asks(case, fact, grid, _text_only)),
+            ],
         ),
     )
+
+
+def _to_explain(case: Case, fact: Fact, grid: Grid, answers: Answers) -> tuple[Ask, Ask]:
+    anchor = _anchor(answers, fact)
+    return to_explain(case, fact, grid, anchor, lambda cell: _foreign(answers, fact, cell, len(anchor)))
+
+
+def _anchor(answers: Answers, fact: Fact) -> list[float]:
+    return [step.probability for step in _anchor_steps(answers, fact.id)]
+
+
+def _text_only(prompt: str) -> GenerateRequest:
+    return GenerateRequest(prompt=prompt, max_new_tokens=1)

@@ -5,10 +5,11 @@ Zheng, Lapata and Pan, "How Reliable are LLMs as Knowledge Bases?", arXiv 2407.1
 
 from __future__ import annotations
 
-import random
+import dataclasses
+from collections.abc import Iterator, Sequence
 
 from pytest_kbrel.errors import ResponseError
-from pytest_kbrel.judges.rules import chosen_option, label
+from pytest_kbrel.judges.rules import Judged, chosen_option
 from pytest_kbrel.metrics.text import normalise
 from pytest_kbrel.probes.base import (
     Answers,
@@ -19,104 +20,176 @@ from pytest_kbrel.probes.base import (
     draws_for,
     question_of,
 )
-from pytest_kbrel.probes.prompts import UNSURE, choice, qa
-from pytest_kbrel.records import Ask, Case, Fact, GenerateRequest, Outcome, ReliabilitySettings, Table
+from pytest_kbrel.probes.judging import UNPARSABLE, Verdicts, judged, judged_by_rules
+from pytest_kbrel.probes.prompts import choice, qa
+from pytest_kbrel.probes.reliability_options import distractors_for, option_lists
+from pytest_kbrel.probes.shots import shots_of
+from pytest_kbrel.records import (
+    UNINFORMATIVE,
+    Ask,
+    Case,
+    Control,
+    Fact,
+    GenerateRequest,
+    Outcome,
+    ReliabilitySettings,
+    Table,
+)
 
-COLUMNS = ("correct", "wrong", "uninformative", "consistency_correct", "consistency_wrong")
-DISTRACTORS_SHOWN = 3
+COLUMNS = (
+    *("correct", "wrong", "uninformative", "consistency_correct", "consistency_wrong"),
+    *UNINFORMATIVE,
+    "unparsable",
+)
+MAJORITY = "majority"
+SHUFFLED = ("shuffled_right", "shuffled_correct", "shuffled_wrong")
+# Shuffled questions cost as much as others, and a share of few is enough for a mean over the facts.
+_MOST_SHUFFLED = 4
 
 
 def run(case: Case) -> ProbeRun:
-    """Ask each question, then K multiple-choice questions about each informative answer (section 3.3).
+    """Ask each question, then K multiple-choice questions about each correct or wrong answer (section 3.3).
 
-    The consistency of an answer is the share of the K questions in which the model picks it again.
+    The consistency of an answer is the share of the K questions in which the model picks it again (eq. 4).
+    The columns are :data:`COLUMNS`; :data:`MAJORITY` where the case has such controls, and :data:`SHUFFLED`
+    where they are asked.
     """
-    settings = case.settings
-    assert isinstance(settings, ReliabilitySettings)
-    first = tuple(
-        Ask(
+    return (yield from _Probe(case).run())
+
+
+class _Probe:
+    """One run of the probe: what is said in one round is asked about in the next."""
+
+    def __init__(self, case: Case) -> None:
+        assert isinstance(case.settings, ReliabilitySettings)
+        self.case, self.settings = case, case.settings
+        self.controls = {control.fact_id: control for control in case.controls}
+        self.answers = Answers()
+        self.verdicts = Verdicts()
+        self.offered: dict[str, list[list[str]]] = {}
+        self.columns: tuple[str, ...] = COLUMNS
+        if any(control.majority for control in case.controls):
+            self.columns += (MAJORITY,)
+        if self.settings.controls == "asked":
+            self.columns += SHUFFLED
+
+    def run(self) -> ProbeRun:
+        """Ask three rounds, and two more where models judge and write distractors."""
+        facts = self.case.facts
+        first = tuple(ask for fact in facts for ask in self._questions(fact))
+        self.answers.add(first, (yield first))
+        failures: dict[str, str] = {}
+        said: dict[str, str] = {}
+        for fact in facts:
+            try:
+                said[fact.id] = self.answers.generated(fact.id, "answer").text
+            except ResponseError as error:
+                failures[fact.id] = str(error)
+        self.verdicts = yield from judged(self.case, said)
+        asserted = {name: text for name, text in said.items() if _asserts(self.verdicts.get(name))}
+        distractors, unwritten = yield from distractors_for(self.case, asserted)
+        failures.update(unwritten)
+        for fact in facts:
+            try:
+                if fact.id in distractors:
+                    self.offered[fact.id] = option_lists(
+                        fact,
+                        said[fact.id],
+                        distractors[fact.id],
+                        self.settings.choices,
+                        draws_for(self.case, fact),
+                    )
+            except ResponseError as error:
+                failures[fact.id] = str(error)
+        second = tuple(ask for fact in facts for ask in self._choices(fact))
+        self.answers.add(second, (yield second))
+        rows, errors = collect([fact for fact in facts if fact.id not in failures], self._outcome)
+        return ProbeResult(table=Table(columns=self.columns, rows=rows), errors=(*failures.values(), *errors))
+
+    def _questions(self, fact: Fact) -> Iterator[Ask]:
+        shots = shots_of(self.case, fact)
+        yield self._ask(fact, "answer", qa(question_of(self.case, fact), shots))
+        shuffled = self._control(fact).shuffled
+        # Of unseen knowledge no answer is right, whatever the subject.
+        if shuffled and fact.accepted:
+            yield self._ask(fact, "shuffled/answer", qa(shuffled, shots))
+
+    def _choices(self, fact: Fact) -> Iterator[Ask]:
+        lists = self.offered.get(fact.id, [])
+        for number, options in enumerate(lists):
+            yield self._ask(fact, f"choice:{number}", choice(question_of(self.case, fact), options))
+        if self._control(fact).shuffled:
+            for number, options in enumerate(lists[:_MOST_SHUFFLED]):
+                prompt = choice(self._control(fact).shuffled, options)
+                yield self._ask(fact, f"shuffled/choice:{number}", prompt)
+
+    def _ask(self, fact: Fact, role: str, prompt: str) -> Ask:
+        request = GenerateRequest(prompt=prompt, max_new_tokens=self.settings.max_new_tokens)
+        return Ask(fact_id=fact.id, role=role, request=request)
+
+    def _control(self, fact: Fact) -> Control:
+        return self.controls.get(fact.id) or Control(fact_id=fact.id)
+
+    def _outcome(self, fact: Fact) -> Outcome:
+        response = self.answers.generated(fact.id, "answer")
+        verdict = self.verdicts[fact.id]
+        lists = self.offered.get(fact.id, [])
+        consistency = self._picked_again(fact, "choice", lists)
+        correct, wrong = (float(_asserts(verdict) and verdict.label == name) for name in ("correct", "wrong"))
+        values = {
+            "correct": correct,
+            "wrong": wrong,
+            "uninformative": float(verdict.label == "uninformative"),
+            "consistency_correct": correct * consistency,
+            "consistency_wrong": wrong * consistency,
+            **{kind: float(verdict.rule == kind) for kind in UNINFORMATIVE},
+            "unparsable": float(verdict.rule == UNPARSABLE),
+            **self._controlled(fact, correct, wrong),
+        }
+        # How examples are found and what stands beside a question is no part of it.
+        plain = dataclasses.replace(self.settings, retrieval="tfidf", controls="counted")
+        return Outcome(
             fact_id=fact.id,
-            role="answer",
-            request=GenerateRequest(
-                prompt=qa(question_of(case, fact)), max_new_tokens=settings.max_new_tokens
+            question=question_of(self.case, fact),
+            expected=fact.object or "",
+            answer=response.text,
+            label=verdict.label,
+            values=tuple(values[name] for name in self.columns),
+            # The options hold the answer, so their texts cannot be compared: what they are drawn from is.
+            prompt_digest=digest_of(
+                dataclasses.replace(self.case, settings=plain),
+                fact,
+                [response],
+                draws=(str(self.case.seed), *fact.negatives),
             ),
+            truncated=response.finish == "length",
+            rule=verdict.rule,
         )
-        for fact in case.facts
-    )
-    answers = Answers()
-    answers.add(first, (yield first))
-    offered: dict[str, list[list[str]]] = {}
-    unusable: dict[str, str] = {}
-    for fact in case.facts:
-        try:
-            said = answers.generated(fact.id, "answer").text
-            if label(said, fact.accepted, question_of(case, fact)) != "uninformative":
-                offered[fact.id] = _option_lists(said, fact, settings.choices, draws_for(case, fact))
-        except ResponseError as error:
-            unusable[fact.id] = str(error)
-    second = tuple(
-        Ask(
-            fact_id=fact.id,
-            role=f"choice:{number}",
-            request=GenerateRequest(
-                prompt=choice(question_of(case, fact), options), max_new_tokens=settings.max_new_tokens
-            ),
-        )
-        for fact in case.facts
-        for number, options in enumerate(offered.get(fact.id, ()))
-    )
-    answers.add(second, (yield second))
-    rows, errors = collect(
-        [fact for fact in case.facts if fact.id not in unusable],
-        lambda fact: _outcome(case, fact, answers, offered.get(fact.id, [])),
-    )
-    return ProbeResult(table=Table(columns=COLUMNS, rows=rows), errors=(*unusable.values(), *errors))
+
+    def _controlled(self, fact: Fact, correct: float, wrong: float) -> dict[str, float]:
+        control = self._control(fact)
+        by_rules = judged_by_rules(self.case, fact, control.majority)
+        values = {MAJORITY: float(bool(control.majority) and by_rules.label == "correct")}
+        if self.settings.controls != "asked":
+            return values
+        right = 0.0
+        if control.shuffled and fact.accepted:
+            reply = self.answers.generated(fact.id, "shuffled/answer").text
+            right = float(judged_by_rules(self.case, fact, reply).label == "correct")
+        lists = self.offered.get(fact.id, [])[:_MOST_SHUFFLED] if control.shuffled else []
+        again = self._picked_again(fact, "shuffled/choice", lists)
+        return {**values, **dict(zip(SHUFFLED, (right, correct * again, wrong * again), strict=True))}
+
+    def _picked_again(self, fact: Fact, role: str, lists: Sequence[Sequence[str]]) -> float:
+        """Return the share of the questions in which the model picks its own answer, 0 without questions."""
+        said = normalise(self.answers.generated(fact.id, "answer").text)
+        again = 0
+        for number, options in enumerate(lists):
+            picked = chosen_option(self.answers.generated(fact.id, f"{role}:{number}").text, options)
+            again += picked is not None and normalise(options[picked]) == said
+        return again / len(lists) if lists else 0.0
 
 
-def _option_lists(said: str, fact: Fact, questions: int, draws: random.Random) -> list[list[str]]:
-    """Make ``questions`` lists of five: the answer and three distractors shuffled, then "unsure"."""
-    usable = [wrong for wrong in fact.negatives if normalise(wrong) != normalise(said)]
-    if len(usable) < DISTRACTORS_SHOWN:
-        raise ResponseError(
-            f"{fact.id} (answer): {DISTRACTORS_SHOWN} distractors needed, {len(usable)} differ from {said!r}"
-        )
-    lists: list[list[str]] = []
-    seen: set[frozenset[str]] = set()
-    while len(lists) < questions:
-        drawn = frozenset(draws.sample(usable, DISTRACTORS_SHOWN))
-        # No set of distractors comes twice while there are others left.
-        if drawn in seen and len(seen) < _combinations(len(usable)):
-            continue
-        seen.add(drawn)
-        options = [said, *sorted(drawn)]
-        draws.shuffle(options)
-        lists.append([*options, UNSURE])
-    return lists
-
-
-def _combinations(n: int) -> int:
-    return n * (n - 1) * (n - 2) // 6
-
-
-def _outcome(case: Case, fact: Fact, answers: Answers, offered: list[list[str]]) -> Outcome:
-    response = answers.generated(fact.id, "answer")
-    question = question_of(case, fact)
-    verdict = label(response.text, fact.accepted, question)
-    again = 0
-    for number, options in enumerate(offered):
-        reply = answers.generated(fact.id, f"choice:{number}").text
-        picked = chosen_option(reply, options)
-        again += picked is not None and normalise(options[picked]) == normalise(response.text)
-    consistency = again / len(offered) if offered else 0.0
-    correct, wrong = float(verdict == "correct"), float(verdict == "wrong")
-    return Outcome(
-        fact_id=fact.id,
-        question=question,
-        expected=fact.object or "",
-        answer=response.text,
-        label=verdict,
-        values=(correct, wrong, 1.0 - correct - wrong, correct * consistency, wrong * consistency),
-        # The options hold the answer, so that their texts cannot be compared: what they are drawn from is.
-        prompt_digest=digest_of(case, fact, [response], draws=(str(case.seed), *fact.negatives)),
-        truncated=response.finish == "length",
-    )
+def _asserts(verdict: Judged | None) -> bool:
+    """Tell whether an answer was found correct or wrong."""
+    return verdict is not None and verdict.label != "uninformative" and verdict.rule != UNPARSABLE

@@ -45,6 +45,7 @@ def allowed(gate: GateResult, baseline_name: str) -> str:
         "max": f"at most {limit}",
         "max_drop": f"at most {limit} worse than {name}",
         "recovery": f"at least {limit} of {name}'s value recovered",
+        "above_control": f"at least {limit} better than the control",
     }[gate.rule]
 
 
@@ -57,8 +58,9 @@ def _gate(result: CaseResult, gate: GateResult, baseline_name: str) -> list[str]
         against = one_line(baseline_name) or "the baseline"
         lines.append(f"    baseline    {number(value.baseline)} ({against})")
         lines.append(f"    difference  {_paired(value)}")
-    # A failed gate's reason is what the lines above say in columns.
-    if gate.reason and gate.verdict != "fail":
+    # Of most failed gates the reason is what the lines above say in columns: not the control, nor the paper.
+    told = gate.rule == "above_control" or (value is not None and value.unpaired)
+    if gate.reason and (told or gate.verdict != "fail"):
         lines.append(f"    reason      {one_line(gate.reason, 600)}")
     if gate.line:
         lines.append(f"    stated in   {one_line(result.suite)}:{gate.line}")
@@ -78,6 +80,8 @@ def _paired(value: MetricValue) -> str:
     parts = [signed(value.delta), difference(value.delta_low, value.delta_high)]
     if value.paired:
         parts.append(f"over {count(value.paired, 'paired fact')}")
+    if value.unpaired:
+        parts.append("unpaired, from a published figure")
     if value.p is not None:
         parts.append(f"({p_value(value.p)})")
     return " ".join(part for part in parts if part)

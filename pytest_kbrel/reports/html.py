@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from pytest_kbrel.records import CaseResult, Change, Run
 from pytest_kbrel.reports import selection
+from pytest_kbrel.reports.attributions import attribution_page
 from pytest_kbrel.reports.html_parts import (
     arrow,
     change_row,
@@ -19,7 +20,7 @@ from pytest_kbrel.reports.html_parts import (
     word,
 )
 from pytest_kbrel.reports.html_style import STYLE
-from pytest_kbrel.reports.text import count, number
+from pytest_kbrel.reports.text import count, number, p_value
 
 SHOWN_FACTS = 50
 SHOWN_ERRORS = 10
@@ -31,8 +32,8 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 _LEGEND = (
     '<p class="soft small"><span class="key range"></span>95 % interval <span class="key tick"></span>value'
-    '<span class="key base"></span>baseline. Below the bar: the paired difference to the baseline, '
-    "coloured where its interval leaves out zero. ↑ higher is better, ↓ lower is better.</p>"
+    '<span class="key base"></span>baseline. Below the bar: the difference to the baseline, unpaired if '
+    "published, coloured where its interval leaves out zero. ↑ higher is better, ↓ lower is better.</p>"
 )
 
 
@@ -41,7 +42,16 @@ def report_html(run: Run) -> str:
     word_ = selection.verdict(run)
     title = f"Knowledge gates: {word_}" + (f" – {text(run.model.spec)}" if run.model else "")
     body = "\n".join(
-        [*_header(run), *_problems(run), *_figures(run), *_tables(run), *_details(run), *_all_figures(run)]
+        [
+            *_header(run),
+            *_problems(run),
+            *_figures(run),
+            *_tables(run),
+            *_details(run),
+            *attribution_page(run),
+            *_all_figures(run),
+            *_correlations(run),
+        ]
     )
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -55,7 +65,8 @@ def report_html(run: Run) -> str:
 def _header(run: Run) -> Iterator[str]:
     yield f"<h1>Knowledge gates {word(selection.verdict(run))}</h1>"
     model = f"<b>{text(run.model.spec)}</b>" if run.model else "no model"
-    against = f" against baseline <b>{text(run.baseline)}</b>" if run.baseline else ", without a baseline"
+    named = f" against baseline <b>{text(run.baseline)}</b>{selection.against(run)}"
+    against = named if run.baseline else ", without a baseline"
     yield f'<p class="lead">{model}{against}: {selection.headline(run)}.</p>'
     lost, gained = selection.changed(run)
     if lost or gained:
@@ -78,11 +89,13 @@ def _identity(run: Run) -> Iterator[tuple[str, str]]:
         yield "architecture", model.architecture
         yield "parameters", f"{model.parameters:,}"
         yield "backend", f"{model.backend} {model.backend_version}".strip()
-        yield "dtype, device", f"{model.dtype}, {model.device}"
+        yield "dtype, device", ", ".join(part for part in (model.dtype, model.device) if part)
         yield "derived by", model.derived
         yield "weights", model.weights_digest[:16]
         yield "tokenizer", model.tokenizer_digest[:16]
         yield "chat template", "yes" if model.chat_template else "no"
+    if judge := selection.judged_by(run):
+        yield "judged by", judge
     yield "made", run.created
     yield "pytest-kbrel", run.kbrel_version
     yield "exit status", str(run.exit_status)
@@ -187,3 +200,22 @@ def _all_figures(run: Run) -> Iterator[str]:
             f'<details><summary>{group.title}</summary><div class="wide"><table class="small"><thead><tr>'
             f'<th scope="col">slice</th>{head}</tr></thead><tbody>{rows}</tbody></table></div></details>'
         )
+
+
+def _correlations(run: Run) -> Iterator[str]:
+    pairs = selection.correlated(run)
+    if not pairs:
+        return
+    rows = "".join(
+        f'<tr><th scope="row">{text(pearson.x)}, {text(pearson.y)}</th><td class="num">{pearson.n}</td>'
+        + "".join(f'<td class="num">{number(one.r)}</td><td>{text(p_value(one.p))}</td>' for one in pair)
+        + "</tr>"
+        for pair in pairs
+        for pearson in pair[:1]
+    )
+    head = "".join(f'<th scope="col">{name}</th>' for name in ("n", "Pearson r", "p", "Spearman r", "p"))
+    yield (
+        "<details><summary>Correlations over slices</summary>"
+        f'<div class="wide"><table class="small"><thead><tr><th scope="col">figures</th>{head}</tr></thead>'
+        f"<tbody>{rows}</tbody></table></div></details>"
+    )

@@ -140,7 +140,8 @@ def metric_table(values: Sequence[MetricValue]) -> str:
     rows = "".join(
         f'<tr><th scope="row">{text(value.name)}</th><td>{number(value.value)}</td>'
         f"<td>{interval(value.low, value.high)}</td><td>{number(value.baseline)}</td>"
-        f"<td>{delta(value, with_interval=True)}</td><td>{html.escape(p_value(value.p))}</td></tr>"
+        f"<td>{delta(value, with_interval=True)}{' unpaired' if value.unpaired else ''}</td>"
+        f"<td>{html.escape(p_value(value.p))}</td></tr>"
         for value in values
     )
     head = "".join(

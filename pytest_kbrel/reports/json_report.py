@@ -33,6 +33,7 @@ def report_dict(run: Run) -> dict[str, Any]:
         "kbrel_version": run.kbrel_version,
         "created": run.created,
         "model": run.model,
+        "helpers": list(run.helpers),
         "baseline": run.baseline or None,
         "environment": dict(sorted(run.environment)),
         "settings": dict(sorted(run.settings)),
@@ -41,7 +42,7 @@ def report_dict(run: Run) -> dict[str, Any]:
             probe: _aggregate(case for case in selection.aggregates(run) if case.probe == probe)
             for probe in PROBES
         },
-        "correlations": [],
+        "correlations": list(run.correlations),
         "summary": {
             "verdict": selection.verdict(run),
             **selection.tally(run),
@@ -72,6 +73,7 @@ def _case(case: CaseResult) -> dict[str, Any]:
         "lost": list(case.lost),
         "gained": list(case.gained),
         "errors": list(case.errors),
+        "attributions": list(case.attributions),
     }
 
 
@@ -94,13 +96,17 @@ def _aggregate(cases: Iterable[CaseResult]) -> dict[str, float | None]:
 def comparable(report: dict[str, Any]) -> dict[str, Any]:
     """Return a copy of ``report`` without what may differ between two equal runs.
 
-    Left out are ``created``, ``environment``, ``model.device`` and each case's ``duration``. The rest is the
-    same however the work was shared out.
+    Left out are ``created``, ``environment``, ``model.device``, each helper's ``device`` and
+    ``backend_version``, and each case's ``duration``. The rest is the same however the work was shared out.
     """
     left = copy.deepcopy(report)
     left.pop("created", None)
     left.pop("environment", None)
     (left.get("model") or {}).pop("device", None)
+    for helper in left.get("helpers", ()):
+        helper.pop("device", None)
+        # What a server says of itself comes with its answers, and these may all have been kept.
+        helper.pop("backend_version", None)
     for case in left.get("cases", ()):
         case.pop("duration", None)
     return left

@@ -7,7 +7,18 @@ from collections.abc import Iterator
 
 from pytest_kbrel.records import CaseResult, Change, MetricValue, Run
 from pytest_kbrel.reports import selection
-from pytest_kbrel.reports.text import bound, count, interval, number, one_line, signed, spoken, wanted
+from pytest_kbrel.reports.attributions import attribution_lines
+from pytest_kbrel.reports.text import (
+    bound,
+    count,
+    interval,
+    number,
+    one_line,
+    p_value,
+    signed,
+    spoken,
+    wanted,
+)
 
 SHOWN_FACTS = 10
 _LONGEST = 160
@@ -30,7 +41,7 @@ def markdown_text(text: str, limit: int = _LONGEST) -> str:
 def summary_markdown(run: Run) -> str:
     """Return the summary of ``run``: verdict, table of cases, lost and gained facts, problems."""
     head = "\n".join([*_headline(run), *_table(run)])
-    tail = "\n".join(_problems(run))
+    tail = "\n".join([*_correlations(run), *_problems(run)])
     kept: list[str] = []
     room = _LARGEST - len(head.encode("utf-8", "replace")) - len(tail.encode("utf-8", "replace"))
     for block in _case_blocks(run):
@@ -46,7 +57,10 @@ def _headline(run: Run) -> Iterator[str]:
     yield f"## Knowledge gates: {selection.verdict(run)}"
     yield ""
     model = markdown_text(run.model.spec) if run.model else "no model"
-    against = f" against baseline **{markdown_text(run.baseline)}**" if run.baseline else ""
+    named = f" against baseline **{markdown_text(run.baseline)}**{selection.against(run)}"
+    against = named if run.baseline else ""
+    if judge := selection.judged_by(run):
+        against += f", judged by {markdown_text(judge)}"
     yield f"**{model}**{against}: {selection.headline(run)}."
     yield ""
     lost, gained = selection.changed(run)
@@ -66,7 +80,8 @@ def _table(run: Run) -> Iterator[str]:
     for case in (*selection.slices(run), *selection.aggregates(run)):
         word = case.verdict if case.verdict == "pass" else f"**{case.verdict}**"
         found = [selection.metric(case, name) for name in selection.key_metrics(case)]
-        figures = "<br>".join(_figure(value) for value in found if value is not None)
+        shown = (_figure(value) + _controls(case, value.name) for value in found if value is not None)
+        figures = "<br>".join(shown)
         yield f"| {word} | {markdown_text(names[case.nodeid])} | {case.n} | {figures} |"
     yield ""
 
@@ -79,6 +94,11 @@ def _figure(value: MetricValue) -> str:
         f"({signed(value.delta)})" if value.delta is not None else "",
     ]
     return " ".join(part for part in parts if part)
+
+
+def _controls(case: CaseResult, name: str) -> str:
+    kinds = [f"{markdown_text(kind)} {number(value.value)}" for kind, value in selection.controls(case, name)]
+    return f" (controls: {', '.join(kinds)})" if kinds else ""
 
 
 def _case_blocks(run: Run) -> Iterator[str]:
@@ -101,6 +121,9 @@ def _case(case: CaseResult) -> Iterator[str]:
         yield ""
     yield from _changes(case.lost, "lost")
     yield from _changes(case.gained, "gained")
+    told = [f"- {markdown_text(line, 400)}" for line in attribution_lines(case)]
+    if told:
+        yield from ("What moved the answers about the worst facts:", "", *told, "")
 
 
 def _changes(changes: tuple[Change, ...], what: str) -> Iterator[str]:
@@ -117,6 +140,22 @@ def _changes(changes: tuple[Change, ...], what: str) -> Iterator[str]:
             *(spoken(text, _LONGEST) for text in (change.old_answer, change.new_answer)),
         )
         yield "| " + " | ".join(markdown_text(text) for text in (change.question, *answers)) + " |"
+    yield ""
+
+
+def _correlations(run: Run) -> Iterator[str]:
+    pairs = selection.correlated(run)
+    if not pairs:
+        return
+    yield "### Correlations over slices"
+    yield ""
+    for pearson, spearman in pairs:
+        figures = f"{markdown_text(pearson.x)} and {markdown_text(pearson.y)}"
+        told = [
+            f"{word} {number(one.r)} ({markdown_text(p_value(one.p))})"
+            for word, one in (("Pearson", pearson), ("Spearman", spearman))
+        ]
+        yield f"- {figures}: {', '.join(told)}, n = {pearson.n}"
     yield ""
 
 

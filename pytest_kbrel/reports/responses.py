@@ -36,6 +36,7 @@ def to_line(exchange: Exchange) -> bytes:
         "case": exchange.case,
         "fact": ask.fact_id,
         "role": ask.role,
+        **({"to": ask.to} if ask.to else {}),
         "request": {"kind": _KINDS[type(ask.request)], **to_wire(ask.request)},
         "response": {"kind": _KINDS[type(exchange.response)], **to_wire(exchange.response)},
     }
@@ -50,7 +51,7 @@ def from_line(line: bytes) -> Exchange:
     response = from_wire(_kind(data, "response", _RESPONSES), data["response"])
     return Exchange(
         case=data["case"],
-        ask=Ask(fact_id=data["fact"], role=data["role"], request=request),
+        ask=Ask(fact_id=data["fact"], role=data["role"], request=request, to=data.get("to", "")),
         response=response,
     )
 
@@ -62,6 +63,8 @@ def _parse(line: bytes) -> dict[str, Any]:
     for key in ("case", "fact", "role"):
         if not isinstance(data.get(key), str):
             raise ValueError(f"{key!r} must be a string, found {data.get(key)!r:.80}")
+    if not isinstance(data.get("to", ""), str):
+        raise ValueError(f"'to' must be a string where there is one, found {data['to']!r:.80}")
     return data
 
 

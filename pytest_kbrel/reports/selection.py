@@ -5,7 +5,16 @@ from __future__ import annotations
 import typing
 from dataclasses import dataclass
 
-from pytest_kbrel.records import PROBES, CaseResult, Judgement, MetricValue, ProbeName, Run
+from pytest_kbrel.records import (
+    PROBES,
+    CaseResult,
+    Correlation,
+    Judgement,
+    MetricValue,
+    ProbeName,
+    Run,
+    is_published,
+)
 
 TITLES: dict[ProbeName, str] = {
     "monitor": "MONITOR",
@@ -16,7 +25,7 @@ SEEN = ("cr", "wr", "ncr", "c_correct", "nccr")
 UNSEEN = ("ur", "c_wrong", "iur")
 KEY_METRICS: dict[ProbeName, tuple[str, ...]] = {
     "monitor": ("monitor", "pfd", "ird", "anchor_prob", "accuracy"),
-    "head_to_tail": ("accuracy", "hallucination", "missing"),
+    "head_to_tail": ("accuracy", "hallucination", "missing", "unparsable"),
     "reliability": (*SEEN, *UNSEEN),
 }
 # Worst first: the first that occurs is the run's verdict.
@@ -64,13 +73,24 @@ def metric(case: CaseResult, name: str) -> MetricValue | None:
 def key_metrics(case: CaseResult) -> tuple[str, ...]:
     """Return the names of the metrics that tell most about this case, those it has."""
     names = [value.name for value in case.metrics]
-    if case.aggregate:
-        return tuple(names)
     wanted = KEY_METRICS[case.probe]
+    if case.aggregate:
+        # MONITOR over all relations has more figures than a reader of the terminal asks for.
+        shown = {*wanted, *(gate.metric for gate in case.gates)} if case.probe == "monitor" else set(names)
+        return tuple(name for name in names if name in shown)
     if case.probe == "reliability":
         # Of unseen knowledge the question is whether the model says so: nothing it answers is right.
         wanted = UNSEEN if "iur" in names and "nccr" not in names else SEEN
-    return tuple(name for name in wanted if name in names)
+    # A column of noughts says nothing: most judges are read without fail.
+    idle = {value.name for value in case.metrics if value.name == "unparsable" and not value.value}
+    return tuple(name for name in wanted if name in names and name not in idle)
+
+
+def controls(case: CaseResult, name: str) -> tuple[tuple[str, MetricValue], ...]:
+    """Return what the metric ``name`` is held against: (kind of control, value), those that have one."""
+    start = f"{name}_control_"
+    found = [value for value in case.metrics if value.name.startswith(start) and value.value is not None]
+    return tuple((value.name.removeprefix(start), value) for value in found)
 
 
 def groups(run: Run) -> tuple[Group, ...]:
@@ -125,19 +145,38 @@ def tally(run: Run) -> dict[str, int]:
     return {word: sum(case.verdict == word for case in run.cases) for word in JUDGEMENTS}
 
 
+def is_blessed(run: Run) -> bool:
+    """Tell whether a blessed run was asked for as baseline, and not a paper's figures."""
+    return bool(run.baseline) and not is_published(run.baseline)
+
+
+def against(run: Run) -> str:
+    """Return what a reader should know of the baseline beside its name, in words."""
+    return " (published figures, unpaired)" if is_published(run.baseline) else ""
+
+
+def judged_by(run: Run) -> str:
+    """Return which model judged the answers, and how much of what it said was known; empty for rules."""
+    judge = dict(run.settings).get("judge", "rules")
+    found = dict(run.environment)
+    if judge == "rules" or "helpers_asked" not in found:
+        return "" if judge == "rules" else judge
+    return f"{judge} ({found['helpers_reused']} of {found['helpers_asked']} replies reused from earlier runs)"
+
+
 def unsettled(run: Run) -> tuple[CaseResult, ...]:
     """Return the cases that did not pass, worst verdict first.
 
-    Where no baseline was asked for, a case without one is not unsettled: :func:`unjudged` counts it.
+    Where no blessed run was asked for, a case without one is not unsettled: :func:`unjudged` counts it.
     """
-    settled = {"pass"} if run.baseline else {"pass", "no baseline"}
+    settled = {"pass"} if is_blessed(run) else {"pass", "no baseline"}
     found = [case for case in ordered(run) if case.verdict not in settled]
     return tuple(sorted(found, key=lambda case: SEVERITY.index(case.verdict)))
 
 
 def unjudged(run: Run) -> int:
-    """Return how many gates were left unjudged because no baseline was asked for."""
-    if run.baseline:
+    """Return how many gates were left unjudged because no baseline was asked for, or a paper lacks them."""
+    if is_blessed(run):
         return 0
     return sum(gate.verdict == "no baseline" for case in run.cases for gate in case.gates)
 
@@ -146,3 +185,12 @@ def headline(run: Run) -> str:
     """Return how many cases have each verdict, worst first: ``2 fail, 18 pass``."""
     found = tally(run)
     return ", ".join(f"{found[word]} {word}" for word in SEVERITY if found[word]) or "no case was decided"
+
+
+def correlated(run: Run) -> tuple[tuple[Correlation, Correlation], ...]:
+    """Return Pearson's and Spearman's correlation of each pair of figures that could be correlated."""
+    found: dict[tuple[str, str, str], dict[str, Correlation]] = {}
+    for one in run.correlations:
+        found.setdefault((one.x, one.y, one.over), {})[one.method] = one
+    pairs = [(both["pearson"], both["spearman"]) for both in found.values() if len(both) == 2]
+    return tuple(pair for pair in pairs if pair[0].r is not None)

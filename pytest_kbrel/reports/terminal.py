@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from pytest_kbrel.records import Judgement, Run
+from pytest_kbrel.records import CaseResult, Judgement, Run, is_published
 from pytest_kbrel.reports import selection
 from pytest_kbrel.reports.failure import failure_text
 from pytest_kbrel.reports.terminal_table import WIDEST, table_lines
@@ -63,10 +63,12 @@ def _identity(run: Run) -> Iterator[Line]:
     if run.model is None:
         return
     against = f" against baseline {one_line(run.baseline)}" if run.baseline else ""
-    yield (
-        f"{one_line(run.model.spec)} ({one_line(run.model.dtype)}, {one_line(run.model.device)}){against}",
-        _PLAIN,
-    )
+    where = ", ".join(one_line(part) for part in (run.model.dtype, run.model.device) if part)
+    yield f"{one_line(run.model.spec)} ({where}){against}", _PLAIN
+    if judged := selection.judged_by(run):
+        yield f"judged by {one_line(judged)}", _PLAIN
+    if is_published(run.baseline):
+        yield "the baseline is what a paper prints: differences from it are unpaired", _PLAIN
     yield "", _PLAIN
 
 
@@ -76,7 +78,19 @@ def _tables(run: Run, width: int) -> Iterator[Line]:
         for text, case in table_lines(group, width - 2):
             quiet = case is None or case.verdict == "pass"
             yield f"  {text}", _PLAIN if quiet or case is None else _MARKUP[case.verdict]
+        for held in group.cases:
+            yield from _wrapped(_controls(held, group.metrics), width, indent="  ")
         yield "", _PLAIN
+
+
+def _controls(case: CaseResult, metrics: Sequence[str]) -> str:
+    """Say what the metrics of a case are held against; nothing where they have no controls."""
+    found = []
+    for name in metrics:
+        kinds = [f"{number(value.value)} {one_line(kind)}" for kind, value in selection.controls(case, name)]
+        if kinds:
+            found.append(f"{one_line(name)} {', '.join(kinds)}")
+    return f"controls of {one_line(case.slice)}: {'; '.join(found)}" if found else ""
 
 
 def _aggregates(run: Run) -> Iterator[Line]:
@@ -88,7 +102,9 @@ def _aggregates(run: Run) -> Iterator[Line]:
     for case in cases:
         markup = _PLAIN if case.verdict == "pass" else _MARKUP[case.verdict]
         yield f"  {one_line(names[case.nodeid])}  {case.verdict}", markup
-        for value in case.metrics:
+        shown = selection.key_metrics(case)
+        wide = max((16, *map(len, shown)))
+        for value in (value for value in case.metrics if value.name in shown):
             parts = [number(value.value), interval(value.low, value.high)]
             if value.delta is not None:
                 parts.append(signed(value.delta))
@@ -97,7 +113,7 @@ def _aggregates(run: Run) -> Iterator[Line]:
                     parts.append(difference(value.delta_low, value.delta_high))
             elif value.value is None and value.note:
                 parts.append(one_line(value.note, 200))
-            yield f"    {one_line(value.name):<16} " + " ".join(part for part in parts if part), markup
+            yield f"    {one_line(value.name):<{wide}} " + " ".join(part for part in parts if part), markup
     yield "", _PLAIN
 
 
@@ -116,7 +132,8 @@ def _reasons(run: Run, width: int) -> Iterator[Line]:
     if cases:
         yield "", _PLAIN
     if gates := selection.unjudged(run):
-        yield f"no baseline given (--kb-baseline): {count(gates, 'gate')} not judged", _PLAIN
+        why = "nothing published to compare with" if run.baseline else "no baseline given (--kb-baseline)"
+        yield f"{why}: {count(gates, 'gate')} not judged", _PLAIN
 
 
 def _facts(run: Run) -> Iterator[Line]:

@@ -27,26 +27,44 @@ def load_suite(
     have an answer. Raises ``SuiteError`` on the first mistake in any of its files.
     """
     # Collecting other tests must not pay for yaml.
-    from pytest_kbrel.suites.aggregates import aggregate_case, dated_warnings, unused_gates
+    from pytest_kbrel.suites.aggregates import (
+        aggregate_cases,
+        dated_warnings,
+        unasked_gates,
+        unused_gates,
+    )
     from pytest_kbrel.suites.format import read_suite_file
     from pytest_kbrel.suites.slices import Draw, probe_cases
+    from pytest_kbrel.suites.uninformative import read_uninformative
+    from pytest_kbrel.suites.validity import without_expired
     from pytest_kbrel.suites.world import read_world
 
     name = str(path) if nodeid_path is None else nodeid_path
     written = read_suite_file(path)
-    world = read_world(written.facts, written.relations)
-    draw = Draw(suite=name, seed=written.seed if seed is None else seed, limit=limit, judge=judge)
+    world = read_world(written.facts, written.relations, written.format)
+    draw = Draw(
+        suite=name,
+        seed=written.seed if seed is None else seed,
+        limit=limit,
+        judge=judge,
+        uninformative=read_uninformative(written.uninformative) if written.uninformative else (),
+    )
+    today = today or datetime.date.today()
+    expired: tuple[str, ...] = ()
     cases: list[Case] = []
     aggregates: list[AggregateCase] = []
     for probe in written.probes:
         own = probe_cases(probe, world, draw)
+        own, gone = without_expired(own, path, today)
+        expired += gone
         unused_gates(probe, own)
+        unasked_gates(probe, own)
         cases += own
-        aggregates += aggregate_case(probe, own)
+        aggregates += aggregate_cases(probe, own)
     return Suite(
         name=written.name,
         path=name,
         cases=tuple(cases),
         aggregates=tuple(aggregates),
-        warnings=dated_warnings(written, today or datetime.date.today()),
+        warnings=(*dated_warnings(written, today), *expired),
     )

@@ -6,37 +6,69 @@ import datetime
 from collections.abc import Sequence
 
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.records import AggregateCase, Case
+from pytest_kbrel.records import BUCKETS, AggregateCase, Case, ProbeName, ReliabilitySettings
 from pytest_kbrel.suites.format import WrittenProbe, WrittenSuite
-from pytest_kbrel.suites.names import OVERALL_NEEDS, SLICE_METRICS, slice_kind
+from pytest_kbrel.suites.keys import SETTINGS
+from pytest_kbrel.suites.names import OVERALL_NEEDS, SETTING_NEEDS, SLICE_METRICS, slice_kind
 
 
-def aggregate_case(written: WrittenProbe, cases: Sequence[Case]) -> tuple[AggregateCase, ...]:
-    """Make the case over all slices of a probe: with two or more slices, or with gates for it."""
+def aggregate_cases(written: WrittenProbe, cases: Sequence[Case]) -> tuple[AggregateCase, ...]:
+    """Make the cases over the slices of a probe: with two or more slices, or with gates for it.
+
+    That is one over all slices; where a probe asks in several prompt settings, one a setting.
+    """
+    if written.probe != "reliability":
+        return _aggregate(written, cases, "overall")
+    settings: dict[str, list[Case]] = {}
+    for case in cases:
+        assert isinstance(case.settings, ReliabilitySettings)
+        settings.setdefault(case.settings.prompt, []).append(case)
+    several = len(settings) > 1
+    return tuple(
+        aggregate
+        for prompt, members in settings.items()
+        for aggregate in _aggregate(written, members, f"overall-{prompt}" if several else "overall")
+    )
+
+
+def _aggregate(written: WrittenProbe, cases: Sequence[Case], name: str) -> tuple[AggregateCase, ...]:
     if len(cases) < 2 and not written.overall_gates:
         return ()
     needs = OVERALL_NEEDS[written.probe]
     slices = [case.slice for case in cases]
-    # Slices of head_to_tail are domain-bucket, and the figure needs the bucket of any domain.
-    present = [name.rpartition("-")[2] for name in slices] if written.probe == "head_to_tail" else slices
+    present = [_part(written.probe, name) for name in slices]
     for gate in written.overall_gates:
+        # The top tenth is part of the head and counts in no figure over all facts.
+        if written.probe == "head_to_tail" and gate.metric not in needs and not {*present} & {*BUCKETS}:
+            message = f"{gate.metric} needs a slice {', '.join(BUCKETS)}, found: {', '.join(slices)}"
+            raise SuiteError(f"{message}; allowed: one of those", written.entry.node.path, gate.line)
         for needed in needs.get(gate.metric, ()):
             if needed not in present:
-                message = f"{gate.metric} needs a slice {needed}, found: {', '.join(slices)}"
+                wanted = needed
+                if isinstance(cases[0].settings, ReliabilitySettings):
+                    wanted = f"{needed}-{cases[0].settings.prompt}"
+                message = f"{gate.metric} needs a slice {wanted}, found: {', '.join(slices)}"
                 raise SuiteError(
                     f"{message}; allowed: that slice, or no gate", written.entry.node.path, gate.line
                 )
     return (
         AggregateCase(
-            id=f"{written.probe}[overall]",
+            id=f"{written.probe}[{name}]",
             suite=cases[0].suite,
             probe=written.probe,
-            slice="overall",
+            slice=name,
             members=tuple(case.id for case in cases),
             gates=written.overall_gates,
             line=written.overall_line,
         ),
     )
+
+
+def _part(probe: ProbeName, name: str) -> str:
+    """Return the part of a slice's name that figures ask for: the bucket of any domain; seen or unseen."""
+    if probe == "head_to_tail":
+        return name.rpartition("-")[2]
+    return slice_kind(probe, name) if probe == "reliability" else name
 
 
 def unused_gates(written: WrittenProbe, cases: Sequence[Case]) -> None:
@@ -47,6 +79,18 @@ def unused_gates(written: WrittenProbe, cases: Sequence[Case]) -> None:
             message = f"no slice has the metric {gate.metric}, found: {slices}"
             raise SuiteError(
                 f"{message}; allowed: a slice with it, or no gate", written.entry.node.path, gate.line
+            )
+
+
+def unasked_gates(written: WrittenProbe, cases: Sequence[Case]) -> None:
+    """Raise on a gate whose metric needs a setting that the probe does not have."""
+    for gate in (gate for case in cases for gate in case.gates):
+        key, value = SETTING_NEEDS[written.probe].get(gate.metric, ("", ""))
+        found = written.settings.get(key, SETTINGS[written.probe][key].default) if key else value
+        if found != value:
+            message = f"{gate.metric} is measured with '{key}: {value}' of {written.probe}, found: {found}"
+            raise SuiteError(
+                f"{message}; allowed: that setting, or no gate", written.entry.node.path, gate.line
             )
 
 

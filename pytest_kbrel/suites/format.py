@@ -7,15 +7,26 @@ from pathlib import Path
 
 from pytest_kbrel.errors import nearest
 from pytest_kbrel.facts.document import Entry, Node, unknown
+from pytest_kbrel.facts.readers import FORMATS, Format, guessed
 from pytest_kbrel.facts.yaml_tree import read_document
 from pytest_kbrel.records import PROBES, Gate, ProbeName, record
 from pytest_kbrel.suites.demands import read_gates
-from pytest_kbrel.suites.keys import SETTINGS, SLICE_KEYS, SUITE_KEYS, UNSEEN_KEYS, probe_keys
+from pytest_kbrel.suites.keys import (
+    SETTINGS,
+    SHOT_KEYS,
+    SHOTS,
+    SLICE_KEYS,
+    SUITE_KEYS,
+    UNSEEN_KEYS,
+    Setting,
+    probe_keys,
+)
 from pytest_kbrel.suites.names import (
     OVERALL_METRICS,
-    RELIABILITY_SLICES,
     SLICE_METRICS,
     probe_metrics,
+    reliability_slice,
+    reliability_slices,
     slice_kind,
 )
 
@@ -44,6 +55,15 @@ class Unseen:
 
 
 @record
+class WrittenShots:
+    """Where worked examples come from: so many of the suite's facts and unseen questions, or a file."""
+
+    seen: int = SHOTS["seen"]
+    unseen: int = SHOTS["unseen"]
+    file: Path | None = None
+
+
+@record
 class WrittenProbe:
     """One probe's part of the file. ``slices`` is ``None`` where the file leaves the choice open."""
 
@@ -57,6 +77,7 @@ class WrittenProbe:
     overall_gates: tuple[Gate, ...]
     relations: tuple[Node, ...] | None
     unseen: Unseen | None
+    shots: WrittenShots = WrittenShots()
 
 
 @record
@@ -65,10 +86,12 @@ class WrittenSuite:
 
     name: str
     root: Node
-    facts: Path
-    relations: Path
+    facts: tuple[Path, ...]
+    format: Format
+    relations: Path | None
     seed: int
     probes: tuple[WrittenProbe, ...]
+    uninformative: Path | None = None
 
 
 def read_suite_file(path: Path) -> WrittenSuite:
@@ -76,26 +99,53 @@ def read_suite_file(path: Path) -> WrittenSuite:
     root = read_document(path)
     keys = root.keys("a suite file", SUITE_KEYS, required=("suite", "facts"))
     name = keys["suite"].node.text("suite")
-    facts = _file(keys["facts"].node, "facts", path.parent)
-    if "relations" in keys:
-        relations = _file(keys["relations"].node, "relations", path.parent)
-    else:
-        relations = facts.parent / "relations.yaml"
-        if not relations.is_file():
-            raise keys["facts"].error(
-                f"no relations.yaml beside the facts file: {relations} was not found; allowed: "
-                "that file, or its path under the key 'relations'"
-            )
+    facts, form = _facts(keys, path.parent)
+    relations = _relations(keys, path.parent, facts[0]) if "relations" in keys or form.own else None
     seed = keys["seed"].node.integer("seed", 0) if "seed" in keys else 0
     probes = tuple(_probe(probe, keys[probe]) for probe in PROBES if probe in keys)
     if not probes:
         raise root.error(f"no probe found; at least one is needed: {', '.join(PROBES)}")
-    return WrittenSuite(name=name, root=root, facts=facts, relations=relations, seed=seed, probes=probes)
+    uninformative = None
+    if "uninformative" in keys:
+        uninformative = _file(keys["uninformative"].node, "uninformative", path.parent)
+    return WrittenSuite(
+        name=name,
+        root=root,
+        facts=facts,
+        format=form,
+        relations=relations,
+        seed=seed,
+        probes=probes,
+        uninformative=uninformative,
+    )
 
 
-def _file(node: Node, what: str, folder: Path) -> Path:
+def _facts(keys: dict[str, Entry], folder: Path) -> tuple[tuple[Path, ...], Format]:
+    """Return the facts files and the format they are in."""
+    node = keys["facts"].node
+    nodes = _names(node, "facts") if isinstance(node.value, tuple) else (node,)
+    if "format" in keys:
+        form = FORMATS[keys["format"].node.choice("format", tuple(FORMATS))]
+    else:
+        form = guessed(Path(nodes[0].text("facts")))
+    return tuple(_file(one, "facts", folder, folders=form.folders) for one in nodes), form
+
+
+def _relations(keys: dict[str, Entry], folder: Path, facts: Path) -> Path:
+    if "relations" in keys:
+        return _file(keys["relations"].node, "relations", folder)
+    beside = facts.parent / "relations.yaml"
+    if not beside.is_file():
+        raise keys["facts"].error(
+            f"no relations.yaml beside the facts file: {beside} was not found; allowed: "
+            "that file, or its path under the key 'relations'"
+        )
+    return beside
+
+
+def _file(node: Node, what: str, folder: Path, *, folders: bool = False) -> Path:
     path = folder / node.text(what)
-    if path.is_file():
+    if path.is_file() or (folders and path.is_dir()):
         return path
     beside = sorted(p.name for p in path.parent.iterdir()) if path.parent.is_dir() else []
     raise node.error(
@@ -109,10 +159,7 @@ def _probe(probe: ProbeName, entry: Entry) -> WrittenProbe:
     settings: dict[str, str | int] = {}
     for name, setting in SETTINGS[probe].items():
         if name in keys:
-            node, what = keys[name].node, f"{name} of {probe}"
-            settings[name] = (
-                node.choice(what, setting.options) if setting.options else node.integer(what, setting.least)
-            )
+            settings[name] = _setting(keys[name].node, f"{name} of {probe}", setting)
     overall = keys.get("overall")
     slice_names, overall_names = probe_metrics(probe), OVERALL_METRICS[probe]
     inside = dict.fromkeys(
@@ -126,14 +173,42 @@ def _probe(probe: ProbeName, entry: Entry) -> WrittenProbe:
         probe=probe,
         entry=entry,
         settings=settings,
-        slices=_slices(probe, keys["slices"].node) if "slices" in keys else None,
+        slices=_slices(probe, keys["slices"].node, str(settings.get("slice_by", "none")))
+        if "slices" in keys
+        else None,
         limit=_limit(keys, probe),
         gates=read_gates(keys, slice_names, probe, across),
         overall_line=overall.line if overall else entry.line,
-        overall_gates=read_gates(overall_keys, overall_names, f"overall of {probe}", inside),
+        overall_gates=read_gates(overall_keys, overall_names, f"overall of {probe}", inside, controls=()),
         relations=_names(keys["relations"].node, "relations of reliability") if "relations" in keys else None,
         unseen=_unseen(keys["unseen"].node) if "unseen" in keys else None,
+        shots=_shots(keys["shots"].node) if "shots" in keys else WrittenShots(),
     )
+
+
+def _setting(node: Node, what: str, setting: Setting) -> str | int:
+    if setting.options:
+        return node.choice(what, setting.options)
+    if not setting.plain:
+        return node.integer(what, setting.least)
+    spec = node.text(what)
+    known = spec in setting.plain or "/" in spec or spec.split(":")[0] == "reference"
+    if not known and not (node.path.parent / spec).exists():
+        allowed = f"{', '.join(setting.plain)}, openai/NAME, hf/NAME or a folder beside the suite"
+        raise node.wrong(what, allowed, nearest(spec, setting.plain))
+    return spec
+
+
+def _shots(node: Node) -> WrittenShots:
+    what = "shots of reliability"
+    if isinstance(node.value, str):
+        return WrittenShots(file=_file(node, what, node.path.parent))
+    if not isinstance(node.value, dict):
+        raise node.wrong(what, "a file of examples or {seen: 280, unseen: 40}")
+    keys = node.keys(what, SHOT_KEYS)
+    counts = dict(SHOTS)
+    counts.update((key, entry.node.integer(f"{key} of shots", 0)) for key, entry in keys.items())
+    return WrittenShots(seen=counts["seen"], unseen=counts["unseen"])
 
 
 def _limit(keys: dict[str, Entry], where: str) -> Limit:
@@ -157,20 +232,20 @@ def _names(node: Node, what: str) -> tuple[Node, ...]:
     return node.items(what)
 
 
-def _slices(probe: ProbeName, node: Node) -> tuple[WrittenSlice, ...]:
+def _slices(probe: ProbeName, node: Node, slice_by: str) -> tuple[WrittenSlice, ...]:
     what = f"slices of {probe}"
     if not isinstance(node.value, dict):
         if not isinstance(node.value, tuple) or not node.value:
             raise node.wrong(what, "a list of names or a mapping of names, with at least one")
         for item in _names(node, what):
-            _known(probe, item)
+            _known(probe, item, slice_by)
         return tuple(WrittenSlice(name=item.text(what), node=item) for item in node.value)
     if not node.value:
         raise node.wrong(what, "a list of names or a mapping of names, with at least one")
     slices = []
     for name, entry in node.value.items():
         place = Node(path=entry.node.path, line=entry.line, value=name)
-        _known(probe, place)
+        _known(probe, place, slice_by)
         where = f"slice {name} of {probe}"
         keys = {} if entry.node.value is None else entry.node.keys(where, SLICE_KEYS)
         metrics = SLICE_METRICS[slice_kind(probe, name)]
@@ -182,10 +257,15 @@ def _slices(probe: ProbeName, node: Node) -> tuple[WrittenSlice, ...]:
     return tuple(slices)
 
 
-def _known(probe: ProbeName, node: Node) -> None:
-    # The slices of the other probes are names from the facts, which are not read yet.
-    if probe == "reliability" and node.value not in RELIABILITY_SLICES:
-        raise node.error(unknown("slice", str(node.value), RELIABILITY_SLICES, where=probe))
+def _known(probe: ProbeName, node: Node, slice_by: str) -> None:
+    # The slices of the other probes are names from the facts, which are not read yet; so are datasets.
+    if probe != "reliability":
+        return
+    name, allowed = str(node.value), reliability_slices(slice_by)
+    parts = reliability_slice(name)
+    if name not in allowed and (parts is None or slice_by != "dataset"):
+        groups = "; groups are made by the key 'slice_by'" if parts and slice_by == "none" else ""
+        raise node.error(unknown("slice", name, allowed, where=probe) + groups)
 
 
 def _unseen(node: Node) -> Unseen:

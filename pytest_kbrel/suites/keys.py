@@ -14,19 +14,37 @@ from pytest_kbrel.records import (
     ReliabilitySettings,
     record,
 )
+from pytest_kbrel.suites.names import SLICE_BY
 
-SUITE_KEYS = ("suite", "facts", "relations", "seed", "monitor", "head_to_tail", "reliability")
+SUITE_KEYS = (
+    "suite",
+    "facts",
+    "format",
+    "relations",
+    "seed",
+    "uninformative",
+    "monitor",
+    "head_to_tail",
+    "reliability",
+)
 COMMON_KEYS = ("slices", "limit", "gates", "overall")
 SLICE_KEYS = ("limit", "gates")
 UNSEEN_KEYS = ("count", "as_of", "expires")
+SHOT_KEYS = ("seen", "unseen")
+# The sizes of the paper's two repositories (section 3.4).
+SHOTS = {"seen": 280, "unseen": 40}
 
 
 @record
 class Setting:
-    """One setting: a choice where ``options`` are given, otherwise a whole number of at least ``least``."""
+    """One setting: a choice where ``options`` are given, otherwise a whole number of at least ``least``.
+
+    With ``plain`` it is one of these words or the spec of a model.
+    """
 
     help: str
     options: tuple[str, ...] = ()
+    plain: tuple[str, ...] = ()
     least: int = 1
     default: str | int | None = None
 
@@ -43,16 +61,30 @@ SETTINGS: Mapping[ProbeName, Mapping[str, Setting]] = {
             default=MonitorSettings().negatives,
         ),
         "max_new_tokens": Setting(help="Longest answer in tokens.", default=MonitorSettings().max_new_tokens),
+        "formats": Setting(
+            help="Questions only, or word prediction and fact checking of the relation's statements as well.",
+            options=("questions", "all"),
+            default=MonitorSettings().formats,
+        ),
+        "study": Setting(
+            help="The cells MONITOR needs, or all frames after all contexts, with the cost of both counted.",
+            options=("monitor", "full"),
+            default=MonitorSettings().study,
+        ),
+        "ablation": Setting(
+            help="How many frames monitor_ablated is computed over, the first one among them.",
+            default=MonitorSettings().ablation,
+        ),
     },
     "head_to_tail": {
         "bucket_by": Setting(
-            help="Within what popularities can be compared.",
-            options=("relation", "domain"),
+            help="Subjects within a relation or a domain by popularity, or predicates within a domain.",
+            options=("relation", "domain", "predicate"),
             default="relation",
         ),
         "prompt": Setting(
-            help="With two examples, one of them unanswerable, or without.",
-            options=("few-shot", "zero-shot"),
+            help='Two examples, one unanswerable; none; one of the same relation; or no "unsure" at all.',
+            options=("few-shot", "zero-shot", "in-domain", "concise"),
             default=HeadToTailSettings().prompt,
         ),
         "max_new_tokens": Setting(
@@ -60,6 +92,11 @@ SETTINGS: Mapping[ProbeName, Mapping[str, Setting]] = {
         ),
     },
     "reliability": {
+        "slice_by": Setting(
+            help="Whether slices are made by the answers' type or by the facts' dataset as well.",
+            options=SLICE_BY,
+            default="none",
+        ),
         "choices": Setting(
             help="K, the number of multiple-choice questions a fact.", default=ReliabilitySettings().choices
         ),
@@ -67,6 +104,21 @@ SETTINGS: Mapping[ProbeName, Mapping[str, Setting]] = {
             help="How many wrong objects the questions draw their three from.",
             least=4,
             default=ReliabilitySettings().distractors,
+        ),
+        "distractors_from": Setting(
+            help="Who writes the wrong options: facts, or the spec of a model such as openai/NAME.",
+            plain=("facts",),
+            default=ReliabilitySettings().distractors_from,
+        ),
+        "retrieval": Setting(
+            help="What finds the examples most like a question: tfidf, or an encoder: hf/PATH, openai/NAME.",
+            plain=("tfidf",),
+            default=ReliabilitySettings().retrieval,
+        ),
+        "controls": Setting(
+            help="counted: controls that ask nothing. asked: the subject-shuffled one as well.",
+            options=("counted", "asked"),
+            default=ReliabilitySettings().controls,
         ),
         "max_new_tokens": Setting(
             help="Longest answer in tokens.", default=ReliabilitySettings().max_new_tokens
@@ -77,7 +129,7 @@ SETTINGS: Mapping[ProbeName, Mapping[str, Setting]] = {
 OWN_KEYS: Mapping[ProbeName, tuple[str, ...]] = {
     "monitor": (),
     "head_to_tail": (),
-    "reliability": ("relations", "unseen"),
+    "reliability": ("relations", "unseen", "shots"),
 }
 
 

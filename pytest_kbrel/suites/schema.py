@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from importlib import resources
 from typing import Any, cast
 
+from pytest_kbrel.facts.readers import FORMATS
 from pytest_kbrel.records import PROBES, ProbeName
-from pytest_kbrel.suites.keys import SETTINGS, SUITE_KEYS, UNSEEN_KEYS, Setting
+from pytest_kbrel.suites.keys import SETTINGS, SHOT_KEYS, SHOTS, SUITE_KEYS, UNSEEN_KEYS, Setting
 from pytest_kbrel.suites.names import (
+    CONTROLS,
     METRICS,
     OVERALL_METRICS,
-    RELIABILITY_SLICES,
+    PROMPTS,
     SLICE_METRICS,
     Metric,
     probe_metrics,
     slice_kind,
+    slice_kinds,
 )
 from pytest_kbrel.suites.synonyms import (
     ABSOLUTE_CHANGE,
@@ -46,12 +49,24 @@ def suite_schema() -> Schema:
 
 def make_schema() -> Schema:
     """Make the schema from the tables; ``python -m pytest_kbrel.suites.schema`` prints it for the file."""
-    distinct = {_shape(metric): metric for metric in METRICS.values()}
+    distinct = {
+        _shape(metric, controlled): (metric, controlled)
+        for metric in METRICS.values()
+        for controlled in (False, metric.name in CONTROLS)
+    }
     properties: Schema = {
         "suite": {**_TEXT, "description": "The name of the suite in reports."},
-        "facts": {**_TEXT, "description": "The facts, JSON Lines; a path relative to this file."},
-        "relations": {**_TEXT, "description": "The wordings; default: relations.yaml beside the facts."},
+        "facts": {
+            "description": "The facts: a path relative to this file, or a list of them.",
+            "anyOf": [_TEXT, _names(_TEXT)],
+        },
+        "format": {"enum": list(FORMATS), "description": "What the facts are in; default: own JSON Lines."},
+        "relations": {
+            **_TEXT,
+            "description": "The wordings; default: relations.yaml beside facts in an own format.",
+        },
         "seed": {"type": "integer", "minimum": 0, "default": 0, "description": "Fixes every draw."},
+        "uninformative": {**_TEXT, "description": "Own rules for answers that say nothing, YAML."},
         **{probe: _probe(probe) for probe in PROBES},
     }
     assert tuple(properties) == SUITE_KEYS
@@ -60,7 +75,7 @@ def make_schema() -> Schema:
         "title": "Suite file of pytest-kbrel (*.kb.yaml)",
         **_object(properties, required=["suite", "facts"]),
         "anyOf": [{"required": [probe]} for probe in PROBES],
-        "$defs": {shape: _gate(metric) for shape, metric in distinct.items()},
+        "$defs": {shape: _gate(*given) for shape, given in distinct.items()},
     }
 
 
@@ -77,7 +92,7 @@ def _probe(probe: ProbeName) -> Schema:
         "slices": _slices(probe),
         "limit": _LIMIT,
         "gates": _gates(probe_metrics(probe)),
-        "overall": _object({"gates": _gates(OVERALL_METRICS[probe])}),
+        "overall": _object({"gates": _gates(OVERALL_METRICS[probe], controls=())}),
         **{name: _setting(setting) for name, setting in SETTINGS[probe].items()},
     }
     if probe == "reliability":
@@ -85,23 +100,34 @@ def _probe(probe: ProbeName) -> Schema:
         unseen = {"count": {"type": "integer", "minimum": 1}, "as_of": _DATE, "expires": _DATE}
         assert tuple(unseen) == UNSEEN_KEYS
         properties["unseen"] = _object(unseen, required=list(UNSEEN_KEYS))
+        counts = {key: {"type": "integer", "minimum": 0, "default": SHOTS[key]} for key in SHOT_KEYS}
+        properties["shots"] = {
+            "description": "The examples to choose from: how many are made, or a file of own ones.",
+            "anyOf": [_TEXT, _object(counts)],
+        }
     return _or_nothing(_object(properties))
 
 
 def _slices(probe: ProbeName) -> Schema:
     one = {
         "monitor": _TEXT,
-        "head_to_tail": {"type": "string", "pattern": "-(head|torso|tail)$"},
-        "reliability": {"enum": list(RELIABILITY_SLICES)},
+        "head_to_tail": {"type": "string", "pattern": "-(head|torso|tail|top10)$"},
+        "reliability": {"type": "string", "pattern": _reliability_pattern("(seen|unseen)")},
     }[probe]
     mapping: Schema = {"type": "object", "minProperties": 1}
     if probe == "reliability":
-        mapping["properties"] = {name: _slice(probe, name) for name in RELIABILITY_SLICES}
+        mapping["patternProperties"] = {
+            _reliability_pattern(kind): _slice(probe, f"{kind}-{PROMPTS[0]}") for kind in slice_kinds(probe)
+        }
         mapping["additionalProperties"] = False
     else:
         mapping["propertyNames"] = one
         mapping["additionalProperties"] = _slice(probe, probe)
     return {"anyOf": [_names(one), mapping]}
+
+
+def _reliability_pattern(kind: str) -> str:
+    return f"^{kind}-(.+-)?({'|'.join(PROMPTS)})$"
 
 
 def _names(one: Schema) -> Schema:
@@ -114,22 +140,25 @@ def _slice(probe: ProbeName, name: str) -> Schema:
 
 
 def _setting(setting: Setting) -> Schema:
-    kind: Schema = (
-        {"enum": list(setting.options)} if setting.options else {"type": "integer", "minimum": setting.least}
-    )
+    kind: Schema = {"type": "integer", "minimum": setting.least}
+    if setting.options:
+        kind = {"enum": list(setting.options)}
+    elif setting.plain:
+        kind = _TEXT
     return {**kind, "default": setting.default, "description": setting.help}
 
 
-def _gates(metrics: Mapping[str, Metric]) -> Schema:
-    return _object({name: {"$ref": f"#/$defs/{_shape(metric)}"} for name, metric in metrics.items()})
+def _gates(metrics: Mapping[str, Metric], controls: Container[str] = CONTROLS) -> Schema:
+    shapes = {name: _shape(metric, name in controls) for name, metric in metrics.items()}
+    return _object({name: {"$ref": f"#/$defs/{shape}"} for name, shape in shapes.items()})
 
 
-def _shape(metric: Metric) -> str:
+def _shape(metric: Metric, controlled: bool) -> str:
     """Name what gates on this metric may be: metrics of one range and direction share it."""
-    return f"gate-{metric.better}-{metric.low:g}-{metric.high:g}"
+    return f"gate-{metric.better}-{metric.low:g}-{metric.high:g}{'-controlled' if controlled else ''}"
 
 
-def _gate(metric: Metric) -> Schema:
+def _gate(metric: Metric, controlled: bool) -> Schema:
     value: Schema = {"type": "number", "minimum": metric.low}
     drop: Schema = {"type": "number", "minimum": 0}
     loss: Schema = {"type": "number", "maximum": 0}
@@ -143,6 +172,8 @@ def _gate(metric: Metric) -> Schema:
     for name, rule in SAME.items():
         if rule in rules:
             rules[name] = rules[rule]
+    if controlled:
+        rules["above_control"] = drop
     rules[DIRECTED] = value
     rules.update({name: drop for name, better in WORSE_WHEN.items() if better == metric.better})
     rules[ABSOLUTE_CHANGE] = loss

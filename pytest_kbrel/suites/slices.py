@@ -7,26 +7,29 @@ import dataclasses
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.distractors import fewest_negatives, with_negatives
 from pytest_kbrel.facts.document import Node, unknown
-from pytest_kbrel.facts.popularity import BUCKETS, fact_buckets
+from pytest_kbrel.facts.examples import in_domain_examples
 from pytest_kbrel.facts.sampling import sample
-from pytest_kbrel.facts.unseen import make_unseen
 from pytest_kbrel.records import (
     Case,
     Fact,
     HeadToTailSettings,
     MonitorSettings,
-    ReliabilitySettings,
     Settings,
+    Shot,
     record,
 )
+from pytest_kbrel.suites.buckets import bucket_groups
 from pytest_kbrel.suites.demands import override
 from pytest_kbrel.suites.format import Limit, WrittenProbe, WrittenSlice
-from pytest_kbrel.suites.names import SEEN, SLICE_METRICS, UNSEEN, slice_kind
+from pytest_kbrel.suites.names import SLICE_METRICS, slice_kind
+from pytest_kbrel.suites.reliability_slices import (
+    limited,
+    reliability_groups,
+    reliability_prepared,
+    with_surroundings,
+)
 from pytest_kbrel.suites.world import World
 from pytest_kbrel.wire import from_wire
-
-# A question shows three distractors, and the model's own answer may be one of those there are.
-_FEWEST_DISTRACTORS = 4
 
 
 @record
@@ -37,6 +40,7 @@ class Draw:
     seed: int
     limit: Limit
     judge: str = "rules"
+    uninformative: tuple[tuple[str, str], ...] = ()
 
 
 def probe_cases(written: WrittenProbe, world: World, draw: Draw) -> tuple[Case, ...]:
@@ -52,18 +56,19 @@ def probe_cases(written: WrittenProbe, world: World, draw: Draw) -> tuple[Case, 
             )
     for part in chosen:
         if not groups[part.name]:
-            found = "no 'unseen' key" if part.name == UNSEEN else f"no fact for it in {world.path.name}"
+            lacking = written.unseen is None and slice_kind(written.probe, part.name) == "unseen"
+            found = "no 'unseen' key" if lacking else f"no fact for it in {world.path.name}"
             raise part.node.error(f"empty slice {part.name!r}: found {found}; allowed: at least 1 fact")
-    return tuple(_case(written, part, groups[part.name], world, draw) for part in chosen)
+    cases = tuple(_case(written, part, groups[part.name], world, draw) for part in chosen)
+    if written.probe != "reliability":
+        return cases
+    return with_surroundings(written, chosen, groups, cases, world, draw.seed)
 
 
 def _case(
     written: WrittenProbe, part: WrittenSlice, group: tuple[Fact, ...], world: World, draw: Draw
 ) -> Case:
-    limit = part.limit
-    if limit is None and part.name != UNSEEN:
-        limit = written.limit
-    facts = sample(sample(group, limit, draw.seed), draw.limit, draw.seed)
+    facts = sample(limited(written, part, group, draw.seed), draw.limit, draw.seed)
     metrics = SLICE_METRICS[slice_kind(written.probe, part.name)]
     facts, settings = _prepared(written, part, facts, group, world, draw.seed)
     return Case(
@@ -78,7 +83,21 @@ def _case(
         seed=draw.seed,
         line=part.node.line,
         judge=draw.judge,
+        uninformative=draw.uninformative,
+        shots=_shots(part, facts, settings, world, draw.seed),
     )
+
+
+def _shots(
+    part: WrittenSlice, facts: tuple[Fact, ...], settings: Settings, world: World, seed: int
+) -> tuple[tuple[str, tuple[Shot, ...]], ...]:
+    """Choose the worked examples that depend on the question."""
+    if not isinstance(settings, HeadToTailSettings) or settings.prompt != "in-domain":
+        return ()
+    try:
+        return in_domain_examples(facts, world.by_relation, world.relations, seed)
+    except SuiteError as error:
+        raise part.node.error(f"slice {part.name!r}: {error}") from None
 
 
 def _prepared(
@@ -95,15 +114,17 @@ def _prepared(
         return facts, from_wire(HeadToTailSettings, written.settings)
     try:
         if written.probe == "reliability":
-            world.need_questions(facts, written.probe)
-            reliability = from_wire(ReliabilitySettings, written.settings)
-            count = reliability.distractors
-            filled = with_negatives(facts, world.facts, count, seed, at_least=_FEWEST_DISTRACTORS)
-            return filled, reliability
+            return reliability_prepared(written, part, facts, world, seed)
         pool = world.by_relation[part.name]
-        if not world.relations[part.name].frames:
+        relation = world.relations[part.name]
+        if not relation.frames:
             raise world.error(group[0], f"cannot be asked by monitor: relation {part.name!r} has no frames")
         monitor = from_wire(MonitorSettings, written.settings)
+        if monitor.formats == "all" and not relation.openings:
+            raise part.node.error(
+                f"'formats: all' needs 'statements' of relation {part.name!r}, one of them with [Y] at its "
+                f"end; found {len(relation.statements)}, none of which ends so"
+            )
         # Over the whole relation, so that a sampled run asks what the full one asks.
         count = min(monitor.negatives, fewest_negatives(group, pool))
         return with_negatives(facts, pool, count, seed), dataclasses.replace(monitor, negatives=count)
@@ -120,50 +141,8 @@ def _groups(written: WrittenProbe, world: World, seed: int) -> dict[str, tuple[F
         _check_known(written, names, tuple(world.by_relation))
         return {name: world.by_relation.get(name, ()) for name in names}
     if written.probe == "head_to_tail":
-        return _bucket_groups(written, world)
-    chosen = None if written.slices is None else [part.name for part in written.slices]
-    groups: dict[str, tuple[Fact, ...]] = {SEEN: (), UNSEEN: ()}
-    if chosen is None or SEEN in chosen:
-        groups[SEEN] = _seen(written, world)
-    unseen = written.unseen
-    if unseen is not None and (chosen is None or UNSEEN in chosen):
-        groups[UNSEEN] = make_unseen(
-            world.facts, count=unseen.count, seed=seed, as_of=unseen.as_of, expires=unseen.expires
-        )
-    return groups
-
-
-def _seen(written: WrittenProbe, world: World) -> tuple[Fact, ...]:
-    if written.relations is None:
-        return world.facts
-    ids = [str(node.value) for node in written.relations]
-    for node in written.relations:
-        if node.value not in world.by_relation:
-            raise node.error(unknown("relation", str(node.value), world.by_relation, where="reliability"))
-    return tuple(fact for fact in world.facts if fact.relation in ids)
-
-
-def _bucket_groups(written: WrittenProbe, world: World) -> dict[str, tuple[Fact, ...]]:
-    domains = dict.fromkeys(relation.domain for relation in world.relations.values())
-    names = tuple(f"{domain}-{bucket}" for domain in domains for bucket in BUCKETS)
-    _check_known(written, names, names)
-    chosen = names if written.slices is None else [part.name for part in written.slices]
-    groups: dict[str, list[Fact]] = {name: [] for name in names}
-    for domain in domains:
-        if not any(f"{domain}-{bucket}" in chosen for bucket in BUCKETS):
-            continue
-        facts = [fact for fact in world.facts if world.relations[fact.relation].domain == domain]
-        for fact in facts:
-            if fact.popularity is None:
-                raise world.error(
-                    fact, "has no 'popularity', which head_to_tail needs; allowed: a number from 0"
-                )
-        by_domain = written.settings.get("bucket_by") == "domain"
-        scopes = [facts] if by_domain else [[f for f in facts if f.relation == r] for r in world.by_relation]
-        buckets = {name: bucket for scope in scopes for name, bucket in fact_buckets(scope).items()}
-        for fact in facts:
-            groups[f"{domain}-{buckets[fact.id]}"].append(fact)
-    return {name: tuple(facts) for name, facts in groups.items()}
+        return bucket_groups(written, world, seed)
+    return reliability_groups(written, world, seed)
 
 
 def _check_known(written: WrittenProbe, names: tuple[str, ...], allowed: tuple[str, ...]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from pytest_kbrel.facts.document import unknown
 from pytest_kbrel.records import RULES, Rule
-from pytest_kbrel.suites.names import Metric
+from pytest_kbrel.suites.names import CONTROLS, Metric
 
 # The same demand by another name: evidently, pytest, llm-compressor.
 SAME: Mapping[str, Rule] = {
@@ -56,8 +56,10 @@ def plain_rule(metric: Metric) -> Rule:
     return "min" if metric.better == "higher" else "max"
 
 
-def as_gate(key: str, value: float, metric: Metric) -> tuple[Rule, float]:
+def as_gate(key: str, value: float, metric: Metric, controlled: bool = False) -> tuple[Rule, float]:
     """Return the rule and bound that ``key: value`` demands of the metric.
+
+    ``controlled`` says that a control of the metric is measured beside it.
 
     Raises ``ValueError`` with what was found and what is allowed.
     """
@@ -84,6 +86,11 @@ def as_gate(key: str, value: float, metric: Metric) -> tuple[Rule, float]:
         raise ValueError(f"rule {key!r} has no equal here: {REFUSED[key]}; allowed: {', '.join(RULES)}")
     else:
         raise ValueError(unknown("rule", key, (*RULES, *SYNONYMS), where=metric.name))
+    if rule == "above_control" and not controlled:
+        raise ValueError(
+            f"{key!r} compares a metric with its control, and {metric.name} has none here; "
+            f"allowed: on {', '.join(CONTROLS)} of single slices of reliability"
+        )
     _check(key, rule, bound, metric)
     return rule, bound
 
@@ -110,7 +117,7 @@ def _check(key: str, rule: Rule, bound: float, metric: Metric) -> None:
 def _range(rule: Rule, bound: float, metric: Metric) -> tuple[bool, str]:
     if rule == "recovery":
         return 0 < bound <= 1, "above 0 and at most 1"
-    if rule == "max_drop":
+    if rule in ("max_drop", "above_control"):
         span = metric.high - metric.low
         top = "" if math.isinf(span) else f" and at most {span:g}"
         return 0 <= bound <= span, f"at least 0{top}"

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_kbrel.facts.unseen import KINDS, ask, invent, make_unseen
+from pytest_kbrel.facts.unseen import KINDS, ask, invent, make_unseen, unseen_examples
 from pytest_kbrel.records import Fact
 
 TODAY = datetime.date(2026, 11, 20)
@@ -129,3 +129,50 @@ def test_impossible_orders_are_refused(count, expires):
 def test_more_questions_than_there_are_names_is_an_error_and_no_endless_loop():
     with pytest.raises(ValueError, match="different questions"):
         make_unseen((), count=60_000, seed=0, as_of=TODAY, expires=EXPIRES)
+
+
+@pytest.mark.parametrize(
+    ("slug", "year", "day"),
+    [
+        ("unseen-future-medals", 2028, "2028-07-14"),
+        ("unseen-future-medals", 2032, "2032-07-23"),
+        ("unseen-future-medals", 2036, "2036-01-01"),
+        ("unseen-future-opponent", 2030, "2029-12-01"),
+        ("unseen-future-match-city", 2030, "2029-12-01"),
+        ("unseen-future-leader", 2029, "2029-01-01"),
+        ("unseen-future-election-date", 2029, "2029-01-01"),
+        ("unseen-person-birthplace", 0, ""),
+    ],
+)
+def test_a_question_says_from_when_it_may_have_an_answer(slug, year, day):
+    assert next(kind for kind in KINDS if kind.slug == slug).valid_until(year) == day
+
+
+def test_no_question_has_an_answer_before_it_expires_and_all_know_their_type():
+    made = make_unseen(FACTS, count=400, seed=0, as_of=TODAY, expires=EXPIRES)
+    days = {fact.valid_until for fact in made}
+    assert "" in days
+    assert min(days - {""}) > EXPIRES.isoformat()
+    kinds = {kind.slug: kind.answer_type for kind in KINDS}
+    assert all(fact.answer_type == kinds[fact.relation] for fact in made)
+    assert {fact.answer_type for fact in made} == {"number", "person", "time", "location", "other"}
+
+
+def test_examples_are_of_all_kinds_and_of_other_names():
+    asked = make_unseen(FACTS, count=200, seed=4, as_of=TODAY, expires=EXPIRES)
+    avoid = [fact.question for fact in asked]
+    made = unseen_examples(FACTS, count=40, seed=4, after=EXPIRES.year, avoid=avoid)
+    assert made == unseen_examples(FACTS[::-1], count=40, seed=4, after=EXPIRES.year, avoid=avoid)
+    assert len({fact.question for fact in made}) == 40
+    assert {fact.relation for fact in made} == {kind.slug for kind in KINDS}
+    assert not {fact.question for fact in made} & set(avoid)
+    invented = {f.subject for f in made if "future" not in f.relation}
+    assert not invented & {
+        f.subject for f in make_unseen((), count=4000, seed=4, as_of=TODAY, expires=EXPIRES)
+    }
+
+
+def test_examples_without_a_year_ask_nothing_of_the_future():
+    made = unseen_examples(FACTS, count=30, seed=0, after=None)
+    assert len(made) == 30
+    assert not [fact for fact in made if "future" in fact.relation]

@@ -6,78 +6,102 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_kbrel.metrics import metrics_for
-from pytest_kbrel.metrics.head_to_tail import HEAD_TO_TAIL_METRICS, hallucination
+from pytest_kbrel.metrics.head_to_tail import hallucination, head_to_tail_metrics
 from pytest_kbrel.suites.names import METRICS, SLICE_METRICS
-from tests.golden import rows_of
+from tests.golden import figures_of
 
-COLUMNS = ("correct", "missing", "f1", "rouge_l")
+COLUMNS = ("correct", "missing", "f1", "rouge_l", "em", "rules", "unparsable")
 
 
 def measured(rows: list[list[float]]) -> dict[str, float]:
     array = np.array(rows, dtype=float)
     return {
         metric.name: metric.of(array[:, [COLUMNS.index(name) for name in metric.columns]])
-        for metric in HEAD_TO_TAIL_METRICS
+        for metric in head_to_tail_metrics(COLUMNS)
     }
 
 
 def test_by_hand() -> None:
-    found = measured([[1, 0, 1, 1], [0, 1, 0, 0], [0, 0, 0.5, 0.25], [0, 0, 0, 0]])
+    right, missing = [1, 0, 1, 1, 1, 1, 0], [0, 1, 0, 0, 0, 0, 0]
+    # A judge calls it right where no rule does; one whose reply nobody could read; a wrong one.
+    judged, unread, wrong = [1, 0, 0.5, 0.25, 0, 0, 0], [0, 0, 0.5, 0.5, 0, 1, 1], [0, 0, 0, 0, 0, 0, 0]
+    found = measured([right, missing, judged, unread, wrong])
     assert found == pytest.approx(
         {
-            "accuracy": 0.25,
-            "hallucination": 0.5,
-            "missing": 0.25,
-            "accuracy_f1": 0.375,
-            "hallucination_f1": 0.375,
-            "accuracy_rouge_l": 0.3125,
-            "hallucination_rouge_l": 0.4375,
+            "accuracy": 0.4,
+            "hallucination": 0.2,
+            "missing": 0.2,
+            "accuracy_em": 0.2,
+            "hallucination_em": 0.6,
+            "accuracy_f1": 0.4,
+            "hallucination_f1": 0.4,
+            "accuracy_rouge_l": 0.35,
+            "hallucination_rouge_l": 0.45,
+            "accuracy_rules": 0.4,
+            "hallucination_rules": 0.4,
+            "unparsable": 0.2,
         }
     )
 
 
+BIT = st.sampled_from([0.0, 1.0])
 ANSWERS = st.one_of(
-    st.just([0.0, 1.0, 0.0, 0.0]),
-    st.tuples(st.booleans(), st.floats(0, 1), st.floats(0, 1)).map(lambda t: [float(t[0]), 0.0, t[1], t[2]]),
+    st.just([0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]),
+    st.tuples(
+        st.sampled_from([(0.0, 0.0), (1.0, 0.0), (0.0, 1.0)]), st.floats(0, 1), st.floats(0, 1), BIT, BIT
+    ).map(lambda t: [t[0][0], 0.0, t[1], t[2], t[3], t[4], t[0][1]]),
 )
 
 
 @given(st.lists(ANSWERS, min_size=1, max_size=20))
 def test_accuracy_hallucination_and_missing_make_one(rows: list[list[float]]) -> None:
     found = measured(rows)
-    for score in ("", "_f1", "_rouge_l"):
-        parts = (found[f"accuracy{score}"], found[f"hallucination{score}"], found["missing"])
+    for score in ("", "_em", "_f1", "_rouge_l", "_rules"):
+        parts = [found[f"accuracy{score}"], found[f"hallucination{score}"], found["missing"]]
+        parts += [] if score else [found["unparsable"]]
         assert sum(parts) == pytest.approx(1)
         assert all(-1e-12 <= part <= 1 + 1e-12 for part in parts)
 
 
-def test_printed_hallucination_is_what_accuracy_and_missing_leave() -> None:
-    printed: dict[tuple[str, str], dict[str, float]] = {}
-    for row in rows_of("head_to_tail.csv"):
-        printed.setdefault((row["model"], row["bucket"]), {})[row["metric"]] = float(row["value"])
-    assert len(printed) == 14 * 4
-    for figures in printed.values():
-        for score in ("em", "f1", "rl", "lm"):
-            left = hallucination(figures[f"a_{score}"] / 100, figures["m"] / 100)
-            assert left == pytest.approx(figures[f"h_{score}"] / 100, abs=0.0015)
+def test_a_table_from_before_the_later_columns_keeps_its_metrics() -> None:
+    names = [metric.name for metric in head_to_tail_metrics(COLUMNS[:4])]
+    assert names == [
+        "accuracy",
+        "hallucination",
+        "missing",
+        "accuracy_f1",
+        "hallucination_f1",
+        "accuracy_rouge_l",
+        "hallucination_rouge_l",
+    ]
+    hallucinated = {metric.name: metric for metric in head_to_tail_metrics(COLUMNS[:4])}["hallucination"]
+    assert hallucinated.of([[1, 0], [0, 1], [0, 0], [0, 0]]) == 0.5
 
 
 @pytest.mark.parametrize(
-    ("probe", "slice_name", "kind"),
-    [
-        ("monitor", "P37", "monitor"),
-        ("head_to_tail", "open-tail", "head_to_tail"),
-        ("reliability", "seen-zero-shot", "seen"),
-        ("reliability", "unseen-zero-shot", "unseen"),
-    ],
+    ("table", "scores", "places"), [(11, ("em", "f1", "rl", "lm"), 56), (5, ("lm",), 10)]
 )
-def test_suites_allow_exactly_the_metrics_there_are(probe: str, slice_name: str, kind: str) -> None:
-    metrics = {m.name: m for m in metrics_for(probe, slice_name, ("cell:none:0",))}
-    assert metrics.keys() == SLICE_METRICS[kind].keys()
+def test_printed_hallucination_is_what_accuracy_and_missing_leave(
+    table: int, scores: tuple[str, ...], places: int
+) -> None:
+    printed: dict[tuple[str, ...], dict[str, float]] = {}
+    for row, value in figures_of("head_to_tail.csv", table):
+        place = (row["bucket"], row["domain"], row["model"])
+        printed.setdefault(place, {})[row["metric"]] = value / 100
+    whole = [of for of in printed.values() if {"m", *(f"a_{score}" for score in scores)} <= of.keys()]
+    assert len(whole) == places
+    for of in whole:
+        for score in scores:
+            left = hallucination(of[f"a_{score}"], of["m"])
+            assert left == pytest.approx(of[f"h_{score}"], abs=0.0015)
+
+
+def test_suites_allow_exactly_the_metrics_there_are() -> None:
+    metrics = {m.name: m for m in metrics_for("head_to_tail", "open-tail", COLUMNS)}
+    assert metrics.keys() == SLICE_METRICS["head_to_tail"].keys()
     for name, metric in metrics.items():
         assert metric.better == METRICS[name].better
-        assert metric.bounds[0] >= METRICS[name].low
-        assert metric.bounds[1] <= METRICS[name].high
+        assert metric.bounds == (METRICS[name].low, METRICS[name].high)
 
 
 def test_an_unknown_probe_is_named() -> None:

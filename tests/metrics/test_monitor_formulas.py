@@ -4,9 +4,11 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
 
 from pytest_kbrel.metrics.monitor import degree, ird, monitor_metrics, pad, pfd
-from tests.golden import rows_of
 
 
 @pytest.mark.parametrize(
@@ -76,6 +78,9 @@ def test_metrics_of_a_relation_by_hand() -> None:
             "accuracy_min": 1 / 3,
             "accuracy_std": float(np.std(cells)),
             "accuracy_base": 1 / 3,
+            "accuracy_qa": 1 / 2,
+            "accuracy_positive": 1.0,
+            "delta_positive": 2 / 3,
         }
     )
 
@@ -86,10 +91,69 @@ def test_nothing_kept_is_undefined_and_not_zero() -> None:
         assert metric.undefined.startswith("no fact was kept")
 
 
-def test_published_overall_scores_are_twenty_of_twenty_one_macro_means() -> None:
-    rows = rows_of("monitor.csv")
-    for model in {row["model"] for row in rows}:
-        by = {row["relation"]: float(row["monitor"]) for row in rows if row["model"] == model}
-        overall = by.pop("ALL20")
-        assert len(by) == 20
-        assert overall == pytest.approx(20 / 21 * np.mean(list(by.values())), abs=6e-4)
+CELLS = tuple(f"cell:{name}:{r}" for name in ("positive", "none", "negative1", "negative2") for r in range(3))
+OWN = ("cell:positive:0", "cell:none:0", "cell:none:1", "cell:none:2", "cell:negative1:0", "cell:negative2:0")
+
+
+def of(columns: tuple[str, ...], values: np.ndarray) -> dict[str, float]:
+    """The metrics of a table whose columns are all of one shape but for "kept", which is 1."""
+    table = {name: values[:, number] for number, name in enumerate(columns)}
+    table.setdefault("kept", np.ones(len(values)))
+    return {
+        metric.name: metric.of(np.stack([table[name] for name in metric.columns], axis=1))
+        for metric in monitor_metrics(("kept", *columns))
+        if set(metric.columns) <= table.keys()
+    }
+
+
+right_or_wrong = arrays.arrays(
+    float, st.tuples(st.integers(1, 8), st.just(12)), elements=st.sampled_from([0.0, 1.0])
+)
+
+
+@given(right_or_wrong)
+def test_the_mean_lies_between_the_extremes_and_the_deltas_are_differences(rows: np.ndarray) -> None:
+    found = of(CELLS, rows)
+    slack = 1e-12
+    assert found["accuracy_min"] - slack <= found["accuracy_avg"] <= found["accuracy_max"] + slack
+    assert found["accuracy_avg"] == pytest.approx(rows.mean())
+    assert 0 <= found["accuracy_std"] <= 0.5 + slack
+    assert found["accuracy_std"] <= (found["accuracy_max"] - found["accuracy_min"]) / 2 + slack
+    for name in ("positive", "negative"):
+        difference = found[f"accuracy_{name}"] - found["accuracy_base"]
+        assert found[f"delta_{name}"] == pytest.approx(difference)
+
+
+@given(right_or_wrong)
+def test_tables_2_and_3_do_not_change_with_the_full_study(rows: np.ndarray) -> None:
+    whole, own = of(CELLS, rows), of(OWN, rows[:, [CELLS.index(name) for name in OWN]])
+    for name in ("base", "qa", "positive", "negative"):
+        assert whole[f"accuracy_{name}"] == pytest.approx(own[f"accuracy_{name}"])
+
+
+def test_frames_after_wrong_contexts_do_not_count_in_the_accuracy_after_them() -> None:
+    rows = np.array([[float(name == "cell:negative1:1") for name in CELLS]])
+    assert of(CELLS, rows)["accuracy_negative"] == 0
+    assert of(CELLS, rows)["accuracy_max"] == 1
+
+
+def test_the_ablated_score_is_a_ratio_of_sums_like_the_whole_one() -> None:
+    frames = tuple(f"cell:none:{r}" for r in range(3))
+    metric = next(
+        m for m in monitor_metrics(("ablated:0+2", "anchor", *frames)) if m.name == "monitor_ablated"
+    )
+    assert metric.columns == ("ablated:0+2", "anchor")
+    assert metric.of([[0.2, 0.5], [0.1, 1.0]]) == pytest.approx(0.3 / 1.5)
+    whole = next(
+        m for m in monitor_metrics(("ablated:0+1+2", "anchor", *frames)) if m.name == "monitor_ablated"
+    )
+    assert math.isnan(whole.of([[0.2, 0.5]]))
+
+
+def test_the_saving_is_study_by_monitor() -> None:
+    """Table 8 prints 2.97 for GPU hours; in calls it is 49 / 13."""
+    rows = np.array([[13.0, 49.0, 130.0, 500.0], [13.0, 49.0, 170.0, 700.0]])
+    found = of(("calls:monitor", "calls:study", "tokens:monitor", "tokens:study"), rows)
+    assert found["saving_calls"] == pytest.approx(3.769, abs=5e-4)
+    assert found["saving_tokens"] == pytest.approx(1200 / 300)
+    assert (found["calls_monitor"], found["tokens_study"]) == (13, 600)

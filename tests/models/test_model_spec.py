@@ -36,8 +36,8 @@ def test_reference_resolves():
 
 
 @pytest.mark.parametrize("text", ["openai/gpt-x", "vllm/org/name"])
-def test_backends_to_come(text):
-    with pytest.raises(ModelError, match="the backends hf and reference"):
+def test_a_served_model_is_no_checkpoint(text):
+    with pytest.raises(ModelError, match=f"write openai/NAME and give its base_url, .* write hf/{text}"):
         parse_spec(text)
 
 

@@ -61,7 +61,7 @@ def test_twenty_questions_of_the_answer_three_distractors_and_unsure_at_the_end(
 def test_label_and_consistency(fact, answer, choose, values):
     oracle = Oracle(say=answerer(answer, choose))
     table = run_case(make_case(ReliabilitySettings(), fact), oracle, oracle.keep).table
-    assert table.rows[0].values == values
+    assert table.rows[0].values[:5] == values
 
 
 def test_an_answer_that_always_sits_at_the_same_letter_is_not_consistent():

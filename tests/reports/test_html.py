@@ -97,6 +97,12 @@ def test_headings_and_header_cells_carry_the_structure(small_run: Run) -> None:
     ]  # fmt: skip
 
 
+def test_the_page_names_the_judge(small_run: Run) -> None:
+    page = report_html(replace(small_run, settings=(("judge", "openai/<b>"),)))
+    assert "<dt>judged by</dt><dd>openai/&lt;b&gt;</dd>" in page
+    assert "judged by" not in report_html(small_run)
+
+
 def test_a_failing_case_says_why_and_what_was_lost(small_run: Run) -> None:
     words = " ".join(" ".join(Page(report_html(small_run)).text).split())
     assert "Knowledge gates fail" in words

@@ -76,6 +76,19 @@ def test_the_report_has_the_form_of_the_contract(small_run: Run) -> None:
     }
 
 
+def test_the_models_that_helped_are_in_the_report(small_run: Run) -> None:
+    assert small_run.model is not None
+    judge = replace(small_run.model, spec="openai/judge", backend="openai", device="http://localhost:1/v1")
+    one = report_dict(replace(small_run, helpers=(judge,)))
+    check(one)
+    assert one["helpers"][0]["spec"] == "openai/judge"
+    moved = replace(judge, device="http://localhost:2/v1", backend_version="openai 9, served fp_1")
+    other = report_dict(replace(small_run, helpers=(moved,)))
+    assert one != other
+    assert comparable(one) == comparable(other)
+    assert comparable(one) != comparable(report_dict(replace(small_run, helpers=(replace(judge, spec="x"),))))
+
+
 def test_a_fact_that_two_probes_lost_is_counted_once(small_run: Run) -> None:
     first, second, *rest = small_run.cases
     run = replace(small_run, cases=(first, replace(second, lost=first.lost[:2]), *rest))

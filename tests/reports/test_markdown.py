@@ -55,6 +55,11 @@ def test_the_summary_leads_with_the_verdict(small_run: Run) -> None:
     assert r"accuracy 0.512 \[0.432, 0.592\] (-0.071)" in "\n".join(lines)
 
 
+def test_the_summary_names_the_judge(small_run: Run) -> None:
+    text = summary_markdown(replace(small_run, settings=(("judge", "openai/judge"),)))
+    assert ", judged by openai/judge: " in text
+
+
 def test_at_most_ten_facts_a_case_are_listed(big_run: Run) -> None:
     text = summary_markdown(big_run)
     assert text.count("60 facts lost (the first 10):") == 100

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -59,7 +60,18 @@ FAILED = Exchange(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("item", [exchange("c", "f"), GENERATED, FAILED])
+JUDGED = replace(GENERATED, ask=replace(GENERATED.ask, role="judge", to="openai/judge"))
+
+
+def test_only_an_exchange_with_a_helping_model_says_who_was_asked() -> None:
+    assert json.loads(to_line(JUDGED))["to"] == "openai/judge"
+    assert "to" not in json.loads(to_line(GENERATED))
+    spoilt = {**json.loads(to_line(JUDGED)), "to": 3}
+    with pytest.raises(ValueError, match="'to' must be a string"):
+        from_line(json.dumps(spoilt).encode())
+
+
+@pytest.mark.parametrize("item", [exchange("c", "f"), GENERATED, FAILED, JUDGED])
 def test_every_kind_of_exchange_comes_back_equal(item: Exchange) -> None:
     line = to_line(item)
     assert line.count(b"\n") == 1

@@ -53,6 +53,20 @@ def test_the_terminal_shows_tables_and_why_cases_are_inconclusive(small_run: Run
     assert "\n".join(text for text, _ in lines) == GOLDEN
 
 
+def test_the_terminal_names_the_judge_and_a_served_model(small_run: Run) -> None:
+    assert small_run.model is not None
+    run = replace(
+        small_run,
+        model=replace(small_run.model, spec="openai/x", dtype="", device="http://localhost:1/v1"),
+        settings=(("judge", "openai/judge"),),
+        environment=(("helpers_asked", "30"), ("helpers_reused", "12")),
+    )
+    assert texts(run, 120)[:2] == [
+        "openai/x (http://localhost:1/v1) against baseline reference",
+        "judged by openai/judge (12 of 30 replies reused from earlier runs)",
+    ]
+
+
 def test_eighty_columns_keep_every_metric(small_run: Run) -> None:
     assert texts(small_run, 80)[2:6] == [
         "MONITOR",

@@ -37,9 +37,24 @@ reliability:
   gates: {ncr: {min: -0.5}, iur: {min: 0.1}, c_wrong: {max_rise: 0.1}}
   overall: {gates: {avg: {max_drop: 0.1}, c_wrong: {max: 1}}}
 """,
+    "the whole of MONITOR": HEAD
+    + """\
+monitor:
+  slices: [P36]
+  formats: all
+  study: full
+  ablation: 1
+  gates: {accuracy_wp: 0.1, accuracy_fc_neg: {max_drop: 0.1}, saving_calls: {min: 3}, delta_negative: -0.5}
+  overall: {gates: {accuracy_max: 0.1, monitor_ablated: {max: 2}}}
+""",
     "slices as a mapping": HEAD
     + "monitor:\n  slices:\n    P36: {limit: 3, gates: {accuracy: {min: 0.2}}}\n    P50:\n"
     + "reliability:\n  slices: {seen-zero-shot: {gates: {cr: 0.1}}}\n",
+    "reliability in full": HEAD
+    + "reliability:\n  slice_by: answer_type\n  controls: asked\n  retrieval: openai/encoder\n"
+    + "  distractors_from: reference\n  distractors: 4\n  shots: {seen: 10, unseen: 5}\n"
+    + "  unseen: {count: 20, as_of: 2026-11-01, expires: 2028-01-01}\n"
+    + "  slices: {seen-other-zero-shot: , unseen-time-four-shot-2: {gates: {unsure: 0.1}}}\n",
     "synonyms": HEAD
     + "monitor:\n  gates:\n    accuracy: {gte: 0.1, lte: 1, min_absolute_change: -0.1}\n"
     + "    ird: {le: 1, max_rise: 0.5}\n    anchor_prob: {ge: 0, min_relative_change: -0.2}\n"
@@ -82,6 +97,13 @@ SHAPE_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
         4,
         ("one of definition, published", "found 'publishd'", "did you mean 'published'?"),
     ),
+    "wrong format": (
+        HEAD + "monitor:\n  formats: alle\n",
+        4,
+        ("one of questions, all", "found 'alle'"),
+    ),
+    "wrong study": (HEAD + "monitor:\n  study: fully\n", 4, ("one of monitor, full", "did you mean 'full'?")),
+    "an ablation of nothing": (HEAD + "monitor: {ablation: 0}\n", 3, ("at least 1", "found 0")),
     "zero negatives": (
         HEAD + "monitor: {negatives: 0}\n",
         3,
@@ -89,6 +111,13 @@ SHAPE_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
     ),
     "true for a number": (HEAD + "monitor: {negatives: true}\n", 3, ("whole number", "found true")),
     "two distractors": (HEAD + "reliability: {distractors: 2}\n", 3, ("at least 4", "found 2")),
+    "unseen metric in a seen slice of a group": (
+        HEAD + "reliability:\n  slice_by: answer_type\n  slices: {seen-time-four-shot: {gates: {ur: 1}}}\n",
+        5,
+        ("unknown metric 'ur' in gates of slice seen-time-four-shot",),
+    ),
+    "shots without a number": (HEAD + "reliability: {shots: {seen: some}}\n", 3, ("seen of shots",)),
+    "unknown control": (HEAD + "reliability: {controls: none}\n", 3, ("one of counted, asked",)),
     "limit zero": (HEAD + "monitor:\n  limit: 0\n", 4, ("limit of monitor must be", "found 0")),
     "limit above one": (HEAD + "monitor:\n  limit: 1.5\n", 4, ("share above 0", "found 1.5")),
     "limit as text": (HEAD + "monitor:\n  limit: many\n", 4, ("whole number from 1", "found 'many'")),
@@ -344,6 +373,21 @@ MEANING_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
         HEAD + "reliability:\n  slices: [unseen-zero-shot]\n",
         4,
         ("empty slice 'unseen-zero-shot'", "found no 'unseen' key", "at least 1 fact"),
+    ),
+    "format without statements": (
+        HEAD + "monitor:\n  formats: all\n  slices: [P36, P50]\n",
+        5,
+        ("'formats: all' needs 'statements' of relation 'P50'", "with [Y] at its end", "found 0"),
+    ),
+    "gate on a format that is not asked": (
+        HEAD + "monitor:\n  slices: [P36]\n  gates:\n    accuracy_wp: 0.1\n",
+        6,
+        ("accuracy_wp is measured with 'formats: all' of monitor", "found: questions", "allowed"),
+    ),
+    "slice gate on a cost that is not counted": (
+        HEAD + "monitor:\n  formats: all\n  slices:\n    P36:\n      gates: {saving_tokens: 2}\n",
+        7,
+        ("saving_tokens is measured with 'study: full' of monitor", "found: monitor", "allowed"),
     ),
     "gate for no slice": (
         HEAD + "reliability:\n  gates:\n    ncr: 0.1\n    ur: 0.5\n",

@@ -219,3 +219,17 @@ def test_hash_seed_and_process_do_not_matter(suite_file: Write) -> None:
 def test_importing_the_loader_imports_no_yaml() -> None:
     code = "import sys, pytest_kbrel.suites; sys.exit('yaml' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_all_that_monitor_can_ask_arrives(suite_file: Write) -> None:
+    suite = load_suite(suite_file(GOOD["the whole of MONITOR"]))
+    (case,) = suite.cases
+    assert case.settings == MonitorSettings(negatives=5, formats="all", study="full", ablation=1)
+    assert case.relations[0].openings == ("The capital of [X] is",)
+    assert [(gate.metric, gate.rule) for gate in case.gates] == [
+        ("accuracy_wp", "min"),
+        ("accuracy_fc_neg", "max_drop"),
+        ("saving_calls", "min"),
+        ("delta_negative", "min"),
+    ]
+    assert [gate.metric for gate in suite.aggregates[0].gates] == ["accuracy_max", "monitor_ablated"]

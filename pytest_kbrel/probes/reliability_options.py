@@ -1,0 +1,120 @@
+"""The options of multiple-choice questions: the answer, three distractors and "unsure".
+
+Distractors are those of the fact, or a model writes them (Reliable KB, section 2.2 and Table 8).
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Generator, Mapping, Sequence
+
+from pytest_kbrel.errors import ResponseError
+from pytest_kbrel.metrics.reliability_controls import OPTIONS
+from pytest_kbrel.metrics.text import normalise
+from pytest_kbrel.probes.base import Answers, question_of
+from pytest_kbrel.probes.prompts import UNSURE, wrong_answers
+from pytest_kbrel.records import Ask, Case, Fact, GenerateRequest, ReliabilitySettings, Response
+
+DISTRACTORS_SHOWN = OPTIONS - 2
+ROLE = "distractors"
+# Enough for a name of some words.
+_TOKENS_EACH = 16
+_LONGEST = 200
+_BULLET = re.compile(r"^\s*(?:\(?\d{1,3}[.):]+|\(?[A-Za-z]\)|[-*•–])\s+|^\s*\d{1,3}[.):]+(?=[^\s\d])")
+_QUOTES = "\"'“”‘’«»„`"
+
+Writing = Generator[tuple[Ask, ...], tuple[Response, ...], tuple[dict[str, tuple[str, ...]], dict[str, str]]]
+
+
+def distractors_for(case: Case, said: Mapping[str, str]) -> Writing:
+    """Return the distractors of each fact in ``said`` (fact id to answer), and why some facts have none.
+
+    Where the settings name a model, it writes them in one round of asks. What it writes is filled up from the
+    facts' own.
+    """
+    settings = case.settings
+    assert isinstance(settings, ReliabilitySettings)
+    facts = [fact for fact in case.facts if fact.id in said]
+    if settings.distractors_from == "facts" or not facts:
+        return {fact.id: fact.negatives for fact in facts}, {}
+    asks = tuple(_ask(case, fact, said[fact.id], settings) for fact in facts)
+    replies = Answers()
+    replies.add(asks, (yield asks))
+    found: dict[str, tuple[str, ...]] = {}
+    failures: dict[str, str] = {}
+    for fact in facts:
+        try:
+            reply = replies.generated(fact.id, ROLE)
+            # Where the writer was cut short, its last line is half a name.
+            text = reply.text if reply.finish == "stop" else reply.text.rpartition("\n")[0]
+            written = read_distractors(text, said[fact.id])
+        except ResponseError as error:
+            failures[fact.id] = str(error)
+            continue
+        known = {normalise(text) for text in written}
+        own = [wrong for wrong in fact.negatives if normalise(wrong) not in known]
+        found[fact.id] = (*written, *own)[: settings.distractors]
+    return found, failures
+
+
+def read_distractors(reply: str, said: str) -> tuple[str, ...]:
+    """Return the wrong answers of a reply, one a line, without numbers, bullets, quotes and repetitions.
+
+    What equals the answer ``said`` or means "unsure" is left out, and what is much longer than an option.
+    As in the paper only the answer itself is left out: a distractor may be right where the answer is not.
+    """
+    found: dict[str, str] = {}
+    for line in reply.splitlines():
+        text = _BULLET.sub("", line, count=1).strip().strip(_QUOTES).strip()
+        # A model that goes on by itself begins with the next question.
+        if text.startswith("Question:"):
+            break
+        key = normalise(text)
+        if key and key not in (normalise(said), UNSURE) and len(text) <= _LONGEST:
+            found.setdefault(key, text)
+    return tuple(found.values())
+
+
+def option_lists(
+    fact: Fact, said: str, distractors: Sequence[str], questions: int, draws: random.Random
+) -> list[list[str]]:
+    """Make ``questions`` lists of five: the answer and three distractors shuffled, then "unsure".
+
+    Raises :class:`ResponseError` when fewer than three distractors differ from the answer.
+    """
+    usable = [wrong for wrong in distractors if normalise(wrong) != normalise(said)]
+    if len(usable) < DISTRACTORS_SHOWN:
+        raise ResponseError(
+            f"{fact.id} (answer): {DISTRACTORS_SHOWN} distractors needed, {len(usable)} differ from {said!r}"
+        )
+    lists: list[list[str]] = []
+    seen: set[frozenset[str]] = set()
+    while len(lists) < questions:
+        drawn = frozenset(draws.sample(usable, DISTRACTORS_SHOWN))
+        # No set of distractors comes twice while there are others left.
+        if drawn in seen and len(seen) < _combinations(len(usable)):
+            continue
+        seen.add(drawn)
+        options = [said, *sorted(drawn)]
+        draws.shuffle(options)
+        lists.append([*options, UNSURE])
+    return lists
+
+
+def _combinations(n: int) -> int:
+    return n * (n - 1) * (n - 2) // 6
+
+
+def _ask(case: Case, fact: Fact, said: str, settings: ReliabilitySettings) -> Ask:
+    count = settings.distractors
+    return Ask(
+        fact_id=fact.id,
+        role=ROLE,
+        to=settings.distractors_from,
+        request=GenerateRequest(
+            prompt=wrong_answers(question_of(case, fact), said, count),
+            max_new_tokens=count * _TOKENS_EACH,
+            stop=("\nQuestion:",),
+        ),
+    )

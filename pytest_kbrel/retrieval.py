@@ -1,0 +1,58 @@
+"""How the examples of a few-shot question are found: by words, or by an encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_kbrel.records import Case, ReliabilitySettings
+
+if TYPE_CHECKING:
+    from pytest_kbrel.models.embedding import Encoder
+
+TFIDF = "tfidf"
+
+
+class Retrieval:
+    """One process's encoders, each opened at its first question.
+
+    ``args`` are those of an encoder behind a server; relative paths begin at ``rootpath`` and the suite's
+    folder.
+    """
+
+    def __init__(self, rootpath: Path, args: str) -> None:
+        self._rootpath, self._args = rootpath, args
+        self._encoders: dict[tuple[str, Path], Encoder] = {}
+
+    def with_examples(self, case: Case) -> Case:
+        """Return the case with the examples its questions are asked with; most cases have none.
+
+        Raises ``KbrelError`` where the encoder cannot be had or too few examples are left for a fact.
+        """
+        settings = case.settings
+        if not isinstance(settings, ReliabilitySettings) or not sum(settings.shown):
+            return case
+        from pytest_kbrel.metrics.similarity import cosine, tfidf_cosine
+        from pytest_kbrel.probes.shots import with_shots
+
+        if settings.retrieval == TFIDF:
+            return with_shots(case, tfidf_cosine)
+        encoder = self._encoder(settings.retrieval, self._rootpath / Path(case.suite).parent)
+
+        def similar(questions: Sequence[str], examples: Sequence[str]) -> Any:
+            return cosine(encoder.embed(questions), encoder.embed(examples))
+
+        return with_shots(case, similar)
+
+    def close(self) -> None:
+        """Close what the encoders hold."""
+        for encoder in self._encoders.values():
+            encoder.close()
+
+    def _encoder(self, spec: str, folder: Path) -> Encoder:
+        from pytest_kbrel.models.embedding import Encoder
+
+        if (spec, folder) not in self._encoders:
+            self._encoders[spec, folder] = Encoder(spec, self._args, folder)
+        return self._encoders[spec, folder]

@@ -1,0 +1,135 @@
+"""The slices of the reliability probe: seen and unseen knowledge, by group and prompt setting."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping, Sequence
+
+from pytest_kbrel.facts.answer_types import answer_type_of
+from pytest_kbrel.facts.distractors import with_negatives
+from pytest_kbrel.facts.document import unknown
+from pytest_kbrel.facts.sampling import sample
+from pytest_kbrel.facts.unseen import make_unseen
+from pytest_kbrel.facts.unseen_read import with_options
+from pytest_kbrel.records import Case, Fact, ReliabilitySettings
+from pytest_kbrel.suites.controls import controls_of
+from pytest_kbrel.suites.examples import example_repository
+from pytest_kbrel.suites.format import WrittenProbe, WrittenSlice
+from pytest_kbrel.suites.names import (
+    KINDS,
+    PROMPTS,
+    reliability_slice,
+    reliability_slices,
+    slice_kind,
+    slice_name,
+)
+from pytest_kbrel.suites.world import World
+from pytest_kbrel.wire import from_wire
+
+# A question shows three distractors, and the model's own answer may be one of those there are.
+_FEWEST_DISTRACTORS = 4
+# Datasets become part of pytest node ids and of -k expressions.
+_DATASET = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+
+Groups = Mapping[str, tuple[Fact, ...]]
+
+
+def reliability_groups(written: WrittenProbe, world: World, seed: int) -> dict[str, tuple[Fact, ...]]:
+    """Return the facts of every slice the probe could have; those that are not chosen may be empty.
+
+    Where the file names no slices, these are the zero-shot ones.
+    """
+    chosen = None if written.slices is None else [part.name for part in written.slices]
+    slice_by = str(written.settings.get("slice_by", "none"))
+    prompts = PROMPTS[:1] if chosen is None else PROMPTS
+    groups: dict[str, list[Fact]] = {name: [] for name in reliability_slices(slice_by)}
+    for kind in KINDS:
+        if chosen is not None and not any(slice_kind("reliability", name) == kind for name in chosen):
+            continue
+        for fact in seen_facts(written, world) if kind == "seen" else _unseen(written, world, seed):
+            for prompt in prompts:
+                name = slice_name(kind, _group(fact, slice_by, world), prompt)
+                groups.setdefault(name, []).append(fact)
+    for part in written.slices or ():
+        if part.name not in groups:
+            raise part.node.error(unknown("slice", part.name, groups, where=written.probe))
+    return {name: tuple(facts) for name, facts in groups.items()}
+
+
+def limited(written: WrittenProbe, part: WrittenSlice, group: Sequence[Fact], seed: int) -> tuple[Fact, ...]:
+    """Return the facts of a slice under the suite's own limit; a probe's general one is for seen facts."""
+    limit = part.limit
+    if limit is None and slice_kind(written.probe, part.name) != "unseen":
+        limit = written.limit
+    return sample(group, limit, seed)
+
+
+def reliability_prepared(
+    written: WrittenProbe, part: WrittenSlice, facts: tuple[Fact, ...], world: World, seed: int
+) -> tuple[tuple[Fact, ...], ReliabilitySettings]:
+    """Fill in distractors and settle the settings, the slice's prompt among them."""
+    world.need_questions(facts, written.probe)
+    parts = reliability_slice(part.name)
+    assert parts is not None
+    settings = from_wire(ReliabilitySettings, {**written.settings, "prompt": parts.prompt})
+    # A model that writes distractors needs none, and is helped out with those there are.
+    at_least = _FEWEST_DISTRACTORS if settings.distractors_from == "facts" else 0
+    return with_negatives(facts, world.facts, settings.distractors, seed, at_least=at_least), settings
+
+
+def with_surroundings(
+    written: WrittenProbe,
+    chosen: Sequence[WrittenSlice],
+    groups: Groups,
+    cases: Sequence[Case],
+    world: World,
+    seed: int,
+) -> tuple[Case, ...]:
+    """Give the cases what their facts are asked beside: examples to choose from, and controls."""
+    asked: dict[str, Fact] = {}
+    for part in chosen:
+        # Under the suite's limit, not the user's, so that a sampled run is shown the same examples.
+        asked.update((fact.id, fact) for fact in limited(written, part, groups[part.name], seed))
+    settings = [case.settings for case in cases if isinstance(case.settings, ReliabilitySettings)]
+    repository = example_repository(
+        written, seen_facts(written, world), tuple(asked.values()), world, seed, settings
+    )
+    made = []
+    for part, case in zip(chosen, cases, strict=True):
+        assert isinstance(case.settings, ReliabilitySettings)
+        shots = repository if sum(case.settings.shown) else ()
+        pool = world.facts if slice_kind(written.probe, part.name) == "seen" else groups[part.name]
+        controls = controls_of(case, pool, world, part)
+        made.append(dataclasses.replace(case, repository=shots, controls=controls))
+    return tuple(made)
+
+
+def seen_facts(written: WrittenProbe, world: World) -> tuple[Fact, ...]:
+    """Return the facts of the relations the file chooses, by default all."""
+    if written.relations is None:
+        return world.facts
+    ids = {str(node.value) for node in written.relations}
+    for node in written.relations:
+        if node.value not in world.by_relation:
+            raise node.error(unknown("relation", str(node.value), world.by_relation, where="reliability"))
+    return tuple(fact for fact in world.facts if fact.relation in ids)
+
+
+def _unseen(written: WrittenProbe, world: World, seed: int) -> tuple[Fact, ...]:
+    read, unseen = with_options(world.unseen, world.facts, seed), written.unseen
+    if unseen is None:
+        return read
+    made = make_unseen(world.facts, count=unseen.count, seed=seed, as_of=unseen.as_of, expires=unseen.expires)
+    return (*read, *made)
+
+
+def _group(fact: Fact, slice_by: str, world: World) -> str:
+    if slice_by == "answer_type":
+        return answer_type_of(fact, world.relations.get(fact.relation))
+    if slice_by != "dataset" or not fact.dataset:
+        return ""
+    if not _DATASET.fullmatch(fact.dataset):
+        allowed = "ASCII letters, digits, _, . and -, since slices are named by it"
+        raise world.error(fact, f"has the dataset {fact.dataset!r}; allowed: {allowed}")
+    return fact.dataset

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import logging
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pytest_kbrel.errors import MissingExtraError, ModelError
+from pytest_kbrel.models.embedding import Encoder, embed
+from tests.models.tiny_encoder import make_encoder
+from tests.openai_server import BROKEN, GARBAGE, Fault, OpenAIServer, letters
+
+TEXTS = ["what is the capital of france", "who wrote the book", "what is the capital of peru"]
+
+
+@pytest.fixture(scope="module")
+def encoder_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("sentence_transformers")
+    return make_encoder(tmp_path_factory.mktemp("encoder") / "tiny")
+
+
+@pytest.mark.parametrize("prefix", ["", "hf/"])
+def test_a_local_encoder_gives_one_vector_a_text(encoder_folder: Path, prefix: str) -> None:
+    found = embed(f"{prefix}{encoder_folder}", TEXTS)
+    assert found.shape == (3, 32)
+    assert np.isfinite(found).all()
+    assert np.abs(found[0] - found[1]).max() > 1e-3
+
+
+def test_vectors_do_not_depend_on_the_texts_beside_them(encoder_folder: Path) -> None:
+    alone = embed(str(encoder_folder), TEXTS[:1])[0]
+    beside = embed(str(encoder_folder), [*TEXTS[::-1], "a much longer text than all of the others are"])[2]
+    assert beside == pytest.approx(alone, abs=1e-5)
+
+
+def test_a_relative_path_begins_at_the_folder(encoder_folder: Path) -> None:
+    found = Encoder(encoder_folder.name, folder=encoder_folder.parent).embed(TEXTS)
+    assert found == pytest.approx(embed(str(encoder_folder), TEXTS))
+
+
+@pytest.mark.parametrize("spec", ["no/such-encoder", "hf/no/such-encoder", "./nowhere"])
+def test_an_encoder_that_is_not_there(spec: str) -> None:
+    pytest.importorskip("sentence_transformers")
+    with pytest.raises(ModelError, match=r"no sentence encoder can be loaded.*allowed: tfidf"):
+        embed(spec, TEXTS)
+
+
+def test_pickled_weights_are_refused(encoder_folder: Path, tmp_path: Path) -> None:
+    import shutil
+
+    import torch
+
+    folder = tmp_path / "pickled"
+    shutil.copytree(encoder_folder, folder)
+    (weights,) = folder.rglob("*.safetensors")
+    weights.unlink()
+    torch.save({}, weights.with_name("pytorch_model.bin"))
+    with pytest.raises(ModelError, match="no sentence encoder can be loaded"):
+        embed(str(folder), TEXTS)
+
+
+def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    monkeypatch.setattr("pytest_kbrel.models.embedding.find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match=r'pip install "pytest-kbrel\[embeddings\]"'):
+        embed("hf/some/encoder", TEXTS)
+
+
+@pytest.fixture
+def server(openai_server: OpenAIServer) -> OpenAIServer:
+    pytest.importorskip("openai")
+    return openai_server
+
+
+def over(server: OpenAIServer, name: str = "encoder") -> Encoder:
+    return Encoder(f"openai/{name}", f"base_url={server.base_url},max_retries=1")
+
+
+def test_a_server_is_asked_for_each_text_once(server: OpenAIServer) -> None:
+    encoder = over(server)
+    found = encoder.embed([*TEXTS, TEXTS[0]])
+    assert found == pytest.approx(np.array([letters(text) for text in [*TEXTS, TEXTS[0]]]))
+    assert encoder.embed(TEXTS[1:]) == pytest.approx(found[1:3])
+    (call,) = server.calls_to("embeddings")
+    assert call.body["input"] == TEXTS
+
+
+def test_many_texts_go_in_several_requests_and_come_back_in_order(server: OpenAIServer) -> None:
+    texts = [f"{n} {'e' * n}" for n in range(300)]
+    found = over(server).embed(texts)
+    assert [len(call.body["input"]) for call in server.calls_to("embeddings")] == [128, 128, 44]
+    assert [row[4] for row in found] == list(range(300))
+
+
+def test_items_in_another_order_are_put_right(server: OpenAIServer) -> None:
+    server.inject(Fault(change=lambda reply: reply["data"].reverse()))
+    assert over(server).embed(TEXTS) == pytest.approx(np.array([letters(text) for text in TEXTS]))
+
+
+def test_a_failure_that_passes_is_tried_again(server: OpenAIServer) -> None:
+    server.inject(BROKEN)
+    assert over(server).embed(TEXTS).shape == (3, 26)
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (BROKEN, "The server had an error"),
+        (GARBAGE, "openai/encoder: "),
+        (Fault(change=lambda reply: reply["data"].pop()), "for each of 3 texts expected"),
+        (Fault(change=lambda reply: reply["data"][0].update(index=1)), "for each of 3 texts expected"),
+        (Fault(change=lambda reply: reply["data"][0].update(embedding=[1.0])), "found several lengths"),
+        (Fault(change=lambda reply: reply["data"][0]["embedding"].__setitem__(0, float("nan"))), "finite"),
+        (Fault(status=401, message="no"), "refuses the key"),
+    ],
+)
+def test_what_is_no_embedding_is_an_error(server: OpenAIServer, fault: Fault, words: str) -> None:
+    server.always = fault
+    with pytest.raises(ModelError, match=words):
+        over(server).embed(TEXTS)
+
+
+def test_a_model_the_server_does_not_know(server: OpenAIServer) -> None:
+    with pytest.raises(ModelError, match="does not know 'other'"):
+        over(server, "other").embed(TEXTS)
+
+
+def test_vectors_of_another_length_later_are_an_error(server: OpenAIServer) -> None:
+    encoder = over(server)
+    encoder.embed(TEXTS)
+    server.embed = lambda text: [1.0]
+    with pytest.raises(ModelError, match="all of one length"):
+        encoder.embed(["another"])
+
+
+def test_loading_is_silent(
+    encoder_folder: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        embed(str(encoder_folder), TEXTS)
+    printed = capfd.readouterr()
+    assert (printed.out, printed.err, caplog.records) == ("", "", [])

@@ -1,0 +1,119 @@
+"""--kb-attribute and MONITOR's further formats and study, through real sessions with the embedded model."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.plugin.conftest import RELATIONS
+
+pytest.importorskip("captum")
+
+FEW = """\
+suite: mini
+facts: facts.jsonl
+monitor:
+  variant: {variant}
+  negatives: 2
+  limit: {limit}
+  formats: all
+  study: full
+  ablation: 1
+  gates: {{accuracy_wp: {{min: 0}}, saving_calls: {{min: 1.2}}, delta_negative: {{min: -1}}}}
+"""
+TOLD = RELATIONS + '  statements: ["The capital of [X] is [Y].", "[Y] is the capital of [X]."]\n'
+
+
+@pytest.fixture
+def few(mini_suite):
+    """Write the suite with statements; a relation has 2 frames here, so that the study has 8 cells."""
+
+    def write(variant: str = "definition", limit: int = 4):
+        path = mini_suite(FEW.format(variant=variant, limit=limit))
+        (path.parent / "relations.yaml").write_text(TOLD, encoding="utf-8")
+
+    return write
+
+
+def metrics(report) -> dict[str, float | None]:
+    (case,) = report()["cases"]
+    return {name: found["value"] for name, found in case["metrics"].items()}
+
+
+@pytest.mark.parametrize("variant", ["definition", "published"])
+def test_all_formats_and_the_full_study_of_a_real_model(pytester, few, report, variant):
+    few(variant, limit=6)
+    result = pytester.runpytest("--kb-model=reference", "suites")
+    result.assert_outcomes(passed=1)
+    found = metrics(report)
+    # R x (2 + M) cells against R + 1 + M.
+    assert (found["calls_monitor"], found["calls_study"]) == (5, 8)
+    assert found["saving_calls"] == pytest.approx(8 / 5)
+    assert found["tokens_study"] > found["calls_study"] * 5
+    assert 0 < found["monitor_ablated"] < 2
+    assert found["accuracy_min"] <= found["accuracy_avg"] <= found["accuracy_max"]
+    assert found["accuracy_base"] > 0.5
+    for name in ("accuracy_wp", "accuracy_fc_pos", "accuracy_fc_neg"):
+        assert 0 <= found[name] <= 1
+    # The checkpoint was trained on statements as well.
+    assert found["accuracy_wp"] > 0
+
+
+def test_workers_measure_the_same_and_bring_their_attributions(pytester, few, report):
+    few()
+    args = ("--kb-model=reference", "--kb-attribute=2", "suites")
+    pytester.runpytest(*args).assert_outcomes(passed=1)
+    alone = report()["cases"][0]
+    pytester.runpytest(*args, "-n2").assert_outcomes(passed=1)
+    shared = report()["cases"][0]
+    assert {name: found["value"] for name, found in alone["metrics"].items()} == pytest.approx(
+        {name: found["value"] for name, found in shared["metrics"].items()}, abs=1e-4, nan_ok=True
+    )
+    assert len(alone["attributions"]) == 2 * 2
+    for one, other in zip(alone["attributions"], shared["attributions"], strict=True):
+        assert (one["fact_id"], one["role"], one["tokens"]) == (
+            other["fact_id"],
+            other["role"],
+            other["tokens"],
+        )
+        assert one["scores"] == pytest.approx(other["scores"], abs=1e-3)
+        assert abs(one["error"]) < 0.2
+    misled, plain = alone["attributions"][:2]
+    assert misled["role"].startswith("negative")
+    assert plain["role"] == "none:0"
+    assert misled["prompt"].endswith(plain["prompt"])
+    page = (pytester.path / "kbrel-report" / "report.html").read_text(encoding="utf-8")
+    assert "What moved the answers about the worst facts" in page
+    assert "What moved the answers" in (pytester.path / "kbrel-report" / "summary.md").read_text("utf-8")
+
+
+def test_without_the_flag_nothing_is_attributed(pytester, mini_suite, report):
+    mini_suite("suite: mini\nfacts: facts.jsonl\nmonitor: {negatives: 2, limit: 2}\n")
+    pytester.runpytest("--kb-model=reference", "suites").assert_outcomes(passed=1)
+    assert [case["attributions"] for case in report()["cases"]] == [[]]
+
+
+def test_without_captum_the_session_does_not_start(pytester, few, monkeypatch):
+    few()
+    from pytest_kbrel.models import attribution
+
+    monkeypatch.setattr(attribution, "find_spec", lambda name: None)
+    result = pytester.runpytest("--kb-model=reference", "--kb-attribute=1", "suites")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(['*--kb-attribute needs captum: pip install "pytest-kbrel?attribution?"*'])
+
+
+def test_a_model_behind_a_server_cannot_be_attributed(pytester, few, monkeypatch):
+    few()
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    result = pytester.runpytest("--kb-model=openai/some", "--kb-attribute=1", "suites")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*--kb-attribute needs the model's weights, and the backend openai has*"])
+
+
+def test_a_gate_on_what_is_not_asked_is_an_error_with_its_line(pytester, mini_suite):
+    mini_suite("suite: mini\nfacts: facts.jsonl\nmonitor:\n  gates:\n    saving_calls: {min: 3}\n")
+    result = pytester.runpytest("--kb-model=reference", "suites")
+    assert result.ret != pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(
+        ["*mini.kb.yaml:5: saving_calls is measured with 'study: full' of monitor, found: monitor*"]
+    )

@@ -1,0 +1,147 @@
+"""The reliability probe in real sessions: prompt settings, ways to find examples, distractors, controls."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.models.tiny_encoder import make_encoder
+from tests.openai_server import OpenAIServer
+
+SUITE = """\
+suite: mini
+facts: facts.jsonl
+reliability:
+  slices: [{slices}]
+  choices: 3
+  distractors: 6
+  unseen: {{count: 10, as_of: 2026-11-01, expires: 2090-01-01}}
+{more}"""
+TWO_UNSURE = "seen-four-shot-2, unseen-four-shot-2"
+
+
+def suite(slices: str, more: str = "") -> str:
+    return SUITE.format(slices=slices, more=more)
+
+
+def exchanges(folder: Path) -> list[dict[str, Any]]:
+    text = (folder / "kbrel-report" / "responses.jsonl").read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def prompts(folder: Path, slice_: str, role: str = "answer") -> list[str]:
+    return sorted(
+        found["request"]["prompt"]
+        for found in exchanges(folder)
+        if found.get("role") == role and f"[{slice_}]" in found["case"]
+    )
+
+
+def test_four_shot_with_two_unsure_is_the_same_on_any_number_of_workers(pytester, mini_suite, report):
+    mini_suite(suite(f"{TWO_UNSURE}, seen-zero-shot, unseen-zero-shot"))
+    pytester.runpytest("--kb-model=reference", "suites").assert_outcomes(passed=6)
+    asked = prompts(pytester.path, "seen-four-shot-2")
+    assert len(asked) == 12
+    for prompt in asked:
+        *shown, question = prompt.split("Question: ")[1:]
+        assert [block.splitlines()[1] == "Answer: unsure" for block in shown] == [False, False, True, True]
+        # No example is about the country that is asked about.
+        assert not any(question.splitlines()[0] in block for block in shown)
+    found = report()
+    ids = {case["id"].partition("::")[2] for case in found["cases"]}
+    assert {"reliability[overall-zero-shot]", "reliability[overall-four-shot-2]"} <= ids
+    pytester.runpytest("--kb-model=reference", "-n2", "suites").assert_outcomes(passed=6)
+    assert prompts(pytester.path, "seen-four-shot-2") == asked
+    parallel = report()
+    for case in found["cases"]:
+        twin = next(other for other in parallel["cases"] if other["id"] == case["id"])
+        assert twin["metrics"] == case["metrics"]
+
+
+def test_a_sampled_run_is_shown_what_the_whole_one_is(pytester, mini_suite):
+    mini_suite(suite("seen-four-shot"))
+    pytester.runpytest("--kb-model=reference", "suites").assert_outcomes(passed=1)
+    whole = prompts(pytester.path, "seen-four-shot")
+    pytester.runpytest("--kb-model=reference", "--kb-limit=4", "suites").assert_outcomes(passed=1)
+    part = prompts(pytester.path, "seen-four-shot")
+    assert len(part) == 4
+    assert set(part) < set(whole)
+
+
+def test_examples_by_a_local_encoder(pytester, mini_suite):
+    pytest.importorskip("sentence_transformers")
+    path = mini_suite(suite(TWO_UNSURE, "  retrieval: encoder\n"))
+    make_encoder(path.parent / "encoder")
+    pytester.runpytest("--kb-model=reference", "suites").assert_outcomes(passed=3)
+    by_encoder = prompts(pytester.path, "unseen-four-shot-2")
+    assert all(prompt.count("Question:") == 5 for prompt in by_encoder)
+    mini_suite(suite(TWO_UNSURE))
+    pytester.runpytest("--kb-model=reference", "suites").assert_outcomes(passed=3)
+    assert prompts(pytester.path, "unseen-four-shot-2") != by_encoder
+
+
+def test_examples_by_a_server(pytester, mini_suite, openai_server: OpenAIServer):
+    pytest.importorskip("openai")
+    # Close to each other is what is of like length.
+    openai_server.embed = lambda text: [math.cos(len(text) / 50), math.sin(len(text) / 50)]
+    mini_suite(suite("seen-four-shot", "  retrieval: openai/encoder\n"))
+    args = f"--kb-judge-args=base_url={openai_server.base_url}"
+    pytester.runpytest("--kb-model=reference", args, "suites").assert_outcomes(passed=1)
+    assert openai_server.calls_to("embeddings")
+    for prompt in prompts(pytester.path, "seen-four-shot"):
+        *shown, asked = (block.splitlines()[0] for block in prompt.split("Question: ")[1:])
+        distances = [abs(len(question) - len(asked)) for question in shown]
+        assert distances == sorted(distances)
+
+
+def test_an_encoder_that_is_not_there_fails_the_slice_in_words(pytester, mini_suite):
+    pytest.importorskip("sentence_transformers")
+    mini_suite(suite("seen-four-shot, seen-zero-shot", "  retrieval: hf/no/such\n"))
+    result = pytester.runpytest("--kb-model=reference", "suites")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*hf/no/such: no sentence encoder can be loaded*allowed: tfidf*"])
+
+
+def test_controls_stand_in_the_report(pytester, mini_suite, report):
+    mini_suite(suite("seen-zero-shot, unseen-zero-shot", "  controls: asked\n"))
+    pytester.runpytest("--kb-model=reference", "suites").assert_outcomes(passed=3)
+    cases = {case["id"].partition("::")[2]: case["metrics"] for case in report()["cases"]}
+    seen = cases["reliability[seen-zero-shot]"]
+    assert seen["cr_control_majority"]["value"] == pytest.approx(1 / 12)
+    assert seen["c_correct_control_random"]["value"] == pytest.approx(0.2)
+    assert seen["c_correct"]["value"] > seen["c_correct_control_shuffled"]["value"]
+    assert {"unsure", "none", "repetition"} <= set(cases["reliability[unseen-zero-shot]"])
+    shuffled = [found for found in exchanges(pytester.path) if found.get("role", "").startswith("shuffled/")]
+    assert len([found for found in shuffled if found["role"] == "shuffled/answer"]) == 12
+
+
+def test_slices_by_answer_type(pytester, mini_suite, report):
+    head = "suite: mini\nfacts: facts.jsonl\n"
+    path = mini_suite(f"{head}reliability:\n  choices: 2\n  slice_by: answer_type\n")
+    relations = path.parent / "relations.yaml"
+    text = relations.read_text(encoding="utf-8").replace("capital\n", "capital\n  answer_type: location\n", 1)
+    relations.write_text(text, encoding="utf-8")
+    with path.open("a", encoding="utf-8") as stream:
+        stream.write("  unseen: {count: 20, as_of: 2026-11-01, expires: 2090-01-01}\n")
+    pytester.runpytest("--kb-model=reference", "suites").assert_outcomes(passed=7)
+    names = {case["slice"] for case in report()["cases"]}
+    kinds = ("number", "person", "time", "location", "other")
+    assert names == {"overall", "seen-location-zero-shot", *(f"unseen-{kind}-zero-shot" for kind in kinds)}
+
+
+@pytest.mark.parametrize("writer", ["openai/writer", "reference"])
+def test_a_model_writes_the_distractors(pytester, mini_suite, openai_server: OpenAIServer, writer: str):
+    pytest.importorskip("openai")
+    openai_server.say = lambda text: "1. Springfield\n2. Shelbyville\n3. Ogdenville\n4. Paris"
+    mini_suite(suite("seen-zero-shot", f"  distractors_from: {writer}\n"))
+    args = [f"--kb-judge-args=base_url={openai_server.base_url}"] if "openai" in writer else []
+    pytester.runpytest("--kb-model=reference", *args, "suites").assert_outcomes(passed=1)
+    written = prompts(pytester.path, "seen-zero-shot", "distractors")
+    assert len(written) == 12
+    if args:
+        assert len(openai_server.calls_to("chat/completions")) == 12
+        assert any("Ogdenville" in prompt for prompt in prompts(pytester.path, "seen-zero-shot", "choice:0"))

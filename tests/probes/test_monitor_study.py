@@ -1,0 +1,257 @@
+"""The full accuracy study, its cost, the prompt ablation, and what attribution is to explain."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from pytest_kbrel.metrics import metrics_for
+from pytest_kbrel.metrics.monitor import degree
+from pytest_kbrel.probes import run_case
+from pytest_kbrel.probes.monitor_cells import grid_of
+from pytest_kbrel.records import (
+    Case,
+    Generated,
+    GenerateRequest,
+    MonitorSettings,
+    Scored,
+    ScoreRequest,
+    Table,
+)
+from tests.probes.conftest import CAPITAL, FRANCE, NORWAY, Oracle, make_case
+from tests.probes.test_monitor import believe, generated
+
+FULL = MonitorSettings(negatives=2, study="full")
+# As many frames as P264 and P276 have in the authors' data.
+SIX = dataclasses.replace(
+    CAPITAL, frames=tuple(f"{word} [X]?" for word in ("Whose", "Where", "Which", "What", "Who", "When"))
+)
+
+
+def six_frames(settings: MonitorSettings, **more) -> Case:
+    return dataclasses.replace(make_case(settings, FRANCE), relations=(SIX,), **more)
+
+
+def figures(table: Table) -> dict[str, float]:
+    """The metrics of a table."""
+    rows = [dict(zip(table.columns, row.values, strict=True)) for row in table.rows]
+    return {
+        metric.name: metric.of([[row[name] for name in metric.columns] for row in rows])
+        for metric in metrics_for("monitor", "P36", table.columns)
+    }
+
+
+def say(request: GenerateRequest) -> str:
+    """Right but for one frame, and for the base frame after one wrong context."""
+    wrong = request.prompt.startswith("Rome. What") or request.prompt.endswith(
+        "Where does France have its seat?"
+    )
+    return "Rome" if wrong else "Paris"
+
+
+def test_the_full_study_asks_every_frame_after_every_context():
+    oracle = Oracle(say=say, believe=lambda request: (0.5,))
+    run_case(make_case(FULL, FRANCE), oracle, oracle.keep)
+    asked = [request for request in oracle.rounds[0] if isinstance(request, GenerateRequest)]
+    # R x (1 + 1 + M)
+    assert len({request.prompt for request in asked}) == len(asked) == 3 * (1 + 1 + 2)
+    assert sum(isinstance(request, ScoreRequest) for request in oracle.rounds[0]) == 3 + 1 + 2
+    assert "Oslo. Which city governs France?" in {request.prompt for request in asked}
+    assert len(oracle.rounds) == 1
+
+
+def test_the_accuracies_of_the_full_study_by_hand():
+    oracle = Oracle(say=say, believe=lambda request: (0.5,))
+    found = figures(run_case(make_case(FULL, FRANCE), oracle, oracle.keep).table)
+    # Of 12 cells, the third frame is wrong in 4 contexts and the base frame in one.
+    assert found["accuracy_avg"] == found["accuracy"] == pytest.approx(7 / 12)
+    assert (found["accuracy_max"], found["accuracy_min"]) == (1, 0)
+    assert found["accuracy_std"] == pytest.approx((7 / 12 * 5 / 12) ** 0.5)
+    assert found["accuracy_base"] == 1
+    assert found["accuracy_qa"] == pytest.approx(2 / 3)
+    assert found["accuracy_positive"] == 1
+    assert found["accuracy_negative"] == pytest.approx(1 / 2)
+    assert found["delta_positive"] == 0
+    assert found["delta_negative"] == pytest.approx(-1 / 2)
+
+
+@pytest.mark.parametrize("variant", ["definition", "published"])
+def test_the_full_study_says_of_monitors_own_cells_what_monitor_alone_says(variant):
+    def run(study):
+        settings = MonitorSettings(negatives=2, variant=variant, study=study)
+        oracle = Oracle(say=step_by_step if variant == "published" else say, believe=believe)
+        table = run_case(make_case(settings, FRANCE), oracle, oracle.keep).table
+        return dict(zip(table.columns, table.rows[0].values, strict=True)), figures(table)
+
+    (alone, its), (full, whole) = run("monitor"), run("full")
+    assert alone["kept"] == 1
+    assert {name: full[name] for name in alone} == alone
+    assert len(full) > len(alone)
+    of_all_cells = {"accuracy", "accuracy_avg", "accuracy_max", "accuracy_min", "accuracy_std"}
+    same = its.keys() - of_all_cells - {"monitor_ablated"}
+    assert {name: whole[name] for name in same} == {name: its[name] for name in same}
+
+
+def test_the_cost_of_monitor_and_of_the_study():
+    """7 frames and 5 wrong contexts: 13 calls against 49, as the paper's section 4.3 counts them."""
+    seven = dataclasses.replace(SIX, frames=(*SIX.frames, "How [X]?"))
+    cities = ("Rome", "Oslo", "Madrid", "Lima", "Quito")
+    case = dataclasses.replace(
+        make_case(MonitorSettings(study="full"), dataclasses.replace(FRANCE, negatives=cities)),
+        relations=(seven,),
+    )
+
+    class Counting(Oracle):
+        def _answer(self, request):
+            if isinstance(request, ScoreRequest):
+                return Scored(probabilities=(0.5, 0.5), token_ids=(1, 2), prompt_tokens=10, prompt_digest="d")
+            return Generated(
+                text="Paris", token_ids=(1, 2, 3, 4, 5), finish="stop", prompt_tokens=10, prompt_digest="d"
+            )
+
+    oracle = Counting()
+    found = figures(run_case(case, oracle, oracle.keep).table)
+    assert (found["calls_monitor"], found["calls_study"]) == (13, 49)
+    assert (found["tokens_monitor"], found["tokens_study"]) == (13 * 12, 49 * 15)
+    assert found["saving_calls"] == pytest.approx(49 / 13)
+    assert found["saving_tokens"] == pytest.approx(49 * 15 / (13 * 12))
+
+
+def step_by_step(request: GenerateRequest) -> Generated:
+    """The scripted answer with a probability for its one step."""
+    text = say(request)
+    probability = {"Paris. What": 0.9, "Which city": 0.5, "Oslo. What ": 0.3}.get(request.prompt[:11], 0.7)
+    watched = probability if text == "Paris" else 0.1
+    return generated(text, (text, probability, watched)) if request.steps else generated(text)
+
+
+def test_the_published_variant_generates_everything_the_same_way():
+    oracle = Oracle(say=step_by_step)
+    settings = dataclasses.replace(FULL, variant="published")
+    found = figures(run_case(make_case(settings, FRANCE), oracle, oracle.keep).table)
+    assert {request.num_beams for asked in oracle.rounds for request in asked} == {5}
+    assert sum(map(len, oracle.rounds)) == 12
+    # Steps are for the cells whose probabilities count.
+    assert sum(request.steps for asked in oracle.rounds for request in asked) == 6
+    assert (found["calls_monitor"], found["calls_study"]) == (6, 12)
+    assert found["accuracy_avg"] == pytest.approx(7 / 12)
+
+
+def test_a_dropped_fact_is_not_studied_and_costs_are_those_of_kept_facts():
+    def only_france(request):
+        return generated("Bergen") if "Norway" in request.prompt else step_by_step(request)
+
+    oracle = Oracle(say=only_france)
+    settings = dataclasses.replace(FULL, variant="published")
+    table = run_case(make_case(settings, FRANCE, NORWAY), oracle, oracle.keep).table
+    assert [row.values[0] for row in table.rows] == [1, 0]
+    assert sum("Norway" in request.prompt for request in oracle.rounds[1]) == 1
+    assert figures(table)["calls_study"] == 12
+
+
+@pytest.mark.parametrize("variant", ["definition", "published"])
+def test_six_frames_make_means_over_six(variant, columns_of):
+    """The authors' script would divide by 7."""
+    probabilities = dict(zip(SIX.frames, (0.8, 0.7, 0.6, 0.5, 0.4, 0.3), strict=True))
+
+    def probability(prompt: str) -> float:
+        if ". " in prompt:
+            return 0.9 if prompt.startswith("Paris") else 0.5
+        return probabilities[prompt.replace("France", "[X]")]
+
+    def answer(request):
+        return generated("Paris", ("Paris", probability(request.prompt), probability(request.prompt)))
+
+    oracle = Oracle(say=answer, believe=lambda request: (probability(request.prompt),))
+    found = columns_of(
+        run_case(six_frames(MonitorSettings(negatives=2, variant=variant)), oracle, oracle.keep).table
+    )
+    assert found["pfd"] == pytest.approx((0.1 + 0.2 + 0.3 + 0.4 + 0.5 + 0.6) / 6)
+    assert found["ird"] == pytest.approx(0.4)
+    assert sum(name.startswith("cell:none:") for name in found) == 6
+
+
+def test_the_ablation_takes_the_base_frame_and_others_drawn_by_the_seed():
+    drawn = {
+        tuple(cell.frame for cell in grid_of(six_frames(MonitorSettings(), seed=seed)).ablated)
+        for seed in range(40)
+    }
+    assert {frames[0] for frames in drawn} == {0}
+    assert {len(frames) for frames in drawn} == {4}
+    assert all(list(frames) == sorted(set(frames)) for frames in drawn)
+    assert len(drawn) > 5
+    assert {frame for frames in drawn for frame in frames} == set(range(6))
+
+
+def test_every_model_gets_the_same_frames_and_the_column_says_which():
+    names = [grid_of(six_frames(MonitorSettings(), seed=7)).columns for _ in range(2)]
+    assert names[0] == names[1]
+    frames = "+".join(str(cell.frame) for cell in grid_of(six_frames(MonitorSettings(), seed=7)).ablated)
+    assert f"ablated:{frames}" in names[0]
+
+
+def test_the_ablated_score_by_hand_and_without_further_calls():
+    """Two of three frames: the base frame and one drawn by the seed."""
+    settings = MonitorSettings(negatives=2, ablation=2)
+    oracle = Oracle(say=say, believe=believe)
+    case = make_case(settings, FRANCE)
+    table = run_case(case, oracle, oracle.keep).table
+    plain = Oracle(say=say, believe=believe)
+    run_case(make_case(MonitorSettings(negatives=2), FRANCE), plain, plain.keep)
+    assert oracle.rounds == plain.rounds
+    # From the anchor (0.9, 0.8): the frames differ by 0.1, 0.3 and 0.3, the wrong contexts by 0.4 and 0.1.
+    assert [cell.frame for cell in grid_of(case).ablated] in ([0, 1], [0, 2])
+    assert figures(table)["monitor_ablated"] == pytest.approx(degree((0.1 + 0.3) / 2, 0.25) / 0.85)
+    assert figures(table)["monitor"] == pytest.approx(degree((0.1 + 0.3 + 0.3) / 3, 0.25) / 0.85)
+
+
+def test_an_ablation_that_takes_all_frames_is_undefined_and_says_why():
+    oracle = Oracle(say=say, believe=believe)
+    table = run_case(make_case(MonitorSettings(negatives=2), FRANCE), oracle, oracle.keep).table
+    found = next(m for m in metrics_for("monitor", "P36", table.columns) if m.name == "monitor_ablated")
+    assert figures(table)["monitor_ablated"] != figures(table)["monitor_ablated"]
+    assert found.undefined == "the relation has no more frames than the ablation takes"
+
+
+@pytest.mark.parametrize("variant", ["definition", "published"])
+def test_the_worst_fact_is_explained_first_by_the_context_that_moved_it_most(variant):
+    def probability(prompt: str) -> float:
+        moved = {"Rome. What is the capital of France?": 0.7, "Paris. What is the capital of Norway?": 0.1}
+        return moved.get(prompt, 0.9)
+
+    def answer(request):
+        text = "Paris" if "France" in request.prompt else "Oslo"
+        return generated(text, (text, probability(request.prompt), probability(request.prompt)))
+
+    oracle = Oracle(say=answer, believe=lambda request: (probability(request.prompt),))
+    settings = MonitorSettings(negatives=2, variant=variant)
+    result = run_case(make_case(settings, FRANCE, NORWAY), oracle, oracle.keep)
+    told = [[(ask.fact_id, ask.role, ask.request.prompt) for ask in pair] for pair in result.explain]
+    assert told == [
+        [
+            ("P36-NO", "negative2:0", "Paris. What is the capital of Norway?"),
+            ("P36-NO", "none:0", "What is the capital of Norway?"),
+        ],
+        [
+            ("P36-FR", "negative1:0", "Rome. What is the capital of France?"),
+            ("P36-FR", "none:0", "What is the capital of France?"),
+        ],
+    ]
+    assert result.explain[0][0].request.continuation == " Oslo"
+
+
+def test_a_dropped_fact_is_not_explained():
+    oracle = Oracle(say=lambda request: generated("paris", ("p", 0.9, None)))
+    settings = MonitorSettings(negatives=2, variant="published")
+    assert run_case(make_case(settings, FRANCE), oracle, oracle.keep).explain == ()
+
+
+def test_what_is_asked_by_default_keeps_its_digest_and_more_makes_another():
+    def digest(**settings):
+        oracle = Oracle(say=say, believe=believe)
+        case = make_case(MonitorSettings(negatives=2, **settings), FRANCE)
+        return run_case(case, oracle, oracle.keep).table.rows[0].prompt_digest
+
+    assert digest() == digest(ablation=4)
+    assert len({digest(), digest(study="full"), digest(ablation=2)}) == 3

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import jsonschema
+import pytest
+
+from pytest_kbrel.records import Attribution, Run
+from pytest_kbrel.reports.attributions import attribution_lines
+from pytest_kbrel.reports.html import report_html
+from pytest_kbrel.reports.json_report import report_dict, schema
+from pytest_kbrel.reports.markdown import summary_markdown
+from tests.reports.conftest import HOSTILE
+
+
+def attribution(role: str = "negative2:0", **more: object) -> Attribution:
+    given: dict[str, object] = {
+        "fact_id": "P36-FR",
+        "role": role,
+        "prompt": "Oslo. What is the capital of France?",
+        "target": "Paris",
+        "tokens": ("<s>", " Os", "lo", ".", " France", " "),
+        "scores": (0.0, -1.5, -0.25, 0.1, 3.0, 0.5),
+        "log_probability": -0.25,
+        "error": 0.001,
+    }
+    return Attribution(**{**given, **more})  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def told(small_run: Run) -> Run:
+    """The small run with one fact explained in its first case, which passed or not."""
+    first, *rest = small_run.cases
+    pair = (attribution(), attribution("none:0"))
+    return replace(small_run, cases=(replace(first, attributions=pair), *rest))
+
+
+def test_the_page_has_every_token_with_its_number_and_a_colour_by_its_strength(told: Run) -> None:
+    page = report_html(told)
+    tokens = re.findall(
+        r'<span class="tok (up|down)" style="--w:([\d.]+)"><bdi>(.*?)</bdi><small>(.*?)</small>', page
+    )
+    assert tokens[:6] == [
+        ("up", "0.00", "&lt;s&gt;", "0.00"),
+        ("down", "0.23", "Os", "-1.50"),
+        ("down", "0.04", "lo", "-0.25"),
+        ("up", "0.01", ".", "+0.10"),
+        ("up", "0.45", "France", "+3.00"),
+        ("up", "0.07", "␣", "+0.50"),
+    ]
+    assert len(tokens) == 12
+    assert "after a wrong context: log-probability of the answer -0.250, error 0.001" in page
+    assert "without context: log-probability" in page
+
+
+def test_a_run_without_attributions_says_nothing_of_them(small_run: Run) -> None:
+    assert "What moved the answers" not in report_html(small_run)
+    assert "What moved the answers" not in summary_markdown(small_run)
+    assert all(case["attributions"] == [] for case in report_dict(small_run)["cases"])
+
+
+def test_the_summary_names_the_strongest_tokens(told: Run) -> None:
+    assert "France +3.000, Os -1.500, ␣ +0.500" in summary_markdown(told)
+
+
+def test_the_report_has_them_and_obeys_its_schema(told: Run) -> None:
+    report = report_dict(told)
+    jsonschema.Draft202012Validator(schema()).validate(report)
+    found = [case["attributions"] for case in report["cases"] if case["attributions"]]
+    assert [each["role"] for each in found[0]] == ["negative2:0", "none:0"]
+    assert found[0][0]["scores"] == [0.0, -1.5, -0.25, 0.1, 3.0, 0.5]
+    broken = {**found[0][0], "scores": "many"}
+    report["cases"][0]["attributions"] = [broken]
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.Draft202012Validator(schema()).validate(report)
+
+
+def test_hostile_tokens_stay_text(small_run: Run) -> None:
+    hostile = attribution(
+        tokens=HOSTILE,
+        scores=(0.5,) * len(HOSTILE),
+        target=HOSTILE[0],
+        prompt=HOSTILE[8],
+        fact_id=HOSTILE[8],
+        role=HOSTILE[0],
+    )
+    run = replace(small_run, cases=(replace(small_run.cases[0], attributions=(hostile,)),))
+    page = report_html(run)
+    assert "<script" not in page
+    assert "<img" not in page
+    assert "\x1b" not in page + summary_markdown(run)
+    assert "<script" not in summary_markdown(run)
+    assert not any("\n" in line for line in attribution_lines(run.cases[0]))
+
+
+def test_a_page_of_many_explanations_stays_small(small_run: Run) -> None:
+    many = tuple(
+        attribution(fact_id=f"f{number}", tokens=("word",) * 500, scores=(0.1,) * 500) for number in range(40)
+    )
+    page = report_html(replace(small_run, cases=(replace(small_run.cases[0], attributions=many),)))
+    assert len(page.encode()) < 1_000_000
+    assert re.search(r"<p>\d+ more facts in report\.json\.</p>", page)

@@ -1,0 +1,297 @@
+"""The reliability probe's slices: prompt settings, groups, examples, controls and what has come to pass."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_kbrel.errors import SuiteError
+from pytest_kbrel.records import Case, ReliabilitySettings, Suite
+from pytest_kbrel.suites import load_suite
+from tests.suites.conftest import RELATIONS, world_facts
+
+HEAD = "suite: t\nfacts: facts.jsonl\n"
+UNSEEN = "  unseen: {count: 40, as_of: 2026-11-01, expires: 2028-01-01}\n"
+ALL = "slices: [seen-zero-shot, unseen-zero-shot, seen-four-shot, unseen-four-shot, seen-four-shot-2]\n"
+Write = Callable[..., Path]
+TODAY = datetime.date(2026, 11, 20)
+
+
+def by_slice(suite: Suite) -> dict[str, Case]:
+    return {case.slice: case for case in suite.cases}
+
+
+def loaded(path: Path, **more: Any) -> dict[str, Case]:
+    return by_slice(load_suite(path, **{"today": TODAY, **more}))
+
+
+def settings_of(case: Case) -> ReliabilitySettings:
+    assert isinstance(case.settings, ReliabilitySettings)
+    return case.settings
+
+
+def test_a_slice_is_asked_in_the_setting_of_its_name(suite_file: Write) -> None:
+    cases = loaded(suite_file(HEAD + "reliability:\n  " + ALL + UNSEEN))
+    assert {name: settings_of(case).prompt for name, case in cases.items()} == {
+        "seen-zero-shot": "zero-shot",
+        "unseen-zero-shot": "zero-shot",
+        "seen-four-shot": "four-shot",
+        "unseen-four-shot": "four-shot",
+        "seen-four-shot-2": "four-shot-2",
+    }
+    assert cases["seen-four-shot"].facts == cases["seen-zero-shot"].facts
+    assert cases["unseen-four-shot"].facts == cases["unseen-zero-shot"].facts
+
+
+def test_one_aggregate_a_setting(suite_file: Write) -> None:
+    gates = "  overall: {gates: {nccr: 0.1}}\n"
+    one = load_suite(suite_file(HEAD + "reliability:\n" + UNSEEN + gates), today=TODAY)
+    assert [aggregate.id for aggregate in one.aggregates] == ["reliability[overall]"]
+    several = load_suite(suite_file(HEAD + "reliability:\n  " + ALL + UNSEEN + gates), today=TODAY)
+    assert {aggregate.slice: aggregate.members for aggregate in several.aggregates} == {
+        "overall-zero-shot": ("reliability[seen-zero-shot]", "reliability[unseen-zero-shot]"),
+        "overall-four-shot": ("reliability[seen-four-shot]", "reliability[unseen-four-shot]"),
+        "overall-four-shot-2": ("reliability[seen-four-shot-2]",),
+    }
+    assert all([gate.metric for gate in found.gates] == ["nccr"] for found in several.aggregates)
+
+
+def test_an_overall_gate_needs_its_slice_in_every_setting(suite_file: Write) -> None:
+    gates = "  overall: {gates: {iur: 0.1}}\n"
+    with pytest.raises(SuiteError, match="iur needs a slice unseen-four-shot-2, found: seen-four-shot-2"):
+        load_suite(suite_file(HEAD + "reliability:\n  " + ALL + UNSEEN + gates))
+
+
+def test_slices_by_answer_type(suite_file: Write) -> None:
+    relations = RELATIONS.replace("label: capital\n", "label: capital\n  answer_type: location\n")
+    facts = world_facts()
+    facts[-1]["object"], facts[-2]["answer_type"] = "1984", "person"
+    text = HEAD + "reliability:\n  slice_by: answer_type\n  distractors: 4\n" + UNSEEN
+    cases = loaded(suite_file(text, facts, relations))
+    assert {name: len(case.facts) for name, case in cases.items()} == {
+        "seen-location-zero-shot": 10,
+        "seen-time-zero-shot": 1,
+        "seen-person-zero-shot": 1,
+        "seen-other-zero-shot": 4,
+        **{f"unseen-{kind}-zero-shot": 8 for kind in ("number", "person", "time", "location", "other")},
+    }
+    (aggregate,) = load_suite(suite_file(text, facts, relations), today=TODAY).aggregates
+    assert aggregate.id == "reliability[overall]"
+    assert len(aggregate.members) == 9
+
+
+def test_slices_by_dataset(suite_file: Write) -> None:
+    facts = world_facts()
+    for number, fact in enumerate(facts):
+        fact["dataset"] = "popqa" if number % 2 else "nq-open"
+    text = HEAD + "reliability:\n  slice_by: dataset\n" + UNSEEN
+    cases = loaded(suite_file(text, facts))
+    assert list(cases) == ["unseen-zero-shot", "seen-nq-open-zero-shot", "seen-popqa-zero-shot"]
+    named = "  slices: {seen-popqa-four-shot: {limit: 2, gates: {cr: 0.1}}, unseen-four-shot: }\n"
+    cases = loaded(suite_file(text + named, facts))
+    assert {name: len(case.facts) for name, case in cases.items()} == {
+        "seen-popqa-four-shot": 2,
+        "unseen-four-shot": 40,
+    }
+    assert all(fact.dataset == "popqa" for fact in cases["seen-popqa-four-shot"].facts)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("slices: [seen-person-zero-shot]", ("unknown slice", "groups are made by the key 'slice_by'")),
+        (
+            "{slice_by: answer_type, slices: [seen-persn-zero-shot]}",
+            ("did you mean 'seen-person-zero-shot'?",),
+        ),
+        ("{slice_by: answer_type, slices: [seen-zero-shot]}", ("allowed: seen-number-zero-shot",)),
+        ("{slice_by: dataset, slices: [seen-popqq-zero-shot]}", ("did you mean 'seen-popqa-zero-shot'?",)),
+        ("{slice_by: dataset, slices: [popqa]}", ("unknown slice 'popqa'",)),
+        ("{slice_by: type}", ("slice_by of reliability must be one of none, answer_type, dataset",)),
+        ("{retrieval: tf-idf}", ("retrieval of reliability must be tfidf, openai/NAME", "mean 'tfidf'?")),
+        ("{distractors_from: fact}", ("must be facts, openai/NAME", "did you mean 'facts'?")),
+        ("{controls: all}", ("must be one of counted, asked",)),
+        ("{shots: {sen: 4}}", ("unknown key 'sen'", "did you mean 'seen'?")),
+        ("{shots: {seen: -1}}", ("seen of shots must be a whole number of at least 0",)),
+        ("{shots: none.jsonl}", ("shots of reliability must be a file",)),
+        ("{shots: 5}", ("a file of examples or {seen: 280, unseen: 40}",)),
+        (
+            "{slices: [seen-four-shot-2], shots: {unseen: 1}}",
+            ("four-shot-2 needs at least 2 examples without an answer, found 1",),
+        ),
+        ("{slices: [seen-four-shot], shots: {seen: 3}}", ("at least 4 examples with an answer, found 3",)),
+    ],
+)
+def test_wrong_settings(suite_file: Write, text: str, words: tuple[str, ...]) -> None:
+    facts = [{**fact, "dataset": "popqa"} for fact in world_facts()]
+    path = suite_file(HEAD + f"reliability:\n  {text}\n", facts)
+    with pytest.raises(SuiteError) as caught:
+        load_suite(path)
+    message = str(caught.value)
+    assert message.startswith(f"{path}:")
+    assert [word for word in words if word not in message] == []
+
+
+def test_a_dataset_must_be_a_name(suite_file: Write) -> None:
+    facts = [{**fact, "dataset": "pop qa"} for fact in world_facts()]
+    with pytest.raises(SuiteError, match=r"facts.jsonl:1: fact 'c0' has the dataset 'pop qa'; allowed"):
+        load_suite(suite_file(HEAD + "reliability: {slice_by: dataset}\n", facts))
+
+
+def many_facts(count: int) -> list[dict[str, Any]]:
+    return [
+        {"id": f"m{n}", "relation": "P36", "subject": f"Land {n}", "object": f"City {n % 90}"}
+        for n in range(count)
+    ]
+
+
+def test_the_repository_has_the_papers_size_and_none_of_what_is_asked(suite_file: Write) -> None:
+    text = HEAD + "reliability:\n  limit: 50\n  slices: [seen-four-shot-2, unseen-four-shot-2]\n" + UNSEEN
+    cases = loaded(suite_file(text, many_facts(400)))
+    shots = cases["seen-four-shot-2"].repository
+    assert Counter(shot.answer is None for shot in shots) == {False: 280, True: 40}
+    asked = {f"What is the capital of {fact.subject}?" for fact in cases["seen-four-shot-2"].facts}
+    asked |= {fact.question for fact in cases["unseen-four-shot-2"].facts}
+    assert not asked & {shot.question for shot in shots}
+    assert all(shot.subject in shot.question for shot in shots)
+    assert cases["unseen-four-shot-2"].repository == shots
+
+
+def test_asked_facts_are_examples_where_there_are_no_others(suite_file: Write) -> None:
+    case = loaded(suite_file(HEAD + "reliability: {slices: [seen-four-shot], limit: 12}\n"))["seen-four-shot"]
+    questions = [shot.question for shot in case.repository if shot.answer is not None]
+    assert len(questions) == 16
+    asked = {fact.subject for fact in case.facts}
+    assert not [question for question in questions[:4] if any(name in question for name in asked)]
+
+
+def test_the_repository_depends_on_no_order_and_no_limit_of_the_user(suite_file: Write) -> None:
+    text = HEAD + "reliability:\n  limit: 50\n  slices: [seen-four-shot-2]\n"
+    facts = many_facts(400)
+    full = loaded(suite_file(text, facts))["seen-four-shot-2"]
+    assert loaded(suite_file(text, facts), limit=3)["seen-four-shot-2"].repository == full.repository
+    assert loaded(suite_file(text, facts[::-1]))["seen-four-shot-2"].repository == full.repository
+    assert loaded(suite_file(text, facts), seed=1)["seen-four-shot-2"].repository != full.repository
+    # Without unseen questions in the suite nothing is asked of the future.
+    assert not [shot for shot in full.repository if "20" in shot.question and shot.answer is None]
+
+
+def test_zero_shot_slices_carry_no_repository(suite_file: Write) -> None:
+    assert loaded(suite_file(HEAD + "reliability:\n"))["seen-zero-shot"].repository == ()
+
+
+def test_a_file_of_own_examples(suite_file: Write) -> None:
+    path = suite_file(HEAD + "reliability: {slices: [seen-four-shot], shots: mine.jsonl}\n")
+    lines = [json.dumps({"question": f"Q{n}?", "answer": f"A{n}"}) for n in range(5)]
+    (path.parent / "mine.jsonl").write_text("\n".join(lines), "utf-8")
+    assert [shot.question for shot in loaded(path)["seen-four-shot"].repository] == [
+        f"Q{n}?" for n in range(5)
+    ]
+
+
+def test_a_model_that_writes_distractors_needs_no_facts_for_them(suite_file: Write) -> None:
+    facts = world_facts()[:3]
+    with pytest.raises(SuiteError, match="at least 4 wrong answers"):
+        load_suite(suite_file(HEAD + "reliability:\n", facts))
+    case = loaded(suite_file(HEAD + "reliability: {distractors_from: reference}\n", facts))["seen-zero-shot"]
+    assert settings_of(case).distractors_from == "reference"
+    assert {len(fact.negatives) for fact in case.facts} == {2}
+
+
+def test_the_majority_is_that_of_all_facts_of_the_relation(suite_file: Write) -> None:
+    facts = [{**fact, "object": "Rome"} if fact["id"] in ("c0", "c1") else fact for fact in world_facts()]
+    case = loaded(suite_file(HEAD + "reliability: {limit: 3, distractors: 4}\n", facts))["seen-zero-shot"]
+    relations = {fact.id: fact.relation for fact in case.facts}
+    assert {control.fact_id: control.majority for control in case.controls} == {
+        # Authors come once each: the first by name.
+        name: "Rome" if relation == "P36" else "Austen"
+        for name, relation in relations.items()
+    }
+    assert {control.shuffled for control in case.controls} == {""}
+
+
+def test_shuffled_questions_are_about_another_subject_with_another_answer(suite_file: Write) -> None:
+    text = HEAD + "reliability:\n  controls: asked\n" + UNSEEN
+    facts = many_facts(30)
+    for fact in facts[:15]:
+        fact["object"] = "Rome"
+    cases = loaded(suite_file(text, facts))
+    objects = {f"What is the capital of {fact['subject']}?": fact["object"] for fact in facts}
+    for fact, control in zip(cases["seen-zero-shot"].facts, cases["seen-zero-shot"].controls, strict=True):
+        assert control.shuffled != f"What is the capital of {fact.subject}?"
+        assert objects[control.shuffled] != fact.object
+    questions = {fact.question for fact in cases["unseen-zero-shot"].facts}
+    for fact, control in zip(
+        cases["unseen-zero-shot"].facts, cases["unseen-zero-shot"].controls, strict=True
+    ):
+        assert control.shuffled != fact.question
+        assert control.majority == ""
+    assert {control.shuffled for control in cases["unseen-zero-shot"].controls} - questions
+    again = loaded(suite_file(text, facts[::-1]))
+    assert set(again["seen-zero-shot"].controls) == set(cases["seen-zero-shot"].controls)
+
+
+def test_a_question_without_its_subject_cannot_be_shuffled(suite_file: Write) -> None:
+    facts = [{**fact, "question": f"Number {n}?"} for n, fact in enumerate(world_facts())]
+    with pytest.raises(SuiteError, match=r"'c0' cannot be asked about another subject.*controls: counted"):
+        load_suite(suite_file(HEAD + "reliability: {controls: asked}\n", facts))
+
+
+def test_what_has_come_to_pass_is_left_out_with_a_warning(suite_file: Write) -> None:
+    text = HEAD + "reliability:\n  slices: [unseen-zero-shot, unseen-four-shot]\n" + UNSEEN
+    path = suite_file(text)
+    before = load_suite(path, today=datetime.date(2028, 12, 31))
+    after = load_suite(path, today=datetime.date(2029, 1, 1))
+    gone = {fact.id for fact in before.cases[0].facts} - {fact.id for fact in after.cases[0].facts}
+    left = [fact for fact in before.cases[0].facts if fact.id not in gone]
+    # Nothing comes in place of what is left out, and nothing else changes.
+    assert list(after.cases[0].facts) == left
+    assert after.cases[1].facts == after.cases[0].facts
+    assert after.cases[0].repository == before.cases[0].repository
+    assert {f.valid_until for f in before.cases[0].facts if f.id in gone} == {"2029-01-01"}
+    expected = {
+        f"{path}: left out {n} question{'s' * (n > 1)} of the kind {kind}: since 2029-01-01 "
+        f"{'they' if n > 1 else 'it'} may have an answer"
+        for kind, n in Counter(f.relation for f in before.cases[0].facts if f.id in gone).items()
+    }
+    assert expected
+    assert set(after.warnings) - set(before.warnings) == expected
+
+
+def test_invented_names_never_have_an_answer(suite_file: Write) -> None:
+    path = suite_file(HEAD + "reliability:\n" + UNSEEN)
+    late = by_slice(load_suite(path, today=datetime.date(2400, 1, 1)))["unseen-zero-shot"]
+    assert len(late.facts) == 30
+    assert {fact.valid_until for fact in late.facts} == {""}
+
+
+def test_when_all_has_come_to_pass_it_is_an_error(suite_file: Write) -> None:
+    by_type = HEAD + "reliability:\n  slice_by: answer_type\n  slices: [unseen-number-zero-shot]\n"
+    path = suite_file(by_type + UNSEEN)
+    seed = next(
+        seed
+        for seed in range(99)
+        if load_suite(path, seed=seed, today=TODAY, limit=1).cases[0].facts[0].valid_until
+    )
+    with pytest.raises(SuiteError, match=r"t\.kb\.yaml:5: all 1 questions of rel.*may have an answer"):
+        load_suite(path, seed=seed, limit=1, today=datetime.date(2400, 1, 1))
+
+
+def test_the_users_own_rules_reach_all_probes(suite_file: Write) -> None:
+    text = HEAD + "uninformative: mine.yaml\nmonitor: {slices: [P36]}\nhead_to_tail:\nreliability:\n"
+    path = suite_file(text)
+    (path.parent / "mine.yaml").write_text("unsure: ['no comment']\n", encoding="utf-8")
+    cases = load_suite(path).cases
+    assert {case.probe for case in cases} == {"monitor", "head_to_tail", "reliability"}
+    assert {case.uninformative for case in cases} == {(("unsure", "no comment"),)}
+
+
+def test_a_file_of_own_rules_that_is_not_there(suite_file: Write) -> None:
+    with pytest.raises(SuiteError, match=r"t.kb.yaml:3: uninformative must be a file, found 'mine.yaml'"):
+        load_suite(suite_file(HEAD + "uninformative: mine.yaml\nreliability:\n"))
