@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import time
 from collections.abc import Sequence
@@ -12,14 +13,26 @@ import pytest
 
 from pytest_kbrel import collect
 from pytest_kbrel.errors import KbrelError, ModelError
+from pytest_kbrel.helping import RULES, Helping
 from pytest_kbrel.options import KbOptions
-from pytest_kbrel.records import Case, CaseResult, Exchange, Fingerprint, Request, Response, Suite
+from pytest_kbrel.records import (
+    Ask,
+    Attribution,
+    Case,
+    CaseResult,
+    Exchange,
+    Fingerprint,
+    Request,
+    Response,
+    Suite,
+)
+from pytest_kbrel.retrieval import Retrieval
 
 if TYPE_CHECKING:
     from pytest_kbrel.baselines import Baseline
     from pytest_kbrel.models.asking import Asker
     from pytest_kbrel.models.base import Model
-    from pytest_kbrel.models.spec import ModelSpec
+    from pytest_kbrel.models.opening import AnySpec
 
 PARTS = ".parts"
 
@@ -31,10 +44,15 @@ class Bench:
         self._session = session
         self._options = options
         self._askers: dict[str, Asker] = {}
+        self.helping = Helping(options, threads=_threads())
+        self._retrieval = Retrieval(session.config.rootpath, options.judge_args)
         self._model: Model | None = None
         self._load_failed = False
         self._baseline: Baseline | None = None
         self._comparisons: int | None = None
+        # Before torch loads. Its waiting threads spin by default: with one other busy process on two cores,
+        # two spinning threads took 15 to 24 times as long as two sleeping ones.
+        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
         self.spool_path = options.output_path / PARTS / f"{_worker_id(session.config)}.jsonl"
 
     def model(self) -> Model:
@@ -44,13 +62,10 @@ class Bench:
                 f"the model {self._options.model!r} could not be loaded; the first failure says why"
             )
         if self._model is None:
-            # Before torch loads. Its waiting threads spin by default: with one other busy process on two
-            # cores, two spinning threads took 15 to 24 times as long as two sleeping ones.
-            os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-            from pytest_kbrel.models.hf import load
+            from pytest_kbrel.models.opening import open_model
 
             try:
-                self._model = load(model_spec(self._options), threads=_threads())
+                self._model = open_model(model_spec(self._options), threads=_threads())
             except ModelError:
                 self._load_failed = True
                 raise
@@ -75,38 +90,56 @@ class Bench:
             self._spool(exchanges)
 
         started = time.perf_counter()
+        case = self._retrieval.with_examples(case)
         result = run_case(case, self._ask, keep)
         baseline = self.baseline()
-        return decide_case(
+        decided = decide_case(
             case,
             result.table,
             result.errors,
             baseline=baseline.case(case) if baseline is not None else None,
             baseline_asked=baseline is not None,
             comparisons=max(self._family(), collect.relative(case.gates)),
-            incomparable=incomparable(self.fingerprint(), baseline),
+            incomparable=self._incomparable(case, baseline),
+            paper=baseline.paper if baseline is not None else "",
             duration=time.perf_counter() - started,
             requests=asked,
         )
+        if decided.verdict == "invalid":
+            return decided
+        return dataclasses.replace(decided, attributions=self._explained(result.explain))
+
+    def _explained(self, pairs: Sequence[tuple[Ask, Ask]]) -> tuple[Attribution, ...]:
+        from pytest_kbrel.models.attribution import attribute
+
+        asks = [ask for pair in pairs[: self._options.attribute] for ask in pair]
+        return tuple(attribute(self.model(), ask) for ask in asks)
 
     def _ask(self, requests: Sequence[Request], to: str) -> Sequence[Response]:
         from pytest_kbrel.models.asking import Asker
 
         if to not in self._askers:
-            self._askers[to] = Asker(self.model() if not to else self._helper(to))
+            self._askers[to] = Asker(self.model() if not to else self.helping.model(to))
         return self._askers[to].ask(requests)
 
-    def _helper(self, spec: str) -> Model:
-        raise ModelError(f"no model can help yet, found {spec!r}")
+    def _incomparable(self, case: Case, baseline: Baseline | None) -> tuple[str, ...]:
+        from pytest_kbrel.probes.judging import is_judged
+
+        judged = is_judged(case)
+        # Also where nobody asked it: whoever blesses this run blesses its judge.
+        judge = self.helping.fingerprint(case.judge) if judged and case.judge != RULES else None
+        return incomparable(self.fingerprint(), baseline, judged=judged, judge=judge)
 
     def fingerprint(self) -> Fingerprint:
         """Say what the loaded model is."""
         return self.model().describe()
 
     def close(self) -> None:
-        """Free the model."""
+        """Free the models."""
         if self._model is not None:
             self._model.close()
+        self.helping.close()
+        self._retrieval.close()
 
     def _family(self) -> int:
         if self._comparisons is None:
@@ -124,11 +157,11 @@ class Bench:
             raise KbrelError(f"{self.spool_path}: responses cannot be kept: {error}") from None
 
 
-def model_spec(options: KbOptions) -> ModelSpec:
+def model_spec(options: KbOptions) -> AnySpec:
     """Read the model's spec out of the settings; ``ModelError`` when it cannot be a model."""
-    from pytest_kbrel.models.spec import parse_spec
+    from pytest_kbrel.models.opening import read_spec
 
-    return parse_spec(
+    return read_spec(
         options.model,
         options.model_args,
         device=options.device,
@@ -140,18 +173,29 @@ def model_spec(options: KbOptions) -> ModelSpec:
 
 def read_baseline(options: KbOptions, config: pytest.Config) -> Baseline:
     """Read the baseline the settings name; ``BaselineError`` when it cannot be read."""
-    from pytest_kbrel import baselines
+    from pytest_kbrel.baselines import read_baseline as read
 
-    return baselines.read_baseline(options.baseline, config.rootpath)
+    return read(options.baseline, config.rootpath)
 
 
-def incomparable(model: Fingerprint | None, baseline: Baseline | None) -> tuple[str, ...]:
-    """Return what candidate and baseline must share and do not, in words."""
+def incomparable(
+    model: Fingerprint | None,
+    baseline: Baseline | None,
+    *,
+    judged: bool = False,
+    judge: Fingerprint | None = None,
+) -> tuple[str, ...]:
+    """Return what candidate and baseline must share and do not, in words.
+
+    ``judged``: somebody decides here whether answers are right; ``judge`` is the model that does, ``None``
+    for rules.
+    """
     if model is None or baseline is None or baseline.model is None:
         return ()
-    from pytest_kbrel.baselines import fingerprint_differences
+    from pytest_kbrel.baselines import fingerprint_differences, judge_differences
 
-    return fingerprint_differences(model, baseline.model)[0]
+    found = fingerprint_differences(model, baseline.model)[0]
+    return (*found, *judge_differences(judge, baseline.judge)) if judged else found
 
 
 def suites_of(config: pytest.Config, nodeids: Sequence[str], options: KbOptions) -> list[Suite]:

@@ -34,7 +34,8 @@ def copy_to(directory: Path) -> list[Path]:
         target = directory / source.name
         if target.exists():
             raise FileExistsError(f"{target}: exists already and is left as it is; name another folder")
-        shutil.copytree(source, target)
+        # What papers print is found where it ships, and is nobody's to edit.
+        shutil.copytree(source, target, ignore=shutil.ignore_patterns("published"))
         made.append(target)
     return made
 

@@ -5,6 +5,7 @@
     ├── ModelError          a checkpoint cannot be loaded or cannot be trusted
     ├── BaselineError       a baseline cannot be read or written
     ├── ResponseError       the model's responses are no ground for a measurement
+    ├── StoreError          kept answers cannot be read or written
     └── MissingExtraError   an optional package is needed and absent
 
 Each message says where, what was found and what is allowed, and needs no traceback.
@@ -40,6 +41,10 @@ class BaselineError(KbrelError):
 
 class ResponseError(KbrelError):
     """Responses are errored, empty or not numbers: no measurement may be made from them."""
+
+
+class StoreError(KbrelError):
+    """The store of answers is unreadable, of another format, or may not be written."""
 
 
 class MissingExtraError(KbrelError):

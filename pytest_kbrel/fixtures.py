@@ -93,10 +93,13 @@ def attach(report: pytest.TestReport, item: pytest.Item) -> None:
     """Put an item's decided cases on its report, as builtins that execnet carries."""
     from pytest_kbrel.wire import to_wire
 
+    bench = item.config.stash[bench_key]
     # mypy is right that a report has no such attribute: this is how measurements travel on it.
     report.kbrel = {  # type: ignore[attr-defined]
         "results": [to_wire(result) for result in item.stash[results_key]],
-        "model": to_wire(item.config.stash[bench_key].fingerprint()),
+        "model": to_wire(bench.fingerprint()),
+        "helpers": to_wire(bench.helping.fingerprints()),
+        "helped": list(bench.helping.news()),
     }
 
 

@@ -18,6 +18,7 @@ from pytest_kbrel import bench
 from pytest_kbrel.collect import comparisons
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.fixtures import failure_message
+from pytest_kbrel.helping import RULES, check_cases
 from pytest_kbrel.options import SUITE_SUFFIX, KbOptions
 from pytest_kbrel.records import CaseResult, Fingerprint, Run, Suite
 from pytest_kbrel.reports.junit import case_properties, suite_properties
@@ -61,12 +62,14 @@ class Recorder:
             self._suites = bench.suites_of(self._config, list(self._arrivals.expected), self._options)
         except KbrelError as error:
             self._problems[str(error)] = None
+        self._check_cases()
 
     @pytest.hookimpl
     def pytest_report_header(self) -> str:
-        """Name the model and what it is held against."""
+        """Name the model, who judges it and what it is held against."""
+        judge = f", judge {self._options.judge}" if self._options.judge != RULES else ""
         against = f", baseline {self._options.baseline}" if self._options.baseline else ""
-        return f"kbrel: model {self._options.model}{against}"
+        return f"kbrel: model {self._options.model}{judge}{against}"
 
     @pytest.hookimpl
     def pytest_sessionstart(self) -> None:
@@ -91,6 +94,7 @@ class Recorder:
         wire: dict[str, Any] | None = getattr(report, "kbrel", None)
         if wire is not None:
             self._model = from_wire(Fingerprint, wire["model"])
+            self._arrivals.add_help([from_wire(Fingerprint, one) for one in wire["helpers"]], *wire["helped"])
             for result in wire["results"]:
                 self._arrivals.add(report.nodeid, from_wire(CaseResult, result))
 
@@ -146,6 +150,23 @@ class Recorder:
         for text, markup in lines:
             terminalreporter.write_line(text, **markup)
 
+    def _check_cases(self) -> None:
+        """Refuse what the models cannot do before they are asked anything, with nothing to report on."""
+        expected = self._arrivals.expected
+        try:
+            check_cases(
+                self._options,
+                [
+                    case
+                    for suite in self._suites
+                    for case in suite.cases
+                    if f"{suite.path}::{case.id}" in expected
+                ],
+            )
+        except KbrelError as error:
+            expected.clear()
+            raise pytest.UsageError(str(error)) from None
+
     def _decide_aggregates(self, session: pytest.Session) -> None:
         from pytest_kbrel.gates import decide_aggregate
 
@@ -164,7 +185,12 @@ class Recorder:
                     ],
                     baseline=self._baseline,
                     comparisons=family,
-                    incomparable=bench.incomparable(self._model, self._baseline),
+                    incomparable=bench.incomparable(
+                        self._model,
+                        self._baseline,
+                        judged=aggregate.probe != "monitor",
+                        judge=self._arrivals.helpers.get(self._options.judge),
+                    ),
                 )
                 self._arrivals.add(result.nodeid, result)
                 hand_in(

@@ -18,7 +18,7 @@ from pytest_kbrel.options import KbOptions
 from pytest_kbrel.records import PROBES, CaseResult, Fingerprint, Run, Suite
 
 REPORTS = ("report.json", "report.html", "summary.md", "responses.jsonl")
-_PACKAGES = ("pytest", "pytest-xdist", "torch", "transformers", "numpy", "scipy")
+_PACKAGES = ("pytest", "pytest-xdist", "torch", "transformers", "openai", "numpy", "scipy")
 
 
 @dataclass
@@ -30,6 +30,8 @@ class Arrivals:
     failures: dict[str, str] = field(default_factory=dict)
     results: dict[str, CaseResult] = field(default_factory=dict)
     cases_of: dict[str, list[str]] = field(default_factory=dict)
+    helpers: dict[str, Fingerprint] = field(default_factory=dict)
+    helped: list[int] = field(default_factory=lambda: [0, 0])
 
     def note(self, report: pytest.TestReport) -> None:
         """Take in a report. That of a crashed worker has no phase."""
@@ -42,6 +44,11 @@ class Arrivals:
         """Take in a decided case that ``item`` reported."""
         self.results[result.nodeid] = result
         self.cases_of.setdefault(item, []).append(result.nodeid)
+
+    def add_help(self, helpers: Iterable[Fingerprint], asked: int, reused: int) -> None:
+        """Take in which models helped a worker, how often they were asked, and how often the store knew."""
+        self.helpers |= {helper.spec: helper for helper in helpers}
+        self.helped = [self.helped[0] + asked, self.helped[1] + reused]
 
     def unaccounted(self) -> Iterator[tuple[str, str]]:
         """Yield the expected items that never reported, or ended well without a measurement."""
@@ -75,6 +82,8 @@ def assemble(
     that its user skipped leaves the run partial. The run is complete when every case of every suite was
     selected and decided on sound responses.
     """
+    from pytest_kbrel.metrics.correlations import over_slices
+
     cases = dict(arrivals.results)
     for nodeid in arrivals.expected:
         if nodeid not in cases and not arrivals.skipped(nodeid):
@@ -88,10 +97,12 @@ def assemble(
         kbrel_version=__version__,
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         model=model,
-        environment=tuple(sorted(_environment(config).items())),
+        environment=tuple(sorted((_environment(config) | _help(arrivals)).items())),
         settings=tuple(sorted(_settings(options).items())),
         cases=tuple(cases[nodeid] for nodeid in sorted(cases)),
         baseline=options.baseline,
+        helpers=tuple(helper for _, helper in sorted(arrivals.helpers.items())),
+        correlations=over_slices(cases[nodeid] for nodeid in sorted(cases)),
         complete=asked_for <= cases.keys() and not any(case.verdict == "invalid" for case in cases.values()),
     )
 
@@ -145,6 +156,13 @@ def _environment(config: pytest.Config) -> dict[str, str]:
     return found
 
 
+def _help(arrivals: Arrivals) -> dict[str, str]:
+    if not arrivals.helpers:
+        return {}
+    asked, reused = arrivals.helped
+    return {"helpers_asked": str(asked), "helpers_reused": str(reused)}
+
+
 def _settings(options: KbOptions) -> dict[str, str]:
     return {
         "model": options.model,
@@ -154,6 +172,7 @@ def _settings(options: KbOptions) -> dict[str, str]:
         "batch_size": options.batch_size,
         "apply_chat_template": str(options.apply_chat_template).lower(),
         "judge": options.judge,
+        "judge_args": options.judge_args,
         "baseline": options.baseline,
         "inconclusive": options.inconclusive,
         "limit": "" if options.limit is None else str(options.limit),

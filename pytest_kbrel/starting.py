@@ -10,6 +10,7 @@ import pytest
 
 from pytest_kbrel import bench
 from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.helping import check_judge
 from pytest_kbrel.options import KbOptions, read_options, suites_in_sight, was_typed
 from pytest_kbrel.recorder import Recorder
 from pytest_kbrel.runs import REPORTS
@@ -41,10 +42,17 @@ def start(config: pytest.Config) -> None:
 
 
 def _checked(config: pytest.Config, options: KbOptions) -> Baseline | None:
-    from pytest_kbrel.models.hf import check
+    from pytest_kbrel.models.opening import check_spec
 
     _check_output(options.output_path)
-    check(bench.model_spec(options))
+    spec = bench.model_spec(options)
+    check_spec(spec)
+    check_judge(options)
+    if options.attribute:
+        from pytest_kbrel.models import attribution
+        from pytest_kbrel.models.openai_spec import is_openai
+
+        attribution.check("openai" if is_openai(options.model) else "hf")
     if options.baseline_update:
         from pytest_kbrel.baselines import baseline_directory, check_target
 

@@ -31,6 +31,7 @@ def test_the_wheel_carries_suites_checkpoints_baseline_schemas_and_licence(wheel
         "pytest_kbrel/bundled_data/suites/world/facts.jsonl",
         "pytest_kbrel/bundled_data/suites/world/SOURCES.md",
         "pytest_kbrel/bundled_data/baselines/reference/baseline.json",
+        "pytest_kbrel/bundled_data/baselines/published/reliable-kb/llama-2-7b/four-shot.json",
         "pytest_kbrel/reference/checkpoints/base/model.safetensors",
         "pytest_kbrel/reference/checkpoints/overconfident/model.safetensors",
         "pytest_kbrel/reference/checkpoints/gullible/model.safetensors",
@@ -61,5 +62,7 @@ def test_an_installed_package_finds_what_it_carries(wheel, tmp_path):
     assert kbrel("init", "project").split() == ["project/suites", "project/baselines"]
     assert (tmp_path / "project/suites/world.kb.yaml").is_file()
     assert (tmp_path / "project/baselines/reference/baseline.json").is_file()
+    assert not (tmp_path / "project/baselines/published").exists()
+    assert "Vicuna-7b" in kbrel("compare", "published/monitor/vicuna-7b", "published/monitor/bloomz-3b")
     assert '"$schema"' in kbrel("schema", "suite")
     assert '"$schema"' in kbrel("schema", "report")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_kbrel.commands import build_reference
+from pytest_kbrel.commands import build_head_to_tail, build_reference
 
 if TYPE_CHECKING:
     from pytest_kbrel.commands import Commands
 
-TARGETS = (build_reference,)
+TARGETS = (build_head_to_tail, build_reference)
 
 
 def register(commands: Commands) -> None:

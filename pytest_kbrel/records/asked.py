@@ -24,6 +24,12 @@ class Relation:
     answer_type: Literal["", AnswerType] = ""
     popularity: float | None = None
 
+    @property
+    def openings(self) -> tuple[str, ...]:
+        """The statements up to ``[Y]``, of those that end with it: a model can complete these."""
+        parts = (statement.partition("[Y]") for statement in self.statements)
+        return tuple(before.rstrip() for before, _, after in parts if not after.strip(" .!?"))
+
 
 @record
 class Fact:
@@ -61,10 +67,27 @@ class Fact:
 
 @record
 class Shot:
-    """A worked example in front of a question; ``answer`` is ``None`` where none exists ("unsure")."""
+    """A worked example in front of a question; ``answer`` is ``None`` where none exists ("unsure").
+
+    ``subject`` is what the example is about, empty where that is not known.
+    """
 
     question: str
     answer: str | None
+    subject: str = ""
+
+
+@record
+class Control:
+    """What the answers to one fact are held against.
+
+    ``majority`` is the most frequent object of the fact's relation in the suite, empty where there is none;
+    ``shuffled`` the fact's question about another subject, empty where it is not asked.
+    """
+
+    fact_id: str
+    majority: str = ""
+    shuffled: str = ""
 
 
 @record
@@ -110,6 +133,11 @@ class ReliabilitySettings:
     retrieval: str = "tfidf"
     controls: Literal["counted", "asked"] = "counted"
 
+    @property
+    def shown(self) -> tuple[int, int]:
+        """How many examples with and without an answer stand before a question (section 3.4)."""
+        return {"zero-shot": (0, 0), "four-shot": (4, 0), "four-shot-2": (2, 2)}[self.prompt]
+
 
 Settings = MonitorSettings | HeadToTailSettings | ReliabilitySettings
 
@@ -132,6 +160,7 @@ class Case:
     ones these facts use. ``seed`` fixes every draw the probe makes. ``judge`` is who decides whether an
     answer is right: ``rules`` or the spec of a model. ``shots`` are those chosen for each fact, by fact id;
     ``repository`` is what they are chosen from. ``uninformative`` are the user's own rules: (kind, pattern).
+    ``controls`` are those of the reliability probe, one for each fact.
     """
 
     id: str
@@ -148,6 +177,7 @@ class Case:
     repository: tuple[Shot, ...] = ()
     shots: tuple[tuple[str, tuple[Shot, ...]], ...] = ()
     uninformative: tuple[tuple[str, str], ...] = ()
+    controls: tuple[Control, ...] = ()
 
 
 @record

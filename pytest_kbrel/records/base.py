@@ -18,6 +18,15 @@ PROBES: tuple[ProbeName, ...] = typing.get_args(ProbeName)
 RULES: tuple[Rule, ...] = typing.get_args(Rule)
 ANSWER_TYPES: tuple[AnswerType, ...] = typing.get_args(AnswerType)
 BUCKETS: tuple[Bucket, ...] = typing.get_args(Bucket)
+# The kinds of uninformative answers: Reliable KB, section 3.3. The one found is the rule of the verdict.
+UNINFORMATIVE = ("repetition", "none", "unsure")
+# Baselines of these names are what a paper prints, not runs.
+PUBLISHED = "published/"
+
+
+def is_published(baseline: str) -> bool:
+    """Tell whether the name of a baseline stands for a paper's figures."""
+    return f"{baseline}/".startswith(PUBLISHED)
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)

@@ -67,7 +67,8 @@ class Attribution:
     """How much each prompt token moved the answer's log-probability (Wang et al., section 6.1).
 
     ``scores`` are integrated gradients, one a token, in nats; they add up to the log-probability of
-    ``target`` after the prompt minus that after the baseline input, up to ``error``.
+    ``target`` after the prompt (``log_probability``) minus that after the baseline input, plus ``error``.
+    ``role`` is the cell of the prompt.
     """
 
     fact_id: str
@@ -76,6 +77,7 @@ class Attribution:
     target: str
     tokens: tuple[str, ...]
     scores: tuple[float, ...]
+    log_probability: float
     error: float
 
 

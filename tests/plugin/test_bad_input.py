@@ -40,10 +40,13 @@ def no_traceback(result):
         ("./nowhere", "*nowhere*"),
         ("suites", "*config.json*"),
         ("reference:overconfidant", "*overconfidant*did you mean 'overconfident'*"),
-        ("openai/gpt", "*openai*hf*"),
+        ("openai/gpt", "openai/gpt: *OPENAI_API_KEY holds no key*base_url*"),
+        ("openai/", "openai/: no model named*openai/NAME*"),
+        ("vllm/gpt", "vllm/gpt: no checkpoint*openai/NAME*hf/vllm/gpt"),
     ],
 )
-def test_what_is_no_model_is_a_usage_error(pytester, mini_suite, plugin_args, model, said):
+def test_what_is_no_model_is_a_usage_error(pytester, mini_suite, plugin_args, model, said, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     mini_suite(ONE)
     result = gate(pytester, model, *plugin_args)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
@@ -140,7 +143,7 @@ def test_a_model_that_answers_nothing_never_passes(pytester, mini_suite, report)
         ("--kb-seed=x", "*--kb-seed*'x'*"),
         ("--kb-batch-size=big", "*--kb-batch-size*'big'*"),
         ("--kb-inconclusive=fial", "*--kb-inconclusive*'fial'*did you mean 'fail'*"),
-        ("--kb-judge=oracle", "*--kb-judge*'oracle'*rules*"),
+        ("--kb-judge=oracle", "--kb-judge: found 'oracle'; allowed: rules, openai/NAME*reference"),
         ("--kb-model-args=dtyp=float32", "*dtyp*did you mean 'dtype'*"),
     ],
 )
