@@ -192,10 +192,10 @@ def _all_figures(run: Run) -> Iterator[str]:
         names = list(dict.fromkeys(value.name for case in group.cases for value in case.metrics))
         head = "".join(f'<th scope="col" class="num">{text(name)}</th>' for name in names)
         rows = ""
-        for case in group.cases:
+        for case, label in zip(group.cases, group.labels, strict=True):
             found = {value.name: number(value.value) for value in case.metrics}
             cells = "".join(f'<td class="num">{found.get(name, "")}</td>' for name in names)
-            rows += f'<tr><th scope="row">{text(case.slice)}</th>{cells}</tr>'
+            rows += f'<tr><th scope="row">{text(label)}</th>{cells}</tr>'
         yield (
             f'<details><summary>{group.title}</summary><div class="wide"><table class="small"><thead><tr>'
             f'<th scope="col">slice</th>{head}</tr></thead><tbody>{rows}</tbody></table></div></details>'

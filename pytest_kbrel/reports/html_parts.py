@@ -106,10 +106,10 @@ def probe_table(group: Group) -> str:
     better = {name: next(v.better for v in values if v) for name, values in columns.items()}
     head = "".join(f'<th scope="col">{text(name)} {arrow(better[name])}</th>' for name in columns)
     rows = [
-        f'<tr><th scope="row">{text(case.slice)}</th><td class="num" data-of="n">{case.n}</td>'
+        f'<tr><th scope="row">{text(label)}</th><td class="num" data-of="n">{case.n}</td>'
         + "".join(f'<td data-of="{text(name)}">{_cell(case, name, scales[name])}</td>' for name in columns)
         + f'<td class="verdict">{word(case.verdict)}</td></tr>'
-        for case in group.cases
+        for case, label in zip(group.cases, group.labels, strict=True)
     ]
     return (
         '<div class="panel"><table class="stack"><thead><tr><th scope="col">slice</th>'

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typing
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from pytest_kbrel.records import (
     PROBES,
@@ -42,12 +43,13 @@ JUDGEMENTS: tuple[Judgement, ...] = typing.get_args(Judgement)
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The cases of one table, and the metrics that are its columns."""
+    """The cases of one table, what their rows are called, and the metrics that are its columns."""
 
     probe: ProbeName
     title: str
     metrics: tuple[str, ...]
     cases: tuple[CaseResult, ...]
+    labels: tuple[str, ...]
 
 
 def ordered(run: Run) -> tuple[CaseResult, ...]:
@@ -96,6 +98,7 @@ def controls(case: CaseResult, name: str) -> tuple[tuple[str, MetricValue], ...]
 def groups(run: Run) -> tuple[Group, ...]:
     """Return the tables of a run: one a probe, two where seen and unseen knowledge have their own metrics."""
     tables: list[Group] = []
+    suites = {case.suite for case in run.cases}
     for probe in PROBES:
         of_probe = [case for case in slices(run) if case.probe == probe]
         parts: dict[bool, list[CaseResult]] = {}
@@ -106,8 +109,18 @@ def groups(run: Run) -> tuple[Group, ...]:
             present = {name for case in parts[unseen] for name in key_metrics(case)}
             columns = tuple(name for name in KEY_METRICS[probe] if name in present)
             suffix = "" if probe != "reliability" else ", unseen" if unseen else ", seen"
-            tables.append(Group(probe, TITLES[probe] + suffix, columns, tuple(parts[unseen])))
+            labels = tuple(_label(case, suites) for case in parts[unseen])
+            tables.append(Group(probe, TITLES[probe] + suffix, columns, tuple(parts[unseen]), labels))
     return tuple(tables)
+
+
+def _label(case: CaseResult, suites: set[str]) -> str:
+    """Return the slice, with the suite's name where the run has several."""
+    if len(suites) == 1:
+        return case.slice
+    stems = {suite: PurePosixPath(suite).name.removesuffix(".kb.yaml") for suite in suites}
+    unique = len(set(stems.values())) == len(suites)
+    return f"{case.slice} ({stems[case.suite] if unique else case.suite})"
 
 
 def names(run: Run) -> dict[str, str]:

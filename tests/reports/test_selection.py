@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pytest_kbrel.records import CaseResult, MetricValue
+from pytest_kbrel.reports import selection
 from pytest_kbrel.reports.selection import key_metrics
 
 
@@ -30,3 +33,12 @@ def case(unparsable: float | None) -> CaseResult:
 @pytest.mark.parametrize(("unparsable", "shown"), [(0.25, ("unparsable",)), (0.0, ()), (None, ())])
 def test_unreadable_verdicts_are_shown_where_there_are_any(unparsable, shown):
     assert key_metrics(case(unparsable)) == ("accuracy", "hallucination", "missing", *shown)
+
+
+def test_rows_name_their_suite_where_there_are_several(small_run):
+    (one, *_) = small_run.cases
+    other = replace(one, suite="more/second.kb.yaml")
+    alone = selection.groups(replace(small_run, cases=(one,)))
+    both = selection.groups(replace(small_run, cases=(one, other)))
+    assert [group.labels for group in alone] == [(one.slice,)]
+    assert [group.labels for group in both] == [(f"{one.slice} (second)", f"{one.slice} (world)")]
