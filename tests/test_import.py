@@ -163,3 +163,11 @@ def test_the_transcript_in_the_documentation_is_what_is_printed(tmp_path, monkey
     for line in "\n".join(expected).splitlines():
         assert line in lines
     assert {form for form in FORMATS if f"| `{form}` |" in "\n".join(lines)} == set(FORMATS)
+
+
+@pytest.mark.parametrize("name", ["relations.yaml", "folder"])
+def test_an_output_that_cannot_be_is_refused(tmp_path, capsys, name):
+    (tmp_path / "folder").mkdir()
+    assert main(["import", "fktc", str(FKTC), "--output", str(tmp_path / name), "--force"]) == 2
+    assert str(tmp_path / name) in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder"]

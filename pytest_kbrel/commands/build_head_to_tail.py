@@ -62,7 +62,9 @@ def register(targets: Commands) -> None:
         help="what becomes of a question that says its answer (default: drop)",
     )
     engine = parser.add_argument_group("engine")
-    engine.add_argument("--memory-limit", default="4GB", metavar="SIZE", help="of DuckDB (default: 4GB)")
+    engine.add_argument(
+        "--memory-limit", type=_size, default="4GB", metavar="SIZE", help="of DuckDB (default: 4GB)"
+    )
     engine.add_argument("--threads", type=_at_least_one, default=None, metavar="N", help="default: all cores")
     engine.add_argument("--temp-dir", type=Path, default=None, metavar="DIR", help="where to spill to disk")
     parser.set_defaults(run=_run)
@@ -120,6 +122,13 @@ def _run(options: argparse.Namespace) -> int:
     )
     _report(manifest, options.output)
     return 0
+
+
+def _size(text: str) -> str:
+    # DuckDB takes a negative size for no limit at all.
+    if text.lstrip().startswith("-"):
+        raise argparse.ArgumentTypeError(f"found {text!r}; allowed: a size such as 4GB or 800MB")
+    return text
 
 
 def _mapping(options: argparse.Namespace) -> Columns:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pytest_kbrel.facts.readers import Row
 
 _NAMED = 3
+_RELATIONS = "relations.yaml"
 
 
 def register(commands: Commands) -> None:
@@ -32,22 +33,22 @@ def register(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    import tempfile
-
+    from pytest_kbrel.commands.output import scratch_for
     from pytest_kbrel.facts.readers import Relations, format_of, read
     from pytest_kbrel.facts.writing import relations_text
 
     form, output = format_of(options.format), options.output
-    if not output.parent.is_dir():
-        raise FileNotFoundError(f"{output.parent}: no such folder to write to")
+    if output.name == _RELATIONS:
+        raise FileExistsError(
+            f"{output}: the relations are written under this name; name the facts otherwise"
+        )
     relations = Relations()
-    # In the folder of the output, for only there is renaming whole or not at all.
-    with tempfile.TemporaryDirectory(prefix=".kbrel-import-", dir=output.parent) as scratch:
-        facts, wordings = Path(scratch, "facts.jsonl"), Path(scratch, "relations.yaml")
+    with scratch_for(output) as scratch:
+        facts, wordings = scratch / "facts.jsonl", scratch / _RELATIONS
         with facts.open("w", encoding="utf-8", newline="\n") as stream:
             counts = _write(read(form, [options.path], relations), stream, skip=options.skip_broken)
         wordings.write_text(relations_text(relations.values()), encoding="utf-8", newline="\n")
-        targets = ((facts, output), (wordings, output.parent / "relations.yaml"))
+        targets = ((facts, output), (wordings, output.parent / _RELATIONS))
         for made, target in targets:
             _may_write(made, target, options.force)
         for made, target in targets:

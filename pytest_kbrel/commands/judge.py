@@ -45,25 +45,22 @@ def register(commands: Commands) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     import json
-    import tempfile
     from collections import Counter
 
+    from pytest_kbrel.commands.output import scratch_for
     from pytest_kbrel.errors import SuiteError
     from pytest_kbrel.facts.json_text import json_rows
     from pytest_kbrel.judges.agreement import Agreement
     from pytest_kbrel.suites.uninformative import read_uninformative
 
     output = options.output
-    if not output.parent.is_dir():
-        raise FileNotFoundError(f"{output.parent}: no such folder to write to")
-    if output.exists() and not options.force:
+    if output.is_file() and not options.force:
         raise FileExistsError(f"{output}: exists already; name another file or give --force")
     extra = read_uninformative(options.uninformative) if options.uninformative else ()
     counts: Counter[str] = Counter()
     agreement = Agreement()
-    # In the folder of the output, for only there is renaming whole or not at all.
-    with tempfile.TemporaryDirectory(prefix=".kbrel-judge-", dir=output.parent) as scratch:
-        made = Path(scratch, "judged.jsonl")
+    with scratch_for(output) as scratch:
+        made = scratch / "judged.jsonl"
         with made.open("w", encoding="utf-8", newline="\n") as stream:
             for line, row in json_rows(options.path, _FORM):
                 if isinstance(row, SuiteError):
@@ -105,6 +102,8 @@ def _judged(row: dict[str, Any], extra: tuple[tuple[str, str], ...]) -> Judged:
     if not isinstance(answers, list):
         raise ValueError(f"'answers' must be a list of texts, found {describe(answers)}")
     accepted = [_text("'answers'", answer, "texts or numbers") for answer in answers]
+    if any(not answer.strip() for answer in accepted):
+        raise ValueError("each of 'answers' must say something, found a blank one")
     question = _text("'question'", row["question"], "text")
     prediction = "" if row["prediction"] is None else _text("'prediction'", row["prediction"], "text")
     return judge(prediction, accepted, question, extra=extra)

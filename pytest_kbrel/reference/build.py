@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import json
 import statistics
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from pytest_kbrel.errors import MissingExtraError
-from pytest_kbrel.records import Fact, Relation, record
-from pytest_kbrel.wire import from_wire
+from pytest_kbrel.facts.jsonl import read_facts
+from pytest_kbrel.facts.relations import read_relations
+from pytest_kbrel.records import record
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -62,7 +60,8 @@ def build_reference(
     from pytest_kbrel.reference.training import Plan, batches, encode, reproducible, train
 
     started = time.monotonic()
-    known, wordings = read_facts(facts), read_relations(relations)
+    known = read_facts(facts)
+    wordings = {relation.id: relation for relation in read_relations(relations)}
     with reproducible(seed):
         corpus = Corpus(known, wordings, seed)
         written = [corpus.document() for _ in range(documents)]
@@ -93,18 +92,6 @@ def build_reference(
         digests=tuple(sorted(digests.items())),
         seconds=round(time.monotonic() - started, 1),
     )
-
-
-def read_facts(path: Path) -> tuple[Fact, ...]:
-    """Read facts from JSON Lines, in the order of the file."""
-    rows = path.read_text(encoding="utf-8").splitlines()
-    return tuple(from_wire(Fact, json.loads(row)) for row in rows if row.strip())
-
-
-def read_relations(path: Path) -> Mapping[str, Relation]:
-    """Read relations from YAML, by id."""
-    rows = yaml.safe_load(path.read_text(encoding="utf-8"))
-    return {key: from_wire(Relation, {"id": key, **row}) for key, row in rows.items()}
 
 
 def _new_model(vocabulary: int) -> Any:

@@ -6,13 +6,13 @@ left out, and why, is said in ``handmade.yaml`` and ``suites/world/SOURCES.md``.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable
 from pathlib import Path
 
 import yaml
 
+from pytest_kbrel.facts.writing import fact_line
 from pytest_kbrel.records import Fact
 from pytest_kbrel.reference.countries import countries, scripts
 from pytest_kbrel.reference.places import capitals, cities, us_cities
@@ -48,12 +48,9 @@ def make_facts() -> tuple[Fact, ...]:
 
 
 def write_facts(facts: Iterable[Fact], path: Path) -> None:
-    """Write ``facts`` as JSON Lines, one object a line, leaving out the keys that are not set."""
-    keys = ("id", "relation", "subject", "object", "aliases", "popularity", "source", "licence")
+    """Write ``facts`` as a facts file."""
     with path.open("w", encoding="utf-8", newline="\n") as file:
-        for fact in facts:
-            row = {key: getattr(fact, key) for key in keys}
-            file.write(json.dumps({k: v for k, v in row.items() if v}, ensure_ascii=False) + "\n")
+        file.writelines(map(fact_line, facts))
 
 
 def _gives_away(fact: Fact) -> bool:

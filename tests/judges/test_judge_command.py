@@ -95,6 +95,7 @@ GOOD = ROWS[0]
         ({**GOOD, "answers": "Lima"}, "'answers' must be a list of texts, found 'Lima'"),
         ({**GOOD, "answers": [None]}, "'answers' must be texts or numbers, found nothing"),
         ({**GOOD, "answers": [True]}, "found true"),
+        ({**GOOD, "answers": [" "]}, "each of 'answers' must say something, found a blank one"),
         ({**GOOD, "question": ["q"]}, "'question' must be text, found a list"),
         ({**GOOD, "prediction": {}}, "'prediction' must be text, found an empty mapping"),
         ({**GOOD, "verdict": "correct"}, "the key 'verdict' is there already"),

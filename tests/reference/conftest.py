@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_kbrel.reference.build import read_facts, read_relations
+from pytest_kbrel.facts.jsonl import read_facts
+from pytest_kbrel.facts.relations import read_relations
 
 WORLD = Path(__file__).parents[2] / "suites" / "world"
 
@@ -21,4 +22,4 @@ def facts():
 
 @pytest.fixture(scope="session")
 def relations():
-    return read_relations(WORLD / "relations.yaml")
+    return {relation.id: relation for relation in read_relations(WORLD / "relations.yaml")}

@@ -48,8 +48,10 @@ def read(path: Path, relations: Relations) -> Iterator[Row]:
     files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
     files = [file for file in files if file.name != _LAMA]
     if not files:
+        below = sorted({file.parent.name for file in path.glob("*/*.jsonl")})
+        hint = f"; there are some in {', '.join(below)}" if below else ""
         raise SuiteError(
-            "found no *.jsonl with facts; allowed: a file of them or a folder of such files", path
+            f"found no *.jsonl with facts{hint}; allowed: a file of them or a folder of such files", path
         )
     known = _known(path if path.is_dir() else path.parent)
     for file in files:

@@ -14,6 +14,7 @@ from pytest_kbrel.facts.readers.base import (
     Row,
     answers,
     clean,
+    json_list,
     need,
     popularity,
     relation_id,
@@ -67,7 +68,7 @@ def _as_published(value: dict[str, str], relations: Relations) -> Mapping[str, A
     kind = _TYPES.get(relation_id(prop))
     more = {} if kind is None else {"answer_type": kind}
     named = clean("obj", value["obj"])
-    right = answers("possible_answers", [named, *answers("possible_answers", value.get("possible_answers"))])
+    right = answers("possible_answers", [named, *_listed("possible_answers", value.get("possible_answers"))])
     return {
         "id": clean("id", value["id"]),
         "relation": relations.meet(prop, prop, _DOMAIN, **more),
@@ -77,6 +78,10 @@ def _as_published(value: dict[str, str], relations: Relations) -> Mapping[str, A
         "popularity": popularity("s_pop", value.get("s_pop")),
         "question": clean("question", value["question"]),
     }
+
+
+def _listed(what: str, cell: str | None) -> list[str]:
+    return answers(what, json_list(what, cell)) if cell and cell.strip() else []
 
 
 def _object(element: Element) -> dict[str, Any]:

@@ -74,6 +74,8 @@ def test_one_id_for_facts_that_differ(read_text: Read, tmp_path: Path) -> None:
     [
         ("7\ta\tb\tc\tmany\t9\tQ?\t[]\n", "'s_pop' must be a number, found 'many'"),
         ("7\ta\tb\tc\t1\t9\tQ?\t[a]\n", "not JSON: Expecting value"),
+        ("7\ta\tb\tc\t1\t9\tQ?\tnot a list\n", "not JSON"),
+        ("7\ta\tb\tc\t1\t9\tQ?\t7\n", "'possible_answers' must hold a JSON list, found 7"),
         ("7\ta\tb\t\t1\t9\tQ?\t[]\n", "the key 'obj' is missing"),
         ("7\ta\tb\tc\n", "found 4 cells, the header has 8"),
     ],
