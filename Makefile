@@ -18,8 +18,9 @@ demo-candidates: $(VENV)/.demo
 	-$(GATE) --kb-model=reference:gullible --kb-output-path=kbrel-report-gullible
 	$(GATE) --kb-model=reference:int4 --kb-output-path=kbrel-report-int4
 
+# A process a core, one thread each.
 test: $(VENV)/.test
-	$(BIN)/python -m pytest tests
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests -n auto
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

@@ -13,7 +13,7 @@ import pytest
 
 from pytest_kbrel import collect
 from pytest_kbrel.errors import KbrelError, ModelError
-from pytest_kbrel.helping import RULES, Helping
+from pytest_kbrel.helping import RULES, Helping, writer_of
 from pytest_kbrel.options import KbOptions
 from pytest_kbrel.records import (
     Ask,
@@ -128,7 +128,8 @@ class Bench:
         judged = is_judged(case)
         # Also where nobody asked it: whoever blesses this run blesses its judge.
         judge = self.helping.fingerprint(case.judge) if judged and case.judge != RULES else None
-        return incomparable(self.fingerprint(), baseline, judged=judged, judge=judge)
+        writers = [self.helping.fingerprint(text) for text in filter(None, [writer_of(case)])]
+        return incomparable(self.fingerprint(), baseline, judged=judged, judge=judge, writers=writers)
 
     def fingerprint(self) -> Fingerprint:
         """Say what the loaded model is."""
@@ -184,18 +185,26 @@ def incomparable(
     *,
     judged: bool = False,
     judge: Fingerprint | None = None,
+    writers: Sequence[Fingerprint] = (),
 ) -> tuple[str, ...]:
     """Return what candidate and baseline must share and do not, in words.
 
     ``judged``: somebody decides here whether answers are right; ``judge`` is the model that does, ``None``
-    for rules.
+    for rules. ``writers`` are the models that wrote distractors here.
     """
     if model is None or baseline is None or baseline.model is None:
         return ()
-    from pytest_kbrel.baselines import fingerprint_differences, judge_differences
+    from pytest_kbrel.baselines import fingerprint_differences, helper_differences, judge_differences
 
     found = fingerprint_differences(model, baseline.model)[0]
-    return (*found, *judge_differences(judge, baseline.judge)) if judged else found
+    if judged:
+        found = (*found, *judge_differences(judge, baseline.judge))
+    for writer in writers:
+        # Under another name the settings differ, which the facts' digests tell.
+        theirs = next((helper for helper in baseline.helpers if helper.spec == writer.spec), None)
+        if theirs is not None:
+            found = (*found, *helper_differences("writer of distractors", writer, theirs))
+    return found
 
 
 def suites_of(config: pytest.Config, nodeids: Sequence[str], options: KbOptions) -> list[Suite]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pytest_kbrel.errors import KbrelError, ModelError, nearest
 from pytest_kbrel.options import KbOptions
-from pytest_kbrel.records import Case, Fingerprint, ReliabilitySettings
+from pytest_kbrel.records import Case, Fingerprint, ReliabilitySettings, Suite
 
 if TYPE_CHECKING:
     from pytest_kbrel.models.opening import AnySpec
@@ -108,7 +108,7 @@ def check_cases(options: KbOptions, cases: Iterable[Case]) -> None:
                 f"{case.suite}::{case.id}: MONITOR needs token probabilities, and {options.model} gives "
                 'none, it only writes; leave these cases out with -k "not monitor", or give a checkpoint'
             )
-    for suite, text in dict.fromkeys((case.suite, _writer(case)) for case in cases):
+    for suite, text in dict.fromkeys((case.suite, writer_of(case)) for case in cases):
         if text:
             try:
                 check_spec(helper_spec(options, text))
@@ -116,7 +116,14 @@ def check_cases(options: KbOptions, cases: Iterable[Case]) -> None:
                 raise KbrelError(f"{suite}: distractors_from: {error}") from None
 
 
-def _writer(case: Case) -> str:
+def writers_of(suite: Suite, members: Iterable[str]) -> tuple[str, ...]:
+    """Return the specs of the models that write distractors for these cases of a suite."""
+    cases = [case for case in suite.cases if case.id in set(members)]
+    return tuple(dict.fromkeys(filter(None, map(writer_of, cases))))
+
+
+def writer_of(case: Case) -> str:
+    """Return the spec of the model that writes a case's distractors, empty where the facts have them."""
     settings = case.settings
     if isinstance(settings, ReliabilitySettings) and settings.distractors_from != "facts":
         return settings.distractors_from
@@ -127,6 +134,10 @@ def _check_word(text: str) -> None:
     """Refuse a word that can only be a typo: neither a name of ours nor a path nor a hub id."""
     from pathlib import Path
 
+    first = text.split("/")[0]
+    hint = nearest(first, ("openai", "hf"))
+    if "/" in text and hint and first not in ("openai", "hf") and not Path(text).expanduser().exists():
+        raise ModelError(f"found {text!r}; allowed: rules, openai/NAME, hf/PATH or hf/ORG/NAME{hint}")
     if "/" in text or text.split(":")[0] == "reference" or Path(text).expanduser().exists():
         return
     raise ModelError(

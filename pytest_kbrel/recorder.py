@@ -10,6 +10,7 @@ import os
 import shutil
 from collections.abc import Generator, Iterable
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,7 +19,7 @@ from pytest_kbrel import bench
 from pytest_kbrel.collect import comparisons
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.fixtures import failure_message
-from pytest_kbrel.helping import RULES, check_cases
+from pytest_kbrel.helping import RULES, check_cases, writers_of
 from pytest_kbrel.options import SUITE_SUFFIX, KbOptions
 from pytest_kbrel.records import CaseResult, Fingerprint, Run, Suite
 from pytest_kbrel.reports.junit import case_properties, suite_properties
@@ -44,6 +45,7 @@ class Recorder:
         self._finished = False
         self._run: Run | None = None
         self._written = False
+        self._blessed: Path | None = None
 
     def expect(self, nodeids: Iterable[str]) -> None:
         """Note items that must report before the session may end well."""
@@ -122,6 +124,7 @@ class Recorder:
 
                 target = baseline_directory(self._options.baseline_update, self._config.rootpath)
                 write_baseline(target, self._run)
+                self._blessed = target
         except (KbrelError, OSError) as error:
             self._problems[str(error)] = None
             self._run = self._make_run(session)
@@ -149,6 +152,9 @@ class Recorder:
         )
         for text, markup in lines:
             terminalreporter.write_line(text, **markup)
+        if self._blessed is not None:
+            place = os.path.relpath(self._blessed, self._config.invocation_params.dir)
+            terminalreporter.write_line(f"blessed as {self._options.baseline_update}: {place}")
 
     def _check_cases(self) -> None:
         """Refuse what the models cannot do before they are asked anything, with nothing to report on."""
@@ -190,6 +196,11 @@ class Recorder:
                         self._baseline,
                         judged=aggregate.probe != "monitor",
                         judge=self._arrivals.helpers.get(self._options.judge),
+                        writers=[
+                            self._arrivals.helpers[text]
+                            for text in writers_of(suite, aggregate.members)
+                            if text in self._arrivals.helpers
+                        ],
                     ),
                 )
                 self._arrivals.add(result.nodeid, result)

@@ -14,6 +14,7 @@ MONITOR_COLUMNS = (
 )
 RELIABILITY_COLUMNS = (
     *("correct", "wrong", "uninformative", "consistency_correct", "consistency_wrong", "repetition", "none"),
+    *("choices", "choices_unread"),
     *("unsure", "unparsable", "majority", "shuffled_right", "shuffled_correct", "shuffled_wrong"),
 )
 COLUMNS = {

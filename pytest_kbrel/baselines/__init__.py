@@ -6,6 +6,7 @@ from pytest_kbrel.baselines.base import (
     PublishedCase,
     PublishedFigure,
     fingerprint_differences,
+    helper_differences,
     judge_differences,
 )
 from pytest_kbrel.baselines.layout import case_key
@@ -22,6 +23,7 @@ __all__ = [
     "check_target",
     "find_baseline",
     "fingerprint_differences",
+    "helper_differences",
     "judge_differences",
     "read_baseline",
     "write_baseline",

@@ -115,6 +115,11 @@ def judge_differences(ours: Fingerprint | None, theirs: Fingerprint | None) -> t
         same = ours is theirs
         names = [judge.spec if judge else "rules" for judge in (ours, theirs)]
         return () if same else (f"judge ({names[0]} and {names[1]})",)
+    return helper_differences("judge", ours, theirs)
+
+
+def helper_differences(role: str, ours: Fingerprint, theirs: Fingerprint) -> tuple[str, ...]:
+    """Return in words why two helping models are not the same one, nothing if they are."""
     a, b = to_wire(ours), to_wire(theirs)
     found = [f"{name} {a[name]!r} and {b[name]!r}" for name in SAME_JUDGE if a[name] != b[name]]
-    return (f"judge ({ours.spec} and {theirs.spec}: {', '.join(found)})",) if found else ()
+    return (f"{role} ({ours.spec} and {theirs.spec}: {', '.join(found)})",) if found else ()

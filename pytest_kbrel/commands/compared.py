@@ -36,7 +36,9 @@ def read_models(sources: Sequence[str], rootdir: Path) -> tuple[Compared, ...]:
 
     Raises ``KbrelError`` where one cannot be read, or when there are fewer than two.
     """
-    models = [model for source in sources for model in _read(source, rootdir)]
+    read = [model for source in sources for model in _read(source, rootdir)]
+    # One that stands in a folder named beside it is one model.
+    models = list({model.name: model for model in read}.values())
     if len(models) < 2:
         raise KbrelError(f"found {len(models)} model to compare; allowed: two or more, each {ALLOWED}")
     return tuple(models)

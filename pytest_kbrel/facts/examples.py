@@ -19,8 +19,9 @@ def in_domain_examples(
     """Return for each fact its id and one answered question of the same template.
 
     ``by_relation`` are all facts there are, so a sampled run shows what the full one shows. The example is
-    drawn by seed and fact ids; it has another subject and no answer in common with the fact, case apart. A
-    new fact changes few of the others' examples.
+    drawn by seed and fact ids; it has another subject and no answer in common with the fact, nor does it say
+    the fact the other way round (which country borders Spain? France), case apart. A new fact changes few of
+    the others' examples.
     A relation's template is its first frame, or what its facts' own questions follow. Raises ``SuiteError``
     on a fact without any example.
     """
@@ -54,7 +55,8 @@ def _example(
     for step in range(len(pool)):
         other = pool[(start + step) % len(pool)][1]
         answers = {answer.casefold() for answer in other.accepted}
-        if other.subject.casefold() != fact.subject.casefold() and own.isdisjoint(answers):
+        names = fact.subject.casefold(), other.subject.casefold()
+        if names[0] != names[1] and own.isdisjoint({*answers, names[1]}) and names[0] not in answers:
             frames = relations[other.relation].frames
             question = other.question or frames[0].replace("[X]", other.subject)
             return Shot(question=question, answer=other.object)

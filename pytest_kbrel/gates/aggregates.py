@@ -83,7 +83,9 @@ def decide_aggregate(
 def _published(aggregate: AggregateCase, baseline: Baseline | None) -> PublishedCase | None:
     """Return what a paper prints over exactly these members: over others it is another figure."""
     found = None if baseline is None else baseline.case(aggregate)
-    if not isinstance(found, PublishedCase) or set(found.members) != set(aggregate.members):
+    # The top tenth counts in no figure but its own.
+    ours = {member for member in aggregate.members if not member.endswith("-top10]")}
+    if not isinstance(found, PublishedCase) or set(found.members) != ours:
         return None
     return found
 

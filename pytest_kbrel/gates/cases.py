@@ -23,7 +23,11 @@ SEVERITY: tuple[Judgement, ...] = (
 )
 # At most so many of a case's answers may be empty, and so many cut short.
 MOST_UNFIT = 0.5
+# What a judge leaves undecided is missing from hallucination and wrong rate alike.
+MOST_UNREAD = 0.1
 _SHOWN = 3
+# Rules of outcomes that a model as judge decided, or left undecided.
+_JUDGED, _UNPARSABLE = "judge", "unparsable"
 
 
 def decide_case(
@@ -187,7 +191,8 @@ def integrity(table: Table, errors: Sequence[str]) -> tuple[str, ...]:
     """Return what forbids a measurement, in words: nothing when the responses are sound.
 
     An unusable response, no fact at all, a fact twice, a value that is no number, or more than half of the
-    answers empty or cut short.
+    answers empty or cut short or of the choices not made, or more than a tenth of a judge's replies
+    unreadable.
     """
     found = []
     if errors:
@@ -219,7 +224,27 @@ def integrity(table: Table, errors: Sequence[str]) -> tuple[str, ...]:
             "max_new_tokens in the suite, unless the model does not stop (its end token or prompts do not "
             "suit it)"
         )
+    asked = [row.rule for row in rows if row.rule in (_JUDGED, _UNPARSABLE)]
+    if (unread := asked.count(_UNPARSABLE)) > MOST_UNREAD * len(asked):
+        found.append(
+            f"{unread} of {_count(len(asked), 'reply', 'replies')} of the judge cannot be read; allowed: at "
+            f"most {MOST_UNREAD:.0%}: this model cannot judge, or its chat template is missing"
+        )
+    found += _unread_choices(table)
     return tuple(found)
+
+
+def _unread_choices(table: Table) -> list[str]:
+    names = ("choices", "choices_unread")
+    if not set(names) <= set(table.columns):
+        return []
+    asked, unread = (sum(row.values[table.columns.index(name)] for row in table.rows) for name in names)
+    if unread <= MOST_UNFIT * asked:
+        return []
+    return [
+        f"{unread:.0f} of {asked:.0f} replies to multiple-choice questions pick no option; allowed: at most "
+        f"{MOST_UNFIT:.0%}: nothing then tells whether the model keeps to its answers"
+    ]
 
 
 def _truncated(table: Table) -> int:
@@ -230,5 +255,5 @@ def _is_nan(values: Iterable[float]) -> bool:
     return not all(map(math.isfinite, values))
 
 
-def _count(n: int, noun: str) -> str:
-    return f"{n} {noun}{'' if n == 1 else 's'}"
+def _count(n: int, noun: str, plural: str = "") -> str:
+    return f"{n} {noun if n == 1 else plural or noun + 's'}"

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from pytest_kbrel.judges.contained import (
     findable,
-    is_beside,
-    is_negated,
-    is_one_of_several,
+    is_its_city,
     is_other_name,
     places,
 )
 from pytest_kbrel.judges.dates import dates_in
+from pytest_kbrel.judges.denying import is_beside, is_negated
 from pytest_kbrel.judges.figures import contradicts_dates, is_date, is_period, is_quantity
+from pytest_kbrel.judges.listing import is_one_of_several
 from pytest_kbrel.judges.reading import (
     Answer,
     Gold,
@@ -26,6 +26,7 @@ from pytest_kbrel.judges.reading import (
     singular,
     stretches,
 )
+from pytest_kbrel.judges.tokens import read_words
 from pytest_kbrel.judges.variants import LOOSE, STRICT, items, without_parentheses
 from pytest_kbrel.judges.words import FUNCTION
 
@@ -53,10 +54,16 @@ def compare(answer: str, accepted: Sequence[str], question: str, answer_type: st
     refused = ""
     for rule, span in _matches(said, texts, asked, set(accepted)):
         reason = _refused(said, span, asked, found)
+        if reason == "several" and not refused:
+            # What names other golds, in whatever writing, is no alternative.
+            whole = (0, len(said.words))
+            matched = {place for _, place in _matches(said, texts, asked, set(accepted)) if place != whole}
+            found = [*found, *matched.difference(found)]
+            reason = _refused(said, span, asked, found)
         if not reason:
             return rule, True
         refused = refused or reason
-    for rule, reason in _contained(said, texts, asked, found):
+    for rule, reason in _contained(said, texts, asked, found, set(accepted)):
         if not reason:
             return rule, True
         refused = refused or reason
@@ -90,7 +97,7 @@ def _figure(answer: Answer, gold: Gold, question: Question) -> str:
 
 
 def _matches(
-    answer: Answer, golds: Sequence[Gold], question: Question, accepted: Container[str]
+    answer: Answer, golds: Sequence[Gold], question: Question, accepted: Collection[str]
 ) -> Iterator[tuple[str, Span]]:
     """Yield (rule, place) of all that some rule finds to be a gold written in another way."""
     whole = (0, len(answer.words))
@@ -109,6 +116,8 @@ def _matches(
                 said = part(answer, *span)
                 for gold in golds:
                     rule = variant(said, gold, question)
+                    if rule and _is_namesake(answer, span, gold, accepted):
+                        continue
                     if rule and span not in own and len(gold.words[0]) < 3 and len(gold.words) == 1:
                         # "Vitamin C" is not "C".
                         continue
@@ -127,20 +136,53 @@ def _is_elsewhere(answer: Answer, span: Span, gold: Gold) -> bool:
     return answer.fresh[end] and answer.words[end] not in gold.words
 
 
+def _is_namesake(answer: Answer, span: Span, gold: Gold, accepted: Collection[str]) -> bool:
+    """Tell whether the answer qualifies otherwise what the gold qualifies in parentheses."""
+    if gold.text in accepted or span[1] >= len(answer.words):
+        return False
+    first = span[1] + (answer.words[span[1]] == "in")
+    if first >= len(answer.words) or answer.breaks[span[1]] == ".":
+        return False
+    if first == span[1] and not answer.breaks[first]:
+        return False
+    stop = first + 1
+    while stop < len(answer.words) and not answer.breaks[stop]:
+        stop += 1
+    words = answer.words[first:stop]
+    if words[0] in FUNCTION or not answer.fresh[first] or not words[0].isalpha():
+        return False
+    if not answer.cases[first] and (answer.cased or len(words) > 3):
+        return False
+    known = {
+        word for text in accepted if without_parentheses(text) == gold.text for word in read_words(text).words
+    }
+    return known.isdisjoint(words)
+
+
 def _refused(answer: Answer, span: Span, question: Question, found: Sequence[Span]) -> str:
     if is_negated(answer, span, question):
         return "negated"
     if is_one_of_several(answer, span, question, [*found, span]):
         return "several"
+    if is_its_city(answer, span):
+        return "other name"
     return "beside" if is_beside(answer, span, question) else ""
 
 
 def _contained(
-    answer: Answer, golds: Sequence[Gold], question: Question, found: Sequence[Span]
+    answer: Answer,
+    golds: Sequence[Gold],
+    question: Question,
+    found: Sequence[Span],
+    accepted: Collection[str],
 ) -> Iterator[tuple[str, str]]:
     """Yield (rule, what forbids it or "") for every gold that stands in the answer, then for plurals."""
     for gold in golds:
-        spans = [span for span in places(answer.words, gold.words) if findable(answer, gold, span[0])]
+        spans = [
+            span
+            for span in places(answer.words, gold.words)
+            if findable(answer, gold, span[0]) and not _is_namesake(answer, span, gold, accepted)
+        ]
         if spans:
             yield (
                 "contained",

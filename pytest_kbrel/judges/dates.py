@@ -56,10 +56,22 @@ _PERIOD = re.compile(
     r"(?<!\d)(?:(?:from|between)\s+)?([12]\d{3})\s*(?:[-–—‒/]|to|until|till|through|and)\s*([12]\d{3}|\d\d|present|now)(?![-/.]?\d)"
 )
 _CENTURY = re.compile(r"\b(" + "|".join(sorted(ORDINALS, key=len, reverse=True)) + r")[\s-]+century")
-_DENIED = re.compile(
-    r"(?:\b(?:not|before|after|prior to|except|or)|n't)\s+(?:(?:in|on|the|maybe|possibly)\s+)*\Z"
+_BOUND = re.compile(
+    r"\b(?:before|after|prior to|(?:earlier|later|sooner|other) than|until|till|up to|except|or)"
+    r"\s+(?:(?:in|on|the|maybe|possibly)\s+)*\Z"
 )
-_OTHER = re.compile(r"\s*,?\s*or\s+(?:(?:in|on|the|maybe|possibly)\s+)*[\w ]{0,12}\d")
+_NOT = re.compile(r"\b(?:not|never|no longer|cannot)\b|n['’]t\b")
+# "Not in 1998 but in 2010", "not only in 2010" and "did not open until 2010" affirm what follows.
+_AFFIRMED = re.compile(r"\b(?:but|only|until|till|just)\b")
+_CLAUSE = re.compile(r"[^.,;:!?()\n]{0,80}\Z")
+_OTHER = re.compile(
+    r"\s*,?\s*or\s+(?:(?:in|on|the|maybe|possibly)\s+)*[\w ]{0,12}\d|\s*\?\s*(?:no|not|wrong|actually)\b"
+)
+# Years on end, not the year and a number of something ("In 2010, 2000 people").
+_LISTED = re.compile(
+    r"(?<![\w./-])[12]\d{3}(?:(?:\s*[,;&]|,?\s*and)\s*(?:and\s+)?[12]\d{3}\b(?!\s+[a-z]|[/.-]\d))+"
+)
+_YEARS = re.compile(r"\d{4}")
 _ANY_DIGIT = re.compile(r"\d")
 _TO = re.compile(r"[-–—‒/]|to|until|till|through")
 
@@ -93,12 +105,25 @@ def dates_in(text: str) -> tuple[Date, ...]:
     if not _ANY_DIGIT.search(lower) and "century" not in lower:
         return ()
     lower = _CENTURY.sub(lambda found: ORDINALS[found[1]] + " century", lower)
+    # "8 September 2010, 2011 and 2012" begins with a day; years alone make a list.
+    lists = [found.span() for found in _LISTED.finditer(lower) if len(set(_YEARS.findall(found[0]))) > 1]
     return tuple(
         date
         for found in _DATE.finditer(lower)
-        if not _DENIED.search(lower, 0, found.start()) and not _OTHER.match(lower, found.end())
+        if not is_denied(lower, found.start()) and not _OTHER.match(lower, found.end())
         for date in _dates(found)
+        if date.month or not any(start <= found.start("year4") < end for start, end in lists)
     )
+
+
+def is_denied(lower: str, start: int) -> bool:
+    """Tell whether what begins at ``start`` of a text in small letters is denied or only a bound."""
+    clause = _CLAUSE.search(lower, max(0, start - 80), start)
+    before = clause[0] if clause else ""
+    denial = _NOT.search(before)
+    if denial:
+        return not _AFFIRMED.search(before, denial.end())
+    return bool(_BOUND.search(before))
 
 
 @lru_cache(maxsize=4096)
@@ -148,7 +173,10 @@ def periods_in(text: str) -> tuple[tuple[int, int], ...]:
     found: list[tuple[int, int]] = []
     if not _ANY_DIGIT.search(text):
         return ()
-    for match in _PERIOD.finditer(text.casefold()):
+    lower = text.casefold()
+    for match in _PERIOD.finditer(lower):
+        if is_denied(lower, match.start()):
+            continue
         between = "between" in match[0]
         if not _TO.search(match[0]) and not between:
             continue

@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from decimal import Decimal
 
-from pytest_kbrel.judges.contained import is_negated
 from pytest_kbrel.judges.dates import MONTHS, Date, dates_in, finest, periods_in
+from pytest_kbrel.judges.denying import is_negated
 from pytest_kbrel.judges.reading import Answer, Gold, Question, is_number
-from pytest_kbrel.judges.words import EXACT_DAY, UNITS, listed
+from pytest_kbrel.judges.words import EXACT_DAY, FUNCTION, UNITS, listed
 
 _UNIT_NAMES = frozenset(UNITS.values())
+# They count by more than one, or by parts.
+_MULTIPLES = listed("dozen dozens score scores gross pair pairs lakh lakhs crore crores percent th ths")
+_CURRENCY = re.compile(r"[¥₹₽₩₪₺₫฿₦₱₴]")
+_CODE_OF = {"dollar": "usd", "euro": "eur", "pound sterling": "gbp"}
+_CODES = listed("usd eur gbp chf jpy cny inr rub krw aud cad nzd sek nok dkk pln brl mxn zar try rs rmb")
+_KINDS = listed("us usa metric full whole")
+_RATES = listed("per h hr hour s second sec squared cubed")
+_BOUNDS = listed("under below above beyond exceeding beneath within")
+_BOUNDING = frozenset(
+    {("more", "than"), ("less", "than"), ("fewer", "than"), ("greater", "than"), ("other", "than")}
+    | {("at", "least"), ("at", "most"), ("up", "to"), ("half", "of"), ("part", "of"), ("out", "of")}
+)
+_MINUS = re.compile(r"\s*(?:[-−–]\s?\d|(?:minus|negative)\b)", re.IGNORECASE)
+_NEGATIVE = re.compile(r"(?<![\w.)\]])[-−–](\d[\d,.]*)")
+_SUBJECTS = listed("it he she they we i you this that these those there both neither only not because")
 _SCALED = Decimal(10000)
 _BETWEEN = frozenset({"or", "to", "and"})
 _ABOUT = listed("about around approximately roughly nearly almost some circa over")
@@ -42,7 +58,7 @@ def is_date(answer: Answer, golden_dates: Sequence[Date], question: Question) ->
     readings = first if len(first) == 2 and first[0].day == first[1].month else first[:1]
     for date in readings:
         for golden in golden_dates:
-            if golden.year and not date.year and golden.fineness > 1 and date.fineness < 2:
+            if golden.year and not date.year and (date.fineness < 2 or question.has("year")):
                 continue
             exact = not any(question.has(word) for word in EXACT_DAY) or date.fineness >= golden.fineness
             shared = (date.year and golden.year) or (date.day and golden.day)
@@ -79,8 +95,9 @@ def is_quantity(answer: Answer, gold: Gold, question: Question) -> str:
         is_year = len(word) == 4 and word[:2] in ("18", "19", "20") and near[1] not in _UNIT_NAMES
         if word != digits and ((is_year and not year_like) or not MONTHS.isdisjoint(near)):
             continue
-        own = near[1] if near[1] in _UNIT_NAMES else ""
-        if own and (own != unit if unit else own == "percent"):
+        if not _has_unit(answer, place, unit, question) or _is_bound(answer, place, gold):
+            return ""
+        if _is_minus(answer, place) != bool(_MINUS.match(gold.text)):
             return ""
         if is_negated(answer, (place, place + 1), question) or _alternative(answer, place, question):
             return ""
@@ -91,15 +108,80 @@ def is_quantity(answer: Answer, gold: Gold, question: Question) -> str:
     return ""
 
 
+def _has_unit(answer: Answer, place: int, unit: str, question: Question) -> bool:
+    """Tell whether the number at ``place`` counts what the gold counts, as far as what stands around tells.
+
+    Where the gold has a unit, that unit must follow, or nothing that could be another. There are too many
+    units to list them.
+    """
+    words, size = answer.words, len(answer.words)
+    after = place + 1
+    broken = after >= size or bool(answer.breaks[after])
+    if not unit:
+        # The sign for percent is a word that no break can part from its number.
+        return after >= size or (words[after] != "percent" and (broken or words[after] not in _MULTIPLES))
+    if _CURRENCY.search(answer.text) or (place and words[place - 1] in _CODES - {_CODE_OF.get(unit, "")}):
+        return False
+    if broken and not (after < size and words[after] in _UNIT_NAMES):
+        return True
+    named = words[after]
+    if named in _KINDS and after + 1 < size:
+        after += 1
+        named = UNITS.get(words[after], words[after])
+    if named == unit:
+        # "5 km per hour", "5 km/h"
+        return after + 1 >= size or words[after + 1] not in _RATES or question.has(words[after + 1])
+    if words[after] in _UNIT_NAMES:
+        return False
+    return words[after] in FUNCTION or question.has(words[after])
+
+
+def _is_bound(answer: Answer, place: int, gold: Gold) -> bool:
+    """Tell whether the number is only a bound or a share: "more than 126", "half of 126"."""
+    before = answer.words[max(0, place - 2) : place]
+    if before and before[-1] in _BOUNDS and before[-1] not in gold.text.casefold().split():
+        return True
+    return before in _BOUNDING and " ".join(before) not in gold.text.casefold()
+
+
+def _is_minus(answer: Answer, place: int) -> bool:
+    if place and answer.words[place - 1] in ("minus", "negative"):
+        return True
+    digits = answer.words[place]
+    return any(found[1].replace(",", "").rstrip(".") == digits for found in _NEGATIVE.finditer(answer.text))
+
+
+def says_plainly(answer: Answer, gold: str) -> bool:
+    """Tell whether an answer begins with ``gold``, "yes" or "no", as a word of its own, and keeps to it.
+
+    "No one knows" and "No doubt" are no "no"; "Yes, but actually no" is neither.
+    """
+    words, breaks = answer.words, answer.breaks
+    size = len(words)
+    if words[:1] != (gold,) or (size > 1 and not breaks[1] and words[1] not in _SUBJECTS):
+        return False
+    other = "no" if gold == "yes" else "yes"
+    return not any(
+        word == other and (place + 1 == size or breaks[place + 1]) for place, word in enumerate(words)
+    )
+
+
 def _alternative(answer: Answer, place: int, question: Question) -> bool:
     """Tell whether another number follows as a choice or the end of a range: "7 or 8", "7-8"."""
     for after in range(place + 1, min(place + 4, len(answer.words))):
         word = answer.words[after]
         if is_number(word):
-            return not answer.breaks[after]
+            listed_on = after == place + 1 and answer.breaks[after] == "," and _ends_item(answer, after)
+            return not answer.breaks[after] or listed_on
         if word not in _BETWEEN and word not in _UNIT_NAMES:
             return False
     return False
+
+
+def _ends_item(answer: Answer, place: int) -> bool:
+    """Tell whether nothing is counted by the number at ``place``: "126, 127, 128", not "126, 2 of them"."""
+    after = place + 1
+    return after >= len(answer.words) or bool(answer.breaks[after]) or answer.words[after] in ("and", "or")
 
 
 def _rounds_to(exact: Decimal, said: Decimal) -> bool:

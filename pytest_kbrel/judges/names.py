@@ -8,6 +8,16 @@ from pytest_kbrel.judges.tokens import UPPER, Words
 from pytest_kbrel.judges.words import FULL_NAMES, FUNCTION, PARTICLES, SUFFIXES, TITLES
 
 _MOST_WORDS = 6
+_LONG = {
+    "jr": "junior",
+    "sr": "senior",
+    "capt": "captain",
+    "gen": "general",
+    "col": "colonel",
+    "maj": "major",
+    "lt": "lieutenant",
+    "rev": "reverend",
+}
 
 
 def untitled(name: Words) -> Words:
@@ -20,6 +30,22 @@ def untitled(name: Words) -> Words:
     return name.part(start, end)
 
 
+def contradict(one: Words, other: Words) -> bool:
+    """Tell whether each of two names has a title or suffix that the other lacks: "Mr" and "Mrs"."""
+    first, second = _dropped(one), _dropped(other)
+    return not (first <= second or second <= first)
+
+
+def _dropped(name: Words) -> set[str]:
+    kept = untitled(name)
+    size = len(kept.words)
+    start = next(
+        (place for place, word in enumerate(name.words) if word not in TITLES), len(name.words) - size
+    )
+    start = min(start, len(name.words) - size)
+    return {_LONG.get(word, word) for word in (*name.words[:start], *name.words[start + size :])}
+
+
 def same_person(answer: Words, gold: Words, *, full: bool = False) -> str:
     """Return the rule by which two names are one person's, ``""`` where they are not.
 
@@ -28,6 +54,8 @@ def same_person(answer: Words, gold: Words, *, full: bool = False) -> str:
     John Quincy Adams): it counts as an initial only, or where the ``full`` name is asked for.
     """
     one, other = untitled(answer), untitled(gold)
+    if contradict(answer, gold):
+        return ""
     if not (2 <= len(one.words) <= _MOST_WORDS and 2 <= len(other.words) <= _MOST_WORDS):
         return ""
     if one.words[-1] != other.words[-1] or len(one.words[-1]) < 2 or one.words[-1] in FUNCTION:
@@ -81,6 +109,8 @@ def _agree(one: str, other: str) -> str:
 def is_surname(answer: Words, gold: Words) -> bool:
     """Tell whether an answer is the last name of a person's full name, or the last with its particles."""
     name, whole = untitled(answer), untitled(gold)
+    if contradict(answer, gold):
+        return False
     size = len(name.words)
     if not 0 < size < len(whole.words) <= _MOST_WORDS or name.words != whole.words[-size:]:
         return False

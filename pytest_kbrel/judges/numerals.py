@@ -24,8 +24,44 @@ _ENDINGS = {1: "st", 2: "nd", 3: "rd"}
 ORDINALS = {word: f"{value}{_ENDINGS.get(value, 'th')}" for value, word in enumerate(_NTH, start=1)}
 _ROMAN = re.compile(r"X{0,4}(?:IX|IV|V?I{0,3})")
 _DIGITS = re.compile(r"\d+(?:\.\d+)?")
+_MINUSES = str.maketrans("−–‐‑＋", "----+")
+_SIGN = re.compile(
+    r"(?<=\d)(?P<between>[.,/:])(?=\d)"
+    r"|(?<![\w.)\]])(?P<before>[+-])(?=\.?\d)"
+    r"|(?<=\d)\s?(?P<behind>[%+])(?!\w)"
+    r"|(?<!\w)[^\W\d_]{1,2}(?P<letter>[+#-]+)(?!\w)"
+)
+_GRADE = re.compile(r"([^\W\d_]{1,2})([+#-]*)")
+_MARKS = {"plus": "+", "positive": "+", "minus": "-", "negative": "-", "sharp": "#"}
+_SPELLED = re.compile(r"(?<=\w)[\s-](plus|positive|minus|negative|sharp)\b", re.IGNORECASE)
 # Longer ones are no quantities; they stay as they are written.
 _MOST_DIGITS = 18
+
+
+def signs_of(text: str) -> tuple[str, ...]:
+    """Return the signs that make a number, a grade or a symbol another one, in their order.
+
+    Between digits "." "," "/" ":", before a number "-" and "+", behind one "%" and "+", and "+", "-", "#"
+    behind one or two letters ("C++", "O-"). Normalising a text takes them away.
+    """
+    return tuple(
+        found["between"] or found["before"] or found["behind"] or found["letter"]
+        for found in _SIGN.finditer(_one_minus(text))
+    )
+
+
+def has_other_sign(text: str, gold: str) -> bool:
+    """Tell whether ``gold`` is a letter or two that ``text`` has with another sign only ("C#" for "C")."""
+    meant = _GRADE.fullmatch(_one_minus(gold).strip())
+    if not meant:
+        return False
+    spelled = _SPELLED.sub(lambda found: _MARKS[found[1].lower()], _one_minus(text))
+    said = re.findall(rf"(?<!\w){meant[1]}([+#-]*)(?![\w+#-])", spelled)
+    return bool(said) and meant[2] not in said
+
+
+def _one_minus(text: str) -> str:
+    return text.translate(_MINUSES)
 
 
 def roman(word: str) -> str:

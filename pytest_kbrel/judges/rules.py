@@ -7,15 +7,32 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from pytest_kbrel.judges.comparing import compare
+from pytest_kbrel.judges.figures import says_plainly
+from pytest_kbrel.judges.numerals import has_other_sign, signs_of
 from pytest_kbrel.judges.options import chosen_option
-from pytest_kbrel.judges.uninformative import is_not_applicable, is_uninformative, uninformative_kind
+from pytest_kbrel.judges.reading import read_answer, read_question
+from pytest_kbrel.judges.tokens import LONGEST
+from pytest_kbrel.judges.uninformative import (
+    is_not_applicable,
+    is_uninformative,
+    said_besides,
+    uninformative_kind,
+)
 from pytest_kbrel.metrics.text import normalise
 from pytest_kbrel.records import Label, record
 
 __all__ = ["Judged", "chosen_option", "is_uninformative", "judge", "label", "uninformative_kind"]
 
-_NEXT_QUESTION = re.compile(r"\n\s*(?:Q|Question)\s*\d*\s*[:.]", re.IGNORECASE)
-_TAG = re.compile(r"</?\w{1,20}>")
+# Bounded repeats: a hostile answer of line ends alone must cost no more than its length.
+_NEXT_QUESTION = re.compile(r"\n[^\S\n]{0,20}(?:Q|Question)\s{0,5}\d{0,4}\s{0,5}[:.]", re.IGNORECASE)
+_THOUGHT = re.compile(r"<(think|thinking|thought|reasoning)>.*?(?:</\1>|\Z)", re.IGNORECASE | re.DOTALL)
+_THOUGHT_END = re.compile(r"</(?:think|thinking|thought|reasoning)>", re.IGNORECASE)
+# Only tags that models write: "<Lima>" is an answer.
+_TAG = re.compile(
+    r"</?(?:final_answer|final|answer|response|output|result|a|b|i|u|s|p|q|em|strong|br|hr|div|span|sub|sup"
+    r"|code|pre|ul|ol|li|h[1-6]|bos|eos|pad)\s?/?>",
+    re.IGNORECASE,
+)
 _LABEL = re.compile(
     r"^[\s*]*(?:(?:the|my|final|short|correct)\s+)*(?:answer|response)[\s*]*[:=][\s*]*", re.IGNORECASE
 )
@@ -56,19 +73,44 @@ def judge(
     """
     answer = _answer_proper(answer)
     said = normalise(answer)
-    if said and not is_not_applicable(answer) and any(said == _normalised(gold) for gold in accepted):
+    equals = [gold for gold in accepted if said == _normalised(gold)]
+    if said and equals and not is_not_applicable(answer) and signs_of(answer) in map(signs_of, equals):
         return Judged(label="correct", rule="equal")
     kind = uninformative_kind(answer, question, extra)
+    besides = said_besides(answer) if accepted and kind in ("", "unsure") else ""
+    if besides:
+        # "I am aware of no other. It is Lima." answers; what is not accepted there may be an excuse.
+        rule, right = _compared(besides, accepted, question, answer_type)
+        if right:
+            return Judged(label="correct", rule=rule)
     if kind:
         return Judged(label="uninformative", rule=kind)
     if not accepted:
         return Judged(label="wrong", rule="no rule")
-    rule, right = compare(answer, accepted, question, answer_type)
+    rule, right = _compared(answer, accepted, question, answer_type)
     return Judged(label="correct" if right else "wrong", rule=rule)
 
 
+def _compared(answer: str, accepted: Sequence[str], question: str, answer_type: str) -> tuple[str, bool]:
+    """Compare with the accepted answers, without those that the answer only seems to give."""
+    left = [gold for gold in accepted if not has_other_sign(answer, gold)]
+    if any(_normalised(gold) in ("yes", "no") for gold in left):
+        said = read_answer(answer, read_question(question, answer_type))
+        left = [
+            gold
+            for gold in left
+            if (plain := _normalised(gold)) not in ("yes", "no") or says_plainly(said, plain)
+        ]
+    return compare(answer, left, question, answer_type)
+
+
 def _answer_proper(answer: str) -> str:
-    """Return an answer without the frame a model puts around it: "Answer:", tags, the next question."""
+    """Return an answer without what a model puts around it: thoughts, "Answer:", tags, the next question."""
+    if "<" in answer:
+        answer = _THOUGHT.sub(" ", answer)
+        # Some chat templates write the opening tag themselves, so that the answer has the closing one only.
+        answer = _THOUGHT_END.split(answer)[-1]
+    answer = answer.strip()[:LONGEST]
     following = _NEXT_QUESTION.search(answer)
     if following and answer[: following.start()].strip():
         answer = answer[: following.start()]

@@ -9,11 +9,11 @@ from functools import lru_cache
 from importlib import resources
 from typing import Any
 
+from pytest_kbrel.judges.abstaining import Abstaining, Abstention, read_abstention
+from pytest_kbrel.judges.tokens import LONGEST
 from pytest_kbrel.metrics.text import normalise
-from pytest_kbrel.records import UNINFORMATIVE, record
+from pytest_kbrel.records import record
 
-# A model that has lost itself writes on until it is stopped; its first words tell.
-_LONGEST = 4000
 _LONGEST_STRETCH = 12
 _NOT_APPLICABLE = re.compile(r"[^\w/]*n\s*/\s*a[^\w/]*", re.IGNORECASE)
 
@@ -25,7 +25,8 @@ class _Rules:
     stretch_times: int
     stretch_share: float
     question_words: int
-    patterns: tuple[tuple[str, re.Pattern[str]], ...]
+    none: tuple[re.Pattern[str], ...]
+    abstaining: Abstaining
 
 
 @lru_cache(maxsize=1)
@@ -34,15 +35,22 @@ def _rules() -> _Rules:
 
     text = resources.files("pytest_kbrel.judges").joinpath("uninformative.yaml").read_text(encoding="utf-8")
     data: Any = yaml.safe_load(text)
+    unsure = data["unsure"]
     return _Rules(
         **data["repetition"],
         question_words=data["none"]["question_words"],
-        patterns=tuple(
-            (kind, re.compile(pattern))
-            for kind in UNINFORMATIVE
-            for pattern in data[kind].get("patterns", ())
+        none=_all(data["none"]["patterns"]),
+        abstaining=Abstaining(
+            patterns=_all(unsure["patterns"]),
+            frames=_all(unsure["frames"]),
+            hedges=_all(unsure["hedges"]),
+            asides=re.compile(unsure["asides"]),
         ),
     )
+
+
+def _all(patterns: Sequence[str]) -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(pattern) for pattern in patterns)
 
 
 @lru_cache(maxsize=256)
@@ -63,27 +71,39 @@ def is_uninformative(answer: str, question: str = "", extra: Sequence[tuple[str,
 def uninformative_kind(answer: str, question: str = "", extra: Sequence[tuple[str, str]] = ()) -> str:
     """Return "repetition", "none" or "unsure", ``""`` for an answer that says something.
 
-    Reliable KB (arXiv 2410.14816), section 3.3: "repetition" echoes one string, "none" is empty or the
-    question again, "unsure" says that the model cannot answer. ``extra`` are a user's own (kind, regular
-    expression), tried after the shipped ones, in the answer as it is and normalised, capitals or not.
+    Reliable KB (arXiv 2407.13578), section 3.3: "repetition" echoes one string, "none" is empty or the
+    question again, "unsure" says in its first sentence that the
+    model cannot answer, and does not go on with "but" and a statement. ``extra`` are a user's own (kind,
+    regular expression), tried after the shipped ones, in the answer as it is and normalised, capitals or not.
     """
     rules = _rules()
-    said = normalise(answer[:_LONGEST])
+    said = normalise(answer[:LONGEST])
     if not said or is_not_applicable(answer):
         return "none"
     words = said.split()
     if is_repetition(words):
         return "repetition"
-    if question and _repeats_question(words, normalise(question[:_LONGEST]).split(), rules.question_words):
+    if question and _repeats_question(words, normalise(question[:LONGEST]).split(), rules.question_words):
         return "none"
-    for kind, pattern in rules.patterns:
-        if pattern.search(said):
-            return kind
+    if any(pattern.search(said) for pattern in rules.none):
+        return "none"
+    if _abstention(answer[:LONGEST]).abstains:
+        return "unsure"
     for kind, expression in extra:
         pattern = _compiled(expression)
-        if pattern.search(said) or pattern.search(answer[:_LONGEST]):
+        if pattern.search(said) or pattern.search(answer[:LONGEST]):
             return kind
     return ""
+
+
+@lru_cache(maxsize=256)
+def _abstention(answer: str) -> Abstention:
+    return read_abstention(answer, _rules().abstaining)
+
+
+def said_besides(answer: str) -> str:
+    """Return what an answer with an abstention in it says besides, ``""`` for nothing or a guess."""
+    return _abstention(answer[:LONGEST]).besides
 
 
 def is_repetition(words: Sequence[str]) -> bool:

@@ -6,11 +6,21 @@ import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
-from pytest_kbrel.judges.names import is_surname, same_person, untitled
+from pytest_kbrel.judges.names import contradict, is_surname, same_person, untitled
 from pytest_kbrel.judges.nations import NATIONS
 from pytest_kbrel.judges.reading import Gold, Question, is_number, once, singular
 from pytest_kbrel.judges.tokens import Words, read_words
-from pytest_kbrel.judges.words import COMPANY, DISTINGUISHING, FUNCTION, HONORIFICS, NATIONALITY, SUFFIXES
+from pytest_kbrel.judges.words import (
+    CITIES,
+    COMPANY,
+    DISTINGUISHING,
+    FUNCTION,
+    HONORIFICS,
+    NATIONALITY,
+    PLACES,
+    REGIONS,
+    SUFFIXES,
+)
 
 _ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
 _PARENTHESIS = re.compile(r"\s*[(\[][^()\[\]]*[)\]]")
@@ -83,6 +93,8 @@ def titled(said: Words, gold: Gold, question: Question) -> str:
     """With and without a title or an honorific."""
     one, other = untitled(said).words, untitled(_words(gold)).words
     if one != other or said.words == gold.words or FUNCTION.issuperset(one):
+        return ""
+    if contradict(said, _words(gold)):
         return ""
     dropped = {*said.words, *gold.words} - set(one)
     return "title" if question.asks_person or dropped <= HONORIFICS | SUFFIXES else ""
@@ -166,13 +178,29 @@ def asked_word(said: Words, gold: Gold, question: Question) -> str:
     # Of "Queen Elizabeth The Queen Mother" the word "mother" is not enough.
     if len(left) == len(gold.words) or not (2 * len(left) >= len(gold.words) or _is_figure(left)):
         return ""
-    if FUNCTION.issuperset(left):
+    if FUNCTION.issuperset(left) or _tells_apart(gold, left):
         return ""
     right = _beyond_question(said.words, question)
     # "Brazilian Portuguese" is Portuguese.
     if question.has("language", "languages") and len(left) == 1 and len(right) == 2:
         right = right[1:] if right[0] not in DISTINGUISHING else right
     return "question's word" if left == right else ""
+
+
+def _tells_apart(gold: Gold, left: tuple[str, ...]) -> bool:
+    """Tell whether a word of the question is the telling half of a gold: Mexico City is not Mexico."""
+    # Asked about Jersey City, "New" is not New Jersey.
+    if DISTINGUISHING.issuperset(left):
+        return True
+    if gold.words[: len(left)] != left or not gold.cases[-1] or len(left) == len(gold.words):
+        return False
+    if gold.words[-1] == "city":
+        # "New York" is New York City.
+        return len(left) == 1
+    if gold.words[-1] in PLACES:
+        return False
+    name = " ".join(left)
+    return NATIONS.get(name) == name or name in REGIONS or name in CITIES
 
 
 def _is_figure(words: tuple[str, ...]) -> bool:

@@ -43,7 +43,20 @@ REGIONS = listed(
     texas utah vermont virginia wisconsin wyoming ontario quebec manitoba alberta saskatchewan
     queensland tasmania bavaria saxony tuscany sicily
     """
-)
+) | {
+    "new jersey",
+    "new mexico",
+    "new hampshire",
+    "rhode island",
+    "north carolina",
+    "south carolina",
+    "north dakota",
+    "south dakota",
+    "west virginia",
+    "british columbia",
+    "nova scotia",
+    "new south wales",
+}
 SUFFIXES = listed("jr sr junior senior phd md esq obe cbe mbe kbe")
 COMPANY = listed(
     "inc incorporated ltd limited llc plc corp corporation co company gmbh ag sa nv bv spa llp group "
@@ -57,10 +70,48 @@ DISTINGUISHING = listed("""
     young younger elder first second third last federal national inter trans sub super ultra mini micro
     mega semi counter co neo proto
     """)
-NEGATIONS = listed("not never neither nor no without except unlike cannot")
+# A thing so described is still that thing.
+MODIFIERS = listed("""
+    very big large small tiny huge tall long short young adult male female common famous popular simple plain
+    pure fresh single several many some most domestic wild local professional own real whole entire
+    please thanks here
+    """)
+NEGATIONS = listed("not never neither nor no without except unlike cannot excluding")
 NEGATING_PAIRS = frozenset({("rather", "than"), ("instead", "of"), ("other", "than"), ("apart", "from")})
+# Between them stand the things a sentence speaks of.
+FRAMES = listed(
+    "is was are were be been being am has have had did does do by called named known who includes include"
+)
 # What follows them stands beside the answer.
 BESIDE = listed("featuring feat starring unlike")
+FALSE = listed("wrong incorrect false untrue mistaken")
+CORRECTING = listed("actually wait sorry correction oops")
+# A place told from another is not that other.
+AWAY = listed("near outside beyond opposite")
+DIRECTIONS = listed("""
+    north south east west northeast northwest southeast southwest northern southern eastern western
+    """)
+SURROUNDINGS = listed("suburb suburbs outskirts neighbor neighbour neighborhood neighbourhood")
+# "The wife of Bill Gates" is another person.
+RELATIONS = listed("""
+    wife husband spouse widow widower father mother parent parents son sons daughter daughters child
+    children brother brothers sister sisters sibling cousin uncle aunt nephew niece grandson
+    granddaughter grandfather grandmother stepson stepfather stepmother friend girlfriend boyfriend partner
+    student pupil teacher rival enemy assistant secretary colleague successor predecessor
+    descendant ancestor
+    """)
+# Where they are asked for, the answer may take up the question from the other end.
+RELATED = listed("""
+    married marry marries born family related relative relationship taught teach succeed succeeded
+    preceded replaced replace royal dating date dated
+    """)
+# Well-known cities that name bridges, universities and the like.
+CITIES = listed("""
+    london paris rome berlin madrid vienna moscow tokyo beijing shanghai delhi mumbai cairo sydney
+    melbourne toronto chicago boston detroit seattle dallas houston miami philadelphia manchester
+    liverpool birmingham edinburgh glasgow dublin amsterdam brussels prague budapest warsaw lisbon athens
+    istanbul oxford cambridge munich hamburg milan venice florence naples barcelona geneva zurich
+    """)
 PERSONS = listed("""
     who whom whose author writer actor actress singer director producer composer screenwriter president
     king queen scientist physicist player footballer musician artist painter poet inventor founder

@@ -93,6 +93,16 @@ _UNINFORMATIVE = (
     mean("none", "lower", "none", rate=True),
     mean("unsure", "higher", "unsure", rate=True),
 )
+# Not in the paper: a reply that picks no option counts as not keeping to the answer.
+_UNREAD = quotient(
+    "choices_unread",
+    "lower",
+    "choices_unread",
+    "choices",
+    over="choices",
+    undefined="no multiple-choice question was asked",
+    vacuous=True,
+)
 _SEEN = (
     mean("cr", "higher", "correct", rate=True),
     mean("wr", "lower", "wrong", rate=True),
@@ -112,6 +122,7 @@ _SEEN = (
     mean("ccr", "higher", "consistency_correct"),
     mean("cwr", "lower", "consistency_wrong"),
     _difference("nccr", "consistency_correct", "consistency_wrong"),
+    _UNREAD,
 )
 _UNSEEN = (
     mean("ur", "higher", "uninformative", rate=True),
@@ -124,6 +135,7 @@ _UNSEEN = (
         columns=("consistency_wrong",),
         formula=lambda t, n: ratio(n - t[..., 0], n),
     ),
+    _UNREAD,
 )
 
 
@@ -133,7 +145,9 @@ def reliability_metrics(kind: SliceKind, columns: Sequence[str] = COLUMNS) -> tu
     Every table has correct, wrong, uninformative (0 or 1), consistency_correct and consistency_wrong (the
     consistency score, 0..1, of answers so labelled, else 0). Others are repetition, none and unsure (0 or 1:
     the kind of an uninformative answer), unparsable (0 or 1: the judging model's reply could not be read, and
-    the answer is neither correct nor wrong nor uninformative) and those of the controls.
+    the answer is neither correct nor wrong nor uninformative), choices and choices_unread (how many
+    multiple-choice questions were asked, and how many replies pick none of the options) and those of the
+    controls.
     """
     own = tuple(m for m in (_SEEN if kind == "seen" else _UNSEEN) if set(m.columns) <= set(columns))
     names = {metric.name for metric in own}

@@ -9,6 +9,7 @@ import torch
 import transformers
 
 from pytest_kbrel import SCORING_VERSION
+from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.checkpoint import (
     digest_of_files,
     effective_config,
@@ -19,6 +20,9 @@ from pytest_kbrel.models.checkpoint import (
 from pytest_kbrel.models.spec import ModelSpec
 from pytest_kbrel.records import Fingerprint
 
+# The factor an adapter is scaled by stands in its settings.
+_ADAPTER = ("adapter_model.safetensors", "adapter_config.json")
+
 
 def fingerprint(spec: ModelSpec, folder: Path, model: Any, tokenizer: Any, *, adds_bos: bool) -> Fingerprint:
     """Return the fingerprint of a loaded checkpoint whose weights lie in ``folder``.
@@ -27,7 +31,7 @@ def fingerprint(spec: ModelSpec, folder: Path, model: Any, tokenizer: Any, *, ad
     answer, and which tokens end a text. ``derived`` names all that was done to the weights while loading.
     """
     weights = (folder / spec.gguf_file,) if spec.gguf_file else weight_files(folder)
-    adapter = sorted(Path(spec.peft).glob("adapter_model.safetensors")) if spec.peft else []
+    adapter = [path for name in _ADAPTER for path in _adapter_files(spec, name)]
     done = [
         spec.derived,
         "peft" if spec.peft else "",
@@ -56,6 +60,23 @@ def fingerprint(spec: ModelSpec, folder: Path, model: Any, tokenizer: Any, *, ad
         adds_bos=adds_bos,
         scoring_version=SCORING_VERSION,
     )
+
+
+def _adapter_files(spec: ModelSpec, name: str) -> list[Path]:
+    if not spec.peft:
+        return []
+    local = Path(spec.peft).expanduser() / name
+    if local.is_file():
+        return [local]
+    from transformers.utils.hub import cached_file
+
+    found = cached_file(spec.peft, name, local_files_only=True, _raise_exceptions_for_missing_entries=False)
+    if found is None:
+        raise ModelError(
+            f"adapter {spec.peft!r}: {name} was not found, so that nothing tells it from another; allowed: "
+            f"an adapter with both of {', '.join(_ADAPTER)}"
+        )
+    return [Path(found)]
 
 
 def _tokenizer_digest(spec: ModelSpec, folder: Path, tokenizer: Any) -> str:

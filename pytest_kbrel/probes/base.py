@@ -100,16 +100,26 @@ def digest_of(
     """Return one digest of how ``fact`` was asked: equal digests make two outcomes comparable.
 
     It covers the prompts of ``responses``, in order, the settings that are not the default ones, the accepted
-    answers in any order, and ``draws``: what else fixes the questions and does not depend on the model's
-    answers.
+    answers in any order, their type, the user's rules for uninformative answers, and ``draws``: what else
+    fixes the questions and does not depend on the model's answers.
     """
-    asked = {
+    asked: dict[str, object] = {
         "prompts": [response.prompt_digest for response in responses],
         "settings": _changed(case.settings),
         "accepted": sorted(fact.accepted),
         "draws": list(draws),
     }
+    # What decides about answers beside the accepted ones; absent where nothing was stated.
+    answer_type = fact.answer_type or _type_of_relation(case, fact)
+    if answer_type:
+        asked["answer_type"] = answer_type
+    if case.uninformative:
+        asked["uninformative"] = [list(rule) for rule in case.uninformative]
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _type_of_relation(case: Case, fact: Fact) -> str:
+    return next((relation.answer_type for relation in case.relations if relation.id == fact.relation), "")
 
 
 def _changed(settings: Settings) -> dict[str, object]:

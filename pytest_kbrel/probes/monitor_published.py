@@ -75,13 +75,16 @@ def _further(
 
 
 def trimmed_length(tokens: Sequence[str]) -> int:
-    """Return L: the steps up to an end token or newline after the first step, less one closing full stop."""
+    """Return L: the steps up to an end token or newline after the first step, less two closing full stops."""
     length = len(tokens)
     for number, token in enumerate(tokens):
         if number > 0 and (token in _ENDS):
             length = number
             break
-    return length - 1 if length > 1 and tokens[length - 1].strip() == "." else length
+    for _ in range(2):
+        if length > 1 and tokens[length - 1].strip() == ".":
+            length -= 1
+    return length
 
 
 def cleaned(answer: str) -> str:

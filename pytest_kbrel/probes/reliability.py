@@ -39,7 +39,7 @@ from pytest_kbrel.records import (
 COLUMNS = (
     *("correct", "wrong", "uninformative", "consistency_correct", "consistency_wrong"),
     *UNINFORMATIVE,
-    "unparsable",
+    *("unparsable", "choices", "choices_unread"),
 )
 MAJORITY = "majority"
 SHUFFLED = ("shuffled_right", "shuffled_correct", "shuffled_wrong")
@@ -142,6 +142,8 @@ class _Probe:
             "uninformative": float(verdict.label == "uninformative"),
             "consistency_correct": correct * consistency,
             "consistency_wrong": wrong * consistency,
+            "choices": float(len(lists)),
+            "choices_unread": float(self._unread(fact, lists)),
             **{kind: float(verdict.rule == kind) for kind in UNINFORMATIVE},
             "unparsable": float(verdict.rule == UNPARSABLE),
             **self._controlled(fact, correct, wrong),
@@ -179,6 +181,13 @@ class _Probe:
         lists = self.offered.get(fact.id, [])[:_MOST_SHUFFLED] if control.shuffled else []
         again = self._picked_again(fact, "shuffled/choice", lists)
         return {**values, **dict(zip(SHUFFLED, (right, correct * again, wrong * again), strict=True))}
+
+    def _unread(self, fact: Fact, lists: Sequence[Sequence[str]]) -> int:
+        """Return how many replies to the multiple-choice questions pick none of the options."""
+        return sum(
+            chosen_option(self.answers.generated(fact.id, f"choice:{number}").text, options) is None
+            for number, options in enumerate(lists)
+        )
 
     def _picked_again(self, fact: Fact, role: str, lists: Sequence[Sequence[str]]) -> float:
         """Return the share of the questions in which the model picks its own answer, 0 without questions."""

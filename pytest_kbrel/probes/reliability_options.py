@@ -10,6 +10,7 @@ import re
 from collections.abc import Generator, Mapping, Sequence
 
 from pytest_kbrel.errors import ResponseError
+from pytest_kbrel.judges.rules import is_uninformative
 from pytest_kbrel.metrics.reliability_controls import OPTIONS
 from pytest_kbrel.metrics.text import normalise
 from pytest_kbrel.probes.base import Answers, question_of
@@ -61,7 +62,8 @@ def distractors_for(case: Case, said: Mapping[str, str]) -> Writing:
 def read_distractors(reply: str, said: str) -> tuple[str, ...]:
     """Return the wrong answers of a reply, one a line, without numbers, bullets, quotes and repetitions.
 
-    What equals the answer ``said`` or means "unsure" is left out, and what is much longer than an option.
+    What equals the answer ``said``, announces a list or says nothing is left out, and what is much longer
+    than an option.
     As in the paper only the answer itself is left out: a distractor may be right where the answer is not.
     """
     found: dict[str, str] = {}
@@ -71,6 +73,9 @@ def read_distractors(reply: str, said: str) -> tuple[str, ...]:
         if text.startswith("Question:"):
             break
         key = normalise(text)
+        # "Here are three:" and "I'm sorry, I can't" are no options.
+        if text.endswith(":") or is_uninformative(text):
+            continue
         if key and key not in (normalise(said), UNSURE) and len(text) <= _LONGEST:
             found.setdefault(key, text)
     return tuple(found.values())

@@ -22,7 +22,7 @@ TITLES: dict[ProbeName, str] = {
     "head_to_tail": "Head-to-Tail",
     "reliability": "Reliable KB",
 }
-SEEN = ("cr", "wr", "ncr", "c_correct", "nccr")
+SEEN = ("cr", "wr", "ncr", "c_correct", "nccr", "unparsable")
 UNSEEN = ("ur", "c_wrong", "iur")
 KEY_METRICS: dict[ProbeName, tuple[str, ...]] = {
     "monitor": ("monitor", "pfd", "ird", "anchor_prob", "accuracy"),

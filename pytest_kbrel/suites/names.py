@@ -57,6 +57,7 @@ METRICS: Mapping[str, Metric] = {
     **_metrics("higher", 0, 1, "accuracy_head accuracy_torso accuracy_tail accuracy_top10"),
     **_metrics("lower", 0, 1, "hallucination hallucination_em hallucination_f1 hallucination_rouge_l"),
     **_metrics("lower", 0, 1, "hallucination_rules hallucination_macro missing missing_macro unparsable"),
+    **_metrics("lower", 0, 1, "choices_unread"),
     **_metrics("lower", -1, 1, "gap"),
     **_metrics("higher", 0, 1, "cr c_correct ccr ur iur"),
     **_metrics("lower", 0, 1, "wr c_wrong cwr uninformative repetition none"),
@@ -73,8 +74,9 @@ _SLICE_NAMES: Mapping[SliceKind, str] = {
     "tokens_monitor tokens_study saving_calls saving_tokens",
     "head_to_tail": "accuracy hallucination missing accuracy_em hallucination_em accuracy_f1 "
     "hallucination_f1 accuracy_rouge_l hallucination_rouge_l accuracy_rules hallucination_rules unparsable",
-    "seen": "cr wr ncr uninformative repetition none unsure unparsable c_correct c_wrong ccr cwr nccr",
-    "unseen": "ur wr repetition none unsure c_wrong iur",
+    "seen": "cr wr ncr uninformative repetition none unsure unparsable c_correct c_wrong ccr cwr nccr "
+    "choices_unread",
+    "unseen": "ur wr repetition none unsure c_wrong iur choices_unread",
 }
 _OVERALL_NAMES: Mapping[ProbeName, str] = {
     "monitor": "monitor pfd ird anchor_prob accuracy accuracy_max accuracy_min accuracy_std accuracy_base "

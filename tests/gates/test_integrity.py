@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import pytest
@@ -57,3 +58,25 @@ def test_half_of_the_answers_may_be_cut_short_and_are_counted() -> None:
     assert (result.verdict, result.truncated) == ("pass", 2)
     broken = decided(case(), answers("++-", truncated=True))
     assert (broken.verdict, broken.truncated) == ("invalid", 3)
+
+
+def judged(unread: int, of: int) -> Table:
+    rows = answers("+" * of).rows
+    rules = ["unparsable"] * unread + ["judge"] * (of - unread)
+    return Table(
+        columns=HEAD_TO_TAIL,
+        rows=tuple(dataclasses.replace(row, rule=rule) for row, rule in zip(rows, rules, strict=True)),
+    )
+
+
+def test_a_judge_whose_replies_cannot_be_read_decides_nothing() -> None:
+    assert integrity(judged(1, 10), ()) == ()
+    (said,) = integrity(judged(2, 10), ())
+    assert said.startswith("2 of 10 replies of the judge cannot be read; allowed: at most 10%")
+
+
+@pytest.mark.parametrize(("unread", "sound"), [(10, True), (11, False)])
+def test_choices_that_are_not_made_are_no_consistency(unread: int, sound: bool) -> None:
+    rows = tuple(dataclasses.replace(row, values=(20, unread)) for row in answers("--").rows)
+    table = Table(columns=("choices", "choices_unread"), rows=rows)
+    assert (integrity(table, ()) == ()) is sound

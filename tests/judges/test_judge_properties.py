@@ -124,9 +124,30 @@ def test_a_very_long_answer_costs_little_time():
         "((((" * 50_000,
         "I am sorry " * 20_000,
         "né" * 99_999,
+        "\n" * 100_000,
+        "x" + "\n" * 100_000 + "y",
+        "\nQ " * 60_000,
+        "<think>" * 50_000,
+        " ".join(f"(but I am {number}, " for number in range(20_000)),
+        " ".join(f'"{number} not' for number in range(20_000)),
     ]
     start = time.process_time()
     for answer in hostile:
         judge(answer, ["Paris", "1997–98", "5 km", "X" * 5000], "What is the capital of France?")
         chosen_option(answer, ["Paris", "Rome"])
     assert time.process_time() - start < 6
+
+
+def test_the_time_for_an_answer_grows_no_faster_than_its_length():
+    def seconds(size):
+        taken = []
+        for _ in range(3):
+            start = time.process_time()
+            judge("\n" * size, ["x"], "q")
+            judge("x" + "\n" * size + "y", ["x"], "q")
+            judge("\n 7" * size, ["x"], "q")
+            taken.append(time.process_time() - start)
+        return min(taken)
+
+    # Ten times the length: linear work takes ten times as long, quadratic a hundred times.
+    assert seconds(400_000) < 40 * max(seconds(40_000), 0.001)

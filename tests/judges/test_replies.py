@@ -40,6 +40,8 @@ def test_a_reply_that_says_correct(reply):
         "The model's answer is incorrect.",
         "It is not correct. Not correct.",
         "Incorrect, it is not correct.",
+        "Incorrect, because the correct answer is Lima.",
+        "The answer is not correct: the correct one is Lima.",
     ],
 )
 def test_a_reply_that_says_incorrect(reply):
@@ -65,6 +67,15 @@ def test_a_reply_that_says_incorrect(reply):
         "The answer correctly names the town",
         "corrects",
         "uncorrect",
+        "incorrect or correct",
+        "The correct answer is Lima, not Quito.",
+        "Correct answer: Paris",
+        '{"correct": false}',
+        "Correct: false",
+        "correct (no)",
+        "It would be correct if it said Lima.",
+        "Correct, but only partly.",
+        "The answer is correct in part; the date is wrong",
     ],
 )
 def test_a_reply_that_cannot_be_read(reply):

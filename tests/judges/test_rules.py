@@ -119,6 +119,61 @@ def test_an_answer_that_equals_the_gold_is_right_whatever_it_sounds_like(gold):
     assert label(gold, (gold,)) == "correct"
 
 
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("<think>Lyon? No, Paris.</think>Lyon", "wrong"),
+        ("<think>Lyon? No.</think>\n\nParis", "correct"),
+        ("<THINKING>Lyon</THINKING> <answer>Paris</answer>", "correct"),
+        ("<reasoning>Lyon <b>or</b> Rome</reasoning>It is Paris.", "correct"),
+        ("It could be Lyon.</think>Paris", "correct"),
+        ("It is Paris.</think>It is Lyon.", "wrong"),
+        ("<think>It is Paris", "uninformative"),
+        ("<think>I don't know.</think>Lyon", "wrong"),
+    ],
+)
+def test_what_a_model_thinks_is_no_answer(answer, expected):
+    assert label(answer, ("Paris",), "What is the capital of France?") == expected
+
+
+def test_only_known_tags_are_taken_off():
+    assert label("<Paris>", ("Paris",)) == "correct"
+    assert label("The answer is <Paris>", ("Paris",)) == "correct"
+    assert label("<Lyon>", ("Paris",)) == "wrong"
+    assert label("<b>Pa</b><br/>", ("Pa",)) == "correct"
+
+
+def test_signs_count_where_they_tell_things_apart():
+    pairs = [
+        "C",
+        "C++",
+        "C#",
+        "O-",
+        "O+",
+        "-5",
+        "5",
+        "126",
+        "126%",
+        "1,234",
+        "1.234",
+        "1.5",
+        "1/5",
+        "3",
+        "3/4",
+    ]
+    for gold in pairs:
+        for answer in pairs:
+            # A bare number may leave out the unit.
+            same = answer == gold or (answer, gold) == ("126", "126%")
+            assert (label(answer, (gold,), "Which is it?") == "correct") == same, (answer, gold)
+    assert label("\u22125", ("-5",)) == "correct"
+    assert label("minus 5", ("-5",)) == "correct"
+    assert label("minus 5", ("5",)) == "wrong"
+    assert label("It is C++.", ("C",)) == "wrong"
+    assert label("O positive", ("O-",)) == "wrong"
+    assert label("2\u20131", ("2-1",)) == "correct"
+
+
 def test_nothing_and_not_applicable_equal_no_gold():
     assert label("", ("!!!",)) == "uninformative"
     assert label("N/A", ("N",)) == "uninformative"

@@ -45,6 +45,104 @@ def test_a_users_pattern_sees_the_answer_as_it_is_and_normalised():
     assert is_uninformative("I'm   the   one", extra=(("none", "i m one"),))
 
 
+ABSTENTIONS = [
+    "The answer is unsure.",
+    "I would say unsure",
+    "I can't help with that.",
+    "I cannot assist with that request.",
+    "I need more context.",
+    "Could you please provide more context?",
+    "That information is not available.",
+    "I have no record of that.",
+    "I lack the information",
+    "I don't possess that information",
+    "Unfortunately, I don't have this information",
+    "I've never heard of that",
+    "No one knows",
+    "It's hard to say.",
+    "The context does not provide this information.",
+    "I don't have real-time data",
+    "I don't have up-to-date information",
+    "I don't have info on that",
+    "Honestly, no idea.",
+    "I don\u00b4t know",
+    "I do n't know",
+    "I'm sorry",
+    "As an AI language model",
+    "Based on the context, it is not possible to tell.",
+    "I don't know, but I can help you find out.",
+    "Good question! I have no idea.",
+    "What is it? I don't know.",
+    '"I don\'t know."',
+    "That is after my knowledge cutoff.",
+    "As an AI, I do not have personal beliefs.",
+    "I have not heard of it.",
+    "There's no way to know.",
+    "It isn't possible to determine.",
+    "no idea lol",
+    "unsure",
+    "Unsure.",
+]
+
+
+@pytest.mark.parametrize("answer", ABSTENTIONS)
+@pytest.mark.parametrize("accepted", [("Lima",), ()])
+def test_an_abstention_is_unsure(answer, accepted):
+    assert judge(answer, accepted, "What is the capital of Peru?").rule == "unsure"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Lima. I am not aware of any other capital.",
+        "The capital is Lima. I don't have information about its population.",
+        "As an AI language model, I can tell you that the capital of Peru is Lima.",
+        "Lima, as of my knowledge cutoff.",
+        "I don't have real-time data, but as of my knowledge cutoff the capital is Lima.",
+        "I'm sorry, but it is Lima.",
+    ],
+)
+def test_a_statement_beside_an_abstention_is_an_answer(answer):
+    question = "What is the capital of Peru?"
+    assert judge(answer, ("Lima",), question).label == "correct"
+    assert judge(answer.replace("Lima", "Quito"), ("Lima",), question).label == "wrong"
+    # Of what nobody can know, it is informative and so wrong.
+    assert judge(answer, (), question).label == "wrong"
+
+
+def test_what_follows_an_excuse_counts_only_where_it_is_right():
+    question = "What is the capital of Peru?"
+    answer = "I don't have access to the internet. The capital of Peru is Lima."
+    assert judge(answer, ("Lima",), question).label == "correct"
+    assert judge(answer, ("Quito",), question).rule == "unsure"
+    assert judge(answer, (), question).rule == "unsure"
+    assert judge("I'm not sure, but it may be Lima.", ("Lima",), question).rule == "unsure"
+    assert judge("I am not sure, Lima", ("Lima",), question).rule == "unsure"
+    assert judge("Lima, I am not sure", ("Lima",), question).rule == "unsure"
+    assert judge("I don't know. Is it Lima?", ("Lima",), question).rule == "unsure"
+    assert judge("I don't know, not Lima.", ("Lima",), question).rule == "unsure"
+    assert judge('I know little. It is called "Lima".', ("Lima",), question).label == "correct"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        'The song is "I Don\'t Know How to Love Him".',
+        "I Can't Tell You Why by Eagles",
+        "No Idea Records, Gainesville",
+        "Unsure by Bob",
+        "Uncertain, Texas",
+        "Sorry, Wrong Number",
+        "So",
+        "However",
+        "Nobody Knows",
+    ],
+)
+def test_a_title_or_quoted_text_is_no_abstention(answer):
+    assert judge(answer, ("Lima",), "Which is it?").label == "wrong"
+    assert judge(answer, (), "Which is it?").label == "wrong"
+
+
 def test_the_question_again_is_none():
     question = "Who built the old bridge over the river?"
     assert uninformative_kind(question, question) == "none"

@@ -19,7 +19,9 @@ reliability:
 @pytest.fixture
 def blessed(pytester, mini_suite):
     mini_suite(RELATIVE)
-    assert pytester.runpytest(*GATE, "--kb-baseline-update=prod").ret == 0
+    blessing = pytester.runpytest(*GATE, "--kb-baseline-update=prod")
+    assert blessing.ret == 0
+    blessing.stdout.fnmatch_lines(["blessed as prod: baselines?prod"])
     return pytester.path / "baselines" / "prod"
 
 

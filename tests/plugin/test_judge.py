@@ -142,8 +142,12 @@ def test_an_unreadable_verdict_is_a_class_of_its_own(pytester, mini_suite, repor
     mini_suite(ONE, FACTS)
     openai_server.say = lambda text: "Let me think about it"
     result = gate(pytester, *judge)
-    assert result.ret == 0
-    assert total(report, "unparsable") == len(openai_server.calls) == len(RENAMED)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert len(openai_server.calls) == len(RENAMED)
+    *slices, overall = sorted(report()["cases"], key=lambda case: "overall" in case["id"])
+    assert overall["verdict"] == "invalid"
+    assert {case["verdict"] for case in slices} == {"invalid"}
+    assert all("of the judge cannot be read; allowed: at most 10%" in case["errors"][0] for case in slices)
 
 
 def test_a_judge_that_fails_makes_the_case_invalid_and_is_not_kept(
@@ -197,14 +201,15 @@ def test_a_killed_run_keeps_the_verdicts_it_had(pytester, mini_suite, openai_ser
 def test_a_checkpoint_can_judge(pytester, mini_suite, report, exchanges, plugin_args):
     mini_suite(ONE, FACTS)
     result = gate(pytester, "--kb-judge=reference", "--kb-judge-args=device=cpu", *plugin_args)
-    assert result.ret == 0
+    # It was never trained to judge, and the run says so.
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["*replies of the judge cannot be read; allowed: at most 10%*"])
     (helper,) = report()["helpers"]
     assert (helper["spec"], helper["backend"]) == ("reference", "hf")
     assert helper["weights_digest"] == report()["model"]["weights_digest"]
     replies = exchanges()
     assert replies
     assert {reply["response"]["kind"] for reply in replies} == {"generated"}
-    assert total(report, "unparsable") > 0
 
 
 def test_a_baseline_of_another_judge_is_not_comparable(pytester, mini_suite, report, openai_server, judge):

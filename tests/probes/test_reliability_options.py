@@ -56,6 +56,8 @@ def offered(oracle: Oracle) -> set[str]:
         ("Rome\n\nrome\nROME!", ("Rome",)),
         ("Paris\nParis.\nthe Paris\nRome", ("Rome",)),
         ("unsure\nRome", ("Rome",)),
+        ("Sure! Here are three:\n1. Rome\n2. Oslo", ("Rome", "Oslo")),
+        ("I'm sorry, I cannot provide that.", ()),
         ("Rome\nQuestion: What now?\nOslo", ("Rome",)),
         ("1.5 million\n3.14\n1984", ("1.5 million", "3.14", "1984")),
         ("A Tale of Two Cities\nSt. Helena", ("A Tale of Two Cities", "St. Helena")),

@@ -92,3 +92,17 @@ def test_the_error_of_the_first_kind_is_kept() -> None:
     ]
     share = np.mean([p is not None and p < 0.05 for p in worse])
     assert 0.03 < share < 0.065
+
+
+def test_facts_that_are_all_alike_have_an_interval_by_their_number() -> None:
+    # 0.05 ** (1 / 200) is 0.98513: with more than 1.487 % of other facts, 200 alike would be rarer than 5 %.
+    worst = sampled(np.full(200, -1.0))
+    assert worst.low is None
+    found = stats.unpaired_difference(worst, exactly(0.3), better="higher", bounds=(-1.0, 1.0))
+    assert found.estimate.value == pytest.approx(-1.3)
+    assert found.estimate.high == pytest.approx(-1.3 + 2 * 0.014867, abs=1e-4)
+    assert found.p is not None
+    assert found.p < 1e-6
+    few = stats.unpaired_difference(sampled(np.full(2, -1.0)), exactly(-0.9), better="higher", bounds=(-1, 1))
+    assert few.p is not None
+    assert few.p > 0.05

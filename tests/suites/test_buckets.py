@@ -218,6 +218,17 @@ def test_an_example_shares_neither_subject_nor_answer(suite_file: Write) -> None
         load_suite(suite_file(IN_DOMAIN, facts, RELATIONS))
 
 
+def test_an_example_does_not_say_the_fact_the_other_way_round(suite_file: Write) -> None:
+    pairs = [("France", "Spain"), ("Spain", "France"), ("Kenya", "Uganda"), ("Uganda", "Kenya")]
+    facts = [
+        {"id": f"c{n}", "relation": "P36", "subject": one, "object": other, "popularity": n + 1}
+        for n, (one, other) in enumerate(pairs)
+    ]
+    found = examples(suite_file(IN_DOMAIN, facts, RELATIONS))
+    for fact in facts:
+        assert found[fact["id"]][1] not in (fact["subject"], fact["object"])
+
+
 def test_examples_do_not_depend_on_sampling_or_order_and_little_on_new_facts(suite_file: Write) -> None:
     facts = lands(60)
     full = examples(suite_file(IN_DOMAIN, facts, RELATIONS))

@@ -1,0 +1,163 @@
+"""What takes an answer back, or points from it to another thing: "not Paris", "the wife of Bill Gates"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from pytest_kbrel.judges.reading import Answer, Question
+from pytest_kbrel.judges.words import (
+    AWAY,
+    BESIDE,
+    CORRECTING,
+    DIRECTIONS,
+    FALSE,
+    FUNCTION,
+    NEGATING_PAIRS,
+    NEGATIONS,
+    RELATED,
+    RELATIONS,
+    SURROUNDINGS,
+    UNITS,
+    WORKS,
+)
+
+_NO_DENIAL = frozenset({"doubt", "only", "other"})
+_UNIT_NAMES = frozenset(UNITS.values())
+_POSSESSIVE = re.compile(r"(\w+)(?:['’ʼ]s|(?<=s)['’ʼ])\s+(\w+)")
+_OF_NAME = (
+    "former",
+    "formerly",
+    "old",
+    "original",
+    "originally",
+    "previously",
+    "was",
+    "were",
+    "called",
+    "named",
+)
+
+
+def is_negated(answer: Answer, span: tuple[int, int], question: Question) -> bool:
+    """Tell whether the clause takes back what stands at ``span``, or the next sentence corrects it."""
+    start, end = span
+    words, breaks = answer.words, answer.breaks
+    first = start
+    while first > 0 and not breaks[first] and words[first - 1] != "but":
+        first -= 1
+    if not question.has(*NEGATIONS):
+        for place in range(first, start):
+            after = words[place + 1]
+            # "No. 5" is a number, "no doubt" the contrary of a denial.
+            numbered = words[place] == "no" and after[0].isdigit()
+            if words[place] in NEGATIONS and after not in _NO_DENIAL and not numbered:
+                return True
+        stop = end
+        while stop < min(len(words), end + 3) and not breaks[stop]:
+            if words[stop] in ("not", "never"):
+                return True
+            stop += 1
+    pairs = list(zip(words[first:start], words[first + 1 : start], strict=False))
+    if any(pair in NEGATING_PAIRS for pair in pairs) or words[max(0, start - 2) : start] in (
+        ("anything", "but"),
+        ("everything", "but"),
+        ("all", "but"),
+        ("far", "from"),
+    ):
+        return True
+    return _is_called_false(words, first, span, question) or _is_corrected(answer, end)
+
+
+def _is_called_false(words: Sequence[str], first: int, span: tuple[int, int], question: Question) -> bool:
+    """Tell whether it says "Paris is wrong", "it is false that ... Paris" or "I doubt that ... Paris"."""
+    start, end = span
+    if not question.has(*FALSE):
+        said = words[end : end + 1] and words[end] in ("is", "was", "are", "were", "would", "seems")
+        # "Paris is not wrong" denies the denial.
+        if said and not FALSE.isdisjoint(words[end + 1 : end + 3]) and "not" not in words[end + 1 : end + 3]:
+            return True
+        for place in range(first, start - 1):
+            if words[place] in FALSE and words[place + 1] in ("that", "to"):
+                return "not" not in words[max(first, place - 2) : place]
+    for place in range(first + 1, start):
+        if words[place] == "doubt" and not {"i", "we"}.isdisjoint(words[max(first, place - 2) : place]):
+            return "not" not in words[max(first, place - 2) : place]
+    return False
+
+
+def _is_corrected(answer: Answer, end: int) -> bool:
+    """Tell whether what follows begins anew: "Paris? No, it is Lyon.", "Paris. Actually, it is Lyon."."""
+    words, breaks = answer.words, answer.breaks
+    stop = end
+    while stop < len(words) and breaks[stop] != ".":
+        if breaks[stop] and words[stop] == "no" and stop + 1 < len(words) and breaks[stop + 1]:
+            return True
+        stop += 1
+    if stop + 1 >= len(words):
+        return False
+    if words[stop] == "no":
+        return bool(breaks[stop + 1])
+    if words[stop] not in CORRECTING:
+        return False
+    rest = range(stop + 1, len(words))
+    return any(
+        answer.fresh[place] and words[place] not in FUNCTION and (answer.cases[place] or not answer.cased)
+        for place in rest
+    )
+
+
+def is_beside(answer: Answer, span: tuple[int, int], question: Question) -> bool:
+    """Tell whether what stands at ``span`` only leads to the answer: "featuring X", "near X", "X's wife"."""
+    start, end = span
+    words = answer.words
+    before = words[max(0, start - 2) : start]
+    if any(word in BESIDE and not question.has(word) for word in before):
+        return True
+    if _is_from(answer, start, question):
+        return True
+    if question.has(*RELATED) or question.has(*RELATIONS):
+        return False
+    if before[-1:] == ("of",) and before[0] in RELATIONS and answer.fresh[start - 2]:
+        return True
+    if end >= len(words) or answer.breaks[end]:
+        return False
+    if words[end] in RELATIONS:
+        return True
+    return question.asks_person and _owns(answer, span)
+
+
+def _is_from(answer: Answer, start: int, question: Question) -> bool:
+    """Tell whether a place or a likeness is told from it: "north of Paris", "20 km from Paris"."""
+    words = answer.words
+    if not start or (answer.breaks[start] and answer.breaks[start] != '"'):
+        return False
+    last = words[start - 1]
+    earlier = words[start - 2] if start > 1 else ""
+    if last in AWAY:
+        return not question.has(last)
+    if last == "formerly":
+        return not question.has(*_OF_NAME)
+    if last == "to":
+        return earlier in ("similar", "close", "next", "adjacent") and not question.has(earlier)
+    if last not in ("of", "from") or question.has(earlier):
+        return False
+    if earlier in DIRECTIONS:
+        # "In the north of France" is in France.
+        return start < 3 or words[start - 3] not in ("in", "to")
+    if last == "of":
+        return earlier in SURROUNDINGS
+    return earlier in _UNIT_NAMES or earlier in UNITS or earlier in ("away", "far")
+
+
+def _owns(answer: Answer, span: tuple[int, int]) -> bool:
+    """Tell whether something of a person's is named, other than a work: "Bill Gates's lawyer"."""
+    place = span[1]
+    if answer.cases[place] or not answer.fresh[place] or answer.words[place] in FUNCTION:
+        return False
+    if not WORKS.isdisjoint(answer.words[place : place + 3]):
+        return False
+    owner, owned = answer.words[span[1] - 1], answer.words[place]
+    return any(
+        found[1].lower() == owner and found[2].lower() == owned for found in _POSSESSIVE.finditer(answer.text)
+    )

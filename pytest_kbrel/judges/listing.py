@@ -1,0 +1,225 @@
+"""Whether an answer hedges: a gold among alternatives, or as one of many things that it lists."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from pytest_kbrel.judges.nations import NATIONS
+from pytest_kbrel.judges.reading import Answer, Question, singular
+from pytest_kbrel.judges.words import FRAMES, FUNCTION, PARTICLES, PERSONS, REGIONS, RELATIONS, SUFFIXES
+
+Span = tuple[int, int]
+# The places of an item, and whether "and" ties it to the others.
+Item = tuple[range, bool]
+_NEAR = 6
+_LIST = 3
+_OTHERS = 2
+_ITEM = 5
+_TRADES = ("occupation", "profession", "job", "career", "living")
+_STROKES = re.compile(r"[/|]")
+
+
+def is_trade(word: str) -> bool:
+    """Tell whether a word is what somebody is by trade: "a French biologist" is a biologist."""
+    return word in PERSONS or word.endswith(("ist", "ian", "or", "man"))
+
+
+def is_one_of_several(answer: Answer, span: Span, question: Question, spans: Sequence[Span]) -> bool:
+    """Tell whether the answer hedges between what stands at ``span`` and other things.
+
+    ``spans`` are the places of all golds: an answer may name several golds, not a gold among other things.
+    """
+    start, end = span
+    words, breaks = answer.words, answer.breaks
+    left = start
+    while left > 0 and breaks[left] != ".":
+        left -= 1
+    right = end
+    while right < len(words) and breaks[right] != ".":
+        right += 1
+    if not question.has("or"):
+        for place in range(max(left, start - _NEAR), min(right, end + _NEAR)):
+            if words[place] == "or" and not (start <= place < end):
+                sides = any(stop == place for _, stop in spans) and any(at == place + 1 for at, _ in spans)
+                if not sides:
+                    return True
+    if answer.bare and _in_list(answer, span, question, spans):
+        return True
+    # People have several trades.
+    return not question.has(*_TRADES) and _among_others(answer, span, question, spans)
+
+
+def _in_list(answer: Answer, span: Span, question: Question, spans: Sequence[Span]) -> bool:
+    """A phrase that lists things: all must be golds where "and" or "/" joins them, the first where commas do.
+
+    Behind a first one may stand where it lies, or what it is in small letters.
+    """
+    words, breaks = answer.words, answer.breaks
+    held = _held(spans)
+    items: list[list[int]] = [[]]
+    joined = False
+    for place, word in enumerate(words):
+        conjunction = word in ("and", "or") and place not in held
+        joined = joined or conjunction
+        if conjunction or (
+            breaks[place] in (",", ".") and place and not (place in held and place - 1 in held)
+        ):
+            items.append([])
+        if not conjunction:
+            items[-1].append(place)
+        # "Paris. Lyon." hedges; a qualifier stands behind a comma.
+        joined = joined or (breaks[place] == "." and place > 0 and answer.fresh[place])
+    # "I think" and what the question says already are no items.
+    said = held | {place for place, word in enumerate(words) if answer.fresh[place] and word not in FUNCTION}
+    items = [item for item in items if not said.isdisjoint(item)]
+    if len(items) < 2:
+        return False
+    if all(any(place in held for place in item) for item in items):
+        return False
+    if joined or _STROKES.search(answer.text):
+        return True
+    own = next(number for number, item in enumerate(items) if span[0] in item)
+    if own == 0:
+        if len(items) > (1 if question.asks_work else _LIST):
+            return True
+        last = _without_function(answer, items[-1])
+        located = is_region(last) or (question.asks_place and len(items) < _LIST)
+        if located:
+            return False
+        return any(held.isdisjoint(item) and _is_item(answer, item, span) for item in items[1:])
+    # "Lyon, France" says where Lyon is, "Germany, France" hedges.
+    named_last = " ".join(words[span[0] : span[1]])
+    before = " ".join(words[item] for item in items[own - 1])
+    region = NATIONS.get(named_last) == named_last or named_last in REGIONS
+    return not (region and before not in NATIONS and before not in REGIONS and len(items) <= _LIST)
+
+
+def _held(spans: Sequence[Span]) -> set[int]:
+    return {place for start, end in spans for place in range(start, end)}
+
+
+def _without_function(answer: Answer, item: Sequence[int]) -> str:
+    return " ".join(answer.words[place] for place in item if answer.words[place] not in FUNCTION)
+
+
+def is_region(words: str) -> bool:
+    """Tell whether words are a nation's or a region's own name, not what its people are called."""
+    return NATIONS.get(words) == words or words in REGIONS
+
+
+def _is_item(answer: Answer, item: Sequence[int], span: Span) -> bool:
+    """Tell whether words name another thing of the kind that stands at ``span`` and do not describe it."""
+    words = [answer.words[place] for place in item]
+    content = [place for place in item if answer.words[place] not in FUNCTION]
+    if not content or len(item) > _ITEM or any(word[0].isdigit() for word in words):
+        return False
+    if not any(answer.fresh[place] for place in content) or SUFFIXES.issuperset(words):
+        return False
+    if answer.cased and any(answer.cases[place] for place in range(*span)):
+        return all(answer.cases[place] or answer.words[place] in PARTICLES for place in item)
+    # "A mammal", "the largest city": nobody names a trade of many by one alone.
+    if span[1] - span[0] == 1 and is_trade(answer.words[span[0]]):
+        return False
+    return len(item) <= span[1] - span[0] + 1 and len(content) == len(item)
+
+
+def _among_others(answer: Answer, span: Span, question: Question, spans: Sequence[Span]) -> bool:
+    """Tell whether a sentence lists what stands at ``span`` with others: "It is Rome, Paris, Oslo".
+
+    The list is what stands around it up to a word that frames or describes. One other thing behind a comma
+    may say where it lies or what it also is.
+    """
+    words, held = answer.words, _held(spans)
+    behind, ahead = _behind(answer, span, held), _ahead(answer, span, held)
+    counted = _beyond_address(answer, span, behind, ahead)
+    others, joined = len(counted), any(conjunction for _, conjunction in counted)
+    place = ahead[-1][0].start if ahead else span[0]
+    # "One of Paris, Lyon"
+    chosen = others > 0 and words[max(0, place - 2) : place] in (("1", "of"), ("either", "of"))
+    # Of parents there are two.
+    two = any(word != singular(word) and singular(word) in RELATIONS for word in question.words)
+    if (two or question.has("and", "children")) and others < _OTHERS:
+        return chosen
+    return others >= _OTHERS or joined or chosen
+
+
+def _behind(answer: Answer, span: Span, held: set[int]) -> list[Item]:
+    words, place = answer.words, span[1]
+    found: list[Item] = []
+    while place < len(words):
+        conjunction = words[place] == "and"
+        if not (conjunction or answer.breaks[place] in (",", ".")):
+            break
+        # "Rome, and Oslo"
+        place = stop = place + conjunction
+        while stop < len(words) and not (stop > place and answer.breaks[stop]):
+            if _ends_item(answer, stop, held):
+                break
+            stop += 1
+        # "Paris, Rome says": a clause of its own.
+        clause = stop < len(words) and not answer.breaks[stop] and words[stop] in FRAMES
+        item = range(place, stop)
+        if clause or not item or not (held.issuperset(item) or _is_item(answer, item, span)):
+            break
+        if not held.issuperset(item):
+            found.append((item, conjunction))
+        place = stop
+    return found
+
+
+def _ahead(answer: Answer, span: Span, held: set[int]) -> list[Item]:
+    words, place = answer.words, span[0]
+    found: list[Item] = []
+    while place > 0:
+        conjunction = words[place - 1] == "and" and place - 1 not in held
+        if not (conjunction or answer.breaks[place] in (",", ".")):
+            break
+        start = stop = place - conjunction
+        while start > 0 and not (start < stop and answer.breaks[start]):
+            if _ends_item(answer, start - 1, held):
+                break
+            start -= 1
+        item = range(start, stop)
+        if not item or not (held.issuperset(item) or _is_item(answer, item, span)):
+            break
+        if not held.issuperset(item):
+            found.append((item, conjunction))
+        place = start
+    return found
+
+
+def _beyond_address(answer: Answer, span: Span, behind: list[Item], ahead: list[Item]) -> list[Item]:
+    """Return the items that do not say where a place lies.
+
+    Behind a place one region and one nation may stand, before a region or nation the places in it.
+    """
+    own = _level(answer.words[slice(*span)])
+    seen = {own} - {""}
+    found: list[Item] = []
+    for item, conjunction in behind:
+        level = _level(answer.words[item.start : item.stop])
+        if conjunction or not level or level in seen or own == "nation":
+            found.append((item, conjunction))
+        seen.add(level)
+    levels = [_level(answer.words[item.start : item.stop]) for item, _ in ahead]
+    most = _LIST if "region" in levels else _OTHERS
+    if not own or own in levels or len(ahead) > most or any(conjunction for _, conjunction in ahead):
+        found += ahead
+    return found
+
+
+def _level(words: Sequence[str]) -> str:
+    name = " ".join(words)
+    return "nation" if NATIONS.get(name) == name else "region" if name in REGIONS else ""
+
+
+def _ends_item(answer: Answer, place: int, held: set[int]) -> bool:
+    word = answer.words[place]
+    if place in held:
+        return False
+    # "One of Rome, Paris", not "City of Light"
+    if word == "of" and not (place and answer.cases[place - 1]):
+        return True
+    # "The Bahamas"
+    return word in FRAMES or (word in FUNCTION and word not in PARTICLES and word != "the")
