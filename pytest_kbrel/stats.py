@@ -286,8 +286,8 @@ def _flat_within(estimate: Estimate, bounds: tuple[float, float]) -> Estimate:
     """Give an estimate without spread the widest interval that facts all alike allow.
 
     Were a share q of the facts different, n of them would all be alike with probability (1 - q)^n; at 5 %
-    that is the "rule of three", q about 3 / n (Hanley and Lippman-Hand 1983). A fact moves the figure by no more
-    than its reach.
+    that is the "rule of three", q about 3 / n (Hanley and Lippman-Hand 1983). A fact moves the figure by no
+    more than its reach.
     """
     from scipy.special import ndtri
 
