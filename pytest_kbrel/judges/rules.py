@@ -71,7 +71,7 @@ def judge(
     ``answer_type`` says what is asked for where it is known; else the question's words tell. ``extra``
     are the user's own rules for uninformative answers: (kind, regular expression).
     """
-    answer = _answer_proper(answer)
+    answer = answer_proper(answer)
     said = normalise(answer)
     equals = [gold for gold in accepted if said == _normalised(gold)]
     if said and equals and not is_not_applicable(answer) and signs_of(answer) in map(signs_of, equals):
@@ -104,7 +104,7 @@ def _compared(answer: str, accepted: Sequence[str], question: str, answer_type: 
     return compare(answer, left, question, answer_type)
 
 
-def _answer_proper(answer: str) -> str:
+def answer_proper(answer: str) -> str:
     """Return an answer without what a model puts around it: thoughts, "Answer:", tags, the next question."""
     if "<" in answer:
         answer = _THOUGHT.sub(" ", answer)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.judges.rules import Judged
+from pytest_kbrel.judges.rules import Judged, answer_proper
 from pytest_kbrel.metrics.text import best_f1, best_rouge_l, normalise
 from pytest_kbrel.probes.base import Answers, ProbeResult, ProbeRun, collect, digest_of, question_of
 from pytest_kbrel.probes.judging import UNPARSABLE, is_variant_of, judged, judged_by_rules
@@ -71,13 +71,14 @@ def _outcome(case: Case, fact: Fact, answers: Answers, found: Mapping[str, Judge
     unparsable = verdict.rule == UNPARSABLE
     missing = verdict.label == "uninformative" and not unparsable
     # What is a gold in another writing has the score of the variant that it is.
-    golds = (*fact.accepted, *([said] if is_variant_of(case, fact, said) else []))
+    plain = answer_proper(said)
+    golds = (*fact.accepted, *([plain] if is_variant_of(case, fact, plain) else []))
     scores = {
         "correct": float(verdict.label == "correct" and not unparsable),
         "missing": float(missing),
-        "f1": best_f1(said, golds),
-        "rouge_l": best_rouge_l(said, golds),
-        "em": float(any(normalise(said) == normalise(gold) for gold in fact.accepted)),
+        "f1": best_f1(plain, golds),
+        "rouge_l": best_rouge_l(plain, golds),
+        "em": float(any(normalise(plain) == normalise(gold) for gold in fact.accepted)),
         "rules": float(judged_by_rules(case, fact, said).label == "correct"),
         "unparsable": float(unparsable),
     }

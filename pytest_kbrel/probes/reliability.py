@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 
 from pytest_kbrel.errors import ResponseError
-from pytest_kbrel.judges.rules import Judged, chosen_option
+from pytest_kbrel.judges.rules import Judged, answer_proper, chosen_option
 from pytest_kbrel.metrics.text import normalise
 from pytest_kbrel.probes.base import (
     Answers,
@@ -82,7 +82,7 @@ class _Probe:
         said: dict[str, str] = {}
         for fact in facts:
             try:
-                said[fact.id] = self.answers.generated(fact.id, "answer").text
+                said[fact.id] = self._said(fact)
             except ResponseError as error:
                 failures[fact.id] = str(error)
         self.verdicts = yield from judged(self.case, said)
@@ -105,6 +105,11 @@ class _Probe:
         self.answers.add(second, (yield second))
         rows, errors = collect([fact for fact in facts if fact.id not in failures], self._outcome)
         return ProbeResult(table=Table(columns=self.columns, rows=rows), errors=(*failures.values(), *errors))
+
+    def _said(self, fact: Fact) -> str:
+        # An option that begins with "Answer:" would give itself away among names.
+        text = self.answers.generated(fact.id, "answer").text
+        return answer_proper(text) or text
 
     def _questions(self, fact: Fact) -> Iterator[Ask]:
         shots = shots_of(self.case, fact)
@@ -191,7 +196,7 @@ class _Probe:
 
     def _picked_again(self, fact: Fact, role: str, lists: Sequence[Sequence[str]]) -> float:
         """Return the share of the questions in which the model picks its own answer, 0 without questions."""
-        said = normalise(self.answers.generated(fact.id, "answer").text)
+        said = normalise(self._said(fact))
         again = 0
         for number, options in enumerate(lists):
             picked = chosen_option(self.answers.generated(fact.id, f"{role}:{number}").text, options)

@@ -16,6 +16,7 @@ from tests.probes.conftest import FRANCE, NORWAY, Oracle, make_case
     [
         ("Paris", "correct", (1, 0, 1, 1, 1, 1, 0)),
         ("the City of Paris", "correct", (1, 0, 1, 1, 1, 1, 0)),
+        ("Answer: Paris", "correct", (1, 0, 1, 1, 1, 1, 0)),
         ("Paris Lyon", "wrong", (0, 0, 2 / 3, 2 / 3, 0, 0, 0)),
         ("Lyon", "wrong", (0, 0, 0, 0, 0, 0, 0)),
         ("Unsure.", "uninformative", (0, 1, 0, 0, 0, 0, 0)),

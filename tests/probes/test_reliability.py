@@ -104,3 +104,11 @@ def test_few_distractors_repeat_sets_only_when_all_have_been_used():
     run_case(make_case(ReliabilitySettings(), four), oracle, oracle.keep)
     sets = [frozenset(options_in(request.prompt)) for request in oracle.rounds[1]]
     assert len(set(sets[:4])) == 4
+
+
+def test_what_a_model_writes_around_its_answer_is_no_part_of_the_option():
+    oracle = Oracle(say=answerer("Answer: Paris", lambda options: "Paris"))
+    table = run_case(make_case(ReliabilitySettings(), SEEN), oracle, oracle.keep).table
+    assert all("Paris" in options_in(request.prompt) for request in oracle.rounds[1])
+    assert table.rows[0].answer == "Answer: Paris"
+    assert table.rows[0].values[table.columns.index("consistency_correct")] == 1
