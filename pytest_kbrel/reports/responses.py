@@ -78,12 +78,6 @@ def _kind(data: dict[str, Any], key: str, kinds: dict[str, Any]) -> Any:
     return kinds[tag]
 
 
-def write_responses(path: Path, exchanges: Iterable[Exchange]) -> None:
-    """Write a whole file at once; a reader finds the old one or the whole new one."""
-    with replacing(path) as stream:
-        stream.writelines(map(to_line, exchanges))
-
-
 def read_responses(path: Path) -> Iterator[Exchange]:
     """Yield the exchanges of a file, one line at a time; a broken line is a ``ResponseError``."""
     try:
