@@ -9,32 +9,65 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_kbrel import stats
-from tests.stats.samples import macro, mean, quotient, sample
+from tests.stats.samples import macro, mean, pooled, quotient, sample
 
 RNG = np.random.default_rng
 
 
 @pytest.mark.parametrize(("better", "alternative"), [("higher", "less"), ("lower", "greater")])
-def test_a_difference_of_means_is_the_paired_t_test(better: str, alternative: str) -> None:
+def test_where_many_facts_changed_it_is_the_paired_t_test(better: str, alternative: str) -> None:
     rng = RNG(1)
-    before = rng.integers(0, 2, 60).astype(float)
-    after = np.where(rng.random(60) < 0.2, 1 - before, before)
+    before = rng.random(60)
+    after = before + rng.normal(-0.02, 0.2, 60)
     expected = scipy.stats.ttest_rel(after, before, alternative=alternative)
     found = stats.paired_difference(sample(after), sample(before), mean, better=better)  # type: ignore[arg-type]
     assert found.p == pytest.approx(expected.pvalue)
     two_sided = scipy.stats.ttest_rel(after, before).confidence_interval(0.95)
-    assert (found.estimate.low, found.estimate.high) == pytest.approx((two_sided.low, two_sided.high))
+    # Two imagined facts widen the interval a little.
+    assert (found.estimate.low, found.estimate.high) == pytest.approx(
+        (two_sided.low, two_sided.high), abs=0.01
+    )
+
+
+@pytest.mark.parametrize(("better", "alternative"), [("higher", "less"), ("lower", "greater")])
+def test_where_few_changed_it_is_the_exact_permutation_test(better: str, alternative: str) -> None:
+    rng = RNG(2)
+    before = rng.random(40)
+    after = before.copy()
+    after[:9] += rng.normal(-0.1, 0.2, 9)
+    found = stats.paired_difference(sample(after), sample(before), mean, better=better)  # type: ignore[arg-type]
+    moved = (after - before)[:9]
+    theirs = scipy.stats.permutation_test(
+        (moved,), np.sum, permutation_type="samples", alternative=alternative, n_resamples=np.inf
+    )
+    # No two ways of the 512 give the same sum.
+    assert found.p == pytest.approx(theirs.pvalue - 0.5 / 512)
+
+
+@given(st.integers(0, 8), st.integers(0, 8))
+def test_the_sign_flip_test_of_equal_steps_is_mcnemars(down: int, up: int) -> None:
+    steps = np.array([-0.3] * down + [0.3] * up)
+    assert stats.sign_flip(steps) == pytest.approx(stats.mcnemar(down, up))
+
+
+def test_both_tests_agree_where_one_takes_over_from_the_other() -> None:
+    rng = RNG(3)
+    before = np.zeros(200)
+    for shift in (-0.6, -0.3, 0.0, 0.3):
+        after = before.copy()
+        after[:16] += rng.normal(shift, 0.7, 16)
+        exact = stats.paired_difference(sample(after), sample(before), mean, better="higher").p
+        t_test = scipy.stats.ttest_rel(after, before, alternative="less").pvalue
+        assert exact == pytest.approx(t_test, rel=0.35)
 
 
 def test_the_difference_of_ratios_agrees_with_a_paired_bootstrap() -> None:
     rng = RNG(2)
     before = rng.beta([2, 3], [3, 2], size=(150, 2))
     after = np.clip(before + rng.normal(0.03, 0.1, size=(150, 2)), 0, 1)
-    draws = rng.integers(0, 150, size=(4000, 150))
-    a, b = after[draws].sum(axis=1), before[draws].sum(axis=1)
-    drawn = a[:, 0] / a[:, 1] - b[:, 0] / b[:, 1]
     found = stats.paired_difference(sample(after), sample(before), quotient, better="lower").estimate
-    assert (found.low, found.high) == pytest.approx(np.quantile(drawn, [0.025, 0.975]), abs=0.01)
+    drawn = stats.bootstrap([(1.0, sample(after)), (-1.0, sample(before))], quotient, seed=5)
+    assert (found.low, found.high) == pytest.approx(drawn, abs=0.01)
 
 
 def test_pairing_over_several_cases() -> None:
@@ -43,22 +76,77 @@ def test_pairing_over_several_cases() -> None:
     after = [b + rng.normal(0.1, 0.2, size=len(b)) for b in before]
     differences = [a - b for a, b in zip(after, before, strict=True)]
     se = math.sqrt(sum(d.var(ddof=1) / len(d) for d in differences)) / 2
-    found = stats.paired_difference(sample(*after), sample(*before), macro, better="higher").estimate
-    assert (found.value, found.se) == pytest.approx((np.mean([d.mean() for d in differences]), se))
+    found = stats.paired_difference(sample(*after), sample(*before), macro, better="higher")
+    value = np.mean([d.mean() for d in differences])
+    assert found.estimate.value == pytest.approx(value)
+    assert found.p == pytest.approx(scipy.stats.t.cdf(value / se, found.estimate.df))
+
+
+def test_facts_in_several_cases_have_obuchowskis_variance() -> None:
+    """Obuchowski 1998, for clusters of three rows each: K / (K - 1) * sum (d_k - n_k * delta)^2 / N^2."""
+    rng = RNG(4)
+    ids = tuple(f"f{i}" for i in range(60))
+    before = rng.integers(0, 2, (3, 60)).astype(float)
+    after = np.where(rng.random((3, 60)) < 0.25, 1 - before, before)
+    per_fact = (after - before).sum(axis=0)
+    delta = per_fact.sum() / 180
+    se = math.sqrt(60 / 59 * ((per_fact - 3 * delta) ** 2).sum()) / 180
+    found = stats.paired_difference(
+        sample(*after, facts=[ids] * 3),
+        sample(*before, facts=[ids] * 3),
+        pooled,
+        better="higher",
+        bounds=(0, 1),
+        rate=True,
+    )
+    assert found.estimate.value == pytest.approx(delta)
+    assert found.p == pytest.approx(scipy.stats.t.cdf(delta / se, 59))
+    assert found.flips is None
+
+
+def test_the_interval_is_bonett_and_prices_where_steps_are_whole() -> None:
+    """Bonett and Price 2012, with t for z: as for a rate, had it to be treated as a figure of any kind."""
+    for n, down, up in ((100, 6, 2), (400, 3, 9)):
+        before = np.array([1.0] * down + [0.0] * (n - down))
+        after = np.array([0.0] * down + [1.0] * up + [0.0] * (n - down - up))
+        found = stats.paired_difference(sample(after), sample(before), mean, better="higher", bounds=(0, 1))
+        worse, better = (down + 1) / (n + 2), (up + 1) / (n + 2)
+        half = scipy.stats.t.ppf(0.975, n - 1) * math.sqrt((worse + better - (better - worse) ** 2) / (n + 2))
+        assert (found.estimate.low, found.estimate.high) == pytest.approx(
+            (better - worse - half, better - worse + half)
+        )
 
 
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=40))
-def test_equal_runs_do_not_differ(values: list[float]) -> None:
-    found = stats.paired_difference(sample(values), sample(values), mean, better="higher")
-    estimate = found.estimate
-    assert (estimate.value, estimate.low, estimate.high, found.p) == (0, 0, 0, 1)
-    assert estimate.note == stats.UNCHANGED
+def test_equal_runs_do_not_differ_and_still_are_no_certainty(values: list[float]) -> None:
+    found = stats.paired_difference(sample(values), sample(values), mean, better="higher", bounds=(0, 1))
+    estimate, n = found.estimate, len(values)
+    assert (estimate.value, found.p, estimate.note) == (0, 0.5, stats.UNCHANGED)
+    t = scipy.stats.t.ppf(0.975, n - 1)
+    margin = min(t * 1.959964 / (n + 2), 1.0)
+    assert (estimate.low, estimate.high) == pytest.approx((-margin, margin))
 
 
-@given(st.integers(0, 10_000))
-def test_worse_one_way_is_better_the_other_way(seed: int) -> None:
+def test_unchanged_without_bounds_has_no_interval() -> None:
+    found = stats.paired_difference(sample([0.5] * 9), sample([0.5] * 9), mean, better="lower")
+    assert (found.estimate.value, found.estimate.low, found.estimate.high) == (0, None, None)
+    assert (found.p, found.mde, found.estimate.note) == (0.5, None, stats.UNCHANGED)
+
+
+@given(st.lists(st.floats(0, 1), min_size=3, max_size=30), st.floats(-1, 0))
+def test_the_first_change_never_narrows_the_interval_on_its_side(values: list[float], step: float) -> None:
+    before = sample(values)
+    none = stats.paired_difference(before, before, mean, better="higher", bounds=(-1, 1)).estimate
+    one = stats.paired_difference(
+        sample([values[0] + step, *values[1:]]), before, mean, better="higher", bounds=(-1, 1)
+    ).estimate
+    assert one.low <= none.low + 1e-9  # type: ignore[operator]
+
+
+@given(st.integers(0, 10_000), st.integers(3, 40))
+def test_worse_one_way_is_better_the_other_way(seed: int, n: int) -> None:
     rng = RNG(seed)
-    before, after = rng.random(15), rng.random(15)
+    before, after = rng.random(n), rng.random(n)
     one = stats.paired_difference(sample(after), sample(before), mean, better="higher")
     other = stats.paired_difference(sample(before), sample(after), mean, better="higher")
     assert one.p is not None
@@ -68,27 +156,75 @@ def test_worse_one_way_is_better_the_other_way(seed: int) -> None:
     assert one.estimate.low == pytest.approx(-other.estimate.high)  # type: ignore[operator]
 
 
+@given(st.integers(0, 10_000), st.integers(0, 25))
+def test_one_fact_more_that_is_lost_never_looks_better(seed: int, changed: int) -> None:
+    rng = RNG(seed)
+    before = rng.random(30)
+    after = before.copy()
+    after[:changed] = rng.random(changed)
+    further = after.copy()
+    place = int(rng.integers(30))
+    further[place] = before[place] - 1.0
+    found = [
+        stats.paired_difference(sample(v), sample(before), mean, better="higher", bounds=(0, 1))
+        for v in (after, further)
+    ]
+    assert found[1].estimate.low <= found[0].estimate.low + 1e-9  # type: ignore[operator]
+
+
+@given(st.integers(0, 10_000), st.integers(0, 30))
+def test_order_and_shards_do_not_matter(seed: int, changed: int) -> None:
+    """Rows of a case in another order, and a pooled figure over other cuts of the same facts."""
+    rng = RNG(seed)
+    before = rng.integers(0, 4, 30) / 3
+    after = before.copy()
+    after[:changed] = rng.integers(0, 4, changed) / 3
+    order = rng.permutation(30)
+    cut = int(rng.integers(1, 29))
+    ids = np.array([f"f{i}" for i in range(30)])
+
+    def difference(order: np.ndarray, *cuts: slice) -> stats.Difference:
+        facts = [tuple(ids[order][part]) for part in cuts]
+        runs = [sample(*(run[order][part] for part in cuts), facts=facts) for run in (after, before)]
+        return stats.paired_difference(*runs, pooled, better="higher", bounds=(0, 1))
+
+    whole = difference(np.arange(30), slice(0, 30))
+    shuffled = difference(order, slice(0, 30))
+    assert shuffled.p == pytest.approx(whole.p)
+    assert shuffled.estimate.low == pytest.approx(whole.estimate.low)
+    if 2 <= cut <= 28:
+        sharded = difference(order, slice(0, cut), slice(cut, 30))
+        assert (sharded.estimate.value, sharded.estimate.n) == (pytest.approx(whole.estimate.value), 30)
+        # Shards are strata, whose variances add up: nearly that of all facts together.
+        assert sharded.estimate.low == pytest.approx(whole.estimate.low, abs=0.05)
+        if changed <= 16:
+            assert sharded.p == pytest.approx(whole.p)
+
+
 def test_one_fact_decides_nothing() -> None:
     found = stats.paired_difference(sample([0.0]), sample([1.0]), mean, better="higher")
     assert (found.estimate.value, found.estimate.low, found.p) == (-1.0, None, None)
     assert found.estimate.note == stats.TOO_FEW
 
 
-def test_all_facts_lost_is_judged_by_the_sign_test() -> None:
+@pytest.mark.parametrize("n", [12, 40])
+def test_all_facts_moved_alike_is_judged_by_the_sign_test(n: int) -> None:
     found = stats.paired_difference(
-        sample([0.0] * 12), sample([1.0] * 12), mean, better="higher", bounds=(0, 1)
+        sample([0.0] * n), sample([0.5] * n), mean, better="higher", bounds=(0, 1)
     )
-    assert found.p == 0.5**12
-    assert (found.estimate.low, found.estimate.high) == (-1.0, 0.0)
+    assert found.p == pytest.approx(0.5 ** (n + 1))
+    assert found.estimate.note == stats.SIGN_TEST
+    assert found.estimate.low < -0.5 < found.estimate.high < 0  # type: ignore[operator]
     gained = stats.paired_difference(
-        sample([1.0] * 12), sample([0.0] * 12), mean, better="higher", bounds=(0, 1)
+        sample([0.5] * n), sample([0.0] * n), mean, better="higher", bounds=(0, 1)
     )
-    assert (gained.p, gained.estimate.low) == (1.0, 0.0)
+    assert gained.p == pytest.approx(1 - 0.5 ** (n + 1))
 
 
 def test_three_facts_lost_of_three_are_too_few_for_a_direction() -> None:
-    found = stats.paired_difference(sample([0.0] * 3), sample([1.0] * 3), mean, better="higher")
-    assert (found.p, found.estimate.low, found.estimate.high) == (0.125, None, None)
+    found = stats.paired_difference(sample([0.0] * 3), sample([0.5] * 3), mean, better="higher")
+    assert found.p == 0.0625
+    assert found.estimate.low < 0 < found.estimate.high  # type: ignore[operator]
 
 
 def test_undefined_in_the_baseline_is_no_difference() -> None:
@@ -98,10 +234,16 @@ def test_undefined_in_the_baseline_is_no_difference() -> None:
     assert (found.estimate.value, found.p, found.estimate.note) == (None, None, stats.UNDEFINED)
 
 
-@pytest.mark.parametrize(("comparisons", "level"), [(0, 0.05), (1, 0.05), (2, 0.0253206), (20, 0.0025614)])
-def test_sidak(comparisons: int, level: float) -> None:
-    assert stats.sidak(comparisons) == pytest.approx(level, abs=1e-7)
-    assert 1 - (1 - stats.sidak(comparisons)) ** max(comparisons, 1) == pytest.approx(0.05)
+def test_a_difference_that_rests_on_one_fact_has_no_interval() -> None:
+    found = stats.paired_difference(
+        sample([[0.7, 1.0], [0.0, 0.0], [0.0, 0.0]]),
+        sample([[0.9, 1.0], [0.0, 0.0], [0.0, 0.0]]),
+        quotient,
+        better="higher",
+        bounds=(0, 1),
+    )
+    assert (found.estimate.value, found.p) == (pytest.approx(-0.2), None)
+    assert found.estimate.note == stats.FRAGILE
 
 
 def test_the_detectable_drop_is_detected_with_80_percent_power() -> None:
@@ -128,4 +270,30 @@ def test_facts_needed_would_indeed_decide() -> None:
     assert needed == math.ceil(100 * (1.959964 * 0.03 / 0.02) ** 2)
     assert stats.facts_needed(0.0, 0.03, 100, 0.025) is None
     assert stats.facts_needed(1e-9, 0.03, 100, 0.025) is None
+    assert stats.facts_needed(1e-200, 0.03, 100, 0.025) is None
     assert stats.facts_needed(1.0, 0.03, 100, 0.025) == 101
+
+
+@pytest.mark.parametrize(("better", "share"), [("higher", 0.9), ("lower", 1 / 0.9)])
+def test_recovery_of_a_mean_is_a_t_interval_of_the_contrast(better: str, share: float) -> None:
+    rng = RNG(6)
+    before = rng.random(200)
+    after = before + rng.normal(0, 0.1, 200)
+    found = stats.paired_recovery(sample(after), sample(before), mean, 0.9, better=better, bounds=(0, 1))  # type: ignore[arg-type]
+    contrast = after - 0.9 * before if better == "higher" else before - 0.9 * after
+    assert found.value == pytest.approx(contrast.mean())
+    plain = scipy.stats.t.interval(0.95, 199, contrast.mean(), scipy.stats.sem(contrast))
+    assert found.low == pytest.approx(plain[0], abs=0.005)
+    assert found.low < plain[0]  # type: ignore[operator]
+
+
+def test_recovery_of_a_rate_is_judged_by_the_counts() -> None:
+    before, after = [1.0] * 80 + [0.0] * 20, [1.0] * 78 + [0.0] * 22
+    found = stats.paired_recovery(
+        sample(after), sample(before), mean, 0.9, better="higher", bounds=(0, 1), rate=True
+    )
+    assert found == stats.rate_recovery(stats.Flips(n=100, down=2, up=0, both=78), 0.9)
+    lower = stats.paired_recovery(
+        sample(before), sample(after), mean, 0.9, better="lower", bounds=(0, 1), rate=True
+    )
+    assert lower == found

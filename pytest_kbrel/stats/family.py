@@ -1,0 +1,54 @@
+"""Corrections for the number of comparisons.
+
+Only Šidák's needs nothing but that number, so an item can decide by it before the other p-values are known.
+The p-values adjusted after Holm and after Benjamini and Hochberg are reported beside it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from pytest_kbrel.stats.estimates import FAMILY_LEVEL
+
+
+def sidak(comparisons: int, family: float = FAMILY_LEVEL) -> float:
+    """Return the level of each of ``comparisons`` tests that keeps ``family`` for all (Šidák 1967)."""
+    return -math.expm1(math.log1p(-family) / max(comparisons, 1))
+
+
+def sidak_p(p: float, comparisons: int) -> float:
+    """Return ``p`` adjusted for ``comparisons`` tests: below ``family`` where p is below :func:`sidak`'s."""
+    return 1.0 if p >= 1 else -math.expm1(max(comparisons, 1) * math.log1p(-p))
+
+
+def holm(ps: Sequence[float | None]) -> tuple[float | None, ...]:
+    """Return the p-values adjusted after Holm (1979), in the order given: they keep the family-wise rate.
+
+    ``None`` (no test was possible) stays ``None`` and does not count as a comparison.
+    """
+    found = _ascending(ps)
+    adjusted: list[float | None] = [None] * len(ps)
+    highest = 0.0
+    for rank, (p, place) in enumerate(found):
+        highest = max(highest, min((len(found) - rank) * p, 1.0))
+        adjusted[place] = highest
+    return tuple(adjusted)
+
+
+def benjamini_hochberg(ps: Sequence[float | None]) -> tuple[float | None, ...]:
+    """Return the p-values adjusted after Benjamini and Hochberg (1995): they keep the false discovery rate.
+
+    Order and ``None`` as in :func:`holm`.
+    """
+    found = _ascending(ps)
+    adjusted: list[float | None] = [None] * len(ps)
+    lowest = 1.0
+    for rank, (p, place) in reversed(tuple(enumerate(found, start=1))):
+        lowest = min(lowest, p * len(found) / rank)
+        adjusted[place] = lowest
+    return tuple(adjusted)
+
+
+def _ascending(ps: Sequence[float | None]) -> list[tuple[float, int]]:
+    return sorted((p, place) for place, p in enumerate(ps) if p is not None)

@@ -1,0 +1,294 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import scipy.stats
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+from statsmodels.stats.contingency_tables import mcnemar as their_mcnemar
+from statsmodels.stats.proportion import confint_proportions_2indep
+
+from pytest_kbrel import stats
+from pytest_kbrel.stats import Flips
+from tests.stats.samples import mean, pooled, quotient, sample
+
+FLIPS = st.tuples(*[st.integers(0, 40)] * 4).filter(lambda found: sum(found) > 1)
+
+
+def flips(down: int, up: int, both: int, neither: int) -> Flips:
+    return Flips(n=down + up + both + neither, down=down, up=up, both=both)
+
+
+def marks(of: Flips) -> tuple[list[float], list[float]]:
+    """Candidate's and baseline's outcomes."""
+    still = of.n - of.down - of.up - of.both
+    after = [0.0] * of.down + [1.0] * (of.up + of.both) + [0.0] * still
+    before = [1.0] * of.down + [0.0] * of.up + [1.0] * of.both + [0.0] * still
+    return after, before
+
+
+def compared(of: Flips, better: str = "higher", alpha: float = 0.05) -> stats.Difference:
+    after, before = marks(of)
+    return stats.paired_difference(
+        sample(after), sample(before), mean, better=better, alpha=alpha, bounds=(0, 1), rate=True  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+@given(st.integers(0, 60), st.integers(0, 60))
+def test_the_mid_p_is_the_exact_p_less_half_the_probability_of_what_was_found(
+    worse: int, better: int
+) -> None:
+    assume(worse + better)
+    exact = scipy.stats.binomtest(worse, worse + better, 0.5, alternative="greater").pvalue
+    found = scipy.stats.binom.pmf(worse, worse + better, 0.5)
+    assert stats.mcnemar(worse, better) == pytest.approx(exact - found / 2)
+    table = [[5, max(worse, better)], [min(worse, better), 5]]
+    two_sided = their_mcnemar(table, exact=True).pvalue
+    larger = stats.mcnemar(max(worse, better), min(worse, better)) + found / 2
+    assert min(2 * larger, 1.0) == pytest.approx(two_sided)
+
+
+def test_over_many_flips_it_is_the_chi_square_test() -> None:
+    chi2 = their_mcnemar([[0, 560], [500, 0]], exact=False, correction=False)
+    assert 2 * stats.mcnemar(560, 500) == pytest.approx(chi2.pvalue, rel=0.01)
+
+
+def test_without_flips_nothing_speaks_for_either_side() -> None:
+    assert stats.mcnemar(0, 0) == 0.5
+
+
+def score(of: Flips, difference: float) -> float:
+    """Tango's statistic with the nuisance parameter found by a general optimiser."""
+    still = of.n - of.down - of.up
+
+    def minus_log(q: np.ndarray) -> float:
+        probabilities = [q[0] + difference, q[0], 1 - 2 * q[0] - difference]
+        if min(probabilities) < 0:
+            return math.inf
+        counts = (of.up, of.down, still)
+        return -sum(n * math.log(max(p, 1e-300)) for n, p in zip(counts, probabilities, strict=True) if n)
+
+    low, high = max(0.0, -difference), (1 - difference) / 2
+    starts = np.linspace(low, high, 7)[1:-1]
+    fits = [
+        minimize(minus_log, [q], method="Nelder-Mead", options={"xatol": 1e-12, "fatol": 1e-14})
+        for q in starts
+    ]
+    q = min(fits, key=lambda fit: fit.fun).x[0]
+    return float(of.up - of.down - of.n * difference) / math.sqrt(
+        of.n * (2 * q + difference * (1 - difference))
+    )
+
+
+@pytest.mark.parametrize("counts", [(1, 0, 30, 13), (5, 2, 60, 33), (8, 11, 20, 1), (0, 4, 5, 200)])
+def test_tangos_interval_ends_where_the_score_test_does(counts: tuple[int, int, int, int]) -> None:
+    of = flips(*counts)
+    low, high = stats.tango(of.n, of.down, of.up)
+    assert score(of, low) == pytest.approx(1.959964, abs=1e-4)
+    assert score(of, high) == pytest.approx(-1.959964, abs=1e-4)
+
+
+def test_tangos_interval_without_flips_is_a_rule_of_three() -> None:
+    for n in (3, 30, 3000):
+        assert stats.tango(n, 0, 0) == pytest.approx((-3.841459 / (n + 3.841459), 3.841459 / (n + 3.841459)))
+
+
+def test_all_facts_lost() -> None:
+    low, high = stats.tango(50, 50, 0)
+    assert low == -1.0
+    # Wilson's, of a rate of 1.
+    assert high == pytest.approx(-stats.wilson(50, 50)[0], abs=0.08)
+    assert compared(flips(50, 0, 0, 0)).p == pytest.approx(0.5**51)
+
+
+def test_uncorrelated_rates_have_nearly_the_interval_for_independent_ones() -> None:
+    low, high = stats.tango(400, 84, 36)
+    theirs = confint_proportions_2indep(88, 400, 136, 400, method="newcomb")
+    assert (low, high) == pytest.approx(theirs, abs=0.01)
+
+
+@given(FLIPS)
+def test_candidate_and_baseline_exchanged_mirror_the_interval(counts: tuple[int, int, int, int]) -> None:
+    of = flips(*counts)
+    one, other = compared(of), compared(of.mirrored)
+    assert (one.estimate.low, one.estimate.high) == (-other.estimate.high, -other.estimate.low)  # type: ignore[operator]
+    assert one.p + other.p == pytest.approx(1)  # type: ignore[operator]
+    as_low = compared(of, better="lower")
+    assert (as_low.p, as_low.flips) == (other.p, of.mirrored)
+
+
+@given(FLIPS.filter(lambda counts: counts[1] or counts[2] or counts[3]))
+def test_one_more_lost_fact_never_looks_better(counts: tuple[int, int, int, int]) -> None:
+    """A fact gained, kept or wrong in both runs is lost instead (what was wrong before was right then)."""
+    down, up, both, neither = counts
+    before = compared(flips(*counts))
+    for fewer in ((down + 1, up - 1, both, neither), (down + 1, up, both - 1, neither)):
+        if min(fewer) < 0:
+            continue
+        after = compared(flips(*fewer))
+        assert after.p <= before.p  # type: ignore[operator]
+        assert after.estimate.low <= before.estimate.low + 1e-12  # type: ignore[operator]
+        assert after.estimate.high <= before.estimate.high + 1e-12  # type: ignore[operator]
+
+
+@given(FLIPS)
+def test_p_and_interval_do_not_contradict_each_other(counts: tuple[int, int, int, int]) -> None:
+    found = compared(flips(*counts))
+    # Four flips down and none up are the one case of disagreement: z is 2.0, the mid-p 0.031.
+    if found.estimate.high < 0:  # type: ignore[operator]
+        assert found.p < 0.032  # type: ignore[operator]
+    if found.p < 0.02:  # type: ignore[operator]
+        assert found.estimate.high < 0  # type: ignore[operator]
+
+
+def test_facts_outside_the_rate_do_not_count() -> None:
+    """As accuracy over kept facts; where other facts are kept, the difference is one of ratios."""
+    kept = [[0.0, 1.0]] * 3 + [[1.0, 1.0]] * 20 + [[0.0, 0.0]] * 40
+    before = [[1.0, 1.0]] * 23 + [[0.0, 0.0]] * 40
+    found = stats.paired_difference(
+        sample(kept), sample(before), quotient, better="higher", bounds=(0, 1), rate=True
+    )
+    assert found.flips == Flips(n=23, down=3, up=0, both=20)
+    assert (found.estimate.low, found.estimate.high) == stats.tango(23, 3, 0)
+    assert found.estimate.n == 63
+    among_kept = stats.facts_to_clear(compared(flips(3, 0, 20, 0)), 0.1)
+    assert among_kept is not None
+    assert stats.facts_to_clear(found, 0.1) == math.ceil(among_kept * 63 / 23)
+    other = [[0.0, 0.0], *before[1:]]
+    unlike = stats.paired_difference(
+        sample(kept), sample(other), quotient, better="higher", bounds=(0, 1), rate=True, facts=22
+    )
+    assert unlike.flips is None
+    assert unlike.estimate.value == pytest.approx(20 / 23 - 1)
+    assert unlike.estimate.low < unlike.estimate.value < unlike.estimate.high  # type: ignore[operator]
+
+
+def test_pooled_cases_are_one_table_unless_they_share_facts() -> None:
+    after, before = marks(flips(9, 2, 30, 10))
+    split = [slice(0, 20), slice(20, 51)]
+    cases = [sample(*(np.array(marks)[part] for part in split)) for marks in (after, before)]
+    together = stats.paired_difference(*cases, pooled, better="higher", bounds=(0, 1), rate=True)
+    assert together == compared(flips(9, 2, 30, 10))
+    ids = tuple(f"f{i}" for i in range(51))
+    shared = [sample(marks, marks, facts=[ids, ids]) for marks in (after, before)]
+    twice = stats.paired_difference(*shared, pooled, better="higher", bounds=(0, 1), rate=True)
+    assert (twice.flips, twice.estimate.n) == (None, 51)
+    # All rows twice are no more evidence than once.
+    assert twice.p == pytest.approx(compared(flips(9, 2, 30, 10)).p)
+
+
+@pytest.mark.parametrize(
+    ("of", "note", "p"),
+    [
+        (flips(0, 0, 5, 5), stats.UNCHANGED, 0.5),
+        (flips(1, 0, 0, 0), stats.TOO_FEW, None),
+        (flips(0, 0, 0, 0), stats.UNDEFINED, None),
+    ],
+)
+def test_what_cannot_be_said_is_stated(of: Flips, note: str, p: float | None) -> None:
+    found = compared(of)
+    assert (found.estimate.note, found.p) == (note, p)
+    assert (found.estimate.low is None) == (p is None)
+
+
+def brute_power(n: int, share: float, down: float, alpha: float) -> float:
+    total = 0.0
+    for m in range(n + 1):
+        losses = np.arange(m + 1)
+        p = scipy.stats.binom.sf(losses, m, 0.5) + scipy.stats.binom.pmf(losses, m, 0.5) / 2
+        found = scipy.stats.binom.pmf(losses[p < alpha], m, down).sum()
+        total += scipy.stats.binom.pmf(m, n, share) * found
+    return total
+
+
+@pytest.mark.parametrize(("n", "changed", "alpha"), [(40, 0, 0.05), (80, 9, 0.0025), (150, 60, 1e-4)])
+def test_the_detectable_drop_has_80_percent_power(n: int, changed: int, alpha: float) -> None:
+    drop = stats.rate_mde(n, changed, alpha)
+    assert drop is not None
+    for of, high in ((drop, True), (drop - 0.01, False)):
+        share = max(changed / n, of)
+        assert (brute_power(n, share, (share + of) / (2 * share), alpha) >= 0.8) == high
+
+
+def test_no_drop_is_detectable_in_five_facts_at_a_small_level() -> None:
+    assert stats.rate_mde(5, 0, 0.0025) is None
+
+
+@pytest.mark.parametrize("counts", [(0, 0, 80, 20), (1, 1, 78, 20), (3, 2, 150, 45)])
+def test_the_facts_needed_clear_the_tolerance(counts: tuple[int, int, int, int]) -> None:
+    found = compared(flips(*counts))
+    distance = 0.02 + found.estimate.value  # type: ignore[operator]
+    needed = stats.facts_to_clear(found, distance)
+    assert needed is not None
+    for n, within in ((needed, True), (needed - 2, False)):
+        times = n / sum(counts)
+        assert (-stats.tango(n, counts[0] * times, counts[1] * times)[0] <= 0.02) is within
+
+
+def test_the_facts_needed_raise_the_alarm() -> None:
+    found = compared(flips(6, 3, 80, 11), alpha=0.001)
+    needed = stats.facts_to_alarm(found, 0.001)
+    assert needed is not None
+    times = needed / 100
+    assert stats.mcnemar(round(6 * times), round(3 * times)) == pytest.approx(0.001, rel=0.3)
+    assert stats.facts_to_alarm(compared(flips(3, 3, 80, 11)), 0.001) is None
+
+
+def test_the_recovered_share_is_judged_by_the_score_test() -> None:
+    """The variance under the bound, by a general optimiser over the 2 x 2 table."""
+    for counts, share in (((8, 3, 70, 19), 0.95), ((2, 5, 30, 23), 0.9), ((0, 0, 80, 20), 0.98)):
+        of = flips(*counts)
+        found = stats.rate_recovery(of, share)
+        after, before = (of.both + of.up) / of.n, (of.both + of.down) / of.n
+        assert found.value == pytest.approx(after - share * before)
+        assert found.se == pytest.approx(_constrained(of, share), rel=1e-3)
+        assert found.low == pytest.approx(found.value - 1.959964 * found.se)  # type: ignore[operator]
+
+
+def _constrained(of: Flips, share: float) -> float:
+    def minus_log(x: np.ndarray) -> float:
+        both, down = x
+        up = share * (both + down) - both
+        cells = (both, down, up, 1 - both - down - up)
+        if min(cells) < -1e-12:
+            return math.inf
+        counts = (of.both, of.down, of.up, of.n - of.both - of.down - of.up)
+        return -sum(n * math.log(max(p, 1e-300)) for n, p in zip(counts, cells, strict=True) if n)
+
+    seen = (of.both / of.n, of.down / of.n)
+    starts = [(b, d) for b in np.linspace(0.8, 1, 6) * seen[0] for d in (seen[1] + 0.02, seen[1] + 0.06)]
+    options = {"xatol": 1e-11, "fatol": 1e-13, "maxiter": 20_000}
+    fits = [minimize(minus_log, start, method="Nelder-Mead", options=options) for start in starts]
+    both, down = min(fits, key=lambda fit: fit.fun).x
+    return math.sqrt(share * (share * (both + down) - both + down) / of.n)
+
+
+@pytest.mark.parametrize("comparisons", [1, 20, 200])
+def test_no_flip_rate_makes_more_false_alarms_than_a_session_may_have(comparisons: int) -> None:
+    """Over all numbers of flips, Poisson with any mean: at least 4.9 and at most 5.01 % where it is worst."""
+    alpha = stats.sidak(comparisons)
+    most = 700
+    chances = []
+    for flips in range(most):
+        guess = max(0, int(scipy.stats.binom.isf(alpha, flips, 0.5)) - 3)
+        needed = next((b for b in range(guess, flips + 1) if stats.mcnemar(b, flips - b) < alpha), None)
+        chances.append(0.0 if needed is None else scipy.stats.binom.sf(needed - 1, flips, 0.5))
+    worst = max(
+        scipy.stats.poisson.pmf(np.arange(most), mean) @ np.array(chances)
+        for mean in np.geomspace(0.5, 500, 60)
+    )
+    assert 0.048 < 1 - (1 - worst) ** comparisons < 0.0501
+
+
+@pytest.mark.parametrize(("n", "down", "up"), [(100, 0.05, 0.03), (300, 0.02, 0.02), (100, 0.1, 0.1)])
+def test_the_coverage_of_tangos_interval(n: int, down: float, up: float) -> None:
+    counts = [(d, u) for d in range(30) for u in range(30)]
+    weights = scipy.stats.multinomial.pmf(
+        [(d, u, n - d - u) for d, u in counts], n, [down, up, 1 - down - up]
+    )
+    assert weights.sum() > 0.999
+    held = [low <= up - down <= high for low, high in (stats.tango(n, d, u) for d, u in counts)]
+    assert 0.93 <= weights @ np.array(held) <= 0.97
