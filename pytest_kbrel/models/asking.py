@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from pytest_kbrel.errors import ResponseError
@@ -52,6 +52,12 @@ def one_each(requests: Sequence[Request], answers: list[A]) -> list[A]:
     if len(answers) != len(requests):
         raise ResponseError(f"the model gave {len(answers)} answers to {len(requests)} requests")
     return answers
+
+
+def in_order(batches: Iterable[list[tuple[int, A]]]) -> list[A]:
+    """Return the answers of all batches in the order of their places."""
+    found = {place: answer for batch in batches for place, answer in batch}
+    return [found[place] for place in range(len(found))]
 
 
 def numbers_only(response: Response) -> Response:

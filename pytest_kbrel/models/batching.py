@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from pytest_kbrel.records import Failed
@@ -26,34 +26,45 @@ class Batcher:
         cost: Callable[[Sequence[J]], int],
         answer: Callable[[Sequence[J]], list[R | Failed]],
     ) -> list[R | Failed]:
-        """Return one answer per job, in order.
+        """Return one answer per job, in order; otherwise as :meth:`ready`."""
+        return [answer for batch in self.ready(jobs, cost, answer) for answer in batch]
+
+    def ready(
+        self,
+        jobs: Sequence[J],
+        cost: Callable[[Sequence[J]], int],
+        answer: Callable[[Sequence[J]], list[R | Failed]],
+    ) -> Iterator[list[R | Failed]]:
+        """Yield the answers of each batch when it has been answered, one per job, in the jobs' order.
 
         ``cost`` gives a batch's size in tokens, ``answer`` its answers. A batch that raises is taken apart; a
         single job that raises becomes a :class:`Failed` with the error's text.
         """
-        answers: list[R | Failed] = []
-        while len(answers) < len(jobs):
-            start = end = len(answers)
+        start = 0
+        while start < len(jobs):
+            end = start
             while end < len(jobs) and (end == start or cost(jobs[start : end + 1]) <= self.budget):
                 end += 1
             batch = jobs[start:end]
             failure: Exception | None = None
+            answers: list[R | Failed] = []
             try:
-                answers += answer(batch)
+                answers = answer(batch)
             except Exception as error:
                 # Without its traceback the error no longer holds the batch's tensors in memory.
                 failure = error.with_traceback(None)
             if failure is None:
-                continue
-            if len(batch) == 1:
-                answers.append(Failed(error=describe_error(failure)))
+                yield answers
+            elif len(batch) == 1:
+                yield [Failed(error=describe_error(failure))]
             elif is_out_of_memory(failure):
-                _release_memory()
+                release_memory()
                 self.budget = max(1, min(self.budget, cost(batch)) // 2)
+                continue
             else:
                 for job in batch:
-                    answers += self.run([job], cost, answer)
-        return answers
+                    yield from self.ready([job], cost, answer)
+            start = end
 
 
 def is_out_of_memory(error: Exception) -> bool:
@@ -68,7 +79,8 @@ def describe_error(error: Exception) -> str:
     return f"{type(error).__name__}: {lines[0][:300]}" if lines else type(error).__name__
 
 
-def _release_memory() -> None:
+def release_memory() -> None:
+    """Give back what the device's allocator keeps."""
     import torch
 
     if torch.cuda.is_available():

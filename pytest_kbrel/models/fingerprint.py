@@ -17,21 +17,23 @@ from pytest_kbrel.models.checkpoint import (
     tokenizer_files,
     weight_files,
 )
+from pytest_kbrel.models.digesting import digest_of_tensors
 from pytest_kbrel.models.spec import ModelSpec
 from pytest_kbrel.records import Fingerprint
 
 # The factor an adapter is scaled by stands in its settings.
 _ADAPTER = ("adapter_model.safetensors", "adapter_config.json")
+# What is derived from a checkpoint after loading and makes its numbers coarser.
+_COARSER = ("int4", "int3")
 
 
 def fingerprint(spec: ModelSpec, folder: Path, model: Any, tokenizer: Any, *, adds_bos: bool) -> Fingerprint:
     """Return the fingerprint of a loaded checkpoint whose weights lie in ``folder``.
 
-    ``weights_digest`` covers the bytes of the weights (an adapter's too), what of the config can change an
-    answer, and which tokens end a text. ``derived`` names all that was done to the weights while loading.
+    ``weights_digest`` covers the tensors (an adapter's too), what of the config can change an answer, and
+    which tokens end a text. ``derived`` names all that was done to the weights while loading.
     """
-    weights = (folder / spec.gguf_file,) if spec.gguf_file else weight_files(folder)
-    adapter = [path for name in _ADAPTER for path in _adapter_files(spec, name)]
+    config = {} if spec.gguf_file else read_config(folder)
     done = [
         spec.derived,
         "peft" if spec.peft else "",
@@ -45,12 +47,8 @@ def fingerprint(spec: ModelSpec, folder: Path, model: Any, tokenizer: Any, *, ad
         backend_version=f"transformers {transformers.__version__}, torch {torch.__version__}",
         architecture=type(model.get_base_model() if spec.peft else model).__name__,
         parameters=int(model.num_parameters()),
-        weights_digest=digest_of_files(
-            [*weights, *adapter],
-            [
-                {} if spec.gguf_file else effective_config(read_config(folder)),
-                model.generation_config.eos_token_id,
-            ],
+        weights_digest=_weights_digest(
+            spec, folder, [effective_config(config), model.generation_config.eos_token_id]
         ),
         tokenizer_digest=_tokenizer_digest(spec, folder, tokenizer),
         dtype=str(model.dtype).removeprefix("torch."),
@@ -59,7 +57,32 @@ def fingerprint(spec: ModelSpec, folder: Path, model: Any, tokenizer: Any, *, ad
         chat_template=spec.chat_template,
         adds_bos=adds_bos,
         scoring_version=SCORING_VERSION,
+        quantisation=quantisation(spec, config),
     )
+
+
+def quantisation(spec: ModelSpec, config: dict[str, Any]) -> str:
+    """Return how weights were made smaller, in the checkpoint (by its ``config``) or while loading."""
+    found = []
+    saved = config.get("quantization_config")
+    if isinstance(saved, dict):
+        bits = saved.get("bits") or next((n for n in (4, 8) if saved.get(f"load_in_{n}bit")), "")
+        method = str(saved.get("quant_method", "quantised"))
+        found.append(f"{method} {bits} bits" if bits else method)
+    if spec.gguf_file:
+        found.append("gguf")
+    if spec.load_in_4bit or spec.load_in_8bit:
+        found.append(f"bitsandbytes {4 if spec.load_in_4bit else 8} bits")
+    if spec.derived in _COARSER:
+        found.append(spec.derived)
+    return " + ".join(found)
+
+
+def _weights_digest(spec: ModelSpec, folder: Path, extra: list[Any]) -> str:
+    adapter, settings = (_adapter_files(spec, name) for name in _ADAPTER)
+    files = [*settings, *([folder / spec.gguf_file] if spec.gguf_file else [])]
+    weights = () if spec.gguf_file else weight_files(folder)
+    return digest_of_files(files, [digest_of_tensors(weights), digest_of_tensors(adapter), extra])
 
 
 def _adapter_files(spec: ModelSpec, name: str) -> list[Path]:

@@ -48,6 +48,14 @@ class Endings:
         text = self.tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
         return str(text)
 
+    def piece(self, token: int) -> str:
+        """Return one token as a step shows it: its text or, without one, its name; special ones are empty."""
+        text = self.decode([token])
+        if text or token in self.eos_ids or token in self.tokenizer.all_special_ids:
+            return text
+        # A word start that stands alone ("▁") is no text by itself, and no end either.
+        return str(self.tokenizer.convert_ids_to_tokens(token) or "")
+
     def mask(self, stop: str) -> torch.Tensor | None:
         """Return, by token id, whether a token's text contains ``stop``; ``None`` where that cannot tell.
 
@@ -183,7 +191,7 @@ def generate_batch(
             answers.append(Failed(error="not a number among the model's logits"))
             continue
         kept = tuple(
-            Step(token_id=token, token=endings.decode([token]), probability=min(value, 1.0), watched=watched)
+            Step(token_id=token, token=endings.piece(token), probability=min(value, 1.0), watched=watched)
             for token, value, watched in (seen if common.steps else [])
         )
         answers.append(Continuation(text=end.text, token_ids=end.token_ids, finish=end.finish, steps=kept))

@@ -42,19 +42,10 @@ def load_parts(spec: ModelSpec) -> Parts:
     _check_packages(spec)
     device = _device(spec)
     with quiet():
-        config = _from_pretrained(spec, "config", transformers.AutoConfig, **_source(spec))
-        check_architecture(spec, config)
+        config = _load_config(spec)
         folder = _folder(spec)
         tokenizer = _load_tokenizer(spec)
-        try:
-            encoder = PromptEncoder(
-                tokenizer,
-                encoder_decoder=bool(config.is_encoder_decoder),
-                chat_template=spec.chat_template,
-                add_bos=spec.add_bos_token,
-            )
-        except ModelError as error:
-            raise ModelError(f"{spec.path}: {error}") from None
+        encoder = _encoder(spec, config, tokenizer)
         model = _load_model(spec, config, device)
         check_numbers(spec, model)
         check_fit(spec, model, tokenizer)
@@ -73,6 +64,34 @@ def load_parts(spec: ModelSpec) -> Parts:
         fingerprint=described,
         max_length=spec.max_length or _max_length(config),
     )
+
+
+def load_encoder(spec: ModelSpec) -> PromptEncoder:
+    """Return what tokenises prompts for the checkpoint; its weights are not read.
+
+    Raises :class:`ModelError` as :func:`load_parts`.
+    """
+    _check_packages(spec)
+    with quiet():
+        return _encoder(spec, _load_config(spec), _load_tokenizer(spec))
+
+
+def _load_config(spec: ModelSpec) -> Any:
+    config = _from_pretrained(spec, "config", transformers.AutoConfig, **_source(spec))
+    check_architecture(spec, config)
+    return config
+
+
+def _encoder(spec: ModelSpec, config: Any, tokenizer: Any) -> PromptEncoder:
+    try:
+        return PromptEncoder(
+            tokenizer,
+            encoder_decoder=bool(config.is_encoder_decoder),
+            chat_template=spec.chat_template,
+            add_bos=spec.add_bos_token,
+        )
+    except ModelError as error:
+        raise ModelError(f"{spec.path}: {error}") from None
 
 
 def _source(spec: ModelSpec) -> dict[str, Any]:

@@ -2,44 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Iterator, Sequence
 
-from pytest_kbrel.models.batching import Batcher, describe_error
-from pytest_kbrel.models.hf_generation import Continuation, Endings, generate_batch
+from pytest_kbrel.models.asking import in_order
+from pytest_kbrel.models.batching import describe_error
+from pytest_kbrel.models.hf_generation import Continuation, Endings
+from pytest_kbrel.models.hf_generator import Generator, Prompt
 from pytest_kbrel.models.hf_loading import Parts
 from pytest_kbrel.models.hf_quiet import quiet
-from pytest_kbrel.models.hf_scoring import score_batch
-from pytest_kbrel.models.hf_tokens import Ids, Pair, prompt_digest
-from pytest_kbrel.records import Failed, Fingerprint, Generated, GenerateRequest, Scored, ScoreRequest, record
+from pytest_kbrel.models.hf_scorer import Scorer
+from pytest_kbrel.models.hf_tokens import Ids, Pair
+from pytest_kbrel.records import Failed, Fingerprint, Generated, GenerateRequest, Scored, ScoreRequest
 
 # In tokens. On a CPU a larger batch is no faster, it only takes memory; a GPU idles with a smaller one.
 _CPU_BUDGET = 4096
 _GPU_BUDGET = 32768
-# Logits held at once, in numbers: 2**26 float32 are 256 MiB, whatever the vocabulary's size.
-_LOGITS_AT_ONCE = 2**26
-
-
-@record
-class _ToScore:
-    index: int
-    pair: Pair
-
-    @property
-    def length(self) -> int:
-        return len(self.pair.context) + len(self.pair.lead) + len(self.pair.targets)
-
-
-@record
-class _ToGenerate:
-    index: int
-    prompt: Ids
-    request: GenerateRequest
-
-    @property
-    def group(self) -> tuple[object, ...]:
-        """What requests must share to be answered in one batch."""
-        r = self.request
-        return (len(self.prompt), r.max_new_tokens, r.num_beams, r.steps, r.stop)
 
 
 class HfModel:
@@ -54,13 +32,14 @@ class HfModel:
         self._fingerprint = parts.fingerprint
         on_cpu = parts.model.device.type == "cpu"
         budget = parts.spec.batch_size or (_CPU_BUDGET if on_cpu else _GPU_BUDGET)
-        self._scoring, self._generating = Batcher(budget), Batcher(budget)
-        self._vocabulary = int(parts.model.get_input_embeddings().weight.shape[0])
-        self._endings = Endings(
+        self._budget = budget
+        self._scorer = Scorer(parts.model, budget=budget, longest=parts.max_length)
+        endings = Endings(
             parts.tokenizer,
-            vocabulary=self._vocabulary,
+            vocabulary=int(parts.model.get_input_embeddings().weight.shape[0]),
             eos_ids=parts.model.generation_config.eos_token_id or (),
         )
+        self._generator = Generator(parts.model, endings, budget=budget, longest=parts.max_length)
 
     @property
     def parts(self) -> Parts:
@@ -71,90 +50,88 @@ class HfModel:
         """Say what this model is, by content."""
         return self._fingerprint
 
+    def replanned(self) -> HfModel:
+        """Return the same checkpoint, its weights shared, with batches of a third of the size."""
+        spec = dataclasses.replace(self._parts.spec, batch_size=max(1, self._budget // 3))
+        return HfModel(dataclasses.replace(self._parts, spec=spec))
+
     def score(self, requests: Sequence[ScoreRequest]) -> list[Scored | Failed]:
         """Return the probabilities (float32 softmax) of the continuations' tokens, one answer per request."""
-        answers: list[Scored | Failed] = [Failed(error="not asked")] * len(requests)
-        jobs: list[_ToScore] = []
+        return in_order(self.score_as_ready(requests))
+
+    def score_as_ready(self, requests: Sequence[ScoreRequest]) -> Iterator[list[tuple[int, Scored | Failed]]]:
+        """Yield the answers of :meth:`score`, each with its request's place, batch by batch."""
+        places: list[int] = []
+        pairs: list[Pair] = []
         with quiet():
             for index, request in enumerate(requests):
                 try:
                     pair = self._parts.encoder.pair(request.prompt, request.continuation)
                     self._check_length(len(pair.context), len(pair.lead) + len(pair.targets))
                 except Exception as error:
-                    answers[index] = _failed(error)
+                    yield [(index, _failed(error))]
                 else:
-                    jobs.append(_ToScore(index=index, pair=pair))
-            jobs.sort(key=lambda job: -job.length)
-            for job, answer in zip(
-                jobs, self._scoring.run(jobs, self._scoring_cost, self._score), strict=True
-            ):
-                answers[job.index] = answer
-        return answers
+                    places.append(index)
+                    pairs.append(pair)
+            for batch in self._scorer.ready(pairs):
+                yield [(places[n], self._scored(pairs[n], found)) for n, found in batch]
 
     def generate(self, requests: Sequence[GenerateRequest]) -> list[Generated | Failed]:
         """Return greedy or beam continuations, one answer per request."""
-        answers: list[Generated | Failed] = [Failed(error="not asked")] * len(requests)
-        groups: dict[tuple[object, ...], list[_ToGenerate]] = {}
+        return in_order(self.generate_as_ready(requests))
+
+    def generate_as_ready(
+        self, requests: Sequence[GenerateRequest]
+    ) -> Iterator[list[tuple[int, Generated | Failed]]]:
+        """Yield the answers of :meth:`generate`, each with its request's place, some at a time."""
+        places: list[int] = []
+        prompts: list[Prompt] = []
         with quiet():
             for index, request in enumerate(requests):
                 try:
-                    prompt = self._parts.encoder.prompt(request.prompt)
-                    self._check_request(prompt, request)
+                    ids = self._parts.encoder.prompt(request.prompt)
+                    self._check_request(ids, request)
                 except Exception as error:
-                    answers[index] = _failed(error)
+                    yield [(index, _failed(error))]
                 else:
-                    job = _ToGenerate(index=index, prompt=prompt, request=request)
-                    groups.setdefault(job.group, []).append(job)
-            for jobs in sorted(groups.values(), key=lambda group: -len(group[0].prompt)):
-                replies = self._generating.run(jobs, self._generating_cost, self._generate)
-                for job, answer in zip(jobs, replies, strict=True):
-                    answers[job.index] = answer
-        return answers
+                    places.append(index)
+                    prompts.append(Prompt(ids=ids, request=request))
+            for batch in self._generator.ready(prompts):
+                yield [
+                    (
+                        places[n],
+                        found if isinstance(found, Failed) else self._generated(prompts[n].ids, found),
+                    )
+                    for n, found in batch
+                ]
 
     def close(self) -> None:
         """Free the weights; the model answers no more."""
-        del self._parts
+        del self._parts, self._scorer, self._generator
 
-    def _scoring_cost(self, jobs: Sequence[_ToScore]) -> int:
-        tokens = len(jobs) * max(job.length for job in jobs)
-        logits = self._vocabulary * sum(len(job.pair.targets) for job in jobs)
-        return (
-            tokens if len(jobs) == 1 or logits <= _LOGITS_AT_ONCE else max(tokens, self._scoring.budget + 1)
+    def _scored(self, pair: Pair, values: tuple[float, ...] | Failed) -> Scored | Failed:
+        if isinstance(values, Failed):
+            return values
+        if any(value != value for value in values):
+            return Failed(error="not a number among the probabilities")
+        return Scored(
+            probabilities=tuple(min(value, 1.0) for value in values),
+            token_ids=pair.targets,
+            prompt_tokens=len(pair.prompt),
+            prompt_digest=self._parts.encoder.digest(pair.prompt),
         )
 
-    def _generating_cost(self, jobs: Sequence[_ToGenerate]) -> int:
-        request = jobs[0].request
-        # Which beam leads depends on when the whole batch ends, so its steps are taken one prompt at a time.
-        if request.steps and request.num_beams > 1 and len(jobs) > 1:
-            return self._generating.budget + 1
-        return len(jobs) * request.num_beams * (len(jobs[0].prompt) + request.max_new_tokens)
-
-    def _score(self, jobs: Sequence[_ToScore]) -> list[Scored | Failed]:
-        pad_id = self._parts.model.generation_config.pad_token_id
-        answers: list[Scored | Failed] = []
-        for job, row in zip(
-            jobs, score_batch(self._parts.model, [j.pair for j in jobs], pad_id), strict=True
-        ):
-            if any(value != value for value in row):
-                answers.append(Failed(error="not a number among the probabilities"))
-                continue
-            answers.append(
-                Scored(
-                    probabilities=tuple(min(value, 1.0) for value in row),
-                    token_ids=job.pair.targets,
-                    prompt_tokens=len(job.pair.prompt),
-                    prompt_digest=prompt_digest(job.pair.prompt),
-                )
-            )
-        return answers
-
-    def _generate(self, jobs: Sequence[_ToGenerate]) -> list[Generated | Failed]:
-        prompts, requests = [job.prompt for job in jobs], [job.request for job in jobs]
-        replies = generate_batch(self._parts.model, prompts, requests, self._endings)
-        return [
-            _generated(job.prompt, reply) if isinstance(reply, Continuation) else reply
-            for job, reply in zip(jobs, replies, strict=True)
-        ]
+    def _generated(self, prompt: Ids, reply: Continuation | Failed) -> Generated | Failed:
+        if isinstance(reply, Failed):
+            return reply
+        return Generated(
+            text=reply.text,
+            token_ids=reply.token_ids,
+            finish=reply.finish,
+            prompt_tokens=len(prompt),
+            prompt_digest=self._parts.encoder.digest(prompt),
+            steps=reply.steps,
+        )
 
     def _check_request(self, prompt: Ids, request: GenerateRequest) -> None:
         if request.max_new_tokens < 1 or request.num_beams < 1:
@@ -171,17 +148,6 @@ class HfModel:
             raise ValueError(
                 f"too long: {prompt} tokens of prompt and {behind} behind it; the model takes {limit}"
             )
-
-
-def _generated(prompt: Ids, reply: Continuation) -> Generated:
-    return Generated(
-        text=reply.text,
-        token_ids=reply.token_ids,
-        finish=reply.finish,
-        prompt_tokens=len(prompt),
-        prompt_digest=prompt_digest(prompt),
-        steps=reply.steps,
-    )
 
 
 def _failed(error: Exception) -> Failed:

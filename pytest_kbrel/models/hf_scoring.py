@@ -11,9 +11,15 @@ import torch
 
 from pytest_kbrel.models.hf_tokens import Pair
 
+Probabilities = tuple[float, ...]
 
-def score_batch(model: Any, pairs: Sequence[Pair], pad_id: int) -> list[tuple[float, ...]]:
+
+def score_batch(
+    model: Any, pairs: Sequence[Pair], pad_id: int, *, encode_once: bool = False
+) -> list[Probabilities]:
     """Return each pair's token probabilities, by float32 softmax over the whole vocabulary.
+
+    With ``encode_once`` an encoder reads a prompt once, however many continuations it has in this batch.
 
     Rows are padded on the right, which is right for every architecture, recurrent ones included. A value that
     is not a number is returned as such.
@@ -21,16 +27,15 @@ def score_batch(model: Any, pairs: Sequence[Pair], pad_id: int) -> list[tuple[fl
     rows = torch.tensor([row for row, pair in enumerate(pairs) for _ in pair.targets])
     if model.config.is_encoder_decoder:
         columns = [len(pair.lead) + k for pair in pairs for k in range(len(pair.targets))]
-        inputs = _encoder_decoder_inputs(model, pairs, pad_id)
+        inputs = _encoder_decoder_inputs(model, pairs, pad_id, encode_once)
     else:
         columns = [len(pair.context) - 1 + k for pair in pairs for k in range(len(pair.targets))]
-        inputs = {"input_ids": right_padded([(*p.context, *p.targets[:-1]) for p in pairs], pad_id)}
+        rows_fed = [(*pair.context, *pair.targets[:-1]) for pair in pairs]
+        inputs = {"input_ids": right_padded(rows_fed, pad_id).to(model.device)}
     device = model.device
     targets = torch.tensor([token for pair in pairs for token in pair.targets], device=device)
-    inputs = {name: tensor.to(device) for name, tensor in inputs.items()}
-    logits = _logits_at(model, rows.to(device), torch.tensor(columns, device=device), inputs)
-    log_probabilities = logits.float().log_softmax(-1).gather(-1, targets[:, None])[:, 0]
-    flat = log_probabilities.exp().tolist()
+    logits = logits_at(model, rows.to(device), torch.tensor(columns, device=device), inputs)
+    flat = probabilities_of(logits, torch.arange(len(targets), device=device), targets)
     ends = [0]
     for pair in pairs:
         ends.append(ends[-1] + len(pair.targets))
@@ -43,22 +48,41 @@ def right_padded(rows: Sequence[Sequence[int]], fill: int) -> torch.Tensor:
     return torch.tensor([[*row, *[fill] * (width - len(row))] for row in rows])
 
 
-def _encoder_decoder_inputs(model: Any, pairs: Sequence[Pair], pad_id: int) -> dict[str, torch.Tensor]:
+def _encoder_decoder_inputs(
+    model: Any, pairs: Sequence[Pair], pad_id: int, encode_once: bool
+) -> dict[str, Any]:
     contexts = [pair.context for pair in pairs]
     labels = right_padded([(*pair.lead, *pair.targets) for pair in pairs], -100)
-    return {
-        "input_ids": right_padded(contexts, pad_id),
-        "attention_mask": right_padded([[1] * len(context) for context in contexts], 0),
-        "decoder_input_ids": model.prepare_decoder_input_ids_from_labels(labels=labels),
+    distinct = list(dict.fromkeys(contexts)) if encode_once else contexts
+    inputs: dict[str, Any] = {
+        "input_ids": right_padded(distinct, pad_id).to(model.device),
+        "attention_mask": right_padded([[1] * len(context) for context in distinct], 0).to(model.device),
     }
+    if encode_once:
+        places = {context: place for place, context in enumerate(distinct)}
+        rows = torch.tensor([places[context] for context in contexts], device=model.device)
+        with torch.inference_mode():
+            encoded = model.get_encoder()(**inputs)
+        # Of its own class: some decoders ask for more than the states.
+        outputs = type(encoded)(last_hidden_state=encoded.last_hidden_state[rows])
+        inputs = {"encoder_outputs": outputs, "attention_mask": inputs["attention_mask"][rows]}
+    inputs["decoder_input_ids"] = model.prepare_decoder_input_ids_from_labels(labels=labels).to(model.device)
+    return inputs
 
 
-def _logits_at(
-    model: Any, rows: torch.Tensor, columns: torch.Tensor, inputs: dict[str, torch.Tensor]
+def probabilities_of(logits: torch.Tensor, rows: torch.Tensor, targets: torch.Tensor) -> list[float]:
+    """Return the probability of ``targets[i]`` by a float32 softmax over row ``rows[i]`` of ``logits``."""
+    logits = logits.float()
+    found: list[float] = (logits[rows, targets] - logits.logsumexp(-1)[rows]).exp().tolist()
+    return found
+
+
+def logits_at(
+    model: Any, rows: torch.Tensor, columns: torch.Tensor, inputs: dict[str, Any], *, use_cache: bool = False
 ) -> torch.Tensor:
     """Return the logits ``(positions, vocabulary)`` at the given places of the batch."""
     with torch.inference_mode(), _head_sees_only(model, rows, columns) as fired:
-        logits: torch.Tensor = model(**inputs, use_cache=False).logits
+        logits: torch.Tensor = model(**inputs, use_cache=use_cache).logits
     return logits[0] if fired else logits[rows, columns]
 
 

@@ -26,9 +26,15 @@ class Pair:
     lead: Ids = ()
 
 
-def prompt_digest(ids: Ids) -> str:
-    """Return 16 hex digits of sha256 over token ids: equal exactly where the model sees the same prompt."""
-    return hashlib.sha256(",".join(map(str, ids)).encode()).hexdigest()[:16]
+def prompt_digest(ids: Ids, bos: int | None = None) -> str:
+    """Return a digest of token ids: equal exactly where the model sees the same prompt.
+
+    It is 16 hex digits of sha256 over the ids; a leading ``bos`` is left out of them and told by a ``b``
+    behind, so that prompts which differ in nothing else can be told from others.
+    """
+    leads = bos is not None and ids[:1] == (bos,)
+    digits = hashlib.sha256(",".join(map(str, ids[leads:])).encode()).hexdigest()[:16]
+    return digits + "b" * leads
 
 
 class PromptEncoder:
@@ -98,6 +104,10 @@ class PromptEncoder:
         if not pair.context:
             raise ValueError("an empty prompt needs a BOS token, and this tokenizer has none")
         return pair
+
+    def digest(self, prompt: Ids) -> str:
+        """Return the digest of a prompt's token ids, as :func:`prompt_digest` makes it."""
+        return prompt_digest(prompt, self._bos)
 
     def _encode(self, text: str) -> Ids:
         own_special = not self._chat_template

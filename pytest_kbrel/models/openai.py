@@ -8,6 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from typing import TYPE_CHECKING, Any
 
 from pytest_kbrel import SCORING_VERSION
+from pytest_kbrel.models.asking import in_order
 from pytest_kbrel.models.openai_client import Connection
 from pytest_kbrel.models.openai_spec import OpenAISpec
 from pytest_kbrel.records import Failed, Fingerprint, Generated, GenerateRequest, Scored, ScoreRequest
@@ -19,6 +20,7 @@ NO_PROBABILITIES = "a server of this kind gives no probabilities of given tokens
 # The protocol's own limit; what it cannot be sent is cut off here.
 _MOST_STOPS = 4
 _NEWER_LIMIT = "max_completion_tokens"
+_DECODING = "temperature 0"
 
 
 class OpenAIModel:
@@ -53,9 +55,9 @@ class OpenAIModel:
             tokenizer_digest="",
             dtype="",
             device=self._spec.base_url,
-            derived="" if self._spec.seed is None else f"seed={self._spec.seed}",
             chat_template=self._spec.endpoint == "chat",
             scoring_version=SCORING_VERSION,
+            decoding=_DECODING if self._spec.seed is None else f"{_DECODING}, seed {self._spec.seed}",
         )
 
     def score(self, requests: Sequence[ScoreRequest]) -> list[Scored | Failed]:
@@ -64,12 +66,11 @@ class OpenAIModel:
 
     def generate(self, requests: Sequence[GenerateRequest]) -> list[Generated | Failed]:
         """Return the texts, one answer per request, in their order."""
-        found = dict(self.generate_as_ready(requests))
-        return [found[place] for place in range(len(requests))]
+        return in_order(self.generate_as_ready(requests))
 
     def generate_as_ready(
         self, requests: Sequence[GenerateRequest]
-    ) -> Iterator[tuple[int, Generated | Failed]]:
+    ) -> Iterator[list[tuple[int, Generated | Failed]]]:
         """Yield each answer with its request's place as soon as it is there, in any order.
 
         Raises :class:`ModelError` as :meth:`Connection.ask` does, once all that was under way has been handed
@@ -86,7 +87,7 @@ class OpenAIModel:
                     failure = error
                     _cancel(futures)
                 elif error is None and not future.cancelled():
-                    yield futures[future], future.result()
+                    yield [(futures[future], future.result())]
         finally:
             _cancel(futures)
         if failure is not None:

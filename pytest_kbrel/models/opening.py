@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.base import Model
-from pytest_kbrel.models.openai_spec import OpenAISpec, is_openai, parse_openai
-from pytest_kbrel.models.spec import ModelSpec, parse_spec
+from pytest_kbrel.models.openai_spec import OPENAI_ARGS, OpenAISpec, is_openai, parse_openai
+from pytest_kbrel.models.spec import MODEL_ARGS, ModelSpec, parse_args, parse_spec
 
 AnySpec = ModelSpec | OpenAISpec
 
@@ -41,6 +41,16 @@ def read_spec(
     if chat_template and spec.endpoint == "completions":
         raise ModelError(f"{text}: the endpoint completions has no chat template; allowed is endpoint=chat")
     return spec
+
+
+def args_for(text: str, args: str) -> str:
+    """Return those of the arguments of several models that are for the kind of model ``text`` names.
+
+    Raises :class:`ModelError` for an argument that no kind of model has.
+    """
+    allowed = OPENAI_ARGS if is_openai(text) else MODEL_ARGS
+    found = parse_args(args, (*OPENAI_ARGS, *MODEL_ARGS))
+    return ",".join(f"{key}={value}" for key, value in found.items() if key in allowed)
 
 
 def check_spec(spec: AnySpec) -> None:

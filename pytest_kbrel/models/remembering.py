@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, TypeVar, runtime_checkable
 
+from pytest_kbrel.errors import StoreError
 from pytest_kbrel.models.asking import numbers_only, one_each
 from pytest_kbrel.models.base import Model
-from pytest_kbrel.models.store import Store, key_of
+from pytest_kbrel.models.store import Sound, Store
+from pytest_kbrel.models.store_keys import digest_of, key_of
 from pytest_kbrel.records import Failed, Fingerprint, Generated, GenerateRequest, Scored, ScoreRequest
 
 Q = TypeVar("Q", ScoreRequest, GenerateRequest)
 A = TypeVar("A", Scored, Generated)
+T = TypeVar("T")
 
 # How many answers of a model that gives them all at once may be lost when the process is killed.
 _AT_ONCE = 32
@@ -23,25 +27,45 @@ class AnswersAsReady(Protocol):
 
     def generate_as_ready(
         self, requests: Sequence[GenerateRequest]
-    ) -> Iterator[tuple[int, Generated | Failed]]:
-        """Yield each answer with its request's place, in any order."""
+    ) -> Iterator[list[tuple[int, Generated | Failed]]]:
+        """Yield answers with their requests' places, in any order, those together that came together."""
+        ...
+
+
+@runtime_checkable
+class ScoresAsReady(Protocol):
+    """A model that can hand out probabilities batch by batch."""
+
+    def score_as_ready(self, requests: Sequence[ScoreRequest]) -> Iterator[list[tuple[int, Scored | Failed]]]:
+        """Yield answers with their requests' places, in any order, those together that came together."""
         ...
 
 
 class RememberingModel:
     """Wraps a model and a store. Each sound answer is kept the moment it exists; failures never are.
 
-    An empty text is not kept either: another try may bring more. ``asked`` counts the requests that came in,
-    ``reused`` those that the store answered.
+    An empty text of a server is not kept either: another try may bring more. ``asked`` counts the requests
+    that came in, ``reused`` those that the store answered. Without a store nothing is kept.
+
+    Where the store fails, ``on_trouble`` is told, and the model goes on without it; without ``on_trouble``
+    the :class:`StoreError` is raised.
     """
 
-    def __init__(self, model: Model, store: Store) -> None:
+    def __init__(
+        self,
+        model: Model,
+        store: Store | None,
+        *,
+        on_trouble: Callable[[StoreError], None] | None = None,
+    ) -> None:
         self.model = model
         self.store = store
         self.asked = 0
         self.reused = 0
+        self._on_trouble = on_trouble
         # Once: what a server says it serves may come to be known later, and must not change any key.
         self._who = model.describe()
+        self._digest = digest_of(self._who)
 
     def describe(self) -> Fingerprint:
         """Say what the model is."""
@@ -49,7 +73,10 @@ class RememberingModel:
 
     def score(self, requests: Sequence[ScoreRequest]) -> list[Scored | Failed]:
         """Return one answer per request, in order."""
-        return self._answers(requests, Scored, lambda new: self._in_pieces(new, self.model.score))
+        model = self.model
+        if isinstance(model, ScoresAsReady):
+            return self._answers(requests, Scored, model.score_as_ready)
+        return self._answers(requests, Scored, lambda new: self._in_pieces(new, model.score))
 
     def generate(self, requests: Sequence[GenerateRequest]) -> list[Generated | Failed]:
         """Return one answer per request, in order."""
@@ -61,37 +88,64 @@ class RememberingModel:
     def close(self) -> None:
         """Close model and store."""
         self.model.close()
-        self.store.close()
+        self.close_store()
+
+    def close_store(self) -> None:
+        """Close the store; from here on nothing is kept."""
+        if self.store is not None:
+            self.store.close()
+        self.store = None
 
     def _answers(
         self,
         requests: Sequence[Q],
         kind: type[A],
-        ask: Callable[[Sequence[Q]], Iterator[tuple[int, A | Failed]]],
+        ask: Callable[[Sequence[Q]], Iterator[list[tuple[int, A | Failed]]]],
     ) -> list[A | Failed]:
-        keys = [key_of(self._who, request) for request in requests]
+        keys = [key_of(self._digest, request) for request in requests]
+        known: dict[str, Sound] = self._with_store(lambda store: store.get(keys), {})
         found: dict[str, A | Failed] = {
-            key: answer for key, answer in self.store.get(keys).items() if isinstance(answer, kind)
+            key: answer for key, answer in known.items() if isinstance(answer, kind)
         }
         self.asked += len(keys)
         self.reused += sum(key in found for key in keys)
         new = {key: request for key, request in zip(keys, requests, strict=True) if key not in found}
         new_keys = list(new)
-        for place, answer in ask(list(new.values())) if new else ():
-            found[new_keys[place]] = answer
-            if not isinstance(answer, Failed) and _is_sound(answer):
-                self.store.put([(new_keys[place], answer)])
+        for batch in ask(list(new.values())) if new else ():
+            found |= {new_keys[place]: answer for place, answer in batch}
+            sound = [
+                (new_keys[place], answer)
+                for place, answer in batch
+                if not isinstance(answer, Failed) and self._is_sound(answer)
+            ]
+            self._with_store(functools.partial(self._put, sound), None)
         return [found[key] for key in keys]
+
+    def _put(self, answers: Sequence[tuple[str, Sound]], store: Store) -> None:
+        store.put(answers, self._who)
+
+    def _with_store(self, action: Callable[[Store], T], otherwise: T) -> T:
+        if self.store is None:
+            return otherwise
+        try:
+            return action(self.store)
+        except StoreError as error:
+            if self._on_trouble is None:
+                raise
+            self._on_trouble(error)
+            self.close_store()
+            return otherwise
 
     def _in_pieces(
         self, requests: Sequence[Q], ask: Callable[[Sequence[Q]], list[A | Failed]]
-    ) -> Iterator[tuple[int, A | Failed]]:
+    ) -> Iterator[list[tuple[int, A | Failed]]]:
         for start in range(0, len(requests), _AT_ONCE):
             piece = requests[start : start + _AT_ONCE]
-            yield from enumerate(one_each(piece, ask(piece)), start)
+            yield list(enumerate(one_each(piece, ask(piece)), start))
 
-
-def _is_sound(answer: Scored | Generated) -> bool:
-    if isinstance(answer, Generated) and not answer.text.strip():
-        return False
-    return not isinstance(numbers_only(answer), Failed)
+    def _is_sound(self, answer: Scored | Generated) -> bool:
+        # A checkpoint here would say nothing again.
+        at_server = not self._who.weights_digest
+        if at_server and isinstance(answer, Generated) and not answer.text.strip():
+            return False
+        return not isinstance(numbers_only(answer), Failed)

@@ -1,12 +1,11 @@
 """Answers kept from run to run, so that the same question is not put to the same model twice.
 
-One SQLite file, ``answers.sqlite``, in a folder that may be shared: several processes read and write it at
-once, and an answer that was put there stays there, whatever happens to the process.
+One SQLite file, ``answers.sqlite``, in a folder that may be shared: several processes of one machine read and
+write it at once, and an answer that was put there stays there, whatever happens to the process.
 """
 
 from __future__ import annotations
 
-import datetime
 import hashlib
 import json
 import sqlite3
@@ -16,16 +15,24 @@ from pathlib import Path
 from typing import TypeVar
 
 from pytest_kbrel.errors import StoreError
-from pytest_kbrel.records import Fingerprint, Generated, GenerateRequest, Request, Scored
+from pytest_kbrel.models.store_keys import digest_of
+from pytest_kbrel.models.store_place import make_folder, network_of
+from pytest_kbrel.records import Fingerprint, Generated, Scored
 from pytest_kbrel.wire import from_wire, to_wire
 
 FILE = "answers.sqlite"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 # Marks the file as ours, in SQLite's own header ("kbrl").
 _APPLICATION = 0x6B62726C
 # Seconds that a writer waits for the others.
-_PATIENCE = 60.0
+PATIENCE = 60.0
 _AT_ONCE = 500
+# Not WITHOUT ROWID: answers are longer than what that is made for, and writing took twice the time.
+_TABLES = (
+    "CREATE TABLE models (id INTEGER PRIMARY KEY, digest TEXT UNIQUE NOT NULL, described TEXT NOT NULL)",
+    "CREATE TABLE answers (key BLOB PRIMARY KEY, model INTEGER NOT NULL, created INTEGER NOT NULL, "
+    "response TEXT NOT NULL, checksum BLOB NOT NULL)",
+)
 
 Sound = Scored | Generated
 T = TypeVar("T")
@@ -34,52 +41,112 @@ T = TypeVar("T")
 class Store:
     """The answers of all models in one folder; the folder is made at the first opening.
 
+    ``patience`` is how many seconds a writer waits for another one.
+
     Raises :class:`StoreError`, naming the file and the way out, where it is unreadable, of another program or
-    of a newer version, or may not be written.
+    version, on a network folder, or may not be written.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, patience: float = PATIENCE) -> None:
         self.path = folder / FILE
-        self._guarded(lambda: folder.mkdir(parents=True, exist_ok=True))
+        self._patience = patience
+        if kind := network_of(folder):
+            raise StoreError(
+                f"{self.path}: is on a network folder ({kind}), where a file that several machines write is "
+                "not safe; give a folder on a local disk with --kb-use-cache"
+            )
+        self._guarded(lambda: make_folder(folder))
         self._connection = self._guarded(self._open)
 
     def get(self, keys: Sequence[str]) -> dict[str, Sound]:
-        """Return the answers that are there, by key."""
+        """Return the answers that are there, by key (hex). One that is not as it was put is an error."""
 
-        def read() -> list[tuple[str, str]]:
-            found: list[tuple[str, str]] = []
+        def read() -> list[tuple[bytes, str, bytes]]:
+            found: list[tuple[bytes, str, bytes]] = []
             for start in range(0, len(keys), _AT_ONCE):
-                some = list(keys[start : start + _AT_ONCE])
+                some = [bytes.fromhex(key) for key in keys[start : start + _AT_ONCE]]
                 places = ",".join("?" * len(some))
                 found += self._connection.execute(
-                    f"SELECT key, response FROM answers WHERE key IN ({places})", some
+                    f"SELECT key, response, checksum FROM answers WHERE key IN ({places})", some
                 ).fetchall()
             return found
 
-        return {key: self._read(key, text) for key, text in self._guarded(read)}
+        return {key.hex(): self.sound(key, text, kept) for key, text, kept in self._guarded(read)}
 
-    def put(self, answers: Iterable[tuple[str, Sound]]) -> None:
-        """Keep answers, all of them or none; what another process has put there first stays."""
-        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-        rows = [(key, json.dumps(_tagged(answer), allow_nan=False), now) for key, answer in answers]
+    def put(self, answers: Iterable[tuple[str, Sound]], model: Fingerprint) -> None:
+        """Keep answers of a model, all of them or none; what another process has put there first stays."""
+        now = int(time.time())
+        rows = []
+        for hexed, answer in answers:
+            key, text = bytes.fromhex(hexed), _text(answer)
+            rows.append((key, now, text, _checksum(key, text)))
 
         def write() -> None:
             with self._connection:
                 self._connection.execute("BEGIN IMMEDIATE")
-                self._connection.executemany("INSERT OR IGNORE INTO answers VALUES (?, ?, ?)", rows)
+                # Each time: another process may have taken the model away.
+                self._connection.execute(
+                    "INSERT OR IGNORE INTO models (digest, described) VALUES (?, ?)",
+                    (digest_of(model), json.dumps(to_wire(model))),
+                )
+                (number,) = self._connection.execute(
+                    "SELECT id FROM models WHERE digest = ?", (digest_of(model),)
+                ).fetchone()
+                self._connection.executemany(
+                    f"INSERT OR IGNORE INTO answers VALUES (?, {int(number)}, ?, ?, ?)", rows
+                )
 
         if rows:
             self._guarded(write)
+
+    def query(self, *statements: tuple[str, Sequence[object]]) -> list[tuple[object, ...]]:
+        """Run statements in one transaction; return the rows of the last."""
+
+        def run() -> list[tuple[object, ...]]:
+            rows: list[tuple[object, ...]] = []
+            with self._connection:
+                self._connection.execute("BEGIN")
+                for text, values in statements:
+                    rows = self._connection.execute(text, values).fetchall()
+            return rows
+
+        return self._guarded(run)
+
+    def shrink(self) -> None:
+        """Give the room of what was deleted back to the disk."""
+
+        def run() -> None:
+            self._connection.execute("VACUUM")
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+        self._guarded(run)
+
+    def sound(self, key: bytes, text: str, checksum: bytes) -> Sound:
+        """Read a row's answer; raises :class:`StoreError` where it is not what was put under this key."""
+        try:
+            if _checksum(key, text) != checksum:
+                raise ValueError("its checksum is wrong")
+            data = json.loads(text)
+            return from_wire(Scored, data) if data["kind"] == "scored" else from_wire(Generated, data)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise StoreError(
+                f"{self.path}: the answer {key.hex()[:12]} is broken: {error}; {self._way_out()}"
+            ) from None
 
     def close(self) -> None:
         """Close the file."""
         self._connection.close()
 
     def _open(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self.path, timeout=_PATIENCE, isolation_level=None)
+        connection = sqlite3.connect(self.path, timeout=self._patience, isolation_level=None)
         try:
             # A commit is then safe from the end of the process, and cheap enough to have one for each answer.
-            _patiently(lambda: connection.execute("PRAGMA journal_mode = WAL").fetchone())
+            (mode,) = self._patiently(lambda: connection.execute("PRAGMA journal_mode = WAL").fetchone())
+            if mode != "wal":
+                raise StoreError(
+                    f"{self.path}: processes cannot share a file there (journal mode {mode}); give a folder "
+                    "on a local disk with --kb-use-cache"
+                )
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute("BEGIN IMMEDIATE")
             self._prepare(connection)
@@ -96,34 +163,35 @@ class Store:
         if not tables and not application:
             connection.execute(f"PRAGMA application_id = {_APPLICATION}")
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-            connection.execute(
-                "CREATE TABLE answers (key TEXT PRIMARY KEY, response TEXT NOT NULL, created TEXT NOT NULL) "
-                "WITHOUT ROWID"
-            )
+            for table in _TABLES:
+                connection.execute(table)
         elif application != _APPLICATION:
             raise StoreError(f"{self.path}: is the database of another program; {self._way_out()}")
         elif version != SCHEMA_VERSION:
+            newer = "update pytest-kbrel, or " if version > SCHEMA_VERSION else ""
             raise StoreError(
                 f"{self.path}: found schema version {version}, this pytest-kbrel knows {SCHEMA_VERSION}; "
-                f"update pytest-kbrel, or {self._way_out()}"
+                f"{newer}{self._way_out()}"
             )
-
-    def _read(self, key: str, text: str) -> Sound:
-        try:
-            data = json.loads(text)
-            return from_wire(Scored, data) if data["kind"] == "scored" else from_wire(Generated, data)
-        except (ValueError, TypeError, KeyError) as error:
-            raise StoreError(
-                f"{self.path}: the answer {key[:12]} is broken: {error!r}; {self._way_out()}"
-            ) from None
 
     def _guarded(self, action: Callable[[], T]) -> T:
         try:
             return action()
-        except (sqlite3.Error, OSError) as error:
+        except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
             raise StoreError(
                 f"{self.path}: kept answers cannot be read or written: {error}; {self._way_out()}"
             ) from None
+
+    def _patiently(self, action: Callable[[], T]) -> T:
+        # SQLite's own waiting does not cover the change of the journal's mode.
+        end = time.monotonic() + self._patience
+        while True:
+            try:
+                return action()
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > end:
+                    raise
+                time.sleep(0.05)
 
     def _way_out(self) -> str:
         return (
@@ -132,44 +200,10 @@ class Store:
         )
 
 
-def key_of(model: Fingerprint, request: Request) -> str:
-    """Return the key of an answer: one digest of who answers and of what was asked, how.
-
-    A checkpoint is known by its contents, however it is called and wherever it lies or runs; a model behind a
-    server by its name and the server's address, for nothing else is known of it.
-    """
-    kind = "generate" if isinstance(request, GenerateRequest) else "score"
-    asked = {"model": identity(model), "kind": kind, "request": to_wire(request)}
-    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+def _text(answer: Sound) -> str:
+    tagged = {"kind": "scored" if isinstance(answer, Scored) else "generated", **to_wire(answer)}
+    return json.dumps(tagged, allow_nan=False, separators=(",", ":"))
 
 
-def identity(model: Fingerprint) -> dict[str, object]:
-    """Return what makes two models one as far as their answers go."""
-    found: dict[str, object] = {
-        "backend": model.backend,
-        "weights": model.weights_digest,
-        "tokenizer": model.tokenizer_digest,
-        "dtype": model.dtype,
-        "derived": model.derived,
-        "chat_template": model.chat_template,
-        "adds_bos": model.adds_bos,
-    }
-    if not model.weights_digest:
-        found |= {"name": model.architecture, "server": model.device}
-    return found
-
-
-def _tagged(answer: Sound) -> dict[str, object]:
-    return {"kind": "scored" if isinstance(answer, Scored) else "generated", **to_wire(answer)}
-
-
-def _patiently(action: Callable[[], T]) -> T:
-    # SQLite's own waiting does not cover the change of the journal's mode.
-    end = time.monotonic() + _PATIENCE
-    while True:
-        try:
-            return action()
-        except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or time.monotonic() > end:
-                raise
-            time.sleep(0.05)
+def _checksum(key: bytes, text: str) -> bytes:
+    return hashlib.blake2b(key + text.encode("utf-8", "surrogatepass"), digest_size=8).digest()

@@ -6,7 +6,6 @@ import pytest
 import torch
 from tiny_checkpoints import BOS, EOS, change_json
 
-from pytest_kbrel.models import hf_model
 from pytest_kbrel.models.hf import load
 from pytest_kbrel.models.spec import parse_spec
 from pytest_kbrel.records import Failed, GenerateRequest, ScoreRequest
@@ -18,6 +17,8 @@ def writer(checkpoint_of):
     model = load(parse_spec(str(checkpoint_of("llama")), device="cpu"), threads=1)
     inner, tokenizer = model._parts.model, model._parts.tokenizer
     script: list[int] = []
+    # Before there is a script: what the checkpoint allows is tried at the first question.
+    model.generate([ask(count=1)])
 
     def head(module, args, output):
         if not script:
@@ -105,15 +106,20 @@ def test_rows_end_each_at_their_own_place(model_of):
     assert [len(answer.steps) for answer in together] == [len(answer.token_ids) for answer in together]
 
 
-def test_what_goes_into_one_batch(model_of, monkeypatch):
-    model, batches = model_of("llama"), []
+def rows_fed(model, requests):
+    """Return the answers, and how many rows each forward pass had."""
+    rows = []
+    handle = model.parts.model.register_forward_pre_hook(
+        lambda module, args, named: rows.append(len(named["input_ids"])), with_kwargs=True
+    )
+    try:
+        return model.generate(requests), rows
+    finally:
+        handle.remove()
 
-    def generate_batch(inner, prompts, requests, endings):
-        batches.append(len(prompts))
-        return real(inner, prompts, requests, endings)
 
-    real = hf_model.generate_batch
-    monkeypatch.setattr(hf_model, "generate_batch", generate_batch)
+def test_prompts_of_all_lengths_share_a_batch_and_leave_it_when_they_end(model_of):
+    model = model_of("llama")
     requests = [
         GenerateRequest(prompt="Paris is the capital", max_new_tokens=9, stop=()),
         GenerateRequest(prompt="Paris is", max_new_tokens=9, stop=()),
@@ -121,10 +127,27 @@ def test_what_goes_into_one_batch(model_of, monkeypatch):
         GenerateRequest(prompt="Paris is the capital", max_new_tokens=9, stop=("a", "e", "i", "o")),
         GenerateRequest(prompt="Paris is the capital", max_new_tokens=3, stop=()),
     ]
-    together = model.generate(requests)
-    assert sorted(batches) == [1, 1, 1, 2]
+    model.generate(requests[:1])
+    together, rows = rows_fed(model, requests)
+    assert rows[0] == 5
+    assert rows == sorted(rows, reverse=True)
+    assert rows[-1] == 3
     assert together == [model.generate([request])[0] for request in requests]
     assert len({answer.text for answer in together}) == len(together)
+
+
+def test_what_has_ended_makes_room_for_what_waits(checkpoint_of):
+    model = load(parse_spec(str(checkpoint_of("llama")), "", device="cpu", batch_size="60"))
+    requests = [
+        GenerateRequest(prompt=" ".join(["Paris"] * (1 + n % 5)), max_new_tokens=1 + 3 * (n % 4), stop=())
+        for n in range(24)
+    ]
+    model.generate(requests[:1])
+    together, rows = rows_fed(model, requests)
+    assert max(rows) <= 60 // 6
+    # A prompt's row is fed once for itself, and once a token after the first.
+    assert sum(rows) < 1.4 * sum(len(answer.token_ids) for answer in together)
+    assert together == [model.generate([request])[0] for request in requests]
 
 
 def test_own_sampling_settings_do_not_leak_in(checkpoint_of, llama):
@@ -209,3 +232,24 @@ def test_close_frees_the_model(checkpoint_of):
     described = model.describe()
     model.close()
     assert model.describe() == described
+
+
+def test_a_word_start_that_stands_alone_is_a_step_of_its_own_and_no_end():
+    """As SentencePiece has it: some words begin with a token that is nothing but the start of a word."""
+    from tokenizers import Tokenizer, decoders, models
+    from transformers import PreTrainedTokenizerFast
+
+    from pytest_kbrel.models.hf_generation import Endings
+    from pytest_kbrel.probes.monitor_published import trimmed_length
+
+    vocabulary = {"<pad>": 0, "<s>": 1, "</s>": 2, "<unk>": 3, "▁": 4, "Łódź": 5, ".": 6, "▁Paris": 7}
+    inner = Tokenizer(models.BPE(vocabulary, [], unk_token="<unk>"))
+    inner.decoder = decoders.Metaspace()
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=inner, eos_token="</s>", unk_token="<unk>")
+    endings = Endings(tokenizer, len(vocabulary), [EOS])
+    assert endings.decode([4]) == ""
+    pieces = [endings.piece(token) for token in (4, 5, 4, 5, 6, 2)]
+    assert pieces == ["▁", "Łódź", "▁", "Łódź", ".", ""]
+    # The authors' script trims the end token and the full stop, and nothing before.
+    assert trimmed_length(pieces) == 4
+    assert endings.piece(7) == "Paris"

@@ -137,3 +137,10 @@ def test_chat_template_absent_or_broken(tokenizer_of):
 def test_prompt_digest_tells_prompts_apart():
     assert prompt_digest((1, 23)) != prompt_digest((12, 3)) != prompt_digest((1, 2, 3))
     assert len(prompt_digest(())) == 16
+
+
+def test_bos_is_told_beside_the_other_ids():
+    assert prompt_digest((1, 2, 3), bos=1) == prompt_digest((2, 3), bos=1) + "b"
+    assert prompt_digest((1, 1, 3), bos=1) == prompt_digest((1, 3)) + "b"
+    assert prompt_digest((2, 1), bos=1) == prompt_digest((2, 1))
+    assert prompt_digest((1, 2)) != prompt_digest((2,))

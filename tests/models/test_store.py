@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import multiprocessing
 import os
 import signal
@@ -9,6 +10,7 @@ import sys
 import textwrap
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -17,13 +19,17 @@ from pytest_kbrel.models.openai import OpenAIModel
 from pytest_kbrel.models.openai_spec import parse_openai
 from pytest_kbrel.models.remembering import RememberingModel
 from pytest_kbrel.models.scripted import ScriptedModel
-from pytest_kbrel.models.store import FILE, Store, key_of
+from pytest_kbrel.models.store import FILE, Store
+from pytest_kbrel.models.store_keys import digest_of, why_not_kept
+from pytest_kbrel.models.store_keys import key_of as key_under
+from pytest_kbrel.models.store_place import network_of
 from pytest_kbrel.records import Failed, Generated, GenerateRequest, Scored, ScoreRequest
 from tests.openai_server import TOO_MANY, Fault
 
 WHERE = GenerateRequest(prompt="Where?", max_new_tokens=4)
 SAID = Generated(text="Kraków \ud800", token_ids=(3,), finish="stop", prompt_tokens=1, prompt_digest="d")
 SCORE = ScoreRequest(prompt="Where?", continuation=" here")
+A, B = "a" * 64, "b" * 64
 SCORED = Scored(probabilities=(0.25,), token_ids=(1,), prompt_tokens=1, prompt_digest="d")
 
 
@@ -34,36 +40,48 @@ def store(tmp_path):
     made.close()
 
 
+ONE = ScriptedModel().describe()
+
+
+def named(name):
+    """Return a key made of a word."""
+    return hashlib.sha256(str(name).encode()).hexdigest()
+
+
+def key_of(model, request):
+    return key_under(digest_of(model), request)
+
+
 def ask(n: int) -> GenerateRequest:
     return GenerateRequest(prompt=f"question {n}", max_new_tokens=4)
 
 
 def test_what_was_put_is_there_also_for_the_next(store):
-    store.put([("a", SAID), ("b", SCORED)])
+    store.put([(A, SAID), (B, SCORED)], ONE)
     other = Store(store.path.parent)
-    assert other.get(["a", "b", "c"]) == {"a": SAID, "b": SCORED}
+    assert other.get([A, B, named("c")]) == {A: SAID, B: SCORED}
     other.close()
 
 
 def test_a_reader_is_not_kept_waiting_by_a_writer(store):
-    store.put([("a", SAID)])
+    store.put([(A, SAID)], ONE)
     writer = sqlite3.connect(store.path, isolation_level=None)
     writer.execute("BEGIN EXCLUSIVE")
     try:
-        assert store.get(["a"]) == {"a": SAID}
+        assert store.get([A]) == {A: SAID}
     finally:
         writer.close()
 
 
 def test_the_first_answer_stays(store):
-    store.put([("a", SAID)])
-    store.put([("a", replace(SAID, text="other"))])
-    assert store.get(["a"]) == {"a": SAID}
+    store.put([(A, SAID)], ONE)
+    store.put([(A, replace(SAID, text="other"))], ONE)
+    assert store.get([A]) == {A: SAID}
 
 
 def test_many_keys_are_looked_up_in_pieces(store):
-    store.put((str(n), SAID) for n in range(1200))
-    assert len(store.get([str(n) for n in range(-100, 1200)])) == 1200
+    store.put(((named(n), SAID) for n in range(1200)), ONE)
+    assert len(store.get([named(n) for n in range(-100, 1200)])) == 1200
 
 
 def test_a_key_is_made_of_who_answers_and_of_what_was_asked():
@@ -84,11 +102,15 @@ def test_a_key_is_made_of_who_answers_and_of_what_was_asked():
                 "derived": "int4",
                 "chat_template": True,
                 "adds_bos": True,
+                "quantisation": "gptq 4 bits",
+                "decoding": "sampled",
+                "backend_version": "2",
+                "scoring_version": 99,
             }.items()
         ),
     ]
     assert len(set(keys)) == len(keys)
-    moved = replace(one, spec="elsewhere", device="cuda:1", architecture="Other", backend_version="2")
+    moved = replace(one, spec="elsewhere", device="cuda:1", architecture="Other", parameters=3)
     assert key_of(moved, WHERE) == key_of(one, WHERE)
 
 
@@ -116,12 +138,19 @@ def test_a_second_run_asks_nothing(store):
         assert model.reused == (0 if asked else 4)
 
 
+class Served(ScriptedModel):
+    """A model of which nothing is known but its name."""
+
+    def describe(self):
+        return replace(super().describe(), weights_digest="", tokenizer_digest="")
+
+
 @pytest.mark.parametrize(
     "inner",
     [
         ScriptedModel(fails=lambda prompt: "out of order"),
-        ScriptedModel(answers=lambda prompt: ""),
-        ScriptedModel(answers=lambda prompt: " \n"),
+        Served(answers=lambda prompt: ""),
+        Served(answers=lambda prompt: " \n"),
     ],
 )
 def test_only_sound_answers_are_kept(store, inner):
@@ -130,6 +159,13 @@ def test_only_sound_answers_are_kept(store, inner):
     assert model.generate([WHERE]) == first
     assert len(inner.requests) == 2
     assert model.reused == 0
+
+
+def test_a_checkpoint_that_says_nothing_is_not_asked_again(store):
+    inner = ScriptedModel(answers=lambda prompt: "")
+    model = RememberingModel(inner, store)
+    assert model.generate([WHERE]) == model.generate([WHERE])
+    assert len(inner.requests) == 1
 
 
 def test_a_probability_that_is_no_number_is_not_kept(store):
@@ -178,7 +214,7 @@ def test_an_answer_is_kept_the_moment_it_exists(store, openai_server):
 def _write(folder, worker):
     store = Store(folder)
     for n in range(50):
-        store.put([(f"{worker}-{n}", SAID), (f"shared-{n}", SAID)])
+        store.put([(named(f"{worker}-{n}"), SAID), (named(f"shared-{n}"), SAID)], ONE)
     store.close()
 
 
@@ -191,7 +227,7 @@ def test_several_processes_open_and_write_at_once(tmp_path):
         writer.join()
     assert [writer.exitcode for writer in writers] == [0] * 4
     store = Store(tmp_path / "c")
-    keys = [f"{w}-{n}" for w in (0, 1, 2, 3, "shared") for n in range(50)]
+    keys = [named(f"{w}-{n}") for w in (0, 1, 2, 3, "shared") for n in range(50)]
     assert len(store.get(keys)) == 250
     store.close()
 
@@ -200,12 +236,13 @@ def test_a_killed_process_loses_nothing_that_it_had_put(tmp_path):
     code = """
         import sys, time
         from pathlib import Path
+        from pytest_kbrel.models.scripted import ScriptedModel
         from pytest_kbrel.models.store import Store
         from pytest_kbrel.records import Generated
         said = Generated(text="x", token_ids=(), finish="stop", prompt_tokens=1, prompt_digest="d")
         store = Store(Path(sys.argv[1]))
         for n in range(1000000):
-            store.put([(str(n), said)])
+            store.put([(f"{n:064x}", said)], ScriptedModel().describe())
             print(n, flush=True)
     """
     process = subprocess.Popen(
@@ -219,7 +256,7 @@ def test_a_killed_process_loses_nothing_that_it_had_put(tmp_path):
         written = [line, *process.stdout.readlines()]
     last = max(int(line) for line in written if line.endswith("\n"))
     store = Store(tmp_path)
-    assert len(store.get([str(n) for n in range(last + 1)])) == last + 1
+    assert len(store.get([f"{n:064x}" for n in range(last + 1)])) == last + 1
     store.close()
 
 
@@ -238,7 +275,7 @@ def _newer(path):
 
 def _torn(path):
     store = Store(path.parent)
-    store.put((str(n), SAID) for n in range(500))
+    store.put(((named(n), SAID) for n in range(500)), ONE)
     store.close()
     data = path.read_bytes()
     path.write_bytes(data[: len(data) // 2])
@@ -249,7 +286,7 @@ def _torn(path):
     [
         (lambda path: path.write_bytes(b"no database " * 100), "not a database"),
         (_other_program, "the database of another program"),
-        (_newer, r"schema version 99, this pytest-kbrel knows 1; update pytest-kbrel"),
+        (_newer, r"schema version 99, this pytest-kbrel knows 2; update pytest-kbrel"),
         (_torn, "malformed"),
         (lambda path: path.mkdir(), "unable to open"),
     ],
@@ -258,19 +295,176 @@ def test_a_file_that_cannot_be_used_is_named_with_the_way_out(tmp_path, spoil, s
     path = tmp_path / FILE
     spoil(path)
     with pytest.raises(StoreError, match=said) as caught:
-        Store(tmp_path).get([str(n) for n in range(500)])
+        Store(tmp_path).get([named(n) for n in range(500)])
     way_out = (
         f"delete {path} (its answers are then asked for anew), or give another folder with --kb-use-cache"
     )
     assert way_out in str(caught.value)
 
 
-def test_a_broken_answer_is_an_error_and_no_answer(store):
+def _in_file(store, statement, *values):
     with sqlite3.connect(store.path) as connection:
-        connection.execute("INSERT INTO answers VALUES ('a', '{\"kind\": \"generated\"}', '')")
+        connection.execute(statement, values)
     connection.close()
-    with pytest.raises(StoreError, match="the answer a is broken"):
-        store.get(["a"])
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda store: _in_file(store, "UPDATE answers SET response = replace(response, '0.25', '0.75')"),
+        # A whole answer, but not that to this question.
+        lambda store: _in_file(store, "UPDATE answers SET key = ?", bytes.fromhex(B)),
+        lambda store: _in_file(store, "UPDATE answers SET response = '{}', checksum = ?", _checksum("{}")),
+        lambda store: _in_file(store, "UPDATE answers SET response = CAST(x'ff' AS TEXT)"),
+    ],
+)
+def test_a_broken_answer_is_an_error_and_no_answer(store, spoil):
+    store.put([(A, SCORED)], ONE)
+    spoil(store)
+    with pytest.raises(StoreError, match=f"answers.sqlite: .*delete {store.path}"):
+        store.get([A, B])
+
+
+def _checksum(text):
+    return hashlib.blake2b(bytes.fromhex(A) + text.encode(), digest_size=8).digest()
+
+
+def test_no_flipped_byte_is_ever_served(tmp_path):
+    """Each byte of the file is turned once: the answer is the right one, an error, or not there."""
+    store = Store(tmp_path)
+    store.put([(A, SCORED), (B, replace(SCORED, token_ids=(2,)))], ONE)
+    store.close()
+    path = tmp_path / FILE
+    whole = path.read_bytes()
+    served = errors = 0
+    used = [at for at, byte in enumerate(whole) if byte]
+    for at in used[:: max(1, len(used) // 250)]:
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x10]) + whole[at + 1 :])
+        try:
+            broken = Store(tmp_path, patience=0)
+            try:
+                found = broken.get([A])
+            finally:
+                broken.close()
+        except StoreError:
+            errors += 1
+        else:
+            assert found in ({}, {A: SCORED})
+            served += bool(found)
+        for rest in tmp_path.glob(f"{FILE}-*"):
+            rest.unlink()
+    assert served > 10
+    assert errors > 10
+
+
+def test_a_full_disk_is_an_error_and_what_is_there_stays(store):
+    store.put([(A, SAID)], ONE)
+    store.query(("PRAGMA max_page_count = 8", ()))
+    with pytest.raises(StoreError, match="database or disk is full"):
+        store.put([(named(n), replace(SAID, text="x" * 500)) for n in range(100)], ONE)
+    assert store.get([A, *map(named, range(100))]) == {A: SAID}
+
+
+def test_a_store_that_somebody_holds_is_an_error_after_a_while(store):
+    other = Store(store.path.parent, patience=0.2)
+    holder = sqlite3.connect(store.path, isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    try:
+        with pytest.raises(StoreError, match="database is locked"):
+            other.put([(A, SAID)], ONE)
+    finally:
+        holder.close()
+    other.put([(A, SAID)], ONE)
+    other.close()
+
+
+MOUNTS = """\
+/dev/vda / ext4 rw 0 0
+server:/home /home nfs4 rw,vers=4.2 0 0
+/dev/vdb /home/local\\040disk xfs rw 0 0
+me@there:/ /mnt fuse.sshfs rw 0 0
+"""
+
+
+@pytest.mark.parametrize(
+    ("folder", "kind"),
+    [
+        ("/tmp/cache", ""),
+        ("/home/me/.kbrel-cache", "nfs4"),
+        ("/home/local disk/cache", ""),
+        ("/mnt/x", "fuse.sshfs"),
+    ],
+)
+def test_a_network_folder_is_known_by_its_file_system(folder, kind):
+    assert network_of(Path(folder), MOUNTS) == kind
+
+
+def test_a_network_folder_is_refused(tmp_path, monkeypatch):
+    mounts = tmp_path / "mounts"
+    mounts.write_text(f"server:/x {tmp_path}/shared nfs rw 0 0\n")
+    monkeypatch.setattr("pytest_kbrel.models.store_place._MOUNTS", mounts)
+    with pytest.raises(StoreError, match=r"is on a network folder \(nfs\).*--kb-use-cache"):
+        Store(tmp_path / "shared" / "cache")
+    assert not (tmp_path / "shared").exists()
+    Store(tmp_path / "own").close()
+
+
+def test_version_control_leaves_a_new_folder_alone_and_an_old_one_stays_as_it_is(tmp_path):
+    Store(tmp_path / "new").close()
+    assert (tmp_path / "new" / ".gitignore").read_text() == "*\n"
+    Store(tmp_path).close()
+    assert not (tmp_path / ".gitignore").exists()
+
+
+def test_without_a_store_all_is_asked():
+    inner = ScriptedModel()
+    model = RememberingModel(inner, None)
+    for _ in range(2):
+        model.generate([WHERE])
+    assert (model.asked, model.reused, len(inner.requests)) == (2, 0, 2)
+
+
+def test_a_model_goes_on_where_its_store_fails_and_says_so_once(tmp_path):
+    store = Store(tmp_path)
+    store.put([(key_of(ONE, WHERE), SAID)], ONE)
+    _in_file(store, "UPDATE answers SET response = replace(response, 'Krak', 'Kr0k')")
+    told = []
+    model = RememberingModel(ScriptedModel(answers=lambda prompt: "asked"), store, on_trouble=told.append)
+    assert [answer.text for answer in model.generate([WHERE, ask(1)])] == ["asked", "asked"]
+    assert model.score([SCORE])
+    assert [str(error).partition(": ")[0] for error in told] == [str(store.path)]
+    assert model.reused == 0
+
+
+def test_a_store_that_fails_while_it_is_written_costs_no_answer(tmp_path):
+    store = Store(tmp_path)
+    told = []
+    inner = ScriptedModel(answers=lambda prompt: f"{prompt} " + "x" * 400)
+    model = RememberingModel(inner, store, on_trouble=told.append)
+    store.query(("PRAGMA max_page_count = 12", ()))
+    found = model.generate([ask(n) for n in range(200)])
+    assert [answer.text[:12].strip("x ") for answer in found] == [f"question {n}" for n in range(200)]
+    assert len(inner.requests) == 200
+    assert len(told) == 1
+    other = Store(tmp_path)
+    kept = other.get([key_of(ONE, ask(n)) for n in range(200)])
+    assert 0 < len(kept) < 200
+    other.close()
+
+
+@pytest.mark.parametrize(
+    ("model", "why"),
+    [
+        (replace(ONE, backend="hf"), ""),
+        (ONE, "nothing tells one script from another"),
+        (
+            replace(ONE, backend="openai", weights_digest="", architecture="m"),
+            "a server may serve another model as m the next time",
+        ),
+    ],
+)
+def test_only_what_is_known_by_content_is_kept_of_the_model_under_test(model, why):
+    assert why_not_kept(model) == why
 
 
 def test_a_folder_that_cannot_be_made_is_an_error(tmp_path):

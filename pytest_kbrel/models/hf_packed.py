@@ -1,0 +1,99 @@
+"""Probabilities of given tokens with everything shared computed once: rows behind one prefix.
+
+A packed row holds many branches; each token attends to the prefix, its ancestors and itself, at the position
+it has in its own sequence. Where an architecture does not allow that, a row holds one sequence behind the
+prefix; :mod:`pytest_kbrel.models.hf_ladder` finds out which.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from pytest_kbrel.models.hf_caches import Layers, cache_of, layers_of
+from pytest_kbrel.models.hf_scoring import Probabilities, logits_at, probabilities_of, right_padded
+from pytest_kbrel.models.hf_tokens import Ids, Pair
+from pytest_kbrel.models.sharing import Asked, Row
+
+
+def asked_of(pairs: Sequence[Pair]) -> list[Asked]:
+    """Return what must be fed to score ``pairs``: the last token of an answer is never fed."""
+    return [Asked(ids=(*pair.context, *pair.targets[:-1]), start=len(pair.context) - 1) for pair in pairs]
+
+
+def feed_prefix(model: Any, ids: Ids) -> Layers:
+    """Return the keys and values of a prefix, one pair a layer, each of shape (1, heads, tokens, width)."""
+    if not ids:
+        return []
+    with torch.inference_mode():
+        tokens = torch.tensor([ids], device=model.device)
+        cache = model(input_ids=tokens, use_cache=True, logits_to_keep=1).past_key_values
+    return layers_of(cache)
+
+
+def score_rows(
+    model: Any, before: int, prefix: Layers, rows: Sequence[Row], pairs: Sequence[Pair], *, packed: bool
+) -> list[dict[int, Probabilities]]:
+    """Return the token probabilities of the pairs that end in each row, by their number.
+
+    ``before`` is the number of tokens in ``prefix``. Without ``packed`` each row must be a single sequence.
+    """
+    device = model.device
+    wanted = [
+        ((line, place), number, step)
+        for line, row in enumerate(rows)
+        for number, places in row.places
+        for step, place in enumerate(places)
+    ]
+    # Several answers begin behind the same token: its logits are computed once.
+    spots = {spot: index for index, spot in enumerate(dict.fromkeys(spot for spot, _, _ in wanted))}
+    lines, columns = torch.tensor(list(spots), device=device).T
+    inputs: dict[str, Any] = {
+        "input_ids": right_padded([row.tokens for row in rows], 0).to(device),
+        "attention_mask": (_tree_mask(rows, before, model.dtype) if packed else _line_mask(rows, before)).to(
+            device
+        ),
+    }
+    # Models without position embeddings tell places by the mask, and take no argument for them.
+    if "position_ids" in inspect.signature(model.forward).parameters:
+        inputs["position_ids"] = right_padded([row.depths for row in rows], before).to(device)
+    if prefix:
+        many = len(rows)
+        shared = [(k.expand(many, -1, -1, -1), v.expand(many, -1, -1, -1)) for k, v in prefix]
+        cache = cache_of(model, shared)
+        inputs["past_key_values"] = cache
+    flat = probabilities_of(
+        logits_at(model, lines, columns, inputs, use_cache=bool(prefix)),
+        torch.tensor([spots[spot] for spot, _, _ in wanted], device=device),
+        torch.tensor([pairs[number].targets[step] for _, number, step in wanted], device=device),
+    )
+    found: list[dict[int, list[float]]] = [{} for _ in rows]
+    for ((line, _), number, _), probability in zip(wanted, flat, strict=True):
+        found[line].setdefault(number, []).append(probability)
+    return [{number: tuple(values) for number, values in of_row.items()} for of_row in found]
+
+
+def _line_mask(rows: Sequence[Row], before: int) -> torch.Tensor:
+    """Return the mask of rows that are single sequences, shape (rows, before + longest)."""
+    return right_padded([[1] * (before + len(row.tokens)) for row in rows], 0)
+
+
+def _tree_mask(rows: Sequence[Row], before: int, dtype: torch.dtype) -> torch.Tensor:
+    """Return the additive mask of packed rows, shape (rows, 1, longest, before + longest).
+
+    A mask of booleans is silently wrong with eager attention, which adds it as numbers.
+    """
+    longest = max(len(row.tokens) for row in rows)
+    # Padding sees itself: a softmax without any entry is not a number.
+    seen = torch.eye(longest, dtype=torch.bool).repeat(len(rows), 1, 1)
+    for table, row in zip(seen, rows, strict=True):
+        for place, parent in enumerate(row.parents):
+            if parent >= 0:
+                table[place] |= table[parent]
+    mask = torch.full((len(rows), 1, longest, before + longest), torch.finfo(dtype).min, dtype=dtype)
+    mask[..., :before] = 0
+    mask[:, 0, :, before:].masked_fill_(seen, 0)
+    return mask

@@ -1,0 +1,59 @@
+"""What the models said that a run is about, kept for the next run; a run never fails for want of that."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pytest_kbrel.errors import StoreError
+from pytest_kbrel.models.base import Model
+from pytest_kbrel.models.remembering import RememberingModel
+from pytest_kbrel.models.store import Store
+from pytest_kbrel.models.store_keys import why_not_kept
+
+
+class Keeping:
+    """One process's way to the answers kept in ``folder``; ``None`` keeps nothing.
+
+    ``trouble`` says why answers are not kept, or no longer: the first reason there was. It is empty where
+    they are kept, and where nobody wants them kept.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+        self._models: list[RememberingModel] = []
+        self._told = (0, 0)
+        self.trouble = ""
+
+    def remembering(self, model: Model) -> RememberingModel:
+        """Return the model with its answers kept, where they can be."""
+        found = RememberingModel(model, self._store(model), on_trouble=self._note)
+        self._models.append(found)
+        return found
+
+    def news(self) -> tuple[int, int]:
+        """Return how many requests came in, and how many the store answered, since this was last called."""
+        now = (sum(one.asked for one in self._models), sum(one.reused for one in self._models))
+        news = (now[0] - self._told[0], now[1] - self._told[1])
+        self._told = now
+        return news
+
+    def close(self) -> None:
+        """Close the store; the models are their owner's."""
+        for model in self._models:
+            model.close_store()
+
+    def _store(self, model: Model) -> Store | None:
+        if self._folder is None:
+            return None
+        why = why_not_kept(model.describe())
+        if why:
+            self.trouble = self.trouble or why
+            return None
+        try:
+            return Store(self._folder)
+        except StoreError as error:
+            self._note(error)
+            return None
+
+    def _note(self, error: StoreError) -> None:
+        self.trouble = self.trouble or str(error)

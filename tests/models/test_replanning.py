@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+from pytest_kbrel.models.hf import load
+from pytest_kbrel.models.replanning import Replanned
+from pytest_kbrel.models.scripted import ScriptedModel
+from pytest_kbrel.models.spec import parse_spec
+from pytest_kbrel.records import GenerateRequest, ScoreRequest
+
+CITIES = ("France", "Italy", "Spain", "Norway", "Poland")
+ASKS = [GenerateRequest(prompt=f"What is the capital of {city}?", max_new_tokens=5) for city in CITIES]
+SCORES = [ScoreRequest(prompt=f"What is the capital of {city}?", continuation=" Paris") for city in CITIES]
+
+
+def test_a_model_is_asked_in_reverse_and_answers_in_order():
+    model = ScriptedModel(answers=lambda prompt: prompt.split()[-1])
+    replanned = Replanned(model)
+    assert [one.text for one in replanned.generate(ASKS)] == [f"{city}?" for city in CITIES]
+    assert model.requests == ASKS[::-1]
+    replanned.close()
+    assert not model.closed
+
+
+def test_a_checkpoint_answers_in_other_batches_without_being_loaded_again():
+    model = load(parse_spec("reference", batch_size="90"))
+    other = Replanned(model)
+    sizes: list[int] = []
+    model.parts.model.register_forward_pre_hook(
+        lambda module, args, given: sizes.append(len(given["input_ids"])), with_kwargs=True
+    )
+    for each in (model, other):
+        each.generate(ASKS[:1])
+    sizes.clear()
+    first = [one.text for one in model.generate(ASKS)]
+    middle = len(sizes)
+    assert [one.text for one in other.generate(ASKS)] == first
+    assert max(sizes[middle:]) < max(sizes[:middle])
+    for one, again in zip(model.score(SCORES), other.score(SCORES), strict=True):
+        assert abs(one.probabilities[0] - again.probabilities[0]) < 1e-4
+    assert other.describe() == model.describe()
