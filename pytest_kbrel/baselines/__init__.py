@@ -1,30 +1,47 @@
 """Baselines: blessed runs read, checked and written, and the figures of papers read."""
 
+from pytest_kbrel.baselines.asking import Asked, asked_differently, setting_differences
 from pytest_kbrel.baselines.base import (
     Baseline,
     BaselineCase,
     PublishedCase,
     PublishedFigure,
+)
+from pytest_kbrel.baselines.comparing import (
+    another_tokenizer,
     fingerprint_differences,
     helper_differences,
+    incomparable,
     judge_differences,
+    listed_differences,
 )
 from pytest_kbrel.baselines.layout import case_key
+from pytest_kbrel.baselines.provenance import commit_of
 from pytest_kbrel.baselines.reading import baseline_directory, find_baseline, read_baseline
-from pytest_kbrel.baselines.writing import check_target, write_baseline
+from pytest_kbrel.baselines.session import session_baseline
+from pytest_kbrel.baselines.writing import changed_labels, check_target, write_baseline
 
 __all__ = [
+    "Asked",
     "Baseline",
     "BaselineCase",
     "PublishedCase",
     "PublishedFigure",
+    "another_tokenizer",
+    "asked_differently",
     "baseline_directory",
     "case_key",
+    "changed_labels",
     "check_target",
+    "commit_of",
     "find_baseline",
     "fingerprint_differences",
     "helper_differences",
+    "incomparable",
     "judge_differences",
+    "listed_differences",
     "read_baseline",
+    "session_baseline",
+    "setting_differences",
     "write_baseline",
 ]

@@ -3,34 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from pytest_kbrel.baselines.layout import case_key
 from pytest_kbrel.records import AggregateCase, Case, CaseResult, Fingerprint, Table, record
-from pytest_kbrel.wire import to_wire
-
-# What two models must share for any case to be comparable; prompts are compared fact by fact.
-MUST_BE_EQUAL = ("scoring_version", "chat_template")
-# What makes two judges one. Where a judge runs, and under which version of its library, does not matter; a
-# judge behind a server has no digests and is known by its name, its ``architecture``.
-SAME_JUDGE = (
-    "backend",
-    "architecture",
-    "weights_digest",
-    "tokenizer_digest",
-    "derived",
-    "chat_template",
-    "scoring_version",
-)
 
 
 @record
 class BaselineCase:
-    """One case of a blessed run. Its rows have no question and no expected answer: the suite has these."""
+    """One case of a blessed run. Its rows have no question and no expected answer: the suite has these.
+
+    ``settings`` are those of :func:`pytest_kbrel.records.settings_of`. ``noise`` is the noise floor of each
+    metric, where the model was asked twice.
+    """
 
     key: str
     table: Table
     metrics: tuple[tuple[str, float | None], ...]
+    settings: tuple[tuple[str, str], ...] = ()
+    noise: tuple[tuple[str, float], ...] = ()
 
 
 @record
@@ -64,7 +55,8 @@ class PublishedCase:
 class Baseline:
     """A blessed run, or a model of a paper. ``versions`` and ``settings`` are pairs of name and value.
 
-    ``helpers`` are the models that judged or wrote distractors. ``paper`` is empty for a run; for a paper
+    ``helpers`` are the models that judged or wrote distractors. ``aggregates`` are the noise floors of the
+    figures over several cases, by the case's key. ``paper`` is empty for a run; for a paper
     ``cases`` go by the case's id, and ``model`` is ``None``.
     """
 
@@ -79,12 +71,17 @@ class Baseline:
     cases: Mapping[str, BaselineCase | PublishedCase]
     paper: str = ""
     helpers: tuple[Fingerprint, ...] = ()
+    aggregates: tuple[tuple[str, tuple[tuple[str, float], ...]], ...] = ()
 
     @property
     def judge(self) -> Fingerprint | None:
         """The model that judged the answers of this run; ``None``: rules did."""
         spec = dict(self.settings).get("judge", "rules")
         return next((helper for helper in self.helpers if helper.spec == spec), None)
+
+    def noise_over(self, aggregate: AggregateCase) -> tuple[tuple[str, float], ...]:
+        """Return the noise floors of a case over several, none where they were not measured."""
+        return dict(self.aggregates).get(case_key(aggregate.suite, aggregate.id), ())
 
     def case(self, case: Case | AggregateCase | CaseResult | str) -> BaselineCase | PublishedCase | None:
         """Return the same case of this run, by record, node id or key; ``None`` when it has no such case.
@@ -96,30 +93,7 @@ class Baseline:
             return self.cases.get(key.rpartition("::")[2])
         return self.cases.get(case_key(*key.split("::", 1)) if "::" in key else key)
 
-
-def fingerprint_differences(a: Fingerprint, b: Fingerprint) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return what two fingerprints must share and do not, and what else differs, each in words."""
-    must: list[str] = []
-    may: list[str] = []
-    ours, theirs = to_wire(a), to_wire(b)
-    for name, value in ours.items():
-        if value != theirs[name]:
-            words = f"{name} ({value!r} and {theirs[name]!r})"
-            (must if name in MUST_BE_EQUAL else may).append(words)
-    return tuple(must), tuple(may)
-
-
-def judge_differences(ours: Fingerprint | None, theirs: Fingerprint | None) -> tuple[str, ...]:
-    """Return in words why two judges are not the same one, nothing if they are; ``None`` stands for rules."""
-    if ours is None or theirs is None:
-        same = ours is theirs
-        names = [judge.spec if judge else "rules" for judge in (ours, theirs)]
-        return () if same else (f"judge ({names[0]} and {names[1]})",)
-    return helper_differences("judge", ours, theirs)
-
-
-def helper_differences(role: str, ours: Fingerprint, theirs: Fingerprint) -> tuple[str, ...]:
-    """Return in words why two helping models are not the same one, nothing if they are."""
-    a, b = to_wire(ours), to_wire(theirs)
-    found = [f"{name} {a[name]!r} and {b[name]!r}" for name in SAME_JUDGE if a[name] != b[name]]
-    return (f"{role} ({ours.spec} and {theirs.spec}: {', '.join(found)})",) if found else ()
+    def other_suites(self, suite: str) -> tuple[str, ...]:
+        """Return the file names of this run's suites, nothing where ``suite`` (a path) is one of them."""
+        names = dict.fromkeys(key.partition("::")[0] for key in self.cases)
+        return () if self.paper or PurePath(suite).name in names else tuple(names)

@@ -1,7 +1,8 @@
 """The two files of a blessed run and what both their writer and their reader go by.
 
 ``baseline.json`` is readable and diffable: what was blessed, why, and the metrics of every case.
-``outcomes.jsonl.gz`` has one line a case and fact, for pairing. The first holds the second's digest, so two
+``outcomes-DIGEST.jsonl.xz`` has the outcomes of every fact, for pairing
+(:mod:`~pytest_kbrel.baselines.outcomes`). The first holds the second's digest, so two
 halves of different runs are never taken for a whole.
 """
 
@@ -16,13 +17,17 @@ from typing import Any
 from pytest_kbrel.errors import BaselineError
 from pytest_kbrel.records import Outcome
 
-SCHEMA_VERSION = 1
-META, OUTCOMES = "baseline.json", "outcomes.jsonl.gz"
+SCHEMA_VERSION = 2
+META = "baseline.json"
+# The outcomes in a folder of reports.
+OUTCOMES = "outcomes.jsonl.xz"
+# Files that older versions wrote, and that are taken away when a baseline is written anew.
+OLDER = ("outcomes.jsonl.gz",)
 ALLOWED = "a folder that --kb-baseline-update wrote"
 
 
-def read_meta(path: Path) -> dict[str, Any]:
-    """Read the readable half of the baseline in ``path``, checked to be one this version reads."""
+def read_meta(path: Path, *, oldest: int = SCHEMA_VERSION) -> dict[str, Any]:
+    """Read the readable half of the baseline in ``path``, of a schema version from ``oldest`` to ours."""
     place = path / META
     try:
         meta: Any = json.loads(place.read_text(encoding="utf-8"))
@@ -37,6 +42,12 @@ def read_meta(path: Path) -> dict[str, Any]:
         raise BaselineError(
             f"{place}: found schema_version {version}, written by pytest-kbrel {meta.get('kbrel_version')}; "
             f"allowed: at most {SCHEMA_VERSION}: update pytest-kbrel, or bless again"
+        )
+    if version < oldest:
+        raise BaselineError(
+            f"{place}: found schema_version {version}, written by pytest-kbrel {meta.get('kbrel_version')}; "
+            f"allowed: {SCHEMA_VERSION}, for older ones do not say how each fact was asked: bless again with "
+            f"--kb-baseline-update={path.name}"
         )
     found: dict[str, Any] = meta
     return found

@@ -51,6 +51,24 @@ def published_names(shelves: Sequence[Path]) -> list[str]:
     )
 
 
+def check_cases(baseline: Baseline, name: str, asked: Sequence[str]) -> None:
+    """Raise ``BaselineError`` when the paper called ``name`` has none of the cases with the ids ``asked``.
+
+    No gate would then be judged against it, and nothing else would say so.
+    """
+    if asked and not set(asked) & set(baseline.cases):
+        theirs = sorted({case.partition("[")[0] for case in baseline.cases})
+        raise BaselineError(
+            f"--kb-baseline: {name} has none of the cases of the suites ({_first(asked)}); found in it: "
+            f"{', '.join(theirs)} cases ({_first(sorted(baseline.cases))}); allowed: figures of a paper that "
+            "has some of them, or a blessed run"
+        )
+
+
+def _first(names: Sequence[str], count: int = 3) -> str:
+    return ", ".join(names[:count]) + (", ..." if len(names) > count else "")
+
+
 def _read(path: Path) -> Baseline:
     try:
         found: Any = json.loads(path.read_text(encoding="utf-8"))

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import gzip
-import json
-import math
 import os
-import typing
-import zlib
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from pytest_kbrel import bundled
 from pytest_kbrel.baselines.base import Baseline, BaselineCase
-from pytest_kbrel.baselines.layout import ALLOWED, META, OUTCOMES, digest, facts_digest, read_meta
-from pytest_kbrel.baselines.published import read_published
+from pytest_kbrel.baselines.layout import ALLOWED, META, digest, facts_digest, read_meta
+from pytest_kbrel.baselines.outcomes import tables_of, unpacked
+from pytest_kbrel.baselines.published import published_names, read_published
 from pytest_kbrel.errors import BaselineError, nearest
-from pytest_kbrel.records import PUBLISHED, Fingerprint, Label, Outcome, Table, is_published
+from pytest_kbrel.records import PUBLISHED, Fingerprint, is_published
 from pytest_kbrel.wire import from_wire
-
-_LABELS = frozenset(typing.get_args(Label))
 
 
 def baseline_directory(name_or_path: str, rootdir: Path) -> Path:
@@ -48,15 +42,21 @@ def read_baseline(name_or_path: str, rootdir: Path) -> Baseline:
     path = find_baseline(name_or_path, rootdir)
     meta = read_meta(path)
     try:
-        lines = gzip.decompress((path / OUTCOMES).read_bytes())
-    except (OSError, EOFError, zlib.error) as error:
+        outcomes = path / PurePath(meta["outcomes"]["file"]).name
+    except (KeyError, TypeError) as error:
         raise BaselineError(
-            f"{path / OUTCOMES}: cannot be read: {error}; allowed: the file as it was written"
+            f"{path}: not a baseline of this format: {type(error).__name__}: {error}; allowed: {ALLOWED}"
+        ) from None
+    try:
+        lines = unpacked(outcomes.read_bytes())
+    except (OSError, ValueError) as error:
+        raise BaselineError(
+            f"{outcomes}: cannot be read: {error}; allowed: the file as it was written"
         ) from None
     try:
         if digest(lines) != meta["outcomes"]["sha256"]:
             raise BaselineError(
-                f"{path / OUTCOMES}: found digest {digest(lines)[:12]}, {META} was written with "
+                f"{outcomes}: found digest {digest(lines)[:12]}, {META} was written with "
                 f"{meta['outcomes']['sha256'][:12]}; allowed: two files of one run"
             )
         return _baseline(path, meta, lines)
@@ -95,7 +95,9 @@ def find_baseline(name_or_path: str, rootdir: Path) -> Path:
         if (shelf / name_or_path).is_dir():
             return shelf / name_or_path
     names = sorted({path.parent.name for shelf in places for path in shelf.glob(f"*/{META}")})
-    hint = nearest(name_or_path, names)
+    # A paper's model may be asked for by its own name.
+    papers = [name for name in published_names(places) if name_or_path.lower() in name.split("/")[2:]]
+    hint = f"; did you mean {' or '.join(map(repr, papers[:3]))}?" if papers else nearest(name_or_path, names)
     if Path(name_or_path, META).is_file():
         hint = f"; as a path it is written ./{name_or_path}"
     raise BaselineError(
@@ -106,13 +108,12 @@ def find_baseline(name_or_path: str, rootdir: Path) -> Path:
 
 def _baseline(path: Path, meta: dict[str, Any], lines: bytes) -> Baseline:
     cases: dict[str, Any] = meta["cases"]
-    rows: dict[str, list[Outcome]] = {key: [] for key in cases}
-    for line in lines.decode("utf-8").splitlines():
-        entry = json.loads(line)
-        rows[entry["case"]].append(_outcome(entry))
+    tables = tables_of(lines)
+    if unknown := sorted(tables.keys() - cases.keys()):
+        raise ValueError(f"{META} does not name {unknown[0]}")
     for key, case in cases.items():
-        widths = {len(row.values) for row in rows[key]}
-        if facts_digest(rows[key]) != case["facts"] or widths - {len(case["columns"])}:
+        table = tables[key]
+        if facts_digest(table.rows) != case["facts"] or list(table.columns) != case["columns"]:
             raise ValueError(f"the outcomes of {key} are not those that {META} names")
     provenance = meta["provenance"]
     return Baseline(
@@ -128,24 +129,17 @@ def _baseline(path: Path, meta: dict[str, Any], lines: bytes) -> Baseline:
         cases={
             key: BaselineCase(
                 key=key,
-                table=Table(columns=tuple(case["columns"]), rows=tuple(rows[key])),
+                table=tables[key],
                 metrics=tuple(sorted(case["metrics"].items())),
+                settings=tuple(sorted((str(name), str(value)) for name, value in case["settings"].items())),
+                noise=_noise(case),
             )
             for key, case in cases.items()
         },
+        aggregates=tuple((str(key), _noise(entry)) for key, entry in meta.get("aggregates", {}).items()),
     )
 
 
-def _outcome(entry: dict[str, Any]) -> Outcome:
-    values = tuple(map(float, entry["values"]))
-    if entry["label"] not in _LABELS or not all(map(math.isfinite, values)):
-        raise ValueError(f"{entry} is no outcome")
-    return Outcome(
-        fact_id=str(entry["fact"]),
-        question="",
-        expected="",
-        answer=str(entry["answer"]),
-        label=entry["label"],
-        values=values,
-        prompt_digest=str(entry["prompt"]),
-    )
+def _noise(entry: dict[str, Any]) -> tuple[tuple[str, float], ...]:
+    floors = entry.get("noise", {"metrics": {}})["metrics"]
+    return tuple(sorted((str(name), float(floor)) for name, floor in floors.items()))

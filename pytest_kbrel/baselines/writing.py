@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import gzip
-import io
 import json
 import os
-import shutil
-import tempfile
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from pytest_kbrel.baselines.comparing import KEPT
 from pytest_kbrel.baselines.layout import (
     META,
-    OUTCOMES,
     SCHEMA_VERSION,
     case_key,
     digest,
     facts_digest,
     read_meta,
 )
+from pytest_kbrel.baselines.outcomes import lines_of, packed
+from pytest_kbrel.baselines.placing import is_ours, outcomes_name, place
 from pytest_kbrel.errors import BaselineError
 from pytest_kbrel.records import CaseResult, Run
 from pytest_kbrel.wire import to_wire
@@ -34,15 +31,20 @@ def write_baseline(directory: Path, run: Run, reason: str = "") -> None:
     Other files in the folder are kept. Raises ``BaselineError`` when the run is not complete or not free of
     errors, when it lacks a suite that the older baseline has, or as :func:`check_target` does.
     """
-    outcomes, cases = _outcomes(_blessable(directory, run))
+    results = _blessable(directory, run)
+    cases = {_key(case): _described(case) for case in results}
     older = _older(directory)
     if dropped := sorted({_suite(key) for key in older} - {_suite(key) for key in cases}):
         raise BaselineError(
             f"{directory}: no baseline was written: the one that is there has {', '.join(dropped)}, which "
             "this run lacks; allowed: a run of all its suites, or another name"
         )
-    data = b"".join(outcomes)
-    environment = dict(run.environment)
+    data = lines_of((_key(case), case.table) for case in results)
+    name = outcomes_name(digest(data))
+    # What was kept says nothing about the answers.
+    environment = {name: value for name, value in run.environment if name not in KEPT}
+    # Without, what figures know as their noise is that of the run they were compared with.
+    twice = any(case.again.rows for case in results)
     meta = {
         "schema_version": SCHEMA_VERSION,
         "kbrel_version": run.kbrel_version,
@@ -51,18 +53,24 @@ def write_baseline(directory: Path, run: Run, reason: str = "") -> None:
             "reason": reason,
             "commit": environment.pop("commit", ""),
             "versions": environment,
+            # The folder of the responses that were decided again, if any were.
+            **({"recorded": run.recorded} if run.recorded else {}),
         },
         "model": to_wire(run.model),
         "settings": dict(run.settings),
         # Only where there are any: a run that rules judged is written as it always was.
         **({"helpers": to_wire(run.helpers)} if run.helpers else {}),
-        "outcomes": {"file": OUTCOMES, "sha256": digest(data)},
+        "outcomes": {"file": name, "sha256": digest(data)},
         "cases": cases,
-        "aggregates": {_key(case): {"metrics": _metrics(case)} for case in run.cases if case.aggregate},
+        "aggregates": {
+            _key(case): {"metrics": _metrics(case), **(_noise(case) if twice else {})}
+            for case in run.cases
+            if case.aggregate
+        },
     }
     readable = json.dumps(meta, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
     try:
-        _replace(directory.resolve(), {META: readable.encode("utf-8"), OUTCOMES: _packed(data)})
+        place(directory.resolve(), readable.encode("utf-8"), name, packed(data))
     except OSError as error:
         raise BaselineError(f"{directory}: the baseline cannot be written: {error}") from None
 
@@ -85,8 +93,7 @@ def _older(directory: Path) -> tuple[str, ...]:
                 f"{directory}: something else is there and is left as it is; "
                 "allowed: a new name, or a baseline"
             )
-        # The folder is replaced as a whole, so that the one above it is written to.
-        above = next(parent for parent in target.parents if parent.exists())
+        above = next(folder for folder in (target, *target.parents) if folder.exists())
         if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
             found = "cannot be written to" if above.is_dir() else "is a file"
             raise BaselineError(
@@ -98,7 +105,7 @@ def _older(directory: Path) -> tuple[str, ...]:
         raise BaselineError(
             f"{directory}: no baseline can be written: {error}; allowed: a folder that can"
         ) from None
-    cases = read_meta(target).get("cases")
+    cases = read_meta(target, oldest=1).get("cases")
     if not isinstance(cases, dict):
         raise BaselineError(
             f"{directory}: {META} names no cases; it is left as it is; allowed: a new name, or a baseline"
@@ -131,33 +138,33 @@ def _blessable(directory: Path, run: Run) -> list[CaseResult]:
     return cases
 
 
-def _outcomes(cases: Iterable[CaseResult]) -> tuple[list[bytes], dict[str, Any]]:
-    lines: list[bytes] = []
-    described = {}
-    for case in cases:
-        key = _key(case)
-        described[key] = {
-            "columns": list(case.table.columns),
-            "facts": facts_digest(case.table.rows),
-            "n": len(case.table.rows),
-            "metrics": _metrics(case),
-        }
-        lines += _lines(key, case)
-    return lines, described
+def _described(case: CaseResult) -> dict[str, Any]:
+    return {
+        "columns": list(case.table.columns),
+        "facts": facts_digest(case.table.rows),
+        "n": len(case.table.rows),
+        "metrics": _metrics(case),
+        "settings": dict(case.settings),
+        **_noise(case),
+    }
 
 
-def _lines(key: str, case: CaseResult) -> Iterator[bytes]:
-    for row in sorted(case.table.rows, key=lambda row: row.fact_id):
-        entry = {
-            "case": key,
-            "fact": row.fact_id,
-            "label": row.label,
-            "answer": row.answer,
-            "prompt": row.prompt_digest,
-            "values": [int(value) if value.is_integer() else value for value in row.values],
-        }
-        text = json.dumps(entry, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-        yield text.encode("ascii") + b"\n"
+def _noise(case: CaseResult) -> dict[str, Any]:
+    """Return how far the figures moved when the model was asked twice, and how many answers changed."""
+    floors = {metric.name: metric.noise for metric in case.metrics if metric.noise is not None}
+    if case.aggregate:
+        return {"noise": {"metrics": floors}} if floors else {}
+    if not case.again.rows:
+        return {}
+    changed, of = changed_labels(case)
+    return {"noise": {"changed": changed, "of": of, "metrics": floors}}
+
+
+def changed_labels(case: CaseResult) -> tuple[int, int]:
+    """Return how many facts got another label when the model was asked again, and how many were asked."""
+    first = {row.fact_id: row.label for row in case.table.rows}
+    again = [row for row in case.again.rows if row.fact_id in first]
+    return sum(row.label != first[row.fact_id] for row in again), len(again)
 
 
 def _key(case: CaseResult) -> str:
@@ -168,36 +175,7 @@ def _metrics(case: CaseResult) -> dict[str, float | None]:
     return {metric.name: metric.value for metric in case.metrics}
 
 
-def _packed(data: bytes) -> bytes:
-    buffer = io.BytesIO()
-    # Neither time nor file name: the same run gives the same bytes.
-    with gzip.GzipFile(filename="", mode="wb", compresslevel=9, fileobj=buffer, mtime=0) as file:
-        file.write(data)
-    return buffer.getvalue()
-
-
-def _replace(directory: Path, files: dict[str, bytes]) -> None:
-    directory.parent.mkdir(parents=True, exist_ok=True)
-    workshop = Path(tempfile.mkdtemp(prefix=f".{directory.name}-", dir=directory.parent))
-    try:
-        new, old = workshop / "new", workshop / "old"
-        if directory.exists():
-            shutil.copytree(directory, new)
-        else:
-            new.mkdir()
-        for name, data in files.items():
-            (new / name).write_bytes(data)
-        if directory.exists():
-            os.replace(directory, old)
-        try:
-            os.replace(new, directory)
-        except OSError:
-            if old.exists():
-                os.replace(old, directory)
-            raise
-    finally:
-        shutil.rmtree(workshop, ignore_errors=True)
-
-
 def _is_foreign(directory: Path) -> bool:
-    return any(directory.iterdir()) and not (directory / META).is_file()
+    if (directory / META).is_file():
+        return False
+    return any(not is_ours(path.name) for path in directory.iterdir())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pytest_kbrel.records.base import AnswerType, Bucket, ProbeName, Rule, record
+from pytest_kbrel.records.base import AnswerType, Bucket, CaseKind, ProbeName, Rule, record
 
 
 @record
@@ -69,12 +69,14 @@ class Fact:
 class Shot:
     """A worked example in front of a question; ``answer`` is ``None`` where none exists ("unsure").
 
-    ``subject`` is what the example is about, empty where that is not known.
+    ``subject`` is what the example is about, empty where that is not known. ``valid_until`` is that of
+    :class:`Fact`, for examples without an answer.
     """
 
     question: str
     answer: str | None
     subject: str = ""
+    valid_until: str = ""
 
 
 @record
@@ -153,6 +155,48 @@ class Gate:
 
 
 @record
+class Integrity:
+    """What responses must at least be before anything is measured on them: shares, 0..1.
+
+    ``answered`` is the least share of a case's facts with an answer that is not empty; the others are the
+    most that may be: ``empty`` or ``truncated`` (cut short) of the answers, ``repeated`` of the facts with
+    one and the same wrong answer, ``errored`` of the facts without usable response (these are then left out
+    of all figures), ``unparsable`` of a judge's replies, ``unread`` of the replies to multiple-choice
+    questions. ``below_random``: how a case fares whose informative answers are right significantly less often
+    than a random object of the same relation would be; ``constant``: one whose probabilities are all equal.
+    """
+
+    answered: float = 0.5
+    empty: float = 0.5
+    truncated: float = 0.5
+    repeated: float = 0.9
+    errored: float = 0.0
+    unparsable: float = 0.1
+    unread: float = 0.5
+    below_random: Literal["invalid", "allowed"] = "invalid"
+    constant: Literal["invalid", "allowed"] = "invalid"
+
+
+@record
+class Waiver:
+    """A known loss that somebody answers for, until a day.
+
+    ``fact`` is the id of a fact that is left out of comparisons with the baseline; or ``case`` is the id of a
+    case (``monitor[P36]``) whose failure does not fail the run. ``expires`` is an ISO date; after that day
+    the waiver has ``expired``: it excuses nothing any more, and fails every case it concerns. ``line`` is
+    where the suite file states it.
+    """
+
+    owner: str
+    reason: str
+    expires: str
+    fact: str = ""
+    case: str = ""
+    line: int = 0
+    expired: bool = False
+
+
+@record
 class Case:
     """One slice of a suite with one probe: what one pytest item runs.
 
@@ -160,7 +204,9 @@ class Case:
     ones these facts use. ``seed`` fixes every draw the probe makes. ``judge`` is who decides whether an
     answer is right: ``rules`` or the spec of a model. ``shots`` are those chosen for each fact, by fact id;
     ``repository`` is what they are chosen from. ``uninformative`` are the user's own rules: (kind, pattern).
-    ``controls`` are those of the reliability probe, one for each fact.
+    ``controls`` are those of the reliability probe, one for each fact. ``integrity`` are the limits of the
+    suite, ``waivers`` those that concern this case or its facts. ``buckets`` are the popularity buckets of
+    the facts that have one: (fact id, bucket).
     """
 
     id: str
@@ -178,19 +224,26 @@ class Case:
     shots: tuple[tuple[str, tuple[Shot, ...]], ...] = ()
     uninformative: tuple[tuple[str, str], ...] = ()
     controls: tuple[Control, ...] = ()
+    integrity: Integrity = Integrity()
+    waivers: tuple[Waiver, ...] = ()
+    buckets: tuple[tuple[str, Bucket], ...] = ()
 
 
 @record
 class AggregateCase:
-    """A figure over several cases, decided when all of ``members`` (case ids) have run."""
+    """A figure over several cases, decided when all of ``members`` (case ids) have run.
+
+    With the probe ``pooled`` it is over all cases of the suite.
+    """
 
     id: str
     suite: str
-    probe: ProbeName
+    probe: CaseKind
     slice: str
     members: tuple[str, ...]
     gates: tuple[Gate, ...]
     line: int = 0
+    waivers: tuple[Waiver, ...] = ()
 
 
 @record

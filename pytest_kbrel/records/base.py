@@ -9,6 +9,8 @@ from typing import Literal, TypeVar, dataclass_transform
 T = TypeVar("T")
 
 ProbeName = Literal["monitor", "head_to_tail", "reliability"]
+# What a case is about: a probe, or all probes of a suite together.
+CaseKind = Literal["monitor", "head_to_tail", "reliability", "pooled"]
 Label = Literal["correct", "wrong", "uninformative"]
 Rule = Literal["min", "max", "max_drop", "recovery", "above_control"]
 Judgement = Literal["pass", "fail", "inconclusive", "not comparable", "no baseline", "invalid"]
@@ -20,6 +22,8 @@ ANSWER_TYPES: tuple[AnswerType, ...] = typing.get_args(AnswerType)
 BUCKETS: tuple[Bucket, ...] = typing.get_args(Bucket)
 # The kinds of uninformative answers: Reliable KB, section 3.3. The one found is the rule of the verdict.
 UNINFORMATIVE = ("repetition", "none", "unsure")
+# Who is asked where a run compares with a model of its own: see ``Ask.to``.
+BASELINE = "baseline"
 # Baselines of these names are what a paper prints, not runs.
 PUBLISHED = "published/"
 

@@ -38,8 +38,8 @@ Request = ScoreRequest | GenerateRequest
 class Ask:
     """A request with its place: the fact it is about and its role in the probe (``anchor``, ``frame:3``).
 
-    ``to`` is who is asked: the model under test (empty), or the spec of a model that helps (a judge, a writer
-    of distractors).
+    ``to`` is who is asked: the model under test (empty), the one it is compared with (``BASELINE``), or the
+    spec of a model that helps (a judge, a writer of distractors).
     """
 
     fact_id: str
@@ -50,7 +50,10 @@ class Ask:
 
 @record
 class Step:
-    """One free-running step: top-1 token id and probability; ``watched`` is that of the watched token."""
+    """One free-running step: top-1 token id and probability; ``watched`` is that of the watched token.
+
+    ``token`` is its text, the tokenizer's name for it where it has none ("▁"), and empty for special ones.
+    """
 
     token_id: int
     token: str

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pytest_kbrel.records.base import Judgement, Label, ProbeName, Rule, record
+from pytest_kbrel.records.asked import Waiver
+from pytest_kbrel.records.base import CaseKind, Judgement, Label, Rule, record
 
 
 @record
@@ -12,9 +13,10 @@ class Outcome:
     """What one fact yields in one case. ``values`` has one number for each of the table's columns.
 
     ``prompt_digest`` covers the way the fact was asked, apart from what depends on the model's answers:
-    token ids of the prompts, settings, accepted answers and draws. Two outcomes are comparable only where it
-    is equal. ``truncated``: the answer was cut at ``max_new_tokens``. ``rule`` is what decided the label: the
-    judge's rule (``equal``, ``variant``, ``unsure``, ...) or ``judge``.
+    token ids of the prompts, settings, accepted answers and draws, each a part of its own
+    (:class:`pytest_kbrel.records.Digest`). Two outcomes are comparable only where it is equal.
+    ``truncated``: the answer was cut at ``max_new_tokens``. ``rule`` is what decided the label: the judge's
+    rule (``equal``, ``variant``, ``unsure``, ...) or ``judge``.
     """
 
     fact_id: str
@@ -43,6 +45,8 @@ class MetricValue:
     ``value`` is ``None`` where the metric is undefined, and ``note`` says why. ``low``/``high`` and
     ``delta_low``/``delta_high`` are two-sided 95 % intervals, clustered by fact; ``p`` is one-sided (worse).
     ``mde`` is the drop found with 80 % power. ``unpaired``: the baseline is a published figure, not a run.
+    ``noise`` is how far the baseline's own model moved the figure when it was asked twice (A/A), where that
+    was measured.
     """
 
     name: str
@@ -60,6 +64,7 @@ class MetricValue:
     paired: int = 0
     note: str = ""
     unpaired: bool = False
+    noise: float | None = None
 
 
 @record
@@ -100,7 +105,13 @@ class Correlation:
 
 @record
 class GateResult:
-    """The judgement of one gate, with the reason in words."""
+    """The judgement of one gate, with the reason in words.
+
+    ``observed`` is what was held against ``bound``, with its two-sided 95 % interval: the metric (``min``,
+    ``max``), the drop, the share recovered, the distance above the control. ``p`` is one-sided (worse than
+    the baseline); ``p_sidak`` is corrected for all comparisons of the run, and is what decides; ``p_holm``
+    and ``p_bh`` are Holm's and Benjamini and Hochberg's, known when the run has ended.
+    """
 
     metric: str
     rule: Rule
@@ -108,26 +119,76 @@ class GateResult:
     verdict: Judgement
     reason: str
     line: int = 0
+    observed: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p: float | None = None
+    p_sidak: float | None = None
+    p_holm: float | None = None
+    p_bh: float | None = None
 
 
 @record
 class Change:
-    """A fact that was lost or gained against the baseline."""
+    """A fact that was lost or gained against the baseline.
+
+    ``old_probability`` and ``new_probability`` are those of MONITOR's primary anchor, where the case has it.
+    """
 
     fact_id: str
     question: str
     expected: str
     old_answer: str
     new_answer: str
+    relation: str = ""
+    bucket: str = ""
+    old_probability: float | None = None
+    new_probability: float | None = None
+
+
+@record
+class Share:
+    """One figure of integrity: ``value`` of ``total`` facts or replies, of which ``limit`` (0..1) is allowed.
+
+    ``name`` is that of the limit in :class:`pytest_kbrel.records.Integrity`. ``limit`` is the most there may
+    be; the least for ``answered``, and for ``below_random`` (right answers of the informative ones, against
+    the share that random objects would be), where Wilson's interval must lie below it to break it. With
+    ``constant``, ``value`` of ``total`` anchors have the same probability, and all of them are too many.
+    """
+
+    name: str
+    value: int
+    total: int
+    limit: float
+    broken: bool = False
+
+
+@record
+class Unmatched:
+    """The facts of a case without a partner in the baseline: they are listed and left out of comparisons.
+
+    ``added`` are not in the baseline, ``unasked`` not in this run, ``waived`` left out by the suite file.
+    """
+
+    added: tuple[str, ...] = ()
+    unasked: tuple[str, ...] = ()
+    waived: tuple[str, ...] = ()
 
 
 @record
 class CaseResult:
-    """One decided case. ``table`` is empty for aggregates; ``truncated`` counts the answers cut short."""
+    """One decided case. ``table`` is empty for aggregates; ``truncated`` counts the answers cut short.
+
+    ``settings`` are the probe's, by name. ``again`` are the outcomes of a second, differently batched pass of
+    the same model (A/A), ``base`` those of the model that the run compares with. ``members`` are the ids of
+    the cases that an aggregate is over. ``waiver`` is the one under
+    which a failure of this case is let pass, or the first of the ``expired`` ones, of the case or of its
+    facts, which fail it.
+    """
 
     id: str
     suite: str
-    probe: ProbeName
+    probe: CaseKind
     slice: str
     verdict: Judgement
     n: int
@@ -142,16 +203,34 @@ class CaseResult:
     truncated: int = 0
     table: Table = Table(columns=(), rows=())
     attributions: tuple[Attribution, ...] = ()
+    settings: tuple[tuple[str, str], ...] = ()
+    integrity: tuple[Share, ...] = ()
+    unmatched: Unmatched = Unmatched()
+    waiver: Waiver | None = None
+    expired: tuple[Waiver, ...] = ()
+    again: Table = Table(columns=(), rows=())
+    base: Table = Table(columns=(), rows=())
+    members: tuple[str, ...] = ()
 
     @property
     def nodeid(self) -> str:
         """The pytest node id of the case."""
         return f"{self.suite}::{self.id}"
 
+    @property
+    def waived(self) -> bool:
+        """Whether the case did not pass and a waiver lets that be; unsound responses are never waived."""
+        given = self.waiver is not None and not self.waiver.expired
+        return given and self.verdict not in ("pass", "invalid")
+
 
 @record
 class Fingerprint:
-    """What a model is: digests are sha256 over contents, never names or paths."""
+    """What a model is: digests are sha256 over contents, never names or paths.
+
+    ``quantisation`` is how weights were made smaller while loading or in the checkpoint, ``derived`` all that
+    was done to them while loading. ``decoding`` is how each token of an answer is chosen.
+    """
 
     spec: str
     backend: str
@@ -166,11 +245,19 @@ class Fingerprint:
     chat_template: bool = False
     adds_bos: bool = False
     scoring_version: int = 0
+    quantisation: str = ""
+    decoding: str = "greedy"
 
 
 @record
 class Run:
-    """A finished session: all that reports are made from."""
+    """A finished session: all that reports are made from.
+
+    ``base`` is the model compared with (a blessed run's or one of this run's own), ``differences`` what
+    differs between the two and may, in words. ``recorded`` is the folder of the run that was decided again.
+    ``comparisons`` is m, how many comparisons with a baseline the run was to make: what ``p_sidak`` counts.
+    Those that could not be made have no p-value, and do not count in ``p_holm`` and ``p_bh``.
+    """
 
     kbrel_version: str
     created: str
@@ -184,3 +271,7 @@ class Run:
     exit_status: int = 0
     helpers: tuple[Fingerprint, ...] = ()
     correlations: tuple[Correlation, ...] = ()
+    base: Fingerprint | None = None
+    differences: tuple[str, ...] = ()
+    recorded: str = ""
+    comparisons: int = 0

@@ -1,10 +1,9 @@
 from __future__ import annotations
 
 import dataclasses
-import gzip
 import json
+import lzma
 import os
-import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,18 +11,22 @@ from typing import Any
 import pytest
 
 from pytest_kbrel.baselines import (
+    BaselineCase,
     baseline_directory,
+    changed_labels,
     check_target,
     fingerprint_differences,
     judge_differences,
+    listed_differences,
     read_baseline,
+    session_baseline,
     write_baseline,
-    writing,
 )
 from pytest_kbrel.errors import BaselineError
-from pytest_kbrel.gates import measure
+from pytest_kbrel.gates import asked_again, measure
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.records import CaseResult, Fingerprint, Run, Table
+from tests.baselines.full_run import full_run
 from tests.gates.tables import HEAD_TO_TAIL, answers, case, decided, outcome
 
 MODEL = Fingerprint(
@@ -104,7 +107,10 @@ def test_the_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
     )
     write_baseline(tmp_path / "a", run)
     write_baseline(tmp_path / "b", shuffled)
-    for name in ("baseline.json", "outcomes.jsonl.gz"):
+    names = sorted(path.name for path in (tmp_path / "a").iterdir())
+    assert names == sorted(path.name for path in (tmp_path / "b").iterdir())
+    assert names[0] == "baseline.json"
+    for name in names:
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
 
@@ -116,24 +122,16 @@ def test_the_readable_file_is_sorted_and_indented(tmp_path: Path) -> None:
     assert (entry["n"], entry["metrics"]["accuracy"]) == (4, 0.5)
 
 
-def test_a_full_run_stays_small(tmp_path: Path) -> None:
-    rng = random.Random(1)
-    cases = []
-    for number in range(20):
-        rows = [
-            outcome(
-                f"P{number}/Q{rng.randrange(10**8)}/{i}",
-                (rng.random() < 0.6, rng.random() < 0.2, rng.random(), rng.random()),
-                "correct",
-                answer=f"answer {rng.randrange(2000)}",
-                prompt_digest=f"{rng.getrandbits(64):016x}",
-            )
-            for i in range(900)
-        ]
-        cases.append(decided(case(slice=f"s{number}"), Table(columns=HEAD_TO_TAIL, rows=tuple(rows))))
-    write_baseline(tmp_path / "a", sound(*cases))
+def test_a_full_run_of_all_three_probes_stays_below_two_megabytes(tmp_path: Path) -> None:
+    run = full_run()
+    write_baseline(tmp_path / "a", run)
     assert sum(path.stat().st_size for path in (tmp_path / "a").iterdir()) < 2_000_000
-    assert len(read_baseline(f"{tmp_path}/a", tmp_path).cases) == 20
+    found = read_baseline(f"{tmp_path}/a", tmp_path)
+    for result in run.cases:
+        blessed = found.case(result)
+        assert isinstance(blessed, BaselineCase)
+        assert blessed.table == result.table
+        assert blessed.settings == result.settings
 
 
 @pytest.mark.parametrize(
@@ -163,22 +161,6 @@ def test_an_older_baseline_is_replaced_and_other_files_stay(tmp_path: Path) -> N
     write_baseline(tmp_path / "b", sound(created="new"))
     assert read_baseline(f"{tmp_path}/b", tmp_path).created == "new"
     assert (tmp_path / "b" / "README.md").read_text(encoding="utf-8") == "why"
-    assert [path.name for path in tmp_path.iterdir()] == ["b"]
-
-
-def test_a_failed_write_leaves_the_older_one_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_baseline(tmp_path / "b", sound(created="old"))
-    replace = os.replace
-
-    def full(source: Path, target: Path) -> None:
-        if source.name == "new":
-            raise OSError(28, "No space left on device")
-        replace(source, target)
-
-    monkeypatch.setattr(writing.os, "replace", full)
-    with pytest.raises(BaselineError, match="No space left"):
-        write_baseline(tmp_path / "b", sound(created="new"))
-    assert read_baseline(f"{tmp_path}/b", tmp_path).created == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["b"]
 
 
@@ -227,33 +209,39 @@ def write(name: str, data: bytes) -> Callable[[Path], None]:
     return lambda path: (path / name).write_bytes(data) and None
 
 
+def outcomes_of(path: Path) -> Path:
+    (found,) = path.glob("outcomes-*.jsonl.xz")
+    return found
+
+
 def cut_short(path: Path) -> None:
-    place = path / "outcomes.jsonl.gz"
+    place = outcomes_of(path)
     place.write_bytes(place.read_bytes()[:-20])
 
 
 def other_run(path: Path) -> None:
-    place = path / "outcomes.jsonl.gz"
-    place.write_bytes(gzip.compress(gzip.decompress(place.read_bytes()).replace(b"correct", b"wrong")))
+    place = outcomes_of(path)
+    place.write_bytes(lzma.compress(lzma.decompress(place.read_bytes()).replace(b"correct", b"wrong")))
 
 
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
         (lambda path: (path / "baseline.json").unlink(), "has no baseline.json"),
-        (lambda path: (path / "outcomes.jsonl.gz").unlink(), "outcomes.jsonl.gz: cannot be read"),
+        (lambda path: outcomes_of(path).unlink(), ".jsonl.xz: cannot be read"),
         (write("baseline.json", b"{not json"), "cannot be read"),
         (write("baseline.json", b"\xff\xfe"), "cannot be read"),
         (write("baseline.json", b'{"results": {"acc": 0.5}}'), "is no kbrel baseline"),
         (write("baseline.json", b"[1, 2]"), "is no kbrel baseline"),
         (rewrite(schema_version=99), "found schema_version 99"),
+        (rewrite(schema_version=1), "found schema_version 1, written by pytest-kbrel 0.1.0; allowed: 2, for"),
         (rewrite(schema_version="1"), "is no kbrel baseline"),
         (rewrite(cases=None), "not a baseline of this format: KeyError: 'cases'"),
         (rewrite(cases=[1]), "not a baseline of this format"),
         (rewrite(cases={}), "not a baseline of this format"),
         (rewrite(model={"spec": "x"}), "not a baseline of this format"),
         (rewrite(outcomes="x"), "not a baseline of this format"),
-        (write("outcomes.jsonl.gz", b"plain text"), "cannot be read"),
+        (lambda path: outcomes_of(path).write_bytes(b"plain text"), "cannot be read"),
         (cut_short, "cannot be read"),
         (other_run, "allowed: two files of one run"),
     ],
@@ -296,6 +284,51 @@ def test_a_run_that_rules_judged_is_written_as_before_and_has_no_judge(tmp_path:
     assert read_baseline(f"{tmp_path}/b", tmp_path).judge is None
 
 
+def test_a_session_has_one_judge_for_both_models() -> None:
+    answered = [("suites/world.kb.yaml", "head_to_tail[world-head]", answers("+-"), (("prompt", "x"),))]
+    found = session_baseline(MODEL, answered, judge="openai/judge", helpers=[JUDGE])
+    assert (found.model, found.judge) == (MODEL, JUDGE)
+    assert session_baseline(MODEL, answered, judge="rules").judge is None
+    blessed = found.case(case())
+    assert isinstance(blessed, BaselineCase)
+    assert (blessed.table, blessed.settings) == (answers("+-"), (("prompt", "x"),))
+
+
+def test_what_may_differ_is_listed_with_the_runs_own_value_first() -> None:
+    run = sound(model=dataclasses.replace(MODEL, dtype="bfloat16", spec="candidate", weights_digest="v" * 64))
+    older = dataclasses.replace(
+        session_baseline(MODEL, [], judge="rules"),
+        kbrel_version="0.0.9",
+        versions=(("torch", "2.8"), ("commit", "old"), ("numpy", "1")),
+        created="2025-09-01T00:00:00+00:00",
+    )
+    assert listed_differences(run, older) == (
+        f"weights_digest ({'v' * 12!r} and {'w' * 12!r})",
+        "dtype ('bfloat16' and 'float32')",
+        "pytest-kbrel (0.1.0 and 0.0.9)",
+        "torch (2.9 and 2.8)",
+    )
+    in_session = dataclasses.replace(older, kbrel_version="", versions=(), created="")
+    assert listed_differences(run, in_session) == listed_differences(run, older)[:2]
+    (age,) = set(
+        listed_differences(run, dataclasses.replace(older, created="2025-01-01T00:00:00+00:00"))
+    ) - set(listed_differences(run, older))
+    assert age == "age: the baseline was blessed 366 days before this run; bless again when you can"
+
+
+def test_floors_of_noise_are_written_and_read(tmp_path: Path) -> None:
+    first = asked_again(decided(case(), answers("++--")), answers("+---"))
+    once = decided(case(slice="world-tail"), answers("+--"))
+    write_baseline(tmp_path / "b", sound(first, once))
+    found = read_baseline(f"{tmp_path}/b", tmp_path)
+    blessed, other = found.case(first), found.case(once)
+    assert isinstance(blessed, BaselineCase)
+    assert isinstance(other, BaselineCase)
+    assert dict(blessed.noise)["accuracy"] == 0.25
+    assert other.noise == ()
+    assert changed_labels(first) == (1, 4)
+
+
 def test_judges_differ_by_what_they_are_and_not_by_where_they_run() -> None:
     assert judge_differences(None, None) == ()
     assert judge_differences(JUDGE, None) == ("judge (openai/judge and rules)",)
@@ -306,6 +339,19 @@ def test_judges_differ_by_what_they_are_and_not_by_where_they_run() -> None:
         (words,) = judge_differences(JUDGE, dataclasses.replace(JUDGE, **{name: value}))
         assert name in words
         assert repr(value) in words
+
+
+def test_a_baseline_of_an_older_format_is_to_be_blessed_again_and_can_be(tmp_path: Path) -> None:
+    write_baseline(tmp_path / "b", sound())
+    rewrite(schema_version=1)(tmp_path / "b")
+    (tmp_path / "b" / "outcomes.jsonl.gz").write_bytes(b"as older versions wrote it")
+    for path in (tmp_path / "b").iterdir():
+        os.utime(path, (0, 0))
+    with pytest.raises(BaselineError, match="bless again with --kb-baseline-update=b"):
+        read_baseline(f"{tmp_path}/b", tmp_path)
+    write_baseline(tmp_path / "b", sound())
+    assert read_baseline(f"{tmp_path}/b", tmp_path).created == sound().created
+    assert not (tmp_path / "b" / "outcomes.jsonl.gz").exists()
 
 
 def other_suite() -> CaseResult:
@@ -391,7 +437,7 @@ def test_a_folder_that_cannot_be_written_is_found_beforehand(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Tests may run as root, who may write anywhere.
-    monkeypatch.setattr(writing.os, "access", lambda path, mode: Path(path) != tmp_path)
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path)
     with pytest.raises(BaselineError, match=f"{tmp_path} cannot be written to; allowed: "):
         check_target(tmp_path / "deep" / "b")
 

@@ -1,0 +1,143 @@
+"""The file of outcomes: one line of JSON a case, column by column, packed with xz.
+
+Column by column the same facts, settings and digests stand next to each other, which is what makes the file
+small. A column whose values are all the same is written once.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+import math
+import typing
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pytest_kbrel.records import Label, Outcome, Table
+
+_LABELS: tuple[Label, ...] = typing.get_args(Label)
+_LETTERS = {label: label[0] for label in _LABELS}
+_WORDS = {letter: label for label, letter in _LETTERS.items()}
+# What a baseline leaves to the suite, and a report folder keeps.
+_TEXTS = ("question", "expected", "rule", "truncated")
+
+
+def lines_of(tables: Iterable[tuple[str, Table]], *, texts: bool = False) -> bytes:
+    """Return the lines of tables, each with its case's key, rows in the order of fact ids.
+
+    ``texts`` keeps questions, expected answers, rules and what was cut short as well. Raises ``ValueError``
+    on values that are no numbers.
+    """
+    return b"".join(_line(key, table, texts) for key, table in tables)
+
+
+def tables_of(lines: bytes) -> dict[str, Table]:
+    """Return the tables that :func:`lines_of` wrote, by key.
+
+    Raises ``ValueError``, ``KeyError`` or ``TypeError`` for lines that are not of this form.
+    """
+    found: dict[str, Table] = {}
+    for line in lines.decode("utf-8").splitlines():
+        entry = json.loads(line)
+        key = str(entry["case"])
+        if key in found:
+            raise ValueError(f"{key} stands there twice")
+        found[key] = _table(entry)
+    return found
+
+
+def packed(lines: bytes) -> bytes:
+    """Return the bytes of the file. The same lines give the same bytes."""
+    return lzma.compress(lines, format=lzma.FORMAT_XZ, preset=6 | lzma.PRESET_EXTREME)
+
+
+def unpacked(data: bytes) -> bytes:
+    """Return the lines of a file's bytes; ``ValueError`` where it is cut short or no such file."""
+    try:
+        return lzma.decompress(data, format=lzma.FORMAT_XZ)
+    except lzma.LZMAError as error:
+        raise ValueError(str(error)) from None
+
+
+def _line(key: str, table: Table, texts: bool) -> bytes:
+    rows = sorted(table.rows, key=lambda row: row.fact_id)
+    digests = [row.prompt_digest.split(".") for row in rows]
+    entry: dict[str, Any] = {
+        "case": key,
+        "facts": [row.fact_id for row in rows],
+        "labels": "".join(_LETTERS[row.label] for row in rows),
+        "answers": [row.answer for row in rows],
+        # Part by part: those that are the same for all facts are then written once.
+        "asked": _columns(digests) or [row.prompt_digest for row in rows],
+        "columns": list(table.columns),
+        "values": [
+            _once([_shortest(row.values[place]) for row in rows]) for place in range(len(table.columns))
+        ],
+    }
+    if texts:
+        entry |= {name: _once([getattr(row, name) for row in rows]) for name in _TEXTS}
+    # ASCII keeps every string a tokenizer makes, lone surrogates too, and has no line break but the last.
+    text = json.dumps(entry, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return text.encode("ascii") + b"\n"
+
+
+def _table(entry: dict[str, Any]) -> Table:
+    facts, columns = [str(fact) for fact in entry["facts"]], tuple(map(str, entry["columns"]))
+    n = len(facts)
+    values = [[float(value) for value in _each(column, n)] for column in entry["values"]]
+    if len(values) != len(columns) or not all(math.isfinite(value) for column in values for value in column):
+        raise ValueError(f"{entry['case']} has values that belong to no column, or that are no numbers")
+    texts = {name: _each(entry[name], n) for name in _TEXTS if name in entry}
+    rows = zip(
+        facts,
+        _each([_WORDS[letter] for letter in entry["labels"]], n),
+        _each([str(answer) for answer in entry["answers"]], n),
+        _digests(entry["asked"], n),
+        strict=True,
+    )
+    return Table(
+        columns=columns,
+        rows=tuple(
+            Outcome(
+                fact_id=fact,
+                question=str(texts["question"][at]) if texts else "",
+                expected=str(texts["expected"][at]) if texts else "",
+                answer=answer,
+                label=label,
+                values=tuple(column[at] for column in values),
+                prompt_digest=digest,
+                truncated=bool(texts["truncated"][at]) if texts else False,
+                rule=str(texts["rule"][at]) if texts else "",
+            )
+            for at, (fact, label, answer, digest) in enumerate(rows)
+        ),
+    )
+
+
+def _columns(parts: Sequence[Sequence[str]]) -> dict[str, Any] | None:
+    """Return digests part by part; ``None`` where they have not all the same number of parts."""
+    if len({len(part) for part in parts}) != 1:
+        return None
+    return {"parts": [_once(list(column)) for column in zip(*parts, strict=True)]}
+
+
+def _digests(asked: Any, n: int) -> list[str]:
+    if isinstance(asked, dict):
+        columns = [_each(column, n) for column in asked["parts"]]
+        return [".".join(map(str, part)) for part in zip(*columns, strict=True)]
+    return [str(digest) for digest in _each(asked, n)]
+
+
+def _once(column: list[Any]) -> Any:
+    return column[0] if len(column) > 1 and all(value == column[0] for value in column) else column
+
+
+def _each(column: Any, n: int) -> list[Any]:
+    found = column if isinstance(column, list) else [column] * n
+    if len(found) != n:
+        raise ValueError(f"{len(found)} values for {n} facts")
+    return found
+
+
+def _shortest(value: float) -> int | float:
+    return int(value) if value.is_integer() else value

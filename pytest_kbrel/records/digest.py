@@ -1,0 +1,77 @@
+"""How a fact was asked, as one short text in parts: two outcomes are comparable where it is the same."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import re
+
+from pytest_kbrel.records.asked import Case
+from pytest_kbrel.records.base import record
+
+# How examples are found, and what stands beside a question, is no part of how a fact is asked.
+_BESIDE = ("retrieval", "controls")
+_FORM = re.compile(r"([0-9a-f]{8})\.(\d+)/(\d+)\.([0-9a-f]{8})\.([0-9a-f]{8})\.([0-9a-f]{8})")
+
+
+@record
+class Digest:
+    """The parts of :attr:`Outcome.prompt_digest`, written ``prompts.BOS/COUNT.settings.accepted.draws``.
+
+    ``prompts`` is a digest of the token ids of all ``count`` prompts, BOS left out; ``bos`` is how many of
+    them begin with BOS. ``settings`` is a digest of the probe's settings, ``accepted`` one of the accepted
+    answers and their type, ``draws`` one of what else fixes the questions. Digests have 8 hex digits.
+    """
+
+    prompts: str
+    bos: int
+    count: int
+    settings: str
+    accepted: str
+    draws: str
+
+    def __str__(self) -> str:
+        return f"{self.prompts}.{self.bos}/{self.count}.{self.settings}.{self.accepted}.{self.draws}"
+
+
+def read_digest(text: str) -> Digest | None:
+    """Return the parts of a digest; ``None`` where the text has another form."""
+    found = _FORM.fullmatch(text)
+    if found is None:
+        return None
+    prompts, bos, count, settings, accepted, draws = found.groups()
+    return Digest(
+        prompts=prompts, bos=int(bos), count=int(count), settings=settings, accepted=accepted, draws=draws
+    )
+
+
+def short_digest(value: object) -> str:
+    """Return 8 hex digits of sha256 over something that has a JSON form."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:8]
+
+
+def settings_of(case: Case) -> tuple[tuple[str, str], ...]:
+    """Return the settings under which a case asks and judges, all of them, as pairs of name and value."""
+    found = {field.name: str(getattr(case.settings, field.name)) for field in _fields(case)}
+    if case.uninformative:
+        found["uninformative"] = f"{len(case.uninformative)} rules ({short_digest(case.uninformative)})"
+    return tuple(sorted(found.items()))
+
+
+def changed_settings(case: Case) -> dict[str, object]:
+    """Return the settings of a case that are not the default ones.
+
+    A setting that a later version brings then leaves what was asked without it comparable.
+    """
+    default = type(case.settings)()
+    found = {
+        field.name: getattr(case.settings, field.name)
+        for field in _fields(case)
+        if getattr(case.settings, field.name) != getattr(default, field.name)
+    }
+    return {**found, "uninformative": case.uninformative} if case.uninformative else found
+
+
+def _fields(case: Case) -> list[dataclasses.Field[object]]:
+    return [field for field in dataclasses.fields(case.settings) if field.name not in _BESIDE]

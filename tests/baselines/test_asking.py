@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import dataclasses
+import itertools
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_kbrel.baselines import asked_differently, setting_differences
+from pytest_kbrel.probes.base import digest_of
+from pytest_kbrel.records import Case, Digest, Fact, Generated, HeadToTailSettings, read_digest, settings_of
+from tests.gates.tables import case
+
+FACT = Fact(id="Q1", relation="P36", subject="France", object="Paris", aliases=("Lutetia",))
+
+
+def said(prompt_digest: str) -> Generated:
+    return Generated(text="Paris", token_ids=(), finish="stop", prompt_tokens=3, prompt_digest=prompt_digest)
+
+
+def digest(of: Case, *prompts: str, fact: Fact = FACT, draws: tuple[str, ...] = ()) -> str:
+    return digest_of(of, fact, [said(prompt) for prompt in prompts], draws)
+
+
+A, B = "a" * 16, "b" * 16
+
+
+def words(*pairs: tuple[str, str], **more: object) -> str:
+    asked = [(f"Q{number}", *pair) for number, pair in enumerate(pairs)]
+    return asked_differently(asked, **more)  # type: ignore[arg-type]
+
+
+def test_nothing_differs() -> None:
+    assert words((digest(case(), A), digest(case(), A))) == ""
+    assert words() == ""
+
+
+def test_bos_is_told_from_other_prompts_and_counted_by_prompt() -> None:
+    with_bos, without = digest(case(), A + "b", B + "b"), digest(case(), A, B)
+    same = (with_bos, with_bos)
+    assert words((without, with_bos), (without, with_bos)) == "BOS missing on 4 of 4 prompts"
+    assert words((with_bos, without), same) == "BOS added on 2 of 4 prompts"
+    assert words((digest(case(), A + "b", B), with_bos)) == "BOS missing on 1 of 2 prompts"
+
+
+def test_other_token_ids_and_why() -> None:
+    pairs = [(digest(case(), A), digest(case(), A)), (digest(case(), A), digest(case(), B))]
+    assert words(*pairs) == "the token ids of the prompts on 1 of 2 facts (first: Q1)"
+    assert words(*pairs, another_tokenizer=True).endswith("(first: Q1): another tokenizer")
+
+
+def test_settings_are_named_with_both_values() -> None:
+    short = case(settings=HeadToTailSettings(max_new_tokens=16))
+    assert setting_differences(settings_of(case()), settings_of(short)) == (("max_new_tokens", "32", "16"),)
+    pair = (digest(case(), A), digest(short, A))
+    differing = setting_differences(settings_of(case()), settings_of(short))
+    assert words(pair, settings=differing) == "settings max_new_tokens (32 and 16)"
+    assert words(pair) == "settings on 1 of 1 fact (first: Q0)"
+
+
+def test_accepted_answers_and_draws() -> None:
+    other = dataclasses.replace(FACT, aliases=())
+    typed = dataclasses.replace(FACT, answer_type="location")
+    for fact in (other, typed):
+        assert words((digest(case(), A), digest(case(), A, fact=fact))).startswith("accepted answers on 1 of")
+    assert words((digest(case(), A, draws=("1",)), digest(case(), A))).startswith("the draws")
+
+
+def test_rules_of_ones_own_are_settings() -> None:
+    own = case(uninformative=(("unsure", "no idea"),))
+    pair = (digest(case(), A), digest(own, A))
+    assert words(pair).startswith("settings on 1 of 1 fact")
+    ((name, value),) = set(settings_of(own)) - set(settings_of(case()))
+    assert (name, value.split()[0]) == ("uninformative", "1")
+
+
+def test_several_things_at_once_are_all_told() -> None:
+    other = dataclasses.replace(FACT, aliases=())
+    found = words((digest(case(), A + "b"), digest(case(), B, fact=other)))
+    assert [part.split(" on ")[0] for part in found.split("; ")] == [
+        "BOS added",
+        "the token ids of the prompts",
+        "accepted answers",
+    ]
+
+
+def test_digests_of_another_form_differ_as_a_whole() -> None:
+    assert words(("old", "older"), ("x", "x")).startswith(
+        "the way 1 of 2 facts were asked (prompts, settings"
+    )
+
+
+HEX = st.text("0123456789abcdef", min_size=8, max_size=8)
+
+
+@given(HEX, st.integers(0, 99), st.integers(0, 99), HEX, HEX, HEX)
+def test_a_digest_is_read_as_it_was_written(
+    prompts: str, bos: int, count: int, settings: str, accepted: str, draws: str
+) -> None:
+    written = Digest(prompts=prompts, bos=bos, count=count, settings=settings, accepted=accepted, draws=draws)
+    assert read_digest(str(written)) == written
+
+
+def test_what_is_no_digest() -> None:
+    good = digest(case(), A)
+    assert read_digest(good) is not None
+    for bad in ("", "x", good[1:], good + "0", good.replace("/", ".")):
+        assert read_digest(bad) is None
+
+
+def test_each_part_has_its_own_place() -> None:
+    variants = [
+        digest(case(), A),
+        digest(case(), B),
+        digest(case(), A + "b"),
+        digest(case(settings=HeadToTailSettings(max_new_tokens=1)), A),
+        digest(case(), A, fact=dataclasses.replace(FACT, aliases=())),
+        digest(case(), A, draws=("x",)),
+    ]
+    for one, other in itertools.combinations(variants, 2):
+        assert one != other
+        assert sum(a != b for a, b in zip(one.split("."), other.split("."), strict=True)) in (1, 2)

@@ -1,0 +1,155 @@
+"""A run that is not the whole, or not sound, never takes the place of a blessed one, and says so."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_kbrel.baselines import read_baseline, write_baseline
+from tests.baselines.test_baselines import sound
+from tests.gates.tables import answers, case, decided
+from tests.plugin.test_baselines import GATE, RELATIVE
+
+BLESS = (*GATE, "--kb-baseline-update=prod")
+ONE = "suites/mini.kb.yaml::reliability[unseen-zero-shot]"
+DYING = """\
+import os
+import pytest
+
+@pytest.fixture(autouse=True)
+def die(request):
+    if "unseen" in request.node.name and os.environ.get("PYTEST_XDIST_WORKER"):
+        os._exit(1)
+"""
+DESELECTING = """\
+def pytest_collection_modifyitems(config, items):
+    gone = [item for item in items if "unseen" in item.name]
+    items[:] = [item for item in items if item not in gone]
+    config.hook.pytest_deselected(items=gone)
+"""
+SKIPPING = """\
+import pytest
+
+@pytest.fixture(autouse=True)
+def skip(request):
+    if "unseen" in request.node.name:
+        pytest.skip("not today")
+"""
+
+
+@pytest.fixture
+def older(pytester, mini_suite):
+    """An older baseline of the same suite, and a way to see that nothing touched it."""
+    mini_suite(RELATIVE)
+    folder = pytester.path / "baselines" / "prod"
+    write_baseline(folder, sound(decided(case(suite="suites/mini.kb.yaml"), answers("+-")), created="older"))
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+
+    def untouched():
+        names = sorted(path.name for path in folder.parent.iterdir())
+        return names == ["prod"] and {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+    return untouched
+
+
+def said(result):
+    """What was printed, however it was wrapped."""
+    return " ".join(result.stdout.str().split())
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [("-k", "unseen"), ("--deselect", ONE)],
+    ids=["k", "deselect"],
+)
+def test_a_chosen_part(pytester, older, flags):
+    result = pytester.runpytest(*BLESS, *flags)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert "no baseline was written: the run is not complete" in said(result)
+    assert older()
+
+
+def test_a_node_id(pytester, older):
+    result = pytester.runpytest("--kb-model=reference", ONE, "--kb-baseline-update=prod")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert "no baseline was written: the run is not complete" in said(result)
+    assert older()
+
+
+@pytest.mark.parametrize("conftest", [DESELECTING, SKIPPING], ids=["deselected", "skipped"])
+def test_a_conftest_that_leaves_items_out(pytester, older, conftest):
+    pytester.makeconftest(conftest)
+    result = pytester.runpytest(*BLESS)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert "no baseline was written: the run is not complete" in said(result)
+    assert older()
+
+
+def test_only_what_failed_last(pytester, older):
+    last = pytester.path / ".pytest_cache" / "v" / "cache" / "lastfailed"
+    last.parent.mkdir(parents=True)
+    last.write_text(f'{{"{ONE}": true}}')
+    result = pytester.runpytest(*BLESS, "--lf", "-p", "cacheprovider")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert "no baseline was written: the run is not complete" in said(result)
+    assert older()
+
+
+def test_a_run_that_stopped_at_its_first_failure(pytester, mini_suite, older):
+    mini_suite(RELATIVE.replace("cr: {max_drop: 0.05}", "cr: {min: 1.5}").replace("1.5", "1.0"))
+    text = (pytester.path / "suites" / "mini.kb.yaml").read_text()
+    (pytester.path / "suites" / "mini.kb.yaml").write_text(
+        text.replace("ur: {max_drop: 0.05}", "wr: {max: 0.0}")
+    )
+    (pytester.path / "suites" / "facts.jsonl").write_text(
+        (pytester.path / "suites" / "facts.jsonl").read_text().replace("Beijing", "Xanadu")
+    )
+    result = pytester.runpytest(*BLESS, "-x")
+    assert result.ret in (pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED)
+    assert "no baseline was written: the run " in said(result)
+    assert older()
+
+
+@pytest.mark.parametrize("where", ["environment", "ini"])
+def test_a_limit_wherever_it_stands(pytester, monkeypatch, older, where):
+    if where == "ini":
+        pytester.makeini("[pytest]\nkb_limit = 3\n")
+    else:
+        monkeypatch.setenv("KB_LIMIT", "0.5")
+    result = pytester.runpytest(*BLESS)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*--kb-baseline-update blesses complete runs only, and --kb-limit leaves*"])
+    assert older()
+
+
+def test_a_worker_that_died(pytester, older):
+    pytester.makeconftest(DYING)
+    result = pytester.runpytest(*BLESS, "-n2")
+    assert result.ret != 0
+    assert "no baseline was written: " in said(result)
+    assert older()
+
+
+def test_a_whole_run_replaces_it_and_keeps_why(pytester, older):
+    pytester.run("git", "init", "-q", ".")
+    pytester.run(
+        "git", "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "x"
+    )
+    result = pytester.runpytest(*BLESS, "--kb-baseline-reason", "second release\nafter the fix")
+    assert result.ret == 0
+    assert not older()
+    found = read_baseline("prod", pytester.path)
+    assert found.reason == "second release\nafter the fix"
+    assert len(found.commit) == 40
+    assert dict(found.versions)["torch"]
+    assert found.created != "older"
+
+
+def test_an_old_baseline_is_named_old(pytester, older, report):
+    assert pytester.runpytest(*BLESS).ret == 0
+    place = pytester.path / "baselines" / "prod" / "baseline.json"
+    text = place.read_text()
+    created = read_baseline("prod", pytester.path).created
+    place.write_text(text.replace(created, "2020-01-02T03:04:05+00:00"))
+    assert pytester.runpytest(*GATE, "--kb-baseline=prod").ret == 0
+    (age,) = [words for words in report()["differences"] if words.startswith("age: ")]
+    assert "the baseline was blessed" in age
