@@ -1,8 +1,24 @@
 """Outcomes to measurement to verdict: the only room that asks :mod:`pytest_kbrel.stats`."""
 
 from pytest_kbrel.gates.aggregates import decide_aggregate
-from pytest_kbrel.gates.cases import decide_case, integrity, verdict_of
+from pytest_kbrel.gates.cases import compare_case, decide_case, verdict_of
+from pytest_kbrel.gates.changes import changes
+from pytest_kbrel.gates.family import with_family
+from pytest_kbrel.gates.integrity import Soundness, integrity
 from pytest_kbrel.gates.judging import decide
-from pytest_kbrel.gates.measuring import changes, measure
+from pytest_kbrel.gates.measuring import measure
+from pytest_kbrel.gates.noise import asked_again
 
-__all__ = ["changes", "decide", "decide_aggregate", "decide_case", "integrity", "measure", "verdict_of"]
+__all__ = [
+    "Soundness",
+    "asked_again",
+    "changes",
+    "compare_case",
+    "decide",
+    "decide_aggregate",
+    "decide_case",
+    "integrity",
+    "measure",
+    "verdict_of",
+    "with_family",
+]

@@ -1,4 +1,4 @@
-"""Cases over several cases of one probe: their figures measured and their gates judged.
+"""Cases over several cases, of one probe or of all: their figures measured and their gates judged.
 
 Intervals come from the jackknife over facts, stratified by case (:func:`pytest_kbrel.stats.jackknife`); a
 fact that several cases ask about is one cluster.
@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pytest_kbrel import stats
-from pytest_kbrel.baselines import Baseline, BaselineCase, PublishedCase
+from pytest_kbrel.baselines import Baseline, BaselineCase, PublishedCase, setting_differences
 from pytest_kbrel.gates.cases import obstacle_of, unjudged, verdict_of
 from pytest_kbrel.gates.judging import decide
 from pytest_kbrel.gates.measuring import Pairing, measure_figures, pair
+from pytest_kbrel.gates.noise import noise_floors, with_noise, with_own
 from pytest_kbrel.gates.overall import figures_over
-from pytest_kbrel.records import AggregateCase, CaseResult, GateResult, Judgement, MetricValue
+from pytest_kbrel.gates.pooled import as_expected, once, pooled_figures
+from pytest_kbrel.gates.waiving import under_waivers, without
+from pytest_kbrel.records import AggregateCase, CaseResult, Change, GateResult, Judgement, MetricValue
 
 
 def decide_aggregate(
@@ -24,6 +27,7 @@ def decide_aggregate(
     baseline: Baseline | None,
     comparisons: int,
     incomparable: Sequence[str] = (),
+    another_tokenizer: bool = False,
 ) -> CaseResult:
     """Measure and judge what ``aggregate`` says about its members.
 
@@ -42,22 +46,27 @@ def decide_aggregate(
             f"{aggregate.id} cannot be measured: {'; '.join(broken) or 'it has no members'}; "
             "allowed: members that were all measured"
         )
-        return _result(aggregate, "invalid", gates=unjudged(aggregate.gates, why), errors=(why,))
+        invalid = _result(aggregate, "invalid", gates=unjudged(aggregate.gates, why), errors=(why,))
+        return under_waivers(invalid, aggregate.waivers)
     cases = [found[member] for member in aggregate.members]
     paper = "" if baseline is None else baseline.paper
     published = _published(aggregate, baseline)
-    missing, pairings = _paired(cases, baseline)
+    pooled = aggregate.probe == "pooled"
+    missing, pairings = _paired(cases, baseline, pooled)
     if paper:
         missing = [] if published is not None else [f"{aggregate.id} over the same {len(cases)} cases"]
     alpha = stats.sidak(comparisons)
+    figures = pooled_figures(len(cases)) if pooled else figures_over(cases)
+    tables = [as_expected(case.table, case.table) if pooled else case.table for case in cases]
     measurement = measure_figures(
-        figures_over(cases),
-        [case.table for case in cases],
+        figures,
+        tables,
         () if missing else pairings,
         alpha=alpha,
         published=published,
         paper=paper,
     )
+    measurement = with_noise(measurement, () if baseline is None else baseline.noise_over(aggregate))
     gates = decide(
         aggregate.gates,
         measurement,
@@ -67,17 +76,26 @@ def decide_aggregate(
             missing,
             asked=baseline is not None,
             incomparable=incomparable,
+            another_tokenizer=another_tokenizer,
             paper=paper,
+            other_suites=() if baseline is None else baseline.other_suites(aggregate.suite),
         ),
-        alpha_per_comparison=alpha,
+        comparisons=comparisons,
     )
-    return _result(
+    metrics = measurement.values
+    if all(case.again.rows for case in cases):
+        again = [as_expected(case.again, case.table) if pooled else case.again for case in cases]
+        metrics = with_own(metrics, noise_floors(figures, tables, again))
+    result = _result(
         aggregate,
         verdict_of(gates, baseline_asked=baseline is not None and not paper),
         n=len({row.fact_id for case in cases for row in case.table.rows}),
-        metrics=measurement.values,
+        metrics=metrics,
         gates=gates,
+        lost=once(case.lost for case in cases) if pooled else (),
+        gained=once(case.gained for case in cases) if pooled else (),
     )
+    return under_waivers(result, aggregate.waivers)
 
 
 def _published(aggregate: AggregateCase, baseline: Baseline | None) -> PublishedCase | None:
@@ -90,13 +108,22 @@ def _published(aggregate: AggregateCase, baseline: Baseline | None) -> Published
     return found
 
 
-def _paired(cases: Sequence[CaseResult], baseline: Baseline | None) -> tuple[list[str], list[Pairing]]:
-    """Return the ids of the cases that no blessed run has, and the pairings of the others."""
+def _paired(
+    cases: Sequence[CaseResult], baseline: Baseline | None, pooled: bool
+) -> tuple[list[str], list[Pairing]]:
+    """Return the ids of the cases that no blessed run has, and the pairings of the others.
+
+    Facts that a waiver leaves out of their own case's comparison are left out here too.
+    """
     missing, pairings = [], []
     for case in cases:
         blessed = None if baseline is None else baseline.case(case)
         if isinstance(blessed, BaselineCase):
-            pairings.append(pair(case.table, blessed.table))
+            waived = case.unmatched.waived
+            tables = without(case.table, waived), without(blessed.table, waived)
+            if pooled:
+                tables = as_expected(tables[0], case.table), as_expected(tables[1], case.table)
+            pairings.append(pair(*tables, setting_differences(case.settings, blessed.settings)))
         else:
             missing.append(case.id)
     return missing, pairings
@@ -109,6 +136,8 @@ def _result(
     n: int = 0,
     metrics: tuple[MetricValue, ...] = (),
     gates: tuple[GateResult, ...] = (),
+    lost: tuple[Change, ...] = (),
+    gained: tuple[Change, ...] = (),
     errors: tuple[str, ...] = (),
 ) -> CaseResult:
     return CaseResult(
@@ -121,6 +150,9 @@ def _result(
         duration=0.0,
         metrics=metrics,
         gates=gates,
+        lost=lost,
+        gained=gained,
         errors=errors,
         aggregate=True,
+        members=aggregate.members,
     )

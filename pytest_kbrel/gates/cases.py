@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-import math
+import dataclasses
 from collections.abc import Iterable, Sequence
 
 from pytest_kbrel import stats
-from pytest_kbrel.baselines import BaselineCase, PublishedCase
+from pytest_kbrel.baselines import BaselineCase, PublishedCase, asked_differently, setting_differences
+from pytest_kbrel.gates.changes import changes
 from pytest_kbrel.gates.figures import figures_of
+from pytest_kbrel.gates.findings import count
+from pytest_kbrel.gates.integrity import integrity, is_nan, truncated_in
 from pytest_kbrel.gates.judging import Obstacle, decide
-from pytest_kbrel.gates.measuring import Measurement, Pairing, changes, measure_figures, pair
+from pytest_kbrel.gates.measuring import Measurement, Pairing, measure_figures, pair
+from pytest_kbrel.gates.noise import with_noise
+from pytest_kbrel.gates.waiving import under_waivers, waived_facts, without
 from pytest_kbrel.metrics import metrics_for
-from pytest_kbrel.records import Case, CaseResult, Gate, GateResult, Judgement, Table
+from pytest_kbrel.records import Case, CaseResult, Gate, GateResult, Judgement, Table, Unmatched, settings_of
 
 SEVERITY: tuple[Judgement, ...] = (
     "invalid",
@@ -21,13 +26,6 @@ SEVERITY: tuple[Judgement, ...] = (
     "inconclusive",
     "pass",
 )
-# At most so many of a case's answers may be empty, and so many cut short.
-MOST_UNFIT = 0.5
-# What a judge leaves undecided is missing from hallucination and wrong rate alike.
-MOST_UNREAD = 0.1
-_SHOWN = 3
-# Rules of outcomes that a model as judge decided, or left undecided.
-_JUDGED, _UNPARSABLE = "judge", "unparsable"
 
 
 def decide_case(
@@ -41,18 +39,24 @@ def decide_case(
     duration: float = 0.0,
     requests: int = 0,
     incomparable: Sequence[str] = (),
+    another_tokenizer: bool = False,
     paper: str = "",
+    other_suites: Sequence[str] = (),
 ) -> CaseResult:
     """Measure one case and judge its gates.
 
     ``errors`` are the responses that could not be used, ``baseline`` the same case of the blessed run,
     ``comparisons`` the number of relative gates in the whole session, ``incomparable`` what the two models'
-    fingerprints must share and do not, ``paper`` the paper whose figures the baseline is. Responses that are
-    no ground for a measurement make the case ``invalid``; nothing is then measured.
+    fingerprints must share and do not, ``another_tokenizer`` whether their tokenizers differ, ``paper`` the
+    paper whose figures the baseline is, ``other_suites`` those of the baseline where it has none of the
+    case's. Responses that are no ground for a measurement make the case
+    ``invalid``; nothing is then measured. Where the suite lets some facts be without usable response, these
+    are in no figure, and their ``errors`` stay with the result. Facts that a waiver names are in the case's
+    own figures and in no comparison.
     """
-    broken = integrity(table, errors)
-    if broken:
-        return CaseResult(
+    sound = integrity(case, table, errors)
+    if sound.broken:
+        broken = CaseResult(
             id=case.id,
             suite=case.suite,
             probe=case.probe,
@@ -61,43 +65,105 @@ def decide_case(
             n=len(table.rows),
             duration=duration,
             metrics=(),
-            gates=unjudged(case.gates, broken[0]),
-            errors=broken,
+            gates=unjudged(case.gates, sound.broken[0]),
+            errors=sound.broken,
+            integrity=sound.shares,
             requests=requests,
-            truncated=_truncated(table),
+            truncated=truncated_in(table),
             # NaN has no wire form, and the message counts these rows.
-            table=Table(columns=table.columns, rows=tuple(r for r in table.rows if not _is_nan(r.values))),
+            table=Table(columns=table.columns, rows=tuple(r for r in table.rows if not is_nan(r.values))),
+            settings=settings_of(case),
         )
+        return under_waivers(broken, case.waivers)
+    result = compare_case(
+        CaseResult(
+            id=case.id,
+            suite=case.suite,
+            probe=case.probe,
+            slice=case.slice,
+            verdict="pass",
+            n=len(table.rows),
+            duration=duration,
+            metrics=(),
+            gates=(),
+            errors=tuple(errors),
+            integrity=sound.shares,
+            requests=requests,
+            truncated=truncated_in(table),
+            table=table,
+            settings=settings_of(case),
+            unmatched=Unmatched(waived=waived_facts(case.waivers)),
+        ),
+        case.gates,
+        baseline=baseline,
+        baseline_asked=baseline_asked,
+        comparisons=comparisons,
+        incomparable=incomparable,
+        another_tokenizer=another_tokenizer,
+        paper=paper,
+        other_suites=other_suites,
+        asked=case,
+    )
+    return under_waivers(result, case.waivers)
+
+
+def compare_case(
+    result: CaseResult,
+    gates: Sequence[Gate],
+    *,
+    baseline: BaselineCase | PublishedCase | None,
+    baseline_asked: bool,
+    comparisons: int,
+    incomparable: Sequence[str] = (),
+    another_tokenizer: bool = False,
+    paper: str = "",
+    other_suites: Sequence[str] = (),
+    asked: Case | None = None,
+) -> CaseResult:
+    """Measure a case on its table and judge ``gates``, beside what else is known of it.
+
+    ``asked`` is what was asked, where it is known: a recorded run is compared without its suite. The other
+    arguments are those of :func:`decide_case`; facts that ``result`` calls waived are in no comparison.
+    """
+    table, settings, waived = result.table, result.settings, result.unmatched.waived
     alpha = stats.sidak(comparisons)
     run, published = split(baseline)
-    pairings = () if run is None else (pair(table, run.table),)
-    figures = figures_of(metrics_for(case.probe, case.slice, table.columns))
+    compared = without(table, waived)
+    before = None if run is None else without(run.table, waived)
+    differing = () if run is None else setting_differences(settings, run.settings)
+    pairings = () if before is None else (pair(compared, before, differing),)
+    figures = figures_of(metrics_for(result.probe, result.slice, table.columns))
     measurement = measure_figures(figures, (table,), pairings, alpha=alpha, published=published, paper=paper)
-    missing = () if baseline is not None else (case.id,)
+    measurement = with_noise(measurement, () if run is None else run.noise)
+    missing = () if baseline is not None else (result.id,)
     results = decide(
-        case.gates,
+        gates,
         measurement,
         obstacle=obstacle_of(
-            [case.id], measurement, missing, asked=baseline_asked, incomparable=incomparable, paper=paper
+            [result.id],
+            measurement,
+            missing,
+            asked=baseline_asked,
+            incomparable=incomparable,
+            another_tokenizer=another_tokenizer,
+            paper=paper,
+            other_suites=other_suites,
         ),
-        alpha_per_comparison=alpha,
+        comparisons=comparisons,
     )
-    lost, gained = ((), ()) if run is None else changes(table, run.table)
-    return CaseResult(
-        id=case.id,
-        suite=case.suite,
-        probe=case.probe,
-        slice=case.slice,
+    lost, gained = ((), ()) if before is None else changes(asked, compared, before)
+    return dataclasses.replace(
+        result,
         verdict=verdict_of(results, baseline_asked=baseline_asked and not paper),
-        n=len(table.rows),
-        duration=duration,
         metrics=measurement.values,
         gates=results,
         lost=lost,
         gained=gained,
-        requests=requests,
-        truncated=_truncated(table),
-        table=table,
+        unmatched=Unmatched(
+            added=tuple(fact for pairing in pairings for fact in pairing.added),
+            unasked=tuple(fact for pairing in pairings for fact in pairing.unasked),
+            waived=waived,
+        ),
     )
 
 
@@ -146,7 +212,9 @@ def obstacle_of(
     *,
     asked: bool,
     incomparable: Sequence[str],
+    another_tokenizer: bool = False,
     paper: str = "",
+    other_suites: Sequence[str] = (),
 ) -> Obstacle | None:
     """Return what stands in the way of comparing with the baseline, ``None`` when nothing does.
 
@@ -157,7 +225,10 @@ def obstacle_of(
     if missing and paper:
         return "no baseline", f"{paper} has no figures of {', '.join(missing)}"
     if missing:
-        return "no baseline", f"the baseline has no case {', '.join(missing)}: bless a run of all suites anew"
+        renamed = f" (it has the suite files {', '.join(other_suites)})" if other_suites else ""
+        return "no baseline", (
+            f"the baseline has no case {', '.join(missing)}{renamed}: bless a run of all suites anew"
+        )
     if incomparable:
         return "not comparable", (
             f"candidate and baseline differ in {'; '.join(incomparable)}; "
@@ -166,94 +237,29 @@ def obstacle_of(
     if paper:
         return None
     for case, pairing in zip(cases, measurement.pairings, strict=True):
-        if (why := _not_comparable(pairing)) is not None:
+        if (why := _not_comparable(pairing, another_tokenizer)) is not None:
             return "not comparable", (
                 f"{case}: {why}; allowed: what the baseline was asked, or bless a run that was asked this"
             )
     return None
 
 
-def _not_comparable(pairing: Pairing) -> str | None:
+def _not_comparable(pairing: Pairing, another_tokenizer: bool) -> str | None:
+    """Say why two tables cannot be compared: facts asked otherwise, or most of them without a partner.
+
+    Fewer facts without a partner are left out of the comparison.
+    """
     differing, added = pairing.differing, pairing.added
     facts = len(pairing.candidate.rows) + len(differing) + len(added)
     found = []
     if differing:
+        what = asked_differently(pairing.asked, pairing.settings, another_tokenizer=another_tokenizer)
+        found.append(f"candidate and baseline differ in {what}")
+    if not facts:
+        found.append("all facts are waived, and none is left to compare")
+    if 2 * len(added) > facts:
         found.append(
-            f"{len(differing)} of {_count(facts, 'fact')} were not asked the same way as in the baseline "
-            f"(prompts, settings, accepted answers or draws; first: {differing[0]})"
+            f"{len(added)} of {count(facts, 'fact')} are not in the baseline (first: {added[0]}), and at "
+            "least half must be"
         )
-    if added:
-        found.append(f"{len(added)} of {_count(facts, 'fact')} are not in the baseline (first: {added[0]})")
     return "; ".join(found) or None
-
-
-def integrity(table: Table, errors: Sequence[str]) -> tuple[str, ...]:
-    """Return what forbids a measurement, in words: nothing when the responses are sound.
-
-    An unusable response, no fact at all, a fact twice, a value that is no number, or more than half of the
-    answers empty or cut short or of the choices not made, or more than a tenth of a judge's replies
-    unreadable.
-    """
-    found = []
-    if errors:
-        shown = "; ".join(errors[:_SHOWN])
-        more = f"; and {len(errors) - _SHOWN} more" if len(errors) > _SHOWN else ""
-        found.append(f"{_count(len(errors), 'fact')} without usable responses: {shown}{more}; allowed: none")
-    rows = table.rows
-    if not rows:
-        return (*found, "no fact was measured: zero outcomes are no measurement; allowed: at least one fact")
-    twice = len(rows) - len({row.fact_id for row in rows})
-    if twice:
-        found.append(f"{_count(twice, 'fact')} measured more than once: fact ids must differ")
-    nans = [row.fact_id for row in rows if _is_nan(row.values)]
-    if nans:
-        found.append(
-            f"values that are no number for {len(nans)} of {len(rows)} facts (first: {nans[0]}); "
-            "allowed: none"
-        )
-    empty = sum(not row.answer.strip() for row in rows)
-    if empty > MOST_UNFIT * len(rows):
-        found.append(
-            f"{empty} of {len(rows)} answers are empty; allowed: at most {MOST_UNFIT:.0%}: "
-            "the model answers nothing, or its prompts or stop strings do not suit it"
-        )
-    truncated = _truncated(table)
-    if truncated > MOST_UNFIT * len(rows):
-        found.append(
-            f"{truncated} of {len(rows)} answers are cut short; allowed: at most {MOST_UNFIT:.0%}: raise "
-            "max_new_tokens in the suite, unless the model does not stop (its end token or prompts do not "
-            "suit it)"
-        )
-    asked = [row.rule for row in rows if row.rule in (_JUDGED, _UNPARSABLE)]
-    if (unread := asked.count(_UNPARSABLE)) > MOST_UNREAD * len(asked):
-        found.append(
-            f"{unread} of {_count(len(asked), 'reply', 'replies')} of the judge cannot be read; allowed: at "
-            f"most {MOST_UNREAD:.0%}: this model cannot judge, or its chat template is missing"
-        )
-    found += _unread_choices(table)
-    return tuple(found)
-
-
-def _unread_choices(table: Table) -> list[str]:
-    names = ("choices", "choices_unread")
-    if not set(names) <= set(table.columns):
-        return []
-    asked, unread = (sum(row.values[table.columns.index(name)] for row in table.rows) for name in names)
-    if unread <= MOST_UNFIT * asked:
-        return []
-    return [
-        f"{unread:.0f} of {asked:.0f} replies to multiple-choice questions pick no option; allowed: at most "
-        f"{MOST_UNFIT:.0%}: nothing then tells whether the model keeps to its answers"
-    ]
-
-
-def _truncated(table: Table) -> int:
-    return sum(row.truncated for row in table.rows)
-
-
-def _is_nan(values: Iterable[float]) -> bool:
-    return not all(map(math.isfinite, values))
-
-
-def _count(n: int, noun: str, plural: str = "") -> str:
-    return f"{n} {noun if n == 1 else plural or noun + 's'}"

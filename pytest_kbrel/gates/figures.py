@@ -29,16 +29,29 @@ class Figure:
     vacuous: bool = False
 
     def count(self, tables: Sequence[Table]) -> int:
-        """Return the number of facts the figure is over, all members together."""
-        counts = 0.0
+        """Return the number of facts the figure is over, all members together, each once."""
+        counts, facts = 0.0, set()
         for member, _ in self.columns:
             table = tables[member]
             if self.over in table.columns:
                 column = table.columns.index(self.over)
                 counts += sum(row.values[column] for row in table.rows)
             else:
-                counts += len(table.rows)
-        return round(counts)
+                facts |= {row.fact_id for row in table.rows}
+        return round(counts) + len(facts)
+
+    def weight(self, tables: Sequence[Table]) -> int:
+        """Return of how many facts, at least, one is: no fact moves the figure by more than that share."""
+        counts = []
+        for member, _ in self.columns:
+            table = tables[member]
+            if self.over in table.columns:
+                column = table.columns.index(self.over)
+                counts.append(round(sum(row.values[column] for row in table.rows)))
+            else:
+                counts.append(len(table.rows))
+        facts = {row.fact_id for member, _ in self.columns for row in tables[member].rows}
+        return max(min(len(counts) * min(counts), len(facts)), 1)
 
     def lacking(self, tables: Sequence[Table]) -> tuple[str, ...]:
         """Return the columns the figure needs and the tables do not have."""
@@ -66,15 +79,14 @@ class Figure:
         return None if found != found else found
 
     def estimate(self, tables: Sequence[Table]) -> stats.Estimate:
-        """Return the figure with its interval: Wilson's for rates of one case, else the jackknife's."""
-        if self.rate and len(self.columns) == 1 and (n := self.count(tables)):
-            rate = self.value(tables)
-            assert rate is not None
-            if n < 2:
-                return stats.Estimate(value=rate, n=n, note=stats.TOO_FEW)
-            low, high = stats.wilson(round(rate * n), n)
-            return stats.Estimate(value=rate, low=low, high=high, n=n)
-        return stats.jackknife([(1.0, self.sample(tables))], self.statistic, self.bounds)
+        """Return the figure with its interval."""
+        return stats.estimate(
+            self.sample(tables),
+            self.statistic,
+            bounds=self.bounds,
+            rate=self.rate,
+            facts=self.weight(tables),
+        )
 
 
 def figures_of(metrics: Sequence[Metric]) -> tuple[Figure, ...]:

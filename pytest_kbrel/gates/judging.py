@@ -13,7 +13,19 @@ from collections.abc import Sequence
 from pytest_kbrel import stats
 from pytest_kbrel.errors import nearest
 from pytest_kbrel.gates.measuring import Measured, Measurement
-from pytest_kbrel.records import Gate, GateResult, Judgement, MetricValue
+from pytest_kbrel.gates.recovering import recovered
+from pytest_kbrel.gates.wording import (
+    between,
+    facts,
+    interval,
+    left_out,
+    moved,
+    needed,
+    number,
+    open_end,
+    power,
+)
+from pytest_kbrel.records import Gate, GateResult, Judgement, record
 
 RELATIVE = ("max_drop", "recovery")
 CONTROL = "_control"
@@ -23,235 +35,237 @@ _SLACK = 1e-9
 Obstacle = tuple[Judgement, str]
 
 
+@record
+class _Judged:
+    """A verdict with its reason; the other fields are those of :class:`pytest_kbrel.records.GateResult`."""
+
+    verdict: Judgement
+    reason: str
+    observed: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p: float | None = None
+
+
 def decide(
     gates: Sequence[Gate],
     measurement: Measurement,
     *,
     obstacle: Obstacle | None = None,
-    alpha_per_comparison: float = stats.FAMILY_LEVEL,
+    comparisons: int = 1,
 ) -> tuple[GateResult, ...]:
     """Judge each gate.
 
     ``obstacle`` is why nothing can be compared with a baseline, as verdict and reason: relative gates then
-    get that. ``alpha_per_comparison`` is the one-sided level at which a drop is significant.
+    get that. ``comparisons`` is the number of relative gates in the whole session.
     """
     figures = {measured.figure.name: measured for measured in measurement.figures}
     results = []
     for gate in gates:
-        measured = figures.get(gate.metric)
-        if measured is None:
-            hint = nearest(gate.metric, figures)
-            verdict: Judgement = "invalid"
-            reason = f"no metric {gate.metric!r} was measured{hint}; there are {', '.join(figures)}"
-        elif gate.rule == "above_control":
-            controls = [of for name, of in figures.items() if name.startswith(gate.metric + CONTROL)]
-            verdict, reason = _above_control(gate, measured, controls)
-        elif gate.rule not in RELATIVE:
-            verdict, reason = _absolute(gate, measured)
-        elif obstacle is not None:
-            verdict, reason = obstacle
-        elif measurement.paper and measured.published is None:
-            verdict, reason = "no baseline", f"{measurement.paper} prints no {gate.metric} of this case"
-        elif gate.rule == "max_drop":
-            verdict, reason = _max_drop(gate, measured, alpha_per_comparison)
-        else:
-            verdict, reason = _recovery(gate, measured, measurement, alpha_per_comparison)
+        judged = _judged(gate, figures, measurement, obstacle, comparisons)
         results.append(
             GateResult(
                 metric=gate.metric,
                 rule=gate.rule,
                 bound=gate.bound,
-                verdict=verdict,
-                reason=reason,
+                verdict=judged.verdict,
+                reason=judged.reason,
                 line=gate.line,
+                observed=judged.observed,
+                low=judged.low,
+                high=judged.high,
+                p=judged.p,
+                p_sidak=None if judged.p is None else stats.sidak_p(judged.p, comparisons),
             )
         )
     return tuple(results)
 
 
-def _absolute(gate: Gate, measured: Measured) -> tuple[Judgement, str]:
-    value = measured.value
-    allowed = f"allowed: at {'least' if gate.rule == 'min' else 'most'} {_number(gate.bound)}"
+def _judged(
+    gate: Gate,
+    figures: dict[str, Measured],
+    measurement: Measurement,
+    obstacle: Obstacle | None,
+    comparisons: int,
+) -> _Judged:
+    measured = figures.get(gate.metric)
+    if measured is None:
+        hint = nearest(gate.metric, figures)
+        why = f"no metric {gate.metric!r} was measured{hint}; there are {', '.join(figures)}"
+        return _Judged(verdict="invalid", reason=why)
+    if gate.rule == "above_control":
+        return _above_control(gate, measured, [of for name, of in figures.items() if _controls(gate, name)])
+    if gate.rule not in RELATIVE:
+        return _absolute(gate, measured)
+    if obstacle is not None:
+        return _Judged(verdict=obstacle[0], reason=obstacle[1])
+    if measurement.paper and measured.published is None:
+        why = f"{measurement.paper} prints no {gate.metric} of this case"
+        return _Judged(verdict="no baseline", reason=why)
+    if (early := _incomparable(gate, measured)) is not None:
+        return early
+    if gate.rule == "max_drop":
+        return _max_drop(gate, measured, measurement, comparisons)
+    return _recovery(gate, measured, measurement, comparisons)
+
+
+def _controls(gate: Gate, name: str) -> bool:
+    return name.startswith(gate.metric + CONTROL)
+
+
+def _absolute(gate: Gate, measured: Measured) -> _Judged:
+    value, allowed = measured.value, _allowed(gate)
     if value.value is None:
-        return _undefined(measured), f"{gate.metric} is undefined: {value.note}; {allowed}"
+        return _undefined(gate, measured)
     met = value.value >= gate.bound - _SLACK if gate.rule == "min" else value.value <= gate.bound + _SLACK
-    interval = _between(value)
     note = f" ({value.note})" if value.low is None and value.note else ""
-    reason = f"{gate.metric} is {_number(value.value)}{interval} over {_facts(value.n)}{note}; {allowed}"
-    return "pass" if met else "fail", reason
+    reason = f"{gate.metric} is {number(value.value)}{between(value)} over {facts(value.n)}{note}; {allowed}"
+    return _Judged(
+        verdict="pass" if met else "fail",
+        reason=reason,
+        observed=value.value,
+        low=value.low,
+        high=value.high,
+    )
 
 
-def _above_control(gate: Gate, measured: Measured, controls: Sequence[Measured]) -> tuple[Judgement, str]:
+def _above_control(gate: Gate, measured: Measured, controls: Sequence[Measured]) -> _Judged:
     """Judge how far the value stands above the best of its controls: what it costs no knowledge to reach."""
-    allowed = f"allowed: at least {_number(gate.bound)}"
-    value = measured.value
+    value, allowed = measured.value, _allowed(gate)
     if value.value is None:
-        return _undefined(measured), f"{gate.metric} is undefined: {value.note}; {allowed}"
+        return _undefined(gate, measured)
     found = [control.value for control in controls if control.value.value is not None]
     if not found:
         why = controls[0].value.note if controls else f"{gate.metric} was measured without a control"
-        return "inconclusive", f"{gate.metric} has no control to compare with: {why}; {allowed}"
+        reason = f"{gate.metric} has no control to compare with: {why}; {allowed}"
+        return _Judged(verdict="inconclusive", reason=reason)
     sign = 1 if value.better == "higher" else -1
     control = max(found, key=lambda of: sign * (of.value or 0.0))
     assert control.value is not None
     above = sign * (value.value - control.value)
     where = "above" if sign > 0 else "below"
-    told = [f"{_number(of.value or 0.0)}{_between(of)}" for of in (value, control)]
+    told = [f"{number(of.value or 0.0)}{between(of)}" for of in (value, control)]
     reason = (
-        f"{gate.metric} is {told[0]} over {_facts(value.n)}, {_number(above)} {where} its control "
+        f"{gate.metric} is {told[0]} over {facts(value.n)}, {number(above)} {where} its control "
         f"{control.name}, {told[1]}; {allowed}"
     )
-    return "pass" if above >= gate.bound - _SLACK else "fail", reason
+    verdict: Judgement = "pass" if above >= gate.bound - _SLACK else "fail"
+    return _Judged(verdict=verdict, reason=reason, observed=above)
 
 
-def _undefined(measured: Measured) -> Judgement:
+def _allowed(gate: Gate) -> str:
+    how = {"max": "at most ", "max_drop": ""}.get(gate.rule, "at least ")
+    return f"allowed: {how}{number(gate.bound)}"
+
+
+def _undefined(gate: Gate, measured: Measured) -> _Judged:
     # Without a wrong answer there is no consistency of wrong answers: nothing bad was found, or shown absent.
-    return "inconclusive" if measured.figure.vacuous else "fail"
+    verdict: Judgement = "inconclusive" if measured.figure.vacuous else "fail"
+    reason = f"{gate.metric} is undefined: {measured.value.note}; {_allowed(gate)}"
+    return _Judged(verdict=verdict, reason=reason)
 
 
-def _max_drop(gate: Gate, measured: Measured, alpha: float) -> tuple[Judgement, str]:
-    allowed = f"allowed: {_number(gate.bound)}"
-    if (early := _incomparable(gate, measured, allowed)) is not None:
-        return early
-    value, drop = measured.value, _drop(measured)
-    reason = f"{_moved(measured)}; {allowed}"
+def _incomparable(gate: Gate, measured: Measured) -> _Judged | None:
+    value, allowed = measured.value, _allowed(gate)
+    if value.value is None:
+        return _undefined(gate, measured)
+    if measured.difference is None:
+        why = f"the baseline has not measured what {gate.metric} needs: bless all suites anew; {allowed}"
+        return _Judged(verdict="not comparable", reason=why)
+    if value.delta is None:
+        why = f"{gate.metric} cannot be compared: {value.note}; {allowed}"
+        return _Judged(verdict="inconclusive", reason=why)
+    return None
+
+
+def _max_drop(gate: Gate, measured: Measured, measurement: Measurement, comparisons: int) -> _Judged:
+    drop, ends = _drop(measured), _drop_ends(measured)
     exceeds = drop > gate.bound + _SLACK
-    if exceeds and value.p is not None and value.p < alpha:
-        return "fail", reason
-    if _worst_drop(measured) <= gate.bound + _SLACK:
-        return "pass", reason
-    return "inconclusive", reason + _open(measured, drop if exceeds else gate.bound - drop, exceeds, alpha)
+    reason = f"{moved(measured)}{left_out(measured, measurement)}; {_allowed(gate)}"
+    alarm, noise = _alarm(measured, exceeds, comparisons)
+    verdict: Judgement = "inconclusive"
+    if alarm:
+        verdict = "fail"
+    elif measured.identical or _worst(ends) <= gate.bound + _SLACK:
+        verdict = "pass"
+    elif noise:
+        reason += noise
+    elif exceeds:
+        reason += open_end(measured, alarm=stats.sidak(comparisons))
+    else:
+        reason += open_end(measured, clear=gate.bound - drop)
+    return _Judged(
+        verdict=verdict, reason=reason, observed=drop, low=ends[0], high=ends[1], p=measured.value.p
+    )
 
 
-def _recovery(
-    gate: Gate, measured: Measured, measurement: Measurement, alpha: float
-) -> tuple[Judgement, str]:
-    allowed = f"allowed: at least {_number(gate.bound)}"
-    if (early := _incomparable(gate, measured, allowed)) is not None:
-        return early
-    value = measured.value
+def _recovery(gate: Gate, measured: Measured, measurement: Measurement, comparisons: int) -> _Judged:
+    value, allowed = measured.value, _allowed(gate)
     assert value.baseline is not None
     assert value.delta is not None
     over, under = value.baseline + value.delta, value.baseline
     if value.better == "lower":
         over, under = under, over
     if min(over, under) < 0 or (value.better == "higher" and value.baseline == 0):
-        why = f"{gate.metric} has no ratio to a baseline of {_number(value.baseline)}"
-        return "inconclusive", f"{why}; {allowed}"
+        why = f"{gate.metric} has no ratio to a baseline of {number(value.baseline)}"
+        return _Judged(verdict="inconclusive", reason=f"{why}; {allowed}", p=value.p)
     # Where lower is better, 0 is perfect: 0 after 0 is all of it, more than 0 after 0 is none of it.
     share = 1.0 if over == under else math.inf if under == 0 else over / under
-    reason = f"{gate.metric} recovered {_number(share)} of the baseline: {_moved(measured)}; {allowed}"
+    # From 0, or to it, every share or none is as likely.
+    low, high = recovered(measurement, measured, share) if over and under else (None, None)
+    shown = "" if low is None and high is None else f" {interval(low, high)}"
+    told = f"{number(share)}{shown}" if math.isfinite(share) else "all"
+    reason = f"{gate.metric} recovered {told} of the baseline: {moved(measured)}"
+    reason += f"{left_out(measured, measurement)}; {allowed}"
     exceeds = share < gate.bound - _SLACK
-    if exceeds and value.p is not None and value.p < alpha:
-        return "fail", reason
-    if gate.bound <= 1 and _worst_drop(measured) <= 0:
-        return "pass", reason
+    alarm, noise = _alarm(measured, exceeds, comparisons)
+    verdict: Judgement = "inconclusive"
     contrast = measurement.contrast(measured, gate.bound)
-    if contrast.low is not None and contrast.low >= -_SLACK:
-        return "pass", reason
-    if exceeds or contrast.value is None or not contrast.se:
-        return "inconclusive", reason + _open(measured, _drop(measured), exceeds, alpha)
-    if measured.published is not None:
-        return "inconclusive", reason + _power(measured)
-    needed = stats.facts_needed(contrast.value, contrast.se, contrast.n, (1 - stats.LEVEL) / 2)
-    return "inconclusive", reason + _power(measured) + _needed(needed)
+    kept = contrast.low is not None and contrast.low >= -_SLACK
+    if alarm:
+        verdict = "fail"
+    elif kept or measured.identical or _worst(_drop_ends(measured)) <= 0:
+        verdict = "pass"
+    elif noise:
+        reason += noise
+    elif exceeds:
+        reason += open_end(measured, alarm=stats.sidak(comparisons))
+    else:
+        reason += power(measured)
+        # More facts of ours make the paper's own figure no more certain.
+        if contrast.value is not None and contrast.se and measured.published is None:
+            level = (1 - stats.LEVEL) / 2
+            reason += needed(stats.facts_needed(contrast.value, contrast.se, contrast.n, level))
+    observed = share if math.isfinite(share) else None
+    return _Judged(verdict=verdict, reason=reason, observed=observed, low=low, high=high, p=value.p)
 
 
-def _incomparable(gate: Gate, measured: Measured, allowed: str) -> tuple[Judgement, str] | None:
-    value = measured.value
-    if value.value is None:
-        return _undefined(measured), f"{gate.metric} is undefined: {value.note}; {allowed}"
-    if measured.difference is None:
-        return "not comparable", (
-            f"the baseline has not measured what {gate.metric} needs: bless all suites anew; {allowed}"
-        )
-    if value.delta is None:
-        return "inconclusive", f"{gate.metric} cannot be compared: {value.note}; {allowed}"
-    return None
+def _alarm(measured: Measured, exceeds: bool, comparisons: int) -> tuple[bool, str]:
+    """Tell whether to raise an alarm, and if not for the noise floor's sake, say so."""
+    p, noise = measured.value.p, measured.value.noise
+    if not exceeds or p is None or stats.sidak_p(p, comparisons) >= stats.FAMILY_LEVEL:
+        return False, ""
+    if noise is None or _drop(measured) > noise + _SLACK:
+        return True, ""
+    return False, (
+        f"; no alarm inside the noise floor: asked twice, the baseline's own model moved by {number(noise)}"
+    )
 
 
 def _drop(measured: Measured) -> float:
     delta = measured.value.delta
     assert delta is not None
-    return -delta if measured.value.better == "higher" else delta
+    # 0 - 0 is 0, and -0 would stand in the report.
+    return 0.0 - delta if measured.value.better == "higher" else delta
 
 
-def _worst_drop(measured: Measured) -> float:
-    """Return the largest drop the 95 % interval allows; infinite where it has no such end."""
-    end = measured.value.delta_low if measured.value.better == "higher" else measured.value.delta_high
-    if end is None:
-        return math.inf
-    return -end if measured.value.better == "higher" else end
+def _drop_ends(measured: Measured) -> tuple[float | None, float | None]:
+    """Return the 95 % interval of the drop, the better end first."""
+    low, high = measured.value.delta_low, measured.value.delta_high
+    if measured.value.better == "lower":
+        return low, high
+    return None if high is None else -high, None if low is None else -low
 
 
-def _moved(measured: Measured) -> str:
-    value, difference = measured.value, measured.difference
-    assert value.delta is not None
-    assert value.baseline is not None
-    assert difference is not None
-    of = f" of the baseline's {value.paired + measured.unasked}" if measured.unasked else ""
-    over = f"paired over {_facts(value.paired)}{of}"
-    if measured.published is not None:
-        over = f"unpaired, against a published figure: {measured.published.source}"
-    if value.delta == 0:
-        note = difference.estimate.note
-        about = f"{note}, " if note else ""
-        return f"{value.name} did not change from {_number(value.baseline)} ({about}{over})"
-    verb = "fell" if value.delta < 0 else "rose"
-    ends = (value.delta_low, value.delta_high)
-    interval = "" if ends == (None, None) else f" {_interval(*ends)}"
-    told = [over]
-    if value.p is not None:
-        told.append("p < 0.0001" if value.p < 0.0001 else f"p {value.p:.4f}")
-    if difference.estimate.note:
-        told.append(difference.estimate.note)
-    now = value.baseline + value.delta
-    return (
-        f"{value.name} {verb} by {_number(abs(value.delta))}{interval} from {_number(value.baseline)} "
-        f"to {_number(now)} ({', '.join(told)})"
-    )
-
-
-def _open(measured: Measured, distance: float, exceeds: bool, alpha: float) -> str:
-    """Say what is missing for a judgement: an alarm if the drop exceeds the tolerance, else a clearance."""
-    assert measured.difference is not None
-    estimate = measured.difference.estimate
-    if not estimate.se:
-        return ""
-    if measured.published is not None:
-        # More facts of ours make the paper's own figure no more certain.
-        return _power(measured)
-    level = alpha if exceeds else (1 - stats.LEVEL) / 2
-    needed = stats.facts_needed(distance, estimate.se, estimate.n, level)
-    return _power(measured) + _needed(needed)
-
-
-def _power(measured: Measured) -> str:
-    mde = measured.value.mde
-    if mde is None:
-        return ""
-    word = "drop" if measured.value.better == "higher" else "rise"
-    return f"; a {word} of {_number(mde)} would be found with 80 % power"
-
-
-def _needed(facts: int | None) -> str:
-    if facts is None:
-        return "; no number of facts below a million would decide"
-    return f"; about {facts} facts would decide, were the difference the same"
-
-
-def _number(value: float) -> str:
-    return f"{value:.3f}"
-
-
-def _interval(low: float | None, high: float | None) -> str:
-    ends = ("-inf" if low is None else _number(low), "inf" if high is None else _number(high))
-    return f"[{ends[0]}, {ends[1]}]"
-
-
-def _between(value: MetricValue) -> str:
-    return f" {_interval(value.low, value.high)}" if value.low is not None else ""
-
-
-def _facts(n: int) -> str:
-    return f"{n} fact{'' if n == 1 else 's'}"
+def _worst(ends: tuple[float | None, float | None]) -> float:
+    return math.inf if ends[1] is None else ends[1]

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from pytest_kbrel import stats
-from pytest_kbrel.baselines import PublishedCase, PublishedFigure
+from pytest_kbrel.baselines import Asked, PublishedCase, PublishedFigure
 from pytest_kbrel.gates.figures import Figure, figures_of
 from pytest_kbrel.metrics import Metric
-from pytest_kbrel.records import Change, MetricValue, Outcome, Table, record
+from pytest_kbrel.records import MetricValue, Table, record
+
+IDENTICAL = "no outcome changed"
+# A model that changes a quarter of its answers would leave nine facts alone in one run of thirteen.
+FEWEST_IDENTICAL = 10
+# The same model on another processor: texts and verdicts are equal, probabilities this close.
+_SAME = 1e-4
 
 
 @record
@@ -17,7 +23,8 @@ class Pairing:
     """The rows of a candidate's and a baseline's table that belong together, in the order of fact ids.
 
     Not compared are ``differing`` (not asked the same way), ``added`` (not in the baseline's table) and
-    ``unasked`` facts (not in the candidate's).
+    ``unasked`` facts (not in the candidate's). ``asked`` are the digests of all common facts,
+    ``settings`` those that differ: (name, candidate's, baseline's).
     """
 
     candidate: Table
@@ -25,6 +32,8 @@ class Pairing:
     differing: tuple[str, ...]
     added: tuple[str, ...]
     unasked: tuple[str, ...]
+    asked: tuple[Asked, ...] = ()
+    settings: tuple[tuple[str, str, str], ...] = ()
 
 
 @record
@@ -33,13 +42,14 @@ class Measured:
 
     ``unasked`` counts the facts of the baseline's figure that the candidate was not asked. ``published`` is
     what a paper prints of the figure, where that is the baseline; ``own`` and ``printed`` are then the two
-    independent estimates.
+    independent estimates. ``identical``: whatever was measured of enough facts is as in the baseline.
     """
 
     figure: Figure
     value: MetricValue
     difference: stats.Difference | None = None
     unasked: int = 0
+    identical: bool = False
     published: PublishedFigure | None = None
     own: stats.Estimate = stats.Estimate()
     printed: stats.Estimate = stats.Estimate()
@@ -65,12 +75,20 @@ class Measurement:
         lower is: at least 0 when the candidate recovers that share.
         """
         figure = measured.figure
-        weights = (1.0, -recovery) if figure.better == "higher" else (-recovery, 1.0)
         if measured.published is not None:
+            weights = (1.0, -recovery) if figure.better == "higher" else (-recovery, 1.0)
             return stats.contrast([(weights[0], measured.own), (weights[1], measured.printed)])
-        ours = figure.sample([pairing.candidate for pairing in self.pairings])
-        theirs = figure.sample([pairing.baseline for pairing in self.pairings])
-        return stats.jackknife([(weights[0], ours), (weights[1], theirs)], figure.statistic)
+        before = [pairing.baseline for pairing in self.pairings]
+        return stats.paired_recovery(
+            figure.sample([pairing.candidate for pairing in self.pairings]),
+            figure.sample(before),
+            figure.statistic,
+            recovery,
+            better=figure.better,
+            bounds=figure.bounds,
+            rate=figure.rate,
+            facts=figure.weight(before),
+        )
 
 
 def measure(
@@ -98,11 +116,12 @@ def measure_figures(
     ``published`` is what a ``paper`` prints of these figures; nothing is paired then.
     """
     printed = {} if published is None else {figure.name: figure for figure in published.figures}
+    unchanged = [_unchanged(pairing) for pairing in pairings]
     return Measurement(
         figures=tuple(
             _unpaired(figure, tables, printed[figure.name], alpha)
             if figure.name in printed
-            else _measured(figure, tables, pairings, alpha)
+            else _measured(figure, tables, pairings, unchanged, alpha)
             for figure in figures
         ),
         pairings=tuple(pairings),
@@ -110,8 +129,11 @@ def measure_figures(
     )
 
 
-def pair(candidate: Table, baseline: Table) -> Pairing:
-    """Pair two tables by fact id, leaving out facts of one table only and those asked in another way."""
+def pair(candidate: Table, baseline: Table, settings: Sequence[tuple[str, str, str]] = ()) -> Pairing:
+    """Pair two tables by fact id, leaving out facts of one table only and those asked in another way.
+
+    ``settings`` are those of the two cases that differ.
+    """
     ours = {row.fact_id: row for row in candidate.rows}
     theirs = {row.fact_id: row for row in baseline.rows}
     common = sorted(ours.keys() & theirs.keys())
@@ -122,34 +144,9 @@ def pair(candidate: Table, baseline: Table) -> Pairing:
         differing=tuple(sorted(set(common) - set(same))),
         added=tuple(sorted(ours.keys() - theirs.keys())),
         unasked=tuple(sorted(theirs.keys() - ours.keys())),
+        asked=tuple((fact, ours[fact].prompt_digest, theirs[fact].prompt_digest) for fact in common),
+        settings=tuple(settings),
     )
-
-
-def changes(table: Table, baseline_table: Table) -> tuple[tuple[Change, ...], tuple[Change, ...]]:
-    """Return the facts lost (good before, not now) and gained, in the order of fact ids.
-
-    "Good" is the label ``correct``, and ``uninformative`` where no answer exists. Facts that were asked
-    differently are left out.
-    """
-    lost: list[Change] = []
-    gained: list[Change] = []
-    pairing = pair(table, baseline_table)
-    for new, old in zip(pairing.candidate.rows, pairing.baseline.rows, strict=True):
-        before, after = _is_good(old, new.expected), _is_good(new, new.expected)
-        if before != after:
-            change = Change(
-                fact_id=new.fact_id,
-                question=new.question,
-                expected=new.expected,
-                old_answer=old.answer,
-                new_answer=new.answer,
-            )
-            (lost if before else gained).append(change)
-    return tuple(lost), tuple(gained)
-
-
-def _is_good(row: Outcome, expected: str) -> bool:
-    return row.label == ("correct" if expected else "uninformative")
 
 
 def _value(figure: Figure, tables: Sequence[Table], estimate: stats.Estimate) -> MetricValue:
@@ -191,7 +188,13 @@ def _unpaired(figure: Figure, tables: Sequence[Table], published: PublishedFigur
     )
 
 
-def _measured(figure: Figure, tables: Sequence[Table], pairings: Sequence[Pairing], alpha: float) -> Measured:
+def _measured(
+    figure: Figure,
+    tables: Sequence[Table],
+    pairings: Sequence[Pairing],
+    unchanged: Sequence[frozenset[str] | None],
+    alpha: float,
+) -> Measured:
     value = _value(figure, tables, figure.estimate(tables))
     before = [pairing.baseline for pairing in pairings]
     if not pairings or figure.lacking(before):
@@ -203,8 +206,14 @@ def _measured(figure: Figure, tables: Sequence[Table], pairings: Sequence[Pairin
         better=figure.better,
         alpha=alpha,
         bounds=figure.bounds,
+        rate=figure.rate,
+        facts=figure.weight(before),
     )
     delta = difference.estimate
+    same = _identical(unchanged[member] for member, _ in figure.columns)
+    if same and delta.note == stats.UNCHANGED:
+        delta = dataclasses.replace(delta, note=IDENTICAL)
+        difference = dataclasses.replace(difference, estimate=delta)
     compared = dataclasses.replace(
         value,
         baseline=figure.value(before),
@@ -217,7 +226,32 @@ def _measured(figure: Figure, tables: Sequence[Table], pairings: Sequence[Pairin
         note="; ".join(dict.fromkeys(filter(None, (value.note, _delta_note(figure, delta, value, before))))),
     )
     unasked = {fact for member, _ in figure.columns for fact in pairings[member].unasked}
-    return Measured(figure=figure, value=compared, difference=difference, unasked=len(unasked))
+    return Measured(
+        figure=figure, value=compared, difference=difference, unasked=len(unasked), identical=same
+    )
+
+
+def _unchanged(pairing: Pairing) -> frozenset[str] | None:
+    """Return the facts of a pairing in which no outcome changed; ``None`` where one did."""
+    new, old = pairing.candidate, pairing.baseline
+    places = [
+        (place, old.columns.index(name)) for place, name in enumerate(new.columns) if name in old.columns
+    ]
+    for ours, theirs in zip(new.rows, old.rows, strict=True):
+        if ours.label != theirs.label:
+            return None
+        if any(abs(ours.values[here] - theirs.values[there]) > _SAME for here, there in places):
+            return None
+    return frozenset(row.fact_id for row in new.rows)
+
+
+def _identical(unchanged: Iterable[frozenset[str] | None]) -> bool:
+    facts: set[str] = set()
+    for found in unchanged:
+        if found is None:
+            return False
+        facts |= found
+    return len(facts) >= FEWEST_IDENTICAL
 
 
 def _delta_note(figure: Figure, delta: stats.Estimate, value: MetricValue, before: Sequence[Table]) -> str:

@@ -163,6 +163,8 @@ def _figure(
         columns=tuple((member, metric.columns) for metric, group in terms for member in group),
         statistic=statistic,
         bounds=bounds or first.bounds,
+        # Over the pooled facts of some members, and not a mean of their means.
+        rate=first.rate and len(terms) == 1,
         over=first.over,
         undefined=f"{first.undefined} in one of the cases" if len(terms) > 1 else first.undefined,
         vacuous=first.vacuous,

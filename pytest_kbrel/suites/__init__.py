@@ -23,20 +23,24 @@ def load_suite(
 
     ``nodeid_path`` is what the suite is called in node ids, by default its path. ``limit`` samples the facts
     of each case further, after the suite's own limit; ``seed`` replaces the suite's; ``judge`` tells whether
-    answers are right. ``today`` (default: now) decides about warnings and which unseen questions have come to
-    have an answer. Raises ``SuiteError`` on the first mistake in any of its files.
+    answers are right. ``today`` (default: now) decides about warnings, which waivers have expired, and which
+    unseen questions have come to have an answer. Raises ``SuiteError`` on the first mistake in any of its
+    files.
     """
     # Collecting other tests must not pay for yaml.
     from pytest_kbrel.suites.aggregates import (
         aggregate_cases,
         dated_warnings,
+        pooled_case,
         unasked_gates,
         unused_gates,
     )
+    from pytest_kbrel.suites.buckets import with_buckets
     from pytest_kbrel.suites.format import read_suite_file
-    from pytest_kbrel.suites.slices import Draw, probe_cases
+    from pytest_kbrel.suites.slices import Draw, fact_ids, probe_cases
     from pytest_kbrel.suites.uninformative import read_uninformative
     from pytest_kbrel.suites.validity import without_expired
+    from pytest_kbrel.suites.waivers import with_waivers
     from pytest_kbrel.suites.world import read_world
 
     name = str(path) if nodeid_path is None else nodeid_path
@@ -61,10 +65,14 @@ def load_suite(
         unasked_gates(probe, own)
         cases += own
         aggregates += aggregate_cases(probe, own)
+    aggregates += pooled_case(written, cases)
+    waived, aggregated = with_waivers(
+        written.waivers, cases, aggregates, path=path, today=today, facts=lambda: fact_ids(written, world)
+    )
     return Suite(
         name=written.name,
         path=name,
-        cases=tuple(cases),
-        aggregates=tuple(aggregates),
+        cases=with_buckets(waived, world),
+        aggregates=aggregated,
         warnings=(*dated_warnings(written, today), *expired),
     )

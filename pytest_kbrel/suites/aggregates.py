@@ -9,7 +9,7 @@ from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.records import BUCKETS, AggregateCase, Case, ProbeName, ReliabilitySettings
 from pytest_kbrel.suites.format import WrittenProbe, WrittenSuite
 from pytest_kbrel.suites.keys import SETTINGS
-from pytest_kbrel.suites.names import OVERALL_NEEDS, SETTING_NEEDS, SLICE_METRICS, slice_kind
+from pytest_kbrel.suites.names import OVERALL_NEEDS, SETTING_NEEDS, SLICE_METRICS, TOP10, slice_kind
 
 
 def aggregate_cases(written: WrittenProbe, cases: Sequence[Case]) -> tuple[AggregateCase, ...]:
@@ -58,6 +58,36 @@ def _aggregate(written: WrittenProbe, cases: Sequence[Case], name: str) -> tuple
             probe=written.probe,
             slice=name,
             members=tuple(case.id for case in cases),
+            gates=written.overall_gates,
+            line=written.overall_line,
+        ),
+    )
+
+
+def pooled_case(written: WrittenSuite, cases: Sequence[Case]) -> tuple[AggregateCase, ...]:
+    """Make the case over all slices of all probes: with two or more of them, or with gates for it.
+
+    The top tenth is part of the head and would count twice.
+    """
+    members = tuple(
+        case.id for case in cases if case.probe != "head_to_tail" or _part(case.probe, case.slice) != TOP10
+    )
+    if written.overall_gates and not members:
+        slices = ", ".join(case.id for case in cases)
+        raise SuiteError(
+            f"'overall' needs a slice that is not part of another, found: {slices}; allowed: one such slice",
+            written.root.path,
+            written.overall_line,
+        )
+    if not members or (len(members) < 2 and not written.overall_gates):
+        return ()
+    return (
+        AggregateCase(
+            id="pooled[overall]",
+            suite=cases[0].suite,
+            probe="pooled",
+            slice="overall",
+            members=members,
             gates=written.overall_gates,
             line=written.overall_line,
         ),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from pytest_kbrel.facts.document import unknown
 from pytest_kbrel.facts.popularity import buckets, fact_buckets
-from pytest_kbrel.records import BUCKETS, Bucket, Fact
+from pytest_kbrel.records import BUCKETS, Bucket, Case, Fact
 from pytest_kbrel.suites.format import WrittenProbe
 from pytest_kbrel.suites.names import TOP10
 from pytest_kbrel.suites.world import World
@@ -110,3 +111,35 @@ def _top_tenth(
 def _need_popularity(fact: Fact, world: World, what: str) -> None:
     if fact.popularity is None:
         raise world.error(fact, f"has no 'popularity', which {what} needs; allowed: a number from 0")
+
+
+def with_buckets(cases: Sequence[Case], world: World) -> tuple[Case, ...]:
+    """Return the cases with the popularity buckets of their facts, for reports.
+
+    A bucket is the source's own, that of the slice which asks about it, or one among all facts of the same
+    relation that have a popularity. Unseen knowledge has none, nor has a fact without popularity.
+    """
+    found: dict[str, Bucket] = {}
+    for facts in world.by_relation.values():
+        found |= {fact.id: fact.bucket for fact in facts if fact.bucket}
+        # As for the slices: what the source has bucketed is no measure for the rest.
+        found |= fact_buckets([fact for fact in facts if fact.popularity is not None and not fact.bucket])
+    return tuple(
+        replace(
+            case,
+            buckets=tuple(
+                (fact.id, bucket)
+                for fact in case.facts
+                if (bucket := _bucket_of_slice(case) or found.get(fact.id)) is not None
+            ),
+        )
+        for case in cases
+    )
+
+
+def _bucket_of_slice(case: Case) -> Bucket | None:
+    if case.probe != "head_to_tail":
+        return None
+    name = case.slice.rpartition("-")[2]
+    # The top tenth is the most popular part of the head.
+    return "head" if name == TOP10 else next((bucket for bucket in BUCKETS if bucket == name), None)

@@ -37,7 +37,15 @@ def example_repository(
         unseen = unseen_examples(world.facts, count=wanted.unseen, seed=seed, after=after, avoid=avoid)
         shots = (
             *_seen_shots(seen, {fact.id for fact in asked}, world, wanted.seen, seed),
-            *(Shot(question=fact.question or "", answer=None, subject=fact.subject) for fact in unseen),
+            *(
+                Shot(
+                    question=fact.question or "",
+                    answer=None,
+                    subject=fact.subject,
+                    valid_until=fact.valid_until,
+                )
+                for fact in unseen
+            ),
         )
     answered = sum(shot.answer is not None for shot in shots)
     for setting in settings:

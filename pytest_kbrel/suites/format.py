@@ -9,8 +9,9 @@ from pytest_kbrel.errors import nearest
 from pytest_kbrel.facts.document import Entry, Node, unknown
 from pytest_kbrel.facts.readers import FORMATS, Format, guessed
 from pytest_kbrel.facts.yaml_tree import read_document
-from pytest_kbrel.records import PROBES, Gate, ProbeName, record
+from pytest_kbrel.records import PROBES, Gate, Integrity, ProbeName, Waiver, record
 from pytest_kbrel.suites.demands import read_gates
+from pytest_kbrel.suites.integrity import read_integrity
 from pytest_kbrel.suites.keys import (
     SETTINGS,
     SHOT_KEYS,
@@ -29,6 +30,7 @@ from pytest_kbrel.suites.names import (
     reliability_slices,
     slice_kind,
 )
+from pytest_kbrel.suites.waivers import read_waivers
 
 Limit = int | float | None
 
@@ -78,6 +80,7 @@ class WrittenProbe:
     relations: tuple[Node, ...] | None
     unseen: Unseen | None
     shots: WrittenShots = WrittenShots()
+    integrity: Integrity = Integrity()
 
 
 @record
@@ -92,6 +95,9 @@ class WrittenSuite:
     seed: int
     probes: tuple[WrittenProbe, ...]
     uninformative: Path | None = None
+    overall_line: int = 0
+    overall_gates: tuple[Gate, ...] = ()
+    waivers: tuple[Waiver, ...] = ()
 
 
 def read_suite_file(path: Path) -> WrittenSuite:
@@ -102,12 +108,14 @@ def read_suite_file(path: Path) -> WrittenSuite:
     facts, form = _facts(keys, path.parent)
     relations = _relations(keys, path.parent, facts[0]) if "relations" in keys or form.own else None
     seed = keys["seed"].node.integer("seed", 0) if "seed" in keys else 0
-    probes = tuple(_probe(probe, keys[probe]) for probe in PROBES if probe in keys)
+    limits = read_integrity(keys, "a suite", Integrity())
+    probes = tuple(_probe(probe, keys[probe], limits) for probe in PROBES if probe in keys)
     if not probes:
         raise root.error(f"no probe found; at least one is needed: {', '.join(PROBES)}")
     uninformative = None
     if "uninformative" in keys:
         uninformative = _file(keys["uninformative"].node, "uninformative", path.parent)
+    overall = keys["overall"].node.keys("overall", ("gates",)) if "overall" in keys else {}
     return WrittenSuite(
         name=name,
         root=root,
@@ -117,7 +125,16 @@ def read_suite_file(path: Path) -> WrittenSuite:
         seed=seed,
         probes=probes,
         uninformative=uninformative,
+        overall_line=keys["overall"].line if "overall" in keys else root.line,
+        overall_gates=read_gates(overall, OVERALL_METRICS["pooled"], "overall", _of_probes(), controls=()),
+        waivers=read_waivers(keys["waivers"].node) if "waivers" in keys else (),
     )
+
+
+def _of_probes() -> dict[str, str]:
+    """Say of the figures of single probes where their gates stand."""
+    names = {name for probe in PROBES for name in (*probe_metrics(probe), *OVERALL_METRICS[probe])}
+    return dict.fromkeys(names, "is a figure of one probe: its gates stand under that probe")
 
 
 def _facts(keys: dict[str, Entry], folder: Path) -> tuple[tuple[Path, ...], Format]:
@@ -154,7 +171,7 @@ def _file(node: Node, what: str, folder: Path, *, folders: bool = False) -> Path
     )
 
 
-def _probe(probe: ProbeName, entry: Entry) -> WrittenProbe:
+def _probe(probe: ProbeName, entry: Entry, limits: Integrity) -> WrittenProbe:
     keys = {} if entry.node.value is None else entry.node.keys(probe, probe_keys(probe))
     settings: dict[str, str | int] = {}
     for name, setting in SETTINGS[probe].items():
@@ -183,6 +200,7 @@ def _probe(probe: ProbeName, entry: Entry) -> WrittenProbe:
         relations=_names(keys["relations"].node, "relations of reliability") if "relations" in keys else None,
         unseen=_unseen(keys["unseen"].node) if "unseen" in keys else None,
         shots=_shots(keys["shots"].node) if "shots" in keys else WrittenShots(),
+        integrity=read_integrity(keys, probe, limits),
     )
 
 

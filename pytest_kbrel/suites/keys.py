@@ -23,11 +23,14 @@ SUITE_KEYS = (
     "relations",
     "seed",
     "uninformative",
+    "integrity",
     "monitor",
     "head_to_tail",
     "reliability",
+    "overall",
+    "waivers",
 )
-COMMON_KEYS = ("slices", "limit", "gates", "overall")
+COMMON_KEYS = ("slices", "limit", "gates", "overall", "integrity")
 SLICE_KEYS = ("limit", "gates")
 UNSEEN_KEYS = ("count", "as_of", "expires")
 SHOT_KEYS = ("seen", "unseen")

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Literal
 
-from pytest_kbrel.records import ANSWER_TYPES, ProbeName, record
+from pytest_kbrel.records import ANSWER_TYPES, CaseKind, ProbeName, record
 
 Better = Literal["higher", "lower"]
 SliceKind = Literal["monitor", "head_to_tail", "seen", "unseen"]
@@ -64,6 +64,7 @@ METRICS: Mapping[str, Metric] = {
     # Saying that one does not know is the open way of not answering, and the one that unsure shots teach.
     **_metrics("higher", 0, 1, "unsure"),
     **_metrics("higher", -1, 1, "ncr nccr avg"),
+    **_metrics("higher", 0, 1, "as_expected"),
 }
 BETTER: Mapping[str, Better] = {name: metric.better for name, metric in METRICS.items()}
 
@@ -78,18 +79,19 @@ _SLICE_NAMES: Mapping[SliceKind, str] = {
     "choices_unread",
     "unseen": "ur wr repetition none unsure c_wrong iur choices_unread",
 }
-_OVERALL_NAMES: Mapping[ProbeName, str] = {
+_OVERALL_NAMES: Mapping[CaseKind, str] = {
     "monitor": "monitor pfd ird anchor_prob accuracy accuracy_max accuracy_min accuracy_std accuracy_base "
     "monitor_ablated",
     "head_to_tail": "gap accuracy_head accuracy_torso accuracy_tail accuracy_top10 accuracy hallucination "
     "missing accuracy_macro hallucination_macro missing_macro",
     "reliability": "nccr iur ncr ur c_wrong avg",
+    "pooled": "as_expected",
 }
 
 SLICE_METRICS: Mapping[SliceKind, Mapping[str, Metric]] = {
     kind: {name: METRICS[name] for name in names.split()} for kind, names in _SLICE_NAMES.items()
 }
-OVERALL_METRICS: Mapping[ProbeName, Mapping[str, Metric]] = {
+OVERALL_METRICS: Mapping[CaseKind, Mapping[str, Metric]] = {
     probe: {name: METRICS[name] for name in names.split()} for probe, names in _OVERALL_NAMES.items()
 }
 

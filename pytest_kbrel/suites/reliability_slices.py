@@ -53,7 +53,10 @@ def reliability_groups(written: WrittenProbe, world: World, seed: int) -> dict[s
                 groups.setdefault(name, []).append(fact)
     for part in written.slices or ():
         if part.name not in groups:
-            raise part.node.error(unknown("slice", part.name, groups, where=written.probe))
+            # Not a name that the next error would be about. Of the other kind no facts were made.
+            other = KINDS[slice_kind("reliability", part.name) == "seen"]
+            full = [name for name in groups if groups[name] or slice_kind("reliability", name) == other]
+            raise part.node.error(unknown("slice", part.name, full or groups, where=written.probe))
     return {name: tuple(facts) for name, facts in groups.items()}
 
 

@@ -9,7 +9,8 @@ from importlib import resources
 from typing import Any, cast
 
 from pytest_kbrel.facts.readers import FORMATS
-from pytest_kbrel.records import PROBES, ProbeName
+from pytest_kbrel.records import PROBES, Integrity, ProbeName
+from pytest_kbrel.suites.integrity import CHOICES, LIMITS
 from pytest_kbrel.suites.keys import SETTINGS, SHOT_KEYS, SHOTS, SUITE_KEYS, UNSEEN_KEYS, Setting
 from pytest_kbrel.suites.names import (
     CONTROLS,
@@ -30,11 +31,13 @@ from pytest_kbrel.suites.synonyms import (
     WORSE_WHEN,
     plain_rule,
 )
+from pytest_kbrel.suites.waivers import WAIVER_KEYS
 
 Schema = dict[str, Any]
 
 _TEXT: Schema = {"type": "string", "pattern": r"^[^\r\n]*\S[^\r\n]*$"}
 _DATE: Schema = {"type": "string", "format": "date", "pattern": r"^\d{4}-\d\d-\d\d$"}
+_UNIT: Schema = {"minimum": 0, "maximum": 1}
 _LIMIT: Schema = {
     "description": "How many facts: a whole number, or a share of them.",
     "anyOf": [{"type": "integer", "minimum": 1}, {"type": "number", "exclusiveMinimum": 0, "maximum": 1}],
@@ -67,7 +70,18 @@ def make_schema() -> Schema:
         },
         "seed": {"type": "integer", "minimum": 0, "default": 0, "description": "Fixes every draw."},
         "uninformative": {**_TEXT, "description": "Own rules for answers that say nothing, YAML."},
+        "integrity": _integrity(),
         **{probe: _probe(probe) for probe in PROBES},
+        "overall": {
+            **_object({"gates": _gates(OVERALL_METRICS["pooled"], controls=())}),
+            "description": "What must hold over all slices of all probes.",
+        },
+        "waivers": {
+            "type": "array",
+            "items": _waiver(),
+            "minItems": 1,
+            "description": "Known losses that somebody answers for, until a day.",
+        },
     }
     assert tuple(properties) == SUITE_KEYS
     return {
@@ -87,12 +101,27 @@ def _or_nothing(schema: Schema) -> Schema:
     return {**schema, "type": ["object", "null"]}
 
 
+def _waiver() -> Schema:
+    told = {
+        "fact": "The id of a fact that is left out of comparisons with the baseline.",
+        "slice": "The id of a case, such as monitor[P36], whose failure does not fail the run.",
+        "owner": "Who answers for it.",
+        "reason": "Why it is waived.",
+    }
+    properties: Schema = {key: {**_TEXT, "description": text} for key, text in told.items()}
+    properties["expires"] = {**_DATE, "description": "The last day on which it is waived."}
+    assert tuple(properties) == WAIVER_KEYS
+    one_of_two = {"oneOf": [{"required": [key]} for key in WAIVER_KEYS[:2]]}
+    return _object(properties, required=list(WAIVER_KEYS[2:]), **one_of_two)
+
+
 def _probe(probe: ProbeName) -> Schema:
     properties: Schema = {
         "slices": _slices(probe),
         "limit": _LIMIT,
         "gates": _gates(probe_metrics(probe)),
         "overall": _object({"gates": _gates(OVERALL_METRICS[probe], controls=())}),
+        "integrity": _integrity(),
         **{name: _setting(setting) for name, setting in SETTINGS[probe].items()},
     }
     if probe == "reliability":
@@ -106,6 +135,18 @@ def _probe(probe: ProbeName) -> Schema:
             "anyOf": [_TEXT, _object(counts)],
         }
     return _or_nothing(_object(properties))
+
+
+def _integrity() -> Schema:
+    properties: Schema = {}
+    for name, told in LIMITS.items():
+        default = getattr(Integrity(), name)
+        kind = {"enum": list(CHOICES)} if isinstance(default, str) else {"type": "number", **_UNIT}
+        properties[name] = {**kind, "default": default, "description": told}
+    return {
+        **_object(properties),
+        "description": "What responses may be like for anything to be measured; beyond it a case is invalid.",
+    }
 
 
 def _slices(probe: ProbeName) -> Schema:

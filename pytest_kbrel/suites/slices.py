@@ -20,7 +20,7 @@ from pytest_kbrel.records import (
 )
 from pytest_kbrel.suites.buckets import bucket_groups
 from pytest_kbrel.suites.demands import override
-from pytest_kbrel.suites.format import Limit, WrittenProbe, WrittenSlice
+from pytest_kbrel.suites.format import Limit, WrittenProbe, WrittenSlice, WrittenSuite
 from pytest_kbrel.suites.names import SLICE_METRICS, slice_kind
 from pytest_kbrel.suites.reliability_slices import (
     limited,
@@ -30,6 +30,8 @@ from pytest_kbrel.suites.reliability_slices import (
 )
 from pytest_kbrel.suites.world import World
 from pytest_kbrel.wire import from_wire
+
+_SHOWN = 6
 
 
 @record
@@ -56,13 +58,31 @@ def probe_cases(written: WrittenProbe, world: World, draw: Draw) -> tuple[Case, 
             )
     for part in chosen:
         if not groups[part.name]:
-            lacking = written.unseen is None and slice_kind(written.probe, part.name) == "unseen"
-            found = "no 'unseen' key" if lacking else f"no fact for it in {world.path.name}"
-            raise part.node.error(f"empty slice {part.name!r}: found {found}; allowed: at least 1 fact")
+            full = [name for name, facts in groups.items() if facts][:_SHOWN]
+            found, allowed = f"no fact for it in {world.path.name}", "at least 1 fact"
+            if full:
+                allowed += f"; {', '.join(full)} have some"
+            if written.unseen is None and slice_kind(written.probe, part.name) == "unseen":
+                found = f"no 'unseen' key under {written.probe}"
+                allowed = (
+                    "unseen: {count: 200, as_of: 2026-11-01, expires: 2028-01-01} there, or facts whose "
+                    "object is null"
+                )
+            raise part.node.error(f"empty slice {part.name!r}: found {found}; allowed: {allowed}")
     cases = tuple(_case(written, part, groups[part.name], world, draw) for part in chosen)
     if written.probe != "reliability":
         return cases
     return with_surroundings(written, chosen, groups, cases, world, draw.seed)
+
+
+def fact_ids(written: WrittenSuite, world: World) -> set[str]:
+    """Return the ids of all facts that the suite may ask under its own seed, whatever the limits."""
+    ids = set(world.places)
+    for probe in written.probes:
+        if probe.probe == "reliability":
+            groups = reliability_groups(probe, world, written.seed)
+            ids |= {fact.id for facts in groups.values() for fact in facts}
+    return ids
 
 
 def _case(
@@ -84,6 +104,7 @@ def _case(
         line=part.node.line,
         judge=draw.judge,
         uninformative=draw.uninformative,
+        integrity=written.integrity,
         shots=_shots(part, facts, settings, world, draw.seed),
     )
 
@@ -118,7 +139,11 @@ def _prepared(
         pool = world.by_relation[part.name]
         relation = world.relations[part.name]
         if not relation.frames:
-            raise world.error(group[0], f"cannot be asked by monitor: relation {part.name!r} has no frames")
+            raise world.error(
+                group[0],
+                f"cannot be asked by monitor: relation {part.name!r} has no frames; allowed: 'frames', "
+                f"questions with [X], under {part.name} in the relations file, or 'slices' without it",
+            )
         monitor = from_wire(MonitorSettings, written.settings)
         if monitor.formats == "all" and not relation.openings:
             raise part.node.error(

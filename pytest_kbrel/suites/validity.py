@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.records import Case, Fact
+from pytest_kbrel.records import Case, Fact, ReliabilitySettings, Shot
+
+_UNSURE = ' answered "unsure"'
 
 
 def without_expired(
@@ -17,10 +20,13 @@ def without_expired(
     """Leave out unseen questions whose event has come, and say in warnings which, how many and since when.
 
     What is left is what would have been asked before: nothing comes in their place, so that a run stays
-    comparable with earlier ones. Raises ``SuiteError`` when a case has no question left.
+    comparable with earlier ones. Examples answered "unsure" are left out in the same way; a question that
+    was shown one is then shown another. Raises ``SuiteError`` when a case has no question left, or fewer
+    such examples than it shows.
     """
     kept: list[Case] = []
     dropped: dict[str, Fact] = {}
+    examples: dict[str, Shot] = {}
     for case in cases:
         gone = {fact.id: fact for fact in case.facts if _expired(fact, today)}
         dropped.update(gone)
@@ -33,21 +39,49 @@ def without_expired(
                 path,
                 case.line,
             )
-        kept.append(dataclasses.replace(case, facts=left) if gone else case)
+        shots = _valid_shots(case, path, today)
+        if len(shots) < len(case.repository):
+            examples |= {shot.question: shot for shot in case.repository if shot not in shots}
+        kept.append(dataclasses.replace(case, facts=left, repository=shots))
     counts: dict[tuple[str, str], int] = {}
     for fact in dropped.values():
         key = (fact.relation, fact.valid_until)
         counts[key] = counts.get(key, 0) + 1
-    return tuple(kept), tuple(
-        f"{path}: left out {count} question{'' if count == 1 else 's'} of the kind {kind}: "
-        f"since {day} {'it' if count == 1 else 'they'} may have an answer"
+    warnings = [
+        f"{path}: left out {_since(count, 'question', f' of the kind {kind}', day)}"
         for (kind, day), count in sorted(counts.items())
-    )
+    ]
+    days = Counter(shot.valid_until for shot in examples.values())
+    warnings += [
+        f"{path}: left out {_since(count, 'example', _UNSURE, day)}" for day, count in sorted(days.items())
+    ]
+    return tuple(kept), tuple(warnings)
+
+
+def _valid_shots(case: Case, path: Path, today: datetime.date) -> tuple[Shot, ...]:
+    settings = case.settings
+    if not isinstance(settings, ReliabilitySettings) or not settings.shown[1]:
+        return case.repository
+    left = tuple(shot for shot in case.repository if not _has_come(shot.valid_until, today))
+    unsure = sum(shot.answer is None for shot in left)
+    if len(left) < len(case.repository) and unsure < settings.shown[1]:
+        raise SuiteError(
+            f"{case.id} shows {settings.shown[1]} examples{_UNSURE}, and {unsure} of those under "
+            "'shots' have no answer by now; allowed: some that have none, or a later 'expires'",
+            path,
+            case.line,
+        )
+    return left
+
+
+def _since(count: int, noun: str, sort: str, day: str) -> str:
+    word, they = (noun, "it") if count == 1 else (f"{noun}s", "they")
+    return f"{count} {word}{sort}: since {day} {they} may have an answer"
 
 
 def _expired(fact: Fact, today: datetime.date) -> bool:
-    return (
-        fact.object is None
-        and fact.valid_until != ""
-        and today >= datetime.date.fromisoformat(fact.valid_until)
-    )
+    return fact.object is None and _has_come(fact.valid_until, today)
+
+
+def _has_come(day: str, today: datetime.date) -> bool:
+    return day != "" and today >= datetime.date.fromisoformat(day)

@@ -241,8 +241,20 @@ def test_the_paired_difference_adds_the_variances_of_the_members() -> None:
         squares.append(differences.var(ddof=1) / len(differences))
     assert found.delta == pytest.approx(5 / 40 + 5 / 30)
     assert found.delta_low is not None
-    half = found.delta - found.delta_low if found.delta is not None else math.nan
-    assert half == pytest.approx(1.99 * math.sqrt(sum(squares)), rel=0.02)
+    assert found.delta_high is not None
+    # With two imagined facts that move the gap by as much as a fact of the smaller slice does.
+    shrunk = 70 / 72
+    spread = sum(squares) * 69 / 70 + 2 / 30**2 + 2 * shrunk * (found.delta / 70) ** 2
+    half = (found.delta_high - found.delta_low) / 2
+    assert half == pytest.approx(1.99 * shrunk * math.sqrt(spread), rel=0.02)
+
+
+def test_an_unchanged_gap_may_have_moved_by_what_a_fact_of_the_smaller_slice_could() -> None:
+    run = [m for m in buckets(a_head="+-" * 20, a_tail="+-" * 15) if m.slice in ("a-head", "a-tail")]
+    found = value(over(run, before=run), "gap")
+    assert (found.delta, found.p) == (0.0, 0.5)
+    # 1.99 is t, 1.96 / 30 the farthest that the imagined facts move the gap, 2 / (2 * 30) each.
+    assert found.delta_high == pytest.approx(1.99 * 70 / 72 * 1.96 / 30, rel=0.01)
 
 
 def sorted_rows(table: Table) -> list[object]:
@@ -272,11 +284,14 @@ def test_a_member_that_the_baseline_lacks_is_named() -> None:
 
 
 def test_a_member_with_other_facts_than_the_baseline_is_named() -> None:
-    found = over(buckets(a_tail="-----"), gate("gap", "max_drop", 0.1), before=buckets())
+    demand = gate("gap", "max_drop", 0.1)
+    found = over(buckets(a_tail="-" * 9), demand, before=buckets())
     assert found.verdict == "not comparable"
     assert found.gates[0].reason.startswith(
-        "head_to_tail[a-tail]: 1 of 5 facts are not in the baseline (first: a-tail004); allowed: "
+        "head_to_tail[a-tail]: 5 of 9 facts are not in the baseline (first: a-tail004), and at least half "
     )
+    one = over(buckets(a_tail="-" * 5), demand, before=buckets())
+    assert "1 fact not in the baseline left out" in one.gates[0].reason
 
 
 def test_facts_of_the_baseline_that_were_not_asked_are_counted_over_the_members_of_a_figure() -> None:

@@ -55,11 +55,22 @@ monitor:
     + "  distractors_from: reference\n  distractors: 4\n  shots: {seen: 10, unseen: 5}\n"
     + "  unseen: {count: 20, as_of: 2026-11-01, expires: 2028-01-01}\n"
     + "  slices: {seen-other-zero-shot: , unseen-time-four-shot-2: {gates: {unsure: 0.1}}}\n",
+    "limits of integrity": HEAD
+    + "integrity: {answered: 1, empty: 0, truncated: 0.8, repeated: 1.0, errored: 0.01, unread: 0.2}\n"
+    + "monitor:\n  integrity: {below_random: allowed, constant: invalid}\n"
+    + "reliability:\n  integrity: {unparsable: 0.05}\n",
     "synonyms": HEAD
     + "monitor:\n  gates:\n    accuracy: {gte: 0.1, lte: 1, min_absolute_change: -0.1}\n"
     + "    ird: {le: 1, max_rise: 0.5}\n    anchor_prob: {ge: 0, min_relative_change: -0.2}\n"
     + "    pfd: {threshold: 0.5, max_increase: 0.2, recovery_threshold: 0.9}\n"
     + "head_to_tail: {gates: {accuracy: {max_decrease: 0.1}}, overall: {gates: {gap: {threshold: 0.1}}}}\n",
+    "gates over everything, and waivers": HEAD
+    + "monitor:\n"
+    + "overall: {gates: {as_expected: {min: 0.1, max_drop: 0.01, recovery: 0.9}}}\n"
+    + "waivers:\n"
+    + "  - {fact: c3, owner: Ann, reason: moved, expires: 2030-12-31}\n"
+    + "  - {slice: 'monitor[P36]', owner: Ann, reason: known, expires: '2030-12-31'}\n"
+    + "  - {slice: 'pooled[overall]', owner: Ann, reason: known, expires: 2030-12-31}\n",
 }
 
 # name: (text, line, parts of the message)
@@ -279,6 +290,85 @@ SHAPE_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
         4,
         ("count of unseen", "at least 1", "found 0"),
     ),
+    "unknown limit of integrity": (
+        HEAD + "integrity: {empty: 0.2,\n  truncate: 0.8}\nmonitor:\n",
+        4,
+        ("unknown key 'truncate' in integrity of a suite; allowed: answered, ", "did you mean 'truncated'?"),
+    ),
+    "a limit of integrity that is no share": (
+        HEAD + "monitor:\n  integrity:\n    errored: 20\n",
+        5,
+        ("errored in integrity of monitor must be a share, a number from 0 to 1, found 20",),
+    ),
+    "a limit of integrity in percent": (
+        HEAD + "integrity: {empty: 20%}\nmonitor:\n",
+        3,
+        ("empty in integrity of a suite must be a share, a number from 0 to 1, found '20%'",),
+    ),
+    "a limit of integrity below 0": (HEAD + "integrity: {errored: -0.1}\nmonitor:\n", 3, ("found -0.1",)),
+    "a number where integrity takes a word": (
+        HEAD + "integrity: {below_random: 0.5}\nmonitor:\n",
+        3,
+        ("below_random in integrity of a suite must be one of invalid, allowed, found 0.5",),
+    ),
+    "a wrong word in integrity": (
+        HEAD + "head_to_tail:\n  integrity: {constant: allow}\n",
+        4,
+        ("must be one of invalid, allowed, found 'allow'", "did you mean 'allowed'?"),
+    ),
+    "integrity of a slice": (
+        HEAD + "monitor:\n  slices:\n    P36: {integrity: {empty: 1}}\n",
+        5,
+        ("unknown key 'integrity'",),
+    ),
+    "no waivers": (HEAD + "monitor:\nwaivers: []\n", 4, ("a list of waivers", "found an empty list")),
+    "a waiver without an owner": (
+        HEAD + "monitor:\nwaivers:\n  - {fact: c3, reason: known, expires: 2030-12-31}\n",
+        5,
+        ("a waiver lacks the key 'owner'", "found: fact, reason, expires", "needed: owner, reason, expires"),
+    ),
+    "a waiver without an end": (
+        HEAD + "monitor:\nwaivers:\n  - {fact: c3, owner: Ann, reason: known}\n",
+        5,
+        ("a waiver lacks the key 'expires'",),
+    ),
+    "a waiver of nothing": (
+        HEAD + "monitor:\nwaivers:\n  - {owner: Ann, reason: known, expires: 2030-12-31}\n",
+        5,
+        ("one 'fact' or one 'slice'", "found: owner, reason, expires"),
+    ),
+    "a waiver of both": (
+        HEAD
+        + "monitor:\nwaivers:\n"
+        + "  - {fact: c3, slice: 'monitor[P36]', owner: Ann, reason: known, expires: 2030-12-31}\n",
+        5,
+        ("one 'fact' or one 'slice'", "found: fact, slice, owner"),
+    ),
+    "an unknown key of a waiver": (
+        HEAD + "monitor:\nwaivers:\n  - {facts: c3, owner: Ann, reason: known, expires: 2030-12-31}\n",
+        5,
+        ("unknown key 'facts' in a waiver", "allowed: fact, slice", "did you mean 'fact'?"),
+    ),
+    "a blank reason": (
+        HEAD + "monitor:\nwaivers:\n  - {fact: c3, owner: Ann, reason: ' ', expires: 2030-12-31}\n",
+        5,
+        ("reason of a waiver must be text", "found ' '"),
+    ),
+    "a waiver until some time": (
+        HEAD + "monitor:\nwaivers:\n  - {fact: c3, owner: Ann, reason: known, expires: soon}\n",
+        5,
+        ("expires of a waiver must be a date such as 2026-11-01", "found 'soon'"),
+    ),
+    "a metric of a probe over everything": (
+        HEAD + "monitor:\noverall: {gates: {accuracy: 0.1}}\n",
+        4,
+        ("unknown metric 'accuracy' in gates of overall", "allowed: as_expected", "under that probe"),
+    ),
+    "a slice over everything": (
+        HEAD + "monitor:\noverall: {slices: [P36]}\n",
+        4,
+        ("unknown key 'slices' in overall", "allowed: gates"),
+    ),
 }
 
 # What only the checks can see: values that depend on each other, and the facts.
@@ -372,7 +462,11 @@ MEANING_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
     "unseen slice without questions": (
         HEAD + "reliability:\n  slices: [unseen-zero-shot]\n",
         4,
-        ("empty slice 'unseen-zero-shot'", "found no 'unseen' key", "at least 1 fact"),
+        (
+            "empty slice 'unseen-zero-shot'",
+            "found no 'unseen' key under reliability",
+            "allowed: unseen: {count: 200, as_of: 2026-11-01, expires: 2028-01-01} there",
+        ),
     ),
     "format without statements": (
         HEAD + "monitor:\n  formats: all\n  slices: [P36, P50]\n",
@@ -403,5 +497,37 @@ MEANING_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
         HEAD + "head_to_tail:\n  slices: [culture-head]\n  overall: {gates: {gap: 0.5}}\n",
         5,
         ("gap needs a slice tail", "found: culture-head", "allowed"),
+    ),
+    "a waiver of an unknown fact": (
+        HEAD + "monitor:\nwaivers:\n  - {fact: capital-3, owner: Ann, reason: known, expires: 2030-12-31}\n",
+        5,
+        ("unknown fact 'capital-3' in waivers", "allowed: the id of one of the suite's 16 facts"),
+    ),
+    "a waiver of a fact that is nearly there": (
+        HEAD + "monitor:\nwaivers:\n  - {fact: c33, owner: Ann, reason: known, expires: 2030-12-31}\n",
+        5,
+        ("unknown fact 'c33'", "did you mean 'c3'?"),
+    ),
+    "a waiver of an unknown slice": (
+        HEAD
+        + "monitor:\nwaivers:\n  - {slice: 'monitor[P37]', owner: Ann, reason: known, expires: 2030-12-31}\n",
+        5,
+        (
+            "unknown slice 'monitor[P37]' in waivers",
+            "allowed: monitor[P36], monitor[P50], monitor[overall], pooled[overall]",
+            "did you mean 'monitor[P3",
+        ),
+    ),
+    "a waiver twice": (
+        HEAD
+        + "monitor:\nwaivers:\n"
+        + "  - {fact: c3, owner: Ann, reason: known, expires: 2030-12-31}\n" * 2,
+        6,
+        ("fact 'c3' stands twice in waivers", "the first is on line 5"),
+    ),
+    "gates over everything and nothing but the top tenth": (
+        HEAD + "head_to_tail: {slices: [geography-top10]}\noverall: {gates: {as_expected: 0.1}}\n",
+        4,
+        ("'overall' needs a slice that is not part of another", "found: head_to_tail[geography-top10]"),
     ),
 }

@@ -267,3 +267,50 @@ def test_the_buckets_of_a_public_file_are_its_own(tmp_path: Path) -> None:
     assert counts == {"open-head": 400, "open-torso": 400, "open-tail": 400}
     path.write_text(HEAD + "head_to_tail: {bucket_by: predicate}\n", encoding="utf-8")
     assert sum(len(ids) for ids in slices(path).values()) == 1200
+
+
+BUCKETED = HEAD + "monitor: {slices: [P36], negatives: 2}\nhead_to_tail:\n"
+
+
+def buckets_of(path: Path) -> dict[str, dict[str, str]]:
+    return {case.id: dict(case.buckets) for case in load_suite(path).cases}
+
+
+def test_every_case_knows_the_buckets_of_its_facts(suite_file: Write) -> None:
+    facts = lands(30)
+    facts[3] |= {"popularity": 10**6, "bucket": "torso"}
+    found = buckets_of(suite_file(BUCKETED, facts, RELATIONS))
+    others = [n for n in range(30) if n != 3]
+    relation = dict(zip(others, buckets([1000 + n for n in others]), strict=True))
+    expected = {f"c{n:03}": "torso" if n == 3 else relation[n] for n in range(30)}
+    assert set(expected.values()) == {"head", "torso", "tail"}
+    assert found["monitor[P36]"] == expected
+    torso = {fact for fact, bucket in expected.items() if bucket == "torso"}
+    assert found["head_to_tail[world-torso]"] == dict.fromkeys(sorted(torso), "torso")
+
+
+def test_a_slice_has_its_own_bucket_and_other_cases_that_of_the_relation(suite_file: Write) -> None:
+    small = [
+        {**fact, "id": f"b{n}", "relation": "P50", "popularity": n + 1} for n, fact in enumerate(lands(9))
+    ]
+    text = HEAD + "monitor: {slices: [P50], negatives: 2}\nhead_to_tail: {bucket_by: domain}\n"
+    found = buckets_of(suite_file(text, [*lands(9), *small], RELATIONS))
+    assert {f"b{n}": "tail" for n in range(9)}.items() <= found["head_to_tail[world-tail]"].items()
+    assert set(found["monitor[P50]"].values()) == {"head", "torso", "tail"}
+
+
+def test_what_has_no_popularity_or_no_answer_has_no_bucket(suite_file: Write) -> None:
+    facts = [
+        *lands(12),
+        *(
+            {**fact, "id": f"n{n}", "subject": f"Isle {n}", "popularity": None}
+            for n, fact in enumerate(lands(2))
+        ),
+    ]
+    text = HEAD + (
+        "reliability:\n  choices: 2\n  distractors: 6\n"
+        "  unseen: {count: 3, as_of: 2026-11-01, expires: 2090-01-01}\n"
+    )
+    found = buckets_of(suite_file(text, facts, RELATIONS))
+    assert set(found["reliability[seen-zero-shot]"]) == {f"c{n:03}" for n in range(12)}
+    assert found["reliability[unseen-zero-shot]"] == {}

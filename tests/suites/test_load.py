@@ -62,6 +62,7 @@ def test_aggregates(suite_file: Write) -> None:
         ("monitor[overall]", "overall", 12),
         ("head_to_tail[overall]", "overall", 20),
         ("reliability[overall]", "overall", 30),
+        ("pooled[overall]", "overall", 1),
     ]
     assert suite.aggregates[1].members == ("head_to_tail[geography-head]", "head_to_tail[geography-tail]")
     assert suite.aggregates[1].gates == (
@@ -71,7 +72,7 @@ def test_aggregates(suite_file: Write) -> None:
     one = load_suite(suite_file(HEAD + "monitor: {slices: [P36]}\n"))
     assert one.aggregates == ()
     two = load_suite(suite_file(HEAD + "monitor:\n"))
-    assert [a.id for a in two.aggregates] == ["monitor[overall]"]
+    assert [a.id for a in two.aggregates] == ["monitor[overall]", "pooled[overall]"]
     gated = load_suite(suite_file(HEAD + "monitor: {slices: [P36], overall: {gates: {pfd: 1}}}\n"))
     assert gated.aggregates[0].members == ("monitor[P36]",)
 

@@ -52,14 +52,16 @@ def test_a_slice_is_asked_in_the_setting_of_its_name(suite_file: Write) -> None:
 def test_one_aggregate_a_setting(suite_file: Write) -> None:
     gates = "  overall: {gates: {nccr: 0.1}}\n"
     one = load_suite(suite_file(HEAD + "reliability:\n" + UNSEEN + gates), today=TODAY)
-    assert [aggregate.id for aggregate in one.aggregates] == ["reliability[overall]"]
+    assert [aggregate.id for aggregate in one.aggregates] == ["reliability[overall]", "pooled[overall]"]
     several = load_suite(suite_file(HEAD + "reliability:\n  " + ALL + UNSEEN + gates), today=TODAY)
-    assert {aggregate.slice: aggregate.members for aggregate in several.aggregates} == {
+    *settings, pooled = several.aggregates
+    assert pooled.members == tuple(case.id for case in several.cases)
+    assert {aggregate.slice: aggregate.members for aggregate in settings} == {
         "overall-zero-shot": ("reliability[seen-zero-shot]", "reliability[unseen-zero-shot]"),
         "overall-four-shot": ("reliability[seen-four-shot]", "reliability[unseen-four-shot]"),
         "overall-four-shot-2": ("reliability[seen-four-shot-2]",),
     }
-    assert all([gate.metric for gate in found.gates] == ["nccr"] for found in several.aggregates)
+    assert all([gate.metric for gate in found.gates] == ["nccr"] for found in settings)
 
 
 def test_an_overall_gate_needs_its_slice_in_every_setting(suite_file: Write) -> None:
@@ -81,9 +83,26 @@ def test_slices_by_answer_type(suite_file: Write) -> None:
         "seen-other-zero-shot": 4,
         **{f"unseen-{kind}-zero-shot": 8 for kind in ("number", "person", "time", "location", "other")},
     }
-    (aggregate,) = load_suite(suite_file(text, facts, relations), today=TODAY).aggregates
+    aggregate, _ = load_suite(suite_file(text, facts, relations), today=TODAY).aggregates
     assert aggregate.id == "reliability[overall]"
     assert len(aggregate.members) == 9
+
+
+def test_an_empty_group_is_answered_with_those_that_have_facts(suite_file: Write) -> None:
+    relations = RELATIONS.replace("label: capital\n", "label: capital\n  answer_type: location\n")
+    text = HEAD + "reliability:\n  slice_by: answer_type\n  slices: [seen-person-zero-shot]\n"
+    with pytest.raises(
+        SuiteError, match=r"empty slice.*at least 1 fact; seen-location-zero-shot, .* have some"
+    ):
+        loaded(suite_file(text, relations=relations))
+
+
+def test_the_nearest_name_of_a_dataset_has_facts(suite_file: Write) -> None:
+    facts = [{**fact, "dataset": "popqa"} for fact in world_facts()]
+    text = HEAD + "reliability:\n  slice_by: dataset\n  slices: [seen-popq-zero-shot]\n"
+    with pytest.raises(SuiteError, match=r"allowed: .*; did you mean 'seen-popqa-zero-shot'") as caught:
+        loaded(suite_file(text, facts))
+    assert " seen-zero-shot" not in str(caught.value)
 
 
 def test_slices_by_dataset(suite_file: Write) -> None:
@@ -262,6 +281,34 @@ def test_what_has_come_to_pass_is_left_out_with_a_warning(suite_file: Write) -> 
     }
     assert expected
     assert set(after.warnings) - set(before.warnings) == expected
+
+
+def test_examples_that_have_come_to_have_an_answer_are_left_out_with_a_warning(suite_file: Write) -> None:
+    path = suite_file(HEAD + "reliability:\n  slices: [seen-four-shot-2, seen-four-shot]\n" + UNSEEN)
+    first = min(shot.valid_until for shot in loaded(path)["seen-four-shot-2"].repository if shot.valid_until)
+    day = datetime.date.fromisoformat(first)
+    before = load_suite(path, today=day - datetime.timedelta(days=1))
+    after = load_suite(path, today=day)
+    left, other = by_slice(after)["seen-four-shot-2"], by_slice(after)["seen-four-shot"]
+    shots = by_slice(before)["seen-four-shot-2"].repository
+    gone = [shot for shot in shots if shot.valid_until == first]
+    assert {shot.answer for shot in gone} == {None}
+    assert left.repository == tuple(shot for shot in shots if shot not in gone)
+    (warning,) = set(after.warnings) - set(before.warnings)
+    assert warning.startswith(f"{path}: left out {len(gone)} example")
+    assert warning.endswith(f"since {first} {'they' if len(gone) > 1 else 'it'} may have an answer")
+    # Examples that are never shown concern nobody.
+    assert other.repository == shots
+
+
+def test_too_few_examples_without_an_answer_left_is_an_error(suite_file: Write) -> None:
+    path = suite_file(HEAD + "reliability:\n  slices: [seen-four-shot-2]\n  shots: mine.jsonl\n")
+    rows: list[dict[str, Any]] = [{"question": f"Who is {n}?", "answer": str(n)} for n in range(4)]
+    rows += [{"question": f"Who won {n}?", "answer": None, "valid_until": "2027-01-01"} for n in range(2)]
+    (path.parent / "mine.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    assert len(loaded(path)["seen-four-shot-2"].repository) == 6
+    with pytest.raises(SuiteError, match=r't.kb.yaml:\d: .*shows 2 examples answered "unsure", and 0 of'):
+        load_suite(path, today=datetime.date(2027, 1, 1))
 
 
 def test_invented_names_never_have_an_answer(suite_file: Write) -> None:

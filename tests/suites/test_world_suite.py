@@ -28,7 +28,8 @@ def test_it_loads_whole() -> None:
     ]
     assert [len(case.facts) for case in suite.cases[-2:]] == [300, 200]
     assert all(case.facts and case.gates for case in suite.cases)
-    assert len(suite.aggregates) == 3
+    assert len(suite.aggregates) == 4
+    assert len(suite.aggregates[-1].members) == len(suite.cases)
     assert suite.warnings == ()
 
 

@@ -1,0 +1,175 @@
+"""What a gate's result says in numbers: what was held against the bound, its interval and its p-values."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import random
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from pytest_kbrel import stats
+from pytest_kbrel.gates import decide, with_family
+from pytest_kbrel.gates.figures import figures_of
+from pytest_kbrel.gates.measuring import Measurement, measure_figures, pair
+from pytest_kbrel.metrics import metrics_for
+from pytest_kbrel.records import CaseResult, GateResult, Table
+from tests.gates.tables import answers, case, consistency, decided, gate, scores
+
+BEFORE = "+" * 90 + "-" * 20 + "?" * 10
+AFTER = "-" * 12 + BEFORE[12:]
+
+
+def only(result: CaseResult) -> GateResult:
+    (found,) = result.gates
+    return found
+
+
+def test_a_bound_is_held_against_the_metric() -> None:
+    result = decided(case(gate("accuracy", "min", 0.5)), answers(BEFORE))
+    value = result.metrics[0]
+    found = only(result)
+    assert (found.observed, found.low, found.high) == (value.value, value.low, value.high)
+    assert (found.p, found.p_sidak) == (None, None)
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "hallucination"])
+def test_a_drop_is_how_much_worse_the_metric_is(metric: str) -> None:
+    result = decided(case(gate(metric, "max_drop", 0.02)), answers(AFTER), answers(BEFORE), comparisons=9)
+    value = next(value for value in result.metrics if value.name == metric)
+    assert value.delta_low is not None
+    assert value.delta_high is not None
+    sign = -1 if metric == "accuracy" else 1
+    found = only(result)
+    assert found.observed == pytest.approx(0.1)
+    assert (found.low, found.high) == tuple(sorted((sign * value.delta_low, sign * value.delta_high)))
+    assert found.p == value.p is not None
+    assert found.p_sidak == pytest.approx(1 - (1 - found.p) ** 9)
+
+
+def test_the_distance_from_the_control_is_told() -> None:
+    columns = ("correct", "wrong", "uninformative", "consistency_correct", "consistency_wrong", "majority")
+    rows = consistency([("+", 0.9)] * 6 + [("-", 0.2)] * 4).rows
+    table = Table(
+        columns=columns,
+        rows=tuple(
+            dataclasses.replace(row, values=(*row.values, float(at < 2))) for at, row in enumerate(rows)
+        ),
+    )
+    found = only(
+        decided(case(gate("cr", "above_control", 0.1), probe="reliability", slice="seen-zero-shot"), table)
+    )
+    assert found.observed == pytest.approx(0.4)
+
+
+def test_what_was_not_compared_has_no_figures() -> None:
+    found = only(decided(case(gate("accuracy", "max_drop", 0.1)), answers(BEFORE), baseline_asked=True))
+    assert (found.observed, found.low, found.high, found.p, found.p_sidak) == (None,) * 5
+
+
+@given(
+    st.lists(st.sampled_from(["++", "++", "+-", "-+", "--"]), min_size=4, max_size=60),
+    st.sampled_from(["accuracy", "hallucination"]),
+    st.floats(0.3, 1.0),
+)
+def test_recovery_passes_where_its_bound_is_at_most_the_lower_end(
+    marks: list[str], metric: str, bound: float
+) -> None:
+    before, after = answers("".join(a for a, _ in marks)), answers("".join(b for _, b in marks))
+    found = only(decided(case(gate(metric, "recovery", bound)), after, before))
+    assume(found.low is not None)
+    assert found.observed is not None
+    assert found.low is not None
+    assert 0 <= found.low <= found.observed
+    assert found.high is None or found.high >= found.observed
+    assert f"recovered {found.observed:.3f} [{found.low:.3f}, " in found.reason
+    if found.verdict == "pass" and (found.p is None or found.p < 0.5):
+        assert bound <= found.low + 1e-6
+    if bound <= found.low - 1e-6:
+        assert found.verdict == "pass"
+
+
+def test_the_interval_of_a_ratio_of_means_agrees_with_a_bootstrap() -> None:
+    rng = random.Random(4)
+    before = [rng.betavariate(4, 2) for _ in range(300)]
+    after = [min(1.0, max(0.0, value * rng.uniform(0.6, 1.1))) for value in before]
+    found = only(decided(case(gate("accuracy_f1", "recovery", 0.9)), scores(after), scores(before)))
+    drawn = []
+    for _ in range(3000):
+        at = rng.choices(range(300), k=300)
+        drawn.append(math.fsum(after[i] for i in at) / math.fsum(before[i] for i in at))
+    drawn.sort()
+    assert found.observed == pytest.approx(math.fsum(after) / math.fsum(before))
+    assert (found.low, found.high) == pytest.approx((drawn[75], drawn[2925]), abs=0.004)
+
+
+def test_the_corrected_p_decides() -> None:
+    after = "-" * 7 + BEFORE[7:]
+    for comparisons in (1, 5, 20, 60, 200):
+        result = decided(
+            case(gate("accuracy", "max_drop", 0.02)),
+            answers(after),
+            answers(BEFORE),
+            comparisons=comparisons,
+        )
+        found = only(result)
+        assert found.p is not None
+        assert found.p_sidak is not None
+        assert (found.verdict == "fail") == (found.p_sidak < 0.05) == (found.p < stats.sidak(comparisons))
+
+
+def measurement(after: str, noise: float | None) -> Measurement:
+    table, before = answers(after), answers(BEFORE)
+    figures = figures_of(metrics_for("head_to_tail", "any", table.columns))
+    found = measure_figures(figures, (table,), (pair(table, before),), alpha=0.05)
+    return dataclasses.replace(
+        found,
+        figures=tuple(
+            dataclasses.replace(one, value=dataclasses.replace(one.value, noise=noise))
+            for one in found.figures
+        ),
+    )
+
+
+@pytest.mark.parametrize("demand", [gate("accuracy", "max_drop", 0.02), gate("accuracy", "recovery", 0.98)])
+def test_no_gate_fails_inside_the_noise_floor(demand) -> None:
+    (loud,) = decide([demand], measurement(AFTER, 0.09))
+    (quiet,) = decide([demand], measurement(AFTER, 0.1))
+    (unknown,) = decide([demand], measurement(AFTER, None))
+    assert (loud.verdict, unknown.verdict, quiet.verdict) == ("fail", "fail", "inconclusive")
+    assert quiet.reason.endswith(
+        "; no alarm inside the noise floor: asked twice, the baseline's own model moved by 0.100"
+    )
+    assert (quiet.p, quiet.observed) == (unknown.p, unknown.observed)
+
+
+def test_a_noisy_baseline_keeps_nothing_from_passing() -> None:
+    (found,) = decide([gate("accuracy", "max_drop", 0.2)], measurement(AFTER, 0.5))
+    assert found.verdict == "pass"
+
+
+def test_the_p_values_of_a_run_are_corrected_together() -> None:
+    demands = (gate("accuracy", "max_drop", 0.0), gate("hallucination", "max_drop", 0.0))
+    worse, same = answers(AFTER), answers(BEFORE)
+    cases = [
+        decided(case(*demands, slice="a"), worse, same, comparisons=4),
+        decided(case(*demands, gate("accuracy", "min", 0.1), slice="b"), same, same, comparisons=4),
+        decided(case(*demands, slice="c"), same, baseline_asked=True, comparisons=4),
+    ]
+    found = with_family(cases)
+    made = [one for result in found for one in result.gates if one.p is not None]
+    assert len(made) == 4
+    assert [one.p_holm for one in made] == list(stats.holm([one.p for one in made]))
+    assert [one.p_bh for one in made] == list(stats.benjamini_hochberg([one.p for one in made]))
+    assert all(one.p_holm is None for result in found for one in result.gates if one.p is None)
+    backwards = with_family(cases[::-1])
+    assert [result.gates for result in backwards[::-1]] == [result.gates for result in found]
+
+
+def test_every_case_and_gate_keeps_the_rest() -> None:
+    result = decided(case(gate("accuracy", "max_drop", 0.0)), answers(AFTER), answers(BEFORE))
+    (found,) = with_family([result])
+    bare = dataclasses.replace(only(found), p_holm=None, p_bh=None)
+    assert dataclasses.replace(found, gates=(bare,)) == result

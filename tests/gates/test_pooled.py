@@ -1,0 +1,225 @@
+"""The case over all slices of all probes of a suite."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pytest_kbrel.baselines import Baseline, BaselineCase, case_key
+from pytest_kbrel.gates import decide_aggregate
+from pytest_kbrel.records import (
+    AggregateCase,
+    CaseResult,
+    Change,
+    Gate,
+    MetricValue,
+    ProbeName,
+    Table,
+    Waiver,
+)
+from tests.gates.tables import answers, blessed, case, consistency, decided, gate
+from tests.gates.test_aggregates import MODEL, P36
+
+SUITE = "suites/world.kb.yaml"
+
+
+def member(
+    probe: ProbeName, name: str, table: Table, before: Table | None = None, waivers: Sequence[Waiver] = ()
+) -> CaseResult:
+    return decided(case(probe=probe, slice=name, waivers=tuple(waivers)), table, before)
+
+
+def baseline_of(tables: dict[str, Table]) -> Baseline:
+    cases: dict[str, BaselineCase] = {
+        case_key(SUITE, name): dataclasses.replace(blessed(table), key=name) for name, table in tables.items()
+    }
+    return Baseline(
+        path=Path("b"),
+        kbrel_version="0",
+        created="",
+        reason="",
+        commit="",
+        versions=(),
+        model=MODEL,
+        settings=(),
+        cases=cases,  # type: ignore[arg-type]
+    )
+
+
+def pooled(
+    members: Sequence[CaseResult],
+    *gates: Gate,
+    before: dict[str, Table] | None = None,
+    baseline: Baseline | None = None,
+) -> CaseResult:
+    aggregate = AggregateCase(
+        id="pooled[overall]",
+        suite=SUITE,
+        probe="pooled",
+        slice="overall",
+        members=tuple(m.id for m in members),
+        gates=gates,
+    )
+    return decide_aggregate(
+        aggregate, members, baseline=baseline or (baseline_of(before) if before else None), comparisons=1
+    )
+
+
+def value(result: CaseResult) -> MetricValue:
+    (found,) = result.metrics
+    return found
+
+
+def test_right_where_there_is_an_answer_and_uninformative_where_there_is_none() -> None:
+    found = pooled(
+        [
+            member("head_to_tail", "a-head", answers("++-?", prefix="a")),
+            member("reliability", "unseen-zero-shot", consistency([("?", 0), ("-", 0.5)], "u", False)),
+        ]
+    )
+    assert (value(found).name, value(found).better) == ("as_expected", "higher")
+    assert value(found).value == pytest.approx((2 + 1) / 6)
+    assert (value(found).n, found.n) == (6, 6)
+    assert found.aggregate
+
+
+def test_a_fact_that_several_slices_ask_about_is_one_cluster() -> None:
+    marks = "+-" * 20
+    alone = pooled([member("head_to_tail", "a-head", answers(marks)), apart := other("-+" * 20)])
+    thrice = pooled(
+        [
+            member("head_to_tail", "a-head", answers(marks)),
+            member("head_to_tail", "a-torso", answers(marks)),
+            member("reliability", "seen-zero-shot", seen(marks)),
+            apart,
+        ]
+    )
+    assert (value(alone).n, value(thrice).n, thrice.n) == (80, 80, 80)
+    # Asking the same facts thrice tells no more about them.
+    assert width(thrice) > width(alone)
+    assert value(thrice).low is not None
+
+
+def other(marks: str) -> CaseResult:
+    return member("head_to_tail", "b-head", answers(marks, prefix="b"))
+
+
+def seen(marks: str) -> Table:
+    return consistency([(mark, 0.5) for mark in marks])
+
+
+def width(result: CaseResult) -> float:
+    found = value(result)
+    assert found.low is not None
+    assert found.high is not None
+    return found.high - found.low
+
+
+def test_the_baselines_answers_are_judged_by_what_the_candidate_expects() -> None:
+    before = {
+        "head_to_tail[a-head]": answers("+++-", prefix="a"),
+        "reliability[unseen-zero-shot]": consistency([("?", 0)] * 4, "u", False),
+    }
+    members = [
+        member("head_to_tail", "a-head", answers("++--", prefix="a")),
+        member("reliability", "unseen-zero-shot", consistency([("?", 0)] * 2 + [("-", 0.4)] * 2, "u", False)),
+    ]
+    found = pooled(members, gate("as_expected", "max_drop", 0.01), before=before)
+    assert (value(found).value, value(found).baseline) == (0.5, 7 / 8)
+    assert value(found).delta == pytest.approx(-3 / 8)
+    assert value(found).paired == 8
+
+
+def test_many_small_losses_that_no_slice_shows_are_shown_together() -> None:
+    names = [f"d{n}-head" for n in range(12)]
+    before = {f"head_to_tail[{name}]": answers("+" * 80 + "-" * 20, prefix=name) for name in names}
+    after = {name: answers("-" * 3 + "+" * 77 + "-" * 20, prefix=name) for name in names}
+    demand = gate("accuracy", "max_drop", 0.01)
+    for name in names:
+        one = decided(case(demand, slice=name), after[name], before[f"head_to_tail[{name}]"], comparisons=13)
+        assert one.verdict == "inconclusive"
+    members = [member("head_to_tail", name, after[name], before[f"head_to_tail[{name}]"]) for name in names]
+    found = pooled(members, gate("as_expected", "max_drop", 0.01), before=before)
+    assert found.verdict == "fail"
+    assert found.gates[0].p is not None
+    assert found.gates[0].p < 1e-6
+    assert len(found.lost) == 36
+
+
+def test_the_interval_of_the_difference_agrees_with_a_bootstrap_over_facts() -> None:
+    rng = np.random.default_rng(8)
+    n, slices = 250, ("a-head", "a-torso", "a-tail")
+    known = rng.random(n) < 0.8
+    lost = known & (rng.random(n) < 0.1)
+    before = {s: known & (rng.random(n) < 0.95) for s in slices}
+    after = {s: before[s] & ~lost for s in slices}
+    tables = {
+        f"head_to_tail[{s}]": answers("".join("+" if good else "-" for good in before[s])) for s in slices
+    }
+    members = [
+        member("head_to_tail", s, answers("".join("+" if good else "-" for good in after[s]))) for s in slices
+    ]
+    found = value(pooled(members, before=tables))
+    moved = sum(after[s].astype(float) - before[s] for s in slices) / 3
+    drawn = [moved[rng.integers(0, n, n)].mean() for _ in range(3000)]
+    assert found.delta == pytest.approx(moved.mean())
+    assert (found.delta_low, found.delta_high) == pytest.approx(np.quantile(drawn, [0.025, 0.975]), abs=0.008)
+
+
+def test_each_lost_fact_is_listed_once_with_its_probabilities() -> None:
+    def lost(fact: str, probability: float | None) -> Change:
+        return Change(
+            fact_id=fact,
+            question="q",
+            expected="e",
+            old_answer="o",
+            new_answer="n",
+            old_probability=probability,
+        )
+
+    members = [
+        dataclasses.replace(other("++"), lost=(lost("b", None), lost("a", None))),
+        dataclasses.replace(member("monitor", "P1", P36), lost=(lost("b", 0.9),), gained=(lost("c", 0.1),)),
+    ]
+    found = pooled(members)
+    assert [(change.fact_id, change.old_probability) for change in found.lost] == [("a", None), ("b", 0.9)]
+    assert [change.fact_id for change in found.gained] == ["c"]
+
+
+def test_waived_facts_are_left_out_here_too() -> None:
+    waiver = Waiver(owner="Ann", reason="known", expires="2026-12-31", fact="Q000")
+    before = {"head_to_tail[a-head]": answers("+" * 9), "head_to_tail[b-head]": answers("+" * 9, prefix="b")}
+    members = [member("head_to_tail", "a-head", answers("-" + "+" * 8), waivers=[waiver]), other("+" * 9)]
+    found = value(pooled(members, before=before))
+    assert (found.value, found.paired, found.delta) == (17 / 18, 17, 0.0)
+
+
+def test_an_invalid_member_is_named() -> None:
+    members = [other("+-"), dataclasses.replace(member("monitor", "P1", P36), verdict="invalid")]
+    found = pooled(members, gate("as_expected", "min", 0.0))
+    assert found.verdict == "invalid"
+    assert found.errors[0].startswith("pooled[overall] cannot be measured: monitor[P1] is invalid")
+
+
+def test_a_paper_has_no_such_figure() -> None:
+    demand = gate("as_expected", "max_drop", 0.01)
+    paper = dataclasses.replace(baseline_of({}), paper="Somebody et al.", model=None)
+    found = pooled([other("+-"), member("monitor", "P1", P36)], demand, baseline=paper)
+    assert found.verdict == "no baseline"
+    assert found.gates[0].reason == (
+        "Somebody et al. has no figures of pooled[overall] over the same 2 cases"
+    )
+
+
+def test_a_member_that_the_baseline_lacks_is_named() -> None:
+    found = pooled(
+        [other("+-"), member("monitor", "P1", P36)],
+        gate("as_expected", "max_drop", 0.01),
+        before={"head_to_tail[b-head]": answers("+-", prefix="b")},
+    )
+    assert found.verdict == "no baseline"
+    assert "has no case monitor[P1]" in found.gates[0].reason

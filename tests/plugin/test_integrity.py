@@ -1,0 +1,89 @@
+"""What responses must be before anything is measured on them, in whole sessions."""
+
+from __future__ import annotations
+
+import pytest
+
+HEADER = "suite: mini\nfacts: facts.jsonl\n"
+SCRIPTED = """
+import pytest
+from pytest_kbrel.models.scripted import ScriptedModel
+
+CAPITALS = {{"China": "Beijing", "Japan": "Tokyo", "France": "Paris", "Norway": "Oslo"}}
+
+def known(prompt):
+    return next((city for country, city in CAPITALS.items() if country in prompt), "unsure")
+
+@pytest.fixture(autouse=True)
+def scripted(monkeypatch):
+    monkeypatch.setattr("pytest_kbrel.models.hf.load", lambda *args, **more: ScriptedModel({arguments}))
+"""
+
+
+@pytest.fixture
+def verdicts(report):
+    return lambda: {case["id"].partition("::")[2]: case["verdict"] for case in report()["cases"]}
+
+
+@pytest.fixture
+def errors(report):
+    return lambda: {case["id"].partition("::")[2]: case["errors"] for case in report()["cases"]}
+
+
+def test_a_limit_of_the_suite_makes_a_case_invalid_and_a_probes_own_lets_it_pass(
+    pytester, mini_suite, verdicts, plugin_args
+):
+    mini_suite(
+        HEADER
+        + "integrity: {truncated: 0}\n"
+        + "head_to_tail:\n  max_new_tokens: 1\n  integrity: {truncated: 1}\n  gates: {accuracy: {min: 0.0}}\n"
+        + "reliability:\n  max_new_tokens: 1\n  choices: 2\n  distractors: 4\n  gates: {cr: {min: 0.0}}\n"
+    )
+    result = pytester.runpytest("--kb-model=reference", "suites", *plugin_args)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["*answers are cut short; allowed: none: raise max_new_tokens*"])
+    found = verdicts()
+    assert found["reliability[seen-zero-shot]"] == "invalid"
+    assert {found[name] for name in found if name.startswith("head_to_tail")} == {"pass"}
+
+
+@pytest.mark.parametrize("limits", ["{}", "{repeated: 1.0, constant: allowed}"])
+def test_a_model_that_always_says_the_same_is_no_consistent_one(
+    pytester, mini_suite, verdicts, errors, plugin_args, limits
+):
+    mini_suite(
+        HEADER + f"monitor:\n  negatives: 2\n  integrity: {limits}\n  gates: {{monitor: {{max: 1}}}}\n"
+    )
+    pytester.makeconftest(SCRIPTED.format(arguments='answers=lambda prompt: "Paris"'))
+    result = pytester.runpytest("--kb-model=reference", "suites", *plugin_args)
+    if limits != "{}":
+        assert (result.ret, verdicts()) == (pytest.ExitCode.OK, {"monitor[P36]": "pass"})
+        return
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert verdicts() == {"monitor[P36]": "invalid"}
+    repeated, constant = errors()["monitor[P36]"]
+    assert repeated.startswith("11 of 12 facts get the same wrong answer, 'paris'; allowed: at most 90%")
+    assert constant.startswith("the probabilities of all 12 anchors are equal (0.5)")
+
+
+@pytest.mark.parametrize(("limit", "code"), [("0", 1), ("0.09", 0), ("0.08", 1)])
+def test_facts_without_response_are_left_out_up_to_the_limit(pytester, mini_suite, report, limit, code):
+    mini_suite(
+        HEADER + f"integrity: {{errored: {limit}}}\n"
+        "reliability:\n  choices: 2\n  distractors: 4\n  gates: {wr: {max: 0}}\n"
+    )
+    pytester.makeconftest(
+        SCRIPTED.format(
+            arguments='known, fails=lambda prompt: "out of memory" if "Norway" in prompt else None'
+        )
+    )
+    assert pytester.runpytest("--kb-model=reference", "suites").ret == code
+    (case,) = report()["cases"]
+    # One of 12.
+    assert case["n"] == 11
+    assert case["errors"][0].startswith(
+        "P36:Norway (answer): out of memory" if code == 0 else "1 fact without usable responses: P36:Norway"
+    )
+    if code == 0:
+        assert case["metrics"]["cr"]["value"] == pytest.approx(3 / 11)
+        assert case["metrics"]["wr"]["value"] == 0.0

@@ -1,0 +1,112 @@
+"""The case over all slices of all probes in real sessions."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_kbrel.stats import benjamini_hochberg, holm, sidak_p
+
+GATE = ("--kb-model=reference", "suites")
+MIXED = """\
+suite: mini
+facts: facts.jsonl
+head_to_tail:
+  prompt: zero-shot
+  gates: {accuracy: {max_drop: 0.05}}
+reliability:
+  choices: 3
+  distractors: 6
+  slices: [seen-zero-shot, seen-four-shot, unseen-zero-shot]
+  unseen: {count: 30, as_of: 2026-11-01, expires: 2090-01-01}
+  gates: {cr: {max_drop: 0.05}, ur: {max_drop: 0.05, min: 0.0}}
+overall:
+  gates:
+    as_expected: {max_drop: 0.01, min: 0.1}
+"""
+
+
+@pytest.fixture
+def pooled(report):
+    return lambda: next(case for case in report()["cases"] if case["probe"] == "pooled")
+
+
+@pytest.fixture
+def blessed(pytester, mini_suite):
+    mini_suite(MIXED)
+    assert pytester.runpytest(*GATE, "--kb-baseline-update=prod").ret == 0
+
+
+def test_it_is_decided_over_all_answers_of_the_suite(pytester, mini_suite, report, pooled, plugin_args):
+    mini_suite(MIXED)
+    result = pytester.runpytest(*GATE, "-v", *plugin_args)
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(["*suites/mini.kb.yaml::pooled?overall? *PASSED*"])
+    case = pooled()
+    assert (case["id"], case["slice"], case["aggregate"]) == (
+        "suites/mini.kb.yaml::pooled[overall]",
+        "overall",
+        True,
+    )
+    slices = [one for one in report()["cases"] if not one["aggregate"]]
+    good = {"seen": "cr", "unseen": "ur", "places": "accuracy"}
+    right = sum(one["n"] * one["metrics"][good[one["slice"].partition("-")[0]]]["value"] for one in slices)
+    answers = sum(one["n"] for one in slices)
+    value = case["metrics"]["as_expected"]
+    assert value["value"] == pytest.approx(right / answers)
+    # Twelve facts, each asked by three slices, and the unseen ones.
+    assert (case["n"], value["n"], answers) == (42, 42, 3 * 12 + 30)
+    assert report()["aggregates"]["pooled"] == {"as_expected": value["value"]}
+
+
+def test_it_is_not_decided_when_a_slice_was_left_out(pytester, mini_suite, report):
+    mini_suite(MIXED)
+    pytester.runpytest(*GATE, "-k", "not four-shot")
+    assert {case["probe"] for case in report()["cases"]} == {"head_to_tail", "reliability"}
+
+
+def test_against_itself_it_passes_and_against_another_it_tells_what_was_lost(
+    pytester, blessed, report, pooled, plugin_args
+):
+    pytester.runpytest("--kb-model=reference:overconfident", "suites", "--kb-baseline=prod", *plugin_args)
+    case = pooled()
+    assert case["verdict"] == "fail"
+    lost = {change["fact_id"] for one in report()["cases"] if not one["aggregate"] for change in one["lost"]}
+    assert [change["fact_id"] for change in case["lost"]] == sorted(lost)
+    assert report()["summary"]["facts_lost"] == len(lost)
+    assert pytester.runpytest(*GATE, "--kb-baseline=prod", *plugin_args).ret == 0
+    assert (pooled()["verdict"], pooled()["lost"]) == ("pass", [])
+    # A gate of another case was never asked for a level without this comparison.
+    assert report()["comparisons"] == {"counted": 7, "made": 7, "note": ""}
+
+
+def test_every_p_value_is_corrected_for_the_whole_run(pytester, blessed, report, plugin_args):
+    pytester.runpytest("--kb-model=reference:overconfident", "suites", "--kb-baseline=prod", *plugin_args)
+    gates = [gate for case in report()["cases"] for gate in case["gates"]]
+    made = [gate for gate in gates if gate["rule"] == "max_drop"]
+    assert len(made) == report()["comparisons"]["made"] == 7
+    ps = [gate["p"] for gate in made]
+    assert [gate["p_sidak"] for gate in made] == pytest.approx([sidak_p(p, 7) for p in ps])
+    assert [gate["p_holm"] for gate in made] == pytest.approx(holm(ps))
+    assert [gate["p_bh"] for gate in made] == pytest.approx(benjamini_hochberg(ps))
+    assert all(gate["p"] is gate["p_holm"] is None for gate in gates if gate["rule"] == "min")
+
+
+def test_two_workers_give_the_same(pytester, blessed, report):
+    from pytest_kbrel.reports.json_report import comparable
+
+    worse = ("--kb-model=reference:overconfident", "suites", "--kb-baseline=prod")
+    pytester.runpytest(*worse)
+    serial = comparable(report())
+    pytester.runpytest(*worse, "-n2")
+    assert comparable(report()) == serial
+
+
+def test_facts_that_are_new_are_listed_and_left_out(pytester, mini_suite, blessed, report):
+    facts = (pytester.path / "suites/facts.jsonl").read_text(encoding="utf-8")
+    extra = '{"relation": "P36", "subject": "Peru", "object": "Lima", "popularity": 1}\n'
+    mini_suite(MIXED, facts=facts + extra)
+    pytester.runpytest(*GATE, "--kb-baseline=prod", "-k", "tail]")
+    (case,) = report()["cases"]
+    assert case["unmatched"]["added"] == ["P36:Peru"]
+    assert case["verdict"] in ("pass", "inconclusive")
+    assert "1 fact not in the baseline left out" in case["gates"][0]["reason"]

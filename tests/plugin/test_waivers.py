@@ -1,0 +1,229 @@
+"""Waivers from the suite file to pytest's counts, JUnit and exit code, serially and over workers."""
+
+from __future__ import annotations
+
+import junitparser
+import pytest
+
+GATE = ("--kb-model=reference", "suites")
+# The embedded checkpoint is right about some of the tail, so that this slice fails.
+FAILING = """\
+suite: mini
+facts: facts.jsonl
+head_to_tail:
+  prompt: zero-shot
+  slices: {places-head: , places-torso: , places-tail: {gates: {accuracy: {max: 0.0}}}}
+"""
+PASSING = FAILING.replace("max: 0.0", "min: 0.0")
+TAIL = "head_to_tail[places-tail]"
+
+
+def waived(what: str, expires: str = "2999-12-31") -> str:
+    return f"waivers:\n  - {{{what}, owner: Ann Example, reason: known since spring, expires: {expires}}}\n"
+
+
+SLICE = waived(f'slice: "{TAIL}"')
+SAID = "waived until 2999-12-31 by Ann Example: known since spring"
+
+
+def outcomes(result: pytest.RunResult) -> dict[str, int]:
+    return {key: value for key, value in result.parseoutcomes().items() if key != "warnings"}
+
+
+def found_case(report, name=TAIL):
+    return next(case for case in report()["cases"] if case["id"].endswith(name))
+
+
+def junit_case(name=TAIL):
+    cases = [case for suite in junitparser.JUnitXml.fromfile("j.xml") for case in suite]
+    return next(case for case in cases if case.name == name)
+
+
+def test_a_waived_failure_is_an_expected_one(pytester, mini_suite, report, plugin_args):
+    mini_suite(FAILING + SLICE)
+    result = pytester.runpytest(*GATE, "-rx", "--junitxml=j.xml", *plugin_args)
+    assert result.ret == pytest.ExitCode.OK
+    assert outcomes(result) == {"passed": 4, "xfailed": 1}
+    result.stdout.fnmatch_lines([f"XFAIL *places-tail* - {SAID}"])
+    case = found_case(report)
+    assert (case["verdict"], case["gates"][0]["verdict"]) == ("fail", "fail")
+    assert (case["waiver"]["owner"], case["waiver"]["line"]) == ("Ann Example", 7)
+    summary = report()["summary"]
+    assert (summary["verdict"], summary["fail"], summary["waived"]) == ("pass", 1, 1)
+    assert (report()["exit_status"], report()["complete"]) == (0, True)
+    (skipped,) = junit_case().result
+    assert (skipped.message, junit_case().is_skipped) == (SAID, True)
+
+
+def test_without_the_waiver_the_same_run_is_red(pytester, mini_suite):
+    mini_suite(FAILING)
+    result = pytester.runpytest(*GATE)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert outcomes(result) == {"passed": 4, "failed": 1}
+
+
+def test_a_waived_case_over_several_slices_is_expected_to_fail(pytester, mini_suite, report, plugin_args):
+    overall = "  overall: {gates: {gap: {max: -1}}}\noverall: {gates: {as_expected: {max: 0.0}}}\n"
+    both = SLICE.replace(TAIL, "head_to_tail[overall]") + SLICE.partition("\n")[2].replace(
+        TAIL, "pooled[overall]"
+    )
+    mini_suite(PASSING + overall + both)
+    result = pytester.runpytest(*GATE, "-rx", "--junitxml=j.xml", *plugin_args)
+    assert result.ret == pytest.ExitCode.OK
+    assert outcomes(result) == {"passed": 3, "xfailed": 2}
+    result.stdout.fnmatch_lines([f"XFAIL *pooled?overall? - {SAID}"])
+    assert junit_case("pooled[overall]").result[0].message == SAID
+    assert found_case(report, "head_to_tail[overall]")["verdict"] == "fail"
+    assert report()["summary"]["verdict"] == "pass"
+
+
+@pytest.mark.parametrize("what", [f'slice: "{TAIL}"', "fact: P36:Norway"])
+def test_an_expired_waiver_fails_a_case_whose_gates_pass(pytester, mini_suite, report, plugin_args, what):
+    mini_suite(PASSING + waived(what, expires="2026-01-31"))
+    result = pytester.runpytest(*GATE, *plugin_args)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert outcomes(result) == {"passed": 4, "failed": 1}
+    name = TAIL if what.startswith("slice") else "fact P36:Norway"
+    result.stdout.re_match_lines(
+        [
+            rf"  the waiver of {name.replace('[', '.').replace(']', '.')} expired on 2026-01-31, by Ann "
+            r"Example: known since spring; stated in suites/mini\.kb\.yaml:7; allowed: .*"
+        ]
+    )
+    case = found_case(report)
+    assert (case["verdict"], case["gates"][0]["verdict"]) == ("fail", "pass")
+    assert report()["summary"]["verdict"] == "fail"
+
+
+def test_an_expired_waiver_fails_every_slice_that_asks_the_fact(pytester, mini_suite, report):
+    mini_suite(PASSING + "monitor: {negatives: 2}\n" + waived("fact: P36:Norway", expires="2026-01-31"))
+    pytester.runpytest(*GATE)
+    failing = [case["id"].partition("::")[2] for case in report()["cases"] if case["verdict"] == "fail"]
+    assert failing == [TAIL, "monitor[P36]"]
+
+
+def test_a_waiver_that_is_not_needed_is_named_and_does_no_harm(pytester, mini_suite, report):
+    mini_suite(PASSING + SLICE)
+    result = pytester.runpytest(*GATE)
+    assert outcomes(result) == {"passed": 5}
+    result.stdout.fnmatch_lines(["*places-tail*waiver no longer needed*"])
+    assert found_case(report)["waiver"]["owner"] == "Ann Example"
+    assert report()["summary"]["waived"] == 0
+
+
+def test_unsound_responses_are_not_waived(pytester, mini_suite, report):
+    mini_suite(FAILING.replace("zero-shot\n", "zero-shot\n  max_new_tokens: 1\n") + SLICE)
+    result = pytester.runpytest(*GATE, "-k", "tail]")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert outcomes(result) == {"failed": 1, "deselected": 2}
+    assert report()["summary"]["verdict"] == "invalid"
+
+
+def test_runxfail_lets_no_waiver_excuse_anything(pytester, mini_suite, report, plugin_args):
+    mini_suite(FAILING + SLICE)
+    result = pytester.runpytest(*GATE, "--runxfail", *plugin_args)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert outcomes(result) == {"passed": 4, "failed": 1}
+    assert (report()["summary"]["verdict"], found_case(report)["verdict"]) == ("fail", "fail")
+
+
+def test_a_waived_case_whose_teardown_breaks_is_invalid(pytester, mini_suite, report):
+    mini_suite(FAILING + SLICE)
+    pytester.makeconftest(
+        """
+        import pytest
+
+        @pytest.fixture(autouse=True)
+        def around(request):
+            yield
+            if "tail]" in request.node.name:
+                raise RuntimeError("teardown breaks")
+        """
+    )
+    assert pytester.runpytest(*GATE).ret == pytest.ExitCode.TESTS_FAILED
+    assert found_case(report)["verdict"] == report()["summary"]["verdict"] == "invalid"
+
+
+def test_a_python_test_goes_on_after_a_waived_case(pytester, mini_suite, report):
+    mini_suite(FAILING + SLICE.replace(TAIL, "head_to_tail[places-head]"))
+    pytester.makepyfile(
+        test_all="""
+        import pathlib
+        from dataclasses import replace
+        from pytest_kbrel.records import Gate
+        from pytest_kbrel.suites import load_suite
+
+        def test_all(kb_check):
+            head, torso, _ = load_suite(pathlib.Path("suites/mini.kb.yaml"), nodeid_path="test_all.py").cases
+            gates = (Gate(metric="accuracy", rule="max", bound=0.0),)
+            assert kb_check(replace(head, gates=gates)).waived
+            kb_check(torso)
+        """
+    )
+    result = pytester.runpytest("--kb-model=reference", "test_all.py")
+    assert outcomes(result) == {"passed": 1}
+    assert [case["verdict"] for case in report()["cases"]] == ["fail", "pass"]
+    assert report()["summary"]["verdict"] == "pass"
+
+
+def test_workers_go_by_the_controllers_day(pytester, mini_suite, report):
+    mini_suite(PASSING + SLICE)
+    pytester.makeconftest(
+        """
+        import datetime
+
+        from pytest_kbrel import options
+
+        def pytest_configure(config):
+            if not hasattr(config, "workerinput"):
+                config.stash[options.today_key] = datetime.date(3000, 1, 1)
+        """
+    )
+    for more in ((), ("-n2",)):
+        result = pytester.runpytest(*GATE, *more)
+        assert outcomes(result) == {"passed": 4, "failed": 1}
+        assert found_case(report)["expired"][0]["expired"] is True
+
+
+def test_a_run_with_a_waived_failure_can_be_blessed(pytester, mini_suite, report):
+    mini_suite(FAILING + SLICE)
+    result = pytester.runpytest(*GATE, "--kb-baseline-update=prod")
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(["blessed as prod: baselines?prod"])
+
+
+def test_a_waived_fact_is_neither_lost_nor_compared(pytester, mini_suite, report, plugin_args):
+    text = """\
+suite: mini
+facts: facts.jsonl
+reliability:
+  choices: 3
+  distractors: 6
+  slices: [unseen-zero-shot]
+  unseen: {count: 40, as_of: 2026-11-01, expires: 2090-01-01}
+  gates: {ur: {max_drop: 0.05}}
+"""
+    mini_suite(text)
+    assert pytester.runpytest(*GATE, "--kb-baseline-update=prod").ret == pytest.ExitCode.OK
+    worse = ("--kb-model=reference:overconfident", "suites", "--kb-baseline=prod", *plugin_args)
+    pytester.runpytest(*worse)
+    (before,) = report()["cases"]
+    ids = [change["fact_id"] for change in before["lost"]]
+    assert len(ids) > 3
+    mini_suite(text + waived(f"fact: {ids[0]}") + waived(f"fact: {ids[1]}").partition("\n")[2])
+    pytester.runpytest(*worse)
+    (after,) = report()["cases"]
+    assert [change["fact_id"] for change in after["lost"]] == ids[2:]
+    assert after["unmatched"] == {"added": [], "unasked": [], "waived": sorted(ids[:2])}
+    was, now = before["metrics"]["ur"], after["metrics"]["ur"]
+    assert (now["value"], now["n"], now["paired"]) == (was["value"], was["n"], was["paired"] - 2)
+    assert now["delta"] > was["delta"]
+
+
+def test_a_waiver_of_nothing_is_an_error_with_its_line(pytester, mini_suite):
+    mini_suite(FAILING + waived('slice: "head_to_tail[places-tial]"'))
+    result = pytester.runpytest(*GATE)
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines(
+        ["*mini.kb.yaml:7: unknown slice 'head_to_tail?places-tial?' in waivers; *did you mean *places-tail*"]
+    )
