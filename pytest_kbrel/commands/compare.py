@@ -8,14 +8,18 @@ import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from pytest_kbrel.errors import KbrelError
 
 if TYPE_CHECKING:
     from pytest_kbrel.commands import Commands
     from pytest_kbrel.commands.compared import Compared, SideBySide
+    from pytest_kbrel.commands.paired import Paired
     from pytest_kbrel.records import Correlation
 
 SCHEMA_VERSION = 1
+_NARROWEST = 60
 _CELL = 7
 
 
@@ -30,29 +34,70 @@ def register(commands: Commands) -> None:
         help="a report folder, a report.json, a baseline's name or path, or published/PAPER/MODEL; "
         "all models of a paper: published/monitor, 'published/reliable-kb/*/four-shot'",
     )
+    parser.add_argument(
+        "--exit-code",
+        action="store_true",
+        help="exit with 1 when a gate of a later run fails against the first one",
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything to FILE as well")
     parser.set_defaults(run=_run)
 
 
 def _run(options: argparse.Namespace) -> int:
     from pytest_kbrel.commands.compared import over_models, read_models, side_by_side
+    from pytest_kbrel.commands.paired import pair_up
+    from pytest_kbrel.commands.paired_lines import paired_json, paired_lines
+    from pytest_kbrel.commands.paired_read import Side, read_side
 
     models = read_models(options.model, Path.cwd())
     tables = side_by_side(models)
     correlations = over_models(models)
+    sides = [read_side(model.name, Path.cwd()) for model in models]
+    unpaired = [(at, side) for at, side in enumerate(sides, start=1) if isinstance(side, str)]
+    first, *others = sides
+    numbers = [1, *(at for at, side in enumerate(others, start=2) if isinstance(side, Side))]
+    names = [models[at - 1].name for at in numbers]
+    pairs: Sequence[Paired] = ()
+    if isinstance(first, Side):
+        candidates = [(model.name, side) for model, side in zip(models, sides, strict=True)][1:]
+        pairs = pair_up(
+            first, [(name, side) for name, side in candidates if isinstance(side, Side)], names[0]
+        )
+    if options.exit_code and not pairs:
+        raise KbrelError(
+            "--exit-code: no gate can be judged, since no two runs can be paired: "
+            f"{'; '.join(f'{models[at - 1].name}: {why}' for at, why in unpaired)}"
+        )
+    width = max(_NARROWEST, shutil.get_terminal_size().columns)
     if options.json is not None:
         from pytest_kbrel.reports.files import write_text
 
-        write_text(options.json, _json(models, tables, correlations))
-    for line in _lines(models, tables, correlations, shutil.get_terminal_size().columns):
+        write_text(options.json, _json(models, tables, correlations, paired_json(pairs, names)))
+    if pairs and len(models) == 2:
+        # These figures stand below, with what they are worth.
+        known = {
+            name for case in pairs[0].run.cases if case.metrics for name in (case.id, _short(case.nodeid))
+        }
+        tables = tuple(table for table in tables if table.case not in known)
+    for line in _lines(models, tables, correlations, width):
         print(line)
-    return 0
+    for at, why in unpaired if len(unpaired) < len(sides) else ():
+        print(f"{at} is not paired: {why}")
+    for line in paired_lines(pairs, names, numbers, width):
+        print(line)
+    return int(options.exit_code and any(paired.fails for paired in pairs))
+
+
+def _short(nodeid: str) -> str:
+    """Return a node id without the folder of its suite, as tables name a case that two suites have."""
+    return nodeid.rpartition("/")[2]
 
 
 def _json(
     models: Sequence[Compared],
     tables: Sequence[SideBySide],
     correlations: Sequence[tuple[str, Correlation]],
+    paired: list[dict[str, Any]],
 ) -> str:
     from pytest_kbrel import __version__
     from pytest_kbrel.wire import to_wire
@@ -61,8 +106,11 @@ def _json(
         "schema_version": SCHEMA_VERSION,
         "kbrel_version": __version__,
         "models": [{"name": model.name, "about": model.about} for model in models],
-        "cases": [{"id": table.case, "figures": dict(table.rows)} for table in tables],
+        "cases": [
+            {"id": table.case, "figures": dict(table.rows), "differing": table.differing} for table in tables
+        ],
         "correlations": [{"within": within, **to_wire(one)} for within, one in correlations],
+        "paired": paired,
     }
     return json.dumps(to_wire(found), indent=1, ensure_ascii=True, allow_nan=False) + "\n"
 
@@ -73,10 +121,13 @@ def _lines(
     correlations: Sequence[tuple[str, Correlation]],
     width: int,
 ) -> Iterator[str]:
+    from pytest_kbrel.commands.compared import run_settings
     from pytest_kbrel.reports.text import one_line
 
-    for number, model in enumerate(models, start=1):
+    for number, (model, settings) in enumerate(zip(models, run_settings(models), strict=True), start=1):
         yield f"{number:>3}  {one_line(model.name)}  ({one_line(model.about, 120)})"
+        if settings:
+            yield f"     {one_line(settings)}"
     for table in tables:
         yield ""
         yield from _table(table, len(models), width)
@@ -91,6 +142,8 @@ def _table(table: SideBySide, models: int, width: int) -> Iterator[str]:
     first = max(len(name) for name, _ in table.rows) + 2
     a_line = max(1, (width - first) // (_CELL + 1))
     yield one_line(table.case)
+    if table.differing:
+        yield f"  not alike: {one_line(table.differing)}"
     for start in range(0, models, a_line):
         shown = range(start, min(start + a_line, models))
         heads = [str(model + 1) for model in shown] + (["2 - 1"] if models == 2 else [])

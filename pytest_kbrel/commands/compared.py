@@ -12,23 +12,35 @@ from pytest_kbrel.records import PROBES, Correlation, ProbeName, is_published, r
 
 ALLOWED = "a report folder, a report.json, a baseline's name or path, or published/..."
 Figures = Mapping[str, float | None]
+Pairs = tuple[tuple[str, str], ...]
+# What of a run's settings can change its figures.
+_CHANGING = ("judge", "limit", "seed", "apply_chat_template")
 
 
 @record
 class Compared:
-    """One model: its figures by suite (empty for a paper's) and case id. ``about`` says what it is."""
+    """One model: its figures by suite (empty for a paper's) and case id. ``about`` says what it is.
+
+    ``settings`` are those of its run, ``asked`` each case's own; both are empty for a paper.
+    """
 
     name: str
     about: str
     cases: Mapping[tuple[str, str], Figures]
+    settings: Pairs = ()
+    asked: tuple[tuple[tuple[str, str], Pairs], ...] = ()
 
 
 @record
 class SideBySide:
-    """One case that at least two models have: a row a metric, a value a model."""
+    """One case that at least two models have: a row a metric, a value a model.
+
+    ``differing`` says in words what these figures were not asked or judged alike in.
+    """
 
     case: str
     rows: tuple[tuple[str, tuple[float | None, ...]], ...]
+    differing: str = ""
 
 
 def read_models(sources: Sequence[str], rootdir: Path) -> tuple[Compared, ...]:
@@ -56,7 +68,7 @@ def _read(source: str, rootdir: Path) -> list[Compared]:
     from pytest_kbrel.baselines.layout import META, read_meta
 
     folder = find_baseline(source, rootdir)
-    return [_of_run(source, folder / META, read_meta(folder))]
+    return [_of_run(source, folder / META, read_meta(folder, oldest=1))]
 
 
 def _read_published(source: str, rootdir: Path) -> list[Compared]:
@@ -87,6 +99,8 @@ def _of_report(source: str, path: Path, report: dict[str, Any]) -> Compared:
             _key(str(case["id"])): {name: _number(of["value"]) for name, of in case["metrics"].items()}
             for case in report["cases"]
         }
+        settings = _pairs(report["settings"])
+        asked = tuple((_key(str(case["id"])), _pairs(case.get("settings", {}))) for case in report["cases"])
         model = report["model"] or {}
         about = (
             f"{model.get('spec', 'no model')}, {report['created']}, pytest-kbrel {report['kbrel_version']}"
@@ -95,7 +109,7 @@ def _of_report(source: str, path: Path, report: dict[str, Any]) -> Compared:
         raise KbrelError(
             f"{path}: is no whole report: {type(error).__name__}: {error}; allowed: {ALLOWED}"
         ) from None
-    return Compared(name=source, about=about, cases=cases)
+    return Compared(name=source, about=about, cases=cases, settings=settings, asked=asked)
 
 
 def _of_run(source: str, path: Path, meta: dict[str, Any]) -> Compared:
@@ -105,12 +119,18 @@ def _of_run(source: str, path: Path, meta: dict[str, Any]) -> Compared:
             _key(key): {name: _number(value) for name, value in entry["metrics"].items()}
             for key, entry in entries.items()
         }
+        settings = _pairs(meta.get("settings", {}))
+        asked = tuple((_key(key), _pairs(entry.get("settings", {}))) for key, entry in entries.items())
         about = f"{meta['model']['spec']}, {meta['created']}, pytest-kbrel {meta['kbrel_version']}"
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise KbrelError(
             f"{path}: is no whole baseline: {type(error).__name__}: {error}; allowed: {ALLOWED}"
         ) from None
-    return Compared(name=source, about=about, cases=cases)
+    return Compared(name=source, about=about, cases=cases, settings=settings, asked=asked)
+
+
+def _pairs(settings: dict[str, Any]) -> Pairs:
+    return tuple(sorted((str(name), str(value)) for name, value in settings.items()))
 
 
 def _key(nodeid: str) -> tuple[str, str]:
@@ -141,13 +161,48 @@ def side_by_side(models: Sequence[Compared]) -> tuple[SideBySide, ...]:
             if sum(of.get(name) is not None for of in figures) > 1
         ]
         if rows:
-            tables.append(SideBySide(case=case, rows=tuple(rows)))
+            tables.append(SideBySide(case=case, rows=tuple(rows), differing=_differing(models, case)))
     if not tables:
         raise KbrelError(
             f"no figure is in two of {', '.join(model.name for model in models)}; "
             "allowed: models with cases of the same names"
         )
     return tuple(tables)
+
+
+def run_settings(models: Sequence[Compared]) -> tuple[str, ...]:
+    """Return for each model, in words, those settings of its run that can change figures and are not alike.
+
+    Nothing is said of a paper's models, nor by them.
+    """
+    runs = [dict(model.settings) for model in models]
+    differing = [
+        name for name in _CHANGING if len({settings.get(name, "") for settings in runs if settings}) > 1
+    ]
+    return tuple(
+        ", ".join(f"{name} {settings.get(name) or 'none'}" for name in differing) if settings else ""
+        for settings in runs
+    )
+
+
+def _differing(models: Sequence[Compared], case: str) -> str:
+    """Return in words in what the runs that have a case did not ask or judge it alike."""
+    case_id = case.rpartition("::")[2]
+    having = [
+        (suite, dict(settings), model)
+        for model in models
+        for (suite, found), settings in model.asked
+        if found == case_id and case in (case_id, f"{suite}::{case_id}")
+    ]
+    suites = list(dict.fromkeys(suite for suite, _, _ in having))
+    told = [f"suites {', '.join(suites)}"] if len(suites) > 1 else []
+    for name in dict.fromkeys(name for _, settings, _ in having for name in settings):
+        values = list(dict.fromkeys(settings[name] for _, settings, _ in having if name in settings))
+        told += [f"{name} {', '.join(values)}"] if len(values) > 1 else []
+    judges = list(dict.fromkeys(dict(model.settings).get("judge", "") for _, _, model in having))
+    if len(judges) > 1 and not case_id.startswith("monitor["):
+        told.append(f"judges {', '.join(judges)}")
+    return "; ".join(told)
 
 
 def over_models(models: Sequence[Compared]) -> tuple[tuple[str, Correlation], ...]:

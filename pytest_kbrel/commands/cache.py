@@ -1,0 +1,147 @@
+"""``kbrel cache``: what is kept of models' answers, and how to be rid of it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_kbrel.errors import KbrelError
+
+if TYPE_CHECKING:
+    from pytest_kbrel.commands import Commands
+    from pytest_kbrel.models.store_upkeep import KeptModel
+
+_AGE = re.compile(r"(\d+)([hdw])")
+_SECONDS = {"h": 3600, "d": 24 * 3600, "w": 7 * 24 * 3600}
+_DEFAULT = ".kbrel-cache"
+
+
+def register(commands: Commands) -> None:
+    """Add the command with its three actions."""
+    parser = commands.add_parser("cache", help="look at kept answers of models, forget some, or export them")
+    actions = parser.add_subparsers(required=True, metavar="ACTION")
+    info = actions.add_parser("info", help="say how many answers are kept, of which models, since when")
+    prune = actions.add_parser("prune", help="forget answers, and give their room back to the disk")
+    prune.add_argument(
+        "--older-than", metavar="AGE", type=_seconds, help="those older than this, such as 12h, 30d or 8w"
+    )
+    prune.add_argument("--model", metavar="DIGEST", help="those of this model, as info names it")
+    prune.add_argument("--all", action="store_true", help="all of them")
+    export = actions.add_parser("export", help="write the answers as JSON, one a line")
+    export.add_argument("--output", metavar="OUT.jsonl", type=Path, required=True)
+    export.add_argument("--model", metavar="DIGEST", help="only those of this model, as info names it")
+    export.add_argument("--force", action="store_true", help="replace the output if it is there")
+    for action, run in ((info, _info), (prune, _prune), (export, _export)):
+        action.add_argument(
+            "folder",
+            metavar="DIR",
+            type=Path,
+            nargs="?",
+            default=Path(os.environ.get("KB_USE_CACHE") or _DEFAULT),
+            help="the folder given to --kb-use-cache (default: $KB_USE_CACHE, else .kbrel-cache)",
+        )
+        action.set_defaults(run=run)
+
+
+def _info(options: argparse.Namespace) -> int:
+    from contextlib import closing
+
+    from pytest_kbrel.models.store_upkeep import Upkeep
+    from pytest_kbrel.reports.text import count
+
+    with closing(Upkeep(options.folder)) as store:
+        models = store.models()
+        answers = sum(model.answers for model in models)
+        said = f"{count(answers, 'answer')} of {count(len(models), 'model')}"
+        print(f"{store.path}: {said}, {_size(store.size())}")
+        if models:
+            print(_table(models))
+    return 0
+
+
+def _prune(options: argparse.Namespace) -> int:
+    import time
+    from contextlib import closing
+
+    from pytest_kbrel.models.store_upkeep import Upkeep
+
+    chosen = options.older_than is not None or options.model is not None
+    if options.all == chosen:
+        found = "both" if chosen else "none"
+        raise KbrelError(
+            f"cache prune: found {found} of what to forget; allowed: --older-than AGE, --model DIGEST, "
+            "these two together, or --all"
+        )
+    before = None if options.older_than is None else time.time() - options.older_than
+    with closing(Upkeep(options.folder)) as store:
+        model = None if options.model is None else store.model(options.model)
+        gone = store.prune(model=model, before=before)
+        left = sum(one.answers for one in store.models())
+        print(f"{store.path}: {gone} answers forgotten, {left} left, {_size(store.size())}")
+    return 0
+
+
+def _export(options: argparse.Namespace) -> int:
+    from contextlib import closing
+
+    from pytest_kbrel.commands.output import scratch_for
+    from pytest_kbrel.models.store_upkeep import Upkeep
+
+    output = options.output
+    if output.exists() and not options.force:
+        raise FileExistsError(f"{output}: exists already; name another file or give --force")
+    with closing(Upkeep(options.folder)) as store, scratch_for(output) as scratch:
+        made = scratch / "answers.jsonl"
+        with made.open("w", encoding="utf-8", newline="\n") as stream:
+            model = None if options.model is None else store.model(options.model)
+            written = 0
+            for line in store.lines(model):
+                stream.write(line + "\n")
+                written += 1
+        made.replace(output)
+    print(f"{written} answers written to {output}")
+    return 0
+
+
+def _seconds(text: str) -> int:
+    found = _AGE.fullmatch(text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"found {text!r}; allowed: a number with h, d or w, such as 30d")
+    return int(found[1]) * _SECONDS[found[2]]
+
+
+def _table(models: tuple[KeptModel, ...]) -> str:
+    from pytest_kbrel.models.store_upkeep import SHORT
+    from pytest_kbrel.reports.text import one_line
+
+    head = ("model", "answers", "backend", "dtype", "first", "last", "named at first")
+    rows = [
+        (
+            kept.digest[:SHORT],
+            str(kept.answers),
+            kept.model.backend,
+            kept.model.dtype or "-",
+            _day(kept.first),
+            _day(kept.last),
+            one_line(kept.model.spec, 60),
+        )
+        for kept in models
+    ]
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in (head, *rows)
+    )
+
+
+def _day(seconds: int) -> str:
+    import datetime
+
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e6:.1f} MB"

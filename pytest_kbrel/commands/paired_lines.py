@@ -1,0 +1,173 @@
+"""What ``kbrel compare`` prints and writes of runs that were compared fact by fact."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pytest_kbrel.commands.paired import Paired
+from pytest_kbrel.records import CaseResult, Change, MetricValue
+from pytest_kbrel.reports import changed, selection
+from pytest_kbrel.reports.text import (
+    bound,
+    count,
+    difference,
+    number,
+    one_line,
+    p_value,
+    pad,
+    signed,
+    spoken,
+    wanted,
+)
+from pytest_kbrel.wire import to_wire
+
+SHOWN_FACTS = 5
+_CELL = 7
+_INTERVAL = 18
+_P = 10
+
+
+def paired_lines(
+    pairs: Sequence[Paired], names: Sequence[str], numbers: Sequence[int], width: int
+) -> Iterator[str]:
+    """Yield the lines about each candidate.
+
+    ``names[0]`` is the baseline's, ``names[k]`` candidate k's, and ``numbers`` are those they have above.
+    """
+    for at, paired in enumerate(pairs, start=1):
+        run = paired.run
+        yield ""
+        yield f"{numbers[at]} against {numbers[0]}, paired fact by fact: {one_line(names[at])}"
+        if run.differences:
+            yield from _wrapped(f"differs: {'; '.join(map(one_line, run.differences))}", width, "  ")
+        for case in run.cases:
+            yield ""
+            yield from _case_lines(paired, case, (numbers[0], numbers[at]), width)
+        yield ""
+        yield from _changes(paired, width)
+        yield _verdicts(paired)
+    if pairs:
+        yield ""
+        yield from _wrapped(
+            "p is one-sided (worse); Holm: corrected for all figures of all these cases; fail of a gate: "
+            "corrected for the gates of all candidates (Šidák)",
+            width,
+            "",
+        )
+
+
+def paired_json(pairs: Sequence[Paired], names: Sequence[str]) -> list[dict[str, Any]]:
+    """Return all of it as JSON's own types."""
+    return [
+        {
+            "baseline": names[0],
+            "candidate": names[at],
+            "differences": list(paired.run.differences),
+            "fails": paired.fails,
+            "cases": [_case_json(paired, case) for case in paired.run.cases],
+        }
+        for at, paired in enumerate(pairs, start=1)
+    ]
+
+
+def _case_json(paired: Paired, case: CaseResult) -> dict[str, Any]:
+    figures = {}
+    for value in case.metrics:
+        figures[value.name] = {
+            "better": value.better,
+            "baseline": value.baseline,
+            "value": value.value,
+            "delta": value.delta,
+            "delta_low": value.delta_low,
+            "delta_high": value.delta_high,
+            "p": value.p,
+            "p_holm": paired.p_holm.get((case.nodeid, value.name)),
+            "paired": value.paired,
+            "note": value.note,
+        }
+    found: dict[str, Any] = to_wire(
+        {
+            "id": case.nodeid,
+            "aggregate": case.aggregate,
+            "verdict": case.verdict,
+            "n": case.n,
+            "obstacle": paired.obstacles.get(case.nodeid, ""),
+            "figures": figures,
+            "gates": case.gates,
+            "lost": case.lost,
+            "gained": case.gained,
+            "unmatched": case.unmatched,
+            "errors": case.errors,
+        }
+    )
+    return found
+
+
+def _case_lines(paired: Paired, case: CaseResult, numbers: tuple[int, int], width: int) -> Iterator[str]:
+    """Yield a case's figures that tell most or have gates, then what stands in the way, then its gates."""
+    shown = {*selection.key_metrics(case), *(gate.metric for gate in case.gates)}
+    values = [value for value in case.metrics if value.name in shown]
+    facts = max((value.paired for value in values), default=0)
+    verdict = f": {case.verdict}" if case.gates or case.verdict == "invalid" else ""
+    yield f"{one_line(case.id)}, {count(facts, 'fact')} paired{verdict}"
+    for error in case.errors if case.verdict == "invalid" else ():
+        yield from _wrapped(one_line(error, 300), width)
+    if values:
+        first = max(len(value.name) for value in values) + 4
+        heads = (str(numbers[0]), str(numbers[1]), f"{numbers[1]} - {numbers[0]}")
+        yield pad("", first) + " ".join(pad(head, _CELL, right=True) for head in heads) + "  95 % interval"
+        for value in values:
+            yield _figure(paired, case, value, first)
+    obstacle = paired.obstacles.get(case.nodeid, "")
+    if obstacle:
+        yield from _wrapped(one_line(obstacle, 600), width)
+    for gate in case.gates:
+        rule = f"{one_line(gate.metric)} {gate.rule} {bound(gate.bound)}: {gate.verdict}"
+        repeated = gate.verdict == "pass" or case.verdict == "invalid" or f"{gate.verdict}: " in obstacle
+        yield from _wrapped(rule if repeated else f"{rule}: {one_line(gate.reason, 600)}", width)
+
+
+def _figure(paired: Paired, case: CaseResult, value: MetricValue, first: int) -> str:
+    # Where facts have no partner, the difference is over those that have one.
+    now = value.value
+    if value.baseline is not None and value.delta is not None:
+        now = value.baseline + value.delta
+    cells = [number(value.baseline), number(now), signed(value.delta)]
+    line = pad(f"  {one_line(value.name)}", first) + " ".join(pad(cell, _CELL, right=True) for cell in cells)
+    ends = difference(value.delta_low, value.delta_high) if value.delta is not None else ""
+    holm = paired.p_holm.get((case.nodeid, value.name))
+    parts = [pad(ends, _INTERVAL), pad(p_value(value.p), _P)]
+    if holm is not None:
+        parts.append(f"Holm {p_value(holm).removeprefix('p ').removeprefix('= ')}")
+    return f"{line}  {'  '.join(parts)}".rstrip()
+
+
+def _changes(paired: Paired, width: int) -> Iterator[str]:
+    found = changed.moved(paired.run)
+    yield f"{count(len(found.lost), 'fact')} lost, {len(found.gained)} gained"
+    for word, facts in (("lost", found.lost), ("gained", found.gained)):
+        for change in facts[:SHOWN_FACTS]:
+            yield from _wrapped(f"{word}: {_change(change)}", width, "  ")
+        if len(facts) > SHOWN_FACTS:
+            yield f"  {word}: and {len(facts) - SHOWN_FACTS} more (--json has all)"
+
+
+def _change(change: Change) -> str:
+    return (
+        f"{one_line(change.question, 120)} {wanted(change.expected, 60)}: "
+        f"{spoken(change.old_answer, 60)} -> {spoken(change.new_answer, 60)}"
+    )
+
+
+def _verdicts(paired: Paired) -> str:
+    gates = [gate.verdict for case in paired.run.cases for gate in case.gates]
+    told = [f"{gates.count(word)} {word}" for word in selection.SEVERITY if word in gates]
+    return f"gates: {', '.join(told) or 'none are known'}"
+
+
+def _wrapped(text: str, width: int, indent: str = "    ") -> list[str]:
+    return textwrap.wrap(
+        text, width, initial_indent=indent, subsequent_indent=indent + "  ", break_on_hyphens=False
+    )

@@ -1,0 +1,128 @@
+"""``kbrel compare`` over recorded runs: paired fact by fact, and judged as a run with a baseline is."""
+
+from __future__ import annotations
+
+import json
+import lzma
+
+import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
+import pytest
+
+from pytest_kbrel.cli import main
+
+SUITE = """\
+suite: mini
+facts: facts.jsonl
+monitor:
+  negatives: 2
+  gates: {monitor: {max_drop: 0.02}, accuracy_base: {max_drop: 0.1}}
+  overall: {gates: {monitor: {max_drop: 0.02}}}
+head_to_tail:
+  prompt: zero-shot
+  gates: {accuracy: {min: 0.3, max_drop: 0.1}}
+  overall: {gates: {accuracy: {recovery: 0.9}}}
+reliability:
+  choices: 3
+  distractors: 6
+  unseen: {count: 40, as_of: 2026-11-01, expires: 2090-01-01}
+  gates: {ur: {max_drop: 0.1}}
+"""
+# What a comparison cannot know or what another family of tests makes of it.
+OWN = ("p_holm", "p_bh", "p_sidak")
+
+
+@pytest.fixture
+def run(pytester, mini_suite):
+    """Gate a model of the mini suite into a folder of this name."""
+
+    def run(name, model, *flags, suite=SUITE):
+        mini_suite(suite)
+        return pytester.runpytest(f"--kb-model={model}", "suites", f"--kb-output-path={name}", *flags)
+
+    return run
+
+
+@pytest.fixture
+def compare(pytester, monkeypatch, capsys):
+    """Run the command; return its exit code, what it printed, and what it wrote as JSON."""
+    monkeypatch.setenv("COLUMNS", "100")
+
+    def compare(*arguments):
+        capsys.readouterr()
+        status = main(["compare", *arguments, "--json", "out.json"])
+        return status, capsys.readouterr(), json.loads((pytester.path / "out.json").read_text())
+
+    return compare
+
+
+def gates(cases):
+    return {
+        case["id"]: [{key: value for key, value in gate.items() if key not in OWN} for gate in case["gates"]]
+        for case in cases
+    }
+
+
+def test_paired_runs_are_judged_as_with_the_baseline_itself(run, compare, report):
+    run("a", "reference", "--kb-baseline-update=blessed")
+    run("b", "reference:overconfident", "--kb-baseline=blessed")
+    candidate = report("b")
+    status, printed, found = compare("a", "b", "--exit-code")
+    (paired,) = found["paired"]
+    assert status == 1
+    assert (paired["baseline"], paired["candidate"], paired["fails"]) == ("a", "b", True)
+    assert gates(paired["cases"]) == gates(candidate["cases"])
+    theirs = {case["id"]: case for case in candidate["cases"]}
+    for case in paired["cases"]:
+        known = theirs[case["id"]]
+        for figure, value in case["figures"].items():
+            stated = known["metrics"][figure]
+            assert value["value"] == stated["value"]
+            assert (value["delta"], value["delta_low"], value["p"]) == (
+                stated["delta"],
+                stated["delta_low"],
+                stated["p"],
+            )
+        for word in ("lost", "gained"):
+            assert [change["question"] for change in case[word]] == [
+                change["question"] for change in known[word]
+            ]
+    unseen = next(case for case in paired["cases"] if "unseen" in case["id"])
+    assert unseen["verdict"] == "fail"
+    assert unseen["lost"]
+    assert "2 against 1, paired fact by fact: b" in printed.out
+    assert "ur max_drop 0.1: fail: ur fell by" in printed.out
+    assert "  lost: " in printed.out
+    # Holm's are over all figures shown, so none is smaller than the p-value itself.
+    ps = [(f["p"], f["p_holm"]) for case in paired["cases"] for f in case["figures"].values() if f["p"]]
+    assert all(p <= holm for p, holm in ps)
+    assert any(p < holm for p, holm in ps)
+    # A blessed run has the same outcomes, no gates of its own, and no questions: the other's are taken.
+    _, _, blessed = compare("./baselines/blessed", "b")
+    assert gates(blessed["paired"][0]["cases"]) == gates(paired["cases"])
+    status, printed, other = compare("b", "./baselines/blessed", "--exit-code")
+    assert status == 0
+    gained = next(case for case in other["paired"][0]["cases"] if "unseen" in case["id"])["gained"]
+    assert [change["question"] for change in gained] == [change["question"] for change in unseen["lost"]]
+    assert "gates: none are known" in printed.out
+    # More candidates make a larger family, and the run itself is green.
+    status, printed, three = compare("a", "b", "a/report.json", "--exit-code")
+    assert [pair["fails"] for pair in three["paired"]] == [True, False]
+    assert status == 1
+    assert "3 against 1, paired fact by fact: a/report.json" in printed.out
+
+
+def test_what_was_asked_differently_is_said_and_not_compared(run, compare, pytester):
+    run("a", "reference")
+    run("b", "reference", suite=SUITE.replace("prompt: zero-shot", "prompt: few-shot"))
+    status, printed, found = compare("a", "b", "--exit-code")
+    assert status == 1
+    cases = {case["id"].partition("::")[2]: case for case in found["paired"][0]["cases"]}
+    tail = cases["head_to_tail[places-tail]"]
+    assert tail["obstacle"].startswith("not comparable: head_to_tail[places-tail]: ")
+    assert tail["figures"]["accuracy"]["delta"] is None
+    assert "not comparable: head_to_tail[places-tail]:" in " ".join(printed.out.split())
+    assert cases["monitor[P36]"]["obstacle"] == ""
+    # Outcomes of another run beside a report are found out.
+    lines = lzma.decompress((pytester.path / "b" / "outcomes.jsonl.xz").read_bytes()).splitlines()
+    (pytester.path / "b" / "outcomes.jsonl.xz").write_bytes(lzma.compress(b"\n".join(lines[:-1]) + b"\n"))
+    assert main(["compare", "a", "b"]) == 2

@@ -1,0 +1,428 @@
+"""A recorded run is decided again: the same report without a model, and another where something changed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+
+import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
+import pytest
+
+from pytest_kbrel.reports.json_report import comparable
+from tests.plugin.conftest import CAPITALS
+
+ALL = """\
+suite: mini
+facts: facts.jsonl
+monitor:
+  negatives: 2
+  gates: {accuracy_base: {min: 0.3, max_drop: 0.1}}
+head_to_tail:
+  prompt: zero-shot
+  gates: {accuracy: {min: 0.3}}
+reliability:
+  slices: [seen-zero-shot, seen-four-shot-2, unseen-zero-shot]
+  controls: asked
+  choices: 3
+  distractors: 6
+  unseen: {count: 6, as_of: 2026-11-01, expires: 2090-01-01}
+  gates: {cr: {min: 0.3, max_drop: 0.1}}
+"""
+ONE = """\
+suite: mini
+facts: facts.jsonl
+head_to_tail:
+  prompt: zero-shot
+  gates: {accuracy: {min: 0.0, max_drop: 0.9}}
+"""
+RELIABILITY = """\
+suite: mini
+facts: facts.jsonl
+reliability:
+  slices: [seen-zero-shot]
+  choices: 3
+  distractors: 6
+  gates: {cr: {min: 0.0}}
+"""
+# What the embedded checkpoint answers to these is not what the facts say: rules find it wrong.
+RENAMED = {"China": "Dadu", "Japan": "Edo", "France": "Lutetia", "Norway": "Kristiania"}
+
+
+def facts(renamed=RENAMED, **aliases):
+    lines = [
+        {
+            "relation": "P36",
+            "subject": country,
+            "object": renamed.get(country, city),
+            "popularity": people,
+            "aliases": aliases.get(country, []),
+        }
+        for country, city, people in CAPITALS
+    ]
+    return "".join(json.dumps(line) + "\n" for line in lines)
+
+
+@pytest.fixture(autouse=True)
+def _no_key(monkeypatch):
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "KB_JUDGE_ARGS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def judge(openai_server):
+    """The flags of a judge on the loopback server."""
+    openai_server.say = lambda text: "incorrect" if "Lutetia" in text else "correct"
+    return ("--kb-judge=openai/judge", f"--kb-judge-args=base_url={openai_server.base_url}")
+
+
+@pytest.fixture
+def gate(pytester):
+    """Record a run in ``run``, and clear away what is kept from run to run."""
+
+    def gate(*flags, model="reference", output="run"):
+        result = pytester.runpytest(f"--kb-model={model}", "suites", f"--kb-output-path={output}", *flags)
+        shutil.rmtree(pytester.path / ".kbrel-cache", ignore_errors=True)
+        return result
+
+    return gate
+
+
+@pytest.fixture
+def again(pytester):
+    """Decide the run in ``run`` again."""
+    return lambda *flags: pytester.runpytest("--kb-from-run=run", "suites", *flags)
+
+
+def verdicts(report):
+    return {case["id"].partition("::")[2]: case["verdict"] for case in report["cases"]}
+
+
+def test_a_recorded_run_decided_again_is_the_same(
+    pytester, mini_suite, report, gate, again, openai_server, judge, plugin_args
+):
+    mini_suite(ALL, facts())
+    gate("-n2", "--kb-baseline-update=old")
+    assert gate("--kb-baseline=old", *judge, *plugin_args).ret == gate("--kb-baseline=old", *judge).ret
+    before, asked = report("run"), len(openai_server.calls)
+    assert before["helpers"]
+    assert asked
+    openai_server.say = lambda text: "incorrect"
+    result = again("--kb-baseline=old", *plugin_args)
+    result.stdout.fnmatch_lines(
+        [
+            "kbrel: deciding again over run (model reference, judge openai/judge, baseline old); no model is "
+            "loaded, reports go to kbrel-report"
+        ]
+    )
+    after = report()
+    assert comparable(after) == comparable(before)
+    assert (after["recorded"], before["recorded"]) == ("run", None)
+    for name in ("responses.jsonl", "outcomes.jsonl.xz"):
+        assert (pytester.path / "kbrel-report" / name).read_bytes() == (
+            pytester.path / "run" / name
+        ).read_bytes()
+    assert len(openai_server.calls) == asked
+    known = after["environment"]
+    assert known["helpers_reused"] == known["helpers_asked"] != "0"
+    assert not (pytester.path / ".kbrel-cache").exists()
+
+
+def test_other_gates_other_verdicts(pytester, mini_suite, report, gate, again, plugin_args):
+    mini_suite(ALL)
+    assert gate().ret == 0
+    mini_suite(ALL.replace("{accuracy: {min: 0.3}}", "{accuracy: {max: 0.5}}"))
+    assert again(*plugin_args).ret == pytest.ExitCode.TESTS_FAILED
+    before, after = verdicts(report("run")), verdicts(report())
+    changed = {name for name in before if before[name] != after[name]}
+    assert changed == {f"head_to_tail[places-{bucket}]" for bucket in ("head", "torso", "tail")}
+    assert {after[name] for name in changed} == {"fail"}
+
+
+def test_another_baseline_other_verdicts(pytester, mini_suite, report, gate, again):
+    mini_suite(ALL)
+    gate("--kb-baseline-update=good")
+    gate(model="reference:overconfident")
+    gate("--kb-baseline-update=bad", model="reference:overconfident", output="elsewhere")
+    assert again("--kb-baseline=bad").ret == 0
+    assert report()["summary"]["facts_lost"] == 0
+    again("--kb-baseline=good")
+    found = report()
+    assert found["baseline"] == "good"
+    assert found["summary"]["facts_lost"] + found["summary"]["facts_gained"] > 0
+
+
+def test_another_answer_list_changes_what_is_right(pytester, mini_suite, report, gate, again, plugin_args):
+    mini_suite(ONE, facts())
+    gate()
+    mini_suite(ONE, facts(Japan=["Tokyo"]))
+    assert again(*plugin_args).ret == 0
+
+    def right(found):
+        cases = [case for case in found["cases"] if not case["aggregate"]]
+        return round(sum(case["metrics"]["accuracy"]["value"] * case["n"] for case in cases))
+
+    assert right(report()) == right(report("run")) + 1
+
+
+def test_no_torch_and_no_model(pytester, mini_suite, gate):
+    """In a process of its own, where a model that were opened would fail."""
+    mini_suite(ALL)
+    gate("--kb-baseline-update=old")
+    (pytester.path / "conftest.py").write_text(
+        "import sys\n"
+        "class NoModels:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.split('.')[0] in ('torch', 'transformers', 'openai', 'safetensors', 'tokenizers'):\n"
+        "            raise RuntimeError('imported ' + name)\n"
+        "sys.meta_path.insert(0, NoModels())\n",
+        encoding="utf-8",
+    )
+    command = [sys.executable, "-m", "pytest", "suites", "--kb-from-run=run", "--kb-baseline=old", "-q"]
+    done = subprocess.run(
+        [*command, "-p", "no:cacheprovider"], cwd=pytester.path, capture_output=True, text=True, check=False
+    )
+    assert "imported" not in done.stdout + done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_default_folder_never_takes_the_place_of_the_record(pytester, mini_suite, report, gate):
+    mini_suite(ONE)
+    gate("-k", "tail]", output="kbrel-report/nested")
+    record = "kbrel-report/nested"
+    before = files(pytester.path / record)
+    for folder in (record, f"{record}/decided"):
+        # The second time over what was decided again, which has a record of its own.
+        result = pytester.runpytest(f"--kb-from-run={folder}", "suites", "-k", "tail]")
+        assert result.ret == 0
+        result.stdout.fnmatch_lines(
+            [f"*reports go to {folder}/decided", f"reports written to {folder}/decided"]
+        )
+        assert comparable(report(f"{folder}/decided")) == comparable(report(folder))
+        assert report(f"{folder}/decided")["recorded"] == folder
+    assert files(pytester.path / record) == before
+    assert not (pytester.path / "kbrel-report" / "report.json").exists()
+
+
+def files(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+def test_a_typed_folder_with_the_record_is_refused(pytester, mini_suite, gate, again):
+    mini_suite(ONE)
+    gate()
+    result = again("--kb-output-path=suites/../run")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --kb-output-path: *holds the recorded run of --kb-from-run*"])
+    assert (pytester.path / "run" / "report.json").is_file()
+
+
+@pytest.mark.parametrize(
+    "flag",
+    [
+        "--kb-model=reference",
+        "--kb-model-args=dtype=float32",
+        "--kb-device=cpu",
+        "--kb-attribute=2",
+        "--kb-noise-floor",
+        "--kb-apply-chat-template",
+        "--kb-plan",
+    ],
+)
+def test_what_needs_a_model_is_refused(pytester, mini_suite, again, flag):
+    mini_suite(ONE)
+    result = again(flag)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: {flag.split('=')[0]} is for runs in which *--kb-from-run decides*"])
+
+
+def test_a_model_in_the_environment_gives_way_and_a_typed_one_wins(
+    pytester, mini_suite, report, gate, monkeypatch
+):
+    mini_suite(ONE)
+    gate("--kb-limit=3", "--kb-seed=5")
+    monkeypatch.setenv("KB_MODEL", "nowhere/nothing")
+    monkeypatch.setenv("KB_LIMIT", "1")
+    monkeypatch.setenv("KB_FROM_RUN", "run")
+    assert pytester.runpytest("suites").ret == 0
+    found = report()
+    assert comparable(found) == comparable(report("run"))
+    assert (found["settings"]["model"], found["settings"]["limit"]) == ("reference", "3")
+    assert found["settings"]["seed"] == "5"
+    result = pytester.runpytest("suites", "--kb-model=reference:int4")
+    result.stdout.fnmatch_lines(["kbrel: model reference:int4"])
+
+
+def test_a_smaller_sample_of_what_was_recorded(pytester, mini_suite, report, gate, again):
+    mini_suite(ONE)
+    gate()
+    assert again("--kb-limit=2").ret == 0
+    assert {case["n"] for case in report()["cases"] if not case["aggregate"]} == {2}
+
+
+def broken(run, change):
+    path = run / "responses.jsonl"
+    path.write_bytes(change(path.read_bytes()))
+
+
+SPOILT = {
+    "run: is not there; allowed: the folder of a finished run": shutil.rmtree,
+    "run: has no report.json": lambda run: (run / "report.json").unlink(),
+    "responses.jsonl: cannot be read: No such file": lambda run: (run / "responses.jsonl").unlink(),
+    "responses.jsonl: the last line is torn": lambda run: broken(run, lambda data: data[:-9]),
+    "responses.jsonl: is empty, nothing was recorded": lambda run: broken(run, lambda data: b""),
+    "report.json: is not JSON": lambda run: (run / "report.json").write_text("{", encoding="utf-8"),
+    "report.json: no model answered in this run": lambda run: (run / "report.json").write_text(
+        (run / "report.json").read_text(encoding="utf-8").replace('"model": {', '"model": null, "was": {', 1),
+        encoding="utf-8",
+    ),
+}
+
+
+def test_a_folder_that_is_no_finished_run_is_a_usage_error(pytester, mini_suite, gate, again):
+    mini_suite(ONE)
+    gate("-k", "tail]", output="whole")
+    for said, spoil in SPOILT.items():
+        shutil.rmtree(pytester.path / "run", ignore_errors=True)
+        shutil.copytree(pytester.path / "whole", pytester.path / "run")
+        spoil(pytester.path / "run")
+        result = again()
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        result.stderr.fnmatch_lines([f"ERROR: --kb-from-run: *{said}*"])
+
+
+def test_a_line_that_is_broken_is_named_once_and_nothing_passes(pytester, mini_suite, report, gate, again):
+    mini_suite(ONE)
+    gate()
+    broken(
+        pytester.path / "run",
+        lambda data: data.replace(b'{"case"', b'{"cas"', 2).replace(b'{"cas"', b'{"case"', 1),
+    )
+    result = again()
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert result.stdout.str().count("responses.jsonl:2: is no recorded response: 'case' must be") >= 1
+    errors = [error for case in report()["cases"] for error in case["errors"]]
+    assert sum("responses.jsonl:2:" in error for error in errors) == 1
+    assert {case["verdict"] for case in report()["cases"]} == {"invalid"}
+
+
+def test_a_suite_that_asks_something_else_is_said_once(
+    pytester, mini_suite, report, gate, again, plugin_args
+):
+    mini_suite(ONE)
+    gate("-k", "tail]")
+    mini_suite(ONE.replace("zero-shot", "few-shot"))
+    assert again("-k", "tail] or head]", *plugin_args).ret == pytest.ExitCode.TESTS_FAILED
+    cases = {case["id"].partition("::")[2]: case for case in report()["cases"]}
+    tail, head = (cases[f"head_to_tail[places-{bucket}]"] for bucket in ("tail", "head"))
+    assert (tail["verdict"], head["verdict"]) == ("invalid", "invalid")
+    assert sum("are not among the responses recorded in" in error for error in tail["errors"]) == 1
+    assert "the suite asks something else now than the run did" in tail["errors"][-1]
+    assert tail["errors"][-1].startswith("all requests of this case")
+    assert "the recorded run did not ask this case" in head["errors"][-1]
+
+
+def test_a_new_judge_is_asked_and_a_recorded_one_only_what_is_new(
+    pytester, mini_suite, report, gate, again, openai_server, judge, plugin_args
+):
+    mini_suite(ONE, facts())
+    gate()
+    assert again(*judge, *plugin_args).ret == 0
+    assert len(openai_server.calls) == len(RENAMED)
+    assert report()["settings"]["judge"] == "openai/judge"
+    assert [helper["spec"] for helper in report()["helpers"]] == ["openai/judge"]
+    # What it said is recorded with the run that was decided; of another answer list it knows one fact less.
+    shutil.rmtree(pytester.path / ".kbrel-cache")
+    mini_suite(ONE, facts({**RENAMED, "Poland": "Gniezno"}))
+    result = pytester.runpytest(
+        "--kb-from-run=kbrel-report", "suites", "--kb-output-path=third", *plugin_args
+    )
+    assert result.ret == 0
+    assert len(openai_server.calls) == len(RENAMED) + 1
+    assert report("third")["settings"]["judge_args"] == judge[1].partition("=")[2]
+
+
+def test_a_judge_that_must_be_asked_and_is_away_is_named(
+    pytester, mini_suite, gate, again, openai_server, judge
+):
+    mini_suite(ONE, facts())
+    gate(*judge)
+    mini_suite(ONE, facts({"Poland": "Gniezno"}))
+    args = "--kb-judge-args=base_url=http://localhost:9/v1,max_retries=0"
+    result = again(args)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    said = "1 of 1 replies that *places-tail? needs of openai/judge are not recorded in run"
+    result.stdout.fnmatch_lines([f"--kb-judge: {said}, *cannot be reached*"])
+
+
+def test_two_judges_of_one_name_are_not_joined(pytester, mini_suite, gate, again, openai_server, judge):
+    mini_suite(ONE, facts())
+    gate(*judge)
+    mini_suite(ONE, facts({"Poland": "Gniezno"}))
+    result = again(f"{judge[1]},seed=7")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["--kb-judge: *it is not the model that was recorded: *seed 7*"])
+    assert all("Gniezno" not in call.text for call in openai_server.calls)
+
+
+def test_an_answer_that_counts_now_was_never_asked_about_again(pytester, mini_suite, report, gate, again):
+    """Multiple-choice questions are asked about answers that say something: the record has no others."""
+    text = facts({"Norway": "Kristiania"})
+    mini_suite(RELIABILITY, text)
+    rule = "uninformative: rules.yaml\n"
+    (pytester.path / "suites" / "rules.yaml").write_text("none: ['Oslo']\n", encoding="utf-8")
+    mini_suite(RELIABILITY + rule, text)
+    gate()
+    mini_suite(RELIABILITY, text)
+    assert again().ret == pytest.ExitCode.TESTS_FAILED
+    (case,) = [case for case in report()["cases"] if not case["aggregate"]]
+    assert "(choice:0): not recorded" in " ".join(case["errors"])
+    assert case["errors"][-1].startswith("3 of 48 requests of this case are not among")
+    # The other way round all that is needed is there.
+    gate()
+    mini_suite(RELIABILITY + rule, text)
+    assert again().ret == 0
+
+
+def test_a_recorded_run_can_be_blessed_and_says_so(pytester, mini_suite, gate, again):
+    mini_suite(ONE)
+    gate()
+    assert again("--kb-baseline-update=new").ret == 0
+    text = (pytester.path / "baselines" / "new" / "baseline.json").read_text(encoding="utf-8")
+    assert json.loads(text)["provenance"]["recorded"] == "run"
+    assert again("--kb-baseline=new").ret == 0
+
+
+def test_an_encoder_is_not_needed_for_what_it_chose(
+    pytester, mini_suite, report, gate, again, openai_server, plugin_args
+):
+    mini_suite(RELIABILITY.replace("seen-zero-shot", "seen-four-shot") + "  retrieval: openai/encoder\n")
+    # Not what words would choose: close to each other is what is of like length.
+    openai_server.embed = lambda text: [1.0, len(text) / 20]
+    gate(f"--kb-judge-args=base_url={openai_server.base_url}")
+    calls = len(openai_server.calls)
+    assert calls
+    again(*plugin_args)
+    assert comparable(report()) == comparable(report("run"))
+    assert len(openai_server.calls) == calls
+
+
+def test_the_model_compared_with_is_recorded_too(pytester, mini_suite, report, gate, again, plugin_args):
+    mini_suite(ALL)
+    gate("--kb-baseline-model=reference:overconfident", model="reference:int4")
+    again(*plugin_args)
+    assert comparable(report()) == comparable(report("run"))
+    assert report()["base"]["spec"] == "reference:overconfident"
+    result = again("--kb-baseline-model=reference")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --kb-baseline-model: found reference,*those of reference:overcon*"])
+
+
+def test_a_python_test_gets_no_model(pytester, mini_suite, gate):
+    mini_suite(ONE)
+    gate()
+    pytester.makepyfile("def test_it(kb_model):\n    pass\n")
+    result = pytester.runpytest("--kb-from-run=run")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["*no model is loaded where a recorded run is decided again*"])
