@@ -1,0 +1,138 @@
+"""What all gates of a plan could find, by :mod:`pytest_kbrel.gates.foresight`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from pytest_kbrel.baselines import Baseline, BaselineCase
+from pytest_kbrel.gates.figures import Figure, figures_of
+from pytest_kbrel.gates.foresight import Foreseen, Member, foresee
+from pytest_kbrel.gates.overall import figures_over
+from pytest_kbrel.gates.pooled import AS_EXPECTED, as_expected, pooled_figures
+from pytest_kbrel.gates.waiving import waived_facts, without
+from pytest_kbrel.metrics import metrics_for
+from pytest_kbrel.planning.asking import Scenario
+from pytest_kbrel.records import AggregateCase, Case, CaseResult, Outcome, Suite, Table, Waiver
+
+
+def foresee_all(
+    suites: Sequence[Suite],
+    cases: Sequence[Case],
+    scenario: Scenario,
+    *,
+    baseline: Baseline | None,
+    comparisons: int,
+    coming: bool = False,
+) -> tuple[Foreseen, ...]:
+    """Say of each gate of ``cases``, and of the aggregates whose members they are, what it could find.
+
+    ``coming``: a model to compare with is asked in the same run, so that nothing is known of it yet.
+    """
+    view = _View(scenario, baseline, comparisons, coming)
+    here = {(case.suite, case.id): case for case in cases}
+    found = [foreseen for case in cases for foreseen in view.case(case)]
+    for suite in suites:
+        for aggregate in suite.aggregates:
+            members = [here.get((suite.path, member)) for member in aggregate.members]
+            known = [case for case in members if case is not None]
+            if len(known) == len(members) and known:
+                found += view.aggregate(aggregate, known)
+    return tuple(found)
+
+
+class _View:
+    def __init__(self, scenario: Scenario, baseline: Baseline | None, comparisons: int, coming: bool) -> None:
+        self._columns: Mapping[str, tuple[str, ...]] = dict(scenario.columns)
+        self._baseline = baseline
+        self._comparisons = comparisons
+        self._coming = coming
+
+    def case(self, case: Case) -> tuple[Foreseen, ...]:
+        member = self._member(case)
+        return self._foresee(
+            f"{case.suite}::{case.id}",
+            case,
+            figures_of(metrics_for(case.probe, case.slice, member.columns)),
+            [member],
+        )
+
+    def aggregate(self, aggregate: AggregateCase, cases: Sequence[Case]) -> tuple[Foreseen, ...]:
+        members = [self._member(case) for case in cases]
+        if aggregate.probe == "pooled":
+            figures = pooled_figures(len(cases))
+            members = [_pooled(case, member) for case, member in zip(cases, members, strict=True)]
+        else:
+            pairs = zip(cases, members, strict=True)
+            figures = figures_over([_result(case, member.columns) for case, member in pairs])
+        return self._foresee(f"{aggregate.suite}::{aggregate.id}", aggregate, figures, members)
+
+    def _foresee(
+        self, name: str, case: Case | AggregateCase, figures: Sequence[Figure], members: Sequence[Member]
+    ) -> tuple[Foreseen, ...]:
+        return foresee(
+            name,
+            case.gates,
+            figures,
+            members,
+            comparisons=self._comparisons,
+            unknown=self._unknown(),
+            paired=self._baseline is None or not self._baseline.paper,
+            waived=_waived(case.waivers),
+        )
+
+    def _unknown(self) -> str:
+        if self._baseline is not None:
+            if self._baseline.paper:
+                return "compared with a paper's figure, not fact by fact"
+            return "the baseline has no such case"
+        return "the other model is asked in this run" if self._coming else "needs a baseline"
+
+    def _member(self, case: Case) -> Member:
+        facts = tuple(fact.id for fact in case.facts)
+        columns = self._columns[f"{case.suite}::{case.id}"]
+        blessed = None if self._baseline is None else self._baseline.case(case)
+        if not isinstance(blessed, BaselineCase):
+            return Member(facts=facts, columns=columns)
+        table = without(blessed.table, waived_facts(case.waivers))
+        rows = tuple(row for row in table.rows if row.fact_id in set(facts))
+        return Member(facts=facts, columns=columns, before=Table(columns=table.columns, rows=rows))
+
+
+def _waived(waivers: Iterable[Waiver]) -> str:
+    found = next((waiver for waiver in waivers if waiver.case and not waiver.expired), None)
+    return "" if found is None else f"a waiver lets its failure pass until {found.expires}"
+
+
+def _pooled(case: Case, member: Member) -> Member:
+    before = member.before
+    if before is not None:
+        before = as_expected(before, Table(columns=(), rows=tuple(_expecting(case))))
+    return Member(facts=member.facts, columns=(AS_EXPECTED,), before=before)
+
+
+def _expecting(case: Case) -> Iterable[Outcome]:
+    for fact in case.facts:
+        yield Outcome(
+            fact_id=fact.id,
+            question="",
+            expected=fact.object or "",
+            answer="",
+            label="wrong",
+            values=(),
+            prompt_digest="",
+        )
+
+
+def _result(case: Case, columns: tuple[str, ...]) -> CaseResult:
+    return CaseResult(
+        id=case.id,
+        suite=case.suite,
+        probe=case.probe,
+        slice=case.slice,
+        verdict="inconclusive",
+        n=len(case.facts),
+        duration=0.0,
+        metrics=(),
+        gates=(),
+        table=Table(columns=columns, rows=()),
+    )

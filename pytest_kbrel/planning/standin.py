@@ -1,0 +1,92 @@
+"""A stand-in for every model of a run: it answers so that the probes go on to ask."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from pytest_kbrel.probes.judging import judged_by_rules
+from pytest_kbrel.probes.prompts import UNSURE
+from pytest_kbrel.records import (
+    Ask,
+    Case,
+    Fact,
+    Generated,
+    Outcome,
+    ReliabilitySettings,
+    Response,
+    Scored,
+    ScoreRequest,
+    Step,
+)
+
+# ``known`` answers as the baseline did.
+Mood = Literal["fewest", "most", "known"]
+# No fact of any suite has this answer, and no rule takes it for none.
+INVENTED = "Quillmere"
+
+
+class StandIn:
+    """Answers a case's asks in a mood.
+
+    ``fewest`` and ``most`` are the answers after which a probe asks least and most. ``known`` gives each fact
+    the answer it has in ``rows`` (by fact id), and those without one that of ``most``.
+    """
+
+    def __init__(self, case: Case, mood: Mood, rows: Mapping[str, Outcome] | None = None) -> None:
+        self._case = case
+        self._mood = mood
+        self._rows = rows or {}
+        self._facts = {fact.id: fact for fact in case.facts}
+
+    def answer(self, asks: Sequence[Ask]) -> list[Response]:
+        """Return one response for each ask, in order."""
+        return [self._response(ask) for ask in asks]
+
+    def _response(self, ask: Ask) -> Response:
+        if isinstance(ask.request, ScoreRequest):
+            return Scored(probabilities=(0.5,), token_ids=(0,), prompt_tokens=0, prompt_digest="")
+        fact = self._facts[ask.fact_id]
+        text = self._helped(ask, fact) if ask.to else self._said(ask, fact)
+        step = Step(token_id=0, token=text, probability=0.5)
+        return Generated(
+            text=text,
+            token_ids=(),
+            finish="stop",
+            prompt_tokens=0,
+            prompt_digest="",
+            steps=(step,) if ask.request.steps else (),
+        )
+
+    def _helped(self, ask: Ask, fact: Fact) -> str:
+        if ask.to == self._case.judge and ask.role == "judge":
+            row = self._rows.get(fact.id)
+            return "incorrect" if row is not None and row.label == "wrong" else "correct"
+        settings = self._case.settings
+        count = settings.distractors if isinstance(settings, ReliabilitySettings) else 1
+        return "\n".join(f"{INVENTED} {number}" for number in range(count))
+
+    def _said(self, ask: Ask, fact: Fact) -> str:
+        if self._case.probe == "monitor":
+            return self._at_an_anchor(fact)
+        if ask.role != "answer":
+            # To whichever choice: no further question hangs on it.
+            return "A"
+        if self._mood == "known" and fact.id in self._rows:
+            return self._rows[fact.id].answer
+        return UNSURE if self._mood == "fewest" else self._asserted(fact)
+
+    def _at_an_anchor(self, fact: Fact) -> str:
+        """Keep or drop a fact, as the published variant of MONITOR does by its first answer."""
+        kept = self._mood != "fewest"
+        if self._mood == "known" and fact.id in self._rows:
+            kept = any(self._rows[fact.id].values)
+        return (fact.object or "") if kept else ""
+
+    def _asserted(self, fact: Fact) -> str:
+        # A judge is asked about what is not simply equal.
+        if self._case.judge == "rules" and fact.accepted:
+            found = fact.accepted[0]
+            if judged_by_rules(self._case, fact, found).label != "uninformative":
+                return found
+        return INVENTED

@@ -1,0 +1,182 @@
+"""A plan as lines for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+
+from pytest_kbrel.gates.foresight import CORRELATION, DISCORDANT, Foreseen
+from pytest_kbrel.gates.judging import RELATIVE
+from pytest_kbrel.planning.plan import Participant, Plan, PlannedCase, Span
+from pytest_kbrel.reports.text import cells, one_line, pad
+from pytest_kbrel.stats import sidak
+
+_GAP = "  "
+
+
+def plan_lines(plan: Plan) -> list[str]:
+    """Return the whole plan, line by line."""
+    lines: list[str] = []
+    for suite, cases in groupby(plan.cases, key=lambda case: case.suite):
+        lines += [suite, *_case_table(list(cases)), ""]
+    for participant in plan.participants:
+        lines += [*_participant(participant), ""]
+    lines += _time(plan)
+    lines += _cost(plan)
+    lines += ["", *_gates(plan)]
+    return lines
+
+
+def span_text(span: Span, digits: int = 0) -> str:
+    """Return a span in words: "300", "300 to 6,300", or "about 5,100 (300 to 6,300)"."""
+    low, high = _number(span.low, digits), _number(span.high, digits)
+    between = low if low == high else f"{low} to {high}"
+    if span.about is None or low == high:
+        return between
+    return f"about {_number(span.about, digits)} ({between})"
+
+
+def _number(value: float, digits: int = 0) -> str:
+    return f"{value:,.{digits}f}"
+
+
+def _seconds(span: Span) -> str:
+    if span.high >= 5400:
+        return f"{span_text(span.times(1 / 3600), 1)} hours"
+    if span.high >= 180:
+        return f"{span_text(span.times(1 / 60), 1)} minutes"
+    return f"{span_text(span, 1)} s"
+
+
+def _table(rows: Sequence[Sequence[str]], left: int = 1) -> Iterator[str]:
+    widths = [max(cells(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        padded = (
+            pad(cell, width, right=column >= left)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        yield _GAP.join(padded).rstrip()
+
+
+def _case_table(cases: Sequence[PlannedCase]) -> Iterator[str]:
+    rows = [["slice", "facts", "calls", "different", "prompt tokens"]]
+    for case in cases:
+        of = case.asked
+        rows.append(
+            [one_line(case.id, 60), _number(case.facts), *map(span_text, (of.asked, of.new, of.read))]
+        )
+    if len(cases) > 1:
+        all_asked = [case.asked for case in cases]
+        totals = [_sum([getattr(of, name) for of in all_asked]) for name in ("asked", "new", "read")]
+        rows.append(["all", _number(sum(case.facts for case in cases)), *map(span_text, totals)])
+    return _table(rows)
+
+
+def _sum(spans: Sequence[Span]) -> Span:
+    total = spans[0]
+    for span in spans[1:]:
+        total = total.plus(span)
+    return total
+
+
+def _participant(who: Participant) -> Iterator[str]:
+    asked = who.asked
+    times = ", everything twice" if who.passes == 2 else ""
+    yield f"{who.role} {who.text}: {span_text(asked.asked)} calls{times}"
+    yield f"  after deduplication {span_text(asked.new)}: an equal question is asked once"
+    how = "by its own tokenizer" if who.exact else "estimated, 4 characters a token"
+    scored = f", and {span_text(asked.scored)} scored" if asked.scored.high else ""
+    yield f"  tokens read {span_text(asked.read)}{scored} ({how})"
+    wrote = ""
+    if who.wrote is not None:
+        wrote = f", {span_text(who.wrote)} if answers are as long as those seen"
+    yield f"  tokens written at most {span_text(asked.written)}{wrote}"
+
+
+def _time(plan: Plan) -> Iterator[str]:
+    total = Span(low=plan.around, high=plan.around)
+    measured = []
+    unknown = []
+    for who in plan.participants:
+        if who.calibration is None or who.seconds is None:
+            unknown.append(who.text)
+            continue
+        of = who.calibration
+        total = total.plus(who.seconds).plus(Span(low=of.loading, high=of.loading))
+        measured.append(
+            f"{who.text} was loaded in {of.loading:.1f} s and timed on {of.batches} batches "
+            f"({of.answers} questions, {of.seconds:.1f} s)"
+        )
+    if measured:
+        yield f"time: {_seconds(total)} in one process, calibrated on two batches of each kind of question"
+        yield from (f"  {line}" for line in measured)
+    for text in unknown:
+        yield f"time of {text}: unknown; a server is not timed, since its answers may cost money"
+
+
+def _cost(plan: Plan) -> Iterator[str]:
+    for who in plan.participants:
+        if who.cost is not None:
+            least, most = who.cost
+            yield (
+                f"cost of {who.text}: {least:,.4f} for what is read at least, {most:,.4f} with all that "
+                "may be read and written, in the currency of the prices"
+            )
+        elif who.served:
+            yield f"cost of {who.text}: unknown without --kb-prices=IN,OUT"
+
+
+def _gates(plan: Plan) -> Iterator[str]:
+    relative = [gate for gate in plan.foreseen if gate.rule in RELATIVE]
+    if relative:
+        yield (
+            f"comparisons with a baseline: {plan.comparisons}; a drop is significant at "
+            f"p < {sidak(plan.comparisons):.2g}"
+        )
+        yield (
+            f"smallest drops found with 80 % power, if {DISCORDANT:.0%} of the facts change (rates), or with "
+            f"a correlation of {CORRELATION} (other figures):"
+        )
+        rows = [["gate", "n", "allowed", "found from"]]
+        rows += [[*named, _number(n), allowed, found] for named, n, allowed, found in _alike(relative)]
+        yield from _table(rows)
+    never = [gate for gate in plan.foreseen if gate.never]
+    if never:
+        yield ""
+        yield f"gates that can never fail in this run ({len(never)}):"
+        for why, gates in _by(never, lambda gate: gate.never):
+            yield f"  {why}:"
+            for name, group in _by(gates, lambda gate: f"{gate.metric} {_allowed(gate)}"):
+                yield f"    {name} in {_cases(group)}"
+
+
+def _by(gates: Sequence[Foreseen], key: Callable[[Foreseen], str]) -> Iterator[tuple[str, list[Foreseen]]]:
+    found: dict[str, list[Foreseen]] = {}
+    for gate in gates:
+        found.setdefault(key(gate), []).append(gate)
+    yield from found.items()
+
+
+def _alike(gates: Sequence[Foreseen]) -> Iterator[tuple[list[str], int, str, str]]:
+    """Yield gates that differ in their slice only as one row."""
+    told: dict[tuple[str, str, int, str, str], list[Foreseen]] = {}
+    for gate in gates:
+        key = (gate.case.partition("[")[0], gate.metric, gate.n, _allowed(gate), _smallest(gate))
+        told.setdefault(key, []).append(gate)
+    for (_, metric, n, allowed, found), group in told.items():
+        yield [f"{metric} in {_cases(group)}"], n, allowed, found
+
+
+def _cases(gates: Sequence[Foreseen]) -> str:
+    first = one_line(gates[0].case.partition("::")[2], 60)
+    return first if len(gates) == 1 else f"{first} and {len(gates) - 1} more"
+
+
+def _allowed(gate: Foreseen) -> str:
+    return f"{gate.rule} {gate.bound:g}"
+
+
+def _smallest(gate: Foreseen) -> str:
+    if gate.mde is None:
+        return gate.note or "none"
+    return f"{gate.mde:.3f}" + (f" ({gate.note})" if gate.note else "")

@@ -1,0 +1,159 @@
+"""The requests of a plan are those of a run, whatever the probe."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from pytest_kbrel.planning.asking import is_fixed, scenario
+from pytest_kbrel.probes import run_case
+from pytest_kbrel.records import (
+    Case,
+    Fact,
+    Generated,
+    GenerateRequest,
+    HeadToTailSettings,
+    MonitorSettings,
+    Outcome,
+    ReliabilitySettings,
+    Request,
+    Response,
+    Scored,
+    ScoreRequest,
+    Step,
+)
+from tests.probes.conftest import make_case
+
+NAMES = ("Rome", "Madrid", "Berlin", "Vienna", "Lisbon", "Athens", "Warsaw")
+PLACES = (("France", "Paris"), ("Norway", "Oslo"), ("Japan", "Tokyo"), ("Kenya", "Nairobi"))
+FACTS = tuple(
+    Fact(id=f"P36-{place}", relation="P36", subject=place, object=city, negatives=NAMES)
+    for place, city in PLACES
+)
+UNSEEN = tuple(
+    dataclasses.replace(fact, id=f"U{number}", subject=f"Borland {number}", object=None)
+    for number, fact in enumerate(FACTS)
+)
+RELIABILITY = ReliabilitySettings(choices=3, distractors=6)
+
+
+def case(settings, *facts: Fact, slice_: str = "P36", **more) -> Case:
+    found = make_case(settings, *facts)
+    return dataclasses.replace(found, id=f"{found.probe}[{slice_}]", slice=slice_, **more)
+
+
+def asked_by_a_run(cases: list[Case], say) -> dict[str, list[Request]]:
+    """Run cases with a model that answers by ``say(prompt)``; return what each model is asked."""
+    found: dict[str, list[Request]] = {}
+
+    def answer(requests, to: str) -> list[Response]:
+        found.setdefault(to, []).extend(requests)
+        return [respond(request) for request in requests]
+
+    def respond(request: Request) -> Response:
+        if isinstance(request, ScoreRequest):
+            return Scored(probabilities=(0.5,), token_ids=(7,), prompt_tokens=1, prompt_digest="")
+        text = say(request.prompt)
+        return Generated(
+            text=text,
+            token_ids=(),
+            finish="stop",
+            prompt_tokens=1,
+            prompt_digest="",
+            steps=(Step(token_id=0, token=text, probability=0.5),) if request.steps else (),
+        )
+
+    for one in cases:
+        run_case(one, answer, lambda exchanges: None)
+    return found
+
+
+def mixed(prompt: str) -> str:
+    return "unsure" if "Norway" in prompt else "Madrid" if "Borland" in prompt else "Paris"
+
+
+FIXED = [
+    case(MonitorSettings(negatives=2), *FACTS),
+    case(MonitorSettings(negatives=2, study="full"), *FACTS, slice_="again"),
+    case(HeadToTailSettings(prompt="zero-shot"), *FACTS),
+    # The same questions once more: nothing of it is new.
+    case(HeadToTailSettings(prompt="zero-shot"), *FACTS, slice_="twice"),
+    # And twice within one slice.
+    case(HeadToTailSettings(), FACTS[0], dataclasses.replace(FACTS[0], id="P36-again"), slice_="double"),
+]
+
+
+@pytest.mark.parametrize("say", [mixed, lambda prompt: "unsure", lambda prompt: "Paris"])
+def test_what_depends_on_no_answer_is_planned_to_the_request(say):
+    assert all(map(is_fixed, FIXED))
+    planned = scenario(FIXED, "most")
+    real = asked_by_a_run(FIXED, say)[""]
+    assert planned.asked() == len(real)
+    assert set(planned.new()) == set(real)
+    assert len(planned.new()) == len(set(real)) < planned.asked()
+    assert not planned.new("s.kb.yaml::head_to_tail[twice]")
+    assert scenario(FIXED, "fewest").new() == planned.new()
+
+
+@pytest.mark.parametrize("probe", ["reliability", "judged", "written", "published"])
+def test_a_run_lies_between_the_least_and_the_most(probe):
+    settings = dataclasses.replace(
+        RELIABILITY, distractors_from="openai/w" if probe == "written" else "facts"
+    )
+    cases = [
+        case(settings, *FACTS, slice_="seen-zero-shot", judge="openai/j" if probe == "judged" else "rules"),
+        case(settings, *UNSEEN, slice_="unseen-zero-shot"),
+    ]
+    if probe == "published":
+        cases = [case(MonitorSettings(variant="published", negatives=2), *FACTS)]
+    if probe == "judged":
+        cases.append(case(HeadToTailSettings(), *FACTS, judge="openai/j"))
+    assert not is_fixed(cases[0])
+    least, most = scenario(cases, "fewest"), scenario(cases, "most")
+    real = asked_by_a_run(cases, mixed)
+    assert {call.to for call in most.calls} == set(real)
+    for to in real:
+        assert least.asked(to=to) < len(real[to]) < most.asked(to=to)
+        assert len(least.new(to=to)) < len(set(real[to])) <= len(most.new(to=to))
+
+
+@pytest.mark.parametrize("settings", [RELIABILITY, MonitorSettings(variant="published", negatives=2)])
+def test_the_most_is_what_a_model_is_asked_that_always_answers(settings):
+    """Reached, not only never passed: each question once, then K choices, or all cells."""
+    one = case(settings, *FACTS)
+    golds = dict(PLACES)
+    real = asked_by_a_run([one], lambda prompt: next(golds[place] for place in golds if place in prompt))[""]
+    assert scenario([one], "most").asked() == len(real)
+    assert scenario([one], "fewest").asked() == len(asked_by_a_run([one], lambda prompt: "unsure")[""])
+
+
+def test_with_the_answers_of_a_baseline_the_run_is_known():
+    seen = case(RELIABILITY, *FACTS, slice_="seen-zero-shot")
+    rows = [
+        Outcome(
+            fact_id=fact.id,
+            question="",
+            expected="",
+            answer=mixed(f"What is the capital of {fact.subject}?"),
+            label="wrong",
+            values=(),
+            prompt_digest="",
+        )
+        for fact in FACTS
+    ]
+    planned = scenario([seen], "known", lambda case: rows)
+    assert planned.new() == tuple(dict.fromkeys(asked_by_a_run([seen], mixed)[""]))
+    # A fact that the baseline does not have is taken to be answered.
+    partly = scenario([seen], "known", lambda case: rows[2:])
+    assert planned.asked() < partly.asked()
+
+
+def test_the_columns_are_those_of_the_real_table():
+    one = case(RELIABILITY, *FACTS)
+    real = run_case(one, lambda requests, to: [_answer(r) for r in requests], lambda exchanges: None)
+    assert dict(scenario([one], "most").columns) == {f"{one.suite}::{one.id}": real.table.columns}
+
+
+def _answer(request: GenerateRequest) -> Generated:
+    return Generated(text="Paris", token_ids=(), finish="stop", prompt_tokens=1, prompt_digest="")

@@ -1,0 +1,268 @@
+"""``--kb-plan`` in real sessions: what it says is what a run then does, and it runs nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
+import pytest
+
+from tests.plugin.conftest import SUITE, _warm, mini_suite, plugin_args, report
+
+__all__ = ["_warm", "mini_suite", "plugin_args", "report"]
+
+PLAN = ("--kb-model=reference", "suites", "--kb-plan")
+FIXED = "monitor or head_to_tail"
+ROW = re.compile(r"(\S+\[\S+\]|all) +([\d,]+)  +(\S.*?)  +(\S.*?)  +(\S.*)$")
+TWICE = """\
+suite: twice
+facts: facts.jsonl
+head_to_tail:
+  prompt: zero-shot
+  gates: {accuracy: {min: 0.3}}
+"""
+
+Rows = dict[str, tuple[str, str, str]]
+
+
+def numbers(text: str) -> list[int]:
+    return [int(found.replace(",", "")) for found in re.findall(r"\d[\d,]*", text)]
+
+
+def rows_of(result: pytest.RunResult) -> Rows:
+    """Return calls, different calls and prompt tokens of each slice, as they are printed."""
+    found = (ROW.match(line) for line in result.outlines)
+    return {row[1]: (row[3], row[4], row[5]) for row in found if row}
+
+
+@pytest.fixture
+def exchanges(pytester: pytest.Pytester) -> Callable[[], list[dict[str, Any]]]:
+    def read() -> list[dict[str, Any]]:
+        text = (pytester.path / "kbrel-report" / "responses.jsonl").read_text(encoding="utf-8")
+        return [found for found in map(json.loads, text.splitlines()) if "request" in found]
+
+    return read
+
+
+def per_case(exchanges: list[dict[str, Any]]) -> Rows:
+    """Count a run as the plan does: all exchanges, those that no earlier one equals, their prompt tokens."""
+    seen: set[str] = set()
+    found: dict[str, list[int]] = {}
+    for exchange in exchanges:
+        counts = found.setdefault(exchange["case"].partition("::")[2], [0, 0, 0])
+        counts[0] += 1
+        asked = json.dumps(exchange["request"], sort_keys=True)
+        if asked not in seen:
+            seen.add(asked)
+            counts[1] += 1
+            counts[2] += exchange["response"]["prompt_tokens"]
+    return {case: tuple(f"{count:,}" for count in counts) for case, counts in found.items()}  # type: ignore[misc]
+
+
+def test_calls_and_tokens_are_those_of_the_run(pytester, mini_suite, report, exchanges):
+    mini_suite()
+    planned = pytester.runpytest(*PLAN, "-k", FIXED)
+    assert planned.ret == pytest.ExitCode.OK
+    assert not (pytester.path / "kbrel-report").exists()
+    pytester.runpytest("--kb-model=reference", "suites", "-k", FIXED)
+    rows = rows_of(planned)
+    del rows["all"]
+    assert rows == per_case(exchanges())
+    assert set(rows) == {case["id"].partition("::")[2] for case in report()["cases"] if not case["aggregate"]}
+
+
+def test_repeated_questions_are_planned_once(pytester, mini_suite, exchanges):
+    mini_suite(TWICE, name="a")
+    mini_suite(TWICE, name="b")
+    planned = pytester.runpytest(*PLAN)
+    pytester.runpytest("--kb-model=reference", "suites")
+    real = exchanges()
+    assert len(real) == 24
+    line = next(line for line in planned.outlines if "after deduplication" in line)
+    assert numbers(line)[0] == len({json.dumps(one["request"], sort_keys=True) for one in real}) == 12
+
+
+def test_reliability_lies_between_and_with_a_baseline_is_known(pytester, mini_suite, exchanges):
+    mini_suite()
+    blind = rows_of(pytester.runpytest(*PLAN, "-k", "reliability"))
+    assert pytester.runpytest("--kb-model=reference", "suites", "--kb-baseline-update=mine").ret == 0
+    real = per_case([one for one in exchanges() if "reliability" in one["case"]])
+    told = pytester.runpytest(*PLAN, "-k", "reliability", "--kb-baseline=mine")
+    assert told.ret == 0
+    known = rows_of(told)
+    assert len(real) == 2
+    for case, counts in real.items():
+        for printed, informed, count in zip(blind[case], known[case], map(numbers, counts), strict=True):
+            low, high = numbers(printed)
+            assert low <= count[0] <= high
+            assert low < high
+            # A slice whose answers all lead to choices, or none, is known too.
+            assert informed.startswith("about ")
+            assert numbers(informed) == [count[0], low, high]
+
+
+def test_nothing_runs_and_no_report_is_touched(pytester, mini_suite, plugin_args, monkeypatch):
+    mini_suite()
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    pytester.makepyfile(test_other="def test_other():\n    raise SystemExit('it ran')\n")
+    old = pytester.path / "kbrel-report" / "report.json"
+    old.parent.mkdir()
+    old.write_text("{}")
+    result = pytester.runpytest("--kb-model=reference", "--kb-plan", *plugin_args)
+    assert result.ret == pytest.ExitCode.OK
+    result.assert_outcomes()
+    assert "it ran" not in result.stdout.str()
+    assert "collected 7 items" in result.stdout.str()
+    assert [path.name for path in old.parent.iterdir()] == ["report.json"]
+    assert old.read_text() == "{}"
+    assert not (pytester.path / ".kbrel-cache").exists()
+    result.stdout.fnmatch_lines(
+        ["*plan, nothing was run*", "suites/mini.kb.yaml", "time: * s in one process*"]
+    )
+    # As in a run, or the times would be those of other threads.
+    assert os.environ["OMP_WAIT_POLICY"] == "PASSIVE"
+    assert not re.search(r"created: \d+/\d+ workers", result.stdout.str())
+
+
+@pytest.mark.parametrize(
+    ("selection", "slices", "facts"),
+    [
+        (("-k", "monitor"), ["monitor[P36]"], 12),
+        (("--kb-limit=3", "-k", "monitor"), ["monitor[P36]"], 3),
+        (("--deselect=suites/mini.kb.yaml::monitor[P36]", "-k", "head"), None, 2),
+    ],
+)
+def test_what_selects_items_shapes_the_plan(pytester, mini_suite, selection, slices, facts):
+    mini_suite()
+    result = pytester.runpytest(*PLAN, *selection)
+    rows = [ROW.match(line) for line in result.outlines]
+    found = {row[1]: int(row[2]) for row in rows if row and row[1] != "all"}
+    every = [f"head_to_tail[places-{bucket}]" for bucket in ("head", "torso", "tail")]
+    assert list(found) == (slices or every)
+    assert found[next(iter(found))] == facts
+
+
+def test_a_node_id_shapes_the_plan(pytester, mini_suite):
+    mini_suite()
+    result = pytester.runpytest("--kb-model=reference", "--kb-plan", "suites/mini.kb.yaml::monitor[P36]")
+    assert list(rows_of(result)) == ["monitor[P36]"]
+
+
+def test_gates_are_told_with_what_they_could_find(pytester, mini_suite):
+    gates = "{accuracy: {max_drop: 0.1}, missing: {max: 1.0}, hallucination: {max_drop: 1.0}}"
+    mini_suite(TWICE.replace("{accuracy: {min: 0.3}}", gates))
+    result = pytester.runpytest(*PLAN)
+    result.stdout.fnmatch_lines(
+        [
+            "comparisons with a baseline: 6; a drop is significant at p < 0.0085",
+            "accuracy in head_to_tail?places-tail? * 7 *max_drop 0.1 *0.* (needs a baseline)",
+            "gates that can never fail in this run (8):",
+            "  not even the loss of all 2 facts would be significant (p < 0.0085 is needed):",
+            "    accuracy max_drop 0.1 in head_to_tail?places-head?",
+            "  missing is never above 1:",
+            "    missing max 1 in head_to_tail?places-head? and 2 more",
+            "  its range is 1, within the tolerance:",
+            "    hallucination max_drop 1 in head_to_tail?places-head? and 2 more",
+        ]
+    )
+
+
+def test_a_served_model_is_not_asked_and_its_cost_is_told(pytester, mini_suite, openai_server):
+    mini_suite(SUITE.partition("monitor:")[0] + SUITE[SUITE.index("head_to_tail:") :])
+    flags = ("--kb-model=openai/big", f"--kb-model-args=base_url={openai_server.base_url}", "suites")
+    result = pytester.runpytest(*flags, "--kb-plan", "--kb-prices=10,20")
+    assert result.ret == 0
+    assert openai_server.calls == []
+    text = result.stdout.str()
+    assert "estimated, 4 characters a token" in text
+    assert "time of openai/big: unknown" in text
+    assert "timed on" not in text
+    read = numbers(next(line for line in result.outlines if "tokens read" in line))
+    written = numbers(next(line for line in result.outlines if "tokens written" in line))
+    cost = next(line for line in result.outlines if line.startswith("cost of openai/big"))
+    told = [float(number) for number in re.findall(r"\d+\.\d+", cost)]
+    assert told == pytest.approx([read[0] * 10 / 1e6, read[1] * 10 / 1e6 + written[1] * 20 / 1e6], abs=1e-4)
+    assert "unknown without --kb-prices" in pytester.runpytest(*flags, "--kb-plan").stdout.str()
+    assert openai_server.calls == []
+
+
+def test_a_judge_is_planned_beside_the_model(pytester, mini_suite, openai_server):
+    mini_suite(TWICE)
+    judge = ("--kb-judge=openai/judge", f"--kb-judge-args=base_url={openai_server.base_url}")
+    result = pytester.runpytest(*PLAN, *judge, "--kb-prices=1,1")
+    assert openai_server.calls == []
+    result.stdout.fnmatch_lines(
+        [
+            "--kb-model reference: 12 calls",
+            "--kb-judge openai/judge: 0 to 12 calls",
+            "time: *",
+            "time of openai/judge: unknown*",
+            "cost of openai/judge: 0.0000 *",
+        ]
+    )
+
+
+def test_a_model_to_compare_with_is_planned_and_loaded_too(pytester, mini_suite):
+    mini_suite(TWICE.replace("{min: 0.3}", "{max_drop: 0.1}"))
+    result = pytester.runpytest(*PLAN, "--kb-baseline-model=reference:int4")
+    result.stdout.fnmatch_lines(
+        [
+            "--kb-model reference: 12 calls",
+            "--kb-baseline-model reference:int4: 12 calls",
+            "  reference:int4 was loaded in *",
+            "accuracy in * (the other model is asked in this run)",
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("suites", "--kb-plan"), "--kb-plan: no model is given*--kb-model=SPEC*"),
+        (("suites", "--kb-plan", "--kb-from-run=old"), "*--kb-from-run*"),
+        ((*PLAN, "--kb-prices=cheap"), "--kb-prices: found 'cheap'*"),
+        ((*PLAN, "--kb-baseline=nowhere"), "*no baseline is called 'nowhere'*"),
+        (("--kb-model=./nowhere", "suites", "--kb-plan"), "*no such folder*"),
+    ],
+)
+def test_wrong_settings_are_usage_errors(pytester, mini_suite, flags, said):
+    mini_suite()
+    result = pytester.runpytest(*flags)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: {said}"])
+
+
+def test_a_wrong_suite_is_a_collection_error(pytester, mini_suite):
+    mini_suite(SUITE.replace("negatives: 2", "negative: 2"))
+    result = pytester.runpytest(*PLAN)
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines(["*negative*", "*1 error*"])
+    assert "plan, nothing was run" not in result.stdout.str()
+
+
+def test_monitor_with_a_served_model_is_refused_as_in_a_run(pytester, mini_suite, openai_server):
+    mini_suite()
+    flags = ("--kb-model=openai/big", f"--kb-model-args=base_url={openai_server.base_url}", "--kb-plan")
+    result = pytester.runpytest(*flags, "suites")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*MONITOR needs token probabilities*"])
+
+
+def test_a_plan_without_suites_says_nothing(pytester: pytest.Pytester):
+    pytester.makepyfile("def test_one():\n    pass\n")
+    result = pytester.runpytest("--kb-model=reference", "--kb-plan")
+    assert result.ret == pytest.ExitCode.OK
+    result.assert_outcomes()
+    assert "plan, nothing was run" not in result.stdout.str()
+
+
+def test_the_folder_of_the_suite_keeps_no_trace(pytester, mini_suite):
+    path: Path = mini_suite(TWICE)
+    before = sorted(path.parent.iterdir())
+    pytester.runpytest(*PLAN)
+    assert sorted(path.parent.iterdir()) == before

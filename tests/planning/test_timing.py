@@ -1,0 +1,128 @@
+"""Times follow from two batches of each kind; for a model with a clock of its own they are known."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from pytest_kbrel.models.asking import Asker
+from pytest_kbrel.models.counting import Estimating, open_counter
+from pytest_kbrel.models.opening import open_model, read_spec
+from pytest_kbrel.planning import timing
+from pytest_kbrel.planning.asking import Call, scenario
+from pytest_kbrel.planning.timing import Pace, calibrate
+from pytest_kbrel.records import Generated, GenerateRequest, MonitorSettings, Request, Scored, ScoreRequest
+from tests.planning.test_asking import FACTS, case
+
+STEP, TOKEN = 0.5, 0.001
+
+
+class Clocked:
+    """A model whose work takes a known time on a clock of its own: a batch is prompts of equal length."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.closed = False
+        self.asked = 0
+
+    def describe(self):
+        raise AssertionError("who it is does not matter here")
+
+    def score(self, requests):
+        self.asked += len(requests)
+        self.now += STEP + TOKEN * sum(map(Estimating().prompt, requests))
+        return [
+            Scored(probabilities=(0.5,), token_ids=(1,), prompt_tokens=1, prompt_digest="") for _ in requests
+        ]
+
+    def generate(self, requests):
+        self.asked += len(requests)
+        by_length: dict[int, int] = {}
+        for request in requests:
+            by_length[Estimating().prompt(request)] = by_length.get(Estimating().prompt(request), 0) + 1
+        for length, rows in by_length.items():
+            self.now += STEP * 4 + TOKEN * rows * (length + 4)
+        return [self._answer() for _ in requests]
+
+    def _answer(self) -> Generated:
+        return Generated(text="x", token_ids=(1,) * 4, finish="stop", prompt_tokens=1, prompt_digest="")
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@pytest.fixture
+def clocked(monkeypatch) -> Clocked:
+    model = Clocked()
+    monkeypatch.setattr(timing.time, "perf_counter", lambda: model.now)
+    return model
+
+
+def calls(method: str) -> list[Call]:
+    made: list[tuple[Request, ...]] = []
+    for part in range(3):
+        prompts = [f"{'word ' * (3 + number % 7)}{part}-{number}" for number in range(60)]
+        made.append(
+            tuple(
+                ScoreRequest(prompt=prompt, continuation=" x")
+                if method == "score"
+                else GenerateRequest(prompt=prompt, max_new_tokens=9)
+                for prompt in prompts
+            )
+        )
+    return [
+        Call(case=f"case {part}", kind=("", "monitor", 0, method), asked=60, requests=requests)
+        for part, requests in enumerate(made)
+    ]
+
+
+@pytest.mark.parametrize("method", ["score", "generate"])
+def test_a_model_that_takes_time_by_step_and_token_is_predicted_exactly(clocked, method):
+    found = calibrate(lambda: clocked, calls(method), Estimating())
+    assert clocked.closed
+    predicted = found.seconds_for(calls(method), Estimating())
+    before = clocked.now
+    asker = Asker(clocked)
+    for call in calls(method):
+        asker.ask(call.requests)
+    assert predicted == pytest.approx(clocked.now - before, rel=1e-6)
+    assert found.batches == 2
+    assert found.answers <= 96
+    assert found.written(calls(method)) == (180 * 4 if method == "generate" else 0)
+
+
+def test_a_batch_takes_as_long_as_its_longest_answer():
+    pace = Pace(a_step=1.0, a_token=0.0, written=(1, 1, 1, 9))
+    assert pace.mean == 3
+    # One row: the mean. Two: 1 with probability 9/16, else 9.
+    assert pace.steps(1) == pytest.approx(3)
+    assert pace.steps(2) == pytest.approx(9 / 16 + 9 * 7 / 16)
+    assert pace.steps(1000) == pytest.approx(9)
+
+
+def test_a_model_is_closed_where_it_fails(clocked):
+    def fail(requests):
+        raise RuntimeError("broken")
+
+    clocked.generate = fail
+    with pytest.raises(RuntimeError):
+        calibrate(lambda: clocked, calls("generate"), Estimating())
+    assert clocked.closed
+
+
+def test_tokens_are_those_the_model_itself_counts():
+    """Prompts and continuations of every cell, as the loaded checkpoint tokenises them."""
+    spec = read_spec("reference")
+    counter = open_counter(spec)
+    assert counter.exact
+    facts = [dataclasses.replace(fact, negatives=fact.negatives[:2]) for fact in FACTS]
+    planned = scenario([case(MonitorSettings(negatives=2), *facts)], "most").new()
+    model = open_model(spec)
+    try:
+        for request, answer in zip(planned, Asker(model).ask(planned), strict=True):
+            assert counter.prompt(request) == answer.prompt_tokens
+            if isinstance(request, ScoreRequest):
+                assert counter.continuation(request) == len(answer.token_ids)
+    finally:
+        model.close()
