@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pytest_kbrel.records import CaseResult, Change, GateResult, MetricValue
+from pytest_kbrel.reports import changed, notes
 from pytest_kbrel.reports.selection import metric
 from pytest_kbrel.reports.text import (
     bound,
@@ -30,9 +31,13 @@ def failure_text(result: CaseResult, *, baseline_name: str) -> str:
         lines[0] += f", {len(missed)} of {count(len(result.gates), 'gate')} not passed"
     for gate in missed:
         lines += _gate(result, gate, baseline_name)
+    lines += [f"  {told}" for told in notes.expired(result)]
     lines += [f"  error: {one_line(error, 500)}" for error in result.errors[:SHOWN_ERRORS]]
     if len(result.errors) > SHOWN_ERRORS:
         lines.append(f"  and {count(len(result.errors) - SHOWN_ERRORS, 'more error')}")
+    lines += [f"  responses: {notes.share(share)}" for share in notes.noteworthy(result)]
+    if unmatched := notes.unmatched(result.unmatched):
+        lines.append(f"  compared without {unmatched}")
     lines += _lost(result, baseline_name)
     return "\n".join(lines)
 
@@ -52,12 +57,19 @@ def allowed(gate: GateResult, baseline_name: str) -> str:
 def _gate(result: CaseResult, gate: GateResult, baseline_name: str) -> list[str]:
     value = metric(result, gate.metric)
     lines = [f"  {one_line(gate.metric)} {gate.rule} {bound(gate.bound)}: {gate.verdict}"]
-    lines.append(f"    measured    {_measured(value)}")
+    lines.append(f"    measured    {_measured(value, result.n)}")
     lines.append(f"    allowed     {allowed(gate, baseline_name)}")
     if value is not None and value.delta is not None:
         against = one_line(baseline_name) or "the baseline"
         lines.append(f"    baseline    {number(value.baseline)} ({against})")
         lines.append(f"    difference  {_paired(value)}")
+        if value.noise is not None:
+            lines.append(f"    noise       {number(value.noise)} when the baseline's model was asked twice")
+    if gate.rule == "recovery" and gate.observed is not None:
+        ends = interval(gate.low, gate.high)
+        lines.append(f"    recovered   {number(gate.observed)} {ends}".rstrip())
+    if gate.p_sidak is not None:
+        lines.append(f"    corrected   {p_value(gate.p_sidak)} for all comparisons of the run (Šidák)")
     # Of most failed gates the reason is what the lines above say in columns: not the control, nor the paper.
     told = gate.rule == "above_control" or (value is not None and value.unpaired)
     if gate.reason and (told or gate.verdict != "fail"):
@@ -67,12 +79,15 @@ def _gate(result: CaseResult, gate: GateResult, baseline_name: str) -> list[str]
     return lines
 
 
-def _measured(value: MetricValue | None) -> str:
+def _measured(value: MetricValue | None, asked: int) -> str:
     if value is None:
         return "nothing"
     if value.value is None:
         return f"nothing: {one_line(value.note, 300)}" if value.note else "nothing"
-    parts = [number(value.value), interval(value.low, value.high), f"on {count(value.n, 'fact')}"]
+    # Many figures are over some of the facts: those that were kept, or the answers that were correct.
+    some = f"{value.n} of " if value.n < asked else ""
+    over = f"on {some}{count(asked if some else value.n, 'fact')}"
+    parts = [number(value.value), interval(value.low, value.high), over]
     return " ".join(part for part in parts if part)
 
 
@@ -101,9 +116,13 @@ def _lost(result: CaseResult, baseline_name: str) -> list[str]:
 
 
 def _change(at: int, change: Change) -> list[str]:
-    return [
-        f"    {at}. {one_line(change.question, _LONGEST)}",
+    place = changed.place(change)
+    lines = [
+        f"    {at}. {one_line(change.question, _LONGEST)}" + (f" ({place})" if place else ""),
         f"       expected    {wanted(change.expected, _LONGEST)}",
         f"       old answer  {spoken(change.old_answer, _LONGEST)}",
         f"       new answer  {spoken(change.new_answer, _LONGEST)}",
     ]
+    if moved := changed.probability(change):
+        lines.append(f"       anchor      {moved}")
+    return lines

@@ -4,28 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_kbrel.records import CaseResult, Change, Run
-from pytest_kbrel.reports import selection
+from pytest_kbrel.records import CaseResult, Run
+from pytest_kbrel.reports import changed, notes, selection
 from pytest_kbrel.reports.attributions import attribution_page
+from pytest_kbrel.reports.html_changes import case_changes, changes_page
+from pytest_kbrel.reports.html_checks import case_notes, checks_page, waivers_page
 from pytest_kbrel.reports.html_parts import (
     arrow,
-    change_row,
-    change_table,
     domain,
     figure,
     gate_item,
+    left_out,
     metric_table,
     probe_table,
     text,
+    within,
     word,
 )
 from pytest_kbrel.reports.html_style import STYLE
 from pytest_kbrel.reports.text import count, number, p_value
 
-SHOWN_FACTS = 50
 SHOWN_ERRORS = 10
-# What the details of all cases may take together, so that a page of a hundred cases stays below a megabyte.
-_DETAIL_BYTES = 500_000
+SHOWN_PROBLEMS = 50
+# What the facts of all cases may take together, so that a page of a hundred cases stays below a megabyte.
+_FACT_BYTES = 500_000
+# What the rest may take: a page of thousands of cases stays below five megabytes.
+_DETAIL_BYTES = 1_800_000
+_TABLE_BYTES = 1_200_000
+_FIGURE_BYTES = 400_000
 
 # Escaping keeps scripts out; should it ever fail, the browser still runs and fetches nothing.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
@@ -46,10 +52,13 @@ def report_html(run: Run) -> str:
             *_header(run),
             *_problems(run),
             *_figures(run),
+            *changes_page(run),
+            *waivers_page(run),
             *_tables(run),
             *_details(run),
             *attribution_page(run),
             *_all_figures(run),
+            *checks_page(run),
             *_correlations(run),
         ]
     )
@@ -68,13 +77,10 @@ def _header(run: Run) -> Iterator[str]:
     named = f" against baseline <b>{text(run.baseline)}</b>{selection.against(run)}"
     against = named if run.baseline else ", without a baseline"
     yield f'<p class="lead">{model}{against}: {selection.headline(run)}.</p>'
-    lost, gained = selection.changed(run)
-    if lost or gained:
-        worst = selection.worst(run)
-        where = (
-            f' Most in <span class="name">{text(selection.names(run)[worst.nodeid])}</span>.' if worst else ""
-        )
-        yield f"<p>{count(lost, 'fact')} lost, {gained} gained.{where}</p>"
+    if said := changed.sentence(run):
+        yield f'<p class="moved">{text(said, 300)}</p>'
+    for note in notes.about(run):
+        yield f'<p class="soft">{text(note, 600)}</p>'
     pairs = [(name, value) for name, value in _identity(run) if value]
     yield (
         "<dl>"
@@ -93,9 +99,10 @@ def _identity(run: Run) -> Iterator[tuple[str, str]]:
         yield "derived by", model.derived
         yield "weights", model.weights_digest[:16]
         yield "tokenizer", model.tokenizer_digest[:16]
+        yield "quantisation", model.quantisation
+        yield "decoding", model.decoding
         yield "chat template", "yes" if model.chat_template else "no"
-    if judge := selection.judged_by(run):
-        yield "judged by", judge
+    yield from selection.helped_by(run)
     yield "made", run.created
     yield "pytest-kbrel", run.kbrel_version
     yield "exit status", str(run.exit_status)
@@ -106,7 +113,9 @@ def _problems(run: Run) -> Iterator[str]:
     if not run.complete:
         problems.insert(0, "Partial run: not every case of its suites was selected and soundly decided.")
     if problems:
-        yield "<h2>Problems</h2><ul>" + "".join(f"<li>{problem}</li>" for problem in problems) + "</ul>"
+        items = "".join(f"<li>{problem}</li>" for problem in problems[:SHOWN_PROBLEMS])
+        left = left_out(max(0, len(problems) - SHOWN_PROBLEMS), "problem")
+        yield f"<h2>Problems</h2><ul>{items}</ul>{left}"
 
 
 def _figures(run: Run) -> Iterator[str]:
@@ -116,7 +125,11 @@ def _figures(run: Run) -> Iterator[str]:
     names = selection.names(run)
     yield "<h2>Over all slices</h2>"
     for case in cases:
-        yield f'<h3><span class="name">{text(names[case.nodeid])}</span> {word(case.verdict)}</h3>'
+        pooled = ' <span class="soft small">all slices of the suite together</span>'
+        yield (
+            f'<h3><span class="name">{text(names[case.nodeid])}</span> {word(case.verdict)}'
+            f"{pooled if case.probe == 'pooled' else ''}</h3>"
+        )
         yield '<div class="figures">'
         for value in case.metrics:
             shown = figure(value, domain([value]), with_interval=True)
@@ -131,57 +144,57 @@ def _tables(run: Run) -> Iterator[str]:
         yield f"<h2>{group.title}</h2>"
         if at == 0:
             yield _LEGEND
-        yield probe_table(group)
+        yield probe_table(group, _TABLE_BYTES // len(groups))
 
 
 def _details(run: Run) -> Iterator[str]:
     failing = selection.unsettled(run)
     moved = [case for case in selection.slices(run) if case.verdict == "pass" and (case.lost or case.gained)]
-    share = _DETAIL_BYTES // max(1, len(failing) + len(moved))
-    names = selection.names(run)
+    share = _FACT_BYTES // max(1, len(failing) + len(moved))
+    room, names = _DETAIL_BYTES, selection.names(run)
     for title, cases in (("Not passed", failing), ("Passed, with facts that changed", moved)):
-        if cases:
-            yield f"<h2>{title}</h2>"
-        for at, case in enumerate(cases):
-            is_open = " open" if at == 0 and cases is failing else ""
-            changes = [count(len(case.lost), "fact") + " lost"] if case.lost else []
-            changes += [f"{len(case.gained)} gained"] if case.gained else []
-            yield (
-                f"<details{is_open}><summary>{word(case.verdict)}"
-                f'<span class="name">{text(names[case.nodeid])}</span>'
-                f'<span class="soft small">{", ".join(changes)}</span></summary>'
-            )
-            yield from _case(case, run.baseline, share)
-            yield "</details>"
+        if not cases:
+            continue
+        blocks = within(
+            (
+                _block(case, run, share, names[case.nodeid], title == "Not passed" and not at)
+                for at, case in enumerate(cases)
+            ),
+            room,
+        )
+        room -= sum(map(len, blocks))
+        yield f"<h2>{title}</h2>"
+        yield from blocks
+        yield left_out(len(cases) - len(blocks), "case")
 
 
-def _case(case: CaseResult, baseline: str, share: int) -> Iterator[str]:
-    gates = "".join(gate_item(case, gate, baseline) for gate in case.gates)
+def _block(case: CaseResult, run: Run, share: int, name: str, is_open: bool) -> str:
+    changes = [count(len(case.lost), "fact") + " lost"] if case.lost else []
+    changes += [f"{len(case.gained)} gained"] if case.gained else []
+    changes += ["waived"] if notes.is_waived(case, run) else []
+    return (
+        f"<details{' open' if is_open else ''}><summary>{word(case.verdict)}"
+        f'<span class="name">{text(name)}</span>'
+        f'<span class="soft small">{", ".join(changes)}</span></summary>'
+        f"{''.join(_case(case, run, share))}</details>"
+    )
+
+
+def _case(case: CaseResult, run: Run, share: int) -> Iterator[str]:
+    gates = "".join(gate_item(case, gate, run.baseline) for gate in case.gates)
     errors = "".join(f"<li>error: {text(error, 300)}</li>" for error in case.errors[:SHOWN_ERRORS])
     if len(case.errors) > SHOWN_ERRORS:
         errors += f"<li>and {len(case.errors) - SHOWN_ERRORS} more</li>"
     if gates or errors:
         yield f"<ul>{gates}{errors}</ul>"
+    yield case_notes(case, run)
     figures = metric_table(case.metrics) if case.metrics else ""
     yield figures
     left = share - len(gates) - len(errors) - len(figures)
     for changes, what in ((case.lost, "lost"), (case.gained, "gained")):
-        rows = _rows(changes, left)
-        left -= sum(map(len, rows))
-        if changes:
-            shown = f", the first {len(rows)} of them" if len(rows) < len(changes) else ""
-            yield change_table(f"{count(len(changes), 'fact')} {what}{shown}", rows)
-
-
-def _rows(changes: tuple[Change, ...], room: int) -> list[str]:
-    rows: list[str] = []
-    for change in changes[:SHOWN_FACTS]:
-        row = change_row(change)
-        room -= len(row.encode("utf-8"))
-        if room < 0 and rows:
-            break
-        rows.append(row)
-    return rows
+        table, taken = case_changes(changes, what, left)
+        left -= taken
+        yield table
 
 
 def _all_figures(run: Run) -> Iterator[str]:
@@ -191,14 +204,18 @@ def _all_figures(run: Run) -> Iterator[str]:
     for group in groups:
         names = list(dict.fromkeys(value.name for case in group.cases for value in case.metrics))
         head = "".join(f'<th scope="col" class="num">{text(name)}</th>' for name in names)
-        rows = ""
-        for case, label in zip(group.cases, group.labels, strict=True):
-            found = {value.name: number(value.value) for value in case.metrics}
-            cells = "".join(f'<td class="num">{found.get(name, "")}</td>' for name in names)
-            rows += f'<tr><th scope="row">{text(label)}</th>{cells}</tr>'
+        figures = [{value.name: number(value.value) for value in case.metrics} for case in group.cases]
+        every = (
+            f'<tr><th scope="row">{text(label)}</th>'
+            + "".join(f'<td class="num">{found.get(name, "")}</td>' for name in names)
+            + "</tr>"
+            for found, label in zip(figures, group.labels, strict=True)
+        )
+        rows = within(every, _FIGURE_BYTES // len(groups))
         yield (
             f'<details><summary>{group.title}</summary><div class="wide"><table class="small"><thead><tr>'
-            f'<th scope="col">slice</th>{head}</tr></thead><tbody>{rows}</tbody></table></div></details>'
+            f'<th scope="col">slice</th>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
+            f"{left_out(len(group.cases) - len(rows), 'slice')}</details>"
         )
 
 

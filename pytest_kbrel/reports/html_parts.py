@@ -5,19 +5,19 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Sequence
 
-from pytest_kbrel.records import CaseResult, Change, GateResult, Judgement, MetricValue
+from pytest_kbrel.records import CaseResult, GateResult, Judgement, MetricValue
+from pytest_kbrel.reports import notes
 from pytest_kbrel.reports.failure import allowed
 from pytest_kbrel.reports.selection import Group, metric
 from pytest_kbrel.reports.text import (
     bound,
+    count,
     difference,
     interval,
     number,
     one_line,
     p_value,
     signed,
-    spoken,
-    wanted,
 )
 
 _LONGEST = 160
@@ -31,6 +31,22 @@ def text(words: str, limit: int = _LONGEST) -> str:
 def said(answer: str) -> str:
     """Return what somebody said, set apart so that its writing direction stays its own."""
     return f"<bdi>{text(answer)}</bdi>"
+
+
+def within(parts: Iterable[str], room: int, most: int = 1_000_000) -> list[str]:
+    """Return the first parts, at most ``most``, that take at most ``room`` bytes together: at least one."""
+    kept: list[str] = []
+    for part in parts:
+        room -= len(part.encode("utf-8", "replace"))
+        if kept and (room < 0 or len(kept) == most):
+            break
+        kept.append(part)
+    return kept
+
+
+def left_out(n: int, noun: str) -> str:
+    """Return the note that so many are not on the page; nothing where all are."""
+    return f'<p class="soft small">{count(n, f"more {noun}")} in report.json.</p>' if n else ""
 
 
 def word(verdict: Judgement) -> str:
@@ -99,23 +115,28 @@ def arrow(better: str) -> str:
     return f'<abbr title="{better} is better">{sign}</abbr>'
 
 
-def probe_table(group: Group) -> str:
-    """Return the table of a probe: a row a slice, a column a key metric."""
+def probe_table(group: Group, room: int) -> str:
+    """Return the table of a probe, a row a slice, a column a key metric, in about ``room`` bytes."""
     columns = {name: [metric(case, name) for case in group.cases] for name in group.metrics}
     scales = {name: domain(values) for name, values in columns.items()}
     better = {name: next(v.better for v in values if v) for name, values in columns.items()}
     head = "".join(f'<th scope="col">{text(name)} {arrow(better[name])}</th>' for name in columns)
-    rows = [
+    every = (
         f'<tr><th scope="row">{text(label)}</th><td class="num" data-of="n">{case.n}</td>'
         + "".join(f'<td data-of="{text(name)}">{_cell(case, name, scales[name])}</td>' for name in columns)
-        + f'<td class="verdict">{word(case.verdict)}</td></tr>'
+        + f'<td class="verdict">{word(case.verdict)}{_waived(case)}</td></tr>'
         for case, label in zip(group.cases, group.labels, strict=True)
-    ]
+    )
+    rows = within(every, room)
     return (
         '<div class="panel"><table class="stack"><thead><tr><th scope="col">slice</th>'
         f'<th scope="col" class="num">n</th>{head}<th scope="col">verdict</th></tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div>"
+        f"<tbody>{''.join(rows)}</tbody></table></div>{left_out(len(group.cases) - len(rows), 'slice')}"
     )
+
+
+def _waived(case: CaseResult) -> str:
+    return ' <span class="soft small">waived</span>' if case.waived else ""
 
 
 def _cell(case: CaseResult, name: str, scale: tuple[float, float]) -> str:
@@ -127,48 +148,30 @@ def _cell(case: CaseResult, name: str, scale: tuple[float, float]) -> str:
 
 
 def gate_item(case: CaseResult, gate: GateResult, baseline: str) -> str:
-    """Return one gate as a list item: verdict, rule, what is allowed, reason, place."""
+    """Return one gate as a list item: verdict, rule, what is allowed, reason, place, how sure it is."""
+    sure = "; ".join(part for part in (notes.observed(gate), notes.corrected(gate)) if part)
+    sure = f'<br><span class="soft small">{html.escape(sure)}</span>' if sure else ""
     place = f' <span class="soft small">{text(case.suite)}:{gate.line}</span>' if gate.line else ""
     return (
         f"<li>{word(gate.verdict)} <code>{text(gate.metric)} {gate.rule} {bound(gate.bound)}</code> "
-        f'<span class="soft">{text(allowed(gate, baseline))}</span>{place}<br>{text(gate.reason, 600)}</li>'
+        f'<span class="soft">{text(allowed(gate, baseline))}</span>{place}<br>'
+        f"{text(gate.reason, 600)}{sure}</li>"
     )
 
 
 def metric_table(values: Sequence[MetricValue]) -> str:
     """Return all figures of one case."""
+    noisy = any(value.noise is not None for value in values)
     rows = "".join(
         f'<tr><th scope="row">{text(value.name)}</th><td>{number(value.value)}</td>'
         f"<td>{interval(value.low, value.high)}</td><td>{number(value.baseline)}</td>"
         f"<td>{delta(value, with_interval=True)}{' unpaired' if value.unpaired else ''}</td>"
-        f"<td>{html.escape(p_value(value.p))}</td></tr>"
+        f"<td>{html.escape(p_value(value.p))}</td>{f'<td>{number(value.noise)}</td>' if noisy else ''}</tr>"
         for value in values
     )
-    head = "".join(
-        f'<th scope="col">{name}</th>'
-        for name in ("metric", "value", "95 % interval", "baseline", "difference", "one-sided")
-    )
+    names = ["metric", "value", "95 % interval", "baseline", "difference", "one-sided"]
+    head = "".join(f'<th scope="col">{name}</th>' for name in (*names, *(["noise floor"] if noisy else ())))
     return (
         f'<div class="wide"><table class="small"><thead><tr>{head}</tr></thead>'
         f"<tbody>{rows}</tbody></table></div>"
-    )
-
-
-def change_row(change: Change) -> str:
-    """Return one lost or gained fact."""
-    return (
-        f'<tr><td>{said(change.question)}</td><td data-of="expected">{said(wanted(change.expected))}</td>'
-        f'<td data-of="old answer">{said(spoken(change.old_answer, _LONGEST))}</td>'
-        f'<td class="new" data-of="new answer">{said(spoken(change.new_answer, _LONGEST))}</td></tr>'
-    )
-
-
-def change_table(title: str, rows: Sequence[str]) -> str:
-    """Return the table of lost or gained facts."""
-    head = "".join(
-        f'<th scope="col">{name}</th>' for name in ("question", "expected", "old answer", "new answer")
-    )
-    return (
-        f'<h3>{title}</h3><table class="stack facts small"><thead><tr>{head}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table>"
     )

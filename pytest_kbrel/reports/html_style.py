@@ -55,7 +55,10 @@ details[open]{padding-bottom:1rem}
 summary{cursor:pointer;padding:.7rem 0;overflow-wrap:anywhere}summary .name{font-weight:650;margin:0 .4rem}
 summary:focus-visible{outline:2px solid var(--tick);outline-offset:2px}
 ul{padding-left:1.2rem;margin:.4rem 0}li{margin:.25rem 0;overflow-wrap:anywhere}
-.facts td{overflow-wrap:anywhere}.facts td:first-child{width:40%}.new{font-weight:600}
+.facts td{overflow-wrap:anywhere}.facts td:first-child{width:32%}.new{font-weight:600}
+.moved{white-space:nowrap}.broken{color:var(--bad);font-weight:650}p.moved{white-space:normal;font-weight:650}
+.parts{display:grid;align-items:start;grid-template-columns:repeat(auto-fit,minmax(min(100%,260px),1fr));gap:.8rem}
+.parts .panel p{padding:0 .75rem .3rem}
 .tokens{display:flex;flex-wrap:wrap;gap:.25rem}
 .tok{display:inline-flex;flex-direction:column;align-items:center;border-radius:5px;padding:.05rem .35rem}
 .tok small{font-size:.72rem}

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.records import PROBES, CaseResult, MetricValue, Run
-from pytest_kbrel.reports import selection
+from pytest_kbrel.records import PROBES, CaseKind, CaseResult, MetricValue, Run
+from pytest_kbrel.reports import changed, notes, selection
 from pytest_kbrel.reports.files import write_text
 from pytest_kbrel.wire import to_wire
 
@@ -27,7 +27,7 @@ def report_dict(run: Run) -> dict[str, Any]:
 
     Raises ``ValueError`` where a number is NaN or infinite.
     """
-    lost, gained = selection.changed(run)
+    kinds: tuple[CaseKind, ...] = (*PROBES, "pooled")
     report = {
         "schema_version": SCHEMA_VERSION,
         "kbrel_version": run.kbrel_version,
@@ -35,19 +35,24 @@ def report_dict(run: Run) -> dict[str, Any]:
         "model": run.model,
         "helpers": list(run.helpers),
         "baseline": run.baseline or None,
+        "base": run.base,
+        "differences": list(run.differences),
+        "recorded": run.recorded or None,
+        "comparisons": _comparisons(run),
         "environment": dict(sorted(run.environment)),
         "settings": dict(sorted(run.settings)),
         "cases": [_case(case) for case in selection.ordered(run)],
         "aggregates": {
-            probe: _aggregate(case for case in selection.aggregates(run) if case.probe == probe)
-            for probe in PROBES
+            kind: _aggregate(case for case in selection.aggregates(run) if case.probe == kind)
+            for kind in kinds
         },
         "correlations": list(run.correlations),
         "summary": {
             "verdict": selection.verdict(run),
             **selection.tally(run),
-            "facts_lost": lost,
-            "facts_gained": gained,
+            "waived": sum(notes.is_waived(case, run) for case in run.cases),
+            **_changed(changed.moved(run)),
+            "headline": changed.sentence(run),
         },
         "exit_status": run.exit_status,
         "complete": run.complete,
@@ -57,6 +62,27 @@ def report_dict(run: Run) -> dict[str, Any]:
     return wired
 
 
+def _comparisons(run: Run) -> dict[str, Any]:
+    made = sum(gate.p is not None for case in run.cases for gate in case.gates)
+    note = ""
+    if made != run.comparisons:
+        note = f"Šidák's p-values count {run.comparisons} comparisons, Holm's and Benjamini-Hochberg's {made}"
+    return {"counted": run.comparisons, "made": made, "note": note}
+
+
+def _changed(moved: changed.Moved) -> dict[str, Any]:
+    def counts(parts: Iterable[changed.Part]) -> dict[str, Any]:
+        return {part.name: {"lost": part.lost, "gained": part.gained} for part in parts}
+
+    return {
+        "facts_lost": len(moved.lost),
+        "facts_gained": len(moved.gained),
+        "by_bucket": counts(moved.buckets),
+        "by_relation": counts(moved.relations),
+        "worst_relations": list(moved.worst_relations),
+    }
+
+
 def _case(case: CaseResult) -> dict[str, Any]:
     return {
         "id": case.nodeid,
@@ -64,10 +90,16 @@ def _case(case: CaseResult) -> dict[str, Any]:
         "probe": case.probe,
         "slice": case.slice,
         "aggregate": case.aggregate,
+        "members": list(case.members),
         "verdict": case.verdict,
         "n": case.n,
         "truncated": case.truncated,
         "duration": case.duration,
+        "settings": dict(case.settings),
+        "waiver": case.waiver,
+        "expired": list(case.expired),
+        "integrity": list(case.integrity),
+        "unmatched": case.unmatched,
         "metrics": {value.name: _metric(value) for value in case.metrics},
         "gates": list(case.gates),
         "lost": list(case.lost),
@@ -96,13 +128,16 @@ def _aggregate(cases: Iterable[CaseResult]) -> dict[str, float | None]:
 def comparable(report: dict[str, Any]) -> dict[str, Any]:
     """Return a copy of ``report`` without what may differ between two equal runs.
 
-    Left out are ``created``, ``environment``, ``model.device``, each helper's ``device`` and
-    ``backend_version``, and each case's ``duration``. The rest is the same however the work was shared out.
+    Left out are ``created``, ``environment``, ``recorded``, the ``device`` of ``model`` and ``base``, each
+    helper's ``device`` and ``backend_version``, and each case's ``duration``. The rest is the same however
+    the work was shared out.
     """
     left = copy.deepcopy(report)
     left.pop("created", None)
     left.pop("environment", None)
-    (left.get("model") or {}).pop("device", None)
+    left.pop("recorded", None)
+    for model in ("model", "base"):
+        (left.get(model) or {}).pop("device", None)
     for helper in left.get("helpers", ()):
         helper.pop("device", None)
         # What a server says of itself comes with its answers, and these may all have been kept.

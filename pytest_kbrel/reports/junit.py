@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from pytest_kbrel.records import CaseResult, Run
-from pytest_kbrel.reports import selection
+from pytest_kbrel.reports import changed, notes, selection
 from pytest_kbrel.reports.text import number, one_line
 
 _LONGEST = 200
@@ -19,7 +19,11 @@ def xml_text(text: str) -> str:
 
 
 def case_properties(result: CaseResult) -> list[tuple[str, str]]:
-    """Return the properties of a testcase: verdict, facts asked, key metrics, facts lost and gained."""
+    """Return the properties of a testcase: verdict, facts asked, key metrics, facts lost and gained.
+
+    Of a gate against a baseline the corrected p value that decides, of responses what is noteworthy, of facts
+    without a partner how many there are; and the waiver, where there is one.
+    """
     properties = [("kb_verdict", result.verdict), ("kb_n", str(result.n))]
     for name in selection.key_metrics(result):
         value = selection.metric(result, name)
@@ -27,6 +31,24 @@ def case_properties(result: CaseResult) -> list[tuple[str, str]]:
             properties.append((f"kb_{xml_text(name)}", number(value.value, 4)))
     if result.lost or result.gained:
         properties += [("kb_facts_lost", str(len(result.lost))), ("kb_facts_gained", str(len(result.gained)))]
+    properties += [
+        (f"kb_{xml_text(gate.metric)}_{gate.rule}_p_sidak", number(gate.p_sidak, 4))
+        for gate in result.gates
+        if gate.p_sidak is not None
+    ]
+    properties += [
+        (f"kb_integrity_{xml_text(share.name)}", xml_text(notes.share(share)))
+        for share in notes.noteworthy(result)
+    ]
+    if unmatched := notes.unmatched(result.unmatched):
+        properties.append(("kb_facts_unmatched", unmatched))
+    if result.waiver is not None:
+        properties.append(
+            (
+                "kb_waiver",
+                xml_text(f"until {result.waiver.expires} by {result.waiver.owner}: {result.waiver.reason}"),
+            )
+        )
     return properties
 
 
@@ -41,4 +63,10 @@ def suite_properties(run: Run) -> list[tuple[str, str]]:
         ]
     if run.baseline:
         properties.append(("kb_baseline", xml_text(run.baseline)))
+    if said := changed.sentence(run):
+        properties.append(("kb_facts", xml_text(said)))
+    if run.differences:
+        properties.append(("kb_differences", xml_text("; ".join(run.differences))))
+    if run.recorded:
+        properties.append(("kb_recorded", xml_text(run.recorded)))
     return properties

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from pytest_kbrel.records import CaseResult, Change, MetricValue, Run
-from pytest_kbrel.reports import selection
+from pytest_kbrel.reports import changed, notes, selection
 from pytest_kbrel.reports.attributions import attribution_lines
 from pytest_kbrel.reports.text import (
     bound,
@@ -59,16 +59,21 @@ def _headline(run: Run) -> Iterator[str]:
     model = markdown_text(run.model.spec) if run.model else "no model"
     named = f" against baseline **{markdown_text(run.baseline)}**{selection.against(run)}"
     against = named if run.baseline else ""
-    if judge := selection.judged_by(run):
-        against += f", judged by {markdown_text(judge)}"
+    against += "".join(f", {role} {markdown_text(who)}" for role, who in selection.helped_by(run))
     yield f"**{model}**{against}: {selection.headline(run)}."
     yield ""
-    lost, gained = selection.changed(run)
-    if lost or gained:
-        worst = selection.worst(run)
-        where = f" Worst: {markdown_text(selection.names(run)[worst.nodeid])}." if worst else ""
-        yield f"{count(lost, 'fact')} lost, {gained} gained.{where}"
+    if said := changed.sentence(run):
+        yield f"**{markdown_text(said)}.**"
         yield ""
+    told = [f"- {markdown_text(note, 600)}" for note in (*notes.about(run), *_unjudged(run))]
+    if told:
+        yield from (*told, "")
+
+
+def _unjudged(run: Run) -> Iterator[str]:
+    # Without a baseline nobody expects these to be judged.
+    if run.baseline and (gates := selection.unjudged(run)):
+        yield f"nothing published to compare with: {count(gates, 'gate')} not judged"
 
 
 def _table(run: Run) -> Iterator[str]:
@@ -77,8 +82,8 @@ def _table(run: Run) -> Iterator[str]:
     names = selection.names(run)
     yield "| verdict | case | n | metrics |"
     yield "|---|---|--:|---|"
-    for case in (*selection.slices(run), *selection.aggregates(run)):
-        word = case.verdict if case.verdict == "pass" else f"**{case.verdict}**"
+    for case in (*selection.aggregates(run), *selection.slices(run)):
+        word = case.verdict if case.verdict == "pass" else f"**{notes.verdict_words(case, run)}**"
         found = [selection.metric(case, name) for name in selection.key_metrics(case)]
         shown = (_figure(value) + _controls(case, value.name) for value in found if value is not None)
         figures = "<br>".join(shown)
@@ -105,25 +110,31 @@ def _case_blocks(run: Run) -> Iterator[str]:
     names = selection.names(run)
     passed = [case for case in selection.ordered(run) if case.verdict == "pass"]
     for case in (*selection.unsettled(run), *passed):
-        lines = list(_case(case))
+        lines = list(_case(case, run))
         if lines:
-            yield "\n".join([f"### {markdown_text(names[case.nodeid])}: {case.verdict}", "", *lines])
+            word = notes.verdict_words(case, run)
+            yield "\n".join([f"### {markdown_text(names[case.nodeid])}: {word}", "", *lines])
 
 
-def _case(case: CaseResult) -> Iterator[str]:
-    reasons = [gate for gate in case.gates if gate.verdict != "pass"]
-    for gate in reasons:
+def _case(case: CaseResult, run: Run) -> Iterator[str]:
+    told = []
+    for gate in (gate for gate in case.gates if gate.verdict != "pass"):
         rule = f"{markdown_text(gate.metric)} {markdown_text(gate.rule)} {bound(gate.bound)}"
-        yield f"- {rule}: **{gate.verdict}**: {markdown_text(gate.reason, 600)}"
-    for error in case.errors[:SHOWN_FACTS]:
-        yield f"- error: {markdown_text(error, 300)}"
-    if reasons or case.errors:
-        yield ""
+        sure = f" ({markdown_text(notes.corrected(gate))})" if notes.corrected(gate) else ""
+        told.append(f"- {rule}: **{gate.verdict}**: {markdown_text(gate.reason, 600)}{sure}")
+    told += [f"- error: {markdown_text(error, 300)}" for error in case.errors[:SHOWN_FACTS]]
+    if case.waiver is not None:
+        told.append(f"- {markdown_text(notes.waiver(case, run), 600)}")
+    told += [f"- responses: {markdown_text(notes.share(share))}" for share in notes.noteworthy(case)]
+    if unmatched := notes.unmatched(case.unmatched):
+        told.append(f"- compared without {unmatched}")
+    if told:
+        yield from (*told, "")
     yield from _changes(case.lost, "lost")
     yield from _changes(case.gained, "gained")
-    told = [f"- {markdown_text(line, 400)}" for line in attribution_lines(case)]
-    if told:
-        yield from ("What moved the answers about the worst facts:", "", *told, "")
+    moved = [f"- {markdown_text(line, 400)}" for line in attribution_lines(case)]
+    if moved:
+        yield from ("What moved the answers about the worst facts:", "", *moved, "")
 
 
 def _changes(changes: tuple[Change, ...], what: str) -> Iterator[str]:
@@ -132,14 +143,21 @@ def _changes(changes: tuple[Change, ...], what: str) -> Iterator[str]:
     first = f" (the first {SHOWN_FACTS})" if len(changes) > SHOWN_FACTS else ""
     yield f"{count(len(changes), 'fact')} {what}{first}:"
     yield ""
-    yield "| question | expected | old answer | new answer |"
-    yield "|---|---|---|---|"
-    for change in changes[:SHOWN_FACTS]:
-        answers = (
-            wanted(change.expected, _LONGEST),
-            *(spoken(text, _LONGEST) for text in (change.old_answer, change.new_answer)),
-        )
-        yield "| " + " | ".join(markdown_text(text) for text in (change.question, *answers)) + " |"
+    shown = changes[:SHOWN_FACTS]
+    columns = {
+        "question": [change.question for change in shown],
+        "expected": [wanted(change.expected, _LONGEST) for change in shown],
+        "old answer": [spoken(change.old_answer, _LONGEST) for change in shown],
+        "new answer": [spoken(change.new_answer, _LONGEST) for change in shown],
+        "anchor": [changed.probability(change) for change in shown],
+        "from": [changed.place(change) for change in shown],
+    }
+    # What no fact of the table has needs no column.
+    kept = {name: texts for name, texts in columns.items() if name == "question" or any(texts)}
+    yield f"| {' | '.join(kept)} |"
+    yield "|" + "---|" * len(kept)
+    for row in zip(*kept.values(), strict=True):
+        yield "| " + " | ".join(map(markdown_text, row)) + " |"
     yield ""
 
 

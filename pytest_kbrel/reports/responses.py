@@ -56,6 +56,17 @@ def from_line(line: bytes) -> Exchange:
     )
 
 
+def parse_line(line: bytes) -> dict[str, Any]:
+    """Return the wire form of an exchange: whose it is, and that request and response are of known kinds.
+
+    Raises ``ValueError``; what request and response hold is not looked at.
+    """
+    data = _parse(line)
+    _kind(data, "request", _REQUESTS)
+    _kind(data, "response", _RESPONSES)
+    return data
+
+
 def _parse(line: bytes) -> dict[str, Any]:
     data = json.loads(line)
     if not isinstance(data, dict):
@@ -183,7 +194,9 @@ def _case_lines(stretches: Iterable[_Stretch]) -> list[bytes]:
     for stretch in stretches:
         for line in _lines(stretch):
             data = _parse(line)
-            place = json.dumps([data["fact"], data["role"], data.get("request")]).encode("ascii")
+            place = json.dumps([data["fact"], data["role"], data.get("to"), data.get("request")]).encode(
+                "ascii"
+            )
             key = hashlib.blake2b(place, digest_size=16).digest()
             latest[key] = line
     return list(latest.values())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import typing
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -63,8 +64,9 @@ def slices(run: Run) -> tuple[CaseResult, ...]:
 
 
 def aggregates(run: Run) -> tuple[CaseResult, ...]:
-    """Return the cases over several cases."""
-    return tuple(case for case in ordered(run) if case.aggregate)
+    """Return the cases over several cases, those over a whole suite first: they have most power."""
+    found = [case for case in ordered(run) if case.aggregate]
+    return tuple(sorted(found, key=lambda case: case.probe != "pooled"))
 
 
 def metric(case: CaseResult, name: str) -> MetricValue | None:
@@ -75,6 +77,8 @@ def metric(case: CaseResult, name: str) -> MetricValue | None:
 def key_metrics(case: CaseResult) -> tuple[str, ...]:
     """Return the names of the metrics that tell most about this case, those it has."""
     names = [value.name for value in case.metrics]
+    if case.probe == "pooled":
+        return tuple(names)
     wanted = KEY_METRICS[case.probe]
     if case.aggregate:
         # MONITOR over all relations has more figures than a reader of the terminal asks for.
@@ -85,7 +89,9 @@ def key_metrics(case: CaseResult) -> tuple[str, ...]:
         wanted = UNSEEN if "iur" in names and "nccr" not in names else SEEN
     # A column of noughts says nothing: most judges are read without fail.
     idle = {value.name for value in case.metrics if value.name == "unparsable" and not value.value}
-    return tuple(name for name in wanted if name in names and name not in idle)
+    # What a gate is about is shown, whatever else tells little.
+    gated = [gate.metric for gate in case.gates if gate.metric in names]
+    return tuple(dict.fromkeys([name for name in wanted if name in names and name not in idle] + gated))
 
 
 def controls(case: CaseResult, name: str) -> tuple[tuple[str, MetricValue], ...]:
@@ -106,8 +112,9 @@ def groups(run: Run) -> tuple[Group, ...]:
             unseen = probe == "reliability" and bool(set(key_metrics(case)) & {"ur", "iur"})
             parts.setdefault(unseen, []).append(case)
         for unseen in sorted(parts):
-            present = {name for case in parts[unseen] for name in key_metrics(case)}
-            columns = tuple(name for name in KEY_METRICS[probe] if name in present)
+            present = dict.fromkeys(name for case in parts[unseen] for name in key_metrics(case))
+            first = [name for name in KEY_METRICS[probe] if name in present]
+            columns = tuple(dict.fromkeys([*first, *present]))
             suffix = "" if probe != "reliability" else ", unseen" if unseen else ", seen"
             labels = tuple(_label(case, suites) for case in parts[unseen])
             tables.append(Group(probe, TITLES[probe] + suffix, columns, tuple(parts[unseen]), labels))
@@ -132,19 +139,13 @@ def names(run: Run) -> dict[str, str]:
 def verdict(run: Run) -> Judgement:
     """Return the run's verdict: its worst case's; a run that is empty or broke off is never a pass.
 
-    A run over a selection of cases is partial, not broken: it is judged by the cases it has.
+    A run over a selection of cases is partial, not broken: it is judged by the cases it has. A waived
+    failure is none.
     """
-    found = {case.verdict for case in run.cases}
+    found: set[Judgement] = {"pass" if case.waived else case.verdict for case in run.cases}
     if not run.cases or run.problems:
         found.add("invalid")
     return next(word for word in SEVERITY if word in found)
-
-
-def changed(run: Run) -> tuple[int, int]:
-    """Return how many facts were lost and gained: a fact that two probes lost is one fact."""
-    lost = {(case.suite, change.fact_id) for case in slices(run) for change in case.lost}
-    gained = {(case.suite, change.fact_id) for case in slices(run) for change in case.gained}
-    return len(lost), len(gained)
 
 
 def worst(run: Run) -> CaseResult | None:
@@ -168,13 +169,23 @@ def against(run: Run) -> str:
     return " (published figures, unpaired)" if is_published(run.baseline) else ""
 
 
-def judged_by(run: Run) -> str:
-    """Return which model judged the answers, and how much of what it said was known; empty for rules."""
+def helped_by(run: Run) -> tuple[tuple[str, str], ...]:
+    """Return which models judged the answers and wrote distractors: (what it did, its spec) each.
+
+    With the last one stands how much of what they said was known; rules and facts are not named.
+    """
     judge = dict(run.settings).get("judge", "rules")
-    found = dict(run.environment)
-    if judge == "rules" or "helpers_asked" not in found:
-        return "" if judge == "rules" else judge
-    return f"{judge} ({found['helpers_reused']} of {found['helpers_asked']} replies reused from earlier runs)"
+    judges = [] if judge == "rules" else [("judged by", judge)]
+    wrote = any(metric(case, "distractors_written") is not None for case in run.cases)
+    others = [helper.spec for helper in run.helpers if helper.spec != judge]
+    # The one model there is may do both.
+    writers = others or ([judge] if wrote and judges else [])
+    found = [*judges, *(("distractors by", spec) for spec in writers)]
+    asked = dict(run.environment)
+    if found and "helpers_asked" in asked:
+        known = f" ({asked['helpers_reused']} of {asked['helpers_asked']} replies reused from earlier runs)"
+        found[-1] = (found[-1][0], found[-1][1] + known)
+    return tuple(found)
 
 
 def unsettled(run: Run) -> tuple[CaseResult, ...]:
@@ -195,9 +206,15 @@ def unjudged(run: Run) -> int:
 
 
 def headline(run: Run) -> str:
-    """Return how many cases have each verdict, worst first: ``2 fail, 18 pass``."""
+    """Return how many cases have each verdict, worst first: ``2 fail (1 waived), 18 pass``."""
     found = tally(run)
-    return ", ".join(f"{found[word]} {word}" for word in SEVERITY if found[word]) or "no case was decided"
+    waived = Counter(case.verdict for case in run.cases if case.waived)
+    parts = [
+        f"{found[word]} {word}" + (f" ({waived[word]} waived)" if waived[word] else "")
+        for word in SEVERITY
+        if found[word]
+    ]
+    return ", ".join(parts) or "no case was decided"
 
 
 def correlated(run: Run) -> tuple[tuple[Correlation, Correlation], ...]:

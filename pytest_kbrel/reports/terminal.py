@@ -1,12 +1,12 @@
-"""What a run prints at its end: tables, then what did not pass and why, then the facts lost."""
+"""What a run prints at its end: tables, what did not pass and why, the facts lost, the verdict."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from pytest_kbrel.records import CaseResult, Judgement, Run, is_published
-from pytest_kbrel.reports import selection
+from pytest_kbrel.records import CaseResult, Change, Judgement, Run, is_published
+from pytest_kbrel.reports import changed, notes, selection
 from pytest_kbrel.reports.failure import failure_text
 from pytest_kbrel.reports.terminal_table import WIDEST, table_lines
 from pytest_kbrel.reports.text import (
@@ -18,6 +18,8 @@ from pytest_kbrel.reports.text import (
     number,
     one_line,
     signed,
+    spoken,
+    wanted,
 )
 
 __all__ = ["failure_text", "terminal_lines"]
@@ -45,13 +47,14 @@ def terminal_lines(run: Run, *, width: int, color: bool = True, written_to: str 
     """
     width = max(20, min(width, WIDEST))
     lines = [
-        *_identity(run),
+        *_identity(run, width),
         *_tables(run, width),
         *_aggregates(run),
         *_reasons(run, width),
-        *_facts(run),
+        *_waivers(run, width),
+        *_facts(run, width),
         *_problems(run, width),
-        *_headline(run),
+        *_headline(run, width),
     ]
     fitted = [(fit(text, width), markup if color else _PLAIN) for text, markup in lines]
     if written_to:
@@ -59,27 +62,31 @@ def terminal_lines(run: Run, *, width: int, color: bool = True, written_to: str 
     return fitted
 
 
-def _identity(run: Run) -> Iterator[Line]:
+def _identity(run: Run, width: int) -> Iterator[Line]:
     if run.model is None:
         return
     against = f" against baseline {one_line(run.baseline)}" if run.baseline else ""
     where = ", ".join(one_line(part) for part in (run.model.dtype, run.model.device) if part)
-    yield f"{one_line(run.model.spec)} ({where}){against}", _PLAIN
-    if judged := selection.judged_by(run):
-        yield f"judged by {one_line(judged)}", _PLAIN
+    word = selection.verdict(run)
+    yield f"{one_line(run.model.spec)} ({where}){against}: {word}", _MARKUP[word]
+    for role, who in selection.helped_by(run):
+        yield f"{role} {one_line(who)}", _PLAIN
     if is_published(run.baseline):
         yield "the baseline is what a paper prints: differences from it are unpaired", _PLAIN
+    for note in notes.about(run):
+        yield from _wrapped(note, width, indent="")
     yield "", _PLAIN
 
 
 def _tables(run: Run, width: int) -> Iterator[Line]:
     for group in selection.groups(run):
         yield group.title, _BOLD
-        for text, case in table_lines(group, width - 2):
-            quiet = case is None or case.verdict == "pass"
-            yield f"  {text}", _PLAIN if quiet or case is None else _MARKUP[case.verdict]
+        words = ["waived" if notes.is_waived(case, run) else case.verdict for case in group.cases]
+        for text, case in table_lines(group, words, width - 2):
+            yield f"  {text}", _PLAIN if case is None else _markup(case, run)
         for held in group.cases:
             yield from _wrapped(_controls(held, group.metrics), width, indent="  ")
+            yield from _wrapped(_integrity(held), width, indent="  ")
         yield "", _PLAIN
 
 
@@ -93,6 +100,18 @@ def _controls(case: CaseResult, metrics: Sequence[str]) -> str:
     return f"controls of {one_line(case.slice)}: {'; '.join(found)}" if found else ""
 
 
+def _integrity(case: CaseResult) -> str:
+    """Say how sound the responses of a case are, where a reader should know."""
+    found = "; ".join(map(notes.share, notes.noteworthy(case)))
+    return f"responses of {one_line(case.slice)}: {found}" if found else ""
+
+
+def _markup(case: CaseResult, run: Run) -> dict[str, bool]:
+    if case.verdict == "pass":
+        return _PLAIN
+    return _MARKUP["inconclusive" if notes.is_waived(case, run) else case.verdict]
+
+
 def _aggregates(run: Run) -> Iterator[Line]:
     cases = selection.aggregates(run)
     if not cases:
@@ -100,8 +119,8 @@ def _aggregates(run: Run) -> Iterator[Line]:
     names = selection.names(run)
     yield "Over all slices", _BOLD
     for case in cases:
-        markup = _PLAIN if case.verdict == "pass" else _MARKUP[case.verdict]
-        yield f"  {one_line(names[case.nodeid])}  {case.verdict}", markup
+        markup = _markup(case, run)
+        yield f"  {one_line(names[case.nodeid])}  {notes.verdict_words(case, run)}", markup
         shown = selection.key_metrics(case)
         wide = max((16, *map(len, shown)))
         for value in (value for value in case.metrics if value.name in shown):
@@ -129,6 +148,7 @@ def _reasons(run: Run, width: int) -> Iterator[Line]:
             if gate.verdict == "inconclusive":
                 rule = f"{one_line(gate.metric)} {gate.rule} {bound(gate.bound)}"
                 yield from _wrapped(f"{rule}: {one_line(gate.reason, 600)}", width)
+                yield from _wrapped(notes.family(gate), width, indent="      ")
     if cases:
         yield "", _PLAIN
     if gates := selection.unjudged(run):
@@ -136,14 +156,42 @@ def _reasons(run: Run, width: int) -> Iterator[Line]:
         yield f"{why}: {count(gates, 'gate')} not judged", _PLAIN
 
 
-def _facts(run: Run) -> Iterator[Line]:
+def _waivers(run: Run, width: int) -> Iterator[Line]:
     names = selection.names(run)
-    lost, gained = selection.changed(run)
-    worst = selection.worst(run)
-    if lost or gained:
-        against = f" against baseline {one_line(run.baseline)}" if run.baseline else ""
-        where = f"; worst: {one_line(names[worst.nodeid])}" if worst else ""
-        yield f"{count(lost, 'fact')} lost, {gained} gained{against}{where}", _BOLD
+    cases = [case for case in selection.ordered(run) if case.waiver is not None]
+    if cases:
+        yield "Waivers", _BOLD
+    for case in cases:
+        said = f"{one_line(names[case.nodeid])}: {case.verdict}, {notes.waiver(case, run)}"
+        yield from _wrapped(said, width, indent="  ")
+    if cases:
+        yield "", _PLAIN
+
+
+def _facts(run: Run, width: int) -> Iterator[Line]:
+    """Name the facts that moved furthest: the last lines say how many there are."""
+    found = changed.moved(run)
+    if not found.lost and not found.gained:
+        return
+    yield "Lost and gained facts", _BOLD
+    for word, changes in (("lost", found.lost), ("gained", found.gained)):
+        for change in changes[:SHOWN_FACTS]:
+            yield from _wrapped(f"{word:<6}  {_told(change)}", width, indent="  ")
+        if len(changes) > SHOWN_FACTS:
+            yield f"  {word:<6}  {len(changes) - SHOWN_FACTS} more in report.html and report.json", _PLAIN
+    yield "", _PLAIN
+
+
+def _told(change: Change) -> str:
+    """Say of one fact what was asked, what is right, and how the answer changed."""
+    moved = changed.probability(change)
+    parts = [
+        f"{one_line(change.question, 120)} {wanted(change.expected, 60)}",
+        f"said {spoken(change.old_answer, 60)} → {spoken(change.new_answer, 60)}",
+        moved and f"anchor {moved}",
+        changed.place(change),
+    ]
+    return "; ".join(part for part in parts if part)
 
 
 def _wrapped(text: str, width: int, indent: str = "    ") -> Iterator[Line]:
@@ -164,6 +212,11 @@ def _problems(run: Run, width: int) -> Iterator[Line]:
         )
 
 
-def _headline(run: Run) -> Iterator[Line]:
+def _headline(run: Run, width: int) -> Iterator[Line]:
+    if said := changed.sentence(run):
+        against = f" against baseline {one_line(run.baseline)}" if run.baseline else ""
+        head, *rest = said.split("; ")
+        for text, _ in _wrapped("; ".join([head + against, *rest]), width, indent=""):
+            yield text, _BOLD
     word = selection.verdict(run)
     yield f"{word}: {selection.headline(run)}", {**_MARKUP[word], "bold": True}

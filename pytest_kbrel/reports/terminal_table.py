@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pytest_kbrel.records import CaseResult
@@ -32,21 +33,24 @@ _LAYOUTS = (
 )
 
 
-def table_lines(group: Group, width: int) -> list[tuple[str, CaseResult | None]]:
-    """Return the lines of a table, the heading first, each with the case it is about."""
+def table_lines(group: Group, verdicts: Sequence[str], width: int) -> list[tuple[str, CaseResult | None]]:
+    """Return the lines of a table, the heading first, each with the case it is about.
+
+    ``verdicts`` are the words of the last column, one a case.
+    """
     width = min(width, WIDEST)
     narrowing = [
         replace(_LAYOUTS[-1], columns=columns, slice_width=12)
         for columns in range(len(group.metrics) - 1, 0, -1)
     ]
     for layout in (*_LAYOUTS, *narrowing):
-        rows = _rows(group, layout)
+        rows = _rows(group, verdicts, layout)
         if cells(rows[0]) <= width:
             break
     return list(zip((fit(row, width) for row in rows), (None, *group.cases), strict=True))
 
 
-def _rows(group: Group, layout: _Layout) -> list[str]:
+def _rows(group: Group, verdicts: Sequence[str], layout: _Layout) -> list[str]:
     names = group.metrics[: layout.columns]
     columns = [
         _column(
@@ -54,7 +58,7 @@ def _rows(group: Group, layout: _Layout) -> list[str]:
         ),
         _column("n", [str(case.n) for case in group.cases]),
         *(_metric_column(name, group, layout) for name in names),
-        _column("verdict", [case.verdict for case in group.cases], right=False),
+        _column("verdict", list(verdicts), right=False),
     ]
     return [GAP.join(row).rstrip() for row in zip(*columns, strict=True)]
 
@@ -73,7 +77,7 @@ def _metric_column(name: str, group: Group, layout: _Layout) -> list[str]:
         values = [
             f"{value} {pad(delta, wide, right=True)}" for value, delta in zip(values, deltas, strict=True)
         ]
-    heading = name
+    heading = one_line(name, 40)
     if layout.arrows:
         better = next((value.better for value in found if value is not None), "higher")
         heading += "↑" if better == "higher" else "↓"

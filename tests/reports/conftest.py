@@ -7,7 +7,17 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_kbrel.records import CaseResult, Change, Fingerprint, GateResult, MetricValue, Run
+from pytest_kbrel.records import (
+    CaseResult,
+    Change,
+    Fingerprint,
+    GateResult,
+    MetricValue,
+    Run,
+    Share,
+    Unmatched,
+    Waiver,
+)
 
 SUITE = "suites/world.kb.yaml"
 HOSTILE = (
@@ -72,6 +82,10 @@ def change(at: int) -> Change:
         expected="Asia",
         old_answer="Asia",
         new_answer="Africa",
+        relation="P30",
+        bucket="head" if at < 5 else "tail",
+        old_probability=0.95,
+        new_probability=0.9 - 0.05 * (at % 10),
     )
 
 
@@ -180,6 +194,67 @@ def small() -> Run:
     )
 
 
+def rich() -> Run:
+    """The small run with all that a comparison may leave to say."""
+    run = small()
+    failed, passed, unsure, *rest = run.cases
+    drop = replace(
+        failed.gates[1],
+        observed=0.071,
+        low=0.031,
+        high=0.111,
+        p=0.0004,
+        p_sidak=0.012,
+        p_holm=0.009,
+        p_bh=0.002,
+    )
+    kept = GateResult(
+        metric="anchor_prob",
+        rule="recovery",
+        bound=0.98,
+        verdict="pass",
+        reason="anchor_prob recovered 0.993 of the baseline",
+        observed=0.993,
+        low=0.981,
+        high=1.004,
+        p=0.2,
+        p_sidak=0.9,
+    )
+    failed = replace(
+        failed,
+        gates=(failed.gates[0], drop, kept),
+        metrics=tuple(replace(value, noise=0.004) for value in failed.metrics),
+        settings=(("negatives", "5"), ("variant", "definition")),
+        unmatched=Unmatched(added=("P30:7",), waived=("P30:8", "P30:9")),
+        waiver=Waiver(owner="Ann", reason="known since the merge", expires="2026-03-01", case="monitor[P30]"),
+    )
+    passed = replace(
+        passed,
+        lost=(
+            replace(change(3), old_probability=None, new_probability=None),
+            replace(change(11), relation="P17"),
+        ),
+        waiver=Waiver(owner="Bob", reason="was lost once", expires="2026-12-31", case="monitor[P17]"),
+        unmatched=Unmatched(unasked=("P17:1",)),
+    )
+    unsure = replace(
+        unsure,
+        integrity=(
+            Share(name="answered", value=118, total=120, limit=0.5),
+            Share(name="truncated", value=40, total=120, limit=0.5),
+            Share(name="empty", value=2, total=120, limit=0.5),
+        ),
+    )
+    pooled = case("pooled", "overall", "pass", (metric("accuracy", 0.43, -0.01),), aggregate=True, n=700)
+    return replace(
+        run,
+        cases=(failed, passed, unsure, *rest, pooled),
+        base=fingerprint("reference"),
+        differences=("dtype (float32 and bfloat16)", "backend version (4.57.0 and 4.56.1)"),
+        recorded="runs/nightly",
+    )
+
+
 def hostile() -> Run:
     def say(at: int) -> str:
         return HOSTILE[at % len(HOSTILE)]
@@ -191,6 +266,9 @@ def hostile() -> Run:
             expected=say(at + 1),
             old_answer=say(at + 2),
             new_answer=say(at + 3),
+            relation=say(at + 4),
+            bucket=say(at + 5),
+            new_probability=0.5,
         )
         for at in range(60)
     )
@@ -212,6 +290,10 @@ def hostile() -> Run:
                 lost=changes,
                 gained=changes[:3],
                 errors=HOSTILE,
+                settings=((text, say(at + 6)),),
+                integrity=(Share(name=text, value=3, total=4, limit=0.5, broken=True),),
+                unmatched=Unmatched(added=HOSTILE, unasked=(text,), waived=HOSTILE * 3),
+                waiver=Waiver(owner=text, reason=say(at + 7), expires=say(at + 8), case=text),
             )
         )
     cases.append(
@@ -230,7 +312,15 @@ def hostile() -> Run:
         complete=False,
         problems=HOSTILE,
         exit_status=1,
+        base=fingerprint(HOSTILE[1]),
+        differences=HOSTILE,
+        recorded=HOSTILE[2],
     )
+
+
+@pytest.fixture
+def rich_run() -> Run:
+    return rich()
 
 
 @pytest.fixture
@@ -251,14 +341,30 @@ def empty_run() -> Run:
 @pytest.fixture
 def big_run() -> Run:
     """A hundred failing cases with sixty lost facts each."""
-    run = small()
+    return many(100)
+
+
+def many(count: int) -> Run:
+    """So many failing cases with sixty lost facts each, and all else there may be to say of them."""
+    run = rich()
     worst = run.cases[0]
     assert worst.gates
     cases = tuple(
-        replace(worst, id=f"monitor[P{at}]", slice=f"P{at}", lost=tuple(change(i) for i in range(60)))
-        for at in range(100)
+        replace(
+            worst,
+            id=f"monitor[P{at}]",
+            slice=f"P{at}",
+            lost=tuple(replace(change(i), relation=f"P{at}") for i in range(60)),
+            integrity=run.cases[2].integrity,
+        )
+        for at in range(count)
     )
     return replace(run, cases=cases)
+
+
+@pytest.fixture
+def many_cases() -> Callable[[int], Run]:
+    return many
 
 
 @pytest.fixture

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -121,7 +123,11 @@ def three(tmp_path: Path, values: Sequence[tuple[float, float | None]]) -> list[
 def test_reports_side_by_side(compare: Compare, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = compare(*three(tmp_path, [(0.1, 0.9), (0.2, 0.7), (0.4, 0.6)]))
     assert found["cases"] == [
-        {"id": "monitor[P37]", "figures": {"monitor": [0.1, 0.2, 0.4], "accuracy": [0.9, 0.7, 0.6]}}
+        {
+            "id": "monitor[P37]",
+            "figures": {"monitor": [0.1, 0.2, 0.4], "accuracy": [0.9, 0.7, 0.6]},
+            "differing": "",
+        }
     ]
     assert coefficient(found, "monitor[P37]", "monitor", "accuracy", "spearman")["r"] == pytest.approx(-1)
     printed = capsys.readouterr().out
@@ -229,3 +235,47 @@ def test_what_cannot_be_compared_is_answered_in_one_line(
     said = capsys.readouterr().err
     assert message in said
     assert said.count("\n") == 1
+
+
+def asked(folder: Path, suite: str, settings: dict[str, str], **run: str) -> str:
+    """Write a report of one case that was asked in its own way, by an older version without outcomes."""
+    nodeid = f"{suite}::reliability[seen-zero-shot]"
+    case = {"id": nodeid, "metrics": {"ncr": {"value": 0.5}}, "settings": settings}
+    return str(report(folder, {}, cases=[case], settings={"judge": "rules", "limit": "", **run}))
+
+
+def test_what_was_not_asked_alike_is_marked(
+    compare: Compare, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = compare(
+        asked(tmp_path / "a", "x/w.kb.yaml", {"choices": "20", "prompt": "zero-shot"}),
+        asked(tmp_path / "b", "y/w.kb.yaml", {"choices": "3", "prompt": "zero-shot"}, limit="50"),
+        asked(tmp_path / "c", "v.kb.yaml", {"prompt": "zero-shot"}, judge="openai/j"),
+    )
+    (case,) = found["cases"]
+    assert case["differing"] == "suites w.kb.yaml, v.kb.yaml; choices 20, 3; judges rules, openai/j"
+    lines = capsys.readouterr().out.splitlines()
+    assert "  not alike: suites w.kb.yaml, v.kb.yaml; choices 20, 3; judges rules, openai/j" in lines
+    assert "     judge rules, limit 50" in lines
+    assert "     judge openai/j, limit none" in lines
+
+
+def test_runs_without_outcomes_are_said_to_be_unpaired(
+    compare: Compare, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = three(tmp_path, [(0.1, 0.9), (0.2, 0.7)])
+    assert compare(*paths)["paired"] == []
+    assert main(["compare", *paths, "--exit-code"]) == 2
+    said = capsys.readouterr().err
+    assert "--exit-code: no gate can be judged, since no two runs can be paired" in said
+    assert "there is no outcomes.jsonl.xz beside its report" in said
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:
+    """As in ``kbrel compare ... | head -1``: the pipe is closed before all is written."""
+    command = [sys.executable, "-m", "pytest_kbrel.cli", "compare", "published/monitor"]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.close()
+    _, said = process.communicate(timeout=60)
+    assert (process.returncode, said) == (141, b"")

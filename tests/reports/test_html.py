@@ -9,7 +9,7 @@ import pytest
 
 from pytest_kbrel.records import CaseResult, MetricValue, Run
 from pytest_kbrel.reports.html import report_html
-from pytest_kbrel.reports.html_parts import bar, delta, domain
+from pytest_kbrel.reports.html_parts import bar, delta, domain, within
 
 VOID = {"meta", "rect", "br"}
 ATTRIBUTES = {
@@ -46,7 +46,7 @@ class Page(HTMLParser):
             self.text.append(data)
 
 
-@pytest.mark.parametrize("name", ["small_run", "hostile_run", "empty_run", "big_run"])
+@pytest.mark.parametrize("name", ["small_run", "rich_run", "hostile_run", "empty_run", "big_run"])
 def test_the_page_is_well_formed_and_holds_nothing_but_its_own_markup(
     name: str, request: pytest.FixtureRequest
 ) -> None:
@@ -80,6 +80,22 @@ def test_a_hundred_failing_cases_stay_below_a_megabyte(big_run: Run) -> None:
     assert text.count("60 facts lost, the first ") == 100
 
 
+def test_a_page_of_thousands_of_cases_stays_below_five_megabytes(many_cases: Callable[[int], Run]) -> None:
+    text = report_html(many_cases(3000))
+    assert len(text.encode("utf-8")) < 5_000_000
+    assert Page(text).open == []
+    assert len(re.findall(r"\d+ more (?:slice|case|waiver)s in report.json", text)) == 5
+
+
+def test_of_a_list_that_is_too_long_the_first_are_kept_and_one_at_least() -> None:
+    parts = ["ab", "cd", "ef"]
+    assert within(parts, 6) == parts
+    assert within(parts, 5) == parts[:2]
+    assert within(parts, -1) == parts[:1]
+    assert within(parts, 100, 2) == parts[:2]
+    assert within([], 100) == []
+
+
 def test_at_most_fifty_facts_a_case_are_listed(hostile_run: Run) -> None:
     assert "60 facts lost, the first 50 of them" in report_html(hostile_run)
 
@@ -92,8 +108,8 @@ def test_headings_and_header_cells_carry_the_structure(small_run: Run) -> None:
     assert len(re.findall("<th scope=", text)) == page.tags.count("th")
     headings = re.findall("<h2>(.*?)</h2>", text)
     assert headings == [
-        "Over all slices", "MONITOR", "Head-to-Tail", "Reliable KB, seen", "Reliable KB, unseen",
-        "Not passed", "All figures",
+        "Over all slices", "Facts lost and gained", "MONITOR", "Head-to-Tail", "Reliable KB, seen",
+        "Reliable KB, unseen", "Not passed", "All figures",
     ]  # fmt: skip
 
 

@@ -19,7 +19,7 @@ def check(report: object) -> None:
     jsonschema.Draft202012Validator(schema()).validate(report)
 
 
-@pytest.mark.parametrize("name", ["small_run", "hostile_run", "empty_run", "big_run"])
+@pytest.mark.parametrize("name", ["small_run", "rich_run", "hostile_run", "empty_run", "big_run"])
 def test_every_report_obeys_the_schema(name: str, request: pytest.FixtureRequest) -> None:
     check(report_dict(request.getfixturevalue(name)))
 
@@ -58,10 +58,16 @@ def test_the_report_has_the_form_of_the_contract(small_run: Run) -> None:
         "paired": 118,
         "note": "",
         "unpaired": False,
+        "noise": None,
     }
     assert case["gates"][1]["verdict"] == "fail"
     assert case["lost"][0]["new_answer"] == "Africa"
-    assert report["aggregates"] == {"monitor": {"monitor": 0.401}, "head_to_tail": {}, "reliability": {}}
+    assert report["aggregates"] == {
+        "monitor": {"monitor": 0.401},
+        "head_to_tail": {},
+        "reliability": {},
+        "pooled": {},
+    }
     assert report["correlations"] == []
     assert report["summary"] == {
         "verdict": "fail",
@@ -71,8 +77,13 @@ def test_the_report_has_the_form_of_the_contract(small_run: Run) -> None:
         "not comparable": 0,
         "no baseline": 0,
         "invalid": 0,
+        "waived": 0,
         "facts_lost": 7,
         "facts_gained": 1,
+        "by_bucket": {"head": {"lost": 5, "gained": 0}, "tail": {"lost": 2, "gained": 1}},
+        "by_relation": {"P30": {"lost": 7, "gained": 1}},
+        "worst_relations": ["P30"],
+        "headline": "7 facts lost, 1 gained; 5 of the 7 are head; worst P30",
     }
 
 

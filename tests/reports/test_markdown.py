@@ -35,11 +35,12 @@ def test_hostile_text_breaks_no_table(hostile_run: Run) -> None:
     assert "\x1b" not in text
     assert "<script" not in text
     assert "<img" not in text
-    tables = [line for line in text.split("\n") if line.startswith("|")]
-    assert len(tables) > 100
-    for line in tables:
-        bars = line.replace("\\\\", "").replace("\\|", "").count("|")
-        assert bars == 5, line
+    lines = text.split("\n")
+    bars = [line.replace("\\\\", "").replace("\\|", "").count("|") for line in lines]
+    rows = [at for at, line in enumerate(lines) if line.startswith("|") and lines[at - 1].startswith("|")]
+    assert len(rows) > 100
+    for at in rows:
+        assert bars[at] == bars[at - 1] > 4, lines[at]
     text.encode("utf-8")
 
 
@@ -50,7 +51,7 @@ def test_the_summary_leads_with_the_verdict(small_run: Run) -> None:
         "",
         "**reference:overconfident** against baseline **reference**: 1 fail, 1 inconclusive, 4 pass.",
         "",
-        r"7 facts lost, 1 gained. Worst: monitor\[P30\].",
+        "**7 facts lost, 1 gained; 5 of the 7 are head; worst P30.**",
     ]
     assert r"accuracy 0.512 \[0.432, 0.592\] (-0.071)" in "\n".join(lines)
 

@@ -16,7 +16,7 @@ def texts(run: Run, width: int) -> list[str]:
 
 
 GOLDEN = """\
-reference:overconfident (float32, cpu) against baseline reference
+reference:overconfident (float32, cpu) against baseline reference: fail
 
 MONITOR
   slice    n      monitor↓     pfd↓          ird↓  anchor_prob↑     accuracy↑  verdict
@@ -43,7 +43,18 @@ Inconclusive
   head_to_tail[open-tail]
     accuracy max_drop 0.02: the drop may be 0.06; 400 facts would decide
 
-7 facts lost, 1 gained against baseline reference; worst: monitor[P30]
+Lost and gained facts
+  lost    On which continent is country 6? Asia; said Asia → Africa; anchor 0.950 → 0.600 (-0.350);
+    P30, tail
+  lost    On which continent is country 5? Asia; said Asia → Africa; anchor 0.950 → 0.650 (-0.300);
+    P30, tail
+  lost    On which continent is country 4? Asia; said Asia → Africa; anchor 0.950 → 0.700 (-0.250);
+    P30, head
+  lost    4 more in report.html and report.json
+  gained  On which continent is country 99? Asia; said Asia → Africa; anchor 0.950 → 0.450 (-0.500);
+    P30, tail
+
+7 facts lost, 1 gained against baseline reference; 5 of the 7 are head; worst P30
 fail: 1 fail, 1 inconclusive, 4 pass
 reports written to kbrel-report"""
 
@@ -62,7 +73,7 @@ def test_the_terminal_names_the_judge_and_a_served_model(small_run: Run) -> None
         environment=(("helpers_asked", "30"), ("helpers_reused", "12")),
     )
     assert texts(run, 120)[:2] == [
-        "openai/x (http://localhost:1/v1) against baseline reference",
+        "openai/x (http://localhost:1/v1) against baseline reference: fail",
         "judged by openai/judge (12 of 30 replies reused from earlier runs)",
     ]
 
@@ -77,7 +88,7 @@ def test_eighty_columns_keep_every_metric(small_run: Run) -> None:
 
 
 @pytest.mark.parametrize("width", [20, 40, 60, 80, 100, 200])
-@pytest.mark.parametrize("name", ["small_run", "hostile_run", "empty_run", "big_run"])
+@pytest.mark.parametrize("name", ["small_run", "rich_run", "hostile_run", "empty_run", "big_run"])
 def test_no_line_is_too_wide_or_has_a_control_character(
     name: str, width: int, request: pytest.FixtureRequest
 ) -> None:
@@ -133,31 +144,42 @@ monitor[P30]: fail, 1 of 2 gates not passed
     difference  -0.071 [-0.111, -0.031] over 118 paired facts (p < 0.001)
     stated in   suites/world.kb.yaml:17
   7 facts lost, 1 gained against reference
-    1. On which continent is country 0?
+    1. On which continent is country 0? (P30, head)
        expected    Asia
        old answer  Asia
        new answer  Africa
-    2. On which continent is country 1?
+       anchor      0.950 → 0.900 (-0.050)
+    2. On which continent is country 1? (P30, head)
        expected    Asia
        old answer  Asia
        new answer  Africa
-    3. On which continent is country 2?
+       anchor      0.950 → 0.850 (-0.100)
+    3. On which continent is country 2? (P30, head)
        expected    Asia
        old answer  Asia
        new answer  Africa
-    4. On which continent is country 3?
+       anchor      0.950 → 0.800 (-0.150)
+    4. On which continent is country 3? (P30, head)
        expected    Asia
        old answer  Asia
        new answer  Africa
-    5. On which continent is country 4?
+       anchor      0.950 → 0.750 (-0.200)
+    5. On which continent is country 4? (P30, head)
        expected    Asia
        old answer  Asia
        new answer  Africa
+       anchor      0.950 → 0.700 (-0.250)
     and 2 more"""
 
 
 def test_a_failure_says_what_was_measured_allowed_and_lost(small_run: Run) -> None:
     assert failure_text(small_run.cases[0], baseline_name="reference") == FAILURE
+
+
+def test_a_figure_over_some_of_the_facts_says_how_many_there_are(small_run: Run) -> None:
+    case = replace(small_run.cases[0], n=200)
+    said = failure_text(case, baseline_name="reference")
+    assert "measured    0.512 [0.432, 0.592] on 120 of 200 facts\n" in said
 
 
 def test_a_failure_of_an_absolute_bound_needs_no_baseline(small_run: Run) -> None:

@@ -1,0 +1,185 @@
+"""What stands beside the figures, in words: p values, integrity, waivers, facts without a partner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pytest_kbrel.records import CaseResult, GateResult, Run, Share, Unmatched, Waiver
+from pytest_kbrel.reports.selection import is_blessed, slices
+from pytest_kbrel.reports.text import count, interval, number, one_line, p_value
+
+# From this part of what is allowed on, a reader should know of a share that breaks no limit yet.
+NOTEWORTHY = 0.5
+_OBSERVED = {
+    "min": "measured",
+    "max": "measured",
+    "max_drop": "drop",
+    "recovery": "recovered",
+    "above_control": "above its control by",
+}
+_SHARES = {
+    "answered": "answered",
+    "empty": "empty",
+    "truncated": "cut short",
+    "repeated": "with one and the same wrong answer",
+    "errored": "without a usable response",
+    "unparsable": "not read by the judge",
+    "unread": "without a choice among the options",
+    "below_random": "informative answers right",
+    "constant": "with the same probability",
+}
+# Of these so many are needed; of the others so many are allowed.
+_LEAST = ("answered", "below_random")
+_UNMATCHED = {
+    "added": "not in the baseline",
+    "unasked": "not asked in this run",
+    "waived": "left out by a waiver",
+}
+
+
+def observed(gate: GateResult) -> str:
+    """Return what was held against the bound: ``recovered 0.973 [0.951, 0.995]``; empty where nothing was."""
+    if gate.observed is None:
+        return ""
+    parts = (_OBSERVED[gate.rule], number(gate.observed), interval(gate.low, gate.high))
+    return " ".join(part for part in parts if part)
+
+
+def corrected(gate: GateResult) -> str:
+    """Return the p value and what corrections for all comparisons of the run make of it, those known.
+
+    ``p = 0.004; over the whole run: Šidák p = 0.062 (decides), Holm p = 0.058``
+    """
+    over_all = family(gate)
+    return "; ".join(
+        part for part in (p_value(gate.p), over_all and f"over the whole run: {over_all}") if part
+    )
+
+
+def family(gate: GateResult) -> str:
+    """Return the p values that are corrected for all comparisons of the run, those known."""
+    known = (
+        ("Šidák", gate.p_sidak, " (decides)"),
+        ("Holm", gate.p_holm, ""),
+        ("Benjamini-Hochberg", gate.p_bh, ""),
+    )
+    return ", ".join(f"{name} {p_value(p)}{note}" for name, p, note in known if p is not None)
+
+
+def is_waived(case: CaseResult, run: Run) -> bool:
+    """Tell whether a waiver lets it be that this case did not pass."""
+    # Where no blessed run was asked for, a case without one is no failure.
+    return case.waived and (case.verdict != "no baseline" or is_blessed(run))
+
+
+def verdict_words(case: CaseResult, run: Run) -> str:
+    """Return a case's verdict; ``fail, waived`` where a waiver lets its failure pass."""
+    return f"{case.verdict}, waived" if is_waived(case, run) else case.verdict
+
+
+def waiver(case: CaseResult, run: Run) -> str:
+    """Return what became of a case's waivers, such as that they were not needed; empty without one."""
+    if case.expired:
+        return "; ".join(expired(case))
+    given = case.waiver
+    if given is None:
+        return ""
+    if is_waived(case, run):
+        return excuse(given)
+    until = f"until {one_line(given.expires, 40)} by {_told(given)}"
+    if case.verdict == "pass":
+        return f"waiver no longer needed, the case passes: {until}"
+    return f"waiver not used, it is for failures only: {until}"
+
+
+def excuse(given: Waiver) -> str:
+    """Return why a failure is let pass: ``waived until 2026-12-31 by Ann: known``."""
+    return f"waived until {one_line(given.expires, 40)} by {_told(given)}"
+
+
+def expired(case: CaseResult) -> tuple[str, ...]:
+    """Return what the expired waivers of a case say, one after the other."""
+    return tuple(
+        f"the waiver of {f'fact {one_line(of.fact, 80)}' if of.fact else one_line(of.case, 80)} expired on "
+        f"{one_line(of.expires, 40)}, by {_told(of)}; stated in {one_line(case.suite)}:{of.line}; allowed: a "
+        "later 'expires', or no waiver"
+        for of in case.expired
+    )
+
+
+def _told(given: Waiver) -> str:
+    return f"{one_line(given.owner, 80)}: {one_line(given.reason, 300)}"
+
+
+def share(found: Share) -> str:
+    """Return a figure of integrity: ``14 of 20 cut short (at most 50 %)``."""
+    name = _SHARES.get(found.name, one_line(found.name, 60).replace("_", " "))
+    limit = f"{number(100 * found.limit, 1).removesuffix('.0')} %"
+    said = f"random answers: {limit}" if found.name == "below_random" else f"{limit_word(found.name)} {limit}"
+    return f"{found.value} of {found.total} {name} ({said})"
+
+
+def limit_word(name: str) -> str:
+    """Return whether the limit of a figure of integrity is the least or the most there may be."""
+    return "at least" if name in _LEAST else "at most"
+
+
+def noteworthy(case: CaseResult) -> tuple[Share, ...]:
+    """Return the figures of integrity that break their limit or use up half of what it allows."""
+    return tuple(found for found in case.integrity if found.broken or _used(found) >= NOTEWORTHY)
+
+
+def _used(found: Share) -> float:
+    """Return which part of what is allowed was used up: 1 at the limit."""
+    if not found.total:
+        return 0.0
+    part = found.value / found.total
+    if found.name == "below_random":
+        return float(part < found.limit)
+    used, allowed = (1 - part, 1 - found.limit) if found.name in _LEAST else (part, found.limit)
+    return 0.0 if not used else used / allowed if allowed else 1.0
+
+
+def unmatched(found: Unmatched) -> str:
+    """Return how many facts have no partner in the baseline, and why; empty where all have one."""
+    counts = ((name, len(getattr(found, name))) for name in _UNMATCHED)
+    return ", ".join(f"{count(n, 'fact')} {_UNMATCHED[name]}" for name, n in counts if n)
+
+
+def unmatched_lists(found: Unmatched) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield why facts have no partner in the baseline, with their ids."""
+    for name, words in _UNMATCHED.items():
+        if ids := getattr(found, name):
+            yield words, ids
+
+
+def all_unmatched(run: Run) -> Unmatched:
+    """Return the facts without partner of all cases, each once."""
+    cases = slices(run)
+
+    def ids(name: str) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(fact for case in cases for fact in getattr(case.unmatched, name)))
+
+    return Unmatched(added=ids("added"), unasked=ids("unasked"), waived=ids("waived"))
+
+
+def about(run: Run) -> Iterator[str]:
+    """Yield what a reader should know of the comparison as a whole, a sentence each."""
+    yield from _kept(run)
+    if run.recorded:
+        yield f"decided again over {one_line(run.recorded)}, the model was not asked"
+    if run.base is not None and run.base.spec and run.base.spec != run.baseline:
+        yield f"the baseline's model is {one_line(run.base.spec)}"
+    if run.differences:
+        yield f"differs from the baseline in: {'; '.join(map(one_line, run.differences))}"
+    if found := unmatched(all_unmatched(run)):
+        yield f"compared without {found}"
+
+
+def _kept(run: Run) -> Iterator[str]:
+    known = dict(run.environment)
+    if known.get("answers_reused", "0") != "0":
+        store = one_line(known.get("answers_store", ""))
+        yield f"{known['answers_reused']} of {known.get('answers_asked')} answers reused from {store}"
+    if "answers_not_kept" in known:
+        yield f"answers are not kept: {one_line(known['answers_not_kept'], 400)}"

@@ -1,0 +1,118 @@
+"""The sentence on lost and gained facts, and what it is made from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+
+from pytest_kbrel.records import CaseResult, Change, Run
+from pytest_kbrel.reports.changed import moved, place, probability, sentence
+
+Make = Callable[..., CaseResult]
+
+
+def fact(at: int, relation: str = "P108", bucket: str = "head", **more: object) -> Change:
+    return replace(
+        Change(fact_id=f"f{at}", question="?", expected="a", old_answer="a", new_answer="b"),
+        relation=relation,
+        bucket=bucket,
+        **more,
+    )
+
+
+@pytest.fixture
+def run_of(small_run: Run, make_case: Make) -> Callable[..., Run]:
+    def make(lost: Sequence[Change], gained: Sequence[Change] = (), **more: object) -> Run:
+        case = make_case("monitor", "P1", "fail", (), lost=tuple(lost), gained=tuple(gained))
+        return replace(small_run, cases=(case,), **more)
+
+    return make
+
+
+def test_the_sentence_is_the_promised_one(run_of: Callable[..., Run]) -> None:
+    lost = [
+        *(fact(at) for at in range(7)),
+        *(fact(at, "P1") for at in range(7, 9)),
+        *(fact(at, "P1", "tail") for at in range(9, 12)),
+    ]
+    gained = [fact(at, "P30", "torso") for at in range(20, 25)]
+    found = run_of(lost, gained)
+    assert sentence(found) == "12 facts lost, 5 gained; 9 of the 12 are head; worst P108"
+    parts = moved(found)
+    assert [(p.name, p.lost, p.gained) for p in parts.buckets] == [
+        ("head", 9, 0), ("torso", 0, 5), ("tail", 3, 0),
+    ]  # fmt: skip
+    assert [(p.name, p.lost, p.gained) for p in parts.relations] == [
+        ("P108", 7, 0), ("P1", 5, 0), ("P30", 0, 5),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("lost", "gained", "said"),
+    [
+        ([fact(1)], [], "1 fact lost, 0 gained; it is head; worst P108"),
+        ([fact(1), fact(2)], [], "2 facts lost, 0 gained; all of them are head; worst P108"),
+        ([fact(1, bucket=""), fact(2, bucket="")], [], "2 facts lost, 0 gained; worst P108"),
+        ([fact(1, "", "")], [], "1 fact lost, 0 gained; worst monitor[P1]"),
+        ([], [fact(1)], "0 facts lost, 1 gained"),
+        (
+            [fact(1, "P2"), fact(2, "P1", "tail")],
+            [],
+            "2 facts lost, 0 gained; 1 of the 2 are head; worst P1 and P2",
+        ),
+        (
+            [fact(at, f"P{at}", "tail") for at in range(3)],
+            [],
+            "3 facts lost, 0 gained; all of them are tail; worst P0 and 2 others",
+        ),
+    ],
+)
+def test_what_is_not_known_is_not_said(
+    lost: list[Change], gained: list[Change], said: str, run_of: Callable[..., Run]
+) -> None:
+    assert sentence(run_of(lost, gained)) == said
+
+
+def test_no_change_is_said_only_where_facts_were_compared(small_run: Run) -> None:
+    same = [replace(case, lost=(), gained=()) for case in small_run.cases]
+    assert sentence(replace(small_run, cases=tuple(same))) == "no fact lost or gained"
+    alone = [
+        replace(case, metrics=tuple(replace(value, paired=0) for value in case.metrics)) for case in same
+    ]
+    assert sentence(replace(small_run, cases=tuple(alone))) == ""
+
+
+def test_a_fact_that_two_cases_lost_is_one_and_keeps_what_either_knows(
+    small_run: Run, make_case: Make
+) -> None:
+    told = fact(1, "P36", "", old_probability=0.9, new_probability=0.5, new_answer="c")
+    first = make_case("head_to_tail", "a-tail", "fail", (), lost=(fact(1, "", "tail"),))
+    second = make_case("monitor", "P36", "fail", (), lost=(told, fact(2, old_probability=0.9)))
+    other = make_case("monitor", "P36", "pass", (), lost=(fact(1),), suite="another.kb.yaml")
+    overall = make_case("monitor", "overall", "fail", (), lost=(fact(3),), aggregate=True)
+    found = moved(replace(small_run, cases=(first, second, other, overall)))
+    assert len(found.lost) == 3
+    assert found.lost[0] == replace(told, bucket="tail")
+    # Whichever comes first.
+    first, second = replace(first, id="monitor[P99]"), replace(second, id="head_to_tail[a-tail]")
+    assert moved(replace(small_run, cases=(first, second))).lost[0] == replace(told, bucket="tail")
+
+
+def test_the_facts_that_moved_furthest_come_first(run_of: Callable[..., Run]) -> None:
+    lost = [
+        fact(1),
+        fact(2, old_probability=0.5, new_probability=0.4),
+        fact(3, old_probability=0.9, new_probability=0.1),
+    ]
+    assert [change.fact_id for change in moved(run_of(lost)).lost] == ["f3", "f2", "f1"]
+
+
+def test_a_fact_is_placed_and_its_anchor_told_as_far_as_they_are_known() -> None:
+    assert place(fact(1)) == "P108, head"
+    assert place(fact(1, bucket="")) == "P108"
+    assert place(fact(1, "", "")) == ""
+    assert probability(fact(1, old_probability=0.912, new_probability=0.401)) == "0.912 → 0.401 (-0.511)"
+    assert probability(fact(1, old_probability=0.912)) == "0.912 → –"
+    assert probability(fact(1)) == ""
