@@ -1,9 +1,9 @@
-"""Where one process asks its model: checkpoint, baseline and spool of responses, each made once."""
+"""Where one process asks and decides its cases: answers, baseline and spool of responses, each made once."""
 
 from __future__ import annotations
 
 import dataclasses
-import os
+import functools
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_kbrel import collect
-from pytest_kbrel.errors import KbrelError, ModelError
-from pytest_kbrel.helping import RULES, Helping, writer_of
+from pytest_kbrel.answering import answering_for, let_threads_sleep
+from pytest_kbrel.baselines import incomparable
+from pytest_kbrel.beside import ask_base, ask_twice
+from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.helping import RULES, writer_of
 from pytest_kbrel.options import KbOptions
 from pytest_kbrel.records import (
     Ask,
@@ -21,20 +24,16 @@ from pytest_kbrel.records import (
     Case,
     CaseResult,
     Exchange,
-    Fingerprint,
-    Request,
-    Response,
     Suite,
+    Table,
 )
 from pytest_kbrel.retrieval import Retrieval
 
 if TYPE_CHECKING:
     from pytest_kbrel.baselines import Baseline
-    from pytest_kbrel.models.asking import Asker
-    from pytest_kbrel.models.base import Model
-    from pytest_kbrel.models.opening import AnySpec
 
 PARTS = ".parts"
+NO_TABLE = Table(columns=(), rows=())
 
 
 class Bench:
@@ -43,33 +42,12 @@ class Bench:
     def __init__(self, session: pytest.Session, options: KbOptions) -> None:
         self._session = session
         self._options = options
-        self._askers: dict[str, Asker] = {}
-        self.helping = Helping(options, threads=_threads())
+        self.answering = answering_for(options)
         self._retrieval = Retrieval(session.config.rootpath, options.judge_args)
-        self._model: Model | None = None
-        self._load_failed = False
         self._baseline: Baseline | None = None
         self._comparisons: int | None = None
-        # Before torch loads. Its waiting threads spin by default: with one other busy process on two cores,
-        # two spinning threads took 15 to 24 times as long as two sleeping ones.
-        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+        let_threads_sleep()
         self.spool_path = options.output_path / PARTS / f"{_worker_id(session.config)}.jsonl"
-
-    def model(self) -> Model:
-        """Return the model, loaded at the first call. A failed load is explained once, then named."""
-        if self._load_failed:
-            raise ModelError(
-                f"the model {self._options.model!r} could not be loaded; the first failure says why"
-            )
-        if self._model is None:
-            from pytest_kbrel.models.opening import open_model
-
-            try:
-                self._model = open_model(model_spec(self._options), threads=_threads())
-            except ModelError:
-                self._load_failed = True
-                raise
-        return self._model
 
     def baseline(self) -> Baseline | None:
         """Return the blessed run to compare with, ``None`` when none was asked for."""
@@ -79,6 +57,7 @@ class Bench:
 
     def decide(self, case: Case) -> CaseResult:
         """Ask a case's questions and decide its gates."""
+        from pytest_kbrel.baselines import another_tokenizer
         from pytest_kbrel.gates import decide_case
         from pytest_kbrel.probes import run_case
 
@@ -90,9 +69,12 @@ class Bench:
             self._spool(exchanges)
 
         started = time.perf_counter()
-        case = self._retrieval.with_examples(case)
-        result = run_case(case, self._ask, keep)
-        baseline = self.baseline()
+        nodeid = f"{case.suite}::{case.id}"
+        case = self.answering.with_examples(case) or self._retrieval.with_examples(case)
+        result = run_case(case, functools.partial(self.answering.ask, case=nodeid), keep)
+        baseline, base = self.baseline(), NO_TABLE
+        if self._options.baseline_model:
+            base, baseline = ask_base(case, self.answering, self._spool)
         decided = decide_case(
             case,
             result.table,
@@ -101,45 +83,41 @@ class Bench:
             baseline_asked=baseline is not None,
             comparisons=max(self._family(), collect.relative(case.gates)),
             incomparable=self._incomparable(case, baseline),
+            another_tokenizer=another_tokenizer(self.answering.fingerprint(), baseline),
             paper=baseline.paper if baseline is not None else "",
+            other_suites=baseline.other_suites(case.suite) if baseline is not None else (),
             duration=time.perf_counter() - started,
             requests=asked,
         )
+        decided = dataclasses.replace(decided, base=base)
+        if lacking := self.answering.lacking(nodeid):
+            decided = dataclasses.replace(decided, errors=(*decided.errors, lacking))
         if decided.verdict == "invalid":
             return decided
+        if self._options.noise_floor:
+            decided = ask_twice(case, decided, self.answering)
         return dataclasses.replace(decided, attributions=self._explained(result.explain))
 
     def _explained(self, pairs: Sequence[tuple[Ask, Ask]]) -> tuple[Attribution, ...]:
         from pytest_kbrel.models.attribution import attribute
 
         asks = [ask for pair in pairs[: self._options.attribute] for ask in pair]
-        return tuple(attribute(self.model(), ask) for ask in asks)
-
-    def _ask(self, requests: Sequence[Request], to: str) -> Sequence[Response]:
-        from pytest_kbrel.models.asking import Asker
-
-        if to not in self._askers:
-            self._askers[to] = Asker(self.model() if not to else self.helping.model(to))
-        return self._askers[to].ask(requests)
+        return tuple(attribute(self.answering.model(), ask) for ask in asks)
 
     def _incomparable(self, case: Case, baseline: Baseline | None) -> tuple[str, ...]:
         from pytest_kbrel.probes.judging import is_judged
 
         judged = is_judged(case)
         # Also where nobody asked it: whoever blesses this run blesses its judge.
-        judge = self.helping.fingerprint(case.judge) if judged and case.judge != RULES else None
-        writers = [self.helping.fingerprint(text) for text in filter(None, [writer_of(case)])]
-        return incomparable(self.fingerprint(), baseline, judged=judged, judge=judge, writers=writers)
-
-    def fingerprint(self) -> Fingerprint:
-        """Say what the loaded model is."""
-        return self.model().describe()
+        judge = self.answering.helper(case.judge) if judged and case.judge != RULES else None
+        writers = [self.answering.helper(text) for text in filter(None, [writer_of(case)])]
+        return incomparable(
+            self.answering.fingerprint(), baseline, judged=judged, judge=judge, writers=writers
+        )
 
     def close(self) -> None:
         """Free the models."""
-        if self._model is not None:
-            self._model.close()
-        self.helping.close()
+        self.answering.close()
         self._retrieval.close()
 
     def _family(self) -> int:
@@ -158,53 +136,11 @@ class Bench:
             raise KbrelError(f"{self.spool_path}: responses cannot be kept: {error}") from None
 
 
-def model_spec(options: KbOptions) -> AnySpec:
-    """Read the model's spec out of the settings; ``ModelError`` when it cannot be a model."""
-    from pytest_kbrel.models.opening import read_spec
-
-    return read_spec(
-        options.model,
-        options.model_args,
-        device=options.device,
-        dtype=options.dtype,
-        batch_size=options.batch_size,
-        chat_template=options.apply_chat_template,
-    )
-
-
 def read_baseline(options: KbOptions, config: pytest.Config) -> Baseline:
     """Read the baseline the settings name; ``BaselineError`` when it cannot be read."""
     from pytest_kbrel.baselines import read_baseline as read
 
     return read(options.baseline, config.rootpath)
-
-
-def incomparable(
-    model: Fingerprint | None,
-    baseline: Baseline | None,
-    *,
-    judged: bool = False,
-    judge: Fingerprint | None = None,
-    writers: Sequence[Fingerprint] = (),
-) -> tuple[str, ...]:
-    """Return what candidate and baseline must share and do not, in words.
-
-    ``judged``: somebody decides here whether answers are right; ``judge`` is the model that does, ``None``
-    for rules. ``writers`` are the models that wrote distractors here.
-    """
-    if model is None or baseline is None or baseline.model is None:
-        return ()
-    from pytest_kbrel.baselines import fingerprint_differences, helper_differences, judge_differences
-
-    found = fingerprint_differences(model, baseline.model)[0]
-    if judged:
-        found = (*found, *judge_differences(judge, baseline.judge))
-    for writer in writers:
-        # Under another name the settings differ, which the facts' digests tell.
-        theirs = next((helper for helper in baseline.helpers if helper.spec == writer.spec), None)
-        if theirs is not None:
-            found = (*found, *helper_differences("writer of distractors", writer, theirs))
-    return found
 
 
 def suites_of(config: pytest.Config, nodeids: Sequence[str], options: KbOptions) -> list[Suite]:
@@ -218,11 +154,3 @@ def suites_of(config: pytest.Config, nodeids: Sequence[str], options: KbOptions)
 def _worker_id(config: pytest.Config) -> str:
     workerinput = getattr(config, "workerinput", None)
     return str(workerinput["workerid"]) if workerinput is not None else "main"
-
-
-def _threads() -> int | None:
-    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    if workers == 1 or "OMP_NUM_THREADS" in os.environ:
-        return None
-    # Two workers with as many threads each as there are cores take twice the time of sharing the cores.
-    return max(1, (os.cpu_count() or 1) // workers)

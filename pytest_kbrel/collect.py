@@ -28,7 +28,14 @@ def load(path: Path, nodeid: str, options: KbOptions) -> Suite:
     """Read a suite under the run's limit and seed: the same on the controller and in every worker."""
     from pytest_kbrel.suites import load_suite
 
-    return load_suite(path, nodeid_path=nodeid, limit=options.limit, seed=options.seed, judge=options.judge)
+    return load_suite(
+        path,
+        nodeid_path=nodeid,
+        limit=options.limit,
+        seed=options.seed,
+        judge=options.judge,
+        today=options.today,
+    )
 
 
 class SuiteFile(pytest.Module):

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_kbrel.options import TODAY, today
+
 if TYPE_CHECKING:
     from pytest_kbrel.recorder import Recorder
 
@@ -22,6 +24,11 @@ class Distribution:
     def __init__(self, recorder: Recorder, device: str) -> None:
         self._recorder = recorder
         self._device = device
+
+    @pytest.hookimpl
+    def pytest_configure_node(self, node: Any) -> None:
+        """Tell a worker which day it is."""
+        node.workerinput[TODAY] = today(node.config).isoformat()
 
     @pytest.hookimpl
     def pytest_xdist_node_collection_finished(self, node: Any, ids: Sequence[str]) -> None:

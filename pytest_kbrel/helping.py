@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from pytest_kbrel.models.remembering import RememberingModel
 
 RULES = "rules"
+# Who writes distractors where no model does.
+FACTS = "facts"
 
 
 class Helping:
@@ -41,7 +43,8 @@ class Helping:
 
             try:
                 model = open_model(helper_spec(self._options, text), threads=self._threads)
-                self._models[text] = RememberingModel(model, Store(self._options.use_cache))
+                folder = self._options.use_cache
+                self._models[text] = RememberingModel(model, None if folder is None else Store(folder))
             except KbrelError:
                 self._failed.add(text)
                 raise
@@ -70,26 +73,45 @@ class Helping:
 
 
 def helper_spec(options: KbOptions, text: str) -> AnySpec:
-    """Read the name of a helping model under the run's ``--kb-judge-args``; ``ModelError`` if it is wrong."""
-    from pytest_kbrel.models.opening import read_spec
+    """Read the name of a helping model under those of ``--kb-judge-args`` that are for models of its kind.
 
-    return read_spec(text, options.judge_args)
+    Raises ``ModelError`` if it is wrong.
+    """
+    from pytest_kbrel.models.opening import args_for, read_spec
+
+    return read_spec(text, args_for(text, options.judge_args))
+
+
+def role_of(options: KbOptions, text: str) -> str:
+    """Return where the user named a helping model: the flag of the judge, or the writer's key in a suite."""
+    return "--kb-judge" if text == options.judge else "distractors_from"
+
+
+def is_recorded(options: KbOptions, text: str) -> bool:
+    """Tell whether the run that is decided again has replies of the helping model ``text`` names."""
+    if options.from_run is None:
+        return False
+    from pytest_kbrel.recorded import read_run
+
+    return read_run(options.from_run).helper(text) is not None
 
 
 def check_judge(options: KbOptions) -> None:
     """Find what can be found before a run about judge and store; raises :class:`KbrelError`."""
     from pytest_kbrel.models.opening import check_spec
     from pytest_kbrel.models.store import FILE, Store
+    from pytest_kbrel.models.store_place import network_of
 
-    if options.judge == RULES:
+    if options.judge == RULES or is_recorded(options, options.judge):
         return
     try:
-        _check_word(options.judge)
+        _check_word(options.judge, RULES)
         check_spec(helper_spec(options, options.judge))
     except KbrelError as error:
         raise KbrelError(f"--kb-judge: {error}") from None
-    if (options.use_cache / FILE).exists():
-        Store(options.use_cache).close()
+    folder = options.use_cache
+    if folder is not None and ((folder / FILE).exists() or network_of(folder)):
+        Store(folder).close()
 
 
 def check_cases(options: KbOptions, cases: Iterable[Case]) -> None:
@@ -98,22 +120,51 @@ def check_cases(options: KbOptions, cases: Iterable[Case]) -> None:
     Raises :class:`KbrelError` for MONITOR with a model that shows no probabilities, and for a writer of
     distractors that cannot be opened.
     """
-    from pytest_kbrel import bench
+    from pytest_kbrel.answering import base_spec, model_spec
     from pytest_kbrel.models.opening import check_spec, gives_probabilities
 
     cases = list(cases)
+    asked = [model_spec(options)] if options.from_run is None else []
+    asked += [base_spec(options)] if options.baseline_model else []
+    mute = next((spec.text for spec in asked if not gives_probabilities(spec)), "")
     for case in cases:
-        if case.probe == "monitor" and not gives_probabilities(bench.model_spec(options)):
+        if case.probe == "monitor" and mute:
             raise KbrelError(
-                f"{case.suite}::{case.id}: MONITOR needs token probabilities, and {options.model} gives "
+                f"{case.suite}::{case.id}: MONITOR needs token probabilities, and {mute} gives "
                 'none, it only writes; leave these cases out with -k "not monitor", or give a checkpoint'
             )
     for suite, text in dict.fromkeys((case.suite, writer_of(case)) for case in cases):
-        if text:
+        if text and not is_recorded(options, text):
             try:
+                _check_word(text, FACTS)
                 check_spec(helper_spec(options, text))
             except KbrelError as error:
                 raise KbrelError(f"{suite}: distractors_from: {error}") from None
+
+
+def check_args(options: KbOptions, suites: Iterable[Suite]) -> None:
+    """Refuse an argument of ``--kb-judge-args`` that is for no model that helps in these suites.
+
+    Raises :class:`KbrelError`.
+    """
+    from pytest_kbrel.models.openai_spec import is_openai
+    from pytest_kbrel.models.opening import args_for
+
+    helpers = [] if options.judge == RULES else [options.judge]
+    for case in (case for suite in suites for case in suite.cases):
+        helpers += filter(None, [writer_of(case)])
+        # An encoder on this machine takes none.
+        if isinstance(case.settings, ReliabilitySettings) and is_openai(case.settings.retrieval):
+            helpers += [case.settings.retrieval]
+    helpers = list(dict.fromkeys(helpers))
+    taken = {part for text in helpers for part in args_for(text, options.judge_args).split(",")}
+    for part in args_for("openai/", options.judge_args), args_for("hf/", options.judge_args):
+        for unused in (one for one in part.split(",") if one and one not in taken):
+            raise KbrelError(
+                f"--kb-judge-args: {unused} is for no model here; found: "
+                f"{', '.join(helpers) or 'no judge, no writer of distractors and no encoder on a server'}; "
+                "allowed: options of these (docs/models.md)"
+            )
 
 
 def writers_of(suite: Suite, members: Iterable[str]) -> tuple[str, ...]:
@@ -125,22 +176,25 @@ def writers_of(suite: Suite, members: Iterable[str]) -> tuple[str, ...]:
 def writer_of(case: Case) -> str:
     """Return the spec of the model that writes a case's distractors, empty where the facts have them."""
     settings = case.settings
-    if isinstance(settings, ReliabilitySettings) and settings.distractors_from != "facts":
+    if isinstance(settings, ReliabilitySettings) and settings.distractors_from != FACTS:
         return settings.distractors_from
     return ""
 
 
-def _check_word(text: str) -> None:
-    """Refuse a word that can only be a typo: neither a name of ours nor a path nor a hub id."""
+def _check_word(text: str, default: str) -> None:
+    """Refuse a word that can only be a typo: neither a name of ours nor a path nor a hub id.
+
+    ``default`` is the word for no model at all, which may be meant.
+    """
     from pathlib import Path
 
     first = text.split("/")[0]
     hint = nearest(first, ("openai", "hf"))
     if "/" in text and hint and first not in ("openai", "hf") and not Path(text).expanduser().exists():
-        raise ModelError(f"found {text!r}; allowed: rules, openai/NAME, hf/PATH or hf/ORG/NAME{hint}")
+        raise ModelError(f"found {text!r}; allowed: {default}, openai/NAME, hf/PATH or hf/ORG/NAME{hint}")
     if "/" in text or text.split(":")[0] == "reference" or Path(text).expanduser().exists():
         return
     raise ModelError(
-        f"found {text!r}; allowed: rules, openai/NAME, hf/PATH, a checkpoint's folder, a hub id org/name, or "
-        f"reference{nearest(text, ('rules', 'reference'))}"
+        f"found {text!r}; allowed: {default}, openai/NAME, hf/PATH, a checkpoint's folder, a hub id org/name "
+        f"or reference{nearest(text, (default, 'reference'))}"
     )

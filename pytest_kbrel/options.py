@@ -6,6 +6,7 @@ nothing but the standard library and pytest.
 
 from __future__ import annotations
 
+import datetime
 import math
 import os
 from collections.abc import Callable
@@ -16,10 +17,12 @@ from typing import Any
 import pytest
 
 from pytest_kbrel.errors import nearest
+from pytest_kbrel.flags import FLAGS, NO_CACHE, Flag
 
-DEFAULT_OUTPUT = "kbrel-report"
-DEFAULT_CACHE = ".kbrel-cache"
 SUITE_SUFFIX = ".kb.yaml"
+today_key = pytest.StashKey[datetime.date]()
+# Under this name the controller tells its workers the day: midnight may lie between them.
+TODAY = "kbrel_today"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +44,20 @@ class KbOptions:
     limit: int | float | None
     seed: int | None
     output_path: Path
-    use_cache: Path
+    # None keeps nothing.
+    use_cache: Path | None
+    from_run: Path | None = None
+    plan: bool = False
+    prices: tuple[float, float] | None = None
+    noise_floor: bool = False
+    baseline_model: str = ""
+    baseline_reason: str = ""
+    today: datetime.date | None = None
+
+    @property
+    def compared_with(self) -> str:
+        """What the run is held against: a baseline or a model, as they were named, or ``""``."""
+        return self.baseline or self.baseline_model
 
     @property
     def failing(self) -> set[str]:
@@ -50,104 +66,13 @@ class KbOptions:
 
         verdicts = {"fail", "invalid", "not comparable"}
         # A paper has not measured all that a suite may ask; a blessed run has.
-        if self.baseline and not is_published(self.baseline):
+        if self.compared_with and not is_published(self.compared_with):
             verdicts.add("no baseline")
         if self.inconclusive == "fail":
             verdicts.add("inconclusive")
         return verdicts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Flag:
-    name: str
-    help: str
-    metavar: str | None = None
-    default: str = ""
-    switch: bool = False
-    # The value of a flag that is given without one.
-    bare: str | None = None
-
-    @property
-    def flag(self) -> str:
-        return "--kb-" + self.name.replace("_", "-")
-
-    @property
-    def ini(self) -> str:
-        return "kb_" + self.name
-
-    @property
-    def environment(self) -> str:
-        return "KB_" + self.name.upper()
-
-
-_FLAGS = (
-    _Flag(
-        name="model",
-        metavar="SPEC",
-        help="Model to gate: a checkpoint's path or hub id, openai/NAME for one on a server, 'reference' "
-        "for the embedded one, 'reference:NAME' for candidates (overconfident, gullible, int4, int3, pruned)",
-    ),
-    _Flag(
-        name="model_args", metavar="K=V,...", help="Loading options in lm-eval's words: dtype=bfloat16,..."
-    ),
-    _Flag(name="device", metavar="DEVICE", default="auto", help="Where it runs, such as cpu or cuda:0"),
-    _Flag(name="dtype", metavar="DTYPE", default="auto", help="Number type of the weights, such as bfloat16"),
-    _Flag(
-        name="batch_size",
-        metavar="auto|TOKENS",
-        default="auto",
-        help="Tokens in one batch",
-    ),
-    _Flag(name="apply_chat_template", switch=True, help="Wrap prompts in the model's chat template"),
-    _Flag(
-        name="judge",
-        metavar="rules|SPEC",
-        default="rules",
-        help="Who decides whether an answer is right: rules, openai/NAME, or a checkpoint",
-    ),
-    _Flag(
-        name="judge_args",
-        metavar="K=V,...",
-        help="Options of models that judge, write distractors or embed, as for --kb-model-args: base_url=...",
-    ),
-    _Flag(
-        name="attribute",
-        metavar="N",
-        default="0",
-        help="Explain the N worst facts of each MONITOR case: how much each prompt token moved the answer",
-    ),
-    _Flag(
-        name="baseline",
-        metavar="NAME|PATH",
-        help="Blessed run to compare with, or a paper's figures: published/...",
-    ),
-    _Flag(
-        name="baseline_update",
-        metavar="NAME",
-        bare="",
-        help="Bless this run under NAME (default: the name given to --kb-baseline) if it is complete",
-    ),
-    _Flag(
-        name="inconclusive",
-        metavar="warn|fail",
-        default="warn",
-        help="What a case does that can neither pass nor fail",
-    ),
-    _Flag(name="limit", metavar="N|FRACTION", help="Sample facts of each case, deterministically by fact id"),
-    _Flag(name="seed", metavar="N", help="Replace the seed that suites state"),
-    _Flag(
-        name="output_path",
-        metavar="DIR",
-        default=DEFAULT_OUTPUT,
-        help="Folder of the reports",
-    ),
-    _Flag(
-        name="use_cache",
-        metavar="DIR",
-        default=DEFAULT_CACHE,
-        help="Folder where what a judge or a writer of distractors said is kept from run to run",
-    ),
-)
 _SHOWING = (
     "collectonly",
     "showfixtures",
@@ -163,7 +88,7 @@ _TRUE, _FALSE = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
 def add_options(parser: pytest.Parser) -> None:
     """Declare every flag with its ini twin; environment twins need no declaration."""
     group = parser.getgroup("kbrel", "reliability of a language model's knowledge (pytest-kbrel)")
-    for flag in _FLAGS:
+    for flag in FLAGS:
         tail = f" (default: {flag.default})" if flag.default else ""
         twins = f" [ini: {flag.ini}, env: {flag.environment}]"
         extra: dict[str, Any] = {"action": "store_true"} if flag.switch else {"metavar": flag.metavar}
@@ -173,9 +98,14 @@ def add_options(parser: pytest.Parser) -> None:
         parser.addini(flag.ini, flag.help, type="string", default=None)
 
 
-def model_spec(config: pytest.Config) -> str:
-    """Return the model asked for, ``""`` if none: this is what makes the plugin active."""
-    return _text(config, "model")
+def is_active(config: pytest.Config) -> bool:
+    """Tell whether there is somebody to ask: a model, or a recorded run."""
+    return bool(_text(config, "model") or _text(config, "from_run"))
+
+
+def is_planning(config: pytest.Config) -> bool:
+    """Tell whether it is only to be said what would run."""
+    return _switch(config, "plan")
 
 
 def was_typed(config: pytest.Config, name: str) -> bool:
@@ -206,7 +136,19 @@ def suites_in_sight(config: pytest.Config) -> list[str]:
 
 
 def read_options(config: pytest.Config) -> KbOptions:
-    """Resolve and check all settings; ``UsageError`` names the flag, what was found and what is allowed."""
+    """Resolve and check all settings; ``UsageError`` names the flag, what was found and what is allowed.
+
+    Where a recorded run is decided again, what belongs to it is as it was then.
+    """
+    options = _read_options(config)
+    if options.from_run is None:
+        return options
+    from pytest_kbrel.recorded_options import as_recorded
+
+    return as_recorded(config, options)
+
+
+def _read_options(config: pytest.Config) -> KbOptions:
     return KbOptions(
         model=_text(config, "model"),
         model_args=_text(config, "model_args"),
@@ -223,12 +165,28 @@ def read_options(config: pytest.Config) -> KbOptions:
         limit=_limit(config),
         seed=_seed(config),
         output_path=config.invocation_params.dir / _text(config, "output_path"),
-        use_cache=config.invocation_params.dir / _text(config, "use_cache"),
+        use_cache=_cache(config),
+        from_run=_from_run(config),
+        plan=_switch(config, "plan"),
+        prices=_prices(config),
+        noise_floor=_switch(config, "noise_floor"),
+        baseline_model=_text(config, "baseline_model"),
+        baseline_reason=_text(config, "baseline_reason"),
+        today=today(config),
     )
 
 
-def _flag(name: str) -> _Flag:
-    return next(flag for flag in _FLAGS if flag.name == name)
+def today(config: pytest.Config) -> datetime.date:
+    """Return the day of the run, the same from its beginning to its end and in every worker."""
+    if today_key not in config.stash:
+        told = getattr(config, "workerinput", {}).get(TODAY)
+        day = datetime.date.today() if told is None else datetime.date.fromisoformat(told)
+        config.stash[today_key] = day
+    return config.stash[today_key]
+
+
+def _flag(name: str) -> Flag:
+    return next(flag for flag in FLAGS if flag.name == name)
 
 
 def _text(config: pytest.Config, name: str) -> str:
@@ -254,6 +212,35 @@ def _switch(config: pytest.Config, name: str) -> bool:
     return text in _TRUE
 
 
+def _from_run(config: pytest.Config) -> Path | None:
+    text = _text(config, "from_run")
+    # A model that is typed wins over a record that only ini file or environment name.
+    if not text or (was_typed(config, "model") and not was_typed(config, "from_run")):
+        return None
+    return config.invocation_params.dir / Path(text).expanduser()
+
+
+def _cache(config: pytest.Config) -> Path | None:
+    text = _text(config, "use_cache")
+    return None if text == NO_CACHE else config.invocation_params.dir / Path(text).expanduser()
+
+
+def _prices(config: pytest.Config) -> tuple[float, float] | None:
+    text = _text(config, "prices")
+    if not text:
+        return None
+    try:
+        read, written = (float(part) for part in text.split(","))
+        if not all(math.isfinite(price) and price >= 0 for price in (read, written)):
+            raise ValueError(text)
+    except ValueError:
+        raise pytest.UsageError(
+            f"--kb-prices: found {text!r}; allowed: two numbers >= 0, the prices of a million tokens read "
+            "and written, such as 0.15,0.60"
+        ) from None
+    return read, written
+
+
 def _is_batch_size(text: str) -> bool:
     return text == "auto" or (text.isascii() and text.isdigit() and int(text) >= 1)
 
@@ -267,14 +254,15 @@ def _limit(config: pytest.Config) -> int | float | None:
     if not text:
         return None
     try:
-        return _limit_value(text)
+        return limit_value(text)
     except ValueError:
         raise pytest.UsageError(
             f"--kb-limit: found {text!r}; allowed: a number of facts >= 1, or a fraction between 0 and 1"
         ) from None
 
 
-def _limit_value(text: str) -> int | float:
+def limit_value(text: str) -> int | float:
+    """Read a number of facts (at least 1) or a fraction (above 0, at most 1); else ``ValueError``."""
     if text.isascii() and text.isdigit():
         if int(text) < 1:
             raise ValueError(text)

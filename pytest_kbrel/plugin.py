@@ -20,16 +20,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register marker and fixtures; check the settings and become active when a model is given."""
+    """Register marker and fixtures; check the settings and become active when there is somebody to ask."""
     config.addinivalue_line("markers", "kb(probe): a case of a knowledge suite (pytest-kbrel)")
     config.pluginmanager.register(fixtures, "kbrel-fixtures")
     if hasattr(config, "workerinput"):
         return
-    if options.model_spec(config) or config.option.collectonly:
+    if options.is_active(config) or config.option.collectonly:
         options.read_options(config)
     if options.only_shows(config):
         return
-    if options.model_spec(config):
+    if options.is_planning(config):
+        from pytest_kbrel.planning.session import start_plan
+
+        start_plan(config)
+    elif options.is_active(config):
         from pytest_kbrel.starting import start
 
         start(config)
@@ -38,10 +42,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SuiteFile | None:
-    """Collect suites, if there is a model to gate or nothing but collection was asked for."""
+    """Collect suites, if there is somebody to ask or nothing but collection was asked for."""
     if not file_path.name.endswith(options.SUITE_SUFFIX):
         return None
-    if not options.model_spec(parent.config) and not parent.config.option.collectonly:
+    if not options.is_active(parent.config) and not parent.config.option.collectonly:
         return None
     from pytest_kbrel.collect import SuiteFile
 
@@ -52,7 +56,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SuiteFile 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """Say which suites stay uncollected for want of a model."""
-    if options.model_spec(config) or options.only_shows(config):
+    if options.is_active(config) or options.only_shows(config):
         return []
     found = options.suites_in_sight(config)
     return [f"kbrel: no model given (--kb-model), not collected: {', '.join(found)}"] if found else []
@@ -74,5 +78,6 @@ def _refuse_suites_without_model(config: pytest.Config) -> None:
         if argument.split("::", 1)[0].endswith(options.SUITE_SUFFIX):
             raise pytest.UsageError(
                 f"{argument} is a knowledge suite and no model is given: "
-                "add --kb-model=SPEC, set KB_MODEL, or write kb_model in the ini file"
+                "add --kb-model=SPEC, set KB_MODEL, or write kb_model in the ini file; "
+                "or decide a recorded run again with --kb-from-run=DIR"
             )

@@ -18,9 +18,9 @@ import pytest
 from pytest_kbrel import bench
 from pytest_kbrel.collect import comparisons
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.fixtures import failure_message
-from pytest_kbrel.helping import RULES, check_cases, writers_of
-from pytest_kbrel.options import SUITE_SUFFIX, KbOptions
+from pytest_kbrel.fixtures import excuse_for, failure_message
+from pytest_kbrel.helping import RULES, check_args, check_cases, writers_of
+from pytest_kbrel.options import SUITE_SUFFIX, KbOptions, was_typed
 from pytest_kbrel.records import CaseResult, Fingerprint, Run, Suite
 from pytest_kbrel.reports.junit import case_properties, suite_properties
 from pytest_kbrel.runs import REPORTS, Arrivals, assemble, write
@@ -41,6 +41,7 @@ class Recorder:
         self._arrivals = Arrivals()
         self._suites: list[Suite] = []
         self._model: Fingerprint | None = None
+        self._base: Fingerprint | None = None
         self._problems: dict[str, None] = {}
         self._finished = False
         self._run: Run | None = None
@@ -70,8 +71,16 @@ class Recorder:
     def pytest_report_header(self) -> str:
         """Name the model, who judges it and what it is held against."""
         judge = f", judge {self._options.judge}" if self._options.judge != RULES else ""
-        against = f", baseline {self._options.baseline}" if self._options.baseline else ""
-        return f"kbrel: model {self._options.model}{judge}{against}"
+        what = "baseline model" if self._options.baseline_model else "baseline"
+        against = f", {what} {self._options.compared_with}" if self._options.compared_with else ""
+        who = f"model {self._options.model}{judge}{against}"
+        if self._options.from_run is None:
+            return f"kbrel: {who}"
+        here = self._config.invocation_params.dir
+        record, output = (
+            os.path.relpath(folder, here) for folder in (self._options.from_run, self._options.output_path)
+        )
+        return f"kbrel: deciding again over {record} ({who}); no model is loaded, reports go to {output}"
 
     @pytest.hookimpl
     def pytest_sessionstart(self) -> None:
@@ -96,7 +105,9 @@ class Recorder:
         wire: dict[str, Any] | None = getattr(report, "kbrel", None)
         if wire is not None:
             self._model = from_wire(Fingerprint, wire["model"])
+            self._base = from_wire(Fingerprint, wire["base"]) if wire["base"] is not None else None
             self._arrivals.add_help([from_wire(Fingerprint, one) for one in wire["helpers"]], *wire["helped"])
+            self._arrivals.add_answers(wire["not_kept"], *wire["answered"])
             for result in wire["results"]:
                 self._arrivals.add(report.nodeid, from_wire(CaseResult, result))
 
@@ -120,10 +131,12 @@ class Recorder:
         self._run = self._make_run(session)
         try:
             if self._options.baseline_update:
-                from pytest_kbrel.baselines import baseline_directory, write_baseline
+                from pytest_kbrel.baselines import baseline_directory, commit_of, write_baseline
 
                 target = baseline_directory(self._options.baseline_update, self._config.rootpath)
-                write_baseline(target, self._run)
+                environment = {**dict(self._run.environment), "commit": commit_of(self._config.rootpath)}
+                self._run = replace(self._run, environment=tuple(sorted(environment.items())))
+                write_baseline(target, self._run, self._options.baseline_reason)
                 self._blessed = target
         except (KbrelError, OSError) as error:
             self._problems[str(error)] = None
@@ -155,11 +168,27 @@ class Recorder:
         if self._blessed is not None:
             place = os.path.relpath(self._blessed, self._config.invocation_params.dir)
             terminalreporter.write_line(f"blessed as {self._options.baseline_update}: {place}")
+            if self._options.noise_floor:
+                from pytest_kbrel.baselines import changed_labels
+
+                found = [changed_labels(case) for case in self._run.cases]
+                changed, of = (sum(counts) for counts in zip(*found, strict=True))
+                terminalreporter.write_line(
+                    f"noise floor: {changed} of {of} answers changed when asked again in other batches"
+                )
 
     def _check_cases(self) -> None:
         """Refuse what the models cannot do before they are asked anything, with nothing to report on."""
         expected = self._arrivals.expected
         try:
+            # In ini file or environment they may be there for other suites of the project.
+            if was_typed(self._config, "judge_args"):
+                check_args(self._options, self._suites)
+            if self._baseline is not None and self._baseline.paper:
+                from pytest_kbrel.baselines.published import check_cases as check_published
+
+                asked = [case.id for suite in self._suites for case in suite.cases]
+                check_published(self._baseline, self._options.baseline, asked)
             check_cases(
                 self._options,
                 [
@@ -174,9 +203,11 @@ class Recorder:
             raise pytest.UsageError(str(error)) from None
 
     def _decide_aggregates(self, session: pytest.Session) -> None:
+        from pytest_kbrel.baselines import another_tokenizer, incomparable
         from pytest_kbrel.gates import decide_aggregate
 
         family = comparisons(self._suites, self._arrivals.expected)
+        baseline = self._compared_with()
         for suite in self._suites:
             for aggregate in suite.aggregates:
                 members = [f"{suite.path}::{member}" for member in aggregate.members]
@@ -189,12 +220,13 @@ class Recorder:
                         for member in members
                         if member in self._arrivals.results
                     ],
-                    baseline=self._baseline,
+                    baseline=baseline,
                     comparisons=family,
-                    incomparable=bench.incomparable(
+                    another_tokenizer=another_tokenizer(self._model, baseline),
+                    incomparable=incomparable(
                         self._model,
-                        self._baseline,
-                        judged=aggregate.probe != "monitor",
+                        baseline,
+                        judged=any(not member.startswith("monitor[") for member in aggregate.members),
                         judge=self._arrivals.helpers.get(self._options.judge),
                         writers=[
                             self._arrivals.helpers[text]
@@ -211,12 +243,34 @@ class Recorder:
                     properties=case_properties(result),
                     line=aggregate.line,
                     is_new=True,
+                    waived=excuse_for(self._config, result),
                 )
+
+    def _compared_with(self) -> Baseline | None:
+        """Return the baseline: a blessed run, or what the other model of this session answered."""
+        if self._base is None:
+            return self._baseline
+        from pytest_kbrel.baselines import session_baseline
+
+        return session_baseline(
+            self._base,
+            [
+                (result.suite, result.id, result.base, result.settings)
+                for result in self._arrivals.results.values()
+                if result.base.rows
+            ],
+            judge=self._options.judge,
+            helpers=self._arrivals.helpers.values(),
+        )
 
     def _make_run(self, session: pytest.Session) -> Run:
         if self._problems and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
         run = assemble(self._config, self._options, self._suites, self._arrivals, self._model)
+        if (baseline := self._compared_with()) is not None:
+            from pytest_kbrel.baselines import listed_differences
+
+            run = replace(run, base=baseline.model, differences=listed_differences(run, baseline))
         return replace(
             run,
             problems=tuple(self._problems),

@@ -17,8 +17,8 @@ TFIDF = "tfidf"
 class Retrieval:
     """One process's encoders, each opened at its first question.
 
-    ``args`` are those of an encoder behind a server; relative paths begin at ``rootpath`` and the suite's
-    folder.
+    ``args`` are those of all helping models, of which an encoder behind a server takes its own; relative
+    paths begin at ``rootpath`` and the suite's folder.
     """
 
     def __init__(self, rootpath: Path, args: str) -> None:
@@ -52,7 +52,8 @@ class Retrieval:
 
     def _encoder(self, spec: str, folder: Path) -> Encoder:
         from pytest_kbrel.models.embedding import Encoder
+        from pytest_kbrel.models.opening import args_for
 
         if (spec, folder) not in self._encoders:
-            self._encoders[spec, folder] = Encoder(spec, self._args, folder)
+            self._encoders[spec, folder] = Encoder(spec, args_for(spec, self._args), folder)
         return self._encoders[spec, folder]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import importlib.metadata
+import os
 import platform
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,11 +14,14 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel import __version__
+from pytest_kbrel.baselines.layout import OUTCOMES
 from pytest_kbrel.bench import PARTS
+from pytest_kbrel.collect import comparisons
+from pytest_kbrel.flags import NO_CACHE
 from pytest_kbrel.options import KbOptions
 from pytest_kbrel.records import PROBES, CaseResult, Fingerprint, Run, Suite
 
-REPORTS = ("report.json", "report.html", "summary.md", "responses.jsonl")
+REPORTS = ("report.json", "report.html", "summary.md", "responses.jsonl", OUTCOMES)
 _PACKAGES = ("pytest", "pytest-xdist", "torch", "transformers", "openai", "numpy", "scipy")
 
 
@@ -32,6 +36,8 @@ class Arrivals:
     cases_of: dict[str, list[str]] = field(default_factory=dict)
     helpers: dict[str, Fingerprint] = field(default_factory=dict)
     helped: list[int] = field(default_factory=lambda: [0, 0])
+    answered: list[int] = field(default_factory=lambda: [0, 0])
+    not_kept: str = ""
 
     def note(self, report: pytest.TestReport) -> None:
         """Take in a report. That of a crashed worker has no phase."""
@@ -49,6 +55,12 @@ class Arrivals:
         """Take in which models helped a worker, how often they were asked, and how often the store knew."""
         self.helpers |= {helper.spec: helper for helper in helpers}
         self.helped = [self.helped[0] + asked, self.helped[1] + reused]
+
+    def add_answers(self, not_kept: str, asked: int, reused: int) -> None:
+        """Take in how many answers a worker needed, how many were known, and why any are not kept."""
+        self.answered = [self.answered[0] + asked, self.answered[1] + reused]
+        # Once is enough: it will be the same with all workers.
+        self.not_kept = self.not_kept or not_kept
 
     def unaccounted(self) -> Iterator[tuple[str, str]]:
         """Yield the expected items that never reported, or ended well without a measurement."""
@@ -80,36 +92,45 @@ def assemble(
     An expected item without a result becomes an ``invalid`` case, so that no report is silent about it, and
     so does one whose item failed although its gates did not (its worker died, or its teardown failed). One
     that its user skipped leaves the run partial. The run is complete when every case of every suite was
-    selected and decided on sound responses.
+    selected and decided on sound responses. With --runxfail waivers let nothing pass.
     """
+    from pytest_kbrel.gates import with_family
     from pytest_kbrel.metrics.correlations import over_slices
 
     cases = dict(arrivals.results)
+    if config.getoption("runxfail", False):
+        cases = {
+            nodeid: replace(case, waiver=None) if case.waived else case for nodeid, case in cases.items()
+        }
     for nodeid in arrivals.expected:
         if nodeid not in cases and not arrivals.skipped(nodeid):
             cases[nodeid] = _undecided(nodeid, arrivals.failures.get(nodeid) or "it never ended")
     for item, why in arrivals.failures.items():
         for nodeid in arrivals.cases_of.get(item, ()):
-            if cases[nodeid].verdict not in options.failing:
+            if cases[nodeid].verdict not in options.failing or cases[nodeid].waived:
                 cases[nodeid] = replace(cases[nodeid], verdict="invalid", errors=(_last_line(why),))
     asked_for = {f"{suite.path}::{case.id}" for suite in suites for case in suite.cases}
     return Run(
         kbrel_version=__version__,
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         model=model,
-        environment=tuple(sorted((_environment(config) | _help(arrivals)).items())),
+        environment=tuple(sorted(_environment(config, options, arrivals).items())),
         settings=tuple(sorted(_settings(options).items())),
-        cases=tuple(cases[nodeid] for nodeid in sorted(cases)),
-        baseline=options.baseline,
+        cases=with_family([cases[nodeid] for nodeid in sorted(cases)]),
+        baseline=options.compared_with,
         helpers=tuple(helper for _, helper in sorted(arrivals.helpers.items())),
         correlations=over_slices(cases[nodeid] for nodeid in sorted(cases)),
+        recorded=_recorded(config, options),
+        comparisons=comparisons(suites, arrivals.expected) if options.compared_with else 0,
         complete=asked_for <= cases.keys() and not any(case.verdict == "invalid" for case in cases.values()),
     )
 
 
 def write(run: Run, directory: Path) -> Run:
     """Write all reports into ``directory``; return the run with what was found amiss on the way."""
+    from pytest_kbrel.baselines.outcomes import lines_of, packed
     from pytest_kbrel.reports import write_reports
+    from pytest_kbrel.reports.files import replacing
     from pytest_kbrel.reports.responses import join_spools
 
     directory.mkdir(parents=True, exist_ok=True)
@@ -120,6 +141,9 @@ def write(run: Run, directory: Path) -> Run:
         workers = ", ".join(path.stem for path in joined.torn)
         run = replace(run, problems=(*run.problems, f"the last response of {workers} is torn and left out"))
     shutil.rmtree(parts, ignore_errors=True)
+    tables = [(case.nodeid, case.table) for case in run.cases if not case.aggregate]
+    with replacing(directory / OUTCOMES) as stream:
+        stream.write(packed(lines_of(tables, texts=True)))
     write_reports(run, directory)
     return run
 
@@ -141,11 +165,18 @@ def _undecided(nodeid: str, why: str) -> CaseResult:
     )
 
 
+def _recorded(config: pytest.Config, options: KbOptions) -> str:
+    """Return the folder of the run that is decided again, relative to where pytest was called."""
+    if options.from_run is None:
+        return ""
+    return os.path.relpath(options.from_run, config.invocation_params.dir)
+
+
 def _last_line(text: str) -> str:
     return text.splitlines()[-1] if text else "it failed and did not say why"
 
 
-def _environment(config: pytest.Config) -> dict[str, str]:
+def _environment(config: pytest.Config, options: KbOptions, arrivals: Arrivals) -> dict[str, str]:
     found = {"python": platform.python_version(), "platform": f"{platform.system()} {platform.machine()}"}
     for package in _PACKAGES:
         try:
@@ -153,7 +184,7 @@ def _environment(config: pytest.Config) -> dict[str, str]:
         except importlib.metadata.PackageNotFoundError:
             continue
     found["workers"] = str(config.getoption("numprocesses", None) or 0)
-    return found
+    return found | _help(arrivals) | _answers(config, options, arrivals)
 
 
 def _help(arrivals: Arrivals) -> dict[str, str]:
@@ -161,6 +192,16 @@ def _help(arrivals: Arrivals) -> dict[str, str]:
         return {}
     asked, reused = arrivals.helped
     return {"helpers_asked": str(asked), "helpers_reused": str(reused)}
+
+
+def _answers(config: pytest.Config, options: KbOptions, arrivals: Arrivals) -> dict[str, str]:
+    asked, reused = arrivals.answered
+    if not asked:
+        return {}
+    here = config.invocation_params.dir
+    store = NO_CACHE if options.use_cache is None else os.path.relpath(options.use_cache, here)
+    found = {"answers_asked": str(asked), "answers_reused": str(reused), "answers_store": store}
+    return found | ({"answers_not_kept": arrivals.not_kept} if arrivals.not_kept else {})
 
 
 def _settings(options: KbOptions) -> dict[str, str]:
@@ -174,6 +215,7 @@ def _settings(options: KbOptions) -> dict[str, str]:
         "judge": options.judge,
         "judge_args": options.judge_args,
         "baseline": options.baseline,
+        "baseline_model": options.baseline_model,
         "inconclusive": options.inconclusive,
         "limit": "" if options.limit is None else str(options.limit),
         "seed": "" if options.seed is None else str(options.seed),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_kbrel import bench
+from pytest_kbrel.answering import base_spec, model_spec
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.helping import check_judge
 from pytest_kbrel.options import KbOptions, read_options, suites_in_sight, was_typed
@@ -27,9 +28,9 @@ def start(config: pytest.Config) -> None:
     """
     options = read_options(config)
     baseline = None
-    if was_typed(config, "model") or suites_in_sight(config):
+    if was_typed(config, "model") or was_typed(config, "from_run") or suites_in_sight(config):
         try:
-            baseline = _checked(config, options)
+            baseline = check(config, options)
         except (KbrelError, pytest.UsageError) as error:
             _clear(options.output_path)
             raise pytest.UsageError(str(error)) from None
@@ -38,15 +39,24 @@ def start(config: pytest.Config) -> None:
     if config.pluginmanager.hasplugin("xdist"):
         from pytest_kbrel.distribute import Distribution
 
-        config.pluginmanager.register(Distribution(recorder, options.device), "kbrel-distribution")
+        device = "cpu" if options.from_run else options.device
+        config.pluginmanager.register(Distribution(recorder, device), "kbrel-distribution")
 
 
-def _checked(config: pytest.Config, options: KbOptions) -> Baseline | None:
+def check(config: pytest.Config, options: KbOptions) -> Baseline | None:
+    """Check all that can be checked without loading anything; return the baseline that was asked for.
+
+    Raises :class:`KbrelError` or ``UsageError`` for what is wrong.
+    """
     from pytest_kbrel.models.opening import check_spec
 
     _check_output(options.output_path)
-    spec = bench.model_spec(options)
-    check_spec(spec)
+    if options.from_run is None:
+        check_spec(model_spec(options))
+    if options.baseline_model:
+        _check_base(options)
+    if options.noise_floor:
+        _check_noise_floor(options)
     check_judge(options)
     if options.attribute:
         from pytest_kbrel.models import attribution
@@ -62,6 +72,30 @@ def _checked(config: pytest.Config, options: KbOptions) -> Baseline | None:
             )
         check_target(baseline_directory(options.baseline_update, config.rootpath))
     return bench.read_baseline(options, config) if options.baseline else None
+
+
+def _check_base(options: KbOptions) -> None:
+    from pytest_kbrel.models.opening import check_spec
+
+    if options.baseline:
+        raise pytest.UsageError(
+            f"--kb-baseline-model and --kb-baseline: found both, {options.baseline_model} and "
+            f"{options.baseline}; allowed: one of them, a model to ask in this session or a blessed run"
+        )
+    if options.from_run is not None:
+        return
+    try:
+        check_spec(base_spec(options))
+    except KbrelError as error:
+        raise pytest.UsageError(f"--kb-baseline-model: {error}") from None
+
+
+def _check_noise_floor(options: KbOptions) -> None:
+    if not options.baseline_update:
+        raise pytest.UsageError(
+            "--kb-noise-floor: found without --kb-baseline-update; allowed: with it, for the floor is kept "
+            "with the baseline"
+        )
 
 
 def _check_output(directory: Path) -> None:

@@ -15,11 +15,13 @@ def hand_in(
     properties: Sequence[tuple[str, str]] = (),
     line: int = 0,
     is_new: bool = False,
+    waived: str = "",
 ) -> None:
     """Hand pytest the reports of a case, so that it counts, prints and exits by it.
 
-    ``failure`` is why the case failed, ``""`` when it passed. ``is_new`` says that the case was not
-    collected: the progress column counts to what was, and must end at 100 %.
+    ``failure`` is why the case failed, ``""`` when it passed; with ``waived``, the reason why it may, pytest
+    shows an expected failure. ``is_new`` says that the case was not collected: the progress column counts to
+    what was, and must end at 100 %.
     """
     path, _, name = nodeid.partition("::")
     location = (path, max(line - 1, 0), name)
@@ -28,15 +30,19 @@ def hand_in(
     hook.pytest_runtest_logstart(nodeid=nodeid, location=location)
     for when in ("setup", "call", "teardown"):
         failed = bool(failure) and when == "call"
+        excused = failed and bool(waived)
         report = pytest.TestReport(
             nodeid=nodeid,
             location=location,
             keywords={},
-            outcome="failed" if failed else "passed",
+            outcome="skipped" if excused else "failed" if failed else "passed",
             longrepr=failure if failed else None,
             when=when,
             user_properties=properties,
         )
+        if excused:
+            # All that report know an expected failure by this, as from pytest.xfail.
+            report.wasxfail = waived
         hook.pytest_runtest_logreport(report=report)
     hook.pytest_runtest_logfinish(nodeid=nodeid, location=location)
 

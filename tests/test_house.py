@@ -30,7 +30,9 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "baselines": (*GROUND, "bundled"),
     "gates": (*GROUND, "metrics", "baselines"),
     "reports": GROUND,
-    "options": ("errors", "records"),
+    "flags": (),
+    "options": ("errors", "flags", "records", "recorded_options"),
+    "recorded": (*GROUND, "models", "reports"),
     "commands": (
         *GROUND,
         "bundled",
@@ -39,8 +41,10 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "metrics",
         "judges",
         "baselines",
+        "gates",
         "reports",
         "reference",
+        "models",
     ),
     "cli": ("errors", "", "commands"),
 }
@@ -61,6 +65,7 @@ HEAVY = {
     "xdist": {"distribute"},
     "pytest": {
         "options",
+        "recorded_options",
         "plugin",
         "fixtures",
         "collect",
@@ -70,6 +75,7 @@ HEAVY = {
         "distribute",
         "bench",
         "runs",
+        "planning",
     },
 }
 MODULES = sorted(PACKAGE.rglob("*.py"))

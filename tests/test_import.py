@@ -125,7 +125,8 @@ def test_other_files_are_never_replaced_unasked(tmp_path, capsys):
     ("arguments", "message"),
     [
         (("fktk", FKTC), "unknown format 'fktk'; allowed: fktc, head-to-tail"),
-        (("fktc", DATA / "none.json"), "none.json: cannot be read: No such file"),
+        (("fktc", DATA / "P1.json"), "P1.json: cannot be read: No such file"),
+        (("fktc", DATA / "none.json"), "name must begin with its relation"),
         (("qa", DATA), "is a folder; allowed: a file of the format qa"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_kbrel.gates.pooled import pooled_figures
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.suites.names import CONTROLS, OVERALL_METRICS, SLICE_METRICS
 
@@ -52,6 +53,13 @@ def test_every_name_an_overall_gate_may_use_is_measured(probe):
     measured = blessed["aggregates"][f"world.kb.yaml::{probe}[overall]"]["metrics"]
     # The world has no slice of the top tenth.
     assert set(OVERALL_METRICS[probe]) - {"accuracy_top10"} == set(measured)
+
+
+def test_the_name_a_gate_over_all_probes_may_use_is_measured():
+    (figure,) = pooled_figures(2)
+    (metric,) = OVERALL_METRICS["pooled"].values()
+    assert (figure.name, figure.better) == (metric.name, metric.better)
+    assert figure.bounds == (metric.low, metric.high)
 
 
 @pytest.mark.parametrize("kind", ["seen", "unseen"])

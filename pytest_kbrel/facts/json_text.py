@@ -53,6 +53,8 @@ def json_value(text: str, form: str, *, first: bool = False) -> Any:
         found = f"{error.msg} in column {error.colno}"
         if first:
             found = f"found {describe(text.strip())}"
+            if text.strip() in ("{", "["):
+                found = f"the line ends behind {text.strip()!r}: one value over several lines"
         raise ValueError(f"not JSON: {found}; {form}") from None
     except RecursionError:
         raise ValueError(f"not a fact: nested too deeply; {form}") from None

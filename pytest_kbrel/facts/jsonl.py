@@ -20,6 +20,10 @@ _LISTS = ("aliases", "negatives")
 _CHOICES: Mapping[str, tuple[str, ...]] = {"answer_type": ANSWER_TYPES, "bucket": BUCKETS}
 KEYS = (*_TEXTS, *_LISTS, "popularity", "question", *_CHOICES, *_NOTES, "valid_until")
 
+_PUBLIC = (
+    "; a public dataset in a format of its own needs that format's name, in a suite under 'format' "
+    "(docs/datasets.md)"
+)
 FORM = 'a facts file has one JSON object a line: {"relation": "P36", "subject": "Peru", "object": "Lima"}'
 
 
@@ -35,12 +39,14 @@ def numbered_facts(path: Path) -> Iterator[tuple[int, Fact]]:
     """
     first_line: dict[str, int] = {}
     for line, value in json_rows(path, FORM):
+        # Of a file that is of another format already the first line is no fact.
+        foreign = not first_line and (isinstance(value, SuiteError) or not set(_REQUIRED) <= set(value))
         if isinstance(value, SuiteError):
-            raise value
+            raise SuiteError(f"{value}{_PUBLIC}") if foreign else value
         try:
             fact = as_fact(value)
         except ValueError as error:
-            raise SuiteError(str(error), path, line) from None
+            raise SuiteError(f"{error}{_PUBLIC if foreign else ''}", path, line) from None
         if fact.id in first_line:
             first = f"id {fact.id!r} stands twice; the first is on line {first_line[fact.id]}"
             raise SuiteError(f"{first}; allowed: an 'id' of its own for each fact", path, line)
@@ -72,7 +78,7 @@ def as_fact(value: Mapping[str, Any]) -> Fact:
             if item not in ("", *_CHOICES[key]):
                 raise ValueError(f"{key!r} must be one of {', '.join(_CHOICES[key])}, found {describe(item)}")
         elif key == "valid_until":
-            _date(item)
+            check_date(item)
         elif key in _NOTES:
             if not isinstance(item, str):
                 raise ValueError(f"{key!r} must be text, found {describe(item)}")
@@ -116,7 +122,8 @@ def _texts(key: str, item: Any) -> None:
         _text(f"each of {key!r}", member)
 
 
-def _date(item: Any) -> None:
+def check_date(item: Any) -> None:
+    """Raise ``ValueError`` unless the value of ``valid_until`` is a day in ISO's form, or empty."""
     try:
         if item != "" and datetime.date.fromisoformat(item).isoformat() != item:
             raise ValueError

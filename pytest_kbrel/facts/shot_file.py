@@ -8,9 +8,10 @@ from typing import Any
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.document import describe, unknown
 from pytest_kbrel.facts.json_text import json_rows
+from pytest_kbrel.facts.jsonl import check_date
 from pytest_kbrel.records import Shot
 
-_KEYS = ("question", "answer", "subject")
+_KEYS = ("question", "answer", "subject", "valid_until")
 _FORMAT = (
     'allowed, one a line: {"question": "Who wrote Emma?", "answer": "Jane Austen"}, '
     'with "answer": null for "unsure"'
@@ -18,10 +19,10 @@ _FORMAT = (
 
 
 def read_shots(path: Path) -> tuple[Shot, ...]:
-    """Read ``{question, answer, subject}`` a line; ``answer`` null means that there is none.
+    """Read ``{question, answer, subject, valid_until}`` a line; ``answer`` null means that there is none.
 
-    ``subject`` may be absent. Raises ``SuiteError`` with the line of the first mistake, a question that
-    stands twice included.
+    The last two may be absent; ``valid_until`` is for examples without an answer. Raises ``SuiteError`` with
+    the line of the first mistake, a question that stands twice included.
     """
     shots: dict[str, tuple[int, Shot]] = {}
     for line, row in json_rows(path, _FORMAT):
@@ -52,4 +53,17 @@ def _shot(value: dict[str, Any], path: Path, line: int) -> Shot:
         if not isinstance(item, str) or not item.strip() or len(item.splitlines()) != 1:
             allowed = "text of one line, not blank" + (", or null" if key == "answer" else "")
             raise SuiteError(f"{key!r} must be {allowed}, found {describe(item)}", path, line)
-    return Shot(question=value["question"], answer=value["answer"], subject=value.get("subject", ""))
+    if "valid_until" in value:
+        try:
+            check_date(value["valid_until"])
+        except ValueError as error:
+            raise SuiteError(str(error), path, line) from None
+        if value["answer"] is not None:
+            message = "'valid_until' is for examples without an answer; allowed beside it: \"answer\": null"
+            raise SuiteError(message, path, line)
+    return Shot(
+        question=value["question"],
+        answer=value["answer"],
+        subject=value.get("subject", ""),
+        valid_until=value.get("valid_until", ""),
+    )

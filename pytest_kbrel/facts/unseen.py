@@ -203,7 +203,7 @@ def unseen_examples(
         if len(made) == count:
             break
         kind = kinds[turn % len(kinds)]
-        subject, question, _ = ask(kind, rng, countries=countries, after=after or 0, training=True)
+        subject, question, year = ask(kind, rng, countries=countries, after=after or 0, training=True)
         if question not in taken:
             taken.add(question)
             made.append(
@@ -214,6 +214,7 @@ def unseen_examples(
                     object=None,
                     question=question,
                     answer_type=kind.answer_type,
+                    valid_until=kind.valid_until(year),
                 )
             )
     return tuple(made)

@@ -120,6 +120,9 @@ def _has_unit(answer: Answer, place: int, unit: str, question: Question) -> bool
     if not unit:
         # The sign for percent is a word that no break can part from its number.
         return after >= size or (words[after] != "percent" and (broken or words[after] not in _MULTIPLES))
+    # Between 0 and 1 or 0 and 100: a number by itself is a share only where one is asked for.
+    if unit == "percent" and not question.has("percent", "percentage"):
+        return after < size and words[after] == "percent"
     if _CURRENCY.search(answer.text) or (place and words[place - 1] in _CODES - {_CODE_OF.get(unit, "")}):
         return False
     if broken and not (after < size and words[after] in _UNIT_NAMES):

@@ -47,7 +47,48 @@ def is_one_of_several(answer: Answer, span: Span, question: Question, spans: Seq
     if answer.bare and _in_list(answer, span, question, spans):
         return True
     # People have several trades.
-    return not question.has(*_TRADES) and _among_others(answer, span, question, spans)
+    if question.has(*_TRADES):
+        return False
+    return _said_again(answer, span, (left, right), question, spans) or _among_others(
+        answer, span, question, spans
+    )
+
+
+def _said_again(
+    answer: Answer, span: Span, sentence: Span, question: Question, spans: Sequence[Span]
+) -> bool:
+    """Tell whether another sentence says the same of another thing: "It is Paris. It is Lyon."
+
+    ``sentence`` is the place of the one around ``span``. Both must begin alike up to the thing, or end alike.
+    """
+    words, held = answer.words, _held(spans)
+    if not answer.cased or not any(answer.cases[place] for place in range(*span)):
+        return False
+    before, behind = words[sentence[0] : span[0]], words[span[1] : sentence[1]]
+    own = set(words[span[0] : span[1]])
+    for start, stop in _sentences(answer):
+        if (start, stop) == sentence:
+            continue
+        item = range(0)
+        if before and words[start : start + len(before)] == before:
+            first = start + len(before)
+            end = next((at for at in range(first, stop) if at > first and answer.breaks[at]), stop)
+            item = range(first, end)
+        elif not before and behind and words[stop - len(behind) : stop] == behind:
+            item = range(start, stop - len(behind))
+        named = words[item.start : item.stop]
+        # A longer or shorter name of the same, where it lies, or of which nation somebody is.
+        same = not own.isdisjoint(named) or bool(_level(named)) or " ".join(named) in NATIONS
+        if same or not item or not held.isdisjoint(item) or (question.asks_person and len(item) < len(own)):
+            continue
+        if _is_item(answer, item, span):
+            return True
+    return False
+
+
+def _sentences(answer: Answer) -> list[Span]:
+    starts = [place for place in range(len(answer.words)) if not place or answer.breaks[place] == "."]
+    return list(zip(starts, [*starts[1:], len(answer.words)], strict=True))
 
 
 def _in_list(answer: Answer, span: Span, question: Question, spans: Sequence[Span]) -> bool:

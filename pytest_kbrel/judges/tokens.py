@@ -185,6 +185,8 @@ def _one_spelling(pieces: list[tuple[str, int, str]], place: int, before: list[s
     after_number = bool(before) and before[-1].replace(".", "").isdigit()
     if after_number and word in UNITS:
         return 1, UNITS[word]
+    if after_number and word == "per" and [piece[0] for piece in pieces[place + 1 : place + 2]] == ["cent"]:
+        return 2, "percent"
     if after_number and word == "in" and len(before) > 1 and before[-2] == "ft":
         return 1, "inch"
     if after_number and word == "b":

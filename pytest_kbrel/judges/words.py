@@ -201,7 +201,7 @@ UNITS: Mapping[str, str] = {
         "week": "week weeks",
         "month": "month months",
         "year": "year years yr yrs",
-        "percent": "percent",
+        "percent": "percent pct",
         "dollar": "dollar dollars usd",
         "euro": "euro euros eur",
         "pound sterling": "gbp",

@@ -74,7 +74,10 @@ def over_slices(cases: Iterable[CaseResult]) -> tuple[Correlation, ...]:
     points = joined(
         (case.suite, case.probe, case.slice, {value.name: value.value for value in case.metrics})
         for case in cases
-        if not case.aggregate and case.metrics and not case.slice.endswith("-top10")
+        if case.probe != "pooled"
+        and not case.aggregate
+        and case.metrics
+        and not case.slice.endswith("-top10")
     )
     return tuple(
         correlation

@@ -103,6 +103,15 @@ _UNREAD = quotient(
     undefined="no multiple-choice question was asked",
     vacuous=True,
 )
+# Not in the paper: how much of what is offered beside an answer a model wrote, where one writes.
+_WRITTEN = quotient(
+    "distractors_written",
+    "higher",
+    "distractors_written",
+    "distractors",
+    over="distractors",
+    undefined="no multiple-choice question was asked",
+)
 _SEEN = (
     mean("cr", "higher", "correct", rate=True),
     mean("wr", "lower", "wrong", rate=True),
@@ -123,6 +132,7 @@ _SEEN = (
     mean("cwr", "lower", "consistency_wrong"),
     _difference("nccr", "consistency_correct", "consistency_wrong"),
     _UNREAD,
+    _WRITTEN,
 )
 _UNSEEN = (
     mean("ur", "higher", "uninformative", rate=True),
@@ -136,6 +146,7 @@ _UNSEEN = (
         formula=lambda t, n: ratio(n - t[..., 0], n),
     ),
     _UNREAD,
+    _WRITTEN,
 )
 
 
@@ -146,8 +157,9 @@ def reliability_metrics(kind: SliceKind, columns: Sequence[str] = COLUMNS) -> tu
     consistency score, 0..1, of answers so labelled, else 0). Others are repetition, none and unsure (0 or 1:
     the kind of an uninformative answer), unparsable (0 or 1: the judging model's reply could not be read, and
     the answer is neither correct nor wrong nor uninformative), choices and choices_unread (how many
-    multiple-choice questions were asked, and how many replies pick none of the options) and those of the
-    controls.
+    multiple-choice questions were asked, and how many replies pick none of the options), distractors and
+    distractors_written (how many wrong options there were to draw from, and how many of them a model wrote)
+    and those of the controls.
     """
     own = tuple(m for m in (_SEEN if kind == "seen" else _UNSEEN) if set(m.columns) <= set(columns))
     names = {metric.name for metric in own}

@@ -31,6 +31,18 @@ _SETTINGS: dict[ProbeName, type] = {
 }
 
 
+def open_case(case: Case) -> ProbeRun:
+    """Begin a case's probe; ``SuiteError`` where it has the settings of another, or no facts."""
+    if not isinstance(case.settings, _SETTINGS[case.probe]):
+        raise SuiteError(
+            f"{case.id}: probe {case.probe!r} has settings of its own, {_SETTINGS[case.probe].__name__}; "
+            f"found {type(case.settings).__name__}"
+        )
+    if not case.facts:
+        raise SuiteError(f"{case.id}: it has no facts, and zero facts are no measurement")
+    return _RUN[case.probe](case)
+
+
 def run_case(
     case: Case,
     answer: Callable[[Sequence[Request], str], Sequence[Response]],
@@ -41,14 +53,7 @@ def run_case(
     ``answer(requests, to)`` returns one response for each request, in order; ``to`` is who is asked, as in
     :class:`Ask`. ``keep`` is handed every exchange as soon as its round has been answered.
     """
-    if not isinstance(case.settings, _SETTINGS[case.probe]):
-        raise SuiteError(
-            f"{case.id}: probe {case.probe!r} has settings of its own, {_SETTINGS[case.probe].__name__}; "
-            f"found {type(case.settings).__name__}"
-        )
-    if not case.facts:
-        raise SuiteError(f"{case.id}: it has no facts, and zero facts are no measurement")
-    probe = _RUN[case.probe](case)
+    probe = open_case(case)
     try:
         asks = next(probe)
         while True:

@@ -7,9 +7,6 @@ a model. A probe that asks twice simply yields twice.
 
 from __future__ import annotations
 
-import dataclasses
-import hashlib
-import json
 import random
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import TypeVar
@@ -19,6 +16,7 @@ from pytest_kbrel.probes.prompts import fill
 from pytest_kbrel.records import (
     Ask,
     Case,
+    Digest,
     Fact,
     Failed,
     Generated,
@@ -26,12 +24,15 @@ from pytest_kbrel.records import (
     Relation,
     Response,
     Scored,
-    Settings,
     Table,
+    changed_settings,
     record,
+    short_digest,
 )
 
 R = TypeVar("R", bound=Response)
+# Of a response's prompt digest: 16 digits, and a "b" where BOS leads the prompt.
+_WITH_BOS = 17
 
 
 @record
@@ -97,39 +98,30 @@ def relation_of(case: Case, fact: Fact) -> Relation:
 def digest_of(
     case: Case, fact: Fact, responses: Iterable[Scored | Generated], draws: Sequence[str] = ()
 ) -> str:
-    """Return one digest of how ``fact`` was asked: equal digests make two outcomes comparable.
+    """Return the digest of how ``fact`` was asked: equal digests make two outcomes comparable.
 
-    It covers the prompts of ``responses``, in order, the settings that are not the default ones, the accepted
-    answers in any order, their type, the user's rules for uninformative answers, and ``draws``: what else
-    fixes the questions and does not depend on the model's answers.
+    It covers the prompts of ``responses``, in order, the settings that are not the default ones with the
+    user's rules for uninformative answers, the accepted answers in any order with their type, and ``draws``:
+    what else fixes the questions and does not depend on the model's answers.
     """
-    asked: dict[str, object] = {
-        "prompts": [response.prompt_digest for response in responses],
-        "settings": _changed(case.settings),
-        "accepted": sorted(fact.accepted),
-        "draws": list(draws),
-    }
-    # What decides about answers beside the accepted ones; absent where nothing was stated.
-    answer_type = fact.answer_type or _type_of_relation(case, fact)
-    if answer_type:
-        asked["answer_type"] = answer_type
-    if case.uninformative:
-        asked["uninformative"] = [list(rule) for rule in case.uninformative]
-    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
+    prompts = [response.prompt_digest for response in responses]
+    # As a model tells that BOS leads a prompt.
+    bare = [prompt.removesuffix("b") if len(prompt) == _WITH_BOS else prompt for prompt in prompts]
+    digest = Digest(
+        prompts=short_digest(bare),
+        bos=sum(mine != given for mine, given in zip(bare, prompts, strict=True)),
+        count=len(prompts),
+        settings=short_digest(changed_settings(case)),
+        accepted=short_digest(
+            [sorted(fact.accepted), fact.answer_type or _type_of_relation(case, fact)],
+        ),
+        draws=short_digest(list(draws)),
+    )
+    return str(digest)
 
 
 def _type_of_relation(case: Case, fact: Fact) -> str:
     return next((relation.answer_type for relation in case.relations if relation.id == fact.relation), "")
-
-
-def _changed(settings: Settings) -> dict[str, object]:
-    # A setting that a later version brings must not make older baselines incomparable.
-    default = type(settings)()
-    return {
-        field.name: getattr(settings, field.name)
-        for field in dataclasses.fields(settings)
-        if getattr(settings, field.name) != getattr(default, field.name)
-    }
 
 
 def draws_for(case: Case, fact: Fact) -> random.Random:

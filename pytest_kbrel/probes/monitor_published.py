@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from pytest_kbrel.judges.rules import uninformative_kind
 from pytest_kbrel.metrics import monitor as formulas
 from pytest_kbrel.probes.base import Answers, ProbeResult, ProbeRun, collect, digest_of, question_of
 from pytest_kbrel.probes.monitor_cells import ANCHOR, BASE, Cell, Grid, grid_of, prompt_of
@@ -158,6 +159,8 @@ def _outcome(case: Case, fact: Fact, grid: Grid, answers: Answers, kept: bool) -
                 *(ask.request.prompt for ask in format_asks(case, fact, grid, _text_only)),
             ],
         ),
+        # The script knows no third label; who says "unsure" to everything is no broken model all the same.
+        rule=uninformative_kind(base.text, question_of(case, fact), case.uninformative),
     )
 
 

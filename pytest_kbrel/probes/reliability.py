@@ -5,7 +5,6 @@ Zheng, Lapata and Pan, "How Reliable are LLMs as Knowledge Bases?", arXiv 2407.1
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 
 from pytest_kbrel.errors import ResponseError
@@ -22,7 +21,7 @@ from pytest_kbrel.probes.base import (
 )
 from pytest_kbrel.probes.judging import UNPARSABLE, Verdicts, judged, judged_by_rules
 from pytest_kbrel.probes.prompts import choice, qa
-from pytest_kbrel.probes.reliability_options import distractors_for, option_lists
+from pytest_kbrel.probes.reliability_options import Distractors, distractors_for, option_lists
 from pytest_kbrel.probes.shots import shots_of
 from pytest_kbrel.records import (
     UNINFORMATIVE,
@@ -43,6 +42,7 @@ COLUMNS = (
 )
 MAJORITY = "majority"
 SHUFFLED = ("shuffled_right", "shuffled_correct", "shuffled_wrong")
+WRITTEN = ("distractors", "distractors_written")
 # Shuffled questions cost as much as others, and a share of few is enough for a mean over the facts.
 _MOST_SHUFFLED = 4
 
@@ -51,8 +51,8 @@ def run(case: Case) -> ProbeRun:
     """Ask each question, then K multiple-choice questions about each correct or wrong answer (section 3.3).
 
     The consistency of an answer is the share of the K questions in which the model picks it again (eq. 4).
-    The columns are :data:`COLUMNS`; :data:`MAJORITY` where the case has such controls, and :data:`SHUFFLED`
-    where they are asked.
+    The columns are :data:`COLUMNS`; :data:`MAJORITY` where the case has such controls, :data:`SHUFFLED`
+    where they are asked, and :data:`WRITTEN` where a model writes distractors.
     """
     return (yield from _Probe(case).run())
 
@@ -66,12 +66,15 @@ class _Probe:
         self.controls = {control.fact_id: control for control in case.controls}
         self.answers = Answers()
         self.verdicts = Verdicts()
+        self.distractors = Distractors(found={}, failures={}, written={})
         self.offered: dict[str, list[list[str]]] = {}
         self.columns: tuple[str, ...] = COLUMNS
         if any(control.majority for control in case.controls):
             self.columns += (MAJORITY,)
         if self.settings.controls == "asked":
             self.columns += SHUFFLED
+        if self.settings.distractors_from != "facts":
+            self.columns += WRITTEN
 
     def run(self) -> ProbeRun:
         """Ask three rounds, and two more where models judge and write distractors."""
@@ -87,15 +90,15 @@ class _Probe:
                 failures[fact.id] = str(error)
         self.verdicts = yield from judged(self.case, said)
         asserted = {name: text for name, text in said.items() if _asserts(self.verdicts.get(name))}
-        distractors, unwritten = yield from distractors_for(self.case, asserted)
-        failures.update(unwritten)
+        self.distractors = yield from distractors_for(self.case, asserted)
+        failures.update(self.distractors.failures)
         for fact in facts:
             try:
-                if fact.id in distractors:
+                if fact.id in self.distractors.found:
                     self.offered[fact.id] = option_lists(
                         fact,
                         said[fact.id],
-                        distractors[fact.id],
+                        self.distractors.found[fact.id],
                         self.settings.choices,
                         draws_for(self.case, fact),
                     )
@@ -151,10 +154,10 @@ class _Probe:
             "choices_unread": float(self._unread(fact, lists)),
             **{kind: float(verdict.rule == kind) for kind in UNINFORMATIVE},
             "unparsable": float(verdict.rule == UNPARSABLE),
+            "distractors": float(len(self.distractors.found.get(fact.id, ()))),
+            "distractors_written": float(self.distractors.written.get(fact.id, 0)),
             **self._controlled(fact, correct, wrong),
         }
-        # How examples are found and what stands beside a question is no part of it.
-        plain = dataclasses.replace(self.settings, retrieval="tfidf", controls="counted")
         return Outcome(
             fact_id=fact.id,
             question=question_of(self.case, fact),
@@ -164,7 +167,7 @@ class _Probe:
             values=tuple(values[name] for name in self.columns),
             # The options hold the answer, so their texts cannot be compared: what they are drawn from is.
             prompt_digest=digest_of(
-                dataclasses.replace(self.case, settings=plain),
+                self.case,
                 fact,
                 [response],
                 draws=(str(self.case.seed), *fact.negatives),

@@ -15,7 +15,7 @@ from pytest_kbrel.metrics.reliability_controls import OPTIONS
 from pytest_kbrel.metrics.text import normalise
 from pytest_kbrel.probes.base import Answers, question_of
 from pytest_kbrel.probes.prompts import UNSURE, wrong_answers
-from pytest_kbrel.records import Ask, Case, Fact, GenerateRequest, ReliabilitySettings, Response
+from pytest_kbrel.records import Ask, Case, Fact, GenerateRequest, ReliabilitySettings, Response, record
 
 DISTRACTORS_SHOWN = OPTIONS - 2
 ROLE = "distractors"
@@ -25,11 +25,24 @@ _LONGEST = 200
 _BULLET = re.compile(r"^\s*(?:\(?\d{1,3}[.):]+|\(?[A-Za-z]\)|[-*•–])\s+|^\s*\d{1,3}[.):]+(?=[^\s\d])")
 _QUOTES = "\"'“”‘’«»„`"
 
-Writing = Generator[tuple[Ask, ...], tuple[Response, ...], tuple[dict[str, tuple[str, ...]], dict[str, str]]]
+
+@record
+class Distractors:
+    """The wrong options of each fact, by fact id; ``failures`` say why some facts have none.
+
+    ``written`` counts those of a fact that a model wrote.
+    """
+
+    found: Mapping[str, tuple[str, ...]]
+    failures: Mapping[str, str]
+    written: Mapping[str, int]
+
+
+Writing = Generator[tuple[Ask, ...], tuple[Response, ...], Distractors]
 
 
 def distractors_for(case: Case, said: Mapping[str, str]) -> Writing:
-    """Return the distractors of each fact in ``said`` (fact id to answer), and why some facts have none.
+    """Return the distractors of each fact in ``said`` (fact id to answer).
 
     Where the settings name a model, it writes them in one round of asks. What it writes is filled up from the
     facts' own.
@@ -38,12 +51,13 @@ def distractors_for(case: Case, said: Mapping[str, str]) -> Writing:
     assert isinstance(settings, ReliabilitySettings)
     facts = [fact for fact in case.facts if fact.id in said]
     if settings.distractors_from == "facts" or not facts:
-        return {fact.id: fact.negatives for fact in facts}, {}
+        return Distractors(found={fact.id: fact.negatives for fact in facts}, failures={}, written={})
     asks = tuple(_ask(case, fact, said[fact.id], settings) for fact in facts)
     replies = Answers()
     replies.add(asks, (yield asks))
     found: dict[str, tuple[str, ...]] = {}
     failures: dict[str, str] = {}
+    counts: dict[str, int] = {}
     for fact in facts:
         try:
             reply = replies.generated(fact.id, ROLE)
@@ -56,7 +70,8 @@ def distractors_for(case: Case, said: Mapping[str, str]) -> Writing:
         known = {normalise(text) for text in written}
         own = [wrong for wrong in fact.negatives if normalise(wrong) not in known]
         found[fact.id] = (*written, *own)[: settings.distractors]
-    return found, failures
+        counts[fact.id] = min(len(written), settings.distractors)
+    return Distractors(found=found, failures=failures, written=counts)
 
 
 def read_distractors(reply: str, said: str) -> tuple[str, ...]:

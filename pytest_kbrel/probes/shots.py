@@ -7,12 +7,13 @@ time the nearest to the question.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pytest_kbrel.errors import SuiteError
+from pytest_kbrel.judges.tokens import read_words
 from pytest_kbrel.metrics.text import normalise
 from pytest_kbrel.probes.base import question_of
-from pytest_kbrel.probes.prompts import UNSURE
+from pytest_kbrel.probes.prompts import UNSURE, qa
 from pytest_kbrel.records import Case, Fact, ReliabilitySettings, Shot
 
 # ``similar(questions, examples)``: one row a question, one number an example, the higher the more alike.
@@ -33,8 +34,8 @@ def with_shots(case: Case, similar: Similar) -> Case:
         return case
     # In one order, whatever the repository's.
     shots = sorted(case.repository, key=lambda shot: (shot.question, shot.answer or ""))
-    texts = [(f" {normalise(s.question)} ", f" {normalise(s.answer or '')} ") for s in shots]
-    subjects = [normalise(shot.subject) for shot in shots]
+    texts = [(f" {_spelt(s.question)} ", f" {_spelt(s.answer or '')} ") for s in shots]
+    subjects = [_spelt(shot.subject) for shot in shots]
     questions = [question_of(case, fact) for fact in case.facts]
     rows = similar(questions, [shot.question for shot in shots])
     chosen = []
@@ -44,6 +45,29 @@ def with_shots(case: Case, similar: Similar) -> Case:
         usable = [place for place in ranked if not names.given_away(*texts[place], subjects[place])]
         chosen.append((fact.id, _nearest(case, fact, [shots[place] for place in usable], settings)))
     return dataclasses.replace(case, shots=tuple(chosen))
+
+
+def shots_in(case: Case, prompts: Mapping[str, str]) -> Case | None:
+    """Return the case with the examples that stand in the prompts of its questions, by fact id.
+
+    ``None`` where a fact has no prompt, or one that its repository and its question do not make.
+    """
+    blocks = {_shown([shot])[0]: shot for shot in case.repository}
+    chosen = []
+    for fact in case.facts:
+        question, prompt = question_of(case, fact), prompts.get(fact.id, "")
+        # Between the instruction and the question itself; a match is proven by making the prompt again.
+        parts = prompt.split("\nQuestion: ")[1:-1]
+        pairs = (tuple(part.partition("\nAnswer: ")[::2]) for part in parts)
+        shots = tuple(blocks[pair] for pair in pairs if pair in blocks)
+        if prompt != qa(question, _shown(shots)):
+            return None
+        chosen.append((fact.id, shots))
+    return dataclasses.replace(case, shots=tuple(chosen))
+
+
+def _shown(shots: Sequence[Shot]) -> tuple[tuple[str, str], ...]:
+    return tuple((shot.question, UNSURE if shot.answer is None else shot.answer) for shot in shots)
 
 
 def shots_of(case: Case, fact: Fact) -> tuple[tuple[str, str], ...]:
@@ -58,7 +82,7 @@ def shots_of(case: Case, fact: Fact) -> tuple[tuple[str, str], ...]:
             f"{case.id}: prompt {case.settings.prompt!r} shows {sum(case.settings.shown)} examples, found "
             f"{len(shots)} for {fact.id!r}; allowed: that many in the case's shots"
         )
-    return tuple((shot.question, UNSURE if shot.answer is None else shot.answer) for shot in shots)
+    return _shown(shots)
 
 
 def _nearest(
@@ -81,18 +105,26 @@ class _Names:
     """The question, subject and right answers of one fact, as they are looked for in examples."""
 
     def __init__(self, fact: Fact, question: str) -> None:
-        self.question, self.subject = normalise(question), normalise(fact.subject)
-        self.answers = [normalise(answer) for answer in fact.accepted]
+        self.question, self.subject = _spelt(question), _spelt(fact.subject)
+        self.answers = [_spelt(answer) for answer in fact.accepted]
 
     def given_away(self, asked: str, answered: str, about: str) -> bool:
         """Tell whether an example is the question itself, is about its subject, or names subject and answer.
 
-        ``asked`` and ``answered`` are its normalised question and answer between blanks.
+        Where the question is all there is of the subject, an example with the same answer may be the same
+        question in other words. ``asked`` and ``answered`` are its question and answer between blanks, in
+        one spelling.
         """
         if asked.strip() == self.question:
             return True
         if not self.subject:
             return False
+        if self.subject == self.question:
+            return answered.strip() in self.answers
         if about == self.subject or f" {self.subject} " in asked:
             return True
         return f" {self.subject} " in answered and any(f" {answer} " in asked for answer in self.answers)
+
+
+def _spelt(text: str) -> str:
+    return normalise(" ".join(read_words(text).words))

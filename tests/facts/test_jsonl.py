@@ -108,19 +108,34 @@ def test_a_broken_line_says_where_what_and_what_is_allowed(
         assert part in str(caught.value)
 
 
+PUBLIC = "a public dataset in a format of its own needs that format's name.*'format'"
+
+
 @pytest.mark.parametrize(
     ("data", "found"),
     [
         (b"id\tsubj\tprop\tobj\n1\tGeorge\toccupation\tpolitician\n", r"not JSON: found 'id\\tsubj"),
-        (b"[\n" + GOOD + b"]\n", r"not JSON: found '\['"),
+        (b"[\n" + GOOD + b"]\n", r"not JSON: the line ends behind '\[': one value over several lines"),
+        (b'{\n "Data": []\n}\n', r"not JSON: the line ends behind '\{': one value over several lines"),
         (b"- relation: P36\n", "not JSON: found '- relation: P36'"),
     ],
 )
 def test_a_foreign_file_is_told_the_format(data: bytes, found: str, tmp_path: Path) -> None:
     with pytest.raises(
-        SuiteError, match=rf':1: {found}.*; a facts file has one JSON object a line: {{"relation"'
+        SuiteError, match=rf':1: {found}.*; a facts file has one JSON object a line: {{"relation".*{PUBLIC}'
     ):
         read_facts(write(tmp_path, data))
+
+
+@pytest.mark.parametrize("row", [b'{"question": "Who?", "answer": ["I"]}', b'{"relations": ["Who is [X]?"]}'])
+def test_of_a_public_format_already_the_first_line_is_no_fact(row: bytes, tmp_path: Path) -> None:
+    with pytest.raises(SuiteError, match=rf":1: (unknown key|the key).*{PUBLIC}"):
+        read_facts(write(tmp_path, row + b"\n"))
+    # A line further down is a mistake, and so is a wrong value in what is plainly a fact.
+    for data in (GOOD + b"\n" + row, GOOD.replace(b'"Lima"', b"7")):
+        with pytest.raises(SuiteError) as caught:
+            read_facts(write(tmp_path, data + b"\n"))
+        assert "public dataset" not in str(caught.value)
 
 
 def test_an_empty_file_and_no_file(tmp_path: Path) -> None:

@@ -17,10 +17,10 @@ def written(tmp_path: Path, text: str) -> Path:
 
 def test_a_file_of_examples(tmp_path: Path) -> None:
     text = '{"question": "Who wrote Emma?", "answer": "Jane Austen", "subject": "Emma"}\n\n'
-    text += '{"question": "Who wrote Xqz?", "answer": null}\n'
+    text += '{"question": "Who won in 2041?", "answer": null, "valid_until": "2041-01-01"}\n'
     assert read_shots(written(tmp_path, text)) == (
         Shot(question="Who wrote Emma?", answer="Jane Austen", subject="Emma"),
-        Shot(question="Who wrote Xqz?", answer=None),
+        Shot(question="Who won in 2041?", answer=None, valid_until="2041-01-01"),
     )
 
 
@@ -34,6 +34,16 @@ def test_a_file_of_examples(tmp_path: Path) -> None:
         ('{"question": "Q?", "answr": "A"}\n', 1, ("unknown key 'answr'", "did you mean 'answer'?")),
         ('{"question": "", "answer": "A"}\n', 1, ("'question' must be text of one line", "found ''")),
         ('{"question": "Q?", "answer": 3}\n', 1, ("'answer' must be text", "or null", "found 3")),
+        (
+            '{"question": "Q?", "answer": null, "valid_until": "2041"}\n',
+            1,
+            ("'valid_until' must be a date such as", "found '2041'"),
+        ),
+        (
+            '{"question": "Q?", "answer": "A", "valid_until": "2041-01-01"}\n',
+            1,
+            ("'valid_until' is for examples without an answer",),
+        ),
         ('{"question": "Q?", "answer": "A"}\n' * 2, 2, ("stands twice", "the first is on line 1")),
     ],
 )

@@ -27,6 +27,8 @@ SPAN = "When was the theatre in use?"
 CITY = "Which city is the largest?"
 BORN = "Where was the poet born?"
 FOUNDER = "Who founded the company?"
+SHARE = "What percentage of the land is forest?"
+GROWTH = "By how much did the town grow?"
 
 RIGHT = [
     # equal
@@ -116,6 +118,14 @@ RIGHT = [
     (NATION, ["Netherlands"], "Dutch", "nation"),
     (COUNTRY, ["Iranian"], "Iran", "nation"),
     (NATION, ["United States of America"], "She is American.", "nation"),
+    (NATION, ["Myanmar"], "Burmese", "nation"),
+    (NATION, ["Ivory Coast"], "Ivorian", "nation"),
+    (NATION, ["Côte d'Ivoire"], "She is Ivorian.", "nation"),
+    (NATION, ["Niger"], "Nigérien", "nation"),
+    (NATION, ["Guinea-Bissau"], "Bissau-Guinean", "nation"),
+    (NATION, ["Trinidad and Tobago"], "Trinidadian", "nation"),
+    (NATION, ["Saint Lucia"], "St. Lucian", "nation"),
+    (NATION, ["Dominican Republic"], "Dominican", "nation"),
     (
         "Which school did he attend?",
         ["Military Academy of Venezuela"],
@@ -175,6 +185,10 @@ RIGHT = [
     (MANY, ["4613"], "4 613 islands", "number"),
     (MANY, ["4,613"], "The group has 4,613 islands.", "number"),
     (TALL, ["5 km"], "5 kilometres", "number"),
+    (GROWTH, ["126%"], "It grew by 126 per cent.", "number"),
+    (GROWTH, ["126%"], "126 pct", "number"),
+    (SHARE, ["26%"], "26", "number"),
+    (SHARE, ["26 percent"], "About 26.", "number"),
     (TALL, ["5 litres"], "about 5 liters", "number"),
     (TALL, ["5 metres"], "5", "number"),
     (TALL, ["6ft 1in"], "The tower is 6 feet 1 inch tall.", "contained"),
@@ -194,6 +208,15 @@ RIGHT = [
     ("Are both rivers in Asia?", ["yes"], "Yes, both are in Asia.", "yes or no"),
     ("Are both rivers in Asia?", ["no"], "No.", "equal"),
     ("Are both rivers in Asia?", ["no"], "No, only one is.", "yes or no"),
+    # a sentence that begins like another and says where it lies, or what it also is
+    (CAPITAL, ["Paris"], "It is Paris. It is beautiful.", "contained"),
+    (CAPITAL, ["Paris"], "It is Paris. It is Texas.", "contained"),
+    (BORN, ["Paris"], "He was born in Paris. He was born in 1950.", "contained"),
+    (BORN, ["Paris"], "He was born in Paris. He was born to Ann Lee.", "contained"),
+    (BORN, ["Paris"], "He was born in Paris. He was born in France.", "contained"),
+    (FOUNDER, ["Ann Lee"], "It is Ann Lee. It is Ann Marie Lee.", "contained"),
+    (FOUNDER, ["Ann Lee"], "She is Ann Lee. She is Scottish.", "contained"),
+    (FOUNDER, ["Ann Lee", "Bob Ray"], "It was Ann Lee. It was Bob Ray.", "contained"),
     # contained
     (CAPITAL, ["Paris"], "The capital of France is Paris.", "contained"),
     (CAPITAL, ["Paris"], "Paris, France", "contained"),
@@ -438,6 +461,11 @@ WRONG = [
     (COST, ["5 minutes"], "5 milliseconds", "no rule"),
     (MANY, ["126"], "126 dozen", "no rule"),
     (MANY, ["126"], "126 %", "no rule"),
+    (MANY, ["126"], "126 per cent", "no rule"),
+    (GROWTH, ["126%"], "126", "no rule"),
+    (GROWTH, ["126 percent"], "It grew by 126.", "no rule"),
+    (GROWTH, ["126%"], "by 126 people", "no rule"),
+    (NATION, ["Nigeria"], "Nigerien", "no rule"),
     (MANY, ["126"], "more than 126", "no rule"),
     (MANY, ["126"], "less than 126", "no rule"),
     (MANY, ["126"], "at least 126", "no rule"),
@@ -469,6 +497,11 @@ WRONG = [
     (MAKER, ["Saab"], "It was built by Saab, Volvo, Fiat.", "several"),
     (ANIMAL, ["goat"], "It keeps a cow, goat, horse, pig.", "several"),
     (ANIMAL, ["goat"], "goat, cow", "several"),
+    (CAPITAL, ["Paris"], "It is Paris. It is Lyon.", "several"),
+    (CAPITAL, ["Paris"], "It is Lyon. It is Paris. It is Rome.", "several"),
+    (CAPITAL, ["Paris"], "The capital is Paris. The capital is Lyon.", "several"),
+    (CAPITAL, ["Paris"], "Paris is the capital. Lyon is the capital.", "several"),
+    (FOUNDER, ["Ann Lee"], "It was founded by Ann Lee. It was founded by Bob Ray.", "several"),
     # denials
     (CAPITAL, ["Paris"], "Paris is incorrect; it is Lyon.", "negated"),
     (CAPITAL, ["Paris"], "Paris is wrong", "negated"),
@@ -507,6 +540,11 @@ WRONG = [
 ]
 
 UNINFORMATIVE = [
+    (CAPITAL, ["Paris"], "I wish I knew.", "unsure"),
+    (CAPITAL, ["Paris"], "I wish I knew the answer", "unsure"),
+    (CAPITAL, ["Paris"], "Data not found", "unsure"),
+    (CAPITAL, ["Paris"], "Information not available.", "unsure"),
+    (CAPITAL, ["Paris"], "No results found", "unsure"),
     (CAPITAL, ["Paris"], "", "none"),
     (CAPITAL, ["Paris"], "...", "none"),
     (CAPITAL, ["Paris"], "N/A", "none"),
@@ -557,6 +595,8 @@ ANSWERS = [
     "The man who did not know enough",
     "Blank Space",
     "To Be or Not to Be",
+    "I Wish I Knew How It Would Feel to Be Free",
+    "The Lost Page",
     "Walla Walla",
 ]
 

@@ -93,7 +93,8 @@ class TestBlessing:
         before = {path.name: path.read_bytes() for path in blessed.iterdir()}
         pytester.runpytest(*GATE, "--kb-baseline-update=again", "-n2")
         again = pytester.path / "baselines" / "again"
-        assert (again / "outcomes.jsonl.gz").read_bytes() == before["outcomes.jsonl.gz"]
+        (name,) = (name for name in before if name.endswith(".xz"))
+        assert (again / name).read_bytes() == before[name]
 
     def test_without_a_name_the_compared_baseline_is_meant(self, pytester, mini_suite):
         mini_suite(RELATIVE)
@@ -106,3 +107,16 @@ class TestBlessing:
         result = pytester.runpytest("--kb-model=reference", "--kb-baseline-update", "suites")
         assert result.ret == pytest.ExitCode.USAGE_ERROR
         result.stderr.fnmatch_lines(["*'suites'*folder here*"])
+
+
+def test_a_renamed_suite_is_told_which_suites_the_baseline_has(pytester, blessed, report, plugin_args):
+    suites = pytester.path / "suites"
+    (suites / "mini.kb.yaml").rename(suites / "small.kb.yaml")
+    result = pytester.runpytest(*GATE, "--kb-baseline=prod", *plugin_args)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    said = {gate["reason"] for case in report()["cases"] for gate in case["gates"]}
+    assert said == {
+        f"the baseline has no case reliability[{name}-zero-shot] (it has the suite files mini.kb.yaml): "
+        "bless a run of all suites anew"
+        for name in ("seen", "unseen")
+    }

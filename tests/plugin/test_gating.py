@@ -29,15 +29,16 @@ def test_a_green_run_counts_aggregates_as_cases_and_writes_every_report(
     mini_suite()
     result = pytester.runpytest(*GATE, *plugin_args, "--junitxml=kbrel-report/junit.xml")
     assert result.ret == pytest.ExitCode.OK
-    # Six slices and two aggregates: one relation alone has no overall MONITOR.
-    assert outcomes(result) == {"passed": 8}
+    # Six slices and three aggregates: one relation alone has no overall MONITOR.
+    assert outcomes(result) == {"passed": 9}
     result.stdout.fnmatch_lines(["*knowledge reliability*"])
     found = report()
-    assert found["summary"]["pass"] + found["summary"]["no baseline"] == 8
+    assert found["summary"]["pass"] + found["summary"]["no baseline"] == 9
     assert found["exit_status"] == 0
     assert found["complete"] is True
     assert sorted(path.name for path in (pytester.path / "kbrel-report").iterdir()) == [
         "junit.xml",
+        "outcomes.jsonl.xz",
         "report.html",
         "report.json",
         "responses.jsonl",
@@ -45,14 +46,14 @@ def test_a_green_run_counts_aggregates_as_cases_and_writes_every_report(
     ]
     cases = [case for suite in junitparser.JUnitXml.fromfile("kbrel-report/junit.xml") for case in suite]
     assert "head_to_tail[overall]" in {case.name for case in cases}
-    assert len(cases) == 8
+    assert len(cases) == 9
 
 
 def test_a_gate_that_fails_fails_its_case_and_no_other(pytester, mini_suite, report, plugin_args):
     mini_suite(STRICT.replace("{gap: {max: -1}}", "{gap: {max: 1}}"))
     result = pytester.runpytest(*GATE, *plugin_args)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    assert outcomes(result) == {"passed": 4, "failed": 1}
+    assert outcomes(result) == {"passed": 5, "failed": 1}
     result.stdout.fnmatch_lines(["FAILED suites/mini.kb.yaml::monitor?P36?*"])
     assert "Traceback" not in result.stdout.str()
     verdicts = {case["id"]: case["verdict"] for case in report()["cases"]}
@@ -63,7 +64,7 @@ def test_a_failing_aggregate_makes_the_run_red(pytester, mini_suite, plugin_args
     mini_suite(STRICT.replace("{max: 0.0}", "{max: 9.0}"))
     result = pytester.runpytest(*GATE, *plugin_args, "--junitxml=j.xml")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    assert outcomes(result) == {"passed": 4, "failed": 1}
+    assert outcomes(result) == {"passed": 5, "failed": 1}
     result.stdout.fnmatch_lines(["FAILED suites/mini.kb.yaml::head_to_tail?overall?*"])
     failed = [
         case.name for suite in junitparser.JUnitXml.fromfile("j.xml") for case in suite if case.is_failure

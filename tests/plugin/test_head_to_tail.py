@@ -101,4 +101,5 @@ def test_a_question_set_is_built_and_gated(pytester, mini_suite, report):
     assert counts == {
         **{f"head_to_tail[places-{bucket}]": taken for bucket in ("head", "torso", "tail")},
         "head_to_tail[overall]": 3 * taken,
+        "pooled[overall]": 3 * taken,
     }

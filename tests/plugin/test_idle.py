@@ -3,7 +3,10 @@ from __future__ import annotations
 import subprocess
 import sys
 
-OURS = ["pytest_kbrel"] + [f"pytest_kbrel.{name}" for name in ("errors", "fixtures", "options", "plugin")]
+OURS = [
+    "pytest_kbrel",
+    *(f"pytest_kbrel.{name}" for name in ("errors", "fixtures", "flags", "options", "plugin")),
+]
 HEAVY = ("torch", "transformers", "numpy", "scipy", "yaml", "pydantic", "jinja2", "xdist", "openai")
 
 

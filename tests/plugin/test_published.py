@@ -72,7 +72,7 @@ def languages(pytester):
 
 
 def slices(report):
-    return {case["slice"]: case for case in report()["cases"]}
+    return {case["slice"]: case for case in report()["cases"] if case["probe"] != "pooled"}
 
 
 def test_a_run_is_compared_with_the_paper_unpaired(pytester, languages, report, plugin_args):
@@ -101,11 +101,13 @@ def test_a_run_is_compared_with_the_paper_unpaired(pytester, languages, report, 
     assert found["overall"]["metrics"]["monitor"]["baseline"] is None
     result.stdout.fnmatch_lines(
         [
-            "*against baseline published/monitor/vicuna-7b",
+            "*against baseline published/monitor/vicuna-7b*",
             "the baseline is what a paper prints*",
             "*4 gates not judged",
         ]
     )
+    summary = (pytester.path / "kbrel-report" / "summary.md").read_text(encoding="utf-8")
+    assert "- nothing published to compare with: 4 gates not judged\n" in summary
     for name in ("report.html", "summary.md"):
         assert "unpaired" in (pytester.path / "kbrel-report" / name).read_text(encoding="utf-8")
 
@@ -152,6 +154,23 @@ def test_a_paper_that_is_none_is_a_usage_error(pytester, languages):
     result = pytester.runpytest("--kb-model=reference", "suites", "--kb-baseline=published/monitor/vicua-7b")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*did you mean 'published/monitor/vicuna-7b'*"])
+
+
+def test_the_figures_of_another_paper_are_a_usage_error(pytester, languages, plugin_args):
+    languages()
+    wrong = "--kb-baseline=published/head-to-tail/vicuna-7b"
+    result = pytester.runpytest("--kb-model=reference", "suites", wrong, *plugin_args)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    said = "published/head-to-tail/vicuna-7b has none of the cases of the suites (monitor?P36?, monitor?P37?)"
+    result.stderr.fnmatch_lines([f"ERROR: --kb-baseline: {said}; found in it: head_to_tail cases (*"])
+    assert not (pytester.path / "kbrel-report" / "report.json").exists()
+
+
+def test_a_papers_model_by_its_own_name_is_answered_with_the_whole_one(pytester, languages):
+    languages()
+    result = pytester.runpytest("--kb-model=reference", "suites", "--kb-baseline=Vicuna-7B")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*did you mean 'published/*/vicuna-7b' or 'published/monitor/vicuna-7b'?"])
 
 
 def test_figures_are_correlated_over_the_slices_of_a_run(pytester, languages, report):

@@ -143,6 +143,15 @@ def test_the_published_variant_drops_facts_whose_positive_answer_is_not_exactly_
     assert len(oracle.rounds[1]) == 1
 
 
+@pytest.mark.parametrize(
+    ("text", "rule"), [("I do not know.", "unsure"), ("", "none"), ("Rome", ""), ("Paris", "")]
+)
+def test_the_published_variant_has_no_third_label_and_says_by_the_rule_what_is_uninformative(text, rule):
+    oracle = Oracle(say=lambda request: generated(text, ("P", 0.9, None)))
+    (row,) = run_case(make_case(PUBLISHED, FRANCE), oracle, oracle.keep).table.rows
+    assert (row.label, row.rule) == ("correct" if text == "Paris" else "wrong", rule)
+
+
 def test_the_published_string_rule_deletes_punctuation_and_keeps_case():
     from pytest_kbrel.probes.monitor_published import cleaned, trimmed_length
 

@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.probes import run_case
 from pytest_kbrel.probes.reliability_options import read_distractors
 from pytest_kbrel.records import Failed, Generated, ReliabilitySettings
@@ -83,6 +84,23 @@ def test_too_few_are_filled_up_from_the_facts() -> None:
     oracle = Helped("Rome\nTown 0", say=lambda request: "Paris")
     run_case(make_case(dataclasses.replace(WRITTEN, choices=20), KNOWN), oracle, oracle.keep)
     assert offered(oracle) == {"Rome", "Town 0", "Town 1", "Town 2", "Town 3", "Town 4"}
+
+
+def test_what_the_model_wrote_is_counted_apart_from_what_was_filled_up(columns_of) -> None:
+    oracle = Helped("Rome\nTown 0", say=lambda request: "Paris" if "France" in request.prompt else "unsure")
+    known = dataclasses.replace(NORWAY, negatives=TOWNS)
+    table = run_case(make_case(WRITTEN, KNOWN, known), oracle, oracle.keep).table
+    counts = [{k: v for k, v in columns_of(table, row).items() if "distr" in k} for row in (0, 1)]
+    assert counts[0] == {"distractors": 6, "distractors_written": 2}
+    # Nothing was offered beside an answer that says nothing.
+    assert counts[1] == {"distractors": 0, "distractors_written": 0}
+    plenty = Helped("\n".join(f"City {n}" for n in range(9)), say=lambda request: "Paris")
+    table = run_case(make_case(WRITTEN, KNOWN), plenty, plenty.keep).table
+    assert columns_of(table)["distractors_written"] == 6
+    (metric,) = [m for m in metrics_for("reliability", "seen-zero-shot", table.columns) if "distr" in m.name]
+    assert metric.of([[2, 6], [0, 0]]) == pytest.approx(1 / 3)
+    plain = run_case(make_case(ReliabilitySettings(), KNOWN), oracle, oracle.keep).table
+    assert not any("distr" in name for name in plain.columns)
 
 
 def test_a_last_line_that_was_cut_short_is_left_out() -> None:

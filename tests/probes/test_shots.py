@@ -91,6 +91,43 @@ def test_what_gives_the_answer_away_is_never_shown(leak: Shot) -> None:
     assert leak.question not in shown(case)
 
 
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Who founded Sao Paulo in the far south?",
+        "Who founded SÃO PAULO in the far south?",
+        "São Paulo’s what?",
+    ],
+)
+def test_another_spelling_of_the_subject_gives_it_away_too(question: str) -> None:
+    fact = dataclasses.replace(FRANCE, subject="São Paulo", question="What is the capital of São Paulo?")
+    leak = Shot(question=question, answer="Paris")
+    case = with_shots(case_with(FOUR, leak, *ANSWERED, facts=(fact,)), by_length)
+    assert question not in shown(case)
+    plain = dataclasses.replace(fact, subject="Sao Paulo", question="What is the capital of Sao Paulo?")
+    assert question not in shown(with_shots(case_with(FOUR, leak, *ANSWERED, facts=(plain,)), by_length))
+
+
+def test_a_paraphrase_with_the_answer_is_not_shown_where_the_question_is_all_there_is() -> None:
+    question = "which city is the seat of the french government"
+    paraphrase = Shot(
+        question="In which town does the government of the French have its seat?", answer="paris"
+    )
+    fact = dataclasses.replace(FRANCE, subject=question, question=question)
+    case = case_with(FOUR, paraphrase, *ANSWERED, facts=(fact,))
+    found = with_shots(case, by_length)
+    assert paraphrase.question not in shown(found, fact)
+    # An alias of the answer is the answer.
+    other = dataclasses.replace(case, repository=(dataclasses.replace(paraphrase, answer="City of Paris"),))
+    other = dataclasses.replace(other, repository=(*other.repository, *ANSWERED))
+    assert paraphrase.question not in shown(with_shots(other, by_length), fact)
+    # Another subject may well share the answer.
+    elsewhere = dataclasses.replace(FRANCE, subject="Gallia", question="Which city rules Gallia?")
+    assert paraphrase.question in shown(
+        with_shots(dataclasses.replace(case, facts=(elsewhere,)), by_length), elsewhere
+    )
+
+
 def test_the_question_itself_is_not_shown_where_it_names_no_subject() -> None:
     fact = dataclasses.replace(FRANCE, subject="Gallia", question="Which city lies on the Seine?")
     itself = Shot(question="which city lies on the SEINE", answer="Paris")

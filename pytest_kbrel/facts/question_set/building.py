@@ -131,6 +131,7 @@ def build_question_set(
     )
     if not chosen:
         raise SuiteError(_nothing(manifest), dump.path)
+    _check_rows(templates, rows, dump)
     dataset = dump.path.name.partition(".")[0]
     facts = (
         fact_of(
@@ -215,6 +216,17 @@ def _template_counts(template: Template, rows: int, strata: Sequence[Stratum], t
         left_out=left_out,
         taken=taken,
     )
+
+
+def _check_rows(templates: Sequence[Template], rows: Sequence[int], dump: Dump) -> None:
+    """Refuse a name under 'from' that no row has. A template without one may be for other dumps as well."""
+    for template, count in zip(templates, rows, strict=True):
+        if not count and template.source != template.relation:
+            raise SuiteError(
+                f"no row is of the relation {template.source!r}, which the template {template.relation} is "
+                f"from; allowed: what the dump calls it, under 'from', or no such template",
+                dump.path,
+            )
 
 
 def _nothing(manifest: Manifest) -> str:

@@ -19,8 +19,8 @@ FORM = (
     '{"subject": ..., "object": ..., "taxonomy": [...]} on each'
 )
 _FILES = "*-subclass*.json"
-# The files are called P37-subclass.json.
-_NAME = re.compile(r"[A-Za-z0-9_]+")
+# The files are called P37-subclass.json; another relation than Wikidata's may stand there.
+_NAME = re.compile(r"(P[0-9]+)(?![A-Za-z0-9_])|([A-Za-z0-9_]+)(?=-subclass)")
 
 
 def read(path: Path, relations: Relations) -> Iterator[Row]:
@@ -42,7 +42,11 @@ def read(path: Path, relations: Relations) -> Iterator[Row]:
 def _file(path: Path, relations: Relations) -> Iterator[Row]:
     name = _NAME.match(path.name)
     if name is None:
-        raise SuiteError("an FKTC file's name must begin with its relation, such as P37-subclass.json", path)
+        raise SuiteError(
+            "an FKTC file's name must begin with its relation, which stands nowhere in the file; allowed: "
+            "P37-subclass.json, P37.json or NAME-subclass.json",
+            path,
+        )
     source = json_rows(path, FORM)
     line, header = next(source, (1, SuiteError(f"the file is empty; {FORM}", path, 1)))
     if isinstance(header, SuiteError):

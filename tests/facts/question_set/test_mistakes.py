@@ -187,3 +187,10 @@ def test_numbers_out_of_range(option: tuple[str, str], capsys: pytest.CaptureFix
     with pytest.raises(SystemExit):
         main(["build", "head-to-tail", "d.csv", "--templates", "t.yaml", "--output", "set", *option])
     assert f"found '{option[1]}'; allowed: " in capsys.readouterr().err
+
+
+def test_a_relation_that_no_row_has_is_said_even_where_others_give_questions(fails: Fails) -> None:
+    more = TEMPLATES + "P37: {question: 'Which language has [X]?', from: langs}\n"
+    dump = DUMP + "".join(f"Land {n},P37,Tongue {n},{n}\n" for n in range(1, 9))
+    found = fails(dump=dump, templates=more)
+    assert "no row is of the relation 'langs', which the template P37 is from; allowed:" in found

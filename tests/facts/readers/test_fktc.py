@@ -112,6 +112,17 @@ def test_a_wrong_header_is_the_end(header: object, message: str, read_text: Read
         read_text("fktc", "P1-subclass.json", lines(header, row("a", "b", "c")))
 
 
+@pytest.mark.parametrize("name", ["capitals.json", "P37x.json", "data-P37.json", "-subclass.json"])
+def test_a_file_whose_name_says_no_relation(name: str, read_text: Read) -> None:
+    with pytest.raises(SuiteError, match="name must begin with its relation, which stands"):
+        read_text("fktc", name, lines(HEADER, row("a", "b", "c")))
+
+
+def test_a_relation_of_ones_own_stands_before_subclass(read_text: Read) -> None:
+    text = lines(HEADER, row("a", "b", "c"))
+    assert read_text("fktc", "capitals-subclass.json", text).relation.id == "capitals"
+
+
 def test_nothing_to_read(tmp_path: Path, read_text: Read) -> None:
     with pytest.raises(SuiteError, match=r"P1\.json:1: the file is empty; an FKTC file has"):
         read_text("fktc", "P1.json", "")

@@ -1,0 +1,240 @@
+"""Kill runs at random instants, let each go on, and hold what comes out against a run that nobody disturbed.
+
+    OMP_NUM_THREADS=1 python benchmarks/kill_runs.py --kills 50
+
+Each line of the table is one run of the shipped world suite on the embedded checkpoint, killed with its
+workers (``kill -9`` for the whole process group) at a random instant after the first answer was kept, then
+started again. "Asked again" counts answers that were in the store and were put to the model all the same: a
+plugin of the second run writes down all that the model is really asked. "Report" is ``same`` where
+``report.json`` (without what two equal runs may differ in) and ``responses.jsonl`` are those of the
+undisturbed run: words and verdicts equal, probabilities and figures within 1e-4.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pytest_kbrel.bundled import suites
+from pytest_kbrel.reports.json_report import comparable, read_report
+
+TOLERANCE = 1e-4
+ARGUMENTS = ("suites", "-k", "P36 or P30 or seen-four or head_to_tail", "--kb-limit=40")
+STORE = Path(".kbrel-cache/answers.sqlite")
+# Longest time in seconds that a run may take to keep its first answer, or to end.
+PATIENCE = 300.0
+_PLUGIN = '''\
+"""Writes down the key of all that the model is really asked."""
+
+import os
+from pathlib import Path
+
+from pytest_kbrel.models import hf
+from pytest_kbrel.models.store_keys import digest_of, key_of
+
+load = hf.load
+
+
+def loaded(*args, **options):
+    model = load(*args, **options)
+    who = digest_of(model.describe())
+    log = (Path(os.environ["ASKED"]) / str(os.getpid())).open("a")
+
+    def noting(ask):
+        def noted(requests):
+            log.writelines(key_of(who, request) + "\\n" for request in requests)
+            log.flush()
+            return ask(requests)
+
+        return noted
+
+    model.score_as_ready = noting(model.score_as_ready)
+    model.generate_as_ready = noting(model.generate_as_ready)
+    return model
+
+
+hf.load = loaded
+'''
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run left: its report without what may differ, and its exchanges."""
+
+    report: dict[str, Any]
+    responses: list[dict[str, Any]]
+    stored: int
+
+
+@dataclass(frozen=True)
+class Killed:
+    """One killed run and the run that went on: ``again`` are stored answers that were asked for once more."""
+
+    workers: int
+    seconds: float
+    stored: int
+    asked: int
+    again: int
+    total: int
+    difference: str
+
+
+class Ground:
+    """A folder with suites in it, where runs are started; ``arguments`` are pytest's."""
+
+    def __init__(self, folder: Path, arguments: Sequence[str] = ARGUMENTS) -> None:
+        self.folder = folder
+        self._arguments = arguments
+        (folder / "pytest.ini").write_text("[pytest]\n")
+        (folder / "noting_asked.py").write_text(_PLUGIN)
+        self._asked = folder / "asked"
+
+    def start(self, workers: int) -> subprocess.Popen[bytes]:
+        """Start a run in a process group of its own."""
+        shutil.rmtree(self._asked, ignore_errors=True)
+        self._asked.mkdir()
+        line = [sys.executable, "-m", "pytest", *self._arguments, "--kb-model=reference"]
+        line += ["-p", "noting_asked", "-p", "no:cacheprovider", *([f"-n{workers}"] if workers > 1 else [])]
+        with (self.folder / "output.txt").open("wb") as output:
+            return subprocess.Popen(
+                line,
+                cwd=self.folder,
+                env={**os.environ, "PYTHONPATH": str(self.folder), "ASKED": str(self._asked)},
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def finish(self, workers: int) -> Result:
+        """Run to the end; raises ``RuntimeError`` with the output where no report comes of it."""
+        report = self.folder / "kbrel-report" / "report.json"
+        report.unlink(missing_ok=True)
+        self.start(workers).wait(PATIENCE)
+        if not report.exists():
+            raise RuntimeError((self.folder / "output.txt").read_text())
+        lines = (report.parent / "responses.jsonl").read_text(encoding="utf-8").splitlines()
+        return Result(
+            report=comparable(read_report(report)),
+            responses=[json.loads(line) for line in lines],
+            stored=len(self.stored()),
+        )
+
+    def kill(self, workers: int, seconds: float) -> None:
+        """Start a run and kill it so many seconds after it has kept its first answer."""
+        known = len(self.stored())
+        process = self.start(workers)
+        end = time.monotonic() + PATIENCE
+        while len(self.stored()) == known and process.poll() is None and time.monotonic() < end:
+            time.sleep(0.005)
+        time.sleep(seconds)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+    def stored(self) -> set[str]:
+        """Return the keys of all answers that are kept."""
+        path = self.folder / STORE
+        if not path.exists():
+            return set()
+        connection = sqlite3.connect(path, timeout=PATIENCE)
+        try:
+            return {key.hex() for (key,) in connection.execute("SELECT key FROM answers")}
+        except sqlite3.OperationalError:
+            # It is just being made.
+            return set()
+        finally:
+            connection.close()
+
+    def asked(self) -> list[str]:
+        """Return the keys of all that the latest run really put to its models."""
+        return [line for file in self._asked.iterdir() for line in file.read_text().splitlines()]
+
+    def forget(self) -> None:
+        """Delete what is kept."""
+        shutil.rmtree((self.folder / STORE).parent, ignore_errors=True)
+
+
+def resumed(ground: Ground, workers: int, seconds: float, whole: Result) -> Killed:
+    """Let a killed run go on; return how that ended, against the run that nobody disturbed."""
+    before = ground.stored()
+    found = ground.finish(workers)
+    asked = ground.asked()
+    difference = first_difference(found.report, whole.report)
+    return Killed(
+        workers=workers,
+        seconds=seconds,
+        stored=len(before),
+        asked=len(asked),
+        again=len(before & set(asked)),
+        total=found.stored,
+        difference=difference or first_difference(found.responses, whole.responses),
+    )
+
+
+def first_difference(found: Any, wanted: Any, where: str = "") -> str:
+    """Return the first place where two values of JSON differ, ``""`` where they are equal.
+
+    Numbers may be :data:`TOLERANCE` apart.
+    """
+    if isinstance(found, dict) and isinstance(wanted, dict) and found.keys() == wanted.keys():
+        pairs: Iterator[tuple[object, Any, Any]] = ((key, found[key], wanted[key]) for key in wanted)
+    elif isinstance(found, list) and isinstance(wanted, list) and len(found) == len(wanted):
+        pairs = ((at, *pair) for at, pair in enumerate(zip(found, wanted, strict=True)))
+    else:
+        numbers = isinstance(found, float) and isinstance(wanted, float)
+        same = abs(found - wanted) <= TOLERANCE if numbers else found == wanted
+        return "" if same else f"{where}: {found!r:.80} and {wanted!r:.80}"
+    return next(filter(None, (first_difference(a, b, f"{where}/{key}") for key, a, b in pairs)), "")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the table; return 1 where anything was lost, asked again or different."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args(arguments)
+    draw = random.Random(given.seed)
+    bad = 0
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        shutil.copytree(suites(), folder / "suites")
+        ground = Ground(folder)
+        whole = ground.finish(1)
+        print(
+            "| kill | workers | seconds after the first answer | stored | asked | asked again | of | report |"
+        )
+        print("|--:|--:|--:|--:|--:|--:|--:|---|")
+        for number in range(given.kills):
+            workers = 1 + number % 2
+            ground.forget()
+            # Also short ones: on a quiet machine all is over in a few seconds.
+            seconds = draw.uniform(0, 8.0 / (1 + number % 3))
+            ground.kill(workers, seconds)
+            one = resumed(ground, workers, seconds, whole)
+            wrong = one.again or one.total != whole.stored or one.difference
+            bad += bool(wrong)
+            print(
+                f"| {number + 1} | {one.workers} | {one.seconds:.2f} | {one.stored} | {one.asked} "
+                f"| {one.again} | {one.total} | {one.difference or 'same'} |",
+                flush=True,
+            )
+    print(f"\n{given.kills} kills, {bad} of them with something lost, asked again or different")
+    return int(bool(bad))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,193 @@
+"""Who answers in one process: the model under test, and the models that help. Each is opened at first use."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pytest_kbrel.errors import ModelError
+from pytest_kbrel.helping import Helping, role_of
+from pytest_kbrel.options import KbOptions
+from pytest_kbrel.records import BASELINE, Case, Fingerprint, Request, Response
+
+if TYPE_CHECKING:
+    from pytest_kbrel.models.asking import Asker
+    from pytest_kbrel.models.base import Model
+    from pytest_kbrel.models.keeping import Keeping
+    from pytest_kbrel.models.opening import AnySpec
+
+# Whom the run itself is about, as ``Ask.to`` names them; all others are helping models.
+_OWN = ("", BASELINE)
+
+
+class Answering:
+    """One process's answers. ``to`` is who is asked, as in :class:`pytest_kbrel.records.Ask`."""
+
+    def __init__(self, options: KbOptions) -> None:
+        self._options = options
+        self._askers: dict[str, Asker] = {}
+        self.helping = Helping(options, threads=_threads())
+        self._models: dict[str, Model] = {}
+        self._failed: set[str] = set()
+        self._again: Asker | None = None
+        self._keeping: Keeping | None = None
+
+    def ask(self, requests: Sequence[Request], to: str, case: str = "") -> Sequence[Response]:
+        """Return one response for each request, in order; ``case`` is the node id of the case that asks.
+
+        ``ModelError`` says how a helping model is named.
+        """
+        from pytest_kbrel.models.asking import Asker
+
+        try:
+            if to not in self._askers:
+                self._askers[to] = Asker(self._remembering(to) if to in _OWN else self.helping.model(to))
+            return self._askers[to].ask(requests)
+        except ModelError as error:
+            if to in _OWN:
+                raise
+            raise ModelError(f"{role_of(self._options, to)}: {error}") from None
+
+    def ask_again(self, requests: Sequence[Request], to: str, case: str = "") -> Sequence[Response]:
+        """Return responses as :meth:`ask` does, of the model under test asked anew under another batch plan.
+
+        Helping models are asked as ever: what they said stays said. No answer comes from the store.
+        """
+        from pytest_kbrel.models.asking import Asker
+        from pytest_kbrel.models.replanning import Replanned
+
+        if to:
+            return self.ask(requests, to, case)
+        if self._again is None:
+            self._again = Asker(Replanned(self.model()))
+        return self._again.ask(requests)
+
+    def model(self) -> Model:
+        """Return the model under test itself, loaded at the first call, with nothing kept of what it says.
+
+        A failed load is told once, then named.
+        """
+        return self._opened("")
+
+    def base(self) -> Fingerprint | None:
+        """Say what the model is that this run compares with, ``None`` where it compares with none."""
+        return self._opened(BASELINE).describe() if self._options.baseline_model else None
+
+    def _opened(self, which: str) -> Model:
+        if which in self._failed:
+            name = self._options.baseline_model if which else self._options.model
+            raise ModelError(f"the model {name!r} could not be loaded; the first failure says why")
+        if which not in self._models:
+            from pytest_kbrel.models.opening import open_model
+
+            try:
+                spec = base_spec(self._options) if which else model_spec(self._options)
+                self._models[which] = open_model(spec, threads=_threads())
+            except ModelError as error:
+                self._failed.add(which)
+                if not which:
+                    raise
+                raise ModelError(f"--kb-baseline-model: {error}") from None
+        return self._models[which]
+
+    def _remembering(self, which: str) -> Model:
+        if self._keeping is None:
+            from pytest_kbrel.models.keeping import Keeping
+
+            self._keeping = Keeping(self._options.use_cache)
+        return self._keeping.remembering(self._opened(which))
+
+    def fingerprint(self) -> Fingerprint:
+        """Say what the model under test is."""
+        return self.model().describe()
+
+    def helper(self, text: str) -> Fingerprint:
+        """Say what the helping model is that ``text`` names."""
+        return self.helping.fingerprint(text)
+
+    def helpers(self) -> tuple[Fingerprint, ...]:
+        """Say what all helping models are that took part so far."""
+        return self.helping.fingerprints()
+
+    def help_news(self) -> tuple[int, int]:
+        """Return how many requests helping models got since the last call, and how many were known."""
+        return self.helping.news()
+
+    def answer_news(self) -> tuple[int, int]:
+        """Return how many answers the run's own models were to give since the last call; how many were known.
+
+        Known are those kept from an earlier run.
+        """
+        return self._keeping.news() if self._keeping is not None else (0, 0)
+
+    def not_kept(self) -> str:
+        """Say why answers of the run's own models are not kept, empty where they are or are not to be."""
+        return self._keeping.trouble if self._keeping is not None else ""
+
+    def with_examples(self, case: Case) -> Case | None:
+        """Return the case with the examples it was asked with, ``None`` where they are to be chosen."""
+        return None
+
+    def lacking(self, case: str) -> str:
+        """Say why a case got no answers that only a model could give; empty where models are asked."""
+        return ""
+
+    def close(self) -> None:
+        """Free the models."""
+        if self._keeping is not None:
+            self._keeping.close()
+        for model in self._models.values():
+            model.close()
+        self.helping.close()
+
+
+def answering_for(options: KbOptions) -> Answering:
+    """Return who answers under these settings: models, or the record of an earlier run."""
+    if options.from_run is None:
+        return Answering(options)
+    from pytest_kbrel.recalling import Recalling
+
+    return Recalling(options, options.from_run)
+
+
+def model_spec(options: KbOptions) -> AnySpec:
+    """Read the model's spec out of the settings; ``ModelError`` when it cannot be a model."""
+    return _spec(options, options.model, options.model_args)
+
+
+def base_spec(options: KbOptions) -> AnySpec:
+    """Read the spec of the model to compare with: ``SPEC`` or ``SPEC,KEY=VALUE,...`` with its own model-args.
+
+    Where and how it runs is as for the model under test. Raises ``ModelError`` when it cannot be a model.
+    """
+    text, _, args = options.baseline_model.partition(",")
+    return _spec(options, text, args)
+
+
+def _spec(options: KbOptions, text: str, args: str) -> AnySpec:
+    from pytest_kbrel.models.opening import read_spec
+
+    return read_spec(
+        text,
+        args,
+        device=options.device,
+        dtype=options.dtype,
+        batch_size=options.batch_size,
+        chat_template=options.apply_chat_template,
+    )
+
+
+def let_threads_sleep() -> None:
+    """Keep torch's waiting threads from spinning, as they do by default; to be called before torch loads."""
+    # With one other busy process on two cores, two spinning threads took 15 to 24 times as long as two
+    # sleeping ones.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+
+def _threads() -> int | None:
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    if workers == 1 or "OMP_NUM_THREADS" in os.environ:
+        return None
+    # Two workers with as many threads each as there are cores take twice the time of sharing the cores.
+    return max(1, (os.cpu_count() or 1) // workers)

@@ -1,0 +1,102 @@
+"""What is said where helping models are named or told something wrong."""
+
+from __future__ import annotations
+
+import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
+import pytest
+
+ONE = """\
+suite: mini
+facts: facts.jsonl
+head_to_tail:
+  prompt: zero-shot
+"""
+WRITTEN = """\
+suite: mini
+facts: facts.jsonl
+reliability:
+  slices: [seen-zero-shot]
+  choices: 2
+  distractors: 6
+  distractors_from: {}
+"""
+NOWHERE = "base_url=http://localhost:9/v1"
+
+
+@pytest.fixture(autouse=True)
+def _no_key(monkeypatch):
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "KB_JUDGE_ARGS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def gate(pytester, *flags):
+    return pytester.runpytest("--kb-model=reference", "suites", *flags)
+
+
+@pytest.mark.parametrize(
+    ("suite", "flags", "named"),
+    [
+        (ONE, ("--kb-judge=openai/x", "-k", "head]"), "--kb-judge: openai/x"),
+        (WRITTEN.format("openai/x"), (), "distractors_from: openai/x"),
+    ],
+)
+def test_a_server_that_is_not_there_is_said_once_with_who_named_it(pytester, mini_suite, suite, flags, named):
+    mini_suite(suite)
+    # Otherwise every answer equals what is expected, and no judge is asked.
+    facts = pytester.path / "suites" / "facts.jsonl"
+    facts.write_text(facts.read_text().replace('"object": "', '"object": "Old '))
+    result = gate(pytester, *flags, f"--kb-judge-args={NOWHERE},max_retries=0")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    failures = [line for line in result.outlines if line.startswith(named)]
+    assert failures == [f"{named}: the server http://localhost:9/v1 cannot be reached: {why(failures)}"]
+    assert "During handling" not in result.stdout.str()
+
+
+def why(lines):
+    return lines[0].rpartition("cannot be reached: ")[2]
+
+
+def test_a_typo_in_a_writers_name_is_a_usage_error(pytester, mini_suite):
+    mini_suite(WRITTEN.format("openia/x"))
+    result = gate(pytester)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    said = "found 'openia/x'; allowed: facts, openai/NAME*did you mean 'openai'?"
+    result.stderr.fnmatch_lines([f"ERROR: suites/mini.kb.yaml: distractors_from: {said}"])
+
+
+@pytest.mark.parametrize(
+    ("suite", "flags", "said"),
+    [
+        (ONE, (f"--kb-judge-args={NOWHERE}",), "base_url=* is for no model here; found: no judge, *"),
+        (
+            ONE,
+            ("--kb-judge=openai/x", f"--kb-judge-args={NOWHERE},dtype=float32"),
+            "dtype=float32 is for no model here; found: openai/x;*",
+        ),
+        (WRITTEN.format("reference"), (f"--kb-judge-args={NOWHERE}",), "base_url=*; found: reference;*"),
+        (ONE, ("--kb-judge-args=base_ulr=x",), "model-args: unknown key 'base_ulr'*did you mean 'base_url'*"),
+    ],
+)
+def test_an_option_that_no_helping_model_takes_is_a_usage_error(
+    pytester, mini_suite, suite, flags, said, plugin_args
+):
+    mini_suite(suite)
+    result = gate(pytester, *flags, *plugin_args)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: *{said}"])
+
+
+def test_an_option_in_the_ini_file_may_be_for_other_suites(pytester, mini_suite):
+    mini_suite(ONE)
+    pytester.makeini(f"[pytest]\nkb_judge_args = {NOWHERE}\n")
+    assert gate(pytester).ret == 0
+
+
+def test_options_go_to_the_models_of_their_kind(pytester, mini_suite, report, openai_server):
+    mini_suite(WRITTEN.format("reference"))
+    openai_server.say = lambda text: "correct"
+    args = f"--kb-judge-args=base_url={openai_server.base_url},dtype=bfloat16"
+    assert gate(pytester, "--kb-judge=openai/judge", args).ret == 0
+    helpers = {helper["spec"]: helper for helper in report()["helpers"]}
+    assert helpers["reference"]["dtype"] == "bfloat16"
+    assert helpers["openai/judge"]["device"] == openai_server.base_url

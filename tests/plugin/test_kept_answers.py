@@ -1,0 +1,269 @@
+"""What the model under test said is kept: the next run asks nothing, and a killed one goes on."""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+import shutil
+import sys
+from pathlib import Path
+
+import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
+import pytest
+
+from pytest_kbrel.reports.json_report import comparable
+from tests.plugin.conftest import SUITE
+
+PATH = Path(__file__).parent.parent.parent / "benchmarks" / "kill_runs.py"
+SPEC = importlib.util.spec_from_file_location("kill_runs", PATH)
+assert SPEC is not None
+assert SPEC.loader is not None
+kill_runs = importlib.util.module_from_spec(SPEC)
+sys.modules["kill_runs"] = kill_runs
+SPEC.loader.exec_module(kill_runs)
+
+GATE = ("--kb-model=reference", "suites")
+ONE = """\
+suite: mini
+facts: facts.jsonl
+head_to_tail:
+  prompt: zero-shot
+"""
+
+
+def counts(report, folder="kbrel-report"):
+    known = report(folder)["environment"]
+    return tuple(int(known[name]) for name in ("answers_asked", "answers_reused"))
+
+
+def responses(pytester, folder="kbrel-report"):
+    return (pytester.path / folder / "responses.jsonl").read_bytes()
+
+
+def test_a_second_run_asks_nothing_and_reports_the_same(pytester, mini_suite, report, plugin_args):
+    mini_suite()
+    first = pytester.runpytest(*GATE, *plugin_args)
+    before, said = report(), responses(pytester)
+    assert "answers reused" not in first.stdout.str()
+    assert counts(report)[1] == 0
+    result = pytester.runpytest(*GATE, *plugin_args)
+    asked, reused = counts(report)
+    assert asked == reused > 100
+    result.stdout.fnmatch_lines([f"{asked} of {asked} answers reused from .kbrel-cache"])
+    assert (result.ret, comparable(report()), responses(pytester)) == (first.ret, comparable(before), said)
+
+
+def test_workers_use_what_a_serial_run_kept(pytester, mini_suite, report):
+    mini_suite()
+    pytester.runpytest(*GATE)
+    pytester.runpytest(*GATE, "-n2")
+    asked, reused = counts(report)
+    assert asked == reused
+
+
+def test_the_same_contents_under_another_path_are_known_and_others_under_the_same_are_not(
+    pytester, mini_suite, report
+):
+    from pytest_kbrel.reference import checkpoints
+
+    mini_suite(ONE)
+    pytester.runpytest(*GATE)
+    found = Path(checkpoints.__path__[0])
+    here = pytester.path / "checkpoint"
+    shutil.copytree(found / "base", here)
+    gate = ("--kb-model=./checkpoint", "suites")
+    pytester.runpytest(*gate)
+    asked, reused = counts(report)
+    assert asked == reused > 0
+    shutil.rmtree(here)
+    shutil.copytree(found / "gullible", here)
+    pytester.runpytest(*gate)
+    assert counts(report) == (asked, 0)
+
+
+def test_another_way_to_ask_is_another_answer(pytester, mini_suite, report):
+    mini_suite(ONE)
+    pytester.runpytest(*GATE)
+    for flag in ("--kb-dtype=bfloat16", "--kb-model-args=add_bos_token=False", "--kb-model=reference:int4"):
+        pytester.runpytest(*GATE, flag)
+        assert counts(report)[1] == 0
+
+
+def test_a_store_can_be_named_and_switched_off(pytester, mini_suite, report):
+    mini_suite(ONE)
+    for _ in range(2):
+        result = pytester.runpytest(*GATE, "--kb-use-cache=off")
+        assert counts(report)[1] == 0
+        assert "kept" not in result.stdout.str()
+    assert report()["environment"]["answers_store"] == "off"
+    assert not (pytester.path / ".kbrel-cache").exists()
+    assert not (pytester.path / "off").exists()
+    for _ in range(2):
+        result = pytester.runpytest(*GATE, "--kb-use-cache=elsewhere/kept")
+    result.stdout.fnmatch_lines(["* answers reused from elsewhere/kept"])
+    assert (pytester.path / "elsewhere/kept/.gitignore").read_text() == "*\n"
+
+
+def _torn(path):
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) // 2])
+
+
+def _flipped(path):
+    import sqlite3
+
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE answers SET response = replace(response, 'generated', 'degenerate')")
+    connection.close()
+
+
+def _newer(path):
+    import sqlite3
+
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    connection.close()
+
+
+SPOILT = (
+    (_flipped, "is broken: its checksum is wrong"),
+    (_torn, "malformed"),
+    (_newer, "found schema version 99, this pytest-kbrel knows 2; update pytest-kbrel"),
+    (lambda path: path.write_text("no database " * 999), "file is not a database"),
+)
+
+
+def test_a_store_that_is_broken_is_said_once_and_never_served(pytester, mini_suite, report, plugin_args):
+    mini_suite(ONE)
+    pytester.runpytest(*GATE)
+    before, path = report(), pytester.path / ".kbrel-cache" / "answers.sqlite"
+    whole = path.read_bytes()
+    for spoil, said in SPOILT[:1] if plugin_args else SPOILT:
+        path.write_bytes(whole)
+        spoil(path)
+        result = pytester.runpytest(*GATE, *plugin_args)
+        assert (result.ret, comparable(report())) == (0, comparable(before))
+        assert counts(report)[1] == 0
+        told = report()["environment"]["answers_not_kept"]
+        assert said in told
+        assert f"delete {path}" in told
+        assert result.stdout.str().count("answers are not kept: ") == 1
+
+
+def test_a_folder_that_cannot_be_written_costs_the_run_nothing(pytester, mini_suite, report, plugin_args):
+    mini_suite(ONE)
+    result = pytester.runpytest(*GATE, "--kb-use-cache=/proc/kbrel", *plugin_args)
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["answers are not kept: /proc/kbrel/answers.sqlite: *"])
+
+
+def test_a_served_model_under_test_is_always_asked(pytester, mini_suite, report, openai_server, monkeypatch):
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    mini_suite(ONE)
+    openai_server.say = lambda text: "Berlin"
+    args = ("--kb-model=openai/judge", f"--kb-model-args=base_url={openai_server.base_url}", "suites")
+    for run in (1, 2):
+        result = pytester.runpytest(*args)
+        assert len(openai_server.calls) == 12 * run
+    result.stdout.fnmatch_lines(
+        ["answers are not kept: a server may serve another model as judge the next time"]
+    )
+    assert not (pytester.path / ".kbrel-cache").exists()
+
+
+def test_the_model_compared_with_is_kept_as_well(pytester, mini_suite, report, plugin_args):
+    mini_suite(ONE)
+    flags = ("--kb-baseline-model=reference:int4", *plugin_args)
+    pytester.runpytest(*GATE, *flags)
+    first = report()
+    pytester.runpytest(*GATE, *flags)
+    assert counts(report) == (24, 24)
+    assert comparable(report()) == comparable(first)
+
+
+def test_a_second_opinion_never_comes_from_the_store(pytester, mini_suite):
+    """What is asked for the noise floor is asked, however much is known."""
+    mini_suite(ONE)
+    pytester.makeconftest(
+        """
+        import pathlib
+        from pytest_kbrel.models import hf
+
+        real = hf.load
+
+        def load(*args, **options):
+            model = real(*args, **options)
+            again = model.replanned
+
+            def replanned():
+                other = again()
+                generate = other.generate
+
+                def counted(requests):
+                    with open("asked-again", "a") as file:
+                        file.write("x" * len(requests))
+                    return generate(requests)
+
+                other.generate = counted
+                return other
+
+            model.replanned = replanned
+            return model
+
+        hf.load = load
+        """
+    )
+    for _ in range(2):
+        result = pytester.runpytest_subprocess(
+            *GATE, "--kb-baseline-update=prod", "--kb-noise-floor", "--kb-baseline-reason=again"
+        )
+        assert result.ret == 0
+    assert len((pytester.path / "asked-again").read_text()) == 24
+    result.stdout.fnmatch_lines(["12 of 12 answers reused from .kbrel-cache"])
+
+
+def test_a_recorded_run_leaves_the_store_alone(pytester, mini_suite, report):
+    mini_suite(ONE)
+    pytester.runpytest(*GATE, "--kb-output-path=run")
+    store = pytester.path / ".kbrel-cache" / "answers.sqlite"
+    store.write_text("spoilt")
+    result = pytester.runpytest("--kb-from-run=run", "suites")
+    assert result.ret == 0
+    assert "kept" not in result.stdout.str()
+    assert "answers_asked" not in report()["environment"]
+    assert store.read_text() == "spoilt"
+
+
+def test_what_is_blessed_is_the_same_whatever_was_kept(pytester, mini_suite):
+    mini_suite(ONE)
+    read = []
+    for _ in range(2):
+        assert pytester.runpytest(*GATE, "--kb-baseline-update=prod").ret == 0
+        text = (pytester.path / "baselines/prod/baseline.json").read_text()
+        read.append([line for line in text.splitlines() if '"created"' not in line])
+        assert "answers_" not in text
+    assert read[0] == read[1]
+
+
+@pytest.fixture(scope="module")
+def whole():
+    """Keep the undisturbed run for both tests that kill."""
+    return {}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_killed_run_goes_on_where_it_stopped(pytester, mini_suite, whole, workers):
+    mini_suite(SUITE)
+    ground = kill_runs.Ground(pytester.path, ("suites",))
+    if not whole:
+        whole["run"] = ground.finish(1)
+        ground.forget()
+    draw = random.Random(workers)
+    ground.kill(workers, 0)
+    left = len(ground.stored())
+    ground.kill(workers, draw.uniform(0, 0.5))
+    one = kill_runs.resumed(ground, workers, 0, whole["run"])
+    assert 0 < left <= one.stored <= one.total == whole["run"].stored
+    assert (one.again, one.difference) == (0, "")
+    assert one.asked >= one.total - one.stored

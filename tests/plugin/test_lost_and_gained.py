@@ -1,0 +1,90 @@
+"""A run that lost facts says so in all that it leaves behind."""
+
+from __future__ import annotations
+
+import json
+import re
+from xml.etree import ElementTree
+
+import jsonschema
+import pytest
+
+from pytest_kbrel.bundled import suites
+from pytest_kbrel.reports.json_report import schema
+
+CANDIDATE = "--kb-model=reference:overconfident"
+SUITE = """\
+suite: mini
+facts: facts.jsonl
+monitor:
+  negatives: 2
+  gates:
+    accuracy_base: {max_drop: 0.1}
+reliability:
+  choices: 3
+  distractors: 6
+  unseen: {count: 20, as_of: 2026-11-01, expires: 2090-01-01}
+  gates:
+    ur: {max_drop: 0.05}
+overall:
+  gates:
+    as_expected: {max_drop: 0.05}
+"""
+
+
+@pytest.fixture
+def blessed(pytester, mini_suite):
+    """Bless the embedded checkpoint on capitals, of which the candidate gets one right that it did not."""
+    capitals = [
+        line
+        for line in (suites() / "world" / "facts.jsonl").read_text(encoding="utf-8").splitlines()
+        if json.loads(line)["relation"] == "P36"
+    ]
+    mini_suite(SUITE, facts="".join(line + "\n" for line in capitals[20:50]))
+    assert pytester.runpytest("--kb-model=reference", "suites", "--kb-baseline-update=prod").ret == 0
+
+
+def test_what_was_lost_is_told_everywhere(pytester, blessed, report, plugin_args, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    result = pytester.runpytest(CANDIDATE, "suites", "--kb-baseline=prod", "--junitxml=j.xml", *plugin_args)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    found = report()
+    jsonschema.Draft202012Validator(schema()).validate(found)
+    summary = found["summary"]
+    said = summary["headline"]
+    assert re.fullmatch(r"\d+ facts lost, \d+ gained; .*worst .+", said)
+    lost = {(change["fact_id"]): change for case in found["cases"] for change in case["lost"]}
+    assert summary["facts_lost"] == len(lost) > 5
+    assert said.startswith(f"{len(lost)} facts lost, {summary['facts_gained']} gained; ")
+    assert sum(part["lost"] for part in summary["by_relation"].values()) == len(lost)
+    assert found["base"]["spec"] == "reference"
+    assert found["aggregates"]["pooled"]["as_expected"] < 0.9
+
+    assert said.partition("; ")[0] + " against baseline prod" in " ".join(result.outlines)
+    assert "Lost and gained facts" in result.outlines
+    assert "said unsure → " in " ".join(" ".join(result.outlines).split())
+    folder = pytester.path / "kbrel-report"
+    assert said in (folder / "summary.md").read_text(encoding="utf-8").replace("\\", "")
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert f'<p class="moved">{said}</p>' in page
+    assert page.count("<h2>Facts lost and gained</h2>") == 1
+    properties = {
+        entry.get("name"): entry.get("value")
+        for entry in ElementTree.parse(pytester.path / "j.xml").iter("property")
+    }
+    assert properties["kb_facts"] == said
+
+
+def test_a_change_knows_its_relation_bucket_and_anchor(pytester, blessed, report):
+    result = pytester.runpytest("--kb-model=reference", "suites", "--kb-baseline=prod", "-k", "P36")
+    result.stdout.fnmatch_lines(["no fact lost or gained against baseline prod", "pass: *"])
+    assert report()["summary"]["headline"] == "no fact lost or gained"
+    pytester.runpytest("--kb-model=reference:pruned", "suites", "--kb-baseline=prod", "-k", "P36")
+    changed = [change for case in report()["cases"] for what in ("lost", "gained") for change in case[what]]
+    assert changed
+    for change in changed:
+        assert change["relation"] == "P36"
+        assert change["bucket"] in ("head", "torso", "tail")
+        assert 0 < change["old_probability"] < 1
+        assert 0 < change["new_probability"] < 1
+        assert change["old_probability"] != change["new_probability"]
