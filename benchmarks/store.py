@@ -3,9 +3,9 @@
     python benchmarks/store.py 100000
 
 The responses are those of MONITOR (three to five probabilities behind a prompt) and short generated answers,
-half of each, made anew. "One at a time" puts each in a transaction of its own, as a server's replies come, "64
-at a time" as batches do. "Found" looks all of them up in rounds of 2,000, checksums and records included; "keys"
-is making the keys of as many requests. The store lies in the folder in which this is called.
+half of each, made anew. "One at a time" puts each in a transaction of its own, as a server's replies come,
+"64 at a time" as batches do. "Found" looks all of them up in rounds of 2,000, checksums and records included;
+"keys" is making the keys of as many requests. The store lies in the folder in which this is called.
 """
 
 from __future__ import annotations

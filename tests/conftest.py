@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+import hypothesis
 import pytest
 
 from tests.openai_server import OpenAIServer
@@ -11,6 +12,10 @@ from tests.openai_server import OpenAIServer
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# How long an example takes says more about the machine than about the code.
+hypothesis.settings.register_profile("kbrel", deadline=None)
+hypothesis.settings.load_profile("kbrel")
 
 
 @pytest.fixture

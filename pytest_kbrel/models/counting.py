@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from pytest_kbrel.errors import ModelError
@@ -31,6 +32,10 @@ class Counter(Protocol):
 
     def continuation(self, request: ScoreRequest) -> int:
         """Return the number of tokens that are scored."""
+        ...
+
+    def fed(self, requests: Sequence[Request]) -> int | None:
+        """Return how many different tokens these hold, what they share counted once; ``None``: unknown."""
         ...
 
 
@@ -64,6 +69,10 @@ class Estimating:
         """Return the estimated number of tokens of the continuation."""
         return math.ceil(len(request.continuation) / CHARACTERS)
 
+    def fed(self, requests: Sequence[Request]) -> int | None:
+        """Return ``None``: what a server computes is its own business."""
+        return None
+
 
 class _Tokenising:
     exact = True
@@ -88,3 +97,19 @@ class _Tokenising:
                 # The model refuses it and computes nothing.
                 self._scored[request] = 0
         return self._scored[request]
+
+    def fed(self, requests: Sequence[Request]) -> int | None:
+        from pytest_kbrel.models.sharing import distinct_tokens
+
+        return distinct_tokens(ids for request in requests for ids in self._ids(request))
+
+    def _ids(self, request: Request) -> Iterator[tuple[int, ...]]:
+        if not isinstance(request, ScoreRequest):
+            yield self._encoder.prompt(request.prompt)
+            return
+        try:
+            pair = self._encoder.pair(request.prompt, request.continuation)
+        except ValueError:
+            return
+        # The last token of an answer is never fed.
+        yield (*pair.context, *pair.targets[:-1])

@@ -7,7 +7,6 @@ allows that: :mod:`pytest_kbrel.models.hf_generator` tries it before it is used.
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -16,6 +15,7 @@ import torch
 
 from pytest_kbrel.models.hf_caches import Layers, beside, cache_of, layers_of, moved_together
 from pytest_kbrel.models.hf_generation import Continuation, Endings
+from pytest_kbrel.models.hf_packed import states_places
 from pytest_kbrel.models.hf_scoring import logits_at, right_padded
 from pytest_kbrel.models.hf_tokens import Ids
 from pytest_kbrel.records import Failed, GenerateRequest, Step, record
@@ -39,7 +39,7 @@ class Loop:
     def __init__(self, model: Any, before: int, prefix: Layers, endings: Endings, rows: int) -> None:
         self._model, self._before, self._prefix = model, before, prefix
         self._endings, self._rows = endings, rows
-        self._states_places = "position_ids" in inspect.signature(model.forward).parameters
+        self._states_places = states_places(model)
         self._lines: list[_Line] = []
         self._cache: Any = None
         # Shape (rows, slots): which slots of the cache hold a token of the row.

@@ -58,7 +58,7 @@ def score_rows(
         ),
     }
     # Models without position embeddings tell places by the mask, and take no argument for them.
-    if "position_ids" in inspect.signature(model.forward).parameters:
+    if states_places(model):
         inputs["position_ids"] = right_padded([row.depths for row in rows], before).to(device)
     if prefix:
         many = len(rows)
@@ -74,6 +74,12 @@ def score_rows(
     for ((line, _), number, _), probability in zip(wanted, flat, strict=True):
         found[line].setdefault(number, []).append(probability)
     return [{number: tuple(values) for number, values in of_row.items()} for of_row in found]
+
+
+def states_places(model: Any) -> bool:
+    """Tell whether the model takes the places of its tokens; an adapter hands on what it does not name."""
+    inner = model.get_base_model() if hasattr(model, "get_base_model") else model
+    return "position_ids" in inspect.signature(inner.forward).parameters
 
 
 def _line_mask(rows: Sequence[Row], before: int) -> torch.Tensor:

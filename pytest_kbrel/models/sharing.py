@@ -7,7 +7,7 @@ a token sees the prefix, its own ancestors in the row, and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from pytest_kbrel.models.hf_tokens import Ids
@@ -78,6 +78,12 @@ def plan(sequences: Sequence[Asked], row_length: int) -> Feeding:
         asked=asked,
         distinct=asked - sum(shared),
     )
+
+
+def distinct_tokens(sequences: Iterable[Ids]) -> int:
+    """Return the number of nodes of the prefix tree of ``sequences``: the least that can be fed."""
+    order = sorted(sequences)
+    return sum(map(len, order)) - sum(_common(one, other) for one, other in pairwise(order))
 
 
 def _groups(sequences: Sequence[Asked], order: list[int], shared: list[int], row_length: int) -> list[Group]:

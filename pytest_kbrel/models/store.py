@@ -6,6 +6,7 @@ write it at once, and an answer that was put there stays there, whatever happens
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import sqlite3
@@ -86,11 +87,10 @@ class Store:
                 self._connection.execute("BEGIN IMMEDIATE")
                 # Each time: another process may have taken the model away.
                 self._connection.execute(
-                    "INSERT OR IGNORE INTO models (digest, described) VALUES (?, ?)",
-                    (digest_of(model), json.dumps(to_wire(model))),
+                    "INSERT OR IGNORE INTO models (digest, described) VALUES (?, ?)", _named(model)
                 )
                 (number,) = self._connection.execute(
-                    "SELECT id FROM models WHERE digest = ?", (digest_of(model),)
+                    "SELECT id FROM models WHERE digest = ?", _named(model)[:1]
                 ).fetchone()
                 self._connection.executemany(
                     f"INSERT OR IGNORE INTO answers VALUES (?, {int(number)}, ?, ?, ?)", rows
@@ -198,6 +198,12 @@ class Store:
             f"delete {self.path} (its answers are then asked for anew), or give another folder with "
             "--kb-use-cache"
         )
+
+
+@functools.lru_cache
+def _named(model: Fingerprint) -> tuple[str, str]:
+    """Return a model's digest, and what is said of it where its answers are kept."""
+    return digest_of(model), json.dumps(to_wire(model))
 
 
 def _text(answer: Sound) -> str:

@@ -50,7 +50,8 @@ class Asked:
     """How much one model is asked: requests that come in, those left after deduplication, and tokens.
 
     ``read`` are the tokens of the prompts, ``scored`` those of continuations whose probability is asked for;
-    ``written`` is the most the model may write.
+    ``written`` is the most the model may write. ``fed`` are the different tokens of what is put to it at
+    once, what questions share counted once; ``None`` for a server.
     """
 
     asked: Span
@@ -58,6 +59,7 @@ class Asked:
     read: Span
     scored: Span
     written: Span
+    fed: Span | None = None
 
 
 @record
@@ -134,6 +136,14 @@ class _Scenarios:
         }
         return Asked(asked=self.span(lambda of: of.asked(case, to)), **spans)
 
+    def fed(self, counter: Counter, to: str) -> Span | None:
+        """Return the different tokens of all calls, each call by itself; ``None`` where nobody knows."""
+
+        def tokens(of: Scenario) -> float:
+            return sum(counter.fed(call.requests) or 0 for call in of.calls if call.to == to)
+
+        return self.span(tokens) if counter.exact else None
+
 
 def make_plan(
     cases: Sequence[Case],
@@ -195,7 +205,7 @@ def _participant(
 ) -> tuple[Participant, Counter]:
     try:
         counter = open_counter(spec)
-        asked = found.asked(counter, to)
+        asked = dataclasses.replace(found.asked(counter, to), fed=found.fed(counter, to))
         plain = Participant(
             role=role,
             text=text,

@@ -87,6 +87,10 @@ def _participant(who: Participant) -> Iterator[str]:
     how = "by its own tokenizer" if who.exact else "estimated, 4 characters a token"
     scored = f", and {span_text(asked.scored)} scored" if asked.scored.high else ""
     yield f"  tokens read {span_text(asked.read)}{scored} ({how})"
+    if asked.fed is not None and asked.fed.high:
+        saving = asked.read.plus(asked.scored).high / asked.fed.high
+        different = span_text(asked.fed)
+        yield f"  different tokens {different}: {saving:.1f} times fewer, where prefixes are shared"
     wrote = ""
     if who.wrote is not None:
         wrote = f", {span_text(who.wrote)} if answers are as long as those seen"

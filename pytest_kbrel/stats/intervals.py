@@ -59,7 +59,7 @@ def estimate(
     trials_like = share * (1 - share) / (found.se / reach) ** 2 if found.se else float(facts or found.n)
     # Values that go beyond their bounds by rounding are at them.
     ends = _score(min(max(share, 0.0), 1.0), max(trials_like, 1.0), float(stdtrit(df, (1 + LEVEL) / 2)))
-    low, high = (bounds[0] + reach * end for end in ends)
+    low, high = (min(max(bounds[0] + reach * end, bounds[0]), bounds[1]) for end in ends)
     return dataclasses.replace(found, low=low, high=high)
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_kbrel.models.sharing import Asked, plan
+from pytest_kbrel.models.sharing import Asked, distinct_tokens, plan
 
 TOKENS = st.lists(st.integers(0, 2), min_size=1, max_size=9).map(tuple)
 
@@ -51,7 +51,7 @@ def test_each_wanted_token_sees_its_own_sequence_and_nothing_else(sequences, row
 def test_no_more_is_fed_than_asked_and_no_less_than_the_tree_has(sequences, row_length):
     found = plan(sequences, row_length)
     tree = {sequence.ids[:end] for sequence in sequences for end in range(1, len(sequence.ids) + 1)}
-    assert found.distinct == len(tree)
+    assert found.distinct == len(tree) == distinct_tokens(sequence.ids for sequence in sequences)
     assert found.asked == sum(len(sequence.ids) for sequence in sequences)
     assert found.distinct <= found.fed <= found.asked
 

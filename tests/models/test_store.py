@@ -379,8 +379,8 @@ def test_a_store_that_somebody_holds_is_an_error_after_a_while(store):
 
 
 MOUNTS = """\
-/dev/vda / ext4 rw 0 0
 server:/home /home nfs4 rw,vers=4.2 0 0
+/dev/vda / ext4 rw 0 0
 /dev/vdb /home/local\\040disk xfs rw 0 0
 me@there:/ /mnt fuse.sshfs rw 0 0
 """
