@@ -113,6 +113,13 @@ def was_typed(config: pytest.Config, name: str) -> bool:
     return config.getoption(_flag(name).ini, None) is not None
 
 
+def stands_on_the_line(config: pytest.Config, name: str) -> bool:
+    """Tell whether a flag was typed for this very run, and comes from no ``addopts`` either."""
+    flag = _flag(name).flag
+    typed = map(str, config.invocation_params.args)
+    return any(argument == flag or argument.startswith(f"{flag}=") for argument in typed)
+
+
 def only_shows(config: pytest.Config) -> bool:
     """Tell whether this pytest run shows things and runs no test."""
     return any(getattr(config.option, name, None) for name in _SHOWING)

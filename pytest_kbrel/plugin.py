@@ -9,9 +9,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_kbrel import fixtures, options
+from pytest_kbrel.flags import FLAGS
 
 if TYPE_CHECKING:
     from pytest_kbrel.collect import SuiteFile
+
+# Typed without a model or a record, these ask for something that would not happen.
+_NEED_A_MODEL = {
+    *("model", "from_run", "baseline", "baseline_model", "baseline_update", "baseline_reason", "prices")
+}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -74,6 +80,13 @@ def pytest_runtest_makereport(
 
 
 def _refuse_suites_without_model(config: pytest.Config) -> None:
+    for flag in FLAGS:
+        if flag.name in _NEED_A_MODEL and options.stands_on_the_line(config, flag.name):
+            found = "nothing (an unset variable?)" if flag.name in ("model", "from_run") else "no model"
+            raise pytest.UsageError(
+                f"{flag.flag}: found {found}, and a model or a record is needed; allowed: with "
+                "--kb-model=SPEC or --kb-from-run=DIR"
+            )
     for argument in config.args:
         if argument.split("::", 1)[0].endswith(options.SUITE_SUFFIX):
             raise pytest.UsageError(

@@ -68,7 +68,7 @@ def read_run(folder: Path) -> RecordedRun:
 
 @functools.lru_cache(maxsize=4)
 def _read_run(folder: Path, _: int) -> RecordedRun:
-    from pytest_kbrel.reports.json_report import read_report
+    from pytest_kbrel.reports.json_report import check_file, read_report
 
     if not folder.is_dir():
         found = "is a file" if folder.exists() else "is not there"
@@ -100,6 +100,7 @@ def _read_run(folder: Path, _: int) -> RecordedRun:
             f"{folder / REPORT}: is no whole report: {type(error).__name__}: {error}; allowed: {ALLOWED}"
         ) from None
     _check_end(folder / RESPONSES)
+    check_file(report, folder / RESPONSES)
     return run
 
 

@@ -130,7 +130,7 @@ def write(run: Run, directory: Path) -> Run:
     """Write all reports into ``directory``; return the run with what was found amiss on the way."""
     from pytest_kbrel.baselines.outcomes import lines_of, packed
     from pytest_kbrel.reports import write_reports
-    from pytest_kbrel.reports.files import replacing
+    from pytest_kbrel.reports.files import replacing, sha256_of
     from pytest_kbrel.reports.responses import join_spools
 
     directory.mkdir(parents=True, exist_ok=True)
@@ -144,6 +144,9 @@ def write(run: Run, directory: Path) -> Run:
     tables = [(case.nodeid, case.table) for case in run.cases if not case.aggregate]
     with replacing(directory / OUTCOMES) as stream:
         stream.write(packed(lines_of(tables, texts=True)))
+    # A report is read with its own parts only.
+    parts_of = [directory / name for name in ("responses.jsonl", OUTCOMES)]
+    run = replace(run, files=tuple((path.name, sha256_of(path)) for path in parts_of if path.is_file()))
     write_reports(run, directory)
     return run
 

@@ -12,7 +12,7 @@ from pytest_kbrel import bench
 from pytest_kbrel.answering import base_spec, model_spec
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.helping import check_judge
-from pytest_kbrel.options import KbOptions, read_options, suites_in_sight, was_typed
+from pytest_kbrel.options import KbOptions, read_options, stands_on_the_line, suites_in_sight, was_typed
 from pytest_kbrel.recorder import Recorder
 from pytest_kbrel.runs import REPORTS
 
@@ -57,6 +57,7 @@ def check(config: pytest.Config, options: KbOptions) -> Baseline | None:
         _check_base(options)
     if options.noise_floor:
         _check_noise_floor(options)
+    _check_company(config, options)
     check_judge(options)
     if options.attribute:
         from pytest_kbrel.models import attribution
@@ -96,6 +97,19 @@ def _check_noise_floor(options: KbOptions) -> None:
             "--kb-noise-floor: found without --kb-baseline-update; allowed: with it, for the floor is kept "
             "with the baseline"
         )
+
+
+def _check_company(config: pytest.Config, options: KbOptions) -> None:
+    """Refuse what is typed and would be ignored: it is empty, or the flag that it belongs to is missing."""
+    if stands_on_the_line(config, "from_run") and not options.from_run and not was_typed(config, "model"):
+        raise pytest.UsageError("--kb-from-run: found nothing (an unset variable?); allowed: a recorded run")
+    for name, present, needed, why in (
+        ("prices", options.plan, "--kb-plan", "prices are what a plan reckons with"),
+        ("baseline_reason", options.baseline_update, "--kb-baseline-update", "it is kept with the baseline"),
+    ):
+        if not present and stands_on_the_line(config, name):
+            flag = "--kb-" + name.replace("_", "-")
+            raise pytest.UsageError(f"{flag}: found without {needed}; allowed: with it, for {why}")
 
 
 def _check_output(directory: Path) -> None:

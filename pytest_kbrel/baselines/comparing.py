@@ -6,6 +6,7 @@ import datetime
 from collections.abc import Sequence
 
 from pytest_kbrel.baselines.base import Baseline
+from pytest_kbrel.baselines.layout import case_key
 from pytest_kbrel.records import Fingerprint, Run
 from pytest_kbrel.wire import to_wire
 
@@ -96,7 +97,8 @@ def incomparable(
 def listed_differences(run: Run, baseline: Baseline) -> tuple[str, ...]:
     """Return what differs between a run and a baseline and may, in words: the run's first, then the other's.
 
-    Model, versions, and the baseline's age where it is older than :data:`OLD`.
+    Model, versions, the baseline's cases that the run does not have although it has cases of their suite
+    file, and the baseline's age where it is older than :data:`OLD`.
     """
     if baseline.paper:
         return ()
@@ -110,10 +112,20 @@ def listed_differences(run: Run, baseline: Baseline) -> tuple[str, ...]:
         for name in sorted(ours.keys() & theirs.keys())
         if name not in _NO_VERSIONS and theirs[name] and ours[name] != theirs[name]
     ]
+    if left := _not_asked(run, baseline):
+        words = "case of the baseline was" if len(left) == 1 else "cases of the baseline were"
+        found.append(f"{len(left)} {words} not asked (first: {left[0]})")
     days = _days(baseline.created, run.created)
     if days is not None and days > OLD.days:
         found.append(f"age: the baseline was blessed {days} days before this run; bless again when you can")
     return tuple(found)
+
+
+def _not_asked(run: Run, baseline: Baseline) -> list[str]:
+    """Return the keys of the baseline's cases that the run lacks, of the suite files it has cases of."""
+    ours = {case_key(case.suite, case.id) for case in run.cases}
+    suites = {key.partition("::")[0] for key in ours}
+    return sorted(key for key in baseline.cases if key not in ours and key.partition("::")[0] in suites)
 
 
 def _days(then: str, now: str) -> int | None:

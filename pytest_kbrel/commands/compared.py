@@ -51,6 +51,10 @@ def read_models(sources: Sequence[str], rootdir: Path) -> tuple[Compared, ...]:
     read = [model for source in sources for model in _read(source, rootdir)]
     # One that stands in a folder named beside it is one model.
     models = list({model.name: model for model in read}.values())
+    if len(models) == 1 and len(sources) > 1:
+        raise KbrelError(
+            f"{models[0].name}: found more than once; allowed: two or more different models or runs"
+        )
     if len(models) < 2:
         raise KbrelError(f"found {len(models)} model to compare; allowed: two or more, each {ALLOWED}")
     return tuple(models)

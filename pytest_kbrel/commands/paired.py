@@ -12,7 +12,7 @@ from pytest_kbrel.baselines import (
     incomparable,
     listed_differences,
 )
-from pytest_kbrel.commands.paired_read import Side, gate_of
+from pytest_kbrel.commands.paired_read import Side, gate_of, waivers_of
 from pytest_kbrel.records import (
     CaseResult,
     Gate,
@@ -40,8 +40,12 @@ class Paired:
 
     @property
     def fails(self) -> bool:
-        """Whether a gate of the candidate fails against the baseline."""
-        return any(gate.verdict in FAILING for case in self.run.cases for gate in case.gates)
+        """Whether a gate of the candidate fails against the baseline unwaived, or a waiver has expired."""
+        return any(
+            case.expired or any(gate.verdict in FAILING for gate in case.gates)
+            for case in self.run.cases
+            if not case.waived
+        )
 
 
 def pair_up(baseline: Side, candidates: Sequence[tuple[str, Side]], name: str) -> tuple[Paired, ...]:
@@ -78,6 +82,7 @@ def pair_up(baseline: Side, candidates: Sequence[tuple[str, Side]], name: str) -
 
 def _decided(side: Side, baseline: Baseline, comparisons: int) -> list[CaseResult]:
     from pytest_kbrel.gates import compare_case, decide_aggregate
+    from pytest_kbrel.gates.waiving import under_waivers
 
     tokenizer = another_tokenizer(side.run.model, baseline)
     found: list[CaseResult] = []
@@ -98,7 +103,7 @@ def _decided(side: Side, baseline: Baseline, comparisons: int) -> list[CaseResul
             another_tokenizer=tokenizer,
             other_suites=baseline.other_suites(case.suite),
         )
-        found.append(decided)
+        found.append(under_waivers(decided, waivers_of(case)))
     for aggregate in side.aggregates:
         members = [case for case in found if case.suite == aggregate.suite]
         found.append(

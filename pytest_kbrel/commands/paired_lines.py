@@ -8,7 +8,7 @@ from typing import Any
 
 from pytest_kbrel.commands.paired import Paired
 from pytest_kbrel.records import CaseResult, Change, MetricValue
-from pytest_kbrel.reports import changed, selection
+from pytest_kbrel.reports import changed, notes, selection
 from pytest_kbrel.reports.text import (
     bound,
     count,
@@ -93,6 +93,8 @@ def _case_json(paired: Paired, case: CaseResult) -> dict[str, Any]:
             "aggregate": case.aggregate,
             "verdict": case.verdict,
             "n": case.n,
+            "waiver": case.waiver,
+            "expired": list(case.expired),
             "obstacle": paired.obstacles.get(case.nodeid, ""),
             "figures": figures,
             "gates": case.gates,
@@ -110,10 +112,13 @@ def _case_lines(paired: Paired, case: CaseResult, numbers: tuple[int, int], widt
     shown = {*selection.key_metrics(case), *(gate.metric for gate in case.gates)}
     values = [value for value in case.metrics if value.name in shown]
     facts = max((value.paired for value in values), default=0)
-    verdict = f": {case.verdict}" if case.gates or case.verdict == "invalid" else ""
+    told = case.gates or case.expired or case.verdict == "invalid"
+    verdict = f": {notes.verdict_words(case, paired.run)}" if told else ""
     yield f"{one_line(case.id)}, {count(facts, 'fact')} paired{verdict}"
     for error in case.errors if case.verdict == "invalid" else ():
         yield from _wrapped(one_line(error, 300), width)
+    if waiver := notes.waiver(case, paired.run):
+        yield from _wrapped(waiver, width)
     if values:
         first = max(len(value.name) for value in values) + 4
         heads = (str(numbers[0]), str(numbers[1]), f"{numbers[1]} - {numbers[0]}")

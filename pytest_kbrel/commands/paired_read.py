@@ -20,10 +20,11 @@ from pytest_kbrel.records import (
     GateResult,
     Table,
     Unmatched,
+    Waiver,
     is_published,
     record,
 )
-from pytest_kbrel.reports.json_report import read_report
+from pytest_kbrel.reports.json_report import check_file, read_report
 from pytest_kbrel.wire import from_wire
 
 
@@ -52,7 +53,9 @@ def read_side(source: str, rootdir: Path) -> Side | str:
         folder = path if path.is_dir() else path.parent
         if not (folder / OUTCOMES).is_file():
             return f"there is no {OUTCOMES} beside its report, as older versions left it"
-        return _of_report(read_report(path), folder)
+        report = read_report(path)
+        check_file(report, folder / OUTCOMES)
+        return _of_report(report, folder)
     try:
         return _of_baseline(read_baseline(source, rootdir))
     except BaselineError as error:
@@ -62,6 +65,11 @@ def read_side(source: str, rootdir: Path) -> Side | str:
 def gate_of(result: GateResult) -> Gate:
     """Return the demand that a gate's result judged."""
     return Gate(metric=result.metric, rule=result.rule, bound=result.bound, line=result.line)
+
+
+def waivers_of(case: CaseResult) -> tuple[Waiver, ...]:
+    """Return the waivers that a recorded case stands under, as they were when it was run."""
+    return case.expired or (() if case.waiver is None else (case.waiver,))
 
 
 def _of_report(report: dict[str, Any], folder: Path) -> Side:
@@ -100,6 +108,7 @@ def _of_report(report: dict[str, Any], folder: Path) -> Side:
             slice=case.slice,
             members=case.members,
             gates=tuple(map(gate_of, case.gates)),
+            waivers=waivers_of(case),
         )
         for case in cases
         if case.aggregate and case.members
@@ -127,6 +136,8 @@ def _case(entry: dict[str, Any], tables: Mapping[str, Table]) -> CaseResult:
         table=table,
         settings=tuple(sorted((str(k), str(v)) for k, v in entry.get("settings", {}).items())),
         unmatched=from_wire(Unmatched, entry.get("unmatched") or {}),
+        waiver=None if entry.get("waiver") is None else from_wire(Waiver, entry["waiver"]),
+        expired=tuple(from_wire(Waiver, waiver) for waiver in entry.get("expired", ())),
         members=tuple(map(str, entry.get("members", ()))),
     )
 

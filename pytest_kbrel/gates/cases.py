@@ -151,6 +151,9 @@ def compare_case(
         ),
         comparisons=comparisons,
     )
+    # A recorded run says itself who was asked in vain.
+    in_vain = set(result.unmatched.unanswered if asked is None else (fact.id for fact in asked.facts))
+    unasked = [fact for pairing in pairings for fact in pairing.unasked]
     lost, gained = ((), ()) if before is None else changes(asked, compared, before)
     return dataclasses.replace(
         result,
@@ -161,8 +164,9 @@ def compare_case(
         gained=gained,
         unmatched=Unmatched(
             added=tuple(fact for pairing in pairings for fact in pairing.added),
-            unasked=tuple(fact for pairing in pairings for fact in pairing.unasked),
+            unasked=tuple(fact for fact in unasked if fact not in in_vain),
             waived=waived,
+            unanswered=tuple(fact for fact in unasked if fact in in_vain),
         ),
     )
 

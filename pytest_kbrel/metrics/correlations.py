@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from itertools import permutations
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pytest_kbrel.metrics.reliability import c_wrong, slice_kind
 from pytest_kbrel.records import CaseResult, Correlation, ProbeName
@@ -19,6 +22,8 @@ Point = tuple[float | None, float | None]
 Figures = Mapping[str, float | None]
 
 FEWEST = 3
+# Up to so many points Spearman's p counts all orders; beyond, it is that of Student's t.
+MOST_ORDERS = 9
 _SCORES = ("rules", "em", "f1", "rouge_l")
 PAIRS: Mapping[ProbeName, tuple[tuple[str, str], ...]] = {
     "monitor": (("monitor", "accuracy"), ("monitor", "accuracy_std"), ("monitor", "monitor_ablated")),
@@ -33,8 +38,8 @@ def correlate(x: str, y: str, points: Sequence[Point], *, over: str) -> tuple[Co
     """Return Pearson's and Spearman's correlation of two figures called ``x`` and ``y`` over ``points``.
 
     ``over`` says what the points are, in the plural. A point that lacks a figure (``None`` or NaN) is left
-    out and counted in the note. ``p`` is two-sided; ``r`` is ``None`` with fewer than three points, or where
-    one figure is the same in all of them.
+    out and counted in the note. ``p`` is two-sided, Spearman's exact up to nine
+    points; ``r`` is ``None`` with fewer than three points, or where one figure is the same in all of them.
     """
     pairs = [(a, b) for a, b in points if a is not None and b is not None]
     pairs = [pair for pair in pairs if all(map(math.isfinite, pair))]
@@ -128,4 +133,18 @@ def _coefficient(
     from scipy import stats
 
     found = stats.pearsonr(xs, ys) if method == "pearson" else stats.spearmanr(xs, ys)
+    if method == "spearman" and len(xs) <= MOST_ORDERS:
+        return float(found.statistic), _exact_p(stats.rankdata(xs), stats.rankdata(ys))
     return float(found.statistic), float(found.pvalue)
+
+
+def _exact_p(xs: NDArray[np.float64], ys: NDArray[np.float64]) -> float:
+    """Return Spearman's two-sided p of two series of ranks: the share of orders that are as close."""
+    # Halves of ranks, doubled, are whole numbers: no rounding can part two orders that are as close.
+    first, second = (2 * ranks - (len(ranks) + 1) for ranks in (xs, ys))
+    return float(np.mean(np.abs(second[_orders(len(second))] @ first) >= abs(second @ first)))
+
+
+@lru_cache(maxsize=2)
+def _orders(n: int) -> NDArray[np.int8]:
+    return np.array(list(permutations(range(n))), dtype=np.int8)

@@ -102,7 +102,9 @@ class Generator:
     def _looped(self, prompts: Sequence[Prompt]) -> Iterator[list[tuple[int, Answer]]]:
         """Yield the answers that could be had; whatever fails here is left for plain batches to explain."""
         asked = [Asked(ids=prompt.ids, start=len(prompt.ids) - 1) for prompt in prompts]
-        for group in plan(asked, 0).groups:
+        # A loop of its own for fewer than a batch would leave the model with little to do at a time.
+        longest = max(prompt.length for prompt in prompts)
+        for group in plan(asked, 0, least_rows=self._budget // longest).groups:
             numbers = [number for row in group.rows for number, _ in row.places]
             yield from self._behind(group.prefix, numbers, prompts)
 

@@ -203,6 +203,11 @@ def _load_model(spec: ModelSpec, config: Any, device: torch.device) -> Any:
     if spec.peft:
         adapter = _Adapter(import_module("peft").PeftModel, model)
         model = _from_pretrained(spec, f"the adapter {spec.peft}", adapter, spec.peft)
+        if getattr(getattr(model, "active_peft_config", None), "is_prompt_learning", False):
+            raise ModelError(
+                f"{spec.text}: the adapter {spec.peft} puts tokens of its own in front of the prompt, which "
+                "moves all places; allowed: adapters that change weights, such as LoRA"
+            )
     if "device_map" not in options:
         model = model.to(device)
     return model.eval()

@@ -50,7 +50,7 @@ class Loop:
         waiting = list(reversed(tasks))
         while waiting or self._lines:
             over = sum(line.over for line in self._lines)
-            if over >= _ENDED * len(self._lines):
+            if over >= _ENDED * len(self._lines) or (over and self._is_full()):
                 if over:
                     yield [(line.task.number, line.result()) for line in self._lines if line.over]
                 self._keep([place for place, line in enumerate(self._lines) if not line.over])
@@ -60,6 +60,19 @@ class Loop:
                     continue
             if self._lines:
                 self._step()
+
+    def _is_full(self) -> bool:
+        """Tell whether the cache has as many slots as any row under way may come to need.
+
+        Rows that have ended take slots too. Beyond this, a window would cut off tokens that rows still see,
+        and a table of positions would end.
+        """
+        needed = (
+            self._before + len(line.task.suffix) + line.task.request.max_new_tokens
+            for line in self._lines
+            if not line.over
+        )
+        return self._mask.shape[1] >= max(needed)
 
     def _keep(self, places: list[int]) -> None:
         if len(places) == len(self._lines):

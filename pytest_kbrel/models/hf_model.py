@@ -27,13 +27,13 @@ class HfModel:
     texts are equal.
     """
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, *, shares: bool = True) -> None:
         self._parts = parts
         self._fingerprint = parts.fingerprint
         on_cpu = parts.model.device.type == "cpu"
         budget = parts.spec.batch_size or (_CPU_BUDGET if on_cpu else _GPU_BUDGET)
         self._budget = budget
-        self._scorer = Scorer(parts.model, budget=budget, longest=parts.max_length)
+        self._scorer = Scorer(parts.model, budget=budget, longest=parts.max_length, shares=shares)
         endings = Endings(
             parts.tokenizer,
             vocabulary=int(parts.model.get_input_embeddings().weight.shape[0]),
@@ -51,9 +51,12 @@ class HfModel:
         return self._fingerprint
 
     def replanned(self) -> HfModel:
-        """Return the same checkpoint, its weights shared, with batches of a third of the size."""
+        """Return the same checkpoint, its weights shared, in batches of a third of the size.
+
+        What is scored is fed whole: packed rows would be the same ones, whatever the batch.
+        """
         spec = dataclasses.replace(self._parts.spec, batch_size=max(1, self._budget // 3))
-        return HfModel(dataclasses.replace(self._parts, spec=spec))
+        return HfModel(dataclasses.replace(self._parts, spec=spec), shares=False)
 
     def score(self, requests: Sequence[ScoreRequest]) -> list[Scored | Failed]:
         """Return the probabilities (float32 softmax) of the continuations' tokens, one answer per request."""

@@ -22,11 +22,14 @@ _ROW = 256
 
 
 class Scorer:
-    """One checkpoint's scoring. ``budget`` is in tokens a batch, ``longest`` what the model takes."""
+    """One checkpoint's scoring. ``budget`` is in tokens a batch, ``longest`` what the model takes.
 
-    def __init__(self, model: Any, *, budget: int, longest: int | None) -> None:
+    Without ``shares`` every sequence is fed whole.
+    """
+
+    def __init__(self, model: Any, *, budget: int, longest: int | None, shares: bool = True) -> None:
         self._model = model
-        self._longest = longest
+        self._longest, self._shares = longest, shares
         self._batcher = Batcher(budget)
         self._vocabulary = int(model.get_input_embeddings().weight.shape[0])
         # A mask of one's own replaces a sliding window; within the window there is nothing to replace.
@@ -35,6 +38,8 @@ class Scorer:
     @cached_property
     def rung(self) -> Rung:
         """Which way of sharing holds for this checkpoint."""
+        if not self._shares:
+            return "plain"
         ways: dict[Rung, Way] = {"plain": lambda pairs: score_batch(self._model, pairs, self._pad)}
         if self._model.config.is_encoder_decoder:
             ways["prefix"] = lambda pairs: score_batch(self._model, pairs, self._pad, encode_once=True)
@@ -72,7 +77,8 @@ class Scorer:
         self, group: Group, prefix: Any, pairs: Sequence[Pair], rung: Rung
     ) -> Iterator[list[tuple[int, Probabilities]]]:
         def cost(rows: Sequence[Row]) -> int:
-            tokens = len(rows) * max(len(row.tokens) for row in rows)
+            # Each row has its own copy of the prefix's keys and values.
+            tokens = len(rows) * (len(group.prefix) + max(len(row.tokens) for row in rows))
             logits = self._vocabulary * sum(len(places) for row in rows for _, places in row.places)
             return self._within(tokens, logits, len(rows))
 

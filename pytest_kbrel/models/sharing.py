@@ -64,17 +64,18 @@ class Feeding:
         return sum(len(g.prefix) + sum(len(row.tokens) for row in g.rows) for g in self.groups)
 
 
-def plan(sequences: Sequence[Asked], row_length: int) -> Feeding:
+def plan(sequences: Sequence[Asked], row_length: int, least_rows: int = 0) -> Feeding:
     """Return how to feed ``sequences`` in rows of at most ``row_length`` tokens, longer ones where need be.
 
     With a ``row_length`` of 0 no row branches: each is one sequence, with others that it continues. Every
-    sequence must want the logits behind at least one of its tokens.
+    sequence must want the logits behind at least one of its tokens. No part of a group gets a prefix of its
+    own for fewer than ``least_rows``.
     """
     order = sorted(range(len(sequences)), key=lambda number: sequences[number].ids)
     shared = [_common(sequences[a].ids, sequences[b].ids) for a, b in pairwise(order)]
     asked = sum(len(sequence.ids) for sequence in sequences)
     return Feeding(
-        groups=tuple(_groups(sequences, order, shared, row_length)),
+        groups=tuple(_groups(sequences, order, shared, row_length, least_rows)),
         asked=asked,
         distinct=asked - sum(shared),
     )
@@ -86,7 +87,9 @@ def distinct_tokens(sequences: Iterable[Ids]) -> int:
     return sum(map(len, order)) - sum(_common(one, other) for one, other in pairwise(order))
 
 
-def _groups(sequences: Sequence[Asked], order: list[int], shared: list[int], row_length: int) -> list[Group]:
+def _groups(
+    sequences: Sequence[Asked], order: list[int], shared: list[int], row_length: int, least_rows: int
+) -> list[Group]:
     """Split sorted sequences where a longer prefix of fewer of them spares enough."""
     done: list[Group] = []
     # (from, to) in ``order``, and the length of the prefix that the part already has in common.
@@ -95,9 +98,13 @@ def _groups(sequences: Sequence[Asked], order: list[int], shared: list[int], row
         low, high = waiting.pop()
         length = _prefix_length(sequences, order, shared, low, high)
         parts = _parts(shared, low, high, length)
-        worthy = [part for part in parts if _is_worth(sequences, order, shared, part, length, row_length)]
+        worthy = {
+            part
+            for part in parts
+            if _spared(sequences, order, shared, part, length, row_length) >= max(least_rows, 1)
+        }
         left = [number for part in parts if part not in worthy for number in range(part[0], part[1])]
-        waiting += worthy
+        waiting += sorted(worthy, reverse=True)
         if left:
             numbers = [order[place] for place in left]
             rows = _rows(sequences, numbers, length, row_length)
@@ -122,21 +129,22 @@ def _parts(shared: list[int], low: int, high: int, length: int) -> list[tuple[in
     return list(pairwise([low, *cuts, high]))
 
 
-def _is_worth(
+def _spared(
     sequences: Sequence[Asked],
     order: list[int],
     shared: list[int],
     part: tuple[int, int],
     length: int,
     row_length: int,
-) -> bool:
+) -> int:
+    """Return in how many rows a longer prefix for ``part`` would spare tokens; 0 if that is too few."""
     low, high = part
     longer = _prefix_length(sequences, order, shared, low, high) - length
     nodes = sum(len(sequences[order[place]].ids) - length for place in range(low, high))
     nodes -= sum(shared[place] - length for place in range(low, high - 1))
     rows = (nodes - longer) // row_length if row_length else high - low
     # Within a row the common beginning stands once already.
-    return longer > 0 and (rows - 1) * longer >= _WORTH * (longer + length)
+    return rows if longer > 0 and (rows - 1) * longer >= _WORTH * (longer + length) else 0
 
 
 def _rows(

@@ -167,12 +167,14 @@ class Share:
 class Unmatched:
     """The facts of a case without a partner in the baseline: they are listed and left out of comparisons.
 
-    ``added`` are not in the baseline, ``unasked`` not in this run, ``waived`` left out by the suite file.
+    ``added`` are not in the baseline, ``unasked`` not in this run, ``waived`` left out by the suite file;
+    ``unanswered`` were asked in this run and have no usable response.
     """
 
     added: tuple[str, ...] = ()
     unasked: tuple[str, ...] = ()
     waived: tuple[str, ...] = ()
+    unanswered: tuple[str, ...] = ()
 
 
 @record
@@ -256,7 +258,8 @@ class Run:
     ``base`` is the model compared with (a blessed run's or one of this run's own), ``differences`` what
     differs between the two and may, in words. ``recorded`` is the folder of the run that was decided again.
     ``comparisons`` is m, how many comparisons with a baseline the run was to make: what ``p_sidak`` counts.
-    Those that could not be made have no p-value, and do not count in ``p_holm`` and ``p_bh``.
+    Those that could not be made have no p-value, and do not count in ``p_holm`` and ``p_bh``. ``files`` are
+    the sha256 of the files that belong to the report, by name.
     """
 
     kbrel_version: str
@@ -275,3 +278,4 @@ class Run:
     differences: tuple[str, ...] = ()
     recorded: str = ""
     comparisons: int = 0
+    files: tuple[tuple[str, str], ...] = ()

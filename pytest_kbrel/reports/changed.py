@@ -10,6 +10,7 @@ from pytest_kbrel.records import BUCKETS, Change, Run
 from pytest_kbrel.reports.selection import names, slices, worst
 from pytest_kbrel.reports.text import count, number, one_line, signed
 
+UNANSWERABLE = "unanswerable"
 _LONGEST = 60
 _ORDER: dict[str, int] = {bucket: at for at, bucket in enumerate(BUCKETS)}
 
@@ -71,9 +72,7 @@ def sentence(run: Run) -> str:
         return "no fact lost or gained" if compared else ""
     parts = [f"{count(len(found.lost), 'fact')} lost, {len(found.gained)} gained"]
     if found.lost:
-        most = max(found.buckets, key=lambda part: part.lost, default=None)
-        if most is not None and most.lost:
-            parts.append(_share(most, len(found.lost)))
+        parts.append(_share(found.lost))
         case = worst(run)
         where = found.worst_relations or ((names(run)[case.nodeid],) if case else ())
         parts.append(_worst([one_line(name, _LONGEST) for name in where]))
@@ -126,7 +125,17 @@ def _parts(lost: Sequence[str], gained: Sequence[str]) -> list[Part]:
     return [Part(name, of_lost[name], of_gained[name]) for name in sorted(of_lost | of_gained)]
 
 
-def _share(part: Part, of: int) -> str:
+def _share(lost: Sequence[Change]) -> str:
+    """Name the group that at least half of the lost facts are in, if there is one."""
+    groups = Counter(change.bucket if change.expected else UNANSWERABLE for change in lost)
+    name = max(
+        sorted(groups, key=lambda group: _ORDER.get(group, len(_ORDER))), key=lambda group: groups[group]
+    )
+    of = len(lost)
+    if not name or 2 * groups[name] < of:
+        return ""
     if of == 1:
-        return f"it is {part.name}"
-    return f"all of them are {part.name}" if part.lost == of else f"{part.lost} of the {of} are {part.name}"
+        return f"it is {name}"
+    if groups[name] == of:
+        return f"all of them are {name}"
+    return f"{groups[name]} of the {of} {'is' if groups[name] == 1 else 'are'} {name}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,3 +27,9 @@ def write_text(path: Path, text: str) -> None:
     """Write ``text`` as UTF-8, whatever the locale; what has no UTF-8 form becomes a question mark."""
     with replacing(path) as stream:
         stream.write(text.encode("utf-8", "replace"))
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file in hexadecimal; the file may be larger than the memory."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -13,7 +13,7 @@ from typing import Any
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.records import PROBES, CaseKind, CaseResult, MetricValue, Run
 from pytest_kbrel.reports import changed, notes, selection
-from pytest_kbrel.reports.files import write_text
+from pytest_kbrel.reports.files import sha256_of, write_text
 from pytest_kbrel.wire import to_wire
 
 SCHEMA_VERSION = 1
@@ -57,6 +57,7 @@ def report_dict(run: Run) -> dict[str, Any]:
         "exit_status": run.exit_status,
         "complete": run.complete,
         "problems": sorted(run.problems),
+        "files": dict(sorted(run.files)),
     }
     wired: dict[str, Any] = to_wire(report)
     return wired
@@ -128,14 +129,15 @@ def _aggregate(cases: Iterable[CaseResult]) -> dict[str, float | None]:
 def comparable(report: dict[str, Any]) -> dict[str, Any]:
     """Return a copy of ``report`` without what may differ between two equal runs.
 
-    Left out are ``created``, ``environment``, ``recorded``, the ``device`` of ``model`` and ``base``, each
-    helper's ``device`` and ``backend_version``, and each case's ``duration``. The rest is the same however
-    the work was shared out.
+    Left out are ``created``, ``environment``, ``recorded``, ``files``, the ``device`` of ``model`` and
+    ``base``, each helper's ``device`` and ``backend_version``, and each case's ``duration``. The rest is the
+    same however the work was shared out.
     """
     left = copy.deepcopy(report)
     left.pop("created", None)
     left.pop("environment", None)
     left.pop("recorded", None)
+    left.pop("files", None)
     for model in ("model", "base"):
         (left.get(model) or {}).pop("device", None)
     for helper in left.get("helpers", ()):
@@ -180,6 +182,26 @@ def read_report(path: Path) -> dict[str, Any]:
     if missing:
         raise KbrelError(f"{path}: is no whole report: {', '.join(missing)} missing")
     return report
+
+
+def check_file(report: dict[str, Any], path: Path) -> None:
+    """See that the file at ``path`` is the one that the run of the ``report`` beside it wrote.
+
+    Raises :class:`KbrelError` where it is another run's, or was changed. Older reports do not say.
+    """
+    files = report.get("files")
+    known = files.get(path.name) if isinstance(files, dict) else None
+    if known is None:
+        return
+    try:
+        found = sha256_of(path)
+    except OSError as error:
+        raise KbrelError(f"{path}: cannot be read: {error.strerror}") from None
+    if found != known:
+        raise KbrelError(
+            f"{path}: is not the file that {path.with_name('report.json')} was written with (sha256 "
+            f"{found[:12]}, not {str(known)[:12]}); allowed: a report folder as one run wrote it"
+        )
 
 
 def schema() -> dict[str, Any]:

@@ -33,6 +33,7 @@ _LEAST = ("answered", "below_random")
 _UNMATCHED = {
     "added": "not in the baseline",
     "unasked": "not asked in this run",
+    "unanswered": "without a usable response in this run",
     "waived": "left out by a waiver",
 }
 
@@ -160,7 +161,9 @@ def all_unmatched(run: Run) -> Unmatched:
     def ids(name: str) -> tuple[str, ...]:
         return tuple(dict.fromkeys(fact for case in cases for fact in getattr(case.unmatched, name)))
 
-    return Unmatched(added=ids("added"), unasked=ids("unasked"), waived=ids("waived"))
+    return Unmatched(
+        added=ids("added"), unasked=ids("unasked"), waived=ids("waived"), unanswered=ids("unanswered")
+    )
 
 
 def about(run: Run) -> Iterator[str]:

@@ -41,11 +41,12 @@ def table_lines(group: Group, verdicts: Sequence[str], width: int) -> list[tuple
     width = min(width, WIDEST)
     narrowing = [
         replace(_LAYOUTS[-1], columns=columns, slice_width=12)
-        for columns in range(len(group.metrics) - 1, 0, -1)
+        for columns in range(len(group.metrics) - 1, -1, -1)
     ]
     for layout in (*_LAYOUTS, *narrowing):
         rows = _rows(group, verdicts, layout)
-        if cells(rows[0]) <= width:
+        # The verdicts may reach further than their heading.
+        if max(map(cells, rows)) <= width:
             break
     return list(zip((fit(row, width) for row in rows), (None, *group.cases), strict=True))
 

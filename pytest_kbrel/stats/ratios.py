@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 # Shares below this are none.
 _LEAST = 1e-6
+# How far below the ratio to look where the test is undecided at the ratio itself.
+_BELOW = 1e-7
 
 
 def ratio_low(above: Callable[[float], float | None], ratio: float) -> float | None:
@@ -23,7 +25,11 @@ def ratio_low(above: Callable[[float], float | None], ratio: float) -> float | N
         return None
     if least <= 0:
         return 0.0
-    at = above(ratio)
+    upper, at = ratio, above(ratio)
+    if at == 0:
+        # Where nothing changed, the test ends at the ratio itself, and just below it there is spread.
+        upper = ratio * (1 - _BELOW)
+        at = above(upper)
     if at is None or at >= 0:
         return None
-    return float(brentq(lambda share: above(share) or 0.0, _LEAST, ratio, xtol=1e-9))
+    return float(brentq(lambda share: above(share) or 0.0, _LEAST, upper, xtol=1e-9))

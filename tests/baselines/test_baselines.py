@@ -316,6 +316,20 @@ def test_what_may_differ_is_listed_with_the_runs_own_value_first() -> None:
     assert age == "age: the baseline was blessed 366 days before this run; bless again when you can"
 
 
+def test_cases_of_the_baseline_that_the_run_does_not_have_are_listed(tmp_path: Path) -> None:
+    here, gone = decided(case(), answers("++")), decided(case(slice="world-tail"), answers("+-"))
+    other = dataclasses.replace(here, suite="suites/other.kb.yaml")
+    write_baseline(tmp_path / "b", sound(here, gone, other))
+    baseline = read_baseline(f"{tmp_path}/b", tmp_path)
+    assert listed_differences(sound(here), baseline) == (
+        "1 case of the baseline was not asked (first: world.kb.yaml::head_to_tail[world-tail])",
+    )
+    # Another suite is run on its own.
+    assert listed_differences(sound(here, gone), baseline) == ()
+    (words,) = listed_differences(sound(decided(case(slice="world-new"), answers("+"))), baseline)
+    assert words.startswith("2 cases of the baseline were not asked (first: world.kb.yaml::head_to_tail[")
+
+
 def test_floors_of_noise_are_written_and_read(tmp_path: Path) -> None:
     first = asked_again(decided(case(), answers("++--")), answers("+---"))
     once = decided(case(slice="world-tail"), answers("+--"))

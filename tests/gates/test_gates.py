@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_kbrel.gates import measure, verdict_of
-from pytest_kbrel.gates.cases import SEVERITY
+from pytest_kbrel.gates.cases import SEVERITY, compare_case
 from pytest_kbrel.metrics import metrics_for
-from pytest_kbrel.records import GateResult, Judgement, Table, Unmatched
+from pytest_kbrel.records import Fact, GateResult, Integrity, Judgement, Table, Unmatched
 from pytest_kbrel.wire import to_wire
-from tests.gates.tables import answers, case, consistency, decided, gate, outcome, scores
+from tests.gates.tables import answers, blessed, case, consistency, decided, gate, outcome, scores
 
 BEFORE = "+" * 90 + "-" * 20 + "?" * 10
 
@@ -311,6 +311,18 @@ def test_facts_of_the_baseline_that_were_not_asked_are_fine_and_counted() -> Non
     assert result.verdict == "pass"
     assert "paired over 30 facts of the baseline's 40" in only(result).reason
     assert result.metrics[0].paired == 30
+
+
+def test_facts_that_were_asked_in_vain_are_not_called_unasked() -> None:
+    asked = tuple(Fact(id=f"Q{n:03}", relation="P36", subject="x", object="y") for n in range(31))
+    demands = case(gate("accuracy", "max_drop", 0.02), facts=asked, integrity=Integrity(errored=0.1))
+    result = decided(demands, answers("+" * 30), answers("+" * 32), errors=["Q030: timeout"])
+    assert result.unmatched == Unmatched(unanswered=("Q030",), unasked=("Q031",))
+    # Decided again without its suite, it is the record that knows.
+    again = compare_case(
+        result, demands.gates, baseline=blessed(answers("+" * 32)), baseline_asked=True, comparisons=1
+    )
+    assert again.unmatched == result.unmatched
 
 
 def test_unsure_is_the_good_answer_where_none_exists() -> None:

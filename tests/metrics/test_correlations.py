@@ -23,6 +23,27 @@ def test_pearson_and_spearman_by_hand() -> None:
     assert (pearson.x, pearson.y, pearson.over, pearson.n, pearson.note) == ("x", "y", "models", 4, "")
 
 
+@pytest.mark.parametrize(
+    ("ys", "p"), [((1, 2, 3), 2 / 6), ((3, 2, 1), 2 / 6), ((1, 1, 2), 4 / 6), ((1, 2, 3, 4), 2 / 24)]
+)
+def test_few_points_have_the_p_of_all_their_orders(ys: tuple[float, ...], p: float) -> None:
+    _, spearman = correlate("x", "y", [(at, y) for at, y in enumerate(ys)], over="models")
+    assert spearman.p == pytest.approx(p)
+
+
+@pytest.mark.parametrize("n", [7, 9, 10])
+def test_the_exact_p_ends_where_there_are_many_points(n: int) -> None:
+    points = [(float(at), float(at * 7 % 5)) for at in range(n)]
+    xs, ys = np.array(points).T
+    _, spearman = correlate("x", "y", points, over="models")
+    asked = stats.spearmanr(xs, ys)
+    if n == 10:
+        assert spearman.p == asked.pvalue
+    else:
+        assert spearman.p == pytest.approx(asked.pvalue, abs=0.05)
+        assert spearman.p != asked.pvalue
+
+
 @pytest.mark.parametrize("n", [0, 1, 2])
 def test_below_three_there_is_no_correlation(n: int) -> None:
     for found in correlate("x", "y", [(0.1, 0.2), (0.3, 0.1)][:n], over="models"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from types import SimpleNamespace
 
 import pytest
 from tiny_checkpoints import ALL, CAUSAL, ENCODER_DECODER
@@ -12,6 +13,7 @@ from pytest_kbrel.models.hf_ladder import highest_rung
 from pytest_kbrel.models.hf_scorer import Scorer
 from pytest_kbrel.models.hf_scoring import score_batch
 from pytest_kbrel.models.hf_tokens import Pair
+from pytest_kbrel.models.hf_window import window_of
 from pytest_kbrel.records import Failed
 
 EXPECTED = {
@@ -128,3 +130,23 @@ def test_a_row_that_fails_is_explained_by_the_plain_way(model_of, monkeypatch):
 
     monkeypatch.setattr(hf_scorer, "score_rows", broken)
     assert not any(isinstance(answer, Failed) for answer in in_order(scorer.ready(pairs_of())))
+
+
+@pytest.mark.parametrize(
+    ("settings", "window"),
+    [
+        ({}, None),
+        ({"sliding_window": 512, "attention_chunk_size": 8192}, 512),
+        ({"rope_parameters": {"rope_type": "default"}}, None),
+        ({"rope_scaling": {"type": "longrope"}, "original_max_position_embeddings": 4096}, 4096),
+        ({"rope_parameters": {"rope_type": "dynamic"}, "max_position_embeddings": 2048}, 2048),
+        (
+            {"rope_parameters": {"full": {"rope_type": "longrope", "original_max_position_embeddings": 64}}},
+            64,
+        ),
+    ],
+)
+def test_the_length_up_to_which_sequences_may_be_packed(settings, window):
+    config = SimpleNamespace(**settings)
+    config.get_text_config = lambda decoder: config
+    assert window_of(config) == window

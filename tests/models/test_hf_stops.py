@@ -253,3 +253,22 @@ def test_a_word_start_that_stands_alone_is_a_step_of_its_own_and_no_end():
     # The authors' script trims the end token and the full stop, and nothing before.
     assert trimmed_length(pieces) == 4
     assert endings.piece(7) == "Paris"
+
+
+@pytest.mark.parametrize("kind", ["mistral", "gemma2", "gpt2"])
+def test_rows_that_have_ended_take_no_room_from_those_that_go_on(model_of, kind):
+    """Near the end of a window, or of the table of positions, every slot counts."""
+    model = model_of(kind)
+    longest = 256 if kind == "gpt2" else 15
+    ids = model.parts.encoder.prompt
+    words = ("Paris", "Who", "Question", "The", "Tokyo", "wrote", "Which", "unsure", "capital")
+    word = next(w for w in (" Who", " is", " of") if len(ids("Paris" + w)) == len(ids("Paris")) + 1)
+    requests = [
+        GenerateRequest(prompt="Paris" + word * (longest - 2 - len(ids("Paris"))), max_new_tokens=2, stop=())
+    ]
+    requests += [
+        GenerateRequest(prompt=text, max_new_tokens=longest - len(ids(text)), stop=()) for text in words
+    ]
+    together = model.generate(requests)
+    alone = [model.generate([request])[0] for request in requests]
+    assert [answer.token_ids for answer in together] == [answer.token_ids for answer in alone]

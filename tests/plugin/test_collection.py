@@ -137,6 +137,51 @@ class TestWithoutModel:
             assert result.ret == pytest.ExitCode.USAGE_ERROR
             result.stderr.fnmatch_lines(["ERROR: *mini.kb.yaml*no model is given*--kb-model*"])
 
+    @pytest.mark.parametrize(
+        "typed",
+        [
+            *("--kb-model=", "--kb-from-run=", "--kb-baseline=prod", "--kb-baseline-model=reference"),
+            *("--kb-baseline-update=prod", "--kb-baseline-reason=why", "--kb-prices=1,2"),
+        ],
+    )
+    def test_what_is_typed_for_no_model_is_a_usage_error(self, pytester, mini_suite, typed):
+        mini_suite()
+        pytester.makepyfile("def test_it(): pass")
+        result = pytester.runpytest(typed)
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        flag = typed.partition("=")[0]
+        result.stderr.fnmatch_lines([f"ERROR: {flag}: found *a model or a record is needed*--kb-model=SPEC*"])
+        assert pytester.runpytest(typed, "--co").ret == pytest.ExitCode.OK
+
+    def test_a_baseline_that_ini_or_environment_name_needs_no_model(self, pytester, monkeypatch):
+        pytester.makepyfile("def test_it(): pass")
+        pytester.makeini("[pytest]\nkb_baseline = prod\naddopts = --kb-baseline=prod\n")
+        monkeypatch.setenv("KB_BASELINE_REASON", "why")
+        pytester.runpytest().assert_outcomes(passed=1)
+
+    @pytest.mark.parametrize(
+        ("typed", "other"), [("--kb-model=", "KB_FROM_RUN"), ("--kb-from-run=", "KB_MODEL")]
+    )
+    def test_an_empty_one_does_not_give_way_to_the_environment(
+        self, pytester, mini_suite, monkeypatch, typed, other
+    ):
+        mini_suite()
+        monkeypatch.setenv(other, "reference")
+        result = pytester.runpytest("suites", typed)
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        result.stderr.fnmatch_lines(["ERROR: *"])
+
+    @pytest.mark.parametrize(
+        ("typed", "needed"),
+        [("--kb-prices=1,2", "--kb-plan"), ("--kb-baseline-reason=why", "--kb-baseline-update")],
+    )
+    def test_what_is_typed_without_its_flag_is_a_usage_error(self, pytester, mini_suite, typed, needed):
+        mini_suite()
+        result = pytester.runpytest("--kb-model=reference", "suites", typed)
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        flag = typed.partition("=")[0]
+        result.stderr.fnmatch_lines([f"ERROR: {flag}: found without {needed}; allowed: with it*"])
+
     def test_naming_the_folder_is_no_green_run(self, pytester, mini_suite):
         mini_suite()
         result = pytester.runpytest("suites")

@@ -111,7 +111,7 @@ def test_paired_runs_are_judged_as_with_the_baseline_itself(run, compare, report
     assert "3 against 1, paired fact by fact: a/report.json" in printed.out
 
 
-def test_what_was_asked_differently_is_said_and_not_compared(run, compare, pytester):
+def test_what_was_asked_differently_is_said_and_not_compared(run, compare, pytester, capsys):
     run("a", "reference")
     run("b", "reference", suite=SUITE.replace("prompt: zero-shot", "prompt: few-shot"))
     status, printed, found = compare("a", "b", "--exit-code")
@@ -125,4 +125,46 @@ def test_what_was_asked_differently_is_said_and_not_compared(run, compare, pytes
     # Outcomes of another run beside a report are found out.
     lines = lzma.decompress((pytester.path / "b" / "outcomes.jsonl.xz").read_bytes()).splitlines()
     (pytester.path / "b" / "outcomes.jsonl.xz").write_bytes(lzma.compress(b"\n".join(lines[:-1]) + b"\n"))
+    capsys.readouterr()
     assert main(["compare", "a", "b"]) == 2
+    assert "is not the file that" in capsys.readouterr().err
+
+
+WAIVED = """\
+suite: mini
+facts: facts.jsonl
+head_to_tail:
+  prompt: zero-shot
+  slices: {places-tail: {gates: {accuracy: {max: 0.0}}}}
+waivers:
+  - {slice: "head_to_tail[places-tail]", owner: Ann, reason: known, expires: 2999-12-31}
+"""
+
+
+def test_waivers_of_the_candidate_count_as_in_its_run(run, compare):
+    open_suite = WAIVED.partition("waivers:")[0]
+    expired = WAIVED.replace("max: 0.0", "min: 0.0").replace("2999-12-31", "2026-01-01")
+    run("open", "reference", suite=open_suite)
+    run("waived", "reference", suite=WAIVED)
+    run("expired", "reference", suite=expired)
+    assert compare("waived", "open", "--exit-code")[0] == 1
+    status, printed, found = compare("open", "waived", "--exit-code")
+    (case,) = [case for case in found["paired"][0]["cases"] if "places-tail" in case["id"]]
+    assert (status, found["paired"][0]["fails"], case["verdict"]) == (0, False, "fail")
+    assert (case["waiver"]["owner"], case["expired"]) == ("Ann", [])
+    assert "paired: fail, waived" in printed.out
+    assert "waived until 2999-12-31 by Ann: known" in printed.out
+    status, printed, found = compare("open", "expired", "--exit-code")
+    (case,) = [case for case in found["paired"][0]["cases"] if "places-tail" in case["id"]]
+    assert (status, case["verdict"], case["gates"][0]["verdict"]) == (1, "fail", "pass")
+    assert "expired on 2026-01-01" in " ".join(printed.out.split())
+
+
+def test_cases_that_a_candidate_lacks_are_said(run, compare):
+    run("a", "reference")
+    run("b", "reference", suite=SUITE.partition("head_to_tail:")[0])
+    status, printed, found = compare("a", "b")
+    words = " ".join(printed.out.split())
+    assert status == 0
+    assert "cases of the baseline were not asked (first: mini.kb.yaml::head_to_tail[" in words
+    assert any("were not asked" in one for one in found["paired"][0]["differences"])

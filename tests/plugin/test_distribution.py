@@ -25,7 +25,7 @@ def test_a_killed_worker_leaves_a_red_run_that_names_the_item(pytester, mini_sui
     found = report()
     verdicts = {case["id"].split("::")[1]: case["verdict"] for case in found["cases"]}
     assert verdicts[name] == "invalid"
-    assert len(verdicts) == 8
+    assert len(verdicts) == 9
     assert found["complete"] is False
     assert found["exit_status"] == 1
 

@@ -272,6 +272,9 @@ SPOILT = {
     "responses.jsonl: cannot be read: No such file": lambda run: (run / "responses.jsonl").unlink(),
     "responses.jsonl: the last line is torn": lambda run: broken(run, lambda data: data[:-9]),
     "responses.jsonl: is empty, nothing was recorded": lambda run: broken(run, lambda data: b""),
+    "responses.jsonl: is not the file that *report.json was written with": lambda run: broken(
+        run, lambda data: data + data[-data[::-1].index(b"\n", 1) :]
+    ),
     "report.json: is not JSON": lambda run: (run / "report.json").write_text("{", encoding="utf-8"),
     "report.json: no model answered in this run": lambda run: (run / "report.json").write_text(
         (run / "report.json").read_text(encoding="utf-8").replace('"model": {', '"model": null, "was": {', 1),
@@ -295,6 +298,9 @@ def test_a_folder_that_is_no_finished_run_is_a_usage_error(pytester, mini_suite,
 def test_a_line_that_is_broken_is_named_once_and_nothing_passes(pytester, mini_suite, report, gate, again):
     mini_suite(ONE)
     gate()
+    # A report of an older version does not say what its files are.
+    path = pytester.path / "run" / "report.json"
+    path.write_text(path.read_text(encoding="utf-8").replace('"files"', '"were"'), encoding="utf-8")
     broken(
         pytester.path / "run",
         lambda data: data.replace(b'{"case"', b'{"cas"', 2).replace(b'{"cas"', b'{"case"', 1),

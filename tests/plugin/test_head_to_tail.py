@@ -43,7 +43,8 @@ def test_prompts_and_the_top_tenth_end_to_end(pytester, mini_suite, report, plug
     assert result.ret == pytest.ExitCode.OK, result.stdout.str()
     found = report()
     cases = {case["id"].split("::")[1]: case for case in found["cases"]}
-    assert set(cases) == {f"head_to_tail[places-{bucket}]" for bucket in SLICES} | {"head_to_tail[overall]"}
+    expected = {f"head_to_tail[places-{bucket}]" for bucket in SLICES}
+    assert set(cases) == expected | {"head_to_tail[overall]", "pooled[overall]"}
     assert [cases[f"head_to_tail[places-{bucket}]"]["n"] for bucket in SLICES] == [10, 1, 1, 1]
     # The tenth counts in its own figure and in no other.
     metrics = {name: value["value"] for name, value in cases["head_to_tail[overall]"]["metrics"].items()}

@@ -214,7 +214,7 @@ reliability:
     pytester.runpytest(*worse)
     (after,) = report()["cases"]
     assert [change["fact_id"] for change in after["lost"]] == ids[2:]
-    assert after["unmatched"] == {"added": [], "unasked": [], "waived": sorted(ids[:2])}
+    assert after["unmatched"] == {"added": [], "unasked": [], "waived": sorted(ids[:2]), "unanswered": []}
     was, now = before["metrics"]["ur"], after["metrics"]["ur"]
     assert (now["value"], now["n"], now["paired"]) == (was["value"], was["n"], was["paired"] - 2)
     assert now["delta"] > was["delta"]

@@ -60,12 +60,27 @@ def test_the_sentence_is_the_promised_one(run_of: Callable[..., Run]) -> None:
         (
             [fact(1, "P2"), fact(2, "P1", "tail")],
             [],
-            "2 facts lost, 0 gained; 1 of the 2 are head; worst P1 and P2",
+            "2 facts lost, 0 gained; 1 of the 2 is head; worst P1 and P2",
         ),
         (
             [fact(at, f"P{at}", "tail") for at in range(3)],
             [],
             "3 facts lost, 0 gained; all of them are tail; worst P0 and 2 others",
+        ),
+        (
+            [fact(1, bucket="tail"), *(replace(fact(at, bucket=""), expected="") for at in range(2, 21))],
+            [],
+            "20 facts lost, 0 gained; 19 of the 20 are unanswerable; worst P108",
+        ),
+        (
+            [fact(1, bucket="tail"), fact(2, bucket=""), fact(3, bucket="")],
+            [],
+            "3 facts lost, 0 gained; worst P108",
+        ),
+        (
+            [fact(1), fact(2, bucket="torso"), fact(3, bucket="tail")],
+            [],
+            "3 facts lost, 0 gained; worst P108",
         ),
     ],
 )

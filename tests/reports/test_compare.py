@@ -219,6 +219,7 @@ def test_a_report_that_cannot_be_read_is_named(
     ("sources", "message"),
     [
         (("reference",), "found 1 model to compare; allowed: two or more"),
+        (("reference", "reference"), "reference: found more than once; allowed: two or more different"),
         (("reference", "nope"), "no baseline is called 'nope'"),
         (("reference", "./nope"), "nope: nothing is there"),
         (("reference", "published/monitor/vicua-7b"), "did you mean 'published/monitor/vicuna-7b'?"),

@@ -85,7 +85,12 @@ def test_programs_get_all_of_it(rich_run: Run) -> None:
     case = next(case for case in report["cases"] if case["id"].endswith("monitor[P30]"))
     assert case["settings"] == {"negatives": "5", "variant": "definition"}
     assert case["waiver"]["owner"] == "Ann"
-    assert case["unmatched"] == {"added": ["P30:7"], "unasked": [], "waived": ["P30:8", "P30:9"]}
+    assert case["unmatched"] == {
+        "added": ["P30:7"],
+        "unasked": [],
+        "waived": ["P30:8", "P30:9"],
+        "unanswered": [],
+    }
     assert case["gates"][2]["observed"] == 0.993
     assert case["gates"][1]["p_holm"] == 0.009
     assert case["metrics"]["accuracy"]["noise"] == 0.004

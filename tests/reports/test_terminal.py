@@ -87,6 +87,12 @@ def test_eighty_columns_keep_every_metric(small_run: Run) -> None:
     ]
 
 
+@pytest.mark.parametrize("width", [40, *range(60, 104, 4)])
+def test_the_verdict_is_never_cut(small_run: Run, width: int) -> None:
+    lines = texts(small_run, width)
+    assert next(line for line in lines if line.startswith("  open-tail")).endswith("  inconclusive")
+
+
 @pytest.mark.parametrize("width", [20, 40, 60, 80, 100, 200])
 @pytest.mark.parametrize("name", ["small_run", "rich_run", "hostile_run", "empty_run", "big_run"])
 def test_no_line_is_too_wide_or_has_a_control_character(

@@ -51,11 +51,23 @@ def test_of_rates_where_facts_were_only_lost_it_is_wilsons():
     assert stats.ratio_low(above, 0.4) == pytest.approx(stats.wilson(20, 50)[0], abs=1e-6)
 
 
+def test_an_unchanged_rate_has_the_interval_of_nam_and_blackwelder():
+    def above(share):
+        return stats.rate_recovery(Flips(n=120, down=0, up=0, both=50), share).low
+
+    # Nothing flipped: of the 50 that were right, 50 still are.
+    low = stats.ratio_low(above, 1.0)
+    assert low == pytest.approx(stats.wilson(50, 50)[0], abs=1e-6)
+    assert above(low - 1e-4) > 0 > above(low + 1e-4)
+
+
 @pytest.mark.parametrize(
     ("above", "ratio", "low"),
     [
         (lambda share: None, 0.5, None),
         (lambda share: 1 - share, 0.5, None),
+        # No spread at all: the test says the same on both sides of the ratio.
+        (lambda share: 0.5 - share, 0.5, None),
         (lambda share: -share, 0.5, 0.0),
         (lambda share: 0.3 - share, 0.5, 0.3),
         (lambda share: 0.3 - share, 0.0, None),
