@@ -252,4 +252,32 @@ def _mde(
         return None, "its spread is known with a baseline only"
     estimate = stats.jackknife([(1.0, figure.sample(before))], figure.statistic)
     mde = stats.foreseen_mde(estimate, alpha, CORRELATION)
-    return mde, "" if mde is not None else estimate.note or "the baseline shows no spread"
+    if mde is None:
+        return None, estimate.note or "the baseline shows no spread"
+    least = _least_found(figure, members, before, alpha)
+    return (mde, "or more") if least is None else (max(mde, least), "")
+
+
+def _least_found(
+    figure: Figure, members: Sequence[Member], before: Sequence[Table], alpha: float
+) -> float | None:
+    """Return the drop when so many facts are lost as the sign-flip test needs at least to call it one.
+
+    However even a spread looks, fewer changed facts are never significant. ``None`` where no values of 0
+    and 1 are seen to be the worst.
+    """
+    worst = _extreme(figure, members, worst=True)
+    was = figure.value(before)
+    if worst is None or was is None:
+        return None
+    moved = {
+        row.fact_id
+        for table in before
+        for row, after in zip(
+            table.rows, _lost(table, worst, {row.fact_id for row in table.rows}).rows, strict=True
+        )
+        if row.values != after.values
+    }
+    lost = set(sorted(moved)[: stats.fewest_flips(alpha)])
+    now = figure.value([_lost(table, worst, lost) for table in before])
+    return None if now is None else abs(was - now)

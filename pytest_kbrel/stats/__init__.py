@@ -23,7 +23,7 @@ from pytest_kbrel.stats.estimates import (
     Flips,
 )
 from pytest_kbrel.stats.family import benjamini_hochberg, holm, sidak, sidak_p
-from pytest_kbrel.stats.flips import sign_flip
+from pytest_kbrel.stats.flips import fewest_flips, sign_flip
 from pytest_kbrel.stats.intervals import estimate, jackknife, wilson
 from pytest_kbrel.stats.paired_rates import mcnemar, rate_mde, rate_recovery, tango
 from pytest_kbrel.stats.planning import foreseen_mde
@@ -60,6 +60,7 @@ __all__ = [
     "facts_needed",
     "facts_to_alarm",
     "facts_to_clear",
+    "fewest_flips",
     "foreseen_mde",
     "holm",
     "jackknife",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -9,6 +10,11 @@ if TYPE_CHECKING:
 
 # All 2^16 ways are counted in a millisecond; beyond that a t test agrees with them.
 MOST_FLIPS = 16
+
+
+def fewest_flips(alpha: float) -> int:
+    """Return how many facts must at least have changed, all for the worse, to be significant at ``alpha``."""
+    return max(1, math.floor(math.log2(0.5 / alpha)) + 1)
 
 
 def sign_flip(contributions: Array) -> float:

@@ -50,19 +50,27 @@ def test_the_drop_of_a_rate_that_is_found_is_the_one_of_the_test_that_will_decid
 
 
 def test_the_drop_of_another_figure_is_found_by_the_baselines_spread():
-    before = consistency([("+", 0.2 + 0.02 * i) for i in range(30)] + [("-", 0.5)] * 10)
+    before = consistency([("+", 0.2 + 0.002 * i) for i in range(300)] + [("-", 0.5)] * 100)
     found = ahead("nccr", "max_drop", 0.05, before=before)
     figure = next(
         f for f in figures_of(metrics_for("reliability", "seen-x", RELIABILITY)) if f.name == "nccr"
     )
     se = figure.estimate([before]).se
     assert se is not None
-    # z(0.95) + z(0.8) is 2.486; a t test over 40 facts needs a little more.
+    # z(0.95) + z(0.8) is 2.486; a t test over 400 facts needs a little more.
     plain = 2.486 * se * math.sqrt(2 * (1 - CORRELATION))
     assert found.mde == pytest.approx(plain, rel=0.05)
     assert found.mde > plain
     unknown = ahead("nccr", "max_drop", 0.05, before=Table(columns=RELIABILITY, rows=()), unknown="why")
     assert (unknown.mde, unknown.note) == (None, "why")
+
+
+def test_no_drop_is_said_to_be_found_that_takes_fewer_facts_than_the_test_needs():
+    """At 20 comparisons eight facts must have changed for the worse: each moves the mean by 2 / 60."""
+    before = consistency([("+", 1.0)] * 59 + [("+", 0.999)])
+    found = ahead("nccr", "max_drop", 0.05, before=before, comparisons=20)
+    assert stats.fewest_flips(stats.sidak(20)) == 8
+    assert found.mde == pytest.approx(8 * 2 / 60, rel=0.01)
 
 
 def test_a_figure_without_spread_says_so():
