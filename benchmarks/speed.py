@@ -33,7 +33,7 @@ from pytest_kbrel.models.hf_generation import generate_batch
 from pytest_kbrel.models.hf_model import HfModel
 from pytest_kbrel.models.hf_packed import asked_of
 from pytest_kbrel.models.hf_scoring import score_batch
-from pytest_kbrel.models.sharing import plan
+from pytest_kbrel.models.sharing import distinct_tokens
 from pytest_kbrel.models.spec import parse_spec
 from pytest_kbrel.records import GenerateRequest, ScoreRequest
 
@@ -289,7 +289,7 @@ def limit_of(model: HfModel, task: Task) -> float:
     inner = model.parts.model
     pairs = [model.parts.encoder.pair(*pair) for pair in task.pairs]
     asked = asked_of(pairs)
-    nodes = plan(asked, 0).distinct
+    nodes = distinct_tokens(one.ids for one in asked)
     spots = len({one.ids[:end] for one in asked for end in range(one.start + 1, len(one.ids) + 1)})
     embedding = inner.get_input_embeddings().weight
     trunk = sum(p.numel() for p in inner.parameters() if p.dim() == 2 and p.shape != embedding.shape)

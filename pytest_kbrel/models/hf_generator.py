@@ -104,7 +104,7 @@ class Generator:
         asked = [Asked(ids=prompt.ids, start=len(prompt.ids) - 1) for prompt in prompts]
         # A loop of its own for fewer than a batch would leave the model with little to do at a time.
         longest = max(prompt.length for prompt in prompts)
-        for group in plan(asked, 0, least_rows=self._budget // longest).groups:
+        for group in plan(asked, 0, least_rows=self._budget // longest):
             numbers = [number for row in group.rows for number, _ in row.places]
             yield from self._behind(group.prefix, numbers, prompts)
 

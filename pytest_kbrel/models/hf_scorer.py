@@ -66,7 +66,7 @@ class Scorer:
     def _shared(self, pairs: Sequence[Pair], rung: Rung) -> Iterator[list[tuple[int, Probabilities]]]:
         """Yield the answers that could be had; whatever fails here is left for plain batches to explain."""
         row_length = min(_ROW, self._batcher.budget) if rung == "packed" else 0
-        for group in plan(asked_of(pairs), row_length).groups:
+        for group in plan(asked_of(pairs), row_length):
             try:
                 prefix = feed_prefix(self._model, group.prefix)
             except Exception:

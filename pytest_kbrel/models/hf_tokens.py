@@ -97,7 +97,7 @@ class PromptEncoder:
             whole = self._encode(prompt + continuation)
             if not prompt_ids and self._bos is not None:
                 prompt_ids, whole = (self._bos,), (self._bos, *whole)
-            shared = _common_prefix(prompt_ids, whole)
+            shared = common_prefix(prompt_ids, whole)
             pair = Pair(prompt=prompt_ids, context=whole[:shared], targets=whole[shared:])
         if not pair.targets:
             raise ValueError(f"the continuation {continuation!r} has no tokens of its own after this prompt")
@@ -155,7 +155,8 @@ def _position(part: Ids, whole: Ids) -> int:
     return next((start for start in starts if whole[start : start + len(part)] == part), -1)
 
 
-def _common_prefix(one: Sequence[int], other: Sequence[int]) -> int:
+def common_prefix(one: Sequence[int], other: Sequence[int]) -> int:
+    """Return the number of tokens that two sequences begin with alike."""
     length = 0
     for a, b in zip(one, other, strict=False):
         if a != b:

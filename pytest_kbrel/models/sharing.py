@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from pytest_kbrel.models.hf_tokens import Ids
+from pytest_kbrel.models.hf_tokens import Ids, common_prefix
 from pytest_kbrel.records import record
 
 # A prefix of its own is a forward pass of its own: it must spare more than so many times its length.
@@ -47,24 +47,7 @@ class Group:
     rows: tuple[Row, ...]
 
 
-@record
-class Feeding:
-    """The whole plan. ``asked`` counts the tokens of all sequences, ``fed`` those that are computed.
-
-    ``distinct`` is the number of nodes of the prefix tree: no plan can feed fewer.
-    """
-
-    groups: tuple[Group, ...]
-    asked: int
-    distinct: int
-
-    @property
-    def fed(self) -> int:
-        """The number of tokens that are computed, without padding."""
-        return sum(len(g.prefix) + sum(len(row.tokens) for row in g.rows) for g in self.groups)
-
-
-def plan(sequences: Sequence[Asked], row_length: int, least_rows: int = 0) -> Feeding:
+def plan(sequences: Sequence[Asked], row_length: int, least_rows: int = 0) -> tuple[Group, ...]:
     """Return how to feed ``sequences`` in rows of at most ``row_length`` tokens, longer ones where need be.
 
     With a ``row_length`` of 0 no row branches: each is one sequence, with others that it continues. Every
@@ -72,19 +55,14 @@ def plan(sequences: Sequence[Asked], row_length: int, least_rows: int = 0) -> Fe
     own for fewer than ``least_rows``.
     """
     order = sorted(range(len(sequences)), key=lambda number: sequences[number].ids)
-    shared = [_common(sequences[a].ids, sequences[b].ids) for a, b in pairwise(order)]
-    asked = sum(len(sequence.ids) for sequence in sequences)
-    return Feeding(
-        groups=tuple(_groups(sequences, order, shared, row_length, least_rows)),
-        asked=asked,
-        distinct=asked - sum(shared),
-    )
+    shared = [common_prefix(sequences[a].ids, sequences[b].ids) for a, b in pairwise(order)]
+    return tuple(_groups(sequences, order, shared, row_length, least_rows))
 
 
 def distinct_tokens(sequences: Iterable[Ids]) -> int:
     """Return the number of nodes of the prefix tree of ``sequences``: the least that can be fed."""
     order = sorted(sequences)
-    return sum(map(len, order)) - sum(_common(one, other) for one, other in pairwise(order))
+    return sum(map(len, order)) - sum(common_prefix(one, other) for one, other in pairwise(order))
 
 
 def _groups(
@@ -176,7 +154,7 @@ class _Filling:
 
     def fits(self, ids: Ids, row_length: int) -> bool:
         """Tell whether the row keeps its length with ``ids`` in it."""
-        return len(self.tokens) + len(ids) - max(self._prefix, _common(self._last, ids)) <= row_length
+        return len(self.tokens) + len(ids) - max(self._prefix, common_prefix(self._last, ids)) <= row_length
 
     def is_continued_by(self, ids: Ids) -> bool:
         """Tell whether ``ids`` begin with the sequence that is in the row."""
@@ -184,7 +162,7 @@ class _Filling:
 
     def add(self, number: int, sequence: Asked) -> None:
         ids = sequence.ids
-        known = max(self._prefix, _common(self._last, ids)) - self._prefix
+        known = max(self._prefix, common_prefix(self._last, ids)) - self._prefix
         del self._path[known:]
         for depth in range(self._prefix + known, len(ids)):
             self._parents.append(self._path[-1] if self._path else -1)
@@ -201,12 +179,3 @@ class _Filling:
             depths=tuple(self._depths),
             places=tuple(self._places),
         )
-
-
-def _common(one: Ids, other: Ids) -> int:
-    length = 0
-    for a, b in zip(one, other, strict=False):
-        if a != b:
-            break
-        length += 1
-    return length
