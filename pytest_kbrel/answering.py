@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from pytest_kbrel.models.base import Model
     from pytest_kbrel.models.keeping import Keeping
     from pytest_kbrel.models.opening import AnySpec
+    from pytest_kbrel.models.underway import Underway
 
 # Whom the run itself is about, as ``Ask.to`` names them; all others are helping models.
 _OWN = ("", BASELINE)
@@ -30,6 +32,7 @@ class Answering:
         self.helping = Helping(options, threads=_threads())
         self._models: dict[str, Model] = {}
         self._failed: set[str] = set()
+        self._load_seconds: dict[str, float] = {}
         self._again: Asker | None = None
         self._keeping: Keeping | None = None
 
@@ -83,7 +86,10 @@ class Answering:
 
             try:
                 spec = base_spec(self._options) if which else model_spec(self._options)
-                self._models[which] = open_model(spec, threads=_threads())
+                started = time.perf_counter()
+                folder = self._options.use_cache
+                self._models[which] = open_model(spec, threads=_threads(), folder=folder)
+                self._load_seconds[which] = time.perf_counter() - started
             except ModelError as error:
                 self._failed.add(which)
                 if not which:
@@ -95,12 +101,22 @@ class Answering:
         if self._keeping is None:
             from pytest_kbrel.models.keeping import Keeping
 
-            self._keeping = Keeping(self._options.use_cache)
+            self._keeping = Keeping(self._options.use_cache, self._options.run)
         return self._keeping.remembering(self._opened(which))
 
     def fingerprint(self) -> Fingerprint:
         """Say what the model under test is."""
         return self.model().describe()
+
+    def loading(self) -> tuple[float, str]:
+        """Return how many seconds the checkpoint under test took to load, and how it computes answers.
+
+        Zero and nothing where no weights are loaded here; nothing as long as it was not asked anything.
+        """
+        model = self._models.get("")
+        if model is None or not model.describe().weights_digest:
+            return 0.0, ""
+        return self._load_seconds[""], str(getattr(model, "engine", ""))
 
     def helper(self, text: str) -> Fingerprint:
         """Say what the helping model is that ``text`` names."""
@@ -176,6 +192,18 @@ def _spec(options: KbOptions, text: str, args: str) -> AnySpec:
         batch_size=options.batch_size,
         chat_template=options.apply_chat_template,
     )
+
+
+def underway(options: KbOptions) -> Underway | None:
+    """Return the journals of a run that asks served models, ``None`` where there are none to be kept."""
+    from pytest_kbrel.models.openai_spec import is_openai
+
+    served = is_openai(options.model) or is_openai(options.baseline_model)
+    if not served or options.use_cache is None or options.from_run is not None:
+        return None
+    from pytest_kbrel.models.underway import Underway
+
+    return Underway(options.use_cache, options.run)
 
 
 def let_threads_sleep() -> None:

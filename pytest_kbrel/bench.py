@@ -18,6 +18,7 @@ from pytest_kbrel.beside import ask_base, ask_twice
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.helping import RULES, writer_of
 from pytest_kbrel.options import KbOptions
+from pytest_kbrel.parts import parts_of
 from pytest_kbrel.records import (
     Ask,
     Attribution,
@@ -32,7 +33,6 @@ from pytest_kbrel.retrieval import Retrieval
 if TYPE_CHECKING:
     from pytest_kbrel.baselines import Baseline
 
-PARTS = ".parts"
 NO_TABLE = Table(columns=(), rows=())
 
 
@@ -47,7 +47,7 @@ class Bench:
         self._baseline: Baseline | None = None
         self._comparisons: int | None = None
         let_threads_sleep()
-        self.spool_path = options.output_path / PARTS / f"{_worker_id(session.config)}.jsonl"
+        self.spool_path = parts_of(options.output_path, options.run) / f"{_worker_id(session.config)}.jsonl"
 
     def baseline(self) -> Baseline | None:
         """Return the blessed run to compare with, ``None`` when none was asked for."""
@@ -144,10 +144,13 @@ def read_baseline(options: KbOptions, config: pytest.Config) -> Baseline:
 
 
 def suites_of(config: pytest.Config, nodeids: Sequence[str], options: KbOptions) -> list[Suite]:
-    """Read the suites that node ids belong to. Both sides do so: xdist's controller never collects."""
+    """Return the suites of node ids: as collected here, or read, for xdist's controller never collects."""
     paths = dict.fromkeys(nodeid.split("::", 1)[0] for nodeid in nodeids)
+    known = config.stash.get(collect.suites_key, {})
     return [
-        collect.load(config.rootpath / path, path, options) for path in paths if collect.is_suite(Path(path))
+        known.get(path) or collect.load(config.rootpath / path, path, options)
+        for path in paths
+        if collect.is_suite(Path(path))
     ]
 
 

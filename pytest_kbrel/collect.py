@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import types
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -13,6 +14,8 @@ from pytest_kbrel.options import SUITE_SUFFIX, KbOptions
 from pytest_kbrel.records import PROBES, Case, Gate, ProbeName, Suite
 
 Check = Callable[[Case], object]
+# The suites that this process collected, by node id.
+suites_key = pytest.StashKey[dict[str, Suite]]()
 
 
 class KbrelWarning(pytest.PytestWarning):
@@ -57,10 +60,11 @@ class SuiteFile(pytest.Module):
             suite = load(self.path, self.nodeid, self.options)
         except SuiteError as error:
             raise self.CollectError(str(error)) from None
+        self.config.stash.setdefault(suites_key, {})[self.nodeid] = suite
         # Marks and warnings look at the module, and pytest would import the file to have one.
         self.obj = types.ModuleType(self.path.name)
         self.add_marker(pytest.mark.kb)
-        for warning in suite.warnings:
+        for warning in suite.warnings if _warns(self.config) else ():
             self.warn(KbrelWarning(f"{self.nodeid}: {warning}"))
         for probe in PROBES:
             cases = [case for case in suite.cases if case.probe == probe]
@@ -70,6 +74,12 @@ class SuiteFile(pytest.Module):
                 yield from (
                     self.ihook.pytest_pycollect_makeitem(collector=self, name=probe, obj=function) or ()
                 )
+
+
+def _warns(config: pytest.Config) -> bool:
+    """Tell whether this process warns about suites: of xdist's workers, which all read them, the first."""
+    worker = str(getattr(config, "workerinput", {}).get("workerid", ""))
+    return re.fullmatch(r"gw[1-9]\d*", worker) is None
 
 
 def _test_function(probe: ProbeName, cases: list[Case], path: Path) -> Callable[[Case, Check], None]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_kbrel.options import TODAY, today
+from pytest_kbrel.options import RUN, TODAY, run_id, today
 
 if TYPE_CHECKING:
     from pytest_kbrel.recorder import Recorder
@@ -21,14 +21,17 @@ DEVICES = "CUDA_VISIBLE_DEVICES"
 class Distribution:
     """Hooks of xdist's controller. Registered only where xdist is."""
 
-    def __init__(self, recorder: Recorder, device: str) -> None:
+    def __init__(self, recorder: Recorder, device: str, gpus_each: int = 0) -> None:
+        """Keep what is dealt out by: the ``device`` asked for, and how many GPUs each worker needs alone."""
         self._recorder = recorder
         self._device = device
+        self._each = gpus_each
 
     @pytest.hookimpl
     def pytest_configure_node(self, node: Any) -> None:
-        """Tell a worker which day it is."""
+        """Tell a worker which day it is, and of which run it is a part."""
         node.workerinput[TODAY] = today(node.config).isoformat()
+        node.workerinput[RUN] = run_id(node.config)
 
     @pytest.hookimpl
     def pytest_xdist_node_collection_finished(self, node: Any, ids: Sequence[str]) -> None:
@@ -41,11 +44,21 @@ class Distribution:
 
         The variable is set on the worker's spec: it is in force before torch loads, and the replacement of a
         crashed worker, which gets a new number but the same spec, inherits its GPU.
+
+        Raises ``UsageError`` where workers that need GPUs for themselves are more than there are.
         """
         gpus = [] if self._device == "cpu" else visible_gpus()
+        needed = self._each * len(specs)
+        if gpus and needed > len(gpus):
+            raise pytest.UsageError(
+                f"-n {len(specs)}: each worker's vLLM engine takes {self._each} GPU(s) for itself, and "
+                f"{len(gpus)} can be seen ({DEVICES}); allowed is -n {len(gpus) // self._each} at most"
+            )
         for number, spec in enumerate(specs):
             if gpus:
-                spec.env.setdefault(DEVICES, gpus[number % len(gpus)])
+                first, count = number * max(1, self._each), max(1, self._each)
+                dealt = [gpus[place % len(gpus)] for place in range(first, first + count)]
+                spec.env.setdefault(DEVICES, ",".join(dealt))
 
 
 def visible_gpus() -> list[str]:

@@ -91,25 +91,36 @@ def _or_fail(action: Callable[[], T]) -> T:
         return action()
     except KbrelError as error:
         why = str(error)
+    from pytest_kbrel.wire import whole
+
     # Out here: raised while the other is handled, pytest would print both.
-    pytest.fail(why, pytrace=False)
+    pytest.fail(whole(why), pytrace=False)
 
 
 def attach(report: pytest.TestReport, item: pytest.Item) -> None:
-    """Put an item's decided cases on its report, as builtins that execnet carries."""
-    from pytest_kbrel.wire import to_wire
+    """Hand an item's decided cases over to its report, as builtins that execnet carries."""
+    from pytest_kbrel.wire import sendable, to_wire
 
     bench = item.config.stash[bench_key]
-    # mypy is right that a report has no such attribute: this is how measurements travel on it.
-    report.kbrel = {  # type: ignore[attr-defined]
-        "results": [to_wire(result) for result in item.stash[results_key]],
-        "model": to_wire(bench.answering.fingerprint()),
-        "base": to_wire(bench.answering.base()),
-        "helpers": to_wire(bench.answering.helpers()),
-        "helped": list(bench.answering.help_news()),
-        "answered": list(bench.answering.answer_news()),
+    wire = {
+        "results": item.stash[results_key],
+        "model": bench.answering.fingerprint(),
+        "base": bench.answering.base(),
+        "helpers": bench.answering.helpers(),
+        "helped": bench.answering.help_news(),
+        "answered": bench.answering.answer_news(),
         "not_kept": bench.answering.not_kept(),
+        "loading": bench.answering.loading(),
     }
+    # mypy is right that a report has no such attribute: this is how measurements travel on it.
+    report.kbrel = sendable(to_wire(wire))  # type: ignore[attr-defined]
+    # pytest keeps all items to the end.
+    del item.stash[results_key]
+
+
+def asks(item: pytest.Item) -> bool:
+    """Tell whether an item asks a model: it, or a fixture of its, is given one."""
+    return "_kb_bench" in getattr(item, "fixturenames", ()) and is_active(item.config)
 
 
 def failure_message(config: pytest.Config, result: CaseResult) -> str:

@@ -45,8 +45,9 @@ FLAGS = (
     Flag(
         name="model",
         metavar="SPEC",
-        help="Model to gate: a checkpoint's path or hub id, openai/NAME for one on a server, 'reference' "
-        "for the embedded one, 'reference:NAME' for candidates (overconfident, gullible, int4, int3, pruned)",
+        help="Model to gate: a checkpoint's path or hub id, vllm/PATH to have vLLM run it, openai/NAME for "
+        "one on a server, 'reference' for the embedded one, 'reference:NAME' for candidates "
+        "(overconfident, gullible, int4, int3, pruned)",
     ),
     Flag(name="model_args", metavar="K=V,...", help="Loading options in lm-eval's words: dtype=bfloat16,..."),
     Flag(name="device", metavar="DEVICE", default="auto", help="Where it runs, such as cpu or cuda:0"),

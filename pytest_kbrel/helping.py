@@ -42,8 +42,9 @@ class Helping:
             from pytest_kbrel.models.store import Store
 
             try:
-                model = open_model(helper_spec(self._options, text), threads=self._threads)
                 folder = self._options.use_cache
+                spec = helper_spec(self._options, text)
+                model = open_model(spec, threads=self._threads, folder=folder)
                 self._models[text] = RememberingModel(model, None if folder is None else Store(folder))
             except KbrelError:
                 self._failed.add(text)
@@ -149,6 +150,7 @@ def check_args(options: KbOptions, suites: Iterable[Suite]) -> None:
     """
     from pytest_kbrel.models.openai_spec import is_openai
     from pytest_kbrel.models.opening import args_for
+    from pytest_kbrel.models.spec import BACKENDS
 
     helpers = [] if options.judge == RULES else [options.judge]
     for case in (case for suite in suites for case in suite.cases):
@@ -158,7 +160,7 @@ def check_args(options: KbOptions, suites: Iterable[Suite]) -> None:
             helpers += [case.settings.retrieval]
     helpers = list(dict.fromkeys(helpers))
     taken = {part for text in helpers for part in args_for(text, options.judge_args).split(",")}
-    for part in args_for("openai/", options.judge_args), args_for("hf/", options.judge_args):
+    for part in (args_for(f"{backend}/", options.judge_args) for backend in BACKENDS):
         for unused in (one for one in part.split(",") if one and one not in taken):
             raise KbrelError(
                 f"--kb-judge-args: {unused} is for no model here; found: "
@@ -188,10 +190,14 @@ def _check_word(text: str, default: str) -> None:
     """
     from pathlib import Path
 
+    from pytest_kbrel.models.spec import BACKENDS
+
     first = text.split("/")[0]
-    hint = nearest(first, ("openai", "hf"))
-    if "/" in text and hint and first not in ("openai", "hf") and not Path(text).expanduser().exists():
-        raise ModelError(f"found {text!r}; allowed: {default}, openai/NAME, hf/PATH or hf/ORG/NAME{hint}")
+    hint = nearest(first, BACKENDS)
+    if "/" in text and hint and first not in BACKENDS and not Path(text).expanduser().exists():
+        raise ModelError(
+            f"found {text!r}; allowed: {default}, openai/NAME, hf/PATH, hf/ORG/NAME or vllm/PATH{hint}"
+        )
     if "/" in text or text.split(":")[0] == "reference" or Path(text).expanduser().exists():
         return
     raise ModelError(

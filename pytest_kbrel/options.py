@@ -21,8 +21,11 @@ from pytest_kbrel.flags import FLAGS, NO_CACHE, Flag
 
 SUITE_SUFFIX = ".kb.yaml"
 today_key = pytest.StashKey[datetime.date]()
+run_key = pytest.StashKey[str]()
 # Under this name the controller tells its workers the day: midnight may lie between them.
 TODAY = "kbrel_today"
+# And under this one the id of the run, which all of its processes share.
+RUN = "kbrel_run"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +56,7 @@ class KbOptions:
     baseline_model: str = ""
     baseline_reason: str = ""
     today: datetime.date | None = None
+    run: str = ""
 
     @property
     def compared_with(self) -> str:
@@ -180,6 +184,7 @@ def _read_options(config: pytest.Config) -> KbOptions:
         baseline_model=_text(config, "baseline_model"),
         baseline_reason=_text(config, "baseline_reason"),
         today=today(config),
+        run=run_id(config),
     )
 
 
@@ -190,6 +195,14 @@ def today(config: pytest.Config) -> datetime.date:
         day = datetime.date.today() if told is None else datetime.date.fromisoformat(told)
         config.stash[today_key] = day
     return config.stash[today_key]
+
+
+def run_id(config: pytest.Config) -> str:
+    """Return what tells this run from all others, the same in every worker."""
+    if run_key not in config.stash:
+        told = getattr(config, "workerinput", {}).get(RUN)
+        config.stash[run_key] = str(told) if told is not None else os.urandom(8).hex()
+    return config.stash[run_key]
 
 
 def _flag(name: str) -> Flag:

@@ -76,6 +76,8 @@ def pytest_runtest_makereport(
     report = yield
     if report.when == "call" and fixtures.results_key in item.stash:
         fixtures.attach(report, item)
+    if report.failed and fixtures.asks(item):
+        report.kbrel_asks = True  # type: ignore[attr-defined]
     return report
 
 

@@ -10,20 +10,23 @@ import os
 import shutil
 from collections.abc import Generator, Iterable
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_kbrel import bench
+from pytest_kbrel.answering import underway
+from pytest_kbrel.blessing import Blessed, bless, blessed_lines, with_commit
 from pytest_kbrel.collect import comparisons
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.fixtures import excuse_for, failure_message
 from pytest_kbrel.helping import RULES, check_args, check_cases, writers_of
 from pytest_kbrel.options import SUITE_SUFFIX, KbOptions, was_typed
+from pytest_kbrel.parts import Parts
 from pytest_kbrel.records import CaseResult, Fingerprint, Run, Suite
 from pytest_kbrel.reports.junit import case_properties, suite_properties
-from pytest_kbrel.runs import REPORTS, Arrivals, assemble, write
+from pytest_kbrel.reports.notes import STOPPED
+from pytest_kbrel.runs import REPORTS, Arrivals, assemble, join, write
 from pytest_kbrel.synthetic import add_suite_properties, hand_in
 from pytest_kbrel.wire import from_wire
 
@@ -46,10 +49,15 @@ class Recorder:
         self._finished = False
         self._run: Run | None = None
         self._written = False
-        self._blessed: Path | None = None
+        self._blessed: Blessed | None = None
+        self._underway = underway(options)
+        self._parts = Parts(options.output_path, options.run)
 
     def expect(self, nodeids: Iterable[str]) -> None:
         """Note items that must report before the session may end well."""
+        # Tests in Python ask models too.
+        if self._underway is not None:
+            self._underway.start()
         new = [nodeid for nodeid in nodeids if nodeid.split("::", 1)[0].endswith(SUITE_SUFFIX)]
         new = [nodeid for nodeid in new if nodeid not in self._arrivals.expected]
         if not new:
@@ -66,6 +74,7 @@ class Recorder:
         except KbrelError as error:
             self._problems[str(error)] = None
         self._check_cases()
+        self._parts.start()
 
     @pytest.hookimpl
     def pytest_report_header(self) -> str:
@@ -84,8 +93,8 @@ class Recorder:
 
     @pytest.hookimpl
     def pytest_sessionstart(self) -> None:
-        """Clear away the responses of a run that was killed."""
-        shutil.rmtree(self._options.output_path / bench.PARTS, ignore_errors=True)
+        """Clear away the responses of runs that were killed."""
+        self._parts.clear()
 
     @pytest.hookimpl
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
@@ -99,22 +108,32 @@ class Recorder:
         self.expect(item.nodeid for item in session.items)
 
     @pytest.hookimpl
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """Note what was begun: a session may stop before the rest."""
+        self._arrivals.begun.add(nodeid)
+
+    @pytest.hookimpl
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take in what arrives, from this process or from a worker."""
         self._arrivals.note(report)
         wire: dict[str, Any] | None = getattr(report, "kbrel", None)
         if wire is not None:
+            self._parts.start()
             self._model = from_wire(Fingerprint, wire["model"])
             self._base = from_wire(Fingerprint, wire["base"]) if wire["base"] is not None else None
             self._arrivals.add_help([from_wire(Fingerprint, one) for one in wire["helpers"]], *wire["helped"])
             self._arrivals.add_answers(wire["not_kept"], *wire["answered"])
+            self._arrivals.add_loading(*wire["loading"])
             for result in wire["results"]:
                 self._arrivals.add(report.nodeid, from_wire(CaseResult, result))
+            # pytest keeps all reports to the end.
+            del report.kbrel
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
         """Hold what arrived against what was expected, then decide the aggregates."""
         outcome = yield
+        self._arrivals.expect_crashed()
         for nodeid, what in self._arrivals.unaccounted():
             hand_in(session, nodeid, what)
         self._decide_aggregates(session)
@@ -124,30 +143,40 @@ class Recorder:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Bless the run if that was asked for, then write the reports."""
-        if not self._arrivals.expected and not self._arrivals.results:
-            return
+        ended = False
+        if self._arrivals.expected or self._arrivals.results:
+            with self._parts.alone():
+                ended = self._finish(session)
+        self._parts.end()
+        if self._underway is not None:
+            self._underway.end(ended=ended)
+
+    def _finish(self, session: pytest.Session) -> bool:
         if not self._finished:
-            self._problems["the session stopped before all its cases were decided"] = None
+            self._problems[STOPPED] = None
+            self._arrivals.stopped = True
         self._run = self._make_run(session)
+        joined = self._join(self._run)
+        self._run = self._make_run(session)
+        ended = self._note_journals(session, self._run)
         try:
             if self._options.baseline_update:
-                from pytest_kbrel.baselines import baseline_directory, commit_of, write_baseline
-
-                target = baseline_directory(self._options.baseline_update, self._config.rootpath)
-                environment = {**dict(self._run.environment), "commit": commit_of(self._config.rootpath)}
-                self._run = replace(self._run, environment=tuple(sorted(environment.items())))
-                write_baseline(target, self._run, self._options.baseline_reason)
-                self._blessed = target
+                self._run = with_commit(self._run, self._config.rootpath)
+                self._blessed = bless(
+                    self._run, self._options.baseline_update, self._options, self._config.rootpath
+                )
         except (KbrelError, OSError) as error:
             self._problems[str(error)] = None
             self._run = self._make_run(session)
         try:
-            self._run = write(self._run, self._options.output_path)
-            self._written = True
+            if joined:
+                self._run = write(self._run, self._options.output_path)
+                self._written = True
         except (KbrelError, OSError, ValueError) as error:
             self._problems[f"the reports could not be written: {error}"] = None
             self._run = self._make_run(session)
         add_suite_properties(self._config, suite_properties(self._run))
+        return ended
 
     @pytest.hookimpl
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
@@ -166,16 +195,36 @@ class Recorder:
         for text, markup in lines:
             terminalreporter.write_line(text, **markup)
         if self._blessed is not None:
-            place = os.path.relpath(self._blessed, self._config.invocation_params.dir)
-            terminalreporter.write_line(f"blessed as {self._options.baseline_update}: {place}")
-            if self._options.noise_floor:
-                from pytest_kbrel.baselines import changed_labels
+            here = self._config.invocation_params.dir
+            for line in blessed_lines(self._blessed, self._run, self._options, here):
+                terminalreporter.write_line(line)
 
-                found = [changed_labels(case) for case in self._run.cases]
-                changed, of = (sum(counts) for counts in zip(*found, strict=True))
-                terminalreporter.write_line(
-                    f"noise floor: {changed} of {of} answers changed when asked again in other batches"
-                )
+    def _join(self, run: Run) -> bool:
+        """Join the responses, before anything is blessed by them; tell whether that was possible."""
+        try:
+            self._problems |= dict.fromkeys(join(run, self._parts.folder, self._options.output_path))
+        except (KbrelError, OSError, ValueError) as error:
+            self._problems[f"the reports could not be written: {error}"] = None
+            return False
+        return True
+
+    def _note_journals(self, session: pytest.Session, run: Run) -> bool:
+        """Say what was taken over from a run that did not end; tell whether this one has ended."""
+        if self._underway is None:
+            return True
+        kept = self._underway.kept()
+        undecided = any(case.verdict == "invalid" for case in run.cases)
+        ended = self._finished and self._arrivals.all_measured() and not (kept.failed and undecided)
+        # Who stops at a failure may change the model next, and leave its name.
+        if session.shouldfail or session.shouldstop:
+            ended = ended or self._arrivals.failed_measured(kept.failed)
+        count = kept.unused if ended else kept.answers
+        left = f"this run did not end: the server's {count} answers are kept for a day, for the next run"
+        rest = f"{count} of the answers taken over were not needed, and stay for the next run"
+        lines = [*kept.notes, *([rest if ended else left] if count else [])]
+        self._arrivals.resumed = "\n".join(lines)
+        self._run = self._make_run(session)
+        return ended
 
     def _check_cases(self) -> None:
         """Refuse what the models cannot do before they are asked anything, with nothing to report on."""

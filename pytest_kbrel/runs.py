@@ -6,7 +6,6 @@ import datetime
 import importlib.metadata
 import os
 import platform
-import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,7 +14,6 @@ import pytest
 
 from pytest_kbrel import __version__
 from pytest_kbrel.baselines.layout import OUTCOMES
-from pytest_kbrel.bench import PARTS
 from pytest_kbrel.collect import comparisons
 from pytest_kbrel.flags import NO_CACHE
 from pytest_kbrel.options import KbOptions
@@ -38,6 +36,12 @@ class Arrivals:
     helped: list[int] = field(default_factory=lambda: [0, 0])
     answered: list[int] = field(default_factory=lambda: [0, 0])
     not_kept: str = ""
+    resumed: str = ""
+    begun: set[str] = field(default_factory=set)
+    crashed: set[str] = field(default_factory=set)
+    stopped: bool = False
+    load_seconds: float = 0.0
+    engines: dict[str, None] = field(default_factory=dict)
 
     def note(self, report: pytest.TestReport) -> None:
         """Take in a report. That of a crashed worker has no phase."""
@@ -45,6 +49,11 @@ class Arrivals:
             self.outcomes[report.nodeid] = "xfail" if hasattr(report, "wasxfail") else report.outcome
         if report.failed:
             self.failures.setdefault(report.nodeid, report.longreprtext.strip())
+            if str(report.when) == "???":
+                self.crashed.add(report.nodeid)
+            # A test in Python is expected by nobody: that it asks a model is known when it does.
+            if hasattr(report, "kbrel_asks") and report.nodeid not in self.cases_of:
+                self.expected[report.nodeid] = None
 
     def add(self, item: str, result: CaseResult) -> None:
         """Take in a decided case that ``item`` reported."""
@@ -62,6 +71,19 @@ class Arrivals:
         # Once is enough: it will be the same with all workers.
         self.not_kept = self.not_kept or not_kept
 
+    def add_loading(self, seconds: float, engine: str) -> None:
+        """Take in how long a worker's checkpoint took to load, and how it computes, as far as known."""
+        self.load_seconds = max(self.load_seconds, seconds)
+        # One worker may only have scored, and another only have written.
+        self.engines |= dict.fromkeys(filter(None, engine.split(", ")))
+
+    def expect_crashed(self) -> None:
+        """Expect results of the items at which a worker died, where their neighbours ask a model too."""
+        asking = {nodeid.split("::", 1)[0] for nodeid in (*self.cases_of, *self.expected)}
+        for nodeid in self.crashed:
+            if nodeid not in self.cases_of and nodeid.split("::", 1)[0] in asking:
+                self.expected[nodeid] = None
+
     def unaccounted(self) -> Iterator[tuple[str, str]]:
         """Yield the expected items that never reported, or ended well without a measurement."""
         for nodeid in self.expected:
@@ -74,6 +96,25 @@ class Arrivals:
     def took_part(self, nodeids: Iterable[str]) -> bool:
         """Tell whether all these items were selected and none was skipped by its user."""
         return all(nodeid in self.expected and not self.skipped(nodeid) for nodeid in nodeids)
+
+    def all_measured(self) -> bool:
+        """Tell whether every expected item came to a result, but those that their user skipped."""
+        return all(self.cases_of.get(nodeid) or self.skipped(nodeid) for nodeid in self.expected)
+
+    def failed_measured(self, unanswered: int) -> bool:
+        """Tell whether an item failed by what was measured: not as so many requests were ``unanswered``."""
+        cases = [case for nodeid in self.failures for case in self.cases_of.get(nodeid, ())]
+        return any(not unanswered or self.results[case].verdict != "invalid" for case in cases)
+
+    def began(self, nodeid: str) -> bool:
+        """Tell whether an item was begun, or should have been: the session did not stop before it."""
+        return not self.stopped or nodeid in self.begun or nodeid in self.outcomes
+
+    def why_undecided(self, nodeid: str) -> str:
+        """Say why an expected item has no result."""
+        if not self.began(nodeid):
+            return "the session stopped before this case"
+        return self.failures.get(nodeid) or "it never ended"
 
     def skipped(self, nodeid: str) -> bool:
         """Tell whether an item was skipped before it could measure anything."""
@@ -89,10 +130,11 @@ def assemble(
 ) -> Run:
     """Make the run of a session.
 
-    An expected item without a result becomes an ``invalid`` case, so that no report is silent about it, and
-    so does one whose item failed although its gates did not (its worker died, or its teardown failed). One
-    that its user skipped leaves the run partial. The run is complete when every case of every suite was
-    selected and decided on sound responses. With --runxfail waivers let nothing pass.
+    An expected item without a result becomes an ``invalid`` case, so that no report is silent about it (one
+    that is ``not run``, where the session stopped before it), and so does one whose item failed although its
+    gates did not (its worker died, or its teardown failed). One that its user skipped leaves the run partial.
+    The run is complete when every case of every suite was selected and decided on sound responses. With
+    --runxfail waivers let nothing pass.
     """
     from pytest_kbrel.gates import with_family
     from pytest_kbrel.metrics.correlations import over_slices
@@ -104,7 +146,7 @@ def assemble(
         }
     for nodeid in arrivals.expected:
         if nodeid not in cases and not arrivals.skipped(nodeid):
-            cases[nodeid] = _undecided(nodeid, arrivals.failures.get(nodeid) or "it never ended")
+            cases[nodeid] = _undecided(nodeid, arrivals.why_undecided(nodeid), begun=arrivals.began(nodeid))
     for item, why in arrivals.failures.items():
         for nodeid in arrivals.cases_of.get(item, ()):
             if cases[nodeid].verdict not in options.failing or cases[nodeid].waived:
@@ -122,25 +164,34 @@ def assemble(
         correlations=over_slices(cases[nodeid] for nodeid in sorted(cases)),
         recorded=_recorded(config, options),
         comparisons=comparisons(suites, arrivals.expected) if options.compared_with else 0,
-        complete=asked_for <= cases.keys() and not any(case.verdict == "invalid" for case in cases.values()),
+        complete=asked_for <= cases.keys()
+        and not any(case.verdict in ("invalid", "not run") for case in cases.values()),
     )
 
 
-def write(run: Run, directory: Path) -> Run:
-    """Write all reports into ``directory``; return the run with what was found amiss on the way."""
-    from pytest_kbrel.baselines.outcomes import lines_of, packed
-    from pytest_kbrel.reports import write_reports
-    from pytest_kbrel.reports.files import replacing, sha256_of
+def join(run: Run, parts: Path, directory: Path) -> Iterator[str]:
+    """Join the workers' responses out of ``parts`` into ``directory``; yield what was found amiss."""
     from pytest_kbrel.reports.responses import join_spools
 
     directory.mkdir(parents=True, exist_ok=True)
-    parts = directory / PARTS
     order = [case.nodeid for case in run.cases]
     joined = join_spools(sorted(parts.glob("*.jsonl")), directory / "responses.jsonl", order)
     if joined.torn:
         workers = ", ".join(path.stem for path in joined.torn)
-        run = replace(run, problems=(*run.problems, f"the last response of {workers} is torn and left out"))
-    shutil.rmtree(parts, ignore_errors=True)
+        yield f"the last response of {workers} is torn and left out"
+    found = dict(joined.found)
+    for case in run.cases:
+        # Not the other way round: a case that ran again has more.
+        if (kept := found.get(case.nodeid, 0)) < case.requests:
+            yield f"{case.nodeid}: only {kept} of its {case.requests} responses are recorded"
+
+
+def write(run: Run, directory: Path) -> Run:
+    """Write all reports into ``directory``, where the responses are; return the run with its files."""
+    from pytest_kbrel.baselines.outcomes import lines_of, packed
+    from pytest_kbrel.reports import write_reports
+    from pytest_kbrel.reports.files import replacing, sha256_of
+
     tables = [(case.nodeid, case.table) for case in run.cases if not case.aggregate]
     with replacing(directory / OUTCOMES) as stream:
         stream.write(packed(lines_of(tables, texts=True)))
@@ -151,7 +202,7 @@ def write(run: Run, directory: Path) -> Run:
     return run
 
 
-def _undecided(nodeid: str, why: str) -> CaseResult:
+def _undecided(nodeid: str, why: str, *, begun: bool) -> CaseResult:
     suite, _, case_id = nodeid.partition("::")
     name, _, rest = case_id.partition("[")
     return CaseResult(
@@ -159,7 +210,7 @@ def _undecided(nodeid: str, why: str) -> CaseResult:
         suite=suite,
         probe=next((probe for probe in PROBES if probe == name), PROBES[0]),
         slice=rest.removesuffix("]"),
-        verdict="invalid",
+        verdict="invalid" if begun else "not run",
         n=0,
         duration=0.0,
         metrics=(),
@@ -187,7 +238,17 @@ def _environment(config: pytest.Config, options: KbOptions, arrivals: Arrivals) 
         except importlib.metadata.PackageNotFoundError:
             continue
     found["workers"] = str(config.getoption("numprocesses", None) or 0)
-    return found | _help(arrivals) | _answers(config, options, arrivals)
+    return found | _loading(arrivals) | _help(arrivals) | _answers(config, options, arrivals)
+
+
+def _loading(arrivals: Arrivals) -> dict[str, str]:
+    if not arrivals.load_seconds:
+        return {}
+    found = {
+        "model_load_seconds": f"{arrivals.load_seconds:.2f}",
+        "engine": ", ".join(sorted(arrivals.engines)),
+    }
+    return {name: text for name, text in found.items() if text}
 
 
 def _help(arrivals: Arrivals) -> dict[str, str]:
@@ -199,12 +260,13 @@ def _help(arrivals: Arrivals) -> dict[str, str]:
 
 def _answers(config: pytest.Config, options: KbOptions, arrivals: Arrivals) -> dict[str, str]:
     asked, reused = arrivals.answered
-    if not asked:
+    if not asked and not arrivals.resumed:
         return {}
     here = config.invocation_params.dir
     store = NO_CACHE if options.use_cache is None else os.path.relpath(options.use_cache, here)
     found = {"answers_asked": str(asked), "answers_reused": str(reused), "answers_store": store}
-    return found | ({"answers_not_kept": arrivals.not_kept} if arrivals.not_kept else {})
+    said = {"answers_not_kept": arrivals.not_kept, "answers_resumed": arrivals.resumed}
+    return found | {name: text for name, text in said.items() if text}
 
 
 def _settings(options: KbOptions) -> dict[str, str]:

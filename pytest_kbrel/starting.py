@@ -40,7 +40,18 @@ def start(config: pytest.Config) -> None:
         from pytest_kbrel.distribute import Distribution
 
         device = "cpu" if options.from_run else options.device
-        config.pluginmanager.register(Distribution(recorder, device), "kbrel-distribution")
+        distribution = Distribution(recorder, device, _gpus_each(config, options))
+        config.pluginmanager.register(distribution, "kbrel-distribution")
+
+
+def _gpus_each(config: pytest.Config, options: KbOptions) -> int:
+    """Return how many GPUs each worker needs for itself, 0 where it can share one."""
+    from pytest_kbrel.models.opening import gpus_of
+
+    if options.from_run is not None or not (was_typed(config, "model") or suites_in_sight(config)):
+        return 0
+    specs = [model_spec(options)] + ([base_spec(options)] if options.baseline_model else [])
+    return max(map(gpus_of, specs))
 
 
 def check(config: pytest.Config, options: KbOptions) -> Baseline | None:
@@ -61,9 +72,9 @@ def check(config: pytest.Config, options: KbOptions) -> Baseline | None:
     check_judge(options)
     if options.attribute:
         from pytest_kbrel.models import attribution
-        from pytest_kbrel.models.openai_spec import is_openai
+        from pytest_kbrel.models.opening import backend_of
 
-        attribution.check("openai" if is_openai(options.model) else "hf")
+        attribution.check(backend_of(options.model))
     if options.baseline_update:
         from pytest_kbrel.baselines import baseline_directory, check_target
 

@@ -6,33 +6,62 @@ import dataclasses
 import functools
 import json
 import math
+import re
 import types
 import typing
+from collections.abc import Callable
 from typing import Any, Literal, TypeVar
 
 T = TypeVar("T")
+Reader = Callable[[Any], Any]
+_HALVES = re.compile("[\ud800-\udfff]")
+_PLAIN = frozenset({str, int, bool})
 
 
 def to_wire(value: Any) -> Any:
-    """Return ``value`` as exact builtins that survive JSON and execnet.
+    """Return ``value`` as exact builtins that survive JSON, and execnet where they are :func:`sendable`.
 
     Records become dicts, tuples lists. Raises ``ValueError`` on NaN and infinity: no number is better than a
     wrong one.
     """
-
-    def plain(item: Any) -> Any:
-        if dataclasses.is_dataclass(item) and not isinstance(item, type):
-            return {f.name: plain(getattr(item, f.name)) for f in dataclasses.fields(item)}
-        if isinstance(item, dict):
-            return {str(key): plain(val) for key, val in item.items()}
-        if isinstance(item, (list, tuple)):
-            return [plain(val) for val in item]
-        if isinstance(item, float) and not math.isfinite(item):
-            raise ValueError(f"{item} has no wire form")
-        return item
-
+    kind: Any = type(value)
+    if value is None or kind in _PLAIN or (kind is float and math.isfinite(value)):
+        return value
+    if (names := _field_names(kind)) is not None:
+        return {name: to_wire(getattr(value, name)) for name in names}
+    if isinstance(value, (list, tuple)):
+        return [to_wire(item) for item in value]
+    if isinstance(value, dict):
+        return {to_wire(str(key)): to_wire(item) for key, item in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{value} has no wire form")
     # The round trip turns subclasses of str, int and float into the exact builtins execnet insists on.
-    return json.loads(json.dumps(plain(value), allow_nan=False))
+    return json.loads(json.dumps(value, allow_nan=False))
+
+
+def sendable(wire: Any) -> Any:
+    """Return a wire form with all its texts :func:`whole`, as execnet wants them."""
+    if isinstance(wire, str):
+        return whole(wire)
+    if isinstance(wire, list):
+        return [sendable(item) for item in wire]
+    if isinstance(wire, dict):
+        return {whole(key): sendable(item) for key, item in wire.items()}
+    return wire
+
+
+def whole(text: str) -> str:
+    """Return ``text`` with U+FFFD for each half of a surrogate pair: no UTF-8 holds those, nor execnet."""
+    if text.isascii():
+        return text
+    return _HALVES.sub("\ufffd", text)
+
+
+@functools.cache
+def _field_names(kind: Any) -> tuple[str, ...] | None:
+    if not dataclasses.is_dataclass(kind):
+        return None
+    return tuple(field.name for field in dataclasses.fields(kind))
 
 
 def from_wire(kind: type[T], data: Any) -> T:
@@ -40,43 +69,64 @@ def from_wire(kind: type[T], data: Any) -> T:
 
     Raises ``ValueError`` naming the record when a key is missing or a value has the wrong shape.
     """
-    return typing.cast(T, _build(kind, data))
+    wanted: Any = kind
+    return typing.cast(T, _reader(wanted)(data))
 
 
-def _build(kind: Any, data: Any) -> Any:
+# Types are looked at once, not at each value: a case of 100 facts has some thousand.
+@functools.cache
+def _reader(kind: Any) -> Reader:
     origin = typing.get_origin(kind)
     if origin is tuple:
-        args = typing.get_args(kind)
+        return _tuple_reader(typing.get_args(kind))
+    if origin in (types.UnionType, typing.Union):
+        return functools.partial(_build_union, typing.get_args(kind))
+    if dataclasses.is_dataclass(kind) and isinstance(kind, type):
+        return functools.partial(_build_record, kind)
+    if origin is Literal:
+        return functools.partial(_build_literal, typing.get_args(kind))
+    return functools.partial(_build_leaf, kind) if isinstance(kind, type) else lambda data: data
+
+
+def _tuple_reader(args: tuple[Any, ...]) -> Reader:
+    def build(data: Any) -> tuple[Any, ...]:
         if not isinstance(data, list):
             raise ValueError(f"a list is needed, found {type(data).__name__}")
         if args[-1] is ...:
-            return tuple(_build(args[0], item) for item in data)
-        return tuple(_build(arg, item) for arg, item in zip(args, data, strict=True))
-    if origin in (types.UnionType, typing.Union):
-        return _build_union(typing.get_args(kind), data)
-    if dataclasses.is_dataclass(kind) and isinstance(kind, type):
-        if not isinstance(data, dict):
-            raise ValueError(f"{kind.__name__} needs an object, found {type(data).__name__}")
-        known = _field_types(kind)
-        try:
-            return kind(**{key: _build(known[key], val) for key, val in data.items() if key in known})
-        except TypeError as error:
-            raise ValueError(f"{kind.__name__}: {error}") from None
-    if origin is Literal:
-        if data not in typing.get_args(kind):
-            raise ValueError(f"{data!r} is none of {typing.get_args(kind)}")
-        return data
+            return tuple(map(_reader(args[0]), data))
+        return tuple(_reader(arg)(item) for arg, item in zip(args, data, strict=True))
+
+    return build
+
+
+def _build_record(kind: type, data: Any) -> Any:
+    if not isinstance(data, dict):
+        raise ValueError(f"{kind.__name__} needs an object, found {type(data).__name__}")
+    known = _field_readers(kind)
+    try:
+        return kind(**{key: known[key](value) for key, value in data.items() if key in known})
+    except TypeError as error:
+        raise ValueError(f"{kind.__name__}: {error}") from None
+
+
+def _build_literal(allowed: tuple[Any, ...], data: Any) -> Any:
+    if data not in allowed:
+        raise ValueError(f"{data!r} is none of {allowed}")
+    return data
+
+
+def _build_leaf(kind: type, data: Any) -> Any:
     if kind is float and isinstance(data, int) and not isinstance(data, bool):
         return float(data)
-    if isinstance(kind, type) and not isinstance(data, kind):
+    if not isinstance(data, kind):
         raise ValueError(f"{kind.__name__} needed, found {data!r}")
     return data
 
 
 @functools.cache
-def _field_types(kind: type) -> dict[str, Any]:
+def _field_readers(kind: Any) -> dict[str, Reader]:
     hints = typing.get_type_hints(kind)
-    return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
+    return {field.name: _reader(hints[field.name]) for field in dataclasses.fields(kind)}
 
 
 @functools.cache
@@ -96,8 +146,8 @@ def _build_union(members: tuple[Any, ...], data: Any) -> Any:
         if isinstance(member, type) and dataclasses.is_dataclass(member) and isinstance(data, dict):
             needed = _required(member)
             if needed and needed <= data.keys():
-                return _build(member, data)
+                return _reader(member)(data)
     for member in members:
         if member is not type(None) and not dataclasses.is_dataclass(member):
-            return _build(member, data)
+            return _reader(member)(data)
     raise ValueError(f"{data!r} fits none of {members}")

@@ -6,7 +6,7 @@
         assert len(openai_server.calls_to("chat/completions")) == 3
 
 It cuts its replies at ``stop`` and at ``max_tokens`` words, as a real one does. ``inject`` makes the next
-calls go wrong, ``always`` all of them.
+calls go wrong, ``always`` all of them; the list of models always comes.
 """
 
 from __future__ import annotations
@@ -85,12 +85,16 @@ def letters(text: str) -> list[float]:
 
 @dataclass
 class OpenAIServer:
-    """The server. ``say`` maps a prompt to its reply, ``embed`` a text to its vector."""
+    """The server. ``say`` maps a prompt to its reply, ``embed`` a text to its vector.
+
+    ``about`` is what it says of each of its ``models`` besides the usual.
+    """
 
     say: Callable[[str], str] = lambda text: "unsure"
     embed: Callable[[str], list[float]] = letters
     models: tuple[str, ...] = ("judge", "writer", "encoder")
     always: Fault | None = None
+    about: dict[str, Any] = field(default_factory=dict)
     calls: list[Call] = field(default_factory=list)
     most_at_once: int = 0
     _faults: deque[Fault] = field(default_factory=deque)
@@ -127,7 +131,11 @@ class OpenAIServer:
             self.calls.append(call)
             self._busy += 1
             self.most_at_once = max(self.most_at_once, self._busy)
-            fault = self._faults.popleft() if self._faults else self.always
+            fault = self.always
+            if call.path == "models":
+                fault = None
+            elif self._faults:
+                fault = self._faults.popleft()
         try:
             if fault is not None and fault.delay:
                 time.sleep(fault.delay)
@@ -143,7 +151,14 @@ class OpenAIServer:
             return fault.status, _error(fault.message, fault.status)
         if call.path == "models":
             data = [
-                {"id": name, "object": "model", "created": 0, "owned_by": "tests"} for name in self.models
+                {
+                    "id": name,
+                    "object": "model",
+                    "created": int(time.time()),
+                    "owned_by": "tests",
+                    **self.about,
+                }
+                for name in self.models
             ]
             return 200, json.dumps({"object": "list", "data": data})
         if call.body.get("model") not in self.models:

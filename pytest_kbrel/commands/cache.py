@@ -126,7 +126,7 @@ def _table(models: tuple[KeptModel, ...]) -> str:
             kept.model.dtype or "-",
             _day(kept.first),
             _day(kept.last),
-            one_line(kept.model.spec, 60),
+            one_line(kept.model.spec, 60) + (" (until its run ends)" if kept.for_one_run else ""),
         )
         for kept in models
     ]

@@ -46,7 +46,7 @@ def register(commands: Commands) -> None:
 def _run(options: argparse.Namespace) -> int:
     from pytest_kbrel.commands.compared import over_models, read_models, side_by_side
     from pytest_kbrel.commands.paired import pair_up
-    from pytest_kbrel.commands.paired_lines import paired_json, paired_lines
+    from pytest_kbrel.commands.paired_lines import paired_json, paired_lines, summary_lines
     from pytest_kbrel.commands.paired_read import Side, read_side
 
     models = read_models(options.model, Path.cwd())
@@ -79,11 +79,14 @@ def _run(options: argparse.Namespace) -> int:
             name for case in pairs[0].run.cases if case.metrics for name in (case.id, _short(case.nodeid))
         }
         tables = tuple(table for table in tables if table.case not in known)
-    for line in _lines(models, tables, correlations, width):
-        print(line)
-    for at, why in unpaired if len(unpaired) < len(sides) else ():
-        print(f"{at} is not paired: {why}")
-    for line in paired_lines(pairs, names, numbers, width):
+    not_paired = [f"{at} is not paired: {why}" for at, why in unpaired] if len(unpaired) < len(sides) else []
+    for line in (
+        *_models(models),
+        *summary_lines(pairs, numbers),
+        *not_paired,
+        *_lines(models, tables, correlations, width),
+        *paired_lines(pairs, names, numbers, width),
+    ):
         print(line)
     return int(options.exit_code and any(paired.fails for paired in pairs))
 
@@ -115,12 +118,7 @@ def _json(
     return json.dumps(to_wire(found), indent=1, ensure_ascii=True, allow_nan=False) + "\n"
 
 
-def _lines(
-    models: Sequence[Compared],
-    tables: Sequence[SideBySide],
-    correlations: Sequence[tuple[str, Correlation]],
-    width: int,
-) -> Iterator[str]:
+def _models(models: Sequence[Compared]) -> Iterator[str]:
     from pytest_kbrel.commands.compared import run_settings
     from pytest_kbrel.reports.text import one_line
 
@@ -128,6 +126,14 @@ def _lines(
         yield f"{number:>3}  {one_line(model.name)}  ({one_line(model.about, 120)})"
         if settings:
             yield f"     {one_line(settings)}"
+
+
+def _lines(
+    models: Sequence[Compared],
+    tables: Sequence[SideBySide],
+    correlations: Sequence[tuple[str, Correlation]],
+    width: int,
+) -> Iterator[str]:
     for table in tables:
         yield ""
         yield from _table(table, len(models), width)

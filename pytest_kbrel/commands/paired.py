@@ -23,7 +23,7 @@ from pytest_kbrel.records import (
 
 RELATIVE = ("max_drop", "recovery")
 # Verdicts of a gate that fail: as in a run that was given the first one as its baseline.
-FAILING = ("fail", "invalid", "not comparable", "no baseline")
+FAILING = ("fail", "invalid", "not run", "not comparable", "no baseline")
 
 
 @record
@@ -130,7 +130,7 @@ def _obstacles(side: Side, cases: Sequence[CaseResult], baseline: Baseline) -> d
     found = {}
     for case in cases:
         before = baseline.case(case)
-        if case.aggregate or case.verdict == "invalid":
+        if case.aggregate or case.verdict in ("invalid", "not run"):
             continue
         pairings: tuple[Pairing, ...] = ()
         if isinstance(before, BaselineCase):

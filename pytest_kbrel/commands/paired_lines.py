@@ -47,7 +47,6 @@ def paired_lines(
             yield from _case_lines(paired, case, (numbers[0], numbers[at]), width)
         yield ""
         yield from _changes(paired, width)
-        yield _verdicts(paired)
     if pairs:
         yield ""
         yield from _wrapped(
@@ -56,6 +55,16 @@ def paired_lines(
             width,
             "",
         )
+
+
+def summary_lines(pairs: Sequence[Paired], numbers: Sequence[int]) -> Iterator[str]:
+    """Yield what became of each candidate, a line each; ``numbers`` as for :func:`paired_lines`."""
+    if pairs:
+        yield ""
+    for at, paired in enumerate(pairs, start=1):
+        found = changed.moved(paired.run)
+        facts = f"{count(len(found.lost), 'fact')} lost, {len(found.gained)} gained"
+        yield f"{numbers[at]} against {numbers[0]}: {_verdicts(paired)}; {facts}"
 
 
 def paired_json(pairs: Sequence[Paired], names: Sequence[str]) -> list[dict[str, Any]]:

@@ -21,7 +21,7 @@ def with_negatives(
     list, and a new fact in the pool disturbs few lists. Raises ``SuiteError`` when a fact has fewer than
     ``at_least``.
     """
-    index = _Index(pool)
+    index = _index(facts, pool)
     return tuple(_filled(fact, index, count, seed, at_least) for fact in facts)
 
 
@@ -31,7 +31,7 @@ def fewest_negatives(facts: Sequence[Fact], pool: Sequence[Fact]) -> int:
     MONITOR divides by the number of interfering contexts, so all facts of a slice must have equally many.
     Raises ``SuiteError`` naming the first fact that has none.
     """
-    index = _Index(pool)
+    index = _index(facts, pool)
     fewest = None
     for fact in facts:
         found = len(fact.negatives) or index.count(fact)
@@ -42,6 +42,8 @@ def fewest_negatives(facts: Sequence[Fact], pool: Sequence[Fact]) -> int:
 
 
 def _filled(fact: Fact, index: _Index, count: int, seed: int, at_least: int) -> Fact:
+    if at_least <= len(fact.negatives) <= count and fact.negatives:
+        return fact
     candidates = list(fact.negatives or index.candidates(fact))
     if len(candidates) < at_least:
         raise _too_few(fact, len(candidates), at_least)
@@ -56,6 +58,11 @@ def _too_few(fact: Fact, found: int, at_least: int) -> SuiteError:
         f"fact {fact.id!r} needs at least {at_least} wrong answers, found {found} among the objects of "
         f"relation {fact.relation!r}; allowed: more facts of this relation, or 'negatives' in the fact"
     )
+
+
+def _index(facts: Sequence[Fact], pool: Sequence[Fact]) -> _Index:
+    # Where all facts bring their negatives, nothing is looked up: a dataset of that kind has thousands.
+    return _Index(() if all(fact.negatives for fact in facts) else pool)
 
 
 class _Index:

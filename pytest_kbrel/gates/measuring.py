@@ -9,13 +9,19 @@ from pytest_kbrel import stats
 from pytest_kbrel.baselines import Asked, PublishedCase, PublishedFigure
 from pytest_kbrel.gates.figures import Figure, figures_of
 from pytest_kbrel.metrics import Metric
-from pytest_kbrel.records import MetricValue, Table, record
+from pytest_kbrel.records import MetricValue, Outcome, Table, record
 
 IDENTICAL = "no outcome changed"
 # A model that changes a quarter of its answers would leave nine facts alone in one run of thirteen.
 FEWEST_IDENTICAL = 10
 # The same model on another processor: texts and verdicts are equal, probabilities this close.
 _SAME = 1e-4
+# Rounding (another processor, another matrix library) moves a probability by about 1e-7, and would otherwise
+# count as a change of every fact. No gate is about the fifth digit of one fact, and all facts together then
+# move a mean by no more. Smaller than _SAME, for this also decides what is said where other facts changed.
+_ROUNDING = 1e-5
+# MONITOR divides by the sum of these, so what is nothing there shrinks with them, as their rounding does.
+_DIVISOR = "anchor"
 
 
 @record
@@ -132,21 +138,43 @@ def measure_figures(
 def pair(candidate: Table, baseline: Table, settings: Sequence[tuple[str, str, str]] = ()) -> Pairing:
     """Pair two tables by fact id, leaving out facts of one table only and those asked in another way.
 
-    ``settings`` are those of the two cases that differ.
+    ``settings`` are those of the two cases that differ. A number of the candidate's that differs from the
+    baseline's by rounding only is the baseline's in the pairing: all that is made of it calls it unchanged.
     """
     ours = {row.fact_id: row for row in candidate.rows}
     theirs = {row.fact_id: row for row in baseline.rows}
     common = sorted(ours.keys() & theirs.keys())
     same = [fact for fact in common if ours[fact].prompt_digest == theirs[fact].prompt_digest]
+    old = Table(columns=baseline.columns, rows=tuple(theirs[fact] for fact in same))
+    new = Table(columns=candidate.columns, rows=tuple(ours[fact] for fact in same))
     return Pairing(
-        candidate=Table(columns=candidate.columns, rows=tuple(ours[fact] for fact in same)),
-        baseline=Table(columns=baseline.columns, rows=tuple(theirs[fact] for fact in same)),
+        candidate=_rounded(new, old),
+        baseline=old,
         differing=tuple(sorted(set(common) - set(same))),
         added=tuple(sorted(ours.keys() - theirs.keys())),
         unasked=tuple(sorted(theirs.keys() - ours.keys())),
         asked=tuple((fact, ours[fact].prompt_digest, theirs[fact].prompt_digest) for fact in common),
         settings=tuple(settings),
     )
+
+
+def _rounded(new: Table, old: Table) -> Table:
+    """Return ``new`` with the values of ``old``, row by row, where they differ by rounding only."""
+    places = {name: place for place, name in enumerate(old.columns)}
+    order = [places.get(name) for name in new.columns]
+    least = _ROUNDING
+    if old.rows and (divisor := places.get(_DIVISOR)) is not None:
+        least *= min(1.0, sum(row.values[divisor] for row in old.rows) / len(old.rows))
+
+    def row(ours: Outcome, theirs: Outcome) -> Outcome:
+        before = [None if place is None else theirs.values[place] for place in order]
+        values = tuple(
+            value if old is None or not abs(value - old) <= least else old
+            for value, old in zip(ours.values, before, strict=True)
+        )
+        return ours if values == ours.values else dataclasses.replace(ours, values=values)
+
+    return Table(columns=new.columns, rows=tuple(map(row, new.rows, old.rows)))
 
 
 def _value(figure: Figure, tables: Sequence[Table], estimate: stats.Estimate) -> MetricValue:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal
 from pytest_kbrel import stats
 from pytest_kbrel.gates.figures import Figure
 from pytest_kbrel.metrics import Metric, metrics_for
-from pytest_kbrel.metrics.reliability import average, c_wrong, slice_kind
-from pytest_kbrel.records import BUCKETS, CaseResult
+from pytest_kbrel.metrics.reliability import average, c_wrong
+from pytest_kbrel.records import BUCKETS, CaseResult, slice_kind
 
 if TYPE_CHECKING:
     Combine = Callable[[Sequence[stats.Array]], stats.Array]

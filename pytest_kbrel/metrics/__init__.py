@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pytest_kbrel.metrics.base import Metric
 from pytest_kbrel.metrics.head_to_tail import head_to_tail_metrics
 from pytest_kbrel.metrics.monitor import monitor_metrics
-from pytest_kbrel.metrics.reliability import reliability_metrics, slice_kind
+from pytest_kbrel.metrics.reliability import reliability_metrics
+from pytest_kbrel.records import slice_kind
 
 __all__ = ["Metric", "metrics_for"]
 

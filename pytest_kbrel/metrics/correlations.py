@@ -15,8 +15,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pytest_kbrel.metrics.reliability import c_wrong, slice_kind
-from pytest_kbrel.records import CaseResult, Correlation, ProbeName
+from pytest_kbrel.metrics.reliability import c_wrong
+from pytest_kbrel.records import CaseResult, Correlation, ProbeName, slice_kind
 
 Point = tuple[float | None, float | None]
 Figures = Mapping[str, float | None]

@@ -7,21 +7,15 @@ denominator, and so does one that a judging model left unjudged.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 
 from pytest_kbrel.metrics.base import Array, Metric, mean, quotient, ratio
 from pytest_kbrel.metrics.reliability_controls import control_metrics, measured_by
+from pytest_kbrel.records import SliceKind
 
 # The columns every table has, also one of an older version.
 COLUMNS = ("correct", "wrong", "uninformative", "consistency_correct", "consistency_wrong")
-SliceKind = Literal["seen", "unseen"]
-
-
-def slice_kind(slice_name: str) -> SliceKind:
-    """Tell seen from unseen knowledge by the name: ``unseen``, ``unseen-...``, else seen."""
-    return "unseen" if slice_name.partition("-")[0] == "unseen" else "seen"
 
 
 def ncr(cr: float, wr: float) -> float:

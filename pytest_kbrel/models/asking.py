@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from pytest_kbrel.errors import ResponseError
 from pytest_kbrel.models.base import Model
+from pytest_kbrel.models.told import Told
 from pytest_kbrel.records import Failed, Generated, GenerateRequest, Request, Response, Scored, ScoreRequest
 
 A = TypeVar("A")
@@ -16,22 +17,25 @@ A = TypeVar("A")
 class Asker:
     """Wraps a model for one session: the same request is put to it once, whoever repeats it.
 
-    ``asked`` counts the requests that came in, ``answered`` those the model was really given. A failed
-    request is not remembered: who asks again gets another try.
+    What was said lies in a temporary file, so that memory does not grow with the session. ``asked`` counts
+    the requests that came in, ``answered`` those the model was really given. A failed request is not
+    remembered: who asks again gets another try.
     """
 
     def __init__(self, model: Model) -> None:
         self.model = model
         self.asked = 0
         self.answered = 0
-        self._memory: dict[Request, Response] = {}
+        self._told = Told()
 
     def ask(self, requests: Sequence[Request]) -> list[Response]:
         """Return one response per request, in order.
 
         Raises :class:`ResponseError` when the model returns more or fewer answers than it was asked for.
         """
-        new = [request for request in dict.fromkeys(requests) if request not in self._memory]
+        distinct = list(dict.fromkeys(requests))
+        known = self._told.find(distinct)
+        new = [request for request in distinct if request not in known]
         to_score = [request for request in new if isinstance(request, ScoreRequest)]
         to_generate = [request for request in new if isinstance(request, GenerateRequest)]
         answers: dict[Request, Response] = {}
@@ -43,8 +47,9 @@ class Asker:
             answers.update(zip(to_generate, map(numbers_only, generated), strict=True))
         self.asked += len(requests)
         self.answered += len(new)
-        self._memory.update((key, value) for key, value in answers.items() if not isinstance(value, Failed))
-        return [answers[request] if request in answers else self._memory[request] for request in requests]
+        self._told.keep({key: value for key, value in answers.items() if not isinstance(value, Failed)})
+        answers |= known
+        return [answers[request] for request in requests]
 
 
 def one_each(requests: Sequence[Request], answers: list[A]) -> list[A]:

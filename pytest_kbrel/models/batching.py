@@ -2,23 +2,66 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
+from pytest_kbrel.models.budget_notes import Notes
 from pytest_kbrel.records import Failed
 
 J = TypeVar("J")
 R = TypeVar("R")
 
+# CUDA's words, those of PyTorch on a CPU, those of C++, and what oneDNN says where it gets no memory.
+_OUT_OF_MEMORY = (
+    "out of memory",
+    "can't allocate memory",
+    "bad_alloc",
+    "could not create a primitive",
+    "could not execute a primitive",
+)
+
+
+class Budget:
+    """Tokens that a batch of one checkpoint may have, padding included; all that ask it share this object.
+
+    ``allowed`` is how many bytes a batch may take, 0 where nobody knows; ``notes`` remember under ``key`` how
+    many bytes a token takes.
+    """
+
+    def __init__(
+        self, tokens: int, *, allowed: float = 0.0, notes: Notes | None = None, key: str = ""
+    ) -> None:
+        self.tokens = tokens
+        self._allowed, self._notes, self._key = allowed, notes, key
+
+    def halve(self, met: int, least: int = 1) -> None:
+        """Take half, for good: a batch of ``met`` tokens did not fit, and ``least`` are needed."""
+        self.tokens = min(self.tokens, max(least, min(self.tokens, met) // 2))
+        if self._notes is not None and self._allowed > 0:
+            self._notes.keep(self._key, self._allowed / self.tokens)
+
 
 class Batcher:
     """Cuts jobs into batches, in the order given, and keeps one bad row from spoiling the others.
 
-    ``budget`` is in tokens, padding included. It is halved for good when a batch does not fit into memory.
+    ``budget`` is in tokens, padding included; given as a :class:`Budget`, others share it. It is halved for
+    good when a batch does not fit into memory.
     """
 
-    def __init__(self, budget: int) -> None:
-        self.budget = budget
+    def __init__(self, budget: int | Budget) -> None:
+        self._budget = budget if isinstance(budget, Budget) else Budget(budget)
+
+    @property
+    def budget(self) -> int:
+        """Tokens a batch may have."""
+        return self._budget.tokens
+
+    def halve(self, met: int, least: int = 1) -> None:
+        """Take half of the budget, as :meth:`Budget.halve` does."""
+        release_memory()
+        self._budget.halve(met, least)
 
     def run(
         self,
@@ -58,8 +101,7 @@ class Batcher:
             elif len(batch) == 1:
                 yield [Failed(error=describe_error(failure))]
             elif is_out_of_memory(failure):
-                release_memory()
-                self.budget = max(1, min(self.budget, cost(batch)) // 2)
+                self.halve(cost(batch))
                 continue
             else:
                 for job in batch:
@@ -70,7 +112,7 @@ class Batcher:
 def is_out_of_memory(error: Exception) -> bool:
     """Whether ``error`` says that memory did not suffice, on any device."""
     text = str(error).lower()
-    return isinstance(error, MemoryError) or "out of memory" in text or "can't allocate memory" in text
+    return isinstance(error, MemoryError) or any(words in text for words in _OUT_OF_MEMORY)
 
 
 def describe_error(error: Exception) -> str:
@@ -80,8 +122,11 @@ def describe_error(error: Exception) -> str:
 
 
 def release_memory() -> None:
-    """Give back what the device's allocator keeps."""
+    """Give back what allocators keep: the GPU's, and the C library's where it can (glibc)."""
     import torch
 
+    # What is freed stays in the process otherwise, where code that is compiled for a product finds no room.
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
     if torch.cuda.is_available():
         torch.cuda.empty_cache()

@@ -15,6 +15,12 @@ _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.msgpack", "*.h5")
 _TOKENIZER_FILES = ("tokenizer.json", "*.model", "vocab.*", "merges.txt", "*.tiktoken", "added_tokens.json")
 
+# What of a tokenizer's own config changes the tokens of a text, beyond what its vocabulary files say.
+_TOKENIZER_SETTINGS = (
+    *("add_prefix_space", "do_lower_case", "keep_accents", "legacy", "split_special_tokens"),
+    *("strip_accents", "tokenize_chinese_chars", "added_tokens_decoder"),
+)
+
 # What a config says about who saved it and how it is stored changes no answer.
 _IDLE_CONFIG_KEYS = ("_name_or_path", "transformers_version", "torch_dtype", "dtype")
 
@@ -89,6 +95,16 @@ def tokenizer_files(folder: Path) -> tuple[Path, ...]:
     """Return the vocabulary files in ``folder``, sorted by name."""
     found = {p for pattern in _TOKENIZER_FILES for p in folder.glob(pattern) if p.is_file()}
     return tuple(sorted(found))
+
+
+def tokenizer_settings(folder: Path) -> dict[str, Any]:
+    """Return what tokenizer_config.json says that changes a text's tokens; empty where it is not readable."""
+    try:
+        found = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    known = found if isinstance(found, dict) else {}
+    return {name: known[name] for name in _TOKENIZER_SETTINGS if known.get(name) is not None}
 
 
 def digest_of_files(files: Iterable[Path], extra: Any = None) -> str:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.openai_spec import OpenAISpec
+from pytest_kbrel.models.vllm_spec import VllmSpec
 from pytest_kbrel.records import Request, ScoreRequest
 
 if TYPE_CHECKING:
-    from pytest_kbrel.models.hf_tokens import PromptEncoder
+    from pytest_kbrel.models.hf_feeding import Feeder
     from pytest_kbrel.models.opening import AnySpec
+    from pytest_kbrel.models.spec import ModelSpec
 
 # The rule of thumb for English text; nobody tells us a served model's tokenizer.
 CHARACTERS = 4
@@ -34,8 +35,9 @@ class Counter(Protocol):
         """Return the number of tokens that are scored."""
         ...
 
-    def fed(self, requests: Sequence[Request]) -> int | None:
-        """Return how many different tokens these hold, what they share counted once; ``None``: unknown."""
+    @property
+    def feeder(self) -> Feeder | None:
+        """What counts the tokens that go through the model; ``None`` where nobody knows."""
         ...
 
 
@@ -46,20 +48,41 @@ def open_counter(spec: AnySpec) -> Counter:
     """
     if isinstance(spec, OpenAISpec):
         return Estimating()
+    return _Tokenising(open_feeder(spec.checkpoint if isinstance(spec, VllmSpec) else spec))
+
+
+def open_feeder(spec: ModelSpec, row: int | None = None) -> Feeder:
+    """Return what counts the tokens that go through a checkpoint: its config and tokenizer are read.
+
+    ``row`` is the length of a packed row in tokens, ``None`` for the engine's own. Raises as
+    :func:`open_counter`.
+    """
     from pytest_kbrel.models import hf
 
     hf.check(spec)
     try:
-        from pytest_kbrel.models.hf_loading import load_encoder
+        from pytest_kbrel.models.budget import token_budget
+        from pytest_kbrel.models.hf_batches import ROW
+        from pytest_kbrel.models.hf_feeding import Feeder
+        from pytest_kbrel.models.hf_loading import device_of, load_outline
     except ImportError as error:
         raise ModelError(f"loading {spec.text}: torch or transformers does not import: {error}") from None
-    return _Tokenising(load_encoder(spec))
+    found = load_outline(spec)
+    return Feeder(
+        found.config,
+        found.encoder,
+        longest=found.max_length,
+        budget=token_budget(spec, device_of(spec).type),
+        row=ROW if row is None else row,
+    )
 
 
 class Estimating:
     """One token for each :data:`CHARACTERS` characters."""
 
     exact = False
+    # What a server computes is its own business.
+    feeder = None
 
     def prompt(self, request: Request) -> int:
         """Return the estimated number of tokens of the prompt."""
@@ -69,16 +92,13 @@ class Estimating:
         """Return the estimated number of tokens of the continuation."""
         return math.ceil(len(request.continuation) / CHARACTERS)
 
-    def fed(self, requests: Sequence[Request]) -> int | None:
-        """Return ``None``: what a server computes is its own business."""
-        return None
-
 
 class _Tokenising:
     exact = True
 
-    def __init__(self, encoder: PromptEncoder) -> None:
-        self._encoder = encoder
+    def __init__(self, feeder: Feeder) -> None:
+        self.feeder = feeder
+        self._encoder = feeder.encoder
         # MONITOR puts a continuation and a question to the same prompt.
         self._known: dict[str, int] = {}
         self._scored: dict[ScoreRequest, int] = {}
@@ -97,19 +117,3 @@ class _Tokenising:
                 # The model refuses it and computes nothing.
                 self._scored[request] = 0
         return self._scored[request]
-
-    def fed(self, requests: Sequence[Request]) -> int | None:
-        from pytest_kbrel.models.sharing import distinct_tokens
-
-        return distinct_tokens(ids for request in requests for ids in self._ids(request))
-
-    def _ids(self, request: Request) -> Iterator[tuple[int, ...]]:
-        if not isinstance(request, ScoreRequest):
-            yield self._encoder.prompt(request.prompt)
-            return
-        try:
-            pair = self._encoder.pair(request.prompt, request.continuation)
-        except ValueError:
-            return
-        # The last token of an answer is never fed.
-        yield (*pair.context, *pair.targets[:-1])

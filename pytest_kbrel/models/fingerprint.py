@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from pytest_kbrel.models.checkpoint import (
     effective_config,
     read_config,
     tokenizer_files,
+    tokenizer_settings,
     weight_files,
 )
 from pytest_kbrel.models.digesting import digest_of_tensors
@@ -30,8 +32,9 @@ _COARSER = ("int4", "int3")
 def fingerprint(spec: ModelSpec, folder: Path, model: Any, tokenizer: Any, *, adds_bos: bool) -> Fingerprint:
     """Return the fingerprint of a loaded checkpoint whose weights lie in ``folder``.
 
-    ``weights_digest`` covers the tensors (an adapter's too), what of the config can change an answer, and
-    which tokens end a text. ``derived`` names all that was done to the weights while loading.
+    ``weights_digest`` covers the tensors (an adapter's too), what of the config and of the tokenizer's own
+    can change an answer, and which tokens begin and end a text. ``derived`` names all that was done to the
+    weights while loading.
     """
     config = {} if spec.gguf_file else read_config(folder)
     done = [
@@ -40,15 +43,23 @@ def fingerprint(spec: ModelSpec, folder: Path, model: Any, tokenizer: Any, *, ad
         "load_in_4bit" if spec.load_in_4bit else "",
         "load_in_8bit" if spec.load_in_8bit else "",
         f"attn={spec.attn_implementation}" if spec.attn_implementation else "",
+        "compile" if spec.compile else "",
     ]
     return Fingerprint(
         spec=spec.text,
         backend="hf",
-        backend_version=f"transformers {transformers.__version__}, torch {torch.__version__}",
+        backend_version=_versions(spec),
         architecture=type(model.get_base_model() if spec.peft else model).__name__,
         parameters=int(model.num_parameters()),
         weights_digest=_weights_digest(
-            spec, folder, [effective_config(config), model.generation_config.eos_token_id]
+            spec,
+            folder,
+            [
+                effective_config(config),
+                model.generation_config.eos_token_id,
+                *_decoder_start(model),
+                *_tokenising(spec, folder),
+            ],
         ),
         tokenizer_digest=_tokenizer_digest(spec, folder, tokenizer),
         dtype=str(model.dtype).removeprefix("torch."),
@@ -59,6 +70,29 @@ def fingerprint(spec: ModelSpec, folder: Path, model: Any, tokenizer: Any, *, ad
         scoring_version=SCORING_VERSION,
         quantisation=quantisation(spec, config),
     )
+
+
+def _versions(spec: ModelSpec) -> str:
+    """Return the libraries that compute the answers, with their versions."""
+    found = [f"transformers {transformers.__version__}", f"torch {torch.__version__}"]
+    used = {"peft": bool(spec.peft), "bitsandbytes": spec.load_in_4bit or spec.load_in_8bit}
+    return ", ".join(found + [f"{name} {version(name)}" for name, is_used in used.items() if is_used])
+
+
+def _decoder_start(model: Any) -> list[Any]:
+    """Return with which tokens a decoder of its own begins to write; nothing for causal models."""
+    settings = model.generation_config
+    if not model.config.is_encoder_decoder:
+        return []
+    return [settings.decoder_start_token_id, settings.bos_token_id]
+
+
+def _tokenising(spec: ModelSpec, folder: Path) -> list[Any]:
+    """Return what makes other tokens of a text and is no part of the vocabulary's files; mostly nothing."""
+    settings = tokenizer_settings(Path(spec.tokenizer).expanduser() if spec.tokenizer else folder)
+    # A template may have written a BOS of its own, or two.
+    bos = [spec.add_bos_token] if spec.chat_template and spec.add_bos_token is not None else []
+    return [*([settings] if settings else []), *bos]
 
 
 def quantisation(spec: ModelSpec, config: dict[str, Any]) -> str:
@@ -107,4 +141,7 @@ def _tokenizer_digest(spec: ModelSpec, folder: Path, tokenizer: Any) -> str:
     special = {name: str(token) for name, token in sorted(tokenizer.special_tokens_map.items())}
     template = tokenizer.chat_template if spec.chat_template else None
     extra = [sorted(tokenizer.get_vocab().items(), key=lambda item: item[1]), special, template]
-    return digest_of_files(tokenizer_files(own) if own.is_dir() else (), extra)
+    files = tokenizer_files(own) if own.is_dir() else ()
+    if not files and getattr(tokenizer, "backend_tokenizer", None) is not None:
+        extra.append(tokenizer.backend_tokenizer.to_str())
+    return digest_of_files(files, extra)

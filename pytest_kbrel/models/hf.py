@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_kbrel.errors import MissingExtraError, ModelError
-from pytest_kbrel.models.spec import ModelSpec, check_path
+from pytest_kbrel.models.spec import FLASH, FLEX, ModelSpec, check_path
 
 if TYPE_CHECKING:
     from pytest_kbrel.models.hf_model import HfModel
@@ -21,12 +22,41 @@ def check(spec: ModelSpec) -> None:
     for package in ("torch", "transformers", "safetensors"):
         if find_spec(package) is None:
             raise MissingExtraError(package, "hf", f"loading {spec.text}")
+    # Without flash_attn transformers may fetch a kernel from the hub: code from outside.
+    flash = f"attn_implementation={FLASH}" if spec.attn_implementation == FLASH else ""
+    quantised = "load_in_4bit=True" if spec.load_in_4bit else "load_in_8bit=True" if spec.load_in_8bit else ""
+    for option, package in (
+        (f"peft={spec.peft}" if spec.peft else "", "peft"),
+        (f"gguf_file={spec.gguf_file}" if spec.gguf_file else "", "gguf"),
+        (quantised, "bitsandbytes"),
+        (quantised, "accelerate"),
+        (flash, "flash_attn"),
+    ):
+        if option and find_spec(package) is None:
+            named = package.replace("_", "-")
+            raise ModelError(f"model-args: {option} needs the package {package}: pip install {named}")
 
 
-def load(spec: ModelSpec, *, threads: int | None = None) -> HfModel:
+def check_runs(spec: ModelSpec) -> None:
+    """Find out whether the options of ``spec`` work on the device that it is for.
+
+    Imports torch, and does so only for an option that depends on the device. Raises as :func:`load`.
+    """
+    if spec.attn_implementation != FLEX:
+        return
+    try:
+        from pytest_kbrel.models.hf_loading import device_of
+        from pytest_kbrel.models.hf_options import check_device
+    except ImportError as error:
+        raise ModelError(f"loading {spec.text}: torch or transformers does not import: {error}") from None
+    check_device(spec, device_of(spec))
+
+
+def load(spec: ModelSpec, *, threads: int | None = None, folder: Path | None = None) -> HfModel:
     """Load a causal or encoder-decoder checkpoint and check that it can be trusted.
 
     ``threads`` is the number of CPU threads torch may use; ``None`` leaves torch's own choice.
+    ``folder`` is where it is remembered how much memory a token takes, ``None`` for nowhere.
 
     Raises :class:`~pytest_kbrel.errors.ModelError` for anything wrong with weights, tokenizer, config or
     device, and :class:`~pytest_kbrel.errors.MissingExtraError` without torch, transformers or safetensors.
@@ -35,10 +65,12 @@ def load(spec: ModelSpec, *, threads: int | None = None) -> HfModel:
     try:
         import torch
 
+        from pytest_kbrel.models.budget import measured
         from pytest_kbrel.models.hf_loading import load_parts
         from pytest_kbrel.models.hf_model import HfModel
     except ImportError as error:
         raise ModelError(f"loading {spec.text}: torch or transformers does not import: {error}") from None
     if threads is not None:
         torch.set_num_threads(threads)
-    return HfModel(load_parts(spec))
+    parts = load_parts(spec)
+    return HfModel(parts, budget=measured(parts.model, spec, parts.fingerprint, folder))

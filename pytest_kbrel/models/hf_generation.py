@@ -16,11 +16,13 @@ from transformers import (
     StoppingCriteriaList,
 )
 
+from pytest_kbrel.models.hf_caches import Layers, cache_of
 from pytest_kbrel.models.hf_tokens import Ids
 from pytest_kbrel.records import Failed, GenerateRequest, Step, record
 
-# Recurrent states that transformers cannot hand from beam to beam: beam search recomputes the prefix instead.
-_STATE_STAYS_WITH_ITS_BEAM = ("rwkv",)
+# Recurrent states that transformers mixes up among the rows of a batch, and cannot hand from beam to beam:
+# where there is more than one row, everything is computed anew for each token instead.
+_STATE_OF_ONE_ROW = ("rwkv",)
 
 
 @record
@@ -162,11 +164,16 @@ def fixed_settings(model: Any, tokenizer: Any) -> GenerationConfig:
 
 
 def generate_batch(
-    model: Any, prompts: Sequence[Ids], requests: Sequence[GenerateRequest], endings: Endings
+    model: Any,
+    prompts: Sequence[Ids],
+    requests: Sequence[GenerateRequest],
+    endings: Endings,
+    prefix: Layers = (),
 ) -> list[Continuation | Failed]:
     """Continue prompts of equal length; the requests agree in all but ``prompt`` and ``watch``.
 
-    Without padding batched and single runs agree for every architecture.
+    Without padding batched and single runs agree for every architecture. ``prefix`` has the keys and values
+    of what all prompts begin with, where these need not be computed for every beam.
     """
     common = requests[0]
     ids = torch.tensor(prompts, device=model.device)
@@ -174,11 +181,13 @@ def generate_batch(
     watch = _Watch(common.num_beams, [request.watch for request in requests], common.steps)
     settings = copy.deepcopy(model.generation_config)
     settings.max_new_tokens, settings.num_beams = common.max_new_tokens, common.num_beams
-    settings.use_cache = common.num_beams == 1 or model.config.model_type not in _STATE_STAYS_WITH_ITS_BEAM
+    rows = len(prompts) * common.num_beams
+    settings.use_cache = rows == 1 or model.config.model_type not in _STATE_OF_ONE_ROW
     with torch.inference_mode():
         sequences = model.generate(
             input_ids=ids,
             attention_mask=torch.ones_like(ids),
+            **_beginning(model, prefix, rows),
             generation_config=settings,
             logits_processor=LogitsProcessorList([watch]),
             stopping_criteria=StoppingCriteriaList([_StopAtStrings(endings, common.stop, start)]),
@@ -196,6 +205,14 @@ def generate_batch(
         )
         answers.append(Continuation(text=end.text, token_ids=end.token_ids, finish=end.finish, steps=kept))
     return answers
+
+
+def _beginning(model: Any, prefix: Layers, rows: int) -> dict[str, Any]:
+    """Return the argument by which ``generate`` takes a beginning that is there already, for so many rows."""
+    if not prefix:
+        return {}
+    shared = [(keys.expand(rows, -1, -1, -1), values.expand(rows, -1, -1, -1)) for keys, values in prefix]
+    return {"past_key_values": cache_of(model, shared)}
 
 
 def _ids(value: int | Sequence[int] | None) -> set[int]:

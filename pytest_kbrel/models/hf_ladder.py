@@ -20,6 +20,8 @@ Rung = Literal["packed", "prefix", "plain"]
 RUNGS: tuple[Rung, ...] = ("packed", "prefix", "plain")
 Way = Callable[[Sequence[Pair]], list[Probabilities]]
 
+# In tokens a batch. What is right for a checkpoint must not hang on how much memory there is.
+TRIAL = 4096
 # In nats a token. Batches of another shape differ by less; a mask that is not obeyed by ten times as much.
 _TOLERANCE = {torch.float32: 1e-3, torch.float64: 1e-3}
 _HALF_TOLERANCE = 0.08

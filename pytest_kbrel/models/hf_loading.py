@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -16,6 +15,8 @@ from pytest_kbrel.models.batching import describe_error
 from pytest_kbrel.models.fingerprint import fingerprint
 from pytest_kbrel.models.hf_checks import check_architecture, check_complete, check_fit, check_numbers
 from pytest_kbrel.models.hf_generation import fixed_settings
+from pytest_kbrel.models.hf_linear import use_onednn
+from pytest_kbrel.models.hf_options import apply_options, check_device
 from pytest_kbrel.models.hf_quiet import quiet
 from pytest_kbrel.models.hf_tokens import PromptEncoder
 from pytest_kbrel.models.spec import ModelSpec
@@ -34,13 +35,22 @@ class Parts:
     max_length: int | None
 
 
+@record
+class Outline:
+    """A checkpoint's config, and what tokenises prompts for it. ``max_length`` is as in :class:`Parts`."""
+
+    config: Any
+    encoder: PromptEncoder
+    max_length: int | None
+
+
 def load_parts(spec: ModelSpec) -> Parts:
     """Load config, tokenizer and weights, check them, derive, and take the fingerprint.
 
     Raises :class:`ModelError` naming the checkpoint, what was found and what is allowed.
     """
-    _check_packages(spec)
-    device = _device(spec)
+    device = device_of(spec)
+    check_device(spec, device)
     with quiet():
         config = _load_config(spec)
         folder = _folder(spec)
@@ -55,6 +65,9 @@ def load_parts(spec: ModelSpec) -> Parts:
             from pytest_kbrel.reference.derive import derive
 
             derive(model, spec.derived)
+        use_onednn(model)
+        max_length = spec.max_length or _max_length(config)
+        apply_options(spec, model, max_length)
         described = fingerprint(spec, folder, model, tokenizer, adds_bos=encoder.adds_bos)
     return Parts(
         spec=spec,
@@ -62,7 +75,7 @@ def load_parts(spec: ModelSpec) -> Parts:
         tokenizer=tokenizer,
         encoder=encoder,
         fingerprint=described,
-        max_length=spec.max_length or _max_length(config),
+        max_length=max_length,
     )
 
 
@@ -71,9 +84,15 @@ def load_encoder(spec: ModelSpec) -> PromptEncoder:
 
     Raises :class:`ModelError` as :func:`load_parts`.
     """
-    _check_packages(spec)
+    return load_outline(spec).encoder
+
+
+def load_outline(spec: ModelSpec) -> Outline:
+    """Return what is known of a checkpoint without its weights; raises as :func:`load_encoder`."""
     with quiet():
-        return _encoder(spec, _load_config(spec), _load_tokenizer(spec))
+        config = _load_config(spec)
+        encoder = _encoder(spec, config, _load_tokenizer(spec))
+    return Outline(config=config, encoder=encoder, max_length=spec.max_length or _max_length(config))
 
 
 def _load_config(spec: ModelSpec) -> Any:
@@ -127,7 +146,8 @@ def _refuse(spec: ModelSpec, what: str, error: Exception) -> NoReturn:
     raise ModelError(f"{spec.path}: {what} cannot be loaded: {reason}") from None
 
 
-def _device(spec: ModelSpec) -> torch.device:
+def device_of(spec: ModelSpec) -> torch.device:
+    """Return the device a checkpoint goes to; :class:`ModelError` where it is not there."""
     if spec.device != "auto":
         try:
             device = torch.device(spec.device)
@@ -219,19 +239,6 @@ class _Adapter:
 
     def from_pretrained(self, location: str) -> Any:
         return self._factory.from_pretrained(self._model, location, use_safetensors=True)
-
-
-def _check_packages(spec: ModelSpec) -> None:
-    quantised = spec.load_in_4bit or spec.load_in_8bit
-    needed = {
-        "peft": bool(spec.peft),
-        "gguf": bool(spec.gguf_file),
-        "bitsandbytes": quantised,
-        "accelerate": quantised,
-    }
-    for package, is_needed in needed.items():
-        if is_needed and find_spec(package) is None:
-            raise ModelError(f"{spec.text}: its model-args need {package}: pip install {package}")
 
 
 def _dtype(spec: ModelSpec, config: Any, device: torch.device) -> Any:

@@ -1,181 +1,254 @@
-"""Greedy continuations of many prompts at once: a shared beginning is computed once, rows that have ended
+"""Greedy continuations of many prompts at once: what they share is computed once, texts that have ended
 leave the batch, and waiting ones take their places.
 
-Rows have gaps where others are longer; a mask hides these, and positions are stated. Not every architecture
-allows that: :mod:`pytest_kbrel.models.hf_generator` tries it before it is used.
+A packed row carries several texts behind one copy of the shared prefix, each in slots of its own; a mask
+hides from each the slots of the others, and positions are stated. Where an architecture does not allow that,
+a row carries one text. Which of them holds is tried before it is used
+(:mod:`pytest_kbrel.models.hf_generator`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import torch
 
-from pytest_kbrel.models.hf_caches import Layers, beside, cache_of, layers_of, moved_together
+from pytest_kbrel.models.hf_caches import Layers, Move, laid_out, roomy_cache
 from pytest_kbrel.models.hf_generation import Continuation, Endings
-from pytest_kbrel.models.hf_packed import states_places
-from pytest_kbrel.models.hf_scoring import logits_at, right_padded
+from pytest_kbrel.models.hf_head import LOGITS_AT_ONCE, logits_at
+from pytest_kbrel.models.hf_lines import Line, take_next
+from pytest_kbrel.models.hf_packed import row_inputs, states_places
+from pytest_kbrel.models.hf_scoring import right_padded
 from pytest_kbrel.models.hf_tokens import Ids
-from pytest_kbrel.records import Failed, GenerateRequest, Step, record
+from pytest_kbrel.models.sharing import Row
+from pytest_kbrel.records import Failed, GenerateRequest, record
 
-# Rows leave, and others come in, when so large a share of the batch has ended: doing so copies the cache.
+# Texts leave, and others come in, when so large a share of the batch has ended: doing so copies the cache.
 _ENDED = 0.25
+# In steps. Memory is taken for so many at a time: most answers are short.
+_AHEAD = 16
+# Reading a slot once more costs so many times what seeing one in vain does; measured on a CPU.
+_READING = 9
+_MOST_BESIDE = 32
 
 
 @record
-class Task:
-    """One prompt to continue: its number, what follows the shared prefix, and how long and where to stop."""
+class Size:
+    """How large a batch may be: ``most`` texts, of which ``beside`` in one row; ``budget`` slots in all.
 
-    number: int
-    suffix: Ids
-    request: GenerateRequest
+    ``longest`` is the number of slots that a row may have, ``None`` for any.
+    """
+
+    beside: int
+    most: int
+    budget: int
+    longest: int | None = None
+
+
+def size_of(
+    before: int, own: int, budget: int, *, longest: int | None, vocabulary: int, packed: bool
+) -> Size:
+    """Return the size of batches behind a prefix of ``before`` tokens, of texts of at most ``own`` more.
+
+    The more texts share a row, the fewer copies of the prefix there are, and the more slots each passes over.
+    """
+    beside = 1
+    if packed:
+        room = min(budget, budget if longest is None else longest) - before
+        best = round(math.sqrt(_READING * before / own))
+        beside = max(1, min(best, _MOST_BESIDE, room // own))
+    rows = max(1, budget // (before + beside * own))
+    most = max(1, min(beside * rows, LOGITS_AT_ONCE // vocabulary))
+    return Size(beside=beside, most=most, budget=budget, longest=longest if packed else None)
 
 
 class Loop:
-    """The batch behind one prefix of ``before`` tokens; at most ``rows`` at once."""
+    """The batch behind one prefix of ``before`` tokens, whose keys and values are ``prefix``."""
 
-    def __init__(self, model: Any, before: int, prefix: Layers, endings: Endings, rows: int) -> None:
+    def __init__(
+        self, model: Any, before: int, prefix: Layers, endings: Endings, size: Size, *, packed: bool
+    ) -> None:
         self._model, self._before, self._prefix = model, before, prefix
-        self._endings, self._rows = endings, rows
+        self._endings, self._size, self._packed = endings, size, packed
         self._states_places = states_places(model)
-        self._lines: list[_Line] = []
+        self._rows: list[list[Line]] = []
         self._cache: Any = None
-        # Shape (rows, slots): which slots of the cache hold a token of the row.
-        self._mask = torch.zeros((0, 0), dtype=torch.long)
+        self._slots = self._room = 0
+        # Packed: additive, shape (rows, 1, texts, room); else which slots are in use, shape (rows, room).
+        self._mask = torch.zeros((0, 0))
 
-    def run(self, tasks: Sequence[Task]) -> Iterator[list[tuple[int, Continuation | Failed]]]:
-        """Yield each task's number and continuation, those together that leave the batch together."""
-        waiting = list(reversed(tasks))
-        while waiting or self._lines:
-            over = sum(line.over for line in self._lines)
-            if over >= _ENDED * len(self._lines) or (over and self._is_full()):
+    @property
+    def _lines(self) -> list[Line]:
+        return [line for row in self._rows for line in row]
+
+    def run(
+        self, rows: Sequence[Row], requests: Sequence[GenerateRequest]
+    ) -> Iterator[list[tuple[int, Continuation | Failed]]]:
+        """Yield numbers of sequences in ``rows`` and their continuations, those together that leave together.
+
+        ``requests`` are found by these numbers.
+        """
+        waiting = sorted(rows, key=lambda row: len(row.tokens))
+        while waiting or self._rows:
+            lines = self._lines
+            over = [line for line in lines if line.over]
+            if len(over) >= _ENDED * len(lines) or self._is_full():
                 if over:
-                    yield [(line.task.number, line.result()) for line in self._lines if line.over]
-                self._keep([place for place, line in enumerate(self._lines) if not line.over])
-                room = self._rows - len(self._lines)
-                if waiting and room:
-                    self._admit([waiting.pop() for _ in range(min(room, len(waiting)))])
-                    continue
-            if self._lines:
+                    yield [(line.number, line.result()) for line in over]
+                self._renew([line for line in lines if not line.over], waiting, requests)
+            else:
                 self._step()
 
     def _is_full(self) -> bool:
-        """Tell whether the cache has as many slots as any row under way may come to need.
-
-        Rows that have ended take slots too. Beyond this, a window would cut off tokens that rows still see,
-        and a table of positions would end.
-        """
-        needed = (
-            self._before + len(line.task.suffix) + line.task.request.max_new_tokens
-            for line in self._lines
-            if not line.over
-        )
-        return self._mask.shape[1] >= max(needed)
-
-    def _keep(self, places: list[int]) -> None:
-        if len(places) == len(self._lines):
-            return
-        self._lines = [self._lines[place] for place in places]
-        layers, self._mask = moved_together(layers_of(self._cache), self._mask[places], places)
-        self._cache = cache_of(self._model, layers) if places else None
-
-    def _admit(self, tasks: Sequence[Task]) -> None:
-        """Compute the first token of new tasks and put these beside those under way."""
-        suffixes = [task.suffix for task in tasks]
-        lengths = [len(suffix) for suffix in suffixes]
-        mask = right_padded([[1] * (self._before + length) for length in lengths], 0)
-        places = right_padded([range(self._before, self._before + length) for length in lengths], 0)
-        shared = [
-            (keys.expand(len(tasks), -1, -1, -1), values.expand(len(tasks), -1, -1, -1))
-            for keys, values in self._prefix
-        ]
-        cache = cache_of(self._model, shared)
-        ends = torch.tensor([length - 1 for length in lengths], device=self._model.device)
-        rows = torch.arange(len(tasks), device=self._model.device)
-        inputs = self._fed(right_padded(suffixes, 0), mask, places, cache)
-        logits = logits_at(self._model, rows, ends, inputs, use_cache=True)
-        new = [_Line(task, self._endings) for task in tasks]
-        _take(new, logits)
-        if self._lines:
-            layers, mask = beside(layers_of(self._cache), self._mask, layers_of(cache), mask)
-            cache = cache_of(self._model, layers)
-        self._lines, self._cache, self._mask = [*self._lines, *new], cache, mask
-
-    def _step(self) -> None:
-        """Write one more token in every row; nobody looks at what a row writes that is over."""
-        self._mask = torch.nn.functional.pad(self._mask, (0, 1), value=1)
-        tokens = torch.tensor([[line.written[-1]] for line in self._lines])
-        inputs = self._fed(tokens, self._mask, self._mask.sum(1, keepdim=True) - 1, self._cache)
-        with torch.inference_mode():
-            logits = self._model(**inputs, use_cache=True).logits[:, -1]
-        _take(self._lines, logits)
-
-    def _fed(
-        self, tokens: torch.Tensor, mask: torch.Tensor, places: torch.Tensor, cache: Any
-    ) -> dict[str, Any]:
-        named = {"input_ids": tokens, "attention_mask": mask}
-        if self._states_places:
-            named["position_ids"] = places
-        fed: dict[str, Any] = {name: tensor.to(self._model.device) for name, tensor in named.items()}
-        return {**fed, "past_key_values": cache}
-
-
-class _Line:
-    """A task under way. ``seen`` has token, its probability or logit, and that of the watched token."""
-
-    def __init__(self, task: Task, endings: Endings) -> None:
-        self.task = task
-        self.written: list[int] = []
-        self.over = False
-        self._seen: list[tuple[float, float | None]] = []
-        self._endings = endings
-        self._masks = [(stop, endings.mask(stop)) for stop in task.request.stop]
+        """Tell whether the rows must be laid out anew before the next step."""
+        if self._slots + self._width > self._room:
+            return True
+        if self._packed:
+            return False
+        # Texts that have ended take slots too. Beyond what any under way may come to need, a window would
+        # cut off tokens that others still see, and a table of positions would end.
+        lines = self._lines
+        needed = (self._before + len(line.slots) + line.left for line in lines if not line.over)
+        return any(line.over for line in lines) and self._slots >= max(needed)
 
     @property
-    def watched(self) -> int | None:
-        """The token whose probability is asked for at the next step."""
-        watch, step = self.task.request.watch, len(self.written)
-        return watch[step] if self.task.request.steps and step < len(watch) else None
+    def _width(self) -> int:
+        return max(map(len, self._rows), default=0)
 
-    def take(self, token: int, value: float, watched: float | None) -> None:
-        self.written.append(token)
-        self._seen.append((value, watched))
-        self.over = (
-            len(self.written) >= self.task.request.max_new_tokens
-            or token in self._endings.eos_ids
-            or not math.isfinite(value)
-            or any(
-                bool(mask[token]) if mask is not None else stop in self._endings.decode(self.written)
-                for stop, mask in self._masks
-            )
-        )
+    def _renew(self, living: list[Line], waiting: list[Row], requests: Sequence[GenerateRequest]) -> None:
+        """Lay out the living anew, with as many of those that wait as there is room for."""
+        places = {id(line): number for number, row in enumerate(self._rows) for line in row}
+        lots = [(self._cache, [(line, places[id(line)]) for line in living])] if living else []
+        self._cache, count = None, len(living)
+        while taken := self._next(waiting, count):
+            lots.append(self._read(taken, requests))
+            count += len(lots[-1][1])
+        self._lay(lots)
 
-    def result(self) -> Continuation | Failed:
-        if any(not math.isfinite(value) for value, _ in self._seen):
-            return Failed(error="not a number among the model's logits")
-        end = self._endings.cut(tuple(self.written), self.task.request.stop)
-        steps = tuple(
-            Step(
-                token_id=token,
-                token=self._endings.piece(token),
-                probability=min(value, 1.0),
-                watched=watched,
-            )
-            for token, (value, watched) in zip(end.token_ids, self._seen, strict=False)
-        )
-        kept = steps if self.task.request.steps else ()
-        return Continuation(text=end.text, token_ids=end.token_ids, finish=end.finish, steps=kept)
+    def _next(self, waiting: list[Row], count: int) -> list[Row]:
+        taken: list[Row] = []
+        while waiting:
+            row = waiting[-1]
+            width = max(len(one.tokens) for one in (*taken, row))
+            if count and count + len(row.places) > self._size.most:
+                break
+            if taken and (len(taken) + 1) * (self._before + width) > self._size.budget:
+                break
+            count += len(row.places)
+            taken.append(waiting.pop())
+        return taken
+
+    def _read(
+        self, rows: Sequence[Row], requests: Sequence[GenerateRequest]
+    ) -> tuple[Any, list[tuple[Line, int]]]:
+        """Feed rows and let each text write its first token; return the cache, and each with its row."""
+        width = max(len(row.tokens) for row in rows)
+        with torch.inference_mode():
+            cache = roomy_cache(len(rows), self._before + width, self._prefix)
+        new, ends = [], []
+        for place, row in enumerate(rows):
+            for number, (end,) in row.places:
+                slots = [self._before + step for step in _path(row, end)]
+                new.append((Line(number, requests[number], self._endings, slots), place))
+                ends.append(end)
+        device = self._model.device
+        places = torch.tensor([place for _, place in new], device=device)
+        inputs = row_inputs(self._model, rows, self._before, packed=self._packed)
+        inputs["past_key_values"] = cache
+        spots = torch.tensor(ends, device=device)
+        logits = logits_at(self._model, places, spots, inputs, use_cache=True)
+        with torch.inference_mode():
+            take_next([line for line, _ in new], range(len(new)), logits)
+        return cache, new
+
+    @torch.inference_mode()  # type: ignore[untyped-decorator,unused-ignore]
+    def _lay(self, lots: Sequence[tuple[Any, list[tuple[Line, int]]]]) -> None:
+        """Put the texts of several caches into one, in rows of about equally many."""
+        found = [(which, line, row) for which, (_, lines) in enumerate(lots) for line, row in lines]
+        count = math.ceil(len(found) / self._size.beside)
+        cuts = [number * len(found) // max(count, 1) for number in range(count + 1)]
+        chunks = [found[start:end] for start, end in pairwise(cuts)]
+        self._rows = [[line for _, line, _ in chunk] for chunk in chunks]
+        if not found:
+            return
+        # What texts of one row share is there once: new slots by (cache, row, slot).
+        moved: list[dict[tuple[int, int, int], int]] = [{} for _ in chunks]
+        for known, chunk in zip(moved, chunks, strict=True):
+            for which, line, row in chunk:
+                line.slots = [
+                    known.setdefault((which, row, slot), self._before + len(known)) for slot in line.slots
+                ]
+        self._slots = self._before + max(map(len, moved))
+        ahead = min(max(line.left for line in self._lines), _AHEAD)
+        self._room = self._slots + ahead * self._width
+        if self._size.longest is not None:
+            self._room = max(min(self._room, self._size.longest), self._slots + self._width)
+        moves = []
+        for number, (cache, _) in enumerate(lots):
+            width = cache.layers[0].room
+            pairs = [
+                (row * width + slot, place * self._room + new)
+                for place, known in enumerate(moved)
+                for (which, row, slot), new in known.items()
+                if which == number
+            ]
+            sources, targets = zip(*pairs, strict=True) if pairs else ((), ())
+            moves.append(Move(cache=cache, sources=sources, targets=targets))
+        self._cache = laid_out(len(chunks), self._slots, self._room, self._before, moves)
+        self._mask = self._new_mask()
+
+    def _new_mask(self) -> torch.Tensor:
+        model, rows = self._model, len(self._rows)
+        spots = [
+            (place, column, slot)
+            for place, row in enumerate(self._rows)
+            for column, line in enumerate(row)
+            for slot in line.slots
+        ]
+        places, columns, slots = torch.tensor(spots, device=model.device).T
+        if not self._packed:
+            mask = torch.zeros((rows, self._room), dtype=torch.long, device=model.device)
+            mask[:, : self._before] = 1
+            mask[places, slots] = 1
+            return mask
+        hidden = torch.finfo(model.dtype).min
+        shape = (rows, 1, self._width, self._room)
+        mask = torch.full(shape, hidden, dtype=model.dtype, device=model.device)
+        mask[..., : self._before] = 0
+        mask[places, 0, columns, slots] = 0
+        return mask
+
+    @torch.inference_mode()  # type: ignore[untyped-decorator,unused-ignore]
+    def _step(self) -> None:
+        """Write one more token in every text; nobody looks at what one writes that is over."""
+        width, start = self._width, self._slots
+        self._slots += width
+        if self._packed:
+            # Every text sees its own new slot; so does what fills up a row.
+            self._mask[:, 0, :, start : self._slots].diagonal(dim1=1, dim2=2).fill_(0)
+        else:
+            self._mask[:, start] = 1
+        tokens = right_padded([[line.written[-1] for line in row] for row in self._rows], 0)
+        named = {"input_ids": tokens, "attention_mask": self._mask[..., : self._slots]}
+        if self._states_places:
+            places = [[self._before + len(line.slots) for line in row] for row in self._rows]
+            named["position_ids"] = right_padded(places, self._before)
+        fed = {name: tensor.to(self._model.device) for name, tensor in named.items()}
+        logits = self._model(**fed, past_key_values=self._cache, use_cache=True).logits
+        for row in self._rows:
+            for column, line in enumerate(row):
+                line.slots.append(start + column)
+        spots = [place * width + column for place, row in enumerate(self._rows) for column in range(len(row))]
+        take_next(self._lines, spots, logits.flatten(0, 1))
 
 
-def _take(lines: Sequence[_Line], logits: torch.Tensor) -> None:
-    # The maximum is not a number as soon as one of the row's values is not.
-    scores = logits.float()
-    if any(line.task.request.steps for line in lines):
-        scores = scores.softmax(-1)
-    values, tokens = scores.max(-1)
-    for row, (line, value, token) in enumerate(zip(lines, values.tolist(), tokens.tolist(), strict=True)):
-        if not line.over:
-            watched = None if line.watched is None else float(scores[row, line.watched])
-            line.take(token, value, watched)
+def _path(row: Row, place: int) -> Ids:
+    """Return the places of a token and its ancestors, the first in front."""
+    found = []
+    while place >= 0:
+        found.append(place)
+        place = row.parents[place]
+    return tuple(reversed(found))

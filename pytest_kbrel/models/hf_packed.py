@@ -14,7 +14,8 @@ from typing import Any
 import torch
 
 from pytest_kbrel.models.hf_caches import Layers, cache_of, layers_of
-from pytest_kbrel.models.hf_scoring import Probabilities, logits_at, probabilities_of, right_padded
+from pytest_kbrel.models.hf_head import probabilities_at
+from pytest_kbrel.models.hf_scoring import Probabilities, right_padded
 from pytest_kbrel.models.hf_tokens import Ids, Pair
 from pytest_kbrel.models.sharing import Asked, Row
 
@@ -51,29 +52,39 @@ def score_rows(
     # Several answers begin behind the same token: its logits are computed once.
     spots = {spot: index for index, spot in enumerate(dict.fromkeys(spot for spot, _, _ in wanted))}
     lines, columns = torch.tensor(list(spots), device=device).T
-    inputs: dict[str, Any] = {
-        "input_ids": right_padded([row.tokens for row in rows], 0).to(device),
-        "attention_mask": (_tree_mask(rows, before, model.dtype) if packed else _line_mask(rows, before)).to(
-            device
-        ),
-    }
-    # Models without position embeddings tell places by the mask, and take no argument for them.
-    if states_places(model):
-        inputs["position_ids"] = right_padded([row.depths for row in rows], before).to(device)
+    inputs = row_inputs(model, rows, before, packed=packed)
     if prefix:
         many = len(rows)
         shared = [(k.expand(many, -1, -1, -1), v.expand(many, -1, -1, -1)) for k, v in prefix]
         cache = cache_of(model, shared)
         inputs["past_key_values"] = cache
-    flat = probabilities_of(
-        logits_at(model, lines, columns, inputs, use_cache=bool(prefix)),
+    flat = probabilities_at(
+        model,
+        lines,
+        columns,
+        inputs,
         torch.tensor([spots[spot] for spot, _, _ in wanted], device=device),
         torch.tensor([pairs[number].targets[step] for _, number, step in wanted], device=device),
+        use_cache=bool(prefix),
     )
     found: list[dict[int, list[float]]] = [{} for _ in rows]
     for ((line, _), number, _), probability in zip(wanted, flat, strict=True):
         found[line].setdefault(number, []).append(probability)
     return [{number: tuple(values) for number, values in of_row.items()} for of_row in found]
+
+
+def row_inputs(model: Any, rows: Sequence[Row], before: int, *, packed: bool) -> dict[str, Any]:
+    """Return tokens, mask and positions of rows behind a prefix of ``before`` tokens."""
+    device = model.device
+    mask = _tree_mask(rows, before, model.dtype) if packed else _line_mask(rows, before)
+    inputs: dict[str, Any] = {
+        "input_ids": right_padded([row.tokens for row in rows], 0).to(device),
+        "attention_mask": mask.to(device),
+    }
+    # Models without position embeddings tell places by the mask, and take no argument for them.
+    if states_places(model):
+        inputs["position_ids"] = right_padded([row.depths for row in rows], before).to(device)
+    return inputs
 
 
 def states_places(model: Any) -> bool:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
 import torch
 
+from pytest_kbrel.models.hf_head import probabilities_at
 from pytest_kbrel.models.hf_tokens import Pair
 
 Probabilities = tuple[float, ...]
@@ -34,8 +34,8 @@ def score_batch(
         inputs = {"input_ids": right_padded(rows_fed, pad_id).to(model.device)}
     device = model.device
     targets = torch.tensor([token for pair in pairs for token in pair.targets], device=device)
-    logits = logits_at(model, rows.to(device), torch.tensor(columns, device=device), inputs)
-    flat = probabilities_of(logits, torch.arange(len(targets), device=device), targets)
+    places = rows.to(device), torch.tensor(columns, device=device)
+    flat = probabilities_at(model, *places, inputs, torch.arange(len(targets), device=device), targets)
     ends = [0]
     for pair in pairs:
         ends.append(ends[-1] + len(pair.targets))
@@ -68,42 +68,3 @@ def _encoder_decoder_inputs(
         inputs = {"encoder_outputs": outputs, "attention_mask": inputs["attention_mask"][rows]}
     inputs["decoder_input_ids"] = model.prepare_decoder_input_ids_from_labels(labels=labels).to(model.device)
     return inputs
-
-
-def probabilities_of(logits: torch.Tensor, rows: torch.Tensor, targets: torch.Tensor) -> list[float]:
-    """Return the probability of ``targets[i]`` by a float32 softmax over row ``rows[i]`` of ``logits``."""
-    logits = logits.float()
-    found: list[float] = (logits[rows, targets] - logits.logsumexp(-1)[rows]).exp().tolist()
-    return found
-
-
-def logits_at(
-    model: Any, rows: torch.Tensor, columns: torch.Tensor, inputs: dict[str, Any], *, use_cache: bool = False
-) -> torch.Tensor:
-    """Return the logits ``(positions, vocabulary)`` at the given places of the batch."""
-    with torch.inference_mode(), _head_sees_only(model, rows, columns) as fired:
-        logits: torch.Tensor = model(**inputs, use_cache=use_cache).logits
-    return logits[0] if fired else logits[rows, columns]
-
-
-@contextmanager
-def _head_sees_only(model: Any, rows: torch.Tensor, columns: torch.Tensor) -> Iterator[list[bool]]:
-    """Let the output embedding see only the given positions: its cost is the largest for short answers.
-
-    Yields a list that is non-empty once this has happened. A model without such a layer computes all logits.
-    """
-    fired: list[bool] = []
-
-    def gather(_module: Any, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
-        if not args:
-            return None
-        fired.append(True)
-        return (args[0][rows, columns][None], *args[1:])
-
-    head = model.get_output_embeddings()
-    handle = head.register_forward_pre_hook(gather) if head is not None else None
-    try:
-        yield fired
-    finally:
-        if handle is not None:
-            handle.remove()

@@ -1,32 +1,51 @@
-"""What the models said that a run is about, kept for the next run; a run never fails for want of that."""
+"""What the models said that a run is about, kept for the next run; a run never fails for want of that.
+
+What a served model said is kept as long as the run is unfinished; see :mod:`pytest_kbrel.models.journal`.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from pytest_kbrel.errors import StoreError
+from pytest_kbrel.models import journal
 from pytest_kbrel.models.base import Model
 from pytest_kbrel.models.remembering import RememberingModel
 from pytest_kbrel.models.store import Store
-from pytest_kbrel.models.store_keys import why_not_kept
+from pytest_kbrel.models.store_keys import SCRIPTED
 
 
 class Keeping:
-    """One process's way to the answers kept in ``folder``; ``None`` keeps nothing.
+    """One process's way to the answers kept in ``folder``; ``None`` keeps nothing. ``run`` is the run's id.
 
     ``trouble`` says why answers are not kept, or no longer: the first reason there was. It is empty where
     they are kept, and where nobody wants them kept.
     """
 
-    def __init__(self, folder: Path | None) -> None:
+    def __init__(self, folder: Path | None, run: str) -> None:
         self._folder = folder
+        self._run = run
         self._models: list[RememberingModel] = []
         self._told = (0, 0)
         self.trouble = ""
 
     def remembering(self, model: Model) -> RememberingModel:
-        """Return the model with its answers kept, where they can be."""
-        found = RememberingModel(model, self._store(model), on_trouble=self._note)
+        """Return the model with its answers kept, where they can be.
+
+        Raises :class:`ModelError` where a server does not answer what is to tell its model from another.
+        """
+        store, kept = self._store(model), None
+        if store is not None and not model.describe().weights_digest:
+            try:
+                kept = journal.begin(store, self._run, model)
+            except StoreError as error:
+                self._note(error)
+                store.close()
+                store = None
+            except BaseException:
+                store.close()
+                raise
+        found = RememberingModel(model, store, on_trouble=self._note, journal=kept)
         self._models.append(found)
         return found
 
@@ -45,9 +64,8 @@ class Keeping:
     def _store(self, model: Model) -> Store | None:
         if self._folder is None:
             return None
-        why = why_not_kept(model.describe())
-        if why:
-            self.trouble = self.trouble or why
+        if model.describe().backend == SCRIPTED:
+            self.trouble = self.trouble or "nothing tells one script from another"
             return None
         try:
             return Store(self._folder)

@@ -12,6 +12,7 @@ from pytest_kbrel.models.asking import in_order
 from pytest_kbrel.models.openai_client import Connection
 from pytest_kbrel.models.openai_spec import OpenAISpec
 from pytest_kbrel.records import Failed, Fingerprint, Generated, GenerateRequest, Scored, ScoreRequest
+from pytest_kbrel.wire import whole
 
 if TYPE_CHECKING:
     import openai
@@ -27,6 +28,7 @@ class OpenAIModel:
     """A model asked through the ``openai`` client, at temperature 0; see :class:`OpenAISpec`.
 
     Over the endpoint ``chat`` a prompt is one user message, over ``completions`` the text to go on with.
+    ``served`` is what the replies so far said that they come from.
     """
 
     def __init__(self, spec: OpenAISpec) -> None:
@@ -34,7 +36,7 @@ class OpenAIModel:
         self._connection = Connection(spec)
         self._pool = ThreadPoolExecutor(spec.max_concurrent, thread_name_prefix="kbrel-openai")
         self._limit = "max_tokens"
-        self._served: set[str] = set()
+        self.served: set[str] = set()
 
     def describe(self) -> Fingerprint:
         """Say what is known of the model: its name, its server, and what the server said it is.
@@ -44,7 +46,7 @@ class OpenAIModel:
         """
         import openai
 
-        served = f", served {' and '.join(sorted(self._served))}" if self._served else ""
+        served = f", served {' and '.join(sorted(self.served))}" if self.served else ""
         return Fingerprint(
             spec=self._spec.text,
             backend="openai",
@@ -59,6 +61,10 @@ class OpenAIModel:
             scoring_version=SCORING_VERSION,
             decoding=_DECODING if self._spec.seed is None else f"{_DECODING}, seed {self._spec.seed}",
         )
+
+    def about(self) -> str:
+        """Ask the server what it says of the model (``/v1/models``); empty where it says nothing."""
+        return self._connection.about()
 
     def score(self, requests: Sequence[ScoreRequest]) -> list[Scored | Failed]:
         """Return a failure for each request: the protocol has no such question."""
@@ -147,7 +153,7 @@ class OpenAIModel:
         cut = min((text.find(stop) for stop in request.stop if stop in text), default=len(text))
         usage = getattr(reply, "usage", None)
         return Generated(
-            text=text[:cut].strip(),
+            text=whole(text[:cut].strip()),
             token_ids=(),
             finish="length" if finish == "length" and cut == len(text) else "stop",
             prompt_tokens=getattr(usage, "prompt_tokens", None) or 0,
@@ -156,7 +162,7 @@ class OpenAIModel:
 
     def _note(self, reply: Any) -> None:
         told = [getattr(reply, "model", None), getattr(reply, "system_fingerprint", None)]
-        self._served.add(" ".join(part for part in told if isinstance(part, str)))
+        self.served.add(whole(" ".join(part for part in told if isinstance(part, str))))
 
     def _prompt_digest(self, prompt: str) -> str:
         return hashlib.sha256(f"{self._spec.endpoint}\n{prompt}".encode()).hexdigest()[:16]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, TypeVar
@@ -10,11 +11,17 @@ from pytest_kbrel.errors import MissingExtraError, ModelError
 from pytest_kbrel.models.batching import describe_error
 from pytest_kbrel.models.openai_spec import OpenAISpec, api_key
 from pytest_kbrel.records import Failed
+from pytest_kbrel.wire import whole
 
 if TYPE_CHECKING:
     import openai
 
 T = TypeVar("T")
+
+# Seconds to wait for the list of models, which is asked for once.
+_LIST_TIMEOUT = 10.0
+# vLLM makes these anew for each call.
+_CHANGING = ("created", "permission")
 
 
 def check(spec: OpenAISpec) -> None:
@@ -78,6 +85,21 @@ class Connection:
         self._reached = True
         return reply
 
+    def about(self) -> str:
+        """Return what the server's list of models says of this one, as JSON; empty where it has no list.
+
+        What changes from call to call with some servers (times, permissions) is left out.
+        """
+        import openai
+
+        try:
+            listed = self.client.with_options(max_retries=0, timeout=_LIST_TIMEOUT).models.list().data
+            found = [one.model_dump(mode="json") for one in listed if one.id == self.spec.name]
+        except (openai.OpenAIError, ValueError, TypeError, AttributeError):
+            return ""
+        said = [{key: value for key, value in one.items() if key not in _CHANGING} for one in found]
+        return json.dumps(said[0], sort_keys=True) if said else ""
+
     def close(self) -> None:
         """Close the client's connections."""
         self.client.close()
@@ -86,7 +108,6 @@ class Connection:
         return f"{self.spec.text}: the server {self.spec.base_url}"
 
     def _why(self, error: Exception) -> str:
+        why = whole(describe_error(error))
         # Servers quote what they were sent.
-        return (
-            describe_error(error).replace(self._key, "***") if self._key != "none" else describe_error(error)
-        )
+        return why.replace(self._key, "***") if self._key != "none" else why

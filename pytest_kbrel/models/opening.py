@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.base import Model
 from pytest_kbrel.models.openai_spec import OPENAI_ARGS, OpenAISpec, is_openai, parse_openai
 from pytest_kbrel.models.spec import MODEL_ARGS, ModelSpec, parse_args, parse_spec
+from pytest_kbrel.models.vllm_spec import VLLM_ARGS, VllmSpec, is_vllm, parse_vllm
 
-AnySpec = ModelSpec | OpenAISpec
+AnySpec = ModelSpec | OpenAISpec | VllmSpec
 
 
 def read_spec(
@@ -21,11 +24,13 @@ def read_spec(
 ) -> AnySpec:
     """Read the name of a model and its companions; nothing is loaded, and no server is asked.
 
-    ``openai/NAME`` is a model behind a server, all else a checkpoint. Raises :class:`ModelError` as
-    :func:`parse_spec` and :func:`parse_openai` do, and where a served model is told where to run.
+    ``openai/NAME`` is a model behind a server, ``vllm/PATH`` a checkpoint that vLLM runs, all else one that
+    transformers runs. Raises :class:`ModelError` as :func:`parse_spec`, :func:`parse_vllm` and
+    :func:`parse_openai` do, and where a served model is told where to run.
     """
     if not is_openai(text):
-        return parse_spec(
+        parse = parse_vllm if is_vllm(text) else parse_spec
+        return parse(
             text,
             model_args,
             device=device,
@@ -48,13 +53,15 @@ def args_for(text: str, args: str) -> str:
 
     Raises :class:`ModelError` for an argument that no kind of model has.
     """
-    allowed = OPENAI_ARGS if is_openai(text) else MODEL_ARGS
-    found = parse_args(args, (*OPENAI_ARGS, *MODEL_ARGS))
+    allowed = OPENAI_ARGS if is_openai(text) else VLLM_ARGS if is_vllm(text) else MODEL_ARGS
+    found = parse_args(args, tuple(dict.fromkeys((*OPENAI_ARGS, *MODEL_ARGS, *VLLM_ARGS))))
     return ",".join(f"{key}={value}" for key, value in found.items() if key in allowed)
 
 
 def check_spec(spec: AnySpec) -> None:
     """Find what can be found without loading or asking: a missing checkpoint, package or key.
+
+    An option that the device cannot do is found here too.
 
     Raises :class:`ModelError` or :class:`~pytest_kbrel.errors.MissingExtraError`.
     """
@@ -62,10 +69,25 @@ def check_spec(spec: AnySpec) -> None:
         from pytest_kbrel.models import openai_client
 
         openai_client.check(spec)
+    elif isinstance(spec, VllmSpec):
+        from pytest_kbrel.models import vllm
+
+        vllm.check(spec)
     else:
         from pytest_kbrel.models import hf
 
         hf.check(spec)
+        hf.check_runs(spec)
+
+
+def backend_of(text: str) -> str:
+    """Return which backend a spec names."""
+    return "openai" if is_openai(text) else "vllm" if is_vllm(text) else "hf"
+
+
+def gpus_of(spec: AnySpec) -> int:
+    """Return how many GPUs a process needs for itself to run a model, 0 where it can share one."""
+    return spec.tensor_parallel_size if isinstance(spec, VllmSpec) else 0
 
 
 def gives_probabilities(spec: AnySpec) -> bool:
@@ -73,8 +95,11 @@ def gives_probabilities(spec: AnySpec) -> bool:
     return not isinstance(spec, OpenAISpec)
 
 
-def open_model(spec: AnySpec, *, threads: int | None = None) -> Model:
-    """Load a checkpoint, or connect to a server; ``threads`` is how many CPU threads a checkpoint may use.
+def open_model(spec: AnySpec, *, threads: int | None = None, folder: Path | None = None) -> Model:
+    """Load a checkpoint, start an engine for it, or connect to a server.
+
+    ``threads`` is how many CPU threads a checkpoint may use that transformers runs, ``folder`` where
+    it is remembered how much memory a token of it takes.
 
     Raises as :func:`check_spec`, and :class:`ModelError` for a checkpoint that cannot be trusted.
     """
@@ -82,6 +107,10 @@ def open_model(spec: AnySpec, *, threads: int | None = None) -> Model:
         from pytest_kbrel.models.openai import OpenAIModel
 
         return OpenAIModel(spec)
+    if isinstance(spec, VllmSpec):
+        from pytest_kbrel.models import vllm
+
+        return vllm.load(spec)
     from pytest_kbrel.models import hf
 
-    return hf.load(spec, threads=threads)
+    return hf.load(spec, threads=threads, folder=folder)

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol, TypeVar, runtime_checkable
 
 from pytest_kbrel.errors import StoreError
 from pytest_kbrel.models.asking import numbers_only, one_each
 from pytest_kbrel.models.base import Model
+from pytest_kbrel.models.journal import Journal
 from pytest_kbrel.models.store import Sound, Store
 from pytest_kbrel.models.store_keys import digest_of, key_of
-from pytest_kbrel.records import Failed, Fingerprint, Generated, GenerateRequest, Scored, ScoreRequest
+from pytest_kbrel.records import (
+    Failed,
+    Fingerprint,
+    Generated,
+    GenerateRequest,
+    Request,
+    Scored,
+    ScoreRequest,
+)
 
 Q = TypeVar("Q", ScoreRequest, GenerateRequest)
 A = TypeVar("A", Scored, Generated)
@@ -47,6 +56,8 @@ class RememberingModel:
     An empty text of a server is not kept either: another try may bring more. ``asked`` counts the requests
     that came in, ``reused`` those that the store answered. Without a store nothing is kept.
 
+    With a ``journal`` answers are kept for this run and one that goes on in its place.
+
     Where the store fails, ``on_trouble`` is told, and the model goes on without it; without ``on_trouble``
     the :class:`StoreError` is raised.
     """
@@ -57,6 +68,7 @@ class RememberingModel:
         store: Store | None,
         *,
         on_trouble: Callable[[StoreError], None] | None = None,
+        journal: Journal | None = None,
     ) -> None:
         self.model = model
         self.store = store
@@ -65,7 +77,8 @@ class RememberingModel:
         self._on_trouble = on_trouble
         # Once: what a server says it serves may come to be known later, and must not change any key.
         self._who = model.describe()
-        self._digest = digest_of(self._who)
+        self._digest = digest_of(self._who) if journal is None else journal.digest
+        self._journal = journal
 
     def describe(self) -> Fingerprint:
         """Say what the model is."""
@@ -103,7 +116,9 @@ class RememberingModel:
         ask: Callable[[Sequence[Q]], Iterator[list[tuple[int, A | Failed]]]],
     ) -> list[A | Failed]:
         keys = [key_of(self._digest, request) for request in requests]
-        known: dict[str, Sound] = self._with_store(lambda store: store.get(keys), {})
+        known: dict[str, Sound] = self._with_store(
+            lambda store: self._get(dict(zip(keys, requests, strict=True)), store), {}
+        )
         found: dict[str, A | Failed] = {
             key: answer for key, answer in known.items() if isinstance(answer, kind)
         }
@@ -118,11 +133,21 @@ class RememberingModel:
                 for place, answer in batch
                 if not isinstance(answer, Failed) and self._is_sound(answer)
             ]
-            self._with_store(functools.partial(self._put, sound), None)
+            failed = sum(isinstance(answer, Failed) for _, answer in batch)
+            self._with_store(functools.partial(self._put, sound, new, failed), None)
         return [found[key] for key in keys]
 
-    def _put(self, answers: Sequence[tuple[str, Sound]], store: Store) -> None:
-        store.put(answers, self._who)
+    def _get(self, asked: Mapping[str, Request], store: Store) -> dict[str, Sound]:
+        return store.get(list(asked)) if self._journal is None else self._journal.get(store, asked)
+
+    def _put(
+        self, answers: Sequence[tuple[str, Sound]], asked: Mapping[str, Request], failed: int, store: Store
+    ) -> None:
+        if self._journal is None:
+            store.put(answers, self._who)
+        else:
+            self._journal.put(store, self.model, answers, asked)
+            self._journal.note_failures(store, failed)
 
     def _with_store(self, action: Callable[[Store], T], otherwise: T) -> T:
         if self.store is None:

@@ -86,11 +86,17 @@ def _groups(
         if left:
             numbers = [order[place] for place in left]
             rows = _rows(sequences, numbers, length, row_length)
-            if len(rows) <= _WORTH:
-                # Too few rows for a forward pass of the prefix alone: they hold it themselves.
-                length, rows = 0, _rows(sequences, numbers, 0, row_length)
+            whole = _rows(sequences, numbers, 0, row_length) if len(rows) <= _WORTH else ()
+            # Too few rows for a forward pass of the prefix alone: they hold it themselves, unless that makes
+            # many rows of them.
+            if whole and _fed(whole) <= _WORTH * length + _fed(rows):
+                length, rows = 0, whole
             done.append(Group(prefix=sequences[numbers[0]].ids[:length], rows=rows))
     return done
+
+
+def _fed(rows: Sequence[Row]) -> int:
+    return sum(len(row.tokens) for row in rows)
 
 
 def _prefix_length(

@@ -22,6 +22,10 @@ DTYPES: Mapping[str, str] = {
 }
 """Accepted names of number formats and what they mean."""
 
+FLEX, FLASH = "flex_attention", "flash_attention_2"
+ATTENTION = ("eager", "sdpa", FLEX, FLASH)
+"""Ways to compute attention, in transformers' words; a kernel of the hub would be code from outside."""
+
 MODEL_ARGS = (
     "pretrained",
     "dtype",
@@ -36,9 +40,13 @@ MODEL_ARGS = (
     "add_bos_token",
     "device",
     "attn_implementation",
+    "compile",
     "apply_chat_template",
 )
 """The keys of ``--kb-model-args`` this version knows, in lm-eval's own words."""
+
+BACKENDS = ("hf", "openai", "vllm")
+"""The words that may stand before a model's name and say what runs it."""
 
 _SERVED = ("openai", "vllm")
 
@@ -69,6 +77,7 @@ class ModelSpec:
     gguf_file: str = ""
     load_in_4bit: bool = False
     load_in_8bit: bool = False
+    compile: bool = False
 
     @property
     def is_local(self) -> bool:
@@ -100,13 +109,13 @@ def parse_spec(
     """
     text = text.strip()
     args = parse_args(model_args, MODEL_ARGS)
-    if _flag(args, "trust_remote_code"):
+    if flag(args, "trust_remote_code"):
         raise ModelError(
             "model-args: trust_remote_code=True is refused: this version never runs code from a checkpoint; "
             "allowed are the architectures that the installed transformers knows"
         )
     path, derived = _resolve(text, args.get("pretrained", ""))
-    if _flag(args, "load_in_4bit") and _flag(args, "load_in_8bit"):
+    if flag(args, "load_in_4bit") and flag(args, "load_in_8bit"):
         raise ModelError("model-args: load_in_4bit and load_in_8bit exclude each other")
     return ModelSpec(
         text=text if text != "hf" else f"hf/{path}",
@@ -116,15 +125,16 @@ def parse_spec(
         device=_agreed("device", device, args.get("device", "auto")),
         dtype=_agreed("dtype", _dtype(dtype), _dtype(args.get("dtype", "auto"))),
         batch_size=positive("batch size", batch_size, "auto or a number of tokens"),
-        chat_template=chat_template or bool(_flag(args, "apply_chat_template")),
+        chat_template=chat_template or bool(flag(args, "apply_chat_template")),
         tokenizer=args.get("tokenizer", ""),
         max_length=positive("max_length", args.get("max_length", "auto"), "a number of tokens"),
-        add_bos_token=_flag(args, "add_bos_token"),
-        attn_implementation=args.get("attn_implementation", ""),
+        add_bos_token=flag(args, "add_bos_token"),
+        attn_implementation=_attention(args.get("attn_implementation", "")),
         peft=args.get("peft", ""),
         gguf_file=args.get("gguf_file", ""),
-        load_in_4bit=bool(_flag(args, "load_in_4bit")),
-        load_in_8bit=bool(_flag(args, "load_in_8bit")),
+        load_in_4bit=bool(flag(args, "load_in_4bit")),
+        load_in_8bit=bool(flag(args, "load_in_8bit")),
+        compile=bool(flag(args, "compile")),
     )
 
 
@@ -142,9 +152,11 @@ def check_path(spec: ModelSpec) -> None:
         raise ModelError(f"{spec.path}: a file; allowed is a checkpoint folder or a hub id org/name{hint}")
     elif not looks_like_hub_id(spec.path):
         siblings = [str(p) for p in folder.parent.iterdir() if p.is_dir()] if folder.parent.is_dir() else []
+        head, slash, _ = spec.path.partition("/")
+        hint = nearest(str(folder), siblings) or (nearest(head, BACKENDS) if slash else "")
         raise ModelError(
             f"{spec.path}: no such folder; allowed is a folder with config.json, safetensors and tokenizer, "
-            f"a hub id org/name, or reference{nearest(str(folder), siblings)}"
+            f"a hub id org/name, or reference{hint}"
         )
     if (
         spec.peft
@@ -202,7 +214,8 @@ def parse_args(model_args: str, allowed: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _flag(args: Mapping[str, str], key: str) -> bool | None:
+def flag(args: Mapping[str, str], key: str) -> bool | None:
+    """Return an argument that is True or False, ``None`` without it; else raise :class:`ModelError`."""
     if key not in args:
         return None
     value = args[key].lower()
@@ -216,6 +229,15 @@ def _dtype(name: str) -> str:
     if key not in DTYPES:
         raise ModelError(f"dtype {name!r} is unknown; allowed: {', '.join(DTYPES)}{nearest(key, DTYPES)}")
     return DTYPES[key]
+
+
+def _attention(name: str) -> str:
+    if name and name not in ATTENTION:
+        raise ModelError(
+            f"model-args: attn_implementation={name} is unknown; allowed: {', '.join(ATTENTION)}"
+            f"{nearest(name, ATTENTION)}"
+        )
+    return name
 
 
 def _agreed(what: str, flag: str, arg: str) -> str:

@@ -11,18 +11,19 @@ import hashlib
 import json
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from pytest_kbrel.errors import StoreError
 from pytest_kbrel.models.store_keys import digest_of
+from pytest_kbrel.models.store_owner import Owner
 from pytest_kbrel.models.store_place import make_folder, network_of
 from pytest_kbrel.records import Fingerprint, Generated, Scored
 from pytest_kbrel.wire import from_wire, to_wire
 
 FILE = "answers.sqlite"
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 4
 # Marks the file as ours, in SQLite's own header ("kbrl").
 _APPLICATION = 0x6B62726C
 # Seconds that a writer waits for the others.
@@ -32,8 +33,21 @@ _AT_ONCE = 500
 _TABLES = (
     "CREATE TABLE models (id INTEGER PRIMARY KEY, digest TEXT UNIQUE NOT NULL, described TEXT NOT NULL)",
     "CREATE TABLE answers (key BLOB PRIMARY KEY, model INTEGER NOT NULL, created INTEGER NOT NULL, "
-    "response TEXT NOT NULL, checksum BLOB NOT NULL)",
+    "response TEXT NOT NULL, checksum BLOB NOT NULL, request TEXT, "
+    "used INTEGER NOT NULL DEFAULT 0)",
 )
+# What came with versions 3 and 4: answers for an unfinished run only (journal.py), with what was asked, and
+# whether the run that goes on has used them.
+_JOURNALS = (
+    "CREATE TABLE journals (digest TEXT PRIMARY KEY, run TEXT NOT NULL, who TEXT NOT NULL, "
+    "entry TEXT NOT NULL, served TEXT NOT NULL, started INTEGER NOT NULL, checked INTEGER NOT NULL, "
+    "failed INTEGER NOT NULL, note TEXT NOT NULL)"
+)
+_FROM_3 = (
+    "ALTER TABLE answers ADD COLUMN used INTEGER NOT NULL DEFAULT 0",
+    f"PRAGMA user_version = {SCHEMA_VERSION}",
+)
+_FROM_OLDER = {2: ("ALTER TABLE answers ADD COLUMN request TEXT", _JOURNALS, *_FROM_3), 3: _FROM_3}
 
 Sound = Scored | Generated
 T = TypeVar("T")
@@ -45,7 +59,7 @@ class Store:
     ``patience`` is how many seconds a writer waits for another one.
 
     Raises :class:`StoreError`, naming the file and the way out, where it is unreadable, of another program or
-    version, on a network folder, or may not be written.
+    version, on a network folder or used by another machine, or may not be written.
     """
 
     def __init__(self, folder: Path, *, patience: float = PATIENCE) -> None:
@@ -57,12 +71,16 @@ class Store:
                 "not safe; give a folder on a local disk with --kb-use-cache"
             )
         self._guarded(lambda: make_folder(folder))
+        self._owner = Owner(folder)
+        self._guarded(self._owner.hold)
         self._connection = self._guarded(self._open)
+        self._opened = self._guarded(self._file)
 
     def get(self, keys: Sequence[str]) -> dict[str, Sound]:
         """Return the answers that are there, by key (hex). One that is not as it was put is an error."""
 
         def read() -> list[tuple[bytes, str, bytes]]:
+            self._hold()
             found: list[tuple[bytes, str, bytes]] = []
             for start in range(0, len(keys), _AT_ONCE):
                 some = [bytes.fromhex(key) for key in keys[start : start + _AT_ONCE]]
@@ -74,26 +92,40 @@ class Store:
 
         return {key.hex(): self.sound(key, text, kept) for key, text, kept in self._guarded(read)}
 
-    def put(self, answers: Iterable[tuple[str, Sound]], model: Fingerprint) -> None:
-        """Keep answers of a model, all of them or none; what another process has put there first stays."""
+    def put(
+        self,
+        answers: Iterable[tuple[str, Sound]],
+        model: Fingerprint,
+        *,
+        digest: str = "",
+        requests: Mapping[str, str] | None = None,
+    ) -> None:
+        """Keep answers of a model, all of them or none; what another process has put there first stays.
+
+        The model is known by its ``digest``, its own unless another is given. ``requests`` are what was
+        asked, by key, where that is to be kept as well; such answers are used by who keeps them.
+        """
         now = int(time.time())
         rows = []
         for hexed, answer in answers:
             key, text = bytes.fromhex(hexed), _text(answer)
-            rows.append((key, now, text, _checksum(key, text)))
+            asked = (requests or {}).get(hexed)
+            rows.append((key, now, text, _checksum(key, text), asked, asked is not None))
+        named = (digest or _named(model)[0], _named(model)[1])
 
         def write() -> None:
+            self._hold()
             with self._connection:
                 self._connection.execute("BEGIN IMMEDIATE")
                 # Each time: another process may have taken the model away.
                 self._connection.execute(
-                    "INSERT OR IGNORE INTO models (digest, described) VALUES (?, ?)", _named(model)
+                    "INSERT OR IGNORE INTO models (digest, described) VALUES (?, ?)", named
                 )
                 (number,) = self._connection.execute(
-                    "SELECT id FROM models WHERE digest = ?", _named(model)[:1]
+                    "SELECT id FROM models WHERE digest = ?", named[:1]
                 ).fetchone()
                 self._connection.executemany(
-                    f"INSERT OR IGNORE INTO answers VALUES (?, {int(number)}, ?, ?, ?)", rows
+                    f"INSERT OR IGNORE INTO answers VALUES (?, {int(number)}, ?, ?, ?, ?, ?)", rows
                 )
 
         if rows:
@@ -103,6 +135,7 @@ class Store:
         """Run statements in one transaction; return the rows of the last."""
 
         def run() -> list[tuple[object, ...]]:
+            self._hold()
             rows: list[tuple[object, ...]] = []
             with self._connection:
                 self._connection.execute("BEGIN")
@@ -137,6 +170,19 @@ class Store:
         """Close the file."""
         self._connection.close()
 
+    def _hold(self) -> None:
+        # What is written to a deleted file is lost, and nothing else would say so.
+        if self._owner.hold() and self._file() != self._opened:
+            raise StoreError(
+                f"{self.path}: was deleted or replaced while it was in use; the next run makes a new one"
+            )
+
+    def _file(self) -> tuple[int, int]:
+        if not self.path.exists():
+            return 0, 0
+        found = self.path.stat()
+        return found.st_dev, found.st_ino
+
     def _open(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self.path, timeout=self._patience, isolation_level=None)
         try:
@@ -163,10 +209,13 @@ class Store:
         if not tables and not application:
             connection.execute(f"PRAGMA application_id = {_APPLICATION}")
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-            for table in _TABLES:
+            for table in (*_TABLES, _JOURNALS):
                 connection.execute(table)
         elif application != _APPLICATION:
             raise StoreError(f"{self.path}: is the database of another program; {self._way_out()}")
+        elif version in _FROM_OLDER:
+            for change in _FROM_OLDER[version]:
+                connection.execute(change)
         elif version != SCHEMA_VERSION:
             newer = "update pytest-kbrel, or " if version > SCHEMA_VERSION else ""
             raise StoreError(

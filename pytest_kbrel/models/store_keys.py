@@ -49,12 +49,3 @@ def identity(model: Fingerprint) -> dict[str, object]:
         # Whoever tries a new version of a library wants to know what that one answers.
         return found | {"computed_by": model.backend_version, "scoring": model.scoring_version}
     return found | {"name": model.architecture, "server": model.device}
-
-
-def why_not_kept(model: Fingerprint) -> str:
-    """Say why answers of a model under test must not be used again; empty where they may."""
-    if model.backend == SCRIPTED:
-        return "nothing tells one script from another"
-    if not model.weights_digest:
-        return f"a server may serve another model as {model.architecture} the next time"
-    return ""

@@ -24,6 +24,7 @@ class KeptModel:
 
     ``digest`` is what tells it from others, ``model`` how it was described when its first answer was kept.
     ``first`` and ``last`` are when answers came (seconds since 1970), ``characters`` is their length.
+    ``for_one_run`` is set where they are those of a served model, and go when the run that asked has ended.
     """
 
     digest: str
@@ -32,6 +33,7 @@ class KeptModel:
     first: int
     last: int
     characters: int
+    for_one_run: bool = False
 
 
 class Upkeep:
@@ -55,7 +57,8 @@ class Upkeep:
         """Return the models that have answers, those with most first."""
         rows: list[Any] = self._store.query(
             (
-                "SELECT digest, described, count(*) AS n, min(created), max(created), sum(length(response)) "
+                "SELECT digest, described, count(*) AS n, min(created), max(created), sum(length(response)), "
+                "digest IN (SELECT digest FROM journals) "
                 "FROM answers JOIN models ON models.id = answers.model GROUP BY models.id "
                 "ORDER BY n DESC, digest",
                 (),
@@ -69,8 +72,9 @@ class Upkeep:
                 first=first,
                 last=last,
                 characters=characters,
+                for_one_run=bool(unfinished),
             )
-            for digest, text, answers, first, last, characters in rows
+            for digest, text, answers, first, last, characters, unfinished in rows
         )
 
     def model(self, beginning: str) -> KeptModel:

@@ -10,6 +10,7 @@ from pytest_kbrel.planning.standin import Mood, StandIn
 from pytest_kbrel.probes import open_case
 from pytest_kbrel.probes.base import ProbeResult
 from pytest_kbrel.probes.shots import with_shots
+from pytest_kbrel.probes.stretches import stretches_of
 from pytest_kbrel.records import Ask, Case, Outcome, Request, ScoreRequest, record
 
 # Which kind of work a request is: who is asked, probe, round and whether it is scored or generated.
@@ -19,15 +20,20 @@ Rows = Callable[[Case], Iterable[Outcome]]
 
 @record
 class Call:
-    """Requests that are put to one model at once: those of one case, round and kind that are new.
+    """Requests that are put to one model at once: the new ones of a stretch of a case, of one round and kind.
 
-    ``asked`` is how many came in, repetitions included.
+    ``repeated`` are those that came in and were asked before, here or in an earlier call.
     """
 
     case: str
     kind: Kind
-    asked: int
     requests: tuple[Request, ...]
+    repeated: tuple[Request, ...] = ()
+
+    @property
+    def asked(self) -> int:
+        """How many requests came in."""
+        return len(self.requests) + len(self.repeated)
 
     @property
     def to(self) -> str:
@@ -81,8 +87,9 @@ def scenario(cases: Sequence[Case], mood: Mood, rows: Rows = lambda case: ()) ->
     columns = []
     for case in cases:
         known = {row.fact_id: row for row in rows(case)}
-        result = _drive(with_shots(case, tfidf_cosine), StandIn(case, mood, known), memory, calls)
-        columns.append((f"{case.suite}::{case.id}", result.table.columns))
+        shown = with_shots(case, tfidf_cosine)
+        results = [_drive(part, StandIn(case, mood, known), memory, calls) for part in stretches_of(shown)]
+        columns.append((f"{case.suite}::{case.id}", results[0].table.columns))
     return Scenario(
         mood=mood, calls=tuple(calls), columns=tuple(columns), seconds=time.perf_counter() - started
     )
@@ -110,7 +117,12 @@ def _calls(case: Case, number: int, asks: Sequence[Ask], memory: dict[str, set[R
     calls = []
     for kind, requests in found.items():
         known = memory.setdefault(kind[0], set())
-        new = tuple(request for request in dict.fromkeys(requests) if request not in known)
-        known.update(new)
-        calls.append(Call(case=f"{case.suite}::{case.id}", kind=kind, asked=len(requests), requests=new))
+        new: list[Request] = []
+        repeated: list[Request] = []
+        for request in requests:
+            (repeated if request in known else new).append(request)
+            known.add(request)
+        calls.append(
+            Call(case=f"{case.suite}::{case.id}", kind=kind, requests=tuple(new), repeated=tuple(repeated))
+        )
     return calls

@@ -15,7 +15,9 @@ from pytest_kbrel.models.openai_spec import OpenAISpec
 from pytest_kbrel.models.opening import AnySpec, open_model
 from pytest_kbrel.options import KbOptions
 from pytest_kbrel.planning.asking import Call, Scenario, is_fixed, scenario
+from pytest_kbrel.planning.kept import kept_in
 from pytest_kbrel.planning.timing import Calibration, calibrate
+from pytest_kbrel.planning.working import Works
 from pytest_kbrel.records import Case, GenerateRequest, Outcome, ScoreRequest, record
 
 
@@ -50,8 +52,7 @@ class Asked:
     """How much one model is asked: requests that come in, those left after deduplication, and tokens.
 
     ``read`` are the tokens of the prompts, ``scored`` those of continuations whose probability is asked for;
-    ``written`` is the most the model may write. ``fed`` are the different tokens of what is put to it at
-    once, what questions share counted once; ``None`` for a server.
+    ``written`` is the most the model may write.
     """
 
     asked: Span
@@ -59,7 +60,19 @@ class Asked:
     read: Span
     scored: Span
     written: Span
-    fed: Span | None = None
+
+
+@record
+class Fed:
+    """Tokens that go through a model, padding apart, and how many of these are ``different``.
+
+    The latter is the least that could go through. ``rungs`` are the ways in which the model shares when it
+    scores and when it writes.
+    """
+
+    tokens: Span
+    different: Span
+    rungs: tuple[str, str]
 
 
 @record
@@ -67,7 +80,9 @@ class Participant:
     """A model of the run. ``role`` is where the user named it, ``passes`` how often it is asked everything.
 
     ``exact``: tokens are counted by its own tokenizer. ``calibration`` is ``None`` for a model on a server,
-    and ``seconds`` with it. ``cost`` has the least and the most, where prices are known and it is served.
+    and ``seconds`` and ``fed`` with it. ``kept`` is how many questions have an answer from earlier runs,
+    ``None`` where none is looked for. ``cost`` has the least and the most, where prices are known and it is
+    served.
     """
 
     role: str
@@ -79,6 +94,8 @@ class Participant:
     calibration: Calibration | None = None
     seconds: Span | None = None
     wrote: Span | None = None
+    fed: Fed | None = None
+    kept: Span | None = None
     cost: tuple[float, float] | None = None
 
 
@@ -113,11 +130,10 @@ class _Scenarios:
         if self.low is self.high:
             only = of(self.high)
             return Span(low=only, high=only)
-        return Span(
-            low=of(self.low),
-            high=of(self.high),
-            about=None if self.known is None else of(self.known),
-        )
+        about = None if self.known is None else of(self.known)
+        # Real answers may be longer than those of the stand-ins, and questions that have them in front.
+        ends = [of(self.low), of(self.high), *([] if about is None else [about])]
+        return Span(low=min(ends), high=max(ends), about=about)
 
     def asked(self, counter: Counter, to: str, case: str = "") -> Asked:
         counts = {
@@ -136,13 +152,27 @@ class _Scenarios:
         }
         return Asked(asked=self.span(lambda of: of.asked(case, to)), **spans)
 
-    def fed(self, counter: Counter, to: str) -> Span | None:
-        """Return the different tokens of all calls, each call by itself; ``None`` where nobody knows."""
+    def fed(self, counter: Counter, to: str, works: Works) -> Fed | None:
+        """Return the tokens that go through a model, by the way it has; ``None`` where nobody knows."""
+        feeder, rungs = counter.feeder, works.rungs
+        if feeder is None or rungs is None:
+            return None
+        from pytest_kbrel.models.hf_caches import KeptPrefix
 
         def tokens(of: Scenario) -> float:
-            return sum(counter.fed(call.requests) or 0 for call in of.calls if call.to == to)
+            calls = [call for call in of.calls if call.to == to]
+            # What one call leaves to the next is not fed again.
+            kept = KeptPrefix()
+            ways = [rungs[call.kind[3] != "score"] for call in calls]
+            return sum(
+                feeder.fed(call.requests, way, kept).tokens for call, way in zip(calls, ways, strict=True)
+            )
 
-        return self.span(tokens) if counter.exact else None
+        def different(of: Scenario) -> float:
+            # Of all calls together: what one leaves to the next may be the beginning of what that one asks.
+            return feeder.different(of.new(to=to))
+
+        return Fed(tokens=self.span(tokens), different=self.span(different), rungs=rungs)
 
 
 def make_plan(
@@ -205,14 +235,13 @@ def _participant(
 ) -> tuple[Participant, Counter]:
     try:
         counter = open_counter(spec)
-        asked = dataclasses.replace(found.asked(counter, to), fed=found.fed(counter, to))
         plain = Participant(
             role=role,
             text=text,
             passes=passes,
             exact=counter.exact,
             served=isinstance(spec, OpenAISpec),
-            asked=asked,
+            asked=found.asked(counter, to),
         )
         if isinstance(spec, OpenAISpec):
             return dataclasses.replace(plain, cost=_cost(options, plain)), counter
@@ -220,14 +249,29 @@ def _participant(
         def calls(of: Scenario) -> list[Call]:
             return [call for call in of.calls if call.to == to]
 
-        calibration = calibrate(lambda: open_model(spec), calls(found.high), counter)
+        known = None if options.use_cache is None else kept_in(options.use_cache)
+        # A second pass for the noise floor takes nothing from the store.
+        anew = passes > 1 and not to
+        calibration = calibrate(lambda: open_model(spec), calls(found.high), counter, known, anew=anew)
     except ModelError as error:
         raise ModelError(f"{role}: {error}") from None
+
+    def seconds(of: Scenario) -> float:
+        again = calibration.seconds_for(calls(of), anew=anew) * (passes - 1)
+        return calibration.seconds_for(calls(of)) + again
+
+    def kept(of: Scenario) -> float:
+        return sum(request in calibration.kept for call in calls(of) for request in call.requests)
+
+    # Without an answer seen nobody knows how long answers are.
+    all_timed = all(call.kind in calibration.paces for call in calls(found.high) if call.requests)
     return dataclasses.replace(
         plain,
         calibration=calibration,
-        seconds=found.span(lambda of: calibration.seconds_for(calls(of), counter)).times(passes),
-        wrote=found.span(lambda of: calibration.written(calls(of))),
+        seconds=found.span(seconds),
+        wrote=found.span(lambda of: calibration.written(calls(of))) if all_timed else None,
+        fed=found.fed(counter, to, calibration.works),
+        kept=None if known is None else found.span(kept),
     ), counter
 
 

@@ -12,6 +12,11 @@ from pytest_kbrel.reports.text import cells, one_line, pad
 from pytest_kbrel.stats import sidak
 
 _GAP = "  "
+_WAYS = {
+    "packed": "in packed rows behind shared prefixes",
+    "prefix": "behind shared prefixes",
+    "plain": "each question whole",
+}
 
 
 def plan_lines(plan: Plan) -> list[str]:
@@ -84,13 +89,17 @@ def _participant(who: Participant) -> Iterator[str]:
     times = ", everything twice" if who.passes == 2 else ""
     yield f"{who.role} {who.text}: {span_text(asked.asked)} calls{times}"
     yield f"  after deduplication {span_text(asked.new)}: an equal question is asked once"
+    if who.kept is not None:
+        kept, new = span_text(who.kept), span_text(asked.new)
+        yield f"  {kept} of {new} calls kept from earlier runs, which are not asked again"
     how = "by its own tokenizer" if who.exact else "estimated, 4 characters a token"
     scored = f", and {span_text(asked.scored)} scored" if asked.scored.high else ""
     yield f"  tokens read {span_text(asked.read)}{scored} ({how})"
-    if asked.fed is not None and asked.fed.high:
-        saving = asked.read.plus(asked.scored).high / asked.fed.high
-        different = span_text(asked.fed)
-        yield f"  different tokens {different}: {saving:.1f} times fewer, where prefixes are shared"
+    if who.fed is not None and who.fed.tokens.high:
+        saving = asked.read.plus(asked.scored).high / who.fed.tokens.high
+        ways = " and ".join(dict.fromkeys(_WAYS[way] for way in who.fed.rungs))
+        yield f"  tokens fed {span_text(who.fed.tokens)}: {saving:.1f} times fewer, {ways}"
+        yield f"  different tokens {span_text(who.fed.different)}: no fewer could be fed"
     wrote = ""
     if who.wrote is not None:
         wrote = f", {span_text(who.wrote)} if answers are as long as those seen"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.probes import head_to_tail, monitor, reliability
 from pytest_kbrel.probes.base import ProbeResult, ProbeRun
+from pytest_kbrel.probes.stretches import joined, stretches_of
 from pytest_kbrel.records import (
     Ask,
     Case,
@@ -33,6 +34,11 @@ _SETTINGS: dict[ProbeName, type] = {
 
 def open_case(case: Case) -> ProbeRun:
     """Begin a case's probe; ``SuiteError`` where it has the settings of another, or no facts."""
+    _check(case)
+    return _RUN[case.probe](case)
+
+
+def _check(case: Case) -> None:
     if not isinstance(case.settings, _SETTINGS[case.probe]):
         raise SuiteError(
             f"{case.id}: probe {case.probe!r} has settings of its own, {_SETTINGS[case.probe].__name__}; "
@@ -40,7 +46,6 @@ def open_case(case: Case) -> ProbeRun:
         )
     if not case.facts:
         raise SuiteError(f"{case.id}: it has no facts, and zero facts are no measurement")
-    return _RUN[case.probe](case)
 
 
 def run_case(
@@ -48,11 +53,20 @@ def run_case(
     answer: Callable[[Sequence[Request], str], Sequence[Response]],
     keep: Callable[[Sequence[Exchange]], None],
 ) -> ProbeResult:
-    """Drive a case's probe to its end.
+    """Drive a case's probe to its end, a large case in stretches of its facts.
 
     ``answer(requests, to)`` returns one response for each request, in order; ``to`` is who is asked, as in
     :class:`Ask`. ``keep`` is handed every exchange as soon as its round has been answered.
     """
+    _check(case)
+    return joined([_run(part, answer, keep) for part in stretches_of(case)])
+
+
+def _run(
+    case: Case,
+    answer: Callable[[Sequence[Request], str], Sequence[Response]],
+    keep: Callable[[Sequence[Exchange]], None],
+) -> ProbeResult:
     probe = open_case(case)
     try:
         asks = next(probe)

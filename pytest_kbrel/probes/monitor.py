@@ -64,10 +64,11 @@ def _run_definition(case: Case, settings: MonitorSettings) -> ProbeRun:
     answers.add(asks, (yield asks))
     facts = {fact.id: _Asked(case, fact, grid, answers) for fact in case.facts}
     rows, errors = collect(case.facts, lambda fact: facts[fact.id].outcome())
+    table = Table(columns=grid.columns, rows=rows)
     return ProbeResult(
-        table=Table(columns=grid.columns, rows=rows),
+        table=table,
         errors=errors,
-        explain=tuple(facts[fact_id].to_explain() for fact_id in worst_first(rows, grid)),
+        explain=tuple(facts[fact_id].to_explain() for fact_id in worst_first(table)),
     )
 
 

@@ -46,12 +46,11 @@ def run(case: Case, settings: MonitorSettings) -> ProbeRun:
     answers.add(second, (yield second))
     rows, errors = collect(case.facts, lambda fact: _outcome(case, fact, grid, answers, fact.id in watched))
     facts = {fact.id: fact for fact in case.facts}
+    table = Table(columns=grid.columns, rows=rows)
     return ProbeResult(
-        table=Table(columns=grid.columns, rows=rows),
+        table=table,
         errors=errors,
-        explain=tuple(
-            _to_explain(case, facts[fact_id], grid, answers) for fact_id in worst_first(rows, grid)
-        ),
+        explain=tuple(_to_explain(case, facts[fact_id], grid, answers) for fact_id in worst_first(table)),
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from pytest_kbrel.metrics import monitor as formulas
 from pytest_kbrel.probes.monitor_cells import BASE, Cell, Grid, prompt_of
-from pytest_kbrel.records import Ask, Case, Fact, Generated, Outcome, Scored, ScoreRequest
+from pytest_kbrel.records import Ask, Case, Fact, Generated, Scored, ScoreRequest, Table
 
 Probabilities = Callable[[Cell], Sequence[float]]
 
@@ -68,8 +68,8 @@ def to_explain(
     return first, second
 
 
-def worst_first(rows: Iterable[Outcome], grid: Grid) -> list[str]:
+def worst_first(table: Table) -> list[str]:
     """Return the ids of the kept facts, the largest term of eq. 3 first."""
-    kept, term = grid.columns.index("kept"), grid.columns.index("term")
-    found = sorted((-row.values[term], row.fact_id) for row in rows if row.values[kept])
+    kept, term = table.columns.index("kept"), table.columns.index("term")
+    found = sorted((-row.values[term], row.fact_id) for row in table.rows if row.values[kept])
     return [fact_id for _, fact_id in found]

@@ -35,8 +35,10 @@ from pytest_kbrel.records.base import (
     Label,
     ProbeName,
     Rule,
+    SliceKind,
     is_published,
     record,
+    slice_kind,
 )
 from pytest_kbrel.records.digest import Digest, changed_settings, read_digest, settings_of, short_digest
 from pytest_kbrel.records.exchanged import (
@@ -113,6 +115,7 @@ __all__ = [
     "Settings",
     "Share",
     "Shot",
+    "SliceKind",
     "Step",
     "Suite",
     "Table",
@@ -124,4 +127,5 @@ __all__ = [
     "record",
     "settings_of",
     "short_digest",
+    "slice_kind",
 ]

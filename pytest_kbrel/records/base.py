@@ -13,9 +13,11 @@ ProbeName = Literal["monitor", "head_to_tail", "reliability"]
 CaseKind = Literal["monitor", "head_to_tail", "reliability", "pooled"]
 Label = Literal["correct", "wrong", "uninformative"]
 Rule = Literal["min", "max", "max_drop", "recovery", "above_control"]
-Judgement = Literal["pass", "fail", "inconclusive", "not comparable", "no baseline", "invalid"]
+Judgement = Literal["pass", "fail", "inconclusive", "not comparable", "no baseline", "invalid", "not run"]
 AnswerType = Literal["number", "person", "time", "location", "other"]
 Bucket = Literal["head", "torso", "tail"]
+# What a slice of Reliable KB is about: knowledge the model may have met, or cannot have.
+SliceKind = Literal["seen", "unseen"]
 PROBES: tuple[ProbeName, ...] = typing.get_args(ProbeName)
 RULES: tuple[Rule, ...] = typing.get_args(Rule)
 ANSWER_TYPES: tuple[AnswerType, ...] = typing.get_args(AnswerType)
@@ -31,6 +33,11 @@ PUBLISHED = "published/"
 def is_published(baseline: str) -> bool:
     """Tell whether the name of a baseline stands for a paper's figures."""
     return f"{baseline}/".startswith(PUBLISHED)
+
+
+def slice_kind(slice_name: str) -> SliceKind:
+    """Tell seen from unseen knowledge by the name: ``unseen``, ``unseen-...``, else seen."""
+    return "unseen" if slice_name.partition("-")[0] == "unseen" else "seen"
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)

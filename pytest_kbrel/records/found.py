@@ -223,7 +223,7 @@ class CaseResult:
     def waived(self) -> bool:
         """Whether the case did not pass and a waiver lets that be; unsound responses are never waived."""
         given = self.waiver is not None and not self.waiver.expired
-        return given and self.verdict not in ("pass", "invalid")
+        return given and self.verdict not in ("pass", "invalid", "not run")
 
 
 @record

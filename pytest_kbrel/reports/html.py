@@ -20,6 +20,7 @@ from pytest_kbrel.reports.html_parts import (
     text,
     within,
     word,
+    word_of,
 )
 from pytest_kbrel.reports.html_style import STYLE
 from pytest_kbrel.reports.text import count, number, p_value
@@ -110,8 +111,8 @@ def _identity(run: Run) -> Iterator[tuple[str, str]]:
 
 def _problems(run: Run) -> Iterator[str]:
     problems = [text(problem, 600) for problem in sorted(run.problems)]
-    if not run.complete:
-        problems.insert(0, "Partial run: not every case of its suites was selected and soundly decided.")
+    if partial := notes.partial(run):
+        problems.insert(0, partial)
     if problems:
         items = "".join(f"<li>{problem}</li>" for problem in problems[:SHOWN_PROBLEMS])
         left = left_out(max(0, len(problems) - SHOWN_PROBLEMS), "problem")
@@ -127,7 +128,7 @@ def _figures(run: Run) -> Iterator[str]:
     for case in cases:
         pooled = ' <span class="soft small">all slices of the suite together</span>'
         yield (
-            f'<h3><span class="name">{text(names[case.nodeid])}</span> {word(case.verdict)}'
+            f'<h3><span class="name">{text(names[case.nodeid])}</span> {word_of(case)}'
             f"{pooled if case.probe == 'pooled' else ''}</h3>"
         )
         yield '<div class="figures">'
@@ -148,12 +149,14 @@ def _tables(run: Run) -> Iterator[str]:
 
 
 def _details(run: Run) -> Iterator[str]:
-    failing = selection.unsettled(run)
+    # All that were not run have one and the same reason.
+    failing = [case for case in selection.unsettled(run) if case.verdict != "not run"]
     moved = [case for case in selection.slices(run) if case.verdict == "pass" and (case.lost or case.gained)]
     share = _FACT_BYTES // max(1, len(failing) + len(moved))
     room, names = _DETAIL_BYTES, selection.names(run)
     for title, cases in (("Not passed", failing), ("Passed, with facts that changed", moved)):
-        if not cases:
+        unrun = notes.unrun(run) if title == "Not passed" else ""
+        if not cases and not unrun:
             continue
         blocks = within(
             (
@@ -166,6 +169,8 @@ def _details(run: Run) -> Iterator[str]:
         yield f"<h2>{title}</h2>"
         yield from blocks
         yield left_out(len(cases) - len(blocks), "case")
+        if unrun:
+            yield f"<p>{unrun}</p>"
 
 
 def _block(case: CaseResult, run: Run, share: int, name: str, is_open: bool) -> str:

@@ -54,6 +54,13 @@ def word(verdict: Judgement) -> str:
     return f'<span class="word {verdict.replace(" ", "-")}">{verdict}</span>'
 
 
+def word_of(case: CaseResult) -> str:
+    """Return a case's verdict as a coloured word, without colour where nothing was judged."""
+    if notes.is_measured(case):
+        return f'<span class="word plain">{notes.MEASURED}</span>'
+    return word(case.verdict)
+
+
 def domain(values: Iterable[MetricValue | None]) -> tuple[float, float]:
     """Return the scale that bars of these values share: 0 to 1, and further only where values are."""
     ends = [end for v in values if v for end in (v.value, v.low, v.high, v.baseline) if end is not None]

@@ -25,6 +25,7 @@ background:var(--warnbg);color:var(--warn)}
 h1 .word{font-size:1.15rem;padding:.15rem .9rem}
 .word.pass{background:var(--goodbg);color:var(--good)}.word.fail,.word.invalid{background:var(--badbg);
 color:var(--bad)}
+.word.plain{background:none;color:var(--soft);padding-left:0}
 dl{display:grid;grid-template-columns:repeat(auto-fill,minmax(210px,1fr));gap:.6rem 1.4rem;
 margin:1.2rem 0 0;
 padding:1rem 1.2rem;background:var(--card);border:1px solid var(--line);border-radius:10px}

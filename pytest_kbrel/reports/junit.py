@@ -67,6 +67,9 @@ def suite_properties(run: Run) -> list[tuple[str, str]]:
         properties.append(("kb_facts", xml_text(said)))
     if run.differences:
         properties.append(("kb_differences", xml_text("; ".join(run.differences))))
+    if left := selection.tally(run)["not run"]:
+        # pytest writes no testcase for these.
+        properties.append(("kb_not_run", str(left)))
     if run.recorded:
         properties.append(("kb_recorded", xml_text(run.recorded)))
     return properties

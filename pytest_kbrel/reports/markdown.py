@@ -82,8 +82,10 @@ def _table(run: Run) -> Iterator[str]:
     names = selection.names(run)
     yield "| verdict | case | n | metrics |"
     yield "|---|---|--:|---|"
-    for case in (*selection.aggregates(run), *selection.slices(run)):
-        word = case.verdict if case.verdict == "pass" else f"**{notes.verdict_words(case, run)}**"
+    cases = (*selection.aggregates(run), *selection.slices(run))
+    for case in sorted(cases, key=lambda case: case.verdict == "not run"):
+        said = notes.verdict_words(case, run)
+        word = said if case.verdict == "pass" else f"**{said}**"
         found = [selection.metric(case, name) for name in selection.key_metrics(case)]
         shown = (_figure(value) + _controls(case, value.name) for value in found if value is not None)
         figures = "<br>".join(shown)
@@ -110,7 +112,8 @@ def _case_blocks(run: Run) -> Iterator[str]:
     names = selection.names(run)
     passed = [case for case in selection.ordered(run) if case.verdict == "pass"]
     for case in (*selection.unsettled(run), *passed):
-        lines = list(_case(case, run))
+        # All that were not run have one and the same reason: it stands among the problems.
+        lines = list(_case(case, run)) if case.verdict != "not run" else []
         if lines:
             word = notes.verdict_words(case, run)
             yield "\n".join([f"### {markdown_text(names[case.nodeid])}: {word}", "", *lines])
@@ -178,11 +181,10 @@ def _correlations(run: Run) -> Iterator[str]:
 
 
 def _problems(run: Run) -> Iterator[str]:
-    if run.complete and not run.problems:
+    told = [said for said in (notes.partial(run), notes.unrun(run), *sorted(run.problems)) if said]
+    if not told:
         return
     yield "### Problems"
     yield ""
-    if not run.complete:
-        yield "- Partial run: not every case of its suites was selected and soundly decided."
-    for problem in sorted(run.problems):
+    for problem in told:
         yield f"- {markdown_text(problem, 600)}"

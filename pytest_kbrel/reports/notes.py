@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pytest_kbrel.records import CaseResult, GateResult, Run, Share, Unmatched, Waiver
-from pytest_kbrel.reports.selection import is_blessed, slices
-from pytest_kbrel.reports.text import count, interval, number, one_line, p_value
+from pytest_kbrel.reports.selection import is_blessed, names, not_run, slices, unsettled
+from pytest_kbrel.reports.text import bound, count, interval, number, one_line, p_value
 
 # From this part of what is allowed on, a reader should know of a share that breaks no limit yet.
 NOTEWORTHY = 0.5
+# The problem of a run whose session ended early.
+STOPPED = "the session stopped before all its cases were decided"
+# What stands in place of a verdict where nothing was judged.
+MEASURED = "measured"
 _OBSERVED = {
     "min": "measured",
     "max": "measured",
@@ -67,6 +71,32 @@ def family(gate: GateResult) -> str:
     return ", ".join(f"{name} {p_value(p)}{note}" for name, p, note in known if p is not None)
 
 
+def inconclusive(run: Run) -> tuple[tuple[str, int], ...]:
+    """Return why gates are inconclusive, in short, and how many gates have this reason.
+
+    Gates of several cases with one and the same reason are told together.
+    """
+    called = names(run)
+    found: dict[str, list[str]] = {}
+    for case in unsettled(run):
+        for gate in case.gates if case.verdict == "inconclusive" else ():
+            if gate.verdict == "inconclusive":
+                rule = f"{one_line(gate.metric)} {gate.rule} {bound(gate.bound)}"
+                found.setdefault(f"{rule}: {_short(gate)}", []).append(one_line(called[case.nodeid]))
+    return tuple(
+        (f"{cases[0]}{f' and {len(cases) - 1} more' if cases[1:] else ''}: {reason}", len(cases))
+        for reason, cases in found.items()
+    )
+
+
+def _short(gate: GateResult) -> str:
+    """Return what was seen and what would decide; where nothing was seen, the whole reason."""
+    if gate.observed is None:
+        return one_line(gate.reason, 300)
+    needed = [part for part in gate.reason.split("; ") if part.startswith(("about ", "no number of"))]
+    return "; ".join([observed(gate), *(part.partition(",")[0] for part in needed)])
+
+
 def is_waived(case: CaseResult, run: Run) -> bool:
     """Tell whether a waiver lets it be that this case did not pass."""
     # Where no blessed run was asked for, a case without one is no failure.
@@ -74,8 +104,18 @@ def is_waived(case: CaseResult, run: Run) -> bool:
 
 
 def verdict_words(case: CaseResult, run: Run) -> str:
-    """Return a case's verdict; ``fail, waived`` where a waiver lets its failure pass."""
+    """Return a case's verdict; ``fail, waived`` where a waiver lets its failure pass.
+
+    ``measured`` where a figure over several cases has no gate: nothing was judged.
+    """
+    if is_measured(case):
+        return MEASURED
     return f"{case.verdict}, waived" if is_waived(case, run) else case.verdict
+
+
+def is_measured(case: CaseResult) -> bool:
+    """Tell whether a figure over several cases was measured and not judged."""
+    return case.aggregate and case.verdict == "pass" and not case.gates
 
 
 def waiver(case: CaseResult, run: Run) -> str:
@@ -154,6 +194,21 @@ def unmatched_lists(found: Unmatched) -> Iterator[tuple[str, tuple[str, ...]]]:
             yield words, ids
 
 
+def partial(run: Run) -> str:
+    """Say that a run is partial; empty where it is not, or a problem says so already."""
+    if run.complete or STOPPED in run.problems:
+        return ""
+    return "partial run: not every case of its suites was selected and soundly decided"
+
+
+def unrun(run: Run) -> str:
+    """Return how many cases the session stopped before; empty where it came to all."""
+    left = len(not_run(run))
+    if not left:
+        return ""
+    return f"{count(left, 'case')} not run: the session stopped before {'it' if left == 1 else 'them'}"
+
+
 def all_unmatched(run: Run) -> Unmatched:
     """Return the facts without partner of all cases, each once."""
     cases = slices(run)
@@ -168,6 +223,7 @@ def all_unmatched(run: Run) -> Unmatched:
 
 def about(run: Run) -> Iterator[str]:
     """Yield what a reader should know of the comparison as a whole, a sentence each."""
+    yield from _loaded(run)
     yield from _kept(run)
     if run.recorded:
         yield f"decided again over {one_line(run.recorded)}, the model was not asked"
@@ -179,10 +235,19 @@ def about(run: Run) -> Iterator[str]:
         yield f"compared without {found}"
 
 
+def _loaded(run: Run) -> Iterator[str]:
+    known = dict(run.environment)
+    if "model_load_seconds" in known:
+        each = " by the slowest worker" if known.get("workers", "0") not in ("0", "1") else ""
+        engine = f"; {one_line(known['engine'], 200)}" if "engine" in known else ""
+        yield f"model loaded in {one_line(known['model_load_seconds'])} s{each}{engine}"
+
+
 def _kept(run: Run) -> Iterator[str]:
     known = dict(run.environment)
     if known.get("answers_reused", "0") != "0":
         store = one_line(known.get("answers_store", ""))
         yield f"{known['answers_reused']} of {known.get('answers_asked')} answers reused from {store}"
+    yield from (one_line(text, 400) for text in known.get("answers_resumed", "").splitlines())
     if "answers_not_kept" in known:
         yield f"answers are not kept: {one_line(known['answers_not_kept'], 400)}"

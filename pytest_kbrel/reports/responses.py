@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sqlite3
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from pytest_kbrel.errors import ResponseError
 from pytest_kbrel.records import (
+    BASELINE,
     Ask,
     Exchange,
     Failed,
@@ -126,19 +130,15 @@ class ResponseSpool:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """What a join wrote: ``torn`` are the spools whose last line a killed worker left unfinished."""
+    """What a join wrote: ``torn`` are the spools whose last line a killed worker left unfinished.
+
+    ``found`` is how many lines there were of each case by name, repeated ones too; those that say what the
+    model it is compared with answered do not count.
+    """
 
     exchanges: int
     torn: tuple[Path, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Stretch:
-    """Neighbouring lines of one case in one spool."""
-
-    spool: Path
-    start: int
-    end: int
+    found: tuple[tuple[str, int], ...] = ()
 
 
 def join_spools(spools: Sequence[Path], output: Path, order: Sequence[str]) -> Joined:
@@ -146,65 +146,73 @@ def join_spools(spools: Sequence[Path], output: Path, order: Sequence[str]) -> J
 
     Cases that ``order`` lacks follow by name. An exchange recorded twice, because its case ran again, is kept
     once, with the later response. A missing spool is that of a worker that had nothing to do. A torn last
-    line is left out and reported; a line broken elsewhere is a ``ResponseError``. At most one case is
-    in memory.
+    line is left out and reported; a line broken elsewhere is a ``ResponseError``. Where which line stands
+    is written down in a temporary file: memory does not grow with the spools.
     """
-    index: dict[str, list[_Stretch]] = {}
+    present = [spool for spool in spools if spool.exists()]
     torn: list[Path] = []
-    for spool in spools:
-        if spool.exists() and not _index(spool, index):
-            torn.append(spool)
-    rank = {case: at for at, case in enumerate(order)}
-    written = 0
-    with replacing(output) as stream:
-        for case in sorted(index, key=lambda name: (rank.get(name, len(rank)), name)):
-            lines = _case_lines(index[case])
-            stream.writelines(lines)
-            written += len(lines)
-    return Joined(exchanges=written, torn=tuple(torn))
+    found: Counter[str] = Counter()
+    # No name: a temporary file that SQLite removes itself.
+    with closing(sqlite3.connect("", isolation_level=None)) as index, ExitStack() as stack:
+        try:
+            cases = _indexed(index, present, torn, found)
+            streams = [stack.enter_context(spool.open("rb")) for spool in present]
+            rank = {case: at for at, case in enumerate(order)}
+            written = 0
+            with replacing(output) as stream:
+                for case in sorted(cases, key=lambda name: (rank.get(name, len(rank)), name)):
+                    for spool, at in index.execute(
+                        "SELECT spool, at FROM places WHERE number = ? ORDER BY made", (cases[case],)
+                    ):
+                        streams[spool].seek(at)
+                        stream.write(streams[spool].readline())
+                        written += 1
+        except sqlite3.Error as error:
+            raise ResponseError(f"{output}: the spools cannot be joined: {error}") from None
+    return Joined(exchanges=written, torn=tuple(torn), found=tuple(found.items()))
 
 
-def _index(spool: Path, index: dict[str, list[_Stretch]]) -> bool:
-    """Add where each case's lines are; return whether the last line was whole."""
+def _indexed(
+    index: sqlite3.Connection, spools: Sequence[Path], torn: list[Path], found: Counter[str]
+) -> dict[str, int]:
+    """Note where each exchange's last line is; return the number of each case.
+
+    Torn spools go to ``torn``, how many lines there are of each case to ``found``.
+    """
+    cases: dict[str, int] = {}
+
+    def places() -> Iterator[tuple[int, bytes, int, int]]:
+        for number, spool in enumerate(spools):
+            for at, data in _whole_lines(spool, torn):
+                found[data["case"]] += data.get("to") != BASELINE
+                place = json.dumps([data["fact"], data["role"], data.get("to"), data.get("request")])
+                key = hashlib.blake2b(place.encode("ascii"), digest_size=16).digest()
+                yield cases.setdefault(data["case"], len(cases)), key, number, at
+
+    index.execute(
+        "CREATE TABLE places (made INTEGER PRIMARY KEY, number INTEGER, key BLOB, spool INTEGER, at INTEGER, "
+        "UNIQUE (number, key))"
+    )
+    index.execute("BEGIN")
+    index.executemany(
+        "INSERT INTO places (number, key, spool, at) VALUES (?, ?, ?, ?) "
+        "ON CONFLICT (number, key) DO UPDATE SET spool = excluded.spool, at = excluded.at",
+        places(),
+    )
+    index.execute("COMMIT")
+    return cases
+
+
+def _whole_lines(spool: Path, torn: list[Path]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield where each line begins, and what it holds; a line without its end adds ``spool`` to ``torn``."""
     with spool.open("rb") as stream:
-        at, current, start = 0, "", 0
+        at = 0
         for line_number, line in enumerate(stream, start=1):
             if not line.endswith(b"\n"):
-                _close(index, current, _Stretch(spool, start, at))
-                return False
+                torn.append(spool)
+                return
             try:
-                case = _parse(line)["case"]
+                yield at, _parse(line)
             except (ValueError, RecursionError) as error:
                 raise ResponseError(f"{spool}:{line_number}: is no recorded response: {error}") from None
-            if case != current:
-                _close(index, current, _Stretch(spool, start, at))
-                current, start = case, at
             at += len(line)
-        _close(index, current, _Stretch(spool, start, at))
-    return True
-
-
-def _close(index: dict[str, list[_Stretch]], case: str, stretch: _Stretch) -> None:
-    if stretch.end > stretch.start:
-        index.setdefault(case, []).append(stretch)
-
-
-def _case_lines(stretches: Iterable[_Stretch]) -> list[bytes]:
-    latest: dict[bytes, bytes] = {}
-    for stretch in stretches:
-        for line in _lines(stretch):
-            data = _parse(line)
-            place = json.dumps([data["fact"], data["role"], data.get("to"), data.get("request")]).encode(
-                "ascii"
-            )
-            key = hashlib.blake2b(place, digest_size=16).digest()
-            latest[key] = line
-    return list(latest.values())
-
-
-def _lines(stretch: _Stretch) -> Iterator[bytes]:
-    stream: BinaryIO
-    with stretch.spool.open("rb") as stream:
-        stream.seek(stretch.start)
-        while stream.tell() < stretch.end:
-            yield stream.readline()

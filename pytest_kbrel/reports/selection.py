@@ -16,6 +16,7 @@ from pytest_kbrel.records import (
     ProbeName,
     Run,
     is_published,
+    slice_kind,
 )
 
 TITLES: dict[ProbeName, str] = {
@@ -34,6 +35,7 @@ KEY_METRICS: dict[ProbeName, tuple[str, ...]] = {
 SEVERITY: tuple[Judgement, ...] = (
     "fail",
     "invalid",
+    "not run",
     "not comparable",
     "no baseline",
     "inconclusive",
@@ -109,7 +111,8 @@ def groups(run: Run) -> tuple[Group, ...]:
         of_probe = [case for case in slices(run) if case.probe == probe]
         parts: dict[bool, list[CaseResult]] = {}
         for case in of_probe:
-            unseen = probe == "reliability" and bool(set(key_metrics(case)) & {"ur", "iur"})
+            # By the name: a case that was not run, or is invalid, has no metrics to tell by.
+            unseen = probe == "reliability" and slice_kind(case.slice) == "unseen"
             parts.setdefault(unseen, []).append(case)
         for unseen in sorted(parts):
             present = dict.fromkeys(name for case in parts[unseen] for name in key_metrics(case))
@@ -196,6 +199,11 @@ def unsettled(run: Run) -> tuple[CaseResult, ...]:
     settled = {"pass"} if is_blessed(run) else {"pass", "no baseline"}
     found = [case for case in ordered(run) if case.verdict not in settled]
     return tuple(sorted(found, key=lambda case: SEVERITY.index(case.verdict)))
+
+
+def not_run(run: Run) -> tuple[CaseResult, ...]:
+    """Return the cases that the session stopped before."""
+    return tuple(case for case in ordered(run) if case.verdict == "not run")
 
 
 def unjudged(run: Run) -> int:

@@ -10,7 +10,6 @@ from pytest_kbrel.reports import changed, notes, selection
 from pytest_kbrel.reports.failure import failure_text
 from pytest_kbrel.reports.terminal_table import WIDEST, table_lines
 from pytest_kbrel.reports.text import (
-    bound,
     count,
     difference,
     fit,
@@ -27,12 +26,15 @@ __all__ = ["failure_text", "terminal_lines"]
 Line = tuple[str, dict[str, bool]]
 
 SHOWN_FACTS = 3
+# Why cases are inconclusive is told in so many lines, and counted beyond.
+REASON_LINES = 8
 _PLAIN: dict[str, bool] = {}
 _BOLD = {"bold": True}
 _MARKUP: dict[Judgement, dict[str, bool]] = {
     "pass": {"green": True},
     "fail": {"red": True, "bold": True},
     "invalid": {"red": True, "bold": True},
+    "not run": {"yellow": True, "bold": True},
     "not comparable": {"yellow": True, "bold": True},
     "no baseline": {"yellow": True},
     "inconclusive": {"yellow": True},
@@ -138,18 +140,19 @@ def _aggregates(run: Run) -> Iterator[Line]:
 
 def _reasons(run: Run, width: int) -> Iterator[Line]:
     """Say why cases are inconclusive: those that failed are explained among pytest's failures."""
-    names = selection.names(run)
-    cases = [case for case in selection.unsettled(run) if case.verdict == "inconclusive"]
-    if cases:
+    told = notes.inconclusive(run)
+    if told:
         yield "Inconclusive", _BOLD
-    for case in cases:
-        yield f"  {one_line(names[case.nodeid])}", _MARKUP[case.verdict]
-        for gate in case.gates:
-            if gate.verdict == "inconclusive":
-                rule = f"{one_line(gate.metric)} {gate.rule} {bound(gate.bound)}"
-                yield from _wrapped(f"{rule}: {one_line(gate.reason, 600)}", width)
-                yield from _wrapped(notes.family(gate), width, indent="      ")
-    if cases:
+    left = REASON_LINES
+    for at, (reason, _) in enumerate(told):
+        lines = list(_wrapped(reason, width, indent="  "))
+        if at and len(lines) > left:
+            more = sum(gates for _, gates in told[at:])
+            yield f"  and {count(more, 'more gate')}; report.html has all reasons", _PLAIN
+            break
+        left -= len(lines)
+        yield from lines
+    if told:
         yield "", _PLAIN
     if gates := selection.unjudged(run):
         why = "nothing published to compare with" if run.baseline else "no baseline given (--kb-baseline)"
@@ -205,11 +208,8 @@ def _problems(run: Run, width: int) -> Iterator[Line]:
     for problem in sorted(run.problems):
         for text, _ in _wrapped(f"problem: {one_line(problem, 600)}", width, indent=""):
             yield text, _MARKUP["fail"]
-    if not run.complete:
-        yield (
-            "partial run: not every case of its suites was selected and soundly decided",
-            _MARKUP["inconclusive"],
-        )
+    if said := notes.partial(run):
+        yield said, _MARKUP["inconclusive"]
 
 
 def _headline(run: Run, width: int) -> Iterator[Line]:

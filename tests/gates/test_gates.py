@@ -373,7 +373,7 @@ def test_a_larger_drop_is_never_judged_better(
         return decided(case(gate("accuracy_f1", "max_drop", bound)), lower, scores(before[:n])).verdict
 
     def changed(drop: float) -> int:
-        return sum(value - drop != old for value, old in zip(after, before, strict=False))
+        return sum(abs(value - drop - old) > 1e-5 for value, old in zip(after, before, strict=False))
 
     # An interval that rests on few changed facts is wider than one that rests on many.
     if changed(small) == changed(large) and len({a - b for a, b in zip(after, before, strict=False)}) > 1:

@@ -29,7 +29,9 @@ def test_asked_the_same_nothing_moves() -> None:
     assert set(noise(answers("++--??"), answers("++--??")).values()) == {0.0}
 
 
-MARKS = st.lists(st.tuples(st.sampled_from("+-?"), st.floats(0, 1)), min_size=3, max_size=8)
+# Steps that are no rounding.
+SCORES = st.integers(0, 1000).map(lambda step: step / 1000)
+MARKS = st.lists(st.tuples(st.sampled_from("+-?"), SCORES), min_size=3, max_size=8)
 
 
 @settings(deadline=None)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pytest_kbrel.metrics import reliability
-from pytest_kbrel.metrics.reliability import slice_kind
+from pytest_kbrel.records import slice_kind
 
 
 def test_a_model_that_says_unsure_to_all_unseen_is_fully_reliable_there() -> None:

@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+import sys
+
+import fake_vllm
 import pytest
 import tiny_checkpoints
 import torch
 
+from pytest_kbrel.models import vllm
 from pytest_kbrel.models.hf import load
 from pytest_kbrel.models.spec import parse_spec
+from pytest_kbrel.models.vllm_spec import parse_vllm
 
 torch.set_num_threads(1)
 
@@ -32,6 +37,20 @@ def model_of(checkpoint_of):
         if kind not in loaded:
             loaded[kind] = load(parse_spec(str(checkpoint_of(kind)), device="cpu"), threads=1)
         return loaded[kind]
+
+    return get
+
+
+@pytest.fixture(scope="session")
+def vllm_of(checkpoint_of):
+    """Return a function that has vLLM, or the stand-in for it, run the tiny checkpoint of an architecture."""
+
+    def get(kind, args="", *, fake=True):
+        spec = parse_vllm(f"vllm/{checkpoint_of(kind)}", f"dtype=float32,gpu_memory_utilization=0.2,{args}")
+        with pytest.MonkeyPatch.context() as patch:
+            if fake:
+                patch.setitem(sys.modules, "vllm", fake_vllm)
+            return vllm.load(spec)
 
     return get
 

@@ -13,6 +13,7 @@ from tiny_checkpoints import change_json, change_weights, make_checkpoint, make_
 
 from pytest_kbrel.errors import MissingExtraError, ModelError
 from pytest_kbrel.models.hf import load
+from pytest_kbrel.models.opening import check_spec
 from pytest_kbrel.models.spec import ModelSpec, parse_spec
 from pytest_kbrel.records import ScoreRequest
 
@@ -198,18 +199,24 @@ def test_device_that_is_not_there(llama):
 
 @pytest.mark.parametrize(
     ("args", "package"),
-    [("peft=adapter", "peft"), ("load_in_4bit=True", "bitsandbytes"), ("gguf_file=config.json", "gguf")],
+    [
+        ("peft=adapter", "peft"),
+        ("load_in_4bit=True", "bitsandbytes"),
+        ("load_in_8bit=True", "bitsandbytes"),
+        ("gguf_file=config.json", "gguf"),
+    ],
 )
 def test_missing_package_of_an_option(llama, args, package, monkeypatch):
     without(monkeypatch, package)
-    with pytest.raises(ModelError, match=f"pip install {package}"):
-        load(parse_spec(str(llama), args, device="cpu"))
+    with pytest.raises(ModelError, match=f"^model-args: {args} needs the package .*pip install {package}"):
+        check_spec(parse_spec(str(llama), args, device="cpu"))
 
 
 def without(monkeypatch, package):
     real = importlib.util.find_spec
-    for module in ("pytest_kbrel.models.hf", "pytest_kbrel.models.hf_loading"):
-        monkeypatch.setattr(f"{module}.find_spec", lambda name: None if name == package else real(name))
+    monkeypatch.setattr(
+        "pytest_kbrel.models.hf.find_spec", lambda name: None if name == package else real(name)
+    )
 
 
 def test_missing_torch_names_the_extra(llama, monkeypatch):

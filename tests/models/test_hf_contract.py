@@ -1,4 +1,7 @@
-"""What every architecture must do alike. ``Plain`` computes each answer a second time, the slow way."""
+"""What every architecture must do alike, whichever backend runs it.
+
+``Plain`` computes each answer a second time, the slow way.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +28,47 @@ TO_GENERATE = [
 ]
 
 
-@pytest.fixture(scope="module", params=ALL)
-def kind(request):
+ASKED = [
+    *(pytest.param(("hf", kind), id=kind) for kind in ALL),
+    # vLLM itself, where it is installed, and the stand-in for it.
+    *(pytest.param(("vllm", kind), id=f"vllm-{kind}") for kind in ("llama", "qwen2")),
+    *(pytest.param(("fake vllm", kind), id=f"fake-vllm-{kind}") for kind in ("llama", "qwen2", "gpt2")),
+]
+
+
+@pytest.fixture(scope="module", params=ASKED)
+def asked(request):
     return request.param
 
 
 @pytest.fixture(scope="module")
-def model(kind, model_of):
-    return model_of(kind)
+def kind(asked):
+    return asked[1]
+
+
+@pytest.fixture(scope="module")
+def model(asked, kind, model_of, vllm_of):
+    backend = asked[0]
+    if backend == "hf":
+        yield model_of(kind)
+        return
+    if backend == "vllm":
+        pytest.importorskip("vllm")
+    model = vllm_of(kind, fake=backend == "fake vllm")
+    yield model
+    model.close()
+
+
+@pytest.fixture(scope="module")
+def within(asked):
+    """How far a probability may be off: an engine's kernels sum in another order."""
+    return 1e-3 if asked[0] == "vllm" else 1e-5
+
+
+@pytest.fixture
+def only_hf(asked):
+    if asked[0] != "hf":
+        pytest.skip("this is about the transformers backend")
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +84,7 @@ def expected_prompt(kind, plain, text):
     return [*before, *bare, *behind]
 
 
-def test_score_batched_equals_plain(kind, model, plain):
+def test_score_batched_equals_plain(kind, model, plain, within):
     answers = model.score(TO_SCORE)
     lead = [BOS] if kind == "bart" else []
     seen = []
@@ -59,17 +95,17 @@ def test_score_batched_equals_plain(kind, model, plain):
             request.continuation.lstrip() if kind in ENCODER_DECODER else request.continuation
         )
         expected = plain.probabilities(prompt, list(answer.token_ids), lead)
-        assert answer.probabilities == pytest.approx(expected, abs=1e-5)
+        assert answer.probabilities == pytest.approx(expected, abs=within)
         assert answer.prompt_tokens == len(prompt)
         seen += expected
     assert max(seen) > 10 * min(seen), "probabilities this alike would prove nothing"
 
 
-def test_score_does_not_depend_on_company(model):
+def test_score_does_not_depend_on_company(model, within):
     batched = model.score(TO_SCORE)
     for request, answer in zip(TO_SCORE, batched, strict=True):
         (alone,) = model.score([request])
-        assert answer.probabilities == pytest.approx(alone.probabilities, abs=1e-5)
+        assert answer.probabilities == pytest.approx(alone.probabilities, abs=within)
         assert (answer.token_ids, answer.prompt_digest) == (alone.token_ids, alone.prompt_digest)
 
 
@@ -85,7 +121,7 @@ def test_generation_equals_argmax_loop(kind, model, plain):
         assert answer.prompt_tokens == len(prompt)
 
 
-def test_steps_are_the_greedy_path(kind, model, plain):
+def test_steps_are_the_greedy_path(kind, model, plain, within):
     prompt = expected_prompt(kind, plain, TO_SCORE[0].prompt)
     path = plain.greedy(prompt, 5, {EOS})
     request = GenerateRequest(
@@ -96,14 +132,14 @@ def test_steps_are_the_greedy_path(kind, model, plain):
     assert [step.token_id for step in answer.steps] == path
     for k, step in enumerate(answer.steps):
         probabilities = plain.next_token(prompt, path[:k])
-        assert step.probability == pytest.approx(float(probabilities.max()), abs=1e-5)
+        assert step.probability == pytest.approx(float(probabilities.max()), abs=within)
         watched = {0: step.probability, 1: float(probabilities[7])}.get(k)
-        assert step.watched == pytest.approx(watched, abs=1e-5)
+        assert step.watched == pytest.approx(watched, abs=within)
     assert all(step.watched is None for step in other.steps)
     assert len(other.steps) == len(other.token_ids)
 
 
-def test_beam_search_does_not_depend_on_company(kind, model, plain):
+def test_beam_search_does_not_depend_on_company(only_hf, kind, model, plain):
     requests = [
         GenerateRequest(prompt=text, max_new_tokens=10, num_beams=3, stop=tuple("aeiou"), steps=True)
         for text in ("Paris is the capital", "Who is the capital", "The is the capital")
@@ -118,7 +154,7 @@ def test_beam_search_does_not_depend_on_company(kind, model, plain):
     assert together[0].steps[0].probability == pytest.approx(float(start.max()), abs=1e-5)
 
 
-def test_beam_search_finds_the_best_of_its_beams(kind, model, plain):
+def test_beam_search_finds_the_best_of_its_beams(only_hf, kind, model, plain):
     (answer,) = model.generate(
         [GenerateRequest(prompt="Paris is the capital", max_new_tokens=2, num_beams=3, stop=())]
     )
@@ -132,19 +168,19 @@ def test_beam_search_finds_the_best_of_its_beams(kind, model, plain):
     assert answer.token_ids == max(best, key=best.get)
 
 
-def test_fingerprint(kind, model):
+def test_fingerprint(asked, kind, model):
     described = model.describe()
-    assert described.backend == "hf"
+    assert described.backend == asked[0].removeprefix("fake ")
     assert described.scoring_version == SCORING_VERSION
     assert described.dtype == "float32"
-    assert described.device == "cpu"
+    assert described.device == ("cpu" if asked[0] == "hf" else "cuda")
     assert described.parameters > 10_000
     assert len(described.weights_digest) == len(described.tokenizer_digest) == 64
     assert described.adds_bos == ("bos" in ALL[kind][1])
     assert ("ForCausalLM" in described.architecture or "LMHead" in described.architecture) == (kind in CAUSAL)
 
 
-def test_scoring_is_batched_and_the_head_sees_only_what_is_scored(model):
+def test_scoring_is_batched_and_the_head_sees_only_what_is_scored(only_hf, model):
     assert model.score(TO_SCORE[:1]), "what the checkpoint allows to share is tried at the first question"
     seen = []
     head = model._parts.model.get_output_embeddings()
@@ -154,6 +190,6 @@ def test_scoring_is_batched_and_the_head_sees_only_what_is_scored(model):
     finally:
         handle.remove()
     assert sum(seen) == sum(len(answer.token_ids) for answer in answers)
-    # Those beyond a sliding window go in a batch of their own.
-    assert len(seen) <= 2
+    # Those beyond a sliding window go by their lengths. The model itself may leave the layer nothing.
+    assert len([size for size in seen if size]) <= 3
     assert not head._forward_pre_hooks

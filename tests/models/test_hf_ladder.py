@@ -10,11 +10,12 @@ from tiny_checkpoints import ALL, CAUSAL, ENCODER_DECODER
 
 from pytest_kbrel.models.asking import in_order
 from pytest_kbrel.models.hf_ladder import highest_rung
+from pytest_kbrel.models.hf_model import HfModel
 from pytest_kbrel.models.hf_scorer import Scorer
 from pytest_kbrel.models.hf_scoring import score_batch
 from pytest_kbrel.models.hf_tokens import Pair
 from pytest_kbrel.models.hf_window import window_of
-from pytest_kbrel.records import Failed
+from pytest_kbrel.records import Failed, ScoreRequest
 
 EXPECTED = {
     **dict.fromkeys(CAUSAL, "packed"),
@@ -119,17 +120,21 @@ def test_what_does_not_fit_into_memory_is_cut_and_answered(model_of, monkeypatch
         assert answer == pytest.approx(score_batch(model, [pair], 0)[0], rel=1e-3)
 
 
-def test_a_row_that_fails_is_explained_by_the_plain_way(model_of, monkeypatch):
+def test_a_row_that_fails_is_answered_by_the_plain_way_and_told(model_of, monkeypatch):
     from pytest_kbrel.models import hf_scorer
 
-    scorer = Scorer(model_of("llama").parts.model, budget=4096, longest=256)
-    assert scorer.rung == "packed"
+    model = HfModel(model_of("llama").parts)
+    asked = [ScoreRequest(prompt="Oslo is in", continuation=f" {word}") for word in ("Norway", "Italy")]
+    assert model._scorer.rung == "packed"
 
     def broken(*_, **__):
         raise ValueError("a bug")
 
     monkeypatch.setattr(hf_scorer, "score_rows", broken)
-    assert not any(isinstance(answer, Failed) for answer in in_order(scorer.ready(pairs_of())))
+    with pytest.warns(RuntimeWarning, match="plain ones answered: right, but slow \\(ValueError: a bug\\)"):
+        assert not any(isinstance(answer, Failed) for answer in model.score(asked))
+    # Once is enough: no second warning, which would be an error here.
+    assert not any(isinstance(answer, Failed) for answer in model.score(asked))
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import torch
 from tiny_checkpoints import BOS, EOS, change_json
 
 from pytest_kbrel.models.hf import load
+from pytest_kbrel.models.sharing import distinct_tokens
 from pytest_kbrel.models.spec import parse_spec
 from pytest_kbrel.records import Failed, GenerateRequest, ScoreRequest
 
@@ -106,14 +107,14 @@ def test_rows_end_each_at_their_own_place(model_of):
     assert [len(answer.steps) for answer in together] == [len(answer.token_ids) for answer in together]
 
 
-def rows_fed(model, requests):
-    """Return the answers, and how many rows each forward pass had."""
-    rows = []
+def tokens_fed(model, requests):
+    """Return the answers, and how many tokens each forward pass had, padding included."""
+    tokens = []
     handle = model.parts.model.register_forward_pre_hook(
-        lambda module, args, named: rows.append(len(named["input_ids"])), with_kwargs=True
+        lambda module, args, named: tokens.append(named["input_ids"].numel()), with_kwargs=True
     )
     try:
-        return model.generate(requests), rows
+        return model.generate(requests), tokens
     finally:
         handle.remove()
 
@@ -128,10 +129,12 @@ def test_prompts_of_all_lengths_share_a_batch_and_leave_it_when_they_end(model_o
         GenerateRequest(prompt="Paris is the capital", max_new_tokens=3, stop=()),
     ]
     model.generate(requests[:1])
-    together, rows = rows_fed(model, requests)
-    assert rows[0] == 5
-    assert rows == sorted(rows, reverse=True)
-    assert rows[-1] == 3
+    together, tokens = tokens_fed(model, requests)
+    # What the prompts share is fed once, and so is a prompt that comes three times.
+    distinct = {model.parts.encoder.prompt(request.prompt) for request in requests}
+    assert tokens[0] == distinct_tokens(distinct)
+    assert tokens[1:] == sorted(tokens[1:], reverse=True)
+    assert (tokens[1], tokens[-1]) == (5, 3)
     assert together == [model.generate([request])[0] for request in requests]
     assert len({answer.text for answer in together}) == len(together)
 
@@ -143,10 +146,11 @@ def test_what_has_ended_makes_room_for_what_waits(checkpoint_of):
         for n in range(24)
     ]
     model.generate(requests[:1])
-    together, rows = rows_fed(model, requests)
-    assert max(rows) <= 60 // 6
-    # A prompt's row is fed once for itself, and once a token after the first.
-    assert sum(rows) < 1.4 * sum(len(answer.token_ids) for answer in together)
+    together, tokens = tokens_fed(model, requests)
+    assert max(tokens) <= 60
+    # What is written is fed a token at a time; what has ended is fed on for a few.
+    prompts = distinct_tokens({model.parts.encoder.prompt(request.prompt) for request in requests})
+    assert sum(tokens) < prompts + 1.4 * sum(len(answer.token_ids) for answer in together)
     assert together == [model.generate([request])[0] for request in requests]
 
 

@@ -93,3 +93,11 @@ def test_two_instructions_get_a_prefix_each():
 
 def test_nothing_asked_is_nothing_fed():
     assert plan([], 32) == ()
+
+
+@pytest.mark.parametrize("shared", [100, 127, 128, 200, 500])
+@pytest.mark.parametrize("count", [20, 60])
+def test_a_beginning_about_as_long_as_a_row_is_fed_twice_at_most(shared, count):
+    start = tuple(range(shared))
+    sequences = [Asked(ids=(*start, 1000 + n, 2000 + n), start=shared + 1) for n in range(count)]
+    assert fed(plan(sequences, 128)) <= distinct_tokens(one.ids for one in sequences) + shared

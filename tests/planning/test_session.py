@@ -12,7 +12,8 @@ from typing import Any
 import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
 import pytest
 
-from tests.plugin.conftest import SUITE, _warm, mini_suite, plugin_args, report
+from pytest_kbrel.cli import main
+from tests.plugin.conftest import CAPITALS, SUITE, _warm, mini_suite, plugin_args, report
 
 __all__ = ["_warm", "mini_suite", "plugin_args", "report"]
 
@@ -266,3 +267,58 @@ def test_the_folder_of_the_suite_keeps_no_trace(pytester, mini_suite):
     before = sorted(path.parent.iterdir())
     pytester.runpytest(*PLAN)
     assert sorted(path.parent.iterdir()) == before
+
+
+def test_answers_that_are_kept_are_not_planned_again(pytester, mini_suite):
+    mini_suite()
+    flags = (*PLAN, "-k", FIXED)
+    before = pytester.runpytest(*flags)
+    count = int(rows_of(before)["all"][1].replace(",", ""))
+    before.stdout.fnmatch_lines([f"  0 of {count} calls kept from earlier runs, which are not asked again"])
+    assert not (pytester.path / ".kbrel-cache").exists()
+    pytester.runpytest("--kb-model=reference", "suites", "-k", "monitor")
+    some = numbers(next(line for line in pytester.runpytest(*flags).outlines if " kept from " in line))
+    assert 0 < some[0] < some[1] == count
+    pytester.runpytest("--kb-model=reference", "suites", "-k", FIXED)
+    after = pytester.runpytest(*flags)
+    after.stdout.fnmatch_lines(
+        [
+            f"  {count} of {count} calls kept from earlier runs, which are not asked again",
+            "  reference was loaded in * and timed on 0 batches (0 questions, 0.0 s)",
+        ]
+    )
+    # Another checkpoint has other answers, and who keeps none looks for none.
+    other = pytester.runpytest("--kb-model=reference:int4", *flags[1:])
+    other.stdout.fnmatch_lines([f"  0 of {count} calls kept*"])
+    assert " kept from " not in pytester.runpytest(*flags, "--kb-use-cache=off").stdout.str()
+
+
+def test_a_plan_says_how_the_checkpoint_shares(pytester, mini_suite):
+    mini_suite()
+    result = pytester.runpytest(*PLAN, "-k", FIXED)
+    read = numbers(next(line for line in result.outlines if line.startswith("  tokens read ")))
+    fed = numbers(next(line for line in result.outlines if line.startswith("  tokens fed ")))
+    different = numbers(next(line for line in result.outlines if line.startswith("  different tokens ")))
+    assert different[0] <= fed[0] < read[0] + read[1]
+    result.stdout.fnmatch_lines(["  tokens fed *: * times fewer, in packed rows behind shared prefixes"])
+
+
+def test_a_plan_and_the_view_of_what_is_shared_count_the_same(pytester, mini_suite):
+    facts = [
+        {"relation": "P36", "subject": f"{subject}{end}", "object": f"{city}{end}", "popularity": people}
+        for number, (subject, city, _) in enumerate(CAPITALS)
+        for people, end in (
+            (1_000_000 // (5 * number + n), end) for n, end in enumerate(("", "by", "land"), 1)
+        )
+    ]
+    # Behind the same examples, what one slice leaves to the next is not fed again.
+    mini_suite(
+        TWICE.replace("zero-shot", "few-shot"), facts="".join(json.dumps(fact) + "\n" for fact in facts)
+    )
+    planned = pytester.runpytest(*PLAN)
+    fed = numbers(next(line for line in planned.outlines if line.startswith("  tokens fed ")))
+    assert main(["sharing", "suites", "--kb-model", "reference", "--json", "shared.json"]) == 0
+    told = json.loads((pytester.path / "shared.json").read_text())
+    assert fed[0] == told["all"]["ways"]["packed"]["tokens_fed"]
+    different = numbers(next(line for line in planned.outlines if line.startswith("  different tokens ")))
+    assert different[0] <= fed[0]

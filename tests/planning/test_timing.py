@@ -11,7 +11,9 @@ from pytest_kbrel.models.counting import Estimating, open_counter
 from pytest_kbrel.models.opening import open_model, read_spec
 from pytest_kbrel.planning import timing
 from pytest_kbrel.planning.asking import Call, scenario
-from pytest_kbrel.planning.timing import Pace, calibrate
+from pytest_kbrel.planning.plan import _Scenarios
+from pytest_kbrel.planning.timing import calibrate
+from pytest_kbrel.planning.working import Pace, _steps, longest
 from pytest_kbrel.records import Generated, GenerateRequest, MonitorSettings, Request, Scored, ScoreRequest
 from tests.planning.test_asking import FACTS, case
 
@@ -72,7 +74,7 @@ def calls(method: str) -> list[Call]:
             )
         )
     return [
-        Call(case=f"case {part}", kind=("", "monitor", 0, method), asked=60, requests=requests)
+        Call(case=f"case {part}", kind=("", "monitor", 0, method), requests=requests)
         for part, requests in enumerate(made)
     ]
 
@@ -81,7 +83,7 @@ def calls(method: str) -> list[Call]:
 def test_a_model_that_takes_time_by_step_and_token_is_predicted_exactly(clocked, method):
     found = calibrate(lambda: clocked, calls(method), Estimating())
     assert clocked.closed
-    predicted = found.seconds_for(calls(method), Estimating())
+    predicted = found.seconds_for(calls(method))
     before = clocked.now
     asker = Asker(clocked)
     for call in calls(method):
@@ -93,12 +95,12 @@ def test_a_model_that_takes_time_by_step_and_token_is_predicted_exactly(clocked,
 
 
 def test_a_batch_takes_as_long_as_its_longest_answer():
-    pace = Pace(a_step=1.0, a_token=0.0, written=(1, 1, 1, 9))
-    assert pace.mean == 3
+    written = (1, 1, 1, 9)
+    assert Pace(a_step=1.0, a_token=0.0, written=written).mean == 3
     # One row: the mean. Two: 1 with probability 9/16, else 9.
-    assert pace.steps(1) == pytest.approx(3)
-    assert pace.steps(2) == pytest.approx(9 / 16 + 9 * 7 / 16)
-    assert pace.steps(1000) == pytest.approx(9)
+    assert longest(written, 1) == pytest.approx(3)
+    assert longest(written, 2) == pytest.approx(9 / 16 + 9 * 7 / 16)
+    assert longest(written, 1000) == pytest.approx(9)
 
 
 def test_a_model_is_closed_where_it_fails(clocked):
@@ -126,3 +128,50 @@ def test_tokens_are_those_the_model_itself_counts():
                 assert counter.continuation(request) == len(answer.token_ids)
     finally:
         model.close()
+
+
+def test_work_is_what_the_engine_feeds():
+    """By the way that the loaded checkpoint shares, with what its batches have in common counted once."""
+    spec = read_spec("reference")
+    counter = open_counter(spec)
+    made = scenario([case(MonitorSettings(negatives=2), *FACTS)], "most").calls
+    found = calibrate(lambda: open_model(spec), made, counter)
+    assert found.works.rungs == ("packed", "packed")
+    assert counter.feeder is not None
+    for call in made:
+        fed = counter.feeder.fed(call.requests, "packed")
+        work = found.works.of(call.requests, (3,))
+        written = 0 if call.kind[3] == "score" else 3 * len(call.requests)
+        assert work.tokens == fed.tokens + fed.padding + written
+        assert work.tokens - written < sum(map(counter.prompt, call.requests))
+    assert found.seconds_for(made) > 0
+
+
+def test_what_is_kept_takes_no_time_but_in_a_second_pass(clocked):
+    clocked.describe = lambda: None
+    every = {request for call in calls("score") for request in call.requests}
+    found = calibrate(lambda: clocked, calls("score"), Estimating(), lambda who, requests: every, anew=True)
+    assert found.kept == every
+    assert found.seconds_for(calls("score")) == 0
+    assert found.seconds_for(calls("score"), anew=True) > 0
+    asked = clocked.asked
+    none = calibrate(lambda: clocked, calls("score"), Estimating(), lambda who, requests: every)
+    assert clocked.asked == asked
+    assert none.batches == none.answers == 0
+
+
+def test_a_guess_never_lies_outside_its_range():
+    low, high, known = (scenario([case(MonitorSettings(negatives=2), *FACTS)], "most") for _ in range(3))
+    for values in ((3, 5, 7), (3, 5, 1), (5, 3, 4)):
+        told = dict(zip((id(low), id(high), id(known)), values, strict=True))
+        span = _Scenarios(low=low, high=high, known=known).span(lambda of, told=told: told[id(of)])
+        assert span.low == min(values)
+        assert span.high == max(values)
+        assert span.about == values[2]
+
+
+def test_more_texts_than_go_at_once_take_their_places():
+    # Ten at a time of a hundred that write four tokens each: an eighth of them idle until others come in.
+    pace = (4,) * 5
+    assert _steps(10, 10, pace) == 4
+    assert _steps(100, 10, pace) == pytest.approx(100 * 4 / (10 * 0.875))

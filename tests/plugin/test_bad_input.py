@@ -42,7 +42,7 @@ def no_traceback(result):
         ("reference:overconfidant", "*overconfidant*did you mean 'overconfident'*"),
         ("openai/gpt", "openai/gpt: *OPENAI_API_KEY holds no key*base_url*"),
         ("openai/", "openai/: no model named*openai/NAME*"),
-        ("vllm/gpt", "vllm/gpt: no checkpoint*openai/NAME*hf/vllm/gpt"),
+        ("vllm/gpt", "gpt: no such folder*a hub id org/name*"),
     ],
 )
 def test_what_is_no_model_is_a_usage_error(pytester, mini_suite, plugin_args, model, said, monkeypatch):
@@ -120,7 +120,7 @@ def test_a_model_that_answers_nothing_never_passes(pytester, mini_suite, report)
         from pytest_kbrel.models import hf
         from pytest_kbrel.models.scripted import ScriptedModel
 
-        hf.load = lambda spec, threads=None: ScriptedModel(answers=lambda prompt: "")
+        hf.load = lambda spec, **options: ScriptedModel(answers=lambda prompt: "")
         """
     )
     from pytest_kbrel.models import hf
@@ -145,6 +145,14 @@ def test_a_model_that_answers_nothing_never_passes(pytester, mini_suite, report)
         ("--kb-inconclusive=fial", "*--kb-inconclusive*'fial'*did you mean 'fail'*"),
         ("--kb-judge=oracle", "--kb-judge: found 'oracle'; allowed: rules, openai/NAME*reference"),
         ("--kb-model-args=dtyp=float32", "*dtyp*did you mean 'dtype'*"),
+        (
+            "--kb-model-args=attn_implementation=flash_attention_2",
+            "model-args: attn_implementation=flash_attention_2 needs the package flash_attn: *flash-attn",
+        ),
+        (
+            "--kb-model-args=device=cpu,attn_implementation=flex_attention",
+            "reference: attn_implementation=flex_attention: on a CPU * allowed there: sdpa, eager",
+        ),
     ],
 )
 def test_a_wrong_setting_is_a_usage_error(pytester, mini_suite, flag, said):

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_kbrel import suites
+
 MINI = "suites/mini.kb.yaml"
 CASES = [
     f"{MINI}::monitor[P36]",
@@ -114,8 +116,12 @@ def test_a_run_after_the_suites_expiry_warns(pytester, mini_suite):
         "suite: mini\nfacts: facts.jsonl\nreliability:\n  slices: [unseen-zero-shot]\n  choices: 2\n"
         "  unseen: {count: 3, as_of: 2020-01-01, expires: 2021-01-01}\n"
     )
-    result = pytester.runpytest(*GATE, "-W", "default")
-    result.stdout.fnmatch_lines(["*KbrelWarning*mini.kb.yaml*2021-01-01*"])
+    only = ("-W", "ignore", "-W", "default::pytest_kbrel.collect.KbrelWarning")
+    for workers in ((), ("-n2",)):
+        result = pytester.runpytest(*GATE, *only, *workers)
+        result.stdout.fnmatch_lines(["*KbrelWarning*mini.kb.yaml*2021-01-01*"])
+        # Once, although every worker reads the suite.
+        assert result.parseoutcomes()["warnings"] == 1
 
 
 class TestWithoutModel:
@@ -201,3 +207,19 @@ class TestWithoutModel:
         monkeypatch.setenv("KB_MODEL", "reference")
         result = pytester.runpytest("suites", "-k", "seen-zero-shot and not unseen")
         result.assert_outcomes(passed=1)
+
+
+def test_a_suite_is_read_once_in_a_process(pytester, mini_suite, monkeypatch):
+    reads = []
+    real = suites.load_suite
+
+    def counted(path, **how):
+        reads.append(path.name)
+        return real(path, **how)
+
+    monkeypatch.setattr(suites, "load_suite", counted)
+    mini_suite()
+    pytester.runpytest("--kb-model=reference", "--kb-limit=2", "-k", "P36", "suites").assert_outcomes(
+        passed=1
+    )
+    assert reads == ["mini.kb.yaml"]

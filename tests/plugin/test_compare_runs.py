@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import lzma
+import re
 
 import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
 import pytest
@@ -90,6 +91,12 @@ def test_paired_runs_are_judged_as_with_the_baseline_itself(run, compare, report
     assert unseen["verdict"] == "fail"
     assert unseen["lost"]
     assert "2 against 1, paired fact by fact: b" in printed.out
+    # What is asked first stands first: behind the names, before any table.
+    lines = printed.out.splitlines()
+    summary = next(line for line in lines if line.startswith("2 against 1: gates: "))
+    assert re.fullmatch(r"2 against 1: gates: \d+ fail, .* pass; \d+ facts? lost, \d+ gained", summary)
+    assert lines.index(summary) == lines.index("") + 1 <= 5
+    assert lines.index(summary) < lines.index("Correlations over models")
     assert "ur max_drop 0.1: fail: ur fell by" in printed.out
     assert "  lost: " in printed.out
     # Holm's are over all figures shown, so none is smaller than the p-value itself.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import random
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -128,7 +129,7 @@ def _newer(path):
 SPOILT = (
     (_flipped, "is broken: its checksum is wrong"),
     (_torn, "malformed"),
-    (_newer, "found schema version 99, this pytest-kbrel knows 2; update pytest-kbrel"),
+    (_newer, "found schema version 99, this pytest-kbrel knows 4; update pytest-kbrel"),
     (lambda path: path.write_text("no database " * 999), "file is not a database"),
 )
 
@@ -155,21 +156,6 @@ def test_a_folder_that_cannot_be_written_costs_the_run_nothing(pytester, mini_su
     result = pytester.runpytest(*GATE, "--kb-use-cache=/proc/kbrel", *plugin_args)
     assert result.ret == 0
     result.stdout.fnmatch_lines(["answers are not kept: /proc/kbrel/answers.sqlite: *"])
-
-
-def test_a_served_model_under_test_is_always_asked(pytester, mini_suite, report, openai_server, monkeypatch):
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
-        monkeypatch.delenv(name, raising=False)
-    mini_suite(ONE)
-    openai_server.say = lambda text: "Berlin"
-    args = ("--kb-model=openai/judge", f"--kb-model-args=base_url={openai_server.base_url}", "suites")
-    for run in (1, 2):
-        result = pytester.runpytest(*args)
-        assert len(openai_server.calls) == 12 * run
-    result.stdout.fnmatch_lines(
-        ["answers are not kept: a server may serve another model as judge the next time"]
-    )
-    assert not (pytester.path / ".kbrel-cache").exists()
 
 
 def test_the_model_compared_with_is_kept_as_well(pytester, mini_suite, report, plugin_args):
@@ -267,3 +253,35 @@ def test_a_killed_run_goes_on_where_it_stopped(pytester, mini_suite, whole, work
     assert 0 < left <= one.stored <= one.total == whole["run"].stored
     assert (one.again, one.difference) == (0, "")
     assert one.asked >= one.total - one.stored
+
+
+@pytest.mark.parametrize(
+    ("mount", "said"),
+    [
+        ("mount -t tmpfs -o size=60k none kept", "database or disk is full"),
+        ("mount --bind kept kept; mount -o remount,ro,bind kept", "Read-only file system"),
+    ],
+    ids=["full", "read-only"],
+)
+def test_a_real_disk_that_takes_no_more_costs_the_run_nothing(pytester, mini_suite, report, mount, said):
+    unshare = shutil.which("unshare")
+    if unshare is None or subprocess.run([unshare, "-rm", "true"], capture_output=True).returncode:
+        pytest.skip("this system lets nobody mount a disk of his own")
+    mini_suite(ONE)
+    pytester.runpytest(*GATE, "--kb-use-cache=off")
+    before = report()
+    (pytester.path / "kept").mkdir()
+    line = [sys.executable, "-m", "pytest", *GATE, "--kb-use-cache=kept", "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        [unshare, "-rm", "sh", "-ec", f'{mount}; exec "$@"', "sh", *line],
+        cwd=pytester.path,
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode == 32:
+        pytest.skip(f"cannot mount: {done.stderr}")
+    assert done.returncode == 0
+    assert kill_runs.first_difference(comparable(report()), comparable(before)) == ""
+    told = report()["environment"]["answers_not_kept"]
+    assert said in told
+    assert done.stdout.count("answers are not kept: ") == 1

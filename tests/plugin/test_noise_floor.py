@@ -35,7 +35,7 @@ class Unsteady:
         self.model.close()
 
 loaded = opening.open_model
-opening.open_model = lambda spec, threads=None: Unsteady(loaded(spec, threads=threads), True)
+opening.open_model = lambda spec, **options: Unsteady(loaded(spec, **options), True)
 
 def pytest_unconfigure():
     opening.open_model = loaded
@@ -95,3 +95,19 @@ def test_it_belongs_to_blessing(pytester, mini_suite):
     result = pytester.runpytest(*GATE, "--kb-noise-floor")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*--kb-noise-floor: found without --kb-baseline-update; allowed: *"])
+
+
+def test_blessing_again_without_measuring_says_what_is_dropped(pytester, mini_suite, meta):
+    mini_suite(RELATIVE)
+    assert pytester.runpytest(*BLESS).ret == 0
+    floors = [case["noise"] for case in meta()["cases"].values()]
+    said = f"({sum(floor['changed'] for floor in floors)} of {sum(floor['of'] for floor in floors)} answers)"
+    again = pytester.runpytest(*BLESS[:-1])
+    dropped = (
+        f"the noise floor of the old baseline {said} is dropped: add --kb-noise-floor to measure it again"
+    )
+    assert dropped in again.outlines
+    assert not any("noise" in case for case in meta()["cases"].values())
+    # There is none left to drop, and where it is measured again none is.
+    assert "is dropped" not in pytester.runpytest(*BLESS[:-1]).stdout.str()
+    assert "is dropped" not in pytester.runpytest(*BLESS).stdout.str()

@@ -18,6 +18,7 @@ from pytest_kbrel.records import (
     Unmatched,
     Waiver,
 )
+from pytest_kbrel.reports.notes import STOPPED
 
 SUITE = "suites/world.kb.yaml"
 HOSTILE = (
@@ -365,6 +366,19 @@ def many(count: int) -> Run:
 @pytest.fixture
 def many_cases() -> Callable[[int], Run]:
     return many
+
+
+@pytest.fixture
+def stopped_run() -> Run:
+    """A run that stopped at its first failure: an aggregate and a slice of unseen knowledge were not run."""
+    run = small()
+    left = {"verdict": "not run", "n": 0, "metrics": (), "errors": ("the session stopped before this case",)}
+    cases = (
+        case("reliability", "overall", **left, aggregate=True),  # type: ignore[arg-type]
+        run.cases[0],
+        case("reliability", "unseen-zero-shot", **left),  # type: ignore[arg-type]
+    )
+    return replace(run, cases=cases, complete=False, problems=(STOPPED,))
 
 
 @pytest.fixture

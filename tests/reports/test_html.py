@@ -10,6 +10,7 @@ import pytest
 from pytest_kbrel.records import CaseResult, MetricValue, Run
 from pytest_kbrel.reports.html import report_html
 from pytest_kbrel.reports.html_parts import bar, delta, domain, within
+from pytest_kbrel.reports.notes import STOPPED
 
 VOID = {"meta", "rect", "br"}
 ATTRIBUTES = {
@@ -136,8 +137,25 @@ def test_the_verdict_is_a_word_everywhere(hostile_run: Run) -> None:
 
 
 def test_an_incomplete_run_says_so(hostile_run: Run, small_run: Run) -> None:
-    assert "Partial run" in report_html(hostile_run)
-    assert "Partial run" not in report_html(small_run)
+    said = "<li>partial run: not every case of its suites was selected and soundly decided</li>"
+    assert said in report_html(hostile_run)
+    assert "partial run" not in report_html(small_run)
+    stopped = replace(hostile_run, problems=(*hostile_run.problems, STOPPED))
+    assert f"<li>{STOPPED}</li>" in report_html(stopped)
+    assert "partial run" not in report_html(stopped)
+
+
+def test_cases_that_were_not_run_are_told_in_one_line(stopped_run: Run, small_run: Run) -> None:
+    page = report_html(stopped_run)
+    assert "<p>2 cases not run: the session stopped before them</p>" in page
+    (not_passed,) = re.findall(r"<h2>Not passed</h2>(.*?)<h2>", page, re.DOTALL)
+    assert re.findall(r"<details.*?<span class=\"name\">(.*?)</span>", not_passed) == ["monitor[P30]"]
+    assert "before this case" not in page
+    assert "not run" not in report_html(small_run)
+    alone = replace(stopped_run, cases=stopped_run.cases[2:3])
+    assert "<h2>Not passed</h2>\n<p>1 case not run: the session stopped before it</p>" in re.sub(
+        r"\n+", "\n", report_html(alone)
+    )
 
 
 def test_bars_stay_on_their_scale(make_metric: Callable[..., MetricValue]) -> None:

@@ -76,6 +76,17 @@ def test_the_summary_stays_within_what_a_ci_page_takes(hostile_run: Run) -> None
 
 
 def test_problems_are_named(hostile_run: Run, small_run: Run, empty_run: Run) -> None:
-    assert "- Partial run" in summary_markdown(hostile_run)
+    assert "- partial run: not every case" in summary_markdown(hostile_run)
     assert "Problems" not in summary_markdown(small_run)
     assert "no case was decided" in summary_markdown(empty_run)
+
+
+def test_what_was_not_run_stands_behind_what_was_and_is_told_once(stopped_run: Run) -> None:
+    text = summary_markdown(stopped_run)
+    rows = [line.split(" | ")[0] for line in text.splitlines() if line.startswith("| ")]
+    assert rows == ["| verdict", "| **fail**", "| **not run**", "| **not run**", "| question", *rows[5:]]
+    assert "before this case" not in text
+    assert text.endswith(
+        "### Problems\n\n- 2 cases not run: the session stopped before them\n"
+        "- the session stopped before all its cases were decided\n"
+    )

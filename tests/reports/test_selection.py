@@ -81,3 +81,8 @@ def test_who_judged_and_who_wrote_distractors(small_run):
     same = replace(both, helpers=(judge,), cases=(written,))
     assert selection.helped_by(same) == (expected[0], ("distractors by", "openai/judge" + reused))
     assert selection.helped_by(replace(same, cases=())) == (("judged by", "openai/judge" + reused),)
+
+
+def test_seen_and_unseen_knowledge_are_told_apart_without_metrics(stopped_run):
+    groups = {group.title: group.labels for group in selection.groups(stopped_run)}
+    assert groups == {"MONITOR": ("P30",), "Reliable KB, unseen": ("unseen-zero-shot",)}

@@ -36,12 +36,11 @@ Reliable KB, unseen
   unseen-zero-shot  120  0.700         –  0.900  pass
 
 Over all slices
-  monitor[overall]  pass
+  monitor[overall]  measured
     monitor          0.401 [0.321, 0.481] +0.010 [-0.030, +0.050]
 
 Inconclusive
-  head_to_tail[open-tail]
-    accuracy max_drop 0.02: the drop may be 0.06; 400 facts would decide
+  head_to_tail[open-tail]: accuracy max_drop 0.02: the drop may be 0.06; 400 facts would decide
 
 Lost and gained facts
   lost    On which continent is country 6? Asia; said Asia → Africa; anchor 0.950 → 0.600 (-0.350);
@@ -128,8 +127,50 @@ def test_problems_and_incompleteness_are_named(small_run: Run) -> None:
 def test_cases_of_several_suites_are_told_apart(small_run: Run) -> None:
     other = [replace(case, suite="other.kb.yaml") for case in small_run.cases]
     lines = texts(replace(small_run, cases=(*small_run.cases, *other)), 100)
-    assert "  other.kb.yaml::head_to_tail[open-tail]" in lines
-    assert "  suites/world.kb.yaml::head_to_tail[open-tail]" in lines
+    # One and the same reason of both.
+    told = " ".join("\n".join(lines).split())
+    assert (
+        "other.kb.yaml::head_to_tail[open-tail] and 1 more: accuracy max_drop 0.02: the drop may be" in told
+    )
+    assert "open-tail (world)" in told
+
+
+def test_reasons_are_short_and_those_of_many_are_counted(small_run: Run) -> None:
+    case = next(case for case in small_run.cases if case.verdict == "inconclusive")
+    gate = replace(
+        case.gates[0],
+        reason="accuracy fell by 0.020 [-0.050, 0.010] from 0.230 to 0.210 (paired over 120 facts, p 0.1); "
+        "allowed: 0.020; about 363 facts would decide, were the difference the same",
+        observed=0.02,
+        low=-0.01,
+        high=0.05,
+    )
+    many = tuple(
+        replace(
+            case,
+            id=f"head_to_tail[{n:02}]",
+            slice=f"{n:02}",
+            gates=(replace(gate, observed=0.02 + n / 1000),),
+        )
+        for n in range(20)
+    )
+    lines = texts(replace(small_run, cases=many), 100)
+    start = lines.index("Inconclusive")
+    shown = lines[start + 1 : lines.index("", start)]
+    assert shown[0] == (
+        "  head_to_tail[00]: accuracy max_drop 0.02: drop 0.020 [-0.010, 0.050]; about 363 facts would decide"
+    )
+    assert shown[-1] == "  and 12 more gates; report.html has all reasons"
+    assert len(shown) == 9
+
+
+def test_a_figure_without_a_gate_is_measured_and_counts_as_before(small_run: Run) -> None:
+    aggregate = next(case for case in small_run.cases if case.aggregate)
+    assert "  monitor[overall]  measured" in texts(small_run, 100)
+    assert "fail: 1 fail, 1 inconclusive, 4 pass" in texts(small_run, 100)
+    gated = replace(aggregate, gates=(small_run.cases[0].gates[0],))
+    cases = tuple(gated if case.aggregate else case for case in small_run.cases)
+    assert "  monitor[overall]  pass" in texts(replace(small_run, cases=cases), 100)
 
 
 def test_gates_without_a_baseline_are_counted_where_none_was_asked_for(small_run: Run) -> None:

@@ -1,0 +1,102 @@
+"""Linear layers on a CPU through oneDNN: the same float32 products, from the same weights, at a higher rate.
+
+PyTorch multiplies float32 by MKL, which takes its slower kernels on processors of other makers than its own.
+oneDNN, which comes with PyTorch as well, asks the processor what it can do. Weights are neither copied nor
+changed, so workers go on sharing one mapped copy. ``benchmarks/speed.py`` measures both rates.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import torch
+from torch import nn
+from transformers.pytorch_utils import Conv1D
+
+# Of the largest product. Two ways of adding up the same float32 products are closer than this.
+_TOLERANCE = 1e-4
+
+
+def use_onednn(model: Any) -> int:
+    """Let a model's float32 linear layers on a CPU multiply by oneDNN; return how many do now.
+
+    Left as they are: other layers, other types of numbers, other devices, and everything where oneDNN is
+    missing or does not give the numbers of :func:`torch.nn.functional.linear`. Where gradients are wanted,
+    the layers work as before.
+    """
+    if not _is_right():
+        return 0
+    count = 0
+    for module in model.modules():
+        new = _CLASSES.get(type(module))
+        if new is not None and module.weight.dtype == torch.float32 and module.weight.device.type == "cpu":
+            module.__class__ = new
+            count += 1
+    return count
+
+
+def product(given: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
+    """Return ``given @ weight.T + bias`` by oneDNN, shape (…, rows of ``weight``); float32, on a CPU."""
+    rows = given.reshape(-1, given.shape[-1])
+    count = len(rows)
+    # For each number of rows it meets oneDNN makes code, and keeps it: some numbers stand for all.
+    padded = nn.functional.pad(rows, (0, 0, 0, _rounded(count) - count))
+    found: torch.Tensor = torch.ops.mkldnn._linear_pointwise(padded, weight, bias, "none", [], "")
+    return found[:count].view(*given.shape[:-1], len(weight))
+
+
+def _rounded(count: int) -> int:
+    """Return the next number that has no more than five binary digits in front of its zeros."""
+    step = 1 << max(0, count.bit_length() - 5)
+    return -(-count // step) * step
+
+
+def _is_right() -> bool:
+    if not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
+        return False
+    generator = torch.Generator().manual_seed(0)
+    given = torch.randn(2, 3, 8, generator=generator)
+    weight, bias = torch.randn(5, 8, generator=generator), torch.randn(5, generator=generator)
+    try:
+        with torch.inference_mode():
+            found = product(given, weight, bias)
+            found_turned = product(given, weight.t().contiguous().t(), bias)
+    # The operation is PyTorch's own, and not among those it promises to keep.
+    except Exception:
+        return False
+    right = nn.functional.linear(given, weight, bias)
+    return all(
+        one.shape == right.shape and bool((one - right).abs().max() <= _TOLERANCE * right.abs().max())
+        for one in (found, found_turned)
+    )
+
+
+def _fits(given: torch.Tensor) -> bool:
+    # What torch.compile makes of a model has no place for this product.
+    compiling = torch.compiler.is_compiling()
+    return given.dtype == torch.float32 and given.numel() > 0 and not (compiling or torch.is_grad_enabled())
+
+
+class _Linear(nn.Linear):
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        if _fits(input):
+            # Short of memory, oneDNN finds no room for its code where PyTorch's own product still has some.
+            with contextlib.suppress(RuntimeError):
+                return product(input, self.weight, self.bias)
+        return super().forward(input)
+
+
+class _Conv1D(Conv1D):
+    """GPT-2's linear layer, which keeps its weight the other way round."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if _fits(x):
+            with contextlib.suppress(RuntimeError):
+                return product(x, self.weight.t(), self.bias)
+        found: torch.Tensor = super().forward(x)  # type: ignore[no-untyped-call]
+        return found
+
+
+# Only these very classes: one derived from them may do more than multiply.
+_CLASSES: dict[type, type[nn.Module]] = {nn.Linear: _Linear, Conv1D: _Conv1D}

@@ -1,0 +1,310 @@
+"""The answers of a served model, kept for as long as a run is unfinished.
+
+Nobody can see what a server serves under a name, so what it said must not serve later runs. A run that was
+killed is another matter: it goes on where it stopped, after some of its questions were asked once more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from pytest_kbrel.errors import ModelError, StoreError
+from pytest_kbrel.models.base import Model
+from pytest_kbrel.models.canary import difference, questions
+from pytest_kbrel.models.store import Sound, Store
+from pytest_kbrel.models.store_keys import digest_of, key_of
+from pytest_kbrel.models.store_locks import Lock, is_held
+from pytest_kbrel.records import Request, record
+from pytest_kbrel.wire import to_wire
+
+# Seconds after its last answer for which an unfinished run can go on.
+LIMIT = 24 * 3600
+# Seconds that a worker waits for another one to ask some questions again.
+_PATIENCE = 600.0
+# What a run's files are for: the first is locked as long as it goes on, the second by the worker that begins.
+LOCKS = ("lock", "check")
+_NEW_ASKED = "all is asked anew"
+_MODEL = "(SELECT id FROM models WHERE digest = ?)"
+_AT_ONCE = 500
+
+
+@runtime_checkable
+class SaysWhatItServes(Protocol):
+    """A model behind a server that says something of itself: ``served`` is what its replies said so far."""
+
+    served: set[str]
+
+    def about(self) -> str:
+        """Ask the server what it says of the model, in a text that stays the same from call to call."""
+        ...
+
+
+class Journal:
+    """Where one unfinished run's answers of one served model are kept.
+
+    ``digests`` stand for both: under the first answers are kept, under all of them they are found, for
+    several runs may not have ended.
+    """
+
+    def __init__(self, *digests: str) -> None:
+        self.digest = digests[0]
+        self._digests = digests
+        self._noted: frozenset[str] = frozenset()
+
+    def get(self, store: Store, asked: Mapping[str, Request]) -> dict[str, Sound]:
+        """Return the answers that are there, by the keys of ``asked``; they are noted as used by this run."""
+        found: dict[str, Sound] = {}
+        for digest in self._digests:
+            keys = {key_of(digest, request): key for key, request in asked.items() if key not in found}
+            known = store.get(list(keys))
+            _note_used(store, list(known))
+            found |= {keys[key]: answer for key, answer in known.items()}
+        return found
+
+    def put(
+        self, store: Store, model: Model, answers: Sequence[tuple[str, Sound]], asked: Mapping[str, Request]
+    ) -> None:
+        """Keep answers with what was asked, and what the server said of itself with them."""
+        requests = {key: text_of(asked[key]) for key, _ in answers}
+        store.put(answers, model.describe(), digest=self.digest, requests=requests)
+        served = frozenset(served_by(model))
+        if served - self._noted:
+            ((known,),) = store.query(
+                ("SELECT served FROM journals WHERE digest = ?", (self.digest,)),
+            ) or [("[]",)]
+            both = sorted(served | set(json.loads(str(known))))
+            store.query(("UPDATE journals SET served = ? WHERE digest = ?", (json.dumps(both), self.digest)))
+            self._noted = served
+
+    def note_failures(self, store: Store, count: int) -> None:
+        """Note that so many requests got no answer."""
+        if not count:
+            return
+        store.query(("UPDATE journals SET failed = failed + ? WHERE digest = ?", (count, self.digest)))
+
+
+def begin(store: Store, run: str, model: Model) -> Journal:
+    """Return where a served model's answers of this run are kept; the same for all workers of the run.
+
+    The answers of a run that did not end are taken over where nothing tells the model from the one it asked:
+    not what the server says of itself, and not its answers to some of the questions, which are asked again.
+    Otherwise they are forgotten. One worker finds that out, the others wait.
+
+    Raises :class:`ModelError` where these questions get no answer, and as :class:`Store` does.
+    """
+    lock = Lock(lock_path(store, run, "check"))
+    if not lock.take(_PATIENCE):
+        raise StoreError(
+            f"{lock.path}: another worker did not find out in {_PATIENCE:.0f} seconds what is kept"
+        )
+    try:
+        return _Beginning(store, run, model).journal()
+    finally:
+        lock.free()
+
+
+@record
+class _Row:
+    """A journal as it is kept: what the server said of the model (``entry``) and of itself (``served``)."""
+
+    digest: str
+    entry: str
+    served: tuple[str, ...]
+    started: int
+    checked: bool
+
+
+class _Beginning:
+    def __init__(self, store: Store, run: str, model: Model) -> None:
+        self._store = store
+        self._run = run
+        self._model = model
+        self._spec = model.describe().spec
+        self._who = digest_of(model.describe())
+        self._before = frozenset(served_by(model))
+
+    def journal(self) -> Journal:
+        """Find this run's journals, take over those of earlier ones, or begin one."""
+        kept: list[_Row] = []
+        lost: list[str] = []
+        for row in self._own() or self._taken_over():
+            reason = "" if row.checked else self._changed(row)
+            if reason:
+                lost.append(reason)
+            else:
+                kept.append(row)
+        for row in kept:
+            _note_served(self._model, row.served)
+        if not kept:
+            return self._new("\n".join(lost))
+        if lost:
+            self._store.query(
+                (
+                    "UPDATE journals SET note = note || ? WHERE digest = ?",
+                    ("".join(f"\n{one}" for one in lost), kept[0].digest),
+                )
+            )
+        return Journal(*(row.digest for row in kept))
+
+    def _changed(self, row: _Row) -> str:
+        """Forget a journal whose model has changed, and say so; else open it to this run."""
+        answers = _count(self._store, row.digest)
+        when = time.strftime("%Y-%m-%d %H:%M", time.gmtime(row.started)) + " UTC"
+        asked = 0
+        reason = _differs("of the model", row.entry, _about(self._model))
+        if not reason:
+            asked, reason = self._ask_again(row)
+        if reason:
+            forget(self._store, row.digest)
+            return (
+                f"{answers} answers of {self._spec} from the run of {when}, which did not end, are not used, "
+                f"and {_NEW_ASKED}: {reason}"
+            )
+        note = (
+            f"{answers} answers of {self._spec} taken over from the run of {when}, which did not end; "
+            f"{asked} of the questions were asked again, and the answers are the same. --kb-use-cache=off "
+            f"asks all anew"
+        )
+        self._store.query(
+            (f"UPDATE answers SET used = 0 WHERE model = {_MODEL}", (row.digest,)),
+            ("UPDATE journals SET checked = 1, failed = 0, note = ? WHERE digest = ?", (note, row.digest)),
+        )
+        return ""
+
+    def _own(self) -> list[_Row]:
+        rows: list[Any] = self._store.query(
+            (
+                "SELECT digest, entry, served, started, checked FROM journals WHERE run = ? AND who = ? "
+                "ORDER BY started DESC, digest",
+                (self._run, self._who),
+            )
+        )
+        return [
+            _Row(
+                digest=digest,
+                entry=entry,
+                served=tuple(json.loads(served)),
+                started=started,
+                checked=bool(checked),
+            )
+            for digest, entry, served, started, checked in rows
+        ]
+
+    def _taken_over(self) -> list[_Row]:
+        """Make the journals of runs that are over this run's own, and forget those that are too old."""
+        rows: list[Any] = self._store.query(
+            (
+                "SELECT journals.digest, run, ifnull(max(created), 0) FROM journals "
+                "LEFT JOIN models ON models.digest = journals.digest "
+                "LEFT JOIN answers ON answers.model = models.id "
+                "WHERE who = ? GROUP BY journals.digest",
+                (self._who,),
+            )
+        )
+        for digest, run, newest in rows:
+            if is_held(lock_path(self._store, run)):
+                continue
+            if newest < time.time() - LIMIT:
+                forget(self._store, digest)
+            else:
+                self._store.query(
+                    (
+                        "UPDATE journals SET run = ?, checked = 0 WHERE digest = ? AND run = ?",
+                        (self._run, digest, run),
+                    )
+                )
+        return self._own()
+
+    def _ask_again(self, row: _Row) -> tuple[int, str]:
+        """Ask some stored questions again; return how many, and what of the answers differs."""
+        stored = questions(self._store, row.digest)
+        try:
+            found = difference(self._model, stored)
+        except ModelError as error:
+            raise ModelError(
+                f"{error}; so nothing tells whether it still is the model of the run that did not end. Its "
+                "answers stay; --kb-use-cache=off asks all anew"
+            ) from None
+        now = set(served_by(self._model)) - self._before
+        if not found and now and row.served and not now & set(row.served):
+            found = _differs("of itself", ", ".join(row.served), ", ".join(sorted(now)))
+        return len(stored), found
+
+    def _new(self, note: str) -> Journal:
+        digest = hashlib.sha256(f"{self._who} {uuid.uuid4().hex}".encode()).hexdigest()
+        values = (digest, self._run, self._who, _about(self._model), "[]", int(time.time()), 1, 0, note)
+        self._store.query((f"INSERT INTO journals VALUES ({','.join('?' * len(values))})", values))
+        return Journal(digest)
+
+
+def forget(store: Store, digest: str) -> None:
+    """Forget a journal with its answers."""
+    store.query(
+        (f"DELETE FROM answers WHERE model = {_MODEL}", (digest,)),
+        ("DELETE FROM models WHERE digest = ?", (digest,)),
+        ("DELETE FROM journals WHERE digest = ?", (digest,)),
+    )
+
+
+def end(store: Store, run: str) -> None:
+    """Forget the answers that a run used or got, with journals that are then empty.
+
+    What it took over and did not need stays for the next run, which checks the model again.
+    """
+    rows = store.query(("SELECT digest FROM journals WHERE run = ? AND checked", (run,)))
+    for (digest,) in rows:
+        store.query(
+            (f"DELETE FROM answers WHERE used AND model = {_MODEL}", (digest,)),
+            (
+                "DELETE FROM models WHERE digest = ? AND NOT EXISTS "
+                "(SELECT 1 FROM answers WHERE model = models.id)",
+                (digest,),
+            ),
+            (f"DELETE FROM journals WHERE digest = ? AND {_MODEL} IS NULL", (digest, digest)),
+            ("UPDATE journals SET checked = 0, failed = 0, note = '' WHERE digest = ?", (digest,)),
+        )
+
+
+def _note_used(store: Store, keys: Sequence[str]) -> None:
+    for start in range(0, len(keys), _AT_ONCE):
+        some = [bytes.fromhex(key) for key in keys[start : start + _AT_ONCE]]
+        store.query((f"UPDATE answers SET used = 1 WHERE key IN ({','.join('?' * len(some))})", some))
+
+
+def lock_path(store: Store, run: str, what: str = LOCKS[0]) -> Path:
+    """Return one of a run's files (:data:`LOCKS`)."""
+    return store.path.with_name(f"run-{run}.{what}")
+
+
+def text_of(request: Request) -> str:
+    """Return a request as it is kept."""
+    return json.dumps([type(request).__name__, to_wire(request)])
+
+
+def served_by(model: Model) -> set[str]:
+    """Return what the server said of itself in its replies."""
+    return model.served if isinstance(model, SaysWhatItServes) else set()
+
+
+def _note_served(model: Model, served: Sequence[str]) -> None:
+    if isinstance(model, SaysWhatItServes):
+        model.served |= set(served)
+
+
+def _about(model: Model) -> str:
+    return model.about() if isinstance(model, SaysWhatItServes) else ""
+
+
+def _count(store: Store, digest: str) -> int:
+    ((count,),) = store.query((f"SELECT count(*) FROM answers WHERE model = {_MODEL}", (digest,)))
+    return int(str(count))
+
+
+def _differs(what: str, then: str, now: str) -> str:
+    return "" if then == now else f"then the server said {what} {then or 'nothing'!r:.200}, now {now!r:.200}"

@@ -1,0 +1,186 @@
+"""A checkpoint that vLLM runs: the protocol's four methods."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+from pytest_kbrel.models.answers import check_request, failed, generated, scored
+from pytest_kbrel.models.asking import in_order
+from pytest_kbrel.models.hf_generation import Continuation, Endings
+from pytest_kbrel.models.hf_tokens import Ids, Pair, PromptEncoder
+from pytest_kbrel.models.hf_window import check_length
+from pytest_kbrel.models.vllm_engine import MOST_NAMED, Engine, Question, Reply, probability
+from pytest_kbrel.models.vllm_scoring import score_pairs
+from pytest_kbrel.records import (
+    Failed,
+    Fingerprint,
+    Generated,
+    GenerateRequest,
+    Scored,
+    ScoreRequest,
+    Step,
+    record,
+)
+
+_UNEXPLAINED = "vLLM ended the answer where neither EOS nor a stop string is"
+
+
+@record
+class VllmParts:
+    """A running engine and what belongs to it. ``vocabulary`` is the number of tokens the model knows."""
+
+    engine: Engine
+    encoder: PromptEncoder
+    endings: Endings
+    fingerprint: Fingerprint
+    vocabulary: int
+
+
+class VllmModel:
+    """A causal checkpoint behind an engine of its own; made by :func:`pytest_kbrel.models.vllm.load`.
+
+    Prompts have the token ids and digests, and texts the ends, that the transformers backend gives them.
+    """
+
+    def __init__(self, parts: VllmParts) -> None:
+        self._parts = parts
+
+    def describe(self) -> Fingerprint:
+        """Say what this model is, by content."""
+        return self._parts.fingerprint
+
+    def replanned(self) -> VllmModel:
+        """Return the same model on the same engine, asked a third as many questions at a time."""
+        engine = self._parts.engine
+        smaller = engine.with_at_once(max(1, engine.at_once // 3))
+        return VllmModel(dataclasses.replace(self._parts, engine=smaller))
+
+    def score(self, requests: Sequence[ScoreRequest]) -> list[Scored | Failed]:
+        """Return the probabilities (float32 softmax) of the continuations' tokens, one answer per request."""
+        return in_order(self.score_as_ready(requests))
+
+    def score_as_ready(self, requests: Sequence[ScoreRequest]) -> Iterator[list[tuple[int, Scored | Failed]]]:
+        """Yield the answers of :meth:`score`, each with its request's place, some at a time."""
+        encoder = self._parts.encoder
+        places: list[int] = []
+        pairs: list[Pair] = []
+        for index, request in enumerate(requests):
+            try:
+                pair = encoder.pair(request.prompt, request.continuation)
+                self._check_tokens((*pair.context, *pair.targets))
+                self._check_length(len(pair.context), len(pair.targets))
+            except Exception as error:
+                yield [(index, failed(error))]
+            else:
+                places.append(index)
+                pairs.append(pair)
+        for batch in score_pairs(self._parts.engine, pairs):
+            yield [(places[n], scored(encoder, pairs[n], found)) for n, found in batch]
+
+    def generate(self, requests: Sequence[GenerateRequest]) -> list[Generated | Failed]:
+        """Return greedy continuations, one answer per request; beam search is a :class:`Failed`."""
+        return in_order(self.generate_as_ready(requests))
+
+    def generate_as_ready(
+        self, requests: Sequence[GenerateRequest]
+    ) -> Iterator[list[tuple[int, Generated | Failed]]]:
+        """Yield the answers of :meth:`generate`, each with its request's place, some at a time."""
+        prompts: dict[int, Ids] = {}
+        for index, request in enumerate(requests):
+            try:
+                ids = self._parts.encoder.prompt(request.prompt)
+                self._check_request(ids, request)
+            except Exception as error:
+                yield [(index, failed(error))]
+            else:
+                prompts[index] = ids
+        # Neighbours share most, and what is asked together finds it in the engine's cache.
+        order = sorted(prompts, key=prompts.__getitem__)
+        at_once = self._parts.engine.at_once
+        for start in range(0, len(order), at_once):
+            places = order[start : start + at_once]
+            replies = self._written([(prompts[place], requests[place]) for place in places])
+            yield [
+                (place, generated(self._parts.encoder, prompts[place], reply))
+                for place, reply in zip(places, replies, strict=True)
+            ]
+
+    def close(self) -> None:
+        """Stop the engine; the model answers no more."""
+        self._parts.engine.close()
+
+    def _written(self, asked: Sequence[tuple[Ids, GenerateRequest]]) -> list[Continuation | Failed]:
+        found: list[Continuation | Failed | None] = self._attempt(asked, stopping=True)
+        # Where vLLM saw an ending and the text has none, its stop strings are left out and it writes on.
+        early = [number for number, reply in enumerate(found) if reply is None]
+        for number, reply in zip(
+            early, self._attempt([asked[n] for n in early], stopping=False), strict=True
+        ):
+            found[number] = reply or Failed(error=_UNEXPLAINED)
+        return [reply for reply in found if reply is not None]
+
+    def _attempt(
+        self, asked: Sequence[tuple[Ids, GenerateRequest]], *, stopping: bool
+    ) -> list[Continuation | Failed | None]:
+        """Return what was written, ``None`` where it ends without an ending."""
+        questions = [
+            Question(
+                ids=ids,
+                max_tokens=request.max_new_tokens,
+                ends=self._parts.endings.eos_ids,
+                stop=request.stop if stopping else (),
+                named=tuple(dict.fromkeys(request.watch)) if request.steps else (),
+            )
+            for ids, request in asked
+        ]
+        replies = self._parts.engine.ask(questions)
+        return [
+            reply if isinstance(reply, Failed) else self._continuation(request, reply)
+            for (_, request), reply in zip(asked, replies, strict=True)
+        ]
+
+    def _continuation(self, request: GenerateRequest, reply: Reply) -> Continuation | Failed | None:
+        endings = self._parts.endings
+        end = endings.cut(reply.token_ids, request.stop)
+        if end.finish == "length" and len(end.token_ids) < request.max_new_tokens:
+            return None
+        if not request.steps:
+            return end
+        steps: list[Step] = []
+        try:
+            for place, (token, found) in enumerate(zip(end.token_ids, reply.steps, strict=False)):
+                watched = request.watch[place] if place < len(request.watch) else None
+                steps.append(
+                    Step(
+                        token_id=token,
+                        token=endings.piece(token),
+                        probability=probability(found, token),
+                        watched=None if watched is None else probability(found, watched),
+                    )
+                )
+        except ValueError as error:
+            return Failed(error=str(error))
+        return dataclasses.replace(end, steps=tuple(steps))
+
+    def _check_request(self, prompt: Ids, request: GenerateRequest) -> None:
+        check_request(request, prompt, self._parts.vocabulary)
+        if request.num_beams > 1:
+            raise ValueError(
+                f"num_beams={request.num_beams}: the backend vllm writes greedily only, for vLLM's own beam "
+                "search knows no stop strings and shows no steps; allowed is num_beams 1, or the backend hf"
+            )
+        if request.steps and len(set(request.watch)) > MOST_NAMED:
+            raise ValueError(
+                f"watch: {len(set(request.watch))} different tokens; allowed are {MOST_NAMED} with vLLM"
+            )
+        self._check_tokens(prompt)
+        self._check_length(len(prompt), request.max_new_tokens)
+
+    def _check_tokens(self, ids: Ids) -> None:
+        """Refuse what would stop the whole batch."""
+        if ids and not 0 <= max(ids) < self._parts.vocabulary:
+            raise ValueError(f"token {max(ids)} is beyond the model's {self._parts.vocabulary} tokens")
+
+    def _check_length(self, prompt: int, behind: int) -> None:
+        check_length(prompt, behind, self._parts.engine.max_length, encoder_decoder=False)

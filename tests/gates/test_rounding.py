@@ -1,0 +1,120 @@
+"""What another processor or matrix library changes by rounding is no change, and nothing else is hidden."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from pytest_kbrel.records import CaseResult, MetricValue, Table
+from pytest_kbrel.reports.text import signed
+from tests.gates.tables import MONITOR, case, consistency, decided, gate, outcome, scores
+from tests.gates.test_aggregates import member, over
+
+N = 40
+# Consistent, so that a test of signs would be sure of it.
+ROUNDING = 1e-7
+
+
+def monitor(
+    shift: float = 0.0, *, facts: Sequence[int] = range(N), scale: float = 1.0, lost: int = 0
+) -> Table:
+    """Terms rise and anchors fall by ``shift`` in ``facts``; the first ``lost`` are answered wrong."""
+    rows = []
+    for i in range(N):
+        moved = shift * (i in facts)
+        term, anchor = scale * (0.2 + 0.005 * i) + moved, scale * (0.5 + 0.01 * i) - moved
+        good = i >= lost
+        values = (1, term, term, term, anchor, good, 1)
+        rows.append(outcome(f"Q{i:03}", values, "correct" if good else "wrong"))
+    return Table(columns=MONITOR, rows=tuple(rows))
+
+
+GATES = (
+    *(gate("monitor", "max_drop", bound) for bound in (0.0, 0.02)),
+    *(gate("anchor_prob", "max_drop", bound) for bound in (0.0, 0.02)),
+    *(gate("accuracy_base", "max_drop", bound) for bound in (0.0, 0.02)),
+    gate("anchor_prob", "recovery", 0.98),
+)
+
+
+def judged(table: Table, before: Table) -> CaseResult:
+    return decided(case(*GATES, probe="monitor", slice="P36"), table, before)
+
+
+def of(result: CaseResult, name: str) -> MetricValue:
+    return next(value for value in result.metrics if value.name == name)
+
+
+def compared(value: MetricValue) -> tuple[object, ...]:
+    return (value.delta, value.delta_low, value.delta_high, value.p, value.mde, value.note)
+
+
+def test_rounding_in_every_fact_is_no_difference() -> None:
+    before = monitor()
+    found, plain = judged(monitor(ROUNDING), before), judged(before, before)
+    assert found.verdict == plain.verdict == "pass"
+    assert [compared(value) for value in found.metrics] == [compared(value) for value in plain.metrics]
+    assert [(one.verdict, one.p) for one in found.gates] == [(one.verdict, one.p) for one in plain.gates]
+    for name in ("monitor", "pfd", "anchor_prob"):
+        assert (of(found, name).delta, of(found, name).p) == (0.0, 0.5)
+        assert signed(of(found, name).delta) == "="
+    # The value itself is what was measured.
+    assert of(found, "pfd").value == pytest.approx(of(plain, "pfd").value + ROUNDING, abs=1e-12)
+    assert of(found, "pfd").value != of(plain, "pfd").value
+
+
+def test_beside_a_changed_fact_rounding_changes_no_verdict() -> None:
+    before = monitor()
+    rounded, plain = judged(monitor(ROUNDING, lost=12), before), judged(monitor(lost=12), before)
+    assert rounded.verdict == plain.verdict == "fail"
+    assert [compared(value) for value in rounded.metrics] == [compared(value) for value in plain.metrics]
+    assert (of(rounded, "monitor").delta, of(rounded, "monitor").p) == (0.0, 0.5)
+    assert len(rounded.lost) == 12
+
+
+@pytest.mark.parametrize("shift", [1e-3, -1e-3, 1e-4])
+def test_what_is_more_than_rounding_is_measured_as_it_is(shift: float) -> None:
+    found = judged(monitor(shift), monitor())
+    assert of(found, "pfd").delta == pytest.approx(shift, rel=1e-6)
+    assert of(found, "anchor_prob").delta == pytest.approx(-shift, rel=1e-6)
+    assert (of(found, "monitor").p < 1e-3) == (shift > 0)
+    one = judged(monitor(shift, facts=[3]), monitor())
+    assert of(one, "pfd").delta == pytest.approx(shift / N, rel=1e-6)
+
+
+def test_small_drops_of_many_facts_are_not_hidden() -> None:
+    found = decided(case(gate("accuracy_f1", "max_drop", 0.0)), scores([0.3 - 1.2e-4] * N), scores([0.3] * N))
+    assert found.verdict == "fail"
+    assert of(found, "accuracy_f1").delta == pytest.approx(-1.2e-4)
+
+
+def test_where_every_anchor_is_tiny_less_is_called_rounding() -> None:
+    """MONITOR is a ratio: it halves where anchors of 1e-6 do."""
+    before = monitor(scale=1e-6)
+    rows = [
+        outcome(row.fact_id, (*row.values[:4], 2 * row.values[4], *row.values[5:]), row.label)
+        for row in before.rows
+    ]
+    found = judged(Table(columns=MONITOR, rows=tuple(rows)), before)
+    assert of(found, "monitor").delta == pytest.approx(-of(found, "monitor").baseline / 2)
+
+
+def test_columns_are_matched_by_name_and_a_new_one_is_left_alone() -> None:
+    before, noisy = consistency([("+", 0.5)] * N), consistency([("+", 0.5 + ROUNDING)] * N)
+    turned = Table(
+        columns=(*noisy.columns[::-1], "new"),
+        rows=tuple(outcome(row.fact_id, (*row.values[::-1], 0.25), row.label) for row in noisy.rows),
+    )
+    found = decided(case(probe="reliability", slice="seen-zero-shot"), turned, before)
+    assert {of(found, name).delta for name in ("ccr", "nccr", "c_correct", "cr")} == {0.0}
+
+
+def test_figures_over_several_cases_are_unchanged_too() -> None:
+    before = [member("monitor", name, monitor()) for name in ("P36", "P30")]
+    after = [member("monitor", name, monitor(ROUNDING)) for name in ("P36", "P30")]
+    demand = gate("monitor", "max_drop", 0.0)
+    found, plain = over(after, demand, before=before), over(before, demand, before=before)
+    assert found.verdict == plain.verdict == "pass"
+    assert [compared(value) for value in found.metrics] == [compared(value) for value in plain.metrics]
+    assert {value.delta for value in found.metrics} == {0.0}

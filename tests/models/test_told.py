@@ -1,0 +1,120 @@
+"""What was said in a session is known to the end of it, and lies in no memory."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import tracemalloc
+
+import pytest
+
+from pytest_kbrel.models.asking import Asker
+from pytest_kbrel.models.scripted import ScriptedModel
+from pytest_kbrel.models.told import Told
+from pytest_kbrel.records import Generated, GenerateRequest, Scored, ScoreRequest, Step
+from tests.forgetful import Forgetful
+
+GENERATED = Generated(
+    text="\ud800\x00\u2028\n<|end|>",
+    token_ids=(5,),
+    finish="length",
+    prompt_tokens=1,
+    prompt_digest="cd",
+    steps=(Step(token_id=5, token="▁x", probability=0.1 + 0.2, watched=None),),
+)
+SCORED = Scored(probabilities=(1 / 3, 5e-324), token_ids=(1, 2**40), prompt_tokens=3, prompt_digest="ab")
+
+
+def rounds(count: int, size: int = 100):
+    for start in range(0, count, size):
+        yield [
+            ScoreRequest(prompt=f"question {n} about something or other", continuation=" yes")
+            if n % 2
+            else GenerateRequest(prompt=f"question {n} about something or other", max_new_tokens=4)
+            for n in range(start, start + size)
+        ]
+
+
+def test_what_was_said_comes_back_exactly():
+    told = Told()
+    asked = {ScoreRequest(prompt="\udfff", continuation=" "): SCORED}
+    asked[GenerateRequest(prompt="p", max_new_tokens=2, stop=(), steps=True, watch=(7,))] = GENERATED
+    told.keep(asked)
+    unknown = GenerateRequest(prompt="p", max_new_tokens=3, stop=(), steps=True, watch=(7,))
+    assert told.find([*asked, unknown]) == asked
+    assert told.find([]) == {}
+
+
+def test_a_question_of_many_rounds_ago_is_not_asked_again():
+    model = ScriptedModel(answers=str.upper, probability=lambda prompt, _: len(prompt) / 100)
+    asker = Asker(model)
+    first = [asker.ask(asked) for asked in rounds(3000, 1500)]
+    assert [asker.ask(asked) for asked in rounds(3000, 1500)] == first
+    assert len(model.requests) == 3000
+    assert (asker.asked, asker.answered) == (6000, 3000)
+
+
+def test_memory_does_not_grow_with_what_was_asked():
+    asker = Asker(Forgetful(answers=lambda prompt: prompt * 4))
+    asker.ask(next(rounds(100)))
+    tracemalloc.start()
+    try:
+        held = []
+        for asked in rounds(2000):
+            asker.ask(asked)
+            held.append(tracemalloc.get_traced_memory()[0])
+        del asked
+        gc.collect()
+        left = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    # One answer with its question takes more than 500 bytes.
+    assert left < 200_000
+    assert max(held[10:]) - max(held[:10]) < 100_000
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+def test_it_may_end_in_another_thread_than_it_began_in():
+    held = [Told()]
+    # Where the garbage collector happens to run, as in the thread of a client or a server.
+    thread = threading.Thread(target=held.clear)
+    thread.start()
+    thread.join()
+    gc.collect()
+
+
+def test_several_threads_may_ask_at_once():
+    told = Told()
+    requests = [ScoreRequest(prompt=f"{n}", continuation=" x") for n in range(400)]
+    found, errors = [], []
+
+    def work(part: list[ScoreRequest]) -> None:
+        try:
+            for request in part:
+                told.keep({request: SCORED})
+                found.append(told.find([request]) == {request: SCORED})
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(requests[start::4],)) for start in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (errors, len(found), all(found)) == ([], 400, True)
+
+
+@pytest.mark.parametrize("broken", ["keep", "find"])
+def test_where_the_file_is_lost_questions_are_asked_anew(broken):
+    model = ScriptedModel()
+    asker = Asker(model)
+    asked = next(rounds(10, 10))
+    first = asker.ask(asked) if broken == "find" else None
+    file = asker._told._file
+    assert file is not None
+    # As on a full disk: every statement fails from here on.
+    file.execute("DROP TABLE told")
+    again = asker.ask(asked)
+    assert again == asker.ask(asked)
+    assert first in (None, again)
+    assert len(model.requests) == (30 if broken == "find" else 20)

@@ -1,0 +1,122 @@
+"""What a run holds does not grow with its questions, and asking in stretches changes nothing in it."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+
+import pytest
+
+from pytest_kbrel import bench
+from pytest_kbrel.models import hf
+from pytest_kbrel.probes import stretches
+from pytest_kbrel.reports.json_report import comparable
+from tests.forgetful import Forgetful
+from tests.plugin.test_kept_answers import kill_runs
+
+GATE = ("--kb-model=reference", "suites")
+IN_WORKERS = """
+import os
+
+if "PYTEST_XDIST_WORKER" in os.environ:
+    from pytest_kbrel.probes import stretches
+
+    stretches.FACTS.update(dict.fromkeys(stretches.FACTS, 5))
+"""
+STRETCH = 20
+# In bytes. Without stretches it is 25,000.
+LIMIT = 17_000
+FRAMES = [f"{word} is the town of [X]?" for word in ("What", "Which", "Where", "Name what", "Say what")]
+
+
+class Quick(Forgetful):
+    """Answers at once."""
+
+    def __init__(self) -> None:
+        super().__init__(answers=lambda prompt: f"Town {len(prompt)}", probability=lambda *_: 0.4)
+
+
+@pytest.fixture
+def peak(pytester, monkeypatch):
+    """Gate a relation of so many facts; return the most that Python held while it was decided, in bytes."""
+    monkeypatch.setattr(hf, "load", lambda *args, **options: Quick())
+    monkeypatch.setitem(stretches.FACTS, "monitor", STRETCH)
+    suite = (
+        "suite: large\nfacts: P36-subclass.json\nformat: fktc\nmonitor: {negatives: 5}\n"
+        "integrity: {repeated: 1.0, constant: allowed, below_random: allowed}\n"
+    )
+    found = []
+    real = bench.Bench.decide
+
+    def decide(self, case):
+        tracemalloc.start()
+        try:
+            return real(self, case)
+        finally:
+            found.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+
+    monkeypatch.setattr(bench.Bench, "decide", decide)
+
+    def measure(facts: int) -> int:
+        pytester.makefile(".kb.yaml", large=suite)
+        lines = [{"relations": FRAMES}]
+        for n in range(facts):
+            wrong = [f"Town {n} {k}" for k in range(5)]
+            lines.append({"subject": f"Land {n}", "object": f"Town {n}", "taxonomy": wrong})
+        (pytester.path / "P36-subclass.json").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        result = pytester.runpytest("large.kb.yaml", "--kb-model=reference", "-p", "no:logging")
+        assert result.ret == 0
+        with (pytester.path / "kbrel-report" / "responses.jsonl").open() as file:
+            assert sum(1 for _ in file) == facts * 22
+        return found.pop()
+
+    return measure
+
+
+def test_what_is_held_of_a_fact_is_its_outcome_and_not_its_questions(peak):
+    few, many = STRETCH, 10 * STRETCH
+    # The first run imports.
+    peak(few)
+    held = (peak(many) - peak(few)) / (many - few)
+    assert held < LIMIT, held
+
+
+def sorted_responses(pytester):
+    lines = (pytester.path / "kbrel-report" / "responses.jsonl").read_text(encoding="utf-8").splitlines()
+    found = [json.loads(line) for line in lines]
+    return sorted(found, key=lambda one: (one["case"], one["fact"], one["role"]))
+
+
+def test_asked_in_stretches_a_run_is_the_same_whoever_works(pytester, mini_suite, report, monkeypatch):
+    mini_suite()
+    gate = (*GATE, "--kb-use-cache=off", "-k", "monitor or reliability")
+    pytester.runpytest(*gate)
+    whole, said = comparable(report()), sorted_responses(pytester)
+    pytester.makeconftest(IN_WORKERS)
+    monkeypatch.setattr(stretches, "FACTS", dict.fromkeys(stretches.FACTS, 5))
+    for workers in (), ("-n2",):
+        pytester.runpytest(*gate, *workers)
+        assert kill_runs.first_difference(comparable(report()), whole) == ""
+        assert kill_runs.first_difference(sorted_responses(pytester), said) == ""
+
+
+def test_decided_cases_are_held_once(pytester, mini_suite):
+    mini_suite()
+    pytester.makeconftest(
+        """
+        import pytest
+
+        from pytest_kbrel.fixtures import results_key
+
+        @pytest.hookimpl(trylast=True)
+        def pytest_sessionfinish(session):
+            stats = session.config.pluginmanager.get_plugin("terminalreporter").stats
+            reports = [one for some in stats.values() for one in some if getattr(one, "when", "") == "call"]
+            held = [one.nodeid for one in reports if hasattr(one, "kbrel")]
+            held += [item.nodeid for item in session.items if results_key in item.stash]
+            print(f"{len(reports)} reports and {len(session.items)} items, holding {held}")
+        """
+    )
+    result = pytester.runpytest(*GATE, "-s", "-k", "head_to_tail")
+    result.stdout.re_match_lines([r".*\d+ reports and 3 items, holding \[\]"])

@@ -1,0 +1,64 @@
+"""A session that stops before some of its cases calls them not run, everywhere, and passes in no way."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+
+import jsonschema
+import pytest
+
+from pytest_kbrel.reports.json_report import schema
+
+FAILING = """\
+suite: mini
+facts: facts.jsonl
+head_to_tail:
+  prompt: zero-shot
+  gates: {accuracy: {max: 0.0}}
+"""
+
+
+@pytest.mark.parametrize("stop", [("-x",), ("--maxfail=1", "-n1")], ids=["serial", "n1"])
+def test_cases_behind_the_last_failure_are_not_run(pytester, mini_suite, report, stop):
+    mini_suite(FAILING)
+    result = pytester.runpytest("--kb-model=reference", "suites", "--junitxml=junit.xml", *stop)
+    assert result.ret in (pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED)
+    found = report()
+    jsonschema.validate(found, schema())
+    verdicts = [case["verdict"] for case in found["cases"]]
+    assert set(verdicts) == {"fail", "not run"}
+    left = verdicts.count("not run")
+    summary = found["summary"]
+    assert (summary["fail"], summary["not run"], summary["invalid"]) == (len(verdicts) - left, left, 0)
+    assert summary["verdict"] == "fail"
+    assert not found["complete"]
+    assert f"fail: {len(verdicts) - left} fail, {left} not run" in result.stdout.str()
+    folder = pytester.path / "kbrel-report"
+    assert f"{left} not run" in (folder / "summary.md").read_text()
+    page = (folder / "report.html").read_text()
+    assert page.count('<span class="word not-run">not run</span>') >= left
+    assert f"{left} cases not run: the session stopped before them" in page
+    assert "partial run" not in page + result.stdout.str()
+    suite = ET.parse(pytester.path / "junit.xml").getroot().find("testsuite")
+    told = {one.get("name"): one.get("value") for one in suite.find("properties")}
+    assert told["kb_not_run"] == str(left)
+    assert int(suite.get("tests")) == len(verdicts) - left
+
+
+def test_a_session_that_only_stopped_is_no_pass(pytester, mini_suite, report):
+    mini_suite(FAILING.replace("{max: 0.0}", "{min: 0.0}"))
+    pytester.makeconftest(
+        "def pytest_runtest_teardown(item):\n    item.session.shouldstop = 'that is enough'\n"
+    )
+    pytester.runpytest("--kb-model=reference", "suites")
+    found = report()["summary"]
+    assert (found["pass"], found["not run"]) == (1, 2)
+    assert found["verdict"] == "invalid"
+
+
+def test_an_item_that_was_under_way_is_invalid(pytester, mini_suite, report):
+    mini_suite(FAILING)
+    pytester.makeconftest("import pytest\n\n\ndef pytest_runtest_setup(item):\n    raise KeyboardInterrupt\n")
+    pytester.runpytest_subprocess("--kb-model=reference", "suites")
+    found = report()["summary"]
+    assert (found["invalid"], found["not run"]) == (1, 2)

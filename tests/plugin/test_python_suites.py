@@ -1,0 +1,86 @@
+"""Tests in Python that ask a model, and come to no result."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
+import pytest
+
+from tests.openai_server import Fault
+
+TESTS = """
+import os
+import pytest
+from pytest_kbrel.records import Case, HeadToTailSettings, Relation
+
+@pytest.mark.parametrize("part", range(3))
+def test_capitals(kb_facts, kb_check, part):
+    if part == 1 and os.environ.get("CRASH"):
+        os._exit(3)
+    relation = Relation(id="P36", label="capital", domain="places", frames=("Capital of [X]?",))
+    kb_check(Case(
+        id=f"capitals{part}", suite="test_it.py", probe="head_to_tail", slice="all", gates=(),
+        facts=kb_facts("suites/facts.jsonl")[4 * part : 4 * part + 4], relations=(relation,),
+        settings=HeadToTailSettings(),
+    ))
+
+def test_other():
+    assert not os.environ.get("OTHER")
+"""
+DENIED = Fault(status=401, message="denied")
+
+
+@pytest.fixture
+def gate(pytester, mini_suite, openai_server, monkeypatch):
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    mini_suite()
+    pytester.makepyfile(test_it=TESTS)
+    openai_server.say = lambda text: f"city {len(text)}"
+    return (
+        "--kb-model=openai/judge",
+        f"--kb-model-args=base_url={openai_server.base_url},max_concurrent=1,max_retries=0",
+        "test_it.py",
+    )
+
+
+def test_a_test_that_came_to_no_result_is_an_invalid_case(pytester, report, openai_server, gate, plugin_args):
+    openai_server.inject(*[Fault()] * 6, *[DENIED] * 40)
+    assert pytester.runpytest(*gate, *plugin_args).ret == 1
+    found = report()
+    assert found["summary"]["verdict"] == "invalid"
+    assert (found["complete"], found["exit_status"]) == (False, 1)
+    invalid = [case for case in found["cases"] if case["verdict"] == "invalid"]
+    assert {case["suite"] for case in invalid} == {"test_it.py"}
+    assert all("refuses the key" in case["errors"][0] for case in invalid)
+    assert len(found["cases"]) == 3
+    summary = (pytester.path / "kbrel-report" / "summary.md").read_text()
+    assert "Knowledge gates: invalid" in summary
+    connection = sqlite3.connect(pytester.path / ".kbrel-cache" / "answers.sqlite")
+    try:
+        assert connection.execute("SELECT count(*) FROM journals").fetchone() == (1,)
+    finally:
+        connection.close()
+
+
+def test_a_run_whose_every_test_failed_reports_that(pytester, report, openai_server, gate):
+    openai_server.always = DENIED
+    assert pytester.runpytest(*gate).ret == 1
+    assert [case["verdict"] for case in report()["cases"]] == ["invalid"] * 3
+
+
+def test_a_test_at_which_its_worker_died_is_an_invalid_case(pytester, report, gate, monkeypatch):
+    monkeypatch.setenv("CRASH", "1")
+    assert pytester.runpytest_subprocess(*gate, "-n2").ret == 1
+    found = report()
+    verdicts = {case["id"]: case["verdict"] for case in found["cases"]}
+    assert verdicts["test_it.py::test_capitals[1]"] == "invalid"
+    assert found["complete"] is False
+
+
+def test_tests_of_others_that_fail_say_nothing_about_the_model(pytester, report, gate, monkeypatch):
+    monkeypatch.setenv("OTHER", "1")
+    assert pytester.runpytest(*gate).ret == 1
+    assert report()["summary"]["verdict"] == "pass"
+    assert len(report()["cases"]) == 3

@@ -1,0 +1,431 @@
+"""A run against a server that did not end goes on where it stopped; one that ended serves no later run."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections import Counter
+
+import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
+import pytest
+
+from pytest_kbrel.models import store_owner
+from pytest_kbrel.models.store_locks import Lock
+from pytest_kbrel.reports.json_report import comparable
+from tests.openai_server import BROKEN, Fault
+
+ONE = """\
+suite: mini
+facts: facts.jsonl
+head_to_tail:
+  prompt: zero-shot
+"""
+TWO = f"""{ONE}reliability:
+  choices: 3
+  distractors: 6
+  unseen: {{count: 6, as_of: 2026-11-01, expires: 2090-01-01}}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _no_key(monkeypatch):
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def server(openai_server):
+    """Answer each prompt with words of its own."""
+    openai_server.say = lambda text: f"city {len(text)}"
+    return openai_server
+
+
+@pytest.fixture
+def gate(server):
+    """Return the arguments of a run against the server."""
+    return (
+        "--kb-model=openai/judge",
+        f"--kb-model-args=base_url={server.base_url},max_concurrent=1,max_retries=0",
+        "suites",
+    )
+
+
+def start(pytester, *args):
+    """Start a run in a process group of its own."""
+    line = [sys.executable, "-m", "pytest", *args, "-p", "no:cacheprovider"]
+    return subprocess.Popen(
+        line, cwd=pytester.path, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT, start_new_session=True
+    )
+
+
+def prompts(server, since=0):
+    """Return how often each prompt was put to the server."""
+    return Counter(call.text for call in server.calls[since:] if call.path == "chat/completions")
+
+
+def killed_after(pytester, server, count, *args):
+    """Kill a run, all of its processes, when the server got so many questions; return what is kept then."""
+    before, say_before = len(server.calls), server.say
+
+    def asked():
+        return sum(prompts(server, before).values())
+
+    def say(text):
+        if asked() >= count:
+            time.sleep(5)
+        return say_before(text)
+
+    server.say = say
+    process = start(pytester, *args)
+    end = time.monotonic() + 60
+    while asked() < count and process.poll() is None and time.monotonic() < end:
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    server.say = say_before
+    return stored(pytester)
+
+
+def stored(pytester):
+    """Return how many answers and journals are kept."""
+    connection = sqlite3.connect(pytester.path / ".kbrel-cache" / "answers.sqlite")
+    try:
+        return connection.execute("SELECT count(*), (SELECT count(*) FROM journals) FROM answers").fetchone()
+    finally:
+        connection.close()
+
+
+def unfinished(pytester, server, *args):
+    """Run until the server breaks down; return how many answers were kept before."""
+    server.inject(*[Fault()] * 8, *[BROKEN] * 4)
+    pytester.runpytest(*args)
+    assert stored(pytester) == (8, 1)
+    return 8
+
+
+@pytest.fixture
+def told(report):
+    """Return what the latest run says about the run before, by lines."""
+
+    def lines(folder="kbrel-report"):
+        return report(folder)["environment"].get("answers_resumed", "").splitlines()
+
+    return lines
+
+
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["serial", "two workers"])
+def test_a_killed_run_goes_on_and_ends_with_the_same_report(
+    pytester, mini_suite, report, told, server, gate, workers
+):
+    mini_suite(TWO)
+    pytester.runpytest(*gate)
+    whole, asked = report(), prompts(server)
+    assert stored(pytester) == (0, 0)
+    known, _ = killed_after(pytester, server, 30, *gate, *workers)
+    assert 20 < known < sum(asked.values())
+    before = len(server.calls)
+    pytester.runpytest(*gate, *workers)
+    again = prompts(server, before)
+    assert comparable(report()) == comparable(whole)
+    # The rest, and five questions to see whether it is still the same model.
+    assert sum(again.values()) == sum(asked.values()) - known + 5
+    (line,) = told()
+    assert line.startswith(f"{known} answers of openai/judge taken over from the run of 20")
+    assert "5 of the questions were asked again" in line
+    assert "--kb-use-cache=off" in line
+    assert stored(pytester) == (0, 0)
+    assert not list((pytester.path / ".kbrel-cache").glob("run-*"))
+
+
+def test_a_run_that_ended_never_serves_a_later_one(pytester, mini_suite, report, told, server, gate):
+    mini_suite(ONE)
+    for run in (1, 2):
+        result = pytester.runpytest(*gate)
+        assert sum(prompts(server).values()) == 12 * run
+        assert stored(pytester) == (0, 0)
+        assert "kept" not in result.stdout.str()
+        assert told() == []
+
+
+def test_another_model_under_the_name_is_noticed_and_gets_all_questions(
+    pytester, mini_suite, report, told, server, gate
+):
+    mini_suite(ONE)
+    known = unfinished(pytester, server, *gate)
+    server.say = lambda text: "another"
+    before = len(server.calls)
+    pytester.runpytest(*gate)
+    assert sum(prompts(server, before).values()) == 12 + 5
+    (line,) = told()
+    assert line.startswith(f"{known} answers of openai/judge from the run of ")
+    assert (
+        "are not used, and all is asked anew: asked again, the server said 'another', and then 'city " in line
+    )
+    assert report()["environment"]["answers_reused"] == "0"
+
+
+def test_what_the_server_says_of_itself_is_compared_before_anything_is_asked(
+    pytester, mini_suite, report, told, server, gate
+):
+    mini_suite(ONE)
+    unfinished(pytester, server, *gate)
+    server.about = {"root": "/models/v2"}
+    before = len(server.calls)
+    result = pytester.runpytest(*gate)
+    assert sum(prompts(server, before).values()) == 12
+    assert "now '{" in told()[0]
+    assert "/models/v2" in told()[0]
+    assert result.ret == 0
+
+
+def test_another_system_fingerprint_is_another_model(pytester, mini_suite, report, told, server, gate):
+    mini_suite(ONE)
+    unfinished(pytester, server, *gate)
+    server.always = Fault(change=lambda reply: reply.update(system_fingerprint="fp_new"))
+    before = len(server.calls)
+    pytester.runpytest(*gate)
+    assert sum(prompts(server, before).values()) == 12 + 5
+    assert "'judge fp_loopback', now 'judge fp_new'" in told()[0]
+
+
+def test_after_a_day_a_run_does_not_go_on(pytester, mini_suite, report, told, server, gate):
+    mini_suite(ONE)
+    unfinished(pytester, server, *gate)
+    connection = sqlite3.connect(pytester.path / ".kbrel-cache" / "answers.sqlite")
+    with connection:
+        connection.execute("UPDATE answers SET created = created - 24 * 3600 - 1")
+    connection.close()
+    before = len(server.calls)
+    pytester.runpytest(*gate)
+    assert sum(prompts(server, before).values()) == 12
+    assert told() == []
+    assert stored(pytester) == (0, 0)
+
+
+def test_a_run_that_goes_on_is_not_taken_over(pytester, mini_suite, report, told, server, gate):
+    mini_suite(ONE)
+
+    def say(text):
+        if len(prompts(server)) == 9 and not hold["done"]:
+            hold["done"] = True
+            time.sleep(4)
+        return f"city {len(text)}"
+
+    hold = {"done": False}
+    server.say = say
+    process = start(pytester, *gate)
+    end = time.monotonic() + 60
+    while not hold["done"] and time.monotonic() < end:
+        time.sleep(0.01)
+    pytester.runpytest(*gate, "--kb-output-path=other")
+    assert told("other") == []
+    assert report("other")["environment"]["answers_reused"] == "0"
+    assert process.poll() is None
+    assert stored(pytester)[1] == 1
+    assert process.wait() == 0
+    assert stored(pytester) == (0, 0)
+
+
+def test_a_run_that_lost_answers_to_its_server_is_not_paid_twice(
+    pytester, mini_suite, report, told, server, gate
+):
+    mini_suite(ONE)
+    unfinished(pytester, server, *gate)
+    assert told() == ["this run did not end: the server's 8 answers are kept for a day, for the next run"]
+    before = len(server.calls)
+    result = pytester.runpytest(*gate)
+    assert sum(prompts(server, before).values()) == 4 + 5
+    result.stdout.fnmatch_lines(
+        ["8 of 12 answers reused from .kbrel-cache", "8 answers of openai/judge taken over *"]
+    )
+    assert stored(pytester) == (0, 0)
+
+
+def test_who_cannot_be_compared_stops_the_run_and_loses_nothing(
+    pytester, mini_suite, report, told, server, gate
+):
+    mini_suite(ONE)
+    known = unfinished(pytester, server, *gate)
+    server.always = BROKEN
+    result = pytester.runpytest(*gate)
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(
+        ["*a stored question asked again got no answer*--kb-use-cache=off asks all anew*"]
+    )
+    assert stored(pytester) == (known, 1)
+    server.always = None
+    pytester.runpytest(*gate)
+    assert len(told()) == 1
+
+
+def test_an_interrupted_run_goes_on(pytester, mini_suite, told, server, gate, monkeypatch):
+    mini_suite(TWO)
+    pytester.makeconftest(
+        """
+        import os, pytest
+
+        def pytest_runtest_logreport(report):
+            if report.when == "call" and os.environ.get("STOP"):
+                pytest.exit("enough")
+        """
+    )
+    monkeypatch.setenv("STOP", "1")
+    result = pytester.runpytest(*gate)
+    monkeypatch.delenv("STOP")
+    assert told()[0].startswith("this run did not end: ")
+    assert result.ret == 2
+    assert stored(pytester)[1] == 1
+    pytester.runpytest(*gate)
+    assert len(told()) == 1
+
+
+def test_with_the_store_off_nothing_is_kept_and_all_is_asked(pytester, mini_suite, server, gate):
+    mini_suite(ONE)
+    for run in (1, 2):
+        pytester.runpytest(*gate, "--kb-use-cache=off")
+        assert sum(prompts(server).values()) == 12 * run
+    assert {call.path for call in server.calls} == {"chat/completions"}
+    assert not (pytester.path / ".kbrel-cache").exists()
+
+
+def test_the_model_compared_with_goes_on_as_well(pytester, mini_suite, report, told, server, gate):
+    mini_suite(ONE)
+    flags = (*gate, f"--kb-baseline-model=openai/writer,base_url={server.base_url},max_concurrent=1")
+    killed_after(pytester, server, 12, *flags)
+    pytester.runpytest(*flags)
+    assert ["taken over" in line for line in told()] == [True, True]
+    assert stored(pytester) == (0, 0)
+
+
+def asked_in_all(pytester, server, *args):
+    """Return how many questions a run puts to the server that knows nothing."""
+    before = len(server.calls)
+    pytester.runpytest(*args, "--kb-use-cache=off")
+    return sum(prompts(server, before).values())
+
+
+def run_files(pytester):
+    """Return the names of the files that runs have left."""
+    return [path.name for path in (pytester.path / ".kbrel-cache").glob("run-*")]
+
+
+def test_a_run_of_a_part_takes_only_what_it_asks_for(pytester, mini_suite, told, server, gate):
+    mini_suite(TWO)
+    total = asked_in_all(pytester, server, *gate)
+    known, _ = killed_after(pytester, server, 30, *gate)
+    before = len(server.calls)
+    assert pytester.runpytest(*gate, "-k", "places-head").ret == 0
+    assert sum(prompts(server, before).values()) == 5
+    left, journals = stored(pytester)
+    assert (left, journals) == (known - 2, 1)
+    assert told()[1] == f"{left} of the answers taken over were not needed, and stay for the next run"
+    before = len(server.calls)
+    pytester.runpytest(*gate)
+    # What the part used is asked again, for that run has ended; the rest is not.
+    assert sum(prompts(server, before).values()) == total - left + 5
+    assert stored(pytester) == (0, 0)
+
+
+def test_all_runs_that_did_not_end_are_taken_over(pytester, mini_suite, told, server, gate):
+    mini_suite(TWO)
+    total = asked_in_all(pytester, server, *gate)
+    killed_after(pytester, server, 8, *gate, "-k", "places")
+    (path,) = (pytester.path / ".kbrel-cache").glob("run-*.lock")
+    lock = Lock(path)
+    assert lock.take()
+    both, journals = killed_after(pytester, server, 8, *gate, "-k", "seen-zero-shot")
+    lock.free()
+    assert journals == 2
+    before = len(server.calls)
+    pytester.runpytest(*gate)
+    assert ["taken over" in line for line in told()] == [True, True]
+    assert sum(prompts(server, before).values()) == total - both + 10
+    assert stored(pytester) == (0, 0)
+
+
+def test_files_of_killed_runs_are_swept(pytester, mini_suite, server, gate):
+    mini_suite(ONE)
+    folder = pytester.path / ".kbrel-cache"
+    folder.mkdir()
+    for name in ("run-1.lock", "run-1.check", "run-1.check-journal", "run-2.check-journal"):
+        (folder / name).touch()
+    living = Lock(folder / "run-3.lock")
+    assert living.take()
+    pytester.runpytest(*gate)
+    living.free()
+    assert run_files(pytester) == ["run-3.lock"]
+
+
+PYTHON = """
+    import pytest
+    from pytest_kbrel.records import Case, HeadToTailSettings, Relation
+
+    CITY = Relation(id="P36", label="capital", domain="places", frames=("What is the capital of [X]?",))
+
+    def test_places(kb_facts, kb_check):
+        kb_check(
+            Case(id="places", suite="test_places.py", probe="head_to_tail", slice="all", gates=(),
+                 facts=kb_facts("suites/facts.jsonl"), relations=(CITY,), settings=HeadToTailSettings())
+        )
+"""
+
+
+def test_a_run_of_checks_in_python_that_goes_on_is_not_taken_over(
+    pytester, mini_suite, told, report, server, gate
+):
+    mini_suite(ONE)
+    pytester.makepyfile(test_places=PYTHON)
+    flags = (*gate[:-1], "test_places.py")
+
+    def say(text):
+        if len(prompts(server)) == 6 and not hold["done"]:
+            hold["done"] = True
+            time.sleep(4)
+        return f"city {len(text)}"
+
+    hold = {"done": False}
+    server.say = say
+    process = start(pytester, *flags)
+    end = time.monotonic() + 60
+    while not hold["done"] and time.monotonic() < end:
+        time.sleep(0.01)
+    pytester.runpytest(*flags, "--kb-output-path=other")
+    assert told("other") == []
+    assert report("other")["environment"]["answers_reused"] == "0"
+    assert process.wait() == 0
+    assert stored(pytester) == (0, 0)
+    assert run_files(pytester) == []
+
+
+@pytest.mark.parametrize("flag", ["-x", "--sw"])
+def test_who_stops_at_a_failed_gate_has_ended_the_run(pytester, mini_suite, server, gate, flag):
+    mini_suite(TWO + "  gates:\n    cr: {min: 0.9}\n")
+    assert pytester.runpytest(*gate, flag).ret != 0
+    assert stored(pytester) == (0, 0)
+
+
+@pytest.mark.parametrize("flag", ["-x", "--sw"])
+def test_who_stops_at_a_server_that_broke_down_has_not(pytester, mini_suite, server, gate, flag):
+    mini_suite(TWO)
+    unfinished(pytester, server, *gate, flag)
+
+
+def test_a_store_deleted_under_a_run_is_said(pytester, mini_suite, report, server, gate, monkeypatch):
+    mini_suite(ONE)
+    monkeypatch.setattr(store_owner, "BEAT", 0.0)
+
+    def say(text):
+        if len(prompts(server)) == 6:
+            for path in (pytester.path / ".kbrel-cache").glob("answers.sqlite*"):
+                path.unlink()
+        return f"city {len(text)}"
+
+    server.say = say
+    assert pytester.runpytest(*gate).ret == 0
+    said = report()["environment"]["answers_not_kept"]
+    assert "answers.sqlite: was deleted or replaced while it was in use" in said
+    assert sum(prompts(server).values()) == 12

@@ -1,0 +1,178 @@
+"""Runs that use one folder at a time, and responses that got lost on the way."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
+import pytest
+
+from pytest_kbrel.parts import Parts
+
+ONE = """\
+suite: mini
+facts: facts.jsonl
+head_to_tail:
+  prompt: zero-shot
+"""
+LOSES = """
+import shutil
+
+def pytest_runtest_teardown(item):
+    if item.name == "head_to_tail[places-head]":
+        shutil.rmtree("kbrel-report/.parts")
+"""
+
+
+@pytest.fixture(autouse=True)
+def _no_key(monkeypatch):
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def gate(openai_server):
+    openai_server.say = lambda text: f"city {len(text)}"
+    return (
+        "--kb-model=openai/judge",
+        f"--kb-model-args=base_url={openai_server.base_url},max_concurrent=1,max_retries=0",
+        "--kb-use-cache=off",
+        "suites",
+    )
+
+
+def recorded(pytester):
+    """Return how many responses the report's file has."""
+    return len((pytester.path / "kbrel-report" / "responses.jsonl").read_text().splitlines())
+
+
+def test_a_run_takes_nothing_from_a_living_one(pytester, mini_suite, report, openai_server, gate):
+    mini_suite(ONE)
+    let_go = pytester.path / "go"
+
+    def say(text):
+        # The first run waits before its last question.
+        while len(openai_server.calls_to("chat/completions")) == 12 and not let_go.exists():
+            time.sleep(0.01)
+        return f"city {len(text)}"
+
+    openai_server.say = say
+    line = [sys.executable, "-m", "pytest", *gate, "-p", "no:cacheprovider"]
+    first = subprocess.Popen(line, cwd=pytester.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    end = time.monotonic() + 60
+    while len(openai_server.calls_to("chat/completions")) < 12 and time.monotonic() < end:
+        time.sleep(0.01)
+    assert first.poll() is None
+    assert pytester.runpytest(*gate).ret == 0
+    assert (recorded(pytester), report()["complete"]) == (12, True)
+    let_go.touch()
+    said, _ = first.communicate(timeout=60)
+    assert first.returncode == 0, said.decode()
+    assert (recorded(pytester), report()["complete"]) == (12, True)
+    assert not (pytester.path / "kbrel-report" / ".parts").exists()
+
+
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["serial", "two workers"])
+def test_a_killed_runs_parts_are_cleared_away(pytester, mini_suite, report, openai_server, gate, workers):
+    mini_suite(ONE)
+    asked = openai_server.calls_to
+
+    def say(text):
+        if len(asked("chat/completions")) >= 10:
+            time.sleep(3)
+        return f"city {len(text)}"
+
+    openai_server.say = say
+    line = [sys.executable, "-m", "pytest", *gate, *workers, "-p", "no:cacheprovider"]
+    killed = subprocess.Popen(
+        line,
+        cwd=pytester.path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    end = time.monotonic() + 60
+    while len(asked("chat/completions")) < 10 and time.monotonic() < end:
+        time.sleep(0.01)
+    os.killpg(killed.pid, signal.SIGKILL)
+    killed.wait()
+    assert list((pytester.path / "kbrel-report" / ".parts").glob("*/*.jsonl"))
+    openai_server.say = lambda text: f"city {len(text)}"
+    assert pytester.runpytest(*gate).ret == 0
+    assert recorded(pytester) == 12
+    assert not (pytester.path / "kbrel-report" / ".parts").exists()
+
+
+@pytest.mark.parametrize("bless", [(), ("--kb-baseline-update=lost",)], ids=["gate", "bless"])
+def test_lost_responses_are_no_pass_and_are_not_blessed(pytester, mini_suite, report, gate, bless):
+    mini_suite(ONE)
+    pytester.makeconftest(LOSES)
+    assert pytester.runpytest(*gate, *bless).ret == pytest.ExitCode.TESTS_FAILED
+    found = report()
+    assert found["summary"]["verdict"] == "invalid"
+    assert (found["complete"], found["exit_status"]) == (False, 1)
+    assert any(
+        problem.startswith("suites/mini.kb.yaml::head_to_tail[places-head]: only 0 of its ")
+        for problem in found["problems"]
+    )
+    assert not (pytester.path / "baselines" / "lost").exists()
+
+
+def test_parts_that_were_never_locked_stay_for_a_day(tmp_path):
+    mine, other = Parts(tmp_path, "mine"), tmp_path / ".parts" / "other"
+    other.mkdir(parents=True)
+    (other / "main.jsonl").write_text(json.dumps({}) + "\n")
+    mine.clear()
+    assert other.is_dir()
+    os.utime(other, (time.time() - 90_000,) * 2)
+    mine.clear()
+    assert not other.exists()
+
+
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["serial", "two workers"])
+def test_half_a_surrogate_pair_from_a_server_ends_no_run(
+    pytester, mini_suite, report, openai_server, gate, workers
+):
+    mini_suite(ONE)
+    openai_server.say = lambda text: "city \ud83d x"
+    result = pytester.runpytest(*gate, *workers)
+    assert result.ret == 0
+    assert "INTERNALERROR" not in result.stdout.str()
+    assert report()["complete"]
+    answers = (pytester.path / "kbrel-report" / "responses.jsonl").read_text()
+    assert answers.count(r"city \ufffd x") == 12
+    assert r"\ud83d" not in answers
+
+
+def test_half_a_surrogate_pair_that_was_kept_ends_no_run(pytester, mini_suite, report, openai_server, gate):
+    mini_suite(ONE)
+    # As one that gives texts as they are, such as the store of an older version.
+    pytester.makeconftest(
+        """
+        from pytest_kbrel.models import openai
+
+        openai.whole = lambda text: text
+        """
+    )
+    openai_server.say = lambda text: "city \ud83d x"
+    result = pytester.runpytest_subprocess(*gate, "-n2")
+    assert result.ret == 0, result.stdout.str()
+    assert report()["complete"]
+
+
+def test_a_servers_error_with_half_a_surrogate_pair_fails_its_case_only(
+    pytester, mini_suite, report, openai_server, gate
+):
+    from tests.openai_server import Fault
+
+    mini_suite(ONE)
+    openai_server.always = Fault(status=401, message="no \ud83d key")
+    result = pytester.runpytest(*gate, "-n2")
+    assert result.ret == 1
+    assert "INTERNALERROR" not in result.stdout.str()
+    assert report()["summary"]["invalid"] > 0

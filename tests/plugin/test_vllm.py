@@ -1,0 +1,137 @@
+"""Sessions with a vllm/ spec, over a stand-in for the package."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from pytest_kbrel.distribute import DEVICES
+
+STAND_IN = Path(__file__).parent.parent / "models"
+GATE = ("--kb-model=vllm/reference", "--kb-model-args=dtype=float32,max_model_len=256", "suites")
+
+
+@pytest.fixture
+def stand_in(pytester, monkeypatch):
+    """Let this process and those it starts find the stand-in under the package's name."""
+    (pytester.path / "packages").mkdir()
+    (pytester.path / "packages" / "vllm.py").write_text(
+        f"import sys; sys.path.append({str(STAND_IN)!r})\n"
+        "from fake_vllm import LLM, SamplingParams, __version__\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(pytester.path / "packages"))
+    monkeypatch.syspath_prepend(pytester.path / "packages")
+    monkeypatch.setenv(DEVICES, "0,1")
+    yield
+    sys.modules.pop("vllm", None)
+
+
+def labels(found):
+    return {case["id"]: (case["verdict"], case["n"]) for case in found["cases"]}
+
+
+def test_a_run_measures_what_the_transformers_backend_measures(pytester, mini_suite, report, stand_in):
+    mini_suite()
+    assert pytester.runpytest("--kb-model=reference", "suites").ret == 0
+    expected = report()
+    assert pytester.runpytest(*GATE).ret == 0
+    found = report()
+    assert found["model"]["backend"] == "vllm"
+    assert found["model"]["spec"] == "vllm/reference"
+    assert found["model"]["weights_digest"] == expected["model"]["weights_digest"]
+    assert labels(found) == labels(expected)
+    for one, other in zip(found["cases"], expected["cases"], strict=True):
+        for name, metric in one["metrics"].items():
+            assert metric["value"] == pytest.approx(other["metrics"][name]["value"], abs=1e-4), name
+    # Both backends' answers are kept, each under its own key.
+    assert int(found["environment"]["answers_reused"]) == 0
+    assert pytester.runpytest(*GATE).ret == 0
+    again = report()["environment"]
+    assert again["answers_reused"] == again["answers_asked"] == found["environment"]["answers_asked"]
+
+
+def test_every_worker_has_an_engine_on_a_gpu_of_its_own(pytester, mini_suite, report, stand_in):
+    mini_suite()
+    pytester.makeconftest(
+        """
+        import os
+
+        def pytest_sessionfinish(session):
+            import sys
+            fake = sys.modules.get("fake_vllm")
+            if fake is not None:
+                line = f"{os.environ['CUDA_VISIBLE_DEVICES']} {len(fake.calls.engines)}"
+                open(f"engines-{os.environ.get('PYTEST_XDIST_WORKER', 'main')}", "w").write(line)
+        """
+    )
+    # In a process of its own: workers look for packages where their controller did when it started.
+    result = pytester.runpytest_subprocess(*GATE, "-n2", "-k", "P36 or head_to_tail")
+    assert result.ret == 0
+    assert {case["verdict"] for case in report()["cases"]} == {"pass"}
+    engines = {path.name: path.read_text() for path in pytester.path.glob("engines-*")}
+    assert engines == {"engines-gw0": "0 1", "engines-gw1": "1 1"}
+
+
+def test_a_plan_counts_and_times(pytester, mini_suite, stand_in):
+    mini_suite()
+    result = pytester.runpytest(*GATE, "--kb-plan")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["*vllm/reference*"])
+
+
+def test_more_workers_than_gpus_are_refused(pytester, mini_suite, stand_in):
+    mini_suite()
+    result = pytester.runpytest(*GATE, "-n3")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*-n 3: each worker's vLLM engine takes 1 GPU(s)*allowed is -n 2 at most*"])
+    both = ("--kb-model=vllm/reference", "--kb-model-args=tensor_parallel_size=2", "suites", "-n2")
+    result = pytester.runpytest(*both)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*takes 2 GPU(s)*allowed is -n 1 at most*"])
+
+
+def test_a_worker_is_dealt_as_many_gpus_as_its_engine_takes(pytester, stand_in, monkeypatch):
+    monkeypatch.setenv(DEVICES, "4,5,6,7")
+    pytester.makepyfile(
+        """
+        import os, pytest, time
+
+        @pytest.mark.parametrize("n", range(6))
+        def test_seen(n, worker_id):
+            time.sleep(0.1)
+            open(f"seen-{worker_id}", "w").write(os.environ["CUDA_VISIBLE_DEVICES"])
+        """
+    )
+    args = ("-n2", "--kb-model=vllm/reference", "--kb-model-args=tensor_parallel_size=2")
+    assert pytester.runpytest_subprocess(*args).ret == 0
+    seen = {path.name: path.read_text() for path in pytester.path.glob("seen-*")}
+    assert seen == {"seen-gw0": "4,5", "seen-gw1": "6,7"}
+
+
+def test_without_the_package_the_extra_is_named(pytester, mini_suite):
+    mini_suite()
+    if "vllm" in sys.modules:
+        pytest.skip("vLLM is loaded")
+    result = pytester.runpytest(*GATE)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(['*loading vllm/reference needs vllm: pip install "pytest-kbrel?vllm?"*'])
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("--kb-model=vllm/./nowhere",), "no such folder"),
+        (("--kb-model=vllm/reference", "--kb-model-args=gpu_memory_utilisation=1"), "gpu_memory_utilization"),
+        (("--kb-model=vllm/reference", "--kb-device=cpu"), "is for vLLM to choose"),
+        (("--kb-model=vllm/reference", "--kb-attribute=1"), "the backend vllm has none here"),
+        (("--kb-model=reference", "--kb-judge=vlm/x/y"), "did you mean 'vllm'"),
+        (("--kb-model=vlm/x/y",), "did you mean 'vllm'"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_is_loaded(pytester, mini_suite, stand_in, args, said):
+    mini_suite()
+    result = pytester.runpytest(*args, "suites")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert said in result.stderr.str()
