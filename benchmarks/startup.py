@@ -1,0 +1,327 @@
+"""What the plugin costs beside the model: where it is idle, where it collects, and at each item.
+
+    OMP_NUM_THREADS=1 python benchmarks/startup.py
+    OMP_NUM_THREADS=1 python benchmarks/startup.py idle --rounds 31
+    OMP_NUM_THREADS=1 python benchmarks/startup.py collect items
+
+Each figure comes from real pytest processes, in turns, medians. ``idle``: a project without suites, with
+the plugin and with ``-p no:kbrel``, and what Python's own ``-X importtime`` says. ``collect``: ``pytest
+--co`` over the suites that ship, over a synthetic one of FKTC's size (16,167 facts of 20 relations, 13
+prompts each: 210,171) and over 18,000 questions as Head-to-Tail's scripts write them. ``items``: whole runs
+of the embedded checkpoint; what each item took less the time inside the model, with the first item of a
+process apart, for imports fall there.
+
+CPU seconds are those of the process and of all that it started; other work on the machine moves them less
+than the seconds on the clock. All processes find their modules compiled, as those of a user do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+PARTS = ("idle", "collect", "items")
+# FKTC's shape (Wang et al., table 10): relations, facts, frames and contexts.
+RELATIONS, FACTS, FRAMES, CONTEXTS = 20, 16_167, 7, 5
+QUESTIONS = 18_000
+ITEMS = 20
+FKTC_SUITE = "suite: fktc\nfacts: fktc\nformat: fktc\nmonitor:\n  gates:\n    accuracy: {max_drop: 0.02}\n"
+BOTH_SUITE = FKTC_SUITE + "reliability:\n  slices: [seen-zero-shot, seen-four-shot]\n"
+QUESTIONS_SUITE = "suite: questions\nfacts: questions.json\nformat: head-to-tail\nhead_to_tail:\n  gates:\n"
+QUESTIONS_SUITE += "    accuracy: {max_drop: 0.02}\n"
+# A plugin of the measured run: what the model itself takes at each item. Of a generator only the time until
+# its next answers is the model's.
+CLOCK = """\
+import functools, json, os, time
+from pathlib import Path
+
+import pytest
+
+now = {"wall": time.perf_counter, "cpu": time.process_time}
+items, state = [], {"depth": 0, "wall": 0.0, "cpu": 0.0, "load": 0.0}
+
+
+def inside(action):
+    started = {name: clock() for name, clock in now.items()}
+    state["depth"] += 1
+    try:
+        return action()
+    finally:
+        state["depth"] -= 1
+        if not state["depth"]:
+            for name, clock in now.items():
+                state[name] += clock() - started[name]
+
+
+def stepped(method):
+    @functools.wraps(method)
+    def timed(self, requests):
+        batches = method(self, requests)
+        while (batch := inside(lambda: next(batches, None))) is not None:
+            yield batch
+    return timed
+
+
+def pytest_collection_finish(session):
+    from pytest_kbrel.models import hf
+    from pytest_kbrel.models.hf_model import HfModel
+
+    HfModel.score_as_ready = stepped(HfModel.score_as_ready)
+    HfModel.generate_as_ready = stepped(HfModel.generate_as_ready)
+    load = hf.load
+    hf.load = lambda *args, **kwargs: inside(lambda: load(*args, **kwargs))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item):
+    before = {name: clock() - state[name] for name, clock in now.items()}
+    found = yield
+    items.append({name: clock() - state[name] - before[name] for name, clock in now.items()})
+    items[-1]["id"] = item.nodeid
+    return found
+
+
+def pytest_sessionfinish(session):
+    name = os.environ.get("PYTEST_XDIST_WORKER", "main")
+    Path(os.environ["KBREL_CLOCK"], name + ".json").write_text(json.dumps(items))
+"""
+
+
+def main() -> None:
+    """Measure the parts that are asked for and print a table of each."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; all without")
+    parser.add_argument(
+        "--rounds", type=int, default=0, help="pairs in turn (default: 21 idle, 5 collect, 3 items)"
+    )
+    options = parser.parse_args()
+    if wrong := set(options.parts) - {*PARTS}:
+        parser.error(f"found {', '.join(sorted(wrong))}; allowed: {', '.join(PARTS)}")
+    measures: dict[str, Callable[[Path, int], None]] = {"idle": idle, "collect": collect, "items": items}
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    with tempfile.TemporaryDirectory() as compiled:
+        os.environ["PYTHONPYCACHEPREFIX"] = compiled
+        for part in options.parts or PARTS:
+            with tempfile.TemporaryDirectory() as folder:
+                measures[part](Path(folder), options.rounds)
+
+
+def pytest_seconds(folder: Path, *args: str, env: dict[str, str] | None = None) -> tuple[float, float]:
+    """Run pytest in ``folder``; return the seconds on the clock and those of CPU, children included."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    started = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *args],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        env={**os.environ, **(env or {})},
+    )
+    seconds = time.perf_counter() - started
+    if done.returncode:
+        said = f"{done.stdout}{done.stderr}"[-3000:]
+        raise SystemExit(f"pytest {' '.join(args)} ended with {done.returncode}:\n{said}")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return seconds, cpu
+
+
+def idle(folder: Path, rounds: int) -> None:
+    """Compare a project's own run with the plugin installed and blocked."""
+    (folder / "test_other.py").write_text("def test_other():\n    pass\n", encoding="utf-8")
+    ways = {"with": ("-q",), "without": ("-q", "-p", "no:kbrel")}
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
+    pytest_seconds(folder, "-q")
+    for number in range(rounds or 21):
+        # In turns, and each as often the first of its pair.
+        for name in sorted(ways, reverse=bool(number % 2)):
+            found[name].append(pytest_seconds(folder, *ways[name]))
+    print("| idle | median ms on the clock | median ms of CPU |\n|---|--:|--:|")
+    for name, all_seconds in found.items():
+        print(f"| {name} the plugin | {_ms(s for s, _ in all_seconds)} | {_ms(c for _, c in all_seconds)} |")
+    pairs = list(zip(found["with"], found["without"], strict=True))
+    wall, cpu = (_ms(a[n] - b[n] for a, b in pairs) for n in (0, 1))
+    print(f"| difference of a pair | {wall} | {cpu} |")
+    imports = statistics.median(_imports(folder) for _ in range(rounds or 21))
+    print(f"\nPython's own account of the plugin's imports (median): {imports:.1f} ms\n")
+
+
+def _imports(folder: Path) -> float:
+    """Return what the plugin's own modules take to import, in milliseconds."""
+    command = [sys.executable, "-X", "importtime", "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+    lines = done.stderr.splitlines()
+    own = [line.split("|") for line in lines if line.startswith("import time:") and "pytest_kbrel" in line]
+    return sum(int(parts[0].removeprefix("import time:")) for parts in own) / 1000
+
+
+def _ms(seconds: Iterable[float]) -> str:
+    return f"{1000 * statistics.median(seconds):.1f}"
+
+
+def collect(folder: Path, rounds: int) -> None:
+    """Time ``pytest --co`` over what ships and over the largest suites."""
+    write_fktc(folder)
+    write_questions(folder)
+    shutil.copytree(ROOT / "suites", folder / "shipped")
+    suites = {
+        "no suite: pytest itself": ("-p", "no:kbrel", "empty"),
+        "shipped": ("shipped",),
+        "FKTC's size": ("fktc.kb.yaml",),
+        "FKTC's size, two probes": ("both.kb.yaml",),
+        "18,000 questions": ("questions.kb.yaml",),
+    }
+    (folder / "empty").mkdir()
+    (folder / "empty" / "test_other.py").write_text("def test_other():\n    pass\n", encoding="utf-8")
+    print("| pytest --co | median seconds on the clock | median seconds of CPU |\n|---|--:|--:|")
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in suites}
+    pytest_seconds(folder, "--co", "-q", "shipped")
+    for _ in range(rounds or 5):
+        for name, args in suites.items():
+            found[name].append(pytest_seconds(folder, "--co", "-q", *args))
+    for name, all_seconds in found.items():
+        wall, cpu = (statistics.median(pair[n] for pair in all_seconds) for n in (0, 1))
+        print(f"| {name} | {wall:.2f} | {cpu:.2f} |")
+    print()
+
+
+def items(folder: Path, rounds: int) -> None:
+    """Time whole runs of the embedded checkpoint, by item, less what its model takes."""
+    (folder / "kbrel_clock.py").write_text(CLOCK, encoding="utf-8")
+    write_relations(folder)
+    # Empty tests in the same processes, behind the suite: what pytest takes for any test.
+    text = "import pytest\n\n@pytest.mark.parametrize('n', range(20))\ndef test_empty(n):\n    pass\n"
+    (folder / "test_empty.py").write_text(text, encoding="utf-8")
+    print("| run | responses of an item | an item | an empty test | the difference | first of a process |")
+    print("|---|--:|--:|--:|--:|--:|")
+    for workers in ((), ("-n2",)):
+        measured = []
+        for name, suite in (("1 fact", "one.kb.yaml"), ("20 facts", "some.kb.yaml")):
+            found: list[Item] = []
+            for _ in range(rounds or 3):
+                found += _clocked(folder, suite, "test_empty.py", *workers)
+            answers = (folder / "kbrel-report" / "responses.jsonl").read_bytes().count(b"\n") / ITEMS
+            item = _median(one for one in found if one.is_ours and not one.first)
+            empty = _median(one for one in found if not one.is_ours)
+            first = _median(one for one in found if one.first)
+            measured.append((answers, item[1] - empty[1]))
+            label = f"items of {name}{', 2 workers' if workers else ''}"
+            cells = (item, empty, (item[0] - empty[0], item[1] - empty[1]), first)
+            print(f"| {label} | {answers:.0f} | {' | '.join(f'{c:.1f} ({w:.1f})' for w, c in cells)} |")
+        (few, low), (many, high) = measured
+        print(f"| each response | | | | {(high - low) / (many - few):.3f} | |")
+    print("\nMilliseconds of CPU (on the clock) beside the model, medians.\n")
+
+
+class Item(NamedTuple):
+    """What a test took beside the model, in milliseconds; ``first``: it is its process's first of a suite."""
+
+    wall: float
+    cpu: float
+    is_ours: bool
+    first: bool
+
+
+def _median(found: Iterable[Item]) -> tuple[float, float]:
+    walls, cpus = zip(*((one.wall, one.cpu) for one in found), strict=True)
+    return statistics.median(walls), statistics.median(cpus)
+
+
+def _clocked(folder: Path, *args: str) -> list[Item]:
+    """Run a suite and return what each test of the run took beside the model."""
+    times = folder / "times"
+    times.mkdir(exist_ok=True)
+    for old in times.glob("*.json"):
+        old.unlink()
+    env = {"KBREL_CLOCK": str(times), "PYTHONPATH": str(folder)}
+    flags = ("--kb-model=reference", "--kb-use-cache=off", "-p", "kbrel_clock")
+    pytest_seconds(folder, "-q", *flags, *args, env=env)
+    found: list[Item] = []
+    for file in times.glob("*.json"):
+        told = json.loads(file.read_text(encoding="utf-8"))
+        ours = [".kb.yaml::" in one["id"] for one in told]
+        found += [
+            Item(1000 * one["wall"], 1000 * one["cpu"], mine, first=mine and True not in ours[:number])
+            for number, (one, mine) in enumerate(zip(told, ours, strict=True))
+        ]
+    return found
+
+
+def write_relations(folder: Path) -> None:
+    """Write suites of 20 relations, an item each: with one fact each, and with 20."""
+    draw = random.Random(2)
+    for name, count in (("one", 1), ("some", 20)):
+        data = folder / name
+        data.mkdir()
+        facts, relations = [], []
+        for number in range(ITEMS):
+            objects = [_word(draw).title() for _ in range(50)]
+            relations.append(f"R{number}:\n  label: thing\n  domain: d{number}\n  frames:\n")
+            relations += [f"    - What is the {_word(draw)} of [X], in wording {n}?\n" for n in range(FRAMES)]
+            for fact in range(count):
+                right, *wrong = draw.sample(objects, CONTEXTS + 1)
+                entry = {"relation": f"R{number}", "subject": f"{_word(draw)} {fact}", "object": right}
+                facts.append(json.dumps({**entry, "negatives": wrong}) + "\n")
+        (data / "facts.jsonl").write_text("".join(facts), encoding="utf-8")
+        (data / "relations.yaml").write_text("".join(relations), encoding="utf-8")
+        gates = "  gates:\n    monitor: {max: 1000}\n    accuracy: {min: 0}\n"
+        text = f"suite: {name}\nfacts: {name}/facts.jsonl\nmonitor:\n{gates}"
+        lax = "integrity: {below_random: allowed, constant: allowed, repeated: 1, empty: 1, answered: 0, "
+        lax += "truncated: 1}\n"
+        (folder / f"{name}.kb.yaml").write_text(text + lax, encoding="utf-8")
+
+
+def write_fktc(folder: Path) -> None:
+    """Write suites over facts in FKTC's format and of its size: a file a relation."""
+    draw = random.Random(0)
+    data = folder / "fktc"
+    data.mkdir()
+    for relation in range(RELATIONS):
+        # As in FKTC, a few hundred objects go round.
+        objects = [f"{_word(draw)} {_word(draw)}".title() for _ in range(300)]
+        frames = [f"{_word(draw)} {_word(draw)} of [X] in wording {n}?" for n in range(FRAMES)]
+        lines: list[object] = [{"relations": frames}]
+        for number in range(FACTS // RELATIONS + (relation < FACTS % RELATIONS)):
+            chosen = draw.sample(objects, CONTEXTS + 1)
+            subject = f"{_word(draw)} {_word(draw)} {number}".title()
+            lines.append({"subject": subject, "object": chosen[0], "taxonomy": chosen[1:]})
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        (data / f"P{9000 + relation}-subclass.json").write_text(text, encoding="utf-8")
+    (folder / "fktc.kb.yaml").write_text(FKTC_SUITE, encoding="utf-8")
+    (folder / "both.kb.yaml").write_text(BOTH_SUITE, encoding="utf-8")
+
+
+def write_questions(folder: Path) -> None:
+    """Write a suite over questions as the scripts of Head-to-Tail write them."""
+    draw = random.Random(1)
+    rows: dict[str, list[object]] = {"head": [], "torso": [], "tail": []}
+    for number in range(QUESTIONS):
+        name = f"{_word(draw)}_{_word(draw)}_{number}".title()
+        entity = (f"<http://dbpedia.org/resource/{name}>", f"tt{number:07d}", f"goodreads {number}")
+        template = f"<http://dbpedia.org/ontology/kind{number % 120}>"
+        answer = f"{_word(draw)} {_word(draw)}"
+        row = [[entity[number % 3], template, "-"], template, f"What is {name} known for?", answer]
+        rows[("head", "torso", "tail")[number // 3 % 3]].append(row)
+    (folder / "questions.json").write_text(json.dumps(rows, indent=1), encoding="utf-8")
+    (folder / "questions.kb.yaml").write_text(QUESTIONS_SUITE, encoding="utf-8")
+
+
+def _word(draw: random.Random) -> str:
+    return "".join(draw.choice("bdfgklmnprstv") + draw.choice("aeiou") for _ in range(draw.randint(2, 4)))
+
+
+if __name__ == "__main__":
+    main()
