@@ -1,13 +1,17 @@
-"""Linear layers on a CPU through oneDNN: the same float32 products, from the same weights, at a higher rate.
+"""Linear layers on a CPU through oneDNN, where it is faster: the same float32 products of the same weights.
 
 PyTorch multiplies float32 by MKL, which takes its slower kernels on processors of other makers than its own.
-oneDNN, which comes with PyTorch as well, asks the processor what it can do. Weights are neither copied nor
-changed, so workers go on sharing one mapped copy. ``benchmarks/speed.py`` measures both rates.
+oneDNN, which comes with PyTorch as well, asks the processor what it can do: more than twice the rate on an
+AMD EPYC, and a tenth less on an Intel Xeon. So both are tried. Weights are neither copied nor changed, so
+workers go on sharing one mapped copy. ``benchmarks/speed.py`` measures both rates.
 """
 
 from __future__ import annotations
 
 import contextlib
+import time
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import torch
@@ -16,6 +20,30 @@ from transformers.pytorch_utils import Conv1D
 
 # Of the largest product. Two ways of adding up the same float32 products are closer than this.
 _TOLERANCE = 1e-4
+# By less than that it is not worth another way than PyTorch's own.
+_FASTER = 1.1
+_TRIED_ROWS, _TRIED_WIDTH, _TRIES = 128, 1024, 4
+
+
+@cache
+def onednn_is_faster() -> bool:
+    """Tell whether oneDNN multiplies float32 clearly faster here than PyTorch's own way: tried once."""
+    if not _is_right():
+        return False
+    given, weight = torch.ones(_TRIED_ROWS, _TRIED_WIDTH), torch.ones(_TRIED_WIDTH, _TRIED_WIDTH)
+    ways: tuple[Callable[..., torch.Tensor], ...] = (nn.functional.linear, product)
+    seconds: list[list[float]] = [[], []]
+    with torch.inference_mode():
+        for way in ways:
+            way(given, weight)
+        # In turns, and the best of each: other work on the machine slows down one try, not all.
+        for _ in range(_TRIES):
+            for way, times in zip(ways, seconds, strict=True):
+                started = time.perf_counter()
+                way(given, weight)
+                times.append(time.perf_counter() - started)
+    pytorch, onednn = map(min, seconds)
+    return pytorch > _FASTER * onednn
 
 
 def use_onednn(model: Any) -> int:
@@ -41,8 +69,9 @@ def product(given: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None
     rows = given.reshape(-1, given.shape[-1])
     count = len(rows)
     # For each number of rows it meets oneDNN makes code, and keeps it: some numbers stand for all.
-    padded = nn.functional.pad(rows, (0, 0, 0, _rounded(count) - count))
-    found: torch.Tensor = torch.ops.mkldnn._linear_pointwise(padded, weight, bias, "none", [], "")
+    if more := _rounded(count) - count:
+        rows = nn.functional.pad(rows, (0, 0, 0, more))
+    found: torch.Tensor = torch.ops.mkldnn._linear_pointwise(rows, weight, bias, "none", [], "")
     return found[:count].view(*given.shape[:-1], len(weight))
 
 

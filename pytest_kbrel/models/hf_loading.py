@@ -15,7 +15,7 @@ from pytest_kbrel.models.batching import describe_error
 from pytest_kbrel.models.fingerprint import fingerprint
 from pytest_kbrel.models.hf_checks import check_architecture, check_complete, check_fit, check_numbers
 from pytest_kbrel.models.hf_generation import fixed_settings
-from pytest_kbrel.models.hf_linear import use_onednn
+from pytest_kbrel.models.hf_linear import onednn_is_faster, use_onednn
 from pytest_kbrel.models.hf_options import apply_options, check_device
 from pytest_kbrel.models.hf_quiet import quiet
 from pytest_kbrel.models.hf_tokens import PromptEncoder
@@ -65,7 +65,8 @@ def load_parts(spec: ModelSpec) -> Parts:
             from pytest_kbrel.reference.derive import derive
 
             derive(model, spec.derived)
-        use_onednn(model)
+        if onednn_is_faster():
+            use_onednn(model)
         max_length = spec.max_length or _max_length(config)
         apply_options(spec, model, max_length)
         described = fingerprint(spec, folder, model, tokenizer, adds_bos=encoder.adds_bos)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 import warnings
 from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 from pytest_kbrel.models.answers import check_request, failed, generated, scored
 from pytest_kbrel.models.asking import in_order
@@ -20,6 +22,8 @@ from pytest_kbrel.models.hf_scorer import Scorer
 from pytest_kbrel.models.hf_tokens import Ids, Pair
 from pytest_kbrel.models.hf_window import check_length
 from pytest_kbrel.records import Failed, Fingerprint, Generated, GenerateRequest, Scored, ScoreRequest
+
+T = TypeVar("T")
 
 _SCORED: dict[Rung, str] = {
     "packed": "scored in packed rows",
@@ -37,7 +41,8 @@ class HfModel:
     """A causal or encoder-decoder checkpoint; made by :func:`pytest_kbrel.models.hf.load`.
 
     Answers do not depend on what else is asked in the same call: probabilities agree within 1e-4 in float32,
-    texts are equal. ``budget`` is what scoring and writing share; by default what the spec says.
+    texts are equal. ``budget`` is what scoring and writing share; by default what the spec says. Several
+    threads may ask, and are answered in turns. The weights must stay what they were when they were loaded.
     """
 
     def __init__(self, parts: Parts, *, shares: bool = True, budget: Budget | None = None) -> None:
@@ -52,6 +57,8 @@ class HfModel:
         )
         self._generator = Generator(parts.model, endings, budget=self._budget, longest=parts.max_length)
         self._told: set[str] = set()
+        # The batches put hooks on the one model there is.
+        self._lock = threading.Lock()
 
     @property
     def parts(self) -> Parts:
@@ -86,7 +93,9 @@ class HfModel:
         What is scored is fed whole: packed rows would be the same ones, whatever the batch.
         """
         spec = dataclasses.replace(self._parts.spec, batch_size=max(1, self._budget.tokens // 3))
-        return HfModel(dataclasses.replace(self._parts, spec=spec), shares=False)
+        other = HfModel(dataclasses.replace(self._parts, spec=spec), shares=False)
+        other._lock = self._lock
+        return other
 
     def score(self, requests: Sequence[ScoreRequest]) -> list[Scored | Failed]:
         """Return the probabilities (float32 softmax) of the continuations' tokens, one answer per request."""
@@ -106,7 +115,7 @@ class HfModel:
                 else:
                     places.append(index)
                     pairs.append(pair)
-            for batch in self._scorer.ready(pairs):
+            for batch in self._in_turns(self._scorer.ready(pairs)):
                 yield [(places[n], scored(self._parts.encoder, pairs[n], found)) for n, found in batch]
         self._tell(self._scorer.trouble)
 
@@ -130,7 +139,7 @@ class HfModel:
                 else:
                     places.append(index)
                     prompts.append(Prompt(ids=ids, request=request))
-            for batch in self._generator.ready(prompts):
+            for batch in self._in_turns(self._generator.ready(prompts)):
                 yield [
                     (places[n], generated(self._parts.encoder, prompts[n].ids, found)) for n, found in batch
                 ]
@@ -139,6 +148,16 @@ class HfModel:
     def close(self) -> None:
         """Free the weights; the model answers no more."""
         del self._parts, self._scorer, self._generator
+
+    def _in_turns(self, batches: Iterator[T]) -> Iterator[T]:
+        """Yield what is given; no two threads have theirs computed at once."""
+        while True:
+            # Never held while others work with a batch.
+            with self._lock:
+                batch = next(batches, None)
+            if batch is None:
+                return
+            yield batch
 
     def _tell(self, trouble: str) -> None:
         if trouble and trouble not in self._told:

@@ -105,12 +105,23 @@ def _tree_mask(rows: Sequence[Row], before: int, dtype: torch.dtype) -> torch.Te
     """
     longest = max(len(row.tokens) for row in rows)
     # Padding sees itself: a softmax without any entry is not a number.
-    seen = torch.eye(longest, dtype=torch.bool).repeat(len(rows), 1, 1)
-    for table, row in zip(seen, rows, strict=True):
-        for place, parent in enumerate(row.parents):
-            if parent >= 0:
-                table[place] |= table[parent]
+    ends = right_padded([_ends(row.parents) for row in rows], 0)
+    places = torch.arange(longest)
+    ends = torch.maximum(ends, places + 1)[:, None]
+    seen = (places[:, None] >= places) & (places[:, None] < ends)
     mask = torch.full((len(rows), 1, longest, before + longest), torch.finfo(dtype).min, dtype=dtype)
     mask[..., :before] = 0
     mask[:, 0, :, before:].masked_fill_(seen, 0)
     return mask
+
+
+def _ends(parents: Sequence[int]) -> list[int]:
+    """Return, for each token of a row, the place behind the last one that it stands before in a sequence.
+
+    A row is laid out branch by branch, so that all these lie side by side.
+    """
+    ends = list(range(1, len(parents) + 1))
+    for place in reversed(range(len(parents))):
+        if parents[place] >= 0:
+            ends[parents[place]] = max(ends[parents[place]], ends[place])
+    return ends

@@ -29,6 +29,7 @@ class Asked:
 class Row:
     """Tokens behind a prefix. ``parents[i]`` is the place in the row of token i's parent, -1: the prefix.
 
+    They lie branch by branch: right behind a token all that descends from it.
     ``depths`` are positions in the sequence, the first behind the prefix being its length. ``places`` has,
     for each sequence that ends in this row, its number and the places of the tokens whose logits it wants.
     """
@@ -61,8 +62,16 @@ def plan(sequences: Sequence[Asked], row_length: int, least_rows: int = 0) -> tu
 
 def distinct_tokens(sequences: Iterable[Ids]) -> int:
     """Return the number of nodes of the prefix tree of ``sequences``: the least that can be fed."""
-    order = sorted(sequences)
-    return sum(map(len, order)) - sum(common_prefix(one, other) for one, other in pairwise(order))
+    return distinct_in_order(sorted(sequences))
+
+
+def distinct_in_order(sequences: Iterable[Ids]) -> int:
+    """Return the same of ``sequences`` that come sorted: none but the last is held."""
+    found, before = 0, Ids()
+    for ids in sequences:
+        found += len(ids) - common_prefix(before, ids)
+        before = ids
+    return found
 
 
 def _groups(

@@ -9,8 +9,9 @@ import torch
 from torch import nn
 from transformers.pytorch_utils import Conv1D
 
-from pytest_kbrel.models import hf_linear
-from pytest_kbrel.models.hf_linear import use_onednn
+from pytest_kbrel.models import hf_linear, hf_loading
+from pytest_kbrel.models.hf_linear import onednn_is_faster, use_onednn
+from pytest_kbrel.models.spec import parse_spec
 
 pytestmark = pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="this PyTorch has no oneDNN")
 
@@ -108,11 +109,34 @@ def test_where_onednn_is_missing_or_wrong_all_stays_as_it_was(found, monkeypatch
     assert type(fast[0]) is nn.Linear
 
 
+@pytest.mark.parametrize("faster", [True, False])
 @pytest.mark.parametrize("kind", ["llama", "gpt2", "t5"])
-def test_a_checkpoint_that_is_loaded_uses_it(kind, model_of):
-    kinds = {type(module) for module in model_of(kind).parts.model.modules()}
-    assert kinds & {hf_linear._Linear, hf_linear._Conv1D}
-    assert not kinds & {nn.Linear, Conv1D}
+def test_a_checkpoint_that_is_loaded_uses_it_where_it_is_faster(kind, faster, checkpoint_of, monkeypatch):
+    monkeypatch.setattr(hf_loading, "onednn_is_faster", lambda: faster)
+    model = hf_loading.load_parts(parse_spec(str(checkpoint_of(kind)), device="cpu")).model
+    kinds = {type(module) for module in model.modules()}
+    assert bool(kinds & {hf_linear._Linear, hf_linear._Conv1D}) is faster
+    assert bool(kinds & {nn.Linear, Conv1D}) is not faster
+
+
+@pytest.mark.parametrize("faster", [True, False])
+def test_it_is_taken_where_it_is_clearly_faster_and_right(faster, monkeypatch):
+    def thrice(given, weight):
+        for _ in range(3):
+            found = nn.functional.linear(given, weight)
+        return found
+
+    # In place of slow processors: one way does the work three times, the other hardly any.
+    monkeypatch.setattr(hf_linear, "_is_right", lambda: True)
+    monkeypatch.setattr(hf_linear, "product", (lambda given, weight: given) if faster else thrice)
+    onednn_is_faster.cache_clear()
+    try:
+        assert onednn_is_faster() is faster
+        monkeypatch.setattr(hf_linear, "_is_right", lambda: False)
+        onednn_is_faster.cache_clear()
+        assert not onednn_is_faster()
+    finally:
+        onednn_is_faster.cache_clear()
 
 
 def test_few_numbers_of_rows_are_met(monkeypatch):
