@@ -1,11 +1,14 @@
 """The only place that touches vLLM: it starts an engine, puts questions to it and checks what comes back.
 
-Written after the source of vLLM 0.33.0: ``LLM.generate``, ``SamplingParams``, ``RequestOutput``.
+Written after the source of vLLM 0.33.0 (``LLM.generate``, ``SamplingParams``, ``RequestOutput``), run with
+0.32.0.
 """
 
 from __future__ import annotations
 
+import gc
 import math
+import multiprocessing
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,6 +18,7 @@ from pytest_kbrel.models.batching import Batcher, describe_error
 from pytest_kbrel.models.hf_quiet import quiet
 from pytest_kbrel.models.hf_tokens import Ids
 from pytest_kbrel.models.vllm_spec import VllmSpec
+from pytest_kbrel.models.vllm_watching import EngineEndedError, watch
 from pytest_kbrel.records import Failed, record
 
 MOST_NAMED = 128
@@ -22,6 +26,10 @@ MOST_NAMED = 128
 
 # More questions than the engine runs at once keep it busy; what is under way is lost when a run is killed.
 _AT_ONCE = 512
+
+# Seconds. Those that are killed leave shared memory behind, and on a busy machine they take longer than
+# vLLM's own five.
+_TO_END = 30.0
 
 LogProbabilities = Mapping[int, float]
 
@@ -68,11 +76,12 @@ def probability(found: LogProbabilities, token: int) -> float:
 class Engine:
     """A running engine. ``max_length`` is in tokens, prompt and answer together.
 
-    ``block`` is how many tokens the prefix cache keeps together, 0 where there is no such cache.
+    ``block`` is how many tokens the prefix cache keeps together, 0 where there is no such cache. ``text``
+    names the model in errors.
     """
 
-    def __init__(self, llm: Any, library: Any, *, at_once: int = _AT_ONCE) -> None:
-        self._llm, self._library = llm, library
+    def __init__(self, text: str, llm: Any, library: Any, *, at_once: int = _AT_ONCE) -> None:
+        self._text, self._llm, self._library = text, llm, library
         self.at_once = at_once
         config = llm.llm_engine.vllm_config
         self.max_length = int(config.model_config.max_model_len)
@@ -81,30 +90,54 @@ class Engine:
         cache = config.cache_config
         self.block = int(cache.block_size) if cache.enable_prefix_caching else 0
         self._batcher = Batcher(at_once)
+        self._death = ""
 
     def with_at_once(self, at_once: int) -> Engine:
         """Return the same engine, asked ``at_once`` questions at a time."""
-        return Engine(self._llm, self._library, at_once=at_once)
+        return Engine(self._text, self._llm, self._library, at_once=at_once)
 
     def ask(self, questions: Sequence[Question]) -> list[Reply | Failed]:
-        """Return one reply per question, in order; a question that the engine refuses fails alone."""
-        return self._batcher.run(questions, len, self._asked)
+        """Return one reply per question, in order; a question that the engine refuses fails alone.
+
+        Raises :class:`ModelError` where the engine's processes have ended: they answer nothing any more.
+        """
+        replies = self._batcher.run(questions, len, self._asked)
+        if self._death:
+            raise ModelError(
+                f"{self._text}: vLLM's engine ended while it was asked: {self._death}; what its processes "
+                "wrote to stderr says why"
+            )
+        return replies
 
     def close(self) -> None:
         """Stop the engine's processes and free its GPUs."""
         llm, self._llm = self._llm, None
-        if llm is not None:
-            llm.llm_engine.engine_core.shutdown()
+        if llm is None:
+            return
+        with quiet():
+            llm.llm_engine.engine_core.shutdown(timeout=_TO_END)
+            # vLLM leaves its sockets' context open, of which Python warns when it collects it: here nobody's
+            # pytest takes that for an error.
+            del llm
+            gc.collect()
 
     def _asked(self, questions: Sequence[Question]) -> list[Reply | Failed]:
         if self._llm is None:
             raise ValueError("this engine is closed")
+        if self._death:
+            raise ValueError(self._death)
         with quiet():
-            outputs = self._llm.generate(
-                [{"prompt_token_ids": list(question.ids)} for question in questions],
-                [self._sampling(question) for question in questions],
-                use_tqdm=False,
-            )
+            try:
+                outputs = self._llm.generate(
+                    [{"prompt_token_ids": list(question.ids)} for question in questions],
+                    [self._sampling(question) for question in questions],
+                    use_tqdm=False,
+                )
+            except Exception as error:
+                # By its name: the module it lies in is vLLM's own affair.
+                if isinstance(error, EngineEndedError) or type(error).__name__ == "EngineDeadError":
+                    self._death = describe_error(error)
+                raise
         if len(outputs) != len(questions):
             raise ValueError(f"vLLM gave {len(outputs)} answers to {len(questions)} questions")
         return [_checked(question, output) for question, output in zip(questions, outputs, strict=True)]
@@ -137,16 +170,24 @@ def start(spec: VllmSpec, folder: str) -> tuple[Engine, str]:
             raise ModelError(f"loading {spec.text}: vllm does not import: {describe_error(error)}") from None
         options = _options(spec, folder)
         try:
-            engine = Engine(vllm.LLM(**options), vllm)
+            others = set(multiprocessing.active_children())
+            llm = vllm.LLM(**options)
+            watch(llm, [*set(multiprocessing.active_children()) - others])
+            engine = Engine(spec.text, llm, vllm)
         except Exception as error:
             asked = ", ".join(f"{key}={value}" for key, value in options.items())
             raise ModelError(
-                f"{spec.text}: vLLM {vllm.__version__} did not start: {describe_error(error)}; asked with "
+                f"{spec.text}: vLLM {vllm.__version__} did not start: {_whole(error)}; asked with "
                 f"{asked}; allowed: a checkpoint whose architecture vLLM knows, as many free GPUs as "
                 "tensor_parallel_size, and enough memory (gpu_memory_utilization, max_model_len); what vLLM "
                 "wrote above says more"
             ) from None
     return engine, f"vllm {vllm.__version__}"
+
+
+def _whole(error: Exception) -> str:
+    """Return an error as one line: what was wrong with an option stands behind the first of its own."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:600]}"
 
 
 def _options(spec: VllmSpec, folder: str) -> dict[str, Any]:

@@ -42,11 +42,21 @@ def model_of(checkpoint_of):
 
 
 @pytest.fixture(scope="session")
-def vllm_of(checkpoint_of):
+def real_engines():
+    """Let engines of vLLM itself take little memory."""
+    with pytest.MonkeyPatch.context() as patch:
+        # Gigabytes for keys and values, where vLLM runs on a CPU.
+        patch.setenv("VLLM_CPU_KVCACHE_SPACE", "1")
+        yield
+
+
+@pytest.fixture(scope="session")
+def vllm_of(checkpoint_of, real_engines):
     """Return a function that has vLLM, or the stand-in for it, run the tiny checkpoint of an architecture."""
 
     def get(kind, args="", *, fake=True):
-        spec = parse_vllm(f"vllm/{checkpoint_of(kind)}", f"dtype=float32,gpu_memory_utilization=0.2,{args}")
+        always = f"dtype=float32,gpu_memory_utilization=0.2,enforce_eager={not fake}"
+        spec = parse_vllm(f"vllm/{checkpoint_of(kind)}", f"{always},{args}")
         with pytest.MonkeyPatch.context() as patch:
             if fake:
                 patch.setitem(sys.modules, "vllm", fake_vllm)

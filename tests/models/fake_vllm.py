@@ -1,7 +1,7 @@
 """A stand-in for the package ``vllm``: what of it we touch, in the shapes of version 0.33.0's source.
 
 It answers with a real checkpoint's logits, computed by transformers one prompt at a time, so that numbers can
-be checked through it. It is no proof that the real engine behaves so: see docs/limitations.md.
+be checked through it. Where vLLM is installed, ``test_vllm_itself.py`` holds it against the real engine.
 """
 
 from __future__ import annotations
@@ -21,6 +21,10 @@ MAX_LOGPROB_TOKEN_IDS = 128
 
 class VLLMValidationError(Exception):
     """What the engine raises for a request that it refuses; it ends the whole call."""
+
+
+class EngineDeadError(Exception):
+    """What every call raises once the engine's processes have ended."""
 
 
 @dataclass
@@ -157,9 +161,13 @@ class LLM:
             raise VLLMValidationError(
                 f"The decoder prompt (length {len(ids)}) is longer than {self._longest}"
             )
-        if max(ids) >= self._vocabulary:
-            raise VLLMValidationError(f"Token id {max(ids)} is out of vocabulary")
+        for token in (min(ids), max(ids)):
+            if not 0 <= token < self._vocabulary:
+                raise VLLMValidationError(f"Token id {token} is out of vocabulary")
         named = params.logprob_token_ids
+        beyond = [token for token in named or () if not 0 <= token < self._vocabulary]
+        if beyond:
+            raise VLLMValidationError(f"token_id(s) {beyond} in logprob_token_ids")
         if named is not None and len(named) > MAX_LOGPROB_TOKEN_IDS:
             raise VLLMValidationError(f"Requested logprob_token_ids of length {len(named)}")
         if named is not None and params.logprobs not in (None, len(named)):
@@ -178,7 +186,7 @@ class LLM:
             of_prompt = [None] + [
                 {token: Logprob(float(rows[place, token]))} for place, token in enumerate(ids[1:])
             ]
-        written, found, finish, reason = [], [], "length", None
+        written, found, text, finish, reason = [], [], "", "length", None
         cache = transformers.DynamicCache() if self._caches and params.max_tokens > 1 else None
         while len(written) < params.max_tokens and len(ids) + len(written) < self._longest:
             fed = written[-1:] if cache is not None and written else [*ids, *written]
@@ -188,12 +196,15 @@ class LLM:
             wanted = dict.fromkeys([token, *(params.logprob_token_ids or ())])
             found.append({one: Logprob(float(row[one])) for one in wanted})
             if token == self._tokenizer.eos_token_id or token in params.stop_token_ids:
-                finish = "stop"
+                # The token is told, and its text is not.
+                finish, reason = "stop", None if token == self._tokenizer.eos_token_id else token
                 break
             text = self._tokenizer.decode(written, skip_special_tokens=True)
-            reason = next((stop for stop in params.stop if stop in text), None)
+            # Of several that stand in a text the one that was complete first.
+            ends = {stop: text.index(stop) + len(stop) for stop in params.stop if stop in text}
+            reason = min(ends, key=ends.__getitem__, default=None)
             if reason is not None or (calls.stop_early and params.stop):
-                finish = "stop"
+                finish, text = "stop", text[: text.find(reason)] if reason else text
                 break
         with_logprobs = params.logprobs is not None or params.logprob_token_ids
         return RequestOutput(
@@ -204,7 +215,7 @@ class LLM:
             outputs=[
                 CompletionOutput(
                     index=0,
-                    text=self._tokenizer.decode(written, skip_special_tokens=True),
+                    text=text,
                     token_ids=written,
                     cumulative_logprob=None,
                     logprobs=found if with_logprobs else None,

@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import pytest
-from tiny_checkpoints import ALL, BOS, CAUSAL, ENCODER_DECODER, EOS, Plain
+from tiny_checkpoints import ALL, BOS, ENCODER_DECODER, EOS, KINDS, WIDE, Plain
 
 from pytest_kbrel import SCORING_VERSION
 from pytest_kbrel.records import Generated, GenerateRequest, Scored, ScoreRequest
@@ -31,7 +33,7 @@ TO_GENERATE = [
 ASKED = [
     *(pytest.param(("hf", kind), id=kind) for kind in ALL),
     # vLLM itself, where it is installed, and the stand-in for it.
-    *(pytest.param(("vllm", kind), id=f"vllm-{kind}") for kind in ("llama", "qwen2")),
+    *(pytest.param(("vllm", kind), id=f"vllm-{kind}") for kind in WIDE),
     *(pytest.param(("fake vllm", kind), id=f"fake-vllm-{kind}") for kind in ("llama", "qwen2", "gpt2")),
 ]
 
@@ -52,8 +54,8 @@ def model(asked, kind, model_of, vllm_of):
     if backend == "hf":
         yield model_of(kind)
         return
-    if backend == "vllm":
-        pytest.importorskip("vllm")
+    if backend == "vllm" and find_spec("vllm") is None:
+        pytest.skip("vLLM is not installed")
     model = vllm_of(kind, fake=backend == "fake vllm")
     yield model
     model.close()
@@ -78,7 +80,7 @@ def plain(kind, checkpoint_of):
 
 def expected_prompt(kind, plain, text):
     bare = plain.tokenizer(text, add_special_tokens=False)["input_ids"]
-    around = ALL[kind][1]
+    around = KINDS[kind][1]
     before = [BOS] if "bos" in around else []
     behind = [EOS] if "eos" in around and kind in ENCODER_DECODER else []
     return [*before, *bare, *behind]
@@ -173,11 +175,12 @@ def test_fingerprint(asked, kind, model):
     assert described.backend == asked[0].removeprefix("fake ")
     assert described.scoring_version == SCORING_VERSION
     assert described.dtype == "float32"
-    assert described.device == ("cpu" if asked[0] == "hf" else "cuda")
+    assert described.device in {"hf": ["cpu"], "vllm": ["cpu", "cuda"], "fake vllm": ["cuda"]}[asked[0]]
     assert described.parameters > 10_000
     assert len(described.weights_digest) == len(described.tokenizer_digest) == 64
-    assert described.adds_bos == ("bos" in ALL[kind][1])
-    assert ("ForCausalLM" in described.architecture or "LMHead" in described.architecture) == (kind in CAUSAL)
+    assert described.adds_bos == ("bos" in KINDS[kind][1])
+    causal = "ForCausalLM" in described.architecture or "LMHead" in described.architecture
+    assert causal == (kind not in ENCODER_DECODER)
 
 
 def test_scoring_is_batched_and_the_head_sees_only_what_is_scored(only_hf, model):

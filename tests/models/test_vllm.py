@@ -10,6 +10,7 @@ import sys
 import fake_vllm
 import pytest
 from tiny_checkpoints import BOS, CAUSAL, change_weights, make_checkpoint
+from vllm_questions import BAD, LONG, SHORT, STOPS, TEXTS, asked, many_endings, same_numbers, same_steps
 
 from pytest_kbrel.errors import MissingExtraError, ModelError
 from pytest_kbrel.models import vllm
@@ -25,19 +26,7 @@ from pytest_kbrel.models.vllm_engine import MOST_NAMED
 from pytest_kbrel.models.vllm_model import VllmModel
 from pytest_kbrel.models.vllm_scoring import computed_tokens, is_cheaper_stepwise, steps_of
 from pytest_kbrel.models.vllm_spec import parse_vllm
-from pytest_kbrel.records import Failed, Generated, GenerateRequest, Scored, ScoreRequest
-
-SHARED = "Question: who knows? Answer: unsure.\n" * 8
-LONG = [
-    ScoreRequest(prompt=f"{SHARED}The capital of {land} is", continuation=f" {city}")
-    for land in ("Japan", "France", "Egypt")
-    for city in ("Tokyo", "Tokyo, a city", "Paris", "Cairo")
-]
-SHORT = [
-    ScoreRequest(prompt="The capital of Japan is", continuation=" Tokyo, a very large city."),
-    ScoreRequest(prompt="Who wrote Hamlet?", continuation=" William Shakespeare\n"),
-]
-TEXTS = ("Paris is the", "The capital of Japan is", "Who wrote the play", "unsure", f"{SHARED}Who")
+from pytest_kbrel.records import Failed, Generated, Scored
 
 
 @pytest.fixture(autouse=True)
@@ -54,18 +43,6 @@ def model(vllm_of):
     found = vllm_of("llama")
     yield found
     found.close()
-
-
-def asked(text="Who", count=12, stop=("\n",), **options):
-    return GenerateRequest(prompt=text, max_new_tokens=count, stop=stop, **options)
-
-
-def same_numbers(ours, theirs):
-    for one, other in zip(ours, theirs, strict=True):
-        assert isinstance(one, Scored)
-        assert one.probabilities == pytest.approx(other.probabilities, abs=1e-5)
-        assert one.token_ids == other.token_ids
-        assert (one.prompt_tokens, one.prompt_digest) == (other.prompt_tokens, other.prompt_digest)
 
 
 @pytest.mark.parametrize("requests", [LONG, SHORT, [*LONG, *SHORT]], ids=["long", "short", "both"])
@@ -124,19 +101,14 @@ def test_the_cheaper_way():
 
 def test_more_tokens_than_one_question_may_name(model, model_of, calls):
     encoder = model_of("llama").parts.encoder
-    words = [encoder.tokenizer.decode([token]) for token in range(4, 400)]
-    requests = [
-        ScoreRequest(prompt=f"{SHARED}Who\n", continuation=word)
-        for word in words
-        if word.strip() and word.isprintable()
-    ]
+    requests = many_endings(encoder)
     pairs = [encoder.pair(one.prompt, one.continuation) for one in requests]
     assert max(map(len, steps_of(pairs).values())) > MOST_NAMED
     same_numbers(model.score(requests), model_of("llama").score(requests))
     assert max(len(params.logprob_token_ids or ()) for _, params in calls.prompts) <= MOST_NAMED
 
 
-@pytest.mark.parametrize("stop", [(), ("\n",), ("e", "the"), ("a", " "), tuple("aeiou")])
+@pytest.mark.parametrize("stop", STOPS)
 def test_texts_are_those_of_the_transformers_backend(model, model_of, stop):
     requests = [asked(text, 30, stop) for text in TEXTS]
     ours, theirs = model.generate(requests), model_of("llama").generate(requests)
@@ -146,12 +118,7 @@ def test_texts_are_those_of_the_transformers_backend(model, model_of, stop):
 
 def test_steps_are_those_of_the_transformers_backend(model, model_of):
     requests = [asked(text, 8, ("e",), steps=True, watch=(7, 300, 7)) for text in TEXTS]
-    for one, other in zip(model.generate(requests), model_of("llama").generate(requests), strict=True):
-        assert one.text == other.text
-        for ours, theirs in zip(one.steps, other.steps, strict=True):
-            assert (ours.token_id, ours.token) == (theirs.token_id, theirs.token)
-            assert ours.probability == pytest.approx(theirs.probability, abs=1e-5)
-            assert ours.watched == pytest.approx(theirs.watched, abs=1e-5)
+    same_steps(model.generate(requests), model_of("llama").generate(requests))
 
 
 def test_vllms_own_view_of_an_ending_does_not_cut_a_text(model, model_of, calls):
@@ -185,16 +152,6 @@ def test_beams_are_refused_and_leave_others_alone(model):
     assert isinstance(answered, Generated)
 
 
-BAD = [
-    asked(count=0),
-    asked("long " * 400),
-    asked(steps=True, watch=(10_000,)),
-    asked(steps=True, watch=(-1,)),
-    asked(steps=True, watch=tuple(range(MOST_NAMED + 1))),
-    asked(stop=("",)),
-]
-
-
 @pytest.mark.parametrize("bad", BAD, ids=range(len(BAD)))
 def test_a_bad_request_spoils_no_other(model, bad):
     good = [asked(text) for text in TEXTS]
@@ -217,6 +174,20 @@ def test_a_question_that_the_engine_refuses_fails_alone(model, calls, monkeypatc
     refused, answered = model.score(SHORT)
     assert refused == Failed(error="VLLMValidationError: not this one")
     assert isinstance(answered, Scored)
+
+
+@pytest.mark.parametrize("ask", [lambda one: one.score(SHORT), lambda one: one.generate([asked()])])
+def test_an_engine_that_dies_ends_the_case(vllm_of, calls, ask):
+    def die(outputs):
+        raise fake_vllm.EngineDeadError("EngineCore encountered an issue.")
+
+    model = vllm_of("llama")
+    calls.spoil = die
+    for _ in range(2):
+        with pytest.raises(ModelError) as caught:
+            ask(model)
+        assert "/llama" in str(caught.value)
+        assert "vLLM's engine ended while it was asked: EngineDeadError: EngineCore enc" in str(caught.value)
 
 
 def _dropped(output):
@@ -370,11 +341,11 @@ def test_options_reach_the_engine(checkpoint_of, calls):
 
 
 def test_an_engine_that_does_not_start(checkpoint_of, calls):
-    calls.refuse_start = "Engine core initialization failed.\nSee above."
+    calls.refuse_start = "1 validation error for ModelConfig\n  max_model_len (9) is greater than 8"
     with pytest.raises(ModelError) as caught:
         vllm.load(parse_vllm(f"vllm/{checkpoint_of('llama')}", "tensor_parallel_size=8"))
     said = str(caught.value)
-    assert "vLLM 0.33.0 did not start: RuntimeError: Engine core initialization failed." in said
+    assert "vLLM 0.33.0 did not start: RuntimeError: 1 validation error for ModelConfig max_model_len" in said
     assert "tensor_parallel_size=8" in said
     assert "allowed:" in said
     assert "\n" not in said

@@ -184,6 +184,12 @@ ENCODER_DECODER = {
     ),
 }
 ALL = {**CAUSAL, **ENCODER_DECODER}
+# For vLLM itself: its kernels for CPUs take no narrower heads.
+WIDE = {
+    "wide-llama": (_plain(tf.LlamaConfig, head_dim=32, **_SMALL), "bos"),
+    "wide-qwen3": (_plain(tf.Qwen3Config, head_dim=32, **_SMALL), ""),
+}
+KINDS = {**ALL, **WIDE}
 
 
 def make_tokenizer(folder: Path, around: str = "bos", *, vocabulary: int = VOCABULARY, **options) -> None:
@@ -216,7 +222,7 @@ def make_tokenizer(folder: Path, around: str = "bos", *, vocabulary: int = VOCAB
 
 def make_checkpoint(folder: Path, kind: str = "llama", *, seed: int = 0, **tokenizer_options) -> Path:
     """Save a random checkpoint whose matrices are scaled up, so that its probabilities differ clearly."""
-    make_config, around = ALL[kind]
+    make_config, around = KINDS[kind]
     factory = tf.AutoModelForSeq2SeqLM if kind in ENCODER_DECODER else tf.AutoModelForCausalLM
     with quiet(), torch.random.fork_rng():
         torch.manual_seed(seed)
