@@ -41,7 +41,7 @@ class Bench:
 
     def __init__(self, session: pytest.Session, options: KbOptions) -> None:
         self._session = session
-        self._options = options
+        self.options = options
         self.answering = answering_for(options)
         self._retrieval = Retrieval(session.config.rootpath, options.judge_args)
         self._baseline: Baseline | None = None
@@ -51,8 +51,8 @@ class Bench:
 
     def baseline(self) -> Baseline | None:
         """Return the blessed run to compare with, ``None`` when none was asked for."""
-        if self._baseline is None and self._options.baseline:
-            self._baseline = read_baseline(self._options, self._session.config)
+        if self._baseline is None and self.options.baseline:
+            self._baseline = read_baseline(self.options, self._session.config)
         return self._baseline
 
     def decide(self, case: Case) -> CaseResult:
@@ -73,7 +73,7 @@ class Bench:
         case = self.answering.with_examples(case) or self._retrieval.with_examples(case)
         result = run_case(case, functools.partial(self.answering.ask, case=nodeid), keep)
         baseline, base = self.baseline(), NO_TABLE
-        if self._options.baseline_model:
+        if self.options.baseline_model:
             base, baseline = ask_base(case, self.answering, self._spool)
         decided = decide_case(
             case,
@@ -94,14 +94,14 @@ class Bench:
             decided = dataclasses.replace(decided, errors=(*decided.errors, lacking))
         if decided.verdict == "invalid":
             return decided
-        if self._options.noise_floor:
+        if self.options.noise_floor:
             decided = ask_twice(case, decided, self.answering)
         return dataclasses.replace(decided, attributions=self._explained(result.explain))
 
     def _explained(self, pairs: Sequence[tuple[Ask, Ask]]) -> tuple[Attribution, ...]:
         from pytest_kbrel.models.attribution import attribute
 
-        asks = [ask for pair in pairs[: self._options.attribute] for ask in pair]
+        asks = [ask for pair in pairs[: self.options.attribute] for ask in pair]
         return tuple(attribute(self.answering.model(), ask) for ask in asks)
 
     def _incomparable(self, case: Case, baseline: Baseline | None) -> tuple[str, ...]:
@@ -123,14 +123,13 @@ class Bench:
     def _family(self) -> int:
         if self._comparisons is None:
             config, ids = self._session.config, [item.nodeid for item in self._session.items]
-            self._comparisons = collect.comparisons(suites_of(config, ids, self._options), ids)
+            self._comparisons = collect.comparisons(suites_of(config, ids, self.options), ids)
         return self._comparisons
 
     def _spool(self, exchanges: Sequence[Exchange]) -> None:
         from pytest_kbrel.reports.responses import ResponseSpool
 
         try:
-            self.spool_path.parent.mkdir(parents=True, exist_ok=True)
             ResponseSpool(self.spool_path).append(exchanges)
         except OSError as error:
             raise KbrelError(f"{self.spool_path}: responses cannot be kept: {error}") from None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 import pytest
 
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.options import is_active, read_options
+from pytest_kbrel.options import KbOptions, is_active, read_options
 
 if TYPE_CHECKING:
     from pytest_kbrel.baselines import Baseline
@@ -70,7 +70,7 @@ def kb_check(request: pytest.FixtureRequest, _kb_bench: Bench) -> Callable[[Case
         from pytest_kbrel.reports.junit import case_properties
 
         request.node.user_properties.extend(case_properties(result))
-        message = failure_message(request.config, result)
+        message = failure_message(_kb_bench.options, result)
         excuse = excuse_for(request.config, result)
         if message and excuse:
             from pytest_kbrel.collect import case_of
@@ -123,11 +123,21 @@ def asks(item: pytest.Item) -> bool:
     return "_kb_bench" in getattr(item, "fixturenames", ()) and is_active(item.config)
 
 
-def failure_message(config: pytest.Config, result: CaseResult) -> str:
+def announce(session: pytest.Session) -> None:
+    """Say that models will be asked, if an item of this process asks one."""
+    if not any(map(asks, session.items)):
+        return
+    from pytest_kbrel.answering import underway
+
+    journals = underway(read_options(session.config))
+    if journals is not None:
+        journals.announce()
+
+
+def failure_message(options: KbOptions, result: CaseResult) -> str:
     """Return why a decided case fails its test, ``""`` when it does not."""
     from pytest_kbrel.reports.terminal import failure_text
 
-    options = read_options(config)
     if result.verdict not in options.failing:
         return ""
     return failure_text(result, baseline_name=options.compared_with)

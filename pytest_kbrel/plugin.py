@@ -60,6 +60,13 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SuiteFile 
     return suite
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Say that models will be asked, before the controller hears what was collected."""
+    if not (options.only_shows(session.config) or options.is_planning(session.config)):
+        fixtures.announce(session)
+
+
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """Say which suites stay uncollected for want of a model."""
     if options.is_active(config) or options.only_shows(config):

@@ -15,15 +15,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_kbrel import bench
+from pytest_kbrel.aggregating import baseline_of_session, decide_aggregates
 from pytest_kbrel.answering import underway
 from pytest_kbrel.blessing import Blessed, bless, blessed_lines, with_commit
-from pytest_kbrel.collect import comparisons
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.fixtures import excuse_for, failure_message
-from pytest_kbrel.helping import RULES, check_args, check_cases, writers_of
-from pytest_kbrel.options import SUITE_SUFFIX, KbOptions, was_typed
+from pytest_kbrel.helping import RULES
+from pytest_kbrel.options import SUITE_SUFFIX, KbOptions
 from pytest_kbrel.parts import Parts
 from pytest_kbrel.records import CaseResult, Fingerprint, Run, Suite
+from pytest_kbrel.refusing import check_suites
 from pytest_kbrel.reports.junit import case_properties, suite_properties
 from pytest_kbrel.reports.notes import STOPPED
 from pytest_kbrel.runs import REPORTS, Arrivals, assemble, join, write
@@ -55,7 +56,7 @@ class Recorder:
 
     def expect(self, nodeids: Iterable[str]) -> None:
         """Note items that must report before the session may end well."""
-        # Tests in Python ask models too.
+        # Tests in Python ask models too: who collected them has announced it.
         if self._underway is not None:
             self._underway.start()
         new = [nodeid for nodeid in nodeids if nodeid.split("::", 1)[0].endswith(SUITE_SUFFIX)]
@@ -118,6 +119,9 @@ class Recorder:
         self._arrivals.note(report)
         wire: dict[str, Any] | None = getattr(report, "kbrel", None)
         if wire is not None:
+            if self._underway is not None:
+                # A test that asks for its fixtures while it runs is known by now only.
+                self._underway.start()
             self._parts.start()
             self._model = from_wire(Fingerprint, wire["model"])
             self._base = from_wire(Fingerprint, wire["base"]) if wire["base"] is not None else None
@@ -230,87 +234,35 @@ class Recorder:
         """Refuse what the models cannot do before they are asked anything, with nothing to report on."""
         expected = self._arrivals.expected
         try:
-            # In ini file or environment they may be there for other suites of the project.
-            if was_typed(self._config, "judge_args"):
-                check_args(self._options, self._suites)
-            if self._baseline is not None and self._baseline.paper:
-                from pytest_kbrel.baselines.published import check_cases as check_published
-
-                asked = [case.id for suite in self._suites for case in suite.cases]
-                check_published(self._baseline, self._options.baseline, asked)
-            check_cases(
-                self._options,
-                [
-                    case
-                    for suite in self._suites
-                    for case in suite.cases
-                    if f"{suite.path}::{case.id}" in expected
-                ],
-            )
+            check_suites(self._config, self._options, self._baseline, self._suites, expected)
         except KbrelError as error:
             expected.clear()
             raise pytest.UsageError(str(error)) from None
 
     def _decide_aggregates(self, session: pytest.Session) -> None:
-        from pytest_kbrel.baselines import another_tokenizer, incomparable
-        from pytest_kbrel.gates import decide_aggregate
-
-        family = comparisons(self._suites, self._arrivals.expected)
-        baseline = self._compared_with()
-        for suite in self._suites:
-            for aggregate in suite.aggregates:
-                members = [f"{suite.path}::{member}" for member in aggregate.members]
-                if not self._arrivals.took_part(members):
-                    continue
-                result = decide_aggregate(
-                    aggregate,
-                    [
-                        self._arrivals.results[member]
-                        for member in members
-                        if member in self._arrivals.results
-                    ],
-                    baseline=baseline,
-                    comparisons=family,
-                    another_tokenizer=another_tokenizer(self._model, baseline),
-                    incomparable=incomparable(
-                        self._model,
-                        baseline,
-                        judged=any(not member.startswith("monitor[") for member in aggregate.members),
-                        judge=self._arrivals.helpers.get(self._options.judge),
-                        writers=[
-                            self._arrivals.helpers[text]
-                            for text in writers_of(suite, aggregate.members)
-                            if text in self._arrivals.helpers
-                        ],
-                    ),
-                )
-                self._arrivals.add(result.nodeid, result)
-                hand_in(
-                    session,
-                    result.nodeid,
-                    failure_message(self._config, result),
-                    properties=case_properties(result),
-                    line=aggregate.line,
-                    is_new=True,
-                    waived=excuse_for(self._config, result),
-                )
+        for aggregate, result in decide_aggregates(
+            self._suites,
+            self._arrivals,
+            model=self._model,
+            baseline=self._compared_with(),
+            judge=self._options.judge,
+        ):
+            self._arrivals.add(result.nodeid, result)
+            hand_in(
+                session,
+                result.nodeid,
+                failure_message(self._options, result),
+                properties=case_properties(result),
+                line=aggregate.line,
+                is_new=True,
+                waived=excuse_for(self._config, result),
+            )
 
     def _compared_with(self) -> Baseline | None:
         """Return the baseline: a blessed run, or what the other model of this session answered."""
         if self._base is None:
             return self._baseline
-        from pytest_kbrel.baselines import session_baseline
-
-        return session_baseline(
-            self._base,
-            [
-                (result.suite, result.id, result.base, result.settings)
-                for result in self._arrivals.results.values()
-                if result.base.rows
-            ],
-            judge=self._options.judge,
-            helpers=self._arrivals.helpers.values(),
-        )
+        return baseline_of_session(self._base, self._arrivals, self._options.judge)
 
     def _make_run(self, session: pytest.Session) -> Run:
         if self._problems and session.exitstatus == pytest.ExitCode.OK:

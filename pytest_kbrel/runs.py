@@ -16,8 +16,8 @@ from pytest_kbrel import __version__
 from pytest_kbrel.baselines.layout import OUTCOMES
 from pytest_kbrel.collect import comparisons
 from pytest_kbrel.flags import NO_CACHE
-from pytest_kbrel.options import KbOptions
-from pytest_kbrel.records import PROBES, CaseResult, Fingerprint, Run, Suite
+from pytest_kbrel.options import SUITE_SUFFIX, KbOptions
+from pytest_kbrel.records import PROBES, CaseKind, CaseResult, Fingerprint, Run, Suite
 
 REPORTS = ("report.json", "report.html", "summary.md", "responses.jsonl", OUTCOMES)
 _PACKAGES = ("pytest", "pytest-xdist", "torch", "transformers", "openai", "numpy", "scipy")
@@ -131,8 +131,9 @@ def assemble(
     """Make the run of a session.
 
     An expected item without a result becomes an ``invalid`` case, so that no report is silent about it (one
-    that is ``not run``, where the session stopped before it), and so does one whose item failed although its
-    gates did not (its worker died, or its teardown failed). One that its user skipped leaves the run partial.
+    that is ``not run``, where the session stopped before it, and so do the aggregates that it did not get
+    to), and so does one whose item failed although its gates did not (its worker died, or its teardown
+    failed). One that its user skipped leaves the run partial.
     The run is complete when every case of every suite was selected and decided on sound responses. With
     --runxfail waivers let nothing pass.
     """
@@ -147,6 +148,18 @@ def assemble(
     for nodeid in arrivals.expected:
         if nodeid not in cases and not arrivals.skipped(nodeid):
             cases[nodeid] = _undecided(nodeid, arrivals.why_undecided(nodeid), begun=arrivals.began(nodeid))
+    for aggregate in (aggregate for suite in suites for aggregate in suite.aggregates if arrivals.stopped):
+        members = [f"{aggregate.suite}::{member}" for member in aggregate.members]
+        nodeid = f"{aggregate.suite}::{aggregate.id}"
+        if nodeid not in cases and arrivals.took_part(members):
+            left = _undecided(nodeid, arrivals.why_undecided(nodeid), begun=False)
+            cases[nodeid] = replace(
+                left,
+                probe=aggregate.probe,
+                slice=aggregate.slice,
+                aggregate=True,
+                members=aggregate.members,
+            )
     for item, why in arrivals.failures.items():
         for nodeid in arrivals.cases_of.get(item, ()):
             if cases[nodeid].verdict not in options.failing or cases[nodeid].waived:
@@ -205,11 +218,14 @@ def write(run: Run, directory: Path) -> Run:
 def _undecided(nodeid: str, why: str, *, begun: bool) -> CaseResult:
     suite, _, case_id = nodeid.partition("::")
     name, _, rest = case_id.partition("[")
+    # A test in Python may have a probe's name.
+    known = PROBES if suite.endswith(SUITE_SUFFIX) else ()
+    probe: CaseKind = next((probe for probe in known if probe == name), "test")
     return CaseResult(
         id=case_id,
         suite=suite,
-        probe=next((probe for probe in PROBES if probe == name), PROBES[0]),
-        slice=rest.removesuffix("]"),
+        probe=probe,
+        slice=case_id if probe == "test" else rest.removesuffix("]"),
         verdict="invalid" if begun else "not run",
         n=0,
         duration=0.0,

@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import json
 import math
+import operator
 import re
 import types
 import typing
@@ -39,13 +40,40 @@ def to_wire(value: Any) -> Any:
     return json.loads(json.dumps(value, allow_nan=False))
 
 
+def fields_of(record: Any) -> dict[str, Any]:
+    """Return the fields of a record by name, as they are: no wire form, but :func:`encoder` makes it one."""
+    kind: Any = type(record)
+    return dict(zip(_field_names(kind) or (), _getter(kind)(record), strict=True))
+
+
+def values_of(record: Any) -> tuple[Any, ...]:
+    """Return the fields of a record in their order, as they are."""
+    kind: Any = type(record)
+    return _getter(kind)(record)
+
+
+def record_of(kind: type[T], values: tuple[Any, ...]) -> T:
+    """Build a record of type ``kind`` of what :func:`values_of` returned; nothing is checked."""
+    wanted: Any = kind
+    return kind(**dict(zip(_field_names(wanted) or (), values, strict=True)))
+
+
+def encoder(separators: tuple[str, str] = (", ", ": ")) -> Callable[[Any], str]:
+    """Return what writes builtins with records among them as JSON: what their wire form would be written as.
+
+    It raises ``ValueError`` on NaN and infinity.
+    """
+    return json.JSONEncoder(allow_nan=False, separators=separators, default=to_wire).encode
+
+
 def sendable(wire: Any) -> Any:
     """Return a wire form with all its texts :func:`whole`, as execnet wants them."""
-    if isinstance(wire, str):
+    kind = type(wire)
+    if kind is str:
         return whole(wire)
-    if isinstance(wire, list):
+    if kind is list:
         return [sendable(item) for item in wire]
-    if isinstance(wire, dict):
+    if kind is dict:
         return {whole(key): sendable(item) for key, item in wire.items()}
     return wire
 
@@ -62,6 +90,13 @@ def _field_names(kind: Any) -> tuple[str, ...] | None:
     if not dataclasses.is_dataclass(kind):
         return None
     return tuple(field.name for field in dataclasses.fields(kind))
+
+
+@functools.cache
+def _getter(kind: Any) -> Callable[[Any], tuple[Any, ...]]:
+    names = _field_names(kind) or ()
+    # Of one name it would give the value alone.
+    return operator.attrgetter(*names) if len(names) > 1 else lambda record: (getattr(record, names[0]),)
 
 
 def from_wire(kind: type[T], data: Any) -> T:

@@ -74,6 +74,7 @@ HEAVY = {
         "collect",
         "starting",
         "recorder",
+        "refusing",
         "synthetic",
         "distribute",
         "bench",

@@ -21,7 +21,7 @@ from pytest_kbrel.records import (
     Step,
     Table,
 )
-from pytest_kbrel.wire import from_wire, to_wire
+from pytest_kbrel.wire import encoder, fields_of, from_wire, record_of, to_wire, values_of
 
 texts = st.text(max_size=30)
 numbers = st.floats(allow_nan=False, allow_infinity=False)
@@ -63,6 +63,19 @@ def test_a_record_comes_back_from_its_wire_form(exchange):
     assert from_wire(Exchange, json.loads(json.dumps(to_wire(exchange)))) == exchange
 
 
+@given(exchanges)
+def test_a_record_is_written_as_its_wire_form_would_be(exchange):
+    wire = {"one": exchange, "fields": fields_of(exchange.response)}
+    told = {"one": to_wire(exchange), "fields": to_wire(exchange.response)}
+    assert encoder()(wire) == json.dumps(told)
+    assert encoder((",", ":"))(wire) == json.dumps(told, separators=(",", ":"))
+
+
+@given(responses)
+def test_a_record_is_built_anew_of_its_values(response):
+    assert record_of(type(response), values_of(response)) == response
+
+
 def test_the_wire_form_is_exact_builtins():
     class Word(enum.StrEnum):
         PARIS = "Paris"
@@ -88,6 +101,8 @@ def test_the_wire_form_is_exact_builtins():
 def test_no_number_has_no_wire_form(number):
     with pytest.raises(ValueError, match="no wire form"):
         to_wire(Step(token_id=1, token="a", probability=number))
+    with pytest.raises(ValueError):
+        encoder()([Step(token_id=1, token="a", probability=number)])
 
 
 @pytest.mark.parametrize(

@@ -77,18 +77,16 @@ def _run(options: argparse.Namespace) -> int:
         raise KbrelError(f"--kb-model: found {options.kb_model}; {allowed}")
     every = _cases(options.suite)
     chosen = _chosen(every, options.slice, "--slice") if options.slice else every
-    if options.show:
-        shown = _chosen(chosen, [options.show], "--show")
+    shown = _chosen(chosen, [options.show], "--show") if options.show else []
     feeder = open_feeder(spec, options.tokens_per_row)
-    found = shared_cases(chosen, feeder)
+    found = shared_cases(chosen, feeder, shown)
     if options.json is not None:
         from pytest_kbrel.reports.files import write_text
 
         write_text(options.json, _json(options, found, total(found)))
     lines = _lines(found, total(found), spec.text)
     if options.show:
-        names = [(case.suite, case.id) for case in shown]
-        lines = _trees([case for case in found if (case.suite, case.id) in names], feeder)
+        lines = _trees([case for case in found if case.calls], feeder)
     for line in lines:
         print(line)
     return 0

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Literal
 
 from pytest_kbrel import stats
 from pytest_kbrel.metrics import Metric
 from pytest_kbrel.records import Table, record
+
+_fact_of = operator.attrgetter("fact_id")
 
 
 @record
@@ -68,9 +71,9 @@ class Figure:
         for member, names in self.columns:
             table = tables[member]
             places = [table.columns.index(name) for name in names]
-            rows = sorted(table.rows, key=lambda row: row.fact_id)
+            rows = sorted(table.rows, key=_fact_of)
             values.append([[row.values[place] for place in places] for row in rows])
-            facts.append(tuple(row.fact_id for row in rows))
+            facts.append(tuple(map(_fact_of, rows)))
         return stats.sample(values, facts, [len(names) for _, names in self.columns])
 
     def value(self, tables: Sequence[Table]) -> float | None:

@@ -48,10 +48,9 @@ class Metric:
 
 def ratio(numerator: npt.ArrayLike, denominator: npt.ArrayLike) -> Array:
     """Return ``numerator / denominator`` elementwise, nan where the denominator is 0."""
-    above, below = np.broadcast_arrays(
-        np.asarray(numerator, dtype=float), np.asarray(denominator, dtype=float)
-    )
-    quotients: Array = np.divide(above, below, out=np.full(above.shape, math.nan), where=below != 0)
+    above, below = np.asarray(numerator, dtype=float), np.asarray(denominator, dtype=float)
+    quotients: Array = np.full(np.broadcast(above, below).shape, math.nan)
+    np.divide(above, below, out=quotients, where=below != 0)
     return quotients
 
 

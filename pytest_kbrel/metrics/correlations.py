@@ -80,6 +80,7 @@ def over_slices(cases: Iterable[CaseResult]) -> tuple[Correlation, ...]:
         (case.suite, case.probe, case.slice, {value.name: value.value for value in case.metrics})
         for case in cases
         if case.probe != "pooled"
+        and case.probe != "test"
         and not case.aggregate
         and case.metrics
         and not case.slice.endswith("-top10")

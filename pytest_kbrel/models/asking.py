@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from pytest_kbrel.errors import ResponseError
 from pytest_kbrel.models.base import Model
+from pytest_kbrel.models.store_keys import key_of
 from pytest_kbrel.models.told import Told
 from pytest_kbrel.records import Failed, Generated, GenerateRequest, Request, Response, Scored, ScoreRequest
 
@@ -33,9 +33,10 @@ class Asker:
 
         Raises :class:`ResponseError` when the model returns more or fewer answers than it was asked for.
         """
-        distinct = list(dict.fromkeys(requests))
-        known = self._told.find(distinct)
-        new = [request for request in distinct if request not in known]
+        keys = {request: key_of("", request) for request in dict.fromkeys(requests)}
+        told = self._told.find(list(keys.values()))
+        known = {request: told[key] for request, key in keys.items() if key in told}
+        new = [request for request in keys if request not in known]
         to_score = [request for request in new if isinstance(request, ScoreRequest)]
         to_generate = [request for request in new if isinstance(request, GenerateRequest)]
         answers: dict[Request, Response] = {}
@@ -47,7 +48,9 @@ class Asker:
             answers.update(zip(to_generate, map(numbers_only, generated), strict=True))
         self.asked += len(requests)
         self.answered += len(new)
-        self._told.keep({key: value for key, value in answers.items() if not isinstance(value, Failed)})
+        self._told.keep(
+            {keys[request]: said for request, said in answers.items() if not isinstance(said, Failed)}
+        )
         answers |= known
         return [answers[request] for request in requests]
 
@@ -67,11 +70,13 @@ def in_order(batches: Iterable[list[tuple[int, A]]]) -> list[A]:
 
 def numbers_only(response: Response) -> Response:
     """Turn probabilities that are no numbers into a failure: they must never become a score."""
-    values: list[float] = []
+    values: Iterable[float] = ()
     if isinstance(response, Scored):
-        values = list(response.probabilities)
-    elif isinstance(response, Generated):
+        values = response.probabilities
+    elif isinstance(response, Generated) and response.steps:
         values = [p for step in response.steps for p in (step.probability, step.watched) if p is not None]
-    if all(math.isfinite(value) and 0.0 <= value <= 1.0 for value in values):
-        return response
-    return Failed(error=f"not a probability: {next(v for v in values if not 0.0 <= v <= 1.0)}")
+    for value in values:
+        # Of NaN neither is true.
+        if not 0.0 <= value <= 1.0:
+            return Failed(error=f"not a probability: {value}")
+    return response

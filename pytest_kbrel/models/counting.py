@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import TYPE_CHECKING, Protocol
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 # The rule of thumb for English text; nobody tells us a served model's tokenizer.
 CHARACTERS = 4
+# Prompts; more than a round of MONITOR has in a stretch.
+_REMEMBERED = 16384
 
 
 class Counter(Protocol):
@@ -100,20 +103,14 @@ class _Tokenising:
         self.feeder = feeder
         self._encoder = feeder.encoder
         # MONITOR puts a continuation and a question to the same prompt.
-        self._known: dict[str, int] = {}
-        self._scored: dict[ScoreRequest, int] = {}
+        self._tokens = functools.lru_cache(_REMEMBERED)(lambda text: len(self._encoder.prompt(text)))
 
     def prompt(self, request: Request) -> int:
-        text = request.prompt
-        if text not in self._known:
-            self._known[text] = len(self._encoder.prompt(text))
-        return self._known[text]
+        return self._tokens(request.prompt)
 
     def continuation(self, request: ScoreRequest) -> int:
-        if request not in self._scored:
-            try:
-                self._scored[request] = len(self._encoder.pair(request.prompt, request.continuation).targets)
-            except ValueError:
-                # The model refuses it and computes nothing.
-                self._scored[request] = 0
-        return self._scored[request]
+        try:
+            return len(self._encoder.pair(request.prompt, request.continuation).targets)
+        except ValueError:
+            # The model refuses it and computes nothing.
+            return 0

@@ -18,7 +18,7 @@ from pytest_kbrel.models.hf_packed import asked_of
 from pytest_kbrel.models.hf_prompts import Prompt, alike_of, groups_of, may_loop
 from pytest_kbrel.models.hf_tokens import Ids, Pair, PromptEncoder
 from pytest_kbrel.models.hf_window import check_length, window_of
-from pytest_kbrel.models.sharing import Group, Row, distinct_tokens
+from pytest_kbrel.models.sharing import Group, Row
 from pytest_kbrel.records import Request, ScoreRequest, record
 
 
@@ -72,11 +72,13 @@ class Feeder:
         pairs, prompts = self.read(requests)
         return sum(len(row) for pair in pairs for row in self._rows(pair)) + _tokens(prompts)
 
-    def different(self, requests: Sequence[Request]) -> int:
-        """Return how many tokens the prefix tree of ``requests`` has: the least that can be fed."""
+    def trees(self, requests: Sequence[Request]) -> tuple[list[Ids], list[Ids]]:
+        """Return the sequences of the two prefix trees of ``requests``: of what is scored, and of prompts.
+
+        As many tokens as these have nodes are the least that can be fed.
+        """
         pairs, prompts = self.read(requests)
-        trees = ([one.ids for one in asked_of(pairs)], [prompt.ids for prompt in prompts])
-        return sum(map(distinct_tokens, trees))
+        return [one.ids for one in asked_of(pairs)], [prompt.ids for prompt in prompts]
 
     def fed(self, requests: Sequence[Request], way: Rung, kept: KeptPrefix | None = None) -> Fed:
         """Return what is fed if ``requests`` are put to the model at once, and it shares in this way.

@@ -115,27 +115,28 @@ class RememberingModel:
         kind: type[A],
         ask: Callable[[Sequence[Q]], Iterator[list[tuple[int, A | Failed]]]],
     ) -> list[A | Failed]:
-        keys = [key_of(self._digest, request) for request in requests]
-        known: dict[str, Sound] = self._with_store(
-            lambda store: self._get(dict(zip(keys, requests, strict=True)), store), {}
-        )
-        found: dict[str, A | Failed] = {
-            key: answer for key, answer in known.items() if isinstance(answer, kind)
+        # Without a store nobody asks for a key.
+        keys = {} if self.store is None else {one: key_of(self._digest, one) for one in requests}
+        by_key: dict[str, Q] = {key: request for request, key in keys.items()}
+        known: dict[str, Sound] = self._with_store(lambda store: self._get(by_key, store), {})
+        found: dict[Q, A | Failed] = {
+            by_key[key]: answer for key, answer in known.items() if isinstance(answer, kind)
         }
-        self.asked += len(keys)
-        self.reused += sum(key in found for key in keys)
-        new = {key: request for key, request in zip(keys, requests, strict=True) if key not in found}
-        new_keys = list(new)
-        for batch in ask(list(new.values())) if new else ():
-            found |= {new_keys[place]: answer for place, answer in batch}
+        self.asked += len(requests)
+        self.reused += sum(request in found for request in requests)
+        new = [request for request in dict.fromkeys(requests) if request not in found]
+        for batch in ask(new) if new else ():
+            found |= {new[place]: answer for place, answer in batch}
+            if self.store is None:
+                continue
             sound = [
-                (new_keys[place], answer)
+                (keys[new[place]], answer)
                 for place, answer in batch
                 if not isinstance(answer, Failed) and self._is_sound(answer)
             ]
             failed = sum(isinstance(answer, Failed) for _, answer in batch)
-            self._with_store(functools.partial(self._put, sound, new, failed), None)
-        return [found[key] for key in keys]
+            self._with_store(functools.partial(self._put, sound, by_key, failed), None)
+        return [found[request] for request in requests]
 
     def _get(self, asked: Mapping[str, Request], store: Store) -> dict[str, Sound]:
         return store.get(list(asked)) if self._journal is None else self._journal.get(store, asked)

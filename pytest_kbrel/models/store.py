@@ -20,7 +20,7 @@ from pytest_kbrel.models.store_keys import digest_of
 from pytest_kbrel.models.store_owner import Owner
 from pytest_kbrel.models.store_place import make_folder, network_of
 from pytest_kbrel.records import Fingerprint, Generated, Scored
-from pytest_kbrel.wire import from_wire, to_wire
+from pytest_kbrel.wire import encoder, fields_of, from_wire, to_wire
 
 FILE = "answers.sqlite"
 SCHEMA_VERSION = 4
@@ -50,6 +50,7 @@ _FROM_3 = (
 _FROM_OLDER = {2: ("ALTER TABLE answers ADD COLUMN request TEXT", _JOURNALS, *_FROM_3), 3: _FROM_3}
 
 Sound = Scored | Generated
+_written = encoder(separators=(",", ":"))
 T = TypeVar("T")
 
 
@@ -256,8 +257,7 @@ def _named(model: Fingerprint) -> tuple[str, str]:
 
 
 def _text(answer: Sound) -> str:
-    tagged = {"kind": "scored" if isinstance(answer, Scored) else "generated", **to_wire(answer)}
-    return json.dumps(tagged, allow_nan=False, separators=(",", ":"))
+    return _written({"kind": "scored" if isinstance(answer, Scored) else "generated", **fields_of(answer)})
 
 
 def _checksum(key: bytes, text: str) -> bytes:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 
 from pytest_kbrel.records import Fingerprint, GenerateRequest, Request
+from pytest_kbrel.wire import values_of
 
 # The backend of models that a script plays.
 SCRIPTED = "scripted"
@@ -18,8 +18,7 @@ def key_of(model: str, request: Request) -> str:
     ``model`` is the model's :func:`digest_of`.
     """
     kind = "generate" if isinstance(request, GenerateRequest) else "score"
-    asked = [getattr(request, field.name) for field in dataclasses.fields(request)]
-    return hashlib.sha256(json.dumps([model, kind, asked]).encode()).hexdigest()
+    return hashlib.sha256(json.dumps([model, kind, values_of(request)]).encode()).hexdigest()
 
 
 def digest_of(model: Fingerprint) -> str:

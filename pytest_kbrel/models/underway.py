@@ -43,12 +43,17 @@ class Underway:
         self._run = run
         self._lock: Lock | None = None
 
+    def announce(self) -> None:
+        """Say to all processes of this run that a model will be asked: the folder is there from then on."""
+        if not network_of(self._folder):
+            with contextlib.suppress(OSError):
+                make_folder(self._folder)
+
     def start(self) -> None:
-        """Let others see that this run goes on, until it ends or dies."""
-        if self._lock is not None or network_of(self._folder):
+        """Let others see that this run goes on, until it ends or dies; nothing before it is announced."""
+        if self._lock is not None or not self._folder.is_dir() or network_of(self._folder):
             return
         with contextlib.suppress(StoreError, OSError):
-            make_folder(self._folder)
             lock = Lock(self._folder / f"run-{self._run}.{journal.LOCKS[0]}")
             # Who sweeps may look at it just now, or have taken its file away.
             while lock.take(_PATIENCE) and not lock.path.exists():

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
 from pytest_kbrel.metrics.similarity import tfidf_cosine
+from pytest_kbrel.models.store_keys import key_of
+from pytest_kbrel.planning.aside import Aside
 from pytest_kbrel.planning.standin import Mood, StandIn
 from pytest_kbrel.probes import open_case
 from pytest_kbrel.probes.base import ProbeResult
@@ -41,31 +43,44 @@ class Call:
         return self.kind[0]
 
 
-@record
 class Scenario:
-    """All calls of a run, case by case, were the models to answer in one mood.
+    """A run of ``cases`` in order, were the models to answer in one mood.
 
-    ``columns`` has, for each case's node id, the columns of its table of outcomes. ``seconds`` is how long
-    the probes themselves took.
+    ``rows`` gives a case's known outcomes. As in a run, a request that came before, in whatever case, is not
+    put to its model again: the counts are those of one process. An encoder that would choose the examples is
+    replaced by TF-IDF: it finds as many.
+
+    ``columns`` has, for each case's node id, the columns of its table of outcomes, and ``seconds`` is how
+    long the probes themselves took, both once all calls were made.
     """
 
-    mood: Mood
-    calls: tuple[Call, ...]
-    columns: tuple[tuple[str, tuple[str, ...]], ...]
-    seconds: float
+    def __init__(self, cases: Sequence[Case], mood: Mood, rows: Rows = lambda case: ()) -> None:
+        self.mood = mood
+        self.columns: dict[str, tuple[str, ...]] = {}
+        self.seconds = 0.0
+        self._cases = cases
+        self._rows = rows
 
-    def asked(self, case: str = "", to: str | None = None) -> int:
-        """Return how many requests come in, of one case and for one model if these are given."""
-        return sum(call.asked for call in self._of(case, to))
+    def calls(self) -> Iterator[Call]:
+        """Make all calls of the run, case by case and stretch by stretch: none is held here."""
+        self.seconds = 0.0
+        making = self._made()
+        while True:
+            started = time.perf_counter()
+            call = next(making, None)
+            self.seconds += time.perf_counter() - started
+            if call is None:
+                return
+            yield call
 
-    def new(self, case: str = "", to: str | None = None) -> tuple[Request, ...]:
-        """Return those requests that are put to a model, as :meth:`asked`."""
-        return tuple(request for call in self._of(case, to) for request in call.requests)
-
-    def _of(self, case: str, to: str | None) -> list[Call]:
-        return [
-            call for call in self.calls if (not case or call.case == case) and (to is None or call.to == to)
-        ]
+    def _made(self) -> Iterator[Call]:
+        asked: dict[str, Aside] = {}
+        for case in self._cases:
+            known = {row.fact_id: row for row in self._rows(case)}
+            stand_in = StandIn(case, self.mood, known)
+            for part in stretches_of(with_shots(case, tfidf_cosine)):
+                result = yield from _driven(part, stand_in, asked)
+                self.columns[f"{case.suite}::{case.id}"] = result.table.columns
 
 
 def is_fixed(case: Case) -> bool:
@@ -75,33 +90,13 @@ def is_fixed(case: Case) -> bool:
     return case.probe == "head_to_tail" and case.judge == "rules"
 
 
-def scenario(cases: Sequence[Case], mood: Mood, rows: Rows = lambda case: ()) -> Scenario:
-    """Drive ``cases`` in order; ``rows`` gives a case's known outcomes.
-
-    As in a run, a request that came before, in whatever case, is not put to its model again: the counts are
-    those of one process. An encoder that would choose the examples is replaced by TF-IDF: it finds as many.
-    """
-    started = time.perf_counter()
-    memory: dict[str, set[Request]] = {}
-    calls: list[Call] = []
-    columns = []
-    for case in cases:
-        known = {row.fact_id: row for row in rows(case)}
-        shown = with_shots(case, tfidf_cosine)
-        results = [_drive(part, StandIn(case, mood, known), memory, calls) for part in stretches_of(shown)]
-        columns.append((f"{case.suite}::{case.id}", results[0].table.columns))
-    return Scenario(
-        mood=mood, calls=tuple(calls), columns=tuple(columns), seconds=time.perf_counter() - started
-    )
-
-
-def _drive(case: Case, stand_in: StandIn, memory: dict[str, set[Request]], calls: list[Call]) -> ProbeResult:
+def _driven(case: Case, stand_in: StandIn, asked: dict[str, Aside]) -> Generator[Call, None, ProbeResult]:
     probe = open_case(case)
     number = 0
     try:
         asks = next(probe)
         while True:
-            calls += _calls(case, number, asks, memory)
+            yield from _calls(case, number, asks, asked)
             asks = probe.send(tuple(stand_in.answer(asks)))
             number += 1
     except StopIteration as stop:
@@ -109,20 +104,16 @@ def _drive(case: Case, stand_in: StandIn, memory: dict[str, set[Request]], calls
         return result
 
 
-def _calls(case: Case, number: int, asks: Sequence[Ask], memory: dict[str, set[Request]]) -> list[Call]:
+def _calls(case: Case, number: int, asks: Sequence[Ask], asked: dict[str, Aside]) -> Iterator[Call]:
     found: dict[Kind, list[Request]] = {}
     for ask in asks:
         method = "score" if isinstance(ask.request, ScoreRequest) else "generate"
         found.setdefault((ask.to, case.probe, number, method), []).append(ask.request)
-    calls = []
     for kind, requests in found.items():
-        known = memory.setdefault(kind[0], set())
-        new: list[Request] = []
-        repeated: list[Request] = []
-        for request in requests:
-            (repeated if request in known else new).append(request)
-            known.add(request)
-        calls.append(
-            Call(case=f"{case.suite}::{case.id}", kind=kind, requests=tuple(new), repeated=tuple(repeated))
-        )
-    return calls
+        keys = (bytes.fromhex(key_of("", request)) for request in requests)
+        if kind[0] not in asked:
+            asked[kind[0]] = Aside()
+        are_new = asked[kind[0]].add(keys)
+        new = [request for request, is_new in zip(requests, are_new, strict=True) if is_new]
+        repeated = [request for request, is_new in zip(requests, are_new, strict=True) if not is_new]
+        yield Call(case=f"{case.suite}::{case.id}", kind=kind, requests=tuple(new), repeated=tuple(repeated))

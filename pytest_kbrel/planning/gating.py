@@ -42,7 +42,7 @@ def foresee_all(
 
 class _View:
     def __init__(self, scenario: Scenario, baseline: Baseline | None, comparisons: int, coming: bool) -> None:
-        self._columns: Mapping[str, tuple[str, ...]] = dict(scenario.columns)
+        self._columns: Mapping[str, tuple[str, ...]] = scenario.columns
         self._baseline = baseline
         self._comparisons = comparisons
         self._coming = coming

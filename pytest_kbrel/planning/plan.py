@@ -3,48 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from pytest_kbrel.answering import base_spec, model_spec
-from pytest_kbrel.baselines import Baseline, BaselineCase
+from pytest_kbrel.baselines import Baseline
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.gates.foresight import Foreseen
 from pytest_kbrel.helping import helper_spec, role_of
-from pytest_kbrel.models.counting import Counter, open_counter
+from pytest_kbrel.models.counting import open_counter
 from pytest_kbrel.models.openai_spec import OpenAISpec
 from pytest_kbrel.models.opening import AnySpec, open_model
 from pytest_kbrel.options import KbOptions
-from pytest_kbrel.planning.asking import Call, Scenario, is_fixed, scenario
+from pytest_kbrel.planning.adding import Tally, Workload, tally_of, workload_of
+from pytest_kbrel.planning.asking import Call, Scenario
 from pytest_kbrel.planning.kept import kept_in
+from pytest_kbrel.planning.spans import Scenarios, Span, scenarios_of
+from pytest_kbrel.planning.standin import Mood
 from pytest_kbrel.planning.timing import Calibration, calibrate
-from pytest_kbrel.planning.working import Works
-from pytest_kbrel.records import Case, GenerateRequest, Outcome, ScoreRequest, record
-
-
-@record
-class Span:
-    """From the least to the most; ``about`` is what the baseline's answers lead to, where there are any."""
-
-    low: float
-    high: float
-    about: float | None = None
-
-    def plus(self, other: Span) -> Span:
-        """Return the sum; it is known about where one of the two is."""
-        about = None
-        if self.about is not None or other.about is not None:
-            about = self.nearest + other.nearest
-        return Span(low=self.low + other.low, high=self.high + other.high, about=about)
-
-    def times(self, factor: float) -> Span:
-        """Return so many times as much."""
-        about = None if self.about is None else self.about * factor
-        return Span(low=self.low * factor, high=self.high * factor, about=about)
-
-    @property
-    def nearest(self) -> float:
-        """The best guess there is."""
-        return self.high if self.about is None else self.about
+from pytest_kbrel.records import Case, record
 
 
 @record
@@ -120,59 +96,26 @@ class Plan:
     around: float
 
 
-@record
-class _Scenarios:
-    low: Scenario
-    high: Scenario
-    known: Scenario | None
+class _Who:
+    """A model of the run, and what it is asked: in all, and in each case, by its node id."""
 
-    def span(self, of: Callable[[Scenario], float]) -> Span:
-        if self.low is self.high:
-            only = of(self.high)
-            return Span(low=only, high=only)
-        about = None if self.known is None else of(self.known)
-        # Real answers may be longer than those of the stand-ins, and questions that have them in front.
-        ends = [of(self.low), of(self.high), *([] if about is None else [about])]
-        return Span(low=min(ends), high=max(ends), about=about)
+    def __init__(self, role: str, text: str, spec: AnySpec, passes: int, to: str = "") -> None:
+        self.role, self.text, self.spec, self.passes, self.to = role, text, spec, passes, to
+        self._tallies: dict[tuple[Mood, str], Tally] = {}
+        try:
+            self.counter = open_counter(spec)
+        except ModelError as error:
+            raise ModelError(f"{role}: {error}") from None
 
-    def asked(self, counter: Counter, to: str, case: str = "") -> Asked:
-        counts = {
-            "new": lambda requests: len(requests),
-            "read": lambda requests: sum(map(counter.prompt, requests)),
-            "scored": lambda requests: sum(
-                counter.continuation(request) for request in requests if isinstance(request, ScoreRequest)
-            ),
-            "written": lambda requests: sum(
-                request.max_new_tokens for request in requests if isinstance(request, GenerateRequest)
-            ),
-        }
-        spans = {
-            name: self.span(lambda of, count=count: count(of.new(case, to)))  # type: ignore[misc]
-            for name, count in counts.items()
-        }
-        return Asked(asked=self.span(lambda of: of.asked(case, to)), **spans)
+    def add(self, mood: Mood, call: Call) -> None:
+        """Count a call that is for this model."""
+        found = tally_of(call, self.counter)
+        for case in ("", call.case):
+            self._tallies.setdefault((mood, case), Tally()).add(found)
 
-    def fed(self, counter: Counter, to: str, works: Works) -> Fed | None:
-        """Return the tokens that go through a model, by the way it has; ``None`` where nobody knows."""
-        feeder, rungs = counter.feeder, works.rungs
-        if feeder is None or rungs is None:
-            return None
-        from pytest_kbrel.models.hf_caches import KeptPrefix
-
-        def tokens(of: Scenario) -> float:
-            calls = [call for call in of.calls if call.to == to]
-            # What one call leaves to the next is not fed again.
-            kept = KeptPrefix()
-            ways = [rungs[call.kind[3] != "score"] for call in calls]
-            return sum(
-                feeder.fed(call.requests, way, kept).tokens for call, way in zip(calls, ways, strict=True)
-            )
-
-        def different(of: Scenario) -> float:
-            # Of all calls together: what one leaves to the next may be the beginning of what that one asks.
-            return feeder.different(of.new(to=to))
-
-        return Fed(tokens=self.span(tokens), different=self.span(different), rungs=rungs)
+    def tally(self, mood: Mood, case: str = "") -> Tally:
+        """Return what it is asked in a mood."""
+        return self._tallies.get((mood, case), Tally())
 
 
 def make_plan(
@@ -186,93 +129,99 @@ def make_plan(
 
     Raises :class:`~pytest_kbrel.errors.KbrelError` as loading these models does.
     """
-    found = _scenarios(cases, baseline)
-    participants = _participants(options, found)
-    counter = participants[0][1]
+    found = scenarios_of(cases, baseline)
+    everybody = _everybody(options, found)
+    participants = tuple(_participant(options, found, who) for who in everybody)
     return Plan(
         cases=tuple(
             PlannedCase(
                 suite=case.suite,
                 id=case.id,
                 facts=len(case.facts),
-                asked=found.asked(counter, "", f"{case.suite}::{case.id}"),
+                asked=_asked(found, everybody[0], f"{case.suite}::{case.id}"),
             )
             for case in cases
         ),
-        participants=tuple(participant for participant, _ in participants),
+        participants=participants,
         foreseen=foreseen(found.high),
         comparisons=comparisons,
         around=found.high.seconds,
     )
 
 
-def _scenarios(cases: Sequence[Case], baseline: Baseline | None) -> _Scenarios:
-    high = scenario(cases, "most")
-    if all(map(is_fixed, cases)):
-        return _Scenarios(low=high, high=high, known=None)
-
-    def rows(case: Case) -> Iterable[Outcome]:
-        blessed = None if baseline is None else baseline.case(case)
-        return blessed.table.rows if isinstance(blessed, BaselineCase) else ()
-
-    known = scenario(cases, "known", rows) if any(any(True for _ in rows(case)) for case in cases) else None
-    return _Scenarios(low=scenario(cases, "fewest"), high=high, known=known)
-
-
-def _participants(options: KbOptions, found: _Scenarios) -> list[tuple[Participant, Counter]]:
-    models = [("--kb-model", options.model, "", model_spec(options), 2 if options.noise_floor else 1)]
+def _everybody(options: KbOptions, found: Scenarios) -> list[_Who]:
+    """Return all models that are asked anything, with what they are asked."""
+    own = [_Who("--kb-model", options.model, model_spec(options), 2 if options.noise_floor else 1)]
     if options.baseline_model:
-        models.append(("--kb-baseline-model", options.baseline_model, "", base_spec(options), 1))
-    for to in sorted({call.to for call in found.high.calls} - {""}):
-        # The answers of both models are put to it.
-        passes = 2 if options.baseline_model else 1
-        models.append((role_of(options, to), to, to, helper_spec(options, to), passes))
-    return [_participant(options, found, *model) for model in models]
+        own.append(_Who("--kb-baseline-model", options.baseline_model, base_spec(options), 1))
+    helpers: dict[str, _Who] = {}
+    for of in found.every():
+        for call in of.calls():
+            to = call.to
+            if to and to not in helpers:
+                # The answers of both models are put to it.
+                passes = 2 if options.baseline_model else 1
+                helpers[to] = _Who(role_of(options, to), to, helper_spec(options, to), passes, to)
+            for who in [helpers[to]] if to else own:
+                who.add(of.mood, call)
+    return [*own, *(helpers[to] for to in sorted(helpers))]
 
 
-def _participant(
-    options: KbOptions, found: _Scenarios, role: str, text: str, to: str, spec: AnySpec, passes: int
-) -> tuple[Participant, Counter]:
+def _asked(found: Scenarios, who: _Who, case: str = "") -> Asked:
+    return Asked(
+        asked=found.span(lambda of: who.tally(of.mood, case).asked),
+        new=found.span(lambda of: who.tally(of.mood, case).new),
+        read=found.span(lambda of: who.tally(of.mood, case).read),
+        scored=found.span(lambda of: who.tally(of.mood, case).scored),
+        written=found.span(lambda of: who.tally(of.mood, case).written),
+    )
+
+
+def _participant(options: KbOptions, found: Scenarios, who: _Who) -> Participant:
+    plain = Participant(
+        role=who.role,
+        text=who.text,
+        passes=who.passes,
+        exact=who.counter.exact,
+        served=isinstance(who.spec, OpenAISpec),
+        asked=_asked(found, who),
+    )
+    if isinstance(who.spec, OpenAISpec):
+        return dataclasses.replace(plain, cost=_cost(options, plain))
+    known = None if options.use_cache is None else kept_in(options.use_cache)
+    # A second pass for the noise floor takes nothing from the store.
+    anew = who.passes > 1 and not who.to
+
+    def calls(of: Scenario) -> Iterator[Call]:
+        return (call for call in of.calls() if call.to == who.to)
+
+    spec = who.spec
     try:
-        counter = open_counter(spec)
-        plain = Participant(
-            role=role,
-            text=text,
-            passes=passes,
-            exact=counter.exact,
-            served=isinstance(spec, OpenAISpec),
-            asked=found.asked(counter, to),
-        )
-        if isinstance(spec, OpenAISpec):
-            return dataclasses.replace(plain, cost=_cost(options, plain)), counter
-
-        def calls(of: Scenario) -> list[Call]:
-            return [call for call in of.calls if call.to == to]
-
-        known = None if options.use_cache is None else kept_in(options.use_cache)
-        # A second pass for the noise floor takes nothing from the store.
-        anew = passes > 1 and not to
-        calibration = calibrate(lambda: open_model(spec), calls(found.high), counter, known, anew=anew)
+        calibration = calibrate(lambda: open_model(spec), calls(found.high), who.counter, known, anew=anew)
     except ModelError as error:
-        raise ModelError(f"{role}: {error}") from None
-
-    def seconds(of: Scenario) -> float:
-        again = calibration.seconds_for(calls(of), anew=anew) * (passes - 1)
-        return calibration.seconds_for(calls(of)) + again
-
-    def kept(of: Scenario) -> float:
-        return sum(request in calibration.kept for call in calls(of) for request in call.requests)
-
+        raise ModelError(f"{who.role}: {error}") from None
+    works: dict[Mood, Workload] = {
+        of.mood: workload_of(calls(of), calibration, who.counter, passes=who.passes, anew=anew)
+        for of in found.every()
+    }
     # Without an answer seen nobody knows how long answers are.
-    all_timed = all(call.kind in calibration.paces for call in calls(found.high) if call.requests)
+    all_timed = who.tally(found.high.mood).kinds <= calibration.paces.keys()
+    rungs = calibration.works.rungs
+    fed = None
+    if rungs is not None:
+        fed = Fed(
+            tokens=found.span(lambda of: works[of.mood].fed),
+            different=found.span(lambda of: works[of.mood].different),
+            rungs=rungs,
+        )
     return dataclasses.replace(
         plain,
         calibration=calibration,
-        seconds=found.span(seconds),
-        wrote=found.span(lambda of: calibration.written(calls(of))) if all_timed else None,
-        fed=found.fed(counter, to, calibration.works),
-        kept=None if known is None else found.span(kept),
-    ), counter
+        seconds=found.span(lambda of: works[of.mood].seconds),
+        wrote=found.span(lambda of: works[of.mood].wrote) if all_timed else None,
+        fed=fed,
+        kept=None if known is None else found.span(lambda of: works[of.mood].kept),
+    )
 
 
 def _cost(options: KbOptions, who: Participant) -> tuple[float, float] | None:

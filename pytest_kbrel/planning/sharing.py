@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import groupby
 
 from pytest_kbrel.models.hf_caches import KeptPrefix
 from pytest_kbrel.models.hf_feeding import Fed, Feeder
 from pytest_kbrel.models.hf_ladder import Rung
-from pytest_kbrel.planning.asking import Call, is_fixed, scenario
+from pytest_kbrel.planning.asking import Call, Scenario, is_fixed
 from pytest_kbrel.records import Case, record
 
 
@@ -17,7 +18,8 @@ class SharedCase:
 
     ``requests`` come in, ``distinct`` are put to the model. ``asked`` are the tokens if each request that
     comes in is fed by itself, ``fed`` those that are fed instead, by way. ``fixed`` tells whether what is
-    asked hangs on no answer; else it is the most that there can be.
+    asked hangs on no answer; else it is the most that there can be. ``calls`` are there if they are to be
+    shown.
     """
 
     suite: str
@@ -30,17 +32,20 @@ class SharedCase:
     calls: tuple[Call, ...]
 
 
-def shared_cases(cases: Sequence[Case], feeder: Feeder) -> tuple[SharedCase, ...]:
-    """Return what each of ``cases`` feeds in a run of all of them, in this order.
+def shared_cases(
+    cases: Sequence[Case], feeder: Feeder, shown: Collection[Case] = ()
+) -> tuple[SharedCase, ...]:
+    """Return what each of ``cases`` feeds in a run of all of them, in this order; ``shown`` with their calls.
 
     As in a run, what came before, in whatever case, is not fed again; what a judge or a writer is asked is
     left out.
     """
-    calls = [call for call in scenario(cases, "most").calls if not call.to]
+    by_id = {f"{case.suite}::{case.id}": case for case in cases}
     kept = {way: KeptPrefix() for way in feeder.ways}
+    calls = (call for call in Scenario(cases, "most").calls() if not call.to)
     return tuple(
-        _shared(case, [call for call in calls if call.case == f"{case.suite}::{case.id}"], feeder, kept)
-        for case in cases
+        _shared(by_id[nodeid], own, feeder, kept, hold=by_id[nodeid] in shown)
+        for nodeid, own in groupby(calls, key=lambda call: call.case)
     )
 
 
@@ -61,17 +66,25 @@ def total(cases: Sequence[SharedCase]) -> SharedCase:
     )
 
 
-def _shared(case: Case, calls: Sequence[Call], feeder: Feeder, kept: Mapping[Rung, KeptPrefix]) -> SharedCase:
+def _shared(
+    case: Case, calls: Iterable[Call], feeder: Feeder, kept: Mapping[Rung, KeptPrefix], *, hold: bool
+) -> SharedCase:
     fed = {way: Fed() for way in feeder.ways}
+    requests = distinct = asked = 0
+    held: list[Call] = []
     for call in calls:
         fed = {way: fed[way].plus(feeder.fed(call.requests, way, kept[way])) for way in fed}
+        requests += call.asked
+        distinct += len(call.requests)
+        asked += feeder.whole((*call.requests, *call.repeated))
+        held += [call] if hold else []
     return SharedCase(
         suite=case.suite,
         id=case.id,
         fixed=is_fixed(case),
-        requests=sum(call.asked for call in calls),
-        distinct=sum(len(call.requests) for call in calls),
-        asked=sum(feeder.whole((*call.requests, *call.repeated)) for call in calls),
+        requests=requests,
+        distinct=distinct,
+        asked=asked,
         fed=tuple(fed.items()),
-        calls=tuple(calls),
+        calls=tuple(held),
     )

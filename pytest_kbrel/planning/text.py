@@ -7,7 +7,8 @@ from itertools import groupby
 
 from pytest_kbrel.gates.foresight import CORRELATION, DISCORDANT, Foreseen
 from pytest_kbrel.gates.judging import RELATIVE
-from pytest_kbrel.planning.plan import Participant, Plan, PlannedCase, Span
+from pytest_kbrel.planning.plan import Participant, Plan, PlannedCase
+from pytest_kbrel.planning.spans import Span
 from pytest_kbrel.reports.text import cells, one_line, pad
 from pytest_kbrel.stats import sidak
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 import statistics
 import time
@@ -17,11 +18,14 @@ from pytest_kbrel.records import Fingerprint, Generated, GenerateRequest, Reques
 # Questions of the calibrating batches: enough to tell what one costs from what a batch costs.
 _FEW = 8
 _MOST = {"score": 256, "generate": 64}
+# Of so many calls, the longest of their kind, these are taken.
+_LONGEST = 3
 # In seconds: what is this quick is measured again, since whatever else the machine does weighs on it.
 _QUICK = 0.5
 
 # What of some requests need not be put to the model that this is.
 Kept = Callable[[Fingerprint, Sequence[Request]], Collection[Request]]
+Known = Callable[[Sequence[Request]], Collection[Request]]
 
 
 @record
@@ -29,8 +33,7 @@ class Calibration:
     """The paces of a model, by kind, and on what they were measured.
 
     ``loading`` and ``seconds`` are how long it took to load and to measure; ``answers`` how many were asked.
-    ``kept`` are the requests whose answers are known from earlier runs, and ``rungs`` which way of sharing
-    holds when the model scores and when it writes, where it says so.
+    ``kept`` returns those of some requests whose answers the model gave in earlier runs.
     """
 
     paces: Mapping[Kind, Pace]
@@ -39,28 +42,28 @@ class Calibration:
     seconds: float
     batches: int
     answers: int
-    kept: frozenset[Request] = frozenset()
+    kept: Known
 
-    def seconds_for(self, calls: Iterable[Call], *, anew: bool = False) -> float:
-        """Return how long the model takes for ``calls``, without loading; ``anew``: for kept ones as well."""
-        total = 0.0
-        for call in calls:
-            requests = [one for one in call.requests if anew or one not in self.kept]
-            pace = self.paces.get(call.kind)
-            if pace is not None and requests:
-                total += pace.seconds(self.works.of(requests, pace.written))
-        return total
+    def left(self, requests: Sequence[Request]) -> list[Request]:
+        """Return those of ``requests`` that have no answer from earlier runs."""
+        known = set(self.kept(requests))
+        return [request for request in requests if request not in known]
 
-    def written(self, calls: Iterable[Call]) -> float:
-        """Return how many tokens the model writes in all."""
-        return sum(
-            self.paces[call.kind].mean * len(call.requests) for call in calls if call.kind in self.paces
-        )
+    def seconds_for(self, kind: Kind, requests: Sequence[Request]) -> float:
+        """Return how long the model takes for ``requests``, put to it at once, without loading."""
+        pace = self.paces.get(kind)
+        if pace is None or not requests:
+            return 0.0
+        return pace.seconds(self.works.of(requests, pace.written))
+
+    def written(self, call: Call) -> float:
+        """Return how many tokens the model writes."""
+        return self.paces[call.kind].mean * len(call.requests) if call.kind in self.paces else 0.0
 
 
 def calibrate(
     open_it: Callable[[], Model],
-    calls: Sequence[Call],
+    calls: Iterable[Call],
     counter: Counter,
     kept: Kept | None = None,
     *,
@@ -68,28 +71,33 @@ def calibrate(
 ) -> Calibration:
     """Load a model and measure its paces on requests of ``calls``, all of which are for it.
 
-    No more is asked than is needed: nothing of what is ``kept``, unless it is asked ``anew``.
+    No more is asked than is needed: nothing of what is ``kept``, unless it is asked ``anew``. Of ``calls`` a
+    few requests of each kind are held, and no more.
     """
     started = time.perf_counter()
     model = open_it()
     try:
-        every = [request for call in calls for request in call.requests]
-        known = frozenset(kept(model.describe(), every) if kept is not None else ())
-        left = known if not anew else frozenset()
-        pools: dict[Kind, list[list[Request]]] = {}
+        known: Known = functools.partial(kept, model.describe()) if kept is not None else _nothing
+        opened = time.perf_counter()
+        draws = random.Random(0)
+        pools: dict[Kind, list[_Sampled]] = {}
+        firsts: dict[Kind, Sequence[Request]] = {}
         for call in calls:
-            some = [request for request in call.requests if request not in left]
-            if some:
-                pools.setdefault(call.kind, []).append(some)
-        for first in {kind[3]: pool[0] for kind, pool in pools.items()}.values():
+            answered = set() if anew else set(known(call.requests))
+            if some := [request for request in call.requests if request not in answered]:
+                firsts.setdefault(call.kind, some[:1])
+                pool = [*pools.get(call.kind, ()), _sampled(some, _MOST[call.kind[3]], draws)]
+                pools[call.kind] = sorted(pool, key=lambda sampled: sampled.length)[-_LONGEST:]
+        collected = time.perf_counter()
+        for first in {kind[3]: first for kind, first in firsts.items()}.values():
             # What a model does at its first answer only belongs to the loading.
-            _ask(model, first[:1])
+            _ask(model, first)
         works = Works(counter, model)
         loaded = time.perf_counter()
         paces = {}
         asked = batches = 0
         for kind, pool in pools.items():
-            samples = _samples(pool, _MOST[kind[3]])
+            samples = [draws.choice(pool).few, draws.choice(pool).many]
             measured = [_measure(model, sample, works) for sample in samples]
             asked += sum(map(len, samples))
             batches += len(samples)
@@ -100,7 +108,7 @@ def calibrate(
     return Calibration(
         paces=paces,
         works=works,
-        loading=loaded - started,
+        loading=opened - started + loaded - collected,
         seconds=ended - loaded,
         batches=batches,
         answers=asked,
@@ -108,19 +116,26 @@ def calibrate(
     )
 
 
-def _samples(pool: Sequence[Sequence[Request]], most: int) -> list[list[Request]]:
-    """Return two batches to measure, a small one and a large one, each of what one call has side by side.
+def _nothing(requests: Sequence[Request]) -> Collection[Request]:
+    return ()
 
-    So they share as much as the questions of a run do.
+
+@record
+class _Sampled:
+    """Two batches to measure out of the ``length`` requests of a call, a small one and a large one.
+
+    Each is of what the call has side by side: so they share as much as the questions of a run do.
     """
-    draws = random.Random(0)
-    longest = sorted(pool, key=len)[-3:]
-    found = []
-    for count in (_FEW, most):
-        call = draws.choice(longest)
-        start = draws.randrange(max(1, len(call) - count + 1))
-        found.append(list(call[start : start + count]))
-    return found
+
+    length: int
+    few: tuple[Request, ...]
+    many: tuple[Request, ...]
+
+
+def _sampled(call: Sequence[Request], most: int, draws: random.Random) -> _Sampled:
+    starts = [draws.randrange(max(1, len(call) - count + 1)) for count in (_FEW, most)]
+    few, many = (tuple(call[at : at + count]) for at, count in zip(starts, (_FEW, most), strict=True))
+    return _Sampled(length=len(call), few=few, many=many)
 
 
 @record

@@ -25,7 +25,7 @@ from pytest_kbrel.records import (
     Response,
     Scored,
     Table,
-    changed_settings,
+    changed_digest,
     record,
     short_digest,
 )
@@ -111,7 +111,7 @@ def digest_of(
         prompts=short_digest(bare),
         bos=sum(mine != given for mine, given in zip(bare, prompts, strict=True)),
         count=len(prompts),
-        settings=short_digest(changed_settings(case)),
+        settings=changed_digest(case),
         accepted=short_digest(
             [sorted(fact.accepted), fact.answer_type or _type_of_relation(case, fact)],
         ),

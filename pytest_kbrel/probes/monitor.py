@@ -25,6 +25,7 @@ from pytest_kbrel.records import (
     GenerateRequest,
     MonitorSettings,
     Outcome,
+    Scored,
     ScoreRequest,
     Table,
 )
@@ -77,11 +78,14 @@ class _Asked:
 
     def __init__(self, case: Case, fact: Fact, grid: Grid, answers: Answers) -> None:
         self._case, self._fact, self._grid, self._answers = case, fact, grid, answers
+        self._scored: dict[Cell, Scored] = {}
+        self._verdicts: dict[tuple[str, int], Judged] = {}
 
     def outcome(self) -> Outcome:
         """Return the fact's row; ``ResponseError`` where a response cannot be used."""
         case, fact, grid, answers = self._case, self._fact, self._grid, self._answers
-        scored = [answers.scored(fact.id, f"{cell.name}/score") for cell in grid.own]
+        self._scored = {cell: answers.scored(fact.id, f"{cell.name}/score") for cell in grid.own}
+        scored = list(self._scored.values())
         generated = {cell: answers.generated(fact.id, f"{cell.name}/answer") for cell in grid.cells}
         judged = {cell: self._judged(answer.text, cell) for cell, answer in generated.items()}
         values = row_values(
@@ -109,13 +113,12 @@ class _Asked:
         )
 
     def to_explain(self) -> tuple[Ask, Ask]:
-        """Return what attribution is to explain about the fact."""
+        """Return what attribution is to explain about the fact, once it has its outcome."""
         anchor = self._probabilities(ANCHOR)
         return to_explain(self._case, self._fact, self._grid, anchor, self._probabilities)
 
     def _probabilities(self, cell: Cell) -> tuple[float, ...]:
-        anchor = self._answers.scored(self._fact.id, f"{ANCHOR.name}/score")
-        found = self._answers.scored(self._fact.id, f"{cell.name}/score")
+        anchor, found = self._scored[ANCHOR], self._scored[cell]
         if found.token_ids != anchor.token_ids:
             raise ResponseError(
                 f"{self._fact.id} ({cell.name}): {self._fact.object!r} is tokenised into {found.token_ids} "
@@ -125,7 +128,11 @@ class _Asked:
         return found.probabilities
 
     def _judged(self, text: str, cell: Cell) -> Judged:
-        return judged_by_rules(self._case, self._fact, text, cell.frame)
+        # Behind several contexts a model often answers the same, to the same question.
+        told = text, cell.frame
+        if told not in self._verdicts:
+            self._verdicts[told] = judged_by_rules(self._case, self._fact, *told)
+        return self._verdicts[told]
 
     def _is_right(self, text: str) -> bool:
         return self._judged(text, BASE).label == "correct"

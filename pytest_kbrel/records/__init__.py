@@ -40,7 +40,7 @@ from pytest_kbrel.records.base import (
     record,
     slice_kind,
 )
-from pytest_kbrel.records.digest import Digest, changed_settings, read_digest, settings_of, short_digest
+from pytest_kbrel.records.digest import Digest, changed_digest, read_digest, settings_of, short_digest
 from pytest_kbrel.records.exchanged import (
     Ask,
     Exchange,
@@ -121,7 +121,7 @@ __all__ = [
     "Table",
     "Unmatched",
     "Waiver",
-    "changed_settings",
+    "changed_digest",
     "is_published",
     "read_digest",
     "record",

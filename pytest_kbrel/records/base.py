@@ -9,8 +9,9 @@ from typing import Literal, TypeVar, dataclass_transform
 T = TypeVar("T")
 
 ProbeName = Literal["monitor", "head_to_tail", "reliability"]
-# What a case is about: a probe, or all probes of a suite together.
-CaseKind = Literal["monitor", "head_to_tail", "reliability", "pooled"]
+# What a case is about: a probe, or all probes of a suite together; ``test`` is a test in Python that came to
+# no case, so that nobody knows what it would have asked.
+CaseKind = Literal["monitor", "head_to_tail", "reliability", "pooled", "test"]
 Label = Literal["correct", "wrong", "uninformative"]
 Rule = Literal["min", "max", "max_drop", "recovery", "above_control"]
 Judgement = Literal["pass", "fail", "inconclusive", "not comparable", "no baseline", "invalid", "not run"]

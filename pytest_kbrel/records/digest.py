@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import json
 import re
 
-from pytest_kbrel.records.asked import Case
+from pytest_kbrel.records.asked import Case, Settings
 from pytest_kbrel.records.base import record
 
 # How examples are found, and what stands beside a question, is no part of how a fact is asked.
@@ -53,25 +54,31 @@ def short_digest(value: object) -> str:
 
 def settings_of(case: Case) -> tuple[tuple[str, str], ...]:
     """Return the settings under which a case asks and judges, all of them, as pairs of name and value."""
-    found = {field.name: str(getattr(case.settings, field.name)) for field in _fields(case)}
+    found = {field.name: str(getattr(case.settings, field.name)) for field in _fields(case.settings)}
     if case.uninformative:
         found["uninformative"] = f"{len(case.uninformative)} rules ({short_digest(case.uninformative)})"
     return tuple(sorted(found.items()))
 
 
-def changed_settings(case: Case) -> dict[str, object]:
-    """Return the settings of a case that are not the default ones.
+def changed_digest(case: Case) -> str:
+    """Return the short digest of the settings of a case that are not the default ones.
 
     A setting that a later version brings then leaves what was asked without it comparable.
     """
-    default = type(case.settings)()
+    return _changed_digest(case.settings, case.uninformative)
+
+
+# All facts of a case are asked under the same ones.
+@functools.lru_cache
+def _changed_digest(settings: Settings, uninformative: tuple[tuple[str, str], ...]) -> str:
+    default = type(settings)()
     found = {
-        field.name: getattr(case.settings, field.name)
-        for field in _fields(case)
-        if getattr(case.settings, field.name) != getattr(default, field.name)
+        field.name: getattr(settings, field.name)
+        for field in _fields(settings)
+        if getattr(settings, field.name) != getattr(default, field.name)
     }
-    return {**found, "uninformative": case.uninformative} if case.uninformative else found
+    return short_digest({**found, "uninformative": uninformative} if uninformative else found)
 
 
-def _fields(case: Case) -> list[dataclasses.Field[object]]:
-    return [field for field in dataclasses.fields(case.settings) if field.name not in _BESIDE]
+def _fields(settings: Settings) -> list[dataclasses.Field[object]]:
+    return [field for field in dataclasses.fields(settings) if field.name not in _BESIDE]

@@ -131,6 +131,9 @@ def _figures(run: Run) -> Iterator[str]:
             f'<h3><span class="name">{text(names[case.nodeid])}</span> {word_of(case)}'
             f"{pooled if case.probe == 'pooled' else ''}</h3>"
         )
+        if why := notes.unmeasured(case):
+            yield f'<p class="soft small">{text(why, 300)}</p>'
+            continue
         yield '<div class="figures">'
         for value in case.metrics:
             shown = figure(value, domain([value]), with_interval=True)
@@ -203,7 +206,7 @@ def _case(case: CaseResult, run: Run, share: int) -> Iterator[str]:
 
 
 def _all_figures(run: Run) -> Iterator[str]:
-    groups = selection.groups(run)
+    groups = [group for group in selection.groups(run) if any(case.metrics for case in group.cases)]
     if groups:
         yield "<h2>All figures</h2>"
     for group in groups:
@@ -219,8 +222,8 @@ def _all_figures(run: Run) -> Iterator[str]:
         rows = within(every, _FIGURE_BYTES // len(groups))
         yield (
             f'<details><summary>{group.title}</summary><div class="wide"><table class="small"><thead><tr>'
-            f'<th scope="col">slice</th>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
-            f"{left_out(len(group.cases) - len(rows), 'slice')}</details>"
+            f'<th scope="col">{group.row}</th>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
+            f"{left_out(len(group.cases) - len(rows), group.row)}</details>"
         )
 
 

@@ -123,7 +123,7 @@ def arrow(better: str) -> str:
 
 
 def probe_table(group: Group, room: int) -> str:
-    """Return the table of a probe, a row a slice, a column a key metric, in about ``room`` bytes."""
+    """Return the table of a group, a column a key metric, in about ``room`` bytes."""
     columns = {name: [metric(case, name) for case in group.cases] for name in group.metrics}
     scales = {name: domain(values) for name, values in columns.items()}
     better = {name: next(v.better for v in values if v) for name, values in columns.items()}
@@ -136,9 +136,9 @@ def probe_table(group: Group, room: int) -> str:
     )
     rows = within(every, room)
     return (
-        '<div class="panel"><table class="stack"><thead><tr><th scope="col">slice</th>'
+        f'<div class="panel"><table class="stack"><thead><tr><th scope="col">{group.row}</th>'
         f'<th scope="col" class="num">n</th>{head}<th scope="col">verdict</th></tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div>{left_out(len(group.cases) - len(rows), 'slice')}"
+        f"<tbody>{''.join(rows)}</tbody></table></div>{left_out(len(group.cases) - len(rows), group.row)}"
     )
 
 

@@ -209,6 +209,15 @@ def unrun(run: Run) -> str:
     return f"{count(left, 'case')} not run: the session stopped before {'it' if left == 1 else 'them'}"
 
 
+def unmeasured(case: CaseResult) -> str:
+    """Return why a case has no figures; empty where it has some."""
+    if case.metrics:
+        return ""
+    if case.verdict == "not run":
+        return "the session stopped before it"
+    return one_line(case.errors[0], 300) if case.errors else "nothing was measured"
+
+
 def all_unmatched(run: Run) -> Unmatched:
     """Return the facts without partner of all cases, each once."""
     cases = slices(run)

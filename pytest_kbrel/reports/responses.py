@@ -26,10 +26,12 @@ from pytest_kbrel.records import (
     ScoreRequest,
 )
 from pytest_kbrel.reports.files import replacing
-from pytest_kbrel.wire import from_wire, to_wire
+from pytest_kbrel.wire import encoder, fields_of, from_wire
 
 _REQUESTS: dict[str, type[Request]] = {"score": ScoreRequest, "generate": GenerateRequest}
 _RESPONSES: dict[str, type[Response]] = {"scored": Scored, "generated": Generated, "failed": Failed}
+# ASCII keeps every string a tokenizer makes, lone surrogates too, and has no line break but the last.
+_written = encoder()
 _KINDS = {kind: tag for tag, kind in (*_REQUESTS.items(), *_RESPONSES.items())}
 
 
@@ -41,11 +43,10 @@ def to_line(exchange: Exchange) -> bytes:
         "fact": ask.fact_id,
         "role": ask.role,
         **({"to": ask.to} if ask.to else {}),
-        "request": {"kind": _KINDS[type(ask.request)], **to_wire(ask.request)},
-        "response": {"kind": _KINDS[type(exchange.response)], **to_wire(exchange.response)},
+        "request": {"kind": _KINDS[type(ask.request)], **fields_of(ask.request)},
+        "response": {"kind": _KINDS[type(exchange.response)], **fields_of(exchange.response)},
     }
-    # ASCII keeps every string a tokenizer makes, lone surrogates too, and has no line break but the last.
-    return json.dumps(wire, allow_nan=False).encode("ascii") + b"\n"
+    return _written(wire).encode("ascii") + b"\n"
 
 
 def from_line(line: bytes) -> Exchange:

@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 
 from pytest_kbrel.records import (
     PROBES,
+    CaseKind,
     CaseResult,
     Correlation,
     Judgement,
@@ -19,10 +20,11 @@ from pytest_kbrel.records import (
     slice_kind,
 )
 
-TITLES: dict[ProbeName, str] = {
+TITLES: dict[CaseKind, str] = {
     "monitor": "MONITOR",
     "head_to_tail": "Head-to-Tail",
     "reliability": "Reliable KB",
+    "test": "Tests in Python",
 }
 SEEN = ("cr", "wr", "ncr", "c_correct", "nccr", "unparsable")
 UNSEEN = ("ur", "c_wrong", "iur")
@@ -46,9 +48,12 @@ JUDGEMENTS: tuple[Judgement, ...] = typing.get_args(Judgement)
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The cases of one table, what their rows are called, and the metrics that are its columns."""
+    """The cases of one table, what their rows are called, and the metrics that are its columns.
 
-    probe: ProbeName
+    ``row`` is what one row is about.
+    """
+
+    row: str
     title: str
     metrics: tuple[str, ...]
     cases: tuple[CaseResult, ...]
@@ -79,7 +84,7 @@ def metric(case: CaseResult, name: str) -> MetricValue | None:
 def key_metrics(case: CaseResult) -> tuple[str, ...]:
     """Return the names of the metrics that tell most about this case, those it has."""
     names = [value.name for value in case.metrics]
-    if case.probe == "pooled":
+    if case.probe == "pooled" or case.probe == "test":
         return tuple(names)
     wanted = KEY_METRICS[case.probe]
     if case.aggregate:
@@ -104,7 +109,10 @@ def controls(case: CaseResult, name: str) -> tuple[tuple[str, MetricValue], ...]
 
 
 def groups(run: Run) -> tuple[Group, ...]:
-    """Return the tables of a run: one a probe, two where seen and unseen knowledge have their own metrics."""
+    """Return the tables of a run: one a probe, two where seen and unseen knowledge have their own metrics.
+
+    Tests in Python that came to no case have one of their own: what they would have asked nobody knows.
+    """
     tables: list[Group] = []
     suites = {case.suite for case in run.cases}
     for probe in PROBES:
@@ -120,7 +128,11 @@ def groups(run: Run) -> tuple[Group, ...]:
             columns = tuple(dict.fromkeys([*first, *present]))
             suffix = "" if probe != "reliability" else ", unseen" if unseen else ", seen"
             labels = tuple(_label(case, suites) for case in parts[unseen])
-            tables.append(Group(probe, TITLES[probe] + suffix, columns, tuple(parts[unseen]), labels))
+            tables.append(Group("slice", TITLES[probe] + suffix, columns, tuple(parts[unseen]), labels))
+    tests = tuple(case for case in slices(run) if case.probe == "test")
+    if tests:
+        labels = tuple(_label(case, suites) for case in tests)
+        tables.append(Group("test", TITLES["test"], (), tests, labels))
     return tuple(tables)
 
 

@@ -51,7 +51,7 @@ def terminal_lines(run: Run, *, width: int, color: bool = True, written_to: str 
     lines = [
         *_identity(run, width),
         *_tables(run, width),
-        *_aggregates(run),
+        *_aggregates(run, width),
         *_reasons(run, width),
         *_waivers(run, width),
         *_facts(run, width),
@@ -114,7 +114,7 @@ def _markup(case: CaseResult, run: Run) -> dict[str, bool]:
     return _MARKUP["inconclusive" if notes.is_waived(case, run) else case.verdict]
 
 
-def _aggregates(run: Run) -> Iterator[Line]:
+def _aggregates(run: Run, width: int) -> Iterator[Line]:
     cases = selection.aggregates(run)
     if not cases:
         return
@@ -123,6 +123,9 @@ def _aggregates(run: Run) -> Iterator[Line]:
     for case in cases:
         markup = _markup(case, run)
         yield f"  {one_line(names[case.nodeid])}  {notes.verdict_words(case, run)}", markup
+        if why := notes.unmeasured(case):
+            for line, _ in _wrapped(why, width):
+                yield line, markup
         shown = selection.key_metrics(case)
         wide = max((16, *map(len, shown)))
         for value in (value for value in case.metrics if value.name in shown):

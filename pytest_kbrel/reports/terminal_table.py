@@ -55,7 +55,7 @@ def _rows(group: Group, verdicts: Sequence[str], layout: _Layout) -> list[str]:
     names = group.metrics[: layout.columns]
     columns = [
         _column(
-            "slice", [fit(one_line(label, 200), layout.slice_width) for label in group.labels], right=False
+            group.row, [fit(one_line(label, 200), layout.slice_width) for label in group.labels], right=False
         ),
         _column("n", [str(case.n) for case in group.cases]),
         *(_metric_column(name, group, layout) for name in names),

@@ -29,6 +29,9 @@ from tests.openai_server import TOO_MANY, Fault
 WHERE = GenerateRequest(prompt="Where?", max_new_tokens=4)
 SAID = Generated(text="Kraków \ud800", token_ids=(3,), finish="stop", prompt_tokens=1, prompt_digest="d")
 SCORE = ScoreRequest(prompt="Where?", continuation=" here")
+# sha256 of [model, kind, [fields]] as JSON.
+WHERE_KEY = "66232b236c7d312ab1786a55695048953a4f740a376fe7352799a6d927468185"
+SCORE_KEY = "548261e6f8ce7a4049e01ab4710ed22848505edaffe28dce3077410449c6e657"
 A, B = "a" * 64, "b" * 64
 SCORED = Scored(probabilities=(0.25,), token_ids=(1,), prompt_tokens=1, prompt_digest="d")
 
@@ -422,6 +425,23 @@ def test_without_a_store_all_is_asked():
     for _ in range(2):
         model.generate([WHERE])
     assert (model.asked, model.reused, len(inner.requests)) == (2, 0, 2)
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_what_stands_twice_in_a_round_is_asked_once(store, kept):
+    model = ScriptedModel(answers=str.upper)
+    remembering = RememberingModel(model, store if kept else None)
+    first = remembering.generate([ask(1), ask(2), ask(1)])
+    assert [answer.text for answer in first] == ["QUESTION 1", "QUESTION 2", "QUESTION 1"]
+    assert remembering.generate([ask(2), ask(2)]) == [first[1], first[1]]
+    assert model.requests == [ask(1), ask(2), *([] if kept else [ask(2)])]
+    assert (remembering.asked, remembering.reused) == (5, 2 if kept else 0)
+
+
+def test_a_key_is_the_same_in_every_version():
+    # Else all that was kept would be asked anew.
+    assert key_under(A, WHERE) == WHERE_KEY
+    assert key_under(A, SCORE) == SCORE_KEY
 
 
 def test_a_model_goes_on_where_its_store_fails_and_says_so_once(tmp_path):

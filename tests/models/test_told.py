@@ -5,11 +5,13 @@ from __future__ import annotations
 import gc
 import threading
 import tracemalloc
+from dataclasses import replace
 
 import pytest
 
 from pytest_kbrel.models.asking import Asker
 from pytest_kbrel.models.scripted import ScriptedModel
+from pytest_kbrel.models.store_keys import key_of
 from pytest_kbrel.models.told import Told
 from pytest_kbrel.records import Generated, GenerateRequest, Scored, ScoreRequest, Step
 from tests.forgetful import Forgetful
@@ -37,10 +39,11 @@ def rounds(count: int, size: int = 100):
 
 def test_what_was_said_comes_back_exactly():
     told = Told()
-    asked = {ScoreRequest(prompt="\udfff", continuation=" "): SCORED}
-    asked[GenerateRequest(prompt="p", max_new_tokens=2, stop=(), steps=True, watch=(7,))] = GENERATED
+    asked = {key_of("", ScoreRequest(prompt="\udfff", continuation=" ")): SCORED}
+    long = GenerateRequest(prompt="p", max_new_tokens=2, stop=(), steps=True, watch=(7,))
+    asked[key_of("", long)] = GENERATED
     told.keep(asked)
-    unknown = GenerateRequest(prompt="p", max_new_tokens=3, stop=(), steps=True, watch=(7,))
+    unknown = key_of("", replace(long, max_new_tokens=3))
     assert told.find([*asked, unknown]) == asked
     assert told.find([]) == {}
 
@@ -85,18 +88,18 @@ def test_it_may_end_in_another_thread_than_it_began_in():
 
 def test_several_threads_may_ask_at_once():
     told = Told()
-    requests = [ScoreRequest(prompt=f"{n}", continuation=" x") for n in range(400)]
+    keys = [key_of("", ScoreRequest(prompt=f"{n}", continuation=" x")) for n in range(400)]
     found, errors = [], []
 
-    def work(part: list[ScoreRequest]) -> None:
+    def work(part: list[str]) -> None:
         try:
-            for request in part:
-                told.keep({request: SCORED})
-                found.append(told.find([request]) == {request: SCORED})
+            for key in part:
+                told.keep({key: SCORED})
+                found.append(told.find([key]) == {key: SCORED})
         except Exception as error:
             errors.append(error)
 
-    threads = [threading.Thread(target=work, args=(requests[start::4],)) for start in range(4)]
+    threads = [threading.Thread(target=work, args=(keys[start::4],)) for start in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:

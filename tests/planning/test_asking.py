@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 
 import pytest
 
-from pytest_kbrel.planning.asking import is_fixed, scenario
-from pytest_kbrel.probes import run_case
+from pytest_kbrel.planning.asking import Call, Scenario, is_fixed
+from pytest_kbrel.planning.standin import Mood
+from pytest_kbrel.probes import run_case, stretches
 from pytest_kbrel.records import (
     Case,
     Fact,
@@ -69,6 +71,24 @@ def asked_by_a_run(cases: list[Case], say) -> dict[str, list[Request]]:
     return found
 
 
+class Made:
+    """The calls of a scenario, held."""
+
+    def __init__(self, cases: list[Case], mood: Mood, *rows) -> None:
+        scenario = Scenario(cases, mood, *rows)
+        self.calls = list(scenario.calls())
+        self.columns = scenario.columns
+
+    def asked(self, to: str | None = None) -> int:
+        return sum(call.asked for call in self._of("", to))
+
+    def new(self, case: str = "", to: str | None = None) -> tuple[Request, ...]:
+        return tuple(request for call in self._of(case, to) for request in call.requests)
+
+    def _of(self, case: str, to: str | None) -> list[Call]:
+        return [call for call in self.calls if case in ("", call.case) and to in (None, call.to)]
+
+
 def mixed(prompt: str) -> str:
     return "unsure" if "Norway" in prompt else "Madrid" if "Borland" in prompt else "Paris"
 
@@ -87,13 +107,13 @@ FIXED = [
 @pytest.mark.parametrize("say", [mixed, lambda prompt: "unsure", lambda prompt: "Paris"])
 def test_what_depends_on_no_answer_is_planned_to_the_request(say):
     assert all(map(is_fixed, FIXED))
-    planned = scenario(FIXED, "most")
+    planned = Made(FIXED, "most")
     real = asked_by_a_run(FIXED, say)[""]
     assert planned.asked() == len(real)
     assert set(planned.new()) == set(real)
     assert len(planned.new()) == len(set(real)) < planned.asked()
     assert not planned.new("s.kb.yaml::head_to_tail[twice]")
-    assert scenario(FIXED, "fewest").new() == planned.new()
+    assert Made(FIXED, "fewest").new() == planned.new()
 
 
 @pytest.mark.parametrize("probe", ["reliability", "judged", "written", "published"])
@@ -110,7 +130,7 @@ def test_a_run_lies_between_the_least_and_the_most(probe):
     if probe == "judged":
         cases.append(case(HeadToTailSettings(), *FACTS, judge="openai/j"))
     assert not is_fixed(cases[0])
-    least, most = scenario(cases, "fewest"), scenario(cases, "most")
+    least, most = Made(cases, "fewest"), Made(cases, "most")
     real = asked_by_a_run(cases, mixed)
     assert {call.to for call in most.calls} == set(real)
     for to in real:
@@ -124,8 +144,8 @@ def test_the_most_is_what_a_model_is_asked_that_always_answers(settings):
     one = case(settings, *FACTS)
     golds = dict(PLACES)
     real = asked_by_a_run([one], lambda prompt: next(golds[place] for place in golds if place in prompt))[""]
-    assert scenario([one], "most").asked() == len(real)
-    assert scenario([one], "fewest").asked() == len(asked_by_a_run([one], lambda prompt: "unsure")[""])
+    assert Made([one], "most").asked() == len(real)
+    assert Made([one], "fewest").asked() == len(asked_by_a_run([one], lambda prompt: "unsure")[""])
 
 
 def test_with_the_answers_of_a_baseline_the_run_is_known():
@@ -142,18 +162,35 @@ def test_with_the_answers_of_a_baseline_the_run_is_known():
         )
         for fact in FACTS
     ]
-    planned = scenario([seen], "known", lambda case: rows)
+    planned = Made([seen], "known", lambda case: rows)
     assert planned.new() == tuple(dict.fromkeys(asked_by_a_run([seen], mixed)[""]))
     # A fact that the baseline does not have is taken to be answered.
-    partly = scenario([seen], "known", lambda case: rows[2:])
+    partly = Made([seen], "known", lambda case: rows[2:])
     assert planned.asked() < partly.asked()
 
 
 def test_the_columns_are_those_of_the_real_table():
     one = case(RELIABILITY, *FACTS)
     real = run_case(one, lambda requests, to: [_answer(r) for r in requests], lambda exchanges: None)
-    assert dict(scenario([one], "most").columns) == {f"{one.suite}::{one.id}": real.table.columns}
+    assert (Made([one], "most").columns) == {f"{one.suite}::{one.id}": real.table.columns}
 
 
 def _answer(request: GenerateRequest) -> Generated:
     return Generated(text="Paris", token_ids=(), finish="stop", prompt_tokens=1, prompt_digest="")
+
+
+def test_of_the_calls_none_is_held(monkeypatch):
+    """What has gone by is told from what is new all the same, in each of several drives."""
+    monkeypatch.setitem(stretches.FACTS, "monitor", 1)
+    one = case(MonitorSettings(negatives=2), *FACTS, FACTS[0])
+    scenario = Scenario([one], "most")
+    kinds = (ScoreRequest, GenerateRequest)
+    alive = [sum(type(one) in kinds for one in gc.get_objects()) for _ in scenario.calls()]
+    first, again = ([(call.asked, call.requests) for call in scenario.calls()] for _ in range(2))
+    assert first == again
+    assert len(first) == len(alive) > 9
+    # Those of two stretches at most, of five.
+    assert max(alive) <= 2 / 5 * sum(asked for asked, _ in first)
+    # The fact that comes twice is asked nothing new, in another stretch too.
+    assert first[-1][0] > 0
+    assert not first[-1][1]

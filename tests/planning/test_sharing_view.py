@@ -14,7 +14,7 @@ from pytest_kbrel.models.hf import load
 from pytest_kbrel.models.hf_batches import ROW
 from pytest_kbrel.models.sharing import Asked, plan
 from pytest_kbrel.models.spec import parse_spec
-from pytest_kbrel.planning.asking import scenario
+from pytest_kbrel.planning.asking import Scenario
 from pytest_kbrel.planning.tree import tree_lines
 from pytest_kbrel.probes import run_case
 from pytest_kbrel.suites import load_suite
@@ -103,7 +103,7 @@ def test_the_tokens_fed_are_those_that_a_run_feeds(suite, view):
 def test_the_view_counts_all_questions_and_each_token_once(suite, view):
     told, lines = view()
     found = {case["id"].partition("::")[2]: case for case in told["cases"]}
-    calls = scenario(load_suite(suite).cases, "most").calls
+    calls = list(Scenario(load_suite(suite).cases, "most").calls())
     for name, case in found.items():
         own = [call for call in calls if call.case.endswith(name)]
         assert case["requests"] == sum(call.asked for call in own)

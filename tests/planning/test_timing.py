@@ -10,8 +10,9 @@ from pytest_kbrel.models.asking import Asker
 from pytest_kbrel.models.counting import Estimating, open_counter
 from pytest_kbrel.models.opening import open_model, read_spec
 from pytest_kbrel.planning import timing
-from pytest_kbrel.planning.asking import Call, scenario
-from pytest_kbrel.planning.plan import _Scenarios
+from pytest_kbrel.planning.adding import workload_of
+from pytest_kbrel.planning.asking import Call, Scenario
+from pytest_kbrel.planning.spans import Scenarios
 from pytest_kbrel.planning.timing import calibrate
 from pytest_kbrel.planning.working import Pace, _steps, longest
 from pytest_kbrel.records import Generated, GenerateRequest, MonitorSettings, Request, Scored, ScoreRequest
@@ -79,11 +80,15 @@ def calls(method: str) -> list[Call]:
     ]
 
 
+def seconds(found, made) -> float:
+    return sum(found.seconds_for(call.kind, call.requests) for call in made)
+
+
 @pytest.mark.parametrize("method", ["score", "generate"])
 def test_a_model_that_takes_time_by_step_and_token_is_predicted_exactly(clocked, method):
     found = calibrate(lambda: clocked, calls(method), Estimating())
     assert clocked.closed
-    predicted = found.seconds_for(calls(method))
+    predicted = seconds(found, calls(method))
     before = clocked.now
     asker = Asker(clocked)
     for call in calls(method):
@@ -91,7 +96,7 @@ def test_a_model_that_takes_time_by_step_and_token_is_predicted_exactly(clocked,
     assert predicted == pytest.approx(clocked.now - before, rel=1e-6)
     assert found.batches == 2
     assert found.answers <= 96
-    assert found.written(calls(method)) == (180 * 4 if method == "generate" else 0)
+    assert sum(map(found.written, calls(method))) == (180 * 4 if method == "generate" else 0)
 
 
 def test_a_batch_takes_as_long_as_its_longest_answer():
@@ -119,7 +124,8 @@ def test_tokens_are_those_the_model_itself_counts():
     counter = open_counter(spec)
     assert counter.exact
     facts = [dataclasses.replace(fact, negatives=fact.negatives[:2]) for fact in FACTS]
-    planned = scenario([case(MonitorSettings(negatives=2), *facts)], "most").new()
+    made = Scenario([case(MonitorSettings(negatives=2), *facts)], "most").calls()
+    planned = [request for call in made for request in call.requests]
     model = open_model(spec)
     try:
         for request, answer in zip(planned, Asker(model).ask(planned), strict=True):
@@ -134,7 +140,7 @@ def test_work_is_what_the_engine_feeds():
     """By the way that the loaded checkpoint shares, with what its batches have in common counted once."""
     spec = read_spec("reference")
     counter = open_counter(spec)
-    made = scenario([case(MonitorSettings(negatives=2), *FACTS)], "most").calls
+    made = list(Scenario([case(MonitorSettings(negatives=2), *FACTS)], "most").calls())
     found = calibrate(lambda: open_model(spec), made, counter)
     assert found.works.rungs == ("packed", "packed")
     assert counter.feeder is not None
@@ -144,16 +150,17 @@ def test_work_is_what_the_engine_feeds():
         written = 0 if call.kind[3] == "score" else 3 * len(call.requests)
         assert work.tokens == fed.tokens + fed.padding + written
         assert work.tokens - written < sum(map(counter.prompt, call.requests))
-    assert found.seconds_for(made) > 0
+    assert seconds(found, made) > 0
 
 
 def test_what_is_kept_takes_no_time_but_in_a_second_pass(clocked):
     clocked.describe = lambda: None
     every = {request for call in calls("score") for request in call.requests}
     found = calibrate(lambda: clocked, calls("score"), Estimating(), lambda who, requests: every, anew=True)
-    assert found.kept == every
-    assert found.seconds_for(calls("score")) == 0
-    assert found.seconds_for(calls("score"), anew=True) > 0
+    work = workload_of(calls("score"), found, Estimating(), passes=1, anew=True)
+    assert (work.kept, work.seconds) == (len(every), 0)
+    assert workload_of(calls("score"), found, Estimating(), passes=2, anew=True).seconds > 0
+    assert workload_of(calls("score"), found, Estimating(), passes=2, anew=False).seconds == 0
     asked = clocked.asked
     none = calibrate(lambda: clocked, calls("score"), Estimating(), lambda who, requests: every)
     assert clocked.asked == asked
@@ -161,10 +168,10 @@ def test_what_is_kept_takes_no_time_but_in_a_second_pass(clocked):
 
 
 def test_a_guess_never_lies_outside_its_range():
-    low, high, known = (scenario([case(MonitorSettings(negatives=2), *FACTS)], "most") for _ in range(3))
+    low, high, known = (Scenario([case(MonitorSettings(negatives=2), *FACTS)], "most") for _ in range(3))
     for values in ((3, 5, 7), (3, 5, 1), (5, 3, 4)):
         told = dict(zip((id(low), id(high), id(known)), values, strict=True))
-        span = _Scenarios(low=low, high=high, known=known).span(lambda of, told=told: told[id(of)])
+        span = Scenarios(low=low, high=high, known=known).span(lambda of, told=told: told[id(of)])
         assert span.low == min(values)
         assert span.high == max(values)
         assert span.about == values[2]

@@ -18,6 +18,17 @@ head_to_tail:
 """
 
 
+OVERALL = (
+    FAILING
+    + """\
+  overall:
+    gates: {gap: {max: 1.0}}
+overall:
+  gates: {as_expected: {min: 0.1}}
+"""
+)
+
+
 @pytest.mark.parametrize("stop", [("-x",), ("--maxfail=1", "-n1")], ids=["serial", "n1"])
 def test_cases_behind_the_last_failure_are_not_run(pytester, mini_suite, report, stop):
     mini_suite(FAILING)
@@ -45,6 +56,43 @@ def test_cases_behind_the_last_failure_are_not_run(pytester, mini_suite, report,
     assert int(suite.get("tests")) == len(verdicts) - left
 
 
+@pytest.mark.parametrize("stop", [("-x",), ("--maxfail=1", "-n1")], ids=["serial", "n1"])
+def test_figures_over_cases_that_were_not_run_are_not_run_either(pytester, mini_suite, report, stop):
+    mini_suite(OVERALL)
+    result = pytester.runpytest("--kb-model=reference", "suites", "--junitxml=junit.xml", *stop)
+    found = report()
+    jsonschema.validate(found, schema())
+    over = {case["id"].partition("::")[2]: case for case in found["cases"] if case["aggregate"]}
+    assert list(over) == ["head_to_tail[overall]", "pooled[overall]"]
+    assert {case["verdict"] for case in over.values()} == {"not run"}
+    assert {error for case in over.values() for error in case["errors"]} == {
+        "the session stopped before this case"
+    }
+    left = found["summary"]["not run"]
+    assert left == sum(case["verdict"] == "not run" for case in found["cases"])
+    folder = pytester.path / "kbrel-report"
+    page = (folder / "report.html").read_text()
+    for name in over:
+        assert f'<span class="name">{name}</span> <span class="word not-run">not run</span>' in page
+    assert page.count('<p class="soft small">the session stopped before it</p>') == 2
+    result.stdout.fnmatch_lines(
+        ["Over all slices", "  pooled?overall?  not run", "    the session stopped before it"]
+    )
+    summary = (folder / "summary.md").read_text()
+    assert "| **not run** | pooled\\[overall\\] | 0 |" in summary
+    assert f"{left} cases not run: the session stopped before them" in summary
+    suite = ET.parse(pytester.path / "junit.xml").getroot().find("testsuite")
+    told = {one.get("name"): one.get("value") for one in suite.find("properties")}
+    assert told["kb_not_run"] == str(left)
+
+
+def test_of_a_selection_that_stopped_no_figure_over_all_was_expected(pytester, mini_suite, report):
+    mini_suite(OVERALL)
+    pytester.runpytest("--kb-model=reference", "suites", "-x", "-k", "not torso")
+    assert {case["verdict"] for case in report()["cases"]} == {"fail", "not run"}
+    assert not [case for case in report()["cases"] if case["aggregate"]]
+
+
 def test_a_session_that_only_stopped_is_no_pass(pytester, mini_suite, report):
     mini_suite(FAILING.replace("{max: 0.0}", "{min: 0.0}"))
     pytester.makeconftest(
@@ -52,7 +100,8 @@ def test_a_session_that_only_stopped_is_no_pass(pytester, mini_suite, report):
     )
     pytester.runpytest("--kb-model=reference", "suites")
     found = report()["summary"]
-    assert (found["pass"], found["not run"]) == (1, 2)
+    # Two slices, and the two figures over all of them.
+    assert (found["pass"], found["not run"]) == (1, 4)
     assert found["verdict"] == "invalid"
 
 
@@ -61,4 +110,4 @@ def test_an_item_that_was_under_way_is_invalid(pytester, mini_suite, report):
     pytester.makeconftest("import pytest\n\n\ndef pytest_runtest_setup(item):\n    raise KeyboardInterrupt\n")
     pytester.runpytest_subprocess("--kb-model=reference", "suites")
     found = report()["summary"]
-    assert (found["invalid"], found["not run"]) == (1, 2)
+    assert (found["invalid"], found["not run"]) == (1, 4)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 
+import jsonschema
 import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
 import pytest
 
+from pytest_kbrel.reports.json_report import schema
 from tests.openai_server import Fault
 
 TESTS = """
@@ -47,14 +49,24 @@ def gate(pytester, mini_suite, openai_server, monkeypatch):
 
 def test_a_test_that_came_to_no_result_is_an_invalid_case(pytester, report, openai_server, gate, plugin_args):
     openai_server.inject(*[Fault()] * 6, *[DENIED] * 40)
-    assert pytester.runpytest(*gate, *plugin_args).ret == 1
+    result = pytester.runpytest(*gate, *plugin_args)
+    assert result.ret == 1
     found = report()
+    jsonschema.validate(found, schema())
     assert found["summary"]["verdict"] == "invalid"
     assert (found["complete"], found["exit_status"]) == (False, 1)
     invalid = [case for case in found["cases"] if case["verdict"] == "invalid"]
     assert {case["suite"] for case in invalid} == {"test_it.py"}
     assert all("refuses the key" in case["errors"][0] for case in invalid)
     assert len(found["cases"]) == 3
+    # They may have been about any probe, or none.
+    assert {case["probe"] for case in invalid} == {"test"}
+    page = (pytester.path / "kbrel-report" / "report.html").read_text()
+    assert "<h2>Tests in Python</h2>" in page
+    assert "MONITOR" not in page
+    assert "MONITOR" not in result.stdout.str().partition("knowledge reliability")[2]
+    result.stdout.fnmatch_lines(["Tests in Python", "  test *n *verdict", "  test_capitals?*? *invalid"])
+    assert all(case["slice"].startswith("test_capitals[") for case in invalid)
     summary = (pytester.path / "kbrel-report" / "summary.md").read_text()
     assert "Knowledge gates: invalid" in summary
     connection = sqlite3.connect(pytester.path / ".kbrel-cache" / "answers.sqlite")

@@ -14,7 +14,7 @@ import openai  # noqa: F401  (in-process sessions forget new modules, and this o
 import pytest
 
 from pytest_kbrel.models import store_owner
-from pytest_kbrel.models.store_locks import Lock
+from pytest_kbrel.models.store_locks import Lock, is_held
 from pytest_kbrel.reports.json_report import comparable
 from tests.openai_server import BROKEN, Fault
 
@@ -138,6 +138,33 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_report(
     assert "5 of the questions were asked again" in line
     assert "--kb-use-cache=off" in line
     assert stored(pytester) == (0, 0)
+    assert not list((pytester.path / ".kbrel-cache").glob("run-*"))
+
+
+def test_a_session_that_asks_nothing_leaves_no_folder(pytester, mini_suite, gate, plugin_args):
+    mini_suite(ONE)
+    pytester.makepyfile(test_other="def test_other():\n    pass\n", test_places=PYTHON)
+    others = [*gate[:2], "test_other.py", *plugin_args]
+    pytester.runpytest(*others).assert_outcomes(passed=1)
+    pytester.runpytest(*others, "suites", "test_places.py", "-k", "test_other").assert_outcomes(passed=1)
+    pytester.runpytest(*gate, "--kb-plan")
+    pytester.runpytest(*gate, "test_places.py", "--collect-only")
+    assert not (pytester.path / ".kbrel-cache").exists()
+
+
+def test_a_run_of_tests_in_python_is_seen_to_go_on(pytester, mini_suite, server, gate, plugin_args):
+    mini_suite(ONE)
+    pytester.makepyfile(test_places=PYTHON)
+    held, say = set(), server.say
+
+    def look(text):
+        locks = list((pytester.path / ".kbrel-cache").glob("run-*.lock"))
+        held.add((len(locks), *map(is_held, locks)))
+        return say(text)
+
+    server.say = look
+    pytester.runpytest(*gate[:2], "test_places.py", *plugin_args).assert_outcomes(passed=1)
+    assert held == {(1, True)}
     assert not list((pytester.path / ".kbrel-cache").glob("run-*"))
 
 

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
 from pytest_kbrel.probes import run_case
 from pytest_kbrel.records import Failed, Generated, MonitorSettings, ScoreRequest, Step
-from tests.probes.conftest import FRANCE, NORWAY, Oracle, make_case
+from tests.probes.conftest import CAPITAL, FRANCE, NORWAY, Oracle, make_case
 
 DEFINITION = MonitorSettings(negatives=2)
 PUBLISHED = MonitorSettings(negatives=2, variant="published")
@@ -68,6 +69,16 @@ def test_an_alias_is_right_in_the_definition(columns_of):
     result = run_case(make_case(DEFINITION, FRANCE), oracle, oracle.keep)
     assert columns_of(result.table)["cell:none:0"] == 1
     assert result.table.rows[0].label == "correct"
+
+
+def test_one_answer_in_all_cells_is_judged_by_the_question_of_each(columns_of):
+    hinting = replace(CAPITAL, frames=(*CAPITAL.frames, "Is Paris the capital of [X]?"))
+    case = replace(make_case(DEFINITION, FRANCE), relations=(hinting,))
+    oracle = Oracle(say=lambda request: "Many like Paris a lot")
+    found = columns_of(run_case(case, oracle, oracle.keep).table)
+    # What only repeats a word of the question is no answer to it.
+    assert [found[f"cell:none:{frame}"] for frame in range(4)] == [1, 1, 1, 0]
+    assert [found["cell:positive:0"], found["cell:negative1:0"]] == [1, 1]
 
 
 def test_the_number_of_wrong_contexts_is_the_fewest_that_all_facts_of_the_slice_have():

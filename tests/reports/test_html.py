@@ -158,6 +158,30 @@ def test_cases_that_were_not_run_are_told_in_one_line(stopped_run: Run, small_ru
     )
 
 
+def test_a_figure_over_all_slices_that_has_no_value_says_why(
+    stopped_run: Run, make_case: Callable[..., CaseResult]
+) -> None:
+    why = "pooled[overall] cannot be measured: monitor[P30] is invalid"
+    broken = make_case("pooled", "overall", "invalid", (), aggregate=True, errors=(why,))
+    page = report_html(replace(stopped_run, cases=(*stopped_run.cases, broken)))
+    (over,) = re.findall(r"<h2>Over all slices</h2>(.*?)<h2>", page, re.DOTALL)
+    assert re.findall(r"<h3>.*?</h3>\s*<p.*?>(.*?)</p>", over) == [why, "the session stopped before it"]
+    assert '<div class="figures">' not in over
+
+
+def test_a_test_that_came_to_no_case_is_no_probes(
+    small_run: Run, make_case: Callable[..., CaseResult]
+) -> None:
+    failed = make_case("test", "test_it", "invalid", (), id="test_it", suite="tests/test_it.py", n=0)
+    page = report_html(replace(small_run, cases=(*small_run.cases, failed)))
+    (monitor,) = re.findall(r"<h2>MONITOR</h2>(.*?)<h2>", page, re.DOTALL)
+    assert "test_it" not in monitor
+    (own,) = re.findall(r"<h2>Tests in Python</h2>(.*?)<h2>", page, re.DOTALL)
+    assert '<th scope="col">test</th>' in own
+    assert '<th scope="row">test_it (test_it.py)</th>' in own
+    assert page.count("<summary>Tests in Python</summary>") == 0
+
+
 def test_bars_stay_on_their_scale(make_metric: Callable[..., MetricValue]) -> None:
     low, inside = make_metric("nccr", -0.3, 0.1), make_metric("nccr", 0.9)
     assert domain([low, inside, None]) == (-1.0, 1.0)
