@@ -10,7 +10,18 @@ import sys
 import fake_vllm
 import pytest
 from tiny_checkpoints import BOS, CAUSAL, change_weights, make_checkpoint
-from vllm_questions import BAD, LONG, SHORT, STOPS, TEXTS, asked, many_endings, same_numbers, same_steps
+from vllm_questions import (
+    BAD,
+    LONG,
+    SHORT,
+    STOPS,
+    TEXTS,
+    asked,
+    many_endings,
+    same_numbers,
+    same_steps,
+    spoils_no_other,
+)
 
 from pytest_kbrel.errors import MissingExtraError, ModelError
 from pytest_kbrel.models import vllm
@@ -154,11 +165,7 @@ def test_beams_are_refused_and_leave_others_alone(model):
 
 @pytest.mark.parametrize("bad", BAD, ids=range(len(BAD)))
 def test_a_bad_request_spoils_no_other(model, bad):
-    good = [asked(text) for text in TEXTS]
-    alone = model.generate(good)
-    answers = model.generate([*good[:2], bad, *good[2:]])
-    assert [*answers[:2], *answers[3:]] == alone
-    assert isinstance(answers[2], Failed)
+    spoils_no_other(model, bad)
 
 
 def test_a_question_that_the_engine_refuses_fails_alone(model, calls, monkeypatch):

@@ -20,6 +20,7 @@ from vllm_questions import (
     many_endings,
     same_numbers,
     same_steps,
+    spoils_no_other,
 )
 
 from pytest_kbrel import reference
@@ -109,11 +110,7 @@ def test_steps_are_those_of_the_transformers_backend(model, transformers_model):
 
 @pytest.mark.parametrize("bad", BAD, ids=range(len(BAD)))
 def test_a_bad_request_spoils_no_other(model, bad):
-    good = [asked(text) for text in TEXTS]
-    alone = model.generate(good)
-    answers = model.generate([*good[:2], bad, *good[2:]])
-    assert [*answers[:2], *answers[3:]] == alone
-    assert isinstance(answers[2], Failed)
+    spoils_no_other(model, bad)
 
 
 def test_a_second_pass_asks_the_same_engine_in_smaller_batches(model):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_kbrel.models.vllm_engine import MOST_NAMED
-from pytest_kbrel.records import GenerateRequest, Scored, ScoreRequest
+from pytest_kbrel.records import Failed, GenerateRequest, Scored, ScoreRequest
 
 SHARED = "Question: who knows? Answer: unsure.\n" * 8
 LONG = [
@@ -33,6 +33,14 @@ BAD = [
     asked(steps=True, watch=tuple(range(MOST_NAMED + 1))),
     asked(stop=("",)),
 ]
+
+
+def spoils_no_other(model, bad):
+    good = [asked(text) for text in TEXTS]
+    alone = model.generate(good)
+    answers = model.generate([*good[:2], bad, *good[2:]])
+    assert [*answers[:2], *answers[3:]] == alone
+    assert isinstance(answers[2], Failed)
 
 
 def many_endings(encoder):
