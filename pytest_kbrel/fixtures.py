@@ -30,6 +30,10 @@ def _kb_bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
         )
     from pytest_kbrel.bench import Bench
 
+    # A test may ask for its fixtures only while it runs.
+    _announce(request.config)
+    if (recorder := request.config.pluginmanager.getplugin("kbrel-recorder")) is not None:
+        recorder.note_asking()
     bench = Bench(request.session, read_options(request.config))
     request.config.stash[bench_key] = bench
     yield bench
@@ -125,11 +129,14 @@ def asks(item: pytest.Item) -> bool:
 
 def announce(session: pytest.Session) -> None:
     """Say that models will be asked, if an item of this process asks one."""
-    if not any(map(asks, session.items)):
-        return
+    if any(map(asks, session.items)):
+        _announce(session.config)
+
+
+def _announce(config: pytest.Config) -> None:
     from pytest_kbrel.answering import underway
 
-    journals = underway(read_options(session.config))
+    journals = underway(read_options(config))
     if journals is not None:
         journals.announce()
 

@@ -54,11 +54,15 @@ class Recorder:
         self._underway = underway(options)
         self._parts = Parts(options.output_path, options.run)
 
+    def note_asking(self) -> None:
+        """Let other runs see that this one goes on, if it was announced that it asks a model."""
+        if self._underway is not None:
+            self._underway.start()
+
     def expect(self, nodeids: Iterable[str]) -> None:
         """Note items that must report before the session may end well."""
         # Tests in Python ask models too: who collected them has announced it.
-        if self._underway is not None:
-            self._underway.start()
+        self.note_asking()
         new = [nodeid for nodeid in nodeids if nodeid.split("::", 1)[0].endswith(SUITE_SUFFIX)]
         new = [nodeid for nodeid in new if nodeid not in self._arrivals.expected]
         if not new:
@@ -119,9 +123,8 @@ class Recorder:
         self._arrivals.note(report)
         wire: dict[str, Any] | None = getattr(report, "kbrel", None)
         if wire is not None:
-            if self._underway is not None:
-                # A test that asks for its fixtures while it runs is known by now only.
-                self._underway.start()
+            # A worker's test that asks for its fixtures while it runs is known by now only.
+            self.note_asking()
             self._parts.start()
             self._model = from_wire(Fingerprint, wire["model"])
             self._base = from_wire(Fingerprint, wire["base"]) if wire["base"] is not None else None

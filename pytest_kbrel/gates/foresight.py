@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Collection, Iterator, Sequence
+from typing import TypeVar
 
 from pytest_kbrel import stats
 from pytest_kbrel.gates.figures import Figure
@@ -13,12 +14,15 @@ from pytest_kbrel.gates.judging import RELATIVE
 from pytest_kbrel.gates.measuring import measure_figures, pair
 from pytest_kbrel.records import Gate, Outcome, Rule, Table, record
 
+T = TypeVar("T")
+
 # Nobody knows beforehand how much two models differ. A tenth of the facts, one way or the other, is what a
 # fine-tune or a quantisation often moves; for a rate of one half that is a correlation of 0.8.
 DISCORDANT = 0.1
 CORRELATION = 0.8
 # More facts than these are significant when all are lost, in a family of any size that is met.
 _FEW = 40
+_TOO_FEW = "no drop is found among so few facts"
 # Of so many columns all combinations of 0 and 1 are looked at.
 _COMBINED = 4
 
@@ -104,12 +108,11 @@ def _relative(
     unknown: str,
     paired: bool,
 ) -> Foreseen:
-    used = [members[member] for member in sorted({member for member, _ in figure.columns})]
-    facts = {fact for member in used for fact in member.facts}
+    facts = {fact for member in _used(figure, members) for fact in member.facts}
     before = _before(members)
     if before is not None:
         facts &= {row.fact_id for table in before for row in table.rows}
-    mde, note = _mde(figure, used, before, alpha) if paired else (None, "")
+    mde, note = _mde(figure, members, before, alpha) if paired else (None, "")
     never = start.never or _tolerance(gate, figure, before)
     if paired and not never:
         never = _power(figure, members, facts, before, alpha)
@@ -120,6 +123,11 @@ def _relative(
         note=unknown if before is None and unknown else note,
         never=never,
     )
+
+
+def _used(figure: Figure, of_members: Sequence[T]) -> list[T]:
+    """Return those of the members that the figure is over."""
+    return [of_members[member] for member in sorted({member for member, _ in figure.columns})]
 
 
 def _before(members: Sequence[Member]) -> tuple[Table, ...] | None:
@@ -243,11 +251,11 @@ def _mde(
 ) -> tuple[float | None, str]:
     if before is not None and figure.lacking(before):
         return None, "the baseline has not measured it"
-    ids = [fact for member in members for fact in member.facts]
+    ids = [fact for member in _used(figure, members) for fact in member.facts]
     if figure.rate and len(set(ids)) == len(ids):
         n = len(ids) if before is None else figure.count(before)
         found = stats.rate_mde(n, DISCORDANT * n, alpha) if n else None
-        return found, "" if found is not None else "no drop is found among so few facts"
+        return found, "" if found is not None else _TOO_FEW
     if before is None:
         return None, "its spread is known with a baseline only"
     estimate = stats.jackknife([(1.0, figure.sample(before))], figure.statistic)
@@ -255,7 +263,11 @@ def _mde(
     if mde is None:
         return None, estimate.note or "the baseline shows no spread"
     least = _least_found(figure, members, before, alpha)
-    return (mde, "or more") if least is None else (max(mde, least), "")
+    found = mde if least is None else max(mde, least)
+    low, high = figure.bounds
+    if found > high - low:
+        return None, _TOO_FEW
+    return found, "or more" if least is None else ""
 
 
 def _least_found(
@@ -272,7 +284,7 @@ def _least_found(
         return None
     moved = {
         row.fact_id
-        for table in before
+        for table in _used(figure, before)
         for row, after in zip(
             table.rows, _lost(table, worst, {row.fact_id for row in table.rows}).rows, strict=True
         )

@@ -105,18 +105,21 @@ class HfModel:
         """Yield the answers of :meth:`score`, each with its request's place, batch by batch."""
         places: list[int] = []
         pairs: list[Pair] = []
-        with quiet():
+        refused: list[tuple[int, Scored | Failed]] = []
+        with self._lock, quiet():
             for index, request in enumerate(requests):
                 try:
                     pair = self._parts.encoder.pair(request.prompt, request.continuation)
                     self._check_length(len(pair.context), len(pair.lead) + len(pair.targets))
                 except Exception as error:
-                    yield [(index, failed(error))]
+                    refused.append((index, failed(error)))
                 else:
                     places.append(index)
                     pairs.append(pair)
-            for batch in self._in_turns(self._scorer.ready(pairs)):
-                yield [(places[n], scored(self._parts.encoder, pairs[n], found)) for n, found in batch]
+        if refused:
+            yield refused
+        for batch in self._in_turns(self._scorer.ready(pairs)):
+            yield [(places[n], scored(self._parts.encoder, pairs[n], found)) for n, found in batch]
         self._tell(self._scorer.trouble)
 
     def generate(self, requests: Sequence[GenerateRequest]) -> list[Generated | Failed]:
@@ -129,20 +132,21 @@ class HfModel:
         """Yield the answers of :meth:`generate`, each with its request's place, some at a time."""
         places: list[int] = []
         prompts: list[Prompt] = []
-        with quiet():
+        refused: list[tuple[int, Generated | Failed]] = []
+        with self._lock, quiet():
             for index, request in enumerate(requests):
                 try:
                     ids = self._parts.encoder.prompt(request.prompt)
                     self._check_request(ids, request)
                 except Exception as error:
-                    yield [(index, failed(error))]
+                    refused.append((index, failed(error)))
                 else:
                     places.append(index)
                     prompts.append(Prompt(ids=ids, request=request))
-            for batch in self._in_turns(self._generator.ready(prompts)):
-                yield [
-                    (places[n], generated(self._parts.encoder, prompts[n].ids, found)) for n, found in batch
-                ]
+        if refused:
+            yield refused
+        for batch in self._in_turns(self._generator.ready(prompts)):
+            yield [(places[n], generated(self._parts.encoder, prompts[n].ids, found)) for n, found in batch]
         self._tell(self._generator.trouble)
 
     def close(self) -> None:
@@ -152,8 +156,8 @@ class HfModel:
     def _in_turns(self, batches: Iterator[T]) -> Iterator[T]:
         """Yield what is given; no two threads have theirs computed at once."""
         while True:
-            # Never held while others work with a batch.
-            with self._lock:
+            # Never held while others work with a batch. What is silenced belongs to the whole process.
+            with self._lock, quiet():
                 batch = next(batches, None)
             if batch is None:
                 return

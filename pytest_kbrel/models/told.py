@@ -61,12 +61,10 @@ class Told:
     def _keep(self, answers: Mapping[str, Response]) -> None:
         if self._file is None:
             return
+        rows = [(bytes.fromhex(key), _written(response)) for key, response in answers.items()]
         try:
             self._file.execute("BEGIN")
-            self._file.executemany(
-                "INSERT OR REPLACE INTO told VALUES (?, ?)",
-                [(bytes.fromhex(key), _written(response)) for key, response in answers.items()],
-            )
+            self._file.executemany("INSERT OR REPLACE INTO told VALUES (?, ?)", rows)
             self._file.execute("COMMIT")
         except sqlite3.Error:
             self._file = None

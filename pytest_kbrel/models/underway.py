@@ -51,9 +51,9 @@ class Underway:
 
     def start(self) -> None:
         """Let others see that this run goes on, until it ends or dies; nothing before it is announced."""
-        if self._lock is not None or not self._folder.is_dir() or network_of(self._folder):
-            return
         with contextlib.suppress(StoreError, OSError):
+            if self._lock is not None or not self._folder.is_dir() or network_of(self._folder):
+                return
             lock = Lock(self._folder / f"run-{self._run}.{journal.LOCKS[0]}")
             # Who sweeps may look at it just now, or have taken its file away.
             while lock.take(_PATIENCE) and not lock.path.exists():

@@ -31,11 +31,11 @@ class Aside:
         """Keep ``some``; tell of each, in order, whether it is new."""
 
         def write() -> list[bool]:
-            self._file.execute("BEGIN")
-            statement = "INSERT OR IGNORE INTO kept VALUES (?)"
-            new = [self._file.execute(statement, (one,)).rowcount > 0 for one in some]
-            self._file.execute("COMMIT")
-            return new
+            # Ends the transaction, whatever comes.
+            with self._file:
+                self._file.execute("BEGIN")
+                statement = "INSERT OR IGNORE INTO kept VALUES (?)"
+                return [self._file.execute(statement, (one,)).rowcount > 0 for one in some]
 
         return _guarded(write)
 

@@ -16,11 +16,13 @@ from pytest_kbrel.records import Fingerprint, Request
 def kept_in(folder: Path) -> Kept:
     """Return what looks for answers in the store of ``folder``. No store is made where there is none.
 
-    Where a store cannot be read, a run goes on without it: nothing is kept then.
+    Where a store cannot be read, a run goes on without it: nothing is kept from there on.
     """
+    broken = False
 
     def known(who: Fingerprint, requests: Sequence[Request]) -> list[Request]:
-        if not (folder / FILE).is_file():
+        nonlocal broken
+        if broken or not (folder / FILE).is_file():
             return []
         model = digest_of(who)
         keys = {key_of(model, request): request for request in requests}
@@ -28,6 +30,7 @@ def kept_in(folder: Path) -> Kept:
             with closing(Store(folder)) as store:
                 return [keys[key] for key in store.get(list(keys))]
         except StoreError:
+            broken = True
             return []
 
     return known

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any
 
@@ -210,3 +211,17 @@ def test_a_figure_over_some_members_counts_their_facts_only():
     assert (unseen.n, seen.n) == (4, 30)
     assert "all 4 facts" in unseen.never
     assert seen.never == ""
+    # So too with a blessed run, where what can be found follows from its outcomes.
+    blessed = [
+        dataclasses.replace(members[0], before=consistency([("+", 0.8), ("-", 0.2)] * 15, "S")),
+        dataclasses.replace(members[1], before=consistency([("?", 0.0), ("-", 0.3)] * 2, "U")),
+    ]
+    found = foresee("s", gates, figures_over(results), blessed, comparisons=5)
+    alone = [
+        foresee("s", [of], figures_over([result]), [member], comparisons=5)[0]
+        for of, result, member in zip(gates, reversed(results), reversed(blessed), strict=True)
+    ]
+    assert [(one.n, one.mde, one.note, one.never) for one in found] == [
+        (one.n, one.mde, one.note, one.never) for one in alone
+    ]
+    assert found[1].mde is not None

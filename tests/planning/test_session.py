@@ -17,6 +17,7 @@ from tests.plugin.conftest import CAPITALS, SUITE, _warm, mini_suite, plugin_arg
 
 __all__ = ["_warm", "mini_suite", "plugin_args", "report"]
 
+ROOT = Path(__file__).resolve().parents[2]
 PLAN = ("--kb-model=reference", "suites", "--kb-plan")
 FIXED = "monitor or head_to_tail"
 ROW = re.compile(r"(\S+\[\S+\]|all) +([\d,]+)  +(\S.*?)  +(\S.*?)  +(\S.*)$")
@@ -171,6 +172,23 @@ def test_gates_are_told_with_what_they_could_find(pytester, mini_suite):
             "    hallucination max_drop 1 in head_to_tail?places-head? and 2 more",
         ]
     )
+
+
+def test_the_shipped_baseline_tells_what_the_shipped_gates_could_find(pytester):
+    suites, baseline = (str(ROOT / name) for name in ("suites", "baselines/reference"))
+    chosen = ["-k", "reliability", "--kb-limit=3", "--kb-use-cache=off"]
+    told = pytester.runpytest(
+        suites, "--kb-model=reference", "--kb-plan", f"--kb-baseline={baseline}", *chosen
+    )
+    # Over several slices, of which each figure needs but some.
+    told.stdout.fnmatch_lines(
+        [
+            "smallest drops found *",
+            "ur in reliability?unseen-zero-shot? * no drop is found among so few facts",
+            "iur in reliability?overall? *",
+        ]
+    )
+    assert told.ret == 0
 
 
 def test_a_served_model_is_not_asked_and_its_cost_is_told(pytester, mini_suite, openai_server):

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from textwrap import dedent
 
 import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
 import pytest
@@ -152,20 +153,36 @@ def test_a_session_that_asks_nothing_leaves_no_folder(pytester, mini_suite, gate
     assert not (pytester.path / ".kbrel-cache").exists()
 
 
-def test_a_run_of_tests_in_python_is_seen_to_go_on(pytester, mini_suite, server, gate, plugin_args):
-    mini_suite(ONE)
-    pytester.makepyfile(test_places=PYTHON)
-    held, say = set(), server.say
+@pytest.fixture
+def held(pytester, server):
+    """What a run shows while it asks: how many locks there are, and whether each is held."""
+    found, say = set(), server.say
 
     def look(text):
         locks = list((pytester.path / ".kbrel-cache").glob("run-*.lock"))
-        held.add((len(locks), *map(is_held, locks)))
+        found.add((len(locks), *map(is_held, locks)))
         return say(text)
 
     server.say = look
+    yield found
+    assert not list((pytester.path / ".kbrel-cache").glob("run-*"))
+
+
+def test_a_run_of_tests_in_python_is_seen_to_go_on(pytester, mini_suite, held, gate, plugin_args):
+    mini_suite(ONE)
+    pytester.makepyfile(test_places=PYTHON)
     pytester.runpytest(*gate[:2], "test_places.py", *plugin_args).assert_outcomes(passed=1)
     assert held == {(1, True)}
-    assert not list((pytester.path / ".kbrel-cache").glob("run-*"))
+
+
+def test_so_is_one_whose_test_asks_for_its_fixtures_while_it_runs(pytester, mini_suite, held, gate):
+    mini_suite(ONE)
+    late = "def test_places(request):\n        kb_facts, kb_check = map(request.getfixturevalue, NAMES)"
+    names = 'NAMES = "kb_facts", "kb_check"\n'
+    text = PYTHON.replace("def test_places(kb_facts, kb_check):", late)
+    pytester.makepyfile(test_places=names + dedent(text))
+    pytester.runpytest(*gate[:2], "test_places.py").assert_outcomes(passed=1)
+    assert held == {(1, True)}
 
 
 def test_a_run_that_ended_never_serves_a_later_one(pytester, mini_suite, report, told, server, gate):
