@@ -26,9 +26,9 @@ candidates-table: demo demo-candidates
 	$(BIN)/python benchmarks/candidates.py kbrel-report $(addprefix kbrel-report-,overconfident gullible int4 int3 pruned) \
 		--into docs/candidates.md
 
-# A process a core, one thread each.
+# A process a core, one thread each. Dealt in large lots, one process was left with minutes of slow tests at the end.
 test: $(VENV)/.test
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests -n auto
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests -n auto --dist worksteal
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
