@@ -102,8 +102,8 @@ def _or_fail(action: Callable[[], T]) -> T:
 
 
 def attach(report: pytest.TestReport, item: pytest.Item) -> None:
-    """Hand an item's decided cases over to its report, as builtins that execnet carries."""
-    from pytest_kbrel.wire import sendable, to_wire
+    """Hand an item's decided cases over to its report, as a text: execnet carries no records."""
+    from pytest_kbrel.wire import packed
 
     bench = item.config.stash[bench_key]
     wire = {
@@ -117,7 +117,7 @@ def attach(report: pytest.TestReport, item: pytest.Item) -> None:
         "loading": bench.answering.loading(),
     }
     # mypy is right that a report has no such attribute: this is how measurements travel on it.
-    report.kbrel = sendable(to_wire(wire))  # type: ignore[attr-defined]
+    report.kbrel = packed(wire)  # type: ignore[attr-defined]
     # pytest keeps all items to the end.
     del item.stash[results_key]
 

@@ -29,7 +29,7 @@ from pytest_kbrel.reports.junit import case_properties, suite_properties
 from pytest_kbrel.reports.notes import STOPPED
 from pytest_kbrel.runs import REPORTS, Arrivals, assemble, join, write
 from pytest_kbrel.synthetic import add_suite_properties, hand_in
-from pytest_kbrel.wire import from_wire
+from pytest_kbrel.wire import from_wire, unpacked
 
 if TYPE_CHECKING:
     from pytest_kbrel.baselines import Baseline
@@ -121,8 +121,9 @@ class Recorder:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take in what arrives, from this process or from a worker."""
         self._arrivals.note(report)
-        wire: dict[str, Any] | None = getattr(report, "kbrel", None)
-        if wire is not None:
+        text: str | None = getattr(report, "kbrel", None)
+        if text is not None:
+            wire: dict[str, Any] = unpacked(text)
             # A worker's test that asks for its fixtures while it runs is known by now only.
             self.note_asking()
             self._parts.start()

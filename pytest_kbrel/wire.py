@@ -20,7 +20,7 @@ _PLAIN = frozenset({str, int, bool})
 
 
 def to_wire(value: Any) -> Any:
-    """Return ``value`` as exact builtins that survive JSON, and execnet where they are :func:`sendable`.
+    """Return ``value`` as exact builtins that survive JSON.
 
     Records become dicts, tuples lists. Raises ``ValueError`` on NaN and infinity: no number is better than a
     wrong one.
@@ -36,7 +36,7 @@ def to_wire(value: Any) -> Any:
         return {to_wire(str(key)): to_wire(item) for key, item in value.items()}
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"{value} has no wire form")
-    # The round trip turns subclasses of str, int and float into the exact builtins execnet insists on.
+    # The round trip turns subclasses of str, int and float into exact builtins.
     return json.loads(json.dumps(value, allow_nan=False))
 
 
@@ -58,24 +58,37 @@ def record_of(kind: type[T], values: tuple[Any, ...]) -> T:
     return kind(**dict(zip(_field_names(wanted) or (), values, strict=True)))
 
 
-def encoder(separators: tuple[str, str] = (", ", ": ")) -> Callable[[Any], str]:
+def encoder(separators: tuple[str, str] = (", ", ": "), *, ascii_only: bool = True) -> Callable[[Any], str]:
     """Return what writes builtins with records among them as JSON: what their wire form would be written as.
 
     It raises ``ValueError`` on NaN and infinity.
     """
-    return json.JSONEncoder(allow_nan=False, separators=separators, default=to_wire).encode
+    return json.JSONEncoder(
+        allow_nan=False, separators=separators, ensure_ascii=ascii_only, default=_as_object
+    ).encode
 
 
-def sendable(wire: Any) -> Any:
-    """Return a wire form with all its texts :func:`whole`, as execnet wants them."""
-    kind = type(wire)
-    if kind is str:
-        return whole(wire)
-    if kind is list:
-        return [sendable(item) for item in wire]
-    if kind is dict:
-        return {whole(key): sendable(item) for key, item in wire.items()}
-    return wire
+def packed(value: Any) -> str:
+    """Return the wire form of ``value`` as one :func:`whole` text: execnet carries that much faster.
+
+    Read it with :func:`unpacked`. Raises ``ValueError`` on NaN and infinity.
+    """
+    return whole(_packed(value))
+
+
+def unpacked(text: str) -> Any:
+    """Return the wire form that was :func:`packed`."""
+    return json.loads(text)
+
+
+def _as_object(record: Any) -> dict[str, Any]:
+    kind: Any = type(record)
+    if _field_names(kind) is None:
+        raise TypeError(f"a value of type {kind.__name__} has no wire form")
+    return fields_of(record)
+
+
+_packed = encoder((",", ":"), ascii_only=False)
 
 
 def whole(text: str) -> str:
@@ -95,8 +108,10 @@ def _field_names(kind: Any) -> tuple[str, ...] | None:
 @functools.cache
 def _getter(kind: Any) -> Callable[[Any], tuple[Any, ...]]:
     names = _field_names(kind) or ()
-    # Of one name it would give the value alone.
-    return operator.attrgetter(*names) if len(names) > 1 else lambda record: (getattr(record, names[0]),)
+    # Of one name it would give the value alone, and of none it is not made.
+    if len(names) > 1:
+        return operator.attrgetter(*names)
+    return lambda record: tuple(getattr(record, name) for name in names)
 
 
 def from_wire(kind: type[T], data: Any) -> T:
@@ -151,6 +166,8 @@ def _build_literal(allowed: tuple[Any, ...], data: Any) -> Any:
 
 
 def _build_leaf(kind: type, data: Any) -> Any:
+    if type(data) is kind:
+        return data
     if kind is float and isinstance(data, int) and not isinstance(data, bool):
         return float(data)
     if not isinstance(data, kind):
@@ -175,8 +192,8 @@ def _required(kind: type) -> frozenset[str]:
 
 
 def _build_union(members: tuple[Any, ...], data: Any) -> Any:
-    if data is None and type(None) in members:
-        return None
+    if type(data) in members:
+        return data
     for member in members:
         if isinstance(member, type) and dataclasses.is_dataclass(member) and isinstance(data, dict):
             needed = _required(member)

@@ -21,7 +21,17 @@ from pytest_kbrel.records import (
     Step,
     Table,
 )
-from pytest_kbrel.wire import encoder, fields_of, from_wire, record_of, to_wire, values_of
+from pytest_kbrel.wire import (
+    encoder,
+    fields_of,
+    from_wire,
+    packed,
+    record_of,
+    to_wire,
+    unpacked,
+    values_of,
+    whole,
+)
 
 texts = st.text(max_size=30)
 numbers = st.floats(allow_nan=False, allow_infinity=False)
@@ -71,6 +81,14 @@ def test_a_record_is_written_as_its_wire_form_would_be(exchange):
     assert encoder((",", ":"))(wire) == json.dumps(told, separators=(",", ":"))
 
 
+@given(exchanges)
+def test_what_travels_packed_is_the_wire_form_with_whole_texts(exchange):
+    text = packed({"one": exchange, "several": (exchange,)})
+    text.encode()
+    told = json.loads(whole(json.dumps(to_wire(exchange), ensure_ascii=False)))
+    assert unpacked(text) == {"one": told, "several": [told]}
+
+
 @given(responses)
 def test_a_record_is_built_anew_of_its_values(response):
     assert record_of(type(response), values_of(response)) == response
@@ -101,8 +119,14 @@ def test_the_wire_form_is_exact_builtins():
 def test_no_number_has_no_wire_form(number):
     with pytest.raises(ValueError, match="no wire form"):
         to_wire(Step(token_id=1, token="a", probability=number))
-    with pytest.raises(ValueError):
-        encoder()([Step(token_id=1, token="a", probability=number)])
+    for write in (encoder(), packed):
+        with pytest.raises(ValueError):
+            write([Step(token_id=1, token="a", probability=number)])
+
+
+def test_what_is_neither_a_record_nor_a_builtin_has_no_wire_form():
+    with pytest.raises(TypeError, match="type complex has no wire form"):
+        packed({"a": 1j})
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import torch
@@ -97,7 +97,7 @@ class RoomyLayer(DynamicLayer):  # type: ignore[misc,no-untyped-call,unused-igno
 def roomy_cache(rows: int, room: int, prefix: Layers) -> Any:
     """Return a cache of ``rows`` rows for ``room`` slots each, all of which begin with ``prefix``."""
     cache: Any = DynamicCache()
-    cache.layer_class_to_replicate = partial(RoomyLayer, room)
+    cache.layer_class_to_replicate = functools.partial(RoomyLayer, room)
     for number, (keys, values) in enumerate(prefix):
         cache.update(keys.expand(rows, -1, -1, -1), values.expand(rows, -1, -1, -1), number)
     return cache
@@ -121,7 +121,13 @@ def laid_out(rows: int, slots: int, room: int, before: int, moves: Sequence[Move
     new = roomy_cache(rows, room, [])
     filled = {target for move in moves for target in move.targets}
     cells = (row * room + slot for row in range(rows) for slot in range(before, slots))
-    gaps = [cell for cell in cells if cell not in filled]
+    gaps = tuple(cell for cell in cells if cell not in filled)
+
+    # Layers may lie on several devices; on one they all move the same slots.
+    @functools.cache
+    def index(places: tuple[int, ...], device: torch.device) -> torch.Tensor:
+        return torch.tensor(places, dtype=torch.long, device=device)
+
     for number in range(len(moves[0].cache.layers)):
         layer = RoomyLayer(room)
         old = [move.cache.layers[number] for move in moves]
@@ -130,15 +136,11 @@ def laid_out(rows: int, slots: int, room: int, before: int, moves: Sequence[Move
             part[:, :before] = old[0].parts[which][:1, :before]
             flat = part.flatten(0, 1)
             for move, source in zip(moves, old, strict=True):
-                chosen = source.parts[which].flatten(0, 1)[_index(move.sources, part)]
-                flat[_index(move.targets, part)] = chosen
-            flat[_index(gaps, part)] = 0
+                chosen = source.parts[which].flatten(0, 1)[index(move.sources, part.device)]
+                flat[index(move.targets, part.device)] = chosen
+            flat[index(gaps, part.device)] = 0
         for source in old:
             source.parts = []
         layer.show(slots)
         new.layers.append(layer)
     return new
-
-
-def _index(places: Sequence[int], beside: torch.Tensor) -> torch.Tensor:
-    return torch.tensor(places, dtype=torch.long, device=beside.device)

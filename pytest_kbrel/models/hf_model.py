@@ -106,7 +106,7 @@ class HfModel:
         places: list[int] = []
         pairs: list[Pair] = []
         refused: list[tuple[int, Scored | Failed]] = []
-        with self._lock, quiet():
+        with self._lock, quiet(), self._parts.encoder.ahead(requests):
             for index, request in enumerate(requests):
                 try:
                     pair = self._parts.encoder.pair(request.prompt, request.continuation)
@@ -133,7 +133,7 @@ class HfModel:
         places: list[int] = []
         prompts: list[Prompt] = []
         refused: list[tuple[int, Generated | Failed]] = []
-        with self._lock, quiet():
+        with self._lock, quiet(), self._parts.encoder.ahead(requests):
             for index, request in enumerate(requests):
                 try:
                     ids = self._parts.encoder.prompt(request.prompt)

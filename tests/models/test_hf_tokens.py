@@ -7,6 +7,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.hf_tokens import PromptEncoder, prompt_digest
+from pytest_kbrel.records import GenerateRequest, ScoreRequest
 
 
 @pytest.fixture
@@ -46,6 +47,75 @@ def test_add_bos_overrides_the_tokenizer(tokenizer_of, around, wanted):
     assert encoder.prompt("Paris").count(BOS) == int(wanted)
     assert encoder.pair("Paris", " is").context.count(BOS) == int(wanted)
     assert encoder.adds_bos is wanted
+
+
+class Counting:
+    """A tokenizer that counts its calls; ``refused`` is a text it cannot read."""
+
+    def __init__(self, tokenizer, refused=""):
+        self._tokenizer, self._refused, self.calls = tokenizer, refused, 0
+
+    def __getattr__(self, name):
+        return getattr(self._tokenizer, name)
+
+    def __call__(self, text=None, **options):
+        self.calls += 1
+        if self._refused and (text == self._refused or (self._refused in text and isinstance(text, list))):
+            raise UnicodeError("not a text")
+        return self._tokenizer(text, **options)
+
+
+ASKED = (
+    *(ScoreRequest(prompt=prompt, continuation=" Paris") for prompt in ("The capital is", "It is", "")),
+    ScoreRequest(prompt="It is", continuation=" the capital"),
+    *(GenerateRequest(prompt=prompt, stop=(), max_new_tokens=1) for prompt in ("It is", "Is it", "")),
+)
+
+
+def read(encoder):
+    """Read ASKED one by one: ids, or the name of what is raised."""
+    found = []
+    for one in ASKED:
+        try:
+            scored = isinstance(one, ScoreRequest)
+            found.append(encoder.pair(one.prompt, one.continuation) if scored else encoder.prompt(one.prompt))
+        except Exception as error:
+            found.append(type(error).__name__)
+    return found
+
+
+@pytest.mark.parametrize("around", ["", "bos", "eos", "bos eos"])
+@pytest.mark.parametrize("encoder_decoder", [True, False])
+@pytest.mark.parametrize("options", [{}, {"add_bos": False}, {"chat_template": True}])
+def test_texts_read_ahead_are_those_read_alone(tokenizer_of, around, encoder_decoder, options):
+    tokenizer = tokenizer_of(around)
+    if options.get("chat_template"):
+        tokenizer.chat_template = "{{ messages[0]['content'] }}!"
+    encoder = PromptEncoder(tokenizer, encoder_decoder=encoder_decoder, **options)
+    alone = read(encoder)
+    with encoder.ahead(ASKED):
+        assert read(encoder) == alone
+    with encoder.ahead([]):
+        assert read(encoder) == alone
+
+
+def test_reading_ahead_is_one_call(tokenizer_of):
+    counting = Counting(tokenizer_of("bos"))
+    encoder = causal(counting)
+    counting.calls = 0
+    with encoder.ahead(ASKED):
+        read(encoder)
+    assert counting.calls == 1
+    # What was read ahead is not held for longer.
+    encoder.prompt("It is")
+    assert counting.calls == 2
+
+
+def test_of_texts_read_ahead_only_the_refused_one_fails(tokenizer_of):
+    encoder = causal(Counting(tokenizer_of("bos"), refused="Is it"))
+    with encoder.ahead(ASKED):
+        found = read(encoder)
+    assert [one == "UnicodeError" for one in found] == [one.prompt == "Is it" for one in ASKED]
 
 
 def test_bos_that_does_not_exist(tokenizer_of):
