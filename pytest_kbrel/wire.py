@@ -41,9 +41,12 @@ def to_wire(value: Any) -> Any:
 
 
 def fields_of(record: Any) -> dict[str, Any]:
-    """Return the fields of a record by name, as they are: no wire form, but :func:`encoder` makes it one."""
+    """Return the fields of a record by name, as they are: no wire form, but :func:`encoder` makes it one.
+
+    Raises ``TypeError`` for what is no record.
+    """
     kind: Any = type(record)
-    return dict(zip(_field_names(kind) or (), _getter(kind)(record), strict=True))
+    return dict(zip(_names_of(kind), _getter(kind)(record), strict=True))
 
 
 def values_of(record: Any) -> tuple[Any, ...]:
@@ -55,40 +58,38 @@ def values_of(record: Any) -> tuple[Any, ...]:
 def record_of(kind: type[T], values: tuple[Any, ...]) -> T:
     """Build a record of type ``kind`` of what :func:`values_of` returned; nothing is checked."""
     wanted: Any = kind
-    return kind(**dict(zip(_field_names(wanted) or (), values, strict=True)))
+    return kind(**dict(zip(_names_of(wanted), values, strict=True)))
 
 
-def encoder(separators: tuple[str, str] = (", ", ": "), *, ascii_only: bool = True) -> Callable[[Any], str]:
+def encoder(separators: tuple[str, str] = (", ", ": ")) -> Callable[[Any], str]:
     """Return what writes builtins with records among them as JSON: what their wire form would be written as.
 
     It raises ``ValueError`` on NaN and infinity.
     """
-    return json.JSONEncoder(
-        allow_nan=False, separators=separators, ensure_ascii=ascii_only, default=_as_object
-    ).encode
+    return json.JSONEncoder(allow_nan=False, separators=separators, default=fields_of).encode
 
 
 def packed(value: Any) -> str:
-    """Return the wire form of ``value`` as one :func:`whole` text: execnet carries that much faster.
+    """Return builtins with records among them as one :func:`whole` text: execnet carries that much faster.
 
-    Read it with :func:`unpacked`. Raises ``ValueError`` on NaN and infinity.
+    Of a record only what differs from its defaults is told. Read it with :func:`unpacked`, and the records in
+    it with :func:`from_wire`. Raises ``ValueError`` on NaN and infinity.
     """
     return whole(_packed(value))
 
 
 def unpacked(text: str) -> Any:
-    """Return the wire form that was :func:`packed`."""
+    """Return what was :func:`packed`, records as objects."""
     return json.loads(text)
 
 
-def _as_object(record: Any) -> dict[str, Any]:
+def _told(record: Any) -> dict[str, Any]:
     kind: Any = type(record)
-    if _field_names(kind) is None:
-        raise TypeError(f"a value of type {kind.__name__} has no wire form")
-    return fields_of(record)
+    told = zip(_names_of(kind), _defaults(kind), _getter(kind)(record), strict=True)
+    return {name: value for name, default, value in told if value is not default}
 
 
-_packed = encoder((",", ":"), ascii_only=False)
+_packed = json.JSONEncoder(allow_nan=False, separators=(",", ":"), ensure_ascii=False, default=_told).encode
 
 
 def whole(text: str) -> str:
@@ -106,8 +107,21 @@ def _field_names(kind: Any) -> tuple[str, ...] | None:
 
 
 @functools.cache
+def _names_of(kind: Any) -> tuple[str, ...]:
+    names = _field_names(kind)
+    if names is None:
+        raise TypeError(f"a value of type {kind.__name__} has no wire form")
+    return names
+
+
+@functools.cache
+def _defaults(kind: Any) -> tuple[Any, ...]:
+    return tuple(field.default for field in dataclasses.fields(kind))
+
+
+@functools.cache
 def _getter(kind: Any) -> Callable[[Any], tuple[Any, ...]]:
-    names = _field_names(kind) or ()
+    names = _names_of(kind)
     # Of one name it would give the value alone, and of none it is not made.
     if len(names) > 1:
         return operator.attrgetter(*names)

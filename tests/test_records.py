@@ -15,6 +15,7 @@ from pytest_kbrel.records import (
     Failed,
     Generated,
     GenerateRequest,
+    MetricValue,
     Outcome,
     Scored,
     ScoreRequest,
@@ -82,11 +83,18 @@ def test_a_record_is_written_as_its_wire_form_would_be(exchange):
 
 
 @given(exchanges)
-def test_what_travels_packed_is_the_wire_form_with_whole_texts(exchange):
+def test_what_travels_packed_comes_back_with_whole_texts(exchange):
     text = packed({"one": exchange, "several": (exchange,)})
     text.encode()
-    told = json.loads(whole(json.dumps(to_wire(exchange), ensure_ascii=False)))
-    assert unpacked(text) == {"one": told, "several": [told]}
+    told = from_wire(Exchange, json.loads(whole(json.dumps(to_wire(exchange), ensure_ascii=False))))
+    found = unpacked(text)
+    assert [from_wire(Exchange, one) for one in (found["one"], *found["several"])] == [told, told]
+
+
+def test_of_a_packed_record_only_what_differs_from_its_defaults_is_told():
+    value = MetricValue(name="accuracy", better="higher", value=None, n=3, note="")
+    assert unpacked(packed(value)) == {"name": "accuracy", "better": "higher", "value": None, "n": 3}
+    assert from_wire(MetricValue, unpacked(packed(value))) == value
 
 
 @given(responses)
