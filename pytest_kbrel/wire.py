@@ -1,4 +1,4 @@
-"""Records as exact builtins: what JSON, execnet and files carry."""
+"""Records as builtins and as text: what JSON, execnet and files carry."""
 
 from __future__ import annotations
 

@@ -109,20 +109,19 @@ class Feeder:
         """Return what is scored and what is continued, without what the model refuses and never computes."""
         pairs: list[Pair] = []
         prompts: list[Prompt] = []
-        with self.encoder.ahead(requests):
-            for request in requests:
-                try:
-                    if isinstance(request, ScoreRequest):
-                        pair = self.encoder.pair(request.prompt, request.continuation)
-                        self._check(len(pair.context), len(pair.lead) + len(pair.targets))
-                        pairs.append(pair)
-                    else:
-                        prompt = Prompt(ids=self.encoder.prompt(request.prompt), request=request)
-                        self._check(len(prompt.ids), request.max_new_tokens)
-                        if prompt.ids:
-                            prompts.append(prompt)
-                except ValueError:
-                    continue
+        for request in self.encoder.reading(requests):
+            try:
+                if isinstance(request, ScoreRequest):
+                    pair = self.encoder.pair(request.prompt, request.continuation)
+                    self._check(len(pair.context), len(pair.lead) + len(pair.targets))
+                    pairs.append(pair)
+                else:
+                    prompt = Prompt(ids=self.encoder.prompt(request.prompt), request=request)
+                    self._check(len(prompt.ids), request.max_new_tokens)
+                    if prompt.ids:
+                        prompts.append(prompt)
+            except ValueError:
+                continue
         return pairs, prompts
 
     def loops(self, requests: Sequence[Request], way: Rung) -> Iterator[tuple[int, int]]:

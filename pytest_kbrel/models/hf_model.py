@@ -106,8 +106,8 @@ class HfModel:
         places: list[int] = []
         pairs: list[Pair] = []
         refused: list[tuple[int, Scored | Failed]] = []
-        with self._lock, quiet(), self._parts.encoder.ahead(requests):
-            for index, request in enumerate(requests):
+        with self._lock, quiet():
+            for index, request in enumerate(self._parts.encoder.reading(requests)):
                 try:
                     pair = self._parts.encoder.pair(request.prompt, request.continuation)
                     self._check_length(len(pair.context), len(pair.lead) + len(pair.targets))
@@ -133,8 +133,8 @@ class HfModel:
         places: list[int] = []
         prompts: list[Prompt] = []
         refused: list[tuple[int, Generated | Failed]] = []
-        with self._lock, quiet(), self._parts.encoder.ahead(requests):
-            for index, request in enumerate(requests):
+        with self._lock, quiet():
+            for index, request in enumerate(self._parts.encoder.reading(requests)):
                 try:
                     ids = self._parts.encoder.prompt(request.prompt)
                     self._check_request(ids, request)

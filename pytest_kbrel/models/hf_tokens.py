@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.records import Request, ScoreRequest, record
 
 Ids = tuple[int, ...]
+R = TypeVar("R", bound=Request)
+# Requests whose texts are tokenised in one call.
+_AT_ONCE = 256
 
 
 @record
@@ -71,37 +74,32 @@ class PromptEncoder:
             self._check_template()
         self.adds_bos = self._bos is not None and self.prompt("a")[:1] == (self._bos,)
 
-    @contextmanager
-    def ahead(self, requests: Sequence[Request]) -> Iterator[None]:
-        """Tokenise what ``requests`` consist of in one call, for who reads them one by one meanwhile.
+    def reading(self, requests: Iterable[R]) -> Iterator[R]:
+        """Yield ``requests`` as they are; while one is looked at, its texts are at hand.
 
-        A tokenizer takes much less for many texts at once than for each alone.
+        A tokenizer takes much less for some hundred texts in one call than for each alone.
         """
-        # Of a template each prompt's text is yet to be made; an encoder's continuations stand alone.
-        texts = (
-            ()
-            if self._chat_template
-            else dict.fromkeys(
-                text
-                for one in requests
-                for text in (
-                    (one.prompt, one.prompt + one.continuation)
-                    if isinstance(one, ScoreRequest) and not self._encoder_decoder
-                    else (one.prompt,)
-                )
-            )
-        )
+        waiting = iter(requests)
         try:
-            self._ahead = (
-                dict(zip(texts, self.tokenizer(list(texts))["input_ids"], strict=True)) if texts else {}
-            )
-        except Exception:
-            # One text that it refuses, and all are; read alone, only that one is.
-            self._ahead = {}
-        try:
-            yield
+            while some := list(itertools.islice(waiting, _AT_ONCE)):
+                self._ahead = self._read(some)
+                yield from some
         finally:
             self._ahead = {}
+
+    def _read(self, requests: Sequence[Request]) -> Mapping[str, Sequence[int]]:
+        # Of a template each prompt's text is yet to be made.
+        if self._chat_template:
+            return {}
+        try:
+            texts = {one.prompt for one in requests}
+            if not self._encoder_decoder:
+                texts |= {one.prompt + one.continuation for one in requests if isinstance(one, ScoreRequest)}
+            found = self.tokenizer(list(texts))["input_ids"]
+            return dict(zip(texts, found, strict=True))
+        except Exception:
+            # One text that it refuses, and all are; read alone, only that one is.
+            return {}
 
     def prompt(self, text: str) -> Ids:
         """Return a prompt's token ids: BOS once or not at all, no EOS behind it for causal models.

@@ -65,17 +65,16 @@ class VllmModel:
         encoder = self._parts.encoder
         places: list[int] = []
         pairs: list[Pair] = []
-        with encoder.ahead(requests):
-            for index, request in enumerate(requests):
-                try:
-                    pair = encoder.pair(request.prompt, request.continuation)
-                    self._check_tokens((*pair.context, *pair.targets))
-                    self._check_length(len(pair.context), len(pair.targets))
-                except Exception as error:
-                    yield [(index, failed(error))]
-                else:
-                    places.append(index)
-                    pairs.append(pair)
+        for index, request in enumerate(encoder.reading(requests)):
+            try:
+                pair = encoder.pair(request.prompt, request.continuation)
+                self._check_tokens((*pair.context, *pair.targets))
+                self._check_length(len(pair.context), len(pair.targets))
+            except Exception as error:
+                yield [(index, failed(error))]
+            else:
+                places.append(index)
+                pairs.append(pair)
         for batch in score_pairs(self._parts.engine, pairs):
             yield [(places[n], scored(encoder, pairs[n], found)) for n, found in batch]
 
@@ -88,15 +87,14 @@ class VllmModel:
     ) -> Iterator[list[tuple[int, Generated | Failed]]]:
         """Yield the answers of :meth:`generate`, each with its request's place, some at a time."""
         prompts: dict[int, Ids] = {}
-        with self._parts.encoder.ahead(requests):
-            for index, request in enumerate(requests):
-                try:
-                    ids = self._parts.encoder.prompt(request.prompt)
-                    self._check_request(ids, request)
-                except Exception as error:
-                    yield [(index, failed(error))]
-                else:
-                    prompts[index] = ids
+        for index, request in enumerate(self._parts.encoder.reading(requests)):
+            try:
+                ids = self._parts.encoder.prompt(request.prompt)
+                self._check_request(ids, request)
+            except Exception as error:
+                yield [(index, failed(error))]
+            else:
+                prompts[index] = ids
         # Neighbours share most, and what is asked together finds it in the engine's cache.
         order = sorted(prompts, key=prompts.__getitem__)
         at_once = self._parts.engine.at_once

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 import transformers as tf
 from tiny_checkpoints import BOS, EOS, SENTENCES, make_tokenizer
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from pytest_kbrel.errors import ModelError
+from pytest_kbrel.models import hf_tokens
 from pytest_kbrel.models.hf_tokens import PromptEncoder, prompt_digest
 from pytest_kbrel.records import GenerateRequest, ScoreRequest
 
@@ -72,10 +75,10 @@ ASKED = (
 )
 
 
-def read(encoder):
-    """Read ASKED one by one: ids, or the name of what is raised."""
+def read(encoder, requests):
+    """Read requests one by one: ids, or the name of what is raised."""
     found = []
-    for one in ASKED:
+    for one in requests:
         try:
             scored = isinstance(one, ScoreRequest)
             found.append(encoder.pair(one.prompt, one.continuation) if scored else encoder.prompt(one.prompt))
@@ -87,35 +90,39 @@ def read(encoder):
 @pytest.mark.parametrize("around", ["", "bos", "eos", "bos eos"])
 @pytest.mark.parametrize("encoder_decoder", [True, False])
 @pytest.mark.parametrize("options", [{}, {"add_bos": False}, {"chat_template": True}])
-def test_texts_read_ahead_are_those_read_alone(tokenizer_of, around, encoder_decoder, options):
+def test_texts_read_ahead_are_those_read_alone(tokenizer_of, around, encoder_decoder, options, monkeypatch):
     tokenizer = tokenizer_of(around)
     if options.get("chat_template"):
         tokenizer.chat_template = "{{ messages[0]['content'] }}!"
     encoder = PromptEncoder(tokenizer, encoder_decoder=encoder_decoder, **options)
-    alone = read(encoder)
-    with encoder.ahead(ASKED):
-        assert read(encoder) == alone
-    with encoder.ahead([]):
-        assert read(encoder) == alone
+    alone = read(encoder, ASKED)
+    for count in (1, 2, 256):
+        monkeypatch.setattr(hf_tokens, "_AT_ONCE", count)
+        assert read(encoder, encoder.reading(ASKED)) == alone
+        assert read(encoder, encoder.reading(iter(ASKED))) == alone
+    assert read(encoder, encoder.reading(())) == []
 
 
-def test_reading_ahead_is_one_call(tokenizer_of):
+def test_reading_ahead_is_one_call_for_some_hundred(tokenizer_of, monkeypatch):
     counting = Counting(tokenizer_of("bos"))
     encoder = causal(counting)
     counting.calls = 0
-    with encoder.ahead(ASKED):
-        read(encoder)
+    read(encoder, encoder.reading(ASKED))
     assert counting.calls == 1
     # What was read ahead is not held for longer.
     encoder.prompt("It is")
     assert counting.calls == 2
+    monkeypatch.setattr(hf_tokens, "_AT_ONCE", 2)
+    read(encoder, encoder.reading(ASKED))
+    assert counting.calls == 2 + math.ceil(len(ASKED) / 2)
 
 
 def test_of_texts_read_ahead_only_the_refused_one_fails(tokenizer_of):
     encoder = causal(Counting(tokenizer_of("bos"), refused="Is it"))
-    with encoder.ahead(ASKED):
-        found = read(encoder)
+    found = read(encoder, encoder.reading(ASKED))
     assert [one == "UnicodeError" for one in found] == [one.prompt == "Is it" for one in ASKED]
+    nothing = ScoreRequest(prompt="It is", continuation=None)
+    assert read(encoder, encoder.reading([ASKED[0], nothing]))[1:] == ["TypeError"]
 
 
 def test_bos_that_does_not_exist(tokenizer_of):
