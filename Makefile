@@ -27,7 +27,9 @@ candidates-table: demo demo-candidates
 		--into docs/candidates.md
 
 # A process a core, one thread each. Dealt in large lots, one process was left with minutes of slow tests at the end.
+# Sessions under test start some hundred processes. Where bytecode is not to be written each would compile all modules anew.
 test: $(VENV)/.test
+	-PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest tests --collect-only -qq > /dev/null
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests -n auto --dist worksteal
 
 lint: $(VENV)/.lint
