@@ -2,120 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import sqlite3
-import subprocess
-import sys
-import time
-from collections import Counter
-from textwrap import dedent
 
 import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
 import pytest
 
 from pytest_kbrel.models import store_owner
-from pytest_kbrel.models.store_locks import Lock, is_held
+from pytest_kbrel.models.store_locks import Lock
 from pytest_kbrel.reports.json_report import comparable
 from tests.openai_server import BROKEN, Fault
-
-ONE = """\
-suite: mini
-facts: facts.jsonl
-head_to_tail:
-  prompt: zero-shot
-"""
-TWO = f"""{ONE}reliability:
-  choices: 3
-  distractors: 6
-  unseen: {{count: 6, as_of: 2026-11-01, expires: 2090-01-01}}
-"""
-
-
-@pytest.fixture(autouse=True)
-def _no_key(monkeypatch):
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
-        monkeypatch.delenv(name, raising=False)
-
-
-@pytest.fixture
-def server(openai_server):
-    """Answer each prompt with words of its own."""
-    openai_server.say = lambda text: f"city {len(text)}"
-    return openai_server
-
-
-@pytest.fixture
-def gate(server):
-    """Return the arguments of a run against the server."""
-    return (
-        "--kb-model=openai/judge",
-        f"--kb-model-args=base_url={server.base_url},max_concurrent=1,max_retries=0",
-        "suites",
-    )
-
-
-def start(pytester, *args):
-    """Start a run in a process group of its own."""
-    line = [sys.executable, "-m", "pytest", *args, "-p", "no:cacheprovider"]
-    return subprocess.Popen(
-        line, cwd=pytester.path, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT, start_new_session=True
-    )
-
-
-def prompts(server, since=0):
-    """Return how often each prompt was put to the server."""
-    return Counter(call.text for call in server.calls[since:] if call.path == "chat/completions")
-
-
-def killed_after(pytester, server, count, *args):
-    """Kill a run, all of its processes, when the server got so many questions; return what is kept then."""
-    before, say_before = len(server.calls), server.say
-
-    def asked():
-        return sum(prompts(server, before).values())
-
-    def say(text):
-        if asked() >= count:
-            time.sleep(5)
-        return say_before(text)
-
-    server.say = say
-    process = start(pytester, *args)
-    end = time.monotonic() + 60
-    while asked() < count and process.poll() is None and time.monotonic() < end:
-        time.sleep(0.01)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    server.say = say_before
-    return stored(pytester)
-
-
-def stored(pytester):
-    """Return how many answers and journals are kept."""
-    connection = sqlite3.connect(pytester.path / ".kbrel-cache" / "answers.sqlite")
-    try:
-        return connection.execute("SELECT count(*), (SELECT count(*) FROM journals) FROM answers").fetchone()
-    finally:
-        connection.close()
-
-
-def unfinished(pytester, server, *args):
-    """Run until the server breaks down; return how many answers were kept before."""
-    server.inject(*[Fault()] * 8, *[BROKEN] * 4)
-    pytester.runpytest(*args)
-    assert stored(pytester) == (8, 1)
-    return 8
-
-
-@pytest.fixture
-def told(report):
-    """Return what the latest run says about the run before, by lines."""
-
-    def lines(folder="kbrel-report"):
-        return report(folder)["environment"].get("answers_resumed", "").splitlines()
-
-    return lines
+from tests.plugin.served.runs import ONE, TWO, killed_after, prompts, stored, unfinished
 
 
 @pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["serial", "two workers"])
@@ -140,49 +36,6 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_report(
     assert "--kb-use-cache=off" in line
     assert stored(pytester) == (0, 0)
     assert not list((pytester.path / ".kbrel-cache").glob("run-*"))
-
-
-def test_a_session_that_asks_nothing_leaves_no_folder(pytester, mini_suite, gate, plugin_args):
-    mini_suite(ONE)
-    pytester.makepyfile(test_other="def test_other():\n    pass\n", test_places=PYTHON)
-    others = [*gate[:2], "test_other.py", *plugin_args]
-    pytester.runpytest(*others).assert_outcomes(passed=1)
-    pytester.runpytest(*others, "suites", "test_places.py", "-k", "test_other").assert_outcomes(passed=1)
-    pytester.runpytest(*gate, "--kb-plan")
-    pytester.runpytest(*gate, "test_places.py", "--collect-only")
-    assert not (pytester.path / ".kbrel-cache").exists()
-
-
-@pytest.fixture
-def held(pytester, server):
-    """What a run shows while it asks: how many locks there are, and whether each is held."""
-    found, say = set(), server.say
-
-    def look(text):
-        locks = list((pytester.path / ".kbrel-cache").glob("run-*.lock"))
-        found.add((len(locks), *map(is_held, locks)))
-        return say(text)
-
-    server.say = look
-    yield found
-    assert not list((pytester.path / ".kbrel-cache").glob("run-*"))
-
-
-def test_a_run_of_tests_in_python_is_seen_to_go_on(pytester, mini_suite, held, gate, plugin_args):
-    mini_suite(ONE)
-    pytester.makepyfile(test_places=PYTHON)
-    pytester.runpytest(*gate[:2], "test_places.py", *plugin_args).assert_outcomes(passed=1)
-    assert held == {(1, True)}
-
-
-def test_so_is_one_whose_test_asks_for_its_fixtures_while_it_runs(pytester, mini_suite, held, gate):
-    mini_suite(ONE)
-    late = "def test_places(request):\n        kb_facts, kb_check = map(request.getfixturevalue, NAMES)"
-    names = 'NAMES = "kb_facts", "kb_check"\n'
-    text = PYTHON.replace("def test_places(kb_facts, kb_check):", late)
-    pytester.makepyfile(test_places=names + dedent(text))
-    pytester.runpytest(*gate[:2], "test_places.py").assert_outcomes(passed=1)
-    assert held == {(1, True)}
 
 
 def test_a_run_that_ended_never_serves_a_later_one(pytester, mini_suite, report, told, server, gate):
@@ -247,30 +100,6 @@ def test_after_a_day_a_run_does_not_go_on(pytester, mini_suite, report, told, se
     pytester.runpytest(*gate)
     assert sum(prompts(server, before).values()) == 12
     assert told() == []
-    assert stored(pytester) == (0, 0)
-
-
-def test_a_run_that_goes_on_is_not_taken_over(pytester, mini_suite, report, told, server, gate):
-    mini_suite(ONE)
-
-    def say(text):
-        if len(prompts(server)) == 9 and not hold["done"]:
-            hold["done"] = True
-            time.sleep(4)
-        return f"city {len(text)}"
-
-    hold = {"done": False}
-    server.say = say
-    process = start(pytester, *gate)
-    end = time.monotonic() + 60
-    while not hold["done"] and time.monotonic() < end:
-        time.sleep(0.01)
-    pytester.runpytest(*gate, "--kb-output-path=other")
-    assert told("other") == []
-    assert report("other")["environment"]["answers_reused"] == "0"
-    assert process.poll() is None
-    assert stored(pytester)[1] == 1
-    assert process.wait() == 0
     assert stored(pytester) == (0, 0)
 
 
@@ -352,11 +181,6 @@ def asked_in_all(pytester, server, *args):
     return sum(prompts(server, before).values())
 
 
-def run_files(pytester):
-    """Return the names of the files that runs have left."""
-    return [path.name for path in (pytester.path / ".kbrel-cache").glob("run-*")]
-
-
 def test_a_run_of_a_part_takes_only_what_it_asks_for(pytester, mini_suite, told, server, gate):
     mini_suite(TWO)
     total = asked_in_all(pytester, server, *gate)
@@ -389,60 +213,6 @@ def test_all_runs_that_did_not_end_are_taken_over(pytester, mini_suite, told, se
     assert ["taken over" in line for line in told()] == [True, True]
     assert sum(prompts(server, before).values()) == total - both + 10
     assert stored(pytester) == (0, 0)
-
-
-def test_files_of_killed_runs_are_swept(pytester, mini_suite, server, gate):
-    mini_suite(ONE)
-    folder = pytester.path / ".kbrel-cache"
-    folder.mkdir()
-    for name in ("run-1.lock", "run-1.check", "run-1.check-journal", "run-2.check-journal"):
-        (folder / name).touch()
-    living = Lock(folder / "run-3.lock")
-    assert living.take()
-    pytester.runpytest(*gate)
-    living.free()
-    assert run_files(pytester) == ["run-3.lock"]
-
-
-PYTHON = """
-    import pytest
-    from pytest_kbrel.records import Case, HeadToTailSettings, Relation
-
-    CITY = Relation(id="P36", label="capital", domain="places", frames=("What is the capital of [X]?",))
-
-    def test_places(kb_facts, kb_check):
-        kb_check(
-            Case(id="places", suite="test_places.py", probe="head_to_tail", slice="all", gates=(),
-                 facts=kb_facts("suites/facts.jsonl"), relations=(CITY,), settings=HeadToTailSettings())
-        )
-"""
-
-
-def test_a_run_of_checks_in_python_that_goes_on_is_not_taken_over(
-    pytester, mini_suite, told, report, server, gate
-):
-    mini_suite(ONE)
-    pytester.makepyfile(test_places=PYTHON)
-    flags = (*gate[:-1], "test_places.py")
-
-    def say(text):
-        if len(prompts(server)) == 6 and not hold["done"]:
-            hold["done"] = True
-            time.sleep(4)
-        return f"city {len(text)}"
-
-    hold = {"done": False}
-    server.say = say
-    process = start(pytester, *flags)
-    end = time.monotonic() + 60
-    while not hold["done"] and time.monotonic() < end:
-        time.sleep(0.01)
-    pytester.runpytest(*flags, "--kb-output-path=other")
-    assert told("other") == []
-    assert report("other")["environment"]["answers_reused"] == "0"
-    assert process.wait() == 0
-    assert stored(pytester) == (0, 0)
-    assert run_files(pytester) == []
 
 
 @pytest.mark.parametrize("flag", ["-x", "--sw"])

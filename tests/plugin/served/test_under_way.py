@@ -1,0 +1,130 @@
+"""Others see that a run against a server goes on, and leave it alone; what dead runs left is swept."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from textwrap import dedent
+
+import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
+import pytest
+
+from pytest_kbrel.models.store_locks import Lock, is_held
+from tests.plugin.served.runs import ONE, prompts, run_files, start, stored
+
+PYTHON = """
+    import pytest
+    from pytest_kbrel.records import Case, HeadToTailSettings, Relation
+
+    CITY = Relation(id="P36", label="capital", domain="places", frames=("What is the capital of [X]?",))
+
+    def test_places(kb_facts, kb_check):
+        kb_check(
+            Case(id="places", suite="test_places.py", probe="head_to_tail", slice="all", gates=(),
+                 facts=kb_facts("suites/facts.jsonl"), relations=(CITY,), settings=HeadToTailSettings())
+        )
+"""
+
+
+@contextmanager
+def waiting_for_its_server(pytester, server, count, *args):
+    """Start a run; its server takes its time over one question after so many, until the block is left."""
+    held, released, say_before = threading.Event(), threading.Event(), server.say
+
+    def say(text):
+        if sum(prompts(server).values()) == count and not held.is_set():
+            held.set()
+            released.wait(120)
+        return say_before(text)
+
+    server.say = say
+    process = start(pytester, *args)
+    try:
+        assert held.wait(60)
+        yield process
+    finally:
+        released.set()
+        process.wait()
+
+
+@pytest.fixture
+def held(pytester, server):
+    """What a run shows while it asks: how many locks there are, and whether each is held."""
+    found, say = set(), server.say
+
+    def look(text):
+        locks = list((pytester.path / ".kbrel-cache").glob("run-*.lock"))
+        found.add((len(locks), *map(is_held, locks)))
+        return say(text)
+
+    server.say = look
+    yield found
+    assert not list((pytester.path / ".kbrel-cache").glob("run-*"))
+
+
+def test_a_session_that_asks_nothing_leaves_no_folder(pytester, mini_suite, gate, plugin_args):
+    mini_suite(ONE)
+    pytester.makepyfile(test_other="def test_other():\n    pass\n", test_places=PYTHON)
+    others = [*gate[:2], "test_other.py", *plugin_args]
+    pytester.runpytest(*others).assert_outcomes(passed=1)
+    pytester.runpytest(*others, "suites", "test_places.py", "-k", "test_other").assert_outcomes(passed=1)
+    pytester.runpytest(*gate, "--kb-plan")
+    pytester.runpytest(*gate, "test_places.py", "--collect-only")
+    assert not (pytester.path / ".kbrel-cache").exists()
+
+
+def test_a_run_of_tests_in_python_is_seen_to_go_on(pytester, mini_suite, held, gate, plugin_args):
+    mini_suite(ONE)
+    pytester.makepyfile(test_places=PYTHON)
+    pytester.runpytest(*gate[:2], "test_places.py", *plugin_args).assert_outcomes(passed=1)
+    assert held == {(1, True)}
+
+
+def test_so_is_one_whose_test_asks_for_its_fixtures_while_it_runs(pytester, mini_suite, held, gate):
+    mini_suite(ONE)
+    late = "def test_places(request):\n        kb_facts, kb_check = map(request.getfixturevalue, NAMES)"
+    names = 'NAMES = "kb_facts", "kb_check"\n'
+    text = PYTHON.replace("def test_places(kb_facts, kb_check):", late)
+    pytester.makepyfile(test_places=names + dedent(text))
+    pytester.runpytest(*gate[:2], "test_places.py").assert_outcomes(passed=1)
+    assert held == {(1, True)}
+
+
+def test_a_run_that_goes_on_is_not_taken_over(pytester, mini_suite, report, told, server, gate):
+    mini_suite(ONE)
+    with waiting_for_its_server(pytester, server, 9, *gate) as process:
+        pytester.runpytest(*gate, "--kb-output-path=other")
+        assert told("other") == []
+        assert report("other")["environment"]["answers_reused"] == "0"
+        assert process.poll() is None
+        assert stored(pytester)[1] == 1
+    assert process.returncode == 0
+    assert stored(pytester) == (0, 0)
+
+
+def test_a_run_of_checks_in_python_that_goes_on_is_not_taken_over(
+    pytester, mini_suite, told, report, server, gate
+):
+    mini_suite(ONE)
+    pytester.makepyfile(test_places=PYTHON)
+    flags = (*gate[:-1], "test_places.py")
+    with waiting_for_its_server(pytester, server, 6, *flags) as process:
+        pytester.runpytest(*flags, "--kb-output-path=other")
+        assert told("other") == []
+        assert report("other")["environment"]["answers_reused"] == "0"
+    assert process.returncode == 0
+    assert stored(pytester) == (0, 0)
+    assert run_files(pytester) == []
+
+
+def test_files_of_killed_runs_are_swept(pytester, mini_suite, server, gate):
+    mini_suite(ONE)
+    folder = pytester.path / ".kbrel-cache"
+    folder.mkdir()
+    for name in ("run-1.lock", "run-1.check", "run-1.check-journal", "run-2.check-journal"):
+        (folder / name).touch()
+    living = Lock(folder / "run-3.lock")
+    assert living.take()
+    pytester.runpytest(*gate)
+    living.free()
+    assert run_files(pytester) == ["run-3.lock"]
