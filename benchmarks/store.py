@@ -21,13 +21,14 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from pytest_kbrel.models.journal import begin
+from pytest_kbrel.models.script import Script
 from pytest_kbrel.models.scripted import ScriptedModel
 from pytest_kbrel.models.store import FILE, Sound, Store
 from pytest_kbrel.models.store_keys import digest_of, key_of
 from pytest_kbrel.models.underway import Underway
 from pytest_kbrel.records import Generated, GenerateRequest, Request, Scored, ScoreRequest
 
-PLAYED = ScriptedModel()
+PLAYED = ScriptedModel(Script(path=Path("none"), rules=()), spec="played", digest="0" * 64)
 MODEL = PLAYED.describe()
 LOOKED_UP = 2000
 

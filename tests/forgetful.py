@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pytest_kbrel.models.scripted import ScriptedModel
+from tests.function_model import FunctionModel
 
 
-class Forgetful(ScriptedModel):
+class Forgetful(FunctionModel):
     """Keeps nothing of what it was asked."""
 
     def score(self, requests):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.openai_spec import OpenAISpec
+from pytest_kbrel.models.script import ScriptedSpec
 from pytest_kbrel.models.vllm_spec import VllmSpec
 from pytest_kbrel.records import Request, ScoreRequest
 
@@ -45,12 +46,14 @@ class Counter(Protocol):
 
 
 def open_counter(spec: AnySpec) -> Counter:
-    """Return what counts a model's tokens: its own tokenizer, or for a server's model an estimate.
+    """Return what counts a model's tokens: its own tokenizer, words for a script, an estimate for a server.
 
     Raises :class:`ModelError` where a checkpoint's tokenizer cannot be loaded.
     """
     if isinstance(spec, OpenAISpec):
         return Estimating()
+    if isinstance(spec, ScriptedSpec):
+        return _Words()
     return _Tokenising(open_feeder(spec.checkpoint if isinstance(spec, VllmSpec) else spec))
 
 
@@ -94,6 +97,19 @@ class Estimating:
     def continuation(self, request: ScoreRequest) -> int:
         """Return the estimated number of tokens of the continuation."""
         return math.ceil(len(request.continuation) / CHARACTERS)
+
+
+class _Words:
+    """The tokens of a scripted model, which computes nothing."""
+
+    exact = True
+    feeder = None
+
+    def prompt(self, request: Request) -> int:
+        return len(request.prompt.split())
+
+    def continuation(self, request: ScoreRequest) -> int:
+        return len(request.continuation.split())
 
 
 class _Tokenising:

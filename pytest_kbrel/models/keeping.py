@@ -12,7 +12,6 @@ from pytest_kbrel.models import journal
 from pytest_kbrel.models.base import Model
 from pytest_kbrel.models.remembering import RememberingModel
 from pytest_kbrel.models.store import Store
-from pytest_kbrel.models.store_keys import SCRIPTED
 
 
 class Keeping:
@@ -63,9 +62,6 @@ class Keeping:
 
     def _store(self, model: Model) -> Store | None:
         if self._folder is None:
-            return None
-        if model.describe().backend == SCRIPTED:
-            self.trouble = self.trouble or "nothing tells one script from another"
             return None
         try:
             return Store(self._folder)

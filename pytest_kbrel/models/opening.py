@@ -7,10 +7,11 @@ from pathlib import Path
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.base import Model
 from pytest_kbrel.models.openai_spec import OPENAI_ARGS, OpenAISpec, is_openai, parse_openai
+from pytest_kbrel.models.script import ScriptedSpec, is_scripted, parse_scripted
 from pytest_kbrel.models.spec import MODEL_ARGS, ModelSpec, parse_args, parse_spec
 from pytest_kbrel.models.vllm_spec import VLLM_ARGS, VllmSpec, is_vllm, parse_vllm
 
-AnySpec = ModelSpec | OpenAISpec | VllmSpec
+AnySpec = ModelSpec | OpenAISpec | VllmSpec | ScriptedSpec
 
 
 def read_spec(
@@ -24,11 +25,12 @@ def read_spec(
 ) -> AnySpec:
     """Read the name of a model and its companions; nothing is loaded, and no server is asked.
 
-    ``openai/NAME`` is a model behind a server, ``vllm/PATH`` a checkpoint that vLLM runs, all else one that
-    transformers runs. Raises :class:`ModelError` as :func:`parse_spec`, :func:`parse_vllm` and
-    :func:`parse_openai` do, and where a served model is told where to run.
+    ``openai/NAME`` is a model behind a server, ``vllm/PATH`` a checkpoint that vLLM runs, ``scripted/FILE`` a
+    script, all else a checkpoint that transformers runs. Raises :class:`ModelError` as :func:`parse_spec`,
+    :func:`parse_vllm`, :func:`parse_openai` and :func:`parse_scripted` do, and where a served or a scripted
+    model is told where to run.
     """
-    if not is_openai(text):
+    if not (is_openai(text) or is_scripted(text)):
         parse = parse_vllm if is_vllm(text) else parse_spec
         return parse(
             text,
@@ -38,11 +40,16 @@ def read_spec(
             batch_size=batch_size,
             chat_template=chat_template,
         )
-    spec = parse_openai(text, model_args)
     given = {"device": device, "dtype": dtype, "batch size": batch_size}
+    why = "means nothing to a script" if is_scripted(text) else "is for its server to choose"
     for what, value in given.items():
         if value != "auto":
-            raise ModelError(f"{text}: {what} {value!r} is for its server to choose; allowed is auto")
+            raise ModelError(f"{text}: {what} {value!r} {why}; allowed is auto")
+    if is_scripted(text):
+        if chat_template:
+            raise ModelError(f"{text}: a script has no chat template; allowed is no --kb-apply-chat-template")
+        return parse_scripted(text, model_args)
+    spec = parse_openai(text, model_args)
     if chat_template and spec.endpoint == "completions":
         raise ModelError(f"{text}: the endpoint completions has no chat template; allowed is endpoint=chat")
     return spec
@@ -53,7 +60,7 @@ def args_for(text: str, args: str) -> str:
 
     Raises :class:`ModelError` for an argument that no kind of model has.
     """
-    allowed = OPENAI_ARGS if is_openai(text) else VLLM_ARGS if is_vllm(text) else MODEL_ARGS
+    allowed = {"openai": OPENAI_ARGS, "vllm": VLLM_ARGS, "scripted": ()}.get(backend_of(text), MODEL_ARGS)
     found = parse_args(args, tuple(dict.fromkeys((*OPENAI_ARGS, *MODEL_ARGS, *VLLM_ARGS))))
     return ",".join(f"{key}={value}" for key, value in found.items() if key in allowed)
 
@@ -73,6 +80,10 @@ def check_spec(spec: AnySpec) -> None:
         from pytest_kbrel.models import vllm
 
         vllm.check(spec)
+    elif isinstance(spec, ScriptedSpec):
+        from pytest_kbrel.models import scripted
+
+        scripted.check(spec)
     else:
         from pytest_kbrel.models import hf
 
@@ -82,7 +93,8 @@ def check_spec(spec: AnySpec) -> None:
 
 def backend_of(text: str) -> str:
     """Return which backend a spec names."""
-    return "openai" if is_openai(text) else "vllm" if is_vllm(text) else "hf"
+    kinds = {"openai": is_openai, "vllm": is_vllm, "scripted": is_scripted}
+    return next((backend for backend, names in kinds.items() if names(text)), "hf")
 
 
 def gpus_of(spec: AnySpec) -> int:
@@ -96,7 +108,7 @@ def gives_probabilities(spec: AnySpec) -> bool:
 
 
 def open_model(spec: AnySpec, *, threads: int | None = None, folder: Path | None = None) -> Model:
-    """Load a checkpoint, start an engine for it, or connect to a server.
+    """Load a checkpoint, start an engine for it, connect to a server, or read a script.
 
     ``threads`` is how many CPU threads a checkpoint may use that transformers runs, ``folder`` where
     it is remembered how much memory a token of it takes.
@@ -111,6 +123,10 @@ def open_model(spec: AnySpec, *, threads: int | None = None, folder: Path | None
         from pytest_kbrel.models import vllm
 
         return vllm.load(spec)
+    if isinstance(spec, ScriptedSpec):
+        from pytest_kbrel.models import scripted
+
+        return scripted.load(spec)
     from pytest_kbrel.models import hf
 
     return hf.load(spec, threads=threads, folder=folder)

@@ -1,12 +1,24 @@
-"""A model without weights, for tests of suites, probes and plugins."""
+"""Scripted model: it answers what a script file says, without weights and without torch."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+import os
+import signal
+import time
+from collections.abc import Sequence
+from typing import Protocol
 
 from pytest_kbrel import SCORING_VERSION
 from pytest_kbrel.models.hf_tokens import prompt_digest
+from pytest_kbrel.models.script import (
+    Probabilities,
+    ScriptedError,
+    ScriptedSpec,
+    ScriptRule,
+    WrittenText,
+    read_script,
+)
 from pytest_kbrel.records import (
     Failed,
     Fingerprint,
@@ -18,50 +30,43 @@ from pytest_kbrel.records import (
 )
 
 
+class Answers(Protocol):
+    """What a scripted model answers; ``ScriptedError`` from any method makes a failed response."""
+
+    def text(self, prompt: str) -> WrittenText:
+        """Return what the model writes after ``prompt``."""
+        ...
+
+    def probability(self, prompt: str, continuation: str) -> Probabilities:
+        """Return the probabilities (0..1) of the tokens of ``continuation`` after ``prompt``."""
+        ...
+
+    def faults(self, prompt: str) -> Sequence[ScriptRule]:
+        """Return what goes wrong at ``prompt``, in this order."""
+        ...
+
+
 class ScriptedModel:
-    """Answers what you script, at once and without torch; the place for a real model in tests.
+    """Model that answers what a script says. Its tokens are words parted by spaces.
 
-        model = ScriptedModel(
-            answers=lambda prompt: "Paris" if "France" in prompt else "unsure",
-            probability=lambda prompt, continuation: 0.9 if continuation == " Paris" else 0.01,
-        )
-
-    ``answers`` maps a prompt to the text that follows it; stop strings and ``max_new_tokens`` then cut it as
-    they cut a real model's. ``probability`` maps a prompt and a continuation to the probability (0..1) of
-    each of its tokens. Return ``float("nan")`` to play a broken model, ``""`` from ``answers`` a mute one.
-    The tokens are words parted by spaces. ``fails`` maps a prompt to an error's text, or ``None``.
-
-    ``score_calls``, ``generate_calls`` count calls and ``requests`` keeps all that was asked, in order.
-    ``name`` enters the fingerprint's digests: two models of different name are different models.
+    Stop strings and ``max_new_tokens`` cut a scripted text as they cut a real model's. ``spec`` is how the
+    user named the model. ``digest`` identifies the answers: models of one digest are one model.
     """
 
-    def __init__(
-        self,
-        answers: Callable[[str], str] = lambda prompt: "unsure",
-        probability: Callable[[str, str], float] = lambda prompt, continuation: 0.5,
-        *,
-        fails: Callable[[str], str | None] = lambda prompt: None,
-        name: str = "scripted",
-    ) -> None:
+    def __init__(self, answers: Answers, *, spec: str, digest: str) -> None:
         self._answers = answers
-        self._probability = probability
-        self._fails = fails
-        self._name = name
-        self.score_calls = 0
-        self.generate_calls = 0
-        self.requests: list[ScoreRequest | GenerateRequest] = []
-        self.closed = False
+        self._spec = spec
+        self._digest = digest
 
     def describe(self) -> Fingerprint:
-        """Return a fingerprint with the backend ``scripted`` and digests made from the name."""
-        digest = hashlib.sha256(self._name.encode()).hexdigest()
+        """Return a fingerprint with the backend ``scripted``; the weights' digest is that of the answers."""
         return Fingerprint(
-            spec=self._name,
+            spec=self._spec,
             backend="scripted",
             backend_version="1",
             architecture="ScriptedModel",
             parameters=0,
-            weights_digest=digest,
+            weights_digest=self._digest,
             tokenizer_digest=hashlib.sha256(b"words").hexdigest(),
             dtype="float32",
             device="cpu",
@@ -69,44 +74,51 @@ class ScriptedModel:
         )
 
     def score(self, requests: Sequence[ScoreRequest]) -> list[Scored | Failed]:
-        """Return the scripted probability for each word of each continuation."""
-        self.score_calls += 1
-        self.requests += requests
+        """Return the scripted probability of each word of each continuation."""
         return [self._score(request) for request in requests]
 
     def generate(self, requests: Sequence[GenerateRequest]) -> list[Generated | Failed]:
         """Return the scripted texts, cut at stop strings and at ``max_new_tokens`` words."""
-        self.generate_calls += 1
-        self.requests += requests
         return [self._generate(request) for request in requests]
 
     def close(self) -> None:
-        """Note in ``closed`` that it happened."""
-        self.closed = True
+        """Do nothing: a script holds no resources."""
 
     def _score(self, request: ScoreRequest) -> Scored | Failed:
-        if error := self._fails(request.prompt):
-            return Failed(error=error)
         tokens = tuple(map(_token_id, request.continuation.split()))
         if not tokens:
             return Failed(error=f"the continuation {request.continuation!r} has no tokens")
         prompt = tuple(map(_token_id, request.prompt.split()))
+        try:
+            self._suffer(request.prompt)
+            given = self._answers.probability(request.prompt, request.continuation)
+        except ScriptedError as error:
+            return Failed(error=str(error))
+        if isinstance(given, tuple) and len(given) != len(tokens):
+            return Failed(
+                error=f"{len(given)} probabilities are scripted for the {len(tokens)} tokens (words) of "
+                f"{request.continuation!r}"
+            )
         return Scored(
-            probabilities=(float(self._probability(request.prompt, request.continuation)),) * len(tokens),
+            probabilities=given if isinstance(given, tuple) else (float(given),) * len(tokens),
             token_ids=tokens,
             prompt_tokens=len(prompt),
             prompt_digest=prompt_digest(prompt),
         )
 
     def _generate(self, request: GenerateRequest) -> Generated | Failed:
-        if error := self._fails(request.prompt):
-            return Failed(error=error)
-        text = self._answers(request.prompt)
-        cut = min((text.find(stop) for stop in request.stop if stop in text), default=len(text))
-        words = text[:cut].split()
-        # A model ends its text by one more token, and has room for it or not.
-        stopped = len(words) < request.max_new_tokens
-        words = words[: request.max_new_tokens]
+        try:
+            self._suffer(request.prompt)
+            written = self._answers.text(request.prompt)
+            text = written.text
+            cut = min((text.find(stop) for stop in request.stop if stop in text), default=len(text))
+            words = text[:cut].split()
+            # A model ends its text by one more token, and has room for it or not.
+            stopped = len(words) < request.max_new_tokens
+            words = words[: request.max_new_tokens]
+            steps = self._steps(request, written, words) if request.steps else ()
+        except ScriptedError as error:
+            return Failed(error=str(error))
         prompt = tuple(map(_token_id, request.prompt.split()))
         return Generated(
             text=text[:cut].strip() if stopped else " ".join(words),
@@ -114,17 +126,62 @@ class ScriptedModel:
             finish="stop" if stopped else "length",
             prompt_tokens=len(prompt),
             prompt_digest=prompt_digest(prompt),
-            steps=tuple(self._step(request, k, word) for k, word in enumerate(words))
-            if request.steps
-            else (),
+            steps=steps,
         )
 
-    def _step(self, request: GenerateRequest, index: int, word: str) -> Step:
-        token, probability = _token_id(word), float(self._probability(request.prompt, word))
-        watched = None
-        if index < len(request.watch):
-            watched = probability if request.watch[index] == token else 0.0
-        return Step(token_id=token, token=word, probability=probability, watched=watched)
+    def _steps(self, request: GenerateRequest, written: WrittenText, words: list[str]) -> tuple[Step, ...]:
+        scripted = written.steps[: request.max_new_tokens]
+        if not scripted:
+            return tuple(
+                self._step(request, k, word, self._answers.probability(request.prompt, word))
+                for k, word in enumerate(words)
+            )
+        return tuple(
+            self._step(request, k, step.token, step.probability, step.watched)
+            for k, step in enumerate(scripted)
+        )
+
+    def _step(
+        self,
+        request: GenerateRequest,
+        index: int,
+        token: str,
+        probability: Probabilities,
+        watched: float | None = None,
+    ) -> Step:
+        own = float(probability[0] if isinstance(probability, tuple) else probability)
+        token_id = _token_id(token)
+        if index >= len(request.watch):
+            watched = None
+        elif watched is None:
+            watched = own if request.watch[index] == token_id else 0.0
+        return Step(token_id=token_id, token=token, probability=own, watched=watched)
+
+    def _suffer(self, prompt: str) -> None:
+        for fault in self._answers.faults(prompt):
+            time.sleep(fault.delay)
+            if fault.crash is not None:
+                _crash(fault.crash)
+            if fault.error:
+                raise ScriptedError(fault.error)
+
+
+def check(spec: ScriptedSpec) -> None:
+    """Read the script and throw it away; raises :class:`~pytest_kbrel.errors.ModelError` if it is wrong."""
+    read_script(spec.path)
+
+
+def load(spec: ScriptedSpec) -> ScriptedModel:
+    """Return the model of a script file; raises as :func:`check`."""
+    script = read_script(spec.path)
+    return ScriptedModel(script, spec=spec.text, digest=script.digest)
+
+
+def _crash(status: int) -> None:
+    """End this process at once, as a fault of a driver or the kernel would."""
+    if status < 0 and hasattr(signal, "SIGKILL"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    os._exit(abs(status))
 
 
 def _token_id(word: str) -> int:

@@ -45,7 +45,7 @@ MODEL_ARGS = (
 )
 """The keys of ``--kb-model-args`` this version knows, in lm-eval's own words."""
 
-BACKENDS = ("hf", "openai", "vllm")
+BACKENDS = ("hf", "openai", "vllm", "scripted")
 """The words that may stand before a model's name and say what runs it."""
 
 _SERVED = ("openai", "vllm")

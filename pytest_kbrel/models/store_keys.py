@@ -8,9 +8,6 @@ import json
 from pytest_kbrel.records import Fingerprint, GenerateRequest, Request
 from pytest_kbrel.wire import values_of
 
-# The backend of models that a script plays.
-SCRIPTED = "scripted"
-
 
 def key_of(model: str, request: Request) -> str:
     """Return the key of an answer (sha256, hex): one digest of who answers and of what was asked, how.

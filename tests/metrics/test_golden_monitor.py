@@ -11,9 +11,9 @@ from pytest_kbrel.gates.overall import figures_over
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.metrics.correlations import correlate
 from pytest_kbrel.models.asking import Asker
-from pytest_kbrel.models.scripted import ScriptedModel
 from pytest_kbrel.probes import run_case
 from pytest_kbrel.records import Case, CaseResult, Correlation, Fact, MonitorSettings, Relation, Table
+from tests.function_model import FunctionModel
 from tests.golden import figures_of
 
 Figures = dict[tuple[str, str], dict[str, float]]
@@ -80,7 +80,7 @@ class TestTable7:
             settings=MonitorSettings(variant=variant, negatives=1),  # type: ignore[arg-type]
             gates=(),
         )
-        asker = Asker(ScriptedModel(answers=lambda prompt: "Gold", probability=probability))
+        asker = Asker(FunctionModel(answers=lambda prompt: "Gold", probability=probability))
         result = run_case(case, lambda requests, to: asker.ask(requests), lambda exchanges: None)
         assert result.errors == ()
         (row,) = result.table.rows

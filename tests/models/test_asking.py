@@ -5,15 +5,15 @@ import pytest
 from pytest_kbrel.errors import ResponseError
 from pytest_kbrel.models.asking import Asker
 from pytest_kbrel.models.batching import Batcher
-from pytest_kbrel.models.scripted import ScriptedModel
 from pytest_kbrel.records import Failed, GenerateRequest, Scored, ScoreRequest
+from tests.function_model import FunctionModel
 
 SCORE = [ScoreRequest(prompt=f"p{k}", continuation=" x y") for k in range(3)]
 GENERATE = [GenerateRequest(prompt=f"p{k}", max_new_tokens=4) for k in range(3)]
 
 
 def test_order_is_kept_and_each_thing_asked_once():
-    model = ScriptedModel(answers=lambda prompt: f"said {prompt}", probability=lambda p, c: float(p[1]) / 10)
+    model = FunctionModel(answers=lambda prompt: f"said {prompt}", probability=lambda p, c: float(p[1]) / 10)
     asker = Asker(model)
     mixed = [GENERATE[1], SCORE[2], SCORE[0], GENERATE[1], GENERATE[0], SCORE[2]]
     answers = asker.ask(mixed)
@@ -36,7 +36,7 @@ def test_order_is_kept_and_each_thing_asked_once():
 
 def test_failures_are_asked_again():
     down = [True]
-    model = ScriptedModel(fails=lambda prompt: "down" if down[0] and prompt == "p1" else None)
+    model = FunctionModel(fails=lambda prompt: "down" if down[0] and prompt == "p1" else None)
     asker = Asker(model)
     assert [isinstance(answer, Failed) for answer in asker.ask(SCORE)] == [False, True, False]
     down[0] = False
@@ -45,33 +45,33 @@ def test_failures_are_asked_again():
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 1.5, -0.1])
 def test_what_is_no_probability_is_a_failure(value):
-    asker = Asker(ScriptedModel(probability=lambda prompt, continuation: value))
+    asker = Asker(FunctionModel(probability=lambda prompt, continuation: value))
     steps = GenerateRequest(prompt="p", max_new_tokens=3, steps=True)
     assert all(isinstance(answer, Failed) for answer in asker.ask([*SCORE, steps]))
 
 
 def test_a_model_that_miscounts():
-    model = ScriptedModel()
+    model = FunctionModel()
     model.score = lambda requests: []
     with pytest.raises(ResponseError, match="0 answers to 3 requests"):
         Asker(model).ask(SCORE)
 
 
 def test_scripted_model_cuts_like_a_real_one():
-    model = ScriptedModel(answers=lambda prompt: "the Nile river\nQuestion: next")
+    model = FunctionModel(answers=lambda prompt: "the Nile river\nQuestion: next")
     cut, short, mute = (
         model.generate([GenerateRequest(prompt="p", max_new_tokens=count)])[0] for count in (9, 2, 1)
     )
     assert (cut.text, cut.finish) == ("the Nile river", "stop")
     assert (short.text, short.finish) == ("the Nile", "length")
     assert (mute.text, mute.finish) == ("the", "length")
-    (empty,) = ScriptedModel(answers=lambda prompt: "").generate(GENERATE[:1])
+    (empty,) = FunctionModel(answers=lambda prompt: "").generate(GENERATE[:1])
     assert (empty.text, empty.finish) == ("", "stop")
     assert isinstance(model.score([ScoreRequest(prompt="p", continuation="")])[0], Failed)
 
 
 def test_scripted_model_steps_and_fingerprint():
-    model = ScriptedModel(answers=lambda prompt: "a b", probability=lambda p, c: 0.7, name="one")
+    model = FunctionModel(answers=lambda prompt: "a b", probability=lambda p, c: 0.7, name="one")
     (scored,) = model.score([ScoreRequest(prompt="p", continuation=" a c")])
     (answer,) = model.generate(
         [GenerateRequest(prompt="p", max_new_tokens=5, steps=True, watch=scored.token_ids)]
@@ -81,7 +81,7 @@ def test_scripted_model_steps_and_fingerprint():
         ("b", 0.7, 0.0),
     ]
     assert model.describe().backend == "scripted"
-    assert model.describe() == ScriptedModel(name="one").describe() != ScriptedModel(name="two").describe()
+    assert model.describe() == FunctionModel(name="one").describe() != FunctionModel(name="two").describe()
     model.close()
     assert model.closed
 

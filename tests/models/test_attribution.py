@@ -8,9 +8,9 @@ import torch
 from pytest_kbrel.errors import MissingExtraError, ModelError
 from pytest_kbrel.models import attribution
 from pytest_kbrel.models.hf import load
-from pytest_kbrel.models.scripted import ScriptedModel
 from pytest_kbrel.models.spec import parse_spec
 from pytest_kbrel.records import Ask, Attribution, ScoreRequest
+from tests.function_model import FunctionModel
 
 pytest.importorskip("captum")
 
@@ -94,7 +94,7 @@ def test_the_same_question_gets_the_same_scores_and_the_model_answers_as_before(
 
 def test_a_model_without_weights_is_named():
     with pytest.raises(ModelError, match="needs the model's weights, and the backend scripted has none"):
-        attribute(ScriptedModel(), MISLED)
+        attribute(FunctionModel(), MISLED)
     with pytest.raises(ModelError, match="openai"):
         attribution.check("openai")
 

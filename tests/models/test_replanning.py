@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from pytest_kbrel.models.hf import load
 from pytest_kbrel.models.replanning import Replanned
-from pytest_kbrel.models.scripted import ScriptedModel
 from pytest_kbrel.models.spec import parse_spec
 from pytest_kbrel.records import GenerateRequest, ScoreRequest
+from tests.function_model import FunctionModel
 
 CITIES = ("France", "Italy", "Spain", "Norway", "Poland")
 ASKS = [GenerateRequest(prompt=f"What is the capital of {city}?", max_new_tokens=5) for city in CITIES]
@@ -12,7 +12,7 @@ SCORES = [ScoreRequest(prompt=f"What is the capital of {city}?", continuation=" 
 
 
 def test_a_model_is_asked_in_reverse_and_answers_in_order():
-    model = ScriptedModel(answers=lambda prompt: prompt.split()[-1])
+    model = FunctionModel(answers=lambda prompt: prompt.split()[-1])
     replanned = Replanned(model)
     assert [one.text for one in replanned.generate(ASKS)] == [f"{city}?" for city in CITIES]
     assert model.requests == ASKS[::-1]

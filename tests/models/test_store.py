@@ -18,12 +18,12 @@ from pytest_kbrel.errors import ModelError, StoreError
 from pytest_kbrel.models.openai import OpenAIModel
 from pytest_kbrel.models.openai_spec import parse_openai
 from pytest_kbrel.models.remembering import RememberingModel
-from pytest_kbrel.models.scripted import ScriptedModel
 from pytest_kbrel.models.store import FILE, Store
 from pytest_kbrel.models.store_keys import digest_of
 from pytest_kbrel.models.store_keys import key_of as key_under
 from pytest_kbrel.models.store_place import network_of
 from pytest_kbrel.records import Failed, Generated, GenerateRequest, Scored, ScoreRequest
+from tests.function_model import FunctionModel
 from tests.openai_server import TOO_MANY, Fault
 
 WHERE = GenerateRequest(prompt="Where?", max_new_tokens=4)
@@ -43,7 +43,7 @@ def store(tmp_path):
     made.close()
 
 
-ONE = ScriptedModel().describe()
+ONE = FunctionModel().describe()
 
 
 def named(name):
@@ -88,7 +88,7 @@ def test_many_keys_are_looked_up_in_pieces(store):
 
 
 def test_a_key_is_made_of_who_answers_and_of_what_was_asked():
-    one = ScriptedModel(name="one").describe()
+    one = FunctionModel(name="one").describe()
     keys = [
         key_of(one, WHERE),
         key_of(one, SCORE),
@@ -119,7 +119,7 @@ def test_a_key_is_made_of_who_answers_and_of_what_was_asked():
 
 def test_a_served_model_is_known_by_name_and_server():
     here = replace(
-        ScriptedModel().describe(),
+        FunctionModel().describe(),
         backend="openai",
         weights_digest="",
         architecture="judge",
@@ -132,7 +132,7 @@ def test_a_served_model_is_known_by_name_and_server():
 
 def test_a_second_run_asks_nothing(store):
     for asked in (2, 0):
-        inner = ScriptedModel(answers=lambda prompt: f"said {prompt}", probability=lambda p, c: 0.5)
+        inner = FunctionModel(answers=lambda prompt: f"said {prompt}", probability=lambda p, c: 0.5)
         model = RememberingModel(inner, store)
         first, second, again = model.generate([ask(1), ask(2), ask(1)])
         assert (first.text, second.text, again) == ("said question 1", "said question 2", first)
@@ -141,7 +141,7 @@ def test_a_second_run_asks_nothing(store):
         assert model.reused == (0 if asked else 4)
 
 
-class Served(ScriptedModel):
+class Served(FunctionModel):
     """A model of which nothing is known but its name."""
 
     def describe(self):
@@ -151,7 +151,7 @@ class Served(ScriptedModel):
 @pytest.mark.parametrize(
     "inner",
     [
-        ScriptedModel(fails=lambda prompt: "out of order"),
+        FunctionModel(fails=lambda prompt: "out of order"),
         Served(answers=lambda prompt: ""),
         Served(answers=lambda prompt: " \n"),
     ],
@@ -165,14 +165,14 @@ def test_only_sound_answers_are_kept(store, inner):
 
 
 def test_a_checkpoint_that_says_nothing_is_not_asked_again(store):
-    inner = ScriptedModel(answers=lambda prompt: "")
+    inner = FunctionModel(answers=lambda prompt: "")
     model = RememberingModel(inner, store)
     assert model.generate([WHERE]) == model.generate([WHERE])
     assert len(inner.requests) == 1
 
 
 def test_a_probability_that_is_no_number_is_not_kept(store):
-    inner = ScriptedModel(probability=lambda prompt, continuation: float("nan"))
+    inner = FunctionModel(probability=lambda prompt, continuation: float("nan"))
     model = RememberingModel(inner, store)
     for _ in range(2):
         model.score([SCORE])
@@ -239,13 +239,13 @@ def test_a_killed_process_loses_nothing_that_it_had_put(tmp_path):
     code = """
         import sys, time
         from pathlib import Path
-        from pytest_kbrel.models.scripted import ScriptedModel
+        from tests.function_model import FunctionModel
         from pytest_kbrel.models.store import Store
         from pytest_kbrel.records import Generated
         said = Generated(text="x", token_ids=(), finish="stop", prompt_tokens=1, prompt_digest="d")
         store = Store(Path(sys.argv[1]))
         for n in range(1000000):
-            store.put([(f"{n:064x}", said)], ScriptedModel().describe())
+            store.put([(f"{n:064x}", said)], FunctionModel().describe())
             print(n, flush=True)
     """
     process = subprocess.Popen(
@@ -420,7 +420,7 @@ def test_version_control_leaves_a_new_folder_alone_and_an_old_one_stays_as_it_is
 
 
 def test_without_a_store_all_is_asked():
-    inner = ScriptedModel()
+    inner = FunctionModel()
     model = RememberingModel(inner, None)
     for _ in range(2):
         model.generate([WHERE])
@@ -429,7 +429,7 @@ def test_without_a_store_all_is_asked():
 
 @pytest.mark.parametrize("kept", [True, False])
 def test_what_stands_twice_in_a_round_is_asked_once(store, kept):
-    model = ScriptedModel(answers=str.upper)
+    model = FunctionModel(answers=str.upper)
     remembering = RememberingModel(model, store if kept else None)
     first = remembering.generate([ask(1), ask(2), ask(1)])
     assert [answer.text for answer in first] == ["QUESTION 1", "QUESTION 2", "QUESTION 1"]
@@ -449,7 +449,7 @@ def test_a_model_goes_on_where_its_store_fails_and_says_so_once(tmp_path):
     store.put([(key_of(ONE, WHERE), SAID)], ONE)
     _in_file(store, "UPDATE answers SET response = replace(response, 'Krak', 'Kr0k')")
     told = []
-    model = RememberingModel(ScriptedModel(answers=lambda prompt: "asked"), store, on_trouble=told.append)
+    model = RememberingModel(FunctionModel(answers=lambda prompt: "asked"), store, on_trouble=told.append)
     assert [answer.text for answer in model.generate([WHERE, ask(1)])] == ["asked", "asked"]
     assert model.score([SCORE])
     assert [str(error).partition(": ")[0] for error in told] == [str(store.path)]
@@ -459,7 +459,7 @@ def test_a_model_goes_on_where_its_store_fails_and_says_so_once(tmp_path):
 def test_a_store_that_fails_while_it_is_written_costs_no_answer(tmp_path):
     store = Store(tmp_path)
     told = []
-    inner = ScriptedModel(answers=lambda prompt: f"{prompt} " + "x" * 400)
+    inner = FunctionModel(answers=lambda prompt: f"{prompt} " + "x" * 400)
     model = RememberingModel(inner, store, on_trouble=told.append)
     store.query(("PRAGMA max_page_count = 16", ()))
     found = model.generate([ask(n) for n in range(200)])

@@ -15,13 +15,13 @@ import pytest
 
 from pytest_kbrel.errors import StoreError
 from pytest_kbrel.models import store_owner
-from pytest_kbrel.models.scripted import ScriptedModel
 from pytest_kbrel.models.store import FILE, Store
 from pytest_kbrel.models.store_locks import Lock, is_held
 from pytest_kbrel.models.store_owner import RECORD, Owner
 from pytest_kbrel.records import Generated
+from tests.function_model import FunctionModel
 
-ONE = ScriptedModel().describe()
+ONE = FunctionModel().describe()
 KEYS = [f"{n:064x}" for n in range(400)]
 PAGE = 4096
 

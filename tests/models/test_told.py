@@ -10,11 +10,11 @@ from dataclasses import replace
 import pytest
 
 from pytest_kbrel.models.asking import Asker
-from pytest_kbrel.models.scripted import ScriptedModel
 from pytest_kbrel.models.store_keys import key_of
 from pytest_kbrel.models.told import Told
 from pytest_kbrel.records import Generated, GenerateRequest, Scored, ScoreRequest, Step
 from tests.forgetful import Forgetful
+from tests.function_model import FunctionModel
 
 GENERATED = Generated(
     text="\ud800\x00\u2028\n<|end|>",
@@ -49,7 +49,7 @@ def test_what_was_said_comes_back_exactly():
 
 
 def test_a_question_of_many_rounds_ago_is_not_asked_again():
-    model = ScriptedModel(answers=str.upper, probability=lambda prompt, _: len(prompt) / 100)
+    model = FunctionModel(answers=str.upper, probability=lambda prompt, _: len(prompt) / 100)
     asker = Asker(model)
     first = [asker.ask(asked) for asked in rounds(3000, 1500)]
     assert [asker.ask(asked) for asked in rounds(3000, 1500)] == first
@@ -109,7 +109,7 @@ def test_several_threads_may_ask_at_once():
 
 @pytest.mark.parametrize("broken", ["keep", "find"])
 def test_where_the_file_is_lost_questions_are_asked_anew(broken):
-    model = ScriptedModel()
+    model = FunctionModel()
     asker = Asker(model)
     asked = next(rounds(10, 10))
     first = asker.ask(asked) if broken == "find" else None

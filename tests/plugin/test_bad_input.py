@@ -118,9 +118,9 @@ def test_a_model_that_answers_nothing_never_passes(pytester, mini_suite, report)
         """
         import pytest
         from pytest_kbrel.models import hf
-        from pytest_kbrel.models.scripted import ScriptedModel
+        from tests.function_model import FunctionModel
 
-        hf.load = lambda spec, **options: ScriptedModel(answers=lambda prompt: "")
+        hf.load = lambda spec, **options: FunctionModel(answers=lambda prompt: "")
         """
     )
     from pytest_kbrel.models import hf

@@ -7,7 +7,7 @@ import pytest
 HEADER = "suite: mini\nfacts: facts.jsonl\n"
 SCRIPTED = """
 import pytest
-from pytest_kbrel.models.scripted import ScriptedModel
+from tests.function_model import FunctionModel
 
 CAPITALS = {{"China": "Beijing", "Japan": "Tokyo", "France": "Paris", "Norway": "Oslo"}}
 
@@ -16,7 +16,7 @@ def known(prompt):
 
 @pytest.fixture(autouse=True)
 def scripted(monkeypatch):
-    monkeypatch.setattr("pytest_kbrel.models.hf.load", lambda *args, **more: ScriptedModel({arguments}))
+    monkeypatch.setattr("pytest_kbrel.models.hf.load", lambda *args, **more: FunctionModel({arguments}))
 """
 
 
