@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import hypothesis
 import pytest
+from _pytest.pytester import SysModulesSnapshot
 
 from tests.openai_server import OpenAIServer
 
@@ -16,6 +19,25 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # How long an example takes says more about the machine than about the code.
 hypothesis.settings.register_profile("kbrel", deadline=None)
 hypothesis.settings.load_profile("kbrel")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _modules_stay() -> Iterator[None]:
+    """Let sessions under test in this process keep what they import, but for modules of their folder.
+
+    pytester forgets them all. numpy and torch cannot be loaded twice, and take seconds.
+    """
+
+    def snapshot(pytester: pytest.Pytester) -> SysModulesSnapshot:
+        def stays(name: str) -> bool:
+            file = getattr(sys.modules[name], "__file__", None)
+            return file is None or not Path(file).is_relative_to(pytester.path)
+
+        return SysModulesSnapshot(preserve=stays)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pytest.Pytester, "_Pytester__take_sys_modules_snapshot", snapshot)
+        yield
 
 
 @pytest.fixture

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-from pytest_kbrel.models.hf import load
-from pytest_kbrel.models.spec import parse_spec
-from pytest_kbrel.records import GenerateRequest, ScoreRequest
 
 # Capitals the embedded checkpoint knows, with a popularity that makes all three buckets.
 CAPITALS = (
@@ -59,16 +55,50 @@ P36:
 """
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _warm() -> None:
-    """Import all that a run imports: in-process sessions forget new modules, and torch loads only once."""
-    import scipy.stats  # noqa: F401
-    import yaml  # noqa: F401
+def script(
+    known: Sequence[tuple[str, str]], otherwise: str = "unsure", shift: float = 0.0, text: str = ""
+) -> str:
+    """Return the script of a model that knows these answers, by what its question ends with.
 
-    model = load(parse_spec("reference"))
-    model.generate([GenerateRequest(prompt="Where?", max_new_tokens=2)])
-    model.score([ScoreRequest(prompt="Where?", continuation=" Here")])
-    model.close()
+    ``otherwise`` is its answer to every other question, ``shift`` is taken from each probability. ``text``
+    is what it writes in place of all that it knows.
+    """
+    rules: list[dict[str, object]] = []
+    for number, (question, answer) in enumerate(known):
+        # Only the last question counts: examples may stand before it.
+        asked = rf"{question}\?[^?]*$"
+        probability = 0.9 - 0.01 * number - shift
+        after_answer = {answer: round(probability + 0.08, 4)}
+        rules += [
+            {"pattern": rf"^{answer}\. .*{asked}", "probability": after_answer},
+            {"pattern": asked, "text": text or answer, "probability": {answer: round(probability, 4)}},
+        ]
+    # The first name in a question: not every wrong answer is the same then.
+    rules.append({"pattern": r"Question: [^?]*? ([A-Z]\w+)[^?]*\?[^?]*$", "text": otherwise})
+    rules.append({"default": {"text": "unsure", "probability": 0.01}})
+    return "".join(json.dumps(rule) + "\n" for rule in rules)
+
+
+KNOWN = tuple((f"capital of {country}", city) for country, city, _ in CAPITALS)
+KNOWS = "scripted/knows.jsonl"
+# The flags of a run of each: of the model that knows, and of two candidates.
+MODEL = f"--kb-model={KNOWS}"
+OVERCONFIDENT = "--kb-model=scripted/overconfident.jsonl"
+INT4 = "--kb-model=scripted/int4.jsonl"
+INVENTS = r"New \1"
+SCRIPTS = {
+    "knows": script(KNOWN),
+    "overconfident": script(KNOWN, INVENTS),
+    "int4": script((("capital of Norway", "Bergen"), *KNOWN), shift=0.03),
+}
+
+
+@pytest.fixture(autouse=True)
+def _few_plugins(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start sessions under test without plugins of others: each worker would import them again."""
+    if "pytester" in request.fixturenames:
+        request.getfixturevalue("pytester")
+        monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest -p no:anyio")
 
 
 MiniSuite = Callable[..., Path]
@@ -88,6 +118,8 @@ def mini_suite(pytester: pytest.Pytester) -> MiniSuite:
         found = "".join(json.dumps(line) + "\n" for line in lines) if facts is None else facts
         (folder / "facts.jsonl").write_text(found, encoding="utf-8")
         (folder / "relations.yaml").write_text(RELATIONS, encoding="utf-8")
+        for name_of_script, lines in SCRIPTS.items():
+            (pytester.path / f"{name_of_script}.jsonl").write_text(lines, encoding="utf-8")
         path = folder / f"{name}.kb.yaml"
         path.write_text(text, encoding="utf-8")
         return path
@@ -108,7 +140,16 @@ def report(pytester: pytest.Pytester) -> Callable[[], dict[str, Any]]:
 
 
 @pytest.fixture(params=[pytest.param((), id="serial"), pytest.param(("-n2",), id="n2")])
+def distribution_args(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    """Run a test about distribution serially and over two workers."""
+    args: tuple[str, ...] = request.param
+    return args
+
+
+@pytest.fixture(
+    params=[pytest.param((), id="serial"), pytest.param(("-n2",), id="n2", marks=pytest.mark.slow)]
+)
 def plugin_args(request: pytest.FixtureRequest) -> tuple[str, ...]:
-    """Run the test serially and over two workers."""
-    found: tuple[str, ...] = request.param
-    return found
+    """Run a test about something else serially, and among the slow tests over two workers as well."""
+    args: tuple[str, ...] = request.param
+    return args

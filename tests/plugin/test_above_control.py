@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.plugin.conftest import MODEL
+
 SUITE = """\
 suite: mini
 facts: facts.jsonl
@@ -19,7 +21,7 @@ reliability:
 @pytest.mark.parametrize(("bound", "ret"), [(0.05, pytest.ExitCode.OK), (0.85, pytest.ExitCode.TESTS_FAILED)])
 def test_consistency_must_stand_above_the_control(pytester, mini_suite, report, bound, ret):
     mini_suite(SUITE.format(bound=bound))
-    result = pytester.runpytest("--kb-model=reference", "suites")
+    result = pytester.runpytest(MODEL, "suites")
     assert result.ret == ret
     (case,) = [case for case in report()["cases"] if not case["aggregate"]]
     (gate,) = case["gates"]
@@ -37,6 +39,6 @@ def test_consistency_must_stand_above_the_control(pytester, mini_suite, report, 
 
 def test_a_metric_without_a_control_is_an_error_with_its_line(pytester, mini_suite):
     mini_suite(SUITE.format(bound=0.05).replace("c_correct:", "uninformative:"))
-    result = pytester.runpytest("--kb-model=reference", "suites")
+    result = pytester.runpytest(MODEL, "suites")
     assert result.ret != pytest.ExitCode.OK
     result.stdout.fnmatch_lines(["*mini.kb.yaml:8: 'above_control' compares a metric with its control*"])

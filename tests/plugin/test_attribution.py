@@ -8,6 +8,8 @@ from tests.plugin.conftest import RELATIONS
 
 pytest.importorskip("captum")
 
+MODEL = "--kb-model=reference"
+
 FEW = """\
 suite: mini
 facts: facts.jsonl
@@ -39,10 +41,11 @@ def metrics(report) -> dict[str, float | None]:
     return {name: found["value"] for name, found in case["metrics"].items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", ["definition", "published"])
 def test_all_formats_and_the_full_study_of_a_real_model(pytester, few, report, variant):
     few(variant, limit=6)
-    result = pytester.runpytest("--kb-model=reference", "suites")
+    result = pytester.runpytest(MODEL, "suites")
     result.assert_outcomes(passed=1)
     found = metrics(report)
     # R x (2 + M) cells against R + 1 + M.
@@ -58,9 +61,10 @@ def test_all_formats_and_the_full_study_of_a_real_model(pytester, few, report, v
     assert found["accuracy_wp"] > 0
 
 
+@pytest.mark.slow
 def test_workers_measure_the_same_and_bring_their_attributions(pytester, few, report):
     few()
-    args = ("--kb-model=reference", "--kb-attribute=2", "suites")
+    args = (MODEL, "--kb-attribute=2", "suites")
     pytester.runpytest(*args).assert_outcomes(passed=1)
     alone = report()["cases"][0]
     pytester.runpytest(*args, "-n2").assert_outcomes(passed=1)
@@ -88,7 +92,7 @@ def test_workers_measure_the_same_and_bring_their_attributions(pytester, few, re
 
 def test_without_the_flag_nothing_is_attributed(pytester, mini_suite, report):
     mini_suite("suite: mini\nfacts: facts.jsonl\nmonitor: {negatives: 2, limit: 2}\n")
-    pytester.runpytest("--kb-model=reference", "suites").assert_outcomes(passed=1)
+    pytester.runpytest(MODEL, "suites").assert_outcomes(passed=1)
     assert [case["attributions"] for case in report()["cases"]] == [[]]
 
 
@@ -97,7 +101,7 @@ def test_without_captum_the_session_does_not_start(pytester, few, monkeypatch):
     from pytest_kbrel.models import attribution
 
     monkeypatch.setattr(attribution, "find_spec", lambda name: None)
-    result = pytester.runpytest("--kb-model=reference", "--kb-attribute=1", "suites")
+    result = pytester.runpytest(MODEL, "--kb-attribute=1", "suites")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(['*--kb-attribute needs captum: pip install "pytest-kbrel?attribution?"*'])
 
@@ -112,7 +116,7 @@ def test_a_model_behind_a_server_cannot_be_attributed(pytester, few, monkeypatch
 
 def test_a_gate_on_what_is_not_asked_is_an_error_with_its_line(pytester, mini_suite):
     mini_suite("suite: mini\nfacts: facts.jsonl\nmonitor:\n  gates:\n    saving_calls: {min: 3}\n")
-    result = pytester.runpytest("--kb-model=reference", "suites")
+    result = pytester.runpytest(MODEL, "suites")
     assert result.ret != pytest.ExitCode.OK
     result.stdout.fnmatch_lines(
         ["*mini.kb.yaml:5: saving_calls is measured with 'study: full' of monitor, found: monitor*"]

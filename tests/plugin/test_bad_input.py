@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 from pytest_kbrel.reference import resolve
+from tests.plugin.conftest import KNOWS
 
 ONE = """\
 suite: mini
@@ -99,7 +100,7 @@ def test_a_foreign_baseline_is_a_usage_error(pytester, mini_suite, content):
     mini_suite(ONE)
     folder = pytester.mkdir("foreign")
     (folder / "baseline.json").write_text(content)
-    result = gate(pytester, "reference", "--kb-baseline=./foreign")
+    result = gate(pytester, KNOWS, "--kb-baseline=./foreign")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: *foreign*"])
     no_traceback(result)
@@ -107,29 +108,15 @@ def test_a_foreign_baseline_is_a_usage_error(pytester, mini_suite, content):
 
 def test_a_missing_baseline_is_a_usage_error_that_names_those_there_are(pytester, mini_suite):
     mini_suite(ONE)
-    result = gate(pytester, "reference", "--kb-baseline=referense")
+    result = gate(pytester, KNOWS, "--kb-baseline=referense")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: *referense*"])
 
 
 def test_a_model_that_answers_nothing_never_passes(pytester, mini_suite, report):
     mini_suite(ONE)
-    pytester.makeconftest(
-        """
-        import pytest
-        from pytest_kbrel.models import hf
-        from tests.function_model import FunctionModel
-
-        hf.load = lambda spec, **options: FunctionModel(answers=lambda prompt: "")
-        """
-    )
-    from pytest_kbrel.models import hf
-
-    real = hf.load
-    try:
-        result = gate(pytester, "reference")
-    finally:
-        hf.load = real
+    (pytester.path / "mute.yaml").write_text("default: {text: ''}")
+    result = gate(pytester, "scripted/mute.yaml")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert [case["verdict"] for case in report()["cases"]] == ["invalid"]
     result.stdout.fnmatch_lines(["*empty*"])
@@ -149,10 +136,6 @@ def test_a_model_that_answers_nothing_never_passes(pytester, mini_suite, report)
             "--kb-model-args=attn_implementation=flash_attention_2",
             "model-args: attn_implementation=flash_attention_2 needs the package flash_attn: *flash-attn",
         ),
-        (
-            "--kb-model-args=device=cpu,attn_implementation=flex_attention",
-            "reference: attn_implementation=flex_attention: on a CPU * allowed there: sdpa, eager",
-        ),
     ],
 )
 def test_a_wrong_setting_is_a_usage_error(pytester, mini_suite, flag, said):
@@ -160,6 +143,16 @@ def test_a_wrong_setting_is_a_usage_error(pytester, mini_suite, flag, said):
     result = gate(pytester, "reference", flag)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"ERROR: {said}"])
+    no_traceback(result)
+
+
+def test_what_the_device_cannot_do_is_a_usage_error(pytester, mini_suite):
+    mini_suite(ONE)
+    result = gate(pytester, "reference", "--kb-model-args=device=cpu,attn_implementation=flex_attention")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        ["ERROR: reference: attn_implementation=flex_attention: on a CPU * allowed there: sdpa, eager"]
+    )
     no_traceback(result)
 
 

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tests.plugin.conftest import INT4, MODEL
 from tests.plugin.test_baselines import RELATIVE
 
 RECOVERY = """\
@@ -23,8 +24,8 @@ reliability:
   gates:
     ur: {max_drop: 0.05}
 """
-CANDIDATE = ("--kb-model=reference:int4", "suites")
-IN_SESSION = (*CANDIDATE, "--kb-baseline-model=reference")
+CANDIDATE = (INT4, "suites")
+IN_SESSION = (*CANDIDATE, "--kb-baseline-model=scripted/knows.jsonl")
 
 
 def judged(found):
@@ -40,11 +41,11 @@ def judged(found):
 
 def test_it_decides_as_a_blessed_run_of_that_model(pytester, mini_suite, report, plugin_args):
     mini_suite(RECOVERY)
-    assert pytester.runpytest("--kb-model=reference", "suites", "--kb-baseline-update=prod").ret == 0
+    assert pytester.runpytest(MODEL, "suites", "--kb-baseline-update=prod").ret == 0
     blessed = pytester.runpytest(*CANDIDATE, "--kb-baseline=prod")
     apart = report()
     result = pytester.runpytest(*IN_SESSION, *plugin_args)
-    result.stdout.fnmatch_lines(["*baseline model reference*"])
+    result.stdout.fnmatch_lines(["*baseline model scripted/knows.jsonl*"])
     together = report()
     assert result.ret == blessed.ret
     assert judged(together) == judged(apart)
@@ -71,19 +72,21 @@ def test_the_report_says_what_was_compared_with(pytester, mini_suite, report):
     mini_suite(RELATIVE)
     pytester.runpytest(*IN_SESSION)
     found = report()
-    assert found["baseline"] == "reference"
-    assert found["settings"]["baseline_model"] == "reference"
+    assert found["baseline"] == "scripted/knows.jsonl"
+    assert found["settings"]["baseline_model"] == "scripted/knows.jsonl"
 
 
 def test_a_model_against_itself_loses_nothing(pytester, mini_suite, report):
     mini_suite(RELATIVE)
-    assert pytester.runpytest("--kb-model=reference", "suites", "--kb-baseline-model=reference").ret == 0
+    assert pytester.runpytest(MODEL, "suites", "--kb-baseline-model=scripted/knows.jsonl").ret == 0
     assert report()["summary"]["facts_lost"] == report()["summary"]["facts_gained"] == 0
 
 
 def test_what_must_be_equal_is_held_against_it_too(pytester, mini_suite, report):
     mini_suite(RELATIVE)
-    result = pytester.runpytest(*IN_SESSION[:-1], "--kb-baseline-model=reference,add_bos_token=False")
+    result = pytester.runpytest(
+        "--kb-model=reference", "--kb-baseline-model=reference,add_bos_token=False", "suites"
+    )
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     cases = {case["slice"]: case for case in report()["cases"] if case["slice"] == "seen-zero-shot"}
     (gate,) = cases["seen-zero-shot"]["gates"]
@@ -94,7 +97,7 @@ def test_what_must_be_equal_is_held_against_it_too(pytester, mini_suite, report)
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (("--kb-baseline-model=reference", "--kb-baseline=prod"), "*--kb-baseline: found both*"),
+        (("--kb-baseline-model=scripted/knows.jsonl", "--kb-baseline=prod"), "*--kb-baseline: found both*"),
         (("--kb-baseline-model=refrence",), "*--kb-baseline-model: refrence: no such folder*"),
         (("--kb-baseline-model=reference,dytpe=x",), "*--kb-baseline-model: *dytpe*did you mean 'dtype'*"),
     ],

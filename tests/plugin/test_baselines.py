@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-GATE = ("--kb-model=reference", "suites")
+from tests.plugin.conftest import MODEL, OVERCONFIDENT
+
+GATE = (MODEL, "suites")
 RELATIVE = """\
 suite: mini
 facts: facts.jsonl
@@ -33,10 +35,8 @@ def test_the_model_against_itself_is_green_and_loses_nothing(pytester, blessed, 
     assert {case["verdict"] for case in found["cases"]} == {"pass"}
 
 
-def test_a_worse_candidate_is_red_and_names_what_it_lost(pytester, blessed, report, plugin_args):
-    result = pytester.runpytest(
-        "--kb-model=reference:overconfident", "suites", "--kb-baseline=prod", *plugin_args
-    )
+def test_a_worse_candidate_is_red_and_names_what_it_lost(pytester, blessed, report, distribution_args):
+    result = pytester.runpytest(OVERCONFIDENT, "suites", "--kb-baseline=prod", *distribution_args)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     verdicts = {case["slice"]: case["verdict"] for case in report()["cases"]}
     assert verdicts["unseen-zero-shot"] == "fail"
@@ -62,7 +62,7 @@ def test_without_a_baseline_relative_gates_are_reported_and_do_not_fail(pytester
 
 def test_a_case_that_the_baseline_lacks_fails(pytester, mini_suite, blessed):
     mini_suite(RELATIVE, name="other")
-    result = pytester.runpytest("--kb-model=reference", "suites/other.kb.yaml", "--kb-baseline=prod")
+    result = pytester.runpytest(MODEL, "suites/other.kb.yaml", "--kb-baseline=prod")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["*no baseline*"])
 
@@ -89,6 +89,7 @@ class TestBlessing:
         result = pytester.runpytest(*GATE, "--kb-baseline-update=prod", "--kb-limit=3")
         assert result.ret == pytest.ExitCode.USAGE_ERROR
 
+    @pytest.mark.slow
     def test_the_same_run_gives_the_same_bytes(self, pytester, blessed):
         before = {path.name: path.read_bytes() for path in blessed.iterdir()}
         pytester.runpytest(*GATE, "--kb-baseline-update=again", "-n2")
@@ -104,7 +105,7 @@ class TestBlessing:
 
     def test_a_swallowed_folder_is_noticed(self, pytester, mini_suite):
         mini_suite(RELATIVE)
-        result = pytester.runpytest("--kb-model=reference", "--kb-baseline-update", "suites")
+        result = pytester.runpytest(MODEL, "--kb-baseline-update", "suites")
         assert result.ret == pytest.ExitCode.USAGE_ERROR
         result.stderr.fnmatch_lines(["*'suites'*folder here*"])
 

@@ -7,6 +7,7 @@ import pytest
 from pytest_kbrel.baselines import read_baseline, write_baseline
 from tests.baselines.test_baselines import sound
 from tests.gates.tables import answers, case, decided
+from tests.plugin.conftest import MODEL
 from tests.plugin.test_baselines import GATE, RELATIVE
 
 BLESS = (*GATE, "--kb-baseline-update=prod")
@@ -69,7 +70,7 @@ def test_a_chosen_part(pytester, older, flags):
 
 
 def test_a_node_id(pytester, older):
-    result = pytester.runpytest("--kb-model=reference", ONE, "--kb-baseline-update=prod")
+    result = pytester.runpytest(MODEL, ONE, "--kb-baseline-update=prod")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert "no baseline was written: the run is not complete" in said(result)
     assert older()
@@ -121,6 +122,7 @@ def test_a_limit_wherever_it_stands(pytester, monkeypatch, older, where):
     assert older()
 
 
+@pytest.mark.slow
 def test_a_worker_that_died(pytester, older):
     pytester.makeconftest(DYING)
     result = pytester.runpytest(*BLESS, "-n2")

@@ -7,6 +7,7 @@ import pytest
 from tests.models.tiny_checkpoints import make_checkpoint
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["gpt2", "mamba", "t5"])
 def test_a_checkpoint_that_knows_nothing_is_measured_and_red(pytester, mini_suite, report, kind):
     make_checkpoint(pytester.path / "checkpoint", kind)

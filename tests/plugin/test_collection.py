@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_kbrel import suites
+from tests.plugin.conftest import MODEL
 
 MINI = "suites/mini.kb.yaml"
 CASES = [
@@ -13,7 +14,7 @@ CASES = [
     f"{MINI}::reliability[seen-zero-shot]",
     f"{MINI}::reliability[unseen-zero-shot]",
 ]
-GATE = ("--kb-model=reference", "suites")
+GATE = (MODEL, "suites")
 
 
 def collected(result: pytest.RunResult) -> list[str]:
@@ -49,7 +50,7 @@ def test_items_are_selected_by_name_and_mark(pytester, mini_suite, selection, ex
 
 def test_a_node_id_selects_one_item(pytester, mini_suite):
     mini_suite()
-    result = pytester.runpytest("--co", "-q", "--kb-model=reference", CASES[0])
+    result = pytester.runpytest("--co", "-q", MODEL, CASES[0])
     assert collected(result) == CASES[:1]
 
 
@@ -111,6 +112,7 @@ def test_an_empty_slice_is_an_error(pytester, mini_suite):
     result.stdout.fnmatch_lines(["*mini.kb.yaml:4: *nowhere-tail*"])
 
 
+@pytest.mark.slow
 def test_a_run_after_the_suites_expiry_warns(pytester, mini_suite):
     mini_suite(
         "suite: mini\nfacts: facts.jsonl\nreliability:\n  slices: [unseen-zero-shot]\n  choices: 2\n"
@@ -146,7 +148,12 @@ class TestWithoutModel:
     @pytest.mark.parametrize(
         "typed",
         [
-            *("--kb-model=", "--kb-from-run=", "--kb-baseline=prod", "--kb-baseline-model=reference"),
+            *(
+                "--kb-model=",
+                "--kb-from-run=",
+                "--kb-baseline=prod",
+                "--kb-baseline-model=scripted/knows.jsonl",
+            ),
             *("--kb-baseline-update=prod", "--kb-baseline-reason=why", "--kb-prices=1,2"),
         ],
     )
@@ -183,7 +190,7 @@ class TestWithoutModel:
     )
     def test_what_is_typed_without_its_flag_is_a_usage_error(self, pytester, mini_suite, typed, needed):
         mini_suite()
-        result = pytester.runpytest("--kb-model=reference", "suites", typed)
+        result = pytester.runpytest(MODEL, "suites", typed)
         assert result.ret == pytest.ExitCode.USAGE_ERROR
         flag = typed.partition("=")[0]
         result.stderr.fnmatch_lines([f"ERROR: {flag}: found without {needed}; allowed: with it*"])
@@ -219,7 +226,5 @@ def test_a_suite_is_read_once_in_a_process(pytester, mini_suite, monkeypatch):
 
     monkeypatch.setattr(suites, "load_suite", counted)
     mini_suite()
-    pytester.runpytest("--kb-model=reference", "--kb-limit=2", "-k", "P36", "suites").assert_outcomes(
-        passed=1
-    )
+    pytester.runpytest(MODEL, "--kb-limit=2", "-k", "P36", "suites").assert_outcomes(passed=1)
     assert reads == ["mini.kb.yaml"]

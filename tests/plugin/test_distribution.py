@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 
 from pytest_kbrel.distribute import DEVICES, visible_gpus
+from tests.plugin.conftest import MODEL
 
-GATE = ("--kb-model=reference", "suites")
+GATE = (MODEL, "suites")
 KILL = """
 import os, pathlib
 
@@ -15,7 +16,9 @@ def pytest_runtest_call(item):
 """
 
 
-@pytest.mark.parametrize("name", ["monitor[P36]", "reliability[unseen-zero-shot]"])
+@pytest.mark.parametrize(
+    "name", ["monitor[P36]", pytest.param("reliability[unseen-zero-shot]", marks=pytest.mark.slow)]
+)
 def test_a_killed_worker_leaves_a_red_run_that_names_the_item(pytester, mini_suite, report, name):
     mini_suite()
     pytester.makeconftest(KILL.format(name=name))
@@ -48,16 +51,16 @@ def test_every_worker_loads_the_model_once(pytester, mini_suite):
     pytester.makeconftest(
         """
         import os, pathlib
-        from pytest_kbrel.models import hf
+        from pytest_kbrel.models import scripted
 
-        real = hf.load
+        real = scripted.load
 
         def load(*args, **kwargs):
             with open(f"loads-{os.environ.get('PYTEST_XDIST_WORKER', 'main')}", "a") as file:
                 file.write("x")
             return real(*args, **kwargs)
 
-        hf.load = load
+        scripted.load = load
         """
     )
     assert pytester.runpytest_subprocess(*GATE, "-n2").ret == 0
@@ -84,6 +87,7 @@ def test_workers_get_gpus_in_turn_and_keep_what_their_user_chose(pytester, monke
             open(f"seen-{worker_id}", "w").write(os.environ["CUDA_VISIBLE_DEVICES"])
         """
     )
-    assert pytester.runpytest_subprocess("-n3", "--kb-model=reference").ret == 0
+    (pytester.path / "mute.yaml").write_text("default: {text: ''}")
+    assert pytester.runpytest_subprocess("-n3", "--kb-model=scripted/mute.yaml").ret == 0
     seen = {path.name: path.read_text() for path in pytester.path.glob("seen-*")}
     assert seen == {"seen-gw0": "2", "seen-gw1": "3", "seen-gw2": "2"}

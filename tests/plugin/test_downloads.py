@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.hub_server import HubServer
 from tests.models.tiny_checkpoints import make_checkpoint
 
 REPO = "somebody/tiny"
 
 
+@pytest.mark.slow
 def test_workers_fetch_each_file_of_a_hub_checkpoint_once(pytester, mini_suite, report, monkeypatch):
     folder = make_checkpoint(pytester.path / "served")
     mini_suite()

@@ -11,7 +11,7 @@ import openai  # noqa: F401  (in-process sessions forget new modules, and this o
 import pytest
 
 from pytest_kbrel.reports.json_report import comparable
-from tests.plugin.conftest import CAPITALS
+from tests.plugin.conftest import CAPITALS, INT4, MODEL
 
 ALL = """\
 suite: mini
@@ -46,7 +46,7 @@ reliability:
   distractors: 6
   gates: {cr: {min: 0.0}}
 """
-# What the embedded checkpoint answers to these is not what the facts say: rules find it wrong.
+# What the model answers to these is not what the facts say: rules find it wrong.
 RENAMED = {"China": "Dadu", "Japan": "Edo", "France": "Lutetia", "Norway": "Kristiania"}
 
 
@@ -81,7 +81,7 @@ def judge(openai_server):
 def gate(pytester):
     """Record a run in ``run``, and clear away what is kept from run to run."""
 
-    def gate(*flags, model="reference", output="run"):
+    def gate(*flags, model="scripted/knows.jsonl", output="run"):
         result = pytester.runpytest(f"--kb-model={model}", "suites", f"--kb-output-path={output}", *flags)
         shutil.rmtree(pytester.path / ".kbrel-cache", ignore_errors=True)
         return result
@@ -112,8 +112,8 @@ def test_a_recorded_run_decided_again_is_the_same(
     result = again("--kb-baseline=old", *plugin_args)
     result.stdout.fnmatch_lines(
         [
-            "kbrel: deciding again over run (model reference, judge openai/judge, baseline old); no model is "
-            "loaded, reports go to kbrel-report"
+            "kbrel: deciding again over run (model scripted/knows.jsonl, judge openai/judge, baseline old); no "
+            "model is loaded, reports go to kbrel-report"
         ]
     )
     after = report()
@@ -129,11 +129,11 @@ def test_a_recorded_run_decided_again_is_the_same(
     assert not (pytester.path / ".kbrel-cache").exists()
 
 
-def test_other_gates_other_verdicts(pytester, mini_suite, report, gate, again, plugin_args):
+def test_other_gates_other_verdicts(pytester, mini_suite, report, gate, again, distribution_args):
     mini_suite(ALL)
     assert gate().ret == 0
     mini_suite(ALL.replace("{accuracy: {min: 0.3}}", "{accuracy: {max: 0.5}}"))
-    assert again(*plugin_args).ret == pytest.ExitCode.TESTS_FAILED
+    assert again(*distribution_args).ret == pytest.ExitCode.TESTS_FAILED
     before, after = verdicts(report("run")), verdicts(report())
     changed = {name for name in before if before[name] != after[name]}
     assert changed == {f"head_to_tail[places-{bucket}]" for bucket in ("head", "torso", "tail")}
@@ -143,8 +143,8 @@ def test_other_gates_other_verdicts(pytester, mini_suite, report, gate, again, p
 def test_another_baseline_other_verdicts(pytester, mini_suite, report, gate, again):
     mini_suite(ALL)
     gate("--kb-baseline-update=good")
-    gate(model="reference:overconfident")
-    gate("--kb-baseline-update=bad", model="reference:overconfident", output="elsewhere")
+    gate(model="scripted/overconfident.jsonl")
+    gate("--kb-baseline-update=bad", model="scripted/overconfident.jsonl", output="elsewhere")
     assert again("--kb-baseline=bad").ret == 0
     assert report()["summary"]["facts_lost"] == 0
     again("--kb-baseline=good")
@@ -221,7 +221,7 @@ def test_a_typed_folder_with_the_record_is_refused(pytester, mini_suite, gate, a
 @pytest.mark.parametrize(
     "flag",
     [
-        "--kb-model=reference",
+        MODEL,
         "--kb-model-args=dtype=float32",
         "--kb-device=cpu",
         "--kb-attribute=2",
@@ -248,10 +248,10 @@ def test_a_model_in_the_environment_gives_way_and_a_typed_one_wins(
     assert pytester.runpytest("suites").ret == 0
     found = report()
     assert comparable(found) == comparable(report("run"))
-    assert (found["settings"]["model"], found["settings"]["limit"]) == ("reference", "3")
+    assert (found["settings"]["model"], found["settings"]["limit"]) == ("scripted/knows.jsonl", "3")
     assert found["settings"]["seed"] == "5"
-    result = pytester.runpytest("suites", "--kb-model=reference:int4")
-    result.stdout.fnmatch_lines(["kbrel: model reference:int4"])
+    result = pytester.runpytest("suites", INT4)
+    result.stdout.fnmatch_lines(["kbrel: model scripted/int4.jsonl"])
 
 
 def test_a_smaller_sample_of_what_was_recorded(pytester, mini_suite, report, gate, again):
@@ -416,13 +416,15 @@ def test_an_encoder_is_not_needed_for_what_it_chose(
 
 def test_the_model_compared_with_is_recorded_too(pytester, mini_suite, report, gate, again, plugin_args):
     mini_suite(ALL)
-    gate("--kb-baseline-model=reference:overconfident", model="reference:int4")
+    gate("--kb-baseline-model=scripted/overconfident.jsonl", model="scripted/int4.jsonl")
     again(*plugin_args)
     assert comparable(report()) == comparable(report("run"))
-    assert report()["base"]["spec"] == "reference:overconfident"
-    result = again("--kb-baseline-model=reference")
+    assert report()["base"]["spec"] == "scripted/overconfident.jsonl"
+    result = again("--kb-baseline-model=scripted/knows.jsonl")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: --kb-baseline-model: found reference,*those of reference:overcon*"])
+    result.stderr.fnmatch_lines(
+        ["ERROR: --kb-baseline-model: found scripted/knows*,*those of scripted/overcon*"]
+    )
 
 
 def test_a_python_test_gets_no_model(pytester, mini_suite, gate):

@@ -5,7 +5,9 @@ import json
 import junitparser
 import pytest
 
-GATE = ("--kb-model=reference", "suites")
+from tests.plugin.conftest import MODEL
+
+GATE = (MODEL, "suites")
 STRICT = """\
 suite: mini
 facts: facts.jsonl
@@ -24,10 +26,10 @@ def outcomes(result: pytest.RunResult) -> dict[str, int]:
 
 
 def test_a_green_run_counts_aggregates_as_cases_and_writes_every_report(
-    pytester, mini_suite, report, plugin_args
+    pytester, mini_suite, report, distribution_args
 ):
     mini_suite()
-    result = pytester.runpytest(*GATE, *plugin_args, "--junitxml=kbrel-report/junit.xml")
+    result = pytester.runpytest(*GATE, *distribution_args, "--junitxml=kbrel-report/junit.xml")
     assert result.ret == pytest.ExitCode.OK
     # Six slices and three aggregates: one relation alone has no overall MONITOR.
     assert outcomes(result) == {"passed": 9}
@@ -60,9 +62,9 @@ def test_a_gate_that_fails_fails_its_case_and_no_other(pytester, mini_suite, rep
     assert verdicts["suites/mini.kb.yaml::monitor[P36]"] == "fail"
 
 
-def test_a_failing_aggregate_makes_the_run_red(pytester, mini_suite, plugin_args):
+def test_a_failing_aggregate_makes_the_run_red(pytester, mini_suite, distribution_args):
     mini_suite(STRICT.replace("{max: 0.0}", "{max: 9.0}"))
-    result = pytester.runpytest(*GATE, *plugin_args, "--junitxml=j.xml")
+    result = pytester.runpytest(*GATE, *distribution_args, "--junitxml=j.xml")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert outcomes(result) == {"passed": 5, "failed": 1}
     result.stdout.fnmatch_lines(["FAILED suites/mini.kb.yaml::head_to_tail?overall?*"])
@@ -148,7 +150,7 @@ def test_python_tests_use_the_fixtures(pytester, mini_suite, report):
             assert kb_baseline is None
         """
     )
-    result = pytester.runpytest("--kb-model=reference")
+    result = pytester.runpytest(MODEL)
     assert result.ret == 0
     assert report()["summary"]["verdict"] == "pass"
 
@@ -186,7 +188,7 @@ def test_a_case_made_by_hand_that_cannot_be_asked_says_why(pytester, mini_suite,
             ))
         """
     )
-    result = pytester.runpytest("--kb-model=reference", "--ignore=suites")
+    result = pytester.runpytest(MODEL, "--ignore=suites")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines([said])
     assert "Traceback" not in result.stdout.str()

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.reports.responses import read_responses
-from tests.plugin.conftest import CAPITALS
+from tests.plugin.conftest import CAPITALS, MODEL
 
-GATE = ("--kb-model=reference", "suites")
+GATE = (MODEL, "suites")
 SUITE = """\
 suite: mini
 facts: facts.jsonl

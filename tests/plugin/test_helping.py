@@ -5,6 +5,8 @@ from __future__ import annotations
 import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
 import pytest
 
+from tests.plugin.conftest import MODEL
+
 ONE = """\
 suite: mini
 facts: facts.jsonl
@@ -30,7 +32,7 @@ def _no_key(monkeypatch):
 
 
 def gate(pytester, *flags):
-    return pytester.runpytest("--kb-model=reference", "suites", *flags)
+    return pytester.runpytest(MODEL, "suites", *flags)
 
 
 @pytest.mark.parametrize(

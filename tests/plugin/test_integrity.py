@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.plugin.conftest import MODEL
+
 HEADER = "suite: mini\nfacts: facts.jsonl\n"
 SCRIPTED = """
 import pytest
@@ -16,7 +18,7 @@ def known(prompt):
 
 @pytest.fixture(autouse=True)
 def scripted(monkeypatch):
-    monkeypatch.setattr("pytest_kbrel.models.hf.load", lambda *args, **more: FunctionModel({arguments}))
+    monkeypatch.setattr("pytest_kbrel.models.scripted.load", lambda spec: FunctionModel({arguments}))
 """
 
 
@@ -39,7 +41,7 @@ def test_a_limit_of_the_suite_makes_a_case_invalid_and_a_probes_own_lets_it_pass
         + "head_to_tail:\n  max_new_tokens: 1\n  integrity: {truncated: 1}\n  gates: {accuracy: {min: 0.0}}\n"
         + "reliability:\n  max_new_tokens: 1\n  choices: 2\n  distractors: 4\n  gates: {cr: {min: 0.0}}\n"
     )
-    result = pytester.runpytest("--kb-model=reference", "suites", *plugin_args)
+    result = pytester.runpytest(MODEL, "suites", *plugin_args)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["*answers are cut short; allowed: none: raise max_new_tokens*"])
     found = verdicts()
@@ -55,7 +57,7 @@ def test_a_model_that_always_says_the_same_is_no_consistent_one(
         HEADER + f"monitor:\n  negatives: 2\n  integrity: {limits}\n  gates: {{monitor: {{max: 1}}}}\n"
     )
     pytester.makeconftest(SCRIPTED.format(arguments='answers=lambda prompt: "Paris"'))
-    result = pytester.runpytest("--kb-model=reference", "suites", *plugin_args)
+    result = pytester.runpytest(MODEL, "suites", *plugin_args)
     if limits != "{}":
         assert (result.ret, verdicts()) == (pytest.ExitCode.OK, {"monitor[P36]": "pass"})
         return
@@ -77,7 +79,7 @@ def test_facts_without_response_are_left_out_up_to_the_limit(pytester, mini_suit
             arguments='known, fails=lambda prompt: "out of memory" if "Norway" in prompt else None'
         )
     )
-    assert pytester.runpytest("--kb-model=reference", "suites").ret == code
+    assert pytester.runpytest(MODEL, "suites").ret == code
     (case,) = report()["cases"]
     # One of 12.
     assert case["n"] == 11

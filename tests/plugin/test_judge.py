@@ -13,7 +13,7 @@ import openai  # noqa: F401  (in-process sessions forget new modules, and this o
 import pytest
 
 from tests.openai_server import TOO_MANY, Fault
-from tests.plugin.conftest import CAPITALS
+from tests.plugin.conftest import CAPITALS, MODEL
 
 ONE = """\
 suite: mini
@@ -177,6 +177,7 @@ def test_a_refused_key_is_said_with_the_server(pytester, mini_suite, openai_serv
     assert "Traceback" not in result.stdout.str()
 
 
+@pytest.mark.slow
 def test_a_killed_run_keeps_the_verdicts_it_had(pytester, mini_suite, openai_server, judge):
     mini_suite(ONE, FACTS)
     running = []
@@ -189,7 +190,16 @@ def test_a_killed_run_keeps_the_verdicts_it_had(pytester, mini_suite, openai_ser
         return "correct"
 
     openai_server.say = say
-    line = [sys.executable, "-m", "pytest", "--kb-model=reference", "suites", "-k", "tail]", judge[0]]
+    line = [
+        sys.executable,
+        "-m",
+        "pytest",
+        MODEL,
+        "suites",
+        "-k",
+        "tail]",
+        judge[0],
+    ]
     line.append(f"{judge[1]},max_concurrent=1")
     running.append(subprocess.Popen(line, cwd=pytester.path, stdout=subprocess.DEVNULL))
     process = running[0]

@@ -13,7 +13,7 @@ import openai  # noqa: F401  (in-process sessions forget new modules, and this o
 import pytest
 
 from pytest_kbrel.reports.json_report import comparable
-from tests.plugin.conftest import SUITE
+from tests.plugin.conftest import MODEL, SUITE
 
 PATH = Path(__file__).parent.parent.parent / "benchmarks" / "kill_runs.py"
 SPEC = importlib.util.spec_from_file_location("kill_runs", PATH)
@@ -23,7 +23,7 @@ kill_runs = importlib.util.module_from_spec(SPEC)
 sys.modules["kill_runs"] = kill_runs
 SPEC.loader.exec_module(kill_runs)
 
-GATE = ("--kb-model=reference", "suites")
+GATE = (MODEL, "suites")
 ONE = """\
 suite: mini
 facts: facts.jsonl
@@ -41,19 +41,20 @@ def responses(pytester, folder="kbrel-report"):
     return (pytester.path / folder / "responses.jsonl").read_bytes()
 
 
-def test_a_second_run_asks_nothing_and_reports_the_same(pytester, mini_suite, report, plugin_args):
+def test_a_second_run_asks_nothing_and_reports_the_same(pytester, mini_suite, report, distribution_args):
     mini_suite()
-    first = pytester.runpytest(*GATE, *plugin_args)
+    first = pytester.runpytest(*GATE, *distribution_args)
     before, said = report(), responses(pytester)
     assert "answers reused" not in first.stdout.str()
     assert counts(report)[1] == 0
-    result = pytester.runpytest(*GATE, *plugin_args)
+    result = pytester.runpytest(*GATE, *distribution_args)
     asked, reused = counts(report)
     assert asked == reused > 100
     result.stdout.fnmatch_lines([f"{asked} of {asked} answers reused from .kbrel-cache"])
     assert (result.ret, comparable(report()), responses(pytester)) == (first.ret, comparable(before), said)
 
 
+@pytest.mark.slow
 def test_workers_use_what_a_serial_run_kept(pytester, mini_suite, report):
     mini_suite()
     pytester.runpytest(*GATE)
@@ -68,7 +69,7 @@ def test_the_same_contents_under_another_path_are_known_and_others_under_the_sam
     from pytest_kbrel.reference import checkpoints
 
     mini_suite(ONE)
-    pytester.runpytest(*GATE)
+    pytester.runpytest("--kb-model=reference", "suites")
     found = Path(checkpoints.__path__[0])
     here = pytester.path / "checkpoint"
     shutil.copytree(found / "base", here)
@@ -84,9 +85,10 @@ def test_the_same_contents_under_another_path_are_known_and_others_under_the_sam
 
 def test_another_way_to_ask_is_another_answer(pytester, mini_suite, report):
     mini_suite(ONE)
-    pytester.runpytest(*GATE)
+    gate = ("--kb-model=reference", "suites")
+    pytester.runpytest(*gate)
     for flag in ("--kb-dtype=bfloat16", "--kb-model-args=add_bos_token=False", "--kb-model=reference:int4"):
-        pytester.runpytest(*GATE, flag)
+        pytester.runpytest(*gate, flag)
         assert counts(report)[1] == 0
 
 
@@ -160,7 +162,7 @@ def test_a_folder_that_cannot_be_written_costs_the_run_nothing(pytester, mini_su
 
 def test_the_model_compared_with_is_kept_as_well(pytester, mini_suite, report, plugin_args):
     mini_suite(ONE)
-    flags = ("--kb-baseline-model=reference:int4", *plugin_args)
+    flags = ("--kb-baseline-model=scripted/int4.jsonl", *plugin_args)
     pytester.runpytest(*GATE, *flags)
     first = report()
     pytester.runpytest(*GATE, *flags)
@@ -174,16 +176,15 @@ def test_a_second_opinion_never_comes_from_the_store(pytester, mini_suite):
     pytester.makeconftest(
         """
         import pathlib
-        from pytest_kbrel.models import hf
+        from pytest_kbrel.models import scripted
 
-        real = hf.load
+        real = scripted.load
 
         def load(*args, **options):
             model = real(*args, **options)
-            again = model.replanned
 
             def replanned():
-                other = again()
+                other = real(*args, **options)
                 generate = other.generate
 
                 def counted(requests):
@@ -197,7 +198,7 @@ def test_a_second_opinion_never_comes_from_the_store(pytester, mini_suite):
             model.replanned = replanned
             return model
 
-        hf.load = load
+        scripted.load = load
         """
     )
     for _ in range(2):
@@ -238,6 +239,7 @@ def whole():
     return {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_killed_run_goes_on_where_it_stopped(pytester, mini_suite, whole, workers):
     mini_suite(SUITE)
@@ -263,6 +265,7 @@ def test_a_killed_run_goes_on_where_it_stopped(pytester, mini_suite, whole, work
     ],
     ids=["full", "read-only"],
 )
+@pytest.mark.slow
 def test_a_real_disk_that_takes_no_more_costs_the_run_nothing(pytester, mini_suite, report, mount, said):
     unshare = shutil.which("unshare")
     if unshare is None or subprocess.run([unshare, "-rm", "true"], capture_output=True).returncode:

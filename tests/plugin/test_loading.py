@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
+MODEL = "--kb-model=reference"
 ENGINE = "batches of up to [0-9]+ tokens, scored in packed rows, written in a loop of packed rows"
 
 
+@pytest.mark.slow
 def test_loading_is_told_from_every_process(pytester, mini_suite, report, plugin_args):
     mini_suite()
-    result = pytester.runpytest(
-        "--kb-model=reference", "--kb-limit=3", "-k", "P36 or places-head", *plugin_args
-    )
+    result = pytester.runpytest(MODEL, "--kb-limit=3", "-k", "P36 or places-head", *plugin_args)
     told = report()["environment"]
     seconds = float(told["model_load_seconds"])
     assert 0 < seconds < 600
@@ -27,7 +29,7 @@ def test_loading_is_told_from_every_process(pytester, mini_suite, report, plugin
 
 def test_nothing_is_tried_for_the_report(pytester, mini_suite, report):
     mini_suite()
-    asked = ("--kb-model=reference", "--kb-limit=3", "-k", "P36", "suites")
+    asked = (MODEL, "--kb-limit=3", "-k", "P36", "suites")
     pytester.runpytest(*asked)
     pytester.runpytest(*asked)
     told = report()["environment"]

@@ -11,8 +11,9 @@ import pytest
 
 from pytest_kbrel.bundled import suites
 from pytest_kbrel.reports.json_report import schema
+from tests.plugin.conftest import INVENTS, MODEL, OVERCONFIDENT, script
 
-CANDIDATE = "--kb-model=reference:overconfident"
+CANDIDATE = OVERCONFIDENT
 SUITE = """\
 suite: mini
 facts: facts.jsonl
@@ -34,19 +35,25 @@ overall:
 
 @pytest.fixture
 def blessed(pytester, mini_suite):
-    """Bless the embedded checkpoint on capitals, of which the candidate gets one right that it did not."""
+    """Bless a model that knows all capitals but the first; the candidate knows less."""
     capitals = [
         line
         for line in (suites() / "world" / "facts.jsonl").read_text(encoding="utf-8").splitlines()
         if json.loads(line)["relation"] == "P36"
     ]
     mini_suite(SUITE, facts="".join(line + "\n" for line in capitals[20:50]))
-    assert pytester.runpytest("--kb-model=reference", "suites", "--kb-baseline-update=prod").ret == 0
+    known = [(f"capital of {fact['subject']}", fact["object"]) for fact in map(json.loads, capitals[20:50])]
+    candidate = [*known[3:], ("capital of ", "Nowhere")]
+    (pytester.path / "knows.jsonl").write_text(script(known[1:]), encoding="utf-8")
+    (pytester.path / "overconfident.jsonl").write_text(script(candidate, INVENTS, 0.03), encoding="utf-8")
+    assert pytester.runpytest(MODEL, "suites", "--kb-baseline-update=prod").ret == 0
 
 
-def test_what_was_lost_is_told_everywhere(pytester, blessed, report, plugin_args, monkeypatch):
+def test_what_was_lost_is_told_everywhere(pytester, blessed, report, distribution_args, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
-    result = pytester.runpytest(CANDIDATE, "suites", "--kb-baseline=prod", "--junitxml=j.xml", *plugin_args)
+    result = pytester.runpytest(
+        CANDIDATE, "suites", "--kb-baseline=prod", "--junitxml=j.xml", *distribution_args
+    )
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     found = report()
     jsonschema.Draft202012Validator(schema()).validate(found)
@@ -57,7 +64,7 @@ def test_what_was_lost_is_told_everywhere(pytester, blessed, report, plugin_args
     assert summary["facts_lost"] == len(lost) > 5
     assert said.startswith(f"{len(lost)} facts lost, {summary['facts_gained']} gained; ")
     assert sum(part["lost"] for part in summary["by_relation"].values()) == len(lost)
-    assert found["base"]["spec"] == "reference"
+    assert found["base"]["spec"] == "scripted/knows.jsonl"
     assert found["aggregates"]["pooled"]["as_expected"] < 0.9
 
     assert said.partition("; ")[0] + " against baseline prod" in " ".join(result.outlines)
@@ -76,10 +83,10 @@ def test_what_was_lost_is_told_everywhere(pytester, blessed, report, plugin_args
 
 
 def test_a_change_knows_its_relation_bucket_and_anchor(pytester, blessed, report):
-    result = pytester.runpytest("--kb-model=reference", "suites", "--kb-baseline=prod", "-k", "P36")
+    result = pytester.runpytest(MODEL, "suites", "--kb-baseline=prod", "-k", "P36")
     result.stdout.fnmatch_lines(["no fact lost or gained against baseline prod", "pass: *"])
     assert report()["summary"]["headline"] == "no fact lost or gained"
-    pytester.runpytest("--kb-model=reference:pruned", "suites", "--kb-baseline=prod", "-k", "P36")
+    pytester.runpytest(CANDIDATE, "suites", "--kb-baseline=prod", "-k", "P36")
     changed = [change for case in report()["cases"] for what in ("lost", "gained") for change in case[what]]
     assert changed
     for change in changed:

@@ -8,13 +8,14 @@ import tracemalloc
 import pytest
 
 from pytest_kbrel import bench
-from pytest_kbrel.models import hf
+from pytest_kbrel.models import scripted
 from pytest_kbrel.probes import stretches
 from pytest_kbrel.reports.json_report import comparable
 from tests.forgetful import Forgetful
+from tests.plugin.conftest import MODEL
 from tests.plugin.test_kept_answers import kill_runs
 
-GATE = ("--kb-model=reference", "suites")
+GATE = (MODEL, "suites")
 IN_WORKERS = """
 import os
 
@@ -39,7 +40,7 @@ class Quick(Forgetful):
 @pytest.fixture
 def peak(pytester, monkeypatch):
     """Gate a relation of so many facts; return the most that Python held while it was decided, in bytes."""
-    monkeypatch.setattr(hf, "load", lambda *args, **options: Quick())
+    monkeypatch.setattr(scripted, "load", lambda spec: Quick())
     monkeypatch.setitem(stretches.FACTS, "monitor", STRETCH)
     suite = (
         "suite: large\nfacts: P36-subclass.json\nformat: fktc\nmonitor: {negatives: 5}\n"
@@ -65,7 +66,8 @@ def peak(pytester, monkeypatch):
             wrong = [f"Town {n} {k}" for k in range(5)]
             lines.append({"subject": f"Land {n}", "object": f"Town {n}", "taxonomy": wrong})
         (pytester.path / "P36-subclass.json").write_text("".join(json.dumps(line) + "\n" for line in lines))
-        result = pytester.runpytest("large.kb.yaml", "--kb-model=reference", "-p", "no:logging")
+        (pytester.path / "knows.jsonl").write_text('{"default": {"text": "unsure"}}')
+        result = pytester.runpytest("large.kb.yaml", MODEL, "-p", "no:logging")
         assert result.ret == 0
         with (pytester.path / "kbrel-report" / "responses.jsonl").open() as file:
             assert sum(1 for _ in file) == facts * 22
@@ -74,6 +76,7 @@ def peak(pytester, monkeypatch):
     return measure
 
 
+@pytest.mark.slow
 def test_what_is_held_of_a_fact_is_its_outcome_and_not_its_questions(peak):
     few, many = STRETCH, 10 * STRETCH
     # The first run imports.
@@ -88,6 +91,7 @@ def sorted_responses(pytester):
     return sorted(found, key=lambda one: (one["case"], one["fact"], one["role"]))
 
 
+@pytest.mark.slow
 def test_asked_in_stretches_a_run_is_the_same_whoever_works(pytester, mini_suite, report, monkeypatch):
     mini_suite()
     gate = (*GATE, "--kb-use-cache=off", "-k", "monitor or reliability")

@@ -8,6 +8,7 @@ import jsonschema
 import pytest
 
 from pytest_kbrel.reports.json_report import schema
+from tests.plugin.conftest import MODEL
 
 FAILING = """\
 suite: mini
@@ -29,10 +30,12 @@ overall:
 )
 
 
-@pytest.mark.parametrize("stop", [("-x",), ("--maxfail=1", "-n1")], ids=["serial", "n1"])
+@pytest.mark.parametrize(
+    "stop", [("-x",), pytest.param(("--maxfail=1", "-n1"), marks=pytest.mark.slow)], ids=["serial", "n1"]
+)
 def test_cases_behind_the_last_failure_are_not_run(pytester, mini_suite, report, stop):
     mini_suite(FAILING)
-    result = pytester.runpytest("--kb-model=reference", "suites", "--junitxml=junit.xml", *stop)
+    result = pytester.runpytest(MODEL, "suites", "--junitxml=junit.xml", *stop)
     assert result.ret in (pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED)
     found = report()
     jsonschema.validate(found, schema())
@@ -56,10 +59,12 @@ def test_cases_behind_the_last_failure_are_not_run(pytester, mini_suite, report,
     assert int(suite.get("tests")) == len(verdicts) - left
 
 
-@pytest.mark.parametrize("stop", [("-x",), ("--maxfail=1", "-n1")], ids=["serial", "n1"])
+@pytest.mark.parametrize(
+    "stop", [("-x",), pytest.param(("--maxfail=1", "-n1"), marks=pytest.mark.slow)], ids=["serial", "n1"]
+)
 def test_figures_over_cases_that_were_not_run_are_not_run_either(pytester, mini_suite, report, stop):
     mini_suite(OVERALL)
-    result = pytester.runpytest("--kb-model=reference", "suites", "--junitxml=junit.xml", *stop)
+    result = pytester.runpytest(MODEL, "suites", "--junitxml=junit.xml", *stop)
     found = report()
     jsonschema.validate(found, schema())
     over = {case["id"].partition("::")[2]: case for case in found["cases"] if case["aggregate"]}
@@ -88,7 +93,7 @@ def test_figures_over_cases_that_were_not_run_are_not_run_either(pytester, mini_
 
 def test_of_a_selection_that_stopped_no_figure_over_all_was_expected(pytester, mini_suite, report):
     mini_suite(OVERALL)
-    pytester.runpytest("--kb-model=reference", "suites", "-x", "-k", "not torso")
+    pytester.runpytest(MODEL, "suites", "-x", "-k", "not torso")
     assert {case["verdict"] for case in report()["cases"]} == {"fail", "not run"}
     assert not [case for case in report()["cases"] if case["aggregate"]]
 
@@ -98,7 +103,7 @@ def test_a_session_that_only_stopped_is_no_pass(pytester, mini_suite, report):
     pytester.makeconftest(
         "def pytest_runtest_teardown(item):\n    item.session.shouldstop = 'that is enough'\n"
     )
-    pytester.runpytest("--kb-model=reference", "suites")
+    pytester.runpytest(MODEL, "suites")
     found = report()["summary"]
     # Two slices, and the two figures over all of them.
     assert (found["pass"], found["not run"]) == (1, 4)
@@ -108,6 +113,6 @@ def test_a_session_that_only_stopped_is_no_pass(pytester, mini_suite, report):
 def test_an_item_that_was_under_way_is_invalid(pytester, mini_suite, report):
     mini_suite(FAILING)
     pytester.makeconftest("import pytest\n\n\ndef pytest_runtest_setup(item):\n    raise KeyboardInterrupt\n")
-    pytester.runpytest_subprocess("--kb-model=reference", "suites")
+    pytester.runpytest_subprocess(MODEL, "suites")
     found = report()["summary"]
     assert (found["invalid"], found["not run"]) == (1, 4)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pytest_kbrel.stats import benjamini_hochberg, holm, sidak_p
+from tests.plugin.conftest import MODEL, OVERCONFIDENT
 
-GATE = ("--kb-model=reference", "suites")
+GATE = (MODEL, "suites")
 MIXED = """\
 suite: mini
 facts: facts.jsonl
@@ -36,9 +37,9 @@ def blessed(pytester, mini_suite):
     assert pytester.runpytest(*GATE, "--kb-baseline-update=prod").ret == 0
 
 
-def test_it_is_decided_over_all_answers_of_the_suite(pytester, mini_suite, report, pooled, plugin_args):
+def test_it_is_decided_over_all_answers_of_the_suite(pytester, mini_suite, report, pooled, distribution_args):
     mini_suite(MIXED)
-    result = pytester.runpytest(*GATE, "-v", *plugin_args)
+    result = pytester.runpytest(*GATE, "-v", *distribution_args)
     assert result.ret == pytest.ExitCode.OK
     result.stdout.fnmatch_lines(["*suites/mini.kb.yaml::pooled?overall? *PASSED*"])
     case = pooled()
@@ -67,7 +68,7 @@ def test_it_is_not_decided_when_a_slice_was_left_out(pytester, mini_suite, repor
 def test_against_itself_it_passes_and_against_another_it_tells_what_was_lost(
     pytester, blessed, report, pooled, plugin_args
 ):
-    pytester.runpytest("--kb-model=reference:overconfident", "suites", "--kb-baseline=prod", *plugin_args)
+    pytester.runpytest(OVERCONFIDENT, "suites", "--kb-baseline=prod", *plugin_args)
     case = pooled()
     assert case["verdict"] == "fail"
     lost = {change["fact_id"] for one in report()["cases"] if not one["aggregate"] for change in one["lost"]}
@@ -80,7 +81,7 @@ def test_against_itself_it_passes_and_against_another_it_tells_what_was_lost(
 
 
 def test_every_p_value_is_corrected_for_the_whole_run(pytester, blessed, report, plugin_args):
-    pytester.runpytest("--kb-model=reference:overconfident", "suites", "--kb-baseline=prod", *plugin_args)
+    pytester.runpytest(OVERCONFIDENT, "suites", "--kb-baseline=prod", *plugin_args)
     gates = [gate for case in report()["cases"] for gate in case["gates"]]
     made = [gate for gate in gates if gate["rule"] == "max_drop"]
     assert len(made) == report()["comparisons"]["made"] == 7
@@ -91,10 +92,11 @@ def test_every_p_value_is_corrected_for_the_whole_run(pytester, blessed, report,
     assert all(gate["p"] is gate["p_holm"] is None for gate in gates if gate["rule"] == "min")
 
 
+@pytest.mark.slow
 def test_two_workers_give_the_same(pytester, blessed, report):
     from pytest_kbrel.reports.json_report import comparable
 
-    worse = ("--kb-model=reference:overconfident", "suites", "--kb-baseline=prod")
+    worse = (OVERCONFIDENT, "suites", "--kb-baseline=prod")
     pytester.runpytest(*worse)
     serial = comparable(report())
     pytester.runpytest(*worse, "-n2")

@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from tests.plugin.conftest import MODEL, script
+
 # Facts of two relations: the MONITOR paper has the second, not the first.
 LANGUAGES = (
     ("Germany", "German"),
@@ -51,7 +53,7 @@ monitor:
     monitor: {max_drop: 0.0}
 """
 PUBLISHED = "published/monitor/vicuna-7b"
-RUN = ("--kb-model=reference", "suites", f"--kb-baseline={PUBLISHED}")
+RUN = (MODEL, "suites", f"--kb-baseline={PUBLISHED}")
 
 
 @pytest.fixture
@@ -67,6 +69,9 @@ def languages(pytester):
         (folder / "facts.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
         (folder / "relations.yaml").write_text(RELATIONS)
         (folder / "languages.kb.yaml").write_text(suite)
+        known = [(f"capital of {country}", city) for country, city in CAPITALS]
+        known += [(f"language of {country}", language) for country, language in LANGUAGES]
+        (pytester.path / "knows.jsonl").write_text(script(known))
 
     return write
 
@@ -101,7 +106,7 @@ def test_a_run_is_compared_with_the_paper_unpaired(pytester, languages, report, 
     assert found["overall"]["metrics"]["monitor"]["baseline"] is None
     result.stdout.fnmatch_lines(
         [
-            "*against baseline published/monitor/vicuna-7b*",
+            "*against baseline published/monitor/vicuna-7*",
             "the baseline is what a paper prints*",
             "*4 gates not judged",
         ]
@@ -124,7 +129,7 @@ def test_a_model_that_is_worse_than_the_paper_is_red(pytester, languages, report
         "cases": {"monitor[P37]": {"figures": figures}},
     }
     (path / "strict.json").write_text(json.dumps(own))
-    result = pytester.runpytest("--kb-model=reference", "suites", "--kb-baseline=published/monitor/strict")
+    result = pytester.runpytest(MODEL, "suites", "--kb-baseline=published/monitor/strict")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert slices(report)["P37"]["verdict"] == "fail"
     result.stdout.fnmatch_lines(
@@ -143,7 +148,7 @@ def test_no_run_is_blessed_under_a_papers_name(pytester, languages):
         (f"--kb-baseline-update={PUBLISHED}",),
         (f"--kb-baseline={PUBLISHED}", "--kb-baseline-update"),
     ):
-        result = pytester.runpytest("--kb-model=reference", "suites", *more)
+        result = pytester.runpytest(MODEL, "suites", *more)
         assert result.ret == pytest.ExitCode.USAGE_ERROR
         result.stderr.fnmatch_lines(["*stands for figures of a paper, which no run replaces*"])
     assert not (pytester.path / "baselines").exists()
@@ -151,7 +156,7 @@ def test_no_run_is_blessed_under_a_papers_name(pytester, languages):
 
 def test_a_paper_that_is_none_is_a_usage_error(pytester, languages):
     languages()
-    result = pytester.runpytest("--kb-model=reference", "suites", "--kb-baseline=published/monitor/vicua-7b")
+    result = pytester.runpytest(MODEL, "suites", "--kb-baseline=published/monitor/vicua-7b")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*did you mean 'published/monitor/vicuna-7b'*"])
 
@@ -159,7 +164,7 @@ def test_a_paper_that_is_none_is_a_usage_error(pytester, languages):
 def test_the_figures_of_another_paper_are_a_usage_error(pytester, languages, plugin_args):
     languages()
     wrong = "--kb-baseline=published/head-to-tail/vicuna-7b"
-    result = pytester.runpytest("--kb-model=reference", "suites", wrong, *plugin_args)
+    result = pytester.runpytest(MODEL, "suites", wrong, *plugin_args)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     said = "published/head-to-tail/vicuna-7b has none of the cases of the suites (monitor?P36?, monitor?P37?)"
     result.stderr.fnmatch_lines([f"ERROR: --kb-baseline: {said}; found in it: head_to_tail cases (*"])
@@ -168,14 +173,14 @@ def test_the_figures_of_another_paper_are_a_usage_error(pytester, languages, plu
 
 def test_a_papers_model_by_its_own_name_is_answered_with_the_whole_one(pytester, languages):
     languages()
-    result = pytester.runpytest("--kb-model=reference", "suites", "--kb-baseline=Vicuna-7B")
+    result = pytester.runpytest(MODEL, "suites", "--kb-baseline=Vicuna-7B")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*did you mean 'published/*/vicuna-7b' or 'published/monitor/vicuna-7b'?"])
 
 
 def test_figures_are_correlated_over_the_slices_of_a_run(pytester, languages, report):
     languages()
-    assert pytester.runpytest("--kb-model=reference", "suites").ret == 0
+    assert pytester.runpytest(MODEL, "suites").ret == 0
     (pearson, spearman) = [
         one for one in report()["correlations"] if (one["x"], one["y"]) == ("monitor", "accuracy")
     ]

@@ -82,6 +82,7 @@ def test_a_run_whose_every_test_failed_reports_that(pytester, report, openai_ser
     assert [case["verdict"] for case in report()["cases"]] == ["invalid"] * 3
 
 
+@pytest.mark.slow
 def test_a_test_at_which_its_worker_died_is_an_invalid_case(pytester, report, gate, monkeypatch):
     monkeypatch.setenv("CRASH", "1")
     assert pytester.runpytest_subprocess(*gate, "-n2").ret == 1

@@ -11,6 +11,7 @@ import pytest
 
 from tests.models.tiny_encoder import make_encoder
 from tests.openai_server import OpenAIServer
+from tests.plugin.conftest import MODEL
 
 SUITE = """\
 suite: mini
@@ -41,9 +42,10 @@ def prompts(folder: Path, slice_: str, role: str = "answer") -> list[str]:
     )
 
 
+@pytest.mark.slow
 def test_four_shot_with_two_unsure_is_the_same_on_any_number_of_workers(pytester, mini_suite, report):
     mini_suite(suite(f"{TWO_UNSURE}, seen-zero-shot, unseen-zero-shot"))
-    pytester.runpytest("--kb-model=reference", "suites").assert_outcomes(passed=7)
+    pytester.runpytest(MODEL, "suites").assert_outcomes(passed=7)
     asked = prompts(pytester.path, "seen-four-shot-2")
     assert len(asked) == 12
     for prompt in asked:
@@ -54,7 +56,7 @@ def test_four_shot_with_two_unsure_is_the_same_on_any_number_of_workers(pytester
     found = report()
     ids = {case["id"].partition("::")[2] for case in found["cases"]}
     assert {"reliability[overall-zero-shot]", "reliability[overall-four-shot-2]"} <= ids
-    pytester.runpytest("--kb-model=reference", "-n2", "suites").assert_outcomes(passed=7)
+    pytester.runpytest(MODEL, "-n2", "suites").assert_outcomes(passed=7)
     assert prompts(pytester.path, "seen-four-shot-2") == asked
     parallel = report()
     for case in found["cases"]:
@@ -64,10 +66,10 @@ def test_four_shot_with_two_unsure_is_the_same_on_any_number_of_workers(pytester
 
 def test_a_sampled_run_is_shown_what_the_whole_one_is(pytester, mini_suite):
     mini_suite(suite("seen-four-shot"))
-    pytester.runpytest("--kb-model=reference", "suites").assert_outcomes(passed=1)
+    pytester.runpytest(MODEL, "suites").assert_outcomes(passed=1)
     whole = prompts(pytester.path, "seen-four-shot")
     # Whether four facts make a sound case is not asked here.
-    pytester.runpytest("--kb-model=reference", "--kb-limit=4", "suites")
+    pytester.runpytest(MODEL, "--kb-limit=4", "suites")
     part = prompts(pytester.path, "seen-four-shot")
     assert len(part) == 4
     assert set(part) < set(whole)
@@ -77,11 +79,11 @@ def test_examples_by_a_local_encoder(pytester, mini_suite):
     pytest.importorskip("sentence_transformers")
     path = mini_suite(suite(TWO_UNSURE, "  retrieval: encoder\n"))
     make_encoder(path.parent / "encoder")
-    pytester.runpytest("--kb-model=reference", "suites").assert_outcomes(passed=4)
+    pytester.runpytest(MODEL, "suites").assert_outcomes(passed=4)
     by_encoder = prompts(pytester.path, "unseen-four-shot-2")
     assert all(prompt.count("Question:") == 5 for prompt in by_encoder)
     mini_suite(suite(TWO_UNSURE))
-    pytester.runpytest("--kb-model=reference", "suites").assert_outcomes(passed=4)
+    pytester.runpytest(MODEL, "suites").assert_outcomes(passed=4)
     assert prompts(pytester.path, "unseen-four-shot-2") != by_encoder
 
 
@@ -91,7 +93,7 @@ def test_examples_by_a_server(pytester, mini_suite, openai_server: OpenAIServer)
     openai_server.embed = lambda text: [math.cos(len(text) / 50), math.sin(len(text) / 50)]
     mini_suite(suite("seen-four-shot", "  retrieval: openai/encoder\n"))
     args = f"--kb-judge-args=base_url={openai_server.base_url}"
-    pytester.runpytest("--kb-model=reference", args, "suites").assert_outcomes(passed=1)
+    pytester.runpytest(MODEL, args, "suites").assert_outcomes(passed=1)
     assert openai_server.calls_to("embeddings")
     for prompt in prompts(pytester.path, "seen-four-shot"):
         *shown, asked = (block.splitlines()[0] for block in prompt.split("Question: ")[1:])
@@ -102,7 +104,7 @@ def test_examples_by_a_server(pytester, mini_suite, openai_server: OpenAIServer)
 def test_an_encoder_that_is_not_there_fails_the_slice_in_words(pytester, mini_suite):
     pytest.importorskip("sentence_transformers")
     mini_suite(suite("seen-four-shot, seen-zero-shot", "  retrieval: hf/no/such\n"))
-    result = pytester.runpytest("--kb-model=reference", "suites")
+    result = pytester.runpytest(MODEL, "suites")
     # Nor is there a figure over all slices.
     result.assert_outcomes(passed=1, failed=2)
     result.stdout.fnmatch_lines(["*hf/no/such: no sentence encoder can be loaded*allowed: tfidf*"])
@@ -110,7 +112,7 @@ def test_an_encoder_that_is_not_there_fails_the_slice_in_words(pytester, mini_su
 
 def test_controls_stand_in_the_report(pytester, mini_suite, report):
     mini_suite(suite("seen-zero-shot, unseen-zero-shot", "  controls: asked\n"))
-    pytester.runpytest("--kb-model=reference", "suites").assert_outcomes(passed=4)
+    pytester.runpytest(MODEL, "suites").assert_outcomes(passed=4)
     cases = {case["id"].partition("::")[2]: case["metrics"] for case in report()["cases"]}
     seen = cases["reliability[seen-zero-shot]"]
     assert seen["cr_control_majority"]["value"] == pytest.approx(1 / 12)
@@ -129,21 +131,24 @@ def test_slices_by_answer_type(pytester, mini_suite, report):
     relations.write_text(text, encoding="utf-8")
     with path.open("a", encoding="utf-8") as stream:
         stream.write("  unseen: {count: 20, as_of: 2026-11-01, expires: 2090-01-01}\n")
-    pytester.runpytest("--kb-model=reference", "suites").assert_outcomes(passed=8)
+    pytester.runpytest(MODEL, "suites").assert_outcomes(passed=8)
     names = {case["slice"] for case in report()["cases"]}
     kinds = ("number", "person", "time", "location", "other")
     assert names == {"overall", "seen-location-zero-shot", *(f"unseen-{kind}-zero-shot" for kind in kinds)}
 
 
-@pytest.mark.parametrize("writer", ["openai/writer", "reference"])
+@pytest.mark.parametrize("writer", ["openai/writer", "scripted/writer.yaml"])
 def test_a_model_writes_the_distractors(
     pytester, mini_suite, openai_server: OpenAIServer, writer: str, report
 ):
     pytest.importorskip("openai")
     openai_server.say = lambda text: "1. Springfield\n2. Shelbyville\n3. Ogdenville\n4. Paris"
+    (pytester.path / "writer.yaml").write_text(
+        'default: {text: "1. Springfield\\n2. Shelbyville\\n3. Ogdenville\\n4. Paris"}'
+    )
     mini_suite(suite("seen-zero-shot", f"  distractors_from: {writer}\n"))
     args = [f"--kb-judge-args=base_url={openai_server.base_url}"] if "openai" in writer else []
-    result = pytester.runpytest("--kb-model=reference", *args, "suites")
+    result = pytester.runpytest(MODEL, *args, "suites")
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines([f"distractors by {writer} (0 of 12 replies reused from earlier runs)"])
     page = (pytester.path / "kbrel-report" / "report.html").read_text(encoding="utf-8")

@@ -77,7 +77,9 @@ def test_a_run_takes_nothing_from_a_living_one(pytester, mini_suite, report, ope
     assert not (pytester.path / "kbrel-report" / ".parts").exists()
 
 
-@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["serial", "two workers"])
+@pytest.mark.parametrize(
+    "workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["serial", "two workers"]
+)
 def test_a_killed_runs_parts_are_cleared_away(pytester, mini_suite, report, openai_server, gate, workers):
     mini_suite(ONE)
     asked = openai_server.calls_to
@@ -134,7 +136,9 @@ def test_parts_that_were_never_locked_stay_for_a_day(tmp_path):
     assert not other.exists()
 
 
-@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["serial", "two workers"])
+@pytest.mark.parametrize(
+    "workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["serial", "two workers"]
+)
 def test_half_a_surrogate_pair_from_a_server_ends_no_run(
     pytester, mini_suite, report, openai_server, gate, workers
 ):
@@ -149,6 +153,7 @@ def test_half_a_surrogate_pair_from_a_server_ends_no_run(
     assert r"\ud83d" not in answers
 
 
+@pytest.mark.slow
 def test_half_a_surrogate_pair_that_was_kept_ends_no_run(pytester, mini_suite, report, openai_server, gate):
     mini_suite(ONE)
     # As one that gives texts as they are, such as the store of an older version.
@@ -165,6 +170,7 @@ def test_half_a_surrogate_pair_that_was_kept_ends_no_run(pytester, mini_suite, r
     assert report()["complete"]
 
 
+@pytest.mark.slow
 def test_a_servers_error_with_half_a_surrogate_pair_fails_its_case_only(
     pytester, mini_suite, report, openai_server, gate
 ):

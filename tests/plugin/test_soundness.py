@@ -7,7 +7,9 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-GATE = ("--kb-model=reference", "suites")
+from tests.plugin.conftest import MODEL
+
+GATE = (MODEL, "suites")
 ONE = """\
 suite: mini
 facts: facts.jsonl
@@ -22,12 +24,14 @@ def verdict(report):
     return lambda: (report()["summary"]["verdict"], report()["exit_status"], report()["complete"])
 
 
-def test_a_suite_outside_the_root_folder_is_refused(pytester, mini_suite, tmp_path_factory, plugin_args):
+def test_a_suite_outside_the_root_folder_is_refused(
+    pytester, mini_suite, tmp_path_factory, distribution_args
+):
     mini_suite(ONE)
     elsewhere = tmp_path_factory.mktemp("else where") / "süites"
     (pytester.path / "suites").rename(elsewhere)
     pytester.makefile(".ini", pytest="[pytest]")
-    result = pytester.runpytest("--kb-model=reference", elsewhere, "-c", "pytest.ini", *plugin_args)
+    result = pytester.runpytest(MODEL, elsewhere, "-c", "pytest.ini", *distribution_args)
     assert result.ret in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.TESTS_FAILED)
     result.stdout.fnmatch_lines(["*mini.kb.yaml: lies outside the root folder*"])
     assert "INTERNALERROR" not in result.stdout.str()
@@ -36,7 +40,7 @@ def test_a_suite_outside_the_root_folder_is_refused(pytester, mini_suite, tmp_pa
 def test_paths_with_spaces_and_letters_of_their_own_work(pytester, mini_suite, report):
     mini_suite(ONE)
     (pytester.path / "suites").rename(pytester.path / "süß and bitter")
-    result = pytester.runpytest("--kb-model=reference", "süß and bitter", "-k", "tail]")
+    result = pytester.runpytest(MODEL, "süß and bitter", "-k", "tail]")
     assert result.ret == 0
     assert report()["cases"][0]["id"].startswith("süß and bitter/mini.kb.yaml::")
 
@@ -53,7 +57,10 @@ def test_a_broken_suite_beside_a_good_one_is_no_pass_and_not_blessed(pytester, m
 
 @pytest.mark.parametrize(
     ("body", "more"),
-    [("os._exit(3)", ("-n2",)), ("raise RuntimeError('teardown breaks')", ())],
+    [
+        pytest.param("os._exit(3)", ("-n2",), marks=pytest.mark.slow),
+        ("raise RuntimeError('teardown breaks')", ()),
+    ],
 )
 def test_a_case_whose_teardown_fails_is_invalid_and_not_blessed(pytester, mini_suite, verdict, body, more):
     mini_suite(ONE)
@@ -119,7 +126,7 @@ def test_all_cases_of_a_python_test_are_reported(pytester, mini_suite, verdict, 
                 kb_check(case)
         """
     )
-    assert pytester.runpytest("--kb-model=reference", "test_all.py").ret == 0
+    assert pytester.runpytest(MODEL, "test_all.py").ret == 0
     assert len(report()["cases"]) == 3
     assert verdict() == ("pass", 0, True)
 
@@ -175,7 +182,7 @@ class TestOutput:
         found = {
             node.get("name"): node.get("value") for node in root.findall("testsuite/properties/property")
         }
-        assert found["kb_model"] == "reference"
+        assert found["kb_model"] == "scripted/knows.jsonl"
         assert found["kb_verdict"] == "pass"
 
 
@@ -211,7 +218,7 @@ def test_a_skipped_member_leaves_its_aggregate_out(pytester, mini_suite, report)
 @pytest.mark.parametrize("value", ["suites/mini.kb.yaml", "suites/mini.kb.yaml::head_to_tail[places-tail]"])
 def test_a_swallowed_suite_is_no_name_for_a_baseline(pytester, mini_suite, value):
     mini_suite(ONE)
-    result = pytester.runpytest("--kb-model=reference", "--kb-baseline-update", value)
+    result = pytester.runpytest(MODEL, "--kb-baseline-update", value)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: --kb-baseline-update: found *"])
 

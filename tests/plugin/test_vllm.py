@@ -9,6 +9,7 @@ import pytest
 
 from pytest_kbrel.distribute import DEVICES
 
+MODEL = "--kb-model=reference"
 STAND_IN = Path(__file__).parent.parent / "models"
 GATE = ("--kb-model=vllm/reference", "--kb-model-args=dtype=float32,max_model_len=256", "suites")
 
@@ -32,9 +33,10 @@ def labels(found):
     return {case["id"]: (case["verdict"], case["n"]) for case in found["cases"]}
 
 
+@pytest.mark.slow
 def test_a_run_measures_what_the_transformers_backend_measures(pytester, mini_suite, report, stand_in):
     mini_suite()
-    assert pytester.runpytest("--kb-model=reference", "suites").ret == 0
+    assert pytester.runpytest(MODEL, "suites").ret == 0
     expected = report()
     assert pytester.runpytest(*GATE).ret == 0
     found = report()
@@ -52,6 +54,7 @@ def test_a_run_measures_what_the_transformers_backend_measures(pytester, mini_su
     assert again["answers_reused"] == again["answers_asked"] == found["environment"]["answers_asked"]
 
 
+@pytest.mark.slow
 def test_every_worker_has_an_engine_on_a_gpu_of_its_own(pytester, mini_suite, report, stand_in):
     mini_suite()
     pytester.makeconftest(
@@ -74,6 +77,7 @@ def test_every_worker_has_an_engine_on_a_gpu_of_its_own(pytester, mini_suite, re
     assert engines == {"engines-gw0": "0 1", "engines-gw1": "1 1"}
 
 
+@pytest.mark.slow
 def test_a_plan_counts_and_times(pytester, mini_suite, stand_in):
     mini_suite()
     result = pytester.runpytest(*GATE, "--kb-plan")
@@ -92,6 +96,7 @@ def test_more_workers_than_gpus_are_refused(pytester, mini_suite, stand_in):
     result.stderr.fnmatch_lines(["*takes 2 GPU(s)*allowed is -n 1 at most*"])
 
 
+@pytest.mark.slow
 def test_a_worker_is_dealt_as_many_gpus_as_its_engine_takes(pytester, stand_in, monkeypatch):
     monkeypatch.setenv(DEVICES, "4,5,6,7")
     pytester.makepyfile(
@@ -126,7 +131,7 @@ def test_without_the_package_the_extra_is_named(pytester, mini_suite):
         (("--kb-model=vllm/reference", "--kb-model-args=gpu_memory_utilisation=1"), "gpu_memory_utilization"),
         (("--kb-model=vllm/reference", "--kb-device=cpu"), "is for vLLM to choose"),
         (("--kb-model=vllm/reference", "--kb-attribute=1"), "the backend vllm has none here"),
-        (("--kb-model=reference", "--kb-judge=vlm/x/y"), "did you mean 'vllm'"),
+        ((MODEL, "--kb-judge=vlm/x/y"), "did you mean 'vllm'"),
         (("--kb-model=vlm/x/y",), "did you mean 'vllm'"),
     ],
 )

@@ -14,7 +14,9 @@ from tests.openai_server import BROKEN, Fault
 from tests.plugin.served.runs import ONE, TWO, killed_after, prompts, stored, unfinished
 
 
-@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["serial", "two workers"])
+@pytest.mark.parametrize(
+    "workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["serial", "two workers"]
+)
 def test_a_killed_run_goes_on_and_ends_with_the_same_report(
     pytester, mini_suite, report, told, server, gate, workers
 ):
