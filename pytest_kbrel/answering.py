@@ -114,7 +114,7 @@ class Answering:
         Zero and nothing where no weights are loaded here; nothing as long as it was not asked anything.
         """
         model = self._models.get("")
-        if model is None or not model.describe().weights_digest:
+        if model is None or not model.describe().parameters:
             return 0.0, ""
         return self._load_seconds[""], str(getattr(model, "engine", ""))
 

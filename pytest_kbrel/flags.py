@@ -46,7 +46,8 @@ FLAGS = (
         name="model",
         metavar="SPEC",
         help="Model to gate: a checkpoint's path or hub id, vllm/PATH to have vLLM run it, openai/NAME for "
-        "one on a server, 'reference' for the embedded one, 'reference:NAME' for candidates "
+        "one on a server, scripted/FILE for a script that plays one, "
+        "'reference' for the embedded one, 'reference:NAME' for candidates "
         "(overconfident, gullible, int4, int3, pruned)",
     ),
     Flag(name="model_args", metavar="K=V,...", help="Loading options in lm-eval's words: dtype=bfloat16,..."),

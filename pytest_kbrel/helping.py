@@ -196,11 +196,12 @@ def _check_word(text: str, default: str) -> None:
     hint = nearest(first, BACKENDS)
     if "/" in text and hint and first not in BACKENDS and not Path(text).expanduser().exists():
         raise ModelError(
-            f"found {text!r}; allowed: {default}, openai/NAME, hf/PATH, hf/ORG/NAME or vllm/PATH{hint}"
+            f"found {text!r}; allowed: {default}, openai/NAME, hf/PATH, hf/ORG/NAME, vllm/PATH or "
+            f"scripted/FILE{hint}"
         )
     if "/" in text or text.split(":")[0] == "reference" or Path(text).expanduser().exists():
         return
     raise ModelError(
-        f"found {text!r}; allowed: {default}, openai/NAME, hf/PATH, a checkpoint's folder, a hub id org/name "
-        f"or reference{nearest(text, (default, 'reference'))}"
+        f"found {text!r}; allowed: {default}, openai/NAME, hf/PATH, a checkpoint's folder, a hub id "
+        f"org/name, scripted/FILE or reference{nearest(text, (default, 'reference'))}"
     )

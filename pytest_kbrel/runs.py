@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
+import functools
 import importlib.metadata
 import os
 import platform
@@ -248,13 +250,19 @@ def _last_line(text: str) -> str:
 
 def _environment(config: pytest.Config, options: KbOptions, arrivals: Arrivals) -> dict[str, str]:
     found = {"python": platform.python_version(), "platform": f"{platform.system()} {platform.machine()}"}
-    for package in _PACKAGES:
-        try:
-            found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
+    found |= _versions()
     found["workers"] = str(config.getoption("numprocesses", None) or 0)
     return found | _loading(arrivals) | _help(arrivals) | _answers(config, options, arrivals)
+
+
+@functools.cache
+def _versions() -> dict[str, str]:
+    """Return the versions of the installed packages that matter to a run."""
+    found = {}
+    for package in _PACKAGES:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[package] = importlib.metadata.version(package)
+    return found
 
 
 def _loading(arrivals: Arrivals) -> dict[str, str]:

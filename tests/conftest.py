@@ -3,7 +3,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import hypothesis
 import pytest
@@ -29,9 +28,10 @@ def _modules_stay() -> Iterator[None]:
     """
 
     def snapshot(pytester: pytest.Pytester) -> SysModulesSnapshot:
+        folder = f"{pytester.path}{os.sep}"
+
         def stays(name: str) -> bool:
-            file = getattr(sys.modules[name], "__file__", None)
-            return file is None or not Path(file).is_relative_to(pytester.path)
+            return not (getattr(sys.modules[name], "__file__", None) or "").startswith(folder)
 
         return SysModulesSnapshot(preserve=stays)
 
@@ -45,3 +45,10 @@ def openai_server() -> Iterator[OpenAIServer]:
     """A server on loopback that speaks the OpenAI protocol, this test's own."""
     with OpenAIServer() as server:
         yield server
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Count tests with a real server among the slow ones."""
+    for item in items:
+        if "openai_server" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.slow)

@@ -13,9 +13,9 @@ import openai  # noqa: F401  (in-process sessions forget new modules, and this o
 import pytest
 
 from pytest_kbrel.cli import main
-from tests.plugin.conftest import CAPITALS, SUITE, _warm, mini_suite, plugin_args, report
+from tests.plugin.conftest import CAPITALS, SUITE, mini_suite, plugin_args, report
 
-__all__ = ["_warm", "mini_suite", "plugin_args", "report"]
+__all__ = ["mini_suite", "plugin_args", "report"]
 
 ROOT = Path(__file__).resolve().parents[2]
 PLAN = ("--kb-model=reference", "suites", "--kb-plan")

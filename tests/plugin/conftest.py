@@ -146,9 +146,11 @@ def distribution_args(request: pytest.FixtureRequest) -> tuple[str, ...]:
     return args
 
 
-@pytest.fixture(
-    params=[pytest.param((), id="serial"), pytest.param(("-n2",), id="n2", marks=pytest.mark.slow)]
-)
+# Over two workers, each of which starts Python and pytest anew.
+SLOW_N2 = pytest.param(("-n2",), id="n2", marks=pytest.mark.slow)
+
+
+@pytest.fixture(params=[pytest.param((), id="serial"), SLOW_N2])
 def plugin_args(request: pytest.FixtureRequest) -> tuple[str, ...]:
     """Run a test about something else serially, and among the slow tests over two workers as well."""
     args: tuple[str, ...] = request.param

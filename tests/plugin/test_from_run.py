@@ -112,8 +112,8 @@ def test_a_recorded_run_decided_again_is_the_same(
     result = again("--kb-baseline=old", *plugin_args)
     result.stdout.fnmatch_lines(
         [
-            "kbrel: deciding again over run (model scripted/knows.jsonl, judge openai/judge, baseline old); no "
-            "model is loaded, reports go to kbrel-report"
+            "kbrel: deciding again over run (model scripted/knows.jsonl, judge openai/judge, baseline old); "
+            "no model is loaded, reports go to kbrel-report"
         ]
     )
     after = report()

@@ -10,6 +10,10 @@ import pytest
 from pytest_kbrel.reports.json_report import schema
 from tests.plugin.conftest import MODEL
 
+STOPS = [
+    pytest.param(("-x",), id="serial"),
+    pytest.param(("--maxfail=1", "-n1"), id="n1", marks=pytest.mark.slow),
+]
 FAILING = """\
 suite: mini
 facts: facts.jsonl
@@ -30,9 +34,7 @@ overall:
 )
 
 
-@pytest.mark.parametrize(
-    "stop", [("-x",), pytest.param(("--maxfail=1", "-n1"), marks=pytest.mark.slow)], ids=["serial", "n1"]
-)
+@pytest.mark.parametrize("stop", STOPS)
 def test_cases_behind_the_last_failure_are_not_run(pytester, mini_suite, report, stop):
     mini_suite(FAILING)
     result = pytester.runpytest(MODEL, "suites", "--junitxml=junit.xml", *stop)
@@ -59,9 +61,7 @@ def test_cases_behind_the_last_failure_are_not_run(pytester, mini_suite, report,
     assert int(suite.get("tests")) == len(verdicts) - left
 
 
-@pytest.mark.parametrize(
-    "stop", [("-x",), pytest.param(("--maxfail=1", "-n1"), marks=pytest.mark.slow)], ids=["serial", "n1"]
-)
+@pytest.mark.parametrize("stop", STOPS)
 def test_figures_over_cases_that_were_not_run_are_not_run_either(pytester, mini_suite, report, stop):
     mini_suite(OVERALL)
     result = pytester.runpytest(MODEL, "suites", "--junitxml=junit.xml", *stop)

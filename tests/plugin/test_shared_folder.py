@@ -13,6 +13,7 @@ import openai  # noqa: F401  (in-process sessions forget new modules, and this o
 import pytest
 
 from pytest_kbrel.parts import Parts
+from tests.plugin.conftest import SLOW_N2
 
 ONE = """\
 suite: mini
@@ -77,9 +78,7 @@ def test_a_run_takes_nothing_from_a_living_one(pytester, mini_suite, report, ope
     assert not (pytester.path / "kbrel-report" / ".parts").exists()
 
 
-@pytest.mark.parametrize(
-    "workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["serial", "two workers"]
-)
+@pytest.mark.parametrize("workers", [pytest.param((), id="serial"), SLOW_N2])
 def test_a_killed_runs_parts_are_cleared_away(pytester, mini_suite, report, openai_server, gate, workers):
     mini_suite(ONE)
     asked = openai_server.calls_to
@@ -136,9 +135,7 @@ def test_parts_that_were_never_locked_stay_for_a_day(tmp_path):
     assert not other.exists()
 
 
-@pytest.mark.parametrize(
-    "workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["serial", "two workers"]
-)
+@pytest.mark.parametrize("workers", [pytest.param((), id="serial"), SLOW_N2])
 def test_half_a_surrogate_pair_from_a_server_ends_no_run(
     pytester, mini_suite, report, openai_server, gate, workers
 ):

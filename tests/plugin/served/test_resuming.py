@@ -11,12 +11,11 @@ from pytest_kbrel.models import store_owner
 from pytest_kbrel.models.store_locks import Lock
 from pytest_kbrel.reports.json_report import comparable
 from tests.openai_server import BROKEN, Fault
+from tests.plugin.conftest import SLOW_N2
 from tests.plugin.served.runs import ONE, TWO, killed_after, prompts, stored, unfinished
 
 
-@pytest.mark.parametrize(
-    "workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["serial", "two workers"]
-)
+@pytest.mark.parametrize("workers", [pytest.param((), id="serial"), SLOW_N2])
 def test_a_killed_run_goes_on_and_ends_with_the_same_report(
     pytester, mini_suite, report, told, server, gate, workers
 ):

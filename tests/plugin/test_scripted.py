@@ -1,0 +1,115 @@
+"""Sessions with a scripted model: what docs/scripted-models.md promises."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pytest_kbrel.reports.json_report import comparable
+from tests.plugin.conftest import KNOWN, KNOWS, MODEL, SCRIPTS, script
+
+ONE = """\
+suite: mini
+facts: facts.jsonl
+head_to_tail:
+  prompt: zero-shot
+  gates: {accuracy: {min: 0.5}}
+"""
+
+
+@pytest.fixture
+def answers(pytester):
+    def write(text, name="answers.jsonl"):
+        (pytester.path / name).write_text(text, encoding="utf-8")
+        return f"--kb-model=scripted/{name}"
+
+    return write
+
+
+def test_a_script_loads_no_torch_and_is_named_in_the_report(pytester, mini_suite, report):
+    mini_suite()
+    pytester.makeconftest(
+        """
+        import sys
+
+        def pytest_unconfigure():
+            heavy = {"torch", "transformers", "safetensors", "openai"} & set(sys.modules)
+            open("heavy", "w").write(repr(sorted(heavy)))
+        """
+    )
+    result = pytester.runpytest_subprocess(MODEL, "suites")
+    assert result.ret == pytest.ExitCode.OK
+    assert (pytester.path / "heavy").read_text() == "[]"
+    result.stdout.fnmatch_lines(["scripted/knows.jsonl (float32, cpu): pass"])
+    assert "model loaded" not in result.stdout.str()
+    model = report()["model"]
+    assert (model["spec"], model["backend"], model["parameters"]) == (KNOWS, "scripted", 0)
+
+
+@pytest.mark.parametrize("flag", ["--kb-device=cpu", "--kb-dtype=float32", "--kb-apply-chat-template"])
+def test_a_flag_that_a_script_would_ignore_is_a_usage_error(pytester, mini_suite, flag):
+    mini_suite(ONE)
+    result = pytester.runpytest(MODEL, "suites", flag)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: scripted/knows.jsonl: *allowed is *"])
+
+
+def test_a_wrong_script_is_a_usage_error_with_its_line(pytester, mini_suite, answers):
+    mini_suite(ONE)
+    model = answers('{"contains": "x", "text": "y"}\n{"contains": "x", "txt": "y"}\n')
+    result = pytester.runpytest(model, "suites")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: *answers.jsonl:2: unknown key 'txt'*did you mean 'text'?"])
+
+
+def test_a_scripted_error_makes_its_case_invalid(pytester, mini_suite, report, answers):
+    mini_suite(ONE)
+    failing = json.dumps({"contains": "capital of Japan", "error": "no memory is left"}) + "\n"
+    result = pytester.runpytest(answers(failing + SCRIPTS["knows"]), "suites")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    cases = {case["slice"]: case for case in report()["cases"] if not case["aggregate"]}
+    assert [cases[f"places-{bucket}"]["verdict"] for bucket in ("head", "torso", "tail")] == [
+        "pass",
+        "invalid",
+        "pass",
+    ]
+    assert "P36:Japan (answer): no memory is left" in cases["places-torso"]["errors"][0]
+
+
+def test_a_plan_counts_the_words_of_a_script(pytester, mini_suite):
+    mini_suite(ONE)
+    result = pytester.runpytest(MODEL, "suites", "--kb-plan")
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(["--kb-model scripted/knows.jsonl: 12 calls*"])
+
+
+def test_a_script_judges(pytester, mini_suite, report, answers):
+    mini_suite(ONE)
+    # The model is right about all capitals, in words that the rules do not find equal.
+    model = answers(script(KNOWN, text="A city that everybody knows"))
+    judge = json.dumps({"pattern": r'"What is the capital of France\?".*\nVerdict:$', "text": "incorrect"})
+    judge += '\n{"default": {"text": "correct"}}\n'
+    answers(judge, "judge.jsonl")
+    result = pytester.runpytest(model, "suites", "--kb-judge=scripted/judge.jsonl", "-k", "tail]")
+    assert result.ret == pytest.ExitCode.OK
+    (case,) = report()["cases"]
+    assert (case["metrics"]["accuracy_rules"]["value"], case["n"]) == (0.0, 7)
+    assert case["metrics"]["accuracy"]["value"] == 1.0
+    assert [helper["spec"] for helper in report()["helpers"]] == ["scripted/judge.jsonl"]
+
+
+@pytest.mark.slow
+def test_a_run_that_a_scripted_crash_ended_goes_on_without_it(pytester, mini_suite, report, answers):
+    mini_suite(ONE)
+    assert pytester.runpytest(MODEL, "suites", "--kb-use-cache=off").ret == 0
+    whole = comparable(report())
+    crash = json.dumps({"contains": "capital of Japan", "crash": True}) + "\n"
+    model = answers(crash + SCRIPTS["knows"], "knows.jsonl")
+    assert pytester.runpytest_subprocess(model, "suites", "-p", "no:randomly").ret == -9
+    answers(SCRIPTS["knows"], "knows.jsonl")
+    result = pytester.runpytest(model, "suites")
+    assert result.ret == 0
+    assert comparable(report()) == whole
+    result.stdout.fnmatch_lines(["* of 12 answers reused from .kbrel-cache"])
+    assert 0 < int(report()["environment"]["answers_reused"]) < 12
