@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # Nothing kept: in a clone the code that makes the answers changes between two runs.
 GATE := $(BIN)/python -m pytest suites --kb-baseline=reference --kb-use-cache=off
 
-.PHONY: demo demo-candidates candidates-table test lint types check wheel clean
+.PHONY: demo demo-candidates candidates-table test test-slow lint types check wheel clean
 
 # Gate the embedded checkpoint against its committed baseline.
 demo: $(VENV)/.demo
@@ -27,10 +27,16 @@ candidates-table: demo demo-candidates
 		--into docs/candidates.md
 
 # A process a core, one thread each. Dealt in large lots, one process was left with minutes of slow tests at the end.
-# Sessions under test start some hundred processes. Where bytecode is not to be written each would compile all modules anew.
+# Bytecode is written even where the environment says otherwise: tests start many processes, and each would compile all modules anew.
+PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests -n auto --dist worksteal
+
+# All that is quick: at most 4 minutes on 2 cores.
 test: $(VENV)/.test
-	-PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest tests --collect-only -qq > /dev/null
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests -n auto --dist worksteal
+	$(PYTEST) -m "not slow"
+
+# Kills, memory, many architectures, real workers and real servers.
+test-slow: $(VENV)/.test
+	$(PYTEST) -m slow
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
@@ -39,7 +45,7 @@ lint: $(VENV)/.lint
 types: $(VENV)/.lint
 	$(BIN)/mypy
 
-check: lint types test
+check: lint types test test-slow
 
 wheel: $(VENV)/.test
 	rm -rf dist
