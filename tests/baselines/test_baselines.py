@@ -122,6 +122,7 @@ def test_the_readable_file_is_sorted_and_indented(tmp_path: Path) -> None:
     assert (entry["n"], entry["metrics"]["accuracy"]) == (4, 0.5)
 
 
+@pytest.mark.slow
 def test_a_full_run_of_all_three_probes_stays_below_two_megabytes(tmp_path: Path) -> None:
     run = full_run()
     write_baseline(tmp_path / "a", run)

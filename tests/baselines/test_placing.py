@@ -84,6 +84,7 @@ def test_killed_between_any_two_steps(tmp_path, monkeypatch, replaced):
     assert read(folder).created == "--+"
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment(tmp_path):
     folder = tmp_path / "b"
     write_baseline(folder, run_of("+-+"))
@@ -96,6 +97,7 @@ def test_killed_at_any_moment(tmp_path):
     assert is_whole(read(folder))
 
 
+@pytest.mark.slow
 def test_two_at_once_leave_the_one_that_came_last(tmp_path):
     folder = tmp_path / "b"
     write_baseline(folder, run_of("+"))

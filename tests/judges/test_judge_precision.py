@@ -43,6 +43,7 @@ def test_no_object_of_another_fact_is_right():
     assert not passed
 
 
+@pytest.mark.slow
 def test_an_object_in_a_list_of_others_is_seldom_right():
     relations = defaultdict(list)
     for fact in read_facts(bundled.suites() / "world/facts.jsonl"):

@@ -69,3 +69,19 @@ def vllm_of(checkpoint_of, real_engines):
 def llama(tmp_path):
     """A llama checkpoint of this test's own, to be spoilt."""
     return tiny_checkpoints.make_checkpoint(tmp_path / "llama", "llama")
+
+
+# A decoder with rotary positions, one with learned ones, and an encoder-decoder.
+QUICK = ("llama", "gpt2", "t5")
+
+
+def pytest_collection_modifyitems(items):
+    """Count the many other architectures among the slow tests, and vLLM's stand-in with all but one."""
+    for item in items:
+        params = getattr(item, "callspec", None)
+        for value in params.params.values() if params else ():
+            backend, kind = value if isinstance(value, tuple) and len(value) == 2 else ("hf", value)
+            if not (isinstance(kind, str) and kind in tiny_checkpoints.KINDS):
+                continue
+            if kind not in QUICK or (backend != "hf" and kind != "llama"):
+                item.add_marker(pytest.mark.slow)

@@ -331,6 +331,7 @@ print(budget.tokens, worst < 1e-4)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="address space is limited on Linux only")
+@pytest.mark.slow
 def test_a_process_that_runs_out_of_memory_halves_and_ends_right(checkpoint_of, tmp_path):
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"}
     done = subprocess.run(

@@ -91,6 +91,7 @@ def test_bytes_that_are_no_text_say_their_line(tmp_path: Path) -> None:
         list(elements(path, "the form"))
 
 
+@pytest.mark.slow
 def test_memory_is_that_of_one_member(tmp_path: Path) -> None:
     import tracemalloc
 

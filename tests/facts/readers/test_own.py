@@ -157,6 +157,7 @@ def test_ids_are_unique_over_several_files(tmp_path: Path) -> None:
     assert second.id == f"{first.id}#2"
 
 
+@pytest.mark.slow
 def test_reading_streams(tmp_path: Path) -> None:
     path = tmp_path / "f.jsonl"
     path.write_text(
