@@ -65,6 +65,7 @@ def test_the_scores_add_up_to_what_the_prompt_changed(reference, request_):
 
 
 @pytest.mark.parametrize("kind", ["llama", "gpt2", "gemma3", "opt", "bloom", "mamba", "t5", "bart"])
+@pytest.mark.slow
 def test_the_scores_add_up_on_other_architectures(model_of, kind):
     request = ScoreRequest(prompt="The capital of Japan is", continuation=" Tokyo, a city")
     # Random weights have steep places that trained ones lack: the steps may run out just before the goal.

@@ -97,6 +97,7 @@ def test_where_contexts_change_nothing_nothing_is_shared(model_of):
     assert highest_rung(model, {"packed": constant, "prefix": constant, "plain": constant}, 256) == "plain"
 
 
+@pytest.mark.slow
 def test_what_does_not_fit_into_memory_is_cut_and_answered(model_of, monkeypatch):
     from pytest_kbrel.models import hf_scorer
 

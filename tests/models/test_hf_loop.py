@@ -106,6 +106,7 @@ def test_texts_and_steps_are_those_of_plain_batches(kind, model_of):
             assert not generator.trouble
 
 
+@pytest.mark.slow
 def test_batches_stay_within_their_budget_and_rows_within_what_the_model_takes(model_of, monkeypatch):
     model = model_of("gpt2")
     sizes, real = [], hf_loop.laid_out
@@ -146,6 +147,7 @@ def test_logits_of_a_large_vocabulary_bound_the_batch():
     assert size_of(0, 2, 10**6, longest=None, vocabulary=2**20, packed=True).most == 64
 
 
+@pytest.mark.slow
 def test_what_does_not_fit_into_memory_is_cut_and_answered(model_of, monkeypatch):
     model = model_of("llama")
     prompts = prompts_of(count=80, shared=20)

@@ -161,6 +161,7 @@ def test_what_cannot_be_taken_apart_is_refused(spec_of):
         hf_options._parts(spec_of("compile=True"), bare)
 
 
+@pytest.mark.slow
 def test_a_compiled_checkpoint_shares_and_answers_as_ever(spec_of, model_of, monkeypatch):
     real, parts = torch.compile, []
 

@@ -260,6 +260,7 @@ def test_a_word_start_that_stands_alone_is_a_step_of_its_own_and_no_end():
 
 
 @pytest.mark.parametrize("kind", ["mistral", "gemma2", "gpt2"])
+@pytest.mark.slow
 def test_rows_that_have_ended_take_no_room_from_those_that_go_on(model_of, kind):
     """Near the end of a window, or of the table of positions, every slot counts."""
     model = model_of(kind)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from pytest_kbrel.records import Generated, GenerateRequest, Scored, ScoreRequest
 
 THREADS, ROUNDS = 4, 6
@@ -20,6 +22,7 @@ def answers(model, thread: int, turn: int):
     return model.score(scored), model.generate(written)
 
 
+@pytest.mark.slow
 def test_threads_do_not_get_into_each_others_way(model_of):
     model = model_of("llama")
     turns = [(thread, turn) for turn in range(ROUNDS) for thread in range(THREADS)]

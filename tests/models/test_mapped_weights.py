@@ -42,6 +42,7 @@ sys.stdin.readline()
 
 
 @pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="memory is looked at by Linux's /proc")
+@pytest.mark.slow
 def test_two_processes_share_one_copy_of_the_weights(tmp_path: Path) -> None:
     folder = make_checkpoint(tmp_path / "checkpoint")
     size = (folder / "model.safetensors").stat().st_size

@@ -221,6 +221,7 @@ def _write(folder, worker):
     store.close()
 
 
+@pytest.mark.slow
 def test_several_processes_open_and_write_at_once(tmp_path):
     context = multiprocessing.get_context("spawn")
     writers = [context.Process(target=_write, args=(tmp_path / "c", w)) for w in range(4)]

@@ -57,6 +57,7 @@ def test_a_question_of_many_rounds_ago_is_not_asked_again():
     assert (asker.asked, asker.answered) == (6000, 3000)
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_what_was_asked():
     asker = Asker(Forgetful(answers=lambda prompt: prompt * 4))
     asker.ask(next(rounds(100)))

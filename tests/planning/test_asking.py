@@ -179,6 +179,7 @@ def _answer(request: GenerateRequest) -> Generated:
     return Generated(text="Paris", token_ids=(), finish="stop", prompt_tokens=1, prompt_digest="")
 
 
+@pytest.mark.slow
 def test_of_the_calls_none_is_held(monkeypatch):
     """What has gone by is told from what is new all the same, in each of several drives."""
     monkeypatch.setitem(stretches.FACTS, "monitor", 1)

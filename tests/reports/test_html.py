@@ -81,6 +81,7 @@ def test_a_hundred_failing_cases_stay_below_a_megabyte(big_run: Run) -> None:
     assert text.count("60 facts lost, the first ") == 100
 
 
+@pytest.mark.slow
 def test_a_page_of_thousands_of_cases_stays_below_five_megabytes(many_cases: Callable[[int], Run]) -> None:
     text = report_html(many_cases(3000))
     assert len(text.encode("utf-8")) < 5_000_000
