@@ -22,6 +22,7 @@ def test_schema_prints_a_json_schema(of, capsys):
     assert json.loads(capsys.readouterr().out)["$schema"].startswith("https://json-schema.org/")
 
 
+@pytest.mark.slow
 def test_build_reference_trains_checkpoints_that_load(tmp_path, capsys):
     from transformers import AutoModelForCausalLM
 

@@ -44,6 +44,7 @@ def test_the_wheel_carries_suites_checkpoints_baseline_schemas_and_licence(wheel
     assert not any(name.startswith("tests/") for name in names)
 
 
+@pytest.mark.slow
 def test_an_installed_package_finds_what_it_carries(wheel, tmp_path):
     site = tmp_path / "site"
     subprocess.run(

@@ -20,6 +20,7 @@ HUMAN_CHECK = (
 SENTENCES = ("{answer}", "It is {answer}.", "The answer for {subject} is {answer}.", "{answer}, I think")
 
 
+@pytest.mark.slow
 def test_no_object_of_another_fact_is_right():
     relations = defaultdict(list)
     for fact in read_facts(bundled.suites() / "world/facts.jsonl"):

@@ -13,12 +13,12 @@ import openai  # noqa: F401  (in-process sessions forget new modules, and this o
 import pytest
 
 from pytest_kbrel.cli import main
-from tests.plugin.conftest import CAPITALS, SUITE, mini_suite, plugin_args, report
+from tests.plugin.conftest import CAPITALS, MODEL, SUITE, mini_suite, plugin_args, report
 
 __all__ = ["mini_suite", "plugin_args", "report"]
 
 ROOT = Path(__file__).resolve().parents[2]
-PLAN = ("--kb-model=reference", "suites", "--kb-plan")
+PLAN = (MODEL, "suites", "--kb-plan")
 FIXED = "monitor or head_to_tail"
 ROW = re.compile(r"(\S+\[\S+\]|all) +([\d,]+)  +(\S.*?)  +(\S.*?)  +(\S.*)$")
 TWICE = """\
@@ -66,12 +66,13 @@ def per_case(exchanges: list[dict[str, Any]]) -> Rows:
     return {case: tuple(f"{count:,}" for count in counts) for case, counts in found.items()}  # type: ignore[misc]
 
 
-def test_calls_and_tokens_are_those_of_the_run(pytester, mini_suite, report, exchanges):
+@pytest.mark.parametrize("model", ["scripted/knows.jsonl", pytest.param("reference", marks=pytest.mark.slow)])
+def test_calls_and_tokens_are_those_of_the_run(pytester, mini_suite, report, exchanges, model):
     mini_suite()
-    planned = pytester.runpytest(*PLAN, "-k", FIXED)
+    planned = pytester.runpytest(f"--kb-model={model}", *PLAN[1:], "-k", FIXED)
     assert planned.ret == pytest.ExitCode.OK
     assert not (pytester.path / "kbrel-report").exists()
-    pytester.runpytest("--kb-model=reference", "suites", "-k", FIXED)
+    pytester.runpytest(f"--kb-model={model}", "suites", "-k", FIXED)
     rows = rows_of(planned)
     del rows["all"]
     assert rows == per_case(exchanges())
@@ -82,7 +83,7 @@ def test_repeated_questions_are_planned_once(pytester, mini_suite, exchanges):
     mini_suite(TWICE, name="a")
     mini_suite(TWICE, name="b")
     planned = pytester.runpytest(*PLAN)
-    pytester.runpytest("--kb-model=reference", "suites")
+    pytester.runpytest(MODEL, "suites")
     real = exchanges()
     assert len(real) == 24
     line = next(line for line in planned.outlines if "after deduplication" in line)
@@ -93,7 +94,7 @@ def test_repeated_questions_are_planned_once(pytester, mini_suite, exchanges):
 def test_reliability_lies_between_and_with_a_baseline_is_known(pytester, mini_suite, exchanges):
     mini_suite()
     blind = rows_of(pytester.runpytest(*PLAN, "-k", "reliability"))
-    assert pytester.runpytest("--kb-model=reference", "suites", "--kb-baseline-update=mine").ret == 0
+    assert pytester.runpytest(MODEL, "suites", "--kb-baseline-update=mine").ret == 0
     real = per_case([one for one in exchanges() if "reliability" in one["case"]])
     told = pytester.runpytest(*PLAN, "-k", "reliability", "--kb-baseline=mine")
     assert told.ret == 0
@@ -116,7 +117,7 @@ def test_nothing_runs_and_no_report_is_touched(pytester, mini_suite, plugin_args
     old = pytester.path / "kbrel-report" / "report.json"
     old.parent.mkdir()
     old.write_text("{}")
-    result = pytester.runpytest("--kb-model=reference", "--kb-plan", *plugin_args)
+    result = pytester.runpytest(MODEL, "--kb-plan", *plugin_args)
     assert result.ret == pytest.ExitCode.OK
     result.assert_outcomes()
     assert "it ran" not in result.stdout.str()
@@ -152,7 +153,7 @@ def test_what_selects_items_shapes_the_plan(pytester, mini_suite, selection, sli
 
 def test_a_node_id_shapes_the_plan(pytester, mini_suite):
     mini_suite()
-    result = pytester.runpytest("--kb-model=reference", "--kb-plan", "suites/mini.kb.yaml::monitor[P36]")
+    result = pytester.runpytest(MODEL, "--kb-plan", "suites/mini.kb.yaml::monitor[P36]")
     assert list(rows_of(result)) == ["monitor[P36]"]
 
 
@@ -218,7 +219,7 @@ def test_a_judge_is_planned_beside_the_model(pytester, mini_suite, openai_server
     assert openai_server.calls == []
     result.stdout.fnmatch_lines(
         [
-            "--kb-model reference: 12 calls",
+            "--kb-model scripted/knows.jsonl: 12 calls",
             "--kb-judge openai/judge: 0 to 12 calls",
             "time: *",
             "time of openai/judge: unknown*",
@@ -232,7 +233,7 @@ def test_a_model_to_compare_with_is_planned_and_loaded_too(pytester, mini_suite)
     result = pytester.runpytest(*PLAN, "--kb-baseline-model=reference:int4")
     result.stdout.fnmatch_lines(
         [
-            "--kb-model reference: 12 calls",
+            "--kb-model scripted/knows.jsonl: 12 calls",
             "--kb-baseline-model reference:int4: 12 calls",
             "  reference:int4 was loaded in *",
             "accuracy in * (the other model is asked in this run)",
@@ -275,7 +276,8 @@ def test_monitor_with_a_served_model_is_refused_as_in_a_run(pytester, mini_suite
 
 def test_a_plan_without_suites_says_nothing(pytester: pytest.Pytester):
     pytester.makepyfile("def test_one():\n    pass\n")
-    result = pytester.runpytest("--kb-model=reference", "--kb-plan")
+    (pytester.path / "knows.jsonl").write_text('{"default": {"text": "unsure"}}')
+    result = pytester.runpytest(MODEL, "--kb-plan")
     assert result.ret == pytest.ExitCode.OK
     result.assert_outcomes()
     assert "plan, nothing was run" not in result.stdout.str()
@@ -296,10 +298,10 @@ def test_answers_that_are_kept_are_not_planned_again(pytester, mini_suite):
     count = int(rows_of(before)["all"][1].replace(",", ""))
     before.stdout.fnmatch_lines([f"  0 of {count} calls kept from earlier runs, which are not asked again"])
     assert not (pytester.path / ".kbrel-cache").exists()
-    pytester.runpytest("--kb-model=reference", "suites", "-k", "monitor")
+    pytester.runpytest(MODEL, "suites", "-k", "monitor")
     some = numbers(next(line for line in pytester.runpytest(*flags).outlines if " kept from " in line))
     assert 0 < some[0] < some[1] == count
-    pytester.runpytest("--kb-model=reference", "suites", "-k", FIXED)
+    pytester.runpytest(MODEL, "suites", "-k", FIXED)
     after = pytester.runpytest(*flags)
     after.stdout.fnmatch_lines(
         [
@@ -315,7 +317,7 @@ def test_answers_that_are_kept_are_not_planned_again(pytester, mini_suite):
 
 def test_a_plan_says_how_the_checkpoint_shares(pytester, mini_suite):
     mini_suite()
-    result = pytester.runpytest(*PLAN, "-k", FIXED)
+    result = pytester.runpytest("--kb-model=reference", *PLAN[1:], "-k", FIXED)
     read = numbers(next(line for line in result.outlines if line.startswith("  tokens read ")))
     fed = numbers(next(line for line in result.outlines if line.startswith("  tokens fed ")))
     different = numbers(next(line for line in result.outlines if line.startswith("  different tokens ")))
@@ -335,7 +337,7 @@ def test_a_plan_and_the_view_of_what_is_shared_count_the_same(pytester, mini_sui
     mini_suite(
         TWICE.replace("zero-shot", "few-shot"), facts="".join(json.dumps(fact) + "\n" for fact in facts)
     )
-    planned = pytester.runpytest(*PLAN)
+    planned = pytester.runpytest("--kb-model=reference", *PLAN[1:])
     fed = numbers(next(line for line in planned.outlines if line.startswith("  tokens fed ")))
     assert main(["sharing", "suites", "--kb-model", "reference", "--json", "shared.json"]) == 0
     told = json.loads((pytester.path / "shared.json").read_text())

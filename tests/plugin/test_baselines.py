@@ -35,8 +35,8 @@ def test_the_model_against_itself_is_green_and_loses_nothing(pytester, blessed, 
     assert {case["verdict"] for case in found["cases"]} == {"pass"}
 
 
-def test_a_worse_candidate_is_red_and_names_what_it_lost(pytester, blessed, report, distribution_args):
-    result = pytester.runpytest(OVERCONFIDENT, "suites", "--kb-baseline=prod", *distribution_args)
+def test_a_worse_candidate_is_red_and_names_what_it_lost(pytester, blessed, report, plugin_args):
+    result = pytester.runpytest(OVERCONFIDENT, "suites", "--kb-baseline=prod", *plugin_args)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     verdicts = {case["slice"]: case["verdict"] for case in report()["cases"]}
     assert verdicts["unseen-zero-shot"] == "fail"

@@ -46,6 +46,7 @@ def test_an_item_whose_report_is_lost_makes_the_run_red(pytester, mini_suite):
     result.stdout.fnmatch_lines(["FAILED suites/mini.kb.yaml::monitor?P36?*no report arrived*"])
 
 
+@pytest.mark.slow
 def test_every_worker_loads_the_model_once(pytester, mini_suite):
     mini_suite()
     pytester.makeconftest(
@@ -75,6 +76,7 @@ def test_gpus_are_entries_of_the_callers_own_list(monkeypatch):
     assert visible_gpus() == []
 
 
+@pytest.mark.slow
 def test_workers_get_gpus_in_turn_and_keep_what_their_user_chose(pytester, monkeypatch):
     monkeypatch.setenv(DEVICES, "2,3")
     pytester.makepyfile(

@@ -212,6 +212,7 @@ def test_a_killed_run_keeps_the_verdicts_it_had(pytester, mini_suite, openai_ser
     assert before[2] in after
 
 
+@pytest.mark.slow
 def test_a_checkpoint_can_judge(pytester, mini_suite, report, exchanges, plugin_args):
     mini_suite(ONE, FACTS)
     result = gate(pytester, "--kb-judge=reference", "--kb-judge-args=device=cpu", *plugin_args)

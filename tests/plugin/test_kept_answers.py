@@ -41,13 +41,13 @@ def responses(pytester, folder="kbrel-report"):
     return (pytester.path / folder / "responses.jsonl").read_bytes()
 
 
-def test_a_second_run_asks_nothing_and_reports_the_same(pytester, mini_suite, report, distribution_args):
+def test_a_second_run_asks_nothing_and_reports_the_same(pytester, mini_suite, report, plugin_args):
     mini_suite()
-    first = pytester.runpytest(*GATE, *distribution_args)
+    first = pytester.runpytest(*GATE, *plugin_args)
     before, said = report(), responses(pytester)
     assert "answers reused" not in first.stdout.str()
     assert counts(report)[1] == 0
-    result = pytester.runpytest(*GATE, *distribution_args)
+    result = pytester.runpytest(*GATE, *plugin_args)
     asked, reused = counts(report)
     assert asked == reused > 100
     result.stdout.fnmatch_lines([f"{asked} of {asked} answers reused from .kbrel-cache"])

@@ -37,9 +37,9 @@ def blessed(pytester, mini_suite):
     assert pytester.runpytest(*GATE, "--kb-baseline-update=prod").ret == 0
 
 
-def test_it_is_decided_over_all_answers_of_the_suite(pytester, mini_suite, report, pooled, distribution_args):
+def test_it_is_decided_over_all_answers_of_the_suite(pytester, mini_suite, report, pooled, plugin_args):
     mini_suite(MIXED)
-    result = pytester.runpytest(*GATE, "-v", *distribution_args)
+    result = pytester.runpytest(*GATE, "-v", *plugin_args)
     assert result.ret == pytest.ExitCode.OK
     result.stdout.fnmatch_lines(["*suites/mini.kb.yaml::pooled?overall? *PASSED*"])
     case = pooled()

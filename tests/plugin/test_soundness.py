@@ -24,14 +24,12 @@ def verdict(report):
     return lambda: (report()["summary"]["verdict"], report()["exit_status"], report()["complete"])
 
 
-def test_a_suite_outside_the_root_folder_is_refused(
-    pytester, mini_suite, tmp_path_factory, distribution_args
-):
+def test_a_suite_outside_the_root_folder_is_refused(pytester, mini_suite, tmp_path_factory, plugin_args):
     mini_suite(ONE)
     elsewhere = tmp_path_factory.mktemp("else where") / "süites"
     (pytester.path / "suites").rename(elsewhere)
     pytester.makefile(".ini", pytest="[pytest]")
-    result = pytester.runpytest(MODEL, elsewhere, "-c", "pytest.ini", *distribution_args)
+    result = pytester.runpytest(MODEL, elsewhere, "-c", "pytest.ini", *plugin_args)
     assert result.ret in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.TESTS_FAILED)
     result.stdout.fnmatch_lines(["*mini.kb.yaml: lies outside the root folder*"])
     assert "INTERNALERROR" not in result.stdout.str()

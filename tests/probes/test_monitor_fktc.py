@@ -60,6 +60,7 @@ def asked(model, facts: Path, **settings: object) -> tuple[Table, list[Exchange]
 
 
 @pytest.mark.parametrize("variant", ["definition", "published"])
+@pytest.mark.slow
 def test_six_frames_are_six_everywhere(model, capitals, variant):
     table, exchanges = asked(model, capitals, variant=variant, study="full")
     kept = [dict(zip(table.columns, row.values, strict=True)) for row in table.rows if row.values[0]]

@@ -19,7 +19,10 @@ def check(report: object) -> None:
     jsonschema.Draft202012Validator(schema()).validate(report)
 
 
-@pytest.mark.parametrize("name", ["small_run", "rich_run", "hostile_run", "empty_run", "big_run"])
+@pytest.mark.parametrize(
+    "name",
+    ["small_run", "rich_run", "hostile_run", "empty_run", pytest.param("big_run", marks=pytest.mark.slow)],
+)
 def test_every_report_obeys_the_schema(name: str, request: pytest.FixtureRequest) -> None:
     check(report_dict(request.getfixturevalue(name)))
 

@@ -22,6 +22,7 @@ def test_sidak(comparisons: int, level: float) -> None:
 @pytest.mark.filterwarnings("ignore:divide by zero")
 @settings(max_examples=25)
 @given(st.lists(P, min_size=1, max_size=30))
+@pytest.mark.slow
 def test_adjusted_p_values_agree_with_statsmodels_and_scipy(ps: list[float]) -> None:
     assert stats.holm(ps) == pytest.approx(multipletests(ps, method="holm")[1])
     assert stats.benjamini_hochberg(ps) == pytest.approx(multipletests(ps, method="fdr_bh")[1])
