@@ -64,8 +64,8 @@ def gates(cases):
 
 
 def test_paired_runs_are_judged_as_with_the_baseline_itself(run, compare, report):
-    run("a", "reference", "--kb-baseline-update=blessed")
-    run("b", "reference:overconfident", "--kb-baseline=blessed")
+    run("a", "scripted/knows.jsonl", "--kb-baseline-update=blessed")
+    run("b", "scripted/overconfident.jsonl", "--kb-baseline=blessed")
     candidate = report("b")
     status, printed, found = compare("a", "b", "--exit-code")
     (paired,) = found["paired"]
@@ -119,8 +119,8 @@ def test_paired_runs_are_judged_as_with_the_baseline_itself(run, compare, report
 
 
 def test_what_was_asked_differently_is_said_and_not_compared(run, compare, pytester, capsys):
-    run("a", "reference")
-    run("b", "reference", suite=SUITE.replace("prompt: zero-shot", "prompt: few-shot"))
+    run("a", "scripted/knows.jsonl")
+    run("b", "scripted/knows.jsonl", suite=SUITE.replace("prompt: zero-shot", "prompt: few-shot"))
     status, printed, found = compare("a", "b", "--exit-code")
     assert status == 1
     cases = {case["id"].partition("::")[2]: case for case in found["paired"][0]["cases"]}
@@ -151,9 +151,9 @@ waivers:
 def test_waivers_of_the_candidate_count_as_in_its_run(run, compare):
     open_suite = WAIVED.partition("waivers:")[0]
     expired = WAIVED.replace("max: 0.0", "min: 0.0").replace("2999-12-31", "2026-01-01")
-    run("open", "reference", suite=open_suite)
-    run("waived", "reference", suite=WAIVED)
-    run("expired", "reference", suite=expired)
+    run("open", "scripted/knows.jsonl", suite=open_suite)
+    run("waived", "scripted/knows.jsonl", suite=WAIVED)
+    run("expired", "scripted/knows.jsonl", suite=expired)
     assert compare("waived", "open", "--exit-code")[0] == 1
     status, printed, found = compare("open", "waived", "--exit-code")
     (case,) = [case for case in found["paired"][0]["cases"] if "places-tail" in case["id"]]
@@ -168,8 +168,8 @@ def test_waivers_of_the_candidate_count_as_in_its_run(run, compare):
 
 
 def test_cases_that_a_candidate_lacks_are_said(run, compare):
-    run("a", "reference")
-    run("b", "reference", suite=SUITE.partition("head_to_tail:")[0])
+    run("a", "scripted/knows.jsonl")
+    run("b", "scripted/knows.jsonl", suite=SUITE.partition("head_to_tail:")[0])
     status, printed, found = compare("a", "b")
     words = " ".join(printed.out.split())
     assert status == 0

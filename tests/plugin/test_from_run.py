@@ -129,11 +129,11 @@ def test_a_recorded_run_decided_again_is_the_same(
     assert not (pytester.path / ".kbrel-cache").exists()
 
 
-def test_other_gates_other_verdicts(pytester, mini_suite, report, gate, again, distribution_args):
+def test_other_gates_other_verdicts(pytester, mini_suite, report, gate, again, plugin_args):
     mini_suite(ALL)
     assert gate().ret == 0
     mini_suite(ALL.replace("{accuracy: {min: 0.3}}", "{accuracy: {max: 0.5}}"))
-    assert again(*distribution_args).ret == pytest.ExitCode.TESTS_FAILED
+    assert again(*plugin_args).ret == pytest.ExitCode.TESTS_FAILED
     before, after = verdicts(report("run")), verdicts(report())
     changed = {name for name in before if before[name] != after[name]}
     assert changed == {f"head_to_tail[places-{bucket}]" for bucket in ("head", "torso", "tail")}

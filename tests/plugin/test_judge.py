@@ -44,7 +44,7 @@ head_to_tail:
 """
 
 
-# What the embedded checkpoint answers to these is not what the facts say: rules find it wrong.
+# What the model answers to these is not what the facts say: rules find it wrong.
 RENAMED = {
     "China": "Dadu",
     "Japan": "Edo",
@@ -86,7 +86,7 @@ def exchanges(pytester):
     return read
 
 
-def gate(pytester, *flags, model="reference"):
+def gate(pytester, *flags, model="scripted/knows.jsonl"):
     return pytester.runpytest(f"--kb-model={model}", "suites", *flags)
 
 
