@@ -215,7 +215,9 @@ def test_a_killed_run_keeps_the_verdicts_it_had(pytester, mini_suite, openai_ser
 @pytest.mark.slow
 def test_a_checkpoint_can_judge(pytester, mini_suite, report, exchanges, plugin_args):
     mini_suite(ONE, FACTS)
-    result = gate(pytester, "--kb-judge=reference", "--kb-judge-args=device=cpu", *plugin_args)
+    result = gate(
+        pytester, "--kb-judge=reference", "--kb-judge-args=device=cpu", *plugin_args, model="reference"
+    )
     # It was never trained to judge, and the run says so.
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["*replies of the judge cannot be read; allowed: at most 10%*"])
@@ -286,7 +288,9 @@ def test_reliability_is_judged_as_well(pytester, mini_suite, report, exchanges, 
 
 def test_the_header_names_the_judge(pytester, mini_suite, judge):
     mini_suite(ONE, FACTS)
-    gate(pytester, *judge, "-k", "head]").stdout.fnmatch_lines(["kbrel: model reference, judge openai/judge"])
+    gate(pytester, *judge, "-k", "head]").stdout.fnmatch_lines(
+        ["kbrel: model scripted/knows.jsonl, judge openai/judge"]
+    )
 
 
 @pytest.mark.parametrize(
