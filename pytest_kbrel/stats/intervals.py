@@ -85,8 +85,8 @@ def jackknife(
     ``statistic`` takes (totals, n) of each case, shapes (..., k) and (...), and returns values of shape
     (...). All samples hold the same facts, and a fact is left out of all of them at once. Cases are strata
     whose variances add up (degrees of freedom after Welch and Satterthwaite), unless a fact occurs in several
-    of them or a case has one fact only: then the facts of all cases form one stratum. The interval is cut at
-    ``bounds``.
+    of them or a case has one fact only: then the facts of all cases form one stratum. A stratum keeps its
+    weight without a fact. The interval is cut at ``bounds``.
     """
     import numpy as np
     from scipy.special import stdtrit
@@ -131,7 +131,10 @@ def _left_out(sample: Sample, statistic: Statistic) -> list[Array]:
         for number, values in enumerate(sample.values):
             totals, n = whole[number]
             without = [*whole]
-            without[number] = (totals - values, np.full(len(values), float(n) - 1))
+            # The case's other facts stand in for the one left out. Were the case merely smaller, a figure
+            # over the pooled facts of several would have ((n - 1) / n)^2 of its variance.
+            more = float(n) / (float(n) - 1)
+            without[number] = ((totals - values) * more, np.full(len(values), float(n)))
             strata.append(np.broadcast_to(statistic(without), (len(values),)))
         return strata
     place = {fact: number for number, fact in enumerate(dict.fromkeys(ids))}

@@ -56,6 +56,26 @@ def test_variances_of_cases_add_up() -> None:
     assert found.df == pytest.approx(welch)
 
 
+def test_the_variance_of_pooled_facts_is_that_of_a_stratified_sample() -> None:
+    """Cochran 1977, 5.4: cases of n_h facts, N in all, have the variance sum n_h * s_h^2 / N^2."""
+    rng = RNG(14)
+    members = [rng.normal(size=n) for n in (2, 3, 2, 12)]
+    found = stats.jackknife([(1.0, sample(*members))], pooled)
+    assert found.se == pytest.approx(math.sqrt(sum(len(m) * m.var(ddof=1) for m in members)) / 19)
+
+
+def test_coverage_of_pooled_facts_of_many_small_cases_is_near_nominal() -> None:
+    rng = RNG(15)
+    hits = 0
+    for _ in range(300):
+        members = rng.normal(size=(20, 3))
+        found = stats.jackknife([(1.0, sample(*members))], pooled)
+        assert found.low is not None
+        assert found.high is not None
+        hits += found.low <= 0 <= found.high
+    assert 0.92 <= hits / 300 <= 0.98
+
+
 def test_a_fact_in_several_cases_is_one_cluster() -> None:
     values = RNG(5).normal(size=30)
     ids = tuple(f"f{i}" for i in range(30))
