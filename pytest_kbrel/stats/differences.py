@@ -168,7 +168,8 @@ def _widened(delta: Estimate, moved: Array, reach: float, facts: int) -> Estimat
     As Agresti and Min (2005) and Bonett and Price (2012) do for rates, two imagined facts are added, one lost
     and one gained. They move the figure as far as those that changed (root mean square), but no less, when k
     did, than 1.96 / sqrt(2 k) of the farthest there can be, which is ``reach`` divided by ``facts``. With no
-    change at all this is near the "rule of three".
+    change at all this is near the "rule of three". Their variance has the degrees of freedom of all facts; a
+    small case in which the only change happened to be counts by its share of the variance.
     """
     import numpy as np
     from scipy.special import ndtri, stdtrit
@@ -182,9 +183,14 @@ def _widened(delta: Estimate, moved: Array, reach: float, facts: int) -> Estimat
     z = float(ndtri((1 + LEVEL) / 2))
     step = max(seen, (z * possible) ** 2 / 2 / max(len(moved), 1))
     shrunk = delta.n / (delta.n + 2)
-    spread = delta.se**2 * (delta.n - 1) / delta.n + 2 * step + 2 * shrunk * (delta.value / delta.n) ** 2
-    se = shrunk * math.sqrt(spread)
-    df = delta.df or float(delta.n - 1)
+    found = delta.se**2 * (delta.n - 1) / delta.n
+    imagined = 2 * step + 2 * shrunk * (delta.value / delta.n) ** 2
+    se = shrunk * math.sqrt(found + imagined)
+    df = float(delta.n - 1)
+    if delta.df:
+        # Welch and Satterthwaite's, but never more than of one sample of all facts.
+        share = found / (found + imagined)
+        df = min(1 / (share**2 / delta.df + (1 - share) ** 2 / df), df)
     half = float(stdtrit(df, (1 + LEVEL) / 2)) * se
     centre = shrunk * delta.value
     return dataclasses.replace(

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import dataclasses
 import math
+from random import Random
 
 import numpy as np
 import pytest
@@ -75,11 +77,15 @@ def test_pairing_over_several_cases() -> None:
     before = [rng.normal(size=n) for n in (12, 20)]
     after = [b + rng.normal(0.1, 0.2, size=len(b)) for b in before]
     differences = [a - b for a, b in zip(after, before, strict=True)]
-    se = math.sqrt(sum(d.var(ddof=1) / len(d) for d in differences)) / 2
+    variances = [d.var(ddof=1) / len(d) for d in differences]
+    se = math.sqrt(sum(variances)) / 2
+    welch = sum(variances) ** 2 / sum(
+        v**2 / (len(d) - 1) for v, d in zip(variances, differences, strict=True)
+    )
     found = stats.paired_difference(sample(*after), sample(*before), macro, better="higher")
     value = np.mean([d.mean() for d in differences])
     assert found.estimate.value == pytest.approx(value)
-    assert found.p == pytest.approx(scipy.stats.t.cdf(value / se, found.estimate.df))
+    assert found.p == pytest.approx(scipy.stats.t.cdf(value / se, welch))
 
 
 def test_facts_in_several_cases_have_obuchowskis_variance() -> None:
@@ -172,33 +178,84 @@ def test_one_fact_more_that_is_lost_never_looks_better(seed: int, changed: int) 
     assert found[1].estimate.low <= found[0].estimate.low + 1e-9  # type: ignore[operator]
 
 
-@given(st.integers(0, 10_000), st.integers(0, 30))
-def test_order_and_shards_do_not_matter(seed: int, changed: int) -> None:
-    """Rows of a case in another order, and a pooled figure over other cuts of the same facts."""
-    rng = RNG(seed)
-    before = rng.integers(0, 4, 30) / 3
-    after = before.copy()
-    after[:changed] = rng.integers(0, 4, changed) / 3
-    order = rng.permutation(30)
-    cut = int(rng.integers(1, 29))
-    ids = np.array([f"f{i}" for i in range(30)])
+THIRDS = st.sampled_from([0.0, 1 / 3, 2 / 3, 1.0])
+# Each fact before and after: many changed, or hardly any.
+STEPS = st.lists(
+    st.tuples(THIRDS, THIRDS) | THIRDS.map(lambda value: (value, value)), min_size=4, max_size=40
+)
 
-    def difference(order: np.ndarray, *cuts: slice) -> stats.Difference:
-        facts = [tuple(ids[order][part]) for part in cuts]
-        runs = [sample(*(run[order][part] for part in cuts), facts=facts) for run in (after, before)]
-        return stats.paired_difference(*runs, pooled, better="higher", bounds=(0, 1))
 
-    whole = difference(np.arange(30), slice(0, 30))
-    shuffled = difference(order, slice(0, 30))
-    assert shuffled.p == pytest.approx(whole.p)
-    assert shuffled.estimate.low == pytest.approx(whole.estimate.low)
-    if 2 <= cut <= 28:
-        sharded = difference(order, slice(0, cut), slice(cut, 30))
-        assert (sharded.estimate.value, sharded.estimate.n) == (pytest.approx(whole.estimate.value), 30)
-        # Shards are strata, whose variances add up: nearly that of all facts together.
-        assert sharded.estimate.low == pytest.approx(whole.estimate.low, abs=0.05)
-        if changed <= 16:
-            assert sharded.p == pytest.approx(whole.p)
+def over_cases(steps: list[tuple[float, float]], *cases: list[int]) -> stats.Difference:
+    """Compare the pooled facts of some cases, each of which has the facts at these places, in this order."""
+    facts = [tuple(f"f{place}" for place in case) for case in cases]
+    before, after = (
+        sample(*([steps[place][run] for place in case] for case in cases), facts=facts) for run in (0, 1)
+    )
+    return stats.paired_difference(after, before, pooled, better="higher", bounds=(0, 1))
+
+
+@given(STEPS, st.randoms(use_true_random=False))
+def test_the_order_of_the_facts_does_not_matter(steps: list[tuple[float, float]], shuffler: Random) -> None:
+    places = list(range(len(steps)))
+    whole = over_cases(steps, places)
+    shuffler.shuffle(places)
+    shuffled = over_cases(steps, places)
+    assert dataclasses.asdict(shuffled.estimate) == pytest.approx(dataclasses.asdict(whole.estimate))
+    assert (shuffled.p, shuffled.mde) == pytest.approx((whole.p, whole.mde))
+
+
+@given(STEPS, st.randoms(use_true_random=False), st.integers(0, 36))
+def test_facts_cut_into_two_cases_differ_from_them_in_one_by_the_variance_alone(
+    steps: list[tuple[float, float]], shuffler: Random, cut: int
+) -> None:
+    """Figure, sign-flip p and imagined facts know no cases; the variance is a stratified sample's.
+
+    That is no more than twice the variance of all facts together, and may be nothing at all: what differs
+    between two cases is no chance. Its degrees of freedom may be those of the smaller case, by which the
+    interval then gets wider, but no more of them count than the variance has of its own beside what the
+    imagined facts add.
+    """
+    n = len(steps)
+    places = list(range(n))
+    shuffler.shuffle(places)
+    cut = 2 + cut % (n - 3)
+    whole, found = over_cases(steps, places), over_cases(steps, places[:cut], places[cut:])
+    one, two = whole.estimate, found.estimate
+    assert (two.value, two.n) == (pytest.approx(one.value), n)
+
+    moves = np.array([steps[place][1] - steps[place][0] for place in places])
+    parts = [len(part) * part.var(ddof=1) / n**2 for part in (moves[:cut], moves[cut:])]
+    gained = sum(parts) - moves.var(ddof=1) / n
+    assert sum(parts) <= 2 * moves.var(ddof=1) / n + 1e-12
+    assert two.se**2 - one.se**2 == pytest.approx(gained * (n / (n + 2)) ** 2 * (n - 1) / n, abs=1e-12)  # type: ignore[operator]
+    assert one.df == n - 1
+    assert min(cut, n - cut) - 1 <= two.df * (1 + 1e-9)
+    assert two.df <= n - 1
+    for estimate in (one, two):
+        centre, half = n / (n + 2) * one.value, scipy.stats.t.ppf(0.975, estimate.df) * estimate.se  # type: ignore[operator]
+        ends = max(centre - half, -1.0), min(centre + half, 1.0)
+        assert (estimate.low, estimate.high) == pytest.approx(ends, abs=1e-9)
+
+    if np.count_nonzero(moves) <= 16:
+        assert found.p == pytest.approx(whole.p)
+    elif sum(parts) > 1e-12:
+        welch = sum(parts) ** 2 / sum(
+            v**2 / (len(moves[s]) - 1) for v, s in zip(parts, (slice(cut), slice(cut, n)), strict=True)
+        )
+        assert found.p == pytest.approx(scipy.stats.t.cdf(moves.mean() / math.sqrt(sum(parts)), welch))
+
+
+@pytest.mark.parametrize("step", [0.001, 0.1, 1.0])
+@pytest.mark.parametrize("size", [2, 3, 5])
+def test_one_change_in_a_small_case_is_as_one_in_a_large_case(size: int, step: float) -> None:
+    """A t of a single degree of freedom would make the interval six times as wide."""
+    steps = [(0.0, 0.0)] * 29 + [(step, 0.0)]
+    places = list(range(30))
+    large = over_cases(steps, places).estimate
+    small = over_cases(steps, places[:-size], places[-size:])
+    assert small.estimate.se == pytest.approx(large.se)
+    widths = [e.high - e.low for e in (small.estimate, large)]  # type: ignore[operator]
+    assert 1 <= widths[0] / widths[1] + 1e-9 <= 1.14
 
 
 def test_one_fact_decides_nothing() -> None:
