@@ -64,13 +64,12 @@ def paired_difference(
     if delta.value is None or delta.note == TOO_FEW:
         return Difference(estimate=delta)
     moved = _contributions(candidate, baseline, statistic)
-    unchanged = not len(moved) or (delta.note == FLAT and abs(delta.value) <= ROUNDING)
-    if unchanged:
+    if not len(moved):
         delta = dataclasses.replace(delta, value=0.0, se=0.0, df=0.0, note=UNCHANGED)
     if delta.se is None:
         return Difference(estimate=delta)
     estimate = _widened(delta, moved, reach, facts or delta.n)
-    p = 0.5 if unchanged else _p(delta, moved, better)
+    p = _p(delta, moved, better)
     spread = estimate if len(moved) <= MOST_FLIPS else delta
     return Difference(estimate=estimate, p=p, mde=_mde(spread, alpha))
 
@@ -204,7 +203,8 @@ def _widened(delta: Estimate, moved: Array, reach: float, facts: int) -> Estimat
 
 
 def _p(delta: Estimate, moved: Array, better: Better) -> float:
-    from scipy.special import stdtr
+    import numpy as np
+    from scipy.special import ndtr, stdtr
 
     assert delta.value is not None
     assert delta.se is not None
@@ -213,6 +213,9 @@ def _p(delta: Estimate, moved: Array, better: Better) -> float:
         return sign_flip(drops)
     value = delta.value if better == "higher" else -delta.value
     if not delta.se:
+        # The cases have no spread within. What they lost and gained is set off as in the sign-flip test.
+        if drops.min() < 0 < drops.max():
+            return float(ndtr(drops.sum() / math.sqrt(np.square(drops).sum())))
         return 0.5 ** (len(drops) + 1) if value < 0 else 1 - 0.5 ** (len(drops) + 1)
     return float(stdtr(delta.df, value / delta.se))
 

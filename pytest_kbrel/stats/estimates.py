@@ -16,7 +16,7 @@ TOO_FEW = "n < 2"
 FRAGILE = "undefined without one of the facts"
 FLAT = "no spread between the facts"
 UNCHANGED = "unchanged in every fact"
-SIGN_TEST = "every fact moved by the same amount: p by the sign test"
+SIGN_TEST = "all facts of a case moved by the same amount: p by the sign test"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

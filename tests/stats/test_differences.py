@@ -278,6 +278,41 @@ def test_all_facts_moved_alike_is_judged_by_the_sign_test(n: int) -> None:
     assert gained.p == pytest.approx(1 - 0.5 ** (n + 1))
 
 
+@pytest.mark.parametrize("statistic", [pooled, macro])
+@pytest.mark.parametrize("n", [5, 20])
+def test_one_case_lost_as_a_whole_and_one_gained_are_no_unchanged_run(
+    n: int, statistic: stats.Statistic
+) -> None:
+    before, after = sample([0.5] * n, [0.5] * n), sample([0.0] * n, [1.0] * n)
+    found = stats.paired_difference(after, before, statistic, better="higher", bounds=(0, 1))
+    assert (found.estimate.value, found.p) == (pytest.approx(0), pytest.approx(0.5))
+    assert found.estimate.note == stats.SIGN_TEST
+
+
+@pytest.mark.parametrize("better", ["higher", "lower"])
+def test_cases_that_each_moved_as_a_whole_are_set_off_against_each_other(better: str) -> None:
+    """Twenty facts each: of 2^40 ways to flip signs, those that fall as low or lower."""
+    lost, gained = 5, 4
+    ways = np.convolve(
+        *(
+            np.bincount(np.arange(21) * 2 * step, [math.comb(20, k) for k in range(21)], 40 * step + 1)
+            for step in (lost, gained)
+        )
+    )
+    place = 2 * gained * 20
+    exact = (ways[:place].sum() + ways[place] / 2) / 2**40
+    steps = (-lost, gained) if better == "higher" else (lost, -gained)
+    found = stats.paired_difference(
+        sample(*([0.5 + step / 10] * 20 for step in steps)),
+        sample([0.5] * 20, [0.5] * 20),
+        pooled,
+        better=better,  # type: ignore[arg-type]
+        bounds=(0, 1),
+    )
+    assert found.p == pytest.approx(exact, rel=0.02)
+    assert 0.2 < exact < 0.3
+
+
 def test_three_facts_lost_of_three_are_too_few_for_a_direction() -> None:
     found = stats.paired_difference(sample([0.0] * 3), sample([0.5] * 3), mean, better="higher")
     assert found.p == 0.0625
