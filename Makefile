@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # Nothing kept: in a clone the code that makes the answers changes between two runs.
 GATE := $(BIN)/python -m pytest suites --kb-baseline=reference --kb-use-cache=off
 
-.PHONY: demo demo-candidates candidates-table test test-slow lint types check wheel clean
+.PHONY: demo demo-candidates candidates-table test test-slow test-random lint types check wheel clean
 
 # Gate the embedded checkpoint against its committed baseline.
 demo: $(VENV)/.demo
@@ -37,6 +37,10 @@ test: $(VENV)/.test
 # Kills, memory, many architectures, real workers and real servers.
 test-slow: $(VENV)/.test
 	$(PYTEST) -m slow
+
+# Property-based tests with new and more examples: `test` has the same every time. A failure prints how to repeat it.
+test-random: $(VENV)/.test
+	$(PYTEST) -m hypothesis --hypothesis-profile=random
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

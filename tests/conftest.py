@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Iterator
@@ -7,6 +8,7 @@ from collections.abc import Iterator
 import hypothesis
 import pytest
 from _pytest.pytester import SysModulesSnapshot
+from hypothesis.internal.conjecture import providers
 
 from tests.openai_server import OpenAIServer
 
@@ -15,9 +17,23 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-# How long an example takes says more about the machine than about the code.
-hypothesis.settings.register_profile("kbrel", deadline=None)
+# How long an example takes says more about the machine than about the code. The same examples every time make
+# a change the only reason why a test turns red; `make test-random` looks for others.
+hypothesis.settings.register_profile(
+    "kbrel", deadline=None, derandomize=True, database=None, max_examples=50
+)
+hypothesis.settings.register_profile(
+    "random", deadline=None, derandomize=False, max_examples=300, print_blob=True
+)
 hypothesis.settings.load_profile("kbrel")
+
+# Hypothesis also draws numbers and texts that the modules of the project contain, as far as they are loaded.
+# The same examples every time must not depend on which tests ran before in the same process.
+with contextlib.suppress(AttributeError):
+    _collected = providers._get_local_constants
+    providers._get_local_constants = lambda: (
+        providers._local_constants if hypothesis.settings.default.derandomize else _collected()
+    )
 
 
 @pytest.fixture(autouse=True, scope="session")
