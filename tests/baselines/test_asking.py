@@ -3,6 +3,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -49,6 +50,44 @@ def test_other_token_ids_and_why() -> None:
     assert words(*pairs, another_tokenizer=True).endswith("(first: Q1): another tokenizer")
 
 
+def made(**parts: object) -> str:
+    given = {"prompts": "a" * 8, "bos": 0, "count": 2, "settings": "b" * 8, "accepted": "c" * 8}
+    return str(Digest(**{**given, "draws": "d" * 8, **parts}))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "said"),
+    [
+        ("prompts", "f" * 8, "the token ids of the prompts on 1 of 1 fact (first: Q0)"),
+        # A BOS is missing only where as many prompts were asked.
+        ("count", 3, "the token ids of the prompts on 1 of 1 fact (first: Q0)"),
+        ("bos", 1, "BOS missing on 1 of 2 prompts"),
+        ("settings", "f" * 8, "settings on 1 of 1 fact (first: Q0)"),
+        ("accepted", "f" * 8, "accepted answers on 1 of 1 fact (first: Q0)"),
+        ("draws", "f" * 8, "the draws (seed, distractors, contexts) on 1 of 1 fact (first: Q0)"),
+    ],
+)
+def test_each_part_of_a_digest_has_its_own_words(part: str, value: object, said: str) -> None:
+    assert words((made(), made(**{part: value}))) == said
+    token_ids = part in ("prompts", "count")
+    assert words((made(), made(**{part: value})), another_tokenizer=True) == (
+        f"{said}: another tokenizer" if token_ids else said
+    )
+
+
+def test_other_prompts_of_another_number_say_nothing_of_bos() -> None:
+    assert "BOS" not in words((made(bos=2), made(bos=3, count=3)))
+
+
+def test_a_setting_that_one_of_the_two_does_not_have_does_not_differ() -> None:
+    ours = (("limit", "0"), ("new", "1"), ("prompt", ""), ("seed", "1"))
+    theirs = (("limit", ""), ("old", "1"), ("prompt", "x"), ("seed", "1"))
+    found = setting_differences(ours, theirs)
+    assert found == (("limit", "0", ""), ("prompt", "", "x"))
+    told = words((made(), made(settings="f" * 8)), settings=found)
+    assert told == "settings limit (0 and ), prompt ( and x)"
+
+
 def test_settings_are_named_with_both_values() -> None:
     short = case(settings=HeadToTailSettings(max_new_tokens=16))
     assert setting_differences(settings_of(case()), settings_of(short)) == (("max_new_tokens", "32", "16"),)
@@ -85,9 +124,11 @@ def test_several_things_at_once_are_all_told() -> None:
 
 
 def test_digests_of_another_form_differ_as_a_whole() -> None:
-    assert words(("old", "older"), ("x", "x")).startswith(
-        "the way 1 of 2 facts were asked (prompts, settings"
-    )
+    way = "of 2 facts were asked (prompts, settings, accepted answers or draws; first: "
+    assert words(("x", "x"), ("old", "older")) == f"the way 1 {way}Q1)"
+    assert words(("old", made()), (made(), "old")) == f"the way 2 {way}Q0)"
+    both = words((made(), made(draws="f" * 8)), ("old", made()))
+    assert both == f"the draws (seed, distractors, contexts) on 1 of 1 fact (first: Q0); the way 1 {way}Q1)"
 
 
 HEX = st.text("0123456789abcdef", min_size=8, max_size=8)

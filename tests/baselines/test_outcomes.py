@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import json
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -63,3 +66,84 @@ def test_a_table_that_stands_there_twice_is_refused() -> None:
 def test_a_file_that_is_cut_or_foreign_is_refused(spoil: object) -> None:
     with pytest.raises(ValueError, match=r"[A-Z]\w+"):
         unpacked(spoil(packed(b"line\n")))  # type: ignore[operator]
+
+
+def rows_of(*rows: dict[str, object]) -> Table:
+    given: dict[str, object] = {
+        "question": "Where?",
+        "expected": "Oslo",
+        "answer": "Oslo",
+        "label": "correct",
+    }
+    given |= {"values": (1.0, 0.5), "prompt_digest": "aa.0/1.b"}
+    return Table(columns=("x", "y"), rows=tuple(Outcome(**{**given, **row}) for row in rows))  # type: ignore[arg-type]
+
+
+TWO = rows_of(
+    {"fact_id": "b", "label": "wrong", "answer": "Rome", "values": (0.0, 0.5), "prompt_digest": "aa.1/1.b"},
+    {"fact_id": "a", "rule": "equal", "truncated": True},
+)
+LINE: dict[str, object] = {
+    "case": "k",
+    "facts": ["a", "b"],
+    "labels": "cw",
+    "answers": ["Oslo", "Rome"],
+    "asked": {"parts": ["aa", ["0/1", "1/1"], "b"]},
+    "columns": ["x", "y"],
+    "values": [[1, 0], 0.5],
+}
+TEXTS = {
+    "question": "Where?",
+    "expected": "Oslo",
+    "rule": ["equal", ""],
+    "truncated": [True, False],
+}
+
+
+def test_the_line_of_a_table_is_the_documented_one() -> None:
+    """Files of this form are committed: another letter or key could not be read by those who have them."""
+    assert json.loads(lines_of([("k", TWO)])) == LINE
+    assert json.loads(lines_of([("k", TWO)], texts=True)) == {**LINE, **TEXTS}
+    unsure = rows_of({"fact_id": "a", "label": "uninformative", "prompt_digest": "old"})
+    assert json.loads(lines_of([("k", unsure)])) == {
+        "case": "k",
+        "facts": ["a"],
+        "labels": "u",
+        "answers": ["Oslo"],
+        "asked": {"parts": [["old"]]},
+        "columns": ["x", "y"],
+        "values": [[1], [0.5]],
+    }
+    mixed = rows_of({"fact_id": "a", "prompt_digest": "a.b"}, {"fact_id": "b", "prompt_digest": "old"})
+    assert json.loads(lines_of([("k", mixed)]))["asked"] == ["a.b", "old"]
+
+
+def test_a_number_that_is_none_is_not_written() -> None:
+    with pytest.raises(ValueError, match=r"\S"):
+        lines_of([("k", rows_of({"fact_id": "a", "values": (math.nan, 0.0)}))])
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"facts": ["a"]}, ValueError),
+        ({"facts": ["a", "b", "c"]}, ValueError),
+        ({"labels": "c"}, ValueError),
+        ({"labels": "cx"}, KeyError),
+        ({"answers": ["Oslo"]}, ValueError),
+        ({"asked": ["one"]}, ValueError),
+        ({"asked": {"parts": [["aa"], ["0/1", "1/1"]]}}, ValueError),
+        ({"columns": ["x"]}, ValueError),
+        ({"columns": ["x", "y", "z"]}, ValueError),
+        ({"values": [[1], 0.5]}, ValueError),
+        ({"values": [[1, math.nan], 0.5]}, ValueError),
+        ({"values": [1, math.inf]}, ValueError),
+        ({"values": [["x", 0], 0.5]}, ValueError),
+        *(({name: ["x"]}, ValueError) for name in TEXTS),
+    ],
+)
+def test_a_line_of_another_form_is_refused(change: dict[str, object], error: type[Exception]) -> None:
+    (whole,) = tables_of(json.dumps({**LINE, **TEXTS}).encode()).values()
+    assert [row.fact_id for row in whole.rows] == ["a", "b"]
+    with pytest.raises(error):
+        tables_of(json.dumps({**LINE, **TEXTS, **change}).encode())

@@ -1,0 +1,217 @@
+"""What makes two models, two helping models or two runs different, field by field."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from pytest_kbrel.baselines import (
+    Baseline,
+    another_tokenizer,
+    fingerprint_differences,
+    helper_differences,
+    incomparable,
+    judge_differences,
+    listed_differences,
+    session_baseline,
+)
+from pytest_kbrel.records import CaseResult, Fingerprint, Run
+from tests.baselines.test_baselines import JUDGE, MODEL, sound
+from tests.gates.tables import answers, case, decided
+
+# (field, another value, does it forbid a comparison, does it make another judge)
+FIELDS = (
+    ("spec", "hf/other", None, False),
+    ("backend", "vllm", False, True),
+    ("backend_version", "9", False, False),
+    ("architecture", "mamba", False, True),
+    ("parameters", 7, False, False),
+    ("weights_digest", "x", False, True),
+    ("tokenizer_digest", "x", False, True),
+    ("dtype", "bfloat16", False, False),
+    ("device", "cuda:1", False, False),
+    ("derived", "seed=1", False, True),
+    ("chat_template", True, True, True),
+    ("adds_bos", True, False, False),
+    ("scoring_version", 2, True, True),
+    ("quantisation", "int8", False, False),
+    ("decoding", "beam 4", True, True),
+)
+
+
+def test_of_every_field_of_a_model_it_is_known_what_it_decides() -> None:
+    assert [name for name, *_ in FIELDS] == [field.name for field in dataclasses.fields(Fingerprint)]
+
+
+@pytest.mark.parametrize(("name", "value", "forbids", "makes_another"), FIELDS)
+def test_a_model_that_differs_in_one_field(
+    name: str, value: object, forbids: bool | None, makes_another: bool
+) -> None:
+    other = dataclasses.replace(MODEL, **{name: value})  # type: ignore[arg-type]
+    must, may = fingerprint_differences(MODEL, other)
+    assert [len(must), len(may)] == {True: [1, 0], False: [0, 1], None: [0, 0]}[forbids]
+    assert all(words.startswith(f"{name} (") for words in (*must, *may))
+    assert helper_differences("judge", MODEL, MODEL) == ()
+    told = helper_differences("judge", MODEL, other)
+    mine = getattr(MODEL, name)
+    assert told == ((f"judge (reference and {other.spec}: {name} {mine!r} and {value!r})",) * makes_another)
+    assert judge_differences(MODEL, other) == told
+
+
+def test_only_digests_are_shortened() -> None:
+    other = dataclasses.replace(
+        MODEL, weights_digest="v" * 64, tokenizer_digest="s" * 63, device="d" * 65, parameters=10**64
+    )
+    assert fingerprint_differences(other, MODEL)[1] == (
+        f"parameters ({10**64} and 1000000)",
+        f"weights_digest ('{'v' * 12}' and '{'w' * 12}')",
+        f"tokenizer_digest ('{'s' * 63}' and '{'t' * 12}')",
+        f"device ('{'d' * 65}' and 'cpu')",
+    )
+
+
+def blessed(*helpers: Fingerprint, judge: str = "rules", **more: Any) -> Baseline:
+    return dataclasses.replace(session_baseline(MODEL, [], judge=judge, helpers=helpers), **more)
+
+
+OTHER = dataclasses.replace(MODEL, scoring_version=2, tokenizer_digest="x", device="cuda")
+NO_MODEL = blessed(model=None)
+
+
+@pytest.mark.parametrize(
+    ("model", "baseline", "found"),
+    [
+        (OTHER, blessed(), True),
+        (dataclasses.replace(OTHER, tokenizer_digest="t" * 64), blessed(), False),
+        (MODEL, blessed(), False),
+        (None, blessed(), False),
+        (MODEL, None, False),
+        (MODEL, NO_MODEL, False),
+    ],
+)
+def test_the_tokenizer_is_another_one_where_both_are_known_and_differ(
+    model: Fingerprint | None, baseline: Baseline | None, found: bool
+) -> None:
+    assert another_tokenizer(model, baseline) is found
+
+
+WRITER = dataclasses.replace(JUDGE, spec="openai/writer")
+REWRITER = dataclasses.replace(WRITER, architecture="newer")
+WROTE = "writer of distractors (openai/writer and openai/writer: architecture 'newer' and 'judge')"
+RULES = "judge (rules and openai/judge)"
+SCORING = "scoring_version (2 and 1)"
+
+
+@pytest.mark.parametrize(
+    ("model", "baseline", "more", "found"),
+    [
+        (MODEL, blessed(), {}, ()),
+        (OTHER, blessed(), {}, (SCORING,)),
+        (None, blessed(JUDGE, judge="openai/judge"), {"judged": True}, ()),
+        (OTHER, None, {"judged": True, "judge": JUDGE}, ()),
+        (OTHER, NO_MODEL, {"judged": True, "judge": JUDGE}, ()),
+        # Who judges matters where somebody does.
+        (MODEL, blessed(JUDGE, judge="openai/judge"), {}, ()),
+        (MODEL, blessed(JUDGE, judge="openai/judge"), {"judged": True}, (RULES,)),
+        (MODEL, blessed(JUDGE, judge="openai/judge"), {"judged": True, "judge": JUDGE}, ()),
+        (OTHER, blessed(JUDGE, judge="openai/judge"), {"judged": True}, (SCORING, RULES)),
+        # A helper that did not judge is no judge.
+        (MODEL, blessed(WRITER), {"judged": True}, ()),
+        # Writers are compared under one name.
+        (MODEL, blessed(JUDGE, WRITER), {"writers": [REWRITER]}, (WROTE,)),
+        (MODEL, blessed(JUDGE, WRITER), {"writers": [WRITER]}, ()),
+        (MODEL, blessed(JUDGE), {"writers": [REWRITER]}, ()),
+        (OTHER, blessed(WRITER), {"writers": [JUDGE, REWRITER]}, (SCORING, WROTE)),
+    ],
+)
+def test_what_forbids_a_comparison(
+    model: Fingerprint | None, baseline: Baseline | None, more: dict[str, Any], found: tuple[str, ...]
+) -> None:
+    assert incomparable(model, baseline, **more) == found
+
+
+# What stands in a run's environment and says nothing of its answers.
+NO_VERSIONS = (
+    *("commit", "workers", "helpers_asked", "helpers_reused", "answers_asked", "answers_reused"),
+    *("answers_store", "answers_not_kept", "answers_resumed", "model_load_seconds", "engine"),
+)
+
+
+def test_only_versions_that_both_know_are_listed() -> None:
+    run = sound(environment=tuple((name, "1") for name in (*NO_VERSIONS, "zlib", "numpy", "ours", "gpu")))
+    older = blessed(
+        kbrel_version="0.1.0",
+        versions=(*((name, "2") for name in (*NO_VERSIONS, "zlib", "numpy", "theirs")), ("gpu", "")),
+    )
+    assert listed_differences(run, older) == ("numpy (1 and 2)", "zlib (1 and 2)")
+
+
+def test_models_are_listed_where_both_are_known() -> None:
+    run = sound(model=dataclasses.replace(MODEL, dtype="bfloat16"))
+    assert listed_differences(run, blessed(kbrel_version="0.1.0")) == ("dtype ('bfloat16' and 'float32')",)
+    assert listed_differences(run, blessed(kbrel_version="0.1.0", model=None)) == ()
+    assert listed_differences(dataclasses.replace(run, model=None), blessed(kbrel_version="0.1.0")) == ()
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "days"),
+    [
+        ("2026-01-01T00:00:00+00:00", "2026-06-30T23:59:59+00:00", None),
+        ("2026-01-01T00:00:00+00:00", "2026-07-01T00:00:00+00:00", 181),
+        ("2026-06-01T00:00:00+00:00", "2026-01-01T00:00:00+00:00", None),
+        ("", "2026-07-01T00:00:00+00:00", None),
+        ("2020-01-01T00:00:00+00:00", "long ago", None),
+        # One with a time zone and one without have no difference.
+        ("2020-01-01T00:00:00", "2026-07-01T00:00:00+00:00", None),
+    ],
+)
+def test_half_a_year_is_no_age_yet(then: str, now: str, days: int | None) -> None:
+    told = listed_differences(sound(created=now), blessed(kbrel_version="0.1.0", created=then))
+    age = f"age: the baseline was blessed {days} days before this run; bless again when you can"
+    assert told == (() if days is None else (age,))
+
+
+def test_the_first_case_that_was_not_asked_is_the_first_by_name() -> None:
+    cases = [decided(case(slice=name), answers("+")) for name in ("c", "b", "a")]
+    older = session_baseline(MODEL, [(of.suite, of.id, of.table, ()) for of in cases], judge="rules")
+    older = dataclasses.replace(older, kbrel_version="0.1.0")
+    (told,) = listed_differences(sound(cases[0]), older)
+    assert told == "2 cases of the baseline were not asked (first: world.kb.yaml::head_to_tail[a])"
+
+
+def test_a_paper_differs_in_nothing_that_could_be_listed() -> None:
+    run: Run = sound()
+    paper = blessed(kbrel_version="9", created="2020-01-01T00:00:00+00:00", paper="Somebody et al.")
+    assert listed_differences(run, paper) == ()
+
+
+def test_a_case_has_the_same_name_in_a_file_elsewhere_and_keeps_colons_of_its_own() -> None:
+    of: CaseResult = decided(case(id="TestIt::monitor[P36]"), answers("+"))
+    found = session_baseline(MODEL, [(of.suite, of.id, of.table, ())], judge="rules")
+    assert list(found.cases) == ["world.kb.yaml::TestIt::monitor[P36]"]
+    assert found.case(of) is found.case("elsewhere/world.kb.yaml::TestIt::monitor[P36]") is not None
+    assert found.case("monitor[P36]") is None
+
+
+def test_a_runs_judge_is_the_helper_of_that_name() -> None:
+    assert blessed(WRITER, JUDGE, judge="openai/judge").judge == JUDGE
+    assert blessed(WRITER, judge="openai/judge").judge is None
+
+
+@pytest.mark.parametrize(
+    ("suite", "paper", "found"),
+    [
+        ("suites/world.kb.yaml", "", ()),
+        ("elsewhere/other.kb.yaml", "", ()),
+        ("suites/new.kb.yaml", "", ("world.kb.yaml", "other.kb.yaml")),
+        ("suites/new.kb.yaml", "Somebody et al.", ()),
+    ],
+)
+def test_the_suites_of_a_baseline_are_told_to_one_that_it_lacks(
+    suite: str, paper: str, found: tuple[str, ...]
+) -> None:
+    named = [("world.kb.yaml", "a"), ("world.kb.yaml", "b"), ("x/other.kb.yaml", "a")]
+    of = session_baseline(MODEL, [(file, name, answers("+"), ()) for file, name in named], judge="rules")
+    assert dataclasses.replace(of, paper=paper).other_suites(suite) == found
