@@ -10,9 +10,9 @@ import pytest
 
 from pytest_kbrel import stats
 from pytest_kbrel.gates.figures import figures_of
-from pytest_kbrel.gates.foresight import CORRELATION, DISCORDANT, Foreseen, Member, foresee
+from pytest_kbrel.gates.foresight import Foreseen, Member, foresee
 from pytest_kbrel.gates.overall import figures_over
-from pytest_kbrel.gates.pooled import AS_EXPECTED, pooled_figures
+from pytest_kbrel.gates.pooled import pooled_figures
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.records import CaseResult, Table
 from tests.gates.tables import HEAD_TO_TAIL, RELIABILITY, answers, case, consistency, decided, gate, scores
@@ -43,7 +43,7 @@ def ahead(
 
 def test_the_drop_of_a_rate_that_is_found_is_the_one_of_the_test_that_will_decide():
     found = ahead("accuracy", "max_drop", 0.05, n=200, comparisons=20)
-    assert found.mde == stats.rate_mde(200, DISCORDANT * 200, stats.sidak(20))
+    assert found.mde == stats.rate_mde(200, 0.1 * 200, stats.sidak(20))
     assert found.never == ""
     assert found.n == 200
     assert ahead("accuracy", "max_drop", 0.05, n=400, comparisons=20).mde < found.mde
@@ -59,7 +59,7 @@ def test_the_drop_of_another_figure_is_found_by_the_baselines_spread():
     se = figure.estimate([before]).se
     assert se is not None
     # z(0.95) + z(0.8) is 2.486; a t test over 400 facts needs a little more.
-    plain = 2.486 * se * math.sqrt(2 * (1 - CORRELATION))
+    plain = 2.486 * se * math.sqrt(2 * (1 - 0.8))
     assert found.mde == pytest.approx(plain, rel=0.05)
     assert found.mde > plain
     unknown = ahead("nccr", "max_drop", 0.05, before=Table(columns=RELIABILITY, rows=()), unknown="why")
@@ -172,15 +172,15 @@ def test_an_unknown_metric_is_noted():
 
 
 def test_the_pooled_figure_is_over_the_facts_of_all_slices():
-    members = [Member(facts=ids(20, prefix), columns=(AS_EXPECTED,)) for prefix in "AB"]
+    members = [Member(facts=ids(20, prefix), columns=("as_expected",)) for prefix in "AB"]
     (found,) = foresee(
-        "s", [gate(AS_EXPECTED, "max_drop", 0.01)], pooled_figures(2), members, comparisons=5, unknown="why"
+        "s", [gate("as_expected", "max_drop", 0.01)], pooled_figures(2), members, comparisons=5, unknown="why"
     )
     assert (found.n, found.note, found.never) == (40, "why", "")
-    assert found.mde == stats.rate_mde(40, DISCORDANT * 40, stats.sidak(5))
+    assert found.mde == stats.rate_mde(40, 0.1 * 40, stats.sidak(5))
     # A fact that two slices ask about is one cluster, of which a count of answers says too little.
-    twice = [Member(facts=ids(20), columns=(AS_EXPECTED,))] * 2
-    (found,) = foresee("s", [gate(AS_EXPECTED, "max_drop", 0.01)], pooled_figures(2), twice, comparisons=5)
+    twice = [Member(facts=ids(20), columns=("as_expected",))] * 2
+    (found,) = foresee("s", [gate("as_expected", "max_drop", 0.01)], pooled_figures(2), twice, comparisons=5)
     assert (found.n, found.mde) == (20, None)
 
 

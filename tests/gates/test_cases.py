@@ -1,0 +1,182 @@
+"""What a case's result keeps of the case, and what stands in the way of its comparison."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from pytest_kbrel.baselines import BaselineCase
+from pytest_kbrel.gates.cases import obstacle_of, unjudged, verdict_of
+from pytest_kbrel.gates.measuring import Measurement, measure_figures, pair
+from pytest_kbrel.records import (
+    CaseResult,
+    Digest,
+    GateResult,
+    HeadToTailSettings,
+    Judgement,
+    Share,
+    Table,
+    Unmatched,
+    Waiver,
+)
+from tests.gates.tables import HEAD_TO_TAIL, answers, case, decided, gate, outcome
+
+DROP = gate("accuracy", "max_drop", 0.02)
+
+
+@pytest.mark.parametrize(
+    ("marks", "errors", "verdict"), [("++-", (), "pass"), ("++-", ("Q9: gone",), "invalid")]
+)
+def test_what_is_known_of_a_case_stays_with_its_result(
+    marks: str, errors: tuple[str, ...], verdict: str
+) -> None:
+    table = Table(
+        columns=HEAD_TO_TAIL, rows=(*answers(marks).rows, *answers("+", prefix="T", truncated=True).rows)
+    )
+    waiver = Waiver(owner="Ann", reason="known", expires="2026-12-31", case="head_to_tail[x-tail]")
+    of = case(
+        gate("accuracy", "min", 0.1),
+        slice="x-tail",
+        waivers=(waiver,),
+        settings=HeadToTailSettings(max_new_tokens=7),
+    )
+    found = decided(of, table, errors=errors, duration=2.5, requests=11)
+    assert dataclasses.replace(found, metrics=(), gates=(), integrity=()) == CaseResult(
+        id="head_to_tail[x-tail]",
+        suite="suites/world.kb.yaml",
+        probe="head_to_tail",
+        slice="x-tail",
+        verdict=verdict,  # type: ignore[arg-type]
+        n=4,
+        duration=2.5,
+        requests=11,
+        truncated=1,
+        metrics=(),
+        gates=(),
+        table=table,
+        settings=(("max_new_tokens", "7"), ("prompt", "few-shot")),
+        waiver=waiver,
+        errors=("1 fact without usable responses: Q9: gone; allowed: none",) if errors else (),
+    )
+    asked = 4 + len(errors)
+    assert found.integrity[0] == Share(name="answered", value=4, total=asked, limit=0.5)
+    (judged,) = found.gates
+    assert (judged.metric, judged.rule, judged.bound, judged.line) == ("accuracy", "min", 0.1, 7)
+    if errors:
+        assert judged == unjudged([gate("accuracy", "min", 0.1)], found.errors[0])[0]
+        assert judged.reason == f"not judged: {found.errors[0]}"
+
+
+def test_a_case_that_was_measured_in_a_moment_was_so() -> None:
+    found = decided(case(), answers("+"), duration=0.0, requests=0)
+    assert (found.duration, found.requests, found.truncated) == (0.0, 0, 0)
+
+
+# The order in which verdicts are looked for: each is worse than all that follow.
+WORST_FIRST: tuple[Judgement, ...] = (
+    *("invalid", "fail", "not comparable"),
+    *("no baseline", "inconclusive", "pass"),
+)
+
+
+@pytest.mark.parametrize("at", range(5))
+def test_each_verdict_is_worse_than_the_next(at: int) -> None:
+    two = [
+        GateResult(metric="m", rule="min", bound=0, verdict=verdict, reason="")
+        for verdict in WORST_FIRST[at : at + 2]
+    ]
+    assert verdict_of(two, baseline_asked=True) == WORST_FIRST[at]
+    assert verdict_of(two[::-1], baseline_asked=True) == WORST_FIRST[at]
+
+
+def measured(table: Table, before: Table | None) -> Measurement:
+    return measure_figures((), (table,), () if before is None else (pair(table, before),), alpha=0.05)
+
+
+SAME = measured(answers("++++"), answers("++++"))
+OTHERS = measured(answers("++++"), answers("++++", prefix="A"))
+NONE_GIVEN = "no baseline was given to compare with; allowed: --kb-baseline=NAME or PATH"
+FOREIGN = (
+    "candidate and baseline differ in dtype; decoding; "
+    "allowed: a baseline that shares these with the candidate"
+)
+LACKS = "the baseline has no case c"
+AGAIN = ": bless a run of all suites anew"
+ADDED = (
+    "c: 4 of 4 facts are not in the baseline (first: Q000), and at least half must be; "
+    "allowed: what the baseline was asked, or bless a run that was asked this"
+)
+
+
+@pytest.mark.parametrize(
+    ("measurement", "more", "verdict", "reason"),
+    [
+        (SAME, {}, None, None),
+        (SAME, {"other_suites": ["a.kb.yaml"]}, None, None),
+        (OTHERS, {"asked": False, "incomparable": ["dtype"], "missing": ["c"]}, "no baseline", NONE_GIVEN),
+        (OTHERS, {"missing": ["c"], "incomparable": ["dtype"]}, "no baseline", LACKS + AGAIN),
+        (SAME, {"missing": ["c", "d"]}, "no baseline", f"{LACKS}, d{AGAIN}"),
+        (
+            SAME,
+            {"missing": ["c"], "other_suites": ["a.kb.yaml", "b.kb.yaml"]},
+            "no baseline",
+            f"{LACKS} (it has the suite files a.kb.yaml, b.kb.yaml){AGAIN}",
+        ),
+        (SAME, {"missing": ["c", "d"], "paper": "Some"}, "no baseline", "Some has no figures of c, d"),
+        (OTHERS, {"paper": "Some"}, None, None),
+        (OTHERS, {"incomparable": ["dtype", "decoding"]}, "not comparable", FOREIGN),
+        (SAME, {"incomparable": ["dtype", "decoding"], "paper": "Some"}, "not comparable", FOREIGN),
+        (OTHERS, {}, "not comparable", ADDED),
+    ],
+)
+def test_what_stands_in_the_way_of_a_comparison_is_told_in_this_order(
+    measurement: Measurement, more: dict[str, Any], verdict: str | None, reason: str | None
+) -> None:
+    given = {"missing": (), "asked": True, "incomparable": (), **more}
+    found = obstacle_of(["c"], measurement, given.pop("missing"), **given)
+    assert found == (None if verdict is None else (verdict, reason))
+
+
+def digest(**parts: str) -> str:
+    given = {"prompts": "a" * 8, "settings": "b" * 8, "accepted": "c" * 8, "draws": "d" * 8, **parts}
+    return str(Digest(bos=0, count=1, **given))
+
+
+def test_why_token_ids_and_suites_differ_is_told_with_the_case() -> None:
+    tables = [answers("++", prompt_digest=digest(prompts=prompts)) for prompts in ("a" * 8, "f" * 8)]
+    found = decided(case(DROP), *tables, another_tokenizer=True)
+    assert "the token ids of the prompts on 2 of 2 facts (first: Q000): another tokenizer" in (
+        found.gates[0].reason
+    )
+    assert "another tokenizer" not in decided(case(DROP), *tables).gates[0].reason
+    gone = decided(case(DROP), tables[0], baseline_asked=True, other_suites=["a.kb.yaml"])
+    assert "(it has the suite files a.kb.yaml)" in gone.gates[0].reason
+
+
+def test_settings_that_both_know_are_told_where_facts_were_asked_otherwise() -> None:
+    of = case(DROP, settings=HeadToTailSettings(max_new_tokens=7))
+    before = decided(case(), answers("++", prompt_digest=digest()))
+    known = BaselineCase(key="key", table=before.table, metrics=(), settings=before.settings)
+    found = decided(
+        of, answers("++", prompt_digest=digest(settings="f" * 8)), baseline=known, baseline_asked=True
+    )
+    assert "candidate and baseline differ in settings max_new_tokens (7 and 32); " in found.gates[0].reason
+
+
+@pytest.mark.parametrize(
+    ("same", "differing", "added", "too_many"),
+    [(1, 2, 3, False), (1, 2, 4, True), (0, 1, 1, False), (0, 0, 1, True)],
+)
+def test_facts_that_were_asked_otherwise_count_among_those_that_need_a_partner(
+    same: int, differing: int, added: int, too_many: bool
+) -> None:
+    n = same + differing
+    before = answers("+" * n)
+    changed = (*before.rows[:same], *answers("+" * n, prompt_digest="x").rows[same:])
+    rows = (*changed, *(outcome(f"R{at}", (1, 0, 1, 1), "correct") for at in range(added)))
+    found = decided(case(DROP), Table(columns=HEAD_TO_TAIL, rows=rows), before)
+    assert found.verdict == "not comparable"
+    assert ("are not in the baseline" in found.gates[0].reason) == too_many
+    assert found.unmatched == Unmatched(added=tuple(f"R{at}" for at in range(added)))
