@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,8 +9,8 @@ from typing import Any
 import pytest
 
 from pytest_kbrel import bundled
-from pytest_kbrel.baselines import PublishedCase, baseline_directory, read_baseline
-from pytest_kbrel.baselines.published import published_names
+from pytest_kbrel.baselines import PublishedCase, PublishedFigure, baseline_directory, read_baseline
+from pytest_kbrel.baselines.published import check_cases, published_names, read_published
 from pytest_kbrel.errors import BaselineError
 from pytest_kbrel.suites.names import METRICS, OVERALL_METRICS, SLICE_METRICS, slice_kind
 from tests.golden import publish
@@ -153,6 +154,121 @@ def test_a_file_that_is_none_is_named(text: str, message: str, tmp_path: Path) -
         read_baseline("published/monitor/mine", tmp_path)
     assert str(folder / "mine.json") in str(caught.value)
     assert "allowed" in str(caught.value)
+
+
+WHOLE: dict[str, Any] = {
+    "schema_version": 1,
+    "paper": "Somebody et al.",
+    "model": "Small",
+    "cases": {"monitor[P37]": {"figures": {"monitor": {"value": 1.5, "table": "2"}}}},
+}
+
+
+def own_file(root: Path, name: str, **changes: Any) -> Path:
+    place = root / "baselines" / "published" / f"{name}.json"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(json.dumps({**WHOLE, **changes}), encoding="utf-8")
+    return place
+
+
+def test_what_a_file_need_not_say(tmp_path: Path) -> None:
+    place = own_file(tmp_path, "zoo/small")
+    plain = read_baseline("published/zoo/small", tmp_path)
+    assert (plain.path, plain.paper, plain.reason) == (place, "Somebody et al.", "")
+    assert plain.settings == (("model", "Small"), ("setting", ""))
+    (case,) = plain.cases.values()
+    assert case == PublishedCase(
+        id="monitor[P37]",
+        figures=(PublishedFigure(name="monitor", value=1.5, source="Somebody et al., Table 2", n=0),),
+        questions=0,
+        members=(),
+    )
+    said = {"questions": 9, "members": ["monitor[P1]"], "figures": {}}
+    own_file(tmp_path, "zoo/large/few-shot", setting="few", note="why", cases={"x": said})
+    full = read_baseline("published/zoo/large/few-shot", tmp_path)
+    assert (full.reason, full.settings) == ("why", (("model", "Small"), ("setting", "few")))
+    assert full.case("x") == PublishedCase(id="x", figures=(), questions=9, members=("monitor[P1]",))
+
+
+@pytest.mark.parametrize(
+    ("figure", "good"),
+    [
+        ({"value": 0, "n": 3}, True),
+        ({"value": 1, "n": 3}, True),
+        ({"value": 1, "n": 1}, True),
+        ({"value": -0.001, "n": 1}, False),
+        ({"value": 1.001, "n": 1}, False),
+        # Over an unknown number it may be another figure than a rate.
+        ({"value": 1.001, "n": 0}, True),
+        ({"value": -5}, True),
+        ({"value": 0.5, "n": -1}, False),
+        ({"value": float("nan")}, False),
+        ({"value": float("inf")}, False),
+    ],
+)
+def test_a_rate_over_a_known_number_is_a_share(figure: dict[str, Any], good: bool, tmp_path: Path) -> None:
+    cases = {"monitor[P37]": {"figures": {"monitor": {"table": "2", **figure}}}}
+    own_file(tmp_path, "zoo/small", cases=cases)
+    if good:
+        (found,) = read_baseline("published/zoo/small", tmp_path).cases.values()
+        assert isinstance(found, PublishedCase)
+        assert (found.figures[0].value, found.figures[0].n) == (figure["value"], figure.get("n", 0))
+    else:
+        with pytest.raises(BaselineError, match=r"ValueError: monitor of monitor\[P37\] is {"):
+            read_baseline("published/zoo/small", tmp_path)
+
+
+@pytest.mark.parametrize("version", [True, 2, "1", None, 1.0])
+def test_a_file_of_another_version_is_refused(version: object, tmp_path: Path) -> None:
+    own_file(tmp_path, "zoo/small", schema_version=version)
+    message = f"found schema_version {version!r}; allowed: at most 1, "
+    with pytest.raises(BaselineError, match=re.escape(message)):
+        read_baseline("published/zoo/small", tmp_path)
+
+
+@pytest.mark.parametrize("key", ["paper", "model", "cases"])
+def test_a_file_that_lacks_a_part_is_refused(key: str, tmp_path: Path) -> None:
+    place = own_file(tmp_path, "zoo/small")
+    place.write_text(json.dumps({name: WHOLE[name] for name in WHOLE if name != key}), encoding="utf-8")
+    with pytest.raises(
+        BaselineError, match=f"of this format: KeyError: '{key}'; allowed: a file as it ships"
+    ):
+        read_baseline("published/zoo/small", tmp_path)
+
+
+def test_names_go_by_the_path_and_at_most_twenty_are_shown(tmp_path: Path) -> None:
+    for number in range(21):
+        own_file(tmp_path, f"zoo/small/{number:02}")
+    own_file(tmp_path, "zoo/smaller")
+    shelf = tmp_path / "baselines"
+    names = [f"published/zoo/small/{number:02}" for number in range(21)]
+    assert published_names([shelf, shelf]) == [*names, "published/zoo/smaller"]
+    with pytest.raises(BaselineError) as caught:
+        read_baseline("published/zoo/small", tmp_path)
+    # Whose name only begins alike is none of its settings.
+    assert str(caught.value).endswith(f"; allowed: {', '.join(names[:20])}")
+    assert f"called 'published/zoo/small' in {shelf} or {bundled.baselines()}; " in str(caught.value)
+    with pytest.raises(BaselineError, match=r"allowed: none are there$"):
+        read_published("published/x", [tmp_path / "nowhere"])
+
+
+def test_a_paper_that_has_none_of_the_cases_asked_is_refused(tmp_path: Path) -> None:
+    cases = {
+        name: {"figures": {}} for name in ("monitor[P1]", "monitor[P2]", "head_to_tail[a]", "monitor[P3]")
+    }
+    own_file(tmp_path, "zoo/small", cases=cases)
+    found = read_baseline("published/zoo/small", tmp_path)
+    check_cases(found, "NAME", [])
+    check_cases(found, "NAME", ["reliability[x]", "monitor[P3]"])
+    with pytest.raises(BaselineError) as caught:
+        check_cases(found, "NAME", ["c", "a", "b", "d"])
+    assert str(caught.value) == (
+        "--kb-baseline: NAME has none of the cases of the suites (c, a, b, ...); found in it: head_to_tail, "
+        "monitor cases (head_to_tail[a], monitor[P1], monitor[P2], ...); "
+        "allowed: figures of a paper that has some of them, or a blessed run"
+    )
+    with pytest.raises(BaselineError, match=r"cases of the suites \(c, a, b\); "):
+        check_cases(found, "NAME", ["c", "a", "b"])
 
 
 def test_no_run_is_blessed_as_a_papers_figures(tmp_path: Path) -> None:

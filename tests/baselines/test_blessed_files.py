@@ -1,0 +1,366 @@
+"""What of a run is blessed, how its two halves are told to belong together, and by which names they go."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_kbrel import bundled
+from pytest_kbrel.baselines import (
+    BaselineCase,
+    baseline_directory,
+    changed_labels,
+    find_baseline,
+    measured_floor,
+    read_baseline,
+    write_baseline,
+)
+from pytest_kbrel.baselines.outcomes import lines_of, packed
+from pytest_kbrel.errors import BaselineError
+from pytest_kbrel.gates import asked_again
+from pytest_kbrel.records import AggregateCase, CaseResult, MetricValue, Run
+from tests.baselines.test_baselines import MODEL, sound
+from tests.gates.tables import answers, case, decided
+
+KEY = "world.kb.yaml::head_to_tail[world-head]"
+
+
+def meta_of(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "baseline.json").read_text(encoding="utf-8"))
+    return found
+
+
+def overall(*metrics: MetricValue, **more: Any) -> CaseResult:
+    given = {"id": "head_to_tail[overall]", "suite": "suites/world.kb.yaml", "probe": "head_to_tail"}
+    given |= {"slice": "overall", "verdict": "pass", "n": 4, "duration": 0.0, "metrics": metrics, "gates": ()}
+    return CaseResult(**{**given, "aggregate": True, **more})  # type: ignore[arg-type]
+
+
+def test_the_readable_half_is_the_documented_one(tmp_path: Path) -> None:
+    """Files of this form are committed, and read by those who review them."""
+    environment = (("commit", "abc123"), ("torch", "2.9"), ("workers", "2"))
+    gap = MetricValue(name="gap", better="lower", value=None)
+    run = sound(decided(case(), answers("+-")), overall(gap), environment=environment)
+    write_baseline(tmp_path, run, reason="why")
+    found = meta_of(tmp_path)
+    outcomes, cases, model = found.pop("outcomes"), found.pop("cases"), found.pop("model")
+    assert found == {
+        "schema_version": 2,
+        "kbrel_version": "0.1.0",
+        "created": "2026-01-02T03:04:05+00:00",
+        "provenance": {"reason": "why", "commit": "abc123", "versions": {"torch": "2.9", "workers": "2"}},
+        "settings": {"model": "reference", "seed": "0"},
+        "aggregates": {"world.kb.yaml::head_to_tail[overall]": {"metrics": {"gap": None}}},
+    }
+    assert model["spec"] == "reference"
+    assert outcomes == {"file": f"outcomes-{outcomes['sha256'][:12]}.jsonl.xz", "sha256": outcomes["sha256"]}
+    assert list(cases) == [KEY]
+    assert cases[KEY] == {
+        "columns": ["correct", "missing", "f1", "rouge_l"],
+        "facts": hashlib.sha256(b"Q000\nQ001").hexdigest(),
+        "n": 2,
+        "metrics": {
+            "accuracy": 0.5,
+            "hallucination": 0.5,
+            "missing": 0.0,
+            "accuracy_f1": 0.75,
+            "hallucination_f1": 0.25,
+            "accuracy_rouge_l": 0.625,
+            "hallucination_rouge_l": 0.375,
+        },
+        "settings": {"max_new_tokens": "32", "prompt": "few-shot"},
+    }
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["baseline.json", outcomes["file"]]
+    again = read_baseline(f"{tmp_path}/", tmp_path)
+    assert (again.paper, again.helpers, again.path) == ("", (), tmp_path)
+    assert again.versions == (("torch", "2.9"), ("workers", "2"))
+    assert again.aggregates == (("world.kb.yaml::head_to_tail[overall]", ()),)
+
+
+# What says nothing of the answers that are blessed.
+NOT_BLESSED = (
+    *("answers_asked", "answers_reused", "answers_store", "answers_not_kept", "answers_resumed"),
+    *("model_load_seconds", "engine"),
+)
+
+
+def test_how_answers_were_come_by_is_not_blessed(tmp_path: Path) -> None:
+    environment = (*((name, "1") for name in NOT_BLESSED), ("helpers_asked", "3"), ("python", "3.11"))
+    write_baseline(tmp_path, sound(environment=environment, recorded="runs/nightly"))
+    assert meta_of(tmp_path)["provenance"] == {
+        "reason": "",
+        "commit": "",
+        "versions": {"helpers_asked": "3", "python": "3.11"},
+        "recorded": "runs/nightly",
+    }
+    assert read_baseline(f"{tmp_path}/", tmp_path).commit == ""
+
+
+INVALID = dataclasses.replace(decided(case(), answers("+")), verdict="invalid")
+
+
+@pytest.mark.parametrize(
+    ("run", "why"),
+    [
+        (sound(INVALID), "these cases are not sound: head_to_tail[world-head]; "),
+        (sound(decided(case(), answers("+")), overall(verdict="invalid")), "sound: head_to_tail[overall]; "),
+        (sound(overall()), "the run has no case; "),
+        (
+            sound(decided(case(), answers("+"), errors=["x"]), INVALID),
+            "[world-head], head_to_tail[world-head]; ",
+        ),
+        (sound(model=None, complete=False), "the run has no model; "),
+        (sound(complete=False, problems=("x",)), "the run is not complete: not every slice of every suite "),
+        (sound(problems=("gw1 died", "x")), "the run had problems: gw1 died; "),
+        (
+            sound(decided(case(), answers("+")), decided(case(suite="b/world.kb.yaml"), answers("+"))),
+            f"two suites of the same file name have the case {KEY}; ",
+        ),
+    ],
+)
+def test_why_a_run_is_not_blessed(tmp_path: Path, run: Run, why: str) -> None:
+    with pytest.raises(BaselineError) as caught:
+        write_baseline(tmp_path / "b", run)
+    assert why in str(caught.value)
+    assert str(caught.value).startswith(f"{tmp_path}/b: no baseline was written: ")
+    assert str(caught.value).endswith("; allowed: a complete run without errors")
+    assert not (tmp_path / "b").exists()
+
+
+@pytest.mark.parametrize("verdict", ["fail", "inconclusive", "not comparable", "no baseline", "pass"])
+def test_a_run_that_failed_its_gates_can_be_blessed(tmp_path: Path, verdict: Any) -> None:
+    write_baseline(tmp_path, sound(dataclasses.replace(INVALID, verdict=verdict)))
+    assert list(meta_of(tmp_path)["cases"]) == [KEY]
+
+
+def test_the_same_case_of_two_suites_has_two_keys(tmp_path: Path) -> None:
+    write_baseline(
+        tmp_path,
+        sound(decided(case(), answers("+")), decided(case(suite="suites/a.kb.yaml"), answers("-"))),
+    )
+    assert list(read_baseline(f"{tmp_path}/", tmp_path).cases) == [
+        "a.kb.yaml::head_to_tail[world-head]", KEY,
+    ]  # fmt: skip
+
+
+TWICE = asked_again(decided(case(), answers("++--")), answers("+---"))
+ONCE = decided(case(slice="world-tail"), answers("+--"))
+
+
+def test_floors_are_blessed_where_the_model_was_asked_twice_and_only_there(tmp_path: Path) -> None:
+    of = AggregateCase(id="o", suite="", probe="head_to_tail", slice="", members=(), gates=())
+    gap = overall(
+        MetricValue(name="gap", better="lower", value=0.1, noise=0.0),
+        MetricValue(name="accuracy", better="higher", value=0.5),
+        id=of.id,
+    )
+    # What a figure knows as its noise is another run's, where this one was asked once.
+    lent = dataclasses.replace(
+        ONCE, metrics=tuple(dataclasses.replace(value, noise=0.3) for value in ONCE.metrics)
+    )
+    write_baseline(tmp_path / "twice", sound(TWICE, lent, gap))
+    found = meta_of(tmp_path / "twice")
+    noise = found["cases"][KEY]["noise"]
+    assert (noise["changed"], noise["of"], noise["metrics"]["accuracy"]) == (1, 4, 0.25)
+    assert noise["metrics"]["missing"] == 0.0
+    assert "noise" not in found["cases"]["world.kb.yaml::head_to_tail[world-tail]"]
+    assert found["aggregates"]["world.kb.yaml::o"]["noise"] == {"metrics": {"gap": 0.0}}
+    again = read_baseline(f"{tmp_path}/twice", tmp_path)
+    assert again.noise_over(dataclasses.replace(of, suite="x/world.kb.yaml")) == (("gap", 0.0),)
+    assert again.noise_over(dataclasses.replace(of, suite="x/other.kb.yaml")) == ()
+    assert measured_floor(tmp_path / "twice") == (1, 4)
+
+    write_baseline(tmp_path / "once", sound(lent, gap))
+    found = meta_of(tmp_path / "once")
+    assert "noise" not in found["cases"]["world.kb.yaml::head_to_tail[world-tail]"]
+    assert "noise" not in found["aggregates"]["world.kb.yaml::o"]
+    assert measured_floor(tmp_path / "once") is None
+    assert measured_floor(tmp_path / "nowhere") is None
+
+    quiet = overall(MetricValue(name="gap", better="lower", value=0.1), id=of.id)
+    write_baseline(tmp_path / "quiet", sound(TWICE, quiet))
+    assert "noise" not in meta_of(tmp_path / "quiet")["aggregates"]["world.kb.yaml::o"]
+
+
+def test_a_floor_of_no_change_is_a_floor_and_floors_of_cases_are_added(tmp_path: Path) -> None:
+    same = asked_again(decided(case(), answers("++--")), answers("++--"))
+    write_baseline(tmp_path / "same", sound(same))
+    assert measured_floor(tmp_path / "same") == (0, 4)
+    other = asked_again(ONCE, answers("-+-"))
+    write_baseline(tmp_path / "both", sound(TWICE, other))
+    assert measured_floor(tmp_path / "both") == (3, 7)
+    # Of an older format too: it is what a new blessing would drop.
+    place = tmp_path / "both" / "baseline.json"
+    place.write_text(json.dumps({**meta_of(tmp_path / "both"), "schema_version": 1}), encoding="utf-8")
+    assert measured_floor(tmp_path / "both") == (3, 7)
+
+
+def test_only_facts_that_were_asked_both_times_can_change() -> None:
+    more = asked_again(decided(case(), answers("+-")), answers("--+"))
+    assert changed_labels(more) == (1, 2)
+    assert changed_labels(ONCE) == (0, 0)
+
+
+def respelt(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], None]:
+    def spoil(folder: Path) -> None:
+        meta = meta_of(folder)
+        change(meta)
+        (folder / "baseline.json").write_text(json.dumps(meta), encoding="utf-8")
+
+    return spoil
+
+
+def other_outcomes(*tables: tuple[str, str]) -> Callable[[Path], None]:
+    """Outcomes that the readable half names by their digest, of other cases or facts than it has."""
+
+    def spoil(folder: Path) -> None:
+        lines = lines_of((key, answers(marks)) for key, marks in tables)
+        meta = meta_of(folder)
+        (folder / "other.xz").write_bytes(packed(lines))
+        meta["outcomes"] = {"file": "other.xz", "sha256": hashlib.sha256(lines).hexdigest()}
+        (folder / "baseline.json").write_text(json.dumps(meta), encoding="utf-8")
+
+    return spoil
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (other_outcomes((KEY, "+-"), ("x.kb.yaml::new", "+")), "baseline.json does not name x.kb.yaml::new"),
+        (other_outcomes((KEY, "+-?")), f"the outcomes of {KEY} are not those that baseline.json names"),
+        (other_outcomes(), f"KeyError: '{KEY}'"),
+        (
+            respelt(lambda of: of["cases"][KEY].update(columns=["missing", "correct", "f1", "rouge_l"])),
+            "not those",
+        ),
+        (
+            respelt(lambda of: of["cases"][KEY].update(facts="0" * 64)),
+            "are not those that baseline.json names",
+        ),
+        (
+            respelt(lambda of: of["outcomes"].update(sha256="0" * 64)),
+            "baseline.json was written with 000000000000;",
+        ),
+        (respelt(lambda of: of["outcomes"].pop("file")), "not a baseline of this format: KeyError: 'file'"),
+        (
+            respelt(lambda of: of["outcomes"].pop("sha256")),
+            "not a baseline of this format: KeyError: 'sha256'",
+        ),
+        (respelt(lambda of: of.update(schema_version=True)), "is no kbrel baseline"),
+        (
+            respelt(lambda of: of.update(schema_version=0)),
+            "found schema_version 0, written by pytest-kbrel 0.1.0; ",
+        ),
+        (
+            respelt(lambda of: of.update(schema_version=3)),
+            "allowed: at most 2: update pytest-kbrel, or bless",
+        ),
+        (
+            respelt(lambda of: of.pop("outcomes")),
+            "is no kbrel baseline; allowed: a folder that --kb-baseline-update",
+        ),
+        *(
+            (respelt(lambda of, key=key: of.pop(key)), f"KeyError: '{key}'")  # type: ignore[misc]
+            for key in ("kbrel_version", "created", "provenance", "model", "settings", "cases")
+        ),
+        *(
+            (respelt(lambda of, key=key: of["provenance"].pop(key)), f"KeyError: '{key}'")  # type: ignore[misc]
+            for key in ("reason", "commit", "versions")
+        ),
+        *(
+            (respelt(lambda of, key=key: of["cases"][KEY].pop(key)), f"KeyError: '{key}'")  # type: ignore[misc]
+            for key in ("columns", "facts", "metrics", "settings")
+        ),
+    ],
+)
+def test_halves_that_do_not_belong_together_are_refused(
+    tmp_path: Path, spoil: Callable[[Path], None], message: str
+) -> None:
+    write_baseline(tmp_path / "b", sound(decided(case(), answers("+-"))))
+    spoil(tmp_path / "b")
+    with pytest.raises(BaselineError) as caught:
+        read_baseline(f"{tmp_path}/b", tmp_path)
+    assert message in str(caught.value)
+    assert "; allowed: " in str(caught.value)
+
+
+def test_the_order_of_facts_and_what_older_files_do_not_say_are_no_matter(tmp_path: Path) -> None:
+    write_baseline(tmp_path / "b", sound(decided(case(), answers("+-"))))
+    respelt(lambda of: of.pop("aggregates"))(tmp_path / "b")
+    found = read_baseline(f"{tmp_path}/b", tmp_path)
+    assert found.aggregates == ()
+    blessed = found.case(KEY)
+    assert isinstance(blessed, BaselineCase)
+    assert (blessed.key, blessed.noise) == (KEY, ())
+
+
+def test_the_file_of_outcomes_lies_in_the_folder_itself(tmp_path: Path) -> None:
+    write_baseline(tmp_path / "b", sound())
+    name = meta_of(tmp_path / "b")["outcomes"]["file"]
+    (tmp_path / name).write_bytes(b"another's")
+    respelt(lambda of: of["outcomes"].update(file=f"../{name}"))(tmp_path / "b")
+    assert read_baseline(f"{tmp_path}/b", tmp_path).model == MODEL
+
+
+@pytest.mark.parametrize(
+    ("name", "below_root"),
+    [("prod", True), ("prod.v1", True), ("a-b", True), ("x/prod", False), ("prod/", False),
+     (".prod", False), ("./prod", False), ("..", False), ("~prod", None), ("/prod", False)],
+)  # fmt: skip
+def test_what_is_a_name_and_what_a_path(name: str, below_root: bool | None) -> None:
+    if below_root is None:
+        with pytest.raises(BaselineError, match=f"^{name}: .*; allowed: "):
+            baseline_directory(name, Path("root"))
+        return
+    assert baseline_directory(name, Path("root")) == Path("root/baselines" if below_root else "", name)
+
+
+@pytest.mark.parametrize("name", ["published", "published/", "published/monitor/vicuna-7b"])
+def test_no_run_is_blessed_under_a_papers_name(name: str) -> None:
+    with pytest.raises(BaselineError, match=r"a name that does not begin with published/$"):
+        baseline_directory(name, Path("root"))
+    assert baseline_directory("published-run", Path("root")) == Path("root/baselines/published-run")
+
+
+def test_the_projects_own_baseline_comes_before_the_one_that_ships(tmp_path: Path) -> None:
+    shipped = find_baseline("reference", tmp_path)
+    assert shipped == bundled.baselines() / "reference"
+    write_baseline(tmp_path / "baselines" / "reference", sound())
+    assert find_baseline("reference", tmp_path) == tmp_path / "baselines" / "reference"
+
+
+def test_a_name_that_is_none_is_answered_with_what_there_is(tmp_path: Path) -> None:
+    for name in ("prod", "canary"):
+        write_baseline(tmp_path / "baselines" / name, sound())
+    (tmp_path / "baselines" / "empty").mkdir()
+    with pytest.raises(BaselineError) as caught:
+        find_baseline("nightly", tmp_path)
+    assert str(caught.value) == (
+        f"no baseline is called 'nightly' in {tmp_path}/baselines or among those that ship; "
+        "found: canary, prod, reference; allowed: one of these, or a path with a slash"
+    )
+    with pytest.raises(BaselineError, match=r"a slash; did you mean 'prod'\?$"):
+        find_baseline("prodd", tmp_path)
+    # A paper's model, whatever its capitals.
+    with pytest.raises(BaselineError, match=r"a slash; did you mean 'published/monitor/bloomz-3b'\?$"):
+        find_baseline("BLOOMZ-3b", tmp_path)
+    # The paper itself is none of its models.
+    with pytest.raises(BaselineError) as caught:
+        find_baseline("monitor", tmp_path)
+    assert "published/monitor/" not in str(caught.value)
+    # Of more than three models of the name the first.
+    own = tmp_path / "baselines" / "published" / "zoo"
+    own.mkdir(parents=True)
+    (own / "llama-2-7b.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(BaselineError) as caught:
+        find_baseline("llama-2-7b", tmp_path)
+    assert str(caught.value).endswith(
+        "did you mean 'published/reliable-kb/llama-2-7b/four-shot' or "
+        "'published/reliable-kb/llama-2-7b/four-shot-2' or 'published/reliable-kb/llama-2-7b/zero-shot'?"
+    )
