@@ -1,0 +1,200 @@
+"""How near to its bound a figure may come, on figures of which every digit is known."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import pytest
+
+from pytest_kbrel.gates import decide
+from pytest_kbrel.gates.figures import figures_of
+from pytest_kbrel.gates.measuring import measure_figures, pair
+from pytest_kbrel.metrics.base import mean
+from pytest_kbrel.records import GateResult, Label, Table
+from tests.gates.tables import answers, case, decided, gate, outcome, scores
+
+N = 20
+# Sums of floats do not end on the printed digit; what is farther off than this is another number.
+WITHIN, BEYOND = 0.9e-9, 1.1e-9
+
+
+def table(values: list[float]) -> Table:
+    return Table(
+        columns=("c",), rows=tuple(outcome(f"Q{i:03}", (v,), "correct") for i, v in enumerate(values))
+    )
+
+
+def judged(
+    rule: str,
+    bound: float,
+    after: float,
+    before: float | None = None,
+    *,
+    better: Any = "higher",
+    noise: float | None = None,
+    n: int = N,
+) -> GateResult:
+    """Judge one gate on a figure that is the same in all facts, and was the same in all before."""
+    new, old = table([after] * n), None if before is None else table([before] * n)
+    metric = mean("c", better, "c", bounds=(-1.0, 1.0))
+    measured = measure_figures(
+        figures_of([metric]), (new,), () if old is None else (pair(new, old),), alpha=0.05
+    )
+    (one,) = measured.figures
+    known = dataclasses.replace(one, value=dataclasses.replace(one.value, noise=noise))
+    (found,) = decide([gate("c", rule, bound)], dataclasses.replace(measured, figures=(known,)))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("rule", "bound", "verdict"),
+    [
+        ("min", 0.5, "pass"),
+        ("min", 0.5 + WITHIN, "pass"),
+        ("min", 0.5 + BEYOND, "fail"),
+        ("max", 0.5, "pass"),
+        ("max", 0.5 - WITHIN, "pass"),
+        ("max", 0.5 - BEYOND, "fail"),
+    ],
+)
+def test_a_value_on_its_bound_meets_it(rule: str, bound: float, verdict: str) -> None:
+    assert judged(rule, bound, 0.5).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("rule", "bound", "after", "before", "verdict"),
+    [
+        ("max_drop", 0.125, 0.5, 0.625, "inconclusive"),
+        ("max_drop", 0.125 - WITHIN, 0.5, 0.625, "inconclusive"),
+        ("max_drop", 0.125 - BEYOND, 0.5, 0.625, "fail"),
+        ("recovery", 0.5, 0.25, 0.5, "inconclusive"),
+        ("recovery", 0.5 + WITHIN, 0.25, 0.5, "inconclusive"),
+        ("recovery", 0.5 + BEYOND, 0.25, 0.5, "fail"),
+    ],
+)
+@pytest.mark.parametrize("better", ["higher", "lower"])
+def test_a_drop_on_its_tolerance_is_no_alarm(
+    rule: str, bound: float, after: float, before: float, verdict: str, better: str
+) -> None:
+    if better == "lower":
+        after, before = before, after
+    assert judged(rule, bound, after, before, better=better).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("noise", "verdict"),
+    [
+        (None, "fail"),
+        (0.0, "fail"),
+        (0.125 - BEYOND, "fail"),
+        (0.125 - WITHIN, "inconclusive"),
+        (0.125, "inconclusive"),
+        (0.2, "inconclusive"),
+    ],
+)
+@pytest.mark.parametrize(("rule", "bound"), [("max_drop", 0.05), ("recovery", 0.9)])
+def test_a_drop_must_be_larger_than_the_noise_floor(
+    noise: float | None, verdict: str, rule: str, bound: float
+) -> None:
+    found = judged(rule, bound, 0.5, 0.625, noise=noise)
+    assert found.verdict == verdict
+    assert ("; no alarm inside the noise floor: asked twice, " in found.reason) == (verdict != "fail")
+
+
+def test_the_noise_floor_is_no_excuse_where_no_alarm_would_be_raised() -> None:
+    within = judged("max_drop", 0.5, 0.5, 0.625, noise=0.2)
+    assert within.verdict == "pass"
+    unsure = judged("max_drop", 0.05, 0.5, 0.625, noise=0.2, n=2)
+    assert unsure.verdict == "inconclusive"
+    assert "noise floor" not in unsure.reason
+
+
+@pytest.mark.parametrize(
+    ("after", "before", "better", "verdict", "said"),
+    [
+        (0.25, 0.5, "higher", "fail", "c recovered 0.500 ["),
+        (0.5, 0.25, "lower", "fail", "c recovered 0.500 ["),
+        (0.0, 0.5, "higher", "fail", "c recovered 0.000 of the baseline: "),
+        (0.0, 0.5, "lower", "pass", "c recovered all of the baseline: "),
+        (0.5, 0.0, "lower", "fail", "c recovered 0.000 of the baseline: "),
+        (0.0, 0.0, "lower", "pass", "c recovered 1.000 of the baseline: "),
+        (0.5, 0.5, "higher", "pass", "c recovered 1.000 ["),
+        (0.5, 0.0, "higher", "inconclusive", "c has no ratio to a baseline of 0.000; allowed: at least 0.9"),
+        (0.0, 0.0, "higher", "inconclusive", "c has no ratio to a baseline of 0.000; allowed: at least 0.9"),
+        (-0.5, 0.5, "higher", "inconclusive", "c has no ratio to a baseline of 0.500; allowed: at least 0.9"),
+        (0.5, -0.5, "higher", "inconclusive", "c has no ratio to a baseline of -0.500; allowed: at least 0."),
+        (-0.5, 0.5, "lower", "inconclusive", "c has no ratio to a baseline of 0.500; allowed: at least 0.9"),
+        (0.5, -0.5, "lower", "inconclusive", "c has no ratio to a baseline of -0.500; allowed: at least 0."),
+    ],
+)
+def test_which_figures_have_a_ratio(
+    after: float, before: float, better: str, verdict: str, said: str
+) -> None:
+    found = judged("recovery", 0.9, after, before, better=better)
+    assert found.verdict == verdict
+    assert found.reason.startswith(said)
+    if "no ratio" in said or "all of" in said:
+        assert (found.observed, found.low, found.high) == (None, None, None)
+    else:
+        assert found.observed == pytest.approx(float(said.split()[2]))
+    assert found.p is not None
+    assert (found.p < 0.05) is (after != before and (after < before) == (better == "higher"))
+
+
+@pytest.mark.parametrize(
+    ("n", "verdict"), [(9, "inconclusive"), (10, "pass")], ids=["nine facts", "ten facts"]
+)
+def test_ten_facts_in_which_nothing_changed_are_enough(n: int, verdict: str) -> None:
+    demand = case(gate("accuracy", "max_drop", 0.0))
+    found = decided(demand, answers("+" * n), answers("+" * n)).gates[0]
+    assert found.verdict == verdict
+    assert ("no outcome changed" in found.reason) == (verdict == "pass")
+
+
+@pytest.mark.parametrize(
+    ("shift", "same"), [(0.99e-4, True), (1.01e-4, False), (-0.99e-4, True), (-1.01e-4, False), (2e-5, True)]
+)
+def test_an_outcome_is_the_same_to_four_digits(shift: float, same: bool) -> None:
+    demand = case(gate("accuracy_f1", "max_drop", 0.0))
+    found = decided(demand, scores([0.5] * 11 + [0.5 + shift]), scores([0.5] * 12)).gates[0]
+    assert (found.verdict == "pass") is same
+
+
+@pytest.mark.parametrize(
+    ("shift", "left"),
+    [(0.99e-5, 0.0), (-0.99e-5, 0.0), (1.01e-5, 1.01e-5), (-1.01e-5, -1.01e-5), (math.nan, math.nan)],
+)
+def test_less_than_five_digits_are_rounding(shift: float, left: float) -> None:
+    old, new = table([0.5] * 3), table([0.5, 0.5 + shift, 0.75])
+    pairing = pair(new, old)
+    moved = [a.values[0] - b.values[0] for a, b in zip(pairing.candidate.rows, old.rows, strict=True)]
+    assert moved == pytest.approx([0.0, left, 0.25], abs=1e-12, nan_ok=True)
+
+
+@pytest.mark.parametrize(("anchor", "least"), [(0.1, 1e-6), (1.0, 1e-5), (3.0, 1e-5)])
+def test_beside_small_anchors_less_is_rounding(anchor: float, least: float) -> None:
+    def of(value: float) -> Table:
+        rows = (outcome(f"Q{i}", (value, anchor), "correct") for i in range(4))
+        return Table(columns=("c", "anchor"), rows=tuple(rows))
+
+    for share, changed in ((0.9, 0.0), (1.1, 1.1)):
+        (row, *_) = pair(of(0.5 + share * least), of(0.5)).candidate.rows
+        assert row.values[0] - 0.5 == pytest.approx(changed * least, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("label", "verdict"), [("correct", "pass"), ("wrong", "inconclusive"), ("uninformative", "inconclusive")]
+)
+def test_a_label_is_part_of_an_outcome(label: Label, verdict: str) -> None:
+    before = scores([0.5] * 12)
+    row = dataclasses.replace(before.rows[0], label=label)
+    old = Table(
+        columns=before.columns,
+        rows=(row, *(dataclasses.replace(r, label="correct") for r in before.rows[1:])),
+    )
+    new = Table(
+        columns=before.columns, rows=tuple(dataclasses.replace(r, label="correct") for r in before.rows)
+    )
+    assert decided(case(gate("accuracy_f1", "max_drop", 0.0)), new, old).verdict == verdict
