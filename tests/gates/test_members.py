@@ -1,0 +1,238 @@
+"""What a figure over several cases takes of its members, and of whom it says nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_kbrel.baselines import Baseline, BaselineCase, PublishedCase, PublishedFigure, case_key
+from pytest_kbrel.gates import asked_again, decide_aggregate
+from pytest_kbrel.records import AggregateCase, CaseKind, CaseResult, Digest, Gate, Table, Waiver
+from tests.gates.tables import HEAD_TO_TAIL, answers, blessed, case, decided, gate, outcome
+
+SUITE = "suites/world.kb.yaml"
+HEAD, TAIL = "head_to_tail[a-head]", "head_to_tail[a-tail]"
+GAP = gate("gap", "max_drop", 0.5)
+
+
+def member(name: str, marks: str, **more: Any) -> CaseResult:
+    return decided(case(slice=name, **more), answers(marks, prefix=name))
+
+
+def members(head: str = "+++-", tail: str = "+---") -> list[CaseResult]:
+    return [member("a-head", head), member("a-tail", tail)]
+
+
+def over(
+    of: Sequence[CaseResult],
+    *gates: Gate,
+    named: Sequence[str] = (HEAD, TAIL),
+    probe: CaseKind = "head_to_tail",
+    waivers: Sequence[Waiver] = (),
+    **more: Any,
+) -> CaseResult:
+    aggregate = AggregateCase(
+        id="overall",
+        suite=SUITE,
+        probe=probe,
+        slice="all",
+        members=tuple(named),
+        gates=gates,
+        waivers=tuple(waivers),
+    )
+    return decide_aggregate(aggregate, of, **{"baseline": None, "comparisons": 1, **more})
+
+
+def run_of(*before: CaseResult, **more: Any) -> Baseline:
+    empty = Baseline(
+        path=Path("b"), kbrel_version="0", created="", reason="", commit="", versions=(), model=None,
+        settings=(), cases={case_key(of.suite, of.id): blessed(of.table) for of in before},
+    )  # fmt: skip
+    return dataclasses.replace(empty, **more)
+
+
+def test_what_an_aggregate_says_of_itself() -> None:
+    found = over(members(), GAP)
+    assert (found.id, found.suite, found.probe, found.slice) == ("overall", SUITE, "head_to_tail", "all")
+    assert (found.members, found.aggregate, found.duration, found.n) == ((HEAD, TAIL), True, 0.0, 8)
+    assert (found.errors, found.waiver, found.settings, found.integrity) == ((), None, (), ())
+
+
+NO_ROWS = dataclasses.replace(member("a-tail", "+"), table=Table(columns=HEAD_TO_TAIL, rows=()))
+INVALID = dataclasses.replace(member("a-tail", "+"), verdict="invalid")
+ELSEWHERE = dataclasses.replace(member("a-tail", "+"), suite="suites/other.kb.yaml")
+
+
+@pytest.mark.parametrize(
+    ("of", "named", "why"),
+    [
+        ([*members()[:1], NO_ROWS], (HEAD, TAIL), f"{TAIL} is invalid"),
+        ([*members()[:1], INVALID], (HEAD, TAIL), f"{TAIL} is invalid"),
+        # The same case of another suite is another one.
+        ([*members()[:1], ELSEWHERE], (HEAD, TAIL), f"{TAIL} has no result"),
+        ([INVALID], (HEAD, TAIL), f"{HEAD} has no result; {TAIL} is invalid"),
+        (members(), (), "it has no members"),
+    ],
+)
+@pytest.mark.parametrize("probe", ["head_to_tail", "pooled"])
+def test_why_nothing_can_be_measured(
+    of: list[CaseResult], named: Sequence[str], why: str, probe: CaseKind
+) -> None:
+    late = Waiver(owner="Ann", reason="known", expires="2026-12-31", case="overall")
+    found = over(of, gate("gap", "min", 0.0), named=named, probe=probe, waivers=[late])
+    said = f"overall cannot be measured: {why}; allowed: members that were all measured"
+    assert (found.verdict, found.errors, found.metrics, found.n) == ("invalid", (said,), (), 0)
+    assert [(one.verdict, one.reason, one.line) for one in found.gates] == [
+        ("invalid", f"not judged: {said}", 7)
+    ]
+    assert (found.waiver, found.members) == (late, tuple(named))
+
+
+@pytest.mark.parametrize("verdict", ["fail", "inconclusive", "not comparable", "no baseline", "pass"])
+def test_members_that_were_measured_count_whatever_became_of_their_own_gates(verdict: Any) -> None:
+    found = over([dataclasses.replace(of, verdict=verdict) for of in members()], gate("gap", "max", 0.5))
+    assert found.verdict == "pass"
+    # Others that the aggregate does not name do not.
+    assert over([*members(), member("a-torso", "---")], gate("gap", "max", 0.5)).n == 8
+
+
+def test_an_expired_waiver_fails_an_aggregate_and_one_in_force_stands_beside_it() -> None:
+    given = Waiver(owner="Ann", reason="known", expires="2026-12-31", case="overall")
+    low = gate("gap", "max", 0.1)
+    waived = over(members(), low, waivers=[given])
+    assert (waived.verdict, waived.waived) == ("fail", True)
+    late = over(members(), waivers=[dataclasses.replace(given, expired=True)])
+    assert (late.verdict, late.waived) == ("fail", False)
+
+
+def test_the_level_is_corrected_for_all_comparisons_of_the_run() -> None:
+    before, after = members("+" * 40, "+" * 40), members("+" * 40, "-" * 7 + "+" * 33)
+    drop = gate("accuracy_tail", "max_drop", 0.02)
+    few, many = (over(after, drop, baseline=run_of(*before), comparisons=n) for n in (1, 200))
+    assert (few.verdict, many.verdict) == ("fail", "inconclusive")
+    assert few.gates[0].p == many.gates[0].p == pytest.approx(few.gates[0].p_sidak)
+    assert many.gates[0].p_sidak is not None
+    assert many.gates[0].p_sidak > 0.05
+
+
+@pytest.mark.parametrize("probe", ["head_to_tail", "pooled"])
+def test_a_baseline_may_lack_a_member_or_be_another_models(probe: CaseKind) -> None:
+    drop = gate("as_expected" if probe == "pooled" else "gap", "max_drop", 0.5)
+    given: dict[str, Any] = {"probe": probe, "baseline": run_of(*members())}
+    assert over(members(), drop, **given).gates[0].verdict != "not comparable"
+    other = over(members(), drop, **given, incomparable=["decoding (a and b)"])
+    assert other.verdict == "not comparable"
+    assert other.gates[0].reason.startswith("candidate and baseline differ in decoding (a and b); ")
+    lacking = over(members(), drop, probe=probe, baseline=run_of(members()[0]))
+    assert lacking.verdict == "no baseline"
+    assert lacking.gates[0].reason == (f"the baseline has no case {TAIL}: bless a run of all suites anew")
+    elsewhere = run_of(*(dataclasses.replace(of, suite="x/other.kb.yaml") for of in members()))
+    nothing = over(members(), drop, probe=probe, baseline=elsewhere)
+    assert nothing.gates[0].reason == (
+        f"the baseline has no case {HEAD}, {TAIL} (it has the suite files other.kb.yaml): "
+        "bless a run of all suites anew"
+    )
+    # Where one is lacking nothing is paired.
+    assert {value.baseline for value in lacking.metrics} == {None}
+    assert over(members(), drop, probe=probe).gates[0].reason.startswith("no baseline was given")
+
+
+def test_why_members_were_asked_otherwise_is_told() -> None:
+    def of(prompts: str, settings: tuple[tuple[str, str], ...]) -> list[CaseResult]:
+        digest = Digest(prompts=prompts, bos=0, count=1, settings=prompts, accepted="c" * 8, draws="d" * 8)
+        made = decided(case(slice="a-head"), answers("++", prompt_digest=str(digest)))
+        return [dataclasses.replace(made, settings=settings)]
+
+    after, before = of("a" * 8, (("limit", "0"),)), of("f" * 8, ())
+    known = run_of(*before)
+    (key,) = known.cases
+    blessed_case = known.cases[key]
+    assert isinstance(blessed_case, BaselineCase)
+    known = dataclasses.replace(
+        known, cases={key: dataclasses.replace(blessed_case, settings=(("limit", "9"),))}
+    )
+    drop = gate("accuracy_head", "max_drop", 0.5)
+    found = over(after, drop, named=[HEAD], baseline=known, another_tokenizer=True)
+    assert found.gates[0].reason.startswith(
+        f"{HEAD}: candidate and baseline differ in the token ids of the prompts on 2 of 2 facts "
+        "(first: Q000): another tokenizer; settings limit (0 and 9); allowed: "
+    )
+    assert ": another tokenizer" not in over(after, drop, named=[HEAD], baseline=known).gates[0].reason
+
+
+def test_only_the_pooled_case_lists_the_facts_that_changed() -> None:
+    after = [decided(case(slice="a-head"), answers("-+"), answers("+-"))]
+    assert (len(after[0].lost), len(after[0].gained)) == (1, 1)
+    plain, pooled = (over(after, named=[HEAD], probe=probe) for probe in ("head_to_tail", "pooled"))  # type: ignore[arg-type]
+    assert (plain.lost, plain.gained) == ((), ())
+    assert (pooled.lost, pooled.gained) == (after[0].lost, after[0].gained)
+
+
+def test_facts_that_a_waiver_names_are_left_out_on_both_sides() -> None:
+    waiver = Waiver(owner="Ann", reason="known", expires="2026-12-31", fact="a-head000")
+    after = [member("a-head", "-+++", waivers=(waiver,)), member("a-tail", "+---")]
+    found = over(after, baseline=run_of(*members("++++", "+---")))
+    (value,) = (value for value in found.metrics if value.name == "accuracy_head")
+    assert (value.value, value.n, value.paired, value.baseline, value.delta) == (0.75, 4, 3, 1.0, 0.0)
+
+
+@pytest.mark.parametrize("probe", ["head_to_tail", "pooled"])
+def test_the_floor_that_is_blessed_is_that_of_the_baseline_unless_asked_twice(probe: CaseKind) -> None:
+    name = "as_expected" if probe == "pooled" else "gap"
+    key = "world.kb.yaml::overall"
+    baseline = run_of(*members(), aggregates=((key, ((name, 0.5),)), ("other.kb.yaml::overall", ())))
+    (found,) = (
+        value for value in over(members(), probe=probe, baseline=baseline).metrics if value.name == name
+    )
+    assert found.noise == 0.5
+    twice = [asked_again(of, of.table) for of in members()]
+    (own,) = (value for value in over(twice, probe=probe, baseline=baseline).metrics if value.name == name)
+    assert own.noise == 0.0
+    # Of all members but one, nothing is known.
+    some = over([twice[0], members()[1]], probe=probe, baseline=baseline)
+    assert {value.noise for value in some.metrics if value.name == name} == {0.5}
+
+
+def paper(*names: str, **more: Any) -> Baseline:
+    printed = PublishedFigure(name="accuracy", value=0.9, source="Some, Table 1")
+    case_ = PublishedCase(id="overall", figures=(printed,), members=names)
+    return run_of(cases={"overall": case_}, paper="Some", **more)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "same"),
+    [
+        ((HEAD, TAIL), (TAIL, HEAD), True),
+        # The top tenth counts in no figure but its own.
+        ((HEAD, TAIL, "head_to_tail[a-top10]"), (HEAD, TAIL), True),
+        ((HEAD, TAIL), (HEAD,), False),
+        ((HEAD, TAIL), (HEAD, TAIL, "head_to_tail[a-torso]"), False),
+        ((HEAD, TAIL), (), False),
+    ],
+)
+def test_a_papers_figure_is_one_over_the_same_members(
+    ours: Sequence[str], theirs: Sequence[str], same: bool
+) -> None:
+    of = [*members(), member("a-top10", "+")]
+    drop = gate("accuracy", "max_drop", 0.1)
+    found = over(of, drop, named=ours, baseline=paper(*theirs))
+    (value,) = (value for value in found.metrics if value.name == "accuracy")
+    assert value.unpaired is same
+    assert value.baseline == (0.9 if same else None)
+    said = f"Some has no figures of overall over the same {len(ours)} cases"
+    assert (found.gates[0].reason == said) is not same
+    # Of a paper nobody expects what it did not measure.
+    other = over(of, drop, gate("accuracy", "min", 0.1), named=ours, baseline=paper(*theirs))
+    assert (other.verdict == "pass") is not same
+
+
+def test_a_fact_with_two_rows_in_members_is_counted_once() -> None:
+    twice = [decided(case(slice=name), answers("+-")) for name in ("a-head", "a-tail")]
+    assert (over(twice).n, over(twice, probe="pooled").n) == (2, 2)
+    rows = tuple(outcome(f"R{at}", (1, 0, 1, 1), "correct") for at in range(3))
+    apart = [twice[0], decided(case(slice="a-tail"), Table(columns=HEAD_TO_TAIL, rows=rows))]
+    assert (over(apart).n, over(apart, probe="pooled").n) == (5, 5)
