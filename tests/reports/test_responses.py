@@ -24,6 +24,7 @@ from pytest_kbrel.reports.responses import (
     ResponseSpool,
     from_line,
     join_spools,
+    parse_line,
     read_responses,
     to_line,
 )
@@ -217,6 +218,71 @@ def test_a_case_that_ran_again_is_kept_once_with_its_last_answer(spool: Spool, t
         again[2].response,
         again[1].response,
     ]
+
+
+ASKED = exchange("a", "f0")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(ASKED, case="b"),
+        replace(ASKED, ask=replace(ASKED.ask, fact_id="f1")),
+        replace(ASKED, ask=replace(ASKED.ask, role="frame:0")),
+        replace(ASKED, ask=replace(ASKED.ask, to="openai/judge")),
+        replace(ASKED, ask=replace(ASKED.ask, request=ScoreRequest(prompt="f0? ", continuation=" yes"))),
+        replace(ASKED, ask=replace(ASKED.ask, request=ScoreRequest(prompt="f0?", continuation=" no"))),
+        replace(ASKED, ask=replace(ASKED.ask, request=GenerateRequest(prompt="f0?", max_new_tokens=4))),
+    ],
+    ids=["case", "fact", "role", "to", "prompt", "continuation", "kind"],
+)
+def test_what_was_asked_otherwise_is_another_exchange(other: Exchange, spool: Spool, tmp_path: Path) -> None:
+    again = replace(ASKED, response=Failed(error="again"))
+    joined = join_spools([spool("gw0", [ASKED, other]), spool("gw1", [again])], tmp_path / "o.jsonl", ["a"])
+    assert joined.exchanges == 2
+    assert sorted(map(to_line, read_responses(tmp_path / "o.jsonl"))) == sorted(map(to_line, [again, other]))
+
+
+def test_the_lines_of_each_case_are_counted_but_for_the_baselines_own(spool: Spool, tmp_path: Path) -> None:
+    base = replace(ASKED, ask=replace(ASKED.ask, to="baseline"))
+    judged = replace(ASKED, ask=replace(ASKED.ask, to="openai/judge"))
+    only = replace(base, case="c")
+    made = [ASKED, ASKED, base, judged, exchange("b", "f0"), only]
+    joined = join_spools([spool("gw0", made)], tmp_path / "o.jsonl", [])
+    assert (joined.found, joined.exchanges) == ((("a", 3), ("b", 1), ("c", 0)), 5)
+
+
+@pytest.mark.parametrize("key", ["case", "fact", "role"])
+def test_a_line_must_say_whose_it_is(key: str) -> None:
+    wire = json.loads(to_line(ASKED))
+    for spoilt in ({**wire, key: 3}, {name: wire[name] for name in wire if name != key}):
+        for read in (from_line, parse_line):
+            with pytest.raises(ValueError, match=f"'{key}' must be a string, found "):
+                read(json.dumps(spoilt).encode())
+    assert parse_line(json.dumps({**wire, key: ""}).encode()) == {**wire, key: ""}
+
+
+@pytest.mark.parametrize(
+    ("part", "kinds"), [("request", "score, generate"), ("response", "scored, generated, failed")]
+)
+def test_a_line_must_say_of_which_kind_its_parts_are(part: str, kinds: str) -> None:
+    wire = json.loads(to_line(ASKED))
+    for spoilt in ({}, {"kind": "x"}, {"kind": 3}, {"kind": ["score"]}, [], None):
+        with pytest.raises(
+            ValueError, match=f"'{part}' must be an object whose kind is one of {kinds}, found"
+        ):
+            parse_line(json.dumps({**wire, part: spoilt}).encode())
+    # What they hold is looked at by those who need it.
+    bare = {"kind": wire[part]["kind"]}
+    assert parse_line(json.dumps({**wire, part: bare}).encode())[part] == bare
+    with pytest.raises(ValueError, match=r"\S"):
+        from_line(json.dumps({**wire, part: bare}).encode())
+
+
+def test_a_response_may_have_the_kind_of_no_request() -> None:
+    wire = json.loads(to_line(ASKED))
+    with pytest.raises(ValueError, match="'response' must be"):
+        parse_line(json.dumps({**wire, "response": wire["request"]}).encode())
 
 
 def test_an_idle_workers_missing_spool_is_no_error(tmp_path: Path) -> None:

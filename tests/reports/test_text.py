@@ -6,7 +6,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_kbrel.reports.text import cells, difference, fit, interval, number, one_line, pad, signed, spoken
+from pytest_kbrel.reports.text import (
+    bound,
+    cells,
+    count,
+    difference,
+    fit,
+    interval,
+    number,
+    one_line,
+    p_value,
+    pad,
+    signed,
+    spoken,
+    wanted,
+)
 
 
 @given(st.text(st.characters(codec=None)), st.integers(0, 40))
@@ -36,6 +50,11 @@ def test_escapes_are_readable() -> None:
         (-0.5834, 2, False, "-.58"),
         (1.0, 2, False, "1.00"),
         (10.04, 2, False, "10.04"),
+        (-1.0, 2, False, "-1.00"),
+        (0.9996, 3, False, "1.000"),
+        (0.0, 3, True, "0.000"),
+        (0.0, 2, False, ".00"),
+        (-float("inf"), 3, True, "–"),
         (-0.0001, 3, True, "0.000"),
         (None, 3, True, "–"),
         (float("nan"), 3, True, "–"),
@@ -44,6 +63,93 @@ def test_escapes_are_readable() -> None:
 )
 def test_numbers(value: float | None, digits: int, zero: bool, shown: str) -> None:
     assert number(value, digits, zero=zero) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "shown"),
+    [
+        ("abcd", 4, "abcd"),
+        ("abcde", 4, "abc…"),
+        ("ab", 1, "…"),
+        ("a", 1, "a"),
+        ("abcde", 0, "abcde"),
+        ("", 3, ""),
+        # What is spelt out takes the room it takes.
+        ("a\nb", 4, r"a\nb"),
+        ("a\nbc", 4, r"a\n…"),
+        ("\r", 0, r"\r"),
+        ("\xad\x7f\xff\u0600", 0, "\\xad\\x7fÿ\\u0600"),
+        ("\u2028\u2029\ufeff\u200b", 0, r"\u2028\u2029\ufeff\u200b"),
+        ("\U000e0001", 0, r"\ue0001"),
+    ],
+)
+def test_how_a_text_comes_onto_one_line(text: str, limit: int, shown: str) -> None:
+    assert one_line(text, limit) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "answer", "expected"),
+    [
+        (" Oslo\n", 0, "Oslo", "Oslo"),
+        ("  Oslo", 3, "Os…", "Os…"),
+        (" \t", 0, "(nothing)", "(no answer exists)"),
+        ("", 3, "(nothing)", "(no answer exists)"),
+        ("0", 0, "0", "0"),
+    ],
+)
+def test_a_blank_is_told_in_words(text: str, limit: int, answer: str, expected: str) -> None:
+    assert (spoken(text, limit), wanted(text, limit)) == (answer, expected)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "plain", "signs"),
+    [
+        (0.1, 0.25, "[0.100, 0.250]", "[+0.100, +0.250]"),
+        (-0.1, 0.0, "[-0.100, 0.000]", "[-0.100, 0.000]"),
+        (0.0, 0.0, "[0.000, 0.000]", "[0.000, 0.000]"),
+        (None, 0.1, "", ""),
+        (0.1, None, "", ""),
+        (None, None, "", ""),
+    ],
+)
+def test_an_interval_needs_both_ends(low: float | None, high: float | None, plain: str, signs: str) -> None:
+    assert (interval(low, high), difference(low, high)) == (plain, signs)
+
+
+def test_fewer_digits_where_they_are_asked_for() -> None:
+    assert interval(0.125, 0.5, 1) == "[0.1, 0.5]"
+    assert difference(0.126, -0.5, 2) == "[+0.13, -0.50]"
+    assert (signed(0.126, 2), signed(0.126, 2, zero=False), signed(-0.126, zero=False)) == (
+        "+0.13", "+.13", "-.126",
+    )  # fmt: skip
+    assert (signed(float("inf")), signed(0.0004), signed(0.9996, zero=False)) == ("", "0.000", "+1.000")
+
+
+@pytest.mark.parametrize(
+    ("p", "shown"),
+    [
+        (None, ""),
+        (0.0, "p < 0.001"),
+        (0.000999, "p < 0.001"),
+        (0.001, "p = 0.001"),
+        (0.05, "p = 0.050"),
+        (1.0, "p = 1.000"),
+    ],
+)
+def test_a_p_value_is_never_nought(p: float | None, shown: str) -> None:
+    assert p_value(p) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(0.0, "0"), (0.02, "0.02"), (1.0, "1"), (-0.5, "-0.5"), (1 / 3, "0.333333")]
+)
+def test_a_bound_is_written_as_in_the_suite(value: float, shown: str) -> None:
+    assert bound(value) == shown
+
+
+@pytest.mark.parametrize(("n", "shown"), [(0, "0 facts"), (1, "1 fact"), (2, "2 facts")])
+def test_one_is_no_plural(n: int, shown: str) -> None:
+    assert count(n, "fact") == shown
 
 
 def test_differences_carry_their_sign() -> None:
@@ -65,3 +171,7 @@ def test_wide_characters_take_two_columns() -> None:
     assert cells("東京") == 4
     assert cells("e\u0301") == 1
     assert fit("東京都", 4) == "東…"
+    assert (fit("東京", 4), fit("abcd", 4), fit("abcde", 4), fit("ab", 1)) == ("東京", "abcd", "abc…", "…")
+    # Full width takes two columns too; what joins or combines takes none.
+    assert (cells("Ａ"), cells("ｱ"), cells("a\u200db\u200c"), cells("")) == (2, 1, 2, 0)
+    assert (pad("東", 4), pad("東", 4, right=True), pad("abc", 2)) == ("東  ", "  東", "abc")
