@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from pytest_kbrel.records import CaseResult, GateResult, MetricValue, Run
-from pytest_kbrel.reports import selection
+from pytest_kbrel.records import CaseResult, Correlation, GateResult, Judgement, MetricValue, Run, Waiver
+from pytest_kbrel.reports import notes, selection
 from pytest_kbrel.reports.selection import key_metrics
 
 
@@ -86,3 +88,293 @@ def test_who_judged_and_who_wrote_distractors(small_run):
 def test_seen_and_unseen_knowledge_are_told_apart_without_metrics(stopped_run):
     groups = {group.title: group.labels for group in selection.groups(stopped_run)}
     assert groups == {"MONITOR": ("P30",), "Reliable KB, unseen": ("unseen-zero-shot",)}
+
+
+# Worst first: the order in which a run's verdicts are looked for and told.
+WORST_FIRST: tuple[Judgement, ...] = (
+    *("fail", "invalid", "not run"),
+    *("not comparable", "no baseline", "inconclusive", "pass"),
+)
+
+
+def run_of(small_run: Run, *verdicts: str, **more: object) -> Run:
+    one = small_run.cases[0]
+    cases = tuple(
+        replace(one, id=f"monitor[{at}]", verdict=verdict)  # type: ignore[arg-type]
+        for at, verdict in enumerate(verdicts)
+    )
+    return replace(small_run, cases=cases, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("at", range(7))
+def test_the_worst_case_decides_and_is_told_first(at: int, small_run: Run) -> None:
+    run = run_of(small_run, *WORST_FIRST[at:][::-1])
+    assert selection.verdict(run) == WORST_FIRST[at]
+    assert selection.headline(run) == ", ".join(f"1 {word}" for word in WORST_FIRST[at:])
+    assert [case.verdict for case in selection.unsettled(run)] == [
+        word for word in WORST_FIRST[at:] if word != "pass"
+    ]
+    assert selection.tally(run) == {word: int(word in WORST_FIRST[at:]) for word in WORST_FIRST}
+
+
+WAIVER = Waiver(owner="Ann", reason="known", expires="2026-12-31", case="x")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "waived"),
+    [
+        ("fail", True),
+        ("not comparable", True),
+        ("no baseline", True),
+        ("inconclusive", True),
+        # What is unsound or was not asked is never waived, and what passes needs no waiver.
+        ("invalid", False),
+        ("not run", False),
+        ("pass", False),
+    ],
+)
+def test_a_waived_case_is_counted_and_does_not_decide(verdict: str, waived: bool, small_run: Run) -> None:
+    run = run_of(small_run, verdict, "pass")
+    case, passed = run.cases
+    found = replace(run, cases=(replace(case, waiver=WAIVER), passed))
+    assert selection.verdict(found) == ("pass" if waived else verdict)
+    assert ("(1 waived)" in selection.headline(found)) is waived
+    assert notes.is_waived(found.cases[0], found) is waived
+    late = replace(case, waiver=replace(WAIVER, expired=True))
+    assert selection.verdict(replace(run, cases=(late, passed))) == verdict
+    # Where nobody asked for a blessed run, a case without one is no failure that would be waived.
+    for baseline in ("", "published/monitor/vicuna-7b"):
+        alone = replace(found, baseline=baseline)
+        assert notes.is_waived(alone.cases[0], alone) is (waived and verdict != "no baseline")
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "problems", "complete", "found"),
+    [
+        ((), (), True, "invalid"),
+        (("pass",), (), True, "pass"),
+        (("pass",), (), False, "pass"),
+        (("pass",), ("gw1 died",), True, "invalid"),
+        (("fail",), ("gw1 died",), True, "fail"),
+        (("not run", "pass"), (), False, "not run"),
+    ],
+)
+def test_an_empty_or_broken_run_never_passes(
+    verdicts: tuple[str, ...], problems: tuple[str, ...], complete: bool, found: str, small_run: Run
+) -> None:
+    run = run_of(small_run, *verdicts, problems=problems, complete=complete)
+    assert selection.verdict(run) == found
+    assert selection.headline(replace(run, cases=())) == "no case was decided"
+
+
+@pytest.mark.parametrize(
+    ("baseline", "blessed", "said", "left"),
+    [
+        ("prod", True, "", ["no baseline"]),
+        ("publish", True, "", ["no baseline"]),
+        ("", False, "", []),
+        ("published", False, " (published figures, unpaired)", []),
+        ("published/monitor/vicuna-7b", False, " (published figures, unpaired)", []),
+    ],
+)
+def test_who_was_asked_for_as_baseline(
+    baseline: str, blessed: bool, said: str, left: list[str], small_run: Run
+) -> None:
+    gates = tuple(
+        GateResult(metric="m", rule="max_drop", bound=0, verdict=verdict, reason="")
+        for verdict in ("no baseline", "no baseline", "fail", "inconclusive")
+    )
+    run = run_of(small_run, "pass", "no baseline", baseline=baseline)
+    run = replace(run, cases=tuple(replace(case, gates=gates) for case in run.cases))
+    assert selection.is_blessed(run) is blessed
+    assert selection.against(run) == said
+    assert [case.verdict for case in selection.unsettled(run)] == left
+    assert selection.unjudged(run) == (0 if blessed else 4)
+
+
+def named(of: CaseResult, *names: str, **more: object) -> CaseResult:
+    values = tuple(MetricValue(name=name, better="higher", value=0.5) for name in names)
+    return replace(of, metrics=values, **more)  # type: ignore[arg-type]
+
+
+MONITOR = ("monitor", "pfd", "ird", "anchor_prob", "accuracy")
+SEEN = ("cr", "wr", "ncr", "c_correct", "nccr", "unparsable")
+
+
+@pytest.mark.parametrize(
+    ("probe", "names", "shown"),
+    [
+        ("monitor", ("accuracy_max", *MONITOR[::-1]), MONITOR),
+        ("head_to_tail", ("unparsable", "missing", "hallucination", "accuracy", "accuracy_f1"),
+         ("accuracy", "hallucination", "missing", "unparsable")),
+        ("reliability", ("ur", "ccr", *SEEN[::-1]), SEEN),
+        ("reliability", ("wr", "iur", "c_wrong", "ur", "uccr"), ("ur", "c_wrong", "iur")),
+        # Where both kinds are there, it is seen knowledge.
+        ("reliability", ("iur", "nccr"), ("nccr",)),
+        ("reliability", ("ur", "cr"), ("cr",)),
+        ("pooled", ("as_expected", "new"), ("as_expected", "new")),
+        ("test", ("b", "a"), ("b", "a")),
+    ],
+)  # fmt: skip
+def test_the_metrics_that_tell_most(
+    probe: Any, names: tuple[str, ...], shown: tuple[str, ...], small_run: Run
+) -> None:
+    assert key_metrics(named(small_run.cases[0], *names, probe=probe, gates=())) == shown
+
+
+@pytest.mark.parametrize(
+    ("probe", "shown"),
+    [("monitor", ("accuracy", "gated", "pfd")), ("reliability", ("accuracy", "gated", "own", "pfd"))],
+)
+def test_over_several_cases_all_is_shown_but_for_what_monitor_has_beside(
+    probe: Any, shown: tuple[str, ...], small_run: Run
+) -> None:
+    gate = GateResult(metric="gated", rule="min", bound=0.1, verdict="pass", reason="")
+    of = named(
+        small_run.cases[0], "accuracy", "gated", "own", "pfd", probe=probe, aggregate=True, gates=(gate,)
+    )
+    assert key_metrics(of) == shown
+
+
+def test_only_unread_replies_are_idle_where_there_are_none(small_run: Run) -> None:
+    of = replace(small_run.cases[0], probe="head_to_tail", gates=())
+    noughts = [
+        MetricValue(name=name, better="lower", value=0.0) for name in ("accuracy", "missing", "unparsable")
+    ]
+    assert key_metrics(replace(of, metrics=tuple(noughts))) == ("accuracy", "missing")
+    gate = GateResult(metric="unparsable", rule="max", bound=0.1, verdict="pass", reason="")
+    gated = replace(of, metrics=tuple(noughts), gates=(gate, gate))
+    assert key_metrics(gated) == ("accuracy", "missing", "unparsable")
+
+
+def test_a_control_is_one_of_this_metric_that_has_a_value(small_run: Run) -> None:
+    of = named(
+        small_run.cases[0], "c_control_random", "c_correct_control_random", "c_control", "c", "xc_control_a"
+    )
+    none = MetricValue(name="c_control_majority", better="higher", value=None)
+    nought = MetricValue(name="c_control_shuffled", better="higher", value=0.0)
+    of = replace(of, metrics=(*of.metrics, none, nought))
+    assert [(kind, value.value) for kind, value in selection.controls(of, "c")] == [
+        ("random", 0.5), ("shuffled", 0.0),
+    ]  # fmt: skip
+
+
+def test_cases_have_one_order_and_pooled_figures_come_first(small_run: Run) -> None:
+    one = small_run.cases[0]
+    cases = [
+        replace(one, suite=suite, id=name, probe=probe, aggregate=aggregate)  # type: ignore[arg-type]
+        for suite, name, probe, aggregate in (
+            ("b", "a", "monitor", False),
+            ("a", "z", "pooled", True),
+            ("a", "c", "monitor", True),
+            ("a", "b", "monitor", False),
+        )
+    ]
+    run = replace(small_run, cases=tuple(cases))
+    assert [case.nodeid for case in selection.ordered(run)] == ["a::b", "a::c", "a::z", "b::a"]
+    assert [case.nodeid for case in selection.slices(run)] == ["a::b", "b::a"]
+    assert [case.nodeid for case in selection.aggregates(run)] == ["a::z", "a::c"]
+    assert selection.names(run) == {case.nodeid: case.nodeid for case in cases}
+    assert selection.names(replace(run, cases=tuple(cases[1:]))) == {"a::z": "z", "a::c": "c", "a::b": "b"}
+
+
+def test_suites_whose_files_have_one_name_are_told_apart_by_their_paths(small_run: Run) -> None:
+    one = small_run.cases[0]
+    both = (replace(one, suite="x/world.kb.yaml"), replace(one, suite="y/world.kb.yaml"))
+    (group,) = selection.groups(replace(small_run, cases=both))
+    assert group.labels == ("P30 (x/world.kb.yaml)", "P30 (y/world.kb.yaml)")
+
+
+def test_tables_are_one_a_probe_and_two_of_reliability(
+    small_run: Run, make_case: Callable[..., CaseResult]
+) -> None:
+    failed = make_case("test", "test_it", "invalid", (), id="test_it", suite="tests/test_it.py", n=0)
+    unseen = [case for case in small_run.cases if case.slice == "unseen-zero-shot"]
+    also = replace(unseen[0], id="reliability[unseen]", slice="unseen")
+    unlike = replace(unseen[0], id="reliability[unseenly]", slice="unseenly")
+    found = selection.groups(replace(small_run, cases=(failed, *small_run.cases[::-1], also, unlike)))
+    assert [(group.row, group.title) for group in found] == [
+        ("slice", "MONITOR"),
+        ("slice", "Head-to-Tail"),
+        ("slice", "Reliable KB, seen"),
+        ("slice", "Reliable KB, unseen"),
+        ("test", "Tests in Python"),
+    ]
+    assert [group.metrics for group in found] == [
+        MONITOR,
+        ("accuracy", "hallucination", "missing"),
+        ("cr", "wr", "ncr", "c_correct", "nccr", "ur", "c_wrong", "iur"),
+        ("ur", "c_wrong", "iur"),
+        (),
+    ]
+    assert [len(group.cases) for group in found] == [2, 1, 2, 2, 1]
+    assert all(not case.aggregate for group in found for case in group.cases)
+
+
+def test_the_case_that_lost_most_facts_is_the_worst(small_run: Run) -> None:
+    lost = small_run.cases[0].lost
+    cases = [replace(small_run.cases[0], id=f"monitor[{n}]", lost=lost[:n]) for n in (0, 1, 3, 2)]
+    assert selection.worst(replace(small_run, cases=tuple(cases))) == cases[2]
+    assert selection.worst(replace(small_run, cases=tuple(cases[:1]))) is None
+    same = replace(cases[2], id="monitor[a]")
+    assert selection.worst(replace(small_run, cases=(*cases, same))) == cases[2]
+    overall = replace(cases[2], aggregate=True)
+    assert selection.worst(replace(small_run, cases=(overall, cases[1]))) == cases[1]
+
+
+def test_correlations_are_shown_in_pairs_that_have_a_value(small_run: Run) -> None:
+    def one(method: Any, r: float | None = 0.5, **more: Any) -> Correlation:
+        given: dict[str, Any] = {"x": "a", "y": "b", "over": "slices", "p": 0.1, "n": 3, **more}
+        return Correlation(method=method, r=r, **given)
+
+    def shown(*found: Correlation) -> tuple[tuple[Correlation, Correlation], ...]:
+        return selection.correlated(replace(small_run, correlations=found))
+
+    pair = (one("pearson", 0.0), one("spearman", 0.0))
+    assert shown(*pair) == shown(*pair[::-1]) == (pair,)
+    assert shown(pair[0]) == shown(one("pearson", None), one("spearman", None)) == ()
+    # Two of different figures are no pair.
+    for other in ({"x": "c"}, {"y": "c"}, {"over": "models"}):
+        assert shown(one("pearson"), one("spearman", **other)) == ()
+
+
+@pytest.mark.parametrize(
+    ("judge", "helpers", "asked", "found"),
+    [
+        ("rules", (), {"helpers_asked": "3", "helpers_reused": "1"}, ()),
+        ("openai/j", ("openai/j",), {}, (("judged by", "openai/j"),)),
+        (
+            "openai/j",
+            ("openai/j", "openai/w"),
+            {},
+            (("judged by", "openai/j"), ("distractors by", "openai/w")),
+        ),
+        (
+            "rules",
+            ("openai/w", "openai/v"),
+            {},
+            (("distractors by", "openai/w"), ("distractors by", "openai/v")),
+        ),
+        (
+            "openai/j",
+            ("openai/j",),
+            {"helpers_asked": "3", "helpers_reused": "0"},
+            (("judged by", "openai/j (0 of 3 replies reused from earlier runs)"),),
+        ),
+    ],
+)
+def test_the_helpers_of_a_run(
+    judge: str, helpers: tuple[str, ...], asked: dict[str, str], found: object, small_run: Run
+) -> None:
+    from tests.reports.conftest import fingerprint
+
+    run = replace(
+        small_run,
+        settings=(("judge", judge),),
+        helpers=tuple(map(fingerprint, helpers)),
+        environment=tuple(asked.items()),
+    )
+    assert selection.helped_by(run) == found
+    # Rules judge where nothing is said of it.
+    if judge == "rules":
+        assert selection.helped_by(replace(run, settings=())) == found
