@@ -1,0 +1,297 @@
+"""Each thing that stands beside the figures, in the words that readers get."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pytest_kbrel.records import CaseResult, GateResult, Run, Share, Unmatched, Waiver
+from pytest_kbrel.reports import notes
+
+STOPPED = "the session stopped before all its cases were decided"
+
+
+def gate(**more: Any) -> GateResult:
+    given = {"metric": "accuracy", "rule": "min", "bound": 0.5, "verdict": "inconclusive", "reason": "why"}
+    return GateResult(**{**given, **more})
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ("min", "measured 0.250 [0.000, 0.500]"),
+        ("max", "measured 0.250 [0.000, 0.500]"),
+        ("max_drop", "drop 0.250 [0.000, 0.500]"),
+        ("recovery", "recovered 0.250 [0.000, 0.500]"),
+        ("above_control", "above its control by 0.250 [0.000, 0.500]"),
+    ],
+)
+def test_what_was_held_against_a_bound(rule: Any, said: str) -> None:
+    assert notes.observed(gate(rule=rule, observed=0.25, low=0.0, high=0.5)) == said
+    assert notes.observed(gate(rule=rule, observed=0.25)) == said.partition(" [")[0]
+    # Nothing is something else than none.
+    assert notes.observed(gate(rule=rule, observed=0.0)).endswith(" 0.000")
+    assert notes.observed(gate(rule=rule, low=0.0, high=0.5)) == ""
+
+
+@pytest.mark.parametrize(
+    ("known", "said", "family"),
+    [
+        ({}, "", ""),
+        ({"p": 0.0}, "p < 0.001", ""),
+        (
+            {"p": 0.004, "p_sidak": 0.0},
+            "p = 0.004; over the whole run: Šidák p < 0.001 (decides)",
+            "Šidák p < 0.001 (decides)",
+        ),
+        ({"p_holm": 0.0}, "over the whole run: Holm p < 0.001", "Holm p < 0.001"),
+        (
+            {"p": 0.5, "p_bh": 0.0, "p_holm": 1.0},
+            "p = 0.500; over the whole run: Holm p = 1.000, Benjamini-Hochberg p < 0.001",
+            "Holm p = 1.000, Benjamini-Hochberg p < 0.001",
+        ),
+    ],
+)
+def test_p_values_that_are_known_are_told(known: dict[str, float], said: str, family: str) -> None:
+    assert notes.corrected(gate(**known)) == said
+    assert notes.family(gate(**known)) == family
+
+
+WAIVER = Waiver(owner="Ann", reason="known", expires="2026-12-31", case="monitor[P30]", line=9)
+
+
+@pytest.fixture
+def case(small_run: Run) -> CaseResult:
+    return replace(small_run.cases[0], gates=(), metrics=(), errors=(), waiver=None)
+
+
+def test_a_figure_that_no_gate_judges_is_measured(case: CaseResult, small_run: Run) -> None:
+    overall = replace(case, aggregate=True, verdict="pass")
+    assert notes.verdict_words(overall, small_run) == "measured"
+    for other in (
+        replace(overall, aggregate=False),
+        replace(overall, verdict="inconclusive"),
+        replace(overall, gates=(gate(verdict="pass"),)),
+    ):
+        assert notes.verdict_words(other, small_run) == other.verdict
+    waived = replace(overall, verdict="fail", waiver=WAIVER)
+    assert notes.verdict_words(waived, small_run) == "fail, waived"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "expired", "said"),
+    [
+        ("fail", (), "waived until 2026-12-31 by Ann: known"),
+        ("pass", (), "waiver no longer needed, the case passes: until 2026-12-31 by Ann: known"),
+        ("invalid", (), "waiver not used, it is for failures only: until 2026-12-31 by Ann: known"),
+        (
+            "fail",
+            (WAIVER, replace(WAIVER, case="", fact="Q1", owner="Bob", line=0)),
+            "the waiver of monitor[P30] expired on 2026-12-31, by Ann: known; stated in "
+            "suites/world.kb.yaml:9; allowed: a later 'expires', or no waiver; "
+            "the waiver of fact Q1 expired on 2026-12-31, by Bob: known; stated in "
+            "suites/world.kb.yaml:0; allowed: a later 'expires', or no waiver",
+        ),
+    ],
+)
+def test_what_became_of_a_waiver(
+    verdict: Any, expired: tuple[Waiver, ...], said: str, case: CaseResult, small_run: Run
+) -> None:
+    assert notes.waiver(replace(case, verdict=verdict, waiver=WAIVER, expired=expired), small_run) == said
+    assert notes.waiver(replace(case, verdict=verdict), small_run) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("answered", "3 of 8 answered (at least 12.5 %)"),
+        ("empty", "3 of 8 empty (at most 12.5 %)"),
+        ("truncated", "3 of 8 cut short (at most 12.5 %)"),
+        ("repeated", "3 of 8 with one and the same wrong answer (at most 12.5 %)"),
+        ("errored", "3 of 8 without a usable response (at most 12.5 %)"),
+        ("unparsable", "3 of 8 not read by the judge (at most 12.5 %)"),
+        ("unread", "3 of 8 without a choice among the options (at most 12.5 %)"),
+        ("below_random", "3 of 8 informative answers right (random answers: 12.5 %)"),
+        ("constant", "3 of 8 with the same probability (at most 12.5 %)"),
+    ],
+)
+def test_shares_of_responses_in_words(name: str, said: str) -> None:
+    assert notes.share(Share(name=name, value=3, total=8, limit=0.125)) == said
+    assert notes.limit_word(name) == ("at least" if name in ("answered", "below_random") else "at most")
+    assert "0 %)" in notes.share(Share(name=name, value=3, total=8, limit=0.0))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "total", "limit", "told"),
+    [
+        ("answered", 1, 1, 1.0, False),
+        ("answered", 9, 10, 1.0, True),
+        ("answered", 0, 0, 0.5, False),
+        ("empty", 0, 9, 0.0, False),
+        ("empty", 1, 1000, 0.0, True),
+        ("below_random", 2, 10, 0.2, False),
+        ("below_random", 1, 10, 0.2, True),
+        ("constant", 5, 10, 1.0, True),
+        ("constant", 4, 10, 1.0, False),
+    ],
+)
+def test_half_of_what_is_allowed_is_worth_a_note(
+    name: str, value: int, total: int, limit: float, told: bool, case: CaseResult
+) -> None:
+    found = Share(name=name, value=value, total=total, limit=limit)
+    assert notes.noteworthy(replace(case, integrity=(found,))) == ((found,) if told else ())
+    broken = replace(found, broken=True)
+    assert notes.noteworthy(replace(case, integrity=(broken,))) == (broken,)
+
+
+WORDS = {
+    "added": "not in the baseline",
+    "unasked": "not asked in this run",
+    "unanswered": "without a usable response in this run",
+    "waived": "left out by a waiver",
+}
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_each_kind_of_fact_without_a_partner(name: str, case: CaseResult, small_run: Run) -> None:
+    one, two = Unmatched(**{name: ("a",)}), Unmatched(**{name: ("b", "a")})
+    assert notes.unmatched(one) == f"1 fact {WORDS[name]}"
+    assert notes.unmatched(two) == f"2 facts {WORDS[name]}"
+    assert list(notes.unmatched_lists(two)) == [(WORDS[name], ("b", "a"))]
+    # A fact of several cases is one fact; figures over several cases have no facts of their own.
+    cases = (
+        replace(case, unmatched=one),
+        replace(case, id="z", unmatched=two),
+        replace(case, id="zz", aggregate=True, unmatched=Unmatched(**{name: ("c",)})),
+    )
+    assert notes.all_unmatched(replace(small_run, cases=cases)) == Unmatched(**{name: ("a", "b")})
+
+
+def test_all_kinds_together_have_their_order() -> None:
+    assert notes.unmatched(Unmatched()) == ""
+    assert list(notes.unmatched_lists(Unmatched())) == []
+    every = Unmatched(waived=("d",), unanswered=("c",), unasked=("b",), added=("a",))
+    assert notes.unmatched(every) == ", ".join(f"1 fact {words}" for words in WORDS.values())
+    assert [words for words, _ in notes.unmatched_lists(every)] == list(WORDS.values())
+
+
+@pytest.mark.parametrize(
+    ("complete", "problems", "said"),
+    [
+        (True, (), ""),
+        (True, (STOPPED,), ""),
+        (False, (STOPPED,), ""),
+        (False, ("another",), "partial run: not every case of its suites was selected and soundly decided"),
+        (False, (), "partial run: not every case of its suites was selected and soundly decided"),
+    ],
+)
+def test_a_partial_run_says_so_once(
+    complete: bool, problems: tuple[str, ...], said: str, small_run: Run
+) -> None:
+    assert notes.partial(replace(small_run, complete=complete, problems=problems)) == said
+    assert notes.STOPPED == STOPPED
+
+
+@pytest.mark.parametrize(
+    ("left", "said"),
+    [
+        (0, ""),
+        (1, "1 case not run: the session stopped before it"),
+        (2, "2 cases not run: the session stopped before them"),
+    ],
+)
+def test_cases_that_were_not_run_are_counted(left: int, said: str, small_run: Run) -> None:
+    cases = tuple(
+        replace(case, verdict="not run") if at < left else case for at, case in enumerate(small_run.cases)
+    )
+    assert notes.unrun(replace(small_run, cases=cases)) == said
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({}, "nothing was measured"),
+        ({"errors": ("first", "second")}, "first"),
+        ({"verdict": "not run", "errors": ("first",)}, "the session stopped before it"),
+    ],
+)
+def test_why_a_case_has_no_figures(
+    more: dict[str, Any], said: str, case: CaseResult, make_metric: Callable[..., Any]
+) -> None:
+    assert notes.unmeasured(replace(case, **more)) == said
+    assert notes.unmeasured(replace(case, **more, metrics=(make_metric("pfd", 0.0),))) == ""
+
+
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [
+        ({}, []),
+        ({"workers": "2", "engine": "v1"}, []),
+        ({"model_load_seconds": "0"}, ["model loaded in 0 s"]),
+        ({"model_load_seconds": "3.2", "workers": "0"}, ["model loaded in 3.2 s"]),
+        ({"model_load_seconds": "3.2", "workers": "1"}, ["model loaded in 3.2 s"]),
+        ({"model_load_seconds": "3.2", "workers": "2"}, ["model loaded in 3.2 s by the slowest worker"]),
+        ({"model_load_seconds": "3.2", "engine": "v1, eager"}, ["model loaded in 3.2 s; v1, eager"]),
+        ({"answers_asked": "9", "answers_reused": "0", "answers_store": "/s"}, []),
+        (
+            {"answers_asked": "9", "answers_reused": "4", "answers_store": "/s"},
+            ["4 of 9 answers reused from /s"],
+        ),
+        ({"answers_resumed": "one run\nanother"}, ["one run", "another"]),
+        ({"answers_resumed": ""}, []),
+        ({"answers_not_kept": "the store is full"}, ["answers are not kept: the store is full"]),
+        ({"answers_not_kept": ""}, ["answers are not kept: "]),
+    ],
+)
+def test_how_answers_were_come_by(environment: dict[str, str], said: list[str], empty_run: Run) -> None:
+    assert list(notes.about(replace(empty_run, environment=tuple(environment.items())))) == said
+
+
+def test_the_comparison_as_a_whole(small_run: Run, case: CaseResult) -> None:
+    assert small_run.model is not None
+    plain = replace(small_run, environment=(), cases=(case,), baseline="prod")
+    assert list(notes.about(plain)) == []
+    known = replace(plain, base=replace(small_run.model, spec="prod"))
+    # Its name says it already, or there is none.
+    assert list(notes.about(known)) == []
+    assert list(notes.about(replace(known, base=replace(small_run.model, spec="")))) == []
+    full = replace(
+        plain,
+        base=replace(small_run.model, spec="hf/x"),
+        recorded="runs/a",
+        differences=("dtype (a and b)", "age"),
+        cases=(replace(case, unmatched=Unmatched(added=("a",))),),
+    )
+    assert list(notes.about(full)) == [
+        "decided again over runs/a, the model was not asked",
+        "the baseline's model is hf/x",
+        "differs from the baseline in: dtype (a and b); age",
+        "compared without 1 fact not in the baseline",
+    ]
+
+
+def test_reasons_that_gates_share_are_told_together(small_run: Run, case: CaseResult) -> None:
+    whole = "fell by 0.1; allowed: 0.02; about 363 facts would decide, were the difference the same"
+    seen = gate(rule="max_drop", bound=0.02, reason=whole, observed=0.1, low=-0.1, high=0.3)
+    cases = (
+        replace(case, id="monitor[a]", verdict="inconclusive", gates=(seen, gate(verdict="pass"))),
+        replace(case, id="monitor[b]", verdict="inconclusive", gates=(seen, gate(), gate(metric="pfd"))),
+        replace(case, id="monitor[c]", verdict="inconclusive", gates=(seen,)),
+        # Of a case that failed, its failure tells.
+        replace(case, id="monitor[d]", verdict="fail", gates=(seen, gate(verdict="fail"))),
+    )
+    assert notes.inconclusive(replace(small_run, cases=cases)) == (
+        (
+            "monitor[a] and 2 more: accuracy max_drop 0.02: drop 0.100 [-0.100, 0.300]; "
+            "about 363 facts would decide",
+            3,
+        ),
+        ("monitor[b]: accuracy min 0.5: why", 1),
+        ("monitor[b]: pfd min 0.5: why", 1),
+    )
+    never = replace(seen, reason="fell; no number of facts below a million would decide", observed=0.0)
+    (told,) = notes.inconclusive(replace(small_run, cases=(replace(cases[2], gates=(never,)),)))
+    assert told[0].endswith(": drop 0.000 [-0.100, 0.300]; no number of facts below a million would decide")
