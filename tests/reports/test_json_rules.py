@@ -1,0 +1,180 @@
+"""What of two reports may differ, which reports are read, and which files belong to one."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.records import GateResult, Run
+from pytest_kbrel.reports import files
+from pytest_kbrel.reports.json_report import check_file, comparable, read_report, report_dict, write_json
+from tests.reports.conftest import fingerprint
+
+# Two equal runs may differ in these, and in nothing else.
+MAY_DIFFER = {
+    "": {"created", "environment", "recorded", "files"},
+    "model": {"device"},
+    "base": {"device"},
+    "helpers": {"device", "backend_version"},
+    "cases": {"duration"},
+}
+
+
+def whole(run: Run) -> dict[str, Any]:
+    return report_dict(replace(run, helpers=(fingerprint("openai/judge"),)))
+
+
+def part_of(report: dict[str, Any], place: str) -> dict[str, Any]:
+    found = report[place] if place else report
+    return found[0] if isinstance(found, list) else found
+
+
+@pytest.mark.parametrize("place", MAY_DIFFER)
+def test_of_every_key_it_is_known_whether_it_may_differ(place: str, rich_run: Run) -> None:
+    plain = whole(rich_run)
+    for key, content in part_of(plain, place).items():
+        other = copy.deepcopy(plain)
+        part_of(other, place)[key] = [] if content and isinstance(content, list) else {"another": key}
+        assert (comparable(other) == comparable(plain)) is (key in MAY_DIFFER[place]), key
+
+
+def test_a_report_without_these_is_comparable_too() -> None:
+    assert comparable({}) == {}
+    assert comparable({"model": None, "base": None, "x": 1}) == {"model": None, "base": None, "x": 1}
+    assert comparable({"cases": [{}], "helpers": [{}]}) == {"cases": [{}], "helpers": [{}]}
+
+
+@pytest.mark.parametrize(
+    ("counted", "ps", "note"),
+    [
+        (2, (0.0, 0.5), ""),
+        (0, (), ""),
+        (3, (0.0, 0.5), "Šidák's p-values count 3 comparisons, Holm's and Benjamini-Hochberg's 2"),
+        (1, (), "Šidák's p-values count 1 comparisons, Holm's and Benjamini-Hochberg's 0"),
+    ],
+)
+def test_comparisons_are_counted_as_they_were_planned_and_made(
+    counted: int, ps: tuple[float, ...], note: str, small_run: Run
+) -> None:
+    plain = GateResult(metric="m", rule="max_drop", bound=0, verdict="pass", reason="")
+    gates = (plain, *(replace(plain, p=p) for p in ps))
+    run = replace(small_run, comparisons=counted, cases=(replace(small_run.cases[0], gates=gates),))
+    assert report_dict(run)["comparisons"] == {"counted": counted, "made": len(ps), "note": note}
+
+
+def test_names_and_problems_are_sorted_and_what_is_empty_is_none(small_run: Run) -> None:
+    run = replace(
+        small_run,
+        environment=(("b", "1"), ("a", "2")),
+        settings=(("d", "1"), ("c", "2")),
+        problems=("z", "y"),
+        files=(("x", "1"), ("w", "2")),
+        baseline="",
+        complete=False,
+    )
+    report = report_dict(run)
+    assert [list(report[key]) for key in ("environment", "settings", "files")] == [
+        ["a", "b"], ["c", "d"], ["w", "x"],
+    ]  # fmt: skip
+    assert report["problems"] == ["y", "z"]
+    assert (report["baseline"], report["recorded"], report["base"], report["complete"]) == (
+        None, None, None, False,
+    )  # fmt: skip
+    assert [case["id"] for case in report["cases"]] == sorted(case["id"] for case in report["cases"])
+
+
+# Terminals obey some of these characters, and others mislead readers.
+ESCAPED = "\x7f\x80\x85\x9b\x9f\u200e\u200f\u2028\u2029\u202a\u202e\u2066\u2069\udfff\ud800"
+PLAIN = "~ ÿ\xa0\u200d\u2010\u2027\u202f\u2065\u206a東\ud7ff\ue000"
+
+
+def test_characters_that_terminals_obey_are_escaped_and_others_left(empty_run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    write_json(replace(empty_run, recorded=ESCAPED + PLAIN), path)
+    text = path.read_text(encoding="utf-8")
+    assert not set(text) & set(ESCAPED)
+    assert PLAIN in text
+    assert "".join(f"\\u{ord(char):04x}" for char in ESCAPED) in text
+    assert read_report(path)["recorded"] == ESCAPED + PLAIN
+    assert text.endswith("}\n")
+
+
+@pytest.mark.parametrize("version", [0, -1, False, None, "1", 1.0])
+def test_a_version_is_a_number_from_one(version: object, small_run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    path.write_text(json.dumps({**report_dict(small_run), "schema_version": version}), encoding="utf-8")
+    with pytest.raises(KbrelError, match=f"schema_version is {version!r}, needed is a number from 1$"):
+        read_report(path)
+
+
+NEEDED = (
+    *("schema_version", "kbrel_version", "created", "model", "environment", "settings", "cases"),
+    *("aggregates", "correlations", "summary", "exit_status", "complete", "problems"),
+)
+
+
+@pytest.mark.parametrize("key", NEEDED[1:])
+def test_a_report_that_lacks_a_part_is_no_whole_one(key: str, small_run: Run, tmp_path: Path) -> None:
+    report = report_dict(small_run)
+    del report[key]
+    path = tmp_path / "report.json"
+    path.write_text(json.dumps(report), encoding="utf-8")
+    with pytest.raises(KbrelError, match=f": is no whole report: {key} missing$"):
+        read_report(path)
+
+
+def test_older_reports_lack_what_was_added_later(small_run: Run, tmp_path: Path) -> None:
+    report = {key: content for key, content in report_dict(small_run).items() if key in NEEDED}
+    path = tmp_path / "report.json"
+    path.write_text(json.dumps(report), encoding="utf-8")
+    assert read_report(path) == report
+
+
+def test_a_file_belongs_to_the_report_that_names_its_digest(tmp_path: Path) -> None:
+    path = tmp_path / "responses.jsonl"
+    path.write_bytes(b"one\n")
+    good = hashlib.sha256(b"one\n").hexdigest()
+    for report in (
+        {"files": {path.name: good}},
+        {"files": {"other": "0"}},
+        {"files": None},
+        {"files": []},
+        {},
+    ):
+        check_file(report, path)
+    with pytest.raises(KbrelError) as caught:
+        check_file({"files": {path.name: "0" * 64}}, path)
+    assert str(caught.value) == (
+        f"{path}: is not the file that {tmp_path / 'report.json'} was written with (sha256 {good[:12]}, "
+        "not 000000000000); allowed: a report folder as one run wrote it"
+    )
+    # What names no digest is none.
+    with pytest.raises(KbrelError, match="is not the file"):
+        check_file({"files": {path.name: ""}}, path)
+    with pytest.raises(KbrelError, match="cannot be read"):
+        check_file({"files": {path.name: good}}, tmp_path / "nowhere" / path.name)
+    check_file({}, tmp_path / "nowhere" / path.name)
+
+
+def test_a_file_is_the_old_one_or_the_whole_new_one(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "file"
+    files.write_text(path, "a\ud800b")
+    assert path.read_bytes() == b"a?b"
+
+    def breaks() -> None:
+        with files.replacing(path) as stream:
+            stream.write(b"half")
+            assert path.read_bytes() == b"a?b"
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        breaks()
+    assert path.read_bytes() == b"a?b"
+    assert [entry.name for entry in path.parent.iterdir()] == ["file"]
