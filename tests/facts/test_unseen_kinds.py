@@ -1,0 +1,151 @@
+"""The kinds of unanswerable questions one by one: what each is about, and which years it asks of."""
+
+from __future__ import annotations
+
+import datetime
+import random
+
+import pytest
+
+from pytest_kbrel.facts.unseen import KINDS, ask, invent, make_unseen, unseen_examples
+from pytest_kbrel.facts.unseen_options import option_pools
+from pytest_kbrel.records import Fact
+
+AS_OF = datetime.date(2026, 11, 20)
+EXPIRES = datetime.date(2027, 12, 31)
+# slug, answer type, what it is about, where its wrong options come from, words of its question
+EXPECTED = [
+    ("person-siblings", "number", "person", "small numbers", "siblings"),
+    ("person-teacher", "person", "person", "persons", "Who taught"),
+    ("person-birth-year", "time", "person", "years", "In which year"),
+    ("person-birthplace", "location", "person", "cities", "In which city"),
+    ("person-instrument", "other", "person", "instruments", "Which instrument"),
+    ("place-bridges", "number", "place", "small numbers", "bridges"),
+    ("place-founder", "person", "place", "persons", "Who founded"),
+    ("place-charter", "time", "place", "years", "In what year"),
+    ("place-country", "location", "place", "countries", "Which country"),
+    ("place-language", "other", "place", "languages", "Which language"),
+    ("work-chapters", "number", "work", "small numbers", "chapters"),
+    ("work-author", "person", "work", "persons", "Who wrote"),
+    ("work-publication", "time", "work", "years", "In which year"),
+    ("work-setting", "location", "work", "cities", "In which city"),
+    ("product-maker", "other", "product", "companies", "Which company"),
+    ("future-medals", "number", "country", "small numbers", "gold medals"),
+    ("future-leader", "person", "country", "persons", "Who led"),
+    ("future-election-date", "time", "country", "dates", "On which day"),
+    ("future-match-city", "location", "country", "cities", "In which city"),
+    ("future-opponent", "other", "country", "countries", "Which team"),
+]
+
+
+def test_each_kind_has_the_type_and_the_options_that_its_question_asks_for() -> None:
+    found = [(kind.slug, kind.answer_type, kind.about, kind.options) for kind in KINDS]
+    assert found == [(f"unseen-{slug}", *rest) for slug, *rest, _ in EXPECTED]
+    for kind, (*_, words) in zip(KINDS, EXPECTED, strict=True):
+        assert all(words in wording for wording in kind.wordings)
+        places = {"[X]": 1, "[T]": int(kind.about == "country")}
+        assert [{place: w.count(place) for place in places} for w in kind.wordings] == [places]
+
+
+def test_a_question_carries_what_its_kind_says_and_options_of_that_sort() -> None:
+    pools = option_pools((), AS_OF)
+    made = make_unseen((), count=20, seed=0, as_of=AS_OF, expires=EXPIRES)
+    for fact, (slug, answer_type, _, sort, _) in zip(made, EXPECTED, strict=True):
+        assert (fact.relation, fact.answer_type) == (f"unseen-{slug}", answer_type)
+        assert (fact.source, fact.licence, fact.aliases) == ("pytest-kbrel", "Apache-2.0", ())
+        if sort == "dates":
+            year = (fact.question or "").partition("of ")[2][:4]
+            assert all(option.endswith(f" {year}") for option in fact.negatives)
+        else:
+            assert set(fact.negatives) <= set(pools[sort])
+
+
+@pytest.mark.parametrize(
+    ("slug", "after", "years"),
+    [
+        # The next edition, and seven more.
+        ("future-medals", 2027, range(2028, 2057, 4)),
+        ("future-medals", 2028, range(2032, 2061, 4)),
+        ("future-match-city", 2029, range(2030, 2059, 4)),
+        ("future-match-city", 2030, range(2034, 2063, 4)),
+        ("future-opponent", 2027, range(2030, 2059, 4)),
+        ("future-leader", 2027, range(2028, 2036)),
+        ("future-election-date", 2027, range(2028, 2036)),
+    ],
+)
+def test_an_event_is_asked_of_the_next_eight_years_in_which_it_is_held(
+    slug: str, after: int, years: range
+) -> None:
+    kind = next(kind for kind in KINDS if kind.slug == f"unseen-{slug}")
+    found = {ask(kind, random.Random(n), countries=("Peru",), after=after)[2] for n in range(200)}
+    assert found == set(years)
+
+
+def test_an_invented_name_belongs_to_no_year() -> None:
+    kind = next(kind for kind in KINDS if kind.slug == "unseen-work-author")
+    subject, question, year = ask(kind, random.Random(0), countries=(), after=2027)
+    assert (question, year) == (f"Who wrote the novel {subject}?", 0)
+
+
+def test_one_question_that_expires_on_the_day_it_is_made_is_no_impossible_order() -> None:
+    (fact,) = make_unseen((), count=1, seed=0, as_of=AS_OF, expires=AS_OF)
+    assert fact.relation == "unseen-person-siblings"
+    with pytest.raises(ValueError, match="expires must not lie before as_of"):
+        make_unseen((), count=1, seed=0, as_of=AS_OF, expires=AS_OF - datetime.timedelta(days=1))
+
+
+@pytest.mark.parametrize("role", ["subject", "object", "alias"])
+def test_no_name_that_the_facts_know_is_invented(role: str) -> None:
+    made = make_unseen((), count=15, seed=0, as_of=AS_OF, expires=EXPIRES)
+    names = [fact.subject.upper() for fact in made]
+    facts = [
+        Fact(
+            id=name,
+            relation="P1",
+            subject=name if role == "subject" else "s",
+            object=name if role == "object" else "o",
+            aliases=(name,) if role == "alias" else (),
+        )
+        for name in names
+    ]
+    again = make_unseen(facts, count=15, seed=0, as_of=AS_OF, expires=EXPIRES)
+    assert not {fact.subject.upper() for fact in again} & set(names)
+    assert {fact.relation for fact in again} == {fact.relation for fact in made}
+
+
+def test_known_draws() -> None:
+    # Written down, so that no change of the rule can quietly ask other questions.
+    made = make_unseen((), count=20, seed=0, as_of=AS_OF, expires=EXPIRES)
+    assert [made[n].subject for n in (0, 5, 10, 14)] == [
+        "Quororiel Bracklock",
+        "Great Ostrodale",
+        "The Orchards before Tarvestad",
+        "Astrel 338",
+    ]
+    assert made[15].question == "How many gold medals did Iran win at the 2040 Summer Olympics?"
+    assert made[0].negatives[:3] == ("35", "14", "21")
+    examples = unseen_examples((), count=2, seed=0, after=2027)
+    assert [fact.subject for fact in examples] == ["Aevyvind Amberlock", "Elvuvane Duskmantle"]
+
+
+def test_test_and_training_products_have_even_and_odd_numbers() -> None:
+    rng = random.Random(0)
+    for training in (False, True):
+        numbers = {int(invent("product", rng, training=training).split()[1]) for _ in range(3000)}
+        assert {number % 2 for number in numbers} == {int(training)}
+        assert (min(numbers), max(numbers)) == (2 + training, 998 + training)
+
+
+def test_examples_are_marked_lie_behind_the_year_and_avoid_what_is_asked() -> None:
+    examples = unseen_examples((), count=40, seed=0, after=2028)
+    assert {fact.id.split("-")[0] for fact in examples} == {"example"}
+    days = [fact.valid_until for fact in examples if fact.valid_until]
+    assert min(days) >= "2029-01-01"
+    assert {fact.negatives for fact in examples} == {()}
+    types = {f"unseen-{slug}": kind for slug, kind, *_ in EXPECTED}
+    assert [(f.relation, f.answer_type) for f in examples] == list(types.items()) * 2
+    first = [fact.question or "" for fact in examples[:5]]
+    again = unseen_examples((), count=40, seed=0, after=2028, avoid=first)
+    assert not {fact.question for fact in again} & set(first)
+    assert unseen_examples((), count=0, seed=0, after=2028) == ()
+    assert unseen_examples((), count=40, seed=1, after=2028) != examples
