@@ -69,7 +69,8 @@ _OTHER = re.compile(
 )
 # Years on end, not the year and a number of something ("In 2010, 2000 people").
 _LISTED = re.compile(
-    r"(?<![\w./-])[12]\d{3}(?:(?:\s*[,;&]|,?\s*and)\s*(?:and\s+)?[12]\d{3}\b(?!\s+[a-z]|[/.-]\d))+"
+    r"(?<![\w./-])[12]\d{3}(?:(?:\s*[,;&]|,?\s*and)\s*(?:and\s+)?"
+    r"[12]\d{3}\b(?!\s+(?!and\s+[12]\d{3})[a-z]|[/.-]\d))+"
 )
 _YEARS = re.compile(r"\d{4}")
 _ANY_DIGIT = re.compile(r"\d")

@@ -445,6 +445,7 @@ WRONG = [
     (WHEN, ["2010"], "2010? No, 2011.", "no rule"),
     (WHEN, ["2010"], "2010, 2011, 2012", "no rule"),
     (WHEN, ["2010"], "2010 and 2011", "no rule"),
+    (WHEN, ["2010"], "2010 and 2011 and 2012", "no rule"),
     (SPAN, ["1985–1993"], "It was not in use from 1985 to 1993.", "no rule"),
     (YEAR, ["8 September 2010"], "8 September", "no rule"),
     (TALL, ["5 km"], "5 nautical miles", "no rule"),
