@@ -7,8 +7,8 @@ import pytest
 from pytest_kbrel.judges.rules import answer_proper, label
 
 TAGS = (
-    "final_answer final answer response output result a b i u s p q em strong br hr div span sub sup code pre "
-    "ul ol li h1 h2 h3 h4 h5 h6 bos eos pad"
+    "final_answer final answer response output result a b i u s p q em strong br hr div span sub sup code "
+    "pre ul ol li h1 h2 h3 h4 h5 h6 bos eos pad"
 )
 
 
