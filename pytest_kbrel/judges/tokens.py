@@ -40,7 +40,7 @@ _LETTERS = str.maketrans(
     | dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\u00ad", "")
 )
 _CONTRACTED = re.compile(r"^(is|was|are|were|do|does|did|has|have|had|would|could|should|ca|wo)n['’ʼ`]t$")
-_ABBREVIATED = listed("mr mrs ms dr st prof rev jr sr capt gen col lt sen gov no vs mt ft inc ltd co corp c")
+_ABBREVIATED = listed("mr mrs ms dr st prof rev jr sr capt gen col maj lt sen gov no vs mt ft inc ltd co corp c")
 # Hyphens and apostrophes tie, everything else parts.
 _TYING = frozenset("-‐‑'’ʼ`&*_%+#@°")
 _ENCLOSING = frozenset('"“”„‘«»‹›()[]{}')

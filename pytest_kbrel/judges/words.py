@@ -31,7 +31,7 @@ HONORIFICS = listed("mr mrs ms miss dr sir dame prof rev hon")
 TITLES = listed("""
     mr mrs ms miss dr doctor prof professor sir dame lord lady baron baroness king queen prince princess
     emperor empress tsar pope saint st reverend rev father president senator captain capt general gen
-    colonel col major lieutenant lt admiral sergeant judge justice chancellor governor sultan shah duke
+    colonel col major maj lieutenant lt admiral sergeant judge justice chancellor governor sultan shah duke
     duchess count countess earl hon rabbi sheikh chief
     """)
 # A city may be named with one of them behind.

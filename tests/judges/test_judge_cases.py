@@ -289,6 +289,7 @@ RIGHT = [
     ("What was the old city called?", ["Constantinople"], "It was formerly Constantinople.", "contained"),
     (AUTHOR, ["Martin King Jr."], "Dr. Martin King Junior", "title"),
     (RULER, ["Captain James Cook"], "Capt. James Cook", "title"),
+    (RULER, ["Major James Cook"], "Maj. James Cook", "title"),
     (CITY, ["New York City"], "New York", "question's word"),
     ("Which bridge is it?", ["Brooklyn Bridge"], "Brooklyn", "question's word"),
     (COUNTRY, ["Mexico"], "Mexico City, Mexico", "contained"),
