@@ -56,6 +56,7 @@ FORMS = [
     ("22nd century", ymd(22, unit="century")),
     ("3rd-century", ymd(3, unit="century")),
     ("the nineteenth century", ymd(19, unit="century")),
+    ("the nineteenth CENTURY", ymd(19, unit="century")),
     ("Third-century", ymd(3, unit="century")),
     ("5th century BC", ymd(-5, unit="century")),
     ("1066", ymd(1066)),
@@ -251,7 +252,7 @@ def test_years_in_a_list_do_not_count(tie):
     ],
 )
 def test_a_period_in_each_of_its_forms(text, period):
-    assert as_period(text) == period
+    assert as_period(text) == as_period(f" {text}, ") == period
     assert periods_in(f"It was in use {text}.") == (period,)
 
 
