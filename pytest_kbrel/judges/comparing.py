@@ -28,7 +28,7 @@ from pytest_kbrel.judges.reading import (
 )
 from pytest_kbrel.judges.tokens import read_words
 from pytest_kbrel.judges.variants import LOOSE, STRICT, items, without_parentheses
-from pytest_kbrel.judges.words import FUNCTION
+from pytest_kbrel.judges.words import FUNCTION, GIVEN
 
 Span = tuple[int, int]
 _YES_NO = (("yes",), ("no",))
@@ -118,6 +118,8 @@ def _matches(
                     rule = variant(said, gold, question)
                     if rule and _is_namesake(answer, span, gold, accepted):
                         continue
+                    if rule == "surname" and _has_given_name(answer, span[0]):
+                        continue
                     if rule and span not in own and len(gold.words[0]) < 3 and len(gold.words) == 1:
                         # "Vitamin C" is not "C".
                         continue
@@ -126,6 +128,13 @@ def _matches(
                         yield "qualifier" if shortened else "contained" if span != whole else rule, span
                     elif rule and not (rule == "qualifier" and _is_elsewhere(answer, span, gold)):
                         yield rule, span
+
+
+def _has_given_name(answer: Answer, start: int) -> bool:
+    """Tell whether a given name that is a tying word as well stands before a surname: "Will Smith"."""
+    if not start or answer.breaks[start] or answer.words[start - 1] not in GIVEN:
+        return False
+    return bool(answer.cases[start - 1]) or not answer.cased
 
 
 def _is_elsewhere(answer: Answer, span: Span, gold: Gold) -> bool:

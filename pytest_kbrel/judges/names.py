@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pytest_kbrel.judges.tokens import UPPER, Words
-from pytest_kbrel.judges.words import FULL_NAMES, FUNCTION, PARTICLES, SUFFIXES, TITLES
+from pytest_kbrel.judges.words import FULL_NAMES, FUNCTION, GIVEN, PARTICLES, SUFFIXES, TITLES
 
 _MOST_WORDS = 6
+# No name has one of them in it.
+_TYING = FUNCTION - PARTICLES - GIVEN
 _LONG = {
     "jr": "junior",
     "sr": "senior",
@@ -60,7 +62,7 @@ def same_person(answer: Words, gold: Words, *, full: bool = False) -> str:
         return ""
     if one.words[-1] != other.words[-1] or len(one.words[-1]) < 2 or one.words[-1] in FUNCTION:
         return ""
-    if any(word in FUNCTION and word not in PARTICLES for word in (*one.words, *other.words)):
+    if not _TYING.isdisjoint((*one.words, *other.words)):
         return ""
     given, golden = _given(one), _given(other)
     if len(given) == len(golden):
@@ -114,7 +116,7 @@ def is_surname(answer: Words, gold: Words) -> bool:
     size = len(name.words)
     if not 0 < size < len(whole.words) <= _MOST_WORDS or name.words != whole.words[-size:]:
         return False
-    if any(word in FUNCTION and word not in PARTICLES for word in whole.words):
+    if not _TYING.isdisjoint(whole.words):
         return False
     # "Elizabeth II": the number is no surname.
     return (

@@ -11,7 +11,17 @@ from itertools import pairwise
 from pytest_kbrel.judges.dates import Date, as_dates, as_period, dates_in
 from pytest_kbrel.judges.nations import NATIONAL, NATIONS
 from pytest_kbrel.judges.tokens import CAPITAL, LONGEST, LOWER, STARTS, UPPER, Words, read_words
-from pytest_kbrel.judges.words import FUNCTION, LEADING, MOUNTAINS, PARTICLES, PERSONS, UNITS, WORKS, listed
+from pytest_kbrel.judges.words import (
+    FUNCTION,
+    GIVEN,
+    LEADING,
+    MOUNTAINS,
+    PARTICLES,
+    PERSONS,
+    UNITS,
+    WORKS,
+    listed,
+)
 from pytest_kbrel.records import record
 
 _APPROXIMATE = listed(
@@ -227,7 +237,8 @@ def _names(answer: Answer) -> Iterator[tuple[int, int]]:
         return
     start, size = 0, len(answer.words)
     while start < size:
-        if not answer.cases[start] or answer.words[start] in FUNCTION:
+        given = answer.words[start] in GIVEN
+        if not answer.cases[start] or (answer.words[start] in FUNCTION and not given):
             start += 1
             continue
         end = start + 1
@@ -236,7 +247,9 @@ def _names(answer: Answer) -> Iterator[tuple[int, int]]:
         last = end
         while answer.words[last - 1] in PARTICLES and not answer.cases[last - 1]:
             last -= 1
-        yield start, last
+        # "I" and "May" alone are no names.
+        if not given or last > start + 1:
+            yield start, last
         start = end
 
 

@@ -40,7 +40,9 @@ _LETTERS = str.maketrans(
     | dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\u00ad", "")
 )
 _CONTRACTED = re.compile(r"^(is|was|are|were|do|does|did|has|have|had|would|could|should|ca|wo)n['’ʼ`]t$")
-_ABBREVIATED = listed("mr mrs ms dr st prof rev jr sr capt gen col maj lt sen gov no vs mt ft inc ltd co corp c")
+_ABBREVIATED = listed(
+    "mr mrs ms dr st prof rev jr sr capt gen col maj lt sen gov no vs mt ft inc ltd co corp c"
+)
 # Hyphens and apostrophes tie, everything else parts.
 _TYING = frozenset("-‐‑'’ʼ`&*_%+#@°")
 _ENCLOSING = frozenset('"“”„‘«»‹›()[]{}')
@@ -120,8 +122,11 @@ def _pieces(text: str) -> list[tuple[str, int, str]]:
     for match in _PIECE.finditer(text):
         if "\n" in text[end : match.start()]:
             gap = "."
-        end = match.end()
+        tied, end = end == match.start(), match.end()
         if match["mark"]:
+            if match["mark"] == "." and last == "A" and tied and found[-1][0] == "a":
+                # An initial is no article: "A. Adams".
+                found[-1] = ("a", CAPITAL, found[-1][2])
             gap = _break(match["mark"], last, gap)
             if match["mark"] in "&%" and (match["mark"] == "%" or found):
                 found.append(("percent" if match["mark"] == "%" else "and", LOWER, gap))

@@ -57,6 +57,8 @@ REGIONS = listed(
     "nova scotia",
     "new south wales",
 }
+# Tying words that are given names as well, with a capital: "Will Smith", "A. Adams".
+GIVEN = listed("a i will may")
 SUFFIXES = listed("jr sr junior senior phd md esq obe cbe mbe kbe")
 COMPANY = listed(
     "inc incorporated ltd limited llc plc corp corporation co company gmbh ag sa nv bv spa llp group "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_kbrel.judges.names import contradict, is_surname, same_person, untitled
+from pytest_kbrel.judges.rules import judge
 from pytest_kbrel.judges.tokens import read_words
 
 TITLES = """
@@ -183,3 +184,46 @@ def test_a_short_form_is_the_name(pair):
 def test_two_short_forms_or_two_names_may_be_two_persons(pair):
     one, other = (read_words(f"{word} Cook") for word in pair.split(":"))
     assert same_person(one, other) == same_person(other, one) == ""
+
+
+@pytest.mark.parametrize(
+    ("gold", "answer", "rule"),
+    [
+        # Given names that are other words as well, or look like an article or a numeral.
+        ("William Smith", "Will Smith", "nickname"),
+        ("William Smith", "It was Will Smith.", "nickname"),
+        ("Will Smith", "William Smith", "nickname"),
+        ("Abraham Lincoln", "A. Lincoln", "initials"),
+        ("Abraham Lincoln", "It was A. Lincoln.", "initials"),
+        ("A. Lincoln", "Abraham Lincoln", "initials"),
+        ("Isaac Newton", "I. Newton", "initials"),
+        ("Alan Alexander Milne", "A.A. Milne", "initials"),
+        ("Robert Smith", "It may be Smith", "surname"),
+        ("Robert Smith", "I think Smith", "surname"),
+        ("Robert Smith", "I, Smith", "surname"),
+        ("Robert Smith", "By Smith", "surname"),
+    ],
+)
+def test_a_given_name_that_is_another_word_as_well(gold, answer, rule):
+    found = judge(answer, [gold], "Who wrote the song?")
+    assert (found.label, found.rule) == ("correct", rule)
+
+
+@pytest.mark.parametrize(
+    ("gold", "answer"),
+    [
+        ("Robert Smith", "Will Smith"),
+        ("Robert Smith", "will smith"),
+        ("Robert Smith", "WILL SMITH"),
+        ("Robert Smith", "It was Will Smith."),
+        ("Robert Smith", "May Smith"),
+        ("Will Smith", "Bill Smith"),
+        ("John Adams", "A. Adams"),
+        ("John Adams", "It was A. Adams."),
+        ("John Gore", "A. A. Gore"),
+        ("A. A. Milne", "John Milne"),
+        ("John Newton", "I. Newton"),
+    ],
+)
+def test_the_surname_of_another_person_is_wrong(gold, answer):
+    assert judge(answer, [gold], "Who wrote the song?").label == "wrong"
