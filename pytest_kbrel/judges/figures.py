@@ -53,10 +53,7 @@ def is_date(answer: Answer, golden_dates: Sequence[Date], question: Question) ->
         return ""
     if any(date.month for date in golden_dates):
         said = [date for date in said if date.month] or said
-    # Both readings of 04/05/2010 stand side by side.
-    first = [date for date in said if date.year == said[0].year and date.fineness == said[0].fineness]
-    readings = first if len(first) == 2 and first[0].day == first[1].month else first[:1]
-    for date in readings:
+    for date in _first_readings(said):
         for golden in golden_dates:
             if golden.year and not date.year and (date.fineness < 2 or question.has("year")):
                 continue
@@ -67,14 +64,21 @@ def is_date(answer: Answer, golden_dates: Sequence[Date], question: Question) ->
     return ""
 
 
+def _first_readings(said: Sequence[Date]) -> Sequence[Date]:
+    """Return the first date; of 04/05/2010 both readings, which stand side by side."""
+    one, other = (*said[:2], *said[:1])[:2]
+    turned = (other.year, other.month, other.day) == (one.year, one.day, one.month)
+    return (one, other) if turned else (one,)
+
+
 def contradicts_dates(answer: Answer, golds: Sequence[Gold], question: Question) -> bool:
     """Tell whether the answer gives a finer date than the year, and no gold of that year agrees with it."""
     finer = [date for gold in golds for date in gold.dates if date.month]
     said = [date for date in finest(dates_in(answer.text), question.dates) if date.month and date.year]
-    return any(
+    return bool(said) and all(
         any(gold.year == date.year for gold in finer)
         and not any(gold.year == date.year and gold.agrees(date) for gold in finer)
-        for date in said[:1]
+        for date in _first_readings(said)
     )
 
 

@@ -160,6 +160,8 @@ RIGHT = [
     (WHEN, ["2010-09-08"], "on the 8th of September, 2010", "date"),
     (WHEN, ["25 December 1999"], "25/12/1999", "date"),
     (WHEN, ["25 December 1999"], "12/25/1999", "date"),
+    (WHEN, ["5 April 2010"], "04/05/2010", "date"),
+    (WHEN, ["4 May 2010"], "04/05/2010", "date"),
     (WHEN, ["8 September 2010"], "It opened in September 2010.", "date"),
     (WHEN, ["8 September 2010"], "In 2010.", "date"),
     (WHEN, ["2010"], "The bridge opened on 8 September 2010.", "date"),
@@ -345,6 +347,7 @@ WRONG = [
     # dates
     (WHEN, ["8 September 2010"], "9 September 2010", "no rule"),
     (WHEN, ["8 September 2010"], "8 October 2010", "no rule"),
+    (WHEN, ["7 April 2010"], "4 May 2010 and 7 April 2010", "no rule"),
     (WHEN, ["8 September 2010"], "2011", "no rule"),
     (DAY, ["8 September 2010"], "2010", "no rule"),
     (DAY, ["8 September 2010"], "September 2010", "no rule"),
