@@ -283,7 +283,10 @@ def _limit(config: pytest.Config) -> int | float | None:
 
 def limit_value(text: str) -> int | float:
     """Read a number of facts (at least 1) or a fraction (above 0, at most 1); else ``ValueError``."""
-    if text.isascii() and text.isdigit():
+    if not text.isascii():
+        # Python reads other scripts' digits: one fact would be all of them.
+        raise ValueError(text)
+    if text.isdigit():
         if int(text) < 1:
             raise ValueError(text)
         return int(text)
