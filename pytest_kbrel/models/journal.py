@@ -307,4 +307,6 @@ def _count(store: Store, digest: str) -> int:
 
 
 def _differs(what: str, then: str, now: str) -> str:
-    return "" if then == now else f"then the server said {what} {then or 'nothing'!r:.200}, now {now!r:.200}"
+    if then == now:
+        return ""
+    return f"then the server said {what} {then or 'nothing'!r:.200}, now {now or 'nothing'!r:.200}"
