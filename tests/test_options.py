@@ -104,7 +104,10 @@ def test_what_a_setting_reads(given: Given, name: str, text: object, value: obje
         *(("inconclusive", text) for text in ("Warn", "FAIL", "pass", "")),
         *(("limit", text) for text in ("0", "0.0", "-1", "1.5", "x", "²")),
         *(("seed", text) for text in ("1.5", "x", "1e3")),
-        *(("prices", text) for text in ("1", "1,2,3", "-1,2", "1,-2", "nan,1", "1,nan", "inf,1", "1,inf", "a,b")),
+        *(
+            ("prices", text)
+            for text in ("1", "1,2,3", "-1,2", "1,-2", "nan,1", "1,nan", "inf,1", "1,inf", "a,b")
+        ),
         *(("apply_chat_template", text) for text in ("2", "y", "truthy")),
     ],
 )
@@ -223,7 +226,12 @@ def test_the_next_word_of_the_line_is_no_name(given: Given, tmp_path: Path, aske
 
 @pytest.mark.parametrize(
     ("settings", "active"),
-    [({}, False), ({"model": "m"}, True), ({"from_run": "run"}, True), ({"model": "", "from_run": ""}, False)],
+    [
+        ({}, False),
+        ({"model": "m"}, True),
+        ({"from_run": "run"}, True),
+        ({"model": "", "from_run": ""}, False),
+    ],
 )
 def test_somebody_is_to_be_asked_where_a_model_or_a_record_is_given(
     given: Given, settings: dict[str, str], active: bool
