@@ -11,7 +11,7 @@ from pytest_kbrel.errors import ModelError, StoreError
 from pytest_kbrel.models import journal
 from pytest_kbrel.models.store import Store
 from pytest_kbrel.models.store_keys import key_of
-from pytest_kbrel.models.store_locks import Lock
+from pytest_kbrel.models.store_locks import Lock, is_held
 from tests.models.served_model import Served, ask, known, rows, said
 
 
@@ -19,6 +19,12 @@ from tests.models.served_model import Served, ask, known, rows, said
 def store(tmp_path):
     with contextlib.closing(Store(tmp_path)) as made:
         yield made
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch):
+    # Else a lock that is held is tried for a second.
+    monkeypatch.setattr(journal, "is_held", lambda path: is_held(path, 0.0))
 
 
 def test_a_journal_answers_what_its_own_run_asked(store):
