@@ -1,0 +1,81 @@
+"""Which worker gets which GPU, decided on specs of workers that are never started."""
+
+from __future__ import annotations
+
+import subprocess
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from pytest_kbrel import distribute
+from pytest_kbrel.distribute import Distribution, visible_gpus
+
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+
+
+def dealt(
+    workers: int, *, device: str = "auto", each: int = 0, env: dict[str, str] | None = None
+) -> list[Any]:
+    specs = [SimpleNamespace(env=dict(env or {})) for _ in range(workers)]
+    Distribution(cast(Any, None), device, each).pytest_xdist_setupnodes(cast(Any, None), specs)
+    return [spec.env.get(VISIBLE) for spec in specs]
+
+
+@pytest.mark.parametrize(
+    ("listed", "settings", "found"),
+    [
+        ("4,5", {}, ["4", "5", "4"]),
+        ("4,5", {"device": "cuda"}, ["4", "5", "4"]),
+        ("4,5", {"device": "cpu"}, [None, None, None]),
+        ("", {}, [None, None, None]),
+        ("", {"each": 2}, [None, None, None]),
+        ("4,5,6", {"each": 1}, ["4", "5", "6"]),
+        ("4,5,6,7,8,9", {"each": 2}, ["4,5", "6,7", "8,9"]),
+        ("4,5,6,7,8,9,10", {"each": 2}, ["4,5", "6,7", "8,9"]),
+        ("4,5", {"env": {VISIBLE: "9"}}, ["9", "9", "9"]),
+    ],
+)
+def test_three_workers_are_dealt_gpus(
+    monkeypatch: pytest.MonkeyPatch, listed: str, settings: dict[str, Any], found: list[str | None]
+) -> None:
+    monkeypatch.setenv(VISIBLE, listed)
+    assert dealt(3, **settings) == found
+
+
+@pytest.mark.parametrize(("gpus", "each", "workers", "most"), [("0,1", 1, 3, 2), ("0,1,2", 2, 2, 1)])
+def test_workers_that_need_more_gpus_than_there_are_are_refused(
+    monkeypatch: pytest.MonkeyPatch, gpus: str, each: int, workers: int, most: int
+) -> None:
+    monkeypatch.setenv(VISIBLE, gpus)
+    dealt(most, each=each)
+    with pytest.raises(
+        pytest.UsageError, match=rf"^-n {workers}: .* takes {each} GPU.* allowed is -n {most} at"
+    ):
+        dealt(workers, each=each)
+
+
+@pytest.mark.parametrize(
+    ("listed", "found"), [("0", ["0"]), (" 2 ,GPU-5f3a,, ", ["2", "GPU-5f3a"]), ("", []), (" ", [])]
+)
+def test_the_callers_own_list_holds(monkeypatch: pytest.MonkeyPatch, listed: str, found: list[str]) -> None:
+    monkeypatch.setenv(VISIBLE, listed)
+    monkeypatch.setattr(distribute.shutil, "which", lambda name: pytest.fail("nobody is to be asked"))
+    assert visible_gpus() == found
+
+
+def test_without_a_list_the_driver_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VISIBLE, raising=False)
+    said = "GPU 0: NVIDIA H100 (UUID: GPU-a)\nGPU 1: NVIDIA H100 (UUID: GPU-b)\nMIG 1g.10gb Device 0:\n"
+    monkeypatch.setattr(distribute.shutil, "which", lambda name: f"/bin/{name}")
+    monkeypatch.setattr(distribute.subprocess, "run", lambda line, **how: SimpleNamespace(stdout=said))
+    assert visible_gpus() == ["0", "1"]
+    for error in (OSError(), subprocess.CalledProcessError(9, "x"), subprocess.TimeoutExpired("x", 30)):
+
+        def fail(line: Any, error: Exception = error, **how: Any) -> None:
+            raise error
+
+        monkeypatch.setattr(distribute.subprocess, "run", fail)
+        assert visible_gpus() == []
+    monkeypatch.setattr(distribute.shutil, "which", lambda name: None)
+    assert visible_gpus() == []
