@@ -28,7 +28,7 @@ def made_options(**more: Any) -> KbOptions:
         **{"model": "reference", "model_args": "", "device": "auto", "dtype": "auto", "batch_size": "auto"},
         **{"apply_chat_template": False, "judge": "rules", "judge_args": "", "attribute": 0, "baseline": ""},
         **{"baseline_update": None, "inconclusive": "warn", "limit": None, "seed": None},
-        **{"output_path": Path("out"), "use_cache": None},
+        **{"output_path": Path("out"), "use_cache": None, "run": "0123"},
     }
     return KbOptions(**(found | more))
 
