@@ -248,6 +248,8 @@ def test_a_typed_model_goes_before_a_record_that_is_not_typed(
         # That folder is read, and is not there.
         with pytest.raises(pytest.UsageError, match="--kb-from-run"):
             read_options(config)
+    with pytest.raises(pytest.UsageError, match=f"^--kb-from-run: {Path.home() / 'run'}: is not there"):
+        read_options(given(from_run="~/run"))
 
 
 @pytest.mark.parametrize(
@@ -293,3 +295,37 @@ def test_a_worker_has_the_day_and_the_run_of_its_controller(given: Given) -> Non
     assert options.run_id(worker) == "0123"
     controller = given()
     assert options.run_id(controller) == options.run_id(controller) != options.run_id(given())
+
+
+def test_what_is_typed_counts_also_where_it_is_nothing(given: Given) -> None:
+    assert options.was_typed(given(judge_args=""), "judge_args")
+    assert not options.was_typed(given(ini={"kb_judge_args": "x"}), "judge_args")
+
+
+def test_flags_of_the_command_line_have_their_own_shapes(pytester: pytest.Pytester) -> None:
+    switches = ("plan", "noise_floor", "apply_chat_template")
+    config = pytester.parseconfig(
+        *(f"--kb-{name.replace('_', '-')}" for name in switches), "--kb-seed", "0", "x"
+    )
+    assert config.args == ["x"]
+    found = read_options(config)
+    assert [getattr(found, name) for name in switches] == [True] * 3
+    assert found.seed == 0
+    none = pytester.parseconfig("x")
+    for flag in options.FLAGS:
+        assert not options.was_typed(none, flag.name)
+    # The only one that may stand without a value.
+    bare = pytester.parseconfig("x", "--kb-baseline=b", "--kb-baseline-update")
+    assert read_options(bare).baseline_update == "b"
+    for name in ("model", "limit", "use_cache"):
+        with pytest.raises(pytest.UsageError, match="expected one argument"):
+            pytester.parseconfig("x", f"--kb-{name.replace('_', '-')}")
+
+
+def test_every_setting_has_an_ini_key_that_is_a_text(pytester: pytest.Pytester) -> None:
+    pytester.makeini("[pytest]\nkb_device = cpu x\nkb_plan = yes\n")
+    config = pytester.parseconfig()
+    assert (read_options(config).device, read_options(config).plan) == ("cpu x", True)
+    assert [
+        config.getini(flag.ini) or "" for flag in options.FLAGS if flag.name not in ("device", "plan")
+    ] == [""] * (len(options.FLAGS) - 2)
