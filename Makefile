@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # Nothing kept: in a clone the code that makes the answers changes between two runs.
 GATE := $(BIN)/python -m pytest suites --kb-baseline=reference --kb-use-cache=off
 
-.PHONY: demo demo-candidates candidates-table test test-slow test-random lint types check wheel clean
+.PHONY: demo demo-candidates candidates-table test test-slow test-random mutants lint types check wheel clean
 
 # Gate the embedded checkpoint against its committed baseline.
 demo: $(VENV)/.demo
@@ -42,6 +42,11 @@ test-slow: $(VENV)/.test
 test-random: $(VENV)/.test
 	$(PYTEST) -m hypothesis --hypothesis-profile=random
 
+# Change the code one place at a time and see whether a test fails: docs/mutation-testing.md. FOLDER=stats does one folder.
+mutants: $(VENV)/.mutants
+	$(BIN)/python benchmarks/mutants.py $(FOLDER)
+	$(BIN)/python benchmarks/mutants_table.py --into docs/mutation-testing.md
+
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -56,7 +61,7 @@ wheel: $(VENV)/.test
 	$(BIN)/python -m hatchling build -t wheel
 
 clean:
-	rm -rf $(VENV) dist build kbrel-report* .kbrel-cache
+	rm -rf $(VENV) dist build kbrel-report* .kbrel-cache .mutants
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -69,6 +74,10 @@ $(VENV)/.demo: pyproject.toml constraints.txt | $(VENV)/bin/python
 $(VENV)/.test: $(VENV)/.demo
 	$(PIP) install "pip>=25.1"
 	$(PIP) install -c constraints.txt -e ".[all,recipe]" --group test
+	touch $@
+
+$(VENV)/.mutants: $(VENV)/.test
+	$(PIP) install -c constraints.txt --group mutants
 	touch $@
 
 $(VENV)/.lint: $(VENV)/.test
