@@ -19,9 +19,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # How long an example takes says more about the machine than about the code. The same examples every time make
 # a change the only reason why a test turns red; `make test-random` looks for others.
-hypothesis.settings.register_profile(
-    "kbrel", deadline=None, derandomize=True, database=None, max_examples=50
-)
+hypothesis.settings.register_profile("kbrel", deadline=None, derandomize=True, database=None, max_examples=50)
 hypothesis.settings.register_profile(
     "random", deadline=None, derandomize=False, max_examples=300, print_blob=True
 )

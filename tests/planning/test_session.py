@@ -110,14 +110,14 @@ def test_reliability_lies_between_and_with_a_baseline_is_known(pytester, mini_su
             assert numbers(informed) == [count[0], low, high]
 
 
-def test_nothing_runs_and_no_report_is_touched(pytester, mini_suite, plugin_args, monkeypatch):
+def test_nothing_runs_and_no_report_is_touched(pytester, mini_suite, monkeypatch):
     mini_suite()
     monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
     pytester.makepyfile(test_other="def test_other():\n    raise SystemExit('it ran')\n")
     old = pytester.path / "kbrel-report" / "report.json"
     old.parent.mkdir()
     old.write_text("{}")
-    result = pytester.runpytest(MODEL, "--kb-plan", *plugin_args)
+    result = pytester.runpytest(MODEL, "--kb-plan")
     assert result.ret == pytest.ExitCode.OK
     result.assert_outcomes()
     assert "it ran" not in result.stdout.str()

@@ -46,16 +46,16 @@ def no_traceback(result):
         ("vllm/gpt", "gpt: no such folder*a hub id org/name*"),
     ],
 )
-def test_what_is_no_model_is_a_usage_error(pytester, mini_suite, plugin_args, model, said, monkeypatch):
+def test_what_is_no_model_is_a_usage_error(pytester, mini_suite, model, said, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     mini_suite(ONE)
-    result = gate(pytester, model, *plugin_args)
+    result = gate(pytester, model)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"ERROR: {said}"])
     no_traceback(result)
 
 
-def test_nan_weights_are_named_once_and_nothing_passes(pytester, mini_suite, checkpoint, plugin_args):
+def test_nan_weights_are_named_once_and_nothing_passes(pytester, mini_suite, checkpoint):
     from safetensors.torch import load_file, save_file
 
     weights = load_file(checkpoint / "model.safetensors")
@@ -63,7 +63,7 @@ def test_nan_weights_are_named_once_and_nothing_passes(pytester, mini_suite, che
     weights[name].view(-1)[0] = float("nan")
     save_file(weights, checkpoint / "model.safetensors", metadata={"format": "pt"})
     mini_suite(ONE)
-    result = gate(pytester, "./checkpoint", *plugin_args)
+    result = gate(pytester, "./checkpoint")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert result.parseoutcomes().get("passed", 0) == 0
     result.stdout.fnmatch_lines([f"*{name}*"])

@@ -27,8 +27,8 @@ def blessed(pytester, mini_suite):
     return pytester.path / "baselines" / "prod"
 
 
-def test_the_model_against_itself_is_green_and_loses_nothing(pytester, blessed, report, plugin_args):
-    result = pytester.runpytest(*GATE, "--kb-baseline=prod", *plugin_args)
+def test_the_model_against_itself_is_green_and_loses_nothing(pytester, blessed, report):
+    result = pytester.runpytest(*GATE, "--kb-baseline=prod")
     assert result.ret == pytest.ExitCode.OK
     found = report()
     assert found["summary"]["facts_lost"] == 0
@@ -110,10 +110,10 @@ class TestBlessing:
         result.stderr.fnmatch_lines(["*'suites'*folder here*"])
 
 
-def test_a_renamed_suite_is_told_which_suites_the_baseline_has(pytester, blessed, report, plugin_args):
+def test_a_renamed_suite_is_told_which_suites_the_baseline_has(pytester, blessed, report):
     suites = pytester.path / "suites"
     (suites / "mini.kb.yaml").rename(suites / "small.kb.yaml")
-    result = pytester.runpytest(*GATE, "--kb-baseline=prod", *plugin_args)
+    result = pytester.runpytest(*GATE, "--kb-baseline=prod")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     said = {gate["reason"] for case in report()["cases"] for gate in case["gates"]}
     assert said == {

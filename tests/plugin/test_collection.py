@@ -138,10 +138,10 @@ class TestWithoutModel:
         assert "suites/mini.kb.yaml" in said[0]
         assert "--kb-model" in said[0]
 
-    def test_naming_a_suite_is_a_usage_error(self, pytester, mini_suite, plugin_args):
+    def test_naming_a_suite_is_a_usage_error(self, pytester, mini_suite):
         mini_suite()
         for argument in (MINI, CASES[0]):
-            result = pytester.runpytest(argument, *plugin_args)
+            result = pytester.runpytest(argument)
             assert result.ret == pytest.ExitCode.USAGE_ERROR
             result.stderr.fnmatch_lines(["ERROR: *mini.kb.yaml*no model is given*--kb-model*"])
 

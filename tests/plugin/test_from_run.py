@@ -153,11 +153,11 @@ def test_another_baseline_other_verdicts(pytester, mini_suite, report, gate, aga
     assert found["summary"]["facts_lost"] + found["summary"]["facts_gained"] > 0
 
 
-def test_another_answer_list_changes_what_is_right(pytester, mini_suite, report, gate, again, plugin_args):
+def test_another_answer_list_changes_what_is_right(pytester, mini_suite, report, gate, again):
     mini_suite(ONE, facts())
     gate()
     mini_suite(ONE, facts(Japan=["Tokyo"]))
-    assert again(*plugin_args).ret == 0
+    assert again().ret == 0
 
     def right(found):
         cases = [case for case in found["cases"] if not case["aggregate"]]
@@ -330,20 +330,18 @@ def test_a_suite_that_asks_something_else_is_said_once(
 
 
 def test_a_new_judge_is_asked_and_a_recorded_one_only_what_is_new(
-    pytester, mini_suite, report, gate, again, openai_server, judge, plugin_args
+    pytester, mini_suite, report, gate, again, openai_server, judge
 ):
     mini_suite(ONE, facts())
     gate()
-    assert again(*judge, *plugin_args).ret == 0
+    assert again(*judge).ret == 0
     assert len(openai_server.calls) == len(RENAMED)
     assert report()["settings"]["judge"] == "openai/judge"
     assert [helper["spec"] for helper in report()["helpers"]] == ["openai/judge"]
     # What it said is recorded with the run that was decided; of another answer list it knows one fact less.
     shutil.rmtree(pytester.path / ".kbrel-cache")
     mini_suite(ONE, facts({**RENAMED, "Poland": "Gniezno"}))
-    result = pytester.runpytest(
-        "--kb-from-run=kbrel-report", "suites", "--kb-output-path=third", *plugin_args
-    )
+    result = pytester.runpytest("--kb-from-run=kbrel-report", "suites", "--kb-output-path=third")
     assert result.ret == 0
     assert len(openai_server.calls) == len(RENAMED) + 1
     assert report("third")["settings"]["judge_args"] == judge[1].partition("=")[2]
@@ -400,24 +398,22 @@ def test_a_recorded_run_can_be_blessed_and_says_so(pytester, mini_suite, gate, a
     assert again("--kb-baseline=new").ret == 0
 
 
-def test_an_encoder_is_not_needed_for_what_it_chose(
-    pytester, mini_suite, report, gate, again, openai_server, plugin_args
-):
+def test_an_encoder_is_not_needed_for_what_it_chose(pytester, mini_suite, report, gate, again, openai_server):
     mini_suite(RELIABILITY.replace("seen-zero-shot", "seen-four-shot") + "  retrieval: openai/encoder\n")
     # Not what words would choose: close to each other is what is of like length.
     openai_server.embed = lambda text: [1.0, len(text) / 20]
     gate(f"--kb-judge-args=base_url={openai_server.base_url}")
     calls = len(openai_server.calls)
     assert calls
-    again(*plugin_args)
+    again()
     assert comparable(report()) == comparable(report("run"))
     assert len(openai_server.calls) == calls
 
 
-def test_the_model_compared_with_is_recorded_too(pytester, mini_suite, report, gate, again, plugin_args):
+def test_the_model_compared_with_is_recorded_too(pytester, mini_suite, report, gate, again):
     mini_suite(ALL)
     gate("--kb-baseline-model=scripted/overconfident.jsonl", model="scripted/int4.jsonl")
-    again(*plugin_args)
+    again()
     assert comparable(report()) == comparable(report("run"))
     assert report()["base"]["spec"] == "scripted/overconfident.jsonl"
     result = again("--kb-baseline-model=scripted/knows.jsonl")

@@ -51,9 +51,9 @@ def test_a_green_run_counts_aggregates_as_cases_and_writes_every_report(
     assert len(cases) == 9
 
 
-def test_a_gate_that_fails_fails_its_case_and_no_other(pytester, mini_suite, report, plugin_args):
+def test_a_gate_that_fails_fails_its_case_and_no_other(pytester, mini_suite, report):
     mini_suite(STRICT.replace("{gap: {max: -1}}", "{gap: {max: 1}}"))
-    result = pytester.runpytest(*GATE, *plugin_args)
+    result = pytester.runpytest(*GATE)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert outcomes(result) == {"passed": 5, "failed": 1}
     result.stdout.fnmatch_lines(["FAILED suites/mini.kb.yaml::monitor?P36?*"])

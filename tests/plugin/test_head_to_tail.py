@@ -37,9 +37,9 @@ def asked(folder: Path) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("prompt", ["in-domain", "concise"])
-def test_prompts_and_the_top_tenth_end_to_end(pytester, mini_suite, report, plugin_args, prompt):
+def test_prompts_and_the_top_tenth_end_to_end(pytester, mini_suite, report, prompt):
     mini_suite(SUITE.format(prompt=prompt), FACTS)
-    result = pytester.runpytest(*GATE, *plugin_args)
+    result = pytester.runpytest(*GATE)
     assert result.ret == pytest.ExitCode.OK, result.stdout.str()
     found = report()
     cases = {case["id"].split("::")[1]: case for case in found["cases"]}

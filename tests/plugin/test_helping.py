@@ -79,11 +79,9 @@ def test_a_typo_in_a_writers_name_is_a_usage_error(pytester, mini_suite):
         (ONE, ("--kb-judge-args=base_ulr=x",), "model-args: unknown key 'base_ulr'*did you mean 'base_url'*"),
     ],
 )
-def test_an_option_that_no_helping_model_takes_is_a_usage_error(
-    pytester, mini_suite, suite, flags, said, plugin_args
-):
+def test_an_option_that_no_helping_model_takes_is_a_usage_error(pytester, mini_suite, suite, flags, said):
     mini_suite(suite)
-    result = gate(pytester, *flags, *plugin_args)
+    result = gate(pytester, *flags)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"ERROR: *{said}"])
 

@@ -33,7 +33,7 @@ def errors(report):
 
 
 def test_a_limit_of_the_suite_makes_a_case_invalid_and_a_probes_own_lets_it_pass(
-    pytester, mini_suite, verdicts, plugin_args
+    pytester, mini_suite, verdicts
 ):
     mini_suite(
         HEADER
@@ -41,7 +41,7 @@ def test_a_limit_of_the_suite_makes_a_case_invalid_and_a_probes_own_lets_it_pass
         + "head_to_tail:\n  max_new_tokens: 1\n  integrity: {truncated: 1}\n  gates: {accuracy: {min: 0.0}}\n"
         + "reliability:\n  max_new_tokens: 1\n  choices: 2\n  distractors: 4\n  gates: {cr: {min: 0.0}}\n"
     )
-    result = pytester.runpytest(MODEL, "suites", *plugin_args)
+    result = pytester.runpytest(MODEL, "suites")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["*answers are cut short; allowed: none: raise max_new_tokens*"])
     found = verdicts()
@@ -51,13 +51,13 @@ def test_a_limit_of_the_suite_makes_a_case_invalid_and_a_probes_own_lets_it_pass
 
 @pytest.mark.parametrize("limits", ["{}", "{repeated: 1.0, constant: allowed}"])
 def test_a_model_that_always_says_the_same_is_no_consistent_one(
-    pytester, mini_suite, verdicts, errors, plugin_args, limits
+    pytester, mini_suite, verdicts, errors, limits
 ):
     mini_suite(
         HEADER + f"monitor:\n  negatives: 2\n  integrity: {limits}\n  gates: {{monitor: {{max: 1}}}}\n"
     )
     pytester.makeconftest(SCRIPTED.format(arguments='answers=lambda prompt: "Paris"'))
-    result = pytester.runpytest(MODEL, "suites", *plugin_args)
+    result = pytester.runpytest(MODEL, "suites")
     if limits != "{}":
         assert (result.ret, verdicts()) == (pytest.ExitCode.OK, {"monitor[P36]": "pass"})
         return

@@ -213,11 +213,9 @@ def test_a_killed_run_keeps_the_verdicts_it_had(pytester, mini_suite, openai_ser
 
 
 @pytest.mark.slow
-def test_a_checkpoint_can_judge(pytester, mini_suite, report, exchanges, plugin_args):
+def test_a_checkpoint_can_judge(pytester, mini_suite, report, exchanges):
     mini_suite(ONE, FACTS)
-    result = gate(
-        pytester, "--kb-judge=reference", "--kb-judge-args=device=cpu", *plugin_args, model="reference"
-    )
+    result = gate(pytester, "--kb-judge=reference", "--kb-judge-args=device=cpu", model="reference")
     # It was never trained to judge, and the run says so.
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["*replies of the judge cannot be read; allowed: at most 10%*"])
@@ -250,29 +248,25 @@ def test_a_baseline_of_another_judge_is_not_comparable(pytester, mini_suite, rep
         assert found == ["not comparable"] * 4
 
 
-def test_a_served_model_can_be_gated(pytester, mini_suite, report, openai_server, plugin_args):
+def test_a_served_model_can_be_gated(pytester, mini_suite, report, openai_server):
     mini_suite(ONE, FACTS)
     openai_server.say = lambda text: "Berlin" if "Germany" in text else "unsure"
-    result = gate(
-        pytester, f"--kb-model-args=base_url={openai_server.base_url}", *plugin_args, model="openai/judge"
-    )
+    result = gate(pytester, f"--kb-model-args=base_url={openai_server.base_url}", model="openai/judge")
     assert result.ret == 0
     assert report()["model"]["device"] == openai_server.base_url
     assert total(report, "accuracy") == 1
 
 
-def test_monitor_with_a_served_model_is_refused_before_anything_is_asked(
-    pytester, mini_suite, openai_server, plugin_args
-):
+def test_monitor_with_a_served_model_is_refused_before_anything_is_asked(pytester, mini_suite, openai_server):
     mini_suite(MONITOR)
     args = f"--kb-model-args=base_url={openai_server.base_url}"
-    result = gate(pytester, args, *plugin_args, model="openai/judge")
+    result = gate(pytester, args, model="openai/judge")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(['ERROR: *monitor*MONITOR needs token probabilities*-k "not monitor"*'])
     assert openai_server.calls == []
     assert not (pytester.path / "kbrel-report" / "report.json").exists()
     assert "INTERNALERROR" not in result.stdout.str() + result.stderr.str()
-    result = gate(pytester, args, "-k", "not monitor", *plugin_args, model="openai/judge")
+    result = gate(pytester, args, "-k", "not monitor", model="openai/judge")
     assert result.ret == 0
 
 

@@ -54,9 +54,9 @@ def noise_of(meta, case):
     return meta["cases"][f"mini.kb.yaml::{case}"]["noise"]
 
 
-def test_the_reference_says_the_same_in_other_batches(pytester, mini_suite, meta, plugin_args):
+def test_the_reference_says_the_same_in_other_batches(pytester, mini_suite, meta):
     mini_suite(RELATIVE)
-    result = pytester.runpytest(*BLESS, *plugin_args)
+    result = pytester.runpytest(*BLESS)
     assert result.ret == 0
     result.stdout.fnmatch_lines(["noise floor: 0 of 52 answers changed when asked again in other batches"])
     noise = noise_of(meta(), "reliability[seen-zero-shot]")

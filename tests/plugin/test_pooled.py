@@ -37,9 +37,9 @@ def blessed(pytester, mini_suite):
     assert pytester.runpytest(*GATE, "--kb-baseline-update=prod").ret == 0
 
 
-def test_it_is_decided_over_all_answers_of_the_suite(pytester, mini_suite, report, pooled, plugin_args):
+def test_it_is_decided_over_all_answers_of_the_suite(pytester, mini_suite, report, pooled):
     mini_suite(MIXED)
-    result = pytester.runpytest(*GATE, "-v", *plugin_args)
+    result = pytester.runpytest(*GATE, "-v")
     assert result.ret == pytest.ExitCode.OK
     result.stdout.fnmatch_lines(["*suites/mini.kb.yaml::pooled?overall? *PASSED*"])
     case = pooled()
@@ -80,8 +80,8 @@ def test_against_itself_it_passes_and_against_another_it_tells_what_was_lost(
     assert report()["comparisons"] == {"counted": 7, "made": 7, "note": ""}
 
 
-def test_every_p_value_is_corrected_for_the_whole_run(pytester, blessed, report, plugin_args):
-    pytester.runpytest(OVERCONFIDENT, "suites", "--kb-baseline=prod", *plugin_args)
+def test_every_p_value_is_corrected_for_the_whole_run(pytester, blessed, report):
+    pytester.runpytest(OVERCONFIDENT, "suites", "--kb-baseline=prod")
     gates = [gate for case in report()["cases"] for gate in case["gates"]]
     made = [gate for gate in gates if gate["rule"] == "max_drop"]
     assert len(made) == report()["comparisons"]["made"] == 7

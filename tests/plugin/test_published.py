@@ -80,9 +80,9 @@ def slices(report):
     return {case["slice"]: case for case in report()["cases"] if case["probe"] != "pooled"}
 
 
-def test_a_run_is_compared_with_the_paper_unpaired(pytester, languages, report, plugin_args):
+def test_a_run_is_compared_with_the_paper_unpaired(pytester, languages, report):
     languages()
-    result = pytester.runpytest(*RUN, *plugin_args)
+    result = pytester.runpytest(*RUN)
     assert result.ret == pytest.ExitCode.OK
     found = slices(report)
     ours = found["P37"]["metrics"]["monitor"]
@@ -161,10 +161,10 @@ def test_a_paper_that_is_none_is_a_usage_error(pytester, languages):
     result.stderr.fnmatch_lines(["*did you mean 'published/monitor/vicuna-7b'*"])
 
 
-def test_the_figures_of_another_paper_are_a_usage_error(pytester, languages, plugin_args):
+def test_the_figures_of_another_paper_are_a_usage_error(pytester, languages):
     languages()
     wrong = "--kb-baseline=published/head-to-tail/vicuna-7b"
-    result = pytester.runpytest(MODEL, "suites", wrong, *plugin_args)
+    result = pytester.runpytest(MODEL, "suites", wrong)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     said = "published/head-to-tail/vicuna-7b has none of the cases of the suites (monitor?P36?, monitor?P37?)"
     result.stderr.fnmatch_lines([f"ERROR: --kb-baseline: {said}; found in it: head_to_tail cases (*"])

@@ -24,12 +24,12 @@ def verdict(report):
     return lambda: (report()["summary"]["verdict"], report()["exit_status"], report()["complete"])
 
 
-def test_a_suite_outside_the_root_folder_is_refused(pytester, mini_suite, tmp_path_factory, plugin_args):
+def test_a_suite_outside_the_root_folder_is_refused(pytester, mini_suite, tmp_path_factory):
     mini_suite(ONE)
     elsewhere = tmp_path_factory.mktemp("else where") / "süites"
     (pytester.path / "suites").rename(elsewhere)
     pytester.makefile(".ini", pytest="[pytest]")
-    result = pytester.runpytest(MODEL, elsewhere, "-c", "pytest.ini", *plugin_args)
+    result = pytester.runpytest(MODEL, elsewhere, "-c", "pytest.ini")
     assert result.ret in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.TESTS_FAILED)
     result.stdout.fnmatch_lines(["*mini.kb.yaml: lies outside the root folder*"])
     assert "INTERNALERROR" not in result.stdout.str()
@@ -151,12 +151,12 @@ class TestOtherPeoplesRuns:
 
 
 class TestOutput:
-    def test_a_file_in_its_place_is_a_usage_error(self, pytester, mini_suite, plugin_args):
+    def test_a_file_in_its_place_is_a_usage_error(self, pytester, mini_suite):
         mini_suite(ONE)
         pytester.path.joinpath("afile").write_text("x")
         pytester.path.joinpath("odir", "report.json").mkdir(parents=True)
         for where in ("afile", "afile/below", "odir"):
-            result = pytester.runpytest(*GATE, f"--kb-output-path={where}", *plugin_args)
+            result = pytester.runpytest(*GATE, f"--kb-output-path={where}")
             assert result.ret == pytest.ExitCode.USAGE_ERROR
             result.stderr.fnmatch_lines(["ERROR: --kb-output-path: *"])
 

@@ -64,13 +64,13 @@ def test_without_the_waiver_the_same_run_is_red(pytester, mini_suite):
     assert outcomes(result) == {"passed": 4, "failed": 1}
 
 
-def test_a_waived_case_over_several_slices_is_expected_to_fail(pytester, mini_suite, report, plugin_args):
+def test_a_waived_case_over_several_slices_is_expected_to_fail(pytester, mini_suite, report):
     overall = "  overall: {gates: {gap: {max: -1}}}\noverall: {gates: {as_expected: {max: 0.0}}}\n"
     both = SLICE.replace(TAIL, "head_to_tail[overall]") + SLICE.partition("\n")[2].replace(
         TAIL, "pooled[overall]"
     )
     mini_suite(PASSING + overall + both)
-    result = pytester.runpytest(*GATE, "-rx", "--junitxml=j.xml", *plugin_args)
+    result = pytester.runpytest(*GATE, "-rx", "--junitxml=j.xml")
     assert result.ret == pytest.ExitCode.OK
     assert outcomes(result) == {"passed": 3, "xfailed": 2}
     result.stdout.fnmatch_lines([f"XFAIL *pooled?overall? - {SAID}"])
@@ -80,9 +80,9 @@ def test_a_waived_case_over_several_slices_is_expected_to_fail(pytester, mini_su
 
 
 @pytest.mark.parametrize("what", [f'slice: "{TAIL}"', "fact: P36:Norway"])
-def test_an_expired_waiver_fails_a_case_whose_gates_pass(pytester, mini_suite, report, plugin_args, what):
+def test_an_expired_waiver_fails_a_case_whose_gates_pass(pytester, mini_suite, report, what):
     mini_suite(PASSING + waived(what, expires="2026-01-31"))
-    result = pytester.runpytest(*GATE, *plugin_args)
+    result = pytester.runpytest(*GATE)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert outcomes(result) == {"passed": 4, "failed": 1}
     name = TAIL if what.startswith("slice") else "fact P36:Norway"
@@ -121,9 +121,9 @@ def test_unsound_responses_are_not_waived(pytester, mini_suite, report):
     assert report()["summary"]["verdict"] == "invalid"
 
 
-def test_runxfail_lets_no_waiver_excuse_anything(pytester, mini_suite, report, plugin_args):
+def test_runxfail_lets_no_waiver_excuse_anything(pytester, mini_suite, report):
     mini_suite(FAILING + SLICE)
-    result = pytester.runpytest(*GATE, "--runxfail", *plugin_args)
+    result = pytester.runpytest(*GATE, "--runxfail")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert outcomes(result) == {"passed": 4, "failed": 1}
     assert (report()["summary"]["verdict"], found_case(report)["verdict"]) == ("fail", "fail")
