@@ -1,0 +1,357 @@
+"""The pieces of the page, each from both sides: what is drawn, coloured, counted and left out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pytest_kbrel.records import CaseResult, GateResult, MetricValue, Run, Share, Unmatched, Waiver
+from pytest_kbrel.reports import html_parts, selection
+from pytest_kbrel.reports.attributions import attribution_lines
+from pytest_kbrel.reports.html import report_html
+from pytest_kbrel.reports.html_changes import case_changes, changes_page
+from pytest_kbrel.reports.html_checks import case_notes, checks_page, waivers_page
+from tests.reports.conftest import change
+from tests.reports.test_attributions import attribution
+
+Make = Callable[..., CaseResult]
+
+
+def value(**more: Any) -> MetricValue:
+    return MetricValue(**{"name": "accuracy", "better": "higher", "value": 0.5, "n": 9, **more})
+
+
+def gate(**more: Any) -> GateResult:
+    given = {"metric": "accuracy", "rule": "min", "bound": 0.5, "verdict": "fail", "reason": "why"}
+    return GateResult(**{**given, **more})
+
+
+@pytest.mark.parametrize(
+    ("values", "scale"),
+    [
+        ([], (0.0, 1.0)),
+        ([None, value()], (0.0, 1.0)),
+        ([value(value=None)], (0.0, 1.0)),
+        ([value(value=0.0)], (0.0, 1.0)),
+        # A scale that begins below nought begins at -1 at least.
+        ([value(value=-0.01)], (-1.0, 1.0)),
+        ([value(low=-0.1)], (-1.0, 1.0)),
+        ([value(baseline=-1.5)], (-1.5, 1.0)),
+        ([value(high=1.25), value(value=1.5)], (0.0, 1.5)),
+        ([value(baseline=2.0)], (0.0, 2.0)),
+    ],
+)
+def test_a_scale_reaches_as_far_as_its_values(values: Any, scale: tuple[float, float]) -> None:
+    assert html_parts.domain(values) == scale
+
+
+@pytest.mark.parametrize(
+    ("more", "drawn"),
+    [
+        ({}, ["track", "tick"]),
+        ({"value": 0.0}, ["track", "tick"]),
+        ({"low": 0.0, "high": 0.5}, ["track", "range", "tick"]),
+        ({"low": 0.0}, ["track", "tick"]),
+        ({"high": 0.5}, ["track", "tick"]),
+        ({"baseline": 0.0}, ["track", "base", "tick"]),
+        ({"value": None, "baseline": 0.5}, []),
+    ],
+)
+def test_a_bar_has_what_is_known(more: dict[str, Any], drawn: list[str]) -> None:
+    assert re.findall('class="(track|range|base|tick)"', html_parts.bar(value(**more), (0.0, 1.0))) == drawn
+
+
+def test_an_interval_of_no_width_can_still_be_seen() -> None:
+    assert 'x="50.0" y="1" width="0.5"' in html_parts.bar(value(low=0.5, high=0.5), (0.0, 1.0))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "better", "tone"),
+    [
+        (0.1, 0.2, "higher", " better"),
+        (0.1, 0.2, "lower", " worse"),
+        (-0.2, -0.1, "higher", " worse"),
+        (-0.2, -0.1, "lower", " better"),
+        # An end that is nought leaves nought in.
+        (0.0, 0.2, "higher", ""),
+        (-0.2, 0.0, "higher", ""),
+        (-0.1, 0.1, "lower", ""),
+        (None, -0.1, "higher", ""),
+        (0.1, None, "higher", ""),
+    ],
+)
+def test_a_difference_is_coloured_by_what_is_better(low: Any, high: Any, better: Any, tone: str) -> None:
+    of = value(delta=0.15, delta_low=low, delta_high=high, better=better)
+    assert html_parts.delta(of) == f'<span class="delta{tone}">+0.150</span>'
+    ends = html_parts.delta(of, with_interval=True).partition("+0.150")[2]
+    assert ends.startswith(" [") is (low is not None and high is not None)
+
+
+def test_no_difference_is_told_where_one_was_looked_for() -> None:
+    assert html_parts.delta(value()) == ""
+    assert html_parts.delta(value(delta=0.0)) == '<span class="delta">no change</span>'
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"value": None}, '<span class="soft small">undefined</span>'),
+        ({"value": None, "note": "a < b"}, '<span class="soft small">a &lt; b</span>'),
+        ({"value": 0.0}, '<span class="v">0.000</span> <svg'),
+        (
+            {"low": 0.0, "high": 1.0},
+            '<span class="v">0.500</span> <span class="ci">[0.000, 1.000]</span> <svg',
+        ),
+    ],
+)
+def test_a_figure_that_is_undefined_says_why(more: dict[str, Any], said: str) -> None:
+    assert html_parts.figure(value(**more), (0.0, 1.0)).startswith(said)
+
+
+def test_arrows_and_words_have_a_text_of_their_own() -> None:
+    assert html_parts.arrow("higher") == '<abbr title="higher is better">↑</abbr>'
+    assert html_parts.arrow("lower") == '<abbr title="lower is better">↓</abbr>'
+    assert html_parts.word("not comparable") == '<span class="word not-comparable">not comparable</span>'
+    assert (html_parts.left_out(0, "case"), "1 more case in" in html_parts.left_out(1, "case")) == ("", True)
+
+
+@pytest.mark.parametrize(
+    ("noises", "column"), [((None, None), False), ((None, 0.0), True), ((0.0, None), True), ((0.25,), True)]
+)
+def test_noise_has_a_column_where_any_is_known(noises: tuple[float | None, ...], column: bool) -> None:
+    table = html_parts.metric_table([value(noise=noise, unpaired=at == 0) for at, noise in enumerate(noises)])
+    assert ('<th scope="col">noise floor</th>' in table) is column
+    assert table.count("<td>") == len(noises) * (5 + column)
+    assert table.count(" unpaired</td>") == 1
+
+
+@pytest.mark.parametrize(
+    ("gates", "word"),
+    [
+        ((), ""),
+        ((gate(verdict="pass"),), ""),
+        ((gate(metric="pfd"),), ""),
+        ((gate(verdict="pass"), gate(verdict="inconclusive"), gate()), "inconclusive"),
+    ],
+)
+def test_beside_a_metric_stands_its_own_gates_verdict(
+    gates: tuple[GateResult, ...], word: str, small_run: Run, make_case: Make
+) -> None:
+    case = make_case("monitor", "P1", "pass", (value(),), gates=gates, n=7)
+    (group,) = selection.groups(replace(small_run, cases=(case,)))
+    table = html_parts.probe_table(group, 10_000)
+    (cell,) = re.findall('<td data-of="accuracy">(.*?)</td>', table)
+    assert re.findall('class="word (.*?)"', cell) == ([word] if word else [])
+    assert '<td class="num" data-of="n">7</td>' in table
+
+
+def test_of_two_metrics_each_case_has_those_it_has(small_run: Run, make_case: Make) -> None:
+    cases = (
+        make_case("monitor", "P1", "pass", (value(),)),
+        make_case("monitor", "P2", "fail", (value(name="pfd", better="lower"),)),
+    )
+    (group,) = selection.groups(replace(small_run, cases=cases))
+    table = html_parts.probe_table(group, 10_000)
+    assert '<td data-of="pfd"></td>' in table
+    assert 'pfd <abbr title="lower is better">' in table
+    assert 'accuracy <abbr title="higher is better">' in table
+    short = html_parts.probe_table(group, 0)
+    assert (short.count("<tr>"), "1 more slice in report.json" in short) == (2, True)
+
+
+def test_a_gate_says_where_it_is_stated_and_how_sure_it_is(make_case: Make) -> None:
+    case = make_case("monitor", "P1", "fail", ())
+    bare = html_parts.gate_item(case, gate(), "prod")
+    assert "yaml:" not in bare
+    assert bare.count('class="soft small"') == 0
+    full = html_parts.gate_item(case, gate(line=3, observed=0.0, p=0.0), "prod")
+    assert ">suites/world.kb.yaml:3<" in full
+    assert ">measured 0.000; p &lt; 0.001<" in full
+
+
+# Many of these lists are cut: the last that fits is shown, and the next is counted.
+@pytest.mark.parametrize("more", [0, 1])
+def test_lists_are_cut_where_they_are_said_to_be(more: int, small_run: Run, make_case: Make) -> None:
+    ids = tuple(f"f{at}" for at in range(20 + more))
+    case = make_case("monitor", "P1", "fail", (), unmatched=Unmatched(added=ids), errors=("e",) * (10 + more))
+    notes = case_notes(case, small_run)
+    assert ("and 1 more, in report.json" in notes) is bool(more)
+    assert "f19" in notes
+    page = report_html(replace(small_run, cases=(case,), problems=("p",) * (50 + more)))
+    assert (page.count("<li>error: e</li>"), "<li>and 1 more</li>" in page) == (10, bool(more))
+    assert (page.count("<li>p</li>"), "1 more problem in report.json" in page) == (50, bool(more))
+
+    lost = tuple(replace(change(at), fact_id=f"f{at}", relation=f"P{at}") for at in range(12 + more))
+    changed = "".join(
+        changes_page(replace(small_run, cases=(make_case("monitor", "P1", "fail", (), lost=lost),)))
+    )
+    assert changed.count('data-of="lost"') == 2 + 12
+    assert ("1 more relation in report.json" in changed) is bool(more)
+    ten = lost[: 10 + more]
+    changed = "".join(
+        changes_page(replace(small_run, cases=(make_case("monitor", "P1", "fail", (), gained=ten),)))
+    )
+    assert (changed.count('data-of="old answer"'), ", those that moved furthest" in changed) == (
+        10,
+        bool(more),
+    )
+    table, _ = case_changes((lost * 5)[: 50 + more], "lost", 10**6)
+    assert (table.count('data-of="old answer"'), ", the first 50 of them;" in table) == (50, bool(more))
+
+
+def test_what_no_fact_of_a_table_has_needs_no_column() -> None:
+    bare = replace(change(1), old_probability=None, new_probability=None, relation="", bucket="")
+    for changes, anchor, origin in (
+        ([bare], False, False),
+        ([bare, change(1)], True, True),
+        ([replace(bare, bucket="head")], False, True),
+        ([replace(bare, new_probability=0.0)], True, False),
+    ):
+        table, taken = case_changes(changes, "lost", 10**6)
+        assert (
+            ('data-of="anchor"' in table)
+            is ("MONITOR's primary anchor" in table.replace("&#x27;", "'"))
+            is anchor
+        )
+        assert ('data-of="from"' in table) is ('<th scope="col">from</th>' in table) is origin
+        rows = re.findall("<tbody>(.*)</tbody>", table)
+        assert taken == len(rows[0].encode())
+    assert case_changes([], "lost", 10) == ("", 0)
+
+
+def test_nothing_is_said_of_changes_where_there_are_none(small_run: Run, make_case: Make) -> None:
+    none = replace(small_run, cases=(make_case("monitor", "P1", "pass", ()),))
+    assert "".join(changes_page(none)) == ""
+    for what in ("lost", "gained"):
+        case = make_case("monitor", "P1", "pass", (), **{what: (change(1),)})
+        page = "".join(changes_page(replace(small_run, cases=(case,))))
+        assert re.findall("<h3>(.*?)</h3>", page) == [f"1 fact {what}"]
+
+
+def test_notes_of_a_case(small_run: Run, make_case: Make) -> None:
+    assert case_notes(make_case("monitor", "P1", "pass", ()), small_run) == ""
+    given = Waiver(owner="Ann", reason="known", expires="2026-12-31", case="monitor[P1]")
+    full = make_case(
+        "monitor",
+        "P1",
+        "fail",
+        (),
+        waiver=given,
+        integrity=(
+            Share(name="empty", value=9, total=9, limit=0.5, broken=True),
+            Share(name="x", value=0, total=9, limit=0.5),
+        ),
+        unmatched=Unmatched(added=("a",), waived=("b", "c")),
+        settings=(("limit", "0"), ("seed", "1")),
+    )
+    assert case_notes(full, small_run) == (
+        "<ul><li>waived until 2026-12-31 by Ann: known</li>"
+        "<li>responses: 9 of 9 empty (at most 50 %)</li>"
+        "<li>1 compared with nothing, not in the baseline: a</li>"
+        "<li>2 compared with nothing, left out by a waiver: b, c</li></ul>"
+        '<p class="soft small">asked with limit 0, seed 1</p>'
+    )
+
+
+def test_soundness_is_a_table_of_all_that_was_counted(small_run: Run, make_case: Make) -> None:
+    assert list(checks_page(small_run)) == []
+    assert list(waivers_page(small_run)) == []
+    cases = (
+        make_case(
+            "monitor", "P1", "pass", (), integrity=(Share(name="empty", value=0, total=9, limit=0.25),)
+        ),
+        make_case(
+            "monitor",
+            "P2",
+            "invalid",
+            (),
+            integrity=(Share(name="answered", value=1, total=9, limit=0.5, broken=True),),
+        ),
+        make_case("monitor", "P3", "pass", ()),
+    )
+    (page,) = checks_page(replace(small_run, cases=cases))
+    assert re.findall('<th scope="col".*?>(.*?)</th>', page) == ["case", "empty", "answered"]
+    assert re.findall('<th scope="row">(.*?)</th>', page) == ["monitor[P1]", "monitor[P2]"]
+    assert re.findall("<td.*?</td>", page) == [
+        '<td class="num">0 of 9<br><span class="ci">at most 25.0 %</span></td>',
+        "<td></td>",
+        "<td></td>",
+        '<td class="num broken">1 of 9<br><span class="ci">at least 50.0 %</span></td>',
+    ]
+
+
+def test_who_the_model_is_and_what_is_not_known_of_it(small_run: Run, empty_run: Run) -> None:
+    assert small_run.model is not None
+    page = report_html(
+        replace(small_run, model=replace(small_run.model, dtype="", chat_template=True, derived="seed=1"))
+    )
+    identity = dict(re.findall("<dt>(.*?)</dt><dd>(.*?)</dd>", page))
+    assert identity == {
+        "architecture": "LlamaForCausalLM",
+        "parameters": "1,234,567",
+        "backend": "hf transformers 4.57.0",
+        "dtype, device": "cpu",
+        "derived by": "seed=1",
+        "weights": "ab" * 8,
+        "tokenizer": "cd" * 8,
+        "decoding": "greedy",
+        "chat template": "yes",
+        "made": "2026-01-02T03:04:05+00:00",
+        "pytest-kbrel": "0.1.0",
+        "exit status": "1",
+    }
+    empty = report_html(replace(empty_run, exit_status=0))
+    assert re.findall("<dt>(.*?)</dt>", empty) == ["made", "pytest-kbrel", "exit status"]
+    assert "<dd>0</dd>" in empty
+    assert '<p class="lead">no model, without a baseline: no case was decided.</p>' in empty
+    assert "<title>Knowledge gates: invalid</title>" in empty
+    assert re.findall("<h2>(.*?)</h2>", empty) == []
+
+
+def test_only_the_first_that_did_not_pass_stands_open(small_run: Run) -> None:
+    first, second, third, *rest = small_run.cases
+    moved = replace(second, gained=first.gained)
+    page = report_html(replace(small_run, cases=(first, moved, third, *rest)))
+    blocks = re.findall(
+        r"<details( open)?><summary>.*?<span class=\"name\">(.*?)</span>(.*?)</summary>", page
+    )
+    words = [(is_open, name, re.sub("<.*?>", "", more)) for is_open, name, more in blocks]
+    assert words == [
+        (" open", "monitor[P30]", "7 facts lost, 1 gained"),
+        ("", "head_to_tail[open-tail]", ""),
+        ("", "monitor[P17]", "1 gained"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("token", "shown"),
+    [
+        (" Paris ", "Paris"),
+        (" ", "␣"),
+        ("  ", "␣"),
+        ("\n", "↵"),
+        ("\n ", "↵"),
+        ("", "∅"),
+        ("\t", "␣"),
+        ("\x1b", r"\x1b"),
+        ("x" * 61, "x" * 59 + "…"),
+    ],
+)
+def test_a_token_can_be_seen(token: str, shown: str, small_run: Run) -> None:
+    one = attribution(tokens=(token,), scores=(0.0,), role="none:0")
+    (line,) = attribution_lines(replace(small_run.cases[0], attributions=(one,)))
+    assert line == f"Paris (without context, Oslo. What is the capital of France?): {shown} ="
+
+
+def test_the_three_tokens_that_moved_most_are_told(small_run: Run) -> None:
+    one = attribution(tokens=tuple("abcde"), scores=(0.1, -3.0, 0.2, 2.0, -0.3), role="negative:1")
+    (line,) = attribution_lines(replace(small_run.cases[0], attributions=(one,)))
+    assert line.startswith("Paris (after a wrong context, ")
+    assert line.endswith("): b -3.000, d +2.000, e -0.300")
+    still = attribution(tokens=("a",), scores=(0.0,))
+    page = report_html(replace(small_run, cases=(replace(small_run.cases[0], attributions=(still,)),)))
+    assert '<span class="tok up" style="--w:0.00"><bdi>a</bdi><small>0.00</small></span>' in page
