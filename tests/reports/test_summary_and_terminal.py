@@ -1,0 +1,345 @@
+"""The summary and the terminal, line by line: what stands where, and what is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pytest_kbrel.records import CaseResult, GateResult, MetricValue, Run, Share, Unmatched, Waiver
+from pytest_kbrel.reports import selection
+from pytest_kbrel.reports.markdown import markdown_text, summary_markdown
+from pytest_kbrel.reports.terminal import terminal_lines
+from pytest_kbrel.reports.terminal_table import table_lines
+from tests.reports.conftest import change
+
+Make = Callable[..., CaseResult]
+
+
+def value(**more: Any) -> MetricValue:
+    return MetricValue(**{"name": "accuracy", "better": "higher", "value": 0.5, "n": 9, **more})
+
+
+def gate(**more: Any) -> GateResult:
+    given = {"metric": "accuracy", "rule": "min", "bound": 0.5, "verdict": "fail", "reason": "why"}
+    return GateResult(**{**given, **more})
+
+
+def texts(run: Run, width: int = 100) -> list[str]:
+    return [text for text, _ in terminal_lines(run, width=width)]
+
+
+# Each by itself: whoever leaves one out of the list leaves markup in the summary.
+@pytest.mark.parametrize("char", ["\\", "`", "*", "_", "[", "]", "|", "~", "$"])
+def test_each_character_of_markup_is_escaped_wherever_it_stands(char: str) -> None:
+    shown = {"\\": "\\\\"}.get(char, f"\\{char}")
+    assert markdown_text(f"a{char}b{char}") == f"a{shown}b{shown}"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        *((f"{char} a {char} b", f"\\{char} a {char} b") for char in "#+-"),
+        ("> a > b", r"\&gt; a &gt; b"),
+        ("1. a 1. b", r"1\. a 1. b"),
+        ("12) a", r"12\) a"),
+        ("https://x", r"https:\/\/x"),
+        ("a // b", "a // b"),
+        ("www.x.y", r"www\.x.y"),
+        ("& < > @", "&amp; &lt; &gt; &#64;"),
+        ("plain (text) 1.5, 'q' \"r\"!", "plain (text) 1.5, 'q' \"r\"!"),
+    ],
+)
+def test_what_is_markup_at_the_beginning_only_is_escaped_there(text: str, shown: str) -> None:
+    assert markdown_text(text) == shown
+
+
+def lines_of(run: Run) -> list[str]:
+    return summary_markdown(run).split("\n")
+
+
+def test_the_summary_of_one_case(small_run: Run, make_case: Make) -> None:
+    gates = (
+        gate(verdict="pass", metric="pfd"),
+        gate(rule="max_drop", p=0.0, p_sidak=0.5),
+        gate(metric="ird", verdict="inconclusive", reason="a | b"),
+    )
+    case = make_case(
+        "monitor",
+        "P1",
+        "fail",
+        (
+            value(low=0.0, high=1.0, delta=0.0),
+            value(name="pfd", value=0.0),
+            value(name="ird", value=None, low=0.1),
+        ),
+        gates=gates,
+        n=0,
+        errors=("e",) * 11,
+        waiver=Waiver(owner="Ann", reason="known", expires="2026-12-31", case="monitor[P1]"),
+        integrity=(
+            Share(name="empty", value=3, total=9, limit=0.5),
+            Share(name="x", value=0, total=9, limit=1),
+        ),
+        unmatched=Unmatched(added=("a",)),
+        lost=(change(1),),
+    )
+    run = replace(small_run, cases=(case,), baseline="", problems=("b", "a"), complete=False)
+    figures = r"pfd 0.000<br>ird –<br>accuracy 0.500 \[0.000, 1.000\] (=)"
+    sure = "p &lt; 0.001; over the whole run: Šidák p = 0.500 (decides)"
+    assert lines_of(run) == [
+        "## Knowledge gates: invalid",
+        "",
+        "**reference:overconfident**: 1 fail (1 waived).",
+        "",
+        "**1 fact lost, 0 gained; it is head; worst P30.**",
+        "",
+        "- compared without 1 fact not in the baseline",
+        "",
+        "| verdict | case | n | metrics |",
+        "|---|---|--:|---|",
+        rf"| **fail, waived** | monitor\[P1\] | 0 | {figures} |",
+        "",
+        r"### monitor\[P1\]: fail, waived",
+        "",
+        rf"- accuracy max\_drop 0.5: **fail**: why ({sure})",
+        r"- ird min 0.5: **inconclusive**: a \| b",
+        *["- error: e"] * 10,
+        "- waived until 2026-12-31 by Ann: known",
+        "- responses: 3 of 9 empty (at most 50 %)",
+        "- compared without 1 fact not in the baseline",
+        "",
+        "1 fact lost:",
+        "",
+        "| question | expected | old answer | new answer | anchor | from |",
+        "|---|---|---|---|---|---|",
+        r"| On which continent is country 1? | Asia | Asia | Africa | 0\.950 → 0.850 (-0.100) | P30, head |",
+        "",
+        "### Problems",
+        "",
+        "- partial run: not every case of its suites was selected and soundly decided",
+        "- a",
+        "- b",
+        "",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("baseline", "told"),
+    [("", False), ("prod", False), ("published/monitor/vicuna-7b", True)],
+)
+def test_gates_that_a_paper_left_unjudged_are_counted(
+    baseline: str, told: bool, small_run: Run, make_case: Make
+) -> None:
+    case = make_case("monitor", "P1", "no baseline", (), gates=(gate(verdict="no baseline"),))
+    run = replace(small_run, cases=(case,), baseline=baseline)
+    said = "nothing published to compare with: 1 gate not judged"
+    assert (f"- {said}" in lines_of(run)) is told
+    assert (said in texts(run)) is told
+    assert ("no baseline given (--kb-baseline): 1 gate not judged" in texts(run)) is not baseline
+
+
+def test_what_no_fact_of_a_table_has_needs_no_column(small_run: Run, make_case: Make) -> None:
+    bare = replace(change(1), old_probability=None, new_probability=None, relation="", bucket="")
+    for lost, head in (
+        ((bare,), "| question | expected | old answer | new answer |"),
+        ((bare, change(2)), "| question | expected | old answer | new answer | anchor | from |"),
+        ((replace(bare, bucket="tail"),), "| question | expected | old answer | new answer | from |"),
+    ):
+        run = replace(small_run, cases=(make_case("monitor", "P1", "pass", (), lost=lost),))
+        found = lines_of(run)
+        at = found.index(head)
+        assert found[at + 1] == "|" + "---|" * (head.count("|") - 1)
+        assert found[at - 2] == f"{len(lost)} fact{'s' * (len(lost) > 1)} lost:"
+
+
+@pytest.mark.parametrize("n", [10, 11])
+def test_ten_facts_are_shown_in_the_summary_and_three_in_the_terminal(
+    n: int, small_run: Run, make_case: Make
+) -> None:
+    lost = tuple(replace(change(1), fact_id=f"f{at}") for at in range(n))
+    run = replace(small_run, cases=(make_case("monitor", "P1", "pass", (), lost=lost, gained=lost[:3]),))
+    found = lines_of(run)
+    assert (f"{n} facts lost{' (the first 10)' * (n == 11)}:") in found
+    assert "3 facts gained:" in found
+    assert sum(line.startswith("| On which") for line in found) == 10 + 3
+    shown = texts(run, 100)
+    assert sum(line.startswith("  lost    On which") for line in shown) == 3
+    assert f"  lost    {n - 3} more in report.html and report.json" in shown
+    assert sum(line.startswith("  gained  On which") for line in shown) == 3
+    assert not any("gained" in line and "more in" in line for line in shown)
+
+
+def test_an_aggregate_shows_its_differences(small_run: Run, make_case: Make) -> None:
+    metrics = (
+        value(name="monitor", value=0.25, low=0.0, high=0.5, delta=0.0, delta_low=0.0, delta_high=0.0),
+        value(name="pfd", delta=0.0, delta_low=-0.1, delta_high=0.1),
+        value(name="ird", delta=0.0, delta_low=0.0, delta_high=0.1),
+        value(name="anchor_prob", delta=-0.5),
+        value(name="accuracy", value=None, note="no fact"),
+        value(name="accuracy_max"),
+    )
+    overall = make_case("monitor", "overall", "fail", metrics, aggregate=True, gates=(gate(metric="ird"),))
+    failed = make_case("pooled", "overall", "invalid", (), aggregate=True, errors=("it is broken",))
+    found = texts(replace(small_run, cases=(overall, failed)))
+    at = found.index("Over all slices")
+    assert found[at : at + 9] == [
+        "Over all slices",
+        "  pooled[overall]  invalid",
+        "    it is broken",
+        "  monitor[overall]  fail",
+        "    monitor          0.250 [0.000, 0.500] =",
+        "    pfd              0.500 = [-0.100, +0.100]",
+        "    ird              0.500 = [0.000, +0.100]",
+        "    anchor_prob      0.500 -0.500",
+        "    accuracy         – no fact",
+    ]
+    assert not any("accuracy_max" in line for line in found)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "markup"),
+    [
+        ("pass", {}),
+        ("fail", {"red": True, "bold": True}),
+        ("invalid", {"red": True, "bold": True}),
+        ("not run", {"yellow": True, "bold": True}),
+        ("not comparable", {"yellow": True, "bold": True}),
+        ("no baseline", {"yellow": True}),
+        ("inconclusive", {"yellow": True}),
+    ],
+)
+def test_each_verdict_has_its_colour(
+    verdict: str, markup: dict[str, bool], small_run: Run, make_case: Make
+) -> None:
+    case = make_case("monitor", "P1", verdict, (value(),))
+    run = replace(small_run, cases=(case,))
+    lines = terminal_lines(run, width=100)
+    (row,) = (marks for text, marks in lines if text.startswith("  P1 "))
+    assert row == markup
+    last = {"green": True, "bold": True} if verdict == "pass" else {**markup, "bold": True}
+    assert lines[-1] == (f"{verdict}: 1 {verdict}", last)
+    head = {"green": True} if verdict == "pass" else markup
+    assert lines[0] == (f"reference:overconfident (float32, cpu) against baseline reference: {verdict}", head)
+    given = Waiver(owner="Ann", reason="known", expires="2026-12-31", case="monitor[P1]")
+    waived = replace(run, cases=(replace(case, waiver=given),))
+    (row,) = (marks for text, marks in terminal_lines(waived, width=100) if text.startswith("  P1 "))
+    excused = verdict not in ("pass", "invalid", "not run")
+    assert row == ({"yellow": True} if excused else markup)
+
+
+def test_what_the_terminal_says_of_a_run_without_a_baseline(small_run: Run, make_case: Make) -> None:
+    assert small_run.model is not None
+    case = make_case("monitor", "P1", "pass", (value(),), lost=(change(1),))
+    model = replace(small_run.model, dtype="")
+    run = replace(small_run, cases=(case,), baseline="", model=model, problems=("b", "a"))
+    lines = terminal_lines(run, width=100, written_to="x" * 120)
+    assert [text for text, _ in lines] == [
+        "reference:overconfident (cpu): invalid",
+        "",
+        "MONITOR",
+        "  slice    n  accuracy↑  verdict",
+        "  P1     120      0.500  pass",
+        "",
+        "Lost and gained facts",
+        "  lost    On which continent is country 1? Asia; said Asia → Africa; anchor 0.950 → 0.850 (-0.100);",
+        "    P30, head",
+        "",
+        "problem: a",
+        "problem: b",
+        "1 fact lost, 0 gained; it is head; worst P30",
+        "invalid: 1 pass",
+        f"reports written to {'x' * 120}",
+    ]
+    marks = dict(lines)
+    assert marks["problem: a"] == {"red": True, "bold": True}
+    assert marks["1 fact lost, 0 gained; it is head; worst P30"] == {"bold": True}
+    assert (marks["MONITOR"], marks["  P1     120      0.500  pass"]) == ({"bold": True}, {})
+
+
+def test_waivers_and_soundness_have_their_lines(small_run: Run, make_case: Make) -> None:
+    given = Waiver(owner="Ann", reason="known", expires="2026-12-31", case="monitor[P1]")
+    case = make_case(
+        "monitor", "P1", "fail", (value(),), waiver=given, n=9,
+        integrity=(
+            Share(name="empty", value=3, total=9, limit=0.5),
+            Share(name="truncated", value=9, total=9, limit=0.5, broken=True),
+            Share(name="x", value=0, total=9, limit=0.5),
+        ),
+    )  # fmt: skip
+    run = replace(small_run, cases=(case,), complete=False)
+    assert texts(run)[2:] == [
+        "MONITOR",
+        "  slice  n  accuracy↑  verdict",
+        "  P1     9      0.500  waived",
+        "  responses of P1: 3 of 9 empty (at most 50 %); 9 of 9 cut short (at most 50 %)",
+        "",
+        "Waivers",
+        "  monitor[P1]: fail, waived until 2026-12-31 by Ann: known",
+        "",
+        "partial run: not every case of its suites was selected and soundly decided",
+        "pass: 1 fail (1 waived)",
+    ]
+
+
+TABLE = {
+    100: """\
+slice                                       n     pfd↓     accuracy↑  verdict
+P1                                        120  0.500 =  0.500 -0.250  pass
+P22222222222222222222222222222222222222…  120      –    0.500         a long verdict""",
+    83: """\
+slice                                       n     pfd    accuracy  verdict
+P1                                        120  .500 =  .500 -.250  pass
+P22222222222222222222222222222222222222…  120     –    .500        a long verdict""",
+    80: """\
+slice                                       n    pfd  accuracy  verdict
+P1                                        120  .50 =  .50 -.25  pass
+P22222222222222222222222222222222222222…  120    –    .50       a long verdict""",
+    77: """\
+slice           n    pfd  accuracy  verdict
+P1            120  .50 =  .50 -.25  pass
+P2222222222…  120    –    .50       a long verdict""",
+    49: """\
+slice           n  pfd  verdict
+P1            120  .50  pass
+P2222222222…  120    –  a long verdict""",
+    37: """\
+slice           n  verdict
+P1            120  pass
+P2222222222…  120  a long verdict""",
+    31: """\
+slice           n  verdict
+P1            120  pass
+P2222222222…  120  a long verd…""",
+}
+
+
+@pytest.mark.parametrize("width", TABLE)
+def test_the_widest_table_that_fits_is_taken(width: int, small_run: Run, make_case: Make) -> None:
+    metrics = (value(delta=-0.25), value(name="pfd", better="lower", delta=0.0))
+    cases = (
+        make_case("monitor", "P1", "pass", metrics),
+        make_case("monitor", f"P{'2' * 44}", "fail", (value(),)),
+    )
+    (group,) = selection.groups(replace(small_run, cases=cases))
+    found = table_lines(group, ["pass", "a long verdict"], width)
+    assert [case for _, case in found] == [None, *cases]
+    assert "\n".join(text for text, _ in found) == TABLE[width]
+    # However wide the terminal is, a line has a hundred columns.
+    assert table_lines(group, ["pass", "a long verdict" * 9], 300)[2][0].endswith("…")
+
+
+def test_the_arrows_go_first(small_run: Run, make_case: Make) -> None:
+    cases = (make_case("head_to_tail", "P" * 40, "pass", (value(name="hallucination", better="lower"),)),)
+    (group,) = selection.groups(replace(small_run, cases=cases))
+
+    def heading(width: int) -> str:
+        return table_lines(group, ["inconclusive"], width)[0][0]
+
+    full = len(table_lines(group, ["inconclusive"], 100)[1][0])
+    assert heading(full).endswith("  n  hallucination↓  verdict")
+    assert heading(full - 1).endswith("  n  hallucination  verdict")
+    alone = replace(group, metrics=(), labels=("a",))
+    assert table_lines(alone, ["pass"], 100)[1][0] == "a      120  pass"
