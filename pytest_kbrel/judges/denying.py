@@ -24,7 +24,7 @@ from pytest_kbrel.judges.words import (
 
 _NO_DENIAL = frozenset({"doubt", "only", "other"})
 _UNIT_NAMES = frozenset(UNITS.values())
-_POSSESSIVE = re.compile(r"(\w+)(?:['’ʼ]s|(?<=s)['’ʼ])\s+(\w+)")
+_POSSESSIVE = re.compile(r"(\w+)(?:'s|(?<=s)')\s+(\w+)")
 _OF_NAME = (
     "former",
     "formerly",

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from pytest_kbrel.judges.dates import Date, as_dates, as_period, dates_in
 from pytest_kbrel.judges.nations import NATIONAL, NATIONS
-from pytest_kbrel.judges.tokens import CAPITAL, LONGEST, LOWER, STARTS, UPPER, Words, read_words
+from pytest_kbrel.judges.tokens import APOSTROPHES, CAPITAL, LONGEST, LOWER, STARTS, UPPER, Words, read_words
 from pytest_kbrel.judges.words import (
     FUNCTION,
     GIVEN,
@@ -182,7 +182,7 @@ def read_answer(text: str, question: Question) -> Answer:
     if letters and all(case == UPPER for case in letters):
         cased = False
     return Answer(
-        text=text[:LONGEST],
+        text=text[:LONGEST].translate(APOSTROPHES),
         words=read.words,
         cases=read.cases,
         keys=_keys(read.words),

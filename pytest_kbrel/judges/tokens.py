@@ -22,7 +22,7 @@ _PIECE = re.compile(
     r"(?P<number>\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\d)|\d{1,3}(?: \d{3})+(?![\d.,]\d|\d)"
     r"|\d{1,3}(?:\.\d{3}){2,}(?!\d)"
     r"|\d+(?:\.\d+)?)(?P<ordinal>(?:st|nd|rd|th|s)\b)?"
-    r"|(?P<word>[^\W\d_][^\W_]*(?:['’ʼ`][^\W\d_]+)*)"
+    r"|(?P<word>[^\W\d_][^\W_]*(?:'[^\W\d_]+)*)"
     r"|(?P<money>[$£€])"
     r"|(?P<mark>[^\w\s])",
     re.IGNORECASE,
@@ -33,18 +33,20 @@ _AMOUNT = re.compile(
     re.IGNORECASE,
 )
 _SHORT_SCALES = {"bn": "billion", "m": "million", "k": "thousand"}
+# What stands for an apostrophe; "‘" opens a quotation.
+APOSTROPHES = str.maketrans(dict.fromkeys("´`ʼ′’", "'"))
 _LATIN_MARK = re.compile(r"(?<=[a-zA-Z])[\u0300-\u036f]+")
 _LETTERS = str.maketrans(
     {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ı": "i", "ß": "ss"}
     | {"Ø": "O", "Ł": "L", "Đ": "D", "Ð": "D", "Þ": "Th", "Æ": "Ae", "Œ": "Oe", "İ": "I"}
     | dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\u00ad", "")
 )
-_CONTRACTED = re.compile(r"^(is|was|are|were|do|does|did|has|have|had|would|could|should|ca|wo)n['’ʼ`]t$")
+_CONTRACTED = re.compile(r"^(is|was|are|were|do|does|did|has|have|had|would|could|should|ca|wo)n't$")
 _ABBREVIATED = listed(
     "mr mrs ms dr st prof rev jr sr capt gen col maj lt sen gov no vs mt ft inc ltd co corp c"
 )
 # Hyphens and apostrophes tie, everything else parts.
-_TYING = frozenset("-‐‑'’ʼ`&*_%+#@°")
+_TYING = frozenset("-‐‑'&*_%+#@°")
 _ENCLOSING = frozenset('"“”„‘«»‹›()[]{}')
 _BREAKS = ("", '"', ",", ".")
 _ENDING = frozenset(".!?;\n…")
@@ -99,7 +101,7 @@ def read_words(text: str) -> Words:
 
 
 def _plain(text: str) -> str:
-    text = unicodedata.normalize("NFKC", text)
+    text = unicodedata.normalize("NFKC", text.translate(APOSTROPHES))
     if not text.isascii():
         text = _LATIN_MARK.sub("", unicodedata.normalize("NFD", text.translate(_LETTERS)))
         text = unicodedata.normalize("NFC", text)
@@ -163,8 +165,6 @@ def _word(word: str, gap: str) -> list[tuple[str, int, str]]:
     contracted = _CONTRACTED.match(lower)
     if contracted:
         return [(contracted[1], case, gap), ("not", LOWER, "")]
-    for mark in "’ʼ`":
-        lower = lower.replace(mark, "'")
     lower = lower.removesuffix("'s").replace("'", "")
     # "us" is a word of its own.
     if word == "US":

@@ -238,3 +238,11 @@ def test_the_surroundings_of_a_place(word):
 def test_a_distance_from_a_place(word):
     assert rule(PLACE, "Paris", f"20 {word} from Paris") == "negated" if word == "far" else "beside"
     assert rule("How far away is it, and from where?", "Paris", "He came from Paris.") == "contained"
+
+
+@pytest.mark.parametrize("mark", "'’ʼ`´′")
+def test_an_apostrophe_is_written_in_several_ways(mark):
+    assert rule(CAPITAL, "Paris", f"It isn{mark}t Paris.") == "negated"
+    assert rule("When was it?", "1998", f"It wasn{mark}t in 1998.") == "no rule"
+    assert rule(FOUNDER, "Ann Lee", f"Ann Lee{mark}s lawyer") == "beside"
+    assert rule(CAPITAL, "Hawai'i", f"It is hawai{mark}i") == "contained"
