@@ -68,6 +68,8 @@ def weight_files(folder: Path) -> tuple[Path, ...]:
     if index.is_file():
         try:
             names = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
+            if not all(isinstance(name, str) for name in names):
+                raise TypeError("names of files are texts")
         except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
             raise ModelError(f"{index}: unreadable index of shards: {error!r}") from None
         missing = [name for name in names if Path(name).name != name or not (folder / name).is_file()]
