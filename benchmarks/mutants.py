@@ -28,6 +28,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "pytest_kbrel"
 KEPT = ROOT / ".mutants"
+# Tests beside those of the folder: what a gate foresees is reckoned in stats/planning.py.
+ALSO = {"stats": ("gates/test_foresight.py",)}
 NOTICED = ("killed", "timeout")
 FOLDERS = ("stats", "metrics", "gates", "baselines", "probes", "judges")
 
@@ -106,7 +108,7 @@ def test(folder: str, names: Sequence[str], given: argparse.Namespace) -> int:
         loop = mutants_tested.MutantLoop(
             asked, paths, note, jobs=given.jobs, examples=given.examples, slowest=given.slowest
         )
-        tests = given.tests or [f"tests/{folder}"]
+        tests = given.tests or [f"tests/{name}" for name in (folder, *ALSO.get(folder, ()))]
         try:
             off = ("-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:faulthandler")
             status = pytest.main(["-q", "-s", "--no-header", *off, *tests], plugins=[loop]) if asked else 0
