@@ -27,4 +27,4 @@ def test_examples_are_the_same_whatever_else_is_loaded(
         Path(module.__file__).write_text("NUMBERS = [2001, 2002, 2003, 2004, 2005]")
         monkeypatch.setitem(sys.modules, name, module)
     assert runs[0] == runs[1]
-    assert len(set(runs[0])) > 50
+    assert len(set(runs[0])) > 25

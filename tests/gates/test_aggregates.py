@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.stats
 
 from pytest_kbrel.baselines import Baseline, BaselineCase, case_key
 from pytest_kbrel.gates import decide_aggregate
@@ -242,11 +243,12 @@ def test_the_paired_difference_adds_the_variances_of_the_members() -> None:
     assert found.delta == pytest.approx(5 / 40 + 5 / 30)
     assert found.delta_low is not None
     assert found.delta_high is not None
-    # With two imagined facts that move the gap by as much as a fact of the smaller slice does.
+    # With two imagined facts that move the gap as far as those that changed did, five in each slice.
     shrunk = 70 / 72
-    spread = sum(squares) * 69 / 70 + 2 / 30**2 + 2 * shrunk * (found.delta / 70) ** 2
+    step = (1 / 40**2 + 1 / 30**2) / 2
+    spread = sum(squares) * 69 / 70 + 2 * step + 2 * shrunk * (found.delta / 70) ** 2
     half = (found.delta_high - found.delta_low) / 2
-    assert half == pytest.approx(1.99 * shrunk * math.sqrt(spread), rel=0.02)
+    assert half == pytest.approx(scipy.stats.t.ppf(0.975, 69) * shrunk * math.sqrt(spread), rel=1e-6)
 
 
 def test_an_unchanged_gap_may_have_moved_by_what_a_fact_of_the_smaller_slice_could() -> None:
