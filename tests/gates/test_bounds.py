@@ -13,7 +13,7 @@ from pytest_kbrel.gates.figures import figures_of
 from pytest_kbrel.gates.measuring import measure_figures, pair
 from pytest_kbrel.metrics.base import mean
 from pytest_kbrel.records import GateResult, Label, Table
-from tests.gates.tables import answers, case, decided, gate, outcome, scores
+from tests.gates.tables import answers, case, consistency, decided, gate, outcome, scores
 
 N = 20
 # Sums of floats do not end on the printed digit; what is farther off than this is another number.
@@ -175,13 +175,44 @@ def test_less_than_five_digits_are_rounding(shift: float, left: float) -> None:
 
 @pytest.mark.parametrize(("anchor", "least"), [(0.1, 1e-6), (1.0, 1e-5), (3.0, 1e-5)])
 def test_beside_small_anchors_less_is_rounding(anchor: float, least: float) -> None:
-    def of(value: float) -> Table:
-        rows = (outcome(f"Q{i}", (value, anchor), "correct") for i in range(4))
-        return Table(columns=("c", "anchor"), rows=tuple(rows))
+    def of(value: float, place: int) -> Table:
+        values, columns = (value, anchor), ("c", "anchor")
+        rows = (outcome(f"Q{i}", values[:: -1 if place else 1], "correct") for i in range(4))
+        return Table(columns=columns[:: -1 if place else 1], rows=tuple(rows))
 
-    for share, changed in ((0.9, 0.0), (1.1, 1.1)):
-        (row, *_) = pair(of(0.5 + share * least), of(0.5)).candidate.rows
-        assert row.values[0] - 0.5 == pytest.approx(changed * least, abs=1e-12)
+    for place in (0, 1):
+        for share, changed in ((0.9, 0.0), (1.1, 1.1)):
+            (row, *_) = pair(of(0.5 + share * least, place), of(0.5, place)).candidate.rows
+            assert row.values[place] - 0.5 == pytest.approx(changed * least, abs=1e-12)
+
+
+def test_facts_of_two_tables_go_by_their_ids() -> None:
+    ids = [f"Q{at}" for at in range(9)]
+
+    def of(facts: list[str], digest: str) -> Table:
+        rows = (outcome(fact, (1,), "correct", prompt_digest=digest) for fact in facts)
+        return Table(columns=("c",), rows=tuple(rows))
+
+    apart = pair(of(ids[5::-1], "a"), of(ids[:2:-1], "a"))
+    assert (apart.added, apart.unasked, apart.differing) == (tuple(ids[:3]), tuple(ids[6:]), ())
+    assert [row.fact_id for row in apart.candidate.rows] == ids[3:6]
+    other = pair(of(ids[::-1], "a"), of(ids[::-1], "b"))
+    assert (other.differing, other.candidate.rows, other.baseline.rows) == (tuple(ids), (), ())
+    assert other.asked == tuple((fact, "a", "b") for fact in ids)
+
+
+def test_an_interval_stays_within_what_the_figure_can_be() -> None:
+    """Reliable KB's net rates lie between -1 and 1."""
+    marks = [("-", 0.9), ("-", 0.2), ("+", 0.1)]
+    found = {
+        value.name: value
+        for value in decided(case(probe="reliability", slice="seen-x"), consistency(marks)).metrics
+    }
+    assert found["nccr"].value == pytest.approx(-1 / 3)
+    assert found["nccr"].low is not None
+    assert -1.0 <= found["nccr"].low < -0.5
+    assert found["cr"].low is not None
+    assert found["cr"].low >= 0.0
 
 
 @pytest.mark.parametrize(

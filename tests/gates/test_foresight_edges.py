@@ -67,6 +67,12 @@ def test_which_bounds_every_value_meets(metric: str, rule: Any, bound: float, ne
     assert ahead(metric, rule, bound, before=BEFORE).never == never
 
 
+def test_of_an_unknown_baseline_all_can_be_lost() -> None:
+    for metric in ("accuracy", "hallucination"):
+        assert ahead(metric, "recovery", 0.01).never == ""
+        assert ahead(metric, "recovery", 0.0).never == "at least 0 of the baseline is left in any case"
+
+
 def test_of_a_perfect_baseline_all_can_be_lost() -> None:
     perfect = consistency([("+", 1.0)] * 40)
     assert ahead("wr", "recovery", 0.5, before=perfect).never == ""

@@ -208,6 +208,16 @@ class TestBelowRandom:
         shares = {one.name: one.limit for one in sound.shares}
         assert shares.get("below_random") == (None if chance is None else pytest.approx(chance))
 
+    def test_another_spelling_is_no_other_object(self) -> None:
+        # "a" is one of two objects of the others, "A." too, and "b" has one other to be drawn from.
+        of = continents("xxx")
+        names = ("a", "A.", "b")
+        named = tuple(
+            dataclasses.replace(fact, object=name) for fact, name in zip(of.facts, names, strict=True)
+        )
+        sound = found(answers("---"), of=dataclasses.replace(of, facts=named))
+        assert share(sound, "below_random").limit == pytest.approx((0.5 * 2 + 0) / 3)
+
     def test_objects_of_other_relations_are_not_drawn(self) -> None:
         of = continents("abc")
         apart = tuple(dataclasses.replace(fact, relation=f"P{at}") for at, fact in enumerate(of.facts))

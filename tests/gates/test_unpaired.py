@@ -113,6 +113,22 @@ def test_recovery(right: int, bound: float, verdict: str) -> None:
     assert turned.verdict in (verdict, "inconclusive")
 
 
+@pytest.mark.parametrize(
+    ("wrong", "bound", "verdict"),
+    [
+        # 0.4 / 0.6 is two thirds; over ten facts that is neither less than 0.7 for sure nor more.
+        (6, 0.7, "inconclusive"),
+        (6, 0.2, "pass"),
+        (10, 0.7, "fail"),
+    ],
+)
+def test_recovery_of_what_should_be_low_is_the_inverse_ratio(wrong: int, bound: float, verdict: str) -> None:
+    table = answers("-" * wrong + "+" * (10 - wrong))
+    found = only(against(printed(hallucination=0.4, n=3000), table, gate("hallucination", "recovery", bound)))
+    assert found.verdict == verdict
+    assert found.observed == pytest.approx(4 / wrong)
+
+
 def test_many_comparisons_raise_the_level() -> None:
     table = answers("+" * 50 + "-" * 50)
     demand = gate("accuracy", "max_drop", 0.0)
