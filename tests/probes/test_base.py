@@ -1,0 +1,249 @@
+"""The parts that all probes share, one by one: whom a round asks, what a digest is of, what an error says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pytest_kbrel import probes
+from pytest_kbrel.errors import ResponseError, SuiteError
+from pytest_kbrel.probes import head_to_tail, open_case, run_case
+from pytest_kbrel.probes.base import (
+    Answers,
+    ProbeResult,
+    collect,
+    digest_of,
+    draws_for,
+    question_of,
+    relation_of,
+)
+from pytest_kbrel.probes.judging import is_judged, judged
+from pytest_kbrel.records import (
+    Ask,
+    Failed,
+    Generated,
+    GenerateRequest,
+    HeadToTailSettings,
+    MonitorSettings,
+    ReliabilitySettings,
+    Scored,
+    Shot,
+    Table,
+    read_digest,
+)
+from tests.probes.conftest import CAPITAL, FRANCE, NORWAY, Oracle, make_case
+
+OTHER = replace(
+    CAPITAL, id="P17", frames=("In which country is [X]?", "Where is [X]?"), answer_type="location"
+)
+UNSEEN = replace(NORWAY, object=None, aliases=())
+
+
+def text(said="Paris", digest="0" * 16, **more):
+    found = {"text": said, "token_ids": (1,), "finish": "stop", "prompt_tokens": 1, "prompt_digest": digest}
+    return Generated(**(found | more))
+
+
+def ask(fact, to=""):
+    return Ask(
+        fact_id=fact.id, role="answer", to=to, request=GenerateRequest(prompt=fact.id, max_new_tokens=4)
+    )
+
+
+def test_a_round_that_asks_several_asks_each_its_own_and_joins_the_answers_in_order(monkeypatch):
+    asks = (ask(FRANCE), ask(NORWAY, "openai/j"), ask(replace(FRANCE, id="x")))
+    told = []
+
+    def probe(case):
+        told.extend((yield asks))
+        return ProbeResult(table=Table(columns=(), rows=()))
+
+    monkeypatch.setitem(probes._RUN, "head_to_tail", probe)
+    asked, kept = [], []
+
+    def answer(requests, to):
+        asked.append((to, [request.prompt for request in requests]))
+        return [text(f"{to}:{request.prompt}") for request in requests]
+
+    run_case(make_case(HeadToTailSettings(), FRANCE), answer, kept.extend)
+    assert asked == [("", ["P36-FR", "x"]), ("openai/j", ["P36-NO"])]
+    assert [response.text for response in told] == [":P36-FR", "openai/j:P36-NO", ":x"]
+    assert [(one.case, one.ask, one.response.text) for one in kept] == [
+        ("s.kb.yaml::head_to_tail[P36]", asked_of, said.text)
+        for asked_of, said in zip(asks, told, strict=True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("case", "said"),
+    [
+        (
+            replace(make_case(HeadToTailSettings(), FRANCE), settings=MonitorSettings()),
+            "HeadToTailSettings; found Mon",
+        ),
+        (
+            replace(make_case(MonitorSettings(), FRANCE), settings=HeadToTailSettings()),
+            "MonitorSettings; found Head",
+        ),
+        (
+            replace(make_case(ReliabilitySettings(), FRANCE), settings=MonitorSettings()),
+            "ReliabilitySettings; found",
+        ),
+        (make_case(HeadToTailSettings()), "it has no facts"),
+    ],
+)
+def test_a_case_has_facts_and_the_settings_of_its_probe(case, said):
+    with pytest.raises(SuiteError, match=said):
+        open_case(case)
+
+
+@pytest.mark.parametrize(
+    ("fact", "frame", "question"),
+    [
+        (FRANCE, 0, "What is the capital of France?"),
+        (FRANCE, 2, "Where does France have its seat?"),
+        (replace(FRANCE, question="Own?"), 0, "Own?"),
+        # An own question takes the place of the base frame alone.
+        (replace(FRANCE, question="Own?"), 1, "Which city governs France?"),
+        (replace(FRANCE, relation="P17"), 0, "In which country is France?"),
+    ],
+)
+def test_the_question_about_a_fact(fact, frame, question):
+    case = replace(make_case(HeadToTailSettings(), fact), relations=(CAPITAL, OTHER))
+    assert question_of(case, fact, frame) == question
+    assert relation_of(case, fact).id == fact.relation
+
+
+def test_a_fact_draws_by_its_id_and_the_seed_alone():
+    case = make_case(ReliabilitySettings(), FRANCE, NORWAY)
+
+    def drawn(case, fact):
+        return draws_for(case, fact).random()
+
+    assert drawn(case, FRANCE) == drawn(
+        make_case(MonitorSettings(), NORWAY, FRANCE), replace(FRANCE, object="x")
+    )
+    assert len({drawn(case, FRANCE), drawn(case, NORWAY), drawn(replace(case, seed=1), FRANCE)}) == 3
+
+
+def parts(fact=FRANCE, responses=None, draws=(), relations=(OTHER, CAPITAL), **changes):
+    case = replace(make_case(HeadToTailSettings(), fact), relations=relations, **changes)
+    return read_digest(digest_of(case, fact, [text()] if responses is None else responses, draws))
+
+
+PARTS = ("prompts", "bos", "count", "settings", "accepted", "draws")
+
+
+@pytest.mark.parametrize(
+    ("changed", "differing"),
+    [
+        ({}, ()),
+        ({"responses": [text("other", finish="length", token_ids=(2,))]}, ()),
+        ({"fact": replace(FRANCE, negatives=(), popularity=3.0, question="?")}, ()),
+        ({"fact": replace(FRANCE, object="City of Paris", aliases=("Paris",))}, ()),
+        ({"seed": 1}, ()),
+        ({"judge": "openai/j"}, ()),
+        ({"responses": [text(digest="1" * 16)]}, ("prompts",)),
+        ({"responses": [text(), text()]}, ("prompts", "count")),
+        ({"responses": [text(digest="0" * 16 + "b")]}, ("bos",)),
+        # Only the place behind the digits says that BOS leads.
+        ({"responses": [text(digest="0" * 15 + "b")]}, ("prompts",)),
+        ({"settings": HeadToTailSettings(max_new_tokens=33)}, ("settings",)),
+        ({"settings": HeadToTailSettings(prompt="zero-shot")}, ("settings",)),
+        ({"uninformative": (("unsure", "x"),)}, ("settings",)),
+        ({"fact": replace(FRANCE, object="Lutetia")}, ("accepted",)),
+        ({"fact": replace(FRANCE, aliases=())}, ("accepted",)),
+        ({"fact": replace(FRANCE, answer_type="location")}, ("accepted",)),
+        ({"relations": (OTHER, replace(CAPITAL, answer_type="location"))}, ("accepted",)),
+        ({"draws": ("x",)}, ("draws",)),
+        ({"draws": ("",)}, ("draws",)),
+    ],
+)
+def test_each_part_of_a_digest_tells_its_own_differences(changed, differing):
+    one, other = parts(), parts(**changed)
+    assert tuple(name for name in PARTS if getattr(one, name) != getattr(other, name)) == differing
+
+
+def test_a_facts_own_type_goes_before_that_of_its_relation():
+    typed = (OTHER, replace(CAPITAL, answer_type="location"))
+    fact = replace(FRANCE, answer_type="person")
+    assert parts(fact).accepted == parts(fact, relations=typed).accepted != parts(relations=typed).accepted
+    assert parts(replace(FRANCE, answer_type="location")).accepted == parts(relations=typed).accepted
+    # A relation that is not there has no type.
+    assert parts(relations=()).accepted == parts().accepted
+
+
+def test_the_order_of_prompts_and_draws_tells():
+    one, other = text(digest="1" * 16), text(digest="2" * 16)
+    assert parts(responses=[one, other]).prompts != parts(responses=[other, one]).prompts
+    assert parts(draws=("a", "b")).draws != parts(draws=("b", "a")).draws
+    bos = [text(digest="1" * 16 + "b"), other]
+    assert (parts(responses=bos).bos, parts(responses=[one, other]).bos) == (1, 0)
+
+
+def test_an_answer_of_the_wrong_kind_is_none():
+    answers = Answers()
+    scored = Scored(probabilities=(0.5,), token_ids=(1,), prompt_tokens=1, prompt_digest="d")
+    asks = [replace(ask(FRANCE), role=role) for role in ("text", "score", "failed")]
+    answers.add(asks, [text("x"), scored, Failed(error="no")])
+    assert answers.generated(FRANCE.id, "text").text == "x"
+    assert answers.scored(FRANCE.id, "score") is scored
+    assert [answers.failed(FRANCE.id, role) for role in ("text", "score", "failed")] == [False, False, True]
+    for read, role, said in [
+        (answers.generated, "score", r"P36-FR \(score\): Generated expected, found Scored"),
+        (answers.scored, "text", r"P36-FR \(text\): Scored expected, found Generated"),
+        (answers.generated, "failed", r"^P36-FR \(failed\): no$"),
+    ]:
+        with pytest.raises(ResponseError, match=said):
+            read(FRANCE.id, role)
+
+
+def test_facts_without_usable_responses_become_errors_and_the_others_rows():
+    def outcome(fact):
+        if fact is FRANCE:
+            raise ResponseError("no")
+        return fact
+
+    assert collect([FRANCE, NORWAY], outcome) == ((NORWAY,), ("no",))
+
+
+@pytest.mark.parametrize(
+    ("settings", "facts", "found"),
+    [
+        (HeadToTailSettings(), (FRANCE, NORWAY), True),
+        (ReliabilitySettings(), (FRANCE,), True),
+        (ReliabilitySettings(), (UNSEEN, FRANCE), True),
+        (ReliabilitySettings(), (UNSEEN,), False),
+        (MonitorSettings(), (FRANCE,), False),
+    ],
+)
+def test_whose_verdicts_may_depend_on_a_judge(settings, facts, found):
+    assert is_judged(make_case(settings, *facts)) is found
+
+
+def test_a_judge_is_asked_for_one_word_with_room_for_a_few():
+    case = replace(make_case(HeadToTailSettings(), FRANCE), judge="openai/j")
+    judging = judged(case, {FRANCE.id: "Lutetia"})
+    (asked,) = next(judging)
+    assert (asked.to, asked.role, asked.request.max_new_tokens) == ("openai/j", "judge", 16)
+    scored = Scored(probabilities=(0.5,), token_ids=(1,), prompt_tokens=1, prompt_digest="d")
+    with pytest.raises(StopIteration) as stop:
+        judging.send((scored,))
+    with pytest.raises(ResponseError, match=r"^P36-FR \(judge\): no text but Scored$"):
+        stop.value.value[FRANCE.id]
+
+
+def test_head_to_tail_of_a_fact_without_answer_expects_nothing():
+    oracle = Oracle(say=lambda request: "Oslo")
+    (row,) = run_case(make_case(HeadToTailSettings(), UNSEEN), oracle, oracle.keep).table.rows
+    assert (row.expected, row.answer) == ("", "Oslo")
+    assert head_to_tail.COLUMNS == ("correct", "missing", "f1", "rouge_l", "em", "rules", "unparsable")
+
+
+def test_an_unanswerable_example_in_domain_is_answered_unsure():
+    case = make_case(HeadToTailSettings(prompt="in-domain"), FRANCE)
+    shot = Shot(question="What is the capital of Nowhere?", answer=None)
+    oracle = Oracle()
+    run_case(replace(case, shots=((FRANCE.id, (shot,)),)), oracle, oracle.keep)
+    assert "Question: What is the capital of Nowhere?\nAnswer: unsure\n" in oracle.rounds[0][0].prompt
