@@ -8,7 +8,7 @@ import pytest
 
 from pytest_kbrel import probes
 from pytest_kbrel.errors import ResponseError, SuiteError
-from pytest_kbrel.probes import head_to_tail, open_case, run_case
+from pytest_kbrel.probes import head_to_tail, judging, open_case, run_case
 from pytest_kbrel.probes.base import (
     Answers,
     ProbeResult,
@@ -224,12 +224,12 @@ def test_whose_verdicts_may_depend_on_a_judge(settings, facts, found):
 
 def test_a_judge_is_asked_for_one_word_with_room_for_a_few():
     case = replace(make_case(HeadToTailSettings(), FRANCE), judge="openai/j")
-    judging = judged(case, {FRANCE.id: "Lutetia"})
-    (asked,) = next(judging)
+    asking = judged(case, {FRANCE.id: "Lutetia"})
+    (asked,) = next(asking)
     assert (asked.to, asked.role, asked.request.max_new_tokens) == ("openai/j", "judge", 16)
     scored = Scored(probabilities=(0.5,), token_ids=(1,), prompt_tokens=1, prompt_digest="d")
     with pytest.raises(StopIteration) as stop:
-        judging.send((scored,))
+        asking.send((scored,))
     with pytest.raises(ResponseError, match=r"^P36-FR \(judge\): no text but Scored$"):
         stop.value.value[FRANCE.id]
 
@@ -247,3 +247,23 @@ def test_an_unanswerable_example_in_domain_is_answered_unsure():
     oracle = Oracle()
     run_case(replace(case, shots=((FRANCE.id, (shot,)),)), oracle, oracle.keep)
     assert "Question: What is the capital of Nowhere?\nAnswer: unsure\n" in oracle.rounds[0][0].prompt
+
+
+def test_a_facts_answer_is_judged_by_the_type_of_its_own_relation(monkeypatch):
+    seen = []
+    monkeypatch.setattr(judging, "judge", lambda *given, answer_type, extra: seen.append(answer_type))
+    case = replace(make_case(HeadToTailSettings(), FRANCE), relations=(OTHER, CAPITAL))
+    for fact in (FRANCE, replace(FRANCE, relation="P17")):
+        judging.judged_by_rules(case, fact, "Lutetia")
+    assert seen == ["", "location"]
+
+
+@pytest.mark.parametrize(
+    "settings", [HeadToTailSettings(), MonitorSettings(), ReliabilitySettings(choices=1)]
+)
+def test_an_outcome_says_what_was_asked_expected_and_said(settings):
+    fact = replace(FRANCE, negatives=("Rome", "Oslo", "Bern", "Lima"))
+    oracle = Oracle(say=lambda request: "It is Paris.")
+    (row,) = run_case(make_case(settings, fact), oracle, oracle.keep).table.rows
+    assert (row.fact_id, row.question) == ("P36-FR", "What is the capital of France?")
+    assert (row.expected, row.answer, row.label) == ("Paris", "It is Paris.", "correct")
