@@ -28,19 +28,19 @@ candidates-table: demo demo-candidates
 
 # A process a core, one thread each. Dealt in large lots, one process was left with minutes of slow tests at the end.
 # Bytecode is written even where the environment says otherwise: tests start many processes, and each would compile all modules anew.
-PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests -n auto --dist worksteal
+PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests --dist worksteal
 
 # All that is quick: at most 4 minutes on 2 cores.
 test: $(VENV)/.test
-	$(PYTEST) -m "not slow"
+	$(PYTEST) -n auto -m "not slow"
 
-# Kills, memory, many architectures, real workers and real servers.
+# Kills, memory, many architectures, real workers and real servers. Much of it waits, so there is one process more than cores.
 test-slow: $(VENV)/.test
-	$(PYTEST) -m slow
+	$(PYTEST) -n $$($(BIN)/python -c "import os; print((os.cpu_count() or 1) + 1)") -m slow
 
 # Property-based tests with new and more examples: `test` has the same every time. A failure prints how to repeat it.
 test-random: $(VENV)/.test
-	$(PYTEST) -m hypothesis --hypothesis-profile=random
+	$(PYTEST) -n auto -m hypothesis --hypothesis-profile=random
 
 # Change the code one place at a time and see whether a test fails: docs/mutation-testing.md. FOLDER=stats does one folder.
 mutants: $(VENV)/.mutants
