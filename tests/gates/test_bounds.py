@@ -12,7 +12,7 @@ from pytest_kbrel.gates import decide
 from pytest_kbrel.gates.figures import figures_of
 from pytest_kbrel.gates.measuring import measure_figures, pair
 from pytest_kbrel.metrics.base import mean
-from pytest_kbrel.records import GateResult, Label, Table
+from pytest_kbrel.records import Gate, GateResult, Label, Table
 from tests.gates.tables import answers, case, consistency, decided, gate, outcome, scores
 
 N = 20
@@ -229,3 +229,63 @@ def test_a_label_is_part_of_an_outcome(label: Label, verdict: str) -> None:
         columns=before.columns, rows=tuple(dataclasses.replace(r, label="correct") for r in before.rows)
     )
     assert decided(case(gate("accuracy_f1", "max_drop", 0.0)), new, old).verdict == verdict
+
+
+BEFORE = "+" * 90 + "-" * 20 + "?" * 10
+RIGHT, NONE_RIGHT = consistency([("+", 0.5), ("+", 0.6)]), consistency([("?", 0.0)] * 2)
+
+
+@pytest.mark.parametrize(
+    ("demand", "after", "before", "said"),
+    [
+        # Better than its bound, and not for sure.
+        (
+            gate("accuracy", "recovery", 0.95),
+            answers("-" * 3 + BEFORE[3:]),
+            answers(BEFORE),
+            "accuracy recovered 0.967 [0.907, 1.009] of the baseline: accuracy fell by 0.025 [-0.071, 0.007] "
+            "from 0.750 to 0.725 (paired over 120 facts, p 0.0625); allowed: at least 0.950; a drop of 0.045 "
+            "would be found with 80 % power; about 876 facts would decide, were the difference the same",
+        ),
+        # Worse than its bound, and not for sure.
+        (
+            gate("accuracy", "recovery", 0.99),
+            answers("-" * 3 + BEFORE[3:]),
+            answers(BEFORE),
+            "accuracy recovered 0.967 [0.907, 1.009] of the baseline: accuracy fell by 0.025 [-0.071, 0.007] "
+            "from 0.750 to 0.725 (paired over 120 facts, p 0.0625); allowed: at least 0.990; a drop of 0.045 "
+            "would be found with 80 % power; about 121 facts would decide, were the difference the same",
+        ),
+        (
+            gate("c_correct", "max_drop", 0.5),
+            RIGHT,
+            NONE_RIGHT,
+            "c_correct cannot be compared: baseline: no correct answer; allowed: 0.500",
+        ),
+        (
+            gate("c_correct", "recovery", 0.5),
+            RIGHT,
+            NONE_RIGHT,
+            "c_correct cannot be compared: baseline: no correct answer; allowed: at least 0.500",
+        ),
+    ],
+)
+def test_what_is_missing_for_a_judgement_is_told(
+    demand: Gate, after: Table, before: Table, said: str
+) -> None:
+    more: dict[str, Any] = {"probe": "reliability", "slice": "seen-x"} if "c_" in demand.metric else {}
+    found = decided(case(demand, **more), after, before).gates[0]
+    assert (found.verdict, found.reason) == ("inconclusive", said)
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ([0.5], "accuracy_f1 is 0.500 over 1 fact (n < 2); allowed: at least 0.500"),
+        # Where there is an interval, why it is as it is is no matter.
+        ([0.5] * 5, "accuracy_f1 is 0.500 [0.111, 0.889] over 5 facts; allowed: at least 0.500"),
+    ],
+)
+def test_why_a_value_has_no_interval_is_told(values: list[float], said: str) -> None:
+    found = decided(case(gate("accuracy_f1", "min", 0.5)), scores(values)).gates[0]
+    assert (found.verdict, found.reason) == ("pass", said)

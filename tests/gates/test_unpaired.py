@@ -129,6 +129,13 @@ def test_recovery_of_what_should_be_low_is_the_inverse_ratio(wrong: int, bound: 
     assert found.observed == pytest.approx(4 / wrong)
 
 
+def test_a_difference_is_never_larger_than_the_metrics_range() -> None:
+    fallen = value(against(printed(accuracy=1.0, n=3), answers("---")), "accuracy")
+    risen = value(against(printed(accuracy=0.0, n=3), answers("+++")), "accuracy")
+    assert (fallen.delta, fallen.delta_low, risen.delta, risen.delta_high) == (-1.0, -1.0, 1.0, 1.0)
+    assert fallen.mde is not None
+
+
 def test_many_comparisons_raise_the_level() -> None:
     table = answers("+" * 50 + "-" * 50)
     demand = gate("accuracy", "max_drop", 0.0)
