@@ -177,7 +177,7 @@ WORKS = "film movie novel book song album series show play game opera band poem 
 def test_a_work_of_a_person_is_that_persons(word):
     for text in (word, f"best {word}", f"very best {word}"):
         assert rule("Who made it?", "Ann Lee", f"It is Ann Lee's {text}.") == "contained"
-    assert rule("Who made it?", "Ann Lee", f"It is Ann Lee's lawyer in his first {word}.") == "beside"
+    assert rule("Who made it?", "Ann Lee", f"It is Ann Lee's lawyer in his {word}.") == "beside"
 
 
 @pytest.mark.parametrize("word", ["near", "outside", "beyond", "opposite"])
@@ -236,7 +236,7 @@ def test_the_surroundings_of_a_place(word):
 
 @pytest.mark.parametrize("word", ["km", "kilometres", "miles", "metres", "feet", "away", "far"])
 def test_a_distance_from_a_place(word):
-    assert rule(PLACE, "Paris", f"20 {word} from Paris") == "negated" if word == "far" else "beside"
+    assert rule(PLACE, "Paris", f"20 {word} from Paris") == ("negated" if word == "far" else "beside")
     assert rule("How far away is it, and from where?", "Paris", "He came from Paris.") == "contained"
 
 
