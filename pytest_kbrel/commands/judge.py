@@ -126,7 +126,9 @@ def _human(row: dict[str, Any], key: str) -> bool:
     if key not in row:
         raise ValueError(f"the key {key!r} with the human's verdict is missing{nearest(key, row)}")
     value = row[key]
-    verdict = _HUMAN.get(str(value).lower()) if isinstance(value, (str, int, float)) else None
+    # Tables that other programs write have 1.0 for 1.
+    text = f"{value:g}" if isinstance(value, float) else str(value)
+    verdict = _HUMAN.get(text.lower()) if isinstance(value, (str, int, float)) else None
     if verdict is None:
         raise ValueError(f"{key!r} must be 0 or 1, correct or wrong, found {describe(value)}")
     return verdict
