@@ -115,6 +115,93 @@ def test_a_fact_that_two_cases_lost_is_one_and_keeps_what_either_knows(
     assert moved(replace(small_run, cases=(first, second))).lost[0] == replace(told, bucket="tail")
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "kept"),
+    [
+        # A probability that did not move is known too.
+        (
+            {"old_probability": 0.5, "new_probability": 0.5},
+            {"old_probability": 0.9, "new_probability": 0.1},
+            0,
+        ),
+        ({}, {"old_probability": 0.5, "new_probability": 0.5}, 1),
+        ({}, {"old_probability": 0.0, "new_probability": 0.5}, 1),
+        ({}, {"old_probability": 0.5, "new_probability": 0.0}, 1),
+        ({"old_probability": 0.5}, {"new_probability": 0.5}, 0),
+        ({}, {}, 0),
+    ],
+)
+def test_the_change_that_tells_the_anchor_is_kept(
+    first: dict[str, float], second: dict[str, float], kept: int, small_run: Run, make_case: Make
+) -> None:
+    both = [fact(1, "P1", "head", new_answer="b", **first), fact(1, "", "", new_answer="c", **second)]
+    cases = tuple(make_case("monitor", f"P{at}", "fail", (), lost=(one,)) for at, one in enumerate(both))
+    (found,) = moved(replace(small_run, cases=cases)).lost
+    assert found == replace(both[kept], relation="P1", bucket="head")
+
+
+@pytest.mark.parametrize(
+    ("groups", "said"),
+    [
+        # Of groups of one size the first is the one nearest to the head.
+        (["tail", "torso"], "1 of the 2 is torso"),
+        (["torso", "head"], "1 of the 2 is head"),
+        (["unanswerable", "tail"], "1 of the 2 is tail"),
+        (["tail", "tail", "head", "head", "torso"], ""),
+        (["tail", "tail", "head", "head"], "2 of the 4 are head"),
+        (["", "tail"], "1 of the 2 is tail"),
+        (["", "", "tail"], ""),
+        (["unanswerable"], "it is unanswerable"),
+    ],
+)
+def test_the_group_that_half_of_the_lost_facts_are_in(
+    groups: list[str], said: str, run_of: Callable[..., Run]
+) -> None:
+    def lost(names: list[str]) -> list[Change]:
+        return [
+            replace(fact(at, bucket=""), expected="") if name == "unanswerable" else fact(at, bucket=name)
+            for at, name in enumerate(names)
+        ]
+
+    for names in (groups, groups[::-1]):
+        parts = sentence(run_of(lost(names))).split("; ")
+        assert parts[1:-1] == ([said] if said else [])
+
+
+def test_parts_go_by_what_was_lost_then_gained_then_their_name(run_of: Callable[..., Run]) -> None:
+    lost = [fact(at, relation, bucket) for at, (relation, bucket) in enumerate(
+        [("c", "new"), ("c", "tail"), ("b", "head"), ("a", ""), ("d", "torso")]
+    )]  # fmt: skip
+    gained = [fact(9, "d", "tail"), fact(8, "e", ""), fact(7, "", "head")]
+    found = moved(run_of(lost, gained))
+    assert [(p.name, p.lost, p.gained) for p in found.relations] == [
+        ("c", 2, 0), ("d", 1, 1), ("a", 1, 0), ("b", 1, 0), ("e", 0, 1),
+    ]  # fmt: skip
+    # Buckets that nobody knows come last.
+    assert [(p.name, p.lost, p.gained) for p in found.buckets] == [
+        ("head", 1, 1), ("torso", 1, 0), ("tail", 1, 1), ("new", 1, 0),
+    ]  # fmt: skip
+    assert found.worst_relations == ("c",)
+    assert moved(run_of([], gained)).worst_relations == ()
+
+
+@pytest.mark.parametrize(
+    ("n", "said"),
+    [(1, "worst P0"), (2, "worst P0 and P1"), (3, "worst P0 and 2 others"), (4, "worst P0 and 3 others")],
+)
+def test_the_worst_relations_are_named_up_to_two(n: int, said: str, run_of: Callable[..., Run]) -> None:
+    assert sentence(run_of([fact(at, f"P{at}") for at in range(n)])).endswith(f"; {said}")
+
+
+def test_what_rose_furthest_comes_first_too(run_of: Callable[..., Run]) -> None:
+    gained = [
+        fact(1, old_probability=0.5, new_probability=0.25),
+        fact(2, old_probability=0.0, new_probability=0.5),
+        fact(3, old_probability=0.5, new_probability=0.5),
+    ]
+    assert [change.fact_id for change in moved(run_of([], gained)).gained] == ["f2", "f1", "f3"]
+
+
 def test_the_facts_that_moved_furthest_come_first(run_of: Callable[..., Run]) -> None:
     lost = [
         fact(1),
@@ -130,4 +217,8 @@ def test_a_fact_is_placed_and_its_anchor_told_as_far_as_they_are_known() -> None
     assert place(fact(1, "", "")) == ""
     assert probability(fact(1, old_probability=0.912, new_probability=0.401)) == "0.912 → 0.401 (-0.511)"
     assert probability(fact(1, old_probability=0.912)) == "0.912 → –"
+    assert probability(fact(1, new_probability=0.0)) == "– → 0.000"
+    assert probability(fact(1, old_probability=0.0, new_probability=0.5)) == "0.000 → 0.500 (+0.500)"
+    assert probability(fact(1, old_probability=0.5, new_probability=0.0)) == "0.500 → 0.000 (-0.500)"
+    assert probability(fact(1, old_probability=0.5, new_probability=0.5)) == "0.500 → 0.500 (=)"
     assert probability(fact(1)) == ""

@@ -250,6 +250,45 @@ def test_how_answers_were_come_by(environment: dict[str, str], said: list[str], 
     assert list(notes.about(replace(empty_run, environment=tuple(environment.items())))) == said
 
 
+def test_notes_keep_to_one_line(small_run: Run, case: CaseResult) -> None:
+    assert small_run.model is not None
+    bad = "a\x1bb"
+    names = ("model_load_seconds", "engine", "answers_store", "answers_resumed", "answers_not_kept")
+    run = replace(
+        small_run,
+        cases=(case,),
+        environment=(*((name, bad) for name in names), ("answers_asked", "2"), ("answers_reused", "1")),
+        base=replace(small_run.model, spec=bad),
+        recorded=bad,
+        differences=(bad,),
+    )
+    assert list(notes.about(run)) == [
+        r"model loaded in a\x1bb s; a\x1bb",
+        r"1 of 2 answers reused from a\x1bb",
+        r"a\x1bb",
+        r"answers are not kept: a\x1bb",
+        r"decided again over a\x1bb, the model was not asked",
+        r"the baseline's model is a\x1bb",
+        r"differs from the baseline in: a\x1bb",
+    ]
+    given = Waiver(owner=bad, reason=bad, expires=bad, case=bad, fact=bad, line=1)
+    assert notes.excuse(given) == r"waived until a\x1bb by a\x1bb: a\x1bb"
+    late = replace(case, suite=bad, expired=(given, replace(given, fact="")))
+    assert all(line.count(r"a\x1bb") == 5 and "\x1b" not in line for line in notes.expired(late))
+    unsure = replace(
+        case,
+        id=bad,
+        verdict="inconclusive",
+        gates=(gate(metric=bad, reason=bad), gate(metric="m", reason=bad)),
+    )
+    assert notes.inconclusive(replace(small_run, cases=(unsure,))) == (
+        (r"a\x1bb: a\x1bb min 0.5: a\x1bb", 1),
+        (r"a\x1bb: m min 0.5: a\x1bb", 1),
+    )
+    assert notes.unmeasured(replace(case, errors=(bad,))) == r"a\x1bb"
+    assert notes.share(Share(name=bad, value=0, total=1, limit=0.0)) == r"0 of 1 a\x1bb (at most 0 %)"
+
+
 def test_the_comparison_as_a_whole(small_run: Run, case: CaseResult) -> None:
     assert small_run.model is not None
     plain = replace(small_run, environment=(), cases=(case,), baseline="prod")

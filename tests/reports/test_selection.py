@@ -311,6 +311,22 @@ def test_tables_are_one_a_probe_and_two_of_reliability(
     assert all(not case.aggregate for group in found for case in group.cases)
 
 
+def test_only_reliable_kb_has_a_table_of_unseen_knowledge(small_run: Run) -> None:
+    first, *_, unseen, _ = small_run.cases
+    seen = small_run.cases[3]
+    cases = (
+        replace(first, slice="unseen"),
+        replace(first, probe="head_to_tail", slice="unseen-head"),
+        # Its suite comes first by name, and its table does not.
+        replace(unseen, suite="a.kb.yaml"),
+        seen,
+    )
+    found = selection.groups(replace(small_run, cases=cases))
+    assert [group.title for group in found] == [
+        "MONITOR", "Head-to-Tail", "Reliable KB, seen", "Reliable KB, unseen",
+    ]  # fmt: skip
+
+
 def test_the_case_that_lost_most_facts_is_the_worst(small_run: Run) -> None:
     lost = small_run.cases[0].lost
     cases = [replace(small_run.cases[0], id=f"monitor[{n}]", lost=lost[:n]) for n in (0, 1, 3, 2)]

@@ -8,12 +8,22 @@ from typing import Any
 
 import pytest
 
-from pytest_kbrel.records import CaseResult, GateResult, MetricValue, Run, Share, Unmatched, Waiver
+from pytest_kbrel.records import (
+    CaseResult,
+    Correlation,
+    GateResult,
+    MetricValue,
+    Run,
+    Share,
+    Unmatched,
+    Waiver,
+)
 from pytest_kbrel.reports import selection
 from pytest_kbrel.reports.markdown import markdown_text, summary_markdown
 from pytest_kbrel.reports.terminal import terminal_lines
 from pytest_kbrel.reports.terminal_table import table_lines
 from tests.reports.conftest import change
+from tests.reports.test_attributions import attribution
 
 Make = Callable[..., CaseResult]
 
@@ -155,6 +165,35 @@ def test_what_no_fact_of_a_table_has_needs_no_column(small_run: Run, make_case: 
         assert found[at - 2] == f"{len(lost)} fact{'s' * (len(lost) > 1)} lost:"
 
 
+def test_the_summary_has_correlations_and_what_moved_answers(small_run: Run, make_case: Make) -> None:
+    case = make_case("monitor", "P1", "pass", (), attributions=(attribution(),), gained=(change(1),))
+    pair = tuple(
+        Correlation(x="a", y="b", method=method, over="slices", r=0.5, p=0.0, n=3)  # type: ignore[arg-type]
+        for method in ("pearson", "spearman")
+    )
+    found = lines_of(replace(small_run, cases=(case,), correlations=pair, problems=("p",)))
+    at = found.index(r"### monitor\[P1\]: pass")
+    assert found[at:] == [
+        r"### monitor\[P1\]: pass",
+        "",
+        "1 fact gained:",
+        *found[at + 3 : at + 8],
+        "What moved the answers about the worst facts:",
+        "",
+        "- Paris (after a wrong context, Oslo. What is the capital of France?): France +3.000, Os -1.500, "
+        "␣ +0.500",
+        "",
+        "### Correlations over slices",
+        "",
+        "- a and b: Pearson 0.500 (p &lt; 0.001), Spearman 0.500 (p &lt; 0.001), n = 3",
+        "",
+        "### Problems",
+        "",
+        "- p",
+        "",
+    ]
+
+
 @pytest.mark.parametrize("n", [10, 11])
 def test_ten_facts_are_shown_in_the_summary_and_three_in_the_terminal(
     n: int, small_run: Run, make_case: Make
@@ -181,6 +220,21 @@ def test_an_aggregate_shows_its_differences(small_run: Run, make_case: Make) -> 
         value(name="accuracy", value=None, note="no fact"),
         value(name="accuracy_max"),
     )
+    pooled = make_case(
+        "pooled",
+        "all",
+        "pass",
+        (
+            value(name="m", delta=0.5, delta_low=0.0, delta_high=0.0),
+            value(name="a_name_of_thirty_characters_xy", value=None, note="a\nb"),
+        ),
+        aggregate=True,
+    )
+    found = texts(replace(small_run, cases=(pooled,)))
+    assert found[found.index("  pooled[all]  measured") + 1 :][:2] == [
+        "    m                              0.500 +0.500 [0.000, 0.000]",
+        r"    a_name_of_thirty_characters_xy – a\nb",
+    ]
     overall = make_case("monitor", "overall", "fail", metrics, aggregate=True, gates=(gate(metric="ird"),))
     failed = make_case("pooled", "overall", "invalid", (), aggregate=True, errors=("it is broken",))
     found = texts(replace(small_run, cases=(overall, failed)))
@@ -233,11 +287,12 @@ def test_each_verdict_has_its_colour(
 def test_what_the_terminal_says_of_a_run_without_a_baseline(small_run: Run, make_case: Make) -> None:
     assert small_run.model is not None
     case = make_case("monitor", "P1", "pass", (value(),), lost=(change(1),))
-    model = replace(small_run.model, dtype="")
-    run = replace(small_run, cases=(case,), baseline="", model=model, problems=("b", "a"))
+    model = replace(small_run.model, dtype="", device="c\nu")
+    run = replace(small_run, cases=(case,), baseline="", model=model, problems=("b", "a"), recorded="runs/x")
     lines = terminal_lines(run, width=100, written_to="x" * 120)
     assert [text for text, _ in lines] == [
-        "reference:overconfident (cpu): invalid",
+        r"reference:overconfident (c\nu): invalid",
+        "decided again over runs/x, the model was not asked",
         "",
         "MONITOR",
         "  slice    n  accuracy↑  verdict",
@@ -257,6 +312,44 @@ def test_what_the_terminal_says_of_a_run_without_a_baseline(small_run: Run, make
     assert marks["problem: a"] == {"red": True, "bold": True}
     assert marks["1 fact lost, 0 gained; it is head; worst P30"] == {"bold": True}
     assert (marks["MONITOR"], marks["  P1     120      0.500  pass"]) == ({"bold": True}, {})
+
+
+def test_facts_that_were_only_gained_are_told_with_what_is_known_of_them(
+    small_run: Run, make_case: Make
+) -> None:
+    bare = replace(change(1), old_probability=None, new_probability=None, relation="", bucket="")
+    case = make_case("monitor", "P1", "pass", (value(),), gained=(bare,))
+    found = texts(replace(small_run, cases=(case,)))
+    at = found.index("Lost and gained facts")
+    assert found[at : at + 3] == [
+        "Lost and gained facts",
+        "  gained  On which continent is country 1? Asia; said Asia → Africa",
+        "",
+    ]
+    assert "Lost and gained facts" not in texts(replace(small_run, cases=(replace(case, gained=()),)))
+
+
+def test_the_first_reason_is_told_however_long_it_is(small_run: Run, make_case: Make) -> None:
+    long = gate(verdict="inconclusive", reason="word " * 50)
+    cases = tuple(
+        make_case("monitor", f"P{at}", "inconclusive", (), gates=(replace(long, bound=at / 10),))
+        for at in range(2)
+    )
+    found = texts(replace(small_run, cases=cases), 30)
+    at = found.index("Inconclusive")
+    assert found[at + 1].startswith("  monitor[P0]: accuracy min 0")
+    told = found[at + 1 : found.index("", at)]
+    assert len(told) > 9
+    assert told[-1] == "  and 1 more gate; report.htm…"
+    assert not any("P1" in line for line in told)
+
+
+def test_why_a_figure_has_no_value_stands_in_its_place(small_run: Run, make_case: Make) -> None:
+    metrics = (value(name="monitor", value=0.0, note="n < 2"), value(name="pfd", value=None, note="no fact"))
+    overall = make_case("monitor", "overall", "pass", metrics, aggregate=True)
+    found = texts(replace(small_run, cases=(overall,)))
+    at = found.index("  monitor[overall]  measured")
+    assert found[at + 1 : at + 3] == ["    monitor          0.000", "    pfd              – no fact"]
 
 
 def test_waivers_and_soundness_have_their_lines(small_run: Run, make_case: Make) -> None:
@@ -325,6 +418,10 @@ def test_the_widest_table_that_fits_is_taken(width: int, small_run: Run, make_ca
     )
     (group,) = selection.groups(replace(small_run, cases=cases))
     found = table_lines(group, ["pass", "a long verdict"], width)
+    # Whichever case lacks a figure.
+    turned = replace(group, cases=group.cases[::-1], labels=group.labels[::-1])
+    (head, _), (one, _), (two, _) = table_lines(turned, ["a long verdict", "pass"], width)
+    assert [head, two, one] == [text for text, _ in found]
     assert [case for _, case in found] == [None, *cases]
     assert "\n".join(text for text, _ in found) == TABLE[width]
     # However wide the terminal is, a line has a hundred columns.
