@@ -60,6 +60,16 @@ def test_own_negatives_must_be_enough_too() -> None:
     assert len(with_negatives(FACTS[:5], FACTS[:5], 9, 0, at_least=4)[0].negatives) == 4
 
 
+def test_a_fact_that_is_not_in_the_pool_has_its_own_answers_left_out_in_any_capitals() -> None:
+    own = fact(99, subject="Elsewhere", object="CITY 3", aliases=("CITY 4",))
+    wrong = {f"City {number}" for number in range(40) if number not in (3, 4)}
+    assert set(with_negatives([own], FACTS, 99, 0)[0].negatives) == wrong
+
+
+def test_one_wrong_answer_is_enough_unless_more_are_asked_for() -> None:
+    assert with_negatives(FACTS[:1], FACTS[:2], 9, 0)[0].negatives == ("City 1",)
+
+
 def test_the_poorest_fact_counts_in_whatever_order() -> None:
     own = fact(50, negatives=("a", "b", "c"))
     for facts in ([own, FACTS[0]], [FACTS[0], own]):

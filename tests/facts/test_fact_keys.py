@@ -112,6 +112,18 @@ def test_only_a_fact_with_a_question_may_be_without_an_object() -> None:
             made(object=None, **without)
 
 
+@pytest.mark.parametrize("key", ["id", "relation", "subject"])
+def test_a_question_stands_for_no_other_text(key: str) -> None:
+    with pytest.raises(ValueError, match=f"'{key}' must be text of one line"):
+        made(**{key: None, "question": "Who?"})
+
+
+@pytest.mark.parametrize("wrong", ["", " x", 7, False, []])
+def test_beside_a_question_too_an_object_is_a_text_or_nothing(wrong: Any) -> None:
+    with pytest.raises(ValueError, match="'object' must be text of one line"):
+        made(object=wrong, question="Who?")
+
+
 def test_a_fact_without_an_id_is_named_by_its_relation_and_subject() -> None:
     assert made().id == "P36:Mali"
     assert made(id="own").id == "own"

@@ -131,6 +131,12 @@ def test_a_question_that_was_read_gets_twenty_options_of_its_type(
     assert dataclasses.replace(found, negatives=()) == question
 
 
+def test_the_years_of_a_question_that_was_read_reach_ahead() -> None:
+    questions = [dataclasses.replace(UNSEEN, id=f"u{number}", answer_type="time") for number in range(200)]
+    years = {int(year) for found in with_options(questions, (), 0) for year in found.negatives}
+    assert years == set(range(1880, 2040))
+
+
 def test_the_draw_is_by_seed_and_by_fact() -> None:
     other = dataclasses.replace(UNSEEN, id="v")
     one, two = with_options([UNSEEN, other], (), 0)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.readers.base import Row, content_id
 from pytest_kbrel.facts.readers.ids import Ids
 from pytest_kbrel.records import Fact
@@ -76,6 +77,11 @@ def test_numbers_go_on_and_leave_out_what_is_taken() -> None:
     taken = dataclasses.replace(FACT, id="a#3", subject="x")
     found = settled(facts[0], taken, facts[1], facts[2])
     assert [one.fact and one.fact.id for one in found] == ["a", "a#3", "a#2", "a#4"]
+
+
+def test_a_row_without_a_fact_is_left_as_it_is() -> None:
+    wrong = Row(path=Path("f"), line=1, error=SuiteError("wrong"))
+    assert Ids().settle(wrong) is wrong
 
 
 VALUE = {"relation": "r", "question": "Who?", "object": "Ann", "aliases": ["A."]}
