@@ -54,7 +54,7 @@ def test_a_month_makes_a_time(month: str) -> None:
             "2031-03-05",
             "5.3.2031",
         ),
-        *("5/3/31", "25.12.1999", " 1999 "),
+        *("March 1st", "March 2nd", "March 3rd", "5/3/31", "25.12.1999", " 1999 "),
     ],
 )
 def test_a_time(text: str) -> None:

@@ -136,6 +136,16 @@ def test_test_and_training_products_have_even_and_odd_numbers() -> None:
         assert (min(numbers), max(numbers)) == (2 + training, 998 + training)
 
 
+def test_a_place_may_have_a_word_before_its_name() -> None:
+    rng = random.Random(0)
+    names = [invent("place", rng).split() for _ in range(500)]
+    assert {name[0] if len(name) == 2 else "" for name in names} == {
+        *("", "Upper", "Lower", "Great", "Little", "Old")
+    }
+    # Most have none.
+    assert 150 < sum(len(name) == 1 for name in names) < 300
+
+
 def test_examples_are_marked_lie_behind_the_year_and_avoid_what_is_asked() -> None:
     examples = unseen_examples((), count=40, seed=0, after=2028)
     assert {fact.id.split("-")[0] for fact in examples} == {"example"}

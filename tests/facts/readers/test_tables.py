@@ -268,7 +268,7 @@ def test_a_popularity_of_nothing_is_not_an_unknown_one(value: object, found: flo
     assert popularity("p", value) == found
 
 
-@pytest.mark.parametrize("value", [True, False, "many", [], {}])
+@pytest.mark.parametrize("value", [True, False, "many", [], {}, 10**400])
 def test_what_is_no_popularity(value: object) -> None:
     with pytest.raises(ValueError, match="'p' must be a number, found"):
         popularity("p", value)
