@@ -224,8 +224,11 @@ def test_a_question_is_left_out_from_its_day_on_and_only_one_without_an_answer()
         0,
         ["t.kb.yaml: left out 1 question of the kind R: since 2027-01-01 it may have an answer"],
     )
-    with pytest.raises(SuiteError, match="all 1 questions of c may have an answer by now"):
-        kept(day, unseen)
+    later = fact("later", object=None, question="q", valid_until="2027-01-02")
+    with pytest.raises(
+        SuiteError, match=r"all 2 questions of c may have an answer by now \(the first since 2027-01-01"
+    ):
+        kept(datetime.date(2028, 1, 1), later, unseen)
 
 
 def test_questions_are_counted_by_kind_and_by_day() -> None:
@@ -235,7 +238,7 @@ def test_questions_are_counted_by_kind_and_by_day() -> None:
         for kind in ("R", "S")
         for n, day in enumerate(days)
     ]
-    _, _, warnings = kept(datetime.date(2028, 1, 1), fact("stays"), *gone)
+    _, _, warnings = kept(datetime.date(2028, 1, 1), fact("stays"), *gone[::-1])
     assert warnings == [
         f"t.kb.yaml: left out {count} of the kind {kind}: since {day} {they} may have an answer"
         for kind in ("R", "S")
@@ -251,5 +254,20 @@ def test_examples_are_left_out_while_enough_are_left() -> None:
         3,
         ['t.kb.yaml: left out 3 examples answered "unsure": since 2027-01-01 they may have an answer'],
     )
+    early = Shot(question="e", answer=None, valid_until="2026-12-31")
+    assert [told[told.index("since") :] for told in kept(day, fact("f"), shots=(*enough, early))[2]] == [
+        "since 2026-12-31 it may have an answer",
+        "since 2027-01-01 they may have an answer",
+    ]
     with pytest.raises(SuiteError, match='c shows 2 examples answered "unsure", and 1 of those'):
         kept(day, fact("f"), shots=(*SHOTS, answered))
+
+
+def test_a_fact_alone_cannot_be_asked_about_another_subject(suite_file: Write) -> None:
+    text = HEAD + "reliability: {controls: asked, relations: [P50], distractors: 4}\n"
+    facts = [{**one, "negatives": ["w", "x", "y", "z"]} for one in world_facts()[15:]]
+    with pytest.raises(SuiteError, match=r"fact 'b5' cannot be asked about another subject: found no other"):
+        load_suite(suite_file(text, facts))
+    both = [{**one, "negatives": ["w", "x", "y", "z"]} for one in world_facts()[14:]]
+    case = loaded(suite_file(text, both))["seen-zero-shot"]
+    assert [control.shuffled for control in case.controls] == ["Who wrote Book 5?", "Who wrote Book 4?"]
