@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import importlib.metadata
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -368,3 +369,21 @@ def test_all_reports_are_written_and_their_parts_are_known_by_their_sum(tmp_path
 
     tables = tables_of(unpacked((tmp_path / "outcomes.jsonl.xz").read_bytes()))
     assert tables == {ONE: table}
+
+
+def test_a_run_names_the_packages_that_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    def version(name: str) -> str:
+        if name == "openai":
+            raise importlib.metadata.PackageNotFoundError(name)
+        return f"version of {name}"
+
+    # In a process they are looked up once.
+    monkeypatch.setattr(runs, "_versions", runs._versions.__wrapped__)
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    found = dict(assembled(session()).environment)
+    assert {name: text for name, text in found.items() if text == f"version of {name}"}.keys() == {
+        *("pytest", "pytest-xdist", "torch", "transformers", "numpy", "scipy")
+    }
+    assert "openai" not in found
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: "1")
+    assert "openai" in dict(assembled(session()).environment)
