@@ -65,7 +65,7 @@ def _handler(hub: HubServer) -> type[BaseHTTPRequestHandler]:
                 if hub.looked_up[hub.held] >= hub.clients:
                     hub.all_there.set()
                 if with_body and name == hub.held:
-                    hub.all_there.wait(timeout=60)
+                    hub.all_there.wait(timeout=300)
                 etag = hashlib.sha256(data).hexdigest()
                 self._send(
                     200, data if with_body else b"", {"ETag": f'"{etag}"', "Content-Length": len(data)}

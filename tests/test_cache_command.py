@@ -38,7 +38,11 @@ def test_info_says_what_is_kept_of_whom_and_since_when(folder, capsys):
     assert main(["cache", "info", str(folder)]) == 0
     head, _, first, second = capsys.readouterr().out.splitlines()
     assert head.startswith(f"{folder / FILE}: 35 answers of 2 models, 0.")
-    old, today = (time.strftime("%Y-%m-%d", time.gmtime(time.time() - days * DAY)) for days in (40, 0))
+    store = Store(folder)
+    (ends,) = store.query(("SELECT min(created), max(created) FROM answers WHERE rowid <= 30", ()))
+    store.close()
+    old, today = (time.strftime("%Y-%m-%d", time.gmtime(end)) for end in ends)
+    assert ends[1] - ends[0] >= 40 * DAY
     words = first.split()
     assert words[:4] == [short("one"), "30", "scripted", "float32"]
     assert (words[4], words[6], words[8:]) == (old, today, ["one"])

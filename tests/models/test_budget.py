@@ -339,7 +339,7 @@ def test_a_process_that_runs_out_of_memory_halves_and_ends_right(checkpoint_of, 
         capture_output=True,
         text=True,
         env=environment,
-        timeout=120,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     tokens, equal = done.stdout.split()[-2:]

@@ -71,4 +71,4 @@ def together(folder: Path) -> list[dict]:
         return found
     finally:
         for worker in workers:
-            worker.communicate(timeout=60)
+            worker.communicate(timeout=300)

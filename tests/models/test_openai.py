@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import socket
-import time
+import threading
 from dataclasses import replace
 
 import pytest
@@ -70,8 +70,14 @@ def test_a_text_is_asked_for_greedily_and_cut_at_its_stop(openai_server, model_a
 
 
 def test_answers_come_back_in_order_however_they_arrive(openai_server, model_at):
+    later = threading.Event()
+
     def slow_first(text):
-        time.sleep(0.2 if text == "0" else 0.0)
+        # With four at once, others have come back when the sixth is put.
+        if text == "5":
+            later.set()
+        if text == "0":
+            later.wait(300)
         return f"answer {text}"
 
     openai_server.say = slow_first

@@ -199,7 +199,7 @@ def test_an_answer_is_kept_the_moment_it_exists(store, openai_server):
 
     def say(text):
         if text == "question 1":
-            for _ in range(100):
+            for _ in range(3000):
                 seen[:] = Store(store.path.parent).get([key_of(model.describe(), ask(0))])
                 if seen:
                     break

@@ -24,7 +24,7 @@ def test_who_waits_is_told_when_a_process_is_killed():
     with pytest.raises(Empty):
         outputs.get(timeout=0.1)
     process.kill()
-    assert isinstance(outputs.get(timeout=60), EngineEndedError)
+    assert isinstance(outputs.get(timeout=300), EngineEndedError)
     process.join()
 
 

@@ -12,6 +12,7 @@ import time
 import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
 import pytest
 
+from pytest_kbrel.models.store import Store
 from tests.openai_server import TOO_MANY, Fault
 from tests.plugin.conftest import CAPITALS, MODEL
 
@@ -181,11 +182,22 @@ def test_a_refused_key_is_said_with_the_server(pytester, mini_suite, openai_serv
 def test_a_killed_run_keeps_the_verdicts_it_had(pytester, mini_suite, openai_server, judge):
     mini_suite(ONE, FACTS)
     running = []
+    folder = pytester.path / ".kbrel-cache"
+
+    def kept():
+        store = Store(folder)
+        rows = store.query(
+            ("SELECT * FROM answers JOIN models ON id = model WHERE described LIKE '%judge%'", ())
+        )
+        store.close()
+        return len(rows)
 
     def say(text):
         if len(openai_server.calls) == 3:
-            # The first two are on their way back; what has come back must survive.
-            time.sleep(0.5)
+            # The first two are on their way into the file; what has come back must survive.
+            end = time.monotonic() + 300
+            while kept() < 2 and time.monotonic() < end:
+                time.sleep(0.01)
             os.kill(running[0].pid, signal.SIGKILL)
         return "correct"
 
@@ -203,7 +215,7 @@ def test_a_killed_run_keeps_the_verdicts_it_had(pytester, mini_suite, openai_ser
     line.append(f"{judge[1]},max_concurrent=1")
     running.append(subprocess.Popen(line, cwd=pytester.path, stdout=subprocess.DEVNULL))
     process = running[0]
-    assert process.wait(timeout=60) == -signal.SIGKILL
+    assert process.wait(timeout=300) == -signal.SIGKILL
     openai_server.say = lambda text: "correct"
     before = [call.text for call in openai_server.calls]
     assert gate(pytester, *judge).ret == 0

@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 
@@ -42,23 +43,24 @@ def prompts(server, since=0):
 
 def killed_after(pytester, server, count, *args):
     """Kill a run, all of its processes, when the server got so many questions; return what is kept then."""
-    before, say_before = len(server.calls), server.say
+    before, say_before, killed = len(server.calls), server.say, threading.Event()
 
     def asked():
         return sum(prompts(server, before).values())
 
     def say(text):
         if asked() >= count:
-            time.sleep(5)
+            killed.wait(300)
         return say_before(text)
 
     server.say = say
     process = start(pytester, *args)
-    end = time.monotonic() + 60
+    end = time.monotonic() + 300
     while asked() < count and process.poll() is None and time.monotonic() < end:
         time.sleep(0.01)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+    killed.set()
     server.say = say_before
     return stored(pytester)
 

@@ -34,13 +34,13 @@ def waiting_for_its_server(pytester, server, count, *args):
     def say(text):
         if sum(prompts(server).values()) == count and not held.is_set():
             held.set()
-            released.wait(120)
+            released.wait(300)
         return say_before(text)
 
     server.say = say
     process = start(pytester, *args)
     try:
-        assert held.wait(60)
+        assert held.wait(300)
         yield process
     finally:
         released.set()
