@@ -294,7 +294,7 @@ def ways(**changes):
     """Return ways of which the plain one tells contexts apart; others are as that one, but for ``changes``."""
 
     def plain(pairs):
-        return [tuple(1 / (2 + sum(pair.context) + at) for at in range(len(pair.targets))) for pair in pairs]
+        return [tuple(1 / (2 + pair.context[0] + at) for at in range(len(pair.targets))) for pair in pairs]
 
     found = {**dict.fromkeys(("packed", "prefix", "plain"), plain), **changes}
     return {name: way for name, way in found.items() if way is not None}
