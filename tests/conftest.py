@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -59,6 +60,21 @@ def openai_server() -> Iterator[OpenAIServer]:
     """A server on loopback that speaks the OpenAI protocol, this test's own."""
     with OpenAIServer() as server:
         yield server
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Iterator[object]:
+    """Let the garbage collector look only at what the tests make.
+
+    Some ten thousand tests and the libraries stay to the end. Looking through them time and again took a
+    seventh of the time of all tests.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
