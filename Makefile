@@ -3,7 +3,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# Python compiles what it imports, which is a small part of what is installed.
+INSTALL := $(BIN)/python -m pip --disable-pip-version-check --quiet install --no-compile
 # Nothing kept: in a clone the code that makes the answers changes between two runs.
 GATE := $(BIN)/python -m pytest suites --kb-baseline=reference --kb-use-cache=off
 
@@ -52,7 +53,7 @@ lint: $(VENV)/.lint
 	$(BIN)/ruff format --check .
 
 types: $(VENV)/.lint
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers auto
 
 check: lint types test test-slow
 
@@ -67,19 +68,19 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.demo: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(PIP) install -c constraints.txt -e ".[all]"
+	$(INSTALL) -c constraints.txt -e ".[all]"
 	touch $@
 
 # The pip that comes with Python 3.11 does not know dependency groups.
 $(VENV)/.test: $(VENV)/.demo
-	$(PIP) install "pip>=25.1"
-	$(PIP) install -c constraints.txt -e ".[all,recipe]" --group test
+	$(INSTALL) "pip>=25.1"
+	$(INSTALL) -c constraints.txt -e ".[all,recipe]" --group test
 	touch $@
 
 $(VENV)/.mutants: $(VENV)/.test
-	$(PIP) install -c constraints.txt --group mutants
+	$(INSTALL) -c constraints.txt --group mutants
 	touch $@
 
 $(VENV)/.lint: $(VENV)/.test
-	$(PIP) install -c constraints.txt --group lint
+	$(INSTALL) -c constraints.txt --group lint
 	touch $@

@@ -150,7 +150,7 @@ def fixed_settings(model: Any, tokenizer: Any) -> GenerationConfig:
     eos = sorted(_ids(own.eos_token_id) | _ids(config.eos_token_id) | _ids(tokenizer.eos_token_id))
     pads = (tokenizer.pad_token_id, own.pad_token_id, *eos, 0)
     start = own.decoder_start_token_id
-    return GenerationConfig(  # type: ignore[no-untyped-call]
+    return GenerationConfig(
         do_sample=False,
         num_beams=1,
         length_penalty=1.0,

@@ -116,14 +116,14 @@ class _Linear(nn.Linear):
         return super().forward(input)
 
 
-class _Conv1D(Conv1D):
+class _Conv1D(Conv1D):  # type: ignore[misc]
     """GPT-2's linear layer, which keeps its weight the other way round."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         if _fits(x):
             with contextlib.suppress(RuntimeError):
                 return product(x, self.weight.t(), self.bias)
-        found: torch.Tensor = super().forward(x)  # type: ignore[no-untyped-call]
+        found: torch.Tensor = super().forward(x)
         return found
 
 

@@ -216,7 +216,7 @@ def _load_model(spec: ModelSpec, config: Any, device: torch.device) -> Any:
         options["attn_implementation"] = spec.attn_implementation
     if spec.load_in_4bit or spec.load_in_8bit:
         options["device_map"] = {"": device}
-        options["quantization_config"] = transformers.BitsAndBytesConfig(  # type: ignore[no-untyped-call]
+        options["quantization_config"] = transformers.BitsAndBytesConfig(
             load_in_4bit=spec.load_in_4bit, load_in_8bit=spec.load_in_8bit
         )
     model, info = _from_pretrained(spec, "the model", factory, **options)

@@ -106,7 +106,7 @@ def _without_weights(spec: VllmSpec, folder: Path, config: Any) -> Any:
     """Return the model of a config as shapes only, with the checkpoint's own generation settings."""
     try:
         with torch.device("meta"):
-            model = transformers.AutoModelForCausalLM.from_config(config)  # type: ignore[no-untyped-call]
+            model = transformers.AutoModelForCausalLM.from_config(config)
     except Exception as error:
         raise ModelError(f"{spec.text}: no causal model for transformers: {describe_error(error)}") from None
     if (folder / "generation_config.json").is_file():

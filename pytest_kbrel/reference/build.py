@@ -122,7 +122,7 @@ def _save(model: Any, tokenizer: Tokenizer, folder: Path) -> str:
 
     from pytest_kbrel.reference.tokenizer import save_tokenizer
 
-    disable_progress_bar()  # type: ignore[no-untyped-call]
+    disable_progress_bar()
     folder.mkdir(parents=True, exist_ok=True)
     copy.deepcopy(model).to(torch.float16).save_pretrained(folder)
     save_tokenizer(tokenizer, folder, POSITIONS)

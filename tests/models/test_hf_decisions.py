@@ -291,7 +291,7 @@ def test_a_probability_of_nothing_agrees_with_nothing_else(one, other, same):
 
 
 def ways(**changes):
-    """Return ways of which the plain one tells contexts apart; others are as that one, but for ``changes``."""
+    """Return ways: the plain one tells contexts apart, others are as that one but for ``changes``."""
 
     def plain(pairs):
         return [tuple(1 / (2 + pair.context[0] + at) for at in range(len(pair.targets))) for pair in pairs]
