@@ -103,7 +103,7 @@ def test_a_recorded_run_decided_again_is_the_same(
     pytester, mini_suite, report, gate, again, openai_server, judge, plugin_args
 ):
     mini_suite(ALL, facts())
-    gate("-n2", "--kb-baseline-update=old")
+    gate("--kb-baseline-update=old")
     assert gate("--kb-baseline=old", *judge, *plugin_args).ret == gate("--kb-baseline=old", *judge).ret
     before, asked = report("run"), len(openai_server.calls)
     assert before["helpers"]

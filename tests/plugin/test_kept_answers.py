@@ -233,26 +233,18 @@ def test_what_is_blessed_is_the_same_whatever_was_kept(pytester, mini_suite):
     assert read[0] == read[1]
 
 
-@pytest.fixture(scope="module")
-def whole():
-    """Keep the undisturbed run for both tests that kill."""
-    return {}
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_killed_run_goes_on_where_it_stopped(pytester, mini_suite, whole, workers):
+def test_a_killed_run_goes_on_where_it_stopped(pytester, mini_suite):
     mini_suite(SUITE)
     ground = kill_runs.Ground(pytester.path, ("suites",))
-    if not whole:
-        whole["run"] = ground.finish(1)
-        ground.forget()
-    draw = random.Random(workers)
-    ground.kill(workers, 0)
+    whole = ground.finish(1)
+    ground.forget()
+    ground.kill(1, 0)
     left = len(ground.stored())
-    ground.kill(workers, draw.uniform(0, 0.5))
-    one = kill_runs.resumed(ground, workers, 0, whole["run"])
-    assert 0 < left <= one.stored <= one.total == whole["run"].stored
+    # Two workers go on, are killed as well, and go on.
+    ground.kill(2, random.Random(2).uniform(0, 0.5))
+    one = kill_runs.resumed(ground, 2, 0, whole)
+    assert 0 < left <= one.stored <= one.total == whole.stored
     assert (one.again, one.difference) == (0, "")
     assert one.asked >= one.total - one.stored
 
