@@ -17,6 +17,8 @@ import numpy.typing as npt
 Array = npt.NDArray[np.float64]
 Formula = Callable[[Array, Array], Array]
 Better = Literal["higher", "lower"]
+# The bounds of what is a difference of two shares.
+SIGNED = (-1.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,9 +48,8 @@ class Metric:
         return float(self.formula(values.sum(axis=0), np.asarray(float(len(values)))))
 
 
-def ratio(numerator: npt.ArrayLike, denominator: npt.ArrayLike) -> Array:
-    """Return ``numerator / denominator`` elementwise, nan where the denominator is 0."""
-    above, below = np.asarray(numerator, dtype=float), np.asarray(denominator, dtype=float)
+def ratio(above: Array, below: Array) -> Array:
+    """Return ``above / below`` elementwise, nan where ``below`` is 0."""
     quotients: Array = np.full(np.broadcast(above, below).shape, math.nan)
     np.divide(above, below, out=quotients, where=below != 0)
     return quotients
@@ -69,4 +70,15 @@ def quotient(name: str, better: Better, above: str, below: str, **more: Any) -> 
         columns=(above, below),
         formula=lambda t, n: ratio(t[..., 0], t[..., 1]),
         **more,
+    )
+
+
+def difference(name: str, plus: str, minus: str, divisor: int = 1) -> Metric:
+    """Make the metric "(mean of ``plus`` - mean of ``minus``) / ``divisor``", both means over all facts."""
+    return Metric(
+        name=name,
+        better="higher",
+        columns=(plus, minus),
+        formula=lambda t, n: ratio((t[..., 0] - t[..., 1]) / divisor, n),
+        bounds=SIGNED,
     )

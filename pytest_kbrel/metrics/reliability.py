@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pytest_kbrel.metrics.base import Array, Metric, mean, quotient, ratio
+from pytest_kbrel.metrics.base import Array, Metric, difference, mean, quotient, ratio
 from pytest_kbrel.metrics.reliability_controls import control_metrics, measured_by
 from pytest_kbrel.records import SliceKind
 
@@ -59,7 +59,6 @@ def average(nccr: Array, iur: Array) -> Array:
     return (nccr + 2 * iur - 1) / 2
 
 
-_SIGNED = (-1.0, 1.0)
 _C_WRONG = quotient(
     "c_wrong",
     "lower",
@@ -69,16 +68,6 @@ _C_WRONG = quotient(
     undefined="no wrong answer",
     vacuous=True,
 )
-
-
-def _difference(name: str, plus: str, minus: str) -> Metric:
-    return Metric(
-        name=name,
-        better="higher",
-        columns=(plus, minus),
-        formula=lambda t, n: ratio(t[..., 0] - t[..., 1], n),
-        bounds=_SIGNED,
-    )
 
 
 # The three kinds of uninformative answers (section 3.3), shares of all answers as in Figure 11.
@@ -109,7 +98,7 @@ _WRITTEN = quotient(
 _SEEN = (
     mean("cr", "higher", "correct", rate=True),
     mean("wr", "lower", "wrong", rate=True),
-    _difference("ncr", "correct", "wrong"),
+    difference("ncr", "correct", "wrong"),
     mean("uninformative", "lower", "uninformative", rate=True),
     *_UNINFORMATIVE,
     mean("unparsable", "lower", "unparsable", rate=True),
@@ -124,7 +113,7 @@ _SEEN = (
     _C_WRONG,
     mean("ccr", "higher", "consistency_correct"),
     mean("cwr", "lower", "consistency_wrong"),
-    _difference("nccr", "consistency_correct", "consistency_wrong"),
+    difference("nccr", "consistency_correct", "consistency_wrong"),
     _UNREAD,
     _WRITTEN,
 )

@@ -16,11 +16,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pytest_kbrel.metrics.base import Array, Better, Metric, mean, quotient, ratio
+from pytest_kbrel.metrics.base import SIGNED, Array, Better, Metric, difference, mean, quotient, ratio
 
 # The answer, three distractors and "unsure" (section 3.3).
 OPTIONS = 5
-_SIGNED = (-1.0, 1.0)
 _LABELS: tuple[tuple[str, Better, str], ...] = (
     ("correct", "higher", "no correct answer"),
     ("wrong", "lower", "no wrong answer"),
@@ -63,8 +62,8 @@ def control_metrics(columns: Sequence[str]) -> tuple[Metric, ...]:
         _share("cwr_control_random", "lower", "wrong"),
         mean("cwr_control_shuffled", "lower", "shuffled_wrong"),
         _net("nccr_control_majority"),
-        _difference("nccr_control_random", "correct", "wrong", OPTIONS),
-        _difference("nccr_control_shuffled", "shuffled_correct", "shuffled_wrong", 1),
+        difference("nccr_control_random", "correct", "wrong", OPTIONS),
+        difference("nccr_control_shuffled", "shuffled_correct", "shuffled_wrong"),
     )
     return tuple(metric for metric in metrics if set(metric.columns) <= set(columns))
 
@@ -97,15 +96,5 @@ def _net(name: str) -> Metric:
         better="higher",
         columns=("majority",),
         formula=lambda t, n: ratio(2 * t[..., 0] - n, n),
-        bounds=_SIGNED,
-    )
-
-
-def _difference(name: str, plus: str, minus: str, options: int) -> Metric:
-    return Metric(
-        name=name,
-        better="higher",
-        columns=(plus, minus),
-        formula=lambda t, n: ratio((t[..., 0] - t[..., 1]) / options, n),
-        bounds=_SIGNED,
+        bounds=SIGNED,
     )

@@ -14,7 +14,7 @@ COLUMNS = (
 ROWS = (
     {"correct": 1, "consistency_correct": 1.0, "majority": 1, "shuffled_right": 1, "shuffled_correct": 0.5},
     {"correct": 1, "consistency_correct": 0.5, "shuffled_correct": 0.25},
-    {"wrong": 1, "consistency_wrong": 1.0, "shuffled_wrong": 0.75},
+    {"wrong": 1, "consistency_wrong": 1.0, "shuffled_wrong": 0.25},
     {"uninformative": 1},
 )
 
@@ -36,16 +36,16 @@ def test_by_hand() -> None:
             "c_correct_control_random": 1 / 5,
             "c_correct_control_shuffled": 0.75 / 2,
             "c_wrong_control_random": 1 / 5,
-            "c_wrong_control_shuffled": 0.75,
+            "c_wrong_control_shuffled": 0.25,
             # Two of four are right, and each is picked again once in five.
             "ccr_control_majority": 1 / 4,
             "ccr_control_random": 2 / 4 / 5,
             "ccr_control_shuffled": 0.75 / 4,
             "cwr_control_random": 1 / 4 / 5,
-            "cwr_control_shuffled": 0.75 / 4,
+            "cwr_control_shuffled": 0.25 / 4,
             "nccr_control_majority": 1 / 4 - 3 / 4,
             "nccr_control_random": (2 - 1) / 4 / 5,
-            "nccr_control_shuffled": (0.75 - 0.75) / 4,
+            "nccr_control_shuffled": (0.75 - 0.25) / 4,
         }
     )
 
