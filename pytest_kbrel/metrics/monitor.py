@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pytest_kbrel.metrics.base import Array, Better, Metric, quotient, ratio
+from pytest_kbrel.metrics.base import SIGNED, Array, Better, Metric, quotient, ratio
 
 CELL = "cell:"
 BASE_CELL = "cell:none:0"
@@ -53,7 +53,7 @@ def pad(probabilities: Sequence[float], length: int) -> list[float]:
 def _distance(anchor: npt.ArrayLike, others: npt.ArrayLike, what: str) -> float:
     primary = np.asarray(anchor, dtype=float)
     foreign = np.asarray(others, dtype=float)
-    if primary.ndim != 1 or foreign.ndim != 2 or foreign.shape[1:] != primary.shape or not foreign.size:
+    if primary.ndim != 1 or foreign.shape[1:] != primary.shape or not foreign.size:
         raise ValueError(
             f"anchor of shape (L,) and {what} of shape (at least 1, L), L > 0, are needed; "
             f"found {primary.shape} and {foreign.shape}"
@@ -101,7 +101,7 @@ _UNDEFINED = "no fact was kept"
 
 
 def _share(name: str, better: Better, column: str, **more: Any) -> Metric:
-    return quotient(name, better, column, "kept", **{"over": "kept", "undefined": _UNDEFINED, **more})
+    return quotient(name, better, column, "kept", over="kept", undefined=_UNDEFINED, **more)
 
 
 def _over_cells(name: str, cells: Sequence[str], reduce: str = "mean") -> Metric:
@@ -154,7 +154,7 @@ def _delta(name: str, cells: Sequence[str]) -> Metric:
         better="higher",
         columns=(*cells, BASE_CELL, "kept"),
         formula=lambda t, n: ratio(t[..., :-2].mean(axis=-1) - t[..., -2], t[..., -1]),
-        bounds=(-1.0, 1.0),
+        bounds=SIGNED,
         over="kept",
         undefined=_UNDEFINED,
     )

@@ -60,9 +60,8 @@ def rouge_l(answer: Sequence[str], gold: Sequence[str]) -> float:
 
 
 def _f_measure(common: int, answer: Sequence[str], gold: Sequence[str]) -> float:
-    if not answer or not gold:
-        return float(len(answer) == len(gold))
-    return 2 * common / (len(answer) + len(gold))
+    tokens = len(answer) + len(gold)
+    return 2 * common / tokens if tokens else 1.0
 
 
 def best_f1(answer: str, golds: Iterable[str]) -> float:

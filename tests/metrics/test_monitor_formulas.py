@@ -37,11 +37,20 @@ def test_degrees_are_means_over_tokens_and_prompts() -> None:
 
 @pytest.mark.parametrize(
     ("anchor", "others"),
-    [([0.5], [0.5]), ([0.5], [[0.5, 0.5]]), ([], [[]]), ([0.5], np.empty((0, 1)))],
+    [
+        ([0.5], [0.5]),
+        ([0.5], [[[0.5]]]),
+        ([[0.5]], [[0.5]]),
+        (0.5, [0.5]),
+        ([0.5], [[0.5, 0.5]]),
+        ([], [[]]),
+        ([0.5], np.empty((0, 1))),
+    ],
 )
 def test_wrong_shapes_are_refused(anchor: list[float], others: list[float]) -> None:
-    with pytest.raises(ValueError, match="shape"):
-        pfd(anchor, others)
+    for degree_of, what in ((pfd, "frames"), (ird, "negatives")):
+        with pytest.raises(ValueError, match=rf"and {what} of shape"):
+            degree_of(anchor, others)
 
 
 def test_a_shorter_run_is_filled_and_a_longer_one_cut() -> None:
