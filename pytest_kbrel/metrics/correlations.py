@@ -76,22 +76,18 @@ def correlations(probe: ProbeName, points: Sequence[Figures], *, over: str) -> t
 
 def over_slices(cases: Iterable[CaseResult]) -> tuple[Correlation, ...]:
     """Return the correlations over the slices of one run, without aggregates and the top tenths of heads."""
-    points = joined(
-        (case.suite, case.probe, case.slice, {value.name: value.value for value in case.metrics})
-        for case in cases
-        if case.probe != "pooled"
-        and case.probe != "test"
-        and not case.aggregate
-        and case.metrics
-        and not case.slice.endswith("-top10")
-    )
-    return tuple(
-        correlation
-        for probe in PAIRS
-        for correlation in correlations(
-            probe, [of for (_, other, _), of in points.items() if other == probe], over="slices"
+    wanted = [
+        case for case in cases if not case.aggregate and case.metrics and not case.slice.endswith("-top10")
+    ]
+    found: list[Correlation] = []
+    for probe in PAIRS:
+        points = joined(
+            (case.suite, probe, case.slice, {value.name: value.value for value in case.metrics})
+            for case in wanted
+            if case.probe == probe
         )
-    )
+        found += correlations(probe, list(points.values()), over="slices")
+    return tuple(found)
 
 
 def joined(

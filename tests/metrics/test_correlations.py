@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pytest_kbrel.metrics.correlations import PAIRS, correlate, correlations, over_slices
+from pytest_kbrel.metrics.correlations import PAIRS, correlate, correlations, joined, over_slices
 from pytest_kbrel.records import CaseResult, MetricValue, ProbeName
 from pytest_kbrel.suites.names import METRICS
 
@@ -72,6 +72,12 @@ def test_points_that_lack_a_figure_are_left_out_and_counted() -> None:
         assert found.note == "3 of 6 models left out: they lack one of the figures"
 
 
+def test_why_there_is_no_correlation_stands_before_what_was_left_out() -> None:
+    few, _ = correlate("x", "y", [(1.0, 2.0), (None, 1.0)], over="models")
+    left = "1 of 2 models left out: they lack one of the figures"
+    assert few.note == f"not enough models: 1, and 3 are needed; {left}"
+
+
 def test_pairs_that_no_point_has_bring_nothing() -> None:
     points = [{"monitor": 0.1 * k, "accuracy": 1 - 0.2 * k, "accuracy_std": None} for k in range(4)]
     found = correlations("monitor", points, over="models")
@@ -127,6 +133,12 @@ def test_seen_and_unseen_slices_of_a_group_make_one_point() -> None:
     assert found["c_correct", "c_wrong"].r == pytest.approx(
         np.corrcoef([0.0, 0.3, 0.6, 0.9], [0.1, 0.2, 0.3, 1.5])[0, 1]
     )
+
+
+def test_the_consistency_of_wrong_answers_of_a_point_is_none_where_no_slice_has_it() -> None:
+    figures = {"unseen-zero-shot": {"ur": 1.0, "c_wrong": None}, "seen-zero-shot": {"ncr": 0.5}}
+    points = joined(("s", "reliability", name, of) for name, of in figures.items())
+    assert points == {("s", "reliability", "zero-shot"): {"ur": 1.0, "ncr": 0.5, "c_wrong": None}}
 
 
 def test_aggregates_top_tenths_and_unmeasured_cases_are_no_points() -> None:
