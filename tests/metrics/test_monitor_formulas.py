@@ -159,6 +159,11 @@ def test_the_ablated_score_is_a_ratio_of_sums_like_the_whole_one() -> None:
     assert math.isnan(whole.of([[0.2, 0.5]]))
 
 
+def test_each_form_of_answering_has_its_own_accuracy() -> None:
+    found = of(("format:wp", "format:fc_pos", "format:fc_neg"), np.array([[1.0, 1, 0], [1, 0, 0]]))
+    assert found == {"accuracy_wp": 1.0, "accuracy_fc_pos": 0.5, "accuracy_fc_neg": 0.0}
+
+
 def test_the_saving_is_study_by_monitor() -> None:
     """Table 8 prints 2.97 for GPU hours; in calls it is 49 / 13."""
     rows = np.array([[13.0, 49.0, 130.0, 500.0], [13.0, 49.0, 170.0, 700.0]])
