@@ -94,6 +94,8 @@ class MutantLoop:
         self.items = {item.nodeid: item for item in session.items}
         for item in session.items:
             few_examples(item, self.examples)
+        # What the tests keep out of garbage collection is in no list of objects.
+        gc.unfreeze()
         self._functions = live_functions({str(path) for path in self.paths.values()})
         forget()
         gc.collect()
