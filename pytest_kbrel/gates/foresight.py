@@ -20,7 +20,7 @@ T = TypeVar("T")
 # fine-tune or a quantisation often moves; for a rate of one half that is a correlation of 0.8.
 DISCORDANT = 0.1
 CORRELATION = 0.8
-# More facts than these are significant when all are lost, in a family of any size that is met.
+# More facts than these are significant when all are lost, or half, in a family of any size that is met.
 _FEW = 40
 _TOO_FEW = "no drop is found among so few facts"
 # Of so many columns all combinations of 0 and 1 are looked at.
@@ -182,16 +182,27 @@ def _power(
     if worst is None or (before is None and best is None):
         return ""
     was = list(before) if before is not None else [_filled(member, best or {}) for member in members]
-    order = sorted(facts)
-    for count in range(len(order), 0, -1) if len(order) <= _FEW else (len(order),):
-        lost = set(order[:count])
+    for lost in _losses(facts, stats.fewest_flips(alpha)):
         now = [_lost(table, worst, lost) for table in was]
         measured = measure_figures(
             [figure], now, [pair(a, b) for a, b in zip(now, was, strict=True)], alpha=alpha
         ).figures[0]
         if measured.value.p is not None and measured.value.p < alpha:
             return ""
-    return f"not even the loss of all {len(order)} facts would be significant (p < {alpha:.2g} is needed)"
+    return f"not even the loss of all {len(facts)} facts would be significant (p < {alpha:.2g} is needed)"
+
+
+def _losses(facts: Collection[str], fewest: int) -> Iterator[set[str]]:
+    """Yield facts to lose: all, then fewer of them from either end, at least ``fewest``.
+
+    A quotient that is at its worst in all facts has no spread left. The loss of some can then be significant
+    where that of all is not.
+    """
+    order = sorted(facts)
+    every = range(len(order), fewest - 1, -1)
+    for count in every if len(order) <= _FEW else (len(order), len(order) // 2):
+        yield set(order[:count])
+        yield set(order[-count:])
 
 
 def _extreme(figure: Figure, members: Sequence[Member], *, worst: bool) -> dict[str, float] | None:
@@ -261,7 +272,7 @@ def _mde(
     estimate = stats.jackknife([(1.0, figure.sample(before))], figure.statistic)
     mde = stats.foreseen_mde(estimate, alpha, CORRELATION)
     if mde is None:
-        return None, estimate.note or "the baseline shows no spread"
+        return None, estimate.note
     least = _least_found(figure, members, before, alpha)
     found = mde if least is None else max(mde, least)
     low, high = figure.bounds

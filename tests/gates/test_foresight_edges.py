@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
+from pytest_kbrel import stats
 from pytest_kbrel.gates.figures import figures_of
 from pytest_kbrel.gates.foresight import Foreseen, Member, foresee
 from pytest_kbrel.gates.measuring import measure, measure_figures, pair
@@ -15,7 +17,17 @@ from pytest_kbrel.gates.pooled import pooled_figures
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.metrics.base import mean
 from pytest_kbrel.records import Gate, MetricValue, Table
-from tests.gates.tables import HEAD_TO_TAIL, MONITOR, answers, consistency, gate, outcome, scores
+from tests.gates.tables import (
+    HEAD_TO_TAIL,
+    MONITOR,
+    answers,
+    case,
+    consistency,
+    decided,
+    gate,
+    outcome,
+    scores,
+)
 from tests.gates.test_foresight import ahead, ids
 from tests.gates.test_rounding import monitor
 
@@ -41,6 +53,7 @@ def test_what_a_gate_says_of_itself(rule: Any) -> None:
     )  # fmt: skip
 
 
+NOT_EVEN = "not even the loss of all"
 BEFORE = consistency([("+", 1.0)] * 30 + [("-", 1.0)] * 10)
 
 
@@ -144,6 +157,93 @@ def test_a_run_counts_where_it_has_all_members_and_then_only_its_facts_do() -> N
 def test_so_many_facts_are_needed(facts: int, never: str) -> None:
     assert ahead("accuracy", "max_drop", 0.01, n=facts).never == never
     assert ahead("accuracy", "max_drop", 0.01, before=answers("+" * facts)).never == never
+
+
+def test_the_loss_of_some_facts_may_be_significant_where_that_of_all_is_not() -> None:
+    """Where all answers are wrong, and all equally consistent, c_wrong has no spread left to go by.
+
+    Of ten facts two are wrong before. The loss of nine has the p-value 0.5 ** 10, and that of eight 0.5 ** 9.
+    """
+    alpha = stats.sidak(40)
+    assert 0.5**10 < alpha < 0.5**9
+    right, wrong = [("+", 1.0)], [("-", 0.0)]
+    rows = [
+        (right * 8 + wrong * 2, ""),
+        (wrong * 2 + right * 8, ""),
+        (right * 38 + wrong * 2, ""),
+        (wrong * 2 + right * 38, ""),
+        (right * 58 + wrong * 2, ""),
+        (wrong * 2 + right * 58, ""),
+        (right * 7 + wrong * 2, f"{NOT_EVEN} 9 facts would be significant (p < 0.0013 is needed)"),
+    ]
+    found = [ahead("c_wrong", "max_drop", 0.1, before=consistency(of), comparisons=40) for of, _ in rows]
+    assert [one.never for one in found] == [never for _, never in rows]
+    before = consistency(rows[0][0])
+    of = case(gate("c_wrong", "max_drop", 0.1), probe="reliability", slice="seen-x")
+    for lost, verdict in ((10, "inconclusive"), (9, "fail"), (8, "inconclusive")):
+        after = consistency([("-", 1.0)] * lost + wrong * (10 - lost))
+        assert decided(of, after, before, comparisons=40).verdict == verdict
+
+
+def monitor_ahead(metric: str, cells: Sequence[str], rule: str = "max_drop", bound: float = 0.1) -> Foreseen:
+    columns = (*MONITOR[:5], *cells)
+    (found,) = foresee(
+        "c",
+        [gate(metric, rule, bound)],
+        figures_of(metrics_for("monitor", "P36", columns)),
+        [Member(facts=ids(2), columns=columns)],
+        comparisons=1,
+    )
+    return found
+
+
+def test_the_worst_of_a_figure_of_many_columns_is_that_of_all_alike() -> None:
+    """Of up to four columns all combinations are tried: a delta is worst where its two sides are unlike."""
+    negatives = [f"cell:negative:{at}:0" for at in range(4)]
+    few = "not even the loss of all 2 facts would be significant (p < 0.05 is needed)"
+    rows = [
+        ("delta_negative", ["cell:none:0", *negatives[:3]], few),
+        ("delta_negative", ["cell:none:0", *negatives], ""),
+        ("accuracy", ["cell:none:0", *negatives], few),
+        ("accuracy", ["cell:none:0", *negatives[:3]], few),
+    ]
+    assert [monitor_ahead(metric, cells).never for metric, cells, _ in rows] == [never for *_, never in rows]
+
+
+def test_a_spread_is_at_most_one_half_so_that_some_of_it_is_always_left() -> None:
+    table = Table(
+        columns=MONITOR,
+        rows=tuple(outcome(q, (1, 0, 0, 0, 0.5, 1, at % 2), "correct") for at, q in enumerate(ids(40))),
+    )
+    gates = [gate("accuracy_std", "recovery", bound) for bound in (0.5, 0.51)]
+    figures = figures_of(metrics_for("monitor", "P36", MONITOR))
+    members = [Member(facts=ids(40), columns=MONITOR, before=table)]
+    found = foresee("c", gates, figures, members, comparisons=1)
+    # The two cells' accuracies are 1 and 0.5, whose standard deviation is 0.25.
+    assert [one.never for one in found] == ["at least 0.5 of the baseline is left in any case", ""]
+
+
+def test_where_the_best_is_not_seen_the_baseline_tells_whether_a_drop_can_be_found() -> None:
+    figures = figures_of([mean("c", "higher", "correct", bounds=(0.0, 2.0))])
+    for before, never in (
+        (None, ""),
+        (answers("++"), "not even the loss of all 2 facts would be significant (p < 0.05 is needed)"),
+    ):
+        member = Member(facts=ids(2), columns=HEAD_TO_TAIL, before=before)
+        (found,) = foresee("c", [gate("c", "max_drop", 0.1)], figures, [member], comparisons=1)
+        assert found.never == never
+
+
+def test_facts_that_a_blessed_run_lacks_are_in_no_drop() -> None:
+    member = Member(facts=ids(50), columns=HEAD_TO_TAIL, before=answers("+" * 30))
+    figures = figures_of(metrics_for("head_to_tail", "x", HEAD_TO_TAIL))
+    (found,) = foresee("c", [gate("accuracy", "max_drop", 0.1)], figures, [member], comparisons=1)
+    assert (found.n, found.mde) == (30, stats.rate_mde(30, 3.0, stats.sidak(1)))
+
+
+def test_what_is_noted_where_nothing_else_says_why_no_drop_is_known() -> None:
+    assert ahead("accuracy_f1", "max_drop", 0.1).note == "its spread is known with a baseline only"
+    assert ahead("accuracy", "max_drop", 0.1, n=200, paired=False).note == ""
 
 
 @pytest.mark.parametrize(
