@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from pytest_kbrel.baselines import BaselineCase
-from pytest_kbrel.gates.cases import obstacle_of, unjudged, verdict_of
+from pytest_kbrel.gates.cases import compare_case, obstacle_of, unjudged, verdict_of
 from pytest_kbrel.gates.measuring import Measurement, measure_figures, pair
 from pytest_kbrel.records import (
     CaseResult,
     Digest,
+    Fact,
     GateResult,
     HeadToTailSettings,
     Judgement,
@@ -21,7 +22,7 @@ from pytest_kbrel.records import (
     Unmatched,
     Waiver,
 )
-from tests.gates.tables import HEAD_TO_TAIL, answers, case, decided, gate, outcome
+from tests.gates.tables import HEAD_TO_TAIL, answers, blessed, case, decided, gate, outcome
 
 DROP = gate("accuracy", "max_drop", 0.02)
 
@@ -70,8 +71,21 @@ def test_what_is_known_of_a_case_stays_with_its_result(
 
 
 def test_a_case_that_was_measured_in_a_moment_was_so() -> None:
-    found = decided(case(), answers("+"), duration=0.0, requests=0)
-    assert (found.duration, found.requests, found.truncated) == (0.0, 0, 0)
+    for found in (decided(case(), answers("+"), duration=0.0, requests=0), decided(case(), answers("+"))):
+        assert (found.duration, found.requests, found.truncated) == (0.0, 0, 0)
+
+
+def test_a_recorded_case_is_compared_with_a_run_of_the_same_tokenizer_unless_said_otherwise() -> None:
+    of = decided(case(), answers("++", prompt_digest=digest()))
+
+    def reason(before: Table, **more: Any) -> str:
+        given = {"baseline": blessed(before), "baseline_asked": True, "comparisons": 1, **more}
+        return compare_case(of, [DROP], **given).gates[0].reason
+
+    other = answers("++", prompt_digest=digest(prompts="f" * 8))
+    assert "the token ids of the prompts on 2 of 2 facts (first: Q000); allowed: " in reason(other)
+    assert "(first: Q000): another tokenizer; allowed: " in reason(other, another_tokenizer=True)
+    assert reason(of.table, baseline=None) == f"{LACKS[:-1]}{of.id}{AGAIN}"
 
 
 # The order in which verdicts are looked for: each is worse than all that follow.
@@ -104,10 +118,17 @@ FOREIGN = (
 )
 LACKS = "the baseline has no case c"
 AGAIN = ": bless a run of all suites anew"
-ADDED = (
-    "c: 4 of 4 facts are not in the baseline (first: Q000), and at least half must be; "
-    "allowed: what the baseline was asked, or bless a run that was asked this"
-)
+ALLOWED = "allowed: what the baseline was asked, or bless a run that was asked this"
+ADDED = f"c: 4 of 4 facts are not in the baseline (first: Q000), and at least half must be; {ALLOWED}"
+TOKENS = "c: candidate and baseline differ in the token ids of the prompts on 4 of 4 facts (first: Q000)"
+
+
+def digest(**parts: str) -> str:
+    given = {"prompts": "a" * 8, "settings": "b" * 8, "accepted": "c" * 8, "draws": "d" * 8, **parts}
+    return str(Digest(bos=0, count=1, **given))
+
+
+ELSE = measured(*(answers("++++", prompt_digest=digest(prompts=prompts)) for prompts in ("a" * 8, "f" * 8)))
 
 
 @pytest.mark.parametrize(
@@ -129,6 +150,8 @@ ADDED = (
         (OTHERS, {"incomparable": ["dtype", "decoding"]}, "not comparable", FOREIGN),
         (SAME, {"incomparable": ["dtype", "decoding"], "paper": "Some"}, "not comparable", FOREIGN),
         (OTHERS, {}, "not comparable", ADDED),
+        (ELSE, {}, "not comparable", f"{TOKENS}; {ALLOWED}"),
+        (ELSE, {"another_tokenizer": True}, "not comparable", f"{TOKENS}: another tokenizer; {ALLOWED}"),
     ],
 )
 def test_what_stands_in_the_way_of_a_comparison_is_told_in_this_order(
@@ -139,9 +162,11 @@ def test_what_stands_in_the_way_of_a_comparison_is_told_in_this_order(
     assert found == (None if verdict is None else (verdict, reason))
 
 
-def digest(**parts: str) -> str:
-    given = {"prompts": "a" * 8, "settings": "b" * 8, "accepted": "c" * 8, "draws": "d" * 8, **parts}
-    return str(Digest(bos=0, count=1, **given))
+def test_what_changed_is_told_with_the_relation_and_the_bucket_of_the_fact() -> None:
+    facts = (Fact(id="Q000", relation="P36", subject="x", object="y"),)
+    of = case(facts=facts, buckets=(("Q000", "tail"),))
+    (lost,) = decided(of, answers("-"), answers("+")).lost
+    assert (lost.fact_id, lost.relation, lost.bucket) == ("Q000", "P36", "tail")
 
 
 def test_why_token_ids_and_suites_differ_is_told_with_the_case() -> None:
@@ -178,5 +203,8 @@ def test_facts_that_were_asked_otherwise_count_among_those_that_need_a_partner(
     rows = (*changed, *(outcome(f"R{at}", (1, 0, 1, 1), "correct") for at in range(added)))
     found = decided(case(DROP), Table(columns=HEAD_TO_TAIL, rows=rows), before)
     assert found.verdict == "not comparable"
-    assert ("are not in the baseline" in found.gates[0].reason) == too_many
+    lacking = f"{added} of {n + added} fact{'s' if n + added > 1 else ''} are not in the baseline (first: R0)"
+    before_it = " draws; first: Q001); " if differing > 1 else " draws; first: Q000); " if differing else ": "
+    assert (f"{before_it}{lacking}" in found.gates[0].reason) == too_many
+    assert (" not in the baseline" in found.gates[0].reason) == too_many
     assert found.unmatched == Unmatched(added=tuple(f"R{at}" for at in range(added)))

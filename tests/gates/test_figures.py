@@ -71,6 +71,14 @@ def test_rows_go_by_the_fact_and_columns_by_their_name() -> None:
     assert figure((0, "x")).value((table("x", ("q1", (0.0,))),)) == 0.0
 
 
+def test_where_all_facts_are_alike_the_interval_goes_by_those_that_count() -> None:
+    of = figure((0, "xk"), over="k", statistic=lambda parts: ratio(parts[0][0][..., 0], parts[0][0][..., 1]))
+    found = of.estimate((table("xk", ("q1", (1, 1)), ("q2", (1, 1)), ("q3", (0, 0))),))
+    # Wilson's interval of 2 of 2, with t over three facts (4.3027) for z: 2 / (2 + t * t).
+    assert (found.value, found.high) == (1.0, 1.0)
+    assert found.low == pytest.approx(2 / (2 + 4.3027**2), rel=1e-4)
+
+
 def test_a_figure_of_one_case_is_its_metric() -> None:
     metric = Metric(
         name="m",

@@ -165,8 +165,11 @@ def test_choices_without_an_option_are_told_in_words() -> None:
 
 
 def test_of_a_long_answer_sixty_characters_are_shown() -> None:
-    (message,) = found(answers("-" * 10, answer="x" * 61)).broken
-    assert f"the same wrong answer, '{'x' * 60}'; allowed: at most 90%: the model does not answer" in message
+    assert found(answers("-" * 10, answer="x" * 61)).broken == (
+        f"10 of 10 facts get the same wrong answer, '{'x' * 60}'; allowed: at most 90%: the model does not "
+        "answer the question, or its prompts or chat template do not suit it; an answer that says nothing "
+        "belongs into the suite's 'uninformative' file",
+    )
 
 
 def test_the_wrong_answer_that_is_given_most_often_is_the_one() -> None:
@@ -223,6 +226,36 @@ class TestBelowRandom:
         apart = tuple(dataclasses.replace(fact, relation=f"P{at}") for at, fact in enumerate(of.facts))
         sound = found(answers("---"), of=dataclasses.replace(of, facts=apart))
         assert "below_random" not in {one.name for one in sound.shares}
+
+
+def test_a_model_that_is_always_right_is_never_worse_than_chance() -> None:
+    # Either object is right for all: by lot all answers are right too.
+    either = tuple(
+        Fact(id=f"Q{at:03}", relation="P37", subject="s", object="ab"[at % 2], aliases=("A", "B"))
+        for at in range(12)
+    )
+    right, wrong = (found(answers(mark * 12), of=case(facts=either)) for mark in "+-")
+    assert (share(right, "below_random").limit, right.broken) == (1.0, ())
+    assert wrong.broken[-1] == (
+        "0 of 12 informative answers are right (at most 24.2%, Wilson's interval); allowed: at least the "
+        "100% that random objects of the relation are: the accepted answers, the judge or the prompts do not "
+        "suit the model"
+    )
+
+
+def test_what_to_do_about_answers_that_are_empty_or_cut_short_is_told() -> None:
+    assert found(only_some(1, 4)).broken == (
+        "3 of 4 answers are empty; allowed: at most 50%: the model answers nothing, or its prompts or stop "
+        "strings do not suit it",
+    )
+    assert found(answers("++-", truncated=True)).broken == (
+        "3 of 3 answers are cut short; allowed: at most 50%: raise max_new_tokens in the suite, unless the "
+        "model does not stop (its end token or prompts do not suit it)",
+    )
+
+
+def test_of_no_responses_nothing_is_counted_but_that_they_are_missing() -> None:
+    assert [one.name for one in found(answers(""), ["Q1: gone"]).shares] == ["answered", "errored"]
 
 
 class TestConstant:

@@ -180,6 +180,29 @@ def test_facts_that_a_waiver_names_are_left_out_on_both_sides() -> None:
     assert (value.value, value.n, value.paired, value.baseline, value.delta) == (0.75, 4, 3, 1.0, 0.0)
 
 
+def test_a_waived_fact_is_neither_added_nor_left_unasked_in_a_member() -> None:
+    waivers = tuple(
+        Waiver(owner="Ann", reason="known", expires="2026-12-31", fact=f"a-head00{at}") for at in range(3)
+    )
+    after = [member("a-head", "++++", waivers=waivers), member("a-tail", "+---")]
+    # Without them three of four facts would lack a partner, which stands in the way of a comparison.
+    one_left = Table(columns=HEAD_TO_TAIL, rows=answers("++++", prefix="a-head").rows[3:])
+    wide = gate("gap", "max_drop", 2.0)
+    found = over(after, wide, baseline=run_of(decided(case(slice="a-head"), one_left), after[1]))
+    assert found.verdict == "pass"
+    assert "not in the baseline" not in found.gates[0].reason
+    rest = [decided(case(slice="a-head", waivers=waivers), one_left), after[1]]
+    assert "paired over 5 facts)" in over(rest, wide, baseline=run_of(*after)).gates[0].reason
+
+
+def test_a_case_that_a_blessed_run_lacks_outweighs_gates_that_pass_and_no_run_at_all_does_not() -> None:
+    demands = (GAP, gate("gap", "min", -1.0))
+    lacking, none_given = over(members(), *demands, baseline=run_of(members()[0])), over(members(), *demands)
+    for found in (lacking, none_given):
+        assert [judged.verdict for judged in found.gates] == ["no baseline", "pass"]
+    assert (lacking.verdict, none_given.verdict) == ("no baseline", "pass")
+
+
 @pytest.mark.parametrize("probe", ["head_to_tail", "pooled"])
 def test_the_floor_that_is_blessed_is_that_of_the_baseline_unless_asked_twice(probe: CaseKind) -> None:
     name = "as_expected" if probe == "pooled" else "gap"

@@ -219,6 +219,12 @@ def test_figures_over_other_cases_are_other_figures() -> None:
     assert "head_to_tail[overall] over the same 2 cases" in result.gates[0].reason
 
 
+def test_a_figure_that_the_paper_does_not_print_over_these_cases_is_said_to_be_missing_there() -> None:
+    published = printed(id="head_to_tail[overall]", members=MEMBERS, accuracy=0.9)
+    found = over(published, gate("gap", "max_drop", 0.1)).gates[0]
+    assert (found.verdict, found.reason) == ("no baseline", f"{PAPER} prints no gap of this case")
+
+
 CONTROLLED = (
     mean("c_correct", "higher", "c"),
     mean("c_correct_control_random", "higher", "random"),
