@@ -33,7 +33,8 @@ def test_an_example_of_the_document_is_true(rule, question, accepted, answer):
 
 
 def test_every_rule_of_the_cases_has_an_example():
-    from tests.judges.test_judge_cases import RIGHT, UNINFORMATIVE, WRONG
+    from tests.judges.test_right_answers import RIGHT
+    from tests.judges.test_wrong_answers import UNINFORMATIVE, WRONG
 
     assert {rule for *_, rule in (*RIGHT, *WRONG, *UNINFORMATIVE)} == {rule.strip() for rule, *_ in EXAMPLES}
 

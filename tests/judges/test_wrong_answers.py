@@ -1,306 +1,34 @@
-"""Answers written by hand, with what they are and which rule must say so."""
+"""Answers written by hand that are wrong or say nothing, with the rule that must tell so."""
 
 from __future__ import annotations
 
 import pytest
 
 from pytest_kbrel.judges.rules import judge
-
-CAPITAL = "What is the capital of France?"
-AUTHOR = "Who wrote the novel?"
-RULER = "Who ruled the country then?"
-WHEN = "When did the bridge open?"
-DAY = "On what date did the bridge open?"
-MANY = "How many islands does the group have?"
-COUNTRY = "In which country does the river rise?"
-NATION = "What is the nationality of the painter?"
-LANGUAGE = "What language is spoken on the island?"
-PLACE = "Where was the treaty signed?"
-MAKER = "Which company built the engine?"
-ANIMAL = "Which animal does the shepherd keep?"
-TALL = "How tall is the tower?"
-FILM = "Which film won the prize?"
-YEAR = "In what year did the bridge open?"
-COST = "How much did it cost?"
-BOTH = "Are both rivers in Asia?"
-SPAN = "When was the theatre in use?"
-CITY = "Which city is the largest?"
-BORN = "Where was the poet born?"
-FOUNDER = "Who founded the company?"
-SHARE = "What percentage of the land is forest?"
-GROWTH = "By how much did the town grow?"
-
-RIGHT = [
-    # equal
-    (CAPITAL, ["Paris"], "Paris", "equal"),
-    (CAPITAL, ["Paris"], " the PARIS! ", "equal"),
-    (CAPITAL, ["Paris", "City of Light"], "city of light.", "equal"),
-    (AUTHOR, ["J. R. R. Tolkien"], "J.R.R. Tolkien", "equal"),
-    (FILM, ["None but the Brave"], "None but the Brave", "equal"),
-    (FILM, ["I Don't Know"], "I don't know", "equal"),
-    (MANY, ["7"], "7", "equal"),
-    (CAPITAL, ["Paris"], "Answer: Paris", "equal"),
-    (CAPITAL, ["Paris"], "<answer>Paris</answer>", "equal"),
-    (CAPITAL, ["Paris"], "Paris\n\nQ: What is the capital of Spain?\nA: Madrid", "equal"),
-    (CAPITAL, ["東京"], "東京", "equal"),
-    # spelling
-    (AUTHOR, ["Händel"], "Haendel", "spelling"),
-    (CAPITAL, ["Washington, D.C."], "Washington DC", "spelling"),
-    (CAPITAL, ["Łódź"], "Lodz", "spelling"),
-    (CAPITAL, ["São Tomé"], "Sao Tome", "spelling"),
-    (CAPITAL, ["Tromsø"], "Tromso", "spelling"),
-    (AUTHOR, ["Simon & Garfunkel"], "Simon and Garfunkel", "spelling"),
-    (AUTHOR, ["Olivia O'Brien"], "Olivia OBrien", "spelling"),
-    (FILM, ["The Handmaid's Tale"], "Handmaids Tale", "plural"),
-    (FILM, ["post-metal"], "postmetal", "spelling"),
-    (FILM, ["Superbowl"], "Super Bowl", "spelling"),
-    (COUNTRY, ["United States"], "the USA", "spelling"),
-    (COUNTRY, ["USA"], "U.S.A.", "spelling"),
-    (COUNTRY, ["United States of America"], "the US", "spelling"),
-    (COUNTRY, ["UK"], "The United Kingdom", "spelling"),
-    (CAPITAL, ["St. Louis"], "Saint Louis", "spelling"),
-    (CAPITAL, ["Mt. Everest"], "Mount Everest", "spelling"),
-    (AUTHOR, ["Antonella Rocca"], "Antonela Rocca", "spelling"),
-    (FILM, ["The National Space Centre"], "National Space Center", "spelling"),
-    (FILM, ["Seven Samurai"], "7 Samurai", "spelling"),
-    (FILM, ["Rocky III"], "Rocky 3", "spelling"),
-    # numeral
-    (RULER, ["Elizabeth II"], "Elizabeth the Second", "numeral"),
-    (RULER, ["Elizabeth II"], "Elizabeth the 2nd", "numeral"),
-    # qualifier
-    (FILM, ["Orion (film)"], "Orion", "qualifier"),
-    (CAPITAL, ["Brighton, East Sussex"], "Brighton", "qualifier"),
-    (AUTHOR, ["Hess, Rudolf"], "Rudolf Hess", "qualifier"),
-    (AUTHOR, ["William Shakespeare"], "Shakespeare, William", "qualifier"),
-    # title
-    (AUTHOR, ["Rajendra Prasad"], "Dr. Rajendra Prasad", "title"),
-    (AUTHOR, ["Sir Arthur Conan Doyle"], "Arthur Conan Doyle", "title"),
-    (RULER, ["Solomon"], "King Solomon", "title"),
-    (RULER, ["Queen Victoria"], "Victoria", "title"),
-    (AUTHOR, ["Martin Luther King Jr."], "Martin Luther King", "title"),
-    (FILM, ["Mr Pilkington"], "Pilkington", "title"),
-    # company
-    (MAKER, ["Rolls-Royce Ltd."], "Rolls-Royce", "company"),
-    (MAKER, ["Siemens"], "Siemens AG", "company"),
-    (MAKER, ["Ford Motor Company"], "Ford Motor Co.", "company"),
-    ("Which club did he play for?", ["Real Madrid C.F."], "Real Madrid", "company"),
-    ("Which club did he play for?", ["Arsenal F.C."], "Arsenal FC", "spelling"),
-    # plural
-    (ANIMAL, ["Elephant"], "elephants", "plural"),
-    (ANIMAL, ["goats"], "a goat", "plural"),
-    (ANIMAL, ["ponies"], "pony", "plural"),
-    (
-        "What is the smallest unit of a living thing, by the cell theory?",
-        ["cells"],
-        "It is the cell.",
-        "plural",
-    ),
-    # initials
-    (AUTHOR, ["George Frideric Handel"], "G. F. Handel", "initials"),
-    (AUTHOR, ["J. Keats"], "John Keats", "initials"),
-    (AUTHOR, ["John Ronald Reuel Tolkien"], "JRR Tolkien", "initials"),
-    (AUTHOR, ["John Ronald Reuel Tolkien"], "It was written by J. R. R. Tolkien.", "initials"),
-    # nickname
-    (AUTHOR, ["James Harrison"], "Jim Harrison", "nickname"),
-    (AUTHOR, ["Bill Bryson"], "William Bryson", "nickname"),
-    # name
-    (AUTHOR, ["Richard Charles Rodgers"], "Richard Rodgers", "name"),
-    (AUTHOR, ["Lyndon Johnson"], "Lyndon B. Johnson", "name"),
-    (AUTHOR, ["Apsley George Benet Cherry-Garrard"], "The explorer Apsley Cherry-Garrard wrote it.", "name"),
-    ("What is the full name of the minister?", ["Narendra Modi"], "Narendra Damodardas Modi", "name"),
-    # surname
-    (AUTHOR, ["William Shakespeare"], "Shakespeare", "surname"),
-    (AUTHOR, ["Ludwig van Beethoven"], "van Beethoven", "surname"),
-    (AUTHOR, ["Ludwig van Beethoven"], "It was Beethoven.", "surname"),
-    (AUTHOR, ["William Shakespeare"], "The playwright Shakespeare", "surname"),
-    # nation
-    (NATION, ["Canada"], "Canadian", "nation"),
-    (NATION, ["Netherlands"], "Dutch", "nation"),
-    (COUNTRY, ["Iranian"], "Iran", "nation"),
-    (NATION, ["United States of America"], "She is American.", "nation"),
-    (NATION, ["Myanmar"], "Burmese", "nation"),
-    (NATION, ["Ivory Coast"], "Ivorian", "nation"),
-    (NATION, ["Côte d'Ivoire"], "She is Ivorian.", "nation"),
-    (NATION, ["Niger"], "Nigérien", "nation"),
-    (NATION, ["Guinea-Bissau"], "Bissau-Guinean", "nation"),
-    (NATION, ["Trinidad and Tobago"], "Trinidadian", "nation"),
-    (NATION, ["Saint Lucia"], "St. Lucian", "nation"),
-    (NATION, ["Dominican Republic"], "Dominican", "nation"),
-    (
-        "Which school did he attend?",
-        ["Military Academy of Venezuela"],
-        "Venezuelan Military Academy",
-        "nation",
-    ),
-    # question's word
-    (LANGUAGE, ["Spanish language"], "Spanish", "question's word"),
-    (LANGUAGE, ["Portuguese Language"], "Brazilian Portuguese is spoken there.", "question's word"),
-    ("Which county is it in?", ["Chippewa County"], "Chippewa", "question's word"),
-    (
-        "What was the fortress in the heart of Moscow called?",
-        ["Moscow Kremlin"],
-        "the Kremlin",
-        "question's word",
-    ),
-    ("What is the highest mountain?", ["Mount Everest"], "Everest", "question's word"),
-    ("What is the currency of Japan?", ["Japanese yen"], "the yen", "question's word"),
-    (
-        "What language is spoken in China?",
-        ["Chinese language"],
-        "Chinese is spoken in China.",
-        "question's word",
-    ),
-    # part
-    ("Which award did she win?", ["Nobel Peace Prize medal"], "Nobel Peace Prize", "part"),
-    ("Who cooks there?", ["White House Executive Chef"], "The White House Chef", "name"),
-    # date
-    (WHEN, ["8 September 2010"], "September 8, 2010", "date"),
-    (WHEN, ["8 September 2010"], "8th Sept. 2010", "date"),
-    (WHEN, ["8 September 2010"], "2010-09-08", "date"),
-    (WHEN, ["2010-09-08"], "on the 8th of September, 2010", "date"),
-    (WHEN, ["25 December 1999"], "25/12/1999", "date"),
-    (WHEN, ["25 December 1999"], "12/25/1999", "date"),
-    (WHEN, ["5 April 2010"], "04/05/2010", "date"),
-    (WHEN, ["4 May 2010"], "04/05/2010", "date"),
-    (WHEN, ["8 September 2010"], "It opened in September 2010.", "date"),
-    (WHEN, ["8 September 2010"], "In 2010.", "date"),
-    (WHEN, ["2010"], "The bridge opened on 8 September 2010.", "date"),
-    (WHEN, ["2004 opening season"], "The bridge opened in 2004.", "date"),
-    (WHEN, ["around 8000 BC"], "8000 BCE", "date"),
-    (WHEN, ["1990s"], "It opened in the 1990s.", "date"),
-    (WHEN, ["14 July"], "July 14th", "date"),
-    (WHEN, ["July 21, 1861"], "The bridge of 1860 opened on July 21, 1861.", "date"),
-    (WHEN, ["18th century"], "in the eighteenth century", "date"),
-    (WHEN, ["4 July 1776"], "1776-07-04T00:00:00Z", "date"),
-    (WHEN, ["1776"], "circa 1776", "date"),
-    (WHEN, ["44 BC"], "44 B.C.", "date"),
-    # period
-    (SPAN, ["1985–1993"], "from 1985 to 1993", "period"),
-    (SPAN, ["1997–98"], "It was in use in the 1997-1998 season.", "period"),
-    (SPAN, ["1964 to 1974"], "between 1964 and 1974", "period"),
-    # number
-    (MANY, ["7"], "seven", "number"),
-    (MANY, ["seven"], "There are 7 islands.", "number"),
-    (MANY, ["twenty-four"], "It has 24.", "number"),
-    (MANY, ["126"], "one hundred and twenty-six", "number"),
-    (MANY, ["4,613"], "4613", "number"),
-    (MANY, ["4613"], "4 613 islands", "number"),
-    (MANY, ["4,613"], "The group has 4,613 islands.", "number"),
-    (TALL, ["5 km"], "5 kilometres", "number"),
-    (GROWTH, ["126%"], "It grew by 126 per cent.", "number"),
-    (GROWTH, ["126%"], "126 pct", "number"),
-    (SHARE, ["26%"], "26", "number"),
-    (SHARE, ["26 percent"], "About 26.", "number"),
-    (TALL, ["5 litres"], "about 5 liters", "number"),
-    (TALL, ["5 metres"], "5", "number"),
-    (TALL, ["6ft 1in"], "The tower is 6 feet 1 inch tall.", "contained"),
-    ("How much did it cost?", ["$2.5 million"], "2,500,000 dollars", "number"),
-    ("How much did it cost?", ["$2.5 million"], "It cost US$2.5m.", "number"),
-    ("How many live there?", ["7 million"], "seven million", "number"),
-    ("What share was it?", ["40%"], "40 percent", "number"),
-    (MANY, ["12"], "In 1998 it had 12 islands.", "number"),
-    (MANY, ["7"], "7 (seven)", "number"),
-    ("How many games did they win in 12 rounds?", ["7"], "In 12 rounds they won 7.", "number"),
-    (TALL, ["24 hours"], "the full 24 hours", "number"),
-    ("Which symphony is it?", ["9"], "Symphony No. 9", "number"),
-    # rounded
-    ("How much did it cost?", ["$2.187 billion"], "approximately $2.19 billion", "rounded"),
-    ("How many live there?", ["4,613,000"], "about 4,600,000", "rounded"),
-    # yes or no
-    ("Are both rivers in Asia?", ["yes"], "Yes, both are in Asia.", "yes or no"),
-    ("Are both rivers in Asia?", ["no"], "No.", "equal"),
-    ("Are both rivers in Asia?", ["no"], "No, only one is.", "yes or no"),
-    # a sentence that begins like another and says where it lies, or what it also is
-    (CAPITAL, ["Paris"], "It is Paris. It is beautiful.", "contained"),
-    (CAPITAL, ["Paris"], "It is Paris. It is Texas.", "contained"),
-    (BORN, ["Paris"], "He was born in Paris. He was born in 1950.", "contained"),
-    (BORN, ["Paris"], "He was born in Paris. He was born to Ann Lee.", "contained"),
-    (BORN, ["Paris"], "He was born in Paris. He was born in France.", "contained"),
-    (FOUNDER, ["Ann Lee"], "It is Ann Lee. It is Ann Marie Lee.", "contained"),
-    (FOUNDER, ["Ann Lee"], "She is Ann Lee. She is Scottish.", "contained"),
-    (FOUNDER, ["Ann Lee", "Bob Ray"], "It was Ann Lee. It was Bob Ray.", "contained"),
-    # contained
-    (CAPITAL, ["Paris"], "The capital of France is Paris.", "contained"),
-    (CAPITAL, ["Paris"], "Paris, France", "contained"),
-    (CAPITAL, ["Paris"], "Paris (France)", "contained"),
-    (COUNTRY, ["Spain"], "Seville, Spain", "contained"),
-    (CAPITAL, ["Paris"], "I think it's Paris, which lies on the Seine.", "contained"),
-    (CAPITAL, ["Paris"], "Not Lyon but Paris.", "contained"),
-    (FILM, ["black metal"], "It is a black metal album", "contained"),
-    ("What did he do?", ["Demographer", "Economist"], "He was a British economist.", "contained"),
-    ("What is his occupation?", ["biologist"], "He was a French biologist and naturalist.", "contained"),
-    (FILM, ["Saving Mr. Banks"], 'The prize went to "Saving Mr Banks" in 2013.', "contained"),
-    ("What is the capital of Lamphun?", ["Lamphun"], "The capital of Lamphun is also Lamphun.", "contained"),
-    ("Which magazine is older, Vogue or Elle?", ["Vogue"], "Vogue is older.", "contained"),
-    (CAPITAL, ["Istanbul", "Constantinople"], "Istanbul or Constantinople", "contained"),
-    (AUTHOR, ["Albert Hackett", "Frances Goodrich"], "Albert Hackett and Frances Goodrich", "contained"),
-    (PLACE, ["in Santa Monica"], "It was signed in Santa Monica, California.", "contained"),
-    ("Which state is it in?", ["Massachusetts"], "Salem, Massachusetts", "contained"),
-    (CAPITAL, ["Paris"], "Possibly Paris", "contained"),
-    (FILM, ["Alien"], "Alien, I think", "contained"),
-    (CAPITAL, ["Paris"], "There is no doubt that it is Paris.", "contained"),
-    (CAPITAL, ["Paris"], "It gave us Paris.", "contained"),
-    (CAPITAL, ["Paris"], "I'm sorry, but it is Paris.", "contained"),
-    (CAPITAL, ["Paris"], "THE CAPITAL OF FRANCE IS PARIS", "contained"),
-    (COUNTRY, ["Ireland"], "Republic of Ireland", "contained"),
-    # list
-    ("In which two cities is it set?", ["Paris and London"], "London and Paris", "list"),
-    (AUTHOR, ["Pasek and Paul"], "Benj Pasek and Justin Paul wrote it.", "list"),
-    # denials, bounds, units and signs
-    (WHEN, ["2010"], "Not in 1998 but in 2010.", "date"),
-    (WHEN, ["2010"], "It did not open until 2010.", "date"),
-    (WHEN, ["2010"], "In 2010, 2000 people saw it open.", "date"),
-    (WHEN, ["2010"], "It opened not only in 2010.", "date"),
-    (WHEN, ["2011"], "It wasn't opened in 2010, but in 2011.", "date"),
-    (WHEN, ["2011"], "2010? No, 2011.", "date"),
-    (WHEN, ["8 September 2010"], "8 September", "date"),
-    (YEAR, ["8 September 2010"], "2010", "date"),
-    (TALL, ["5 km"], "5 kilometres away", "number"),
-    (COST, ["$5 million"], "5 million US dollars", "number"),
-    (COST, ["$5 million"], "USD 5 million", "number"),
-    (COST, ["$5 million"], "It cost $5 million in 2010.", "number"),
-    (COST, ["5 minutes"], "5 min", "number"),
-    (MANY, ["126"], "126, 2 of which are large", "number"),
-    (BOTH, ["no"], "No, they are not.", "yes or no"),
-    (BOTH, ["no"], "No they are not", "yes or no"),
-    (BOTH, ["yes"], "Yes, no doubt.", "yes or no"),
-    (BOTH, ["yes"], "Yes it is", "yes or no"),
-    # near what is refused
-    (CAPITAL, ["Paris"], "It is Paris, the largest city, on the Seine.", "contained"),
-    (CAPITAL, ["Paris"], "The capital is Paris, known for the Louvre, Orsay and Sorbonne.", "contained"),
-    (BORN, ["Springfield"], "She was born in Springfield, Sangamon County, Illinois.", "contained"),
-    (BORN, ["Springfield"], "Springfield, Sangamon County, Illinois", "contained"),
-    (FOUNDER, ["Ann Lee"], "It was founded by Ann Lee in 1975, in Albuquerque, New Mexico.", "contained"),
-    (FOUNDER, ["Ann Lee"], "Ann Lee, an American engineer", "contained"),
-    ("What is his occupation?", ["biologist"], "He was a biologist, naturalist and explorer.", "contained"),
-    ("Who are her parents?", ["Ann Lee"], "Her parents are Ann Lee and Bob Lee.", "contained"),
-    (
-        "Which languages are spoken?",
-        ["French language", "German language", "Romansh language"],
-        "The languages spoken are German, French, and Romansh.",
-        "question's word",
-    ),
-    (CAPITAL, ["Paris"], "Lyon is wrong; it is Paris.", "contained"),
-    (CAPITAL, ["Paris"], "I don't doubt that it is Paris.", "contained"),
-    (CAPITAL, ["Paris"], "It's Paris. Actually, it has been since 987.", "contained"),
-    (CAPITAL, ["Paris"], "No, it is Paris.", "contained"),
-    ("Who is the mother of Ruth?", ["Ann Lee"], "Ruth is the daughter of Ann Lee.", "contained"),
-    (AUTHOR, ["Ann Lee"], "It is Ann Lee's best novel.", "contained"),
-    (COUNTRY, ["France"], "in the north of France", "contained"),
-    (BORN, ["Paris"], "He is from Paris.", "contained"),
-    ("What was the old city called?", ["Constantinople"], "It was formerly Constantinople.", "contained"),
-    (AUTHOR, ["Martin King Jr."], "Dr. Martin King Junior", "title"),
-    (RULER, ["Captain James Cook"], "Capt. James Cook", "title"),
-    (RULER, ["Major James Cook"], "Maj. James Cook", "title"),
-    (CITY, ["New York City"], "New York", "question's word"),
-    ("Which bridge is it?", ["Brooklyn Bridge"], "Brooklyn", "question's word"),
-    (COUNTRY, ["Mexico"], "Mexico City, Mexico", "contained"),
-    (BORN, ["Washington (state)"], "Washington State", "equal"),
-    (BORN, ["Birmingham (Alabama)"], "Birmingham, Alabama, USA", "qualifier"),
-    ("Which sport is it?", ["football"], "professional football", "contained"),
-    ("What is his occupation?", ["biologist"], "marine biologist", "contained"),
-    ("Which sport is it?", ["football"], "football (soccer)", "contained"),
-]
+from tests.judges.questions import (
+    ANIMAL,
+    AUTHOR,
+    BORN,
+    BOTH,
+    CAPITAL,
+    CITY,
+    COST,
+    COUNTRY,
+    DAY,
+    FILM,
+    FOUNDER,
+    GROWTH,
+    LANGUAGE,
+    MAKER,
+    MANY,
+    NATION,
+    PLACE,
+    RULER,
+    SPAN,
+    TALL,
+    WHEN,
+    YEAR,
+)
 
 WRONG = [
     # no rule
@@ -608,12 +336,6 @@ ANSWERS = [
 
 def _ids(cases):
     return [f"{rule}-{answer[:30]}" for _, _, answer, rule in cases]
-
-
-@pytest.mark.parametrize(("question", "golds", "answer", "rule"), RIGHT, ids=_ids(RIGHT))
-def test_an_answer_written_in_another_way_is_right(question, golds, answer, rule):
-    found = judge(answer, golds, question)
-    assert (found.label, found.rule) == ("correct", rule)
 
 
 @pytest.mark.parametrize(("question", "golds", "answer", "rule"), WRONG, ids=_ids(WRONG))
