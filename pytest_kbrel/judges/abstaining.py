@@ -59,7 +59,7 @@ def read_abstention(answer: str, rules: Abstaining) -> Abstention:
         blanked = answer.translate(dict.fromkeys(map(ord, '"“”«»„')))
     found = _read(blanked, rules)
     besides = _BLANKED.sub(
-        lambda name: quoted[int(name[1])] if int(name[1]) < len(quoted) else "", found.besides
+        lambda name: quoted[int(name[1])] if int(name[1]) < len(quoted) else name[0], found.besides
     )
     return Abstention(abstains=found.abstains, besides=besides)
 
@@ -69,7 +69,7 @@ def _read(blanked: str, rules: Abstaining) -> Abstention:
     if not sentences:
         return Abstention(abstains=False, besides="")
     first = _first_that_says(sentences, rules)
-    clauses = [clause for clause in _CLAUSE.split(sentences[first]) if clause and clause.strip()]
+    clauses = [clause for clause in _CLAUSE.split(sentences[first]) if clause.strip()]
     refusing = [_abstains(clause, rules, whole=False) for clause in clauses]
     if not any(refusing) and not _abstains(sentences[first], rules, whole=True):
         kept = [
@@ -80,16 +80,10 @@ def _read(blanked: str, rules: Abstaining) -> Abstention:
         return Abstention(abstains=False, besides=" ".join(kept) if len(kept) < len(sentences) else "")
     if not any(refusing):
         refusing = [True] * len(clauses)
-    after = [
-        clause
-        for sentence in sentences[first + 1 :]
-        for clause in _CLAUSE.split(sentence)
-        if clause and _bare(clause, rules) and not _abstains(clause, rules, whole=False)
-    ]
-    following = clauses[refusing.index(True) + 1 :] + after
-    stated = _is_contrasted(following, rules)
-    # "I am not sure, Paris" and "Paris, I am not sure" are guesses.
     left = clauses[refusing.index(True) + 1 :]
+    after = [clause for sentence in sentences[first + 1 :] for clause in _CLAUSE.split(sentence)]
+    stated = _is_contrasted([*left, *after], rules)
+    # "I am not sure, Paris" and "Paris, I am not sure" are guesses.
     while left and not _CONTRAST.match(left[0]):
         left = left[1:]
     said = [
@@ -105,7 +99,7 @@ def _read(blanked: str, rules: Abstaining) -> Abstention:
 def _first_that_says(sentences: Sequence[str], rules: Abstaining) -> int:
     """Return the place of the first sentence that is neither a frame nor a question before another."""
     for place, sentence in enumerate(sentences):
-        polite = sentence.rstrip().endswith("?") and not _abstains(sentence, rules, whole=True)
+        polite = sentence.endswith("?") and not _abstains(sentence, rules, whole=True)
         if _bare(sentence, rules) and not (polite and place + 1 < len(sentences)):
             return place
     return 0
@@ -150,8 +144,13 @@ def _is_contrasted(clauses: Sequence[str], rules: Abstaining) -> bool:
     for clause in clauses:
         contrast = contrast or bool(_CONTRAST.match(clause))
         bare = _bare(clause, rules)
-        if bare and contrast:
-            return not rules.asides.search(bare) and not _abstains(clause, rules, whole=False)
+        if not bare:
+            continue
+        if _abstains(clause, rules, whole=False):
+            # "But I can't tell" states nothing, and what follows it needs a "but" of its own.
+            contrast = False
+        elif contrast:
+            return not rules.asides.search(bare)
     return False
 
 

@@ -18,8 +18,10 @@ def rule(answer, *accepted):
 def test_a_statement_behind_a_contrast_is_an_answer(word):
     assert rule(f"I don't know, {word} the capital is Lima.", "Lima") == "contained"
     assert rule(f"I don't know. {word} the capital is Lima.", "Lima") == "contained"
+    assert rule(f"I don't know. {word}, the capital is Lima.", "Lima") == "contained"
     # Informative, so that it is wrong where nobody can know.
     assert rule(f"I don't know, {word} the capital is Lima.") == "no rule"
+    assert rule(f"I don't know. {word}, the capital is Lima.") == "no rule"
     assert rule(f"I don't know, {word} the capital is Quito.", "Lima") == "no rule"
 
 
@@ -117,6 +119,14 @@ def test_a_small_word_in_a_title_needs_no_capital(word):
         ("It is Lima. I don't know more.", ""),
         ("It is big. I don't know it.", ""),
         ("Sorry, but well, so, unfortunately, no idea", "unsure"),
+        # a question before another sentence is polite, and what says that nobody knows is no question
+        ("Sorry. Is it Lima?", ""),
+        ("Who knows? It is Lima.", "unsure"),
+        # a contrast with another abstention states nothing, and a contrast behind it does
+        ("I don't know. But I can't tell. It is Lima.", "unsure"),
+        ("I don't know, but I can't tell, it is Lima.", "unsure"),
+        ("I don't know, but I can't tell, but it is Lima.", ""),
+        ("I don't know. However, I can't tell. But it is Lima.", ""),
         # a frame of one word may be a title
         ("So", ""),
         ("However", ""),
@@ -127,6 +137,7 @@ def test_a_small_word_in_a_title_needs_no_capital(word):
         # a pattern that ends a sentence is not searched in its clauses
         ("Uncertain, Texas", ""),
         ("uncertain", "unsure"),
+        ("I don't know, but Uncertain, Texas", ""),
         # parts that are clauses
         ("Lima: I don't know", "unsure"),
         ("Lima (I don't know)", "unsure"),
@@ -157,6 +168,18 @@ def test_the_sentence_that_tells(answer, kind):
         ("I don't know. It is Lima.", "It is Lima"),
         ("I don't know, but it is Lima, so it is.", "but it is Lima. so it is"),
         ("I don't know, it is Lima.", ""),
+        ("I don't know, it is big, but it is Lima.", "but it is Lima"),
+        ("I don't know, but it is Lima, I can't tell more.", "but it is Lima"),
+        ("I don't know. It is Lima. I can't tell more.", "It is Lima"),
+        ("It is Lima. I don't know more. It is big.", "It is Lima. It is big."),
+        ("The town is: Uncertain, Texas. I can't tell more.", "The town is: Uncertain, Texas."),
+        ("I don't know. Uncertain, Texas.", "Uncertain. Texas"),
+        # Marks are taken off, letters are not.
+        ("I don't know. It is Malcolm X.", "It is Malcolm X"),
+        ("\"I don't know. It is Xi'an.\"", "It is Xi'an"),
+        # A word like the ones that stand for quotations is left as it is.
+        ("I don't know. It is quoted0z.", "It is quoted0z"),
+        ('I don\'t know. It is "Lima" or quoted1z.', 'It is  "Lima"  or quoted1z'),
         ("I don't know.", ""),
         ("", ""),
         ("...", ""),
