@@ -5,6 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Python compiles what it imports, which is a small part of what is installed.
 INSTALL := $(BIN)/python -m pip --disable-pip-version-check --quiet install --no-compile
+# What is imported is compiled once, even where the environment says otherwise: tests start many processes.
+export PYTHONDONTWRITEBYTECODE :=
 # Nothing kept: in a clone the code that makes the answers changes between two runs.
 GATE := $(BIN)/python -m pytest suites --kb-baseline=reference --kb-use-cache=off
 
@@ -28,8 +30,7 @@ candidates-table: demo demo-candidates
 		--into docs/candidates.md
 
 # A process a core, one thread each. Dealt in large lots, one process was left with minutes of slow tests at the end.
-# Bytecode is written even where the environment says otherwise: tests start many processes, and each would compile all modules anew.
-PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests --dist worksteal
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests --dist worksteal
 
 # All that is quick: at most 4 minutes on 2 cores.
 test: $(VENV)/.test
