@@ -60,12 +60,12 @@ def paired_difference(
     if flips is not None:
         return _of_rates(flips, candidate.n, better, alpha)
     reach = bounds[1] - bounds[0]
-    delta = jackknife([(1.0, candidate), (-1.0, baseline)], statistic, (-reach, reach))
+    delta = jackknife([(1.0, candidate), (-1.0, baseline)], statistic)
     if delta.value is None or delta.note == TOO_FEW:
         return Difference(estimate=delta)
     moved = _contributions(candidate, baseline, statistic)
     if not len(moved):
-        delta = dataclasses.replace(delta, value=0.0, se=0.0, df=0.0, note=UNCHANGED)
+        delta = dataclasses.replace(delta, value=0.0, se=0.0, note=UNCHANGED)
     if delta.se is None:
         return Difference(estimate=delta)
     estimate = _widened(delta, moved, reach, facts or delta.n)

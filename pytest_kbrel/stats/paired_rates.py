@@ -25,9 +25,7 @@ def mcnemar(worse: int, better: int) -> float:
     """
     from scipy.special import bdtrc
 
-    flips = worse + better
-    above = float(bdtrc(worse, flips, 0.5)) if worse < flips else 0.0
-    at_least = float(bdtrc(worse - 1, flips, 0.5)) if worse else 1.0
+    above, at_least = (float(bdtrc(place, worse + better, 0.5)) for place in (worse, worse - 1))
     return (above + at_least) / 2
 
 
@@ -118,7 +116,7 @@ def _power(n: int, share: float, down: float, alpha: float) -> float:
     A flip goes ``down`` with that probability.
     """
     import numpy as np
-    from scipy.special import bdtr, bdtrc, ndtri
+    from scipy.special import bdtrc, ndtri
     from scipy.stats import binom
 
     spread = 9 * math.sqrt(n * share * (1 - share)) + 9
@@ -127,13 +125,9 @@ def _power(n: int, share: float, down: float, alpha: float) -> float:
     needed = np.floor(flips / 2 - float(ndtri(alpha)) * np.sqrt(flips) / 2) - 3
     needed = np.clip(needed, 0, flips)
     for _ in range(7):
-        above = bdtrc(np.minimum(needed, flips), flips, 0.5)
-        below = np.where(needed > 0, bdtr(np.maximum(needed - 1, 0), flips, 0.5), 0.0)
-        needed = needed + ((above + 1 - below) / 2 >= alpha)
-    powers = np.where(
-        needed > flips, 0.0, np.where(needed > 0, bdtrc(np.clip(needed - 1, 0, flips), flips, down), 1.0)
-    )
-    return float((binom.pmf(flips, n, share) * powers).sum())
+        above, at_least = bdtrc(np.minimum(needed, flips), flips, 0.5), bdtrc(needed - 1, flips, 0.5)
+        needed = needed + ((above + at_least) / 2 >= alpha)
+    return float((binom.pmf(flips, n, share) * bdtrc(needed - 1, flips, down)).sum())
 
 
 def rate_facts_to_clear(flips: Flips, tolerance: float) -> int | None:

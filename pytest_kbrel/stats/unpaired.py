@@ -83,7 +83,7 @@ def _flat_within(estimate: Estimate, bounds: tuple[float, float]) -> Estimate:
     return dataclasses.replace(
         estimate,
         se=margin / float(ndtri((1 + LEVEL) / 2)),
-        df=max(estimate.n - 1, 1),
+        df=estimate.n - 1,
         low=max(estimate.value - margin, bounds[0]),
         high=min(estimate.value + margin, bounds[1]),
     )
