@@ -212,3 +212,48 @@ def test_the_interval_of_a_bounded_ratio_agrees_with_a_bootstrap() -> None:
     found = stats.estimate(sample(rows), quotient, bounds=(0, 1), facts=int(wrong.sum()))
     drawn = stats.bootstrap([(1.0, sample(rows))], quotient, seed=1)
     assert (found.low, found.high) == pytest.approx(drawn, abs=0.005)
+
+
+def test_the_ends_of_a_rate_of_nothing_and_of_everything_are_exact() -> None:
+    for n in range(1, 100):
+        assert (stats.wilson(0, n)[0], stats.wilson(n, n)[1]) == (0.0, 1.0), n
+
+
+def test_a_rate_of_one_fact_has_a_value_and_one_of_two_an_interval() -> None:
+    def of(*values: float) -> stats.Estimate:
+        return stats.estimate(sample(np.array(values)), mean, bounds=(0, 1), rate=True)
+
+    assert of() == stats.Estimate(note=stats.UNDEFINED)
+    assert of(1.0) == stats.Estimate(value=1.0, n=1, note=stats.TOO_FEW)
+    assert of(0.0) == stats.Estimate(value=0.0, n=1, note=stats.TOO_FEW)
+    low, high = stats.wilson(1, 2)
+    assert of(1.0, 0.0) == stats.Estimate(value=0.5, low=low, high=high, n=2)
+
+
+def test_a_figure_in_other_units_has_the_same_interval_in_them() -> None:
+    values = RNG(10).random(12)
+    plain = stats.estimate(sample(values), mean, bounds=(0, 1))
+    for shift, times in ((-1.0, 2.0), (0.0, 100.0)):
+        found = stats.estimate(sample(shift + times * values), mean, bounds=(shift, shift + times))
+        ends = [shift + times * end for end in (plain.low, plain.high)]  # type: ignore[operator]
+        assert [found.low, found.high] == pytest.approx(ends)
+
+
+def test_the_interval_of_two_facts_ends_where_the_score_test_does() -> None:
+    """A variance of 0.16 is that of 0.25 / 0.16 trials of a rate of one half; t has one degree of freedom."""
+    found = stats.estimate(sample([0.1, 0.9]), mean, bounds=(0, 1))
+    t = scipy.stats.t.ppf(0.975, 1)
+    for end in (found.low, found.high):
+        assert (end - 0.5) ** 2 == pytest.approx(t**2 * end * (1 - end) / (0.25 / 0.16))  # type: ignore[operator]
+
+
+def test_a_bounded_figure_that_rests_on_one_fact_has_no_interval() -> None:
+    rests = sample([[0.7, 1.0], [0.0, 0.0], [0.0, 0.0]])
+    found = stats.estimate(rests, quotient, bounds=(0, 1))
+    assert (found.value, found.low, found.high, found.note) == (0.7, None, None, stats.FRAGILE)
+
+
+def test_a_figure_with_one_bound_is_cut_there() -> None:
+    found = stats.estimate(sample([0.0] * 9 + [1.0]), mean, bounds=(0.0, math.inf))
+    assert found.low == 0.0
+    assert found.high == pytest.approx(0.1 + scipy.stats.t.ppf(0.975, 9) * 0.1)

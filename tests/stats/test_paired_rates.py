@@ -292,3 +292,38 @@ def test_the_coverage_of_tangos_interval(n: int, down: float, up: float) -> None
     assert weights.sum() > 0.999
     held = [low <= up - down <= high for low, high in (stats.tango(n, d, u) for d, u in counts)]
     assert 0.93 <= weights @ np.array(held) <= 0.97
+
+
+def test_the_standard_error_of_a_rate_difference_is_that_of_the_wider_side() -> None:
+    for of in (flips(9, 2, 30, 10), flips(2, 9, 30, 10), flips(0, 0, 5, 5), flips(1, 0, 1, 0)):
+        found = compared(of).estimate
+        low, high = stats.tango(of.n, of.down, of.up)
+        value = (of.up - of.down) / of.n
+        assert (found.value, found.low, found.high, found.n, found.df) == (value, low, high, of.n, math.inf)
+        assert found.se == pytest.approx(max(high - value, value - low) / 1.959964)
+
+
+def test_one_fact_has_a_rate_difference_but_no_interval() -> None:
+    assert compared(flips(1, 0, 0, 0)).estimate == stats.Estimate(value=-1.0, n=1, note=stats.TOO_FEW)
+    assert stats.rate_recovery(flips(1, 0, 0, 0), 0.9) == stats.Estimate(n=1, note=stats.TOO_FEW)
+    two = stats.rate_recovery(flips(0, 0, 2, 0), 0.5)
+    assert (two.value, two.n, two.df) == (0.5, 2, math.inf)
+    assert two.low is not None
+
+
+def test_as_many_lost_as_gained_is_no_unchanged_run() -> None:
+    found = compared(flips(3, 3, 80, 14), alpha=0.01)
+    assert (found.estimate.value, found.estimate.note, found.p) == (0.0, "", 0.5)
+    assert found.mde == stats.rate_mde(100, 6, 0.01)
+
+
+def test_a_tolerance_that_is_kept_already_is_kept_by_one_fact_more() -> None:
+    assert stats.facts_to_clear(compared(flips(0, 0, 80, 20)), 0.5) == 101
+
+
+def test_more_than_a_million_facts_are_none_to_ask_for() -> None:
+    """One lost fact of 100: within 0.01 + d there are 0.01 * (1.96 / d)^2 facts, about, needed."""
+    found = compared(flips(1, 0, 80, 19))
+    assert stats.facts_to_clear(found, 1e-5) is None
+    needed = stats.facts_to_clear(found, 3e-4)
+    assert needed == pytest.approx(0.0099 * (1.959964 / 3e-4) ** 2, rel=0.05)

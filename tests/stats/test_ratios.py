@@ -68,6 +68,7 @@ def test_an_unchanged_rate_has_the_interval_of_nam_and_blackwelder():
         (lambda share: 1 - share, 0.5, None),
         # No spread at all: the test says the same on both sides of the ratio.
         (lambda share: 0.5 - share, 0.5, None),
+        (lambda share: max(0.4 - share, 0.0), 0.5, None),
         (lambda share: -share, 0.5, 0.0),
         (lambda share: 0.3 - share, 0.5, 0.3),
         (lambda share: 0.3 - share, 0.0, None),

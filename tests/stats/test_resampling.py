@@ -52,3 +52,11 @@ def test_draws_without_a_denominator_are_left_out() -> None:
     rows = [[1.0, 1.0], [0.0, 1.0], [0.0, 0.0], [0.0, 0.0]]
     low, high = stats.bootstrap([(1.0, sample(rows))], quotient, seed=1)
     assert (low, high) == (0.0, 1.0)
+
+
+def test_the_level_is_shared_by_both_ends() -> None:
+    values = RNG(10).random(200)
+    low, high = stats.bootstrap([(1.0, sample(values))], mean, seed=11, draws=20_000, level=0.5)
+    # Half of a normal distribution lies within 0.6745 standard deviations.
+    margin = 0.6745 * values.std() / np.sqrt(200)
+    assert (low, high) == pytest.approx((values.mean() - margin, values.mean() + margin), abs=0.03 * margin)

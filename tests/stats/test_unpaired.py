@@ -56,8 +56,8 @@ def test_against_an_exact_figure_it_is_the_one_sample_test() -> None:
     interval = scipy_stats.ttest_1samp(values, 0.5).confidence_interval(0.95)
     assert found.estimate.low == pytest.approx(interval.low - 0.5)
     assert found.estimate.high == pytest.approx(interval.high - 0.5)
-    assert found.mde is not None
-    assert found.mde > 0
+    quantiles = scipy_stats.t.ppf(0.95, 14) + scipy_stats.t.ppf(0.8, 14)
+    assert found.mde == pytest.approx(quantiles * scipy_stats.sem(values))
     better = stats.unpaired_difference(sampled(values), exactly(0.5), better="lower")
     assert better.p == pytest.approx(1 - plain.pvalue)
 
@@ -76,10 +76,15 @@ def test_weights_turn_intervals_round() -> None:
 def test_without_an_interval_there_is_no_verdict() -> None:
     single = stats.Estimate(value=0.4, n=1, note=stats.TOO_FEW)
     found = stats.unpaired_difference(single, exactly(0.5), better="higher")
-    assert (found.estimate.value, found.estimate.low, found.p) == (pytest.approx(-0.1), None, None)
-    assert found.estimate.note == stats.TOO_FEW
+    assert found.estimate == stats.Estimate(value=pytest.approx(-0.1), n=1, note=stats.TOO_FEW)  # type: ignore[arg-type]
+    assert (found.p, found.mde) == (None, None)
+    assert stats.unpaired_difference(single, exactly(0.5), better="higher", bounds=(0, 1)) == found
     undefined = stats.unpaired_difference(stats.Estimate(n=3), exactly(0.5), better="higher")
-    assert (undefined.estimate.value, undefined.p) == (None, None)
+    assert (undefined.estimate, undefined.p) == (stats.Estimate(n=3, note=stats.UNDEFINED), None)
+    half = stats.Estimate(value=0.5, se=0.1, low=0.3, n=9, note="one end")
+    assert stats.contrast([(1.0, half), (-1.0, exactly(0.4))]).high is None
+    flat = stats.unpaired_difference(sampled(np.full(9, 0.3)), exactly(0.5), better="higher")
+    assert (flat.estimate.low, flat.p, flat.estimate.note) == (None, None, stats.FLAT)
 
 
 def test_the_error_of_the_first_kind_is_kept() -> None:
@@ -101,8 +106,19 @@ def test_facts_that_are_all_alike_have_an_interval_by_their_number() -> None:
     found = stats.unpaired_difference(worst, exactly(0.3), better="higher", bounds=(-1.0, 1.0))
     assert found.estimate.value == pytest.approx(-1.3)
     assert found.estimate.high == pytest.approx(-1.3 + 2 * 0.014867, abs=1e-4)
+    assert found.estimate.low == pytest.approx(-1.3)
+    assert (found.estimate.se, found.estimate.df) == pytest.approx((2 * 0.014867 / 1.959964, 199), rel=1e-4)
     assert found.p is not None
     assert found.p < 1e-6
     few = stats.unpaired_difference(sampled(np.full(2, -1.0)), exactly(-0.9), better="higher", bounds=(-1, 1))
     assert few.p is not None
     assert few.p > 0.05
+    assert few.estimate.df == pytest.approx(1)
+
+
+def test_an_interval_of_a_difference_ends_where_no_difference_can_be() -> None:
+    wide = stats.Estimate(value=0.9, se=0.2, low=0.5, high=1.3, n=9, df=8)
+    up = stats.unpaired_difference(wide, exactly(0.1), better="higher", bounds=(0, 1)).estimate
+    down = stats.unpaired_difference(exactly(0.1), wide, better="higher", bounds=(0, 1)).estimate
+    assert (up.low, up.high) == (pytest.approx(0.4), 1.0)
+    assert (down.low, down.high) == (-1.0, pytest.approx(-0.4))

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from pytest_kbrel import stats
+
+
+def difference(value: float | None, se: float | None, n: int) -> stats.Difference:
+    return stats.Difference(estimate=stats.Estimate(value=value, se=se, n=n))
+
+
+def test_the_facts_that_decide_by_hand() -> None:
+    # (1.959964 * 0.03 / 0.02)^2 times 100 facts.
+    assert stats.facts_needed(0.02, 0.03, 100, 0.025) == 865
+    assert stats.facts_to_alarm(difference(-0.02, 0.03, 100), 0.025) == 865
+    assert stats.facts_to_alarm(difference(0.02, 0.03, 100), 0.025) == 865
+    # The 95 % interval of a difference has two ends.
+    assert stats.facts_to_clear(difference(-0.01, 0.03, 100), 0.02) == 865
+
+
+def test_where_no_number_of_facts_decides_there_is_none() -> None:
+    # (1.96 * 3000)^2 times 100 facts.
+    assert stats.facts_needed(1e-5, 0.03, 100, 0.025) is None
+    assert stats.facts_to_alarm(difference(-0.1, None, 1), 0.05) is None
+    assert stats.facts_to_alarm(difference(None, None, 0), 0.05) is None
+    for distance in (0.0, -0.01):
+        assert stats.facts_to_clear(difference(-0.1, 0.03, 100), distance) is None
+    assert stats.facts_to_clear(difference(-0.1, None, 1), 0.02) is None
+
+
+@pytest.mark.parametrize(
+    ("alpha", "fewest"), [(0.9, 1), (0.5, 1), (0.3, 1), (0.25, 2), (0.05, 4), (0.0025614, 8), (1e-4, 13)]
+)
+def test_so_many_facts_must_at_least_have_fallen_to_be_significant(alpha: float, fewest: int) -> None:
+    assert stats.fewest_flips(alpha) == fewest
+    assert stats.sign_flip(np.full(fewest, -1.0)) < alpha
+    if fewest > 1:
+        assert stats.sign_flip(np.full(fewest - 1, -1.0)) >= alpha
+
+
+def test_the_drop_that_a_comparison_not_yet_made_would_find() -> None:
+    """A t test of the difference of two figures of the same error, correlated by 0.8."""
+    figure = stats.Estimate(value=0.5, se=0.05, df=20, n=50)
+    quantiles = scipy.stats.t.ppf(0.99, 20) + scipy.stats.t.ppf(0.8, 20)
+    error = math.sqrt(0.05**2 + 0.05**2 - 2 * 0.8 * 0.05 * 0.05)
+    assert stats.foreseen_mde(figure, 0.01, 0.8) == pytest.approx(quantiles * error)
+    # Without degrees of freedom of its own it has those of all facts.
+    plain = stats.Estimate(value=0.5, se=0.05, n=2)
+    quantiles = scipy.stats.t.ppf(0.99, 1) + scipy.stats.t.ppf(0.8, 1)
+    assert stats.foreseen_mde(plain, 0.01, 0.0) == pytest.approx(quantiles * 0.05 * math.sqrt(2))
+
+
+def test_nothing_is_foreseen_without_spread() -> None:
+    for figure in (stats.Estimate(value=0.5, se=0.0, n=9), stats.Estimate(n=9), stats.Estimate(se=0.1, n=1)):
+        assert stats.foreseen_mde(figure, 0.05, 0.8) is None
