@@ -47,7 +47,7 @@ def estimate(
     if rate and (trials := _trials(sample, statistic)) is not None:
         hits, n = trials
         if n < 2:
-            value = hits / n if n else None
+            value = float(hits) if n else None
             return Estimate(value=value, n=n, note=TOO_FEW if n else UNDEFINED)
         low, high = wilson(hits, n)
         return Estimate(value=hits / n, low=low, high=high, n=n)
