@@ -275,7 +275,8 @@ def test_all_facts_moved_alike_is_judged_by_the_sign_test(n: int) -> None:
     gained = stats.paired_difference(
         sample([0.5] * n), sample([0.0] * n), mean, better="higher", bounds=(0, 1)
     )
-    assert gained.p == pytest.approx(1 - 0.5 ** (n + 1))
+    assert gained.p is not None
+    assert 1 - gained.p == pytest.approx(0.5 ** (n + 1), abs=0)
 
 
 @pytest.mark.parametrize("statistic", [pooled, macro])
@@ -506,3 +507,17 @@ def test_few_facts_that_changed_much_widen_the_interval_of_a_recovery() -> None:
     se = 10 / 12 * math.sqrt(spread)
     assert (found.value, found.se) == pytest.approx((value, se))
     assert found.low == pytest.approx(10 / 12 * value - t(9) * se)
+
+
+def test_the_degrees_of_freedom_are_those_of_the_facts_and_of_the_imagined_ones_together() -> None:
+    """One fact of a case of three fell by 0.6, and nine of another case stayed: by hand."""
+    found = stats.paired_difference(
+        sample([-0.6, 0.0, 0.0], [0.0] * 9), sample([0.0] * 3, [0.0] * 9), pooled, better="higher"
+    ).estimate
+    # Three facts of variance 0.12, by two degrees of freedom; two imagined ones that each move 0.6 / 12.
+    seen = 3 * 0.12 / 12**2 * 11 / 12
+    imagined = 2 * 0.05**2 + 2 * 12 / 14 * (0.05 / 12) ** 2
+    share = seen / (seen + imagined)
+    assert found.se == pytest.approx(12 / 14 * math.sqrt(seen + imagined))
+    assert found.df == pytest.approx(1 / (share**2 / 2 + (1 - share) ** 2 / 11))
+    assert 2 < found.df < 11

@@ -257,3 +257,22 @@ def test_a_figure_with_one_bound_is_cut_there() -> None:
     found = stats.estimate(sample([0.0] * 9 + [1.0]), mean, bounds=(0.0, math.inf))
     assert found.low == 0.0
     assert found.high == pytest.approx(0.1 + scipy.stats.t.ppf(0.975, 9) * 0.1)
+
+
+def test_what_has_no_interval_still_says_of_how_many_facts_it_is() -> None:
+    undefined = stats.jackknife([(1.0, sample([[0.0, 0.0]] * 3))], quotient)
+    assert undefined == stats.Estimate(n=3, note=stats.UNDEFINED)
+    one = stats.jackknife([(1.0, sample([0.5]))], mean)
+    assert one == stats.Estimate(value=0.5, n=1, note=stats.TOO_FEW)
+
+
+def test_a_ratio_over_facts_in_two_cases_has_the_spread_of_the_facts_alone() -> None:
+    rows = RNG(11).uniform(size=(8, 2))
+    ids = tuple(f"f{i}" for i in range(8))
+
+    def ratio_of_sums(parts: stats.Parts) -> stats.Array:
+        return quotient([(sum(totals for totals, _ in parts), None)])  # type: ignore[no-any-return]
+
+    once = stats.jackknife([(1.0, sample(rows))], quotient)
+    twice = stats.jackknife([(1.0, sample(rows, rows, facts=[ids] * 2))], ratio_of_sums)
+    assert (twice.value, twice.se, twice.df) == pytest.approx((once.value, once.se, once.df))

@@ -13,6 +13,7 @@ from statsmodels.stats.proportion import confint_proportions_2indep
 
 from pytest_kbrel import stats
 from pytest_kbrel.stats import Flips
+from pytest_kbrel.stats.paired_rates import rate_difference
 from tests.stats.samples import mean, pooled, quotient, sample
 
 FLIPS = st.tuples(*[st.integers(0, 40)] * 4).filter(lambda found: sum(found) > 1)
@@ -296,7 +297,7 @@ def test_the_coverage_of_tangos_interval(n: int, down: float, up: float) -> None
 
 def test_the_standard_error_of_a_rate_difference_is_that_of_the_wider_side() -> None:
     for of in (flips(9, 2, 30, 10), flips(2, 9, 30, 10), flips(0, 0, 5, 5), flips(1, 0, 1, 0)):
-        found = compared(of).estimate
+        found = rate_difference(of)
         low, high = stats.tango(of.n, of.down, of.up)
         value = (of.up - of.down) / of.n
         assert (found.value, found.low, found.high, found.n, found.df) == (value, low, high, of.n, math.inf)
@@ -304,7 +305,7 @@ def test_the_standard_error_of_a_rate_difference_is_that_of_the_wider_side() -> 
 
 
 def test_one_fact_has_a_rate_difference_but_no_interval() -> None:
-    assert compared(flips(1, 0, 0, 0)).estimate == stats.Estimate(value=-1.0, n=1, note=stats.TOO_FEW)
+    assert rate_difference(flips(1, 0, 0, 0)) == stats.Estimate(value=-1.0, n=1, note=stats.TOO_FEW)
     assert stats.rate_recovery(flips(1, 0, 0, 0), 0.9) == stats.Estimate(n=1, note=stats.TOO_FEW)
     two = stats.rate_recovery(flips(0, 0, 2, 0), 0.5)
     assert (two.value, two.n, two.df) == (0.5, 2, math.inf)
