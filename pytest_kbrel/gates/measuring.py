@@ -192,7 +192,7 @@ def _value(figure: Figure, tables: Sequence[Table], estimate: stats.Estimate) ->
 def _unpaired(figure: Figure, tables: Sequence[Table], published: PublishedFigure, alpha: float) -> Measured:
     own, printed = (
         figure.estimate(tables),
-        stats.Estimate(value=published.value, se=0.0, low=published.value, high=published.value),
+        stats.Estimate(value=published.value, low=published.value, high=published.value),
     )
     if published.n:
         low, high = stats.wilson(published.value * published.n, published.n)
