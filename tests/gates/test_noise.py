@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from pytest_kbrel.gates import asked_again, decide_aggregate, measure
 from pytest_kbrel.gates.figures import figures_of
 from pytest_kbrel.gates.noise import noise_floors
+from pytest_kbrel.gates.overall import figures_over
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.records import AggregateCase, Table
 from tests.gates.tables import answers, blessed, case, consistency, decided, gate
@@ -83,6 +84,26 @@ def test_asked_again_a_case_has_its_own_floors() -> None:
     assert result.again == answers("+++-----")
     assert {value.name: value.noise for value in result.metrics}["accuracy"] == pytest.approx(1 / 8)
     assert result.verdict == first.verdict
+
+
+def test_the_floors_of_a_slice_are_those_of_its_own_figures() -> None:
+    unseen = case(probe="reliability", slice="unseen-zero-shot")
+    first, again = (consistency([(mark, 0) for mark in marks], expected=False) for marks in ("???-", "??--"))
+    result = asked_again(decided(unseen, first), again)
+    assert {value.name: value.noise for value in result.metrics}["ur"] == 0.25
+
+
+def test_the_floors_of_members_are_added_whichever_of_them_changed() -> None:
+    def floors(head: str, tail: str) -> dict[str, float]:
+        first = [decided(case(slice=name), answers("++--")) for name in ("a-head", "a-tail")]
+        again = [answers(head), answers(tail)]
+        return noise_floors(figures_over(first), [of.table for of in first], again)
+
+    changed = [("+---", "++--"), ("++--", "+---"), ("+---", "+---"), ("+-+-", "----")]
+    found = [floors(*marks) for marks in changed]
+    # Each of four facts moves its member's accuracy by a quarter, and the mean of the two by an eighth.
+    assert [of["gap"] for of in found] == [0.25, 0.25, 0.5, 1.0]
+    assert [of["accuracy"] for of in found] == [0.125, 0.125, 0.25, 0.5]
 
 
 def test_cases_over_several_have_floors_where_all_members_were_asked_twice() -> None:
