@@ -155,6 +155,9 @@ def test_of_a_share_that_is_none_or_of_one_fact_no_interval_is_told() -> None:
         assert found.reason.startswith(start)
     # Nobody knows how many facts it takes to tell more than one does.
     assert "would decide" not in found.reason
+    mean_of_one = judged("accuracy_f1", "recovery", 0.9, scores([0.5]), scores([0.5]))
+    assert (mean_of_one.verdict, mean_of_one.low, mean_of_one.high) == ("inconclusive", None, None)
+    assert "would decide" not in mean_of_one.reason
 
 
 def test_of_a_baseline_that_may_be_zero_any_share_may_be_kept() -> None:
