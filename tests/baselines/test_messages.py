@@ -1,0 +1,190 @@
+"""What is said, in full, of baselines that cannot be read or written, and what one without a file knows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from pytest_kbrel.baselines import (
+    Baseline,
+    BaselineCase,
+    baseline_directory,
+    check_target,
+    measured_floor,
+    read_baseline,
+    session_baseline,
+    write_baseline,
+)
+from pytest_kbrel.errors import BaselineError
+from tests.baselines.test_baselines import JUDGE, MODEL, sound
+from tests.baselines.test_blessed_files import meta_of, respelt
+from tests.baselines.test_published import own_file
+from tests.gates.tables import answers, case, decided
+
+WRITTEN = "a folder that --kb-baseline-update wrote"
+NEW = "a new name, or a baseline"
+
+
+def said(attempt: Callable[[], object]) -> str:
+    with pytest.raises(BaselineError) as caught:
+        attempt()
+    return str(caught.value)
+
+
+def test_why_a_baseline_cannot_be_read(tmp_path: Path) -> None:
+    folder = tmp_path / "b"
+    meta = folder / "baseline.json"
+    write_baseline(folder, sound())
+    whole = meta.read_text(encoding="utf-8")
+    (outcomes,) = folder.glob("outcomes-*")
+
+    def after(spoil: Callable[[Path], object]) -> str:
+        meta.write_text(whole, encoding="utf-8")
+        spoil(folder)
+        return said(lambda: read_baseline(f"{folder}", tmp_path))
+
+    version = "found schema_version {}, written by pytest-kbrel 0.1.0; allowed: {}"
+    sha = meta_of(folder)["outcomes"]["sha256"]
+    rows = [
+        (
+            respelt(lambda of: of.update(schema_version="2")),
+            f"{meta}: is no kbrel baseline; allowed: {WRITTEN}",
+        ),
+        (
+            respelt(lambda of: of.update(schema_version=3)),
+            f"{meta}: {version.format(3, 'at most 2: update pytest-kbrel, or bless again')}",
+        ),
+        (
+            respelt(lambda of: of.update(schema_version=1)),
+            f"{meta}: {version.format(1, '2, for older ones do not say how each fact was asked')}: "
+            "bless again with --kb-baseline-update=b",
+        ),
+        (
+            respelt(lambda of: of.update(outcomes={})),
+            f"{folder}: not a baseline of this format: KeyError: 'file'; allowed: {WRITTEN}",
+        ),
+        (
+            respelt(lambda of: of.pop("model")),
+            f"{folder}: not a baseline of this format: KeyError: 'model'; allowed: {WRITTEN}",
+        ),
+        (
+            respelt(lambda of: of["outcomes"].update(sha256="0" * 64)),
+            f"{outcomes}: found digest {sha[:12]}, baseline.json was written with 000000000000; "
+            "allowed: two files of one run",
+        ),
+    ]
+    assert [after(spoil) for spoil, _ in rows] == [message for _, message in rows]
+    found = after(lambda of: meta.write_text("{", encoding="utf-8"))
+    assert found.startswith(f"{meta}: cannot be read: ")
+    assert found.endswith(f"; allowed: {WRITTEN}")
+    assert after(lambda of: meta.unlink()) == f"{folder}: has no baseline.json; allowed: {WRITTEN}"
+    found = after(lambda of: outcomes.write_bytes(b"plain"))
+    assert found.startswith(f"{outcomes}: cannot be read: ")
+    assert found.endswith("; allowed: the file as it was written")
+
+
+def test_why_a_path_or_a_name_is_no_baseline(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x", encoding="utf-8")
+    rows = [
+        (f"{tmp_path}/nowhere", f"{tmp_path}/nowhere: nothing is there; allowed: {WRITTEN}"),
+        (f"{tmp_path}/file", f"{tmp_path}/file: a file is there; allowed: {WRITTEN}"),
+    ]
+    assert [said(partial(read_baseline, name, tmp_path)) for name, _ in rows] == [text for _, text in rows]
+    assert said(lambda: baseline_directory("published/x", tmp_path)) == (
+        "'published/x' stands for figures of a paper, which no run replaces; allowed: a name that does not "
+        "begin with published/"
+    )
+
+
+def test_why_published_figures_cannot_be_read(tmp_path: Path) -> None:
+    place = own_file(tmp_path, "zoo/small")
+    shipped = "a file as it ships in baselines/published"
+
+    def after(text: str) -> str:
+        place.write_text(text, encoding="utf-8")
+        return said(lambda: read_baseline("published/zoo/small", tmp_path))
+
+    rows = [
+        ("[1]", f"{place}: found schema_version None; allowed: at most 1, {shipped}"),
+        ('{"schema_version": 2}', f"{place}: found schema_version 2; allowed: at most 1, {shipped}"),
+        (
+            '{"schema_version": 1}',
+            f"{place}: no published figures of this format: KeyError: 'paper'; allowed: {shipped}",
+        ),
+    ]
+    assert [after(text) for text, _ in rows] == [message for _, message in rows]
+    assert after("{").startswith(f"{place}: cannot be read: ")
+    assert after("{").endswith(f"; allowed: {shipped}")
+
+
+def test_why_nothing_can_be_blessed_there(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x", encoding="utf-8")
+    foreign = tmp_path / "foreign"
+    foreign.mkdir()
+    (foreign / "thesis.txt").write_text("x", encoding="utf-8")
+    nameless = tmp_path / "nameless"
+    write_baseline(nameless, sound())
+    respelt(lambda of: of.update(cases=[1]))(nameless)
+    rows = [
+        (tmp_path / "file", f"something else is there and is left as it is; allowed: {NEW}"),
+        (foreign, f"something else is there and is left as it is; allowed: {NEW}"),
+        (
+            tmp_path / "file" / "b",
+            f"no baseline can be written: {tmp_path}/file is a file; allowed: a folder that can",
+        ),
+        (nameless, f"baseline.json names no cases; it is left as it is; allowed: {NEW}"),
+    ]
+    assert [said(partial(check_target, path)) for path, _ in rows] == [
+        f"{path}: {text}" for path, text in rows
+    ]
+    # What cannot be counted is no floor.
+    assert measured_floor(nameless) is None
+    other = decided(case(suite="suites/other.kb.yaml"), answers("+"))
+    more = decided(case(suite="suites/more.kb.yaml"), answers("+"))
+    write_baseline(tmp_path / "b", sound(decided(case(), answers("+")), more))
+    assert said(lambda: write_baseline(tmp_path / "b", sound(other))) == (
+        f"{tmp_path}/b: no baseline was written: the one that is there has more.kb.yaml, world.kb.yaml, "
+        "which this run lacks; allowed: a run of all its suites, or another name"
+    )
+
+
+def test_the_readable_half_has_letters_as_they_are(tmp_path: Path) -> None:
+    write_baseline(tmp_path / "b", sound(helpers=(JUDGE,)), reason="größer, 更大")
+    text = (tmp_path / "b" / "baseline.json").read_text(encoding="utf-8")
+    assert '"reason": "größer, 更大"' in text
+    assert text.endswith("}\n")
+    found = read_baseline(f"{tmp_path}/b", tmp_path)
+    assert (found.reason, found.helpers) == ("größer, 更大", (JUDGE,))
+    assert json.loads(text)["helpers"][0]["spec"] == JUDGE.spec
+
+
+def test_a_baseline_of_the_session_knows_answers_and_nothing_of_files() -> None:
+    of = decided(case(), answers("+-"))
+    key = "world.kb.yaml::head_to_tail[world-head]"
+    found = session_baseline(
+        MODEL, [(of.suite, of.id, of.table, of.settings)], judge="openai/judge", helpers=iter([JUDGE])
+    )
+    assert found == Baseline(
+        path=Path(),
+        kbrel_version="",
+        created="",
+        reason="",
+        commit="",
+        versions=(),
+        model=MODEL,
+        settings=(("judge", "openai/judge"),),
+        cases={
+            key: BaselineCase(
+                key=key,
+                table=of.table,
+                metrics=(),
+                settings=(("max_new_tokens", "32"), ("prompt", "few-shot")),
+            )
+        },
+        helpers=(JUDGE,),
+    )
+    assert found.judge == JUDGE
