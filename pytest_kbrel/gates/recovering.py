@@ -9,17 +9,18 @@ from pytest_kbrel.gates.measuring import Measured, Measurement
 def recovered(
     measurement: Measurement, measured: Measured, share: float
 ) -> tuple[float | None, float | None]:
-    """Return the ends of the 95 % interval of ``share``, the ratio as the rule ``recovery`` takes it.
+    """Return the ends of the 95 % interval of ``share``, the ratio above 0 as the rule ``recovery`` takes it.
 
     It holds the shares that the gate's own test would not rule out, so that a gate passes where its bound is
     at most the lower end. ``None`` for an end that is infinite, or that the facts do not give.
     """
+    assert measured.difference is not None
+    flips = measured.difference.flips
 
     def above(of: float) -> float | None:
         return measurement.contrast(measured, of).low
 
     def below(of: float) -> float | None:
-        flips = measured.difference.flips if measured.difference is not None else None
         if flips is not None:
             # The score test gives one end; with before and after exchanged it gives the other.
             return stats.rate_recovery(flips.mirrored, of).low
@@ -27,5 +28,5 @@ def recovered(
         return None if high is None else -high * of
 
     low = stats.ratio_low(above, share)
-    inverse = stats.ratio_low(below, 1 / share) if share else None
+    inverse = stats.ratio_low(below, 1 / share)
     return low, 1 / inverse if inverse else None
