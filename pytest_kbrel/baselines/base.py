@@ -76,7 +76,7 @@ class Baseline:
     @property
     def judge(self) -> Fingerprint | None:
         """The model that judged the answers of this run; ``None``: rules did."""
-        spec = dict(self.settings).get("judge", "rules")
+        spec = dict(self.settings).get("judge")
         return next((helper for helper in self.helpers if helper.spec == spec), None)
 
     def noise_over(self, aggregate: AggregateCase) -> tuple[tuple[str, float], ...]:
