@@ -86,6 +86,12 @@ def test_a_setting_that_one_of_the_two_does_not_have_does_not_differ() -> None:
     assert found == (("limit", "0", ""), ("prompt", "", "x"))
     told = words((made(), made(settings="f" * 8)), settings=found)
     assert told == "settings limit (0 and ), prompt ( and x)"
+    # They stand in the place of the settings, and of nothing else.
+    several = words((made(), made(prompts="f" * 8, settings="f" * 8, draws="f" * 8)), settings=found[:1])
+    assert several == (
+        "the token ids of the prompts on 1 of 1 fact (first: Q0); settings limit (0 and ); "
+        "the draws (seed, distractors, contexts) on 1 of 1 fact (first: Q0)"
+    )
 
 
 def test_settings_are_named_with_both_values() -> None:

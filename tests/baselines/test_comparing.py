@@ -60,6 +60,13 @@ def test_a_model_that_differs_in_one_field(
     assert judge_differences(MODEL, other) == told
 
 
+def test_all_that_makes_another_judge_is_told() -> None:
+    other = dataclasses.replace(MODEL, derived="seed=1", decoding="beam 4")
+    assert helper_differences("judge", MODEL, other) == (
+        "judge (reference and reference: derived '' and 'seed=1', decoding 'greedy' and 'beam 4')",
+    )
+
+
 def test_only_digests_are_shortened() -> None:
     other = dataclasses.replace(
         MODEL, weights_digest="v" * 64, tokenizer_digest="s" * 63, device="d" * 65, parameters=10**64
@@ -193,6 +200,13 @@ def test_a_case_has_the_same_name_in_a_file_elsewhere_and_keeps_colons_of_its_ow
     assert list(found.cases) == ["world.kb.yaml::TestIt::monitor[P36]"]
     assert found.case(of) is found.case("elsewhere/world.kb.yaml::TestIt::monitor[P36]") is not None
     assert found.case("monitor[P36]") is None
+    assert found.other_suites("suites/world.kb.yaml") == ()
+    assert found.other_suites("suites/other.kb.yaml") == ("world.kb.yaml",)
+    known = dataclasses.replace(found, kbrel_version="0.1.0")
+    beside: CaseResult = decided(case(id="TestIt::monitor[P37]"), answers("+"))
+    plain: CaseResult = decided(case(id="monitor[P37]"), answers("+"))
+    asked = "1 case of the baseline was not asked (first: world.kb.yaml::TestIt::monitor[P36])"
+    assert [listed_differences(sound(ours), known) for ours in (beside, plain)] == [(asked,), (asked,)]
 
 
 def test_a_runs_judge_is_the_helper_of_that_name() -> None:
