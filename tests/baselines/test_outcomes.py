@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import lzma
 import math
 
 import pytest
@@ -62,9 +63,17 @@ def test_a_table_that_stands_there_twice_is_refused() -> None:
         tables_of(lines_of([("k", table), ("k", table)]))
 
 
-@pytest.mark.parametrize("spoil", [lambda data: data[:-9], lambda data: b"plain", lambda data: data[9:]])
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda data: data[:-9],
+        lambda data: b"plain",
+        lambda data: data[9:],
+        lambda data: lzma.compress(b"line\n", format=lzma.FORMAT_ALONE),
+    ],
+)
 def test_a_file_that_is_cut_or_foreign_is_refused(spoil: object) -> None:
-    with pytest.raises(ValueError, match=r"[A-Z]\w+"):
+    with pytest.raises(ValueError, match=r"[A-Z]\w+ \w+ \w+"):
         unpacked(spoil(packed(b"line\n")))  # type: ignore[operator]
 
 
@@ -103,6 +112,11 @@ TEXTS = {
 def test_the_line_of_a_table_is_the_documented_one() -> None:
     """Files of this form are committed: another letter or key could not be read by those who have them."""
     assert json.loads(lines_of([("k", TWO)])) == LINE
+    # Without blanks the file is smaller.
+    assert lines_of([("k", TWO)]).startswith(
+        b'{"case":"k","facts":["a","b"],"labels":"cw","answers":["Oslo",'
+    )
+    assert lines_of([("k", TWO)]).endswith(b'"values":[[1,0],0.5]}\n')
     assert json.loads(lines_of([("k", TWO)], texts=True)) == {**LINE, **TEXTS}
     unsure = rows_of({"fact_id": "a", "label": "uninformative", "prompt_digest": "old"})
     assert json.loads(lines_of([("k", unsure)])) == {
@@ -116,6 +130,11 @@ def test_the_line_of_a_table_is_the_documented_one() -> None:
     }
     mixed = rows_of({"fact_id": "a", "prompt_digest": "a.b"}, {"fact_id": "b", "prompt_digest": "old"})
     assert json.loads(lines_of([("k", mixed)]))["asked"] == ["a.b", "old"]
+
+
+def test_values_that_belong_to_no_column_are_told_with_their_case() -> None:
+    with pytest.raises(ValueError, match=r"^k has values that belong to no column, or that are no numbers$"):
+        tables_of(json.dumps({**LINE, "columns": ["x"]}).encode())
 
 
 def test_a_number_that_is_none_is_not_written() -> None:
