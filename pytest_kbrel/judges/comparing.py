@@ -207,6 +207,7 @@ def _contained(
             (start, end)
             for start, end in places(said, words)
             if not (answer.cases[end - 1] and gold.cases[-1])
+            and not _is_namesake(answer, (start, end), gold, accepted)
         ]
         if spans:
             yield (
@@ -240,8 +241,6 @@ def _adds_nothing(answer: Answer, spans: Sequence[Span]) -> bool:
 def _is_choice(answer: Answer, gold: Gold, question: Question) -> bool:
     """Tell whether the question lets choose ("Vogue or Elle?") and the answer has the gold, not the other."""
     words = question.words
-    if "or" not in question.counts or answer.words == words:
-        return False
     for start, end in places(words, gold.words):
         before = words[start - 2] if start > 1 and words[start - 1] == "or" else ""
         after = words[end + 1] if end + 1 < len(words) and words[end] == "or" else ""
