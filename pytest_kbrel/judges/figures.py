@@ -66,7 +66,7 @@ def is_date(answer: Answer, golden_dates: Sequence[Date], question: Question) ->
 
 def _first_readings(said: Sequence[Date]) -> Sequence[Date]:
     """Return the first date; of 04/05/2010 both readings, which stand side by side."""
-    one, other = (*said[:2], *said[:1])[:2]
+    one, other = (*said, *said)[:2]
     turned = (other.year, other.month, other.day) == (one.year, one.day, one.month)
     return (one, other) if turned else (one,)
 
@@ -86,7 +86,7 @@ def is_quantity(answer: Answer, gold: Gold, question: Question) -> str:
     """The first number that is not the question's is the gold's, or the gold rounded."""
     assert gold.number is not None
     digits, unit = gold.number
-    year_like = len(digits) == 4 and not unit
+    year_like = _is_year_like(digits) and not unit
     held = list(question.words)
     words = answer.words
     for place, word in enumerate(words):
@@ -96,20 +96,24 @@ def is_quantity(answer: Answer, gold: Gold, question: Question) -> str:
             held.remove(word)
             continue
         near = (words[place - 1] if place else "", words[place + 1] if place + 1 < len(words) else "")
-        is_year = len(word) == 4 and word[:2] in ("18", "19", "20") and near[1] not in _UNIT_NAMES
+        is_year = _is_year_like(word) and near[1] not in _UNIT_NAMES
         if word != digits and ((is_year and not year_like) or not MONTHS.isdisjoint(near)):
             continue
         if not _has_unit(answer, place, unit, question) or _is_bound(answer, place, gold):
             return ""
         if _is_minus(answer, place) != bool(_MINUS.match(gold.text)):
             return ""
-        if is_negated(answer, (place, place + 1), question) or _alternative(answer, place, question):
+        if is_negated(answer, (place, place + 1), question) or _alternative(answer, place):
             return ""
         if word == digits:
             return "number"
         rounded = near[0] in _ABOUT or Decimal(word) > _SCALED
         return "rounded" if rounded and _rounds_to(Decimal(digits), Decimal(word)) else ""
     return ""
+
+
+def _is_year_like(digits: str) -> bool:
+    return len(digits) == 4 and digits[:2] in ("18", "19", "20")
 
 
 def _has_unit(answer: Answer, place: int, unit: str, question: Question) -> bool:
@@ -173,7 +177,7 @@ def says_plainly(answer: Answer, gold: str) -> bool:
     )
 
 
-def _alternative(answer: Answer, place: int, question: Question) -> bool:
+def _alternative(answer: Answer, place: int) -> bool:
     """Tell whether another number follows as a choice or the end of a range: "7 or 8", "7-8"."""
     for after in range(place + 1, min(place + 4, len(answer.words))):
         word = answer.words[after]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_kbrel.judges.figures import says_plainly
+from pytest_kbrel.judges.reading import read_answer, read_question
 from pytest_kbrel.judges.rules import judge
 
 MANY = "How many islands does the group have?"
@@ -356,3 +358,64 @@ def test_an_event_that_has_a_year_in_its_name_answers_when(word):
     assert verdict("Which was it?", "2004 opening season", "It was in 2004.") == "wrong"
     assert verdict(question, "2004 or 2005 season", "It was in 2004.") == "wrong"
     assert verdict(question, "8 May season", "It was on 8 May.") == "wrong"
+
+
+COLD = "How cold is it?"
+BURNED = "It burned down on 8 September 2010. When was it open again?"
+
+# By subject: the question, what is accepted, the answer, and the rule that accepts it or what the answer is.
+CASES = {
+    # A year without a day says nothing of a day without a year.
+    "dates of which each says another part": [
+        (WHEN, "8 September", "On 8 September 2010.", "date"),
+        (WHEN, "8 September", "In 2010.", "wrong"),
+        (WHEN, "8 September", "In September 2010.", "wrong"),
+        (WHEN, ["9 October", "8 September 2010"], "On 8 September.", "date"),
+        (
+            BURNED,
+            ["9 October 2010", "2010"],
+            "It burned down on 8 September 2010 and was open again in 2010.",
+            "date",
+        ),
+    ],
+    "a year beside the number": [
+        (MANY, "4,613", "In 1998 it had 4,613 islands.", "number"),
+        (MANY, "4,613", "In 1998 it had 4,713 islands.", "wrong"),
+        # What is asked for may look like a year.
+        (MANY, "1,987", "about 1,990", "rounded"),
+        (TALL, "1997.6 km", "about 1998 km", "rounded"),
+        (MANY, "7", "8, then 7 by March", "wrong"),
+    ],
+    "a number that is denied": [
+        (MANY, "126", "126 is wrong.", "wrong"),
+        (MANY, "126", "126 it is not", "wrong"),
+    ],
+    "what stands behind a number": [
+        (TALL, "5 km", "It is 5 (km) tall.", "number"),
+        (TALL, "5 km", "It is 5 (miles) tall.", "wrong"),
+        (TALL, "5 km", "It is 5, people say.", "number"),
+        (TALL, "5 km", "It is 5 in all.", "number"),
+        (TALL, "5 km", "It is 5 tall.", "number"),
+        (TALL, "5 km", "It is 5 people.", "wrong"),
+        (COST, "$5 million", "5 million US", "wrong"),
+    ],
+    "numbers below zero": [
+        (COLD, "-126", "It is -126.", "number"),
+        (COLD, "-1,260", "It is -1,260.", "number"),
+        (COLD, "-1,260", "It is minus 1,260.", "number"),
+        (COLD, "126", "It is -126.", "wrong"),
+        (COLD, "1,260", "It is -1,260.", "wrong"),
+    ],
+}
+
+
+@pytest.mark.parametrize("subject", CASES)
+def test_a_figure_and_what_stands_around_it(subject):
+    rows = CASES[subject]
+    found = [verdict(question, gold, answer) for question, gold, answer, _ in rows]
+    assert list(zip(found, rows, strict=True)) == [(row[-1], row) for row in rows]
+
+
+def test_one_word_says_yes_plainly():
+    assert says_plainly(read_answer("Yes", read_question("")), "yes")
+    assert not says_plainly(read_answer("Yes", read_question("")), "no")
