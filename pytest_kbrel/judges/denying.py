@@ -80,10 +80,11 @@ def _is_called_false(words: Sequence[str], first: int, span: tuple[int, int], qu
         for place in range(first, start - 1):
             if words[place] in FALSE and words[place + 1] in ("that", "to"):
                 return "not" not in words[max(first, place - 2) : place]
-    for place in range(first + 1, start):
-        if words[place] == "doubt" and not {"i", "we"}.isdisjoint(words[max(first, place - 2) : place]):
-            return "not" not in words[max(first, place - 2) : place]
-    return False
+    # "I do not doubt" has "do not" before it.
+    return any(
+        words[place] == "doubt" and not {"i", "we"}.isdisjoint(words[max(first, place - 2) : place])
+        for place in range(first, start)
+    )
 
 
 def _is_corrected(answer: Answer, end: int) -> bool:
@@ -118,7 +119,7 @@ def is_beside(answer: Answer, span: tuple[int, int], question: Question) -> bool
         return True
     if question.has(*RELATED) or question.has(*RELATIONS):
         return False
-    if before[-1:] == ("of",) and before[0] in RELATIONS and answer.fresh[start - 2]:
+    if before[-1:] == ("of",) and before[0] in RELATIONS:
         return True
     if end >= len(words) or answer.breaks[end]:
         return False

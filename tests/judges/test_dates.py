@@ -199,6 +199,16 @@ def test_a_date_that_is_affirmed_counts(before):
     assert (1998, 2001) in periods_in(f"{before} 1998-2001")
 
 
+def test_a_denial_stands_behind_what_affirms():
+    assert dates_in("But it did not open in 1998.") == ()
+    assert dates_in("It did not open but in 1998.") == (ymd(1998),)
+
+
+def test_a_period_behind_one_that_does_not_count():
+    assert periods_in("not from 1980 to 1984, but from 1985 to 1993") == ((1985, 1993),)
+    assert periods_in("1980 and 1984, then 1985 to 1993") == ((1985, 1993),)
+
+
 def test_a_denial_reaches_eighty_characters():
     assert dates_in("not " + "x" * 75 + " 1998") == ()
     assert dates_in("not " + "x" * 78 + " 1998") == (ymd(1998),)

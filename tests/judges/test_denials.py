@@ -246,3 +246,25 @@ def test_an_apostrophe_is_written_in_several_ways(mark):
     assert rule("When was it?", "1998", f"It wasn{mark}t in 1998.") == "no rule"
     assert rule(FOUNDER, "Ann Lee", f"Ann Lee{mark}s lawyer") == "beside"
     assert rule(CAPITAL, "Hawai'i", f"It is hawai{mark}i") == "contained"
+
+
+DENIALS = [
+    # A question about another thing before the answer, and a question behind that wants a yes, deny nothing.
+    ("Is it false that it was Lyon? It is Paris.", "contained"),
+    ("It is Paris and nothing else, is it not", "contained"),
+    ("They were wrong to say Lyon, Paris it is", "contained"),
+    # "No" as a clause of its own corrects what stands before it, however far.
+    ("Paris, no, Lyon", "negated"),
+    ("Paris, it is so, no, Lyon", "negated"),
+    ("Paris it may be, no, Lyon", "negated"),
+    # A doubt denies, and who does not doubt says it.
+    ("I doubt it is Paris", "negated"),
+    ("I really doubt that it is Paris", "negated"),
+    ("I do not doubt that it is Paris", "contained"),
+    ("without doubt it is Paris", "contained"),
+]
+
+
+def test_what_takes_an_answer_back():
+    found = [rule(CAPITAL, "Paris", answer) for answer, _ in DENIALS]
+    assert list(zip(found, DENIALS, strict=True)) == [(row[-1], row) for row in DENIALS]

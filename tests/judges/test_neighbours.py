@@ -66,6 +66,7 @@ def found(rule, answer, sought, question=ASKED, accepted=()):
         ("peanut butter", "butter", "Which peanut is it?", False),
         # a number behind a name
         ("It is Apollo 13", "Apollo", ASKED, True),
+        ("It is Apollo 7", "Apollo", ASKED, True),
         ("It is Apollo 999", "Apollo", ASKED, True),
         ("It is Apollo 1000", "Apollo", ASKED, False),
         ("It is Apollo 13", "Apollo", "Which 13 is it?", False),
@@ -141,6 +142,7 @@ def test_what_stands_behind_of(answer, question, other):
         ("It is Mexico Town", "Mexico", ASKED, False),
         ("It is Mexico", "Mexico", ASKED, False),
         ("It is Kansas City", "Kansas", ASKED, True),
+        ("It is New Zealand City", "New Zealand", ASKED, True),
         ("It is Carson City", "Carson", ASKED, False),
         ("It is Canadian City", "Canadian", ASKED, False),
         ("It is Mexico City", "Mexico", "Where in Mexico is it?", False),
