@@ -236,7 +236,7 @@ def _beyond_address(answer: Answer, span: Span, behind: list[Item], ahead: list[
     Behind a place one region and one nation may stand, before a region or nation the places in it.
     """
     own = _level(answer.words[slice(*span)])
-    seen = {own} - {""}
+    seen = {own}
     found: list[Item] = []
     for item, conjunction in behind:
         level = _level(answer.words[item.start : item.stop])
