@@ -66,12 +66,12 @@ def _one_minus(text: str) -> str:
 
 def roman(word: str) -> str:
     """Return the value of a Roman numeral of 1 to 49 in digits, ``""`` for anything else."""
-    if not _ROMAN.fullmatch(word):
+    if not word or not _ROMAN.fullmatch(word):
         return ""
     values = [{"I": 1, "V": 5, "X": 10}[letter] for letter in word]
     following = [*values[1:], 0]
     total = sum(-value if value < after else value for value, after in zip(values, following, strict=True))
-    return str(total) if total else ""
+    return str(total)
 
 
 def read_number(words: Sequence[str]) -> tuple[int, str]:

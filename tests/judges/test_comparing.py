@@ -101,5 +101,7 @@ def test_what_is_asked_for_may_be_told_and_else_the_question_tells():
     said, accepted = "Shakespeare", ["William Shakespeare"]
     assert judge(said, accepted, "Of whom is it?", answer_type="person").rule == "surname"
     assert judge(said, accepted, "Whose is it?").rule == "surname"
+    assert judge(said, accepted, "The long play was at first written by which German?").rule == "surname"
+    assert judge(said, accepted, "The long play was at first written in which German?").rule == "no rule"
     assert judge(said, accepted, "Who wrote it?", answer_type="work").rule == "no rule"
     assert judge(said, accepted, "What is it?").rule == "no rule"

@@ -227,3 +227,21 @@ def test_a_given_name_that_is_another_word_as_well(gold, answer, rule):
 )
 def test_the_surname_of_another_person_is_wrong(gold, answer):
     assert judge(answer, [gold], "Who wrote the song?").label == "wrong"
+
+
+# What is accepted, the answer, and the rule that tells.
+FORMS = [
+    # A surname may have two letters.
+    ("Jet Li", "J. Li", "initials"),
+    # A middle name of two letters is one.
+    ("John Adams", "John Wu Adams", "no rule"),
+    ("John Adams", "John W Adams", "name"),
+    # Two or three capitals are initials, four are a name.
+    ("Joe Olaf Hans Keats", "JOH Keats", "initials"),
+    ("Joe Olaf Hans Nils Keats", "JOHN Keats", "no rule"),
+]
+
+
+def test_a_name_in_another_form():
+    found = [judge(answer, [gold], "Who wrote the novel?").rule for gold, answer, _ in FORMS]
+    assert list(zip(found, FORMS, strict=True)) == [(row[-1], row) for row in FORMS]

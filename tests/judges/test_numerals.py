@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pytest
 
-from pytest_kbrel.judges.numerals import ORDINALS, has_other_sign, read_number, roman, signs_of
+from pytest_kbrel.judges.numerals import ORDINALS, has_other_sign, plain, read_number, roman, signs_of
 from pytest_kbrel.judges.rules import label
 
 # What stands behind the number is not part of it; a Roman numeral and an ordinal are read elsewhere.
@@ -137,6 +139,7 @@ def test_ordinals_in_words_are_written_as_ordinals_in_digits():
         ("XL", ""),
         ("xi", ""),
         ("MIX", ""),
+        ("", ""),
     ],
 )
 def test_a_roman_numeral_up_to_49_is_read(word, digits):
@@ -257,3 +260,9 @@ def test_a_letter_with_another_sign_is_another_thing(text, gold, other):
 )
 def test_a_number_written_otherwise_is_that_number_and_no_other(gold, answer, expected):
     assert label(answer, (gold,), "Which is it?") == expected
+
+
+def test_a_number_is_written_in_digits():
+    assert plain(Decimal("1E+6")) == "1000000"
+    assert plain(Decimal("2.50")) == "2.5"
+    assert plain(Decimal("250")) == "250"
