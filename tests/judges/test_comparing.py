@@ -30,6 +30,12 @@ CASES = {
         (AUTHOR, "William Shakespeare", "The playwright Shakespeare", "surname"),
         (AUTHOR, "William Shakespeare", "Marlowe is greater than Shakespeare.", "no rule"),
     ],
+    "words that are pieced together": [
+        (ONE, "Rock n Roll", "RocknRoll", "spelling"),
+        (ONE, "RocknRoll", "Rock n Roll", "spelling"),
+        (ONE, "Run to That Sun", "RunToThatSun", "spelling"),
+        (ONE, "Rock n Roll", "Rockroll", "no rule"),
+    ],
     "a firm of three letters": [
         (MAKER, "IBM", "It was the firm IBM Corp.", "company"),
     ],
