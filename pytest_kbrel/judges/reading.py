@@ -125,11 +125,11 @@ def read_gold(text: str) -> Gold:
 def _keys(words: tuple[str, ...]) -> frozenset[str]:
     """Return what at least must be shared: a word, pieced together or as a singular, or a nation."""
     keys = {key_of(word) for word in words}
-    keys.update(one + other for one, other in pairwise(words))
-    keys.update(map("".join, zip(words, words[1:], words[2:], strict=False)))
+    keys.update(key_of(one + other) for one, other in pairwise(words))
+    keys.update(key_of("".join(three)) for three in zip(words, words[1:], words[2:], strict=False))
     keys.update(NATIONS[name] for name in (*words, " ".join(words)) if name in NATIONS)
     if len(words) > 3:
-        keys.add("".join(words))
+        keys.add(key_of("".join(words)))
     return frozenset(keys)
 
 

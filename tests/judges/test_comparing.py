@@ -31,6 +31,9 @@ CASES = {
         (AUTHOR, "William Shakespeare", "Marlowe is greater than Shakespeare.", "no rule"),
     ],
     "words that are pieced together": [
+        (ONE, "Basketball", "Basket Ball", "spelling"),
+        (ONE, "Rock n Roll", "RocknRoll", "spelling"),
+        (ONE, "Run to That Hill", "RunToThatHill", "spelling"),
         (ONE, "Rock Me Now", "Rockmenow", "spelling"),
         (ONE, "Rockmenow", "Rock Me Now", "spelling"),
         (ONE, "Rock Now", "Rockmenow", "no rule"),
