@@ -175,6 +175,7 @@ def test_what_a_file_need_not_say(tmp_path: Path) -> None:
     place = own_file(tmp_path, "zoo/small")
     plain = read_baseline("published/zoo/small", tmp_path)
     assert (plain.path, plain.paper, plain.reason) == (place, "Somebody et al.", "")
+    assert (plain.kbrel_version, plain.created, plain.commit, plain.versions) == ("", "", "", ())
     assert plain.settings == (("model", "Small"), ("setting", ""))
     (case,) = plain.cases.values()
     assert case == PublishedCase(
@@ -248,6 +249,8 @@ def test_names_go_by_the_path_and_at_most_twenty_are_shown(tmp_path: Path) -> No
     # Whose name only begins alike is none of its settings.
     assert str(caught.value).endswith(f"; allowed: {', '.join(names[:20])}")
     assert f"called 'published/zoo/small' in {shelf} or {bundled.baselines()}; " in str(caught.value)
+    with pytest.raises(BaselineError, match=f"; allowed: {names[0]}, {names[1]}, "):
+        read_baseline("published/zoo/small/", tmp_path)
     with pytest.raises(BaselineError, match=r"allowed: none are there$"):
         read_published("published/x", [tmp_path / "nowhere"])
 
