@@ -15,7 +15,7 @@ _UNIT_NAMES = frozenset(UNITS.values())
 # They count by more than one, or by parts.
 _MULTIPLES = listed("dozen dozens score scores gross pair pairs lakh lakhs crore crores percent th ths")
 _CURRENCY = re.compile(r"[¥₹₽₩₪₺₫฿₦₱₴]")
-_CODE_OF = {"dollar": "usd", "euro": "eur", "pound sterling": "gbp"}
+_CODE_OF = {"dollar": "usd", "euro": "eur", "pound": "gbp"}
 _CODES = listed("usd eur gbp chf jpy cny inr rub krw aud cad nzd sek nok dkk pln brl mxn zar try rs rmb")
 _KINDS = listed("us usa metric full whole")
 _RATES = listed("per h hr hour s second sec squared cubed")

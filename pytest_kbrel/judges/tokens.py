@@ -27,7 +27,7 @@ _PIECE = re.compile(
     r"|(?P<mark>[^\w\s])",
     re.IGNORECASE,
 )
-_MONEY = {"$": "dollar", "£": "pound sterling", "€": "euro"}
+_MONEY = {"$": "dollar", "£": "pound", "€": "euro"}
 _AMOUNT = re.compile(
     r"(?:\b(?:US|A|C|NZ))?([$£€])\s?(\d[\d.,]*)(?:\s?(thousand|million|billion|trillion|bn|m|k)\b)?",
     re.IGNORECASE,
@@ -188,9 +188,10 @@ def _one_spelling(pieces: list[tuple[str, int, str]], place: int, before: list[s
         if used:
             return used, number
     after_number = bool(before) and before[-1].replace(".", "").isdigit()
+    following = pieces[place + 1][0] if place + 1 < len(pieces) else ""
     if after_number and word in UNITS:
-        return 1, UNITS[word]
-    if after_number and word == "per" and [piece[0] for piece in pieces[place + 1 : place + 2]] == ["cent"]:
+        return (2 if UNITS[word] == "pound" and following == "sterling" else 1), UNITS[word]
+    if after_number and word == "per" and following == "cent":
         return 2, "percent"
     if after_number and word == "in" and len(before) > 1 and before[-2] == "ft":
         return 1, "inch"

@@ -32,7 +32,7 @@ UNITS = [
     ("yard", "yards yd"),
     ("kg", "kilogram kilograms kilogramme kilogrammes"),
     ("g", "gram grams gramme grammes"),
-    ("pound", "pounds lb lbs"),
+    ("pound", "pounds lb lbs gbp"),
     ("litre", "litres liter liters l"),
     ("ml", "millilitre millilitres milliliter milliliters"),
     ("second", "seconds sec secs"),
@@ -83,6 +83,7 @@ def test_a_number_by_itself_may_count_anything(word):
 
 @pytest.mark.parametrize("sign", "¥₹₽₩₪₺₫฿₦₱₴£€")
 def test_the_sign_of_another_currency(sign):
+    assert verdict(COST, "£5 million", sign + "5 million") == ("equal" if sign == "£" else "wrong")
     assert verdict(COST, "$5 million", f"{sign}5 million") == "wrong"
     assert verdict(COST, "$5 million", "$5 million") == "equal"
 
@@ -100,6 +101,10 @@ def test_the_code_of_another_currency(code):
     ("gold", "answer"),
     [
         ("$5 million", "USD 5 million"),
+        ("£5 million", "GBP 5 million"),
+        ("£5 million", "It cost 5 million pounds."),
+        ("£5 million", "It cost 5 million pounds sterling."),
+        ("5 million pounds sterling", "It cost £5 million."),
         ("€5 million", "EUR 5 million"),
         ("$5 million", "5 million US dollars"),
         ("$5 million", "5 million USA dollars"),

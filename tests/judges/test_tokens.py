@@ -37,7 +37,7 @@ def words(text):
         ("C$5", "5 dollar"),
         ("NZ$5", "5 dollar"),
         ("€5", "5 euro"),
-        ("£5", "5 pound sterling"),
+        ("£5", "5 pound"),
         ("$1,234.50", "1234.5 dollar"),
         ("$5 thousand", "5000 dollar"),
         ("$5 million", "5000000 dollar"),
@@ -47,6 +47,10 @@ def words(text):
         ("$5m", "5000000 dollar"),
         ("$5K", "5000 dollar"),
         ("$5 men", "5 dollar men"),
+        ("5 pounds sterling", "5 pound"),
+        ("5 GBP", "5 pound"),
+        ("5 euros sterling", "5 euro sterling"),
+        ("pounds sterling", "pounds sterling"),
         # letters
         ("Ärger ØRE łódź Đà ðþæœıß", "arger ore lodz da dthaeoeiss"),
         ("ŁÐÞÆŒİ", "ldthaeoei"),
@@ -78,6 +82,7 @@ def words(text):
         ("5 per cent", "5 percent"),
         ("five per cent", "5 percent"),
         ("per cent", "per cent"),
+        ("% of all", "percent of all"),
         # units and eras behind a number
         ("5 km", "5 km"),
         ("5km", "5 km"),
@@ -110,6 +115,7 @@ def words(text):
         ("Charles XXXXVIII", "charles xxxxviii"),
         ("", ""),
         ("!?", ""),
+        (". Paris", "paris"),
     ],
 )
 def test_words_are_in_one_spelling(text, expected):
@@ -121,6 +127,22 @@ def test_a_text_is_read_up_to_2000_characters():
 
 
 LOWER, STARTS, CAPITAL, UPPER = 0, 1, 2, 3
+
+
+def test_articles_are_kept_where_nothing_else_is_left():
+    read = read_words("the")
+    assert (read.words, read.cases, read.breaks) == (("the",), (LOWER,), (".",))
+    read = read_words("The, a")
+    assert (read.words, read.cases, read.breaks) == (("the", "a"), (STARTS, LOWER), (".", ","))
+
+
+def test_a_stop_behind_an_amount_ends_the_sentence():
+    for text, breaks in [
+        ("$5 then it", [".", "", "", ""]),
+        ("$5. Then it", [".", "", ".", ""]),
+        ("€1,000. Then it", [".", "", ".", ""]),
+    ]:
+        assert list(read_words(text).breaks) == breaks
 
 
 @pytest.mark.parametrize(
@@ -194,6 +216,7 @@ def test_the_strongest_of_several_marks_counts():
             ("pies", "pie"),
         ),
         *(("bus", "bus"), ("gas", "gas"), ("glass", "glass"), ("virus", "virus"), ("basis", "basis")),
+        *(("flies", "fly"), ("berries", "berry")),
         *(("goat", "goat"), ("eggs", "egg"), ("cars", "car"), ("as", "as"), ("axis", "axis")),
     ],
 )
