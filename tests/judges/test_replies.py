@@ -21,6 +21,9 @@ from pytest_kbrel.judges.replies import read_verdict
         "It's correct.",
         "Correct. The capital is Paris, so the answer is correct.",
         "Correct, since Big Apple is not a town of its own.",
+        "Correct, since Lima is the capital and Quito is not",
+        "Correct. The answer is correct, as Lima is in Peru and Quito is not",
+        "Correct. The correct answer is Lima.",
     ],
 )
 def test_a_reply_that_says_correct(reply):
@@ -64,6 +67,9 @@ def test_a_reply_that_says_incorrect(reply):
         "not not correct",
         "not a correct answer",
         "Correct. No, not correct.",
+        "Correct, it is not incorrect.",
+        "Incorrect?",
+        "not correct?",
         "The answer correctly names the town",
         "corrects",
         "uncorrect",

@@ -122,6 +122,11 @@ def test_what_follows_an_excuse_counts_only_where_it_is_right():
     assert judge("I don't know. Is it Lima?", ("Lima",), question).rule == "unsure"
     assert judge("I don't know, not Lima.", ("Lima",), question).rule == "unsure"
     assert judge('I know little. It is called "Lima".', ("Lima",), question).label == "correct"
+    # One who asks for a person may be given a last name.
+    lee, other = "I don't know the rest. It is Lee.", "Whose is it?"
+    assert judge(lee, ("Ann Lee",), "Which is it?", answer_type="person").label == "correct"
+    assert judge(lee, ("Ann Lee",), other, answer_type="work").rule == "unsure"
+    assert judge("Lima. " + "I don't know. " * 4, ("Lima",), question).rule == "repetition"
 
 
 @pytest.mark.parametrize(
