@@ -42,16 +42,8 @@ def read_verdict(reply: str) -> Verdict:
         return "unparsable"
     if denied or words[first] == "incorrect":
         return "incorrect"
-    said = {_said(words, place) for place in places}
+    contradicted = any(words[place] == "incorrect" or words[place - 1] in _NOT for place in places[1:])
     whole = _GOES_ON.match(text, text.index("correct"))
-    if len(said) > 1 or not whole or set(_TAKEN_BACK.split()) & set(behind):
+    if contradicted or not whole or set(_TAKEN_BACK.split()) & set(behind):
         return "unparsable"
     return "correct"
-
-
-def _said(words: list[str], place: int) -> Verdict:
-    denied = place > 0 and words[place - 1] in _NOT
-    if words[place] == "correct":
-        return "incorrect" if denied else "correct"
-    # "Not incorrect" may mean anything between the two.
-    return "unparsable" if denied else "incorrect"

@@ -116,4 +116,4 @@ def answer_proper(answer: str) -> str:
         answer = answer[: following.start()]
     if "<" in answer:
         answer = _TAG.sub(" ", answer)
-    return _LABEL.sub("", answer, count=1)
+    return _LABEL.sub("", answer)
