@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import pairwise
@@ -33,10 +32,10 @@ _UNIT_NAMES = frozenset(UNITS.values())
 
 @record
 class Question:
-    """A question's words, how often each stands in it, and what it asks for."""
+    """A question's words, the same with their singulars, and what it asks for."""
 
     words: tuple[str, ...]
-    counts: dict[str, int]
+    held: frozenset[str]
     dates: tuple[Date, ...]
     asks_person: bool
     asks_place: bool
@@ -45,7 +44,7 @@ class Question:
 
     def has(self, *words: str) -> bool:
         """Tell whether any of the words stands in the question."""
-        return any(word in self.counts for word in words)
+        return not self.held.isdisjoint(words)
 
 
 @lru_cache(maxsize=4096)
@@ -54,16 +53,14 @@ def read_question(text: str, answer_type: str = "") -> Question:
     words = read_words(text).words
     by_whom = words[-3:-1] in (("by", "what"), ("by", "which")) and words[-1] in NATIONAL
     person = answer_type == "person" if answer_type else by_whom or not PERSONS.isdisjoint(words)
-    counts = Counter(words)
-    for word in words:
-        counts.setdefault(singular(word), 1)
+    held = {*words, *map(singular, words)}
     if not MOUNTAINS.isdisjoint(words):
-        counts.setdefault("mt", 1)
+        held.add("mt")
     place = answer_type == "location" if answer_type else not _PLACES.isdisjoint(words)
     dates = dates_in(text[:LONGEST])
     return Question(
         words=words,
-        counts=counts,
+        held=frozenset(held),
         dates=dates,
         asks_person=person,
         asks_place=place,
@@ -175,7 +172,7 @@ _FRAMES = listed("is was are were be been being has have had did does do by call
 def read_answer(text: str, question: Question) -> Answer:
     """Read an answer to a question."""
     read = read_words(text)
-    held = question.counts
+    held = question.held
     fresh = tuple(word not in held and singular(word) not in held for word in read.words)
     letters = [case for case, word in zip(read.cases, read.words, strict=True) if word[0].isalpha()]
     cased = CAPITAL in letters or (STARTS in letters and LOWER in letters and len(letters) > 4)

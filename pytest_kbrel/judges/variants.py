@@ -157,7 +157,7 @@ def nation(said: Words, gold: Gold, question: Question) -> str:
         return ""
     if len(one) > 1:
         return "nation"
-    asked = question.has(*NATIONALITY) and not question.has("language", "languages", "speak", "spoken")
+    asked = question.has(*NATIONALITY) and not question.has("language", "speak", "spoken")
     return "nation" if asked else ""
 
 
@@ -182,7 +182,7 @@ def asked_word(said: Words, gold: Gold, question: Question) -> str:
         return ""
     right = _beyond_question(said.words, question)
     # "Brazilian Portuguese" is Portuguese.
-    if question.has("language", "languages") and len(left) == 1 and len(right) == 2:
+    if question.has("language") and len(left) == 1 and len(right) == 2:
         right = right[1:] if right[0] not in DISTINGUISHING else right
     return "question's word" if left == right else ""
 
@@ -210,9 +210,9 @@ def _is_figure(words: tuple[str, ...]) -> bool:
 def _beyond_question(words: tuple[str, ...], question: Question) -> tuple[str, ...]:
     """Return words without the question's at their ends; "Japanese" is one where it asks about Japan."""
     start, end = 0, len(words)
-    while start < end and (words[start] in question.counts or words[start] in FUNCTION):
+    while start < end and (words[start] in question.held or words[start] in FUNCTION):
         start += 1
-    while end > start and (words[end - 1] in question.counts or words[end - 1] in FUNCTION):
+    while end > start and (words[end - 1] in question.held or words[end - 1] in FUNCTION):
         end -= 1
     if end - start > 1 and NATIONS.get(words[start]) in question.nations:
         start += 1

@@ -332,12 +332,11 @@ def test_a_question_about_mountains_has_their_short_form(word):
     assert not read_question("Which hill is it?").has("mt")
 
 
-def test_a_question_has_its_words_in_the_singular_too_and_as_often_as_they_stand_there():
+def test_a_question_has_its_words_in_the_singular_too():
     question = read_question("Which goats and goats are Canadian, of Peru?")
     assert question.has("goat")
     assert question.has("none", "goats")
     assert not question.has("none", "cows")
-    assert (question.counts["goats"], question.counts["goat"]) == (2, 1)
     assert question.nations == {"canada", "peru"}
     assert [date.year for date in read_question("What was in 1998?").dates] == [1998]
 
