@@ -35,6 +35,7 @@ def test_the_questions_own_words_are_no_verdict(echo):
         # The first word counts where it is the verdict.
         ("True, since it is false that it is not", True),
         ("False, since the true one is Lima", False),
+        ("True or false? True, since the false one is Lima", True),
         ("Untrue, the true one is Lima", False),
         ("I say true, since the false one is Lima", None),
         ("nontrue", None),
