@@ -22,7 +22,7 @@ NUMBER_WORDS = {word: value for value, word in enumerate(_UNITS)} | {
 }
 _ENDINGS = {1: "st", 2: "nd", 3: "rd"}
 ORDINALS = {word: f"{value}{_ENDINGS.get(value, 'th')}" for value, word in enumerate(_NTH, start=1)}
-_ROMAN = re.compile(r"X{0,4}(?:IX|IV|V?I{0,3})")
+_ROMAN = re.compile(r"(?:XL|X{0,4})(?:IX|IV|V?I{0,3})")
 _DIGITS = re.compile(r"\d+(?:\.\d+)?")
 _MINUSES = str.maketrans("−–‐‑＋", "----+")
 _SIGN = re.compile(
@@ -68,7 +68,7 @@ def roman(word: str) -> str:
     """Return the value of a Roman numeral of 1 to 49 in digits, ``""`` for anything else."""
     if not word or not _ROMAN.fullmatch(word):
         return ""
-    values = [{"I": 1, "V": 5, "X": 10}[letter] for letter in word]
+    values = [{"I": 1, "V": 5, "X": 10, "L": 50}[letter] for letter in word]
     following = [*values[1:], 0]
     total = sum(-value if value < after else value for value, after in zip(values, following, strict=True))
     return str(total)

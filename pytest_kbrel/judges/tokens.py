@@ -169,7 +169,7 @@ def _word(word: str, gap: str) -> list[tuple[str, int, str]]:
     # "us" is a word of its own.
     if word == "US":
         lower = "usa"
-    elif len(word) <= 6 and case and word.isupper() and (numeral := roman(word)):
+    elif case and word.isupper() and (numeral := roman(word)):
         # Told from the words that look alike when the neighbours are known.
         lower = f"{lower}\0{numeral}"
     return [(lower, case, gap)]

@@ -74,6 +74,8 @@ def test_spelling(gold, answer, expected):
         # numeral
         (WHO, "Charles V", "Charles the Fifth", "numeral"),
         (WHO, "Charles V", "Charles 5th", "numeral"),
+        (WHICH, "Super Bowl XLII", "Super Bowl 42", "spelling"),
+        (WHICH, "Super Bowl XLII", "Super Bowl XLIII", "wrong"),
         (WHO, "Charles V", "Charles 5", "spelling"),
         (WHO, "Charles V", "Charles the Sixth", "wrong"),
         (WHICH, "5th", "5", "wrong"),
