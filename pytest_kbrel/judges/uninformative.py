@@ -135,8 +135,8 @@ def _repeats_question(words: Sequence[str], asked: Sequence[str], least: int) ->
         return True
     if len(asked) < least:
         return False
-    # "Q: ... A:" and the question asked twice are the question still.
-    frame = {"question", "answer", "q", "a"}
+    # "Q: ... A:", whose "A" goes as an article, and the question asked twice are the question still.
+    frame = {"question", "answer", "q"}
     left = [word for word in words if word not in frame]
     body = [word for word in asked if word not in frame]
     return bool(body and left) and len(left) % len(body) == 0 and left == body * (len(left) // len(body))

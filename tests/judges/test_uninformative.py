@@ -22,6 +22,10 @@ from pytest_kbrel.judges.uninformative import is_repetition
         ("one two one two one two three four five six", True),
         ("one two one two one two three four five six seven", False),
         ("one two one two three four five six", False),
+        # Three times, but not in a row; not quite three times; twice.
+        ("one two one two three one two", False),
+        ("three one two one two one four", False),
+        ("one two three four five one two three four five six seven eight nine ten", False),
         ("to be or not to be that is the question", False),
     ],
 )
@@ -34,6 +38,7 @@ def test_users_patterns_come_after_the_shipped_and_in_their_kind():
     assert uninformative_kind("It is beyond my training.") == ""
     assert uninformative_kind("It is BEYOND my training.", extra=extra) == "unsure"
     assert uninformative_kind("I pass.", extra=extra) == "none"
+    assert uninformative_kind("I pass.", extra=(("none", "I PASS"),)) == "none"
     assert uninformative_kind("I don't know, I pass.", extra=extra) == "unsure"
     assert judge("I pass.", ["Paris"], extra=extra).rule == "none"
     # Equality goes before them as well.
@@ -152,8 +157,12 @@ def test_the_question_again_is_none():
     question = "Who built the old bridge over the river?"
     assert uninformative_kind(question, question) == "none"
     assert uninformative_kind(f"Question: {question} Answer:", question) == "none"
+    assert uninformative_kind(f"Q: {question} A:", question) == "none"
+    assert uninformative_kind(f"{question} {question}", question) == "none"
     assert uninformative_kind("The old bridge over the river was built by Ann.", question) == ""
     assert uninformative_kind("Who?", "Who?") == "none"
+    assert is_uninformative("Who?", "Who?")
+    assert not is_uninformative("Who?")
 
 
 def test_the_rules_are_read_when_an_answer_is_judged_and_not_before():
