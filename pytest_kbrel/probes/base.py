@@ -95,6 +95,12 @@ def relation_of(case: Case, fact: Fact) -> Relation:
     return next(relation for relation in case.relations if relation.id == fact.relation)
 
 
+def answer_type_of(case: Case, fact: Fact) -> str:
+    """Return what kind of answer is asked for, empty if unknown; a fact's own goes before its relation's."""
+    of_relation = (relation.answer_type for relation in case.relations if relation.id == fact.relation)
+    return fact.answer_type or next(of_relation, "")
+
+
 def digest_of(
     case: Case, fact: Fact, responses: Iterable[Scored | Generated], draws: Sequence[str] = ()
 ) -> str:
@@ -113,15 +119,11 @@ def digest_of(
         count=len(prompts),
         settings=changed_digest(case),
         accepted=short_digest(
-            [sorted(fact.accepted), fact.answer_type or _type_of_relation(case, fact)],
+            [sorted(fact.accepted), answer_type_of(case, fact)],
         ),
         draws=short_digest(list(draws)),
     )
     return str(digest)
-
-
-def _type_of_relation(case: Case, fact: Fact) -> str:
-    return next((relation.answer_type for relation in case.relations if relation.id == fact.relation), "")
 
 
 def draws_for(case: Case, fact: Fact) -> random.Random:

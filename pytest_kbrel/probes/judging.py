@@ -8,7 +8,7 @@ from pytest_kbrel.errors import ResponseError
 from pytest_kbrel.judges.replies import read_verdict
 from pytest_kbrel.judges.rules import Judged, judge
 from pytest_kbrel.judges.whole import is_variant
-from pytest_kbrel.probes.base import question_of
+from pytest_kbrel.probes.base import answer_type_of, question_of
 from pytest_kbrel.probes.prompts import verdict
 from pytest_kbrel.records import Ask, Case, Fact, Generated, GenerateRequest, Response
 
@@ -78,19 +78,14 @@ def judged_by_rules(case: Case, fact: Fact, answer: str, frame: int = 0) -> Judg
         answer,
         fact.accepted,
         question_of(case, fact, frame),
-        answer_type=_answer_type(case, fact),
+        answer_type=answer_type_of(case, fact),
         extra=case.uninformative,
     )
 
 
 def is_variant_of(case: Case, fact: Fact, answer: str) -> bool:
     """Tell whether the whole answer is an accepted one in another writing (Head-to-Tail, section 2.2)."""
-    return is_variant(answer, fact.accepted, question_of(case, fact), _answer_type(case, fact))
-
-
-def _answer_type(case: Case, fact: Fact) -> str:
-    of_relation = (found.answer_type for found in case.relations if found.id == fact.relation)
-    return fact.answer_type or next(of_relation, "")
+    return is_variant(answer, fact.accepted, question_of(case, fact), answer_type_of(case, fact))
 
 
 def _is_open(fact: Fact, by_rules: Judged) -> bool:
