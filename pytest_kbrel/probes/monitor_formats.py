@@ -19,21 +19,35 @@ from pytest_kbrel.records import Ask, Case, Fact, Generated, GenerateRequest
 _CLAUSE_END = re.compile(r"[.,;:!?](?=\s|$)|\s\(")
 
 
+def format_prompts(case: Case, fact: Fact, grid: Grid) -> Iterator[tuple[str, str]]:
+    """Yield the role and prompt of all that is asked about ``fact``: nothing unless the grid has ``formats``.
+
+    Roles are ``wp:K``, ``fc_pos:K`` and ``fc_negM:K`` for opening or statement number K.
+    """
+    if not grid.formats:
+        return
+    relation = relation_of(case, fact)
+    for number, opening in enumerate(relation.openings):
+        yield f"wp:{number}", fill(opening, fact.subject)
+    assert fact.object is not None
+    wrong = fact.negatives[: len(grid.negatives)]
+    objects = [("fc_pos", fact.object), *((f"fc_neg{m}", name) for m, name in enumerate(wrong, start=1))]
+    for number, statement in enumerate(relation.statements):
+        for role, name in objects:
+            yield f"{role}:{number}", check(fill(statement, fact.subject, name))
+
+
 def format_asks(
     case: Case, fact: Fact, grid: Grid, request: Callable[[str], GenerateRequest]
 ) -> Iterator[Ask]:
-    """Yield what is asked about ``fact``: nothing unless the grid has ``formats``.
-
-    ``request`` makes the request of a prompt. Roles are ``wp:K``, ``fc_pos:K`` and ``fc_negM:K`` for opening
-    or statement number K.
-    """
-    for role, prompt in _prompts(case, fact, grid):
+    """Yield the asks of :func:`format_prompts`; ``request`` makes the request of a prompt."""
+    for role, prompt in format_prompts(case, fact, grid):
         yield Ask(fact_id=fact.id, role=role, request=request(prompt))
 
 
 def format_answers(case: Case, fact: Fact, grid: Grid, answers: Answers) -> tuple[Generated, ...]:
     """Return the answers to :func:`format_asks`, in their order."""
-    return tuple(answers.generated(fact.id, role) for role, _ in _prompts(case, fact, grid))
+    return tuple(answers.generated(fact.id, role) for role, _ in format_prompts(case, fact, grid))
 
 
 def format_values(
@@ -47,7 +61,7 @@ def format_values(
     if not grid.formats:
         return ()
     found: dict[str, list[bool]] = {"wp": [], "fc_pos": [], "fc_neg": []}
-    for role, _ in _prompts(case, fact, grid):
+    for role, _ in format_prompts(case, fact, grid):
         text = answers.generated(fact.id, role).text
         kind = role.partition(":")[0].rstrip("0123456789")
         if kind == "wp":
@@ -61,17 +75,3 @@ def format_values(
 def completes(text: str, is_right: Callable[[str], bool]) -> bool:
     """Tell whether a completion is the gold object, or a first clause that is."""
     return is_right(text) or is_right(_CLAUSE_END.split(text, maxsplit=1)[0])
-
-
-def _prompts(case: Case, fact: Fact, grid: Grid) -> Iterator[tuple[str, str]]:
-    if not grid.formats:
-        return
-    relation = relation_of(case, fact)
-    for number, opening in enumerate(relation.openings):
-        yield f"wp:{number}", fill(opening, fact.subject)
-    assert fact.object is not None
-    wrong = fact.negatives[: len(grid.negatives)]
-    objects = [("fc_pos", fact.object), *((f"fc_neg{m}", name) for m, name in enumerate(wrong, start=1))]
-    for number, statement in enumerate(relation.statements):
-        for role, name in objects:
-            yield f"{role}:{number}", check(fill(statement, fact.subject, name))

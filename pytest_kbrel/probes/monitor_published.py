@@ -14,7 +14,7 @@ from pytest_kbrel.judges.rules import uninformative_kind
 from pytest_kbrel.metrics import monitor as formulas
 from pytest_kbrel.probes.base import Answers, ProbeResult, ProbeRun, collect, digest_of, question_of
 from pytest_kbrel.probes.monitor_cells import ANCHOR, BASE, Cell, Grid, grid_of, prompt_of
-from pytest_kbrel.probes.monitor_formats import format_asks, format_values
+from pytest_kbrel.probes.monitor_formats import format_asks, format_prompts, format_values
 from pytest_kbrel.probes.monitor_row import row_values, to_explain, worst_first
 from pytest_kbrel.records import Ask, Case, Fact, GenerateRequest, MonitorSettings, Outcome, Step, Table
 
@@ -155,7 +155,7 @@ def _outcome(case: Case, fact: Fact, grid: Grid, answers: Answers, kept: bool) -
             [anchor_response, base],
             draws=[
                 *(prompt_of(case, fact, cell) for cell in grid.cells),
-                *(ask.request.prompt for ask in format_asks(case, fact, grid, _text_only)),
+                *(prompt for _, prompt in format_prompts(case, fact, grid)),
             ],
         ),
         # The script knows no third label; who says "unsure" to everything is no broken model all the same.
@@ -170,7 +170,3 @@ def _to_explain(case: Case, fact: Fact, grid: Grid, answers: Answers) -> tuple[A
 
 def _anchor(answers: Answers, fact: Fact) -> list[float]:
     return [step.probability for step in _anchor_steps(answers, fact.id)]
-
-
-def _text_only(prompt: str) -> GenerateRequest:
-    return GenerateRequest(prompt=prompt, max_new_tokens=1)
