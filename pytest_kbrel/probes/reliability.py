@@ -65,8 +65,8 @@ class _Probe:
         self.case, self.settings = case, case.settings
         self.controls = {control.fact_id: control for control in case.controls}
         self.answers = Answers()
-        self.verdicts = Verdicts()
-        self.distractors = Distractors(found={}, failures={}, written={})
+        self.verdicts: Verdicts
+        self.distractors: Distractors
         self.offered: dict[str, list[list[str]]] = {}
         self.columns: tuple[str, ...] = COLUMNS
         if any(control.majority for control in case.controls):
