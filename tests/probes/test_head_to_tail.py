@@ -40,7 +40,8 @@ def test_few_shot_shows_one_answer_and_one_unsure_and_zero_shot_none():
     assert few.rounds[0][0].prompt.count("Answer:") == 3
     assert "\nAnswer: unsure\n" in few.rounds[0][0].prompt
     assert zero.rounds[0][0].prompt.count("Answer:") == 1
-    assert few.rounds[0][0].prompt.endswith("Question: What is the capital of France?\nAnswer:")
+    for oracle in (few, zero):
+        assert oracle.rounds[0][0].prompt.endswith("Question: What is the capital of France?\nAnswer:")
 
 
 def test_in_domain_shows_the_facts_own_example_after_the_unanswerable_one():
@@ -131,3 +132,21 @@ def test_soft_scores_take_an_answer_in_another_writing_for_the_gold(gold, answer
     oracle = Oracle(say=lambda request: answer)
     row = run_case(make_case(HeadToTailSettings(), fact), oracle, oracle.keep).table.rows[0]
     assert row.values[2:4] == pytest.approx(scores)
+
+
+@pytest.mark.parametrize(
+    ("gold", "answer", "question", "answer_type", "variant"),
+    [
+        ("John Fitzgerald Kennedy", "John Kennedy", "What is it?", "person", True),
+        ("John Fitzgerald Kennedy", "John Kennedy", "Who is it?", "", True),
+        ("John Fitzgerald Kennedy", "John Kennedy", "What is it?", "", False),
+        ("John Fitzgerald Kennedy", "John Kennedy", "Who is it?", "location", False),
+        ("French", "France", "Where is it?", "", True),
+        ("French", "France", "What is it?", "", False),
+    ],
+)
+def test_what_is_asked_for_says_what_another_writing_is(gold, answer, question, answer_type, variant):
+    changes = {"object": gold, "aliases": (), "question": question, "answer_type": answer_type}
+    oracle = Oracle(say=lambda request: answer)
+    case = make_case(HeadToTailSettings(), dataclasses.replace(FRANCE, **changes))
+    assert (run_case(case, oracle, oracle.keep).table.rows[0].values[2] == 1) is variant

@@ -44,11 +44,12 @@ def test_rules_ask_nobody():
 
 @pytest.mark.parametrize(
     ("own", "of_relation", "told"),
-    [("", "", ""), ("", "location", "location"), ("person", "location", "person")],
+    [("", "", ""), ("", "location", "location"), ("person", "location", "person"), ("", None, "")],
 )
 def test_rules_are_told_what_kind_of_answer_is_asked_for(monkeypatch, own, of_relation, told):
     case = case_of(replace(FRANCE, answer_type=own))
-    case = replace(case, relations=(replace(case.relations[0], answer_type=of_relation),))
+    typed = () if of_relation is None else (replace(case.relations[0], answer_type=of_relation),)
+    case = replace(case, relations=typed, facts=(replace(case.facts[0], question="Where?"),))
     seen = []
     monkeypatch.setattr(judging, "judge", lambda *given, answer_type, extra: seen.append(answer_type))
     judged_by_rules(case, case.facts[0], "Lutetia")
@@ -86,6 +87,10 @@ def test_without_an_accepted_answer_rules_judge():
 def test_the_judge_decides_about_the_rest(said, label, rule):
     asks, found = rounds(case_of(FRANCE, NORWAY), {FRANCE.id: "Lutetia", NORWAY.id: "Oslo"}, reply(said))
     assert [(ask.fact_id, ask.role, ask.to) for ask in asks] == [(FRANCE.id, "judge", JUDGE)]
+    assert asks[0].request.prompt.endswith(
+        'Question: "What is the capital of France?"\nAccepted: ["Paris", "City of Paris"]\n'
+        'Answer: "Lutetia"\nVerdict:'
+    )
     assert (found[FRANCE.id].label, found[FRANCE.id].rule) == (label, rule)
     assert found[NORWAY.id].rule == "equal"
 
@@ -100,7 +105,7 @@ def test_a_judge_that_fails_is_an_error_of_that_fact_and_no_verdict():
     assert found[NORWAY.id].label == "correct"
     with pytest.raises(ResponseError, match=r"P36-FR \(judge\): 429"):
         found[FRANCE.id]
-    with pytest.raises(KeyError):
+    with pytest.raises(KeyError, match="nobody"):
         found["nobody"]
 
 
