@@ -10,6 +10,7 @@ from pytest_kbrel.probes import run_case
 from pytest_kbrel.records import (
     Case,
     Generated,
+    GenerateRequest,
     HeadToTailSettings,
     MonitorSettings,
     Outcome,
@@ -17,6 +18,7 @@ from pytest_kbrel.records import (
     Step,
 )
 from tests.probes.conftest import FRANCE, Oracle, make_case
+from tests.probes.test_monitor import generated
 
 POOL = ("Rome", "Oslo", "Bern", "Lima")
 FACT = dataclasses.replace(FRANCE, negatives=POOL)
@@ -63,6 +65,18 @@ def test_settings_and_accepted_answers_decide_what_is_comparable(case):
 def test_neither_answer_nor_order_of_aliases_does(case):
     assert asked(case, "Paris").prompt_digest == asked(case, "Lyon").prompt_digest
     assert same(with_fact(case, aliases=("a", "b")), with_fact(case, aliases=("b", "a")))
+
+
+@pytest.mark.parametrize("case", ALL, ids=lambda case: case.probe)
+def test_every_answer_may_be_as_long_as_the_settings_say(case):
+    relation = dataclasses.replace(case.relations[0], statements=("[X] is ruled from [Y].",))
+    more = {"study": "full", "formats": "all"} if case.probe == "monitor" else {}
+    settings = dataclasses.replace(case.settings, max_new_tokens=7, **more)
+    oracle = Oracle(say=lambda request: generated("Paris", ("P", 0.5, 0.5)))
+    run_case(dataclasses.replace(case, settings=settings, relations=(relation,)), oracle, oracle.keep)
+    asked = [request for requests in oracle.rounds for request in requests]
+    lengths = [request.max_new_tokens for request in asked if isinstance(request, GenerateRequest)]
+    assert set(lengths) == {7}
 
 
 def test_seed_and_pool_decide_where_options_are_drawn():

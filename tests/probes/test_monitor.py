@@ -155,12 +155,47 @@ def test_the_published_variant_drops_facts_whose_positive_answer_is_not_exactly_
 
 
 @pytest.mark.parametrize(
-    ("text", "rule"), [("I do not know.", "unsure"), ("", "none"), ("Rome", ""), ("Paris", "")]
+    ("text", "rule"),
+    [
+        ("I do not know.", "unsure"),
+        ("", "none"),
+        ("What is the capital of France?", "none"),
+        ("No comment", "silent"),
+        ("Rome", ""),
+        ("Paris", ""),
+    ],
 )
 def test_the_published_variant_has_no_third_label_and_says_by_the_rule_what_is_uninformative(text, rule):
     oracle = Oracle(say=lambda request: generated(text, ("P", 0.9, None)))
-    (row,) = run_case(make_case(PUBLISHED, FRANCE), oracle, oracle.keep).table.rows
+    case = replace(make_case(PUBLISHED, FRANCE), uninformative=(("silent", "no comment"),))
+    (row,) = run_case(case, oracle, oracle.keep).table.rows
     assert (row.label, row.rule) == ("correct" if text == "Paris" else "wrong", rule)
+    assert (row.fact_id, row.question) == ("P36-FR", "What is the capital of France?")
+    assert (row.expected, row.answer) == ("Paris", text)
+
+
+def test_the_definition_has_a_third_label_and_keeps_the_rule_of_the_base_frame():
+    def say(request):
+        return "I do not know." if request.prompt == "What is the capital of France?" else "Paris"
+
+    oracle = Oracle(say=say)
+    (row,) = run_case(make_case(DEFINITION, FRANCE), oracle, oracle.keep).table.rows
+    assert (row.label, row.rule) == ("uninformative", "unsure")
+
+
+def test_the_published_variant_watches_nothing_where_no_anchor_is_known():
+    oracle = Oracle(say=lambda request: generated("Rome", ("R", 0.9, None)))
+    run_case(make_case(PUBLISHED, FRANCE), oracle, oracle.keep)
+    assert [[request.watch for request in asked] for asked in oracle.rounds] == [[()], [()]]
+
+
+def test_a_watched_token_without_any_probability_is_as_far_as_can_be(columns_of):
+    def say(request):
+        return generated("Paris", ("P", 0.75, None if request.prompt.startswith("Paris. ") else 0.0))
+
+    oracle = Oracle(say=say)
+    found = columns_of(run_case(make_case(PUBLISHED, FRANCE), oracle, oracle.keep).table)
+    assert (found["pfd"], found["ird"]) == (0.75, 0.75)
 
 
 def test_the_published_string_rule_deletes_punctuation_and_keeps_case():

@@ -65,13 +65,39 @@ def test_the_shares_by_hand(variant, columns_of):
     assert named["accuracy_fc_neg"].columns == ("format:fc_neg", "kept")
 
 
+@pytest.mark.parametrize("variant", ["definition", "published"])
+def test_a_share_is_of_what_is_right_and_not_of_what_is_wrong(variant, columns_of):
+    rows = [
+        # completion, reply to every statement, shares of each format
+        ("Paris", "True", (1, 1, 0)),
+        ("Paris", "False", (1, 0, 1)),
+        ("Paris", "Paris", (1, 0, 0)),
+        ("Paris. It lies on the Seine.", "True", (1, 1, 0)),
+        ("Rome, not Paris", "False", (0, 0, 1)),
+        ("Rome", "True", (0, 1, 0)),
+        ("", "True", (0, 1, 0)),
+    ]
+    found = []
+    for completion, truth, _ in rows:
+
+        def say(request, completion=completion, truth=truth):
+            said = {"The": completion, "France": completion, "Statement:": truth}
+            return generated(said.get(request.prompt.split()[0], "Paris"), ("P", 0.5, 0.5))
+
+        oracle = Oracle(say=say)
+        table = run_case(told_case(dataclasses.replace(ALL, variant=variant)), oracle, oracle.keep).table
+        found.append(table.rows[0].values[-3:])
+    assert found == [shares for _, _, shares in rows]
+
+
 def test_what_is_asked_and_that_it_is_one_round():
     oracle = Oracle(say=lambda request: answer(request.prompt))
     run_case(told_case(), oracle, oracle.keep)
-    roles = [exchange.ask.role for exchange in oracle.kept if ":" in exchange.ask.role]
-    assert sum(role.startswith("wp:") for role in roles) == 2
-    assert sum(role.startswith("fc_pos:") for role in roles) == 3
-    assert sum(role.startswith("fc_neg") for role in roles) == 3 * 2
+    roles = [exchange.ask.role for exchange in oracle.kept if exchange.ask.role.startswith(("wp", "fc"))]
+    assert sorted(roles) == [
+        *("fc_neg1:0", "fc_neg1:1", "fc_neg1:2", "fc_neg2:0", "fc_neg2:1", "fc_neg2:2"),
+        *("fc_pos:0", "fc_pos:1", "fc_pos:2", "wp:0", "wp:1"),
+    ]
     assert len(oracle.rounds) == 1
 
 
@@ -101,11 +127,12 @@ def test_a_relation_with_nothing_to_complete_is_named(statements):
 
 def test_other_statements_are_another_way_of_asking():
     def digest(relation, variant="definition"):
-        oracle = Oracle(say=lambda request: generated("Paris", ("P", 0.5, 0.5)))
+        step_by_step = generated("Paris", ("P", 0.5, 0.5))
+        oracle = Oracle(say=lambda request: step_by_step if variant == "published" else "Paris")
         settings = dataclasses.replace(ALL, variant=variant)
         return run_case(told_case(settings, relation), oracle, oracle.keep).table.rows[0].prompt_digest
 
-    other = dataclasses.replace(TOLD, statements=("The capital city of [X] is [Y].",))
+    other = dataclasses.replace(TOLD, statements=("The capital city of [X] is [Y].", *TOLD.statements[1:]))
     # The scripted published answers have one prompt digest, so that only the texts can tell.
     assert digest(TOLD, "published") != digest(other, "published")
     assert digest(TOLD) != digest(other)
