@@ -5,6 +5,7 @@ Distractors are those of the fact, or a model writes them (Reliable KB, section 
 
 from __future__ import annotations
 
+import math
 import random
 import re
 from collections.abc import Generator, Mapping, Sequence
@@ -83,7 +84,7 @@ def read_distractors(reply: str, said: str) -> tuple[str, ...]:
     """
     found: dict[str, str] = {}
     for line in reply.splitlines():
-        text = _BULLET.sub("", line, count=1).strip().strip(_QUOTES).strip()
+        text = _BULLET.sub("", line).strip().strip(_QUOTES).strip()
         # A model that goes on by itself begins with the next question.
         if text.startswith("Question:"):
             break
@@ -113,17 +114,13 @@ def option_lists(
     while len(lists) < questions:
         drawn = frozenset(draws.sample(usable, DISTRACTORS_SHOWN))
         # No set of distractors comes twice while there are others left.
-        if drawn in seen and len(seen) < _combinations(len(usable)):
+        if drawn in seen and len(seen) < math.comb(len(usable), DISTRACTORS_SHOWN):
             continue
         seen.add(drawn)
         options = [said, *sorted(drawn)]
         draws.shuffle(options)
         lists.append([*options, UNSURE])
     return lists
-
-
-def _combinations(n: int) -> int:
-    return n * (n - 1) * (n - 2) // 6
 
 
 def _ask(case: Case, fact: Fact, said: str, settings: ReliabilitySettings) -> Ask:
