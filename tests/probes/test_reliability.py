@@ -6,8 +6,8 @@ import re
 import pytest
 
 from pytest_kbrel.probes import run_case
-from pytest_kbrel.records import Fact, ReliabilitySettings
-from tests.probes.conftest import FRANCE, Oracle, make_case
+from pytest_kbrel.records import Fact, Failed, ReliabilitySettings
+from tests.probes.conftest import FRANCE, NORWAY, Oracle, make_case
 
 TWENTY = tuple(f"Town {number}" for number in range(20))
 SEEN = dataclasses.replace(FRANCE, negatives=TWENTY)
@@ -74,6 +74,37 @@ def test_an_unreadable_reply_counts_as_not_consistent():
     oracle = Oracle(say=answerer("Paris", lambda options: "A or B, hard to say"))
     table = run_case(make_case(ReliabilitySettings(), SEEN), oracle, oracle.keep).table
     assert table.rows[0].values[3] == 0
+
+
+def test_the_questions_without_a_readable_reply_are_counted(columns_of):
+    settings = ReliabilitySettings(choices=5)
+    oracle = Oracle(
+        say=answerer("Paris", lambda options: "hard to say" if options[0] == "Paris" else options[0])
+    )
+    found = columns_of(run_case(make_case(settings, SEEN), oracle, oracle.keep).table)
+    unread = [options_in(request.prompt)[0] for request in oracle.rounds[1]].count("Paris")
+    assert (found["choices"], found["choices_unread"]) == (5, unread)
+    assert unread not in (0, 5)
+    for reply, count in (("hard to say", 5), ("A", 0), ("unsure", 0)):
+        oracle = Oracle(say=answerer("Paris", lambda options, reply=reply: reply))
+        found = columns_of(run_case(make_case(settings, SEEN), oracle, oracle.keep).table)
+        assert (reply, found["choices_unread"]) == (reply, count)
+
+
+def test_a_failed_answer_is_an_error_of_the_fact_alone():
+    def say(request):
+        return Failed(error="timed out") if "Norway" in request.prompt else "unsure"
+
+    oracle = Oracle(say=say)
+    result = run_case(make_case(ReliabilitySettings(), SEEN, NORWAY), oracle, oracle.keep)
+    assert [row.fact_id for row in result.table.rows] == ["P36-FR"]
+    assert result.errors == ("P36-NO (answer): timed out",)
+
+
+def test_of_unseen_knowledge_nothing_is_expected():
+    oracle = Oracle(say=lambda request: "unsure")
+    (row,) = run_case(make_case(ReliabilitySettings(), UNSEEN), oracle, oracle.keep).table.rows
+    assert (row.expected, row.answer, row.question) == ("", "unsure", "Where was Ovid Marrowby born?")
 
 
 def test_a_distractor_that_equals_the_answer_is_not_offered_twice():

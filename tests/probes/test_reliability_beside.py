@@ -8,7 +8,7 @@ import re
 import pytest
 
 from pytest_kbrel.probes import run_case
-from pytest_kbrel.records import Control, Fact, ReliabilitySettings
+from pytest_kbrel.records import Control, Fact, ReliabilitySettings, Shot
 from tests.probes.conftest import FRANCE, NORWAY, Oracle, make_case
 
 TWENTY = tuple(f"Town {number}" for number in range(20))
@@ -123,6 +123,35 @@ def test_the_same_options_are_offered_under_another_subject(columns_of) -> None:
     assert found["consistency_correct"] == 1
     # It says Paris of Peru, too.
     assert found["shuffled_right"] == 1
+
+
+def test_without_another_subject_or_without_choices_the_shuffled_columns_are_zero(columns_of) -> None:
+    rows = [
+        # answer, question about another subject, shuffled_right, shuffled_correct, shuffled_wrong
+        ("Paris", "", (0, 0, 0)),
+        ("Lyon", "", (0, 0, 0)),
+        ("unsure", SHUFFLED, (0, 0, 0)),
+        ("Paris", SHUFFLED, (1, 1, 0)),
+        ("Lyon", SHUFFLED, (0, 0, 1)),
+    ]
+    found = []
+    for answer, shuffled, _ in rows:
+        oracle = Oracle(say=lambda request, answer=answer: answer)
+        case = with_controls(ASKED, SEEN, majority="", shuffled=shuffled)
+        values = columns_of(run_case(case, oracle, oracle.keep).table)
+        found.append(tuple(values[f"shuffled_{name}"] for name in ("right", "correct", "wrong")))
+    assert found == [shares for _, _, shares in rows]
+
+
+def test_a_question_about_another_subject_shows_the_same_examples() -> None:
+    settings = dataclasses.replace(ASKED, prompt="four-shot")
+    shots = tuple(Shot(question=f"What is number {n}?", answer=f"{n}") for n in range(4))
+    case = dataclasses.replace(with_controls(settings, SEEN, shuffled=SHUFFLED), shots=((SEEN.id, shots),))
+    oracle = Oracle(say=lambda request: "unsure")
+    run_case(case, oracle, oracle.keep)
+    own, shuffled = (request.prompt for request in oracle.rounds[0])
+    assert shuffled == own.replace("What is the capital of France?", SHUFFLED) != own
+    assert "Question: What is number 3?\nAnswer: 3\n" in shuffled
 
 
 def test_of_unseen_knowledge_no_open_question_is_shuffled(columns_of) -> None:

@@ -75,6 +75,7 @@ def test_a_model_writes_them_about_its_answer() -> None:
     table = run_case(make_case(WRITTEN, KNOWN), oracle, oracle.keep).table
     ((to, prompt),) = oracle.asked_helper
     assert to == "openai/writer"
+    assert prompt.startswith("Write 6 wrong answers to the question, one a line.")
     assert prompt.endswith("Question: What is the capital of France?\nAnswer: Paris\nWrong answers:")
     assert offered(oracle) <= {"Rome", "Oslo", "Bern", "Lima", "Quito", "Dakar"}
     assert table.rows[0].values[3] == 1
@@ -128,6 +129,20 @@ def test_a_writer_that_fails_is_an_error_of_the_fact() -> None:
     result = run_case(make_case(WRITTEN, KNOWN), oracle, oracle.keep)
     assert result.table.rows == ()
     assert result.errors == ("P36-FR (distractors): no reply within 60 seconds",)
+
+
+def test_a_writer_that_fails_for_one_fact_writes_for_the_next(columns_of) -> None:
+    def say(request):
+        if "wrong answers" not in request.prompt:
+            return "Paris"
+        return Failed(error="busy") if "France" in request.prompt else "Rome\nBern\nLima\nQuito"
+
+    oracle = Oracle(say=say)
+    known = dataclasses.replace(NORWAY, negatives=TOWNS)
+    result = run_case(make_case(WRITTEN, KNOWN, known), oracle, oracle.keep)
+    assert result.errors == ("P36-FR (distractors): busy",)
+    assert [row.fact_id for row in result.table.rows] == ["P36-NO"]
+    assert columns_of(result.table)["distractors_written"] == 4
 
 
 def test_nobody_writes_for_an_answer_that_says_nothing() -> None:

@@ -54,6 +54,11 @@ def test_equally_near_ones_come_in_the_order_of_their_texts_whatever_the_reposit
     one = shown(with_shots(case_with(FOUR, *ANSWERED), same))
     assert one == sorted(one)
     assert one == shown(with_shots(case_with(FOUR, *ANSWERED[::-1]), same))
+    # One question with several answers.
+    rivers = [Shot(question="What is a river of Peru?", answer=answer) for answer in "cadbe"]
+    for order in (rivers, rivers[::-1]):
+        ((_, found),) = with_shots(case_with(FOUR, *order), same).shots
+        assert [shot.answer for shot in found] == ["a", "b", "c", "d"]
 
 
 def test_two_answered_and_two_unanswerable() -> None:
@@ -149,8 +154,16 @@ def test_what_only_looks_alike_is_shown() -> None:
 @pytest.mark.parametrize("settings", [FOUR, TWO_UNSURE], ids=lambda s: s.prompt)
 def test_too_few_examples_left_is_an_error_that_names_the_fact(settings: ReliabilitySettings) -> None:
     own = Shot(question="What is the capital of France?", answer="Paris")
-    with pytest.raises(SuiteError, match=r"'P36-FR' needs \d examples with.* found [13] .*'shots'"):
+    needed = (
+        "4 examples with an answer, found 3" if settings is FOUR else "2 examples with an answer, found 1"
+    )
+    with pytest.raises(SuiteError, match=rf"'P36-FR' needs {needed} .*'shots'"):
         with_shots(case_with(settings, own, *ANSWERED[: 3 if settings is FOUR else 1], *UNSURE), tfidf_cosine)
+
+
+def test_too_few_examples_without_an_answer_are_told_from_those_with_one() -> None:
+    with pytest.raises(SuiteError, match=r"'P36-FR' needs 2 examples without an answer, found 1 "):
+        with_shots(case_with(TWO_UNSURE, *ANSWERED, UNSURE[0]), tfidf_cosine)
 
 
 def test_the_prompt_shows_them_and_the_digest_tells() -> None:
@@ -159,7 +172,9 @@ def test_the_prompt_shows_them_and_the_digest_tells() -> None:
     first = run_case(case, oracle, oracle.keep).table.rows[0]
     prompt = oracle.rounds[0][0].prompt
     assert prompt.count("Question:") == 5
-    assert prompt.count("Answer: unsure\n") == 2
+    # Equally near ones come in the order of their texts: Chile, Egypt.
+    assert [prompt.count(f"{shot.question}\nAnswer: {shot.answer}\n") for shot in ANSWERED] == [0, 1, 1, 0]
+    assert [prompt.count(f"{shot.question}\nAnswer: unsure\n") for shot in UNSURE] == [1, 1, 0]
     assert prompt.endswith("Question: What is the capital of France?\nAnswer:")
     other = with_shots(case_with(TWO_UNSURE, *ANSWERED[1:], *UNSURE), by_length)
     assert run_case(other, oracle, oracle.keep).table.rows[0].prompt_digest != first.prompt_digest
