@@ -161,6 +161,7 @@ def test_the_question_again_is_none():
     assert uninformative_kind(f"{question} {question}", question) == "none"
     assert uninformative_kind("The old bridge over the river was built by Ann.", question) == ""
     assert uninformative_kind("Who?", "Who?") == "none"
+    assert uninformative_kind("Q: Who built this bridge?", "Who built this bridge?") == "none"
     assert is_uninformative("Who?", "Who?")
     assert not is_uninformative("Who?")
 
