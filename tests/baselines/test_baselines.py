@@ -69,6 +69,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
         assert blessed.table.columns == result.table.columns
         for row, again in zip(result.table.rows, blessed.table.rows, strict=True):
             assert again == dataclasses.replace(row, question="", expected="")
+        assert blessed.settings == result.settings
         assert dict(blessed.metrics) == {metric.name: metric.value for metric in result.metrics}
         metrics = metrics_for(result.probe, result.slice, result.table.columns)
         assert {value.delta for value in measure(result.table, metrics, blessed.table)} == {0.0}

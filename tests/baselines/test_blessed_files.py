@@ -121,7 +121,10 @@ INVALID = dataclasses.replace(decided(case(), answers("+")), verdict="invalid")
             "[world-head], head_to_tail[world-head]; ",
         ),
         (sound(model=None, complete=False), "the run has no model; "),
-        (sound(complete=False, problems=("x",)), "the run is not complete: not every slice of every suite "),
+        (
+            sound(complete=False, problems=("x",)),
+            " written: the run is not complete: not every slice of every suite was asked and decided; ",
+        ),
         (sound(problems=("gw1 died", "x")), "the run had problems: gw1 died; "),
         (
             sound(decided(case(), answers("+")), decided(case(suite="b/world.kb.yaml"), answers("+"))),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import math
+import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -150,6 +153,37 @@ def test_why_nothing_can_be_blessed_there(tmp_path: Path) -> None:
         f"{tmp_path}/b: no baseline was written: the one that is there has more.kb.yaml, world.kb.yaml, "
         "which this run lacks; allowed: a run of all its suites, or another name"
     )
+
+
+def test_a_folder_is_blessed_in_only_where_files_can_be_made_and_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = f"{tmp_path}/b: no baseline can be written: {{}}; allowed: a folder that can"
+    for right in (os.W_OK, os.X_OK):
+        monkeypatch.setattr(os, "access", lambda path, asked, right=right: not asked & right)
+        assert said(lambda: check_target(tmp_path / "b")) == refused.format(
+            f"{tmp_path} cannot be written to"
+        )
+    monkeypatch.undo()
+
+    def forbidden(folder: Path) -> None:
+        raise PermissionError(13, "Permission denied", f"{folder}")
+
+    (tmp_path / "b").mkdir()
+    monkeypatch.setattr(Path, "iterdir", forbidden)
+    assert said(lambda: check_target(tmp_path / "b")) == refused.format(
+        f"[Errno 13] Permission denied: '{tmp_path}/b'"
+    )
+
+
+def test_figures_that_are_no_numbers_are_not_blessed(tmp_path: Path) -> None:
+    """Others read the file too: NaN is no JSON."""
+    write_baseline(tmp_path / "b", sound(created="before"))
+    (first, *others) = sound().cases
+    odd = dataclasses.replace(first, metrics=(dataclasses.replace(first.metrics[0], value=math.nan),))
+    with pytest.raises(ValueError, match="JSON compliant"):
+        write_baseline(tmp_path / "b", sound(odd, *others))
+    assert read_baseline(f"{tmp_path}/b", tmp_path).created == "before"
 
 
 def test_the_readable_half_has_letters_as_they_are(tmp_path: Path) -> None:

@@ -137,6 +137,11 @@ def test_values_that_belong_to_no_column_are_told_with_their_case() -> None:
         tables_of(json.dumps({**LINE, "columns": ["x"]}).encode())
 
 
+def test_how_many_values_are_missing_is_told() -> None:
+    with pytest.raises(ValueError, match=r"^1 values for 2 facts$"):
+        tables_of(json.dumps({**LINE, "answers": ["Oslo"]}).encode())
+
+
 def test_a_number_that_is_none_is_not_written() -> None:
     with pytest.raises(ValueError, match=r"\S"):
         lines_of([("k", rows_of({"fact_id": "a", "values": (math.nan, 0.0)}))])

@@ -214,6 +214,17 @@ def test_only_old_files_of_ours_that_nothing_names_are_taken_away(tmp_path):
     }
 
 
+def test_what_another_process_took_away_first_hides_nothing_else(tmp_path, monkeypatch):
+    write_baseline(tmp_path / "b", run_of("+"))
+    old = tmp_path / "b" / "outcomes-0123456789ab.jsonl.xz"
+    old.write_bytes(b"x")
+    os.utime(old, (0, 0))
+    listed = Path.iterdir
+    monkeypatch.setattr(Path, "iterdir", lambda folder: iter([folder / ".baseline-00ff", *listed(folder)]))
+    write_baseline(tmp_path / "b", run_of("-"))
+    assert not old.exists()
+
+
 def test_where_no_readable_file_names_the_outcomes_nothing_is_taken_away(tmp_path):
     old = tmp_path / "outcomes-0123456789ab.jsonl.xz"
     old.write_bytes(b"x")
