@@ -102,7 +102,7 @@ def find_baseline(name_or_path: str, rootdir: Path) -> Path:
         hint = f"; as a path it is written ./{name_or_path}"
     raise BaselineError(
         f"no baseline is called {name_or_path!r} in {places[0]} or among those that ship; "
-        f"found: {', '.join(names) or 'none'}; allowed: one of these, or a path with a slash{hint}"
+        f"found: {', '.join(names)}; allowed: one of these, or a path with a slash{hint}"
     )
 
 
