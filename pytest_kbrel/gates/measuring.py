@@ -190,13 +190,10 @@ def _value(figure: Figure, tables: Sequence[Table], estimate: stats.Estimate) ->
 
 
 def _unpaired(figure: Figure, tables: Sequence[Table], published: PublishedFigure, alpha: float) -> Measured:
-    own, printed = (
-        figure.estimate(tables),
-        stats.Estimate(value=published.value, low=published.value, high=published.value),
-    )
+    own, low, high = figure.estimate(tables), published.value, published.value
     if published.n:
         low, high = stats.wilson(published.value * published.n, published.n)
-        printed = stats.Estimate(value=published.value, low=low, high=high, n=published.n)
+    printed = stats.Estimate(value=published.value, low=low, high=high)
     difference = stats.unpaired_difference(
         own, printed, better=figure.better, alpha=alpha, bounds=figure.bounds
     )
