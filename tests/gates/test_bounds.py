@@ -147,10 +147,31 @@ def test_which_figures_have_a_ratio(
     ("n", "verdict"), [(9, "inconclusive"), (10, "pass")], ids=["nine facts", "ten facts"]
 )
 def test_ten_facts_in_which_nothing_changed_are_enough(n: int, verdict: str) -> None:
-    demand = case(gate("accuracy", "max_drop", 0.0))
-    found = decided(demand, answers("+" * n), answers("+" * n)).gates[0]
-    assert found.verdict == verdict
-    assert ("no outcome changed" in found.reason) == (verdict == "pass")
+    demand = case(*(gate("accuracy", rule, bound) for rule, bound in (("max_drop", 0.0), ("recovery", 1.0))))
+    for found in decided(demand, answers("+" * n), answers("+" * n)).gates:
+        assert found.verdict == verdict
+        assert ("no outcome changed" in found.reason) == (verdict == "pass")
+
+
+def test_a_rate_that_did_not_change_where_other_outcomes_did_passes_no_stricter_gate_than_a_loose_one() -> (
+    None
+):
+    """Of forty right answers up to nine in a hundred could yet be lost: 1 - 3.84 / 43.84 is 0.912."""
+    before, after = answers("+" * 40 + "-"), answers("+" * 40 + "?")
+    demand = case(*(gate("accuracy", "recovery", bound) for bound in (0.9, 0.95, 1.0)))
+    verdicts = [found.verdict for found in decided(demand, after, before).gates]
+    assert verdicts == ["pass", "inconclusive", "inconclusive"]
+
+
+def test_a_bound_on_the_lower_end_of_what_was_recovered_passes() -> None:
+    before, after = answers("+" * 80 + "-" * 40), answers("-" * 12 + "+" * 68 + "-" * 40)
+
+    def recovery(bound: float) -> GateResult:
+        return decided(case(gate("accuracy", "recovery", bound)), after, before).gates[0]
+
+    low = recovery(0.5).low
+    assert low is not None
+    assert [recovery(low + by).verdict for by in (-1e-7, 0.0, 1e-7)] == ["pass", "pass", "inconclusive"]
 
 
 @pytest.mark.parametrize(
