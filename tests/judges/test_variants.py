@@ -142,6 +142,7 @@ def test_spelling(gold, answer, expected):
         # nation
         ("What is her nationality?", "Canada", "Canadian", "nation"),
         ("What is her nationality?", "Canadian", "Canada", "nation"),
+        ("What is her nationality?", "Ivory Coast", "Ivorian", "nation"),
         ("What is her nationality?", "Canada", "American", "wrong"),
         ("What is it?", "Canada", "Canadian", "wrong"),
         ("What is it?", "Academy of Canada", "Canadian Academy", "nation"),
