@@ -65,8 +65,8 @@ def test_what_is_said_of_a_run_that_was_blessed(dropped: Any, floor: bool, more:
     one = result(table=table("correct", "wrong"), again=table("correct", "wrong"))
     two = result(table=table("correct", "wrong", "wrong"), again=table("correct", "wrong", "correct"))
     options = made_options(baseline_update="next", noise_floor=floor)
-    blessed = Blessed(folder=Path("/work/baselines/next"), dropped=dropped)
-    assert list(blessed_lines(blessed, run(one, two), options, Path("/work/here"))) == [
+    blessed = Blessed(folder=Path("/project/baselines/next"), dropped=dropped)
+    assert list(blessed_lines(blessed, run(one, two), options, Path("/project/here"))) == [
         f"blessed as next: {os.path.join('..', 'baselines', 'next')}",
         *more,
     ]
