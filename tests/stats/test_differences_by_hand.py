@@ -1,0 +1,144 @@
+"""Paired differences worked out by hand: ends of intervals, imagined facts, degrees of freedom."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from pytest_kbrel import stats
+from tests.stats.samples import mean, pooled, quotient, sample
+
+RNG = np.random.default_rng
+Z = 1.959964
+
+
+def t(df: float, level: float = 0.975) -> float:
+    return float(scipy.stats.t.ppf(level, df))
+
+
+def test_how_far_unchanged_figures_may_have_moved_depends_on_their_reach() -> None:
+    """Two imagined facts, and none that changed: t * z * reach / (n + 2), with as few facts as count."""
+    values = [0.3, 0.7] * 15
+    for bounds, facts, margin in (
+        ((0, 1), None, Z / 32),
+        ((-1, 1), None, 2 * Z / 32),
+        ((2, 5), None, 3 * Z / 32),
+        ((-1, 1), 10, 3 * 2 * Z / 32),
+    ):
+        found = stats.paired_difference(
+            sample(values), sample(values), mean, better="higher", bounds=bounds, facts=facts
+        )
+        assert (found.estimate.low, found.estimate.high) == pytest.approx((-t(29) * margin, t(29) * margin))
+        assert (found.estimate.se, found.estimate.df) == (pytest.approx(margin), 29)
+        none = [0.0] * 30
+        recovered = stats.paired_recovery(
+            sample(none), sample(none), mean, 0.9, better="higher", bounds=bounds, facts=facts
+        )
+        assert (recovered.value, recovered.low) == (0.0, pytest.approx(-t(29) * margin))
+
+
+def test_an_interval_of_a_difference_ends_where_no_difference_can_be() -> None:
+    found = stats.paired_difference(
+        sample([0.0, 0.1, 0.0]), sample([1.0, 1.0, 0.9]), mean, better="higher", bounds=(0, 1)
+    ).estimate
+    assert found.low == -1.0
+    gained = stats.paired_difference(
+        sample([1.0, 1.0, 0.9]), sample([0.0, 0.1, 0.0]), mean, better="higher", bounds=(0, 1)
+    ).estimate
+    assert gained.high == 1.0
+
+
+@pytest.mark.parametrize("moved", [16, 17])
+def test_the_detectable_drop_is_by_imagined_facts_where_few_changed_and_by_the_t_test_where_many_did(
+    moved: int,
+) -> None:
+    steps = np.linspace(-0.47, 0.31, moved)
+    before, after = np.full(60, 0.5), np.full(60, 0.5)
+    after[:moved] += steps
+    found = stats.paired_difference(
+        sample(after), sample(before), mean, better="higher", alpha=0.01, bounds=(0, 1)
+    )
+    error = found.estimate.se if moved == 16 else scipy.stats.sem(after - before)
+    assert found.mde == pytest.approx((t(59, 0.99) + t(59, 0.8)) * error)
+    paired = scipy.stats.ttest_rel(after, before, alternative="less").pvalue
+    assert found.p == pytest.approx(stats.sign_flip(steps) if moved == 16 else paired)
+    # The imagined facts widen the interval.
+    assert found.estimate.se > scipy.stats.sem(after - before) * 60 / 62  # type: ignore[operator]
+
+
+def test_differences_by_rounding_are_none() -> None:
+    small = sample([1e-14, 2e-14, 3e-14]), sample([2e-14, 2e-14, 2e-14])
+    large = sample([1e9 + 1e-5, 1e9, 1e9]), sample([1e9, 1e9, 1e9])
+    for after, before in (small, large):
+        found = stats.paired_difference(after, before, mean, better="higher")
+        assert (found.estimate.value, found.p, found.mde) == (0.0, 0.5, None)
+        assert (found.estimate.se, found.estimate.low, found.estimate.high) == (None, None, None)
+        assert found.estimate.note == stats.UNCHANGED
+
+
+def test_a_figure_that_rests_on_one_fact_may_still_be_unchanged() -> None:
+    rests = sample([[0.7, 1.0], [0.0, 0.0], [0.0, 0.0]])
+    found = stats.paired_difference(rests, rests, quotient, better="higher", bounds=(0, 1), facts=1)
+    assert (found.estimate.value, found.p, found.estimate.note) == (0.0, 0.5, stats.UNCHANGED)
+    assert (found.estimate.low, found.estimate.high) == (-1.0, 1.0)
+
+
+def test_a_case_without_facts_changes_nothing() -> None:
+    after, before = [0.1, 0.5, 0.5, 0.9], [0.3, 0.5, 0.6, 0.4]
+    without = stats.paired_difference(sample(after), sample(before), pooled, better="higher", bounds=(0, 1))
+    empty = np.empty((0, 1))
+    found = stats.paired_difference(
+        sample(after, empty), sample(before, empty), pooled, better="higher", bounds=(0, 1)
+    )
+    assert found.p == pytest.approx(without.p)
+    assert dataclasses.asdict(found.estimate) == pytest.approx(dataclasses.asdict(without.estimate))
+
+
+def test_counts_decide_only_of_what_is_zero_or_one_in_both_runs() -> None:
+    hard, soft = sample([1.0, 0.0, 1.0, 1.0]), sample([1.0, 0.5, 0.0, 1.0])
+    for after, before in ((soft, hard), (hard, soft)):
+        found = stats.paired_difference(after, before, mean, better="higher", bounds=(0, 1), rate=True)
+        assert found.flips is None
+    # Whoever does not say that a figure is a rate has it judged as any other.
+    plain = stats.paired_difference(hard, sample([1.0, 1.0, 0.0, 1.0]), mean, better="higher", bounds=(0, 1))
+    assert plain.flips is None
+    assert stats.paired_recovery(hard, hard, mean, 0.9, better="higher", bounds=(0, 1)).df == 3
+
+
+def test_to_stand_above_twice_another_is_for_it_to_stand_below_half() -> None:
+    rng = RNG(8)
+    one, other = rng.random(12), rng.random(12)
+    twice = stats.paired_recovery(sample(one), sample(other), mean, 2.0, better="higher")
+    half = stats.paired_recovery(sample(other), sample(one), mean, 0.5, better="higher")
+    assert twice.value == pytest.approx(-2 * half.value)  # type: ignore[operator]
+    assert (twice.low, twice.high) == pytest.approx((-2 * half.high, -2 * half.low))  # type: ignore[operator]
+    assert twice.low < twice.value < twice.high  # type: ignore[operator]
+
+
+def test_few_facts_that_changed_much_widen_the_interval_of_a_recovery() -> None:
+    """Of ten facts one fell by 0.5, from a figure that was 0.6 in all: by hand."""
+    before, after = [0.6] * 10, [0.1] + [0.6] * 9
+    found = stats.paired_recovery(sample(after), sample(before), mean, 0.5, better="higher", bounds=(0, 1))
+    value = 0.55 - 0.3
+    spread = 0.05**2 * 0.9 + 2 * max(0.05**2, (Z / 10) ** 2 / 2) + 2 * 10 / 12 * (value / 10) ** 2
+    se = 10 / 12 * math.sqrt(spread)
+    assert (found.value, found.se) == pytest.approx((value, se))
+    assert found.low == pytest.approx(10 / 12 * value - t(9) * se)
+
+
+def test_the_degrees_of_freedom_are_those_of_the_facts_and_of_the_imagined_ones_together() -> None:
+    """One fact of a case of three fell by 0.6, and nine of another case stayed: by hand."""
+    found = stats.paired_difference(
+        sample([-0.6, 0.0, 0.0], [0.0] * 9), sample([0.0] * 3, [0.0] * 9), pooled, better="higher"
+    ).estimate
+    # Three facts of variance 0.12, by two degrees of freedom; two imagined ones that each move 0.6 / 12.
+    seen = 3 * 0.12 / 12**2 * 11 / 12
+    imagined = 2 * 0.05**2 + 2 * 12 / 14 * (0.05 / 12) ** 2
+    share = seen / (seen + imagined)
+    assert found.se == pytest.approx(12 / 14 * math.sqrt(seen + imagined))
+    assert found.df == pytest.approx(1 / (share**2 / 2 + (1 - share) ** 2 / 11))
+    assert 2 < found.df < 11
