@@ -8,11 +8,25 @@ from typing import Any
 from pytest_kbrel.options import KbOptions
 from pytest_kbrel.records import (
     Case,
+    Fingerprint,
     Gate,
     HeadToTailSettings,
     MonitorSettings,
     ReliabilitySettings,
     Suite,
+)
+
+# The model of a run that was recorded elsewhere.
+RECORDED_MODEL = Fingerprint(
+    spec="theirs",
+    backend="hf",
+    backend_version="1",
+    architecture="A",
+    parameters=1,
+    weights_digest="w",
+    tokenizer_digest="t",
+    dtype="float32",
+    device="cpu",
 )
 
 _SETTINGS = {

@@ -20,7 +20,6 @@ from pytest_kbrel.records import (
     Ask,
     Exchange,
     Failed,
-    Fingerprint,
     Generated,
     GenerateRequest,
     ReliabilitySettings,
@@ -30,19 +29,8 @@ from pytest_kbrel.reports.files import sha256_of
 from pytest_kbrel.reports.responses import to_line
 from pytest_kbrel.wire import to_wire
 from tests.function_model import FunctionModel
-from tests.made_cases import made_case, made_options
+from tests.made_cases import RECORDED_MODEL, made_case, made_options
 
-MODEL = Fingerprint(
-    spec="theirs",
-    backend="hf",
-    backend_version="1",
-    architecture="A",
-    parameters=1,
-    weights_digest="w",
-    tokenizer_digest="t",
-    dtype="float32",
-    device="cpu",
-)
 CASE = "mini.kb.yaml::head_to_tail[a]"
 
 
@@ -68,7 +56,7 @@ def recorded(folder: Path, *exchanges: Exchange, **report: Any) -> Path:
     (folder / "responses.jsonl").write_bytes(b"".join(map(to_line, exchanges or (exchange(1),))))
     content = {
         **{"schema_version": 1, "kbrel_version": __version__, "created": "", "environment": {}},
-        **{"model": to_wire(MODEL), "settings": {"model": "theirs"}, "cases": [{"id": CASE}]},
+        **{"model": to_wire(RECORDED_MODEL), "settings": {"model": "theirs"}, "cases": [{"id": CASE}]},
         **{"aggregates": {}, "correlations": [], "summary": {}, "exit_status": 0, "complete": True},
         **{"problems": [], **report},
     }
@@ -136,9 +124,14 @@ def test_a_run_that_was_written_again_is_read_again(tmp_path: Path) -> None:
 
 
 def test_what_a_record_says_of_its_models(tmp_path: Path) -> None:
-    judge, base = replace(MODEL, spec="openai/j"), replace(MODEL, spec="base", scoring_version=1)
+    judge, base = (
+        replace(RECORDED_MODEL, spec="openai/j"),
+        replace(RECORDED_MODEL, spec="base", scoring_version=1),
+    )
     run = read_run(recorded(tmp_path, base=to_wire(base), helpers=[to_wire(judge)], settings={"seed": 0}))
-    assert (run.model, run.base) == tuple(replace(m, scoring_version=SCORING_VERSION) for m in (MODEL, base))
+    assert (run.model, run.base) == tuple(
+        replace(m, scoring_version=SCORING_VERSION) for m in (RECORDED_MODEL, base)
+    )
     assert (run.helper("openai/j"), run.helper("openai/k")) == (judge, None)
     assert (run.setting("seed"), run.setting("limit"), run.cases) == ("0", "", {CASE})
     # One that compared with none has none, whichever version wrote it.
@@ -147,7 +140,7 @@ def test_what_a_record_says_of_its_models(tmp_path: Path) -> None:
 
 
 def test_no_model_is_loaded_and_the_recorded_one_is_told(tmp_path: Path) -> None:
-    base = replace(MODEL, spec="base")
+    base = replace(RECORDED_MODEL, spec="base")
     folder = recorded(tmp_path / "run", base=to_wire(base))
     asked = recalling(folder)
     with pytest.raises(ModelError, match=r"no model is loaded .*--kb-from-run=.*run\); allowed: a run with"):

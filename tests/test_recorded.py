@@ -18,7 +18,6 @@ from pytest_kbrel.records import (
     Exchange,
     Fact,
     Failed,
-    Fingerprint,
     Generated,
     GenerateRequest,
     Relation,
@@ -29,18 +28,8 @@ from pytest_kbrel.records import (
     Shot,
 )
 from pytest_kbrel.reports.responses import to_line
+from tests.made_cases import RECORDED_MODEL
 
-MODEL = Fingerprint(
-    spec="theirs",
-    backend="hf",
-    backend_version="1",
-    architecture="A",
-    parameters=1,
-    weights_digest="w",
-    tokenizer_digest="t",
-    dtype="float32",
-    device="cpu",
-)
 ASKED = GenerateRequest(prompt="What?", max_new_tokens=4)
 
 
@@ -60,7 +49,7 @@ def record(folder: Path, *exchanges: Exchange) -> Record:
         folder=folder,
         kbrel_version="",
         settings=(),
-        model=MODEL,
+        model=RECORDED_MODEL,
         helpers=(),
         base=None,
         cases=frozenset(),
@@ -171,8 +160,8 @@ def test_examples_are_read_back_from_prompts() -> None:
 def test_recorded_responses_are_scored_by_this_version(tmp_path: Path) -> None:
     record(tmp_path, exchange("a", said("x")))
     wire = {
-        name: getattr(MODEL, name)
-        for name in MODEL.__slots__  # type: ignore[attr-defined]
+        name: getattr(RECORDED_MODEL, name)
+        for name in RECORDED_MODEL.__slots__  # type: ignore[attr-defined]
     }
     report = {
         "schema_version": 1,

@@ -13,20 +13,9 @@ from pytest_kbrel.options import KbOptions
 from pytest_kbrel.recorded import RecordedRun
 from pytest_kbrel.recorded_options import as_recorded
 from pytest_kbrel.records import Fingerprint
-from tests.made_cases import made_options
+from tests.made_cases import RECORDED_MODEL, made_options
 from tests.stub_config import StubConfig
 
-MODEL = Fingerprint(
-    spec="theirs",
-    backend="hf",
-    backend_version="1",
-    architecture="A",
-    parameters=1,
-    weights_digest="w",
-    tokenizer_digest="t",
-    dtype="float32",
-    device="cpu",
-)
 RECORDED = {
     **{"model": "m", "model_args": "max_length=8", "device": "cuda", "dtype": "bfloat16", "batch_size": "64"},
     **{"apply_chat_template": "true", "judge": "openai/j", "judge_args": "seed=1", "limit": "3", "seed": "0"},
@@ -59,7 +48,7 @@ def again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
             folder=tmp_path / "run",
             kbrel_version="",
             settings=tuple((RECORDED if kept is None else kept).items()),
-            model=MODEL,
+            model=RECORDED_MODEL,
             helpers=(),
             base=base,
             cases=frozenset(),
@@ -156,12 +145,12 @@ BASE = {"baseline_model": "b"}
 @pytest.mark.parametrize(
     ("kept", "base", "typed", "settings", "found"),
     [
-        (BASE, MODEL, {}, {}, "b"),
-        (BASE, MODEL, {}, {"baseline_model": "other"}, "b"),
-        (BASE, MODEL, {"baseline_model": "b"}, {}, "b"),
-        (BASE, MODEL, {"baseline_model": "b"}, {"baseline": "prod"}, "b"),
+        (BASE, RECORDED_MODEL, {}, {}, "b"),
+        (BASE, RECORDED_MODEL, {}, {"baseline_model": "other"}, "b"),
+        (BASE, RECORDED_MODEL, {"baseline_model": "b"}, {}, "b"),
+        (BASE, RECORDED_MODEL, {"baseline_model": "b"}, {"baseline": "prod"}, "b"),
         # A baseline takes the place of the recorded model.
-        (BASE, MODEL, {}, {"baseline": "prod"}, ""),
+        (BASE, RECORDED_MODEL, {}, {"baseline": "prod"}, ""),
         # A run that was stopped before it asked the second model has no such answers.
         (BASE, None, {}, {}, ""),
         ({}, None, {}, {"baseline_model": "other"}, ""),
@@ -180,7 +169,7 @@ def test_the_recorded_model_is_compared_with_again(
 
 @pytest.mark.parametrize(
     ("kept", "base", "said"),
-    [(BASE, MODEL, "those of b; "), (BASE, None, "none of a second"), ({}, None, "none of")],
+    [(BASE, RECORDED_MODEL, "those of b; "), (BASE, None, "none of a second"), ({}, None, "none of")],
 )
 def test_no_other_model_can_be_compared_with(again: Any, kept: dict[str, str], base: Any, said: str) -> None:
     with pytest.raises(pytest.UsageError, match=rf"^--kb-baseline-model: found c, and .* in .*run: {said}"):
