@@ -8,7 +8,8 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.spec import parse_args, positive
+from pytest_kbrel.models.chat_args import CHAT_ARGS, ChatArgs, parse_chat_args
+from pytest_kbrel.models.model_args import parse_args, positive
 from pytest_kbrel.records import record
 
 PREFIX = "openai/"
@@ -23,6 +24,7 @@ OPENAI_ARGS = (
     "timeout",
     "max_retries",
     "seed",
+    *CHAT_ARGS,
 )
 """The keys of the arguments of an ``openai/`` model; ``num_concurrent`` is lm-eval's ``max_concurrent``."""
 
@@ -51,6 +53,7 @@ class OpenAISpec:
     timeout: float = 60.0
     max_retries: int = 4
     seed: int | None = None
+    chat: ChatArgs = ChatArgs()
 
 
 def is_openai(text: str) -> bool:
@@ -89,6 +92,7 @@ def parse_openai(text: str, model_args: str = "") -> OpenAISpec:
         timeout=_seconds(args.get("timeout", "60")),
         max_retries=_whole("max_retries", args.get("max_retries", "4")),
         seed=_whole("seed", args["seed"]) if "seed" in args else None,
+        chat=parse_chat_args(args),
     )
 
 

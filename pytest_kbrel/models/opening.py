@@ -6,9 +6,10 @@ from pathlib import Path
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.base import Model
+from pytest_kbrel.models.model_args import join_args, parse_args
 from pytest_kbrel.models.openai_spec import OPENAI_ARGS, OpenAISpec, is_openai, parse_openai
 from pytest_kbrel.models.script import ScriptedSpec, is_scripted, parse_scripted
-from pytest_kbrel.models.spec import MODEL_ARGS, ModelSpec, parse_args, parse_spec
+from pytest_kbrel.models.spec import MODEL_ARGS, ModelSpec, parse_spec
 from pytest_kbrel.models.vllm_spec import VLLM_ARGS, VllmSpec, is_vllm, parse_vllm
 
 AnySpec = ModelSpec | OpenAISpec | VllmSpec | ScriptedSpec
@@ -62,7 +63,7 @@ def args_for(text: str, args: str) -> str:
     """
     allowed = {"openai": OPENAI_ARGS, "vllm": VLLM_ARGS, "scripted": ()}.get(backend_of(text), MODEL_ARGS)
     found = parse_args(args, tuple(dict.fromkeys((*OPENAI_ARGS, *MODEL_ARGS, *VLLM_ARGS))))
-    return ",".join(f"{key}={value}" for key, value in found.items() if key in allowed)
+    return join_args({key: value for key, value in found.items() if key in allowed})
 
 
 def check_spec(spec: AnySpec) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from pytest_kbrel.errors import ModelError, nearest
+from pytest_kbrel.models.chat_args import CHAT_ARGS, ChatArgs, parse_chat_args
 from pytest_kbrel.models.checkpoint import check_folder, looks_like_hub_id
+from pytest_kbrel.models.model_args import flag, parse_args, positive
 from pytest_kbrel.records import record
 
 DTYPES: Mapping[str, str] = {
@@ -42,6 +43,7 @@ MODEL_ARGS = (
     "attn_implementation",
     "compile",
     "apply_chat_template",
+    *CHAT_ARGS,
 )
 """The keys of ``--kb-model-args`` this version knows, in lm-eval's own words."""
 
@@ -69,6 +71,7 @@ class ModelSpec:
     dtype: str = "auto"
     batch_size: int | None = None
     chat_template: bool = False
+    chat: ChatArgs = ChatArgs()
     tokenizer: str = ""
     max_length: int | None = None
     add_bos_token: bool | None = None
@@ -126,6 +129,7 @@ def parse_spec(
         dtype=_agreed("dtype", _dtype(dtype), _dtype(args.get("dtype", "auto"))),
         batch_size=positive("batch size", batch_size, "auto or a number of tokens"),
         chat_template=chat_template or bool(flag(args, "apply_chat_template")),
+        chat=parse_chat_args(args),
         tokenizer=args.get("tokenizer", ""),
         max_length=positive("max_length", args.get("max_length", "auto"), "a number of tokens"),
         add_bos_token=flag(args, "add_bos_token"),
@@ -191,39 +195,6 @@ def _resolve(text: str, pretrained: str) -> tuple[str, str]:
     return path_text or pretrained, ""
 
 
-def parse_args(model_args: str, allowed: Sequence[str]) -> dict[str, str]:
-    """Read ``key=value,key=value``.
-
-    Raises :class:`ModelError` for a key that is not ``allowed``, has no value or is given twice.
-    """
-    found: dict[str, str] = {}
-    for part in re.split(r",\s*|\s+(?=\w+=)", model_args.strip()):
-        if not part:
-            continue
-        key, equals, value = part.partition("=")
-        key, value = key.strip(), value.strip()
-        if key not in allowed:
-            raise ModelError(
-                f"model-args: unknown key {key!r}; allowed: {', '.join(allowed)}{nearest(key, allowed)}"
-            )
-        if not equals or not value:
-            raise ModelError(f"model-args: {key} has no value; the form is key=value,key=value")
-        if key in found:
-            raise ModelError(f"model-args: {key} is given twice")
-        found[key] = value
-    return found
-
-
-def flag(args: Mapping[str, str], key: str) -> bool | None:
-    """Return an argument that is True or False, ``None`` without it; else raise :class:`ModelError`."""
-    if key not in args:
-        return None
-    value = args[key].lower()
-    if value not in ("true", "false", "1", "0"):
-        raise ModelError(f"model-args: {key}={args[key]}; allowed is True or False")
-    return value in ("true", "1")
-
-
 def _dtype(name: str) -> str:
     key = name.lower().removeprefix("torch.")
     if key not in DTYPES:
@@ -244,12 +215,3 @@ def _agreed(what: str, flag: str, arg: str) -> str:
     if "auto" not in (flag, arg) and flag != arg:
         raise ModelError(f"{what} is given twice: {flag} by its own flag, {arg} by model-args")
     return arg if flag == "auto" else flag
-
-
-def positive(what: str, value: str, allowed: str) -> int | None:
-    """Return ``value`` as a number from 1, ``None`` for ``auto``; else raise :class:`ModelError`."""
-    if value == "auto":
-        return None
-    if not re.fullmatch(r"[0-9]{1,9}", value) or int(value) < 1:
-        raise ModelError(f"{what} {value!r}; allowed is {allowed}")
-    return int(value)

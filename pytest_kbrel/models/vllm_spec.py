@@ -6,7 +6,9 @@ import dataclasses
 from collections.abc import Mapping
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.spec import ModelSpec, flag, parse_args, parse_spec, positive
+from pytest_kbrel.models.chat_args import CHAT_ARGS
+from pytest_kbrel.models.model_args import flag, join_args, parse_args, positive
+from pytest_kbrel.models.spec import ModelSpec, parse_spec
 from pytest_kbrel.records import record
 
 PREFIX = "vllm/"
@@ -28,6 +30,7 @@ _OF_CHECKPOINT = (
     "add_bos_token",
     "max_length",
     "apply_chat_template",
+    *CHAT_ARGS,
 )
 VLLM_ARGS = (*_OF_CHECKPOINT, *_ENGINE_ARGS)
 """The keys of the arguments of a ``vllm/`` model, as lm-eval's model ``vllm`` names them."""
@@ -88,7 +91,7 @@ def parse_vllm(
     rest = text.removeprefix(PREFIX) if text.startswith(PREFIX) else ""
     checkpoint = parse_spec(
         rest if rest.split(":")[0] == "reference" else f"hf/{rest}",
-        ",".join(_checkpoint_args(args)),
+        join_args(_checkpoint_args(args)),
         dtype=dtype,
         batch_size=batch_size,
         chat_template=chat_template,
@@ -109,9 +112,9 @@ def parse_vllm(
     )
 
 
-def _checkpoint_args(args: Mapping[str, str]) -> list[str]:
+def _checkpoint_args(args: Mapping[str, str]) -> dict[str, str]:
     named = {"max_length" if key == "max_model_len" else key: value for key, value in args.items()}
-    return [f"{key}={value}" for key, value in named.items() if key in _OF_CHECKPOINT]
+    return {key: value for key, value in named.items() if key in _OF_CHECKPOINT}
 
 
 def _share(value: str) -> float | None:

@@ -1,0 +1,104 @@
+"""What the user says about chat templates and thinking, read out of the model's arguments."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pytest_kbrel.errors import ModelError
+from pytest_kbrel.models.model_args import flag, positive
+from pytest_kbrel.records import record
+
+CHAT_ARGS = (
+    "system_instruction",
+    "enable_thinking",
+    "chat_template_args",
+    "think_end_token",
+    "max_thinking_tokens",
+)
+"""The keys of ``--kb-model-args`` that say how prompts become messages; the first four are lm-eval's."""
+
+MAX_THINKING_TOKENS = 2048
+_ENABLE = "enable_thinking"
+
+
+@record
+class ChatArgs:
+    """How prompts are put to a model that is talked to, and how long it may think before it answers.
+
+    ``system_instruction`` is the system message; without a chat template it leads the prompt.
+    ``template_args`` are further variables of the chat template, a JSON object with sorted keys.
+    ``enable_thinking`` is the template's own variable of that name, ``None`` where nothing is said.
+    ``think_end_token`` is the text that ends a thought, empty where template and tokenizer are to tell.
+    ``max_thinking_tokens`` is how many tokens a thought may have.
+    """
+
+    system_instruction: str = ""
+    enable_thinking: bool | None = None
+    template_args: str = ""
+    think_end_token: str = ""
+    max_thinking_tokens: int = MAX_THINKING_TOKENS
+
+    @property
+    def variables(self) -> dict[str, Any]:
+        """The template's variables by name, ``enable_thinking`` among them where it is given."""
+        found: dict[str, Any] = json.loads(self.template_args or "{}")
+        return found if self.enable_thinking is None else found | {_ENABLE: self.enable_thinking}
+
+    @property
+    def thinks(self) -> bool:
+        """Whether the user says that the model thinks before it answers."""
+        return bool(self.enable_thinking or self.think_end_token)
+
+    def told(self) -> str:
+        """Return as JSON what is not the default and changes what a model answers; empty where nothing is."""
+        given = {
+            "system_instruction": self.system_instruction,
+            "chat_template_args": self.variables,
+            "think_end_token": self.think_end_token,
+            "max_thinking_tokens": self.max_thinking_tokens,
+        }
+        if self.max_thinking_tokens == MAX_THINKING_TOKENS:
+            del given["max_thinking_tokens"]
+        kept = {key: value for key, value in given.items() if value}
+        return json.dumps(kept, sort_keys=True, ensure_ascii=False) if kept else ""
+
+
+def parse_chat_args(args: Mapping[str, str]) -> ChatArgs:
+    """Read the keys of :data:`CHAT_ARGS`; others are left alone.
+
+    Raises :class:`ModelError` for template arguments that are no JSON object, and for two values of
+    ``enable_thinking``.
+    """
+    variables = _variables(args.get("chat_template_args", ""))
+    thinking = flag(args, _ENABLE)
+    inside = variables.pop(_ENABLE, None)
+    if inside is not None and not isinstance(inside, bool):
+        raise ModelError(f"model-args: chat_template_args: {_ENABLE} is {inside!r}; allowed is true or false")
+    if None not in (thinking, inside) and thinking != inside:
+        raise ModelError(
+            f"model-args: {_ENABLE}={thinking}, and chat_template_args says {inside}; give one of them"
+        )
+    limit = args.get("max_thinking_tokens", str(MAX_THINKING_TOKENS))
+    return ChatArgs(
+        system_instruction=args.get("system_instruction", ""),
+        enable_thinking=inside if thinking is None else thinking,
+        template_args=json.dumps(variables, sort_keys=True) if variables else "",
+        think_end_token=args.get("think_end_token", ""),
+        max_thinking_tokens=positive("max_thinking_tokens", limit, "a number of tokens")
+        or MAX_THINKING_TOKENS,
+    )
+
+
+def _variables(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text or "{}")
+    except ValueError as error:
+        raise ModelError(
+            f"model-args: chat_template_args={text}: no JSON: {error}; the form is "
+            '{"enable_thinking": false}'
+        ) from None
+    if not isinstance(found, dict):
+        raise ModelError(f"model-args: chat_template_args={text}; allowed is a JSON object")
+    return found
