@@ -61,7 +61,7 @@ def attribute(model: Model, ask: Ask) -> Attribution:
     assert isinstance(request, ScoreRequest)
     assert parts is not None
     try:
-        pair = parts.encoder.pair(request.prompt, request.continuation)
+        pair = parts.encoder.pair(request)
         with quiet():
             scores, log_probability, error = _integrated(parts, pair)
     except (RuntimeError, ValueError, NotImplementedError) as caught:

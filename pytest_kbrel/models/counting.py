@@ -119,14 +119,17 @@ class _Tokenising:
         self.feeder = feeder
         self._encoder = feeder.encoder
         # MONITOR puts a continuation and a question to the same prompt.
-        self._tokens = functools.lru_cache(_REMEMBERED)(lambda text: len(self._encoder.prompt(text)))
+        self._tokens = functools.lru_cache(_REMEMBERED)(lambda text: len(self._encoder.encoded(text)))
 
     def prompt(self, request: Request) -> int:
-        return self._tokens(request.prompt)
+        try:
+            return self._tokens(self._encoder.text(request))
+        except ValueError:
+            return 0
 
     def continuation(self, request: ScoreRequest) -> int:
         try:
-            return len(self._encoder.pair(request.prompt, request.continuation).targets)
+            return len(self._encoder.pair(request).targets)
         except ValueError:
             # The model refuses it and computes nothing.
             return 0

@@ -112,11 +112,11 @@ class Feeder:
         for request in self.encoder.reading(requests):
             try:
                 if isinstance(request, ScoreRequest):
-                    pair = self.encoder.pair(request.prompt, request.continuation)
+                    pair = self.encoder.pair(request)
                     self._check(len(pair.context), len(pair.lead) + len(pair.targets))
                     pairs.append(pair)
                 else:
-                    prompt = Prompt(ids=self.encoder.prompt(request.prompt), request=request)
+                    prompt = Prompt(ids=self.encoder.prompt(request), request=request)
                     self._check(len(prompt.ids), request.max_new_tokens)
                     if prompt.ids:
                         prompts.append(prompt)

@@ -109,6 +109,7 @@ def _encoder(spec: ModelSpec, config: Any, tokenizer: Any) -> PromptEncoder:
             encoder_decoder=bool(config.is_encoder_decoder),
             chat_template=spec.chat_template,
             add_bos=spec.add_bos_token,
+            chat=spec.chat,
         )
     except ModelError as error:
         raise ModelError(f"{spec.path}: {error}") from None

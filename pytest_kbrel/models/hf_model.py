@@ -109,7 +109,7 @@ class HfModel:
         with self._lock, quiet():
             for index, request in enumerate(self._parts.encoder.reading(requests)):
                 try:
-                    pair = self._parts.encoder.pair(request.prompt, request.continuation)
+                    pair = self._parts.encoder.pair(request)
                     self._check_length(len(pair.context), len(pair.lead) + len(pair.targets))
                 except Exception as error:
                     refused.append((index, failed(error)))
@@ -136,7 +136,7 @@ class HfModel:
         with self._lock, quiet():
             for index, request in enumerate(self._parts.encoder.reading(requests)):
                 try:
-                    ids = self._parts.encoder.prompt(request.prompt)
+                    ids = self._parts.encoder.prompt(request)
                     self._check_request(ids, request)
                 except Exception as error:
                     refused.append((index, failed(error)))

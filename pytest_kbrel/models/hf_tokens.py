@@ -8,12 +8,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.records import Request, ScoreRequest, record
+from pytest_kbrel.models.chat_args import ChatArgs
+from pytest_kbrel.models.chat_template import ChatTemplate, marks_of_tokenizer
+from pytest_kbrel.models.messages import messages_of, text_of
+from pytest_kbrel.models.thoughts import ThoughtMarks
+from pytest_kbrel.records import GenerateRequest, Request, ScoreRequest, record
 
 Ids = tuple[int, ...]
 R = TypeVar("R", bound=Request)
 # Requests whose texts are tokenised in one call.
 _AT_ONCE = 256
+_NOTHING_SAID = ChatArgs()
 
 
 @record
@@ -45,7 +50,8 @@ class PromptEncoder:
     """Tokenises prompts the way one checkpoint wants them.
 
     ``adds_bos`` tells whether prompts start with BOS. ``add_bos`` overrides what the tokenizer does by
-    itself; with ``chat_template`` a prompt becomes one user message with the generation prompt behind it.
+    itself; with ``chat_template`` a request becomes messages with the generation prompt behind them, else a
+    text. ``marks`` are those of a thought that template or tokenizer declare, ``None`` without any.
 
     Raises :class:`ModelError` when BOS or a chat template is asked for and the tokenizer has none.
     """
@@ -57,10 +63,12 @@ class PromptEncoder:
         encoder_decoder: bool,
         chat_template: bool = False,
         add_bos: bool | None = None,
+        chat: ChatArgs = _NOTHING_SAID,
     ) -> None:
         self.tokenizer = tokenizer
         self._encoder_decoder = encoder_decoder
-        self._chat_template = chat_template
+        self._chat = chat
+        self.template = ChatTemplate(tokenizer, chat) if chat_template else None
         self._bos: int | None = tokenizer.bos_token_id
         before, self._behind = _special_tokens_around(tokenizer)
         if add_bos and self._bos is None:
@@ -70,8 +78,7 @@ class PromptEncoder:
         self._ahead: Mapping[str, Sequence[int]] = {}
         if add_bos is None and not chat_template and self._bos is not None and before[:1] == (self._bos,):
             self._wants_bos = True
-        if chat_template:
-            self._check_template()
+        self.marks = self._marks()
         self.adds_bos = self._bos is not None and self.prompt("a")[:1] == (self._bos,)
 
     def reading(self, requests: Iterable[R]) -> Iterator[R]:
@@ -89,44 +96,70 @@ class PromptEncoder:
 
     def _read(self, requests: Sequence[Request]) -> Mapping[str, Sequence[int]]:
         # Of a template each prompt's text is yet to be made.
-        if self._chat_template:
+        if self.template is not None:
             return {}
         try:
-            texts = {one.prompt for one in requests}
+            texts = {self.text(one) for one in requests}
             if not self._encoder_decoder:
-                texts |= {one.prompt + one.continuation for one in requests if isinstance(one, ScoreRequest)}
+                texts |= {
+                    _with_answer(self.text(one), one.continuation)
+                    for one in requests
+                    if isinstance(one, ScoreRequest)
+                }
             found = self.tokenizer(list(texts))["input_ids"]
             return dict(zip(texts, found, strict=True))
         except Exception:
             # One text that it refuses, and all are; read alone, only that one is.
             return {}
 
-    def prompt(self, text: str) -> Ids:
+    def text(self, request: Request) -> str:
+        """Return a request's prompt as the model reads it, without a BOS that the tokenizer adds.
+
+        What is scored, and what is generated with its steps or with beams, stands where an answer stands when
+        nothing is thought. Raises ``ValueError`` where a thinking model's template has no such place.
+        """
+        if self.template is None:
+            return text_of(request, self._chat.system_instruction)
+        messages = messages_of(request, self._chat.system_instruction)
+        if isinstance(request, ScoreRequest) or request.steps or request.num_beams > 1:
+            return self.template.answer_prompt(messages)
+        return self.template.prompt(messages)
+
+    def prompt(self, asked: Request | str) -> Ids:
         """Return a prompt's token ids: BOS once or not at all, no EOS behind it for causal models.
 
-        An empty prompt stands for BOS alone; without a BOS token it has no ids.
+        A text stands for a question with nothing else to it. An empty prompt stands for BOS alone; without a
+        BOS token it has no ids. Raises as :meth:`text`.
         """
-        if self._chat_template:
-            text = self._wrap(text)
+        request = GenerateRequest(prompt=asked, max_new_tokens=1) if isinstance(asked, str) else asked
+        return self.encoded(self.text(request))
+
+    def encoded(self, text: str) -> Ids:
+        """Return the token ids of a prompt that :meth:`text` made."""
         ids = self._encode(text)
         return ids if ids or self._bos is None else (self._bos,)
 
-    def pair(self, prompt: str, continuation: str) -> Pair:
+    def pair(self, asked: ScoreRequest | str, continuation: str = "") -> Pair:
         """Return prompt and continuation, tokenised jointly for causal models.
 
-        A token that spans the boundary belongs to the continuation. An empty prompt stands for BOS alone. For
-        encoder-decoder models the continuation is a text of its own, without leading spaces or EOS.
+        A text stands for a prompt with nothing else to it. A token that spans the boundary belongs to the
+        continuation. An empty prompt stands for BOS alone. Behind a chat template the continuation stands as
+        an answer stands there. For encoder-decoder models the continuation is a text of its own, without
+        leading spaces or EOS.
 
-        Raises ``ValueError`` when nothing is left to score or nothing to condition on.
+        Raises ``ValueError`` when nothing is left to score or nothing to condition on, and as :meth:`text`.
         """
-        if self._chat_template:
-            prompt = self._wrap(prompt)
-        prompt_ids = self._encode(prompt)
+        request = ScoreRequest(prompt=asked, continuation=continuation) if isinstance(asked, str) else asked
+        continuation = request.continuation
+        text = self.text(request)
+        prompt_ids = self._encode(text)
         if self._encoder_decoder:
             lead, targets = self._labels(continuation.lstrip(" "))
             pair = Pair(prompt=prompt_ids, context=prompt_ids, targets=targets, lead=lead)
         else:
-            whole = self._encode(prompt + continuation)
+            if self.template is not None:
+                continuation = self.template.place.lead + continuation.lstrip(" ")
+            whole = self._encode(_with_answer(text, continuation))
             if not prompt_ids and self._bos is not None:
                 prompt_ids, whole = (self._bos,), (self._bos, *whole)
             shared = common_prefix(prompt_ids, whole)
@@ -137,12 +170,18 @@ class PromptEncoder:
             raise ValueError("an empty prompt needs a BOS token, and this tokenizer has none")
         return pair
 
+    def _marks(self) -> ThoughtMarks | None:
+        # What an encoder reads cannot be gone on with.
+        if self._encoder_decoder:
+            return None
+        return self.template.marks if self.template else marks_of_tokenizer(self.tokenizer, self._chat)
+
     def digest(self, prompt: Ids) -> str:
         """Return the digest of a prompt's token ids, as :func:`prompt_digest` makes it."""
         return prompt_digest(prompt, self._bos)
 
     def _encode(self, text: str) -> Ids:
-        own_special = not self._chat_template
+        own_special = self.template is None
         read = self._ahead.get(text)
         if read is None:
             read = self.tokenizer(text, add_special_tokens=own_special)["input_ids"]
@@ -165,17 +204,10 @@ class PromptEncoder:
         start = _position(bare, full)
         return (full[:start] if start > 0 else ()), bare
 
-    def _wrap(self, text: str) -> str:
-        message = [{"role": "user", "content": text}]
-        return str(self.tokenizer.apply_chat_template(message, tokenize=False, add_generation_prompt=True))
 
-    def _check_template(self) -> None:
-        if not self.tokenizer.chat_template:
-            raise ModelError("a chat template is asked for, but the tokenizer has none")
-        try:
-            self._wrap("a")
-        except Exception as error:
-            raise ModelError(f"the tokenizer's chat template does not work: {error}") from None
+def _with_answer(prompt: str, continuation: str) -> str:
+    """Return prompt and continuation as one text: a blank between them is not doubled."""
+    return prompt + (continuation.lstrip(" ") if prompt[-1:].isspace() else continuation)
 
 
 def _special_tokens_around(tokenizer: Any) -> tuple[Ids, Ids]:

@@ -67,7 +67,7 @@ class VllmModel:
         pairs: list[Pair] = []
         for index, request in enumerate(encoder.reading(requests)):
             try:
-                pair = encoder.pair(request.prompt, request.continuation)
+                pair = encoder.pair(request)
                 self._check_tokens((*pair.context, *pair.targets))
                 self._check_length(len(pair.context), len(pair.targets))
             except Exception as error:
@@ -89,7 +89,7 @@ class VllmModel:
         prompts: dict[int, Ids] = {}
         for index, request in enumerate(self._parts.encoder.reading(requests)):
             try:
-                ids = self._parts.encoder.prompt(request.prompt)
+                ids = self._parts.encoder.prompt(request)
                 self._check_request(ids, request)
             except Exception as error:
                 yield [(index, failed(error))]

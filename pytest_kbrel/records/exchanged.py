@@ -6,21 +6,32 @@ from typing import Literal
 
 from pytest_kbrel.records.base import record
 
+Turn = tuple[str, str]
+"""What a user asked, and what was answered."""
+
 
 @record
 class ScoreRequest:
-    """Ask for the probability of each token of ``continuation`` after ``prompt``, teacher-forced."""
+    """Ask for the probability of each token of ``continuation`` after ``prompt``, teacher-forced.
+
+    A blank that leads the continuation stands between words: it is left out where the prompt ends in white
+    space or a chat template. ``system`` and ``turns`` are as :class:`GenerateRequest` has them.
+    """
 
     prompt: str
     continuation: str
+    system: str = ""
+    turns: tuple[Turn, ...] = ()
 
 
 @record
 class GenerateRequest:
     """Ask for a greedy (or beam) continuation of ``prompt`` up to one of the ``stop`` strings.
 
-    With ``steps`` the response carries, per step of the first beam, the most probable token and its
-    probability, and the probability of ``watch[k]`` at step ``k``.
+    White space that leads the continuation ends nothing. ``system`` is the system message, ``turns`` are
+    earlier questions with their answers; without a chat template both lead the prompt. With ``steps`` the
+    response carries, per step of the first beam, the most probable token and its probability, and the
+    probability of ``watch[k]`` at step ``k``.
     """
 
     prompt: str
@@ -29,6 +40,8 @@ class GenerateRequest:
     num_beams: int = 1
     steps: bool = False
     watch: tuple[int, ...] = ()
+    system: str = ""
+    turns: tuple[Turn, ...] = ()
 
 
 Request = ScoreRequest | GenerateRequest
@@ -73,7 +86,11 @@ class Scored:
 
 @record
 class Generated:
-    """Generated text without prompt, stop string and special tokens. ``finish`` tells why it ended."""
+    """Generated text without prompt, stop string and special tokens. ``finish`` tells why it ended.
+
+    ``thought`` is what the model thought before it answered, without the marks around it, in
+    ``thought_tokens`` tokens (0 where a server does not say); it is no part of ``text`` and ``token_ids``.
+    """
 
     text: str
     token_ids: tuple[int, ...]
@@ -81,6 +98,8 @@ class Generated:
     prompt_tokens: int
     prompt_digest: str
     steps: tuple[Step, ...] = ()
+    thought: str = ""
+    thought_tokens: int = 0
 
 
 @record

@@ -193,7 +193,7 @@ def test_chat_template_has_one_bos_and_a_generation_prompt(tokenizer_of):
     assert encoder.adds_bos
     pair = encoder.pair("Paris?", " yes")
     assert pair.context == encoder.prompt("Paris?")
-    assert tokenizer.decode(pair.targets) == " yes"
+    assert tokenizer.decode(pair.targets) == "yes"
 
 
 def test_chat_template_and_bos(tokenizer_of):

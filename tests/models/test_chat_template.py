@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+import pytest
+import transformers as tf
+from chat_shapes import SHAPES
+from tiny_checkpoints import make_tokenizer
+
+from pytest_kbrel.errors import ModelError
+from pytest_kbrel.models.chat_args import ChatArgs
+from pytest_kbrel.models.chat_template import ChatTemplate
+from pytest_kbrel.models.hf_tokens import PromptEncoder
+from pytest_kbrel.models.messages import message
+from pytest_kbrel.records import GenerateRequest, ScoreRequest
+
+ASKED = [message("user", "Which city?")]
+NOTHING, OFF = ChatArgs(), ChatArgs(enable_thinking=False)
+
+
+@pytest.fixture(scope="module")
+def tokenizer_of(tmp_path_factory):
+    def make(shape):
+        folder = tmp_path_factory.mktemp("tokenizer")
+        make_tokenizer(folder, "bos", chat_template=SHAPES[shape])
+        return tf.AutoTokenizer.from_pretrained(folder)
+
+    return make
+
+
+@pytest.fixture
+def encoder_of(tokenizer_of):
+    def make(shape, chat=NOTHING):
+        return PromptEncoder(tokenizer_of(shape), encoder_decoder=False, chat_template=True, chat=chat)
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("shape", "args", "ends"),
+    [
+        ("qwen3", ChatArgs(), "<|im_start|>assistant\n<think>\n\n</think>\n\n"),
+        ("qwen3", OFF, "<|im_start|>assistant\n<think>\n\n</think>\n\n"),
+        ("llama3", ChatArgs(), "assistant<|end_header_id|>\n\n"),
+        ("gemma3", ChatArgs(), "<start_of_turn>model\n"),
+        ("llama2", ChatArgs(), "Which city? [/INST]"),
+        ("channels", ChatArgs(), "<|start|>assistant<|channel|>final<|message|>"),
+        ("writes-its-own", OFF, "<|Assistant|>"),
+    ],
+)
+def test_an_answer_is_scored_where_the_template_puts_it(tokenizer_of, shape, args, ends):
+    found = ChatTemplate(tokenizer_of(shape), args).answer_prompt(ASKED)
+    assert found.endswith(ends)
+    assert found.count("Which city?") == 1
+
+
+@pytest.mark.parametrize("shape", ["deepseek-r1", "writes-its-own"])
+def test_a_template_that_cannot_close_a_thought_scores_nothing(encoder_of, shape):
+    encoder = encoder_of(shape)
+    for request in (
+        ScoreRequest(prompt="Which city?", continuation=" Paris"),
+        GenerateRequest(prompt="Which city?", max_new_tokens=3, steps=True),
+        GenerateRequest(prompt="Which city?", max_new_tokens=3, num_beams=2),
+    ):
+        with pytest.raises(ValueError, match=r"no form with a closed, empty thought \(<think></think>\)"):
+            encoder.prompt(request)
+    assert encoder.prompt(GenerateRequest(prompt="Which city?", max_new_tokens=3))
+
+
+def test_nobody_can_switch_off_a_thought_that_the_template_opens(encoder_of):
+    with pytest.raises(ValueError, match="no form with a closed"):
+        encoder_of("deepseek-r1", OFF).pair("Which city?", " Paris")
+
+
+@pytest.mark.parametrize(
+    ("shape", "opens", "declared"),
+    [
+        ("qwen3", False, True),
+        ("llama3", False, False),
+        ("gemma3", False, False),
+        ("deepseek-r1", True, True),
+        ("writes-its-own", False, True),
+    ],
+)
+def test_marks_of_thoughts_are_those_the_template_declares(tokenizer_of, shape, opens, declared):
+    template = ChatTemplate(tokenizer_of(shape), ChatArgs())
+    assert template.opens_thoughts is opens
+    assert (template.marks is not None) is declared
+
+
+def test_the_user_can_name_the_end_of_a_thought(tokenizer_of):
+    template = ChatTemplate(tokenizer_of("llama3"), ChatArgs(think_end_token="[done]"))
+    assert (template.marks.opening, template.marks.closing) == ("", "[done]")
+
+
+@pytest.mark.parametrize(
+    ("shape", "written"),
+    [
+        ("qwen3", "Paris"),
+        ("llama3", "Paris"),
+        ("gemma3", "Paris"),
+        ("llama2", " Paris"),
+        ("channels", "Paris"),
+    ],
+)
+def test_the_scored_token_is_the_one_that_stands_in_an_answer(encoder_of, shape, written):
+    encoder = encoder_of(shape)
+    pair = encoder.pair("Which city?", " Paris")
+    assert encoder.tokenizer.decode(pair.targets) == written
+    assert pair.context == encoder.prompt(ScoreRequest(prompt="Which city?", continuation=" Paris"))
+
+
+@pytest.mark.parametrize(
+    ("prompt", "written"), [("Answer:", " Paris"), ("Answer: ", "Paris"), ("Answer:\n", "Paris")]
+)
+def test_a_raw_prompt_that_ends_in_white_space_gets_no_second_blank(tokenizer_of, prompt, written):
+    encoder = PromptEncoder(tokenizer_of("llama3"), encoder_decoder=False)
+    assert encoder.tokenizer.decode(encoder.pair(prompt, " Paris").targets) == written
+
+
+@pytest.mark.parametrize("shape", ["qwen3", "llama3", "gemma3", "deepseek-r1"])
+def test_system_messages_and_earlier_turns_stand_before_the_question(encoder_of, shape):
+    encoder = encoder_of(shape, ChatArgs(system_instruction="Be brief."))
+    request = GenerateRequest(
+        prompt="Which city?", max_new_tokens=3, system="Say unsure.", turns=(("Which river?", "the Nile"),)
+    )
+    text = encoder.text(request)
+    places = [
+        text.index(part) for part in ("Be brief.\n\nSay unsure.", "Which river?", "the Nile", "Which city?")
+    ]
+    assert places == sorted(places)
+
+
+def test_without_a_template_they_lead_the_prompt(tokenizer_of):
+    encoder = PromptEncoder(
+        tokenizer_of("llama3"), encoder_decoder=False, chat=ChatArgs(system_instruction="Be brief.")
+    )
+    request = GenerateRequest(prompt="Q: b\nA:", max_new_tokens=3, turns=(("Q: a\nA:", "c"),))
+    assert encoder.text(request) == "Be brief.\n\nQ: a\nA: c\n\nQ: b\nA:"
+
+
+def test_a_template_that_refuses_the_system_message_is_named(tokenizer_of):
+    with pytest.raises(ModelError, match="the chat template refuses system messages: no system"):
+        ChatTemplate(tokenizer_of("llama2"), ChatArgs(system_instruction="Be brief."))
+
+
+def test_prompts_of_one_day_are_those_of_the_next(tokenizer_of):
+    template = ChatTemplate(tokenizer_of("llama3"), ChatArgs())
+    assert "Today: 01 Jan 2025" in template.prompt(ASKED)
+    given = ChatTemplate(tokenizer_of("llama3"), ChatArgs(template_args='{"date_string": "1 May 2024"}'))
+    assert "Today: 1 May 2024" in given.prompt(ASKED)
