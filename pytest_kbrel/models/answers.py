@@ -42,6 +42,8 @@ def generated(encoder: PromptEncoder, prompt: Ids, reply: Continuation | Failed)
         prompt_tokens=len(prompt),
         prompt_digest=encoder.digest(prompt),
         steps=reply.steps,
+        thought=reply.thought,
+        thought_tokens=reply.thought_tokens,
     )
 
 

@@ -27,27 +27,44 @@ _STATE_OF_ONE_ROW = ("rwkv",)
 
 @record
 class Continuation:
-    """What a model wrote: ``token_ids`` include the token that ended it."""
+    """What a model wrote: ``token_ids`` include the token that ended it.
+
+    ``thought`` is what it thought before, in ``thought_tokens`` tokens; both are no part of the rest.
+    """
 
     text: str
     token_ids: Ids
     finish: Literal["stop", "length"]
     steps: tuple[Step, ...] = ()
+    thought: str = ""
+    thought_tokens: int = 0
 
 
 class Endings:
-    """Knows where a model's text ends: at one of ``eos_ids``, or at one of the request's stop strings."""
+    """Knows where a model's text ends: at one of ``eos_ids``, or at one of the request's stop strings.
 
-    def __init__(self, tokenizer: Any, vocabulary: int, eos_ids: Sequence[int]) -> None:
+    White space at the beginning of a text ends nothing. With ``special`` special tokens are part of the text.
+    """
+
+    def __init__(
+        self, tokenizer: Any, vocabulary: int, eos_ids: Sequence[int], *, special: bool = False
+    ) -> None:
         self.tokenizer = tokenizer
         self.eos_ids = tuple(eos_ids)
+        self._special = special
         self._vocabulary = vocabulary
         self._pieces: list[str] | None = None
         self._masks: dict[str, torch.Tensor | None] = {}
 
+    def with_ends(self, eos_ids: Sequence[int], *, special: bool) -> Endings:
+        """Return the endings of other texts by the same tokenizer."""
+        return Endings(self.tokenizer, self._vocabulary, eos_ids, special=special)
+
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of token ids, special tokens left out, spaces untouched."""
-        text = self.tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        """Return the text of token ids, spaces untouched."""
+        text = self.tokenizer.decode(
+            list(ids), skip_special_tokens=not self._special, clean_up_tokenization_spaces=False
+        )
         return str(text)
 
     def piece(self, token: int) -> str:
@@ -59,15 +76,21 @@ class Endings:
         return str(self.tokenizer.convert_ids_to_tokens(token) or "")
 
     def mask(self, stop: str) -> torch.Tensor | None:
-        """Return, by token id, whether a token's text contains ``stop``; ``None`` where that cannot tell.
+        """Return, by token id, whether a token may be the last of ``stop``; ``None`` where that cannot tell.
 
-        It can tell for one ASCII character that tokenizers do not strip: a longer stop may be spread over
-        tokens, and so may the bytes of a character beyond ASCII.
+        It can tell by a last character in ASCII that tokenizers do not strip: the bytes of one beyond ASCII
+        may be spread over tokens.
         """
         if stop not in self._masks:
-            usable = len(stop) == 1 and stop.isascii() and stop != " "
-            self._masks[stop] = torch.tensor([stop in piece for piece in self._texts()]) if usable else None
+            last = stop[-1:]
+            usable = last.isascii() and last not in ("", " ")
+            self._masks[stop] = torch.tensor([last in piece for piece in self._texts()]) if usable else None
         return self._masks[stop]
+
+    def stops(self, ids: Sequence[int], stops: Sequence[str]) -> bool:
+        """Tell whether one of the stop strings is in the text of ``ids``."""
+        text = self.decode(ids).lstrip()
+        return any(stop in text for stop in stops)
 
     def cut(self, ids: Ids, stops: Sequence[str]) -> Continuation:
         """Return what of ``ids`` counts: up to the first ending, the text stripped and without it."""
@@ -78,7 +101,7 @@ class Endings:
                 mask = self.mask(stop)
                 if mask is not None and not bool(mask[token]):
                     continue
-                text = self.decode(ids[:count])
+                text = self.decode(ids[:count]).lstrip()
                 if stop in text:
                     first = min(text.find(s) for s in stops if s in text)
                     return self._ended(ids[:count], text[:first])
@@ -99,21 +122,20 @@ class Endings:
 
 class _StopAtStrings(StoppingCriteria):  # type: ignore[misc,unused-ignore]
     def __init__(self, endings: Endings, stops: Sequence[str], prompt_length: int) -> None:
-        self._endings = endings
+        self._endings, self._stops = endings, stops
         self._start = prompt_length
-        masks = {stop: endings.mask(stop) for stop in stops}
-        quick = [mask for mask in masks.values() if mask is not None]
-        self._mask = torch.stack(quick).any(0) if quick else None
-        self._slow = [stop for stop, mask in masks.items() if mask is None]
+        masks = [endings.mask(stop) for stop in stops]
+        known = [mask for mask in masks if mask is not None]
+        self._mask = torch.stack(known).any(0) if known and len(known) == len(masks) else None
 
     def __call__(self, input_ids: torch.Tensor, scores: Any, **_: Any) -> torch.Tensor:
         done = torch.zeros(len(input_ids), dtype=torch.bool, device=input_ids.device)
-        if self._mask is not None:
-            done |= self._mask.to(done.device)[input_ids[:, -1]]
-        if self._slow:
-            texts = [self._endings.decode(row) for row in input_ids[:, self._start :].tolist()]
-            found = [any(stop in text for stop in self._slow) for text in texts]
-            done |= torch.tensor(found, device=done.device)
+        if not self._stops:
+            return done
+        last = input_ids[:, -1].cpu()
+        able = torch.arange(len(last)) if self._mask is None else self._mask[last].nonzero()[:, 0]
+        for row in able.tolist():
+            done[row] = self._endings.stops(input_ids[row, self._start :].tolist(), self._stops)
         return done
 
 
@@ -181,6 +203,7 @@ def generate_batch(
     watch = _Watch(common.num_beams, [request.watch for request in requests], common.steps)
     settings = copy.deepcopy(model.generation_config)
     settings.max_new_tokens, settings.num_beams = common.max_new_tokens, common.num_beams
+    settings.eos_token_id = list(endings.eos_ids) or None
     rows = len(prompts) * common.num_beams
     settings.use_cache = rows == 1 or model.config.model_type not in _STATE_OF_ONE_ROW
     with torch.inference_mode():

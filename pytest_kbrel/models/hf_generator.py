@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
@@ -34,6 +35,14 @@ class Generator:
         self._batcher = Batcher(budget)
         self._window = window_of(model.config)
         self._kept = KeptPrefix()
+
+    def with_endings(self, endings: Endings) -> Generator:
+        """Return what continues texts in the same way, on the same model, to other endings."""
+        # What was found out about the checkpoint holds for both.
+        _ = self.rung
+        other = copy.copy(self)
+        other._endings = endings
+        return other
 
     @property
     def loops(self) -> bool:

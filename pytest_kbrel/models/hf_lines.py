@@ -24,7 +24,7 @@ class Line:
         # A token's probability or logit, and that of the watched token.
         self._seen: list[tuple[float, float | None]] = []
         self._endings = endings
-        self._masks = [(stop, endings.mask(stop)) for stop in request.stop]
+        self._masks = [endings.mask(stop) for stop in request.stop]
 
     @property
     def left(self) -> int:
@@ -45,9 +45,9 @@ class Line:
             self.left <= 0
             or token in self._endings.eos_ids
             or not math.isfinite(value)
-            or any(
-                bool(mask[token]) if mask is not None else stop in self._endings.decode(self.written)
-                for stop, mask in self._masks
+            or (
+                any(mask is None or bool(mask[token]) for mask in self._masks)
+                and self._endings.stops(self.written, self.request.stop)
             )
         )
 

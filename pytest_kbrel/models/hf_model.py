@@ -6,13 +6,14 @@ import dataclasses
 import threading
 import warnings
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import TypeVar
 
 from pytest_kbrel.models.answers import check_request, failed, generated, scored
 from pytest_kbrel.models.asking import in_order
 from pytest_kbrel.models.batching import Budget
 from pytest_kbrel.models.budget import token_budget
-from pytest_kbrel.models.hf_generation import Endings
+from pytest_kbrel.models.hf_generation import Continuation, Endings
 from pytest_kbrel.models.hf_generator import Generator
 from pytest_kbrel.models.hf_ladder import Rung
 from pytest_kbrel.models.hf_loading import Parts
@@ -21,6 +22,7 @@ from pytest_kbrel.models.hf_quiet import quiet
 from pytest_kbrel.models.hf_scorer import Scorer
 from pytest_kbrel.models.hf_tokens import Ids, Pair
 from pytest_kbrel.models.hf_window import check_length
+from pytest_kbrel.models.thinking import Thinker, thought_endings
 from pytest_kbrel.records import Failed, Fingerprint, Generated, GenerateRequest, Scored, ScoreRequest
 
 T = TypeVar("T")
@@ -56,6 +58,7 @@ class HfModel:
             eos_ids=parts.model.generation_config.eos_token_id or (),
         )
         self._generator = Generator(parts.model, endings, budget=self._budget, longest=parts.max_length)
+        self._endings = endings
         self._told: set[str] = set()
         # The batches put hooks on the one model there is.
         self._lock = threading.Lock()
@@ -145,13 +148,34 @@ class HfModel:
                     prompts.append(Prompt(ids=ids, request=request))
         if refused:
             yield refused
-        for batch in self._in_turns(self._generator.ready(prompts)):
+        for batch in self._in_turns(self._written(prompts)):
             yield [(places[n], generated(self._parts.encoder, prompts[n].ids, found)) for n, found in batch]
         self._tell(self._generator.trouble)
+
+    def _written(self, prompts: Sequence[Prompt]) -> Iterator[list[tuple[int, Continuation | Failed]]]:
+        return self._generator.ready(prompts) if self._thinker is None else self._thinker.ready(prompts)
+
+    @cached_property
+    def _thinker(self) -> Thinker | None:
+        """What lets the model think before it answers; ``None`` where nothing declares marks of thoughts."""
+        marks = self._parts.encoder.marks
+        if marks is None:
+            return None
+        thoughts = thought_endings(self._endings, marks)
+        return Thinker(
+            self._generator.ready,
+            lambda some: self._generator.with_endings(thoughts).ready(some),
+            marks,
+            answers=self._endings,
+            thoughts=thoughts,
+            most=self._parts.spec.chat.max_thinking_tokens,
+            longest=self._parts.max_length,
+        )
 
     def close(self) -> None:
         """Free the weights; the model answers no more."""
         del self._parts, self._scorer, self._generator
+        vars(self).pop("_thinker", None)
 
     def _in_turns(self, batches: Iterator[T]) -> Iterator[T]:
         """Yield what is given; no two threads have theirs computed at once."""

@@ -19,7 +19,7 @@ def writer(checkpoint_of):
     inner, tokenizer = model._parts.model, model._parts.tokenizer
     script: list[int] = []
     # Before there is a script: what the checkpoint allows is tried at the first question.
-    model.generate([ask(count=1)])
+    model.generate([ask(count=1), ask(count=1, num_beams=2)])
 
     def head(module, args, output):
         if not script:
@@ -78,7 +78,19 @@ def test_stops_at_max_new_tokens(writer):
 
 
 def test_answers_nothing(writer):
-    (answer,) = writer("\nParis", ask())
+    (answer,) = writer("</s>", ask())
+    assert (answer.text, answer.finish) == ("", "stop")
+
+
+@pytest.mark.parametrize("blank", ["\n", "\n\n", " \n", "\n \n "])
+@pytest.mark.parametrize("beams", [1, 2])
+def test_white_space_in_front_of_an_answer_does_not_end_it(writer, blank, beams):
+    (answer,) = writer(f"{blank}Paris\nTokyo", ask(num_beams=beams, stop=("\n", "Question:")))
+    assert (answer.text, answer.finish) == ("Paris", "stop")
+
+
+def test_a_stop_string_behind_white_space_leaves_nothing(writer):
+    (answer,) = writer("\nQuestion: Who", ask(stop=("\n", "Question:")))
     assert (answer.text, answer.finish) == ("", "stop")
 
 
