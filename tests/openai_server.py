@@ -87,7 +87,9 @@ def letters(text: str) -> list[float]:
 class OpenAIServer:
     """The server. ``say`` maps a prompt to its reply, ``embed`` a text to its vector.
 
-    ``about`` is what it says of each of its ``models`` besides the usual.
+    ``about`` is what it says of each of its ``models`` besides the usual. ``parses`` is the name under which
+    it hands out what is written before ``</think>``, as servers with a parser for thoughts do; they too cut
+    first and part then.
     """
 
     say: Callable[[str], str] = lambda text: "unsure"
@@ -95,6 +97,7 @@ class OpenAIServer:
     models: tuple[str, ...] = ("judge", "writer", "encoder")
     always: Fault | None = None
     about: dict[str, Any] = field(default_factory=dict)
+    parses: str = ""
     calls: list[Call] = field(default_factory=list)
     most_at_once: int = 0
     _faults: deque[Fault] = field(default_factory=deque)
@@ -178,6 +181,10 @@ class OpenAIServer:
     def _chat(self, call: Call) -> dict[str, Any]:
         text, finish = self._cut(call)
         message = {"role": "assistant", "content": text, "refusal": None}
+        if self.parses:
+            thought, closing, answer = text.partition("</think>")
+            message[self.parses] = thought.removeprefix("<think>").strip()
+            message["content"] = answer.lstrip() if closing else None
         choice = {"index": 0, "message": message, "finish_reason": finish, "logprobs": None}
         return {**_frame(call, "chat.completion", text), "choices": [choice]}
 

@@ -22,6 +22,7 @@ SAME_JUDGE = (
     "derived",
     "decoding",
     "chat_template",
+    "prompting",
     "scoring_version",
 )
 # What a model is called does not make it another one, and digests are told by their beginning.

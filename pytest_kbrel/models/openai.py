@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from typing import TYPE_CHECKING, Any
 
 from pytest_kbrel import SCORING_VERSION
 from pytest_kbrel.models.asking import in_order
+from pytest_kbrel.models.messages import messages_of, text_of
 from pytest_kbrel.models.openai_client import Connection
+from pytest_kbrel.models.openai_replies import Reply, cut_at_stop, read_reply
 from pytest_kbrel.models.openai_spec import OpenAISpec
+from pytest_kbrel.models.thoughts import marks_in
 from pytest_kbrel.records import Failed, Fingerprint, Generated, GenerateRequest, Scored, ScoreRequest
 from pytest_kbrel.wire import whole
 
@@ -20,6 +24,9 @@ if TYPE_CHECKING:
 NO_PROBABILITIES = "a server of this kind gives no probabilities of given tokens"
 # The protocol's own limit; what it cannot be sent is cut off here.
 _MOST_STOPS = 4
+# A first answer of fewer words, and without the end of a sentence, is no thought that was cut off.
+_SHORT = 5
+_ENDS = (*".!?:…", "")
 _NEWER_LIMIT = "max_completion_tokens"
 _DECODING = "temperature 0"
 
@@ -27,8 +34,9 @@ _DECODING = "temperature 0"
 class OpenAIModel:
     """A model asked through the ``openai`` client, at temperature 0; see :class:`OpenAISpec`.
 
-    Over the endpoint ``chat`` a prompt is one user message, over ``completions`` the text to go on with.
-    ``served`` is what the replies so far said that they come from.
+    Over the endpoint ``chat`` a prompt is a user message, over ``completions`` the text to go on with. A
+    model that thinks before it answers is asked without stop strings and with room for its thought: a
+    server's limit is one for both. ``served`` is what the replies so far said that they come from.
     """
 
     def __init__(self, spec: OpenAISpec) -> None:
@@ -36,6 +44,11 @@ class OpenAIModel:
         self._connection = Connection(spec)
         self._pool = ThreadPoolExecutor(spec.max_concurrent, thread_name_prefix="kbrel-openai")
         self._limit = "max_tokens"
+        self._marks = marks_in(closing=spec.chat.think_end_token) if spec.chat.think_end_token else None
+        # Whether answers are asked for with room for a thought, and whether it was found out if they must be.
+        self._thinks = self._looked = spec.chat.thinks
+        if spec.chat.enable_thinking is False:
+            self._looked = True
         self.served: set[str] = set()
 
     def describe(self) -> Fingerprint:
@@ -60,6 +73,7 @@ class OpenAIModel:
             chat_template=self._spec.endpoint == "chat",
             scoring_version=SCORING_VERSION,
             decoding=_DECODING if self._spec.seed is None else f"{_DECODING}, seed {self._spec.seed}",
+            prompting=self._spec.chat.told(),
         )
 
     def about(self) -> str:
@@ -82,8 +96,13 @@ class OpenAIModel:
         Raises :class:`ModelError` as :meth:`Connection.ask` does, once all that was under way has been handed
         out; what was not yet asked then stays unasked.
         """
+        first = 0 if self._looked else 1
+        for place, request in enumerate(requests[:first]):
+            yield [(place, self._first(request))]
         futures = {
-            self._pool.submit(self._generate, request): place for place, request in enumerate(requests)
+            self._pool.submit(self._generate, request): place
+            for place, request in enumerate(requests)
+            if place >= first
         }
         failure: BaseException | None = None
         try:
@@ -104,68 +123,111 @@ class OpenAIModel:
         self._pool.shutdown(cancel_futures=True)
         self._connection.close()
 
+    def _first(self, request: GenerateRequest) -> Generated | Failed:
+        """Return the first answer, and find out whether this model thinks before it answers.
+
+        A server that leaves thoughts in the text, without a mark at their beginning, shows them only where
+        they come to their end.
+        """
+        found = self._once(request)
+        self._looked = True
+        if isinstance(found, Failed) or self._thinks or self._spec.endpoint != "chat":
+            return self._behind_blanks(request, found)
+        if found.finish == "length" or len(found.text.split()) >= _SHORT or found.text[-1:] in _ENDS:
+            reply = self._asked(request, thinking=True)
+            if isinstance(reply, Reply) and reply.shows_thoughts:
+                self._thinks = True
+                return self._answer(request, reply)
+        return self._behind_blanks(request, found)
+
     def _generate(self, request: GenerateRequest) -> Generated | Failed:
+        return self._behind_blanks(request, self._once(request))
+
+    def _once(self, request: GenerateRequest) -> Generated | Failed:
         if request.steps or request.watch:
             return Failed(error=NO_PROBABILITIES)
         if request.num_beams > 1:
             return Failed(error="a server of this kind has no beam search")
-        reply = self._connection.ask(lambda client: self._create(client, request))
-        return reply if isinstance(reply, Failed) else self._read(request, reply)
+        thinking = self._thinks
+        reply = self._asked(request, thinking=thinking)
+        if isinstance(reply, Reply) and reply.shows_thoughts and not thinking:
+            # The limit and the stop strings of an answer have cut its thought.
+            self._thinks = True
+            reply = self._asked(request, thinking=True)
+        return reply if isinstance(reply, Failed) else self._answer(request, reply)
 
-    def _create(self, client: openai.OpenAI, request: GenerateRequest) -> Any:
+    def _behind_blanks(self, request: GenerateRequest, found: Generated | Failed) -> Generated | Failed:
+        """Return an answer that is not empty because it begins with a line break, at which a server stops."""
+        if isinstance(found, Failed) or found.text or self._thinks or found.finish == "length":
+            return found
+        if not any(stop.isspace() for stop in request.stop):
+            return found
+        reply = self._asked(request, thinking=False, stopping=False)
+        return found if isinstance(reply, Failed) else self._answer(request, reply)
+
+    def _asked(self, request: GenerateRequest, *, thinking: bool, stopping: bool = True) -> Reply | Failed:
+        # In a thought stop strings end nothing, and a server does not tell one from an answer.
+        stops = request.stop[:_MOST_STOPS] if stopping and not thinking else ()
+        most = request.max_new_tokens + (self._spec.chat.max_thinking_tokens if thinking else 0)
+        reply = self._connection.ask(lambda client: self._create(client, request, most, stops))
+        if isinstance(reply, Failed):
+            return reply
+        found = read_reply(reply)
+        if isinstance(found, Reply):
+            self._note(reply)
+        return found
+
+    def _create(
+        self, client: openai.OpenAI, request: GenerateRequest, most: int, stops: Sequence[str]
+    ) -> Any:
         import openai
 
+        chat = self._spec.chat
         options: dict[str, Any] = {"model": self._spec.name, "temperature": 0}
-        if request.stop:
-            options["stop"] = list(request.stop[:_MOST_STOPS])
+        if stops:
+            options["stop"] = list(stops)
         if self._spec.seed is not None:
             options["seed"] = self._spec.seed
         # Typed as anything: the client's own types allow no options that are not known beforehand.
         if self._spec.endpoint == "completions":
             complete: Any = client.completions.create
-            return complete(prompt=request.prompt, max_tokens=request.max_new_tokens, **options)
-        chat: Any = client.chat.completions.create
-        options["messages"] = [{"role": "user", "content": request.prompt}]
+            return complete(prompt=text_of(request, chat.system_instruction), max_tokens=most, **options)
+        talk: Any = client.chat.completions.create
+        options["messages"] = messages_of(request, chat.system_instruction)
+        if chat.variables:
+            options["extra_body"] = {"chat_template_kwargs": chat.variables}
         limit = self._limit
         try:
-            return chat(**options, **{limit: request.max_new_tokens})
+            return talk(**options, **{limit: most})
         except openai.BadRequestError as error:
             # Newer models of OpenAI refuse the name that all other servers know.
             if limit == _NEWER_LIMIT or _NEWER_LIMIT not in str(error):
                 raise
             self._limit = _NEWER_LIMIT
-            return chat(**options, **{_NEWER_LIMIT: request.max_new_tokens})
+            return talk(**options, **{_NEWER_LIMIT: most})
 
-    def _read(self, request: GenerateRequest, reply: Any) -> Generated | Failed:
-        choices = getattr(reply, "choices", None)
-        if not choices:
-            return Failed(error=f"the server's reply holds no answer: {str(reply)[:100]!r}")
-        self._note(reply)
-        choice = choices[0]
-        finish = getattr(choice, "finish_reason", None)
-        if finish in ("content_filter", "tool_calls", "function_call"):
-            return Failed(error=f"the server gave no answer: {finish}")
-        message = getattr(choice, "message", choice)
-        # A refusal, and a model that spent all its tokens on thinking, leave nothing: an empty answer.
-        text = getattr(message, "text" if message is choice else "content", None) or ""
-        if not isinstance(text, str):
-            return Failed(error=f"the server's reply holds no text: {str(text)[:100]!r}")
-        cut = min((text.find(stop) for stop in request.stop if stop in text), default=len(text))
-        usage = getattr(reply, "usage", None)
+    def _answer(self, request: GenerateRequest, reply: Reply) -> Generated:
+        thought, answer, unclosed = reply.parted(self._marks)
+        text, stopped = cut_at_stop("" if unclosed else answer, request)
         return Generated(
-            text=whole(text[:cut].strip()),
+            text=text,
             token_ids=(),
-            finish="length" if finish == "length" and cut == len(text) else "stop",
-            prompt_tokens=getattr(usage, "prompt_tokens", None) or 0,
-            prompt_digest=self._prompt_digest(request.prompt),
+            finish="stop" if stopped or (reply.ended and not unclosed) else "length",
+            prompt_tokens=reply.prompt_tokens,
+            prompt_digest=self._prompt_digest(request),
+            thought=thought,
+            thought_tokens=reply.thought_tokens,
         )
 
     def _note(self, reply: Any) -> None:
         told = [getattr(reply, "model", None), getattr(reply, "system_fingerprint", None)]
         self.served.add(whole(" ".join(part for part in told if isinstance(part, str))))
 
-    def _prompt_digest(self, prompt: str) -> str:
-        return hashlib.sha256(f"{self._spec.endpoint}\n{prompt}".encode()).hexdigest()[:16]
+    def _prompt_digest(self, request: GenerateRequest) -> str:
+        chat = self._spec.chat
+        beside = [request.system, request.turns, chat.system_instruction, chat.variables]
+        told = json.dumps(beside, sort_keys=True) if any(beside) else ""
+        return hashlib.sha256(f"{self._spec.endpoint}\n{told}{request.prompt}".encode()).hexdigest()[:16]
 
 
 def _cancel(futures: Iterable[Future[Generated | Failed]]) -> None:

@@ -77,6 +77,12 @@ def parse_openai(text: str, model_args: str = "") -> OpenAISpec:
     if "num_concurrent" in args and "max_concurrent" in args:
         raise ModelError("model-args: num_concurrent and max_concurrent are one thing; give one of them")
     base_url, endpoint = _address(args)
+    chat = parse_chat_args(args)
+    if endpoint == "completions" and chat.variables:
+        raise ModelError(
+            f"{text}: the endpoint completions has no chat template, and chat_template_args and "
+            "enable_thinking mean nothing to it; allowed is endpoint=chat"
+        )
     return OpenAISpec(
         text=text,
         name=name,
@@ -92,7 +98,7 @@ def parse_openai(text: str, model_args: str = "") -> OpenAISpec:
         timeout=_seconds(args.get("timeout", "60")),
         max_retries=_whole("max_retries", args.get("max_retries", "4")),
         seed=_whole("seed", args["seed"]) if "seed" in args else None,
-        chat=parse_chat_args(args),
+        chat=chat,
     )
 
 

@@ -8,6 +8,9 @@ import json
 from pytest_kbrel.records import Fingerprint, GenerateRequest, Request
 from pytest_kbrel.wire import values_of
 
+_LATER = ("system", "turns")
+"""The last fields of both kinds of requests."""
+
 
 def key_of(model: str, request: Request) -> str:
     """Return the key of an answer (sha256, hex): one digest of who answers and of what was asked, how.
@@ -15,7 +18,10 @@ def key_of(model: str, request: Request) -> str:
     ``model`` is the model's :func:`digest_of`.
     """
     kind = "generate" if isinstance(request, GenerateRequest) else "score"
-    return hashlib.sha256(json.dumps([model, kind, values_of(request)]).encode()).hexdigest()
+    said = values_of(request)
+    # Keys of older versions hold, which knew neither.
+    said = said if request.system or request.turns else said[: -len(_LATER)]
+    return hashlib.sha256(json.dumps([model, kind, said]).encode()).hexdigest()
 
 
 def digest_of(model: Fingerprint) -> str:
@@ -40,6 +46,7 @@ def identity(model: Fingerprint) -> dict[str, object]:
         "decoding": model.decoding,
         "chat_template": model.chat_template,
         "adds_bos": model.adds_bos,
+        **({"prompting": model.prompting} if model.prompting else {}),
     }
     if model.weights_digest:
         # Whoever tries a new version of a library wants to know what that one answers.

@@ -231,7 +231,8 @@ class Fingerprint:
     """What a model is: digests are sha256 over contents, never names or paths.
 
     ``quantisation`` is how weights were made smaller while loading or in the checkpoint, ``derived`` all that
-    was done to them while loading. ``decoding`` is how each token of an answer is chosen.
+    was done to them while loading. ``decoding`` is how each token of an answer is chosen, ``prompting``
+    (JSON) what the user says of chat template and thinking, empty where nothing.
     """
 
     spec: str
@@ -249,6 +250,7 @@ class Fingerprint:
     scoring_version: int = 0
     quantisation: str = ""
     decoding: str = "greedy"
+    prompting: str = ""
 
 
 @record

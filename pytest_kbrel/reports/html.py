@@ -102,7 +102,8 @@ def _identity(run: Run) -> Iterator[tuple[str, str]]:
         yield "tokenizer", model.tokenizer_digest[:16]
         yield "quantisation", model.quantisation
         yield "decoding", model.decoding
-        yield "chat template", "yes" if model.chat_template else "no"
+        yield "prompts", "in the chat template" if model.chat_template else "raw"
+        yield "prompting", model.prompting
     yield from selection.helped_by(run)
     yield "made", run.created
     yield "pytest-kbrel", run.kbrel_version

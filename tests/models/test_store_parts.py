@@ -44,7 +44,7 @@ CHANGES = {
     **{"spec": "x", "backend": "x", "backend_version": "x", "architecture": "x", "parameters": 2},
     **{"weights_digest": "x", "tokenizer_digest": "x", "dtype": "x", "device": "x", "derived": "x"},
     **{"chat_template": False, "adds_bos": False, "scoring_version": 4, "quantisation": "x"},
-    **{"decoding": "x"},
+    **{"decoding": "x", "prompting": "x"},
 }
 ASK = GenerateRequest(prompt="a", max_new_tokens=1, stop=("x",), num_beams=2, steps=True, watch=(1,))
 SCORE = ScoreRequest(prompt="a", continuation="b")
@@ -86,10 +86,10 @@ def test_a_digest_is_the_same_in_every_version():
             ASK,
             {
                 **{"prompt": "b", "max_new_tokens": 2, "stop": (), "num_beams": 1, "steps": False},
-                "watch": (),
+                **{"watch": (), "system": "s", "turns": (("q", "a"),)},
             },
         ),
-        (SCORE, {"prompt": "b", "continuation": ""}),
+        (SCORE, {"prompt": "b", "continuation": "", "system": "s", "turns": (("q", "a"),)}),
     ],
 )
 def test_each_part_of_what_is_asked_makes_another_key(request_, changes):
@@ -256,7 +256,7 @@ def test_answers_are_told_in_the_order_they_came_with_whose_they_are(upkeep):
         "created": 100,
         "answer": {
             **{"kind": "generated", "text": "one", "token_ids": [], "finish": "stop", "prompt_tokens": 1},
-            **{"prompt_digest": "d", "steps": []},
+            **{"prompt_digest": "d", "steps": [], "thought": "", "thought_tokens": 0},
         },
     }
 

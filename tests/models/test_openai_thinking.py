@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import pytest
+
+from pytest_kbrel.errors import ModelError
+from pytest_kbrel.models.openai import OpenAIModel
+from pytest_kbrel.models.openai_spec import parse_openai
+from pytest_kbrel.records import GenerateRequest
+
+CHAT = "chat/completions"
+THOUGHT = "Okay, they ask for a city.\nIt must be the one on the Seine, so that I am sure of it now."
+MARKED = f"<think>\n{THOUGHT}\n</think>\n\nParis\nTokyo"
+# As of a model whose template opens the thought, behind a server that parts nothing.
+UNMARKED = f"{THOUGHT}\n</think>\n\nParis\nTokyo"
+
+
+@pytest.fixture
+def model_at(openai_server, monkeypatch):
+    """Return a function that opens a model of the loopback server with further arguments."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    opened = []
+
+    def make(args=""):
+        spec = parse_openai("openai/judge", f"base_url={openai_server.base_url},{args}")
+        opened.append(OpenAIModel(spec))
+        return opened[-1]
+
+    yield make
+    for model in opened:
+        model.close()
+
+
+def ask(prompt="Where?", **more):
+    return GenerateRequest(prompt=prompt, **{"max_new_tokens": 8, **more})
+
+
+@pytest.mark.parametrize(
+    ("said", "parses"),
+    [
+        (MARKED, ""),
+        (UNMARKED, ""),
+        (UNMARKED, "reasoning_content"),
+        (UNMARKED, "reasoning"),
+        (MARKED, "reasoning"),
+    ],
+)
+@pytest.mark.parametrize("args", ["", "enable_thinking=True"])
+def test_the_answer_is_what_stands_behind_the_thought(openai_server, model_at, said, parses, args):
+    openai_server.say = lambda text: said
+    openai_server.parses = parses
+    found = model_at(args).generate([ask("1"), ask("2"), ask("3")])
+    assert [(one.text, one.finish, one.thought) for one in found] == [("Paris", "stop", THOUGHT)] * 3
+    asked = [("stop" in call.body, call.body["max_tokens"]) for call in openai_server.calls_to(CHAT)]
+    known = [(False, 8 + 2048)] * 3
+    # What a model does is found out with the first question.
+    assert asked == (known if args else [(True, 8), *known])
+
+
+@pytest.mark.parametrize("parses", ["", "reasoning_content"])
+@pytest.mark.parametrize("opening", ["<think>\n", ""])
+def test_a_thought_without_an_end_is_no_answer(openai_server, model_at, parses, opening):
+    openai_server.say = lambda text: opening + THOUGHT * 20
+    openai_server.parses = parses
+    if not (opening or parses):
+        return  # nothing tells it from an answer
+    (found,) = model_at("max_thinking_tokens=12").generate([ask()])
+    assert (found.text, found.finish) == ("", "length")
+    assert found.thought.startswith("Okay, they ask")
+
+
+def test_a_model_that_does_not_think_is_asked_as_ever(openai_server, model_at):
+    openai_server.say = lambda text: "Paris\nTokyo"
+    found = model_at().generate([ask("1"), ask("2")])
+    assert [(one.text, one.thought, one.thought_tokens) for one in found] == [("Paris", "", 0)] * 2
+    assert [call.body["stop"] for call in openai_server.calls_to(CHAT)] == [["\n"]] * 2
+
+
+def test_a_long_answer_costs_one_look(openai_server, model_at):
+    openai_server.say = lambda text: "The city that you are asking me about is, of course, Paris, in France."
+    found = model_at().generate([ask("1"), ask("2"), ask("3")])
+    assert [one.finish for one in found] == ["length"] * 3
+    asked = [call.body["max_tokens"] for call in openai_server.calls_to(CHAT)]
+    assert sorted(asked) == [8, 8, 8, 8 + 2048]
+
+
+def test_a_long_answer_costs_nothing_where_thinking_is_off(openai_server, model_at):
+    openai_server.say = lambda text: "The city that you are asking me about is, of course, Paris, in France."
+    model_at("enable_thinking=False").generate([ask("1"), ask("2")])
+    calls = openai_server.calls_to(CHAT)
+    assert [call.body["max_tokens"] for call in calls] == [8, 8]
+    assert all(call.body["chat_template_kwargs"] == {"enable_thinking": False} for call in calls)
+
+
+def test_an_answer_may_begin_with_a_line_break(openai_server, model_at):
+    openai_server.say = lambda text: "\n\nParis\nTokyo"
+    found = model_at("endpoint=completions").generate([ask("1"), ask("2")])
+    assert [one.text for one in found] == ["Paris"] * 2
+
+
+def test_system_messages_turns_and_variables_of_the_template_are_sent(openai_server, model_at):
+    args = 'system_instruction="Be brief, please.",chat_template_args={"a": [1, 2]},enable_thinking=False'
+    model = model_at(args)
+    turns = (("Which river?", "the Nile"),)
+    (found,) = model.generate([ask(system="Say unsure.", turns=turns)])
+    (call,) = openai_server.calls_to(CHAT)
+    assert call.body["messages"] == [
+        {"role": "system", "content": "Be brief, please.\n\nSay unsure."},
+        {"role": "user", "content": "Which river?"},
+        {"role": "assistant", "content": "the Nile"},
+        {"role": "user", "content": "Where?"},
+    ]
+    assert call.body["chat_template_kwargs"] == {"a": [1, 2], "enable_thinking": False}
+    (plain,) = model_at().generate([ask()])
+    assert found.prompt_digest != plain.prompt_digest
+    assert "Be brief, please." in model.describe().prompting
+
+
+def test_without_a_chat_they_lead_the_text(openai_server, model_at):
+    model_at('endpoint=completions,system_instruction="Be brief."').generate(
+        [ask(turns=(("Q: a\nA:", "b"),))]
+    )
+    assert openai_server.calls_to("completions")[0].text == "Be brief.\n\nQ: a\nA: b\n\nWhere?"
+
+
+@pytest.mark.parametrize("given", ["enable_thinking=True", 'chat_template_args={"a": 1}'])
+def test_completions_have_no_template_to_fill_in(model_at, given):
+    with pytest.raises(ModelError, match="the endpoint completions has no chat template"):
+        model_at(f"endpoint=completions,{given}")
+
+
+def test_an_end_that_only_the_user_names_is_found(openai_server, model_at):
+    openai_server.say = lambda text: "A city.\n[done] Paris\nTokyo"
+    (found,) = model_at("think_end_token=[done]").generate([ask()])
+    assert (found.text, found.thought) == ("Paris", "A city.")
