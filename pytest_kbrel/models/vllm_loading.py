@@ -59,6 +59,7 @@ def load_model(spec: VllmSpec) -> VllmModel:
             endings=Endings(tokenizer, vocabulary=rows, eos_ids=empty.generation_config.eos_token_id or ()),
             fingerprint=_run_by_vllm(spec, described, engine.dtype, engine.device, version),
             vocabulary=rows,
+            max_thinking_tokens=checkpoint.chat.max_thinking_tokens,
         )
     )
 

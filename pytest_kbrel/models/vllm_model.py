@@ -7,9 +7,12 @@ from collections.abc import Iterator, Sequence
 
 from pytest_kbrel.models.answers import check_request, failed, generated, scored
 from pytest_kbrel.models.asking import in_order
+from pytest_kbrel.models.chat_args import MAX_THINKING_TOKENS
 from pytest_kbrel.models.hf_generation import Continuation, Endings
+from pytest_kbrel.models.hf_prompts import Prompt
 from pytest_kbrel.models.hf_tokens import Ids, Pair, PromptEncoder
 from pytest_kbrel.models.hf_window import check_length
+from pytest_kbrel.models.thinking import Batches, Thinker, thought_endings
 from pytest_kbrel.models.vllm_engine import MOST_NAMED, Engine, Question, Reply, probability
 from pytest_kbrel.models.vllm_scoring import score_pairs
 from pytest_kbrel.records import (
@@ -35,6 +38,7 @@ class VllmParts:
     endings: Endings
     fingerprint: Fingerprint
     vocabulary: int
+    max_thinking_tokens: int = MAX_THINKING_TOKENS
 
 
 class VllmModel:
@@ -86,7 +90,8 @@ class VllmModel:
         self, requests: Sequence[GenerateRequest]
     ) -> Iterator[list[tuple[int, Generated | Failed]]]:
         """Yield the answers of :meth:`generate`, each with its request's place, some at a time."""
-        prompts: dict[int, Ids] = {}
+        places: list[int] = []
+        prompts: list[Prompt] = []
         for index, request in enumerate(self._parts.encoder.reading(requests)):
             try:
                 ids = self._parts.encoder.prompt(request)
@@ -94,74 +99,68 @@ class VllmModel:
             except Exception as error:
                 yield [(index, failed(error))]
             else:
-                prompts[index] = ids
+                places.append(index)
+                prompts.append(Prompt(ids=ids, request=request))
+        for batch in self._ready(prompts):
+            yield [(places[n], generated(self._parts.encoder, prompts[n].ids, reply)) for n, reply in batch]
+
+    def _ready(self, prompts: Sequence[Prompt]) -> Batches:
+        marks, endings = self._parts.encoder.marks, self._parts.endings
+        if marks is None:
+            return self._continued(prompts, endings)
+        thoughts = thought_endings(endings, marks)
+        thinker = Thinker(
+            lambda some: self._continued(some, endings),
+            lambda some: self._continued(some, thoughts),
+            marks,
+            answers=endings,
+            thoughts=thoughts,
+            most=self._parts.max_thinking_tokens,
+            longest=self._parts.engine.max_length,
+        )
+        return thinker.ready(prompts)
+
+    def _continued(self, prompts: Sequence[Prompt], endings: Endings) -> Batches:
         # Neighbours share most, and what is asked together finds it in the engine's cache.
-        order = sorted(prompts, key=prompts.__getitem__)
+        order = sorted(range(len(prompts)), key=lambda n: prompts[n].ids)
         at_once = self._parts.engine.at_once
         for start in range(0, len(order), at_once):
             places = order[start : start + at_once]
-            replies = self._written([(prompts[place], requests[place]) for place in places])
-            yield [
-                (place, generated(self._parts.encoder, prompts[place], reply))
-                for place, reply in zip(places, replies, strict=True)
-            ]
+            replies = self._written([prompts[place] for place in places], endings)
+            yield list(zip(places, replies, strict=True))
 
     def close(self) -> None:
         """Stop the engine; the model answers no more."""
         self._parts.engine.close()
 
-    def _written(self, asked: Sequence[tuple[Ids, GenerateRequest]]) -> list[Continuation | Failed]:
-        found: list[Continuation | Failed | None] = self._attempt(asked, stopping=True)
+    def _written(self, asked: Sequence[Prompt], endings: Endings) -> list[Continuation | Failed]:
+        found: list[Continuation | Failed | None] = self._attempt(asked, endings, stopping=True)
         # Where vLLM saw an ending and the text has none, its stop strings are left out and it writes on.
         early = [number for number, reply in enumerate(found) if reply is None]
-        for number, reply in zip(
-            early, self._attempt([asked[n] for n in early], stopping=False), strict=True
-        ):
+        again = self._attempt([asked[n] for n in early], endings, stopping=False)
+        for number, reply in zip(early, again, strict=True):
             found[number] = reply or Failed(error=_UNEXPLAINED)
         return [reply for reply in found if reply is not None]
 
     def _attempt(
-        self, asked: Sequence[tuple[Ids, GenerateRequest]], *, stopping: bool
+        self, asked: Sequence[Prompt], endings: Endings, *, stopping: bool
     ) -> list[Continuation | Failed | None]:
         """Return what was written, ``None`` where it ends without an ending."""
         questions = [
             Question(
-                ids=ids,
-                max_tokens=request.max_new_tokens,
-                ends=self._parts.endings.eos_ids,
-                stop=request.stop if stopping else (),
-                named=tuple(dict.fromkeys(request.watch)) if request.steps else (),
+                ids=prompt.ids,
+                max_tokens=prompt.request.max_new_tokens,
+                ends=endings.eos_ids,
+                stop=prompt.request.stop if stopping else (),
+                named=tuple(dict.fromkeys(prompt.request.watch)) if prompt.request.steps else (),
             )
-            for ids, request in asked
+            for prompt in asked
         ]
         replies = self._parts.engine.ask(questions)
         return [
-            reply if isinstance(reply, Failed) else self._continuation(request, reply)
-            for (_, request), reply in zip(asked, replies, strict=True)
+            reply if isinstance(reply, Failed) else _continuation(prompt.request, reply, endings)
+            for prompt, reply in zip(asked, replies, strict=True)
         ]
-
-    def _continuation(self, request: GenerateRequest, reply: Reply) -> Continuation | Failed | None:
-        endings = self._parts.endings
-        end = endings.cut(reply.token_ids, request.stop)
-        if end.finish == "length" and len(end.token_ids) < request.max_new_tokens:
-            return None
-        if not request.steps:
-            return end
-        steps: list[Step] = []
-        try:
-            for place, (token, found) in enumerate(zip(end.token_ids, reply.steps, strict=False)):
-                watched = request.watch[place] if place < len(request.watch) else None
-                steps.append(
-                    Step(
-                        token_id=token,
-                        token=endings.piece(token),
-                        probability=probability(found, token),
-                        watched=None if watched is None else probability(found, watched),
-                    )
-                )
-        except ValueError as error:
-            return Failed(error=str(error))
-        return dataclasses.replace(end, steps=tuple(steps))
 
     def _check_request(self, prompt: Ids, request: GenerateRequest) -> None:
         check_request(request, prompt, self._parts.vocabulary)
@@ -184,3 +183,26 @@ class VllmModel:
 
     def _check_length(self, prompt: int, behind: int) -> None:
         check_length(prompt, behind, self._parts.engine.max_length, encoder_decoder=False)
+
+
+def _continuation(request: GenerateRequest, reply: Reply, endings: Endings) -> Continuation | Failed | None:
+    end = endings.cut(reply.token_ids, request.stop)
+    if end.finish == "length" and len(end.token_ids) < request.max_new_tokens:
+        return None
+    if not request.steps:
+        return end
+    steps: list[Step] = []
+    try:
+        for place, (token, found) in enumerate(zip(end.token_ids, reply.steps, strict=False)):
+            watched = request.watch[place] if place < len(request.watch) else None
+            steps.append(
+                Step(
+                    token_id=token,
+                    token=endings.piece(token),
+                    probability=probability(found, token),
+                    watched=None if watched is None else probability(found, watched),
+                )
+            )
+    except ValueError as error:
+        return Failed(error=str(error))
+    return dataclasses.replace(end, steps=tuple(steps))
