@@ -68,12 +68,12 @@ class Endings:
         return str(text)
 
     def piece(self, token: int) -> str:
-        """Return one token as a step shows it: its text or, without one, its name; special ones are empty."""
-        text = self.decode([token])
-        if text or token in self.eos_ids or token in self.tokenizer.all_special_ids:
-            return text
-        # A word start that stands alone ("▁") is no text by itself, and no end either.
-        return str(self.tokenizer.convert_ids_to_tokens(token) or "")
+        """Return one token as a step shows it: its text or, without one, its name; empty for an end."""
+        if token in self.eos_ids:
+            return ""
+        # A word start that stands alone ("▁") is no text by itself, and no end either; an embedding may have
+        # rows without any token.
+        return self.decode([token]) or str(self.tokenizer.convert_ids_to_tokens(token) or f"<{token}>")
 
     def mask(self, stop: str) -> torch.Tensor | None:
         """Return, by token id, whether a token may be the last of ``stop``; ``None`` where that cannot tell.

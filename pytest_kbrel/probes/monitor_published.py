@@ -1,9 +1,11 @@
 """MONITOR as the authors' published script computes it.
 
 It differs from the paper's definition in four ways: probabilities are those of free-running steps of a beam
-search and not teacher-forced; the anchor's tokens are those the model itself produced; facts whose answer
-after the positive context is not the gold object are dropped; and an answer is right when it equals the gold
-object, case and all, after some punctuation has been deleted from it.
+search, row 0 of its beams, and not teacher-forced; the anchor's tokens are those the model itself produced;
+facts whose answer after the positive context is not the gold object are dropped; and an answer is right when
+it equals the gold object, case and all, after some punctuation has been deleted from it.
+
+What is done otherwise than in the script: docs/suite-files.md, "What the published variant does".
 """
 
 from __future__ import annotations
@@ -21,8 +23,9 @@ from pytest_kbrel.records import Ask, Case, Fact, GenerateRequest, MonitorSettin
 NUM_BEAMS = 5
 # Deleted from an answer, wherever they stand, in this order.
 DELETED = (".</s>", ".\n", ".", ";", "!", ",", "?", "\n", "</s>", "<pad>")
-# Steps carry special tokens as "", and scripted models may spell them out.
-_ENDS = ("", "\n", "</s>")
+# A step's token is "" where it ends a text; scripted models may spell it out.
+_ENDS = ("", "</s>", "\n")
+_CLOSING = ("", "</s>", ".")
 
 
 def run(case: Case, settings: MonitorSettings) -> ProbeRun:
@@ -75,16 +78,15 @@ def _further(
 
 
 def trimmed_length(tokens: Sequence[str]) -> int:
-    """Return L: the steps up to an end token or newline after the first step, less two closing full stops."""
+    """Return how many steps of a run count, given each step's most probable token; 0 is possible.
+
+    A step is taken off the run's end where its last one is an end token or a full stop, and another where
+    its last but one is a full stop. What remains ends before the first end token or newline behind its first
+    step.
+    """
     length = len(tokens)
-    for number, token in enumerate(tokens):
-        if number > 0 and (token in _ENDS):
-            length = number
-            break
-    for _ in range(2):
-        if length > 1 and tokens[length - 1].strip() == ".":
-            length -= 1
-    return length
+    length -= sum(token in _CLOSING for token in tokens[-1:]) + sum(token == "." for token in tokens[-2:-1])
+    return next((number for number in range(1, length) if tokens[number] in _ENDS), length)
 
 
 def cleaned(answer: str) -> str:
@@ -110,9 +112,15 @@ def _ask(case: Case, fact: Fact, cell: Cell, settings: MonitorSettings, watch: t
     )
 
 
-def _anchor_steps(answers: Answers, fact_id: str) -> tuple[Step, ...]:
-    steps = answers.generated(fact_id, ANCHOR.name).steps
+def _steps(answers: Answers, fact_id: str, cell: Cell) -> tuple[Step, ...]:
+    """Return the steps of a run that count: every run is trimmed by its own steps."""
+    steps = answers.generated(fact_id, cell.name).steps
     return steps[: trimmed_length([step.token for step in steps])]
+
+
+def _anchor_steps(answers: Answers, fact_id: str) -> tuple[Step, ...]:
+    # Where nothing remains, the script divides by 0.
+    return _steps(answers, fact_id, ANCHOR) or answers.generated(fact_id, ANCHOR.name).steps[:1]
 
 
 def _is_gold(answers: Answers, fact: Fact, cell: Cell) -> bool:
@@ -120,8 +128,7 @@ def _is_gold(answers: Answers, fact: Fact, cell: Cell) -> bool:
 
 
 def _foreign(answers: Answers, fact: Fact, cell: Cell, length: int) -> list[float]:
-    steps = answers.generated(fact.id, cell.name).steps
-    return formulas.pad([step.watched or 0.0 for step in steps], length)
+    return formulas.pad([step.watched or 0.0 for step in _steps(answers, fact.id, cell)], length)
 
 
 def _outcome(case: Case, fact: Fact, grid: Grid, answers: Answers, kept: bool) -> Outcome:

@@ -65,7 +65,8 @@ class Ask:
 class Step:
     """One free-running step: top-1 token id and probability; ``watched`` is that of the watched token.
 
-    ``token`` is its text, the tokenizer's name for it where it has none ("▁"), and empty for special ones.
+    ``token`` is its text, the tokenizer's name for it where it has none ("▁", "<unk>"), and empty where it
+    ends a text.
     """
 
     token_id: int

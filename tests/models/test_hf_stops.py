@@ -271,6 +271,24 @@ def test_a_word_start_that_stands_alone_is_a_step_of_its_own_and_no_end():
     assert endings.piece(7) == "Paris"
 
 
+def test_a_step_without_text_is_an_end_of_the_model_and_nothing_else():
+    from tokenizers import Tokenizer, decoders, models
+    from transformers import PreTrainedTokenizerFast
+
+    from pytest_kbrel.models.hf_generation import Endings
+
+    vocabulary = {"<pad>": 0, "<s>": 1, "</s>": 2, "<unk>": 3, "Paris": 4, "Ċ": 5}
+    inner = Tokenizer(models.BPE(vocabulary, [], unk_token="<unk>"))
+    inner.decoder = decoders.ByteLevel()
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=inner, pad_token="<pad>", bos_token="<s>", eos_token="</s>", unk_token="<unk>"
+    )
+    # A checkpoint may name a token with a text as one of its ends; its embedding may have further rows.
+    pieces = [Endings(tokenizer, 8, [EOS, 5]).piece(token) for token in range(8)]
+    assert pieces == ["<pad>", "<s>", "", "<unk>", "Paris", "", "<6>", "<7>"]
+    assert Endings(tokenizer, 8, [EOS]).piece(5) == "\n"
+
+
 @pytest.mark.parametrize("kind", ["mistral", "gemma2", "gpt2"])
 @pytest.mark.slow
 def test_rows_that_have_ended_take_no_room_from_those_that_go_on(model_of, kind):

@@ -146,6 +146,35 @@ def test_the_published_variant_takes_free_running_steps_and_pads_short_runs_with
     assert {request.num_beams for request in oracle.rounds[0]} == {5}
 
 
+def test_the_published_variant_trims_every_run_by_its_own_steps(columns_of):
+    def say(request):
+        if request.prompt.startswith("Paris. "):
+            # It ends a second time: its full stop is not the last step but one, and stays.
+            ends = (".", 0.5, None), ("</s>", 1, None), ("</s>", 1, None)
+            return generated("Paris.", ("Paris", 0.75, None), *ends)
+        if request.prompt.startswith("Rome. "):
+            return generated("Rome.", ("Rome", 1, 0.25), (".", 0.5, 0.5), ("</s>", 1, 0.0))
+        if request.prompt.startswith("Oslo. "):
+            return generated("", (".", 0.5, 0.25), ("</s>", 1, 0.5))
+        return generated("Paris", ("Paris", 0.75, 0.75), ("\n", 0.25, 0.5), ("Q", 1, 0.0))
+
+    oracle = Oracle(say=say)
+    found = columns_of(run_case(make_case(PUBLISHED, FRANCE), oracle, oracle.keep).table)
+    # L = 2. The frames stop at their newline: (0.75, 0). After Rome the full stop goes: (0.25, 0). After
+    # Oslo nothing remains: (0, 0).
+    assert (found["anchor"], found["pfd"]) == (0.625, 0.5 / 2)
+    assert found["ird"] == ((0.5 + 0.5) / 2 + (0.75 + 0.5) / 2) / 2
+
+
+def test_an_anchor_of_which_nothing_remains_keeps_its_first_step(columns_of):
+    def say(request):
+        return generated("Paris", (".", 0.5, 0.25), ("</s>", 1, 1))
+
+    oracle = Oracle(say=say)
+    found = columns_of(run_case(make_case(PUBLISHED, FRANCE), oracle, oracle.keep).table)
+    assert (found["anchor"], found["pfd"], found["ird"]) == (0.5, 0.5, 0.5)
+
+
 def test_the_published_variant_drops_facts_whose_positive_answer_is_not_exactly_the_gold(columns_of):
     oracle = Oracle(say=lambda request: generated("paris", ("p", 0.9, None)))
     result = run_case(make_case(PUBLISHED, FRANCE), oracle, oracle.keep)
@@ -199,13 +228,7 @@ def test_a_watched_token_without_any_probability_is_as_far_as_can_be(columns_of)
 
 
 def test_the_published_string_rule_deletes_punctuation_and_keeps_case():
-    from pytest_kbrel.probes.monitor_published import cleaned, trimmed_length
+    from pytest_kbrel.probes.monitor_published import cleaned
 
     assert cleaned(" St. Louis!</s>") == "St Louis"
     assert cleaned("paris") == "paris"
-    assert trimmed_length(["Par", "is", ".", "</s>"]) == 2
-    assert trimmed_length(["Par", "is", ".", ""]) == 2
-    assert trimmed_length(["Par", "is", ""]) == 2
-    assert trimmed_length(["Par", "is", "\n", "What"]) == 2
-    assert trimmed_length(["\n", "Par", "is"]) == 3
-    assert trimmed_length(["."]) == 1
