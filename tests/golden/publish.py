@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from pytest_kbrel.metrics.reliability import average
+from pytest_kbrel.records import BUCKETS
 from tests.golden import figures_of, rows_of
 
 SHIPPED = Path(__file__).parents[2] / "baselines" / "published"
@@ -135,7 +136,8 @@ def head_to_tail() -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield path and content of the models of the Head-to-Tail paper, in its few-shot setting.
 
     Accuracy and hallucination are those its judging model gives. The paper prints no missing rate by domain:
-    it is what the two leave.
+    it is what the two leave. A domain over all buckets and a bucket over all domains are cases too, which no
+    suite has: with them all of Table 11 is here.
     """
     asked = {
         row["domain"]: int(n)
@@ -153,32 +155,32 @@ def head_to_tail() -> Iterator[tuple[str, dict[str, Any]]]:
             case = tenth.setdefault(row["model"], {}).setdefault(row["domain"], {})
             case[name] = figure(value / 100, "5")
     for model, places in printed.items():
+        single = [place for place in places if "all" not in place]
         cases: dict[str, Any] = {}
-        members = []
-        for (domain, bucket), of in places.items():
-            if domain == "all" or bucket == "all":
-                continue
+        for domain, bucket in single:
             n = asked[domain] // 3
-            cases[f"head_to_tail[{domain}-{bucket}]"] = {
-                "questions": n,
-                "figures": {
-                    "accuracy": figure(of["a_lm"], "11", n),
-                    "hallucination": figure(of["h_lm"], "11", n),
-                    "missing": figure(max(0.0, 1 - of["a_lm"] - of["h_lm"]), "11", n),
-                },
+            figures = by_judge(places[domain, bucket], n)
+            cases[f"head_to_tail[{domain}-{bucket}]"] = {"questions": n, "figures": figures}
+        members = list(cases)
+        for domain in dict.fromkeys(domain for domain, _ in single):
+            cases[f"head_to_tail[{domain}]"] = {
+                "questions": asked[domain],
+                "members": [f"head_to_tail[{domain}-{bucket}]" for bucket in BUCKETS],
+                "figures": by_judge(places[domain, "all"], asked[domain]),
             }
-            members.append(f"head_to_tail[{domain}-{bucket}]")
+        for bucket in BUCKETS:
+            n = asked["all"] // 3
+            cases[f"head_to_tail[{bucket}]"] = {
+                "questions": n,
+                "members": [member for member in members if member.endswith(f"-{bucket}]")],
+                "figures": by_all_scores(places["all", bucket], n),
+            }
         top = tenth.get(model, {})
         everywhere = top.pop("all", {})
         for domain, figures in top.items():
             cases[f"head_to_tail[{domain}-top10]"] = {"figures": figures}
-        everything = places["all", "all"]
-        overall: Figures = {"missing": figure(everything["m"], "11", asked["all"])}
-        for score, ending in H2T_SCORES.items():
-            n = asked["all"] if score in H2T_RATES else 0
-            overall[f"accuracy{ending}"] = figure(everything[f"a_{score}"], "11", n)
-            overall[f"hallucination{ending}"] = figure(everything[f"h_{score}"], "11", n)
-        for bucket in ("head", "torso", "tail"):
+        overall = by_all_scores(places["all", "all"], asked["all"])
+        for bucket in BUCKETS:
             overall[f"accuracy_{bucket}"] = figure(places["all", bucket]["a_lm"], "11", asked["all"] // 3)
         if everywhere:
             overall["accuracy_top10"] = everywhere["accuracy"]
@@ -187,6 +189,23 @@ def head_to_tail() -> Iterator[tuple[str, dict[str, Any]]]:
         case = {"questions": asked["all"], "members": members, "figures": overall}
         cases["head_to_tail[overall]"] = case
         yield f"head-to-tail/{slug(model)}", content(HEAD_TO_TAIL, model, cases, setting="few-shot")
+
+
+def by_judge(of: dict[str, float], n: int) -> Figures:
+    """Return a domain's figures, as its paper's judging model gives them."""
+    missing = max(0.0, 1 - of["a_lm"] - of["h_lm"])
+    rates = {"accuracy": of["a_lm"], "hallucination": of["h_lm"], "missing": missing}
+    return {name: figure(value, "11", n) for name, value in rates.items()}
+
+
+def by_all_scores(of: dict[str, float], n: int) -> Figures:
+    """Return the figures over all domains, by judge, exact match, token F1 and ROUGE-L."""
+    found: Figures = {"missing": figure(of["m"], "11", n)}
+    for score, ending in H2T_SCORES.items():
+        rate = n if score in H2T_RATES else 0
+        found[f"accuracy{ending}"] = figure(of[f"a_{score}"], "11", rate)
+        found[f"hallucination{ending}"] = figure(of[f"h_{score}"], "11", rate)
+    return found
 
 
 def content(paper: str, model: str, cases: dict[str, Any], setting: str = "") -> dict[str, Any]:
