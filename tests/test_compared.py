@@ -138,6 +138,43 @@ def test_figures_are_correlated_over_models_within_a_slice(
     assert over_models([models[0], model("x", {("", "head_to_tail[a]"): {"accuracy": 1.0}})]) == ()
 
 
+def in_settings(name: str, ncr: float, *settings: str, within: str = "overall") -> list[Compared]:
+    """Return one model of a paper, a little better in each further setting."""
+    return [
+        model(
+            f"{name}/{setting}",
+            {("", f"reliability[{within}]"): {"ncr": ncr + k, "ur": 2 * ncr - k}},
+            setting=setting,
+        )
+        for k, setting in enumerate(settings)
+    ]
+
+
+def test_a_model_in_several_settings_is_one_model_in_each_of_them() -> None:
+    models = [one for k in range(4) for one in in_settings(f"m{k}", 0.1 * k, "zero-shot", "four-shot")]
+    found = over_models(models)
+    assert [(within, one.n, one.note) for within, one in found if one.method == "pearson"] == [
+        ("reliability[overall], zero-shot", 4, ""),
+        ("reliability[overall], four-shot", 4, ""),
+    ]
+    assert [one.r for _, one in found] == [pytest.approx(1.0)] * 4
+    # In one setting it need not be named, and a setting that is missing in one model leaves that one out.
+    assert {within for within, _ in over_models(models[::2])} == {"reliability[overall]"}
+    assert [one.n for _, one in over_models(models[:-1])] == [4, 4, 3, 3]
+    # Three settings of one model are no three models.
+    assert over_models(in_settings("m", 0.1, "zero-shot", "four-shot", "four-shot-2")) == ()
+
+
+def test_a_run_beside_a_papers_models_counts_in_every_setting() -> None:
+    models = [one for k in range(3) for one in in_settings(f"m{k}", 0.1 * k, "zero-shot", "four-shot")]
+    run = model("run", {(SUITE, "reliability[overall]"): {"ncr": 0.9, "ur": 0.0}})
+    assert [one.n for _, one in over_models([*models, run])] == [4, 4, 4, 4]
+    # What no model of a paper has is correlated over the runs, once.
+    alone = {(SUITE, "monitor[P1]"): {"monitor": 0.1, "accuracy": 0.2}}
+    found = over_models([*models, model("x", alone), model("y", alone)])
+    assert [(name, one.n) for name, one in found if name.startswith("monitor")] == [("monitor[P1]", 2)] * 2
+
+
 @pytest.mark.parametrize(
     ("sources", "count"),
     [

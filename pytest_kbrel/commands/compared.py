@@ -21,7 +21,8 @@ _CHANGING = ("judge", "limit", "seed", "apply_chat_template")
 class Compared:
     """One model: its figures by suite (empty for a paper's) and case id. ``about`` says what it is.
 
-    ``settings`` are those of its run, ``asked`` each case's own; both are empty for a paper.
+    ``settings`` are those of its run, ``asked`` each case's own; both are empty for a paper. ``setting`` is
+    the prompt setting of a paper that asks its models in several, else empty.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Compared:
     cases: Mapping[tuple[str, str], Figures]
     settings: Pairs = ()
     asked: tuple[tuple[tuple[str, str], Pairs], ...] = ()
+    setting: str = ""
 
 
 @record
@@ -87,13 +89,15 @@ def _read_published(source: str, rootdir: Path) -> list[Compared]:
     models = []
     for name in found or [source]:
         baseline = read_baseline(name, rootdir)
-        about = ", ".join(value for _, value in baseline.settings if value)
+        settings = dict(baseline.settings)
+        about = ", ".join(value for value in settings.values() if value)
         cases = {
             ("", case.id): {figure.name: figure.value for figure in case.figures}
             for case in baseline.cases.values()
             if isinstance(case, PublishedCase)
         }
-        models.append(Compared(name=name, about=f"{about}: {baseline.paper}", cases=cases))
+        about = f"{about}: {baseline.paper}"
+        models.append(Compared(name=name, about=about, cases=cases, setting=settings.get("setting", "")))
     return models
 
 
@@ -212,18 +216,34 @@ def _differing(models: Sequence[Compared], case: str) -> str:
 def over_models(models: Sequence[Compared]) -> tuple[tuple[str, Correlation], ...]:
     """Return the correlations over the models, each with what it is within: a case, or a group of slices.
 
-    Seen and unseen slices of one group and setting are one, as over the slices of a run. Pairs of figures
-    that fewer than two models have are left out.
+    Seen and unseen slices of one group and setting are one, as over the slices of a run. What a paper prints
+    of a case in several prompt settings is correlated within each of them, and the setting named: a model
+    in three settings is not three models. Pairs of figures that fewer than two models have are left out.
     """
     from pytest_kbrel.metrics.correlations import correlations, joined
 
     points = [joined(_placed(of)) for of in _named(models)]
     found = []
-    for suite, probe, name in dict.fromkeys(place for of in points for place in of):
-        of_models = [of.get((suite, probe, name), {}) for of in points]
+    for place in dict.fromkeys(place for of in points for place in of):
+        suite, probe, name = place
         within = f"{suite}::{probe}[{name}]" if suite else f"{probe}[{name}]"
-        found += [(within, one) for one in correlations(probe, of_models, over="models") if one.n > 1]
+        settings = _settings_of(models, [place in of for of in points])
+        for setting in settings:
+            # A run is one model in whatever setting.
+            of_models = [
+                of.get(place, {})
+                for of, model in zip(points, models, strict=True)
+                if model.setting in ("", setting)
+            ]
+            told = f"{within}, {setting}" if len(settings) > 1 else within
+            found += [(told, one) for one in correlations(probe, of_models, over="models") if one.n > 1]
     return tuple(found)
+
+
+def _settings_of(models: Sequence[Compared], having: Sequence[bool]) -> tuple[str, ...]:
+    """Return the prompt settings of the models ``having`` a case; one that is empty where none has any."""
+    of = (model.setting for model, has in zip(models, having, strict=True) if has and model.setting)
+    return tuple(dict.fromkeys(of)) or ("",)
 
 
 def _named(models: Iterable[Compared]) -> list[dict[str, Figures]]:
