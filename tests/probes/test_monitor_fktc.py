@@ -15,6 +15,7 @@ from pytest_kbrel.models.spec import parse_spec
 from pytest_kbrel.probes import run_case
 from pytest_kbrel.records import Exchange, Generated, Scored, Table
 from pytest_kbrel.suites import load_suite
+from tests.probes.script_oracle import trimmed
 
 PUBLIC = Path(__file__).resolve().parents[2].parent / "shared" / "public-data" / "fktc"
 # Six frames, as two relations of the authors have; written by us.
@@ -99,7 +100,8 @@ def distances(exchanges: list[Exchange], fact: str, variant: str) -> float:
     total = 0.0
     for frame in range(6):
         steps = of[f"none:{frame}"].steps  # type: ignore[union-attr]
-        foreign = [step.watched or 0.0 for step in steps][: len(anchor)]
+        counted = trimmed([step.token for step in steps], ("", "</s>"))
+        foreign = [step.watched or 0.0 for step in steps[:counted]][: len(anchor)]
         foreign += [0.0] * (len(anchor) - len(foreign))
         total += sum(abs(a - b) for a, b in zip(anchor, foreign, strict=True)) / len(anchor)
     return total / 6
