@@ -103,7 +103,7 @@ def _identity(run: Run) -> Iterator[tuple[str, str]]:
         yield "quantisation", model.quantisation
         yield "decoding", model.decoding
         yield "prompts", "in the chat template" if model.chat_template else "raw"
-        yield "prompting", model.prompting
+        yield "said of prompts", model.prompting
     yield from selection.helped_by(run)
     yield "made", run.created
     yield "pytest-kbrel", run.kbrel_version

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_kbrel.records import CaseResult, GateResult, Run, Share, Unmatched, Waiver
+from pytest_kbrel.records import CaseResult, Fingerprint, GateResult, Run, Share, Unmatched, Waiver
 from pytest_kbrel.reports.selection import is_blessed, names, not_run, slices, unsettled
 from pytest_kbrel.reports.text import bound, count, interval, number, one_line, p_value
 
@@ -228,6 +228,13 @@ def all_unmatched(run: Run) -> Unmatched:
     return Unmatched(
         added=ids("added"), unasked=ids("unasked"), waived=ids("waived"), unanswered=ids("unanswered")
     )
+
+
+def prompts(model: Fingerprint) -> str:
+    """Say in which form a model reads its prompts; empty for a script, which has no other."""
+    if model.backend == "scripted":
+        return ""
+    return "chat template" if model.chat_template else "raw prompts"
 
 
 def about(run: Run) -> Iterator[str]:

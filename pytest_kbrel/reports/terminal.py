@@ -68,7 +68,8 @@ def _identity(run: Run, width: int) -> Iterator[Line]:
     if run.model is None:
         return
     against = f" against baseline {one_line(run.baseline)}" if run.baseline else ""
-    where = ", ".join(one_line(part) for part in (run.model.dtype, run.model.device) if part)
+    parts = (run.model.dtype, run.model.device, notes.prompts(run.model))
+    where = ", ".join(one_line(part) for part in parts if part)
     word = selection.verdict(run)
     yield f"{one_line(run.model.spec)} ({where}){against}: {word}", _MARKUP[word]
     for role, who in selection.helped_by(run):

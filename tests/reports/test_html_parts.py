@@ -328,7 +328,9 @@ def test_who_the_model_is_and_what_is_not_known_of_it(small_run: Run, empty_run:
         replace(
             small_run,
             model=replace(
-                small_run.model, dtype="", chat_template=True, derived="seed=1", quantisation="int8"
+                small_run.model,
+                **{"dtype": "", "chat_template": True, "derived": "seed=1", "quantisation": "int8"},
+                prompting='{"system_instruction": "Be brief."}',
             ),
         )
     )
@@ -343,7 +345,8 @@ def test_who_the_model_is_and_what_is_not_known_of_it(small_run: Run, empty_run:
         "tokenizer": "cd" * 8,
         "quantisation": "int8",
         "decoding": "greedy",
-        "chat template": "yes",
+        "prompts": "in the chat template",
+        "said of prompts": "{&quot;system_instruction&quot;: &quot;Be brief.&quot;}",
         "made": "2026-01-02T03:04:05+00:00",
         "pytest-kbrel": "0.1.0",
         "exit status": "1",

@@ -276,7 +276,10 @@ def test_each_verdict_has_its_colour(
     last = {"green": True, "bold": True} if verdict == "pass" else {**markup, "bold": True}
     assert lines[-1] == (f"{verdict}: 1 {verdict}", last)
     head = {"green": True} if verdict == "pass" else markup
-    assert lines[0] == (f"reference:overconfident (float32, cpu) against baseline reference: {verdict}", head)
+    assert lines[0] == (
+        f"reference:overconfident (float32, cpu, raw prompts) against baseline reference: {verdict}",
+        head,
+    )
     given = Waiver(owner="Ann", reason="known", expires="2026-12-31", case="monitor[P1]")
     waived = replace(run, cases=(replace(case, waiver=given),))
     (row,) = (marks for text, marks in terminal_lines(waived, width=100) if text.startswith("  P1 "))
@@ -291,7 +294,7 @@ def test_what_the_terminal_says_of_a_run_without_a_baseline(small_run: Run, make
     run = replace(small_run, cases=(case,), baseline="", model=model, problems=("b", "a"), recorded="runs/x")
     lines = terminal_lines(run, width=100, written_to="x" * 120)
     assert [text for text, _ in lines] == [
-        r"reference:overconfident (c\nu): invalid",
+        r"reference:overconfident (c\nu, raw prompts): invalid",
         "decided again over runs/x, the model was not asked",
         "",
         "MONITOR",

@@ -16,7 +16,7 @@ def texts(run: Run, width: int) -> list[str]:
 
 
 GOLDEN = """\
-reference:overconfident (float32, cpu) against baseline reference: fail
+reference:overconfident (float32, cpu, raw prompts) against baseline reference: fail
 
 MONITOR
   slice    n      monitor↓     pfd↓          ird↓  anchor_prob↑     accuracy↑  verdict
@@ -72,7 +72,7 @@ def test_the_terminal_names_the_judge_and_a_served_model(small_run: Run) -> None
         environment=(("helpers_asked", "30"), ("helpers_reused", "12")),
     )
     assert texts(run, 120)[:2] == [
-        "openai/x (http://localhost:1/v1) against baseline reference: fail",
+        "openai/x (http://localhost:1/v1, raw prompts) against baseline reference: fail",
         "judged by openai/judge (12 of 30 replies reused from earlier runs)",
     ]
 
