@@ -191,7 +191,8 @@ def make_suite(folder: Path, share: float, one: bool) -> tuple[int, list[str]]:
     gates = "  gates:\n    accuracy: {min: 0.0, max_drop: 0.02}\n"
     (folder / "fktc.kb.yaml").write_text(
         f"suite: fktc\nfacts: [{files}]\nformat: fktc\n"
-        f"integrity: {{empty: 1.0, answered: 0.0, repeated: 1.0, truncated: 1.0, below_random: allowed}}\n"
+        "integrity: {empty: 1.0, answered: 0.0, repeated: 1.0, truncated: 1.0, below_random: allowed, "
+        "anchor_prob: 0}\n"
         f"monitor:\n{gates}"
     )
     return sum(counts.values()), texts

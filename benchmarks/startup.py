@@ -279,8 +279,8 @@ def write_relations(folder: Path) -> None:
         (data / "relations.yaml").write_text("".join(relations), encoding="utf-8")
         gates = "  gates:\n    monitor: {max: 1000}\n    accuracy: {min: 0}\n"
         text = f"suite: {name}\nfacts: {name}/facts.jsonl\nmonitor:\n{gates}"
-        lax = "integrity: {below_random: allowed, constant: allowed, repeated: 1, empty: 1, answered: 0, "
-        lax += "truncated: 1}\n"
+        lax = "integrity: {below_random: allowed, constant: allowed, anchor_prob: 0, repeated: 1, empty: 1, "
+        lax += "answered: 0, truncated: 1}\n"
         (folder / f"{name}.kb.yaml").write_text(text + lax, encoding="utf-8")
 
 

@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 from pytest_kbrel import stats
-from pytest_kbrel.gates.findings import Finding, column, most, percent
+from pytest_kbrel.gates.findings import ROUNDING, Finding, column, count, most, percent
 from pytest_kbrel.metrics.text import normalise
 from pytest_kbrel.records import UNINFORMATIVE, Case, Fact, Integrity, Outcome, Share, Table
 
@@ -88,6 +88,40 @@ def constant(limits: Integrity, table: Table) -> Iterator[Finding]:
             says=f"the probabilities of all {n} anchors are equal ({value}); allowed: at least two that "
             "differ: the model's scores do not depend on the question",
         )
+
+
+def anchor_prob(limits: Integrity, table: Table) -> Iterator[Finding]:
+    """Hold the mean probability of MONITOR's primary anchors (eq. 3 divides by it) against its least.
+
+    MONITOR of a model that gives every right answer next to nothing is a quotient of two figures near 0: it
+    says nothing about the model, and may look better than that of one which knows the facts. A fact that the
+    published variant drops, because its right answer was not written, counts as one without probability;
+    where it drops all, no limit lets it pass.
+    """
+    anchors = column(table, "anchor")
+    if not anchors or not all(map(math.isfinite, anchors)):
+        return
+    kept, n = sum(map(bool, column(table, "kept"))), len(anchors)
+    total = math.fsum(anchors)
+    dropped = f", {n - kept} of which were dropped" if kept < n else ""
+    found = (
+        f"the right answer gets no probability behind the prompt that states it (mean {total / n:.2g} over "
+        f"{count(n, 'fact')}{dropped}); allowed: a mean of at least {limits.anchor_prob:g}"
+        if kept
+        else f"the right answer is written behind the prompt that states it for none of {count(n, 'fact')}, "
+        "so that none is left to measure; allowed: at least one"
+    )
+    yield Finding(
+        share=Share(
+            name="anchor_prob",
+            value=total,
+            total=n,
+            limit=limits.anchor_prob,
+            broken=not kept or total < limits.anchor_prob * n - ROUNDING,
+        ),
+        says=f"{found}: the chat template or the tokenizer does not suit the model, or it knows nothing of "
+        "this",
+    )
 
 
 def _is_informative(row: Outcome) -> bool:

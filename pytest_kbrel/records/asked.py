@@ -164,6 +164,7 @@ class Integrity:
     of all figures), ``unparsable`` of a judge's replies, ``unread`` of the replies to multiple-choice
     questions. ``below_random``: how a case fares whose informative answers are right significantly less often
     than a random object of the same relation would be; ``constant``: one whose probabilities are all equal.
+    ``anchor_prob`` is the least mean probability (0..1) of MONITOR's primary anchors.
     """
 
     answered: float = 0.5
@@ -175,6 +176,7 @@ class Integrity:
     unread: float = 0.5
     below_random: Literal["invalid", "allowed"] = "invalid"
     constant: Literal["invalid", "allowed"] = "invalid"
+    anchor_prob: float = 0.01
 
 
 @record

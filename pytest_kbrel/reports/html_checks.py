@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pytest_kbrel.records import CaseResult, Run, Share
 from pytest_kbrel.reports import notes, selection
 from pytest_kbrel.reports.html_parts import left_out, text, within, word
-from pytest_kbrel.reports.text import number
 
 SHOWN_IDS = 20
 # What the two lists may take, so that a page of thousands of cases stays below five megabytes.
@@ -72,5 +71,5 @@ def _cell(share: Share | None) -> str:
     if share is None:
         return "<td></td>"
     tone = " broken" if share.broken else ""
-    limit = f"{notes.limit_word(share.name)} {number(100 * share.limit, 1)} %"
-    return f'<td class="num{tone}">{share.value} of {share.total}<br><span class="ci">{limit}</span></td>'
+    limit = notes.limit(share)
+    return f'<td class="num{tone}">{notes.counted(share)}<br><span class="ci">{limit}</span></td>'

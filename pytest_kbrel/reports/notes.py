@@ -32,8 +32,10 @@ _SHARES = {
     "below_random": "informative answers right",
     "constant": "with the same probability",
 }
+# A mean, and no count among others.
+ANCHOR = "anchor_prob"
 # Of these so many are needed; of the others so many are allowed.
-_LEAST = ("answered", "below_random")
+_LEAST = ("answered", "below_random", ANCHOR)
 _UNMATCHED = {
     "added": "not in the baseline",
     "unasked": "not asked in this run",
@@ -154,10 +156,27 @@ def _told(given: Waiver) -> str:
 
 def share(found: Share) -> str:
     """Return a figure of integrity: ``14 of 20 cut short (at most 50 %)``."""
+    if found.name == ANCHOR:
+        return f"{counted(found)} over {count(found.total, 'fact')} ({limit(found)})"
     name = _SHARES.get(found.name, one_line(found.name, 60).replace("_", " "))
-    limit = f"{number(100 * found.limit, 1).removesuffix('.0')} %"
-    said = f"random answers: {limit}" if found.name == "below_random" else f"{limit_word(found.name)} {limit}"
-    return f"{found.value} of {found.total} {name} ({said})"
+    said = f"random answers: {_percent(found)}" if found.name == "below_random" else limit(found)
+    return f"{counted(found)} {name} ({said})"
+
+
+def counted(found: Share) -> str:
+    """Return what was counted: ``14 of 20``; of anchors the mean of what was added up."""
+    if found.name == ANCHOR:
+        return f"mean anchor probability {found.value / found.total if found.total else 0.0:.2g}"
+    return f"{found.value} of {found.total}"
+
+
+def limit(found: Share) -> str:
+    """Return what is allowed: ``at most 50 %``; of a mean probability, which is no share, the number."""
+    return f"{limit_word(found.name)} {f'{found.limit:g}' if found.name == ANCHOR else _percent(found)}"
+
+
+def _percent(found: Share) -> str:
+    return f"{number(100 * found.limit, 1).removesuffix('.0')} %"
 
 
 def limit_word(name: str) -> str:
@@ -177,6 +196,9 @@ def _used(found: Share) -> float:
     part = found.value / found.total
     if found.name == "below_random":
         return float(part < found.limit)
+    if found.name == ANCHOR:
+        # Most probabilities are far above so small a limit: used up is half of it at twice the limit.
+        return found.limit / part if part else float(found.limit > 0)
     used, allowed = (1 - part, 1 - found.limit) if found.name in _LEAST else (part, found.limit)
     return 0.0 if not used else used / allowed if allowed else 1.0
 

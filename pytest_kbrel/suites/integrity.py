@@ -20,6 +20,7 @@ LIMITS: Mapping[str, str] = {
     "unread": "Largest share of the replies to multiple-choice questions that may pick no option.",
     "below_random": "Whether answers may be right less often than random objects of the relation would be.",
     "constant": "Whether MONITOR's probabilities may all be equal.",
+    "anchor_prob": "Least mean probability of the right answers behind MONITOR's prompt that states them.",
 }
 CHOICES = ("invalid", "allowed")
 _SHARE = "a share, a number from 0 to 1"

@@ -4,6 +4,7 @@ import dataclasses
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from pytest_kbrel.records import (
     CaseResult,
     Fingerprint,
     Gate,
+    Integrity,
     MetricValue,
     ProbeName,
     Table,
@@ -35,8 +37,8 @@ MODEL = Fingerprint(
 )
 
 
-def member(probe: ProbeName, name: str, table: Table) -> CaseResult:
-    return decided(case(probe=probe, slice=name), table)
+def member(probe: ProbeName, name: str, table: Table, **more: Any) -> CaseResult:
+    return decided(case(probe=probe, slice=name, **more), table)
 
 
 def over(
@@ -122,11 +124,19 @@ def test_an_ablation_counts_overall_where_every_relation_has_it() -> None:
 
 
 def test_a_relation_without_a_value_leaves_none_overall() -> None:
-    empty = relation("c", [(0,) * 7, (0,) * 7])
-    found = over([member("monitor", "P36", P36), member("monitor", "P17", empty)], gate("monitor", "max", 1))
+    empty = relation("c", [(1, *(0,) * 6)] * 2)
+    undefined = member("monitor", "P17", empty, integrity=Integrity(anchor_prob=0.0))
+    found = over([member("monitor", "P36", P36), undefined], gate("monitor", "max", 1))
     assert values(found)["monitor"] is None
     assert found.verdict == "fail"
     assert "in one of the cases" in found.gates[0].reason
+
+
+def test_a_relation_whose_right_answers_get_no_probability_is_in_no_mean() -> None:
+    random = relation("c", [(1, 1e-5, 1e-5, 1e-5, 1e-4, 0, 0)] * 2)
+    found = over([member("monitor", "P36", P36), member("monitor", "P17", random)], gate("monitor", "max", 1))
+    assert (found.verdict, found.metrics) == ("invalid", ())
+    assert "monitor[P17] is invalid" in found.errors[0]
 
 
 BUCKETS = {"a-head": "+++-", "b-head": "++-?", "a-torso": "+--?", "a-tail": "----", "b-tail": "+--?--"}

@@ -299,7 +299,7 @@ class TestConstant:
 
     @pytest.mark.parametrize("value", [1.0, 0.0, 0.1 + 0.2])
     def test_equal_anchors(self, value: float) -> None:
-        (message,) = found(anchored(*[value] * 9, round(value, 9)), of=self.of).broken
+        message, *_ = found(anchored(*[value] * 9, round(value, 9)), of=self.of).broken
         assert message.startswith("the probabilities of all 10 anchors are equal (")
 
     def test_one_that_differs_or_a_handful_is_no_proof(self) -> None:
@@ -312,6 +312,61 @@ class TestConstant:
         sound = found(table, of=self.of)
         assert sound.broken == ()
         assert share(sound, "constant") == Share(name="constant", value=1, total=2, limit=1.0)
+
+
+class TestAnchorProb:
+    """No probability for the right answer: MONITOR divides by it, and looks good or bad by chance."""
+
+    of = case(probe="monitor", slice="P36", settings=MonitorSettings())
+
+    def test_right_answers_without_probability(self) -> None:
+        sound = found(anchored(1e-7, 2e-7, 3e-7), of=self.of)
+        assert sound.broken == (
+            "the right answer gets no probability behind the prompt that states it (mean 2e-07 over 3 "
+            "facts); allowed: a mean of at least 0.01: the chat template or the tokenizer does not suit the "
+            "model, or it knows nothing of this",
+        )
+        anchors = share(sound, "anchor_prob")
+        assert anchors.value == pytest.approx(6e-7, rel=1e-12)
+        assert (anchors.total, anchors.limit, anchors.broken) == (3, 0.01, True)
+
+    def test_a_random_model_of_a_small_vocabulary_is_found_and_a_weak_one_is_not(self) -> None:
+        assert found(anchored(*[1 / 257, 1 / 255] * 20), of=self.of).broken != ()
+        assert found(anchored(0.001, 0.001, 0.058), of=self.of).broken == ()
+
+    def test_the_limit_is_within_it_and_the_suites(self) -> None:
+        assert found(anchored(0.005, 0.015), of=self.of).broken == ()
+        assert found(anchored(0.005, 0.0149), of=self.of).broken != ()
+        assert found(anchored(0.005, 0.0149), of=self.of, anchor_prob=0.005).broken == ()
+        assert found(anchored(0.4, 0.5), of=self.of, anchor_prob=0.5).broken != ()
+        assert found(anchored(0.0, 0.0), of=self.of, anchor_prob=0.0).broken == ()
+
+    def test_a_fact_that_was_dropped_counts_as_one_without_probability(self) -> None:
+        few = anchored(*[0.0] * 99, 0.9, kept=[0.0] * 99 + [1.0])
+        (message,) = found(few, of=self.of).broken
+        assert "(mean 0.009 over 100 facts, 99 of which were dropped); allowed: a mean of" in message
+        assert found(few, of=self.of, anchor_prob=0.009).broken == ()
+
+    @pytest.mark.parametrize("limit", [0.01, 0.0])
+    def test_where_all_facts_were_dropped_no_limit_lets_it_pass(self, limit: float) -> None:
+        (message,) = found(anchored(0.0, 0.0, kept=[0.0, 0.0]), of=self.of, anchor_prob=limit).broken
+        assert message == (
+            "the right answer is written behind the prompt that states it for none of 2 facts, so that none "
+            "is left to measure; allowed: at least one: the chat template or the tokenizer does not suit the "
+            "model, or it knows nothing of this"
+        )
+
+    def test_an_anchor_that_is_no_number_is_told_as_such(self) -> None:
+        sound = found(anchored(0.0, math.nan), of=self.of)
+        assert [message[:24] for message in sound.broken] == ["values that are no numbe"]
+        assert "anchor_prob" not in [one.name for one in sound.shares]
+
+    def test_no_gate_passes_on_it_and_a_case_without_gates_neither(self) -> None:
+        for gates in ((), (gate("monitor", "max", 1.0),)):
+            demanded = case(*gates, probe="monitor", slice="P36", settings=MonitorSettings())
+            result = decided(demanded, anchored(1e-5, 2e-5))
+            assert (result.verdict, result.metrics) == ("invalid", ())
+            assert from_wire(type(result), to_wire(result)) == result
 
 
 @pytest.mark.parametrize("marks", ["+", "-", "?", "+-", "---", "+?-"])

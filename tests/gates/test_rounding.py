@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
-from pytest_kbrel.records import CaseResult, MetricValue, Table
+from pytest_kbrel.records import CaseResult, Integrity, MetricValue, Table
 from pytest_kbrel.reports.text import signed
 from tests.gates.tables import MONITOR, case, consistency, decided, gate, outcome, scores
 from tests.gates.test_aggregates import member, over
@@ -38,8 +39,8 @@ GATES = (
 )
 
 
-def judged(table: Table, before: Table) -> CaseResult:
-    return decided(case(*GATES, probe="monitor", slice="P36"), table, before)
+def judged(table: Table, before: Table, **more: Any) -> CaseResult:
+    return decided(case(*GATES, probe="monitor", slice="P36", **more), table, before)
 
 
 def of(result: CaseResult, name: str) -> MetricValue:
@@ -96,7 +97,7 @@ def test_where_every_anchor_is_tiny_less_is_called_rounding() -> None:
         outcome(row.fact_id, (*row.values[:4], 2 * row.values[4], *row.values[5:]), row.label)
         for row in before.rows
     ]
-    found = judged(Table(columns=MONITOR, rows=tuple(rows)), before)
+    found = judged(Table(columns=MONITOR, rows=tuple(rows)), before, integrity=Integrity(anchor_prob=0.0))
     assert of(found, "monitor").delta == pytest.approx(-of(found, "monitor").baseline / 2)
 
 

@@ -298,6 +298,7 @@ def test_notes_of_a_case(small_run: Run, make_case: Make) -> None:
 def test_soundness_is_a_table_of_all_that_was_counted(small_run: Run, make_case: Make) -> None:
     assert list(checks_page(small_run)) == []
     assert list(waivers_page(small_run)) == []
+    anchors = Share(name="anchor_prob", value=7.2, total=9, limit=0.01)
     cases = (
         make_case(
             "monitor", "P1", "pass", (), integrity=(Share(name="empty", value=0, total=9, limit=0.25),)
@@ -310,15 +311,17 @@ def test_soundness_is_a_table_of_all_that_was_counted(small_run: Run, make_case:
             integrity=(Share(name="answered", value=1, total=9, limit=0.5, broken=True),),
         ),
         make_case("monitor", "P3", "pass", ()),
+        make_case("monitor", "P4", "pass", (), integrity=(anchors,)),
     )
     (page,) = checks_page(replace(small_run, cases=cases))
-    assert re.findall('<th scope="col".*?>(.*?)</th>', page) == ["case", "empty", "answered"]
-    assert re.findall('<th scope="row">(.*?)</th>', page) == ["monitor[P1]", "monitor[P2]"]
+    assert re.findall('<th scope="col".*?>(.*?)</th>', page) == ["case", "empty", "answered", "anchor_prob"]
+    assert re.findall('<th scope="row">(.*?)</th>', page) == ["monitor[P1]", "monitor[P2]", "monitor[P4]"]
     assert re.findall("<td.*?</td>", page) == [
-        '<td class="num">0 of 9<br><span class="ci">at most 25.0 %</span></td>',
-        "<td></td>",
-        "<td></td>",
-        '<td class="num broken">1 of 9<br><span class="ci">at least 50.0 %</span></td>',
+        '<td class="num">0 of 9<br><span class="ci">at most 25 %</span></td>',
+        *("<td></td>",) * 3,
+        '<td class="num broken">1 of 9<br><span class="ci">at least 50 %</span></td>',
+        *("<td></td>",) * 3,
+        '<td class="num">mean anchor probability 0.8<br><span class="ci">at least 0.01</span></td>',
     ]
 
 

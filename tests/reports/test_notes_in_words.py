@@ -125,6 +125,20 @@ def test_shares_of_responses_in_words(name: str, said: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("value", "limit", "said"),
+    [
+        (6.4, 0.01, "mean anchor probability 0.8 over 8 facts (at least 0.01)"),
+        (8e-7, 0.0005, "mean anchor probability 1e-07 over 8 facts (at least 0.0005)"),
+        (0, 0.0, "mean anchor probability 0 over 8 facts (at least 0)"),
+    ],
+)
+def test_a_mean_probability_in_words_is_no_share(value: float, limit: float, said: str) -> None:
+    assert notes.share(Share(name="anchor_prob", value=value, total=8, limit=limit)) == said
+    none = Share(name="anchor_prob", value=0, total=0, limit=0.01)
+    assert notes.share(none) == "mean anchor probability 0 over 0 facts (at least 0.01)"
+
+
+@pytest.mark.parametrize(
     ("name", "value", "total", "limit", "told"),
     [
         ("answered", 1, 1, 1.0, False),
@@ -136,10 +150,14 @@ def test_shares_of_responses_in_words(name: str, said: str) -> None:
         ("below_random", 1, 10, 0.2, True),
         ("constant", 5, 10, 1.0, True),
         ("constant", 4, 10, 1.0, False),
+        ("anchor_prob", 0.2, 10, 0.01, True),
+        ("anchor_prob", 0.21, 10, 0.01, False),
+        ("anchor_prob", 0.0, 10, 0.01, True),
+        ("anchor_prob", 0.0, 10, 0.0, False),
     ],
 )
 def test_half_of_what_is_allowed_is_worth_a_note(
-    name: str, value: int, total: int, limit: float, told: bool, case: CaseResult
+    name: str, value: float, total: int, limit: float, told: bool, case: CaseResult
 ) -> None:
     found = Share(name=name, value=value, total=total, limit=limit)
     assert notes.noteworthy(replace(case, integrity=(found,))) == ((found,) if told else ())
