@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import fnmatch
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.records import PROBES, Correlation, ProbeName, is_published, record
+from pytest_kbrel.records import (
+    BESIDE_MONITOR,
+    MONITOR_FIGURES,
+    PROBES,
+    Correlation,
+    ProbeName,
+    is_published,
+    record,
+)
 
 ALLOWED = "a report folder, a report.json, a baseline's name or path, or published/..."
 Figures = Mapping[str, float | None]
@@ -163,11 +172,10 @@ def side_by_side(models: Sequence[Compared]) -> tuple[SideBySide, ...]:
     tables = []
     for case in dict.fromkeys(case for of in named for case in of):
         figures = [of.get(case, {}) for of in named]
-        rows = [
-            (name, tuple(of.get(name) for of in figures))
-            for name in dict.fromkeys(name for of in figures for name in of)
-            if sum(of.get(name) is not None for of in figures) > 1
-        ]
+        known = [name for name, having in _having(figures).items() if having > 1]
+        # MONITOR never stands without these, though only one of the models has them.
+        known += BESIDE_MONITOR if set(known) & set(MONITOR_FIGURES) else ()
+        rows = [(name, tuple(of.get(name) for of in figures)) for name in _having(figures) if name in known]
         if rows:
             tables.append(SideBySide(case=case, rows=tuple(rows), differing=_differing(models, case)))
     if not tables:
@@ -176,6 +184,11 @@ def side_by_side(models: Sequence[Compared]) -> tuple[SideBySide, ...]:
             "allowed: models with cases of the same names"
         )
     return tuple(tables)
+
+
+def _having(figures: Sequence[Figures]) -> Counter[str]:
+    """Count the models that have a figure, in the order in which they name them."""
+    return Counter(name for of in figures for name, value in of.items() if value is not None)
 
 
 def run_settings(models: Sequence[Compared]) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from pytest_kbrel.errors import nearest
 from pytest_kbrel.gates.measuring import Measured, Measurement
 from pytest_kbrel.gates.recovering import recovered
 from pytest_kbrel.gates.wording import (
+    beside,
     between,
     facts,
     interval,
@@ -69,7 +70,9 @@ def decide(
                 rule=gate.rule,
                 bound=gate.bound,
                 verdict=judged.verdict,
-                reason=judged.reason,
+                reason=judged.reason
+                if judged.observed is None
+                else judged.reason + beside(gate.metric, figures),
                 line=gate.line,
                 observed=judged.observed,
                 low=judged.low,

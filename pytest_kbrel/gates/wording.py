@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pytest_kbrel import stats
 from pytest_kbrel.gates.measuring import Measured, Measurement
-from pytest_kbrel.records import MetricValue
+from pytest_kbrel.records import BESIDE_MONITOR, MONITOR_FIGURES, MetricValue
 
 
 def moved(measured: Measured) -> str:
@@ -34,6 +36,19 @@ def moved(measured: Measured) -> str:
         f"{value.name} {verb} by {number(abs(value.delta))}{within} from {number(value.baseline)} "
         f"to {number(now)} ({', '.join(told)})"
     )
+
+
+def beside(name: str, figures: Mapping[str, Measured]) -> str:
+    """Say what is shown beside a figure of MONITOR, each with how it moved; nothing beside other figures."""
+    if name not in MONITOR_FIGURES:
+        return ""
+    values = [figures[other].value for other in BESIDE_MONITOR if other in figures]
+    told = [
+        f"{value.name} {number(value.value)}" + (f" ({value.delta:+.3f})" if value.delta else "")
+        for value in values
+        if value.value is not None
+    ]
+    return f"; beside it {', '.join(told)}" if told else ""
 
 
 def left_out(measured: Measured, measurement: Measurement) -> str:

@@ -23,7 +23,9 @@ from pytest_kbrel.records.asked import (
 from pytest_kbrel.records.base import (
     ANSWER_TYPES,
     BASELINE,
+    BESIDE_MONITOR,
     BUCKETS,
+    MONITOR_FIGURES,
     PROBES,
     PUBLISHED,
     RULES,
@@ -71,7 +73,9 @@ from pytest_kbrel.records.found import (
 __all__ = [
     "ANSWER_TYPES",
     "BASELINE",
+    "BESIDE_MONITOR",
     "BUCKETS",
+    "MONITOR_FIGURES",
     "PROBES",
     "PUBLISHED",
     "RULES",

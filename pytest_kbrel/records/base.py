@@ -25,6 +25,10 @@ ANSWER_TYPES: tuple[AnswerType, ...] = typing.get_args(AnswerType)
 BUCKETS: tuple[Bucket, ...] = typing.get_args(Bucket)
 # The kinds of uninformative answers: Reliable KB, section 3.3. The one found is the rule of the verdict.
 UNINFORMATIVE = ("repetition", "none", "unsure")
+# Figures of MONITOR: a model that gives every answer the same small probability has good ones without knowing
+# anything, so they are shown with two others beside them.
+MONITOR_FIGURES = ("monitor", "pfd", "ird", "monitor_ablated")
+BESIDE_MONITOR = ("accuracy", "anchor_prob")
 # Who is asked where a run compares with a model of its own: see ``Ask.to``.
 BASELINE = "baseline"
 # Baselines of these names are what a paper prints, not runs.

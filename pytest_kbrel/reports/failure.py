@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_kbrel.records import CaseResult, Change, GateResult, MetricValue
+from pytest_kbrel.records import BESIDE_MONITOR, MONITOR_FIGURES, CaseResult, Change, GateResult, MetricValue
 from pytest_kbrel.reports import changed, notes
 from pytest_kbrel.reports.selection import metric
 from pytest_kbrel.reports.text import (
@@ -74,9 +74,19 @@ def _gate(result: CaseResult, gate: GateResult, baseline_name: str) -> list[str]
     told = gate.rule == "above_control" or (value is not None and value.unpaired)
     if gate.reason and (told or gate.verdict != "fail"):
         lines.append(f"    reason      {one_line(gate.reason, 600)}")
+    elif others := _beside(result, gate.metric):
+        lines.append(f"    beside      {others}")
     if gate.line:
         lines.append(f"    stated in   {one_line(result.suite)}:{gate.line}")
     return lines
+
+
+def _beside(result: CaseResult, name: str) -> str:
+    """Return what is shown beside a figure of MONITOR: ``accuracy 0.586 +0.002, anchor_prob 0.811 =``."""
+    found = [metric(result, other) for other in BESIDE_MONITOR] if name in MONITOR_FIGURES else []
+    return ", ".join(
+        f"{value.name} {number(value.value)} {signed(value.delta)}".rstrip() for value in found if value
+    )
 
 
 def _measured(value: MetricValue | None, asked: int) -> str:

@@ -95,8 +95,9 @@ def _short(gate: GateResult) -> str:
     """Return what was seen and what would decide; where nothing was seen, the whole reason."""
     if gate.observed is None:
         return one_line(gate.reason, 300)
-    needed = [part for part in gate.reason.split("; ") if part.startswith(("about ", "no number of"))]
-    return "; ".join([observed(gate), *(part.partition(",")[0] for part in needed)])
+    parts = gate.reason.split("; ")
+    needed = [part.partition(",")[0] for part in parts if part.startswith(("about ", "no number of"))]
+    return "; ".join([observed(gate), *needed, *(part for part in parts if part.startswith("beside it "))])
 
 
 def is_waived(case: CaseResult, run: Run) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from pytest_kbrel.records import CaseResult
+from pytest_kbrel.records import BESIDE_MONITOR, CaseResult
 from pytest_kbrel.reports.selection import Group, metric
 from pytest_kbrel.reports.text import cells, fit, number, one_line, pad, signed
 
@@ -52,7 +52,7 @@ def table_lines(group: Group, verdicts: Sequence[str], width: int) -> list[tuple
 
 
 def _rows(group: Group, verdicts: Sequence[str], layout: _Layout) -> list[str]:
-    names = group.metrics[: layout.columns]
+    names = _kept(group.metrics, layout.columns)
     columns = [
         _column(
             group.row, [fit(one_line(label, 200), layout.slice_width) for label in group.labels], right=False
@@ -62,6 +62,15 @@ def _rows(group: Group, verdicts: Sequence[str], layout: _Layout) -> list[str]:
         _column("verdict", list(verdicts), right=False),
     ]
     return [GAP.join(row).rstrip() for row in zip(*columns, strict=True)]
+
+
+def _kept(names: Sequence[str], most: int) -> Sequence[str]:
+    """Return the first ``most`` names; MONITOR's figures only with those that belong beside them."""
+    if "monitor" not in names:
+        return names[:most]
+    order = dict.fromkeys(name for name in (*BESIDE_MONITOR, *names) if name in names)
+    kept = list(order)[:most]
+    return [name for name in names if name in kept]
 
 
 def _column(heading: str, values: list[str], *, right: bool = True) -> list[str]:

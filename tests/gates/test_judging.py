@@ -14,8 +14,18 @@ from pytest_kbrel.gates.figures import figures_of
 from pytest_kbrel.gates.measuring import measure, measure_figures, pair
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.metrics.base import mean, quotient
-from pytest_kbrel.records import GateResult, Table
-from tests.gates.tables import HEAD_TO_TAIL, answers, case, consistency, decided, gate, outcome, scores
+from pytest_kbrel.records import GateResult, Integrity, Table
+from tests.gates.tables import (
+    HEAD_TO_TAIL,
+    MONITOR,
+    answers,
+    case,
+    consistency,
+    decided,
+    gate,
+    outcome,
+    scores,
+)
 from tests.gates.test_unpaired import against, only, printed
 
 
@@ -231,3 +241,44 @@ def test_facts_in_common_in_which_nothing_is_measured_are_told_from_the_baseline
     (found,) = measure(after, metrics, common)
     assert found.value == 0.5
     assert found.note.endswith("paired facts: no correct answer")
+
+
+def anchored(*rows: tuple[float, float, float], shift: float = 0.0) -> Table:
+    """A table of MONITOR: the term, the anchor and whether the base answer is right, one row a fact."""
+    return Table(
+        columns=MONITOR,
+        rows=tuple(
+            outcome(f"Q{at}", (1, term, term, term, anchor + shift, right, 1), "correct")
+            for at, (term, anchor, right) in enumerate(rows)
+        ),
+    )
+
+
+BEFORE = anchored((0.2, 0.5, 1), (0.3, 0.7, 1))
+AFTER = anchored((0.4, 0.5, 0), (0.3, 0.7, 1))
+
+
+@pytest.mark.parametrize("metric", ["monitor", "pfd", "ird"])
+def test_what_a_figure_of_monitor_is_worth_stands_beside_it(metric: str) -> None:
+    demanded = case(
+        *(gate(metric, rule, 0.01) for rule in ("max", "max_drop", "recovery")), probe="monitor", slice="P36"
+    )
+    for found in decided(demanded, AFTER, BEFORE).gates:
+        assert found.reason.endswith("; beside it accuracy 0.750 (-0.250), anchor_prob 0.600")
+    # Without a baseline nothing is shown of the figure but where it is bounded.
+    ends = [found.reason.rpartition("; ")[2] for found in decided(demanded, AFTER).gates]
+    assert ends[0] == "beside it accuracy 0.750, anchor_prob 0.600"
+    assert {end.partition(" ")[0] for end in ends[1:]} == {"allowed:"}
+
+
+def test_beside_other_figures_and_what_is_undefined_stands_nothing() -> None:
+    demanded = case(
+        gate("accuracy", "min", 0.9), gate("accuracy_base", "min", 0.9), probe="monitor", slice="P36"
+    )
+    assert all("beside" not in found.reason for found in decided(demanded, AFTER).gates)
+    undefined = case(
+        gate("monitor", "max", 0.9), probe="monitor", slice="P36", integrity=Integrity(anchor_prob=0.0)
+    )
+    (found,) = decided(undefined, anchored((0.0, 0.0, 0))).gates
+    assert found.reason.startswith("monitor is undefined: ")
+    assert "beside" not in found.reason

@@ -163,13 +163,27 @@ def test_a_figure_of_one_model_only_is_not_shown(compare: Compare, tmp_path: Pat
     a = report(
         tmp_path / "a",
         {
-            "w.kb.yaml::monitor[P37]": {"monitor": 0.1, "pfd": 0.2},
-            "w.kb.yaml::monitor[P36]": {"monitor": 0.1},
+            "w.kb.yaml::monitor[P1412]": {"accuracy_base": 0.1, "accuracy_qa": 0.2},
+            "w.kb.yaml::monitor[P36]": {"accuracy_base": 0.1},
         },
     )
     found = compare(str(a), "published/monitor/vicuna-7b")
-    assert [case["id"] for case in found["cases"]] == ["monitor[P37]"]
-    assert list(found["cases"][0]["figures"]) == ["monitor"]
+    assert [case["id"] for case in found["cases"]] == ["monitor[P1412]"]
+    assert list(found["cases"][0]["figures"]) == ["accuracy_base"]
+
+
+def test_beside_monitor_stand_accuracy_and_anchor_probability_also_of_one_model_only(
+    compare: Compare, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = {"monitor": 0.1, "pfd": 0.2, "anchor_prob": 0.25, "accuracy": 0.5}
+    a = report(tmp_path / "a", {f"w.kb.yaml::monitor[{name}]": own for name in ("P19", "P37")})
+    found = compare(str(a), "published/monitor/vicuna-7b")
+    # The paper has the second relation's, and of the first MONITOR alone.
+    assert [list(case["figures"]) for case in found["cases"]] == [["monitor", "anchor_prob", "accuracy"]] * 2
+    first, second = (case["figures"] for case in found["cases"])
+    assert (first["accuracy"], first["anchor_prob"]) == ([0.5, None], [0.25, None])
+    assert None not in (*second["accuracy"], *second["anchor_prob"])
+    assert "  accuracy     0.500       –" in [line.rstrip() for line in capsys.readouterr().out.splitlines()]
 
 
 def test_the_same_case_in_two_suites_keeps_its_suite(compare: Compare, tmp_path: Path) -> None:
