@@ -145,6 +145,10 @@ class Recorder:
         for nodeid, what in self._arrivals.unaccounted():
             hand_in(session, nodeid, what)
         self._decide_aggregates(session)
+        if self._arrivals.results:
+            from pytest_kbrel.gates import silent
+
+            self._problems |= dict.fromkeys(silent(self._arrivals.results.values()))
         self._finished = True
         return outcome
 

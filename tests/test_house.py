@@ -26,7 +26,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "reference": (*GROUND, "facts", "probes", "bundled"),
     "models": (*GROUND, "reference", "facts"),
     "baselines": (*GROUND, "bundled"),
-    "gates": (*GROUND, "metrics", "baselines"),
+    "gates": (*GROUND, "metrics", "judges", "baselines"),
     "reports": GROUND,
     "flags": (),
     "options": ("errors", "flags", "records", "recorded_options"),

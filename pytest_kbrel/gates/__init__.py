@@ -8,6 +8,7 @@ from pytest_kbrel.gates.integrity import Soundness, integrity
 from pytest_kbrel.gates.judging import decide
 from pytest_kbrel.gates.measuring import measure
 from pytest_kbrel.gates.noise import asked_again
+from pytest_kbrel.gates.silent import silent
 
 __all__ = [
     "Soundness",
@@ -19,6 +20,7 @@ __all__ = [
     "decide_case",
     "integrity",
     "measure",
+    "silent",
     "verdict_of",
     "with_family",
 ]

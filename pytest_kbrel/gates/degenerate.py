@@ -30,7 +30,7 @@ def repeated(limits: Integrity, rows: Sequence[Outcome]) -> Finding:
 
     Where it is right it is explained by the facts, and saying "unsure" again and again is honest.
     """
-    said = Counter(normalise(row.answer) for row in rows if _is_informative(row) and row.label == "wrong")
+    said = Counter(normalise(row.answer) for row in rows if is_informative(row) and row.label == "wrong")
     answer, times = max(said.items(), key=lambda item: item[1], default=("", 0))
     return most(
         limits,
@@ -47,7 +47,7 @@ def repeated(limits: Integrity, rows: Sequence[Outcome]) -> Finding:
 def below_random(case: Case, rows: Sequence[Outcome]) -> Iterator[Finding]:
     """Compare with a random other object of each fact's relation, over informative answers (Wilson)."""
     chance = _chances(case.facts)
-    compared = [row for row in rows if _is_informative(row) and row.fact_id in chance]
+    compared = [row for row in rows if is_informative(row) and row.fact_id in chance]
     n, right = len(compared), sum(row.label == "correct" for row in compared)
     control = math.fsum(chance[row.fact_id] for row in compared) / n if n else 0.0
     if control:
@@ -124,7 +124,8 @@ def anchor_prob(limits: Integrity, table: Table) -> Iterator[Finding]:
     )
 
 
-def _is_informative(row: Outcome) -> bool:
+def is_informative(row: Outcome) -> bool:
+    """Tell whether an answer is right or wrong, and not one that says nothing or was not judged."""
     # What a judge did not decide is neither right nor wrong; MONITOR's published variant has no third label.
     return row.label != "uninformative" and row.rule not in (*UNINFORMATIVE, UNPARSABLE)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from pytest_kbrel.gates.degenerate import UNPARSABLE, anchor_prob, below_random, constant, repeated
 from pytest_kbrel.gates.findings import ROUNDING, Finding, column, count, most, percent
+from pytest_kbrel.judges.rules import answer_proper
 from pytest_kbrel.records import Case, Integrity, Outcome, Share, Table, record
 
 _SHOWN = 3
@@ -92,19 +93,29 @@ def _errored(limits: Integrity, asked: int, measured: int, errors: Sequence[str]
 
 
 def _empty(limits: Integrity, rows: Sequence[Outcome]) -> Finding:
-    empty = sum(not row.answer.strip() for row in rows)
+    empty = [row.answer for row in rows if _is_empty(row)]
+    if marks := sum(bool(answer.strip()) for answer in empty):
+        told = f", {marks} of them but for thoughts or mark-up"
+        remedy = "the model's thoughts need more max_new_tokens or are to be switched off"
+    else:
+        told, remedy = "", "the model answers nothing, or its prompts or stop strings do not suit it"
     return most(
         limits,
         "empty",
-        empty,
+        len(empty),
         len(rows),
-        f"{empty} of {len(rows)} answers are empty",
-        "the model answers nothing, or its prompts or stop strings do not suit it",
+        f"{len(empty)} of {len(rows)} answers are empty{told}",
+        remedy,
     )
 
 
+def _is_empty(row: Outcome) -> bool:
+    # A thought is no answer, and "<think>" alone not even one.
+    return not answer_proper(row.answer).strip()
+
+
 def _answered(limits: Integrity, asked: int, rows: Sequence[Outcome]) -> Finding:
-    answered = sum(bool(row.answer.strip()) for row in rows)
+    answered = sum(not _is_empty(row) for row in rows)
     share = Share(
         name="answered",
         value=answered,

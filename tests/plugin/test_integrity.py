@@ -89,3 +89,22 @@ def test_facts_without_response_are_left_out_up_to_the_limit(pytester, mini_suit
     if code == 0:
         assert case["metrics"]["cr"]["value"] == pytest.approx(3 / 11)
         assert case["metrics"]["wr"]["value"] == 0.0
+
+
+@pytest.mark.parametrize(("known", "code", "verdict"), [("nowhere", 1, "invalid"), ("Norway", 0, "pass")])
+def test_a_model_that_says_nothing_anywhere_passes_no_suite_for_want_of_a_floor(
+    pytester, mini_suite, report, known, code, verdict
+):
+    mini_suite(HEADER + "head_to_tail:\n  prompt: zero-shot\n  gates: {hallucination: {max: 0.1}}\n")
+    answers = f'lambda prompt: "Oslo" if {known!r} in prompt else "unsure"'
+    pytester.makeconftest(SCRIPTED.format(arguments=answers))
+    result = pytester.runpytest(MODEL, "suites", "--kb-baseline-update=silent")
+    assert result.ret == code
+    found = report()
+    assert (found["summary"]["verdict"], found["complete"]) == (verdict, code == 0)
+    # No slice alone is wrong.
+    assert {case["verdict"] for case in found["cases"]} == {"pass"}
+    assert (pytester.path / "baselines").exists() == (code == 0)
+    if code:
+        said = "problem: suites/mini.kb.yaml: the model says nothing: none of 12 answers *"
+        result.stdout.fnmatch_lines([said])
