@@ -65,6 +65,32 @@ def test_a_value_that_is_no_number_is_counted_and_does_not_travel() -> None:
     to_wire(result)
 
 
+@pytest.mark.parametrize(
+    "text", ["<think>", "<think>\nThe user asks", "<thinking>Lima</thinking>\n", "</s>", "Answer:"]
+)
+def test_an_answer_that_is_a_thought_or_mark_up_alone_is_empty(text: str) -> None:
+    sound = found(said(answers("????"), text, "", text, "Lima"))
+    assert sound.broken == (
+        "3 of 4 answers are empty, 2 of them but for thoughts or mark-up; allowed: at most 50%: the model's "
+        "thoughts need more max_new_tokens or are to be switched off",
+    )
+    assert (share(sound, "answered").value, share(sound, "empty").value) == (1, 3)
+
+
+def test_an_answer_behind_a_thought_is_one() -> None:
+    table = said(answers("+++"), "<think>Peru?</think>Lima", "The user asks</think> Rome", "<Lima>")
+    assert found(table).broken == ()
+    assert share(found(table), "answered").value == 3
+
+
+def test_answers_that_are_empty_altogether_need_other_prompts() -> None:
+    (message,) = found(answers("---", answer=" ")).broken
+    assert message == (
+        "3 of 3 answers are empty; allowed: at most 50%: the model answers nothing, or its prompts or stop "
+        "strings do not suit it"
+    )
+
+
 def test_half_of_the_answers_may_be_empty() -> None:
     rows = (*answers("?", prefix="A", answer="").rows, *answers("+").rows)
     assert found(Table(columns=HEAD_TO_TAIL, rows=rows)).broken == ()
