@@ -124,6 +124,32 @@ def anchor_prob(limits: Integrity, table: Table) -> Iterator[Finding]:
     )
 
 
+def first_token(limits: Integrity, table: Table) -> Iterator[Finding]:
+    """Count, of the facts that the model answers right, those whose scored first token it wrote first.
+
+    MONITOR scores the accepted answer right behind the prompt. A model that writes its answers otherwise (in
+    a sentence, behind a line break, with another blank) is not measured by it.
+    """
+    first, right = column(table, "first_token"), column(table, "cell:none:0")
+    # Runs of older versions have no such column.
+    held = [bool(written) for written, is_right in zip(first, right, strict=False) if is_right]
+    if held:
+        n, written = len(held), sum(held)
+        yield Finding(
+            share=Share(
+                name="first_token",
+                value=written,
+                total=n,
+                limit=limits.first_token,
+                broken=n >= FEWEST and written < limits.first_token * n - ROUNDING,
+            ),
+            says=f"{written} of {n} right answers begin with the token that is scored; allowed: at least "
+            f"{percent(limits.first_token)}: the model writes its answers otherwise (in sentences, or behind "
+            "a line break), and what is scored is not what it writes: a chat template, or a prompt that asks "
+            "for the answer alone, may help",
+        )
+
+
 def is_informative(row: Outcome) -> bool:
     """Tell whether an answer is right or wrong, and not one that says nothing or was not judged."""
     # What a judge did not decide is neither right nor wrong; MONITOR's published variant has no third label.

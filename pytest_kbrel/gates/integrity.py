@@ -5,7 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
-from pytest_kbrel.gates.degenerate import UNPARSABLE, anchor_prob, below_random, constant, repeated
+from pytest_kbrel.gates.degenerate import (
+    UNPARSABLE,
+    anchor_prob,
+    below_random,
+    constant,
+    first_token,
+    repeated,
+)
 from pytest_kbrel.gates.findings import ROUNDING, Finding, column, count, most, percent
 from pytest_kbrel.judges.rules import answer_proper
 from pytest_kbrel.records import Case, Integrity, Outcome, Share, Table, record
@@ -80,6 +87,7 @@ def _of_rows(case: Case, table: Table) -> Iterator[Finding]:
     yield from below_random(case, rows)
     yield from constant(limits, table)
     yield from anchor_prob(limits, table)
+    yield from first_token(limits, table)
 
 
 def _errored(limits: Integrity, asked: int, measured: int, errors: Sequence[str]) -> Finding:

@@ -96,6 +96,8 @@ class _Asked:
             asked=scored,
             study=generated.values(),
             formats=format_values(case, fact, grid, answers, self._is_right),
+            # White space, or a decoder's own token, may stand before an answer.
+            written=self._scored[BASE].token_ids[0] in generated[BASE].token_ids[:2],
         )
         # Only what is asked beyond MONITOR's own cells: runs without must stay comparable with older ones.
         others = [generated[cell] for cell in grid.others]

@@ -10,6 +10,8 @@ from pytest_kbrel.probes.base import question_of
 from pytest_kbrel.probes.prompts import with_context
 from pytest_kbrel.records import Case, Fact, MonitorSettings, record
 
+# Whether the first token that is scored is the one with which the model's own answer begins.
+FIRST_TOKEN = "first_token"
 FORMATS = ("format:wp", "format:fc_pos", "format:fc_neg")
 
 
@@ -62,6 +64,7 @@ class Grid:
         """The outcome columns: see :func:`pytest_kbrel.metrics.monitor.monitor_metrics`."""
         return (
             *("kept", "pfd", "ird", "term", "anchor"),
+            FIRST_TOKEN,
             ABLATED + "+".join(str(cell.frame) for cell in self.ablated),
             *("calls:monitor", "tokens:monitor"),
             *(("calls:study", "tokens:study") if self.full else ()),

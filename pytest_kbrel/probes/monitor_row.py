@@ -20,11 +20,13 @@ def row_values(
     asked: Iterable[Scored | Generated],
     study: Iterable[Generated],
     formats: Sequence[float],
+    written: bool = True,
 ) -> tuple[float, ...]:
     """Return a kept fact's values, one for each of ``grid.columns``.
 
     ``anchor`` are the primary anchor's token probabilities, ``foreign`` those of a cell. ``asked`` are the
     responses MONITOR needs, ``study`` those of the accuracy study, counted when the grid is ``full``.
+    ``written``: the model's answer in the base frame begins with the first token that is scored there.
     """
     ird = formulas.ird(anchor, [foreign(cell) for cell in grid.negatives])
     pfd = formulas.pfd(anchor, [foreign(cell) for cell in grid.frames])
@@ -35,6 +37,7 @@ def row_values(
         ird,
         formulas.degree(pfd, ird),
         sum(anchor) / len(anchor),
+        float(written),
         formulas.degree(ablated, ird),
         *_cost(asked),
         *(_cost(study) if grid.full else ()),

@@ -164,7 +164,8 @@ class Integrity:
     of all figures), ``unparsable`` of a judge's replies, ``unread`` of the replies to multiple-choice
     questions. ``below_random``: how a case fares whose informative answers are right significantly less often
     than a random object of the same relation would be; ``constant``: one whose probabilities are all equal.
-    ``anchor_prob`` is the least mean probability (0..1) of MONITOR's primary anchors.
+    ``anchor_prob`` is the least mean probability (0..1) of MONITOR's primary anchors; ``first_token`` the
+    least share of the facts with a right answer whose scored first token is the one that the model wrote.
     """
 
     answered: float = 0.5
@@ -177,6 +178,7 @@ class Integrity:
     below_random: Literal["invalid", "allowed"] = "invalid"
     constant: Literal["invalid", "allowed"] = "invalid"
     anchor_prob: float = 0.01
+    first_token: float = 0.5
 
 
 @record

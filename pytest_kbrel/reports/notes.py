@@ -31,11 +31,12 @@ _SHARES = {
     "unread": "without a choice among the options",
     "below_random": "informative answers right",
     "constant": "with the same probability",
+    "first_token": "right answers beginning with the scored token",
 }
 # A mean, and no count among others.
 ANCHOR = "anchor_prob"
 # Of these so many are needed; of the others so many are allowed.
-_LEAST = ("answered", "below_random", ANCHOR)
+_LEAST = ("answered", "below_random", "first_token", ANCHOR)
 _UNMATCHED = {
     "added": "not in the baseline",
     "unasked": "not asked in this run",

@@ -21,6 +21,7 @@ LIMITS: Mapping[str, str] = {
     "below_random": "Whether answers may be right less often than random objects of the relation would be.",
     "constant": "Whether MONITOR's probabilities may all be equal.",
     "anchor_prob": "Least mean probability of the right answers behind MONITOR's prompt that states them.",
+    "first_token": "Least share of MONITOR's right answers whose scored first token the model wrote first.",
 }
 CHOICES = ("invalid", "allowed")
 _SHARE = "a share, a number from 0 to 1"

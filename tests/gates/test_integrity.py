@@ -401,3 +401,43 @@ def test_tiny_cases_are_measured(marks: str) -> None:
     of = continents("a" * len(marks))
     result = decided(dataclasses.replace(of, gates=(gate("accuracy", "min", 0.0),)), table)
     assert (result.verdict, result.n) == ("pass", len(marks))
+
+
+class TestFirstToken:
+    """Right answers that do not begin with what is scored: MONITOR then measures what nobody writes."""
+
+    of = case(probe="monitor", slice="P36", settings=MonitorSettings())
+
+    def answered(self, right: int, written: int, wrong: int = 0) -> Table:
+        """Make a table of right answers, of which some begin with the scored token; no wrong one does."""
+        rows = [(1.0, 0.4 + n / 1000, float(n < written), float(n < right)) for n in range(right + wrong)]
+        return Table(
+            columns=("kept", "anchor", "first_token", "cell:none:0"),
+            rows=tuple(outcome(f"Q{n:03}", values, "correct") for n, values in enumerate(rows)),
+        )
+
+    def test_answers_that_are_written_otherwise(self) -> None:
+        sound = found(self.answered(20, 9, wrong=5), of=self.of)
+        assert sound.broken == (
+            "9 of 20 right answers begin with the token that is scored; allowed: at least 50%: the model "
+            "writes its answers otherwise (in sentences, or behind a line break), and what is scored is not "
+            "what it writes: a chat template, or a prompt that asks for the answer alone, may help",
+        )
+        assert share(sound, "first_token") == Share(
+            name="first_token", value=9, total=20, limit=0.5, broken=True
+        )
+
+    def test_the_limit_is_within_it_and_the_suites(self) -> None:
+        assert found(self.answered(20, 10), of=self.of).broken == ()
+        assert found(self.answered(20, 9), of=self.of, first_token=0.45).broken == ()
+        assert found(self.answered(20, 18), of=self.of, first_token=0.95).broken != ()
+
+    def test_wrong_answers_do_not_count_and_few_right_ones_decide_nothing(self) -> None:
+        assert found(self.answered(9, 0, wrong=20), of=self.of).broken == ()
+        assert found(self.answered(10, 0, wrong=20), of=self.of).broken != ()
+        none_right = found(self.answered(0, 0, wrong=3), of=self.of)
+        assert "first_token" not in [one.name for one in none_right.shares]
+
+    def test_runs_without_the_column_are_not_held_against_it(self) -> None:
+        sound = found(anchored(0.4, 0.5), of=self.of)
+        assert "first_token" not in [one.name for one in sound.shares]

@@ -123,7 +123,8 @@ def test_the_columns_of_monitor(settings, columns):
     fact = replace(FRANCE, negatives=("Rome",))
     others = [f"cell:{context}:{frame}" for context in ("positive", "negative1") for frame in (1, 2)]
     assert grid_of(make_case(settings, fact)).columns == (
-        *("kept", "pfd", "ird", "term", "anchor", "ablated:0+1+2", "calls:monitor", "tokens:monitor"),
+        *("kept", "pfd", "ird", "term", "anchor", "first_token"),
+        *("ablated:0+1+2", "calls:monitor", "tokens:monitor"),
         *columns,
         *("cell:positive:0", "cell:none:0", "cell:none:1", "cell:none:2", "cell:negative1:0"),
         *(others if columns else ()),

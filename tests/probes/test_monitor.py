@@ -71,6 +71,17 @@ def test_an_alias_is_right_in_the_definition(columns_of):
     assert result.table.rows[0].label == "correct"
 
 
+@pytest.mark.parametrize(
+    ("written", "first"), [((0,), 1), ((0, 8), 1), ((3, 0), 1), ((3, 4, 0), 0), ((1, 3), 0), ((), 0)]
+)
+def test_the_scored_token_is_one_of_the_first_two_that_the_model_wrote(columns_of, written, first):
+    told = {"finish": "stop", "prompt_tokens": 1, "prompt_digest": "d"}
+    # The oracle scores tokens 0 and 1.
+    oracle = Oracle(say=lambda request: Generated(text="Paris", token_ids=written, **told), believe=believe)
+    result = run_case(make_case(DEFINITION, FRANCE), oracle, oracle.keep)
+    assert columns_of(result.table)["first_token"] == first
+
+
 def test_one_answer_in_all_cells_is_judged_by_the_question_of_each(columns_of):
     hinting = replace(CAPITAL, frames=(*CAPITAL.frames, "Is Paris the capital of [X]?"))
     case = replace(make_case(DEFINITION, FRANCE), relations=(hinting,))
