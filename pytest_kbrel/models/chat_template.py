@@ -80,6 +80,11 @@ class ChatTemplate:
         place = self.place
         return self._filled(messages, place.variables, add_generation_prompt=True) + place.suffix
 
+    @property
+    def idle(self) -> tuple[str, ...]:
+        """The names of the given variables that this template does not mention."""
+        return tuple(name for name in self._args.variables if name not in self._source)
+
     def _filled(self, messages: Sequence[Message], variables: dict[str, Any], **options: Any) -> str:
         given = {"chat_template": self._source} | variables | options
         return str(self._tokenizer.apply_chat_template(list(messages), tokenize=False, **given))

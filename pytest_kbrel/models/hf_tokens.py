@@ -81,6 +81,22 @@ class PromptEncoder:
         self.marks = self._marks()
         self.adds_bos = self._bos is not None and self.prompt("a")[:1] == (self._bos,)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the model's figures should know of its chat template, a sentence each."""
+        given = ", ".join(self._chat.variables)
+        if self.template is not None:
+            idle = ", ".join(self.template.idle)
+            return (f"the chat template does not know {idle}: it has no effect",) if idle else ()
+        found = []
+        if getattr(self.tokenizer, "chat_template", None):
+            found.append(
+                "the tokenizer has a chat template, and prompts are raw: --kb-apply-chat-template uses it"
+            )
+        if given:
+            found.append(f"{given} of a chat template has no effect: prompts are raw")
+        return tuple(found)
+
     def reading(self, requests: Iterable[R]) -> Iterator[R]:
         """Yield ``requests`` as they are; while one is looked at, its texts are at hand.
 

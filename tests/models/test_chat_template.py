@@ -147,3 +147,37 @@ def test_prompts_of_one_day_are_those_of_the_next(tokenizer_of):
     assert "Today: 01 Jan 2025" in template.prompt(ASKED)
     given = ChatTemplate(tokenizer_of("llama3"), ChatArgs(template_args='{"date_string": "1 May 2024"}'))
     assert "Today: 1 May 2024" in given.prompt(ASKED)
+
+
+@pytest.mark.parametrize(
+    ("shape", "wrapped", "chat", "notes"),
+    [
+        ("qwen3", True, OFF, ()),
+        ("qwen3", True, NOTHING, ()),
+        ("llama3", True, OFF, ("the chat template does not know enable_thinking: it has no effect",)),
+        (
+            "qwen3",
+            False,
+            NOTHING,
+            ("the tokenizer has a chat template, and prompts are raw: --kb-apply-chat-template uses it",),
+        ),
+        (
+            "qwen3",
+            False,
+            OFF,
+            (
+                "the tokenizer has a chat template, and prompts are raw: --kb-apply-chat-template uses it",
+                "enable_thinking of a chat template has no effect: prompts are raw",
+            ),
+        ),
+    ],
+)
+def test_what_has_no_effect_is_said(tokenizer_of, shape, wrapped, chat, notes):
+    encoder = PromptEncoder(tokenizer_of(shape), encoder_decoder=False, chat_template=wrapped, chat=chat)
+    assert encoder.notes == notes
+
+
+def test_a_tokenizer_without_a_template_needs_no_note(tmp_path):
+    make_tokenizer(tmp_path, "bos")
+    tokenizer = tf.AutoTokenizer.from_pretrained(tmp_path)
+    assert PromptEncoder(tokenizer, encoder_decoder=False).notes == ()

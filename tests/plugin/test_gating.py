@@ -139,7 +139,8 @@ def test_python_tests_use_the_fixtures(pytester, mini_suite, report):
 
         def test_capitals(kb_facts, kb_check, kb_model, kb_baseline):
             facts = kb_facts("suites/facts.jsonl")
-            relation = Relation(id="P36", label="capital", domain="places", frames=("What is the capital of [X]?",))
+            frames = ("What is the capital of [X]?",)
+            relation = Relation(id="P36", label="capital", domain="places", frames=frames)
             case = Case(
                 id="capitals", suite="test_it.py", probe="head_to_tail", slice="all", facts=facts,
                 relations=(relation,), settings=HeadToTailSettings(),
