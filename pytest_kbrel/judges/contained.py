@@ -8,6 +8,7 @@ from pytest_kbrel.judges.denying import is_negated as is_negated
 from pytest_kbrel.judges.listing import is_region, is_trade
 from pytest_kbrel.judges.nations import NATIONAL
 from pytest_kbrel.judges.reading import Answer, Gold
+from pytest_kbrel.judges.scripts import has_no_case, is_unspaced
 from pytest_kbrel.judges.tokens import STARTS, UPPER
 from pytest_kbrel.judges.words import (
     DISTINGUISHING,
@@ -39,6 +40,9 @@ def findable(answer: Answer, gold: Gold, start: int) -> bool:
         return not FUNCTION.issuperset(gold.words)
     if word in FUNCTION:
         return False
+    # Two letters are a name where a letter is a syllable or a word.
+    if len(word) > 1 and is_unspaced(word):
+        return True
     return len(word) > 2 or not word.isalpha() or answer.cases[start] == UPPER or len(answer.words) == 1
 
 
@@ -59,7 +63,8 @@ def is_other_name(answer: Answer, span: tuple[int, int], gold: Gold) -> bool:
             return True
     if len(gold.words) == 1 and (_is_before(answer, start) or _is_behind(answer, end)):
         return True
-    if answer.bare and size <= _PHRASE and len(gold.words) == 1 and not any(gold.cases):
+    common = len(gold.words) == 1 and not any(gold.cases) and not has_no_case(gold.words[0])
+    if answer.bare and size <= _PHRASE and common:
         tied = [start - 1] if start and not breaks[start] else []
         tied += [end] if end < size and not breaks[end] else []
         if any(_makes_kind(answer, place, gold) for place in tied):

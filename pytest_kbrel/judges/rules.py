@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from pytest_kbrel.judges.comparing import compare
 from pytest_kbrel.judges.figures import says_plainly
+from pytest_kbrel.judges.language import is_english, language_of, put_in_english
 from pytest_kbrel.judges.numerals import has_other_sign, signs_of
 from pytest_kbrel.judges.options import chosen_option
 from pytest_kbrel.judges.reading import read_answer, read_question
@@ -60,6 +61,7 @@ def judge(
     *,
     answer_type: str = "",
     extra: Sequence[tuple[str, str]] = (),
+    language: str = "",
 ) -> Judged:
     """Judge one answer and name the rule that decided.
 
@@ -69,30 +71,38 @@ def judge(
     "None" or "Duran Duran Duran Duran". With nothing accepted (unseen knowledge) every informative answer is
     wrong. Where a model goes on and asks itself the next question, only what comes before counts.
     ``answer_type`` says what is asked for where it is known; else the question's words tell. ``extra``
-    are the user's own rules for uninformative answers: (kind, regular expression).
+    are the user's own rules for uninformative answers: (kind, regular expression). ``language`` is what
+    question and answers are in ("de", "pt-BR"; nothing stated is English): the rules for that language come
+    beside the English ones, and of a language without rules (see ``LANGUAGES``) only its dates are known.
     """
     answer = answer_proper(answer)
+    if not is_english(language):
+        answer = language_of(language).without_label(answer)
     said = normalise(answer)
     equals = [gold for gold in accepted if said == _normalised(gold)]
     if said and equals and not is_not_applicable(answer) and signs_of(answer) in map(signs_of, equals):
         return Judged(label="correct", rule="equal")
-    kind = uninformative_kind(answer, question, extra)
-    besides = said_besides(answer) if accepted and kind in ("", "unsure") else ""
+    kind = uninformative_kind(answer, question, extra, language=language, unanswerable=not accepted)
+    besides = said_besides(answer, language) if accepted and kind in ("", "unsure") else ""
     if besides:
         # "I am aware of no other. It is Lima." answers; what is not accepted there may be an excuse.
-        rule, right = _compared(besides, accepted, question, answer_type)
+        rule, right = _compared(besides, accepted, question, answer_type, language)
         if right:
             return Judged(label="correct", rule=rule)
     if kind:
         return Judged(label="uninformative", rule=kind)
     if not accepted:
         return Judged(label="wrong", rule="no rule")
-    rule, right = _compared(answer, accepted, question, answer_type)
+    rule, right = _compared(answer, accepted, question, answer_type, language)
     return Judged(label="correct" if right else "wrong", rule=rule)
 
 
-def _compared(answer: str, accepted: Sequence[str], question: str, answer_type: str) -> tuple[str, bool]:
+def _compared(
+    answer: str, accepted: Sequence[str], question: str, answer_type: str, language: str
+) -> tuple[str, bool]:
     """Compare with the accepted answers, without those that the answer only seems to give."""
+    if not is_english(language):
+        (answer, question), accepted = put_in_english((answer, question), accepted, language)
     left = [gold for gold in accepted if not has_other_sign(answer, gold)]
     if any(_normalised(gold) in ("yes", "no") for gold in left):
         said = read_answer(answer, read_question(question, answer_type))

@@ -11,6 +11,7 @@ import unicodedata
 from functools import lru_cache
 
 from pytest_kbrel.judges.numerals import NUMBER_WORDS, ORDINALS, read_number, roman
+from pytest_kbrel.judges.scripts import SIGNS, fold_letters
 from pytest_kbrel.judges.words import PHRASES, UNITS, WORDS, listed
 from pytest_kbrel.records import record
 
@@ -22,7 +23,7 @@ _PIECE = re.compile(
     r"(?P<number>\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\d)|\d{1,3}(?: \d{3})+(?![\d.,]\d|\d)"
     r"|\d{1,3}(?:\.\d{3}){2,}(?!\d)"
     r"|\d+(?:\.\d+)?)(?P<ordinal>(?:st|nd|rd|th|s)\b)?"
-    r"|(?P<word>[^\W\d_][^\W_]*(?:'[^\W\d_]+)*)"
+    rf"|(?P<word>[^\W\d_][^\W_]*(?:[{SIGNS}]+[^\W_]*)*(?:'[^\W\d_]+)*)"
     r"|(?P<money>[$£€])"
     r"|(?P<mark>[^\w\s])",
     re.IGNORECASE,
@@ -73,7 +74,7 @@ class Words:
 @lru_cache(maxsize=4096)
 def read_words(text: str) -> Words:
     """Read a text; of a longer one only the first ``LONGEST`` characters."""
-    pieces = _pieces(_plain(text[:LONGEST]))
+    pieces = _pieces(plain(text[:LONGEST]))
     words: list[str] = []
     cases: list[int] = []
     breaks: list[str] = []
@@ -100,11 +101,12 @@ def read_words(text: str) -> Words:
     return Words(words=tuple(words), cases=tuple(cases), breaks=tuple(breaks))
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
+    """Return a text without accents, and with one spelling of signs, letters and amounts of money."""
     text = unicodedata.normalize("NFKC", text.translate(APOSTROPHES))
     if not text.isascii():
         text = _LATIN_MARK.sub("", unicodedata.normalize("NFD", text.translate(_LETTERS)))
-        text = unicodedata.normalize("NFC", text)
+        text = fold_letters(unicodedata.normalize("NFC", text))
     if "$" in text or "£" in text or "€" in text:
         text = _AMOUNT.sub(_amount, text)
     return text

@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 from importlib import resources
-from typing import Any
+from typing import Any, Literal
 
 from pytest_kbrel.judges.abstaining import Abstaining, Abstention, read_abstention
+from pytest_kbrel.judges.language import base_language, is_english, language_of
 from pytest_kbrel.judges.tokens import LONGEST
 from pytest_kbrel.metrics.text import normalise
 from pytest_kbrel.records import record
@@ -27,6 +28,9 @@ class _Rules:
     question_words: int
     none: tuple[re.Pattern[str], ...]
     abstaining: Abstaining
+    denials: tuple[re.Pattern[str], ...]
+    lacks: tuple[re.Pattern[str], ...]
+    counting: re.Pattern[str]
 
 
 @lru_cache(maxsize=1)
@@ -42,10 +46,14 @@ def _rules() -> _Rules:
         none=_all(data["none"]["patterns"]),
         abstaining=Abstaining(
             patterns=_all(unsure["patterns"]),
+            denials=(),
             frames=_all(unsure["frames"]),
             hedges=_all(unsure["hedges"]),
             asides=re.compile(unsure["asides"]),
         ),
+        denials=_all(data["denials"]["patterns"]),
+        lacks=_all(data["denials"]["lacks"]),
+        counting=re.compile(data["denials"]["counting"], re.IGNORECASE),
     )
 
 
@@ -63,18 +71,29 @@ def is_not_applicable(answer: str) -> bool:
     return bool(_NOT_APPLICABLE.fullmatch(answer))
 
 
-def is_uninformative(answer: str, question: str = "", extra: Sequence[tuple[str, str]] = ()) -> bool:
+def is_uninformative(
+    answer: str, question: str = "", extra: Sequence[tuple[str, str]] = (), *, language: str = ""
+) -> bool:
     """Tell whether an answer says nothing; see :func:`uninformative_kind`."""
-    return bool(uninformative_kind(answer, question, extra))
+    return bool(uninformative_kind(answer, question, extra, language=language))
 
 
-def uninformative_kind(answer: str, question: str = "", extra: Sequence[tuple[str, str]] = ()) -> str:
+def uninformative_kind(
+    answer: str,
+    question: str = "",
+    extra: Sequence[tuple[str, str]] = (),
+    *,
+    language: str = "",
+    unanswerable: bool = False,
+) -> str:
     """Return "repetition", "none" or "unsure", ``""`` for an answer that says something.
 
     Reliable KB (arXiv 2407.13578), section 3.3: "repetition" echoes one string, "none" is empty or the
     question again, "unsure" says in its first sentence that the
     model cannot answer, and does not go on with "but" and a statement. ``extra`` are a user's own (kind,
     regular expression), tried after the shipped ones, in the answer as it is and normalised, capitals or not.
+    The patterns of ``language`` come beside the English ones. Where the question is ``unanswerable``, an
+    answer that denies what it takes for granted ("No such person exists.") is "unsure" as well.
     """
     rules = _rules()
     said = normalise(answer[:LONGEST])
@@ -87,7 +106,8 @@ def uninformative_kind(answer: str, question: str = "", extra: Sequence[tuple[st
         return "none"
     if any(pattern.search(said) for pattern in rules.none):
         return "none"
-    if _abstention(answer[:LONGEST]).abstains:
+    denying = _denying(question, language) if unanswerable else ""
+    if _abstention(answer[:LONGEST], base_language(language), denying).abstains:
         return "unsure"
     for kind, expression in extra:
         pattern = _compiled(expression)
@@ -97,13 +117,45 @@ def uninformative_kind(answer: str, question: str = "", extra: Sequence[tuple[st
 
 
 @lru_cache(maxsize=256)
-def _abstention(answer: str) -> Abstention:
-    return read_abstention(answer, _rules().abstaining)
+def _abstention(answer: str, code: str, denying: Denying) -> Abstention:
+    language = language_of(code)
+    if not is_english(code):
+        answer = language.folded(answer)
+        if language.contrast is not None:
+            answer = language.contrast.sub(", but ", answer)
+    return read_abstention(answer, _abstaining(code, denying))
 
 
-def said_besides(answer: str) -> str:
+Denying = Literal["", "what is", "how many"]
+
+
+def _denying(question: str, tag: str) -> Denying:
+    """Return which denials count: "There are no bridges" is a number where one is asked for."""
+    own = language_of(tag).counting
+    counts = _rules().counting.search(question) or (own is not None and own.search(question))
+    return "how many" if counts else "what is"
+
+
+@lru_cache(maxsize=64)
+def _abstaining(code: str, denying: Denying) -> Abstaining:
+    rules, language = _rules(), language_of(code)
+    english = rules.abstaining
+    denials = [*rules.denials, *language.denials] if denying else []
+    if denying == "what is":
+        denials += [*rules.lacks, *language.lacks]
+    asides = [english.asides.pattern, *([language.asides] if language.asides else [])]
+    return Abstaining(
+        patterns=(*english.patterns, *language.unsure),
+        denials=tuple(denials),
+        frames=(*english.frames, *language.frames),
+        hedges=(*english.hedges, *language.hedges),
+        asides=re.compile("|".join(asides)),
+    )
+
+
+def said_besides(answer: str, language: str = "") -> str:
     """Return what an answer with an abstention in it says besides, ``""`` for nothing or a guess."""
-    return _abstention(answer[:LONGEST]).besides
+    return _abstention(answer[:LONGEST], base_language(language), "").besides
 
 
 def is_repetition(words: Sequence[str]) -> bool:

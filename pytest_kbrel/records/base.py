@@ -29,6 +29,9 @@ UNINFORMATIVE = ("repetition", "none", "unsure")
 # anything, so they are shown with two others beside them.
 MONITOR_FIGURES = ("monitor", "pfd", "ird", "monitor_ablated")
 BESIDE_MONITOR = ("accuracy", "anchor_prob")
+# What answers may be in: the judge has rules for these. Nothing stated is English.
+DEFAULT_LANGUAGE = "en"
+LANGUAGES = (DEFAULT_LANGUAGE, "ar", "de", "es", "fr", "hi", "it", "ja", "pt", "ru", "zh")
 # Who is asked where a run compares with a model of its own: see ``Ask.to``.
 BASELINE = "baseline"
 # Baselines of these names are what a paper prints, not runs.

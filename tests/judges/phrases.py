@@ -1,4 +1,4 @@
-"""Answers in eleven languages, written by hand, with what each of them is; ``phrases/`` has a file a language.
+"""Answers in eleven languages, written by hand, with what each of them is: a file a language in ``phrases/``.
 
 In each file the ``first`` half was written before the rules of its language and the ``second`` after them.
 """

@@ -1,0 +1,224 @@
+"""Languages: what the judge knows of each, read from ``languages/``; the rules themselves are English.
+
+The small words of an answer (articles, "not", "or") and its dates are put in English, the accepted answers in
+it as the facts file writes them; the English rules then see the negation, the list and the date.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from importlib import resources
+from typing import Any
+
+from pytest_kbrel.judges.inflected import inflected_pattern
+from pytest_kbrel.judges.local_dates import in_english_dates
+from pytest_kbrel.judges.scripts import SIGNS, fold_letters, is_unspaced, unspaced_pattern
+from pytest_kbrel.judges.tokens import APOSTROPHES, plain
+from pytest_kbrel.records import DEFAULT_LANGUAGE, LANGUAGES, record
+
+_SENTENCE_START = re.compile(r"(?:^|[.!?:。！？।]\s*)\W*$")
+_CAPITAL = re.compile(r"\s+[A-ZÀ-ÖØ-ÞА-Я]")
+_APPOSITION = re.compile(r"\bthe ([^\W\d_a-zäöüß])(\w+)(?= [^\W\d_a-zäöüß])")
+_WORD = rf"(?<![\w{SIGNS}'’-])({{}})(?![\w{SIGNS}'’-])"
+
+# Without spaces an accepted answer is found in its own denial: so much is known of a language without rules.
+_UNSPACED = {"th": {"ไม่ใช่": "not", "หรือ": "or"}}
+
+
+@record
+class Language:
+    """One language: patterns over normalised, folded answers, and what its small words are in English.
+
+    ``unsure``, ``denials``, ``lacks``, ``counting``, ``frames``, ``hedges`` and ``asides`` are those of
+    ``uninformative.yaml``. ``contrast`` is "but", ``label`` what stands before an answer, ``words`` the small
+    words with their English ones, ``elided`` those in front of an apostrophe, ``unspaced`` those in a script
+    without spaces; ``letters`` are written out before patterns are searched ("ä" as "ae").
+    """
+
+    code: str
+    unsure: tuple[re.Pattern[str], ...] = ()
+    denials: tuple[re.Pattern[str], ...] = ()
+    lacks: tuple[re.Pattern[str], ...] = ()
+    frames: tuple[re.Pattern[str], ...] = ()
+    hedges: tuple[re.Pattern[str], ...] = ()
+    asides: str = ""
+    counting: re.Pattern[str] | None = None
+    contrast: re.Pattern[str] | None = None
+    label: re.Pattern[str] | None = None
+    words: Mapping[str, str]
+    word: re.Pattern[str] | None = None
+    elided: Mapping[str, str]
+    elision: re.Pattern[str] | None = None
+    unspaced: Mapping[str, str]
+    letters: Mapping[int, str]
+
+    def folded(self, text: str) -> str:
+        """Return a text without accents and with one spelling where a script has several."""
+        return plain(text.translate(self.letters))
+
+    def without_label(self, answer: str) -> str:
+        """Return an answer without what the language calls one ("Antwort:")."""
+        return self.label.sub("", answer) if self.label else answer
+
+
+def base_language(tag: str) -> str:
+    """Return the language of a tag: "pt" for "pt-BR"; English where nothing is stated."""
+    return tag.partition("-")[0].lower() or DEFAULT_LANGUAGE
+
+
+def is_english(tag: str) -> bool:
+    """Tell whether a tag, empty where nothing is stated, is English."""
+    return base_language(tag) == DEFAULT_LANGUAGE
+
+
+@lru_cache(maxsize=64)
+def language_of(tag: str) -> Language:
+    """Return what is known of a language; of one without rules only its tag, and nothing for English."""
+    code = base_language(tag)
+    if code == DEFAULT_LANGUAGE or code not in LANGUAGES:
+        return Language(code=code, words={}, elided={}, unspaced=_UNSPACED.get(code, {}), letters={})
+    import yaml
+
+    text = resources.files("pytest_kbrel.judges").joinpath(f"languages/{code}.yaml").read_text("utf-8")
+    data: Any = yaml.safe_load(text)
+    letters = str.maketrans(data.get("fold", {}))
+    words = {
+        _plain(word): english for english, all_ in data.get("words", {}).items() for word in all_.split()
+    }
+    unspaced = {word: english for english, all_ in data.get("unspaced", {}).items() for word in all_.split()}
+    elided = data.get("elided", {})
+
+    def compiled(key: str) -> tuple[re.Pattern[str], ...]:
+        return tuple(re.compile(plain(pattern.translate(letters))) for pattern in data.get(key, ()))
+
+    spaced = not unspaced
+    contrast = "|".join(map(re.escape, data["contrast"])) if spaced else "|".join(data["contrast"])
+    return Language(
+        code=code,
+        unsure=compiled("unsure"),
+        denials=compiled("denials"),
+        lacks=compiled("lacks"),
+        frames=compiled("frames"),
+        hedges=compiled("hedges"),
+        asides=plain(data["asides"].translate(letters)),
+        counting=re.compile(data["counting"], re.IGNORECASE),
+        contrast=re.compile(
+            _WORD.format(plain(contrast.translate(letters))) if spaced else f"({contrast})", re.IGNORECASE
+        ),
+        label=re.compile(
+            rf"^[\s*]*(?:{'|'.join(map(re.escape, data['labels']))})[\s*]*[:：=][\s*]*", re.IGNORECASE
+        ),
+        words=words,
+        word=_words(words),
+        elided=elided,
+        elision=re.compile(rf"(?<!\w)({'|'.join(elided)})['’](?=\w)", re.IGNORECASE) if elided else None,
+        unspaced=unspaced,
+        letters=letters,
+    )
+
+
+def _words(words: Mapping[str, str]) -> re.Pattern[str] | None:
+    if not words:
+        return None
+    longest = sorted(words, key=len, reverse=True)
+    return re.compile(_WORD.format("|".join(map(re.escape, longest))), re.IGNORECASE)
+
+
+def put_in_english(texts: Sequence[str], accepted: Sequence[str], tag: str) -> tuple[list[str], list[str]]:
+    """Return answer and question, and the accepted answers, with small words and dates put in English.
+
+    An accepted answer that stands in one of ``texts`` without spaces around it or, in Russian, in another
+    case, is put there as a word of its own as the facts file has it.
+    """
+    golds = [_put(gold, tag) for gold in accepted]
+    forms = _forms(tuple(accepted), base_language(tag))
+    return [_put(forms.found(_plain(text)), tag) for text in texts], golds
+
+
+# Golds come again with every answer, and the question with every attempt.
+@lru_cache(maxsize=8192)
+def _put(text: str, tag: str) -> str:
+    return _small_words(in_english_dates(_plain(text), tag), language_of(tag))
+
+
+def _plain(text: str) -> str:
+    return fold_letters(unicodedata.normalize("NFKC", text.translate(APOSTROPHES)))
+
+
+class _Forms:
+    """The accepted answers as they may stand in a sentence."""
+
+    def __init__(self, accepted: Sequence[str], code: str) -> None:
+        self._words = language_of(code).unspaced
+        self._inflected = [
+            (re.compile(pattern, re.IGNORECASE), f" {gold} ")
+            for gold in accepted
+            if (pattern := inflected_pattern(gold, code))
+        ]
+        unspaced = [gold for gold in accepted if is_unspaced(gold)]
+        longer = _names(code) if unspaced else frozenset()
+        self._longer = {name for name in longer if any(gold in name for gold in unspaced)} - set(unspaced)
+        parts = unspaced_pattern([*unspaced, *self._longer, *self._words])
+        self._unspaced = re.compile(parts) if parts else None
+
+    def found(self, text: str) -> str:
+        """Return ``text`` with each accepted answer as a word of its own."""
+        for pattern, gold in self._inflected:
+            text = pattern.sub(gold.replace("\\", r"\\"), text)
+        if self._unspaced is None or not is_unspaced(text):
+            return text
+        return self._unspaced.sub(self._parted, text)
+
+    def _parted(self, found: re.Match[str]) -> str:
+        name = found[0]
+        return name if name in self._longer else f" {self._words.get(name, name)} "
+
+
+@lru_cache(maxsize=1024)
+def _forms(accepted: tuple[str, ...], code: str) -> _Forms:
+    return _Forms([_plain(gold) for gold in accepted], code)
+
+
+@lru_cache(maxsize=16)
+def _names(code: str) -> frozenset[str]:
+    """Return the names of countries: Sudan is not meant where South Sudan is written without a space."""
+    from babel import Locale, UnknownLocaleError
+
+    try:
+        return frozenset(map(_plain, Locale.parse(code).territories.values()))
+    except (UnknownLocaleError, ValueError):
+        return frozenset()
+
+
+def _small_words(text: str, language: Language) -> str:
+    if language.elision is not None:
+        text = language.elision.sub(lambda found: f"{language.elided[found[1].lower()]} ", text)
+    if language.word is None:
+        return text
+    pieces, end = [], 0
+    for found in language.word.finditer(text):
+        if _is_name(text, found, language):
+            continue
+        pieces += [text[end : found.start()], language.words[found[0].lower()]]
+        end = found.end()
+    said = "".join((*pieces, text[end:]))
+    if language.code == "de":
+        # All nouns have capitals: in "der Dichter Goethe" only the second one may be a name.
+        said = _APPOSITION.sub(lambda found: f"the {found[1].lower()}{found[2]}", said)
+    return said
+
+
+def _is_name(text: str, found: re.Match[str], language: Language) -> bool:
+    """Tell whether a word is part of a name and means nothing: "El Salvador", "IN"."""
+    word = found[0]
+    if len(word) > 1 and word.isupper() and word.lower() != word:
+        return not text.isupper()
+    # German nouns have capitals, so that a capital tells no name there.
+    if language.code == "de" or not word[0].isupper():
+        return False
+    if not _SENTENCE_START.search(text, 0, found.start()):
+        return True
+    return language.words[word.lower()] in ("the", "a") and bool(_CAPITAL.match(text, found.end()))
