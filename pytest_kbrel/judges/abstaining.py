@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import count
 
 from pytest_kbrel.judges.words import listed
@@ -13,6 +13,7 @@ from pytest_kbrel.records import record
 _BLANKED = re.compile(r"quoted(\d{1,4})z")
 _SENTENCE = re.compile(r"(?<=[.!?…؟۔])\s+|(?<=[。！？｡।])\s*|\n+")
 _CLAUSE = re.compile(r"[,;:()\[\]]\s+|[，；：、،؛]\s*|\s[-–—]+\s|[—]|[()](?=\W|$)|\s(?=but\s)", re.IGNORECASE)
+_CLAUSE_END = re.compile(r"[,:]\s+|[，：、،]\s*")
 _QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|«[^»]*»|„[^“”]*[“”]|「[^」]*」|『[^』]*』")
 _APOSTROPHES = str.maketrans(dict.fromkeys("´`ʼ′’‘", "'"))
 _APART = re.compile(r"\s+(n't)\b", re.IGNORECASE)
@@ -102,6 +103,21 @@ def _read(blanked: str, rules: Abstaining) -> Abstention:
     besides = ". ".join(clause.strip(" .") for clause in said)
     guessed = "?" in besides or _matches(rules.hedges, normalise(besides))
     return Abstention(abstains=not (stated and not guessed), besides="" if guessed else besides)
+
+
+def cut_frames(answer: str, rules: Abstaining, folded: Callable[[str], str]) -> str:
+    """Return an answer from the first clause on that is no mere frame; all of it where there is none.
+
+    ``folded`` writes a clause as the patterns have it.
+    """
+    for _ in range(_FRAMES):
+        end = _CLAUSE_END.search(answer)
+        if end is None or not answer[end.end() :].strip() or not _WORD.search(answer[: end.start()]):
+            return answer
+        if _bare(folded(answer[: end.start()]), rules):
+            return answer
+        answer = answer[end.end() :]
+    return answer
 
 
 def _denial(clauses: Sequence[str], rules: Abstaining) -> int | None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from pytest_kbrel.judges.inflected import inflected_pattern
 from pytest_kbrel.judges.local_dates import in_english_dates
-from pytest_kbrel.judges.scripts import SIGNS, fold_letters, is_unspaced, unspaced_pattern
+from pytest_kbrel.judges.scripts import SIGNS, fold_letters, has_no_case, is_unspaced, unspaced_pattern
 from pytest_kbrel.judges.tokens import APOSTROPHES, plain
 from pytest_kbrel.records import DEFAULT_LANGUAGE, LANGUAGES, record
 
@@ -53,6 +53,7 @@ class Language:
     elided: Mapping[str, str]
     elision: re.Pattern[str] | None = None
     unspaced: Mapping[str, str]
+    alternatives: re.Pattern[str] | None = None
     letters: Mapping[int, str]
 
     def folded(self, text: str) -> str:
@@ -116,6 +117,7 @@ def language_of(tag: str) -> Language:
         elided=elided,
         elision=re.compile(rf"(?<!\w)({'|'.join(elided)})['’](?=\w)", re.IGNORECASE) if elided else None,
         unspaced=unspaced,
+        alternatives=re.compile(data["alternatives"], re.IGNORECASE) if "alternatives" in data else None,
         letters=letters,
     )
 
@@ -152,20 +154,28 @@ class _Forms:
     """The accepted answers as they may stand in a sentence."""
 
     def __init__(self, accepted: Sequence[str], code: str) -> None:
-        self._words = language_of(code).unspaced
+        language = language_of(code)
+        self._words, self._alternatives = language.unspaced, language.alternatives
         self._inflected = [
             (re.compile(pattern, re.IGNORECASE), f" {gold} ")
             for gold in accepted
             if (pattern := inflected_pattern(gold, code))
         ]
         unspaced = [gold for gold in accepted if is_unspaced(gold)]
-        longer = _names(code) if unspaced else frozenset()
-        self._longer = {name for name in longer if any(gold in name for gold in unspaced)} - set(unspaced)
+        caseless = [gold for gold in accepted if has_no_case(gold) and len(gold) > 1]
+        longer = _names(code) if caseless else frozenset()
+        self._longer = {name for name in longer if any(gold in name for gold in caseless)} - set(caseless)
+        # Where capitals do not tell a longer name, it becomes one word.
+        self._spaced = sorted((name for name in self._longer if " " in name), key=len, reverse=True)
         parts = unspaced_pattern([*unspaced, *self._longer, *self._words])
         self._unspaced = re.compile(parts) if parts else None
 
     def found(self, text: str) -> str:
         """Return ``text`` with each accepted answer as a word of its own."""
+        for name in self._spaced:
+            text = text.replace(name, name.replace(" ", ""))
+        if self._alternatives is not None:
+            text = self._alternatives.sub(" or ", text)
         for pattern, gold in self._inflected:
             text = pattern.sub(gold.replace("\\", r"\\"), text)
         if self._unspaced is None or not is_unspaced(text):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any
 
-from pytest_kbrel.judges.scripts import SIGNS
+from pytest_kbrel.judges.scripts import SIGNS, fold_letters
 from pytest_kbrel.records import record
 
 _ENGLISH = (
@@ -75,7 +75,7 @@ def _date(year: str, month: str, day: str, else_: str) -> str:
 
 
 def _key(name: str) -> str:
-    return name.casefold().rstrip(".")
+    return fold_letters(name).casefold().rstrip(".")
 
 
 @lru_cache(maxsize=64)

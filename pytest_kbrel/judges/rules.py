@@ -18,6 +18,7 @@ from pytest_kbrel.judges.uninformative import (
     is_uninformative,
     said_besides,
     uninformative_kind,
+    without_frame,
 )
 from pytest_kbrel.metrics.text import normalise
 from pytest_kbrel.records import Label, record
@@ -36,6 +37,11 @@ _TAG = re.compile(
 )
 _LABEL = re.compile(
     r"^[\s*]*(?:(?:the|my|final|short|correct)\s+)*(?:answer|response)[\s*]*[:=][\s*]*", re.IGNORECASE
+)
+# "Not Cusco, but Lima." says what it is behind "but".
+_NOT_THIS = re.compile(
+    r"^(?:\W*not\s+(?!only\b|just\b)[^,.;:!?\n]{1,60}[,;]\s*but|[^,.;:!?\n]{1,60}\snot but)[\s,、]+",
+    re.IGNORECASE,
 )
 # Golds come again with every answer; answers do not.
 _normalised = lru_cache(maxsize=16384)(normalise)
@@ -101,8 +107,10 @@ def _compared(
     answer: str, accepted: Sequence[str], question: str, answer_type: str, language: str
 ) -> tuple[str, bool]:
     """Compare with the accepted answers, without those that the answer only seems to give."""
+    answer = without_frame(answer, language)
     if not is_english(language):
         (answer, question), accepted = put_in_english((answer, question), accepted, language)
+    answer = _NOT_THIS.sub("", answer)
     left = [gold for gold in accepted if not has_other_sign(answer, gold)]
     if any(_normalised(gold) in ("yes", "no") for gold in left):
         said = read_answer(answer, read_question(question, answer_type))

@@ -9,7 +9,7 @@ from functools import lru_cache
 from importlib import resources
 from typing import Any, Literal
 
-from pytest_kbrel.judges.abstaining import Abstaining, Abstention, read_abstention
+from pytest_kbrel.judges.abstaining import Abstaining, Abstention, cut_frames, read_abstention
 from pytest_kbrel.judges.language import base_language, is_english, language_of
 from pytest_kbrel.judges.tokens import LONGEST
 from pytest_kbrel.metrics.text import normalise
@@ -156,6 +156,11 @@ def _abstaining(code: str, denying: Denying) -> Abstaining:
 def said_besides(answer: str, language: str = "") -> str:
     """Return what an answer with an abstention in it says besides, ``""`` for nothing or a guess."""
     return _abstention(answer[:LONGEST], base_language(language), "").besides
+
+
+def without_frame(answer: str, language: str = "") -> str:
+    """Return an answer without clauses in front that say nothing of the matter ("As far as I know, ...")."""
+    return cut_frames(answer, _abstaining(base_language(language), ""), language_of(language).folded)
 
 
 def is_repetition(words: Sequence[str]) -> bool:
