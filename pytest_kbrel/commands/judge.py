@@ -24,7 +24,8 @@ def register(commands: Commands) -> None:
     parser = commands.add_parser(
         "judge",
         help="say of each prediction in a file whether it is correct, wrong or uninformative",
-        epilog='each line: {"id", "question", "answers": [...], "prediction"}; other keys are kept',
+        epilog='each line: {"id", "question", "answers": [...], "prediction"}, and "language" ("de") where '
+        "that is not English; other keys are kept",
     )
     parser.add_argument("path", metavar="IN.jsonl", type=Path)
     parser.add_argument("--output", metavar="OUT.jsonl", type=Path, required=True)
@@ -51,6 +52,7 @@ def _run(options: argparse.Namespace) -> int:
     from pytest_kbrel.errors import SuiteError
     from pytest_kbrel.facts.json_text import json_rows
     from pytest_kbrel.judges.agreement import Agreement
+    from pytest_kbrel.records import LANGUAGES, base_language
     from pytest_kbrel.suites.uninformative import read_uninformative
 
     output = options.output
@@ -58,6 +60,7 @@ def _run(options: argparse.Namespace) -> int:
         raise FileExistsError(f"{output}: exists already; name another file or give --force")
     extra = read_uninformative(options.uninformative) if options.uninformative else ()
     counts: Counter[str] = Counter()
+    unsupported: Counter[str] = Counter()
     agreement = Agreement()
     with scratch_for(output) as scratch:
         made = scratch / "judged.jsonl"
@@ -72,6 +75,8 @@ def _run(options: argparse.Namespace) -> int:
                 except ValueError as error:
                     raise SuiteError(str(error), options.path, line) from None
                 counts[found.label] += 1
+                if (language := base_language(row.get("language", ""))) not in LANGUAGES:
+                    unsupported[language] += 1
                 judged = {**row, "verdict": found.label, "rule": found.rule}
                 stream.write(json.dumps(judged, ensure_ascii=False, allow_nan=False) + "\n")
         if not counts:
@@ -79,6 +84,11 @@ def _run(options: argparse.Namespace) -> int:
         made.replace(output)
     said = ", ".join(f"{counts[label]} {label}" for label in ("correct", "wrong", "uninformative"))
     print(f"{counts.total()} predictions: {said}; written to {output}")
+    for language, number in unsupported.items():
+        print(
+            f"{number} of them in {language!r}, for which there are no rules: judged by those for English; "
+            f"known are {', '.join(LANGUAGES)}"
+        )
     if options.human:
         print(agreement.table())
     return 0
@@ -87,6 +97,7 @@ def _run(options: argparse.Namespace) -> int:
 def _judged(row: dict[str, Any], extra: tuple[tuple[str, str], ...]) -> Judged:
     """Judge one row; raises ``ValueError`` where it is no prediction."""
     from pytest_kbrel.facts.document import describe
+    from pytest_kbrel.facts.jsonl import check_language
     from pytest_kbrel.judges.rules import judge
 
     for key in ("question", "answers", "prediction"):
@@ -98,6 +109,8 @@ def _judged(row: dict[str, Any], extra: tuple[tuple[str, str], ...]) -> Judged:
     for key in _ADDED:
         if key in row:
             raise ValueError(f"the key {key!r} is there already; it is what this command adds")
+    language = row.get("language", "")
+    check_language(language)
     answers = row["answers"]
     if not isinstance(answers, list):
         raise ValueError(f"'answers' must be a list of texts, found {describe(answers)}")
@@ -106,7 +119,7 @@ def _judged(row: dict[str, Any], extra: tuple[tuple[str, str], ...]) -> Judged:
         raise ValueError("each of 'answers' must say something, found a blank one")
     question = _text("'question'", row["question"], "text")
     prediction = "" if row["prediction"] is None else _text("'prediction'", row["prediction"], "text")
-    return judge(prediction, accepted, question, extra=extra)
+    return judge(prediction, accepted, question, extra=extra, language=language)
 
 
 def _text(what: str, value: object, allowed: str) -> str:

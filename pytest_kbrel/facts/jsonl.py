@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,14 +12,14 @@ from typing import Any
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.document import describe, unknown
 from pytest_kbrel.facts.json_text import json_rows
-from pytest_kbrel.records import ANSWER_TYPES, BUCKETS, Fact
+from pytest_kbrel.records import ANSWER_TYPES, BUCKETS, LANGUAGE_TAG, Fact
 
 _REQUIRED = ("relation", "subject", "object")
 _TEXTS = ("id", "relation", "subject", "object")
 _NOTES = ("source", "licence", "dataset", "duplicate_of")
 _LISTS = ("aliases", "negatives")
 _CHOICES: Mapping[str, tuple[str, ...]] = {"answer_type": ANSWER_TYPES, "bucket": BUCKETS}
-KEYS = (*_TEXTS, *_LISTS, "popularity", "question", *_CHOICES, *_NOTES, "valid_until")
+KEYS = (*_TEXTS, *_LISTS, "popularity", "question", *_CHOICES, *_NOTES, "valid_until", "language")
 
 _PUBLIC = (
     "; a public dataset in a format of its own needs that format's name, in a suite under 'format' "
@@ -79,6 +80,8 @@ def as_fact(value: Mapping[str, Any]) -> Fact:
                 raise ValueError(f"{key!r} must be one of {', '.join(_CHOICES[key])}, found {describe(item)}")
         elif key == "valid_until":
             check_date(item)
+        elif key == "language":
+            check_language(item)
         elif key in _NOTES:
             if not isinstance(item, str):
                 raise ValueError(f"{key!r} must be text, found {describe(item)}")
@@ -104,6 +107,7 @@ def as_fact(value: Mapping[str, Any]) -> Fact:
         bucket=value.get("bucket", ""),
         duplicate_of=value.get("duplicate_of", ""),
         valid_until=value.get("valid_until", ""),
+        language=value.get("language", ""),
     )
     if fact.negatives:
         _wrong_answers(fact)
@@ -129,6 +133,12 @@ def check_date(item: Any) -> None:
             raise ValueError
     except (TypeError, ValueError):
         raise ValueError(f"'valid_until' must be a date such as 2028-07-14, found {describe(item)}") from None
+
+
+def check_language(item: Any) -> None:
+    """Raise ``ValueError`` unless the value of ``language`` is a language tag, or empty."""
+    if item != "" and not (isinstance(item, str) and re.fullmatch(LANGUAGE_TAG, item)):
+        raise ValueError(f"'language' must be a language tag such as de or pt-BR, found {describe(item)}")
 
 
 def _popularity(item: Any) -> None:

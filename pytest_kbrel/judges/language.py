@@ -17,7 +17,7 @@ from pytest_kbrel.judges.inflected import inflected_pattern
 from pytest_kbrel.judges.local_dates import in_english_dates
 from pytest_kbrel.judges.scripts import SIGNS, fold_letters, has_no_case, is_unspaced, unspaced_pattern
 from pytest_kbrel.judges.tokens import APOSTROPHES, plain
-from pytest_kbrel.records import DEFAULT_LANGUAGE, LANGUAGES, record
+from pytest_kbrel.records import DEFAULT_LANGUAGE, LANGUAGES, base_language, record
 
 _SENTENCE_START = re.compile(r"(?:^|[.!?:。！？।]\s*)\W*$")
 _CAPITAL = re.compile(r"\s+[A-ZÀ-ÖØ-ÞА-Я]")
@@ -63,11 +63,6 @@ class Language:
     def without_label(self, answer: str) -> str:
         """Return an answer without what the language calls one ("Antwort:")."""
         return self.label.sub("", answer) if self.label else answer
-
-
-def base_language(tag: str) -> str:
-    """Return the language of a tag: "pt" for "pt-BR"; English where nothing is stated."""
-    return tag.partition("-")[0].lower() or DEFAULT_LANGUAGE
 
 
 def is_english(tag: str) -> bool:

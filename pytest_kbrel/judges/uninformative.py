@@ -10,10 +10,10 @@ from importlib import resources
 from typing import Any, Literal
 
 from pytest_kbrel.judges.abstaining import Abstaining, Abstention, cut_frames, read_abstention
-from pytest_kbrel.judges.language import base_language, is_english, language_of
+from pytest_kbrel.judges.language import is_english, language_of
 from pytest_kbrel.judges.tokens import LONGEST
 from pytest_kbrel.metrics.text import normalise
-from pytest_kbrel.records import record
+from pytest_kbrel.records import base_language, record
 
 _LONGEST_STRETCH = 12
 _NOT_APPLICABLE = re.compile(r"[^\w/]*n\s*/\s*a[^\w/]*", re.IGNORECASE)

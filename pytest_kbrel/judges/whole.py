@@ -9,16 +9,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pytest_kbrel.judges.dates import as_dates
+from pytest_kbrel.judges.language import is_english, put_in_english
 from pytest_kbrel.judges.reading import quantity, read_gold, read_question
 from pytest_kbrel.judges.tokens import LONGEST, read_words
 from pytest_kbrel.judges.variants import STRICT
 
 
-def is_variant(answer: str, accepted: Sequence[str], question: str = "", answer_type: str = "") -> bool:
+def is_variant(
+    answer: str, accepted: Sequence[str], question: str = "", answer_type: str = "", *, language: str = ""
+) -> bool:
     """Tell whether all of ``answer`` is one of ``accepted`` in another writing; a sentence with it is not.
 
     The rules are those of :func:`pytest_kbrel.judges.rules.judge` that hold for the whole of an answer.
     """
+    if not is_english(language):
+        (answer, question), accepted = put_in_english((answer, question), accepted, language)
     asked = read_question(question, answer_type)
     said = read_words(answer)
     if not said.words:

@@ -107,8 +107,8 @@ def digest_of(
     """Return the digest of how ``fact`` was asked: equal digests make two outcomes comparable.
 
     It covers the prompts of ``responses``, in order, the settings that are not the default ones with the
-    user's rules for uninformative answers, the accepted answers in any order with their type, and ``draws``:
-    what else fixes the questions and does not depend on the model's answers.
+    user's rules for uninformative answers and the fact's language, the accepted answers in any order with
+    their type, and ``draws``: what else fixes the questions and does not depend on the model's answers.
     """
     prompts = [response.prompt_digest for response in responses]
     # As a model tells that BOS leads a prompt.
@@ -117,7 +117,7 @@ def digest_of(
         prompts=short_digest(bare),
         bos=sum(mine != given for mine, given in zip(bare, prompts, strict=True)),
         count=len(prompts),
-        settings=changed_digest(case),
+        settings=changed_digest(case, fact.language),
         accepted=short_digest(
             [sorted(fact.accepted), answer_type_of(case, fact)],
         ),

@@ -80,12 +80,15 @@ def judged_by_rules(case: Case, fact: Fact, answer: str, frame: int = 0) -> Judg
         question_of(case, fact, frame),
         answer_type=answer_type_of(case, fact),
         extra=case.uninformative,
+        language=fact.language,
     )
 
 
 def is_variant_of(case: Case, fact: Fact, answer: str) -> bool:
     """Tell whether the whole answer is an accepted one in another writing (Head-to-Tail, section 2.2)."""
-    return is_variant(answer, fact.accepted, question_of(case, fact), answer_type_of(case, fact))
+    return is_variant(
+        answer, fact.accepted, question_of(case, fact), answer_type_of(case, fact), language=fact.language
+    )
 
 
 def _is_open(fact: Fact, by_rules: Judged) -> bool:

@@ -166,7 +166,9 @@ def _outcome(case: Case, fact: Fact, grid: Grid, answers: Answers, kept: bool) -
             ],
         ),
         # The script knows no third label; who says "unsure" to everything is no broken model all the same.
-        rule=uninformative_kind(base.text, question_of(case, fact), case.uninformative),
+        rule=uninformative_kind(
+            base.text, question_of(case, fact), case.uninformative, language=fact.language
+        ),
     )
 
 

@@ -64,7 +64,7 @@ def distractors_for(case: Case, said: Mapping[str, str]) -> Writing:
             reply = replies.generated(fact.id, ROLE)
             # Where the writer was cut short, its last line is half a name.
             text = reply.text if reply.finish == "stop" else reply.text.rpartition("\n")[0]
-            written = read_distractors(text, said[fact.id])
+            written = read_distractors(text, said[fact.id], fact.language)
         except ResponseError as error:
             failures[fact.id] = str(error)
             continue
@@ -75,7 +75,7 @@ def distractors_for(case: Case, said: Mapping[str, str]) -> Writing:
     return Distractors(found=found, failures=failures, written=counts)
 
 
-def read_distractors(reply: str, said: str) -> tuple[str, ...]:
+def read_distractors(reply: str, said: str, language: str = "") -> tuple[str, ...]:
     """Return the wrong answers of a reply, one a line, without numbers, bullets, quotes and repetitions.
 
     What equals the answer ``said``, announces a list or says nothing is left out, and what is much longer
@@ -90,7 +90,7 @@ def read_distractors(reply: str, said: str) -> tuple[str, ...]:
             break
         key = normalise(text)
         # "Here are three:" and "I'm sorry, I can't" are no options.
-        if text.endswith(":") or is_uninformative(text):
+        if text.endswith(":") or is_uninformative(text, language=language):
             continue
         if key and key not in (normalise(said), UNSURE) and len(text) <= _LONGEST:
             found.setdefault(key, text)

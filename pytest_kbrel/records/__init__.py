@@ -27,6 +27,7 @@ from pytest_kbrel.records.base import (
     BUCKETS,
     MONITOR_FIGURES,
     DEFAULT_LANGUAGE,
+    LANGUAGE_TAG,
     LANGUAGES,
     PROBES,
     PUBLISHED,
@@ -40,11 +41,19 @@ from pytest_kbrel.records.base import (
     ProbeName,
     Rule,
     SliceKind,
+    base_language,
     is_published,
     record,
     slice_kind,
 )
-from pytest_kbrel.records.digest import Digest, changed_digest, read_digest, settings_of, short_digest
+from pytest_kbrel.records.digest import (
+    Digest,
+    changed_digest,
+    read_digest,
+    settings_of,
+    short_digest,
+    unsupported_languages,
+)
 from pytest_kbrel.records.exchanged import (
     Ask,
     Exchange,
@@ -80,6 +89,7 @@ __all__ = [
     "MONITOR_FIGURES",
     "DEFAULT_LANGUAGE",
     "LANGUAGES",
+    "LANGUAGE_TAG",
     "PROBES",
     "PUBLISHED",
     "RULES",
@@ -129,6 +139,7 @@ __all__ = [
     "Table",
     "Unmatched",
     "Waiver",
+    "base_language",
     "changed_digest",
     "is_published",
     "read_digest",
@@ -136,4 +147,5 @@ __all__ = [
     "settings_of",
     "short_digest",
     "slice_kind",
+    "unsupported_languages",
 ]

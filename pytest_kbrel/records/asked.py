@@ -40,7 +40,8 @@ class Fact:
     source's own unit, comparable within a relation only; ``bucket`` is given where the source has bucketed
     the fact itself. ``dataset`` names the dataset a fact was read from, ``duplicate_of`` the id of an earlier
     fact that says the same. ``valid_until`` (ISO date) is the day from which the question of an unseen fact
-    may have an answer; empty: never.
+    may have an answer; empty: never. ``language`` is the tag ("de", "pt-BR") of what question and answer
+    are in, empty for English.
     """
 
     id: str
@@ -58,6 +59,7 @@ class Fact:
     bucket: Literal["", Bucket] = ""
     duplicate_of: str = ""
     valid_until: str = ""
+    language: str = ""
 
     @property
     def accepted(self) -> tuple[str, ...]:

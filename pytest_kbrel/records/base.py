@@ -32,6 +32,8 @@ BESIDE_MONITOR = ("accuracy", "anchor_prob")
 # What answers may be in: the judge has rules for these. Nothing stated is English.
 DEFAULT_LANGUAGE = "en"
 LANGUAGES = (DEFAULT_LANGUAGE, "ar", "de", "es", "fr", "hi", "it", "ja", "pt", "ru", "zh")
+# As in BCP 47: "de", "pt-BR".
+LANGUAGE_TAG = r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*"
 # Who is asked where a run compares with a model of its own: see ``Ask.to``.
 BASELINE = "baseline"
 # Baselines of these names are what a paper prints, not runs.
@@ -41,6 +43,11 @@ PUBLISHED = "published/"
 def is_published(baseline: str) -> bool:
     """Tell whether the name of a baseline stands for a paper's figures."""
     return f"{baseline}/".startswith(PUBLISHED)
+
+
+def base_language(tag: str) -> str:
+    """Return the language of a tag: "pt" for "pt-BR"; English where nothing is stated."""
+    return tag.partition("-")[0] or DEFAULT_LANGUAGE
 
 
 def slice_kind(slice_name: str) -> SliceKind:

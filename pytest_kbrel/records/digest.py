@@ -7,12 +7,14 @@ import functools
 import hashlib
 import json
 import re
+from collections.abc import Iterable
 
 from pytest_kbrel.records.asked import Case, Settings
-from pytest_kbrel.records.base import record
+from pytest_kbrel.records.base import DEFAULT_LANGUAGE, LANGUAGES, base_language, record
 
 # How examples are found, and what stands beside a question, is no part of how a fact is asked.
 _BESIDE = ("retrieval", "controls")
+_NO_RULES = " (no rules)"
 _FORM = re.compile(r"([0-9a-f]{8})\.(\d+)/(\d+)\.([0-9a-f]{8})\.([0-9a-f]{8})\.([0-9a-f]{8})")
 
 
@@ -57,27 +59,45 @@ def settings_of(case: Case) -> tuple[tuple[str, str], ...]:
     found = {field.name: str(getattr(case.settings, field.name)) for field in _fields(case.settings)}
     if case.uninformative:
         found["uninformative"] = f"{len(case.uninformative)} rules ({short_digest(case.uninformative)})"
+    # A case has few languages, however many facts.
+    languages = {base_language(tag) for tag in {fact.language for fact in case.facts}}
+    if languages - {DEFAULT_LANGUAGE}:
+        found["language"] = ", ".join(map(_told, sorted(languages)))
     return tuple(sorted(found.items()))
 
 
-def changed_digest(case: Case) -> str:
-    """Return the short digest of the settings of a case that are not the default ones.
+def unsupported_languages(settings: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """Return the languages in the settings of a case for which the judge has no rules."""
+    told = dict(settings).get("language", "")
+    return tuple(part.removesuffix(_NO_RULES) for part in told.split(", ") if part.endswith(_NO_RULES))
+
+
+def _told(language: str) -> str:
+    return language if language in LANGUAGES else f"{language}{_NO_RULES}"
+
+
+def changed_digest(case: Case, language: str = "") -> str:
+    """Return the short digest of the settings of a case that are not the default ones, and a fact's language.
 
     A setting that a later version brings then leaves what was asked without it comparable.
     """
-    return _changed_digest(case.settings, case.uninformative)
+    return _changed_digest(case.settings, case.uninformative, base_language(language))
 
 
 # All facts of a case are asked under the same ones.
 @functools.lru_cache
-def _changed_digest(settings: Settings, uninformative: tuple[tuple[str, str], ...]) -> str:
+def _changed_digest(settings: Settings, uninformative: tuple[tuple[str, str], ...], language: str) -> str:
     default = type(settings)()
     found = {
         field.name: getattr(settings, field.name)
         for field in _fields(settings)
         if getattr(settings, field.name) != getattr(default, field.name)
     }
-    return short_digest({**found, "uninformative": uninformative} if uninformative else found)
+    if uninformative:
+        found["uninformative"] = uninformative
+    if language != DEFAULT_LANGUAGE:
+        found["language"] = language
+    return short_digest(found)
 
 
 def _fields(settings: Settings) -> list[dataclasses.Field[object]]:

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_kbrel.records import CaseResult, Fingerprint, GateResult, Run, Share, Unmatched, Waiver
+from pytest_kbrel.records import (
+    LANGUAGES,
+    CaseResult,
+    Fingerprint,
+    GateResult,
+    Run,
+    Share,
+    Unmatched,
+    Waiver,
+    unsupported_languages,
+)
 from pytest_kbrel.reports.selection import is_blessed, names, not_run, slices, unsettled
 from pytest_kbrel.reports.text import bound, count, interval, number, one_line, p_value
 
@@ -273,6 +283,21 @@ def about(run: Run) -> Iterator[str]:
         yield f"differs from the baseline in: {'; '.join(map(one_line, run.differences))}"
     if found := unmatched(all_unmatched(run)):
         yield f"compared without {found}"
+    yield from _unsupported(run)
+
+
+def _unsupported(run: Run) -> Iterator[str]:
+    """Yield for each language without rules of its own how its answers were judged, and in which cases."""
+    called, found = names(run), dict[str, list[str]]()
+    for case in slices(run):
+        for language in unsupported_languages(case.settings):
+            found.setdefault(language, []).append(one_line(called[case.nodeid]))
+    for language, cases in found.items():
+        yield (
+            f"the judge has no rules for the language {one_line(language, 20)!r} "
+            f"({cases[0]}{f' and {len(cases) - 1} more' if cases[1:] else ''}): its answers were judged by "
+            f"the rules for English; known are {', '.join(LANGUAGES)}"
+        )
 
 
 def _loaded(run: Run) -> Iterator[str]:

@@ -51,6 +51,7 @@ def load_suite(
         seed=written.seed if seed is None else seed,
         limit=limit,
         judge=judge,
+        language=written.language,
         uninformative=read_uninformative(written.uninformative) if written.uninformative else (),
     )
     today = today or datetime.date.today()

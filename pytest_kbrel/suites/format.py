@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import datetime
+import re
 from pathlib import Path
 
 from pytest_kbrel.errors import nearest
 from pytest_kbrel.facts.document import Entry, Node, unknown
 from pytest_kbrel.facts.readers import FORMATS, Format, guessed
 from pytest_kbrel.facts.yaml_tree import read_document
-from pytest_kbrel.records import PROBES, Gate, Integrity, ProbeName, Waiver, record
+from pytest_kbrel.records import LANGUAGE_TAG, PROBES, Gate, Integrity, ProbeName, Waiver, record
 from pytest_kbrel.suites.demands import read_gates
 from pytest_kbrel.suites.integrity import read_integrity
 from pytest_kbrel.suites.keys import (
@@ -95,6 +96,7 @@ class WrittenSuite:
     seed: int
     probes: tuple[WrittenProbe, ...]
     uninformative: Path | None = None
+    language: str = ""
     overall_line: int = 0
     overall_gates: tuple[Gate, ...] = ()
     waivers: tuple[Waiver, ...] = ()
@@ -125,10 +127,18 @@ def read_suite_file(path: Path) -> WrittenSuite:
         seed=seed,
         probes=probes,
         uninformative=uninformative,
+        language=_language(keys["language"].node) if "language" in keys else "",
         overall_line=keys["overall"].line if "overall" in keys else root.line,
         overall_gates=read_gates(overall, OVERALL_METRICS["pooled"], "overall", _of_probes(), controls=()),
         waivers=read_waivers(keys["waivers"].node) if "waivers" in keys else (),
     )
+
+
+def _language(node: Node) -> str:
+    tag = node.text("language")
+    if not re.fullmatch(LANGUAGE_TAG, tag):
+        raise node.wrong("language", "a language tag such as de or pt-BR")
+    return tag
 
 
 def _of_probes() -> dict[str, str]:

@@ -23,6 +23,7 @@ SUITE_KEYS = (
     "relations",
     "seed",
     "uninformative",
+    "language",
     "integrity",
     "monitor",
     "head_to_tail",

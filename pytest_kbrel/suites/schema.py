@@ -9,7 +9,7 @@ from importlib import resources
 from typing import Any, cast
 
 from pytest_kbrel.facts.readers import FORMATS
-from pytest_kbrel.records import PROBES, Integrity, ProbeName
+from pytest_kbrel.records import DEFAULT_LANGUAGE, LANGUAGE_TAG, PROBES, Integrity, ProbeName
 from pytest_kbrel.suites.integrity import CHOICES, LIMITS
 from pytest_kbrel.suites.keys import SETTINGS, SHOT_KEYS, SHOTS, SUITE_KEYS, UNSEEN_KEYS, Setting
 from pytest_kbrel.suites.names import (
@@ -70,6 +70,12 @@ def make_schema() -> Schema:
         },
         "seed": {"type": "integer", "minimum": 0, "default": 0, "description": "Fixes every draw."},
         "uninformative": {**_TEXT, "description": "Own rules for answers that say nothing, YAML."},
+        "language": {
+            "type": "string",
+            "pattern": f"^{LANGUAGE_TAG}$",
+            "default": DEFAULT_LANGUAGE,
+            "description": "What the facts that name no language are in: a tag such as de or pt-BR.",
+        },
         "integrity": _integrity(),
         **{probe: _probe(probe) for probe in PROBES},
         "overall": {

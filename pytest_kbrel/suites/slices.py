@@ -36,13 +36,17 @@ _SHOWN = 6
 
 @record
 class Draw:
-    """How cases are named and sampled. ``limit`` is the user's own, on top of the suite's."""
+    """How cases are named, sampled and judged.
+
+    ``limit`` is the user's own, on top of the suite's; ``language`` is that of facts that name none.
+    """
 
     suite: str
     seed: int
     limit: Limit
     judge: str = "rules"
     uninformative: tuple[tuple[str, str], ...] = ()
+    language: str = ""
 
 
 def probe_cases(written: WrittenProbe, world: World, draw: Draw) -> tuple[Case, ...]:
@@ -91,6 +95,10 @@ def _case(
     facts = sample(limited(written, part, group, draw.seed), draw.limit, draw.seed)
     metrics = SLICE_METRICS[slice_kind(written.probe, part.name)]
     facts, settings = _prepared(written, part, facts, group, world, draw.seed)
+    if draw.language:
+        facts = tuple(
+            fact if fact.language else dataclasses.replace(fact, language=draw.language) for fact in facts
+        )
     return Case(
         id=f"{written.probe}[{part.name}]",
         suite=draw.suite,
