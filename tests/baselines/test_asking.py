@@ -119,6 +119,17 @@ def test_rules_of_ones_own_are_settings() -> None:
     assert (name, value.split()[0]) == ("uninformative", "1")
 
 
+def test_the_language_of_a_fact_is_a_setting() -> None:
+    german = dataclasses.replace(FACT, language="de")
+    other = case(facts=(german,))
+    assert dict(settings_of(other))["language"] == "de"
+    assert words((digest(case(), A), digest(other, A, fact=german))).startswith("settings on 1 of 1 fact")
+    # What is stated and what is the default are one.
+    stated = dataclasses.replace(FACT, language="en")
+    assert digest(case(facts=(stated,)), A, fact=stated) == digest(case(), A)
+    assert settings_of(case(facts=(stated,))) == settings_of(case())
+
+
 def test_several_things_at_once_are_all_told() -> None:
     other = dataclasses.replace(FACT, aliases=())
     found = words((digest(case(), A + "b"), digest(case(), B, fact=other)))

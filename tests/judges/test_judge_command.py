@@ -71,6 +71,29 @@ def test_a_users_patterns_count(judged, tmp_path):
     assert (rows[3]["verdict"], rows[3]["rule"]) == ("uninformative", "unsure")
 
 
+def test_a_row_may_say_its_language(judged, capsys):
+    row = {
+        "question": "Wie heißt die Hauptstadt von Peru?",
+        "answers": ["Lima"],
+        "prediction": "Keine Ahnung.",
+    }
+    code, found = judged([row, {**row, "language": "de"}, {**row, "language": "sw"}])
+    assert code == 0
+    assert [one["verdict"] for one in found] == ["wrong", "uninformative", "wrong"]
+    said = capsys.readouterr().out
+    assert (
+        "1 of them in 'sw', for which there are no rules: judged by those for English; known are en, ar"
+        in said
+    )
+
+
+def test_a_language_that_is_no_tag_is_refused(judged, capsys):
+    row = {"question": "Who?", "answers": ["Ann"], "prediction": "Ann", "language": "German"}
+    code, found = judged([row])
+    assert (code, found) != (0, [])
+    assert "'language' must be a language tag such as de or pt-BR, found 'German'" in capsys.readouterr().err
+
+
 def test_a_humans_verdicts_are_held_against_the_rules(judged, capsys):
     assert judged(ROWS, "--human", "hum")[0] == 0
     lines = capsys.readouterr().out.splitlines()[1:]

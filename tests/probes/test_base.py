@@ -251,7 +251,7 @@ def test_an_unanswerable_example_in_domain_is_answered_unsure():
 
 def test_a_facts_answer_is_judged_by_the_type_of_its_own_relation(monkeypatch):
     seen = []
-    monkeypatch.setattr(judging, "judge", lambda *given, answer_type, extra: seen.append(answer_type))
+    monkeypatch.setattr(judging, "judge", lambda *given, answer_type, **more: seen.append(answer_type))
     case = replace(make_case(HeadToTailSettings(), FRANCE), relations=(OTHER, CAPITAL))
     for fact in (FRANCE, replace(FRANCE, relation="P17")):
         judging.judged_by_rules(case, fact, "Lutetia")

@@ -51,7 +51,7 @@ def test_rules_are_told_what_kind_of_answer_is_asked_for(monkeypatch, own, of_re
     typed = () if of_relation is None else (replace(case.relations[0], answer_type=of_relation),)
     case = replace(case, relations=typed, facts=(replace(case.facts[0], question="Where?"),))
     seen = []
-    monkeypatch.setattr(judging, "judge", lambda *given, answer_type, extra: seen.append(answer_type))
+    monkeypatch.setattr(judging, "judge", lambda *given, answer_type, **more: seen.append(answer_type))
     judged_by_rules(case, case.facts[0], "Lutetia")
     assert seen == [told]
 

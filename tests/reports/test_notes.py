@@ -49,6 +49,16 @@ def test_every_output_says_against_what_and_over_what(write: Callable[[Run], str
     assert ("2 of 120" in text) == (write is page)
 
 
+@pytest.mark.parametrize("write", [terminal, summary_markdown, page])
+def test_every_output_says_that_a_language_has_no_rules(write: Callable[[Run], str], rich_run: Run) -> None:
+    settings = (("language", "de, sw (no rules)"),)
+    cases = tuple(case if case.aggregate else replace(case, settings=settings) for case in rich_run.cases)
+    text = " ".join(write(replace(rich_run, cases=cases)).replace("\\", "").split())
+    assert "the judge has no rules for the language 'sw' (" in text
+    assert "its answers were judged by the rules for English; known are en, ar, de" in text
+    assert "no rules for the language" not in write(rich_run)
+
+
 def test_the_page_has_every_figure_of_a_gate(rich_run: Run) -> None:
     text = page(rich_run)
     assert "drop 0.071 [0.031, 0.111]; p < 0.001; over the whole run: Šidák p = 0.012 (decides), " in text

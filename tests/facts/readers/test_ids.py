@@ -25,6 +25,7 @@ SILENT = {
     "dataset": "d",
     "bucket": "tail",
     "valid_until": "2030-01-01",
+    "language": "de",
 }
 
 
