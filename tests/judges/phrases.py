@@ -5,8 +5,7 @@ In each file the ``first`` half was written before the rules of its language and
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -29,6 +28,8 @@ EXPECTED = {
 }
 # Groups whose question has no answer.
 UNSEEN = ("denies", "invents")
+DECLINING = ("abstains", "denies")
+OTHERS = ("invents", "right", "wrong")
 
 
 @dataclass(frozen=True)
@@ -67,10 +68,7 @@ def phrases(language: str, half: str) -> Iterator[Phrase]:
             yield Phrase(language, half, group, question, accepted, str(answer))
 
 
-def recognised(language: str, half: str) -> dict[str, tuple[int, int]]:
-    """Return for each group how many answers are judged as they should be, and how many there are."""
-    found, total = Counter[str](), Counter[str]()
-    for phrase in phrases(language, half):
-        total[phrase.group] += 1
-        found[phrase.group] += phrase.recognised
-    return {group: (found[group], total[group]) for group in EXPECTED}
+def counted(language: str, half: str, groups: Sequence[str]) -> tuple[int, int]:
+    """Return how many answers of some groups are judged as they should be, and how many there are."""
+    found = [phrase.recognised for phrase in phrases(language, half) if phrase.group in groups]
+    return sum(found), len(found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.judges.rules import judge
+from tests.judges.phrases import DECLINING, HALVES, LANGUAGES, OTHERS, counted
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs/judging.md").read_text(encoding="utf-8")
@@ -67,3 +69,25 @@ def test_the_table_against_a_human_is_printed_by_the_command_it_names(tmp_path):
     # Containment calls "not Santiago" right and misses nothing else of it.
     assert "containment: agreement 0.000 (0 of 2), wrong answers called right 1.000 (1 of 1)" in printed
     assert lines[-1] == "two; human right; no rule; What is the capital of Peru?; Lima; Quito"
+
+
+MORE = re.findall(
+    r"^\| (?:(\w\w) \| )?(.+?) \| (.+?) \| (.+?) \| (correct|wrong|uninformative), ([\w ]+?) \|$", TEXT, re.M
+)
+
+
+@pytest.mark.parametrize(("language", "question", "accepted", "answer", "label", "rule"), MORE)
+def test_an_example_of_a_denial_or_a_language_is_true(language, question, accepted, answer, label, rule):
+    golds = [] if accepted == "none" else [accepted]
+    found = judge(answer, golds, question, language=language)
+    assert (found.label, found.rule) == (label, rule)
+
+
+def test_the_counts_of_phrases_are_those_of_the_rules():
+    rows = {}
+    for language in LANGUAGES:
+        counts = [counted(language, half, groups) for half in HALVES for groups in (DECLINING, OTHERS)]
+        rows[language] = [" of ".join(map(str, count)) for count in counts]
+    told = re.findall(r"^\| (\w\w) \|" + r" (\d+ of \d+) \|" * 6 + "$", TEXT, re.M)
+    assert {row[0]: [row[1], row[2], row[5], row[6]] for row in told} == rows
+    assert len(MORE) > 20
