@@ -91,6 +91,51 @@ def test_a_denial_counts_where_it_is_what_the_answer_says(question, answer, labe
     assert judge(answer, [], question).label == label
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "The 2032 election hasn't happened yet.",
+        "As of my last knowledge update in September 2021, the 2032 elections haven't been held.",
+        "There's no such place as Ombrelvane.",
+        "Ombrelvane does not appear to be a real place.",
+        "Ombrelvane doesn't seem to exist.",
+        "I don't think Ombrelvane exists.",
+        "I'm sorry, but Ombrelvane does not exist.",
+        "Unfortunately, there is no such person.",
+        "It's a made-up name.",
+        "The name seems to be invented.",
+        "Your question assumes something that is not true.",
+        "That is a trick question; there is no such country.",
+        "The winner has yet to be determined.",
+        "No answer exists.",
+        "It remains to be seen.",
+        "There has been no election in 2032.",
+        "None; Ombrelvane doesn't exist.",
+    ],
+)
+def test_who_denies_what_the_question_takes_for_granted_does_not_hallucinate(answer):
+    assert judge(answer, [], "Who won the 2032 elections in Ombrelvane?").label == "uninformative"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "As of my knowledge cutoff, John Doe.",
+        "The Man Who Never Was",
+        "No Country for Old Men",
+        "Never Let Me Go",
+        "No One Has Ever Seen It Like That",
+        "The Yet To Come party",
+        "They were not held in May but in June.",
+        "Ann Lee, who is not real popular.",
+        "The Fictional Party won.",
+        "He has no children but John.",
+    ],
+)
+def test_who_names_something_does_not_deny(answer):
+    assert judge(answer, [], "Who won the 2032 elections in Ombrelvane?").label == "wrong"
+
+
 def test_a_denial_of_what_is_so_is_a_wrong_answer():
     assert uninformative_kind("No such person exists.") == ""
     assert uninformative_kind("No such person exists.", unanswerable=True) == "unsure"
