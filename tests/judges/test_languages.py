@@ -251,7 +251,11 @@ def test_forms_are_known_of_russian_and_arabic_only():
         ("de", "Was ist es?", "Keine Ahnung", "Keine Ahnung", "correct"),
         ("de", "Welche Stadt?", "Lima", "DIE HAUPTSTADT IST NICHT LIMA", "wrong"),
         ("fr", "Quel pays ?", "Guinée", "La Guinée-Bissau", "wrong"),
-        ("fr", "Quel métal ?", "or", "C'est l'or.", "correct"),
+        ("fr", "Quel métal ?", "or", "L'or.", "correct"),
+        # A model may answer in English whatever it is asked in.
+        ("fr", "Quelle ville ?", "Lima", "Lima or Cusco", "wrong"),
+        ("pt", "Que cidade?", "Lima", "The capital is not Lima.", "wrong"),
+        ("de", "Wer war es?", "Ann Lee", "It was Ann Lee.", "correct"),
         ("es", "¿Qué ciudad?", "Salvador", "El Salvador", "wrong"),
         ("es", "¿Qué ciudad?", "La Paz", "Es La Paz.", "correct"),
         ("pt", "Em que país?", "Brasil", "Fica no Brasil.", "correct"),
