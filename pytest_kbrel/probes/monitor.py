@@ -15,7 +15,7 @@ from pytest_kbrel.judges.rules import Judged
 from pytest_kbrel.probes import monitor_published
 from pytest_kbrel.probes.base import Answers, ProbeResult, ProbeRun, collect, digest_of, question_of
 from pytest_kbrel.probes.judging import judged_by_rules
-from pytest_kbrel.probes.monitor_cells import ANCHOR, BASE, Cell, Grid, grid_of, prompt_of
+from pytest_kbrel.probes.monitor_cells import ANCHOR, BASE, Cell, Grid, answer_text, grid_of, prompt_of
 from pytest_kbrel.probes.monitor_formats import format_answers, format_asks, format_values
 from pytest_kbrel.probes.monitor_row import row_values, to_explain, worst_first
 from pytest_kbrel.records import (
@@ -54,7 +54,7 @@ def _run_definition(case: Case, settings: MonitorSettings) -> ProbeRun:
         for cell in grid.cells:
             prompt = prompt_of(case, fact, cell)
             if cell in own:
-                scored = ScoreRequest(prompt=prompt, continuation=f" {fact.object}")
+                scored = ScoreRequest(prompt=prompt, continuation=answer_text(fact))
                 yield Ask(fact_id=fact.id, role=f"{cell.name}/score", request=scored)
             yield Ask(fact_id=fact.id, role=f"{cell.name}/answer", request=request(prompt))
         yield from format_asks(case, fact, grid, request)

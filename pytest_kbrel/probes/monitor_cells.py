@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 from pytest_kbrel.errors import SuiteError
+from pytest_kbrel.judges.scripts import is_unspaced
 from pytest_kbrel.metrics.monitor import ABLATED
 from pytest_kbrel.probes.base import question_of
 from pytest_kbrel.probes.prompts import with_context
@@ -71,6 +72,12 @@ class Grid:
             *(f"cell:{cell.name}" for cell in self.cells),
             *(FORMATS if self.formats else ()),
         )
+
+
+def answer_text(fact: Fact) -> str:
+    """Return a fact's object as it stands behind a prompt: a blank leads it, where its script has blanks."""
+    answer = fact.object or ""
+    return answer if is_unspaced(answer[:1]) else f" {answer}"
 
 
 def grid_of(case: Case) -> Grid:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from pytest_kbrel.metrics import monitor as formulas
-from pytest_kbrel.probes.monitor_cells import BASE, Cell, Grid, prompt_of
+from pytest_kbrel.probes.monitor_cells import BASE, Cell, Grid, answer_text, prompt_of
 from pytest_kbrel.records import Ask, Case, Fact, Generated, Scored, ScoreRequest, Table
 
 Probabilities = Callable[[Cell], Sequence[float]]
@@ -64,7 +64,7 @@ def to_explain(
         Ask(
             fact_id=fact.id,
             role=cell.name,
-            request=ScoreRequest(prompt=prompt_of(case, fact, cell), continuation=f" {fact.object}"),
+            request=ScoreRequest(prompt=prompt_of(case, fact, cell), continuation=answer_text(fact)),
         )
         for cell in (worst, BASE)
     )

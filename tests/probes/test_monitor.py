@@ -35,6 +35,16 @@ def test_a_fact_is_asked_once_with_the_gold_context_r_times_without_and_m_times_
     assert len(oracle.rounds) == 1
 
 
+@pytest.mark.parametrize(
+    ("answer", "scored"), [("Paris", " Paris"), ("巴黎", "巴黎"), ("กรุงเทพ", "กรุงเทพ"), ("Кито", " Кито")]
+)
+def test_an_answer_is_led_by_a_blank_where_its_script_has_blanks(answer, scored):
+    oracle = Oracle(believe=lambda request: (0.5,))
+    run_case(make_case(DEFINITION, replace(FRANCE, object=answer)), oracle, oracle.keep)
+    asked = [request for request in oracle.rounds[0] if isinstance(request, ScoreRequest)]
+    assert {request.continuation for request in asked} == {scored}
+
+
 def test_the_definition_variant_gives_the_hand_worked_figures(columns_of):
     oracle = Oracle(say=lambda request: "Paris" if "Rome" not in request.prompt else "Rome", believe=believe)
     result = run_case(make_case(DEFINITION, FRANCE), oracle, oracle.keep)
