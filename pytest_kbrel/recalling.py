@@ -64,7 +64,11 @@ class Recalling(Answering):
             return None
         from pytest_kbrel.probes.shots import shots_in
 
-        return shots_in(case, self._record.prompts(f"{case.suite}::{case.id}", "answer"))
+        return shots_in(case, self._record.asked(f"{case.suite}::{case.id}", "answer"))
+
+    def rendered(self, request: Request, case: str = "") -> str:
+        """Return the prompt that the recorded run shows of a case, empty where it shows none."""
+        return self.run.prompts.get(case, "")
 
     def lacking(self, case: str) -> str:
         """Say of a case how much of what it asks is not recorded and what that comes from, if any is."""

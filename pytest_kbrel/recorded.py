@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ class RecordedRun:
     """What the report of a recorded run says about it, apart from its figures.
 
     ``settings`` are pairs of name and value, ``base`` is the model it compared with, ``cases`` the node ids
-    of its cases.
+    of its cases; ``prompts`` has for each of them the prompt that it shows, rendered.
     """
 
     folder: Path
@@ -43,6 +43,7 @@ class RecordedRun:
     helpers: tuple[Fingerprint, ...]
     base: Fingerprint | None
     cases: frozenset[str]
+    prompts: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def setting(self, name: str) -> str:
         """Return a setting as text, empty where it was not made or an older version did not know it."""
@@ -94,6 +95,7 @@ def _read_run(folder: Path, _: int) -> RecordedRun:
             base=base,
             helpers=tuple(from_wire(Fingerprint, helper) for helper in report.get("helpers", ())),
             cases=frozenset(str(case["id"]) for case in report["cases"]),
+            prompts={str(case["id"]): str(case.get("prompt", "")) for case in report["cases"]},
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise KbrelError(
@@ -156,8 +158,8 @@ class Record:
             raise ResponseError(f"{self._path}: cannot be read: {error.strerror}") from None
         return found
 
-    def prompts(self, case: str, role: str) -> dict[str, str]:
-        """Return the prompts that the model under test was given in a case in this role, by fact id.
+    def asked(self, case: str, role: str) -> dict[str, Request]:
+        """Return what the model under test was asked in a case in this role, by fact id.
 
         Raises :class:`ResponseError` as :meth:`find` does.
         """
@@ -165,7 +167,7 @@ class Record:
 
         self._check()
         row = self._opened().execute("SELECT at FROM places WHERE key = ?", (_start(case),)).fetchone()
-        found: dict[str, str] = {}
+        found: dict[str, Request] = {}
         if row is None:
             return found
         with self._path.open("rb") as stream:
@@ -175,7 +177,11 @@ class Record:
                 if data["case"] != case:
                     break
                 if data["role"] == role and not data.get("to"):
-                    found[data["fact"]] = data["request"]["prompt"]
+                    request = data["request"]
+                    try:
+                        found[data["fact"]] = from_wire(_KINDS[request["kind"]], request)
+                    except ValueError as error:
+                        raise ResponseError(f"{self._path}: a request is broken: {error}") from None
         return found
 
     def close(self) -> None:

@@ -116,7 +116,7 @@ def test_a_broken_line_is_named(tmp_path: Path, spoil, said_of_it: str) -> None:
         found.find("a", "", [ASKED])
 
 
-def test_the_prompts_of_a_case(tmp_path: Path) -> None:
+def test_what_was_asked_in_a_case(tmp_path: Path) -> None:
     two = GenerateRequest(prompt="Which?", max_new_tokens=4)
     found = record(
         tmp_path,
@@ -126,8 +126,8 @@ def test_the_prompts_of_a_case(tmp_path: Path) -> None:
         exchange("b", said("x"), fact="f", request=two, to="openai/j"),
         exchange("c", said("x")),
     )
-    assert found.prompts("b", "answer") == {"f": "What?", "g": "Which?"}
-    assert found.prompts("b", "judge") == found.prompts("nowhere", "answer") == {}
+    assert found.asked("b", "answer") == {"f": ASKED, "g": two}
+    assert found.asked("b", "judge") == found.asked("nowhere", "answer") == {}
 
 
 def test_examples_are_read_back_from_prompts() -> None:
@@ -149,11 +149,15 @@ def test_examples_are_read_back_from_prompts() -> None:
         repository=shots,
     )
     prompt = qa("What is X?", (("Who?", "A"), ("When?", "unsure")))
-    chosen = shots_in(case, {"f": prompt})
+
+    def read(prompt: str) -> Case | None:
+        return shots_in(case, {"f": GenerateRequest(prompt=prompt, max_new_tokens=4)})
+
+    chosen = read(prompt)
     assert chosen is not None
     assert chosen.shots == (("f", (shots[0], shots[2])),)
-    assert shots_in(case, {"f": prompt.replace("Who?", "Whose?")}) is None
-    assert shots_in(case, {"f": prompt + " "}) is None
+    assert read(prompt.replace("Who?", "Whose?")) is None
+    assert read(prompt + " ") is None
     assert shots_in(case, {}) is None
 
 

@@ -4,21 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from pytest_kbrel.records import Digest, read_digest
+from pytest_kbrel.records import OWN_WORDING, WORDING_FIELDS, Digest, read_digest
 
 # A fact's id with the digests of candidate and baseline.
 Asked = tuple[str, str, str]
 _SETTINGS = "settings"
+_LONGEST = 60
 
 
 def setting_differences(
     ours: Iterable[tuple[str, str]], theirs: Iterable[tuple[str, str]]
 ) -> tuple[tuple[str, str, str], ...]:
-    """Return the settings that both have and that differ: (name, ours, theirs)."""
-    before = dict(theirs)
-    return tuple(
-        (name, value, before[name]) for name, value in ours if name in before and before[name] != value
-    )
+    """Return the settings that both have and that differ: (name, ours, theirs).
+
+    A wording that one of them does not have is the probe's own.
+    """
+    before, now = dict(theirs), dict(ours)
+    found = []
+    for name in (*now, *(name for name in before if name not in now)):
+        other = OWN_WORDING if name in WORDING_FIELDS else None
+        mine, given = now.get(name, other), before.get(name, other)
+        if mine is not None and given is not None and mine != given:
+            found.append((name, mine, given))
+    return tuple(found)
 
 
 def asked_differently(
@@ -44,7 +52,7 @@ def asked_differently(
     if another_tokenizer:
         found = [f"{words}: another tokenizer" if "token ids" in words else words for words in found]
     if settings:
-        listed = ", ".join(f"{name} ({mine} and {given})" for name, mine, given in settings)
+        listed = ", ".join(f"{name} ({_shown(mine)} and {_shown(given)})" for name, mine, given in settings)
         found = [f"{_SETTINGS} {listed}" if words.startswith(_SETTINGS) else words for words in found]
     told = {fact for fact, _, _ in known}
     unknown = [fact for fact, ours, theirs in asked if ours != theirs and fact not in told]
@@ -54,6 +62,10 @@ def asked_differently(
             f"or draws; first: {unknown[0]})"
         )
     return "; ".join(found)
+
+
+def _shown(value: str) -> str:
+    return value if len(value) <= _LONGEST else f"{value[: _LONGEST - 3]}..."
 
 
 def _bos(known: Sequence[tuple[str, Digest, Digest]]) -> list[str]:

@@ -7,6 +7,7 @@ import math
 from typing import TYPE_CHECKING, Protocol
 
 from pytest_kbrel.errors import ModelError
+from pytest_kbrel.models.messages import text_of
 from pytest_kbrel.models.openai_spec import OpenAISpec
 from pytest_kbrel.models.script import ScriptedSpec
 from pytest_kbrel.models.vllm_spec import VllmSpec
@@ -92,7 +93,7 @@ class Estimating:
 
     def prompt(self, request: Request) -> int:
         """Return the estimated number of tokens of the prompt."""
-        return math.ceil(len(request.prompt) / CHARACTERS)
+        return math.ceil(len(text_of(request)) / CHARACTERS)
 
     def continuation(self, request: ScoreRequest) -> int:
         """Return the estimated number of tokens of the continuation."""
@@ -106,7 +107,7 @@ class _Words:
     feeder = None
 
     def prompt(self, request: Request) -> int:
-        return len(request.prompt.split())
+        return len(text_of(request).split())
 
     def continuation(self, request: ScoreRequest) -> int:
         return len(request.continuation.split())

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from pytest_kbrel import SCORING_VERSION
 from pytest_kbrel.models.hf_tokens import prompt_digest
+from pytest_kbrel.models.messages import text_of
 from pytest_kbrel.models.script import (
     Probabilities,
     ScriptedError,
@@ -92,10 +93,11 @@ class ScriptedModel:
         tokens = tuple(map(_token_id, request.continuation.split()))
         if not tokens:
             return Failed(error=f"the continuation {request.continuation!r} has no tokens")
-        prompt = tuple(map(_token_id, request.prompt.split()))
+        asked = text_of(request)
+        prompt = tuple(map(_token_id, asked.split()))
         try:
-            self._suffer(request.prompt)
-            given = self._answers.probability(request.prompt, request.continuation)
+            self._suffer(asked)
+            given = self._answers.probability(asked, request.continuation)
         except ScriptedError as error:
             return Failed(error=str(error))
         if isinstance(given, tuple) and len(given) != len(tokens):
@@ -111,9 +113,10 @@ class ScriptedModel:
         )
 
     def _generate(self, request: GenerateRequest) -> Generated | Failed:
+        asked = text_of(request)
         try:
-            self._suffer(request.prompt)
-            written = self._answers.text(request.prompt)
+            self._suffer(asked)
+            written = self._answers.text(asked)
             text = written.text
             cut = min((text.find(stop) for stop in request.stop if stop in text), default=len(text))
             words = text[:cut].split()
@@ -123,7 +126,7 @@ class ScriptedModel:
             steps = self._steps(request, written, words) if request.steps else ()
         except ScriptedError as error:
             return Failed(error=str(error))
-        prompt = tuple(map(_token_id, request.prompt.split()))
+        prompt = tuple(map(_token_id, asked.split()))
         return Generated(
             text=text[:cut].strip() if stopped else " ".join(words),
             token_ids=tuple(map(_token_id, words)),
@@ -137,7 +140,7 @@ class ScriptedModel:
         scripted = written.steps[: request.max_new_tokens]
         if not scripted:
             return tuple(
-                self._step(request, k, word, self._answers.probability(request.prompt, word))
+                self._step(request, k, word, self._answers.probability(text_of(request), word))
                 for k, word in enumerate(words)
             )
         return tuple(

@@ -8,6 +8,7 @@ from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.probes import head_to_tail, monitor, reliability
 from pytest_kbrel.probes.base import ProbeResult, ProbeRun
 from pytest_kbrel.probes.stretches import joined, stretches_of
+from pytest_kbrel.probes.wording import check_wording
 from pytest_kbrel.records import (
     Ask,
     Case,
@@ -44,6 +45,7 @@ def _check(case: Case) -> None:
             f"{case.id}: probe {case.probe!r} has settings of its own, {_SETTINGS[case.probe].__name__}; "
             f"found {type(case.settings).__name__}"
         )
+    check_wording(case.settings)
     if not case.facts:
         raise SuiteError(f"{case.id}: it has no facts, and zero facts are no measurement")
 

@@ -12,8 +12,9 @@ from pytest_kbrel.judges.rules import Judged, answer_proper
 from pytest_kbrel.metrics.text import best_f1, best_rouge_l, normalise
 from pytest_kbrel.probes.base import Answers, ProbeResult, ProbeRun, collect, digest_of, question_of
 from pytest_kbrel.probes.judging import UNPARSABLE, is_variant_of, judged, judged_by_rules
-from pytest_kbrel.probes.prompts import UNSURE, brief, brief_in_domain, concise
-from pytest_kbrel.records import Ask, Case, Fact, GenerateRequest, HeadToTailSettings, Outcome, Shot, Table
+from pytest_kbrel.probes.prompts import BRIEF_SHOTS, UNSURE, in_domain_shots
+from pytest_kbrel.probes.wording import question_request
+from pytest_kbrel.records import Ask, Case, Fact, HeadToTailSettings, Outcome, Shot, Table
 
 COLUMNS = ("correct", "missing", "f1", "rouge_l", "em", "rules", "unparsable")
 
@@ -30,8 +31,8 @@ def run(case: Case) -> ProbeRun:
         Ask(
             fact_id=fact.id,
             role="answer",
-            request=GenerateRequest(
-                prompt=_prompt(case, fact, shots.get(fact.id, ())), max_new_tokens=settings.max_new_tokens
+            request=question_request(
+                settings, question_of(case, fact), _examples(case, fact, shots.get(fact.id, ()))
             ),
         )
         for fact in case.facts
@@ -48,21 +49,19 @@ def run(case: Case) -> ProbeRun:
     return ProbeResult(table=Table(columns=COLUMNS, rows=rows), errors=errors)
 
 
-def _prompt(case: Case, fact: Fact, shots: tuple[Shot, ...]) -> str:
+def _examples(case: Case, fact: Fact, shots: tuple[Shot, ...]) -> tuple[tuple[str, str], ...]:
     assert isinstance(case.settings, HeadToTailSettings)
-    question, prompt = question_of(case, fact), case.settings.prompt
+    prompt = case.settings.prompt
     if prompt == "few-shot":
-        return brief(question)
-    if prompt == "zero-shot":
-        return brief(question, shots=())
-    if prompt == "concise":
-        return concise(question)
+        return BRIEF_SHOTS
+    if prompt != "in-domain":
+        return ()
     if not shots:
         raise SuiteError(
             f"{case.id}: prompt 'in-domain' needs an example for each fact, found none for {fact.id!r}; "
             "allowed: shots in the case, or another prompt"
         )
-    return brief_in_domain(question, (shots[0].question, shots[0].answer or UNSURE))
+    return in_domain_shots((shots[0].question, shots[0].answer or UNSURE))
 
 
 def _outcome(case: Case, fact: Fact, answers: Answers, found: Mapping[str, Judged]) -> Outcome:

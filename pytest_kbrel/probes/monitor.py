@@ -18,6 +18,7 @@ from pytest_kbrel.probes.judging import judged_by_rules
 from pytest_kbrel.probes.monitor_cells import ANCHOR, BASE, Cell, Grid, answer_text, grid_of, prompt_of
 from pytest_kbrel.probes.monitor_formats import format_answers, format_asks, format_values
 from pytest_kbrel.probes.monitor_row import row_values, to_explain, worst_first
+from pytest_kbrel.probes.wording import request_of, score_request
 from pytest_kbrel.records import (
     Ask,
     Case,
@@ -26,7 +27,6 @@ from pytest_kbrel.records import (
     MonitorSettings,
     Outcome,
     Scored,
-    ScoreRequest,
     Table,
 )
 
@@ -48,13 +48,13 @@ def _run_definition(case: Case, settings: MonitorSettings) -> ProbeRun:
     grid = grid_of(case)
 
     def request(prompt: str) -> GenerateRequest:
-        return GenerateRequest(prompt=prompt, max_new_tokens=settings.max_new_tokens)
+        return request_of(settings, prompt)
 
     def asks_about(fact: Fact) -> Iterator[Ask]:
         for cell in grid.cells:
             prompt = prompt_of(case, fact, cell)
             if cell in own:
-                scored = ScoreRequest(prompt=prompt, continuation=answer_text(fact))
+                scored = score_request(settings, prompt, answer_text(fact))
                 yield Ask(fact_id=fact.id, role=f"{cell.name}/score", request=scored)
             yield Ask(fact_id=fact.id, role=f"{cell.name}/answer", request=request(prompt))
         yield from format_asks(case, fact, grid, request)

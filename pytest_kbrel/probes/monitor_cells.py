@@ -9,6 +9,7 @@ from pytest_kbrel.judges.scripts import is_unspaced
 from pytest_kbrel.metrics.monitor import ABLATED
 from pytest_kbrel.probes.base import question_of
 from pytest_kbrel.probes.prompts import with_context
+from pytest_kbrel.probes.wording import template_of
 from pytest_kbrel.records import Case, Fact, MonitorSettings, record
 
 # Whether the first token that is scored is the one with which the model's own answer begins.
@@ -128,11 +129,15 @@ def _drawn(case: Case, frames: tuple[Cell, ...], count: int) -> tuple[Cell, ...]
 
 
 def prompt_of(case: Case, fact: Fact, cell: Cell) -> str:
-    """Return the prompt of a cell: the raw question, after the context entity if there is one."""
+    """Return the prompt of a cell: the question, after the context entity if there is one.
+
+    It is the raw text, unless the suite has a wording of its own around it.
+    """
     question = question_of(case, fact, cell.frame)
-    if cell.context == "none":
-        return question
     if cell.context == "positive":
         assert fact.object is not None
-        return with_context(fact.object, question)
-    return with_context(fact.negatives[int(cell.context.removeprefix("negative")) - 1], question)
+        question = with_context(fact.object, question)
+    elif cell.context != "none":
+        wrong = fact.negatives[int(cell.context.removeprefix("negative")) - 1]
+        question = with_context(wrong, question)
+    return template_of(case.settings).question(question)

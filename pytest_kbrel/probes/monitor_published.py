@@ -10,6 +10,7 @@ What is done otherwise than in the script: docs/suite-files.md, "What the publis
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 
 from pytest_kbrel.judges.rules import uninformative_kind
@@ -18,6 +19,7 @@ from pytest_kbrel.probes.base import Answers, ProbeResult, ProbeRun, collect, di
 from pytest_kbrel.probes.monitor_cells import ANCHOR, BASE, Cell, Grid, grid_of, prompt_of
 from pytest_kbrel.probes.monitor_formats import format_asks, format_prompts, format_values
 from pytest_kbrel.probes.monitor_row import row_values, to_explain, worst_first
+from pytest_kbrel.probes.wording import request_of
 from pytest_kbrel.records import Ask, Case, Fact, GenerateRequest, MonitorSettings, Outcome, Step, Table
 
 NUM_BEAMS = 5
@@ -68,9 +70,7 @@ def _further(
         yield _ask(case, fact, cell, settings, watch)
 
     def request(prompt: str) -> GenerateRequest:
-        return GenerateRequest(
-            prompt=prompt, max_new_tokens=settings.max_new_tokens, stop=(), num_beams=NUM_BEAMS
-        )
+        return dataclasses.replace(request_of(settings, prompt), num_beams=NUM_BEAMS)
 
     for cell in grid.others:
         yield Ask(fact_id=fact.id, role=cell.name, request=request(prompt_of(case, fact, cell)))
@@ -101,10 +101,8 @@ def _ask(case: Case, fact: Fact, cell: Cell, settings: MonitorSettings, watch: t
     return Ask(
         fact_id=fact.id,
         role=cell.name,
-        request=GenerateRequest(
-            prompt=prompt_of(case, fact, cell),
-            max_new_tokens=settings.max_new_tokens,
-            stop=(),
+        request=dataclasses.replace(
+            request_of(settings, prompt_of(case, fact, cell)),
             num_beams=NUM_BEAMS,
             steps=True,
             watch=watch,

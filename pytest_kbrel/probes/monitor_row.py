@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from pytest_kbrel.metrics import monitor as formulas
 from pytest_kbrel.probes.monitor_cells import BASE, Cell, Grid, answer_text, prompt_of
-from pytest_kbrel.records import Ask, Case, Fact, Generated, Scored, ScoreRequest, Table
+from pytest_kbrel.probes.wording import score_request
+from pytest_kbrel.records import Ask, Case, Fact, Generated, Scored, Table
 
 Probabilities = Callable[[Cell], Sequence[float]]
 
@@ -64,7 +65,7 @@ def to_explain(
         Ask(
             fact_id=fact.id,
             role=cell.name,
-            request=ScoreRequest(prompt=prompt_of(case, fact, cell), continuation=answer_text(fact)),
+            request=score_request(case.settings, prompt_of(case, fact, cell), answer_text(fact)),
         )
         for cell in (worst, BASE)
     )

@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from pytest_kbrel.probes.templates import template
+
 UNSURE = "unsure"
 LETTERS = "ABCDEFGHIJ"
 
@@ -15,6 +17,12 @@ _QA_INSTRUCTION = 'Give only the answer to the question. Write "unsure" if you d
 _BRIEF_INSTRUCTION = 'Reply in as few words as you can. Write "unsure" if you do not know.'
 _CONCISE_INSTRUCTION = "Reply in as few words as you can."
 _CHOICE_INSTRUCTION = "Pick the option that answers the question. Reply with that option only."
+
+# The texts around a question; behind each of them stands the cue of an answer.
+BRIEF = _BRIEF_INSTRUCTION + "\n\n{examples}\n\nQuestion: {question}"
+CONCISE = _CONCISE_INSTRUCTION + "\n\nQuestion: {question}"
+QA = _QA_INSTRUCTION + "\n{examples}\nQuestion: {question}"
+CHOICE = _CHOICE_INSTRUCTION + "\nQuestion: {question}\n{options}"
 
 _VERDICT_INSTRUCTION = (
     "Compare an answer with the accepted answers to a question. It is correct if it means the same as one of "
@@ -51,8 +59,7 @@ def with_context(context: str, question: str) -> str:
 
 def qa(question: str, shots: Sequence[tuple[str, str]] = ()) -> str:
     """Question of the Reliable KB probe; ``shots`` are (question, answer) examples, empty for zero-shot."""
-    blocks = [f"Question: {q}\nAnswer: {a}" for q, a in shots]
-    return "\n".join([_QA_INSTRUCTION, *blocks, f"Question: {question}\nAnswer:"])
+    return template(QA).in_text(question, shots)
 
 
 def wrong_answers(question: str, answer: str, count: int) -> str:
@@ -71,24 +78,22 @@ def wrong_answers(question: str, answer: str, count: int) -> str:
 
 def brief(question: str, shots: Sequence[tuple[str, str]] = BRIEF_SHOTS) -> str:
     """Head-to-Tail question; ``shots`` are (question, answer) examples, empty for zero-shot."""
-    blocks = [f"Question: {q}\nAnswer: {a}" for q, a in shots]
-    return "\n\n".join([_BRIEF_INSTRUCTION, *blocks, f"Question: {question}\nAnswer:"])
+    return template(BRIEF).in_text(question, shots)
 
 
-def brief_in_domain(question: str, example: tuple[str, str]) -> str:
-    """Head-to-Tail question with an ``example`` of its own relation (section 3.5) beside the unanswerable."""
-    return brief(question, shots=(BRIEF_SHOTS[1], example))
-
-
-def concise(question: str) -> str:
-    """Head-to-Tail question that asks for brevity and leaves no way out (section 3.5, effect of "unsure")."""
-    return f"{_CONCISE_INSTRUCTION}\n\nQuestion: {question}\nAnswer:"
+def in_domain_shots(example: tuple[str, str]) -> tuple[tuple[str, str], ...]:
+    """Return the unanswerable example and one of the question's own relation (Head-to-Tail, section 3.5)."""
+    return (BRIEF_SHOTS[1], example)
 
 
 def choice(question: str, options: Sequence[str]) -> str:
     """Multiple-choice question with lettered options."""
-    lines = [f"{letter}) {option}" for letter, option in zip(LETTERS, options, strict=False)]
-    return "\n".join([_CHOICE_INSTRUCTION, f"Question: {question}", *lines, "Answer:"])
+    return template(CHOICE).question(question, lettered(options))
+
+
+def lettered(options: Sequence[str]) -> str:
+    """Return options one a line, each behind its letter."""
+    return "\n".join(f"{letter}) {option}" for letter, option in zip(LETTERS, options, strict=False))
 
 
 def check(statement: str) -> str:

@@ -20,16 +20,15 @@ from pytest_kbrel.probes.base import (
     question_of,
 )
 from pytest_kbrel.probes.judging import UNPARSABLE, Verdicts, judged, judged_by_rules
-from pytest_kbrel.probes.prompts import choice, qa
 from pytest_kbrel.probes.reliability_options import Distractors, distractors_for, option_lists
 from pytest_kbrel.probes.shots import shots_of
+from pytest_kbrel.probes.wording import choice_request, question_request
 from pytest_kbrel.records import (
     UNINFORMATIVE,
     Ask,
     Case,
     Control,
     Fact,
-    GenerateRequest,
     Outcome,
     ReliabilitySettings,
     Table,
@@ -116,24 +115,23 @@ class _Probe:
 
     def _questions(self, fact: Fact) -> Iterator[Ask]:
         shots = shots_of(self.case, fact)
-        yield self._ask(fact, "answer", qa(question_of(self.case, fact), shots))
-        shuffled = self._control(fact).shuffled
         # Of unseen knowledge no answer is right, whatever the subject.
-        if shuffled and fact.accepted:
-            yield self._ask(fact, "shuffled/answer", qa(shuffled, shots))
+        shuffled = self._control(fact).shuffled if fact.accepted else ""
+        for role, question in (("answer", question_of(self.case, fact)), ("shuffled/answer", shuffled)):
+            if question:
+                yield Ask(
+                    fact_id=fact.id, role=role, request=question_request(self.settings, question, shots)
+                )
 
     def _choices(self, fact: Fact) -> Iterator[Ask]:
-        lists = self.offered.get(fact.id, [])
-        for number, options in enumerate(lists):
-            yield self._ask(fact, f"choice:{number}", choice(question_of(self.case, fact), options))
-        if self._control(fact).shuffled:
-            for number, options in enumerate(lists[:_MOST_SHUFFLED]):
-                prompt = choice(self._control(fact).shuffled, options)
-                yield self._ask(fact, f"shuffled/choice:{number}", prompt)
-
-    def _ask(self, fact: Fact, role: str, prompt: str) -> Ask:
-        request = GenerateRequest(prompt=prompt, max_new_tokens=self.settings.max_new_tokens)
-        return Ask(fact_id=fact.id, role=role, request=request)
+        lists, shuffled = self.offered.get(fact.id, []), self._control(fact).shuffled
+        asked = [("choice", question_of(self.case, fact), lists)]
+        if shuffled:
+            asked.append(("shuffled/choice", shuffled, lists[:_MOST_SHUFFLED]))
+        for role, question, offered in asked:
+            for number, options in enumerate(offered):
+                request = choice_request(self.settings, question, options)
+                yield Ask(fact_id=fact.id, role=f"{role}:{number}", request=request)
 
     def _control(self, fact: Fact) -> Control:
         return self.controls.get(fact.id) or Control(fact_id=fact.id)

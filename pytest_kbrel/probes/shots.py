@@ -7,14 +7,16 @@ time the nearest to the question.
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.judges.tokens import read_words
 from pytest_kbrel.metrics.text import normalise
 from pytest_kbrel.probes.base import question_of
-from pytest_kbrel.probes.prompts import UNSURE, qa
-from pytest_kbrel.records import Case, Fact, ReliabilitySettings, Shot
+from pytest_kbrel.probes.prompts import UNSURE
+from pytest_kbrel.probes.wording import question_request, template_of
+from pytest_kbrel.records import Case, Fact, ReliabilitySettings, Request, Shot
 
 # ``similar(questions, examples)``: one row a question, one number an example, the higher the more alike.
 Similar = Callable[[Sequence[str], Sequence[str]], Iterable[Sequence[float]]]
@@ -47,23 +49,54 @@ def with_shots(case: Case, similar: Similar) -> Case:
     return dataclasses.replace(case, shots=tuple(chosen))
 
 
-def shots_in(case: Case, prompts: Mapping[str, str]) -> Case | None:
-    """Return the case with the examples that stand in the prompts of its questions, by fact id.
+def shots_in(case: Case, asked: Mapping[str, Request]) -> Case | None:
+    """Return the case with the examples that stand in the requests of its questions, by fact id.
 
-    ``None`` where a fact has no prompt, or one that its repository and its question do not make.
+    ``None`` where a fact has no request, or one that its repository and its question do not make.
     """
-    blocks = {_shown([shot])[0]: shot for shot in case.repository}
+    settings = case.settings
+    assert isinstance(settings, ReliabilitySettings)
+    find = _Finder(settings, case.repository)
     chosen = []
     for fact in case.facts:
-        question, prompt = question_of(case, fact), prompts.get(fact.id, "")
-        # Between the instruction and the question itself; a match is proven by making the prompt again.
-        parts = prompt.split("\nQuestion: ")[1:-1]
-        pairs = (tuple(part.partition("\nAnswer: ")[::2]) for part in parts)
-        shots = tuple(blocks[pair] for pair in pairs if pair in blocks)
-        if prompt != qa(question, _shown(shots)):
+        question, request = question_of(case, fact), asked.get(fact.id)
+        shots = find.shots(request, question) if request is not None else ()
+        again = question_request(settings, question, _shown(shots))
+        # A match is proven by making the request again.
+        if request is None or (request.turns, request.prompt) != (again.turns, again.prompt):
             return None
         chosen.append((fact.id, shots))
     return dataclasses.replace(case, shots=tuple(chosen))
+
+
+class _Finder:
+    """Finds the examples of a repository in requests that were made under some settings."""
+
+    def __init__(self, settings: ReliabilitySettings, repository: Sequence[Shot]) -> None:
+        self._template = template_of(settings)
+        self._in_text: dict[str, Shot] = {}
+        self._turns: dict[tuple[str, str], Shot] = {}
+        for shot in repository:
+            ((question, answer),) = _shown([shot])
+            self._in_text[self._template.example(question, answer)] = shot
+            self._turns[self._template.question(question), answer] = shot
+        # The longest first: an example may be the beginning of another.
+        texts = sorted(self._in_text, key=lambda text: (-len(text), text))
+        self._any = re.compile("|".join(map(re.escape, texts)) or r"(?!)")
+
+    def shots(self, request: Request, question: str) -> tuple[Shot, ...]:
+        """Return the examples that are found, in their order."""
+        lead = self._template.lead
+        if request.turns:
+            (first, answer), *rest = request.turns
+            turns = [(first.removeprefix(lead), answer), *rest]
+            return tuple(self._turns[turn] for turn in turns if turn in self._turns)
+        found: list[Shot] = []
+        place, end = len(lead), len(request.prompt) - len(self._template.question(question))
+        while place < end and (match := self._any.match(request.prompt, place)):
+            found.append(self._in_text[match[0]])
+            place = match.end()
+        return tuple(found)
 
 
 def _shown(shots: Sequence[Shot]) -> tuple[tuple[str, str], ...]:

@@ -80,8 +80,10 @@ from pytest_kbrel.records.found import (
     Table,
     Unmatched,
 )
+from pytest_kbrel.records.wording import ANSWER_CUE, OWN_WORDING, WORDING_FIELDS, Wording, template_error
 
 __all__ = [
+    "ANSWER_CUE",
     "ANSWER_TYPES",
     "BASELINE",
     "BESIDE_MONITOR",
@@ -90,10 +92,12 @@ __all__ = [
     "LANGUAGES",
     "LANGUAGE_TAG",
     "MONITOR_FIGURES",
+    "OWN_WORDING",
     "PROBES",
     "PUBLISHED",
     "RULES",
     "UNINFORMATIVE",
+    "WORDING_FIELDS",
     "AggregateCase",
     "AnswerType",
     "Ask",
@@ -139,6 +143,7 @@ __all__ = [
     "Table",
     "Unmatched",
     "Waiver",
+    "Wording",
     "base_language",
     "changed_digest",
     "is_published",
@@ -147,5 +152,6 @@ __all__ = [
     "settings_of",
     "short_digest",
     "slice_kind",
+    "template_error",
     "unsupported_languages",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from pytest_kbrel.records.base import AnswerType, Bucket, CaseKind, ProbeName, Rule, record
+from pytest_kbrel.records.wording import ExampleWording, Wording
 
 
 @record
@@ -95,7 +96,7 @@ class Control:
 
 
 @record
-class MonitorSettings:
+class MonitorSettings(Wording):
     """How MONITOR asks. ``negatives`` is M, the number of interfering contexts per fact.
 
     ``formats``: questions only, or word prediction and fact checking as well (Table 2). ``study``: the cells
@@ -112,7 +113,7 @@ class MonitorSettings:
 
 
 @record
-class HeadToTailSettings:
+class HeadToTailSettings(ExampleWording):
     """How Head-to-Tail asks. ``concise`` asks for brief answers and offers no "unsure" (Prompt 6)."""
 
     prompt: Literal["few-shot", "zero-shot", "in-domain", "concise"] = "few-shot"
@@ -120,13 +121,14 @@ class HeadToTailSettings:
 
 
 @record
-class ReliabilitySettings:
+class ReliabilitySettings(ExampleWording):
     """How Reliable KB asks: K = ``choices`` questions of five options, 3 of ``distractors`` in each.
 
     ``prompt`` is the setting of the slice. ``distractors_from`` is ``facts``, or the spec of a model that
     writes them; ``retrieval`` finds the shots most like a question: ``tfidf``, or the spec of an encoder.
     ``controls``: computed from the facts and from counting only (majority answer, random option), or with the
-    subject-shuffled one, which asks further questions.
+    subject-shuffled one, which asks further questions. ``choice_prompt`` is the text of multiple-choice
+    questions, with ``{question}`` and ``{options}``; ``None`` stands for the probe's own.
     """
 
     prompt: Literal["zero-shot", "four-shot", "four-shot-2"] = "zero-shot"
@@ -136,6 +138,7 @@ class ReliabilitySettings:
     distractors_from: str = "facts"
     retrieval: str = "tfidf"
     controls: Literal["counted", "asked"] = "counted"
+    choice_prompt: str | None = None
 
     @property
     def shown(self) -> tuple[int, int]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from pytest_kbrel.records.asked import Case, Settings
 from pytest_kbrel.records.base import DEFAULT_LANGUAGE, LANGUAGES, base_language, record
+from pytest_kbrel.records.wording import WORDING_FIELDS
 
 # How examples are found, and what stands beside a question, is no part of how a fact is asked.
 _BESIDE = ("retrieval", "controls")
@@ -55,15 +56,28 @@ def short_digest(value: object) -> str:
 
 
 def settings_of(case: Case) -> tuple[tuple[str, str], ...]:
-    """Return the settings under which a case asks and judges, all of them, as pairs of name and value."""
-    found = {field.name: str(getattr(case.settings, field.name)) for field in _fields(case.settings)}
+    """Return the settings under which a case asks and judges, as pairs of name and value.
+
+    These are all of them, but for a wording that is the probe's own.
+    """
+    default = type(case.settings)()
+    found = {
+        field.name: _told(getattr(case.settings, field.name))
+        for field in _fields(case.settings)
+        if field.name not in WORDING_FIELDS
+        or getattr(case.settings, field.name) != getattr(default, field.name)
+    }
     if case.uninformative:
         found["uninformative"] = f"{len(case.uninformative)} rules ({short_digest(case.uninformative)})"
     # A case has few languages, however many facts.
     languages = {base_language(tag) for tag in {fact.language for fact in case.facts}}
     if languages - {DEFAULT_LANGUAGE}:
-        found["language"] = ", ".join(map(_told, sorted(languages)))
+        found["language"] = ", ".join(map(_language, sorted(languages)))
     return tuple(sorted(found.items()))
+
+
+def _told(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, tuple) else str(value)
 
 
 def unsupported_languages(settings: Iterable[tuple[str, str]]) -> tuple[str, ...]:
@@ -72,7 +86,7 @@ def unsupported_languages(settings: Iterable[tuple[str, str]]) -> tuple[str, ...
     return tuple(part.removesuffix(_NO_RULES) for part in told.split(", ") if part.endswith(_NO_RULES))
 
 
-def _told(language: str) -> str:
+def _language(language: str) -> str:
     return language if language in LANGUAGES else f"{language}{_NO_RULES}"
 
 

@@ -32,6 +32,7 @@ from pytest_kbrel.suites.names import (
     slice_kind,
 )
 from pytest_kbrel.suites.waivers import read_waivers
+from pytest_kbrel.suites.wording import Value, read_wording
 
 Limit = int | float | None
 
@@ -72,7 +73,7 @@ class WrittenProbe:
 
     probe: ProbeName
     entry: Entry
-    settings: dict[str, str | int]
+    settings: dict[str, Value]
     slices: tuple[WrittenSlice, ...] | None
     limit: Limit
     gates: tuple[Gate, ...]
@@ -183,7 +184,7 @@ def _file(node: Node, what: str, folder: Path, *, folders: bool = False) -> Path
 
 def _probe(probe: ProbeName, entry: Entry, limits: Integrity) -> WrittenProbe:
     keys = {} if entry.node.value is None else entry.node.keys(probe, probe_keys(probe))
-    settings: dict[str, str | int] = {}
+    settings = read_wording(probe, keys)
     for name, setting in SETTINGS[probe].items():
         if name in keys:
             settings[name] = _setting(keys[name].node, f"{name} of {probe}", setting)

@@ -53,6 +53,50 @@ class Setting:
     default: str | int | None = None
 
 
+# What stands around a question; texts with places to fill in, or of more lines.
+_SYSTEM = "The system message."
+_CUE = "What stands behind a question, on a line of its own."
+_STOP = "The texts at which an answer ends; an empty list: none."
+_STYLE = Setting(
+    help="Whether examples stand in the prompt's text or are earlier turns of a conversation.",
+    options=("text", "turns"),
+    default=HeadToTailSettings().example_style,
+)
+WORDING: Mapping[ProbeName, Mapping[str, str]] = {
+    "monitor": {
+        "prompt": "The text around a frame, with {question}; default: the frame alone.",
+        "system": _SYSTEM,
+        "answer_cue": _CUE,
+        "stop": _STOP,
+    },
+    "head_to_tail": {
+        "prompt": "Which examples are shown, the text with {examples} and {question}, or both.",
+        "system": _SYSTEM,
+        "answer_cue": _CUE,
+        "stop": _STOP,
+    },
+    "reliability": {
+        "prompt": "The text around a question, with {examples} and {question}.",
+        "choice_prompt": "The text of a multiple-choice question, with {question} and {options}.",
+        "system": _SYSTEM,
+        "answer_cue": _CUE,
+        "stop": _STOP,
+    },
+}
+# The places in a text that must be filled in, and those that may be.
+PLACES: Mapping[ProbeName, Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
+    "monitor": {"prompt": (("question",), ())},
+    "head_to_tail": {"prompt": (("question",), ("examples",))},
+    "reliability": {
+        "prompt": (("question",), ("examples",)),
+        "choice_prompt": (("question", "options"), ()),
+    },
+}
+# What a head_to_tail prompt may be by name.
+H2T_PROMPTS = ("few-shot", "zero-shot", "in-domain", "concise")
+PROMPT_KEYS = ("setting", "text")
+
+
 SETTINGS: Mapping[ProbeName, Mapping[str, Setting]] = {
     "monitor": {
         "variant": Setting(
@@ -86,11 +130,7 @@ SETTINGS: Mapping[ProbeName, Mapping[str, Setting]] = {
             options=("relation", "domain", "predicate"),
             default="relation",
         ),
-        "prompt": Setting(
-            help='Two examples, one unanswerable; none; one of the same relation; or no "unsure" at all.',
-            options=("few-shot", "zero-shot", "in-domain", "concise"),
-            default=HeadToTailSettings().prompt,
-        ),
+        "example_style": _STYLE,
         "max_new_tokens": Setting(
             help="Longest answer in tokens.", default=HeadToTailSettings().max_new_tokens
         ),
@@ -119,6 +159,7 @@ SETTINGS: Mapping[ProbeName, Mapping[str, Setting]] = {
             plain=("tfidf",),
             default=ReliabilitySettings().retrieval,
         ),
+        "example_style": _STYLE,
         "controls": Setting(
             help="counted: controls that ask nothing. asked: the subject-shuffled one as well.",
             options=("counted", "asked"),
@@ -139,4 +180,4 @@ OWN_KEYS: Mapping[ProbeName, tuple[str, ...]] = {
 
 def probe_keys(probe: ProbeName) -> tuple[str, ...]:
     """Return all keys that may stand under a probe."""
-    return (*COMMON_KEYS, *SETTINGS[probe], *OWN_KEYS[probe])
+    return (*COMMON_KEYS, *WORDING[probe], *SETTINGS[probe], *OWN_KEYS[probe])

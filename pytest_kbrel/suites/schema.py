@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from importlib import resources
 from typing import Any, cast
 
 from pytest_kbrel.facts.readers import FORMATS
 from pytest_kbrel.records import DEFAULT_LANGUAGE, LANGUAGE_TAG, PROBES, Integrity, ProbeName
 from pytest_kbrel.suites.integrity import CHOICES, LIMITS
-from pytest_kbrel.suites.keys import SETTINGS, SHOT_KEYS, SHOTS, SUITE_KEYS, UNSEEN_KEYS, Setting
+from pytest_kbrel.suites.keys import (
+    H2T_PROMPTS,
+    PLACES,
+    PROMPT_KEYS,
+    SETTINGS,
+    SHOT_KEYS,
+    SHOTS,
+    SUITE_KEYS,
+    UNSEEN_KEYS,
+    WORDING,
+    Setting,
+)
 from pytest_kbrel.suites.names import (
     CONTROLS,
     METRICS,
@@ -128,6 +139,7 @@ def _probe(probe: ProbeName) -> Schema:
         "gates": _gates(probe_metrics(probe)),
         "overall": _object({"gates": _gates(OVERALL_METRICS[probe], controls=())}),
         "integrity": _integrity(),
+        **{name: _worded(probe, name) for name in WORDING[probe]},
         **{name: _setting(setting) for name, setting in SETTINGS[probe].items()},
     }
     if probe == "reliability":
@@ -141,6 +153,33 @@ def _probe(probe: ProbeName) -> Schema:
             "anyOf": [_TEXT, _object(counts)],
         }
     return _or_nothing(_object(properties))
+
+
+def _worded(probe: ProbeName, name: str) -> Schema:
+    kind: Schema = {"type": "string"}
+    if name == "stop":
+        one = {"type": "string", "minLength": 1}
+        kind = {"anyOf": [one, {"type": "array", "items": one}]}
+    elif name in PLACES[probe]:
+        kind = _template(*PLACES[probe][name])
+    if name == "prompt" and probe == "head_to_tail":
+        named = {"enum": list(H2T_PROMPTS), "default": H2T_PROMPTS[0]}
+        both = _object(dict(zip(PROMPT_KEYS, (named, kind), strict=True)))
+        kind = {"anyOf": [named, kind, both]}
+    return {**kind, "description": WORDING[probe][name]}
+
+
+def _template(needed: Sequence[str], allowed: Sequence[str]) -> Schema:
+    """Return what a text with places to fill in must be: each once, and no other names in braces."""
+    known = "|".join((*needed, *allowed))
+    places: list[Schema] = [{"not": {"pattern": rf"\{{(?!({known})\}})\w+\}}"}}]
+    for name in needed:
+        places.append({"pattern": rf"\{{{name}\}}"})
+    for name in (*needed, *allowed):
+        places.append({"not": {"pattern": rf"\{{{name}\}}[^\0]*\{{{name}\}}"}})
+    for name in allowed:
+        places.append({"not": {"pattern": rf"\{{{needed[0]}\}}[^\0]*\{{{name}\}}"}})
+    return {"type": "string", "allOf": places}
 
 
 def _integrity() -> Schema:

@@ -178,3 +178,18 @@ def test_each_part_has_its_own_place() -> None:
     for one, other in itertools.combinations(variants, 2):
         assert one != other
         assert sum(a != b for a, b in zip(one.split("."), other.split("."), strict=True)) in (1, 2)
+
+
+def test_a_wording_that_one_of_the_two_does_not_have_is_the_probes_own() -> None:
+    own = "the probe's own"
+    assert setting_differences([("system", "s")], []) == (("system", "s", own),)
+    assert setting_differences([], [("stop", "x")]) == (("stop", own, "x"),)
+    assert setting_differences([("seed", "1")], []) == setting_differences([], [("seed", "1")]) == ()
+
+
+def test_a_long_setting_is_told_in_short() -> None:
+    found = asked_differently(
+        [("f", "00000000.0/1.aaaaaaaa.00000000.00000000", "00000000.0/1.bbbbbbbb.00000000.00000000")],
+        [("prompt_text", "x" * 61, "y" * 60)],
+    )
+    assert f"prompt_text ({'x' * 57}... and {'y' * 60})" in found

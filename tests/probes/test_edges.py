@@ -316,13 +316,13 @@ def test_examples_are_read_back_only_where_the_prompt_is_made_of_them():
     case = with_shots(shot_case(*map(example, range(5))), alike(0.5, 0.4, 0.3, 0.2, 0.1))
     oracle = Oracle(say=lambda request: "unsure")
     run_case(case, oracle, oracle.keep)
-    prompt = oracle.rounds[0][0].prompt
+    request = oracle.rounds[0][0]
     bare = replace(case, shots=())
-    assert shots_in(bare, {FRANCE.id: prompt}) == case
+    assert shots_in(bare, {FRANCE.id: request}) == case
     assert shots_in(bare, {}) is None
-    assert shots_in(bare, {FRANCE.id: prompt + " "}) is None
-    assert shots_in(replace(bare, repository=case.repository[:3]), {FRANCE.id: prompt}) is None
-    assert shots_in(replace(bare, facts=(FRANCE, NORWAY)), {FRANCE.id: prompt}) is None
+    assert shots_in(bare, {FRANCE.id: replace(request, prompt=request.prompt + " ")}) is None
+    assert shots_in(replace(bare, repository=case.repository[:3]), {FRANCE.id: request}) is None
+    assert shots_in(replace(bare, facts=(FRANCE, NORWAY)), {FRANCE.id: request}) is None
 
 
 def test_an_example_without_an_answer_and_one_with_an_empty_one_are_two():

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from pytest_kbrel.probes.prompts import (
+    CONCISE,
     brief,
-    brief_in_domain,
     check,
     choice,
-    concise,
     fill,
+    in_domain_shots,
     qa,
     verdict,
     with_context,
     wrong_answers,
 )
+from pytest_kbrel.probes.templates import template
 
 QUESTION = "Who wrote Hamlet?"
 BRIEF = 'Reply in as few words as you can. Write "unsure" if you do not know.\n\n'
@@ -35,8 +36,8 @@ def test_the_prompts_of_head_to_tail():
     assert brief(QUESTION) == f"{BRIEF}{SUN}\n{RIVER}{asked}"
     assert brief(QUESTION, shots=()) == BRIEF + asked
     example = "Question: Who wrote Faust?\nAnswer: Goethe\n\n"
-    assert brief_in_domain(QUESTION, ("Who wrote Faust?", "Goethe")) == BRIEF + RIVER + example + asked
-    assert concise(QUESTION) == f"Reply in as few words as you can.\n\n{asked}"
+    assert brief(QUESTION, in_domain_shots(("Who wrote Faust?", "Goethe"))) == BRIEF + RIVER + example + asked
+    assert template(CONCISE).in_text(QUESTION) == f"Reply in as few words as you can.\n\n{asked}"
 
 
 def test_the_prompts_of_reliable_kb():

@@ -55,6 +55,30 @@ monitor:
     + "  distractors_from: reference\n  distractors: 4\n  shots: {seen: 10, unseen: 5}\n"
     + "  unseen: {count: 20, as_of: 2026-11-01, expires: 2028-01-01}\n"
     + "  slices: {seen-other-zero-shot: , unseen-time-four-shot-2: {gates: {unsure: 0.1}}}\n",
+    "a wording of its own": HEAD
+    + """\
+monitor:
+  prompt: 'Reply with a name only. {question}'
+  system: ''
+  stop: [".", "\\n"]
+head_to_tail:
+  prompt: |
+    Say {"unsure"} where you do not know.
+
+    {examples}
+
+    {question}
+  answer_cue: "A:"
+  example_style: turns
+  stop: []
+reliability:
+  prompt: '{question}'
+  choice_prompt: "{question}\\n{options}"
+  system: Be brief.
+  answer_cue: ''
+  stop: "\\n\\n"
+""",
+    "a setting with a text": HEAD + "head_to_tail: {prompt: {setting: in-domain, text: 'Q: {question}'}}\n",
     "limits of integrity": HEAD
     + "integrity: {answered: 1, empty: 0, truncated: 0.8, repeated: 1.0, errored: 0.01, unread: 0.2}\n"
     + "monitor:\n  integrity: {below_random: allowed, constant: invalid, anchor_prob: 0.001}\n"
@@ -115,6 +139,38 @@ SHAPE_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
     ),
     "wrong study": (HEAD + "monitor:\n  study: fully\n", 4, ("one of monitor, full", "did you mean 'full'?")),
     "an ablation of nothing": (HEAD + "monitor: {ablation: 0}\n", 3, ("at least 1", "found 0")),
+    "a prompt without its question": (
+        HEAD + "monitor:\n  prompt: Say it.\n",
+        4,
+        ("prompt of monitor", "{question} must stand in it once, found nowhere", "found 'Say it.'"),
+    ),
+    "a prompt with two questions": (
+        HEAD + "reliability:\n  prompt: |\n    {question}\n    {question}\n",
+        4,
+        ("{question} must stand in it once, found 2 times",),
+    ),
+    "an unknown place in a prompt": (
+        HEAD + "head_to_tail:\n  prompt: 'Q: {question} {exampels}'\n",
+        4,
+        ("unknown placeholder {exampels}", "allowed: {question}, {examples}"),
+    ),
+    "examples behind the question": (
+        HEAD + "reliability:\n  prompt: |\n    {question}\n    {examples}\n",
+        4,
+        ("{examples} must stand before {question}",),
+    ),
+    "choices without options": (
+        HEAD + "reliability:\n  choice_prompt: 'Q: {question}'\n",
+        4,
+        ("choice_prompt of reliability", "{options} must stand in it once"),
+    ),
+    "an empty stop": (HEAD + "monitor:\n  stop: ['']\n", 4, ("stop of monitor", "none of them empty")),
+    "a number for a system message": (HEAD + "monitor:\n  system: 5\n", 4, ("system of monitor", "text")),
+    "an unknown style of examples": (
+        HEAD + "reliability:\n  example_style: chat\n",
+        4,
+        ("one of text, turns", "found 'chat'"),
+    ),
     "zero negatives": (
         HEAD + "monitor: {negatives: 0}\n",
         3,

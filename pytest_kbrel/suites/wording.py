@@ -1,0 +1,87 @@
+"""The keys by which a suite words a probe's questions: prompt, system message, cue, where answers end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pytest_kbrel.errors import nearest
+from pytest_kbrel.facts.document import Entry, Node
+from pytest_kbrel.records import ANSWER_CUE, ProbeName, template_error
+from pytest_kbrel.suites.keys import H2T_PROMPTS, PLACES, PROMPT_KEYS, WORDING
+
+Value = str | int | list[str]
+
+
+def read_wording(probe: ProbeName, keys: Mapping[str, Entry]) -> dict[str, Value]:
+    """Return the settings that the keys of a probe make; raises ``SuiteError`` with the line of a mistake."""
+    found: dict[str, Value] = {}
+    for key in WORDING[probe]:
+        if key not in keys:
+            continue
+        node, what = keys[key].node, f"{key} of {probe}"
+        if key == "stop":
+            found[key] = _stop(node, what)
+        elif key in ("system", "answer_cue"):
+            found[key] = _text(node, what)
+        elif key == "prompt" and probe == "head_to_tail":
+            found |= _prompt(node, what)
+        else:
+            found["prompt_text" if key == "prompt" else key] = _template(node, what, probe, key)
+    return _without_own(probe, found, keys)
+
+
+def _without_own(probe: ProbeName, found: dict[str, Value], keys: Mapping[str, Entry]) -> dict[str, Value]:
+    """Leave out a stop and a cue that are the probe's own: whoever writes them down asks nothing else."""
+    published = "variant" in keys and keys["variant"].node.value == "published"
+    if found.get("stop") == ["\n"] and not published:
+        del found["stop"]
+    texts = [str(found[name]) for name in ("prompt_text", "choice_prompt") if name in found]
+    own = "" if probe == "monitor" else ANSWER_CUE
+    if found.get("answer_cue") == own and (not own or all(text.endswith("}") for text in texts)):
+        del found["answer_cue"]
+    return found
+
+
+def _prompt(node: Node, what: str) -> dict[str, Value]:
+    """Read the name of a setting, a text, or both in a mapping."""
+    if isinstance(node.value, dict):
+        keys = node.keys(what, PROMPT_KEYS)
+        found: dict[str, Value] = {}
+        if "setting" in keys:
+            found["prompt"] = keys["setting"].node.choice(f"setting of {what}", H2T_PROMPTS)
+        if "text" in keys:
+            found["prompt_text"] = _template(keys["text"].node, f"text of {what}", "head_to_tail", "prompt")
+        return found
+    if node.value in H2T_PROMPTS:
+        return {"prompt": str(node.value)}
+    # Who writes a text of one word has forgotten more than a place.
+    if (isinstance(node.value, str) and len(node.value.split()) > 1) or "{" in str(node.value):
+        return {"prompt_text": _template(node, what, "head_to_tail", "prompt")}
+    hint = nearest(node.value, H2T_PROMPTS) if isinstance(node.value, str) else ""
+    allowed = f"one of {', '.join(H2T_PROMPTS)}, a text with {{question}} or {{setting: few-shot, text: ...}}"
+    raise node.wrong(what, allowed, hint)
+
+
+def _template(node: Node, what: str, probe: ProbeName, key: str) -> str:
+    text = _text(node, what)
+    needed, allowed = PLACES[probe][key]
+    if wrong := template_error(text, needed, allowed):
+        raise node.error(f"{what}: {wrong}; found {text!r}")
+    return text
+
+
+def _text(node: Node, what: str) -> str:
+    """Return a text of any number of lines, without the white space around it; it may be empty."""
+    if not isinstance(node.value, str):
+        hint = "" if node.value is None else " (put it in quotes if text is meant)"
+        raise node.wrong(what, "text", hint)
+    return node.value.strip()
+
+
+def _stop(node: Node, what: str) -> list[str]:
+    allowed = "a list of texts, none of them empty"
+    nodes = node.value if isinstance(node.value, tuple) else (node,)
+    for one in nodes:
+        if not isinstance(one.value, str) or not one.value:
+            raise one.wrong(what if one is node else f"each of {what}", allowed)
+    return [str(one.value) for one in nodes]
