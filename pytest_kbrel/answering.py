@@ -104,6 +104,20 @@ class Answering:
             self._keeping = Keeping(self._options.use_cache, self._options.run)
         return self._keeping.remembering(self._opened(which))
 
+    def rendered(self, request: Request, case: str = "") -> str:
+        """Return a prompt as the model under test reads it, empty where it cannot be put to this model."""
+        from pytest_kbrel.models.base import Renders
+        from pytest_kbrel.models.messages import text_of
+
+        model = self.model()
+        if not isinstance(model, Renders):
+            return text_of(request)
+        try:
+            return model.rendered(request)
+        except Exception:
+            # Whatever a chat template raises: the response to this request says what it was.
+            return ""
+
     def fingerprint(self) -> Fingerprint:
         """Say what the model under test is."""
         return self.model().describe()

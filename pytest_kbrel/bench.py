@@ -61,10 +61,12 @@ class Bench:
         from pytest_kbrel.gates import decide_case
         from pytest_kbrel.probes import run_case
 
-        asked = 0
+        asked, prompt = 0, ""
 
         def keep(exchanges: Sequence[Exchange]) -> None:
-            nonlocal asked
+            nonlocal asked, prompt
+            if not asked:
+                prompt = self.answering.rendered(exchanges[0].ask.request, nodeid)
             asked += len(exchanges)
             self._spool(exchanges)
 
@@ -89,7 +91,7 @@ class Bench:
             duration=time.perf_counter() - started,
             requests=asked,
         )
-        decided = dataclasses.replace(decided, base=base)
+        decided = dataclasses.replace(decided, base=base, prompt=prompt)
         if lacking := self.answering.lacking(nodeid):
             decided = dataclasses.replace(decided, errors=(*decided.errors, lacking))
         if decided.verdict == "invalid":

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from pytest_kbrel.records import Failed, Fingerprint, Generated, GenerateRequest, Scored, ScoreRequest
+from pytest_kbrel.records import (
+    Failed,
+    Fingerprint,
+    Generated,
+    GenerateRequest,
+    Request,
+    Scored,
+    ScoreRequest,
+)
 
 
 class Model(Protocol):
@@ -29,4 +37,13 @@ class Model(Protocol):
 
     def close(self) -> None:
         """Free what the model holds."""
+        ...
+
+
+@runtime_checkable
+class Renders(Protocol):
+    """A model that shows a prompt as it reads it; others read a request's text as it is."""
+
+    def rendered(self, request: Request) -> str:
+        """Return the prompt of a request as the model reads it; nothing is computed and no server asked."""
         ...

@@ -23,7 +23,15 @@ from pytest_kbrel.models.hf_scorer import Scorer
 from pytest_kbrel.models.hf_tokens import Ids, Pair
 from pytest_kbrel.models.hf_window import check_length
 from pytest_kbrel.models.thinking import Thinker, thought_endings
-from pytest_kbrel.records import Failed, Fingerprint, Generated, GenerateRequest, Scored, ScoreRequest
+from pytest_kbrel.records import (
+    Failed,
+    Fingerprint,
+    Generated,
+    GenerateRequest,
+    Request,
+    Scored,
+    ScoreRequest,
+)
 
 T = TypeVar("T")
 
@@ -85,6 +93,11 @@ class HfModel:
         ]
         told = [part for part in found if part]
         return ", ".join([*told, f"batches of up to {self._budget.tokens} tokens"] if told else [])
+
+    def rendered(self, request: Request) -> str:
+        """Return a request's prompt as the model reads it, special tokens by name."""
+        with self._lock, quiet():
+            return self._parts.encoder.rendered(request)
 
     def describe(self) -> Fingerprint:
         """Say what this model is, by content."""

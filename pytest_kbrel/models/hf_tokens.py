@@ -132,14 +132,32 @@ class PromptEncoder:
         """Return a request's prompt as the model reads it, without a BOS that the tokenizer adds.
 
         What is scored, and what is generated with its steps or with beams, stands where an answer stands when
-        nothing is thought. Raises ``ValueError`` where a thinking model's template has no such place.
+        nothing is thought. Raises ``ValueError`` where a thinking model's template has no such place, and
+        where a template leaves out the request's system message or turns.
         """
         if self.template is None:
             return text_of(request, self._chat.system_instruction)
         messages = messages_of(request, self._chat.system_instruction)
-        if isinstance(request, ScoreRequest) or request.steps or request.num_beams > 1:
-            return self.template.answer_prompt(messages)
-        return self.template.prompt(messages)
+        behind_thought = isinstance(request, ScoreRequest) or request.steps or request.num_beams > 1
+        fill = self.template.answer_prompt if behind_thought else self.template.prompt
+        text = fill(messages)
+        if request.system.strip() not in text:
+            raise ValueError("the chat template leaves system messages out, and the suite has one")
+        if any(part.strip() not in text for turn in request.turns for part in turn):
+            raise ValueError("the chat template leaves earlier turns out, and examples are such")
+        return text
+
+    def rendered(self, request: Request) -> str:
+        """Return a request's prompt for people: its :meth:`text` with the special tokens around it."""
+        text = self.text(request)
+        ids = self.encoded(text)
+        bare = tuple(self.tokenizer(text, add_special_tokens=False)["input_ids"])
+        start = _position(bare, ids)
+        if start < 0:
+            # A BOS that stood in the text was taken out.
+            return str(self.tokenizer.decode(ids, skip_special_tokens=False))
+        names = self.tokenizer.convert_ids_to_tokens
+        return "".join([*names(list(ids[:start])), text, *names(list(ids[start + len(bare) :]))])
 
     def prompt(self, asked: Request | str) -> Ids:
         """Return a prompt's token ids: BOS once or not at all, no EOS behind it for causal models.

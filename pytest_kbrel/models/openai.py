@@ -15,7 +15,15 @@ from pytest_kbrel.models.openai_client import Connection
 from pytest_kbrel.models.openai_replies import Reply, cut_at_stop, read_reply
 from pytest_kbrel.models.openai_spec import OpenAISpec
 from pytest_kbrel.models.thoughts import marks_in
-from pytest_kbrel.records import Failed, Fingerprint, Generated, GenerateRequest, Scored, ScoreRequest
+from pytest_kbrel.records import (
+    Failed,
+    Fingerprint,
+    Generated,
+    GenerateRequest,
+    Request,
+    Scored,
+    ScoreRequest,
+)
 from pytest_kbrel.wire import whole
 
 if TYPE_CHECKING:
@@ -75,6 +83,13 @@ class OpenAIModel:
             decoding=_DECODING if self._spec.seed is None else f"{_DECODING}, seed {self._spec.seed}",
             prompting=self._spec.chat.told(),
         )
+
+    def rendered(self, request: Request) -> str:
+        """Return what the server is sent: messages as JSON, for its template is its own, or a text."""
+        instruction = self._spec.chat.system_instruction
+        if self._spec.endpoint == "completions":
+            return text_of(request, instruction)
+        return json.dumps(messages_of(request, instruction), ensure_ascii=False)
 
     def about(self) -> str:
         """Ask the server what it says of the model (``/v1/models``); empty where it says nothing."""

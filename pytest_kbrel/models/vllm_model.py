@@ -20,6 +20,7 @@ from pytest_kbrel.records import (
     Fingerprint,
     Generated,
     GenerateRequest,
+    Request,
     Scored,
     ScoreRequest,
     Step,
@@ -49,6 +50,10 @@ class VllmModel:
 
     def __init__(self, parts: VllmParts) -> None:
         self._parts = parts
+
+    def rendered(self, request: Request) -> str:
+        """Return a request's prompt as the model reads it, special tokens by name."""
+        return self._parts.encoder.rendered(request)
 
     def describe(self) -> Fingerprint:
         """Say what this model is, by content."""

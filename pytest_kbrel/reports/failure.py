@@ -21,6 +21,7 @@ from pytest_kbrel.reports.text import (
 SHOWN_FACTS = 5
 SHOWN_ERRORS = 5
 _LONGEST = 160
+_LONGEST_PROMPT = 500
 
 
 def failure_text(result: CaseResult, *, baseline_name: str) -> str:
@@ -38,6 +39,8 @@ def failure_text(result: CaseResult, *, baseline_name: str) -> str:
     lines += [f"  responses: {notes.share(share)}" for share in notes.noteworthy(result)]
     if unmatched := notes.unmatched(result.unmatched):
         lines.append(f"  compared without {unmatched}")
+    if result.prompt:
+        lines.append(f"  first prompt  {one_line(result.prompt, _LONGEST_PROMPT)}")
     lines += _lost(result, baseline_name)
     return "\n".join(lines)
 

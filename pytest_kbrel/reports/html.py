@@ -13,6 +13,7 @@ from pytest_kbrel.reports.html_parts import (
     arrow,
     domain,
     figure,
+    folded_prompt,
     gate_item,
     left_out,
     metric_table,
@@ -59,6 +60,7 @@ def report_html(run: Run) -> str:
             *_details(run),
             *attribution_page(run),
             *_all_figures(run),
+            *_prompts(run),
             *checks_page(run),
             *_correlations(run),
         ]
@@ -198,8 +200,10 @@ def _case(case: CaseResult, run: Run, share: int) -> Iterator[str]:
         yield f"<ul>{gates}{errors}</ul>"
     yield case_notes(case, run)
     figures = metric_table(case.metrics) if case.metrics else ""
+    prompt = folded_prompt(case.prompt, "The first prompt, as the model read it")
     yield figures
-    left = share - len(gates) - len(errors) - len(figures)
+    yield prompt
+    left = share - len(gates) - len(errors) - len(figures) - len(prompt)
     for changes, what in ((case.lost, "lost"), (case.gained, "gained")):
         table, taken = case_changes(changes, what, left)
         left -= taken
@@ -226,6 +230,18 @@ def _all_figures(run: Run) -> Iterator[str]:
             f'<th scope="col">{group.row}</th>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
             f"{left_out(len(group.cases) - len(rows), group.row)}</details>"
         )
+
+
+def _prompts(run: Run) -> Iterator[str]:
+    """Show the prompts of the cases that have no details of their own."""
+    shown = [case for case in selection.slices(run) if case.verdict == "pass" and case.prompt]
+    shown = [case for case in shown if not (case.lost or case.gained)]
+    names = selection.names(run)
+    blocks = within((folded_prompt(case.prompt, names[case.nodeid]) for case in shown), _FIGURE_BYTES)
+    if blocks:
+        yield "<h2>The first prompt of each case that passed, as the model read it</h2>"
+        yield from blocks
+        yield left_out(len(shown) - len(blocks), "prompt")
 
 
 def _correlations(run: Run) -> Iterator[str]:

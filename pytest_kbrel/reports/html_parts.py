@@ -21,6 +21,7 @@ from pytest_kbrel.reports.text import (
 )
 
 _LONGEST = 160
+_LONGEST_PROMPT = 4000
 
 
 def text(words: str, limit: int = _LONGEST) -> str:
@@ -31,6 +32,15 @@ def text(words: str, limit: int = _LONGEST) -> str:
 def said(answer: str) -> str:
     """Return what somebody said, set apart so that its writing direction stays its own."""
     return f"<bdi>{text(answer)}</bdi>"
+
+
+def folded_prompt(prompt: str, title: str) -> str:
+    """Return a prompt with its line breaks, to be unfolded by its title; nothing where there is none."""
+    if not prompt:
+        return ""
+    lines = "\n".join(text(line, _LONGEST_PROMPT) for line in prompt[:_LONGEST_PROMPT].split("\n"))
+    cut = "\n…" if len(prompt) > _LONGEST_PROMPT else ""
+    return f'<details><summary class="small">{text(title)}</summary><pre>{lines}{cut}</pre></details>'
 
 
 def within(parts: Iterable[str], room: int, most: int = 1_000_000) -> list[str]:

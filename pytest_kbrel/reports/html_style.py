@@ -64,7 +64,8 @@ ul{padding-left:1.2rem;margin:.4rem 0}li{margin:.25rem 0;overflow-wrap:anywhere}
 .tok{display:inline-flex;flex-direction:column;align-items:center;border-radius:5px;padding:.05rem .35rem}
 .tok small{font-size:.72rem}
 .tok.up{background:rgb(39 113 181/var(--w))}.tok.down{background:rgb(214 96 20/var(--w))}
-code{font:.88em ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
+pre{white-space:pre-wrap;overflow-wrap:anywhere;margin:0 0 .7rem}
+code,pre{font:.88em ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
 @media (max-width:940px){main{padding:18px 14px 48px}h1{font-size:1.3rem}
 .stack thead{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}
 .stack,.stack tbody,.stack tr,.stack th,.stack td{display:block;width:auto}

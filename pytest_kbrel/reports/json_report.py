@@ -97,6 +97,7 @@ def _case(case: CaseResult) -> dict[str, Any]:
         "truncated": case.truncated,
         "duration": case.duration,
         "settings": dict(case.settings),
+        "prompt": case.prompt,
         "waiver": case.waiver,
         "expired": list(case.expired),
         "integrity": list(case.integrity),

@@ -208,3 +208,15 @@ def test_facts_that_changed_in_passing_cases_are_shown_too(small_run: Run) -> No
     cases: list[CaseResult] = list(small_run.cases)
     cases[1] = replace(cases[1], lost=cases[0].lost[:1])
     assert "Passed, with facts that changed" in report_html(replace(small_run, cases=tuple(cases)))
+
+
+def test_each_case_can_unfold_its_prompt_with_its_lines_and_nothing_else(small_run: Run) -> None:
+    hostile = "line one\n</pre><script>\x1b\n\u202eline three"
+    failed, passed, *_ = small_run.cases
+    cases = (replace(failed, prompt=hostile), replace(passed, prompt="x" * 4001))
+    text = report_html(replace(small_run, cases=cases))
+    assert "<pre>line one\n&lt;/pre&gt;&lt;script&gt;\\x1b\n\\u202eline three</pre>" in text
+    assert f"<pre>{'x' * 4000}\n…</pre>" in text
+    assert text.index("The first prompt, as the model read it") < text.index("xxx")
+    assert Page(text).open == []
+    assert "first prompt" not in report_html(small_run)

@@ -1,0 +1,132 @@
+"""The prompt of a request as a person is shown it: what the model reads, with nothing hidden."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import transformers as tf
+from tiny_checkpoints import make_tokenizer
+
+from pytest_kbrel.models.base import Renders
+from pytest_kbrel.models.counting import Estimating
+from pytest_kbrel.models.hf_tokens import PromptEncoder
+from pytest_kbrel.models.openai import OpenAIModel
+from pytest_kbrel.models.openai_spec import parse_openai
+from pytest_kbrel.models.script import Script, ScriptRule
+from pytest_kbrel.models.scripted import ScriptedModel
+from pytest_kbrel.records import GenerateRequest, ScoreRequest
+
+TEMPLATE = (
+    "{{ bos_token }}{% for m in messages %}[{{ m['role'] }}] {{ m['content'] }}</s>{% endfor %}"
+    "{% if add_generation_prompt %}[assistant]{% endif %}"
+)
+ASKED = GenerateRequest(prompt="Paris is", max_new_tokens=3)
+FULL = GenerateRequest(prompt="Oslo?", max_new_tokens=3, system="Be brief.", turns=(("Rome?", "yes"),))
+AS_TEXT = "Be brief.\n\nRome? yes\n\nOslo?"
+MESSAGES = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "Rome?"},
+    {"role": "assistant", "content": "yes"},
+    {"role": "user", "content": "Oslo?"},
+]
+
+
+@pytest.fixture
+def encoder_of(tmp_path):
+    def make(around="bos", *, template=None, encoder_decoder=False, **options):
+        make_tokenizer(tmp_path, around)
+        tokenizer = tf.AutoTokenizer.from_pretrained(tmp_path)
+        tokenizer.chat_template = template
+        return PromptEncoder(tokenizer, encoder_decoder=encoder_decoder, **options)
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("around", "options", "shown"),
+    [
+        ("", {}, "Paris is"),
+        ("bos", {}, "<s>Paris is"),
+        ("bos eos", {}, "<s>Paris is"),
+        ("bos", {"add_bos": False}, "Paris is"),
+        ("", {"add_bos": True}, "<s>Paris is"),
+        ("eos", {"encoder_decoder": True}, "Paris is</s>"),
+    ],
+)
+def test_special_tokens_are_shown_where_the_model_reads_them(encoder_of, around, options, shown):
+    assert encoder_of(around, **options).rendered(ASKED) == shown
+    scored = ScoreRequest(prompt="Paris is", continuation=" Rome")
+    assert encoder_of(around, **options).rendered(scored) == shown
+
+
+def test_a_chat_template_is_applied(encoder_of):
+    encoder = encoder_of(template=TEMPLATE, chat_template=True)
+    turns = "[system] Be brief.</s>[user] Rome?</s>[assistant] yes</s>[user] Oslo?</s>[assistant]"
+    assert encoder.rendered(FULL) == f"<s>{turns}"
+    without = encoder_of(template=TEMPLATE, chat_template=True, add_bos=False).rendered(FULL)
+    assert "<s>" not in without
+    assert without.replace(" ", "") == turns.replace(" ", "")
+
+
+@pytest.mark.parametrize(
+    ("template", "left_out"),
+    [
+        ("{{ messages[-1]['content'] }}", "system messages out, and the suite has one"),
+        ("{{ messages[0]['content'] }}{{ messages[-1]['content'] }}", "earlier turns out, and examples are"),
+    ],
+)
+def test_what_a_template_would_leave_out_is_an_error(encoder_of, template, left_out):
+    encoder = encoder_of(template=template, chat_template=True)
+    assert encoder.rendered(ASKED).endswith("Paris is")
+    for request in (FULL, ScoreRequest(prompt="a", continuation=" b", system="s", turns=FULL.turns)):
+        with pytest.raises(ValueError, match=left_out):
+            encoder.prompt(request)
+
+
+def test_a_bos_in_the_text_is_shown_once(encoder_of):
+    twice = GenerateRequest(prompt="<s>Paris is", max_new_tokens=3)
+    assert encoder_of().rendered(twice) == "<s>Paris is"
+
+
+def test_without_a_template_system_message_and_turns_lead_the_text(encoder_of):
+    assert encoder_of().rendered(FULL) == f"<s>{AS_TEXT}"
+
+
+@pytest.mark.parametrize(("endpoint", "shown"), [("chat", MESSAGES), ("completions", AS_TEXT)])
+def test_of_a_server_it_is_what_the_server_is_sent(endpoint, shown):
+    model = OpenAIModel(parse_openai("openai/m", f"base_url=http://localhost:1/v1,endpoint={endpoint}"))
+    assert isinstance(model, Renders)
+    found = model.rendered(FULL)
+    assert (json.loads(found) if endpoint == "chat" else found) == shown
+    model.close()
+
+
+def test_system_message_and_turns_are_in_the_digest_of_a_served_models_prompt():
+    model = OpenAIModel(parse_openai("openai/m", "base_url=http://localhost:1/v1"))
+    plain = GenerateRequest(prompt="Oslo?", max_new_tokens=3)
+    others = [
+        plain,
+        GenerateRequest(prompt="Oslo?", max_new_tokens=3, system="Be brief."),
+        GenerateRequest(prompt="Oslo?", max_new_tokens=3, turns=(("Rome?", "yes"),)),
+        FULL,
+    ]
+    # As it was when a request was its prompt and nothing else.
+    assert model._prompt_digest(plain) == "08332f59a2879644"
+    assert len({model._prompt_digest(request) for request in others}) == 4
+    model.close()
+
+
+def test_a_scripted_model_reads_all_of_a_request(tmp_path):
+    rule = ScriptRule(prompt=AS_TEXT, text="no", probability=0.25)
+    model = ScriptedModel(Script(path=tmp_path, rules=(rule,)), spec="scripted/x", digest="d")
+    (answer,) = model.generate([FULL])
+    assert (answer.text, answer.prompt_tokens) == ("no", 5)
+    (scored,) = model.score(
+        [ScoreRequest(prompt="Oslo?", continuation=" no", system=FULL.system, turns=FULL.turns)]
+    )
+    assert (scored.probabilities, scored.prompt_digest) == ((0.25,), answer.prompt_digest)
+
+
+def test_what_a_server_reads_is_estimated_with_the_system_message():
+    assert Estimating().prompt(FULL) > Estimating().prompt(GenerateRequest(prompt="Oslo?", max_new_tokens=3))

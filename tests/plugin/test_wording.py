@@ -1,0 +1,97 @@
+"""What a suite says of its prompts, and the prompt that a run shows of each case."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pytest_kbrel.reports.json_report import comparable
+from pytest_kbrel.reports.responses import read_responses
+from tests.plugin.conftest import INT4, MODEL
+
+GATE = (MODEL, "suites")
+SUITE = """\
+suite: mini
+facts: facts.jsonl
+monitor:
+  negatives: 2
+  prompt: "Reply with a name only. {question}"
+  stop: ["\\n", "."]
+head_to_tail:
+  prompt: {setting: few-shot, text: "Reply briefly.\\n\\n{examples}\\n\\nQuestion: {question}"}
+  system: You know geography.
+  example_style: turns
+  gates: {accuracy: {min: 1.1}}
+reliability: {slices: [seen-zero-shot], choices: 1, distractors: 6, prompt: "Q: {question}", answer_cue: "A:"}
+"""
+MONITOR, HEAD, SEEN = (
+    f"suites/mini.kb.yaml::{name}"
+    for name in ("monitor[P36]", "head_to_tail[places-head]", "reliability[seen-zero-shot]")
+)
+# A scripted model reads one text, as a checkpoint without a chat template does.
+IN_TURNS = (
+    "You know geography.\n\n"
+    "Reply briefly.\n\nQuestion: Which planet is closest to the Sun?\nAnswer: Mercury\n\n"
+    "Question: Which river flows through the town of Ombrelvane?\nAnswer: unsure\n\n"
+    "Question: What is the capital of China?\nAnswer:"
+)
+
+
+def prompts(report):
+    return {case["id"]: case["prompt"] for case in report["cases"]}
+
+
+def test_each_case_shows_its_first_prompt_as_the_model_read_it(pytester, mini_suite, report):
+    mini_suite(SUITE.replace("1.1", "1.0"))
+    result = pytester.runpytest(*GATE)
+    found = prompts(report())
+    assert found[MONITOR] == "Reply with a name only. Beijing. What is the capital of China?"
+    assert found[HEAD] == IN_TURNS
+    # The question itself, and none of the multiple-choice questions that come later.
+    assert found[SEEN] == "Q: What is the capital of China?\nA:"
+    assert found["suites/mini.kb.yaml::pooled[overall]"] == ""
+    assert result.ret == pytest.ExitCode.OK
+    page = (pytester.path / "kbrel-report" / "report.html").read_text(encoding="utf-8")
+    assert "Question: Which planet is closest to the Sun?\nAnswer: Mercury\n" in page
+    told = {
+        (one.case, one.ask.request.system)
+        for one in read_responses(pytester.path / "kbrel-report" / "responses.jsonl")
+    }
+    assert {(MONITOR, ""), (HEAD, "You know geography.")} <= told
+
+
+def test_a_failure_shows_it_on_one_line(pytester, mini_suite):
+    mini_suite(SUITE.replace("1.1", "0.9"))
+    result = pytester.runpytest(INT4, "suites", "-k", "head_to_tail")
+    shown = IN_TURNS.replace("\n", "\\n")
+    result.stdout.fnmatch_lines([f"  first prompt  {shown[:200]}*"])
+
+
+def test_it_is_the_same_whoever_answers(pytester, mini_suite, report):
+    """All answers kept from before, and a recorded run decided again."""
+    mini_suite(SUITE.replace("1.1", "1.0"))
+    pytester.runpytest(*GATE)
+    first = report()
+    pytester.runpytest(*GATE)
+    assert report()["environment"]["answers_reused"] == report()["environment"]["answers_asked"]
+    assert comparable(report()) == comparable(first)
+    pytester.runpytest("suites", "--kb-from-run=kbrel-report", "--kb-output-path=again")
+    assert prompts(report("again")) == prompts(first)
+    # A report of an older version shows none.
+    path = pytester.path / "kbrel-report" / "report.json"
+    old = json.loads(path.read_text(encoding="utf-8"))
+    for case in old["cases"]:
+        del case["prompt"]
+    path.write_text(json.dumps(old), encoding="utf-8")
+    pytester.runpytest("suites", "--kb-from-run=kbrel-report", "--kb-output-path=again")
+    assert set(prompts(report("again")).values()) == {""}
+
+
+def test_a_baseline_that_was_asked_in_other_words_is_not_comparable(pytester, mini_suite):
+    gate = "head_to_tail:\n  prompt: zero-shot\n  gates: {accuracy: {max_drop: 0.1}}\n"
+    suite = mini_suite("suite: mini\nfacts: facts.jsonl\n" + gate)
+    pytester.runpytest(*GATE, "--kb-baseline-update=mine")
+    suite.write_text(suite.read_text() + "  system: Be brief.\n", encoding="utf-8")
+    result = pytester.runpytest(*GATE, "--kb-baseline=mine")
+    result.stdout.fnmatch_lines(["*not comparable*", "*settings system (Be brief. and the probe's own)*"])
