@@ -174,3 +174,18 @@ def test_the_rules_are_read_when_an_answer_is_judged_and_not_before():
         "assert 'yaml' in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        ("Question: Which river flows through Cairo?", "none"),
+        ("Q: In which country is Cairo?", "none"),
+        ("Question: Who wrote it? Answer: Goethe", ""),
+        ("Question Time", ""),
+        ("Q", ""),
+        ("Question", ""),
+    ],
+)
+def test_another_question_in_place_of_an_answer_says_nothing(answer, kind):
+    assert uninformative_kind(answer, "What is the capital of Ecuador?") == kind
