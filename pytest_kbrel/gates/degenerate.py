@@ -165,8 +165,8 @@ def _chances(facts: Sequence[Fact]) -> dict[str, float]:
     """
     objects: dict[str, Counter[str]] = defaultdict(Counter)
     for fact in facts:
-        if fact.object is not None:
-            objects[fact.relation][normalise(fact.object)] += 1
+        if fact.object is not None and (name := normalise(fact.object)):
+            objects[fact.relation][name] += 1
     return {fact.id: _chance(fact, objects[fact.relation]) for fact in facts if fact.object is not None}
 
 
@@ -176,5 +176,5 @@ def _chance(fact: Fact, objects: Counter[str]) -> float:
     different = len(objects) - (objects[own] == 1)
     if different < _FEWEST_OBJECTS:
         return 0.0
-    accepted = {normalise(name) for name in fact.accepted}
+    accepted = {normalise(name) for name in fact.accepted} - {""}
     return sum(objects[name] - (name == own) > 0 for name in accepted) / different

@@ -65,15 +65,22 @@ def _f_measure(common: int, answer: Sequence[str], gold: Sequence[str]) -> float
 
 
 def best_f1(answer: str, golds: Iterable[str]) -> float:
-    """Return the highest :func:`token_f1` of ``answer`` with one of ``golds``, normalised; 0 without any."""
+    """Return the highest :func:`token_f1` of ``answer`` with one of ``golds``, normalised; 0 without any.
+
+    Golds of which normalisation leaves nothing do not count.
+    """
     return _best(token_f1, answer, golds)
 
 
 def best_rouge_l(answer: str, golds: Iterable[str]) -> float:
-    """Return the highest :func:`rouge_l` of ``answer`` with one of ``golds``, normalised; 0 without any."""
+    """Return the highest :func:`rouge_l` of ``answer`` with one of ``golds``, normalised; 0 without any.
+
+    Golds of which normalisation leaves nothing do not count.
+    """
     return _best(rouge_l, answer, golds)
 
 
 def _best(score: Callable[[Sequence[str], Sequence[str]], float], answer: str, golds: Iterable[str]) -> float:
     tokens = normalise(answer).split()
-    return max((score(tokens, normalise(gold).split()) for gold in golds), default=0.0)
+    spelt = (words for gold in golds if (words := normalise(gold).split()))
+    return max((score(tokens, words) for words in spelt), default=0.0)

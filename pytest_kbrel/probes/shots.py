@@ -21,7 +21,7 @@ from pytest_kbrel.records import Case, Fact, ReliabilitySettings, Request, Shot
 # ``similar(questions, examples)``: one row a question, one number an example, the higher the more alike.
 Similar = Callable[[Sequence[str], Sequence[str]], Iterable[Sequence[float]]]
 # What an encoder computes differs in the last digits with the texts beside it.
-_DIGITS = 5
+DIGITS = 5
 
 
 def with_shots(case: Case, similar: Similar) -> Case:
@@ -42,7 +42,7 @@ def with_shots(case: Case, similar: Similar) -> Case:
     rows = similar(questions, [shot.question for shot in shots])
     chosen = []
     for fact, question, row in zip(case.facts, questions, rows, strict=True):
-        ranked = sorted(range(len(shots)), key=lambda place: (-round(float(row[place]), _DIGITS), place))
+        ranked = sorted(range(len(shots)), key=lambda place: (-round(float(row[place]), DIGITS), place))
         names = _Names(fact, question)
         usable = [place for place in ranked if not names.given_away(*texts[place], subjects[place])]
         chosen.append((fact.id, _nearest(case, fact, [shots[place] for place in usable], settings)))
@@ -139,7 +139,8 @@ class _Names:
 
     def __init__(self, fact: Fact, question: str) -> None:
         self.question, self.subject = _spelt(question), _spelt(fact.subject)
-        self.answers = [_spelt(answer) for answer in fact.accepted]
+        # An emoji by itself has no spelling, and would be found in every example without an answer.
+        self.answers = [spelt for answer in fact.accepted if (spelt := _spelt(answer))]
 
     def given_away(self, asked: str, answered: str, about: str) -> bool:
         """Tell whether an example is the question itself, is about its subject, or names subject and answer.
@@ -148,7 +149,7 @@ class _Names:
         question in other words. ``asked`` and ``answered`` are its question and answer between blanks, in
         one spelling.
         """
-        if asked.strip() == self.question:
+        if self.question and asked.strip() == self.question:
             return True
         if not self.subject:
             return False

@@ -221,6 +221,16 @@ class TestBelowRandom:
         sound = found(answers("---"), of=dataclasses.replace(of, facts=named))
         assert share(sound, "below_random").limit == pytest.approx((0.5 * 2 + 0) / 3)
 
+    def test_a_name_without_a_spelling_is_no_object(self) -> None:
+        # "a" and "b" have one other object each, so that none of the three can be drawn for.
+        of = continents("xxx")
+        named = tuple(
+            dataclasses.replace(fact, object=name, aliases=("?",))
+            for fact, name in zip(of.facts, ("a", "b", "!!!"), strict=True)
+        )
+        sound = found(answers("---"), of=dataclasses.replace(of, facts=named))
+        assert "below_random" not in {one.name for one in sound.shares}
+
     def test_objects_of_other_relations_are_not_drawn(self) -> None:
         of = continents("abc")
         apart = tuple(dataclasses.replace(fact, relation=f"P{at}") for at, fact in enumerate(of.facts))

@@ -66,3 +66,9 @@ def test_the_best_gold_counts() -> None:
     assert best_f1("Beijing city!", golds) == pytest.approx(2 * 2 / 5)
     assert best_rouge_l("Beijing city!", golds) == pytest.approx(2 * 1 / 5)
     assert best_f1("anything", ()) == 0.0
+
+
+def test_a_gold_that_normalises_to_nothing_does_not_count() -> None:
+    for best in (best_f1, best_rouge_l):
+        assert best("...", ("!!!",)) == 0.0
+        assert best("Peking", ("!!!", "Peking")) == 1.0

@@ -133,6 +133,24 @@ def test_a_paraphrase_with_the_answer_is_not_shown_where_the_question_is_all_the
     )
 
 
+def test_an_alias_without_a_spelling_gives_nothing_away() -> None:
+    # Such an alias stands in PopQA beside each of many countries.
+    question = "In what country is Cave?"
+    fact = dataclasses.replace(
+        FRANCE, subject=question, question=question, object="Italy", aliases=("\U0001f1ee\U0001f1f9", "!!!")
+    )
+    case = with_shots(case_with(TWO_UNSURE, *ANSWERED, *UNSURE, facts=(fact,)), by_length)
+    assert [shot.answer is None for shot in dict(case.shots)[fact.id]] == [False, False, True, True]
+
+
+def test_a_question_without_a_spelling_is_not_every_other() -> None:
+    fact = dataclasses.replace(FRANCE, subject="France", question="???")
+    case = with_shots(
+        case_with(FOUR, *ANSWERED[:3], Shot(question="!", answer="x"), facts=(fact,)), by_length
+    )
+    assert "!" in shown(case)
+
+
 def test_the_question_itself_is_not_shown_where_it_names_no_subject() -> None:
     fact = dataclasses.replace(FRANCE, subject="Gallia", question="Which city lies on the Seine?")
     itself = Shot(question="which city lies on the SEINE", answer="Paris")
