@@ -72,6 +72,7 @@ class Bench:
 
         started = time.perf_counter()
         nodeid = f"{case.suite}::{case.id}"
+        case = self._retrieval.with_distractors(case)
         case = self.answering.with_examples(case) or self._retrieval.with_examples(case)
         result = run_case(case, functools.partial(self.answering.ask, case=nodeid), keep)
         baseline, base = self.baseline(), NO_TABLE

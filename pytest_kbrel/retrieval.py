@@ -1,12 +1,13 @@
-"""How the examples of a few-shot question are found: by words, or by an encoder."""
+"""How what is most alike is found: the examples of a few-shot question, and distractors by an encoder."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_kbrel.records import Case, ReliabilitySettings
+from pytest_kbrel.records import Case, Fact, ReliabilitySettings
 
 if TYPE_CHECKING:
     from pytest_kbrel.models.embedding import Encoder
@@ -44,6 +45,41 @@ class Retrieval:
             return cosine(encoder.embed(questions), encoder.embed(examples))
 
         return with_shots(case, similar)
+
+    def with_distractors(self, case: Case) -> Case:
+        """Return the case with the distractors nearest to each answer, where an encoder is to choose them.
+
+        The suite has then drawn more of them than the settings say. Raises ``KbrelError`` where the encoder
+        cannot be had.
+        """
+        settings = case.settings
+        if not isinstance(settings, ReliabilitySettings) or settings.retrieval == TFIDF:
+            return case
+        count = settings.distractors
+        # Only of what was drawn by kind there are more.
+        drawn = {name for name, _ in case.alike}
+        spare = [fact for fact in case.facts if fact.id in drawn and len(fact.negatives) > count]
+        if not spare:
+            return case
+        from pytest_kbrel.metrics.similarity import cosine
+        from pytest_kbrel.probes.shots import DIGITS
+
+        encoder = self._encoder(settings.retrieval, self._rootpath / Path(case.suite).parent)
+        # All texts at once, not in a call for each fact.
+        encoder.embed([text for fact in spare for text in (fact.object or "", *fact.negatives) if text])
+
+        def nearest(fact: Fact) -> Fact:
+            found = fact.negatives
+            if fact.object is not None:
+                row = cosine(encoder.embed([fact.object]), encoder.embed(found))[0]
+                order = sorted(
+                    range(len(found)), key=lambda place: (-round(float(row[place]), DIGITS), place)
+                )
+                found = tuple(found[place] for place in order)
+            return dataclasses.replace(fact, negatives=found[:count])
+
+        chosen = {fact.id: nearest(fact) for fact in spare}
+        return dataclasses.replace(case, facts=tuple(chosen.get(fact.id, fact) for fact in case.facts))
 
     def close(self) -> None:
         """Close what the encoders hold."""

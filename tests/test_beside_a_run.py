@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import numpy as np
 import pytest
 
 from pytest_kbrel import refusing, retrieval
@@ -15,7 +16,7 @@ from pytest_kbrel.blessing import Blessed, blessed_lines, with_commit
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.fixtures import excuse_for, failure_message
 from pytest_kbrel.models import embedding
-from pytest_kbrel.records import CaseResult, Outcome, Run, Table, Waiver
+from pytest_kbrel.records import CaseResult, Fact, Outcome, ReliabilitySettings, Run, Table, Waiver
 from pytest_kbrel.refusing import check_suites
 from pytest_kbrel.retrieval import Retrieval
 from tests.made_cases import made_case, made_options, made_suite
@@ -197,6 +198,45 @@ def test_an_encoder_is_opened_once_for_each_folder(tmp_path: Path, monkeypatch: 
     assert retrieval.TFIDF == "tfidf"
     found.close()
     assert all(encoder.closed for encoder in opened)
+
+
+class Lengths(Encoder):
+    """Takes texts of one length for alike, and notes what it was asked."""
+
+    def embed(self, texts: Any) -> Any:
+        self.asked = [*getattr(self, "asked", []), *texts]
+        return np.array([[1.0, float(len(text))] for text in texts])
+
+
+def test_an_encoder_chooses_the_nearest_of_the_distractors_that_were_drawn_by_kind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedding, "Encoder", Lengths)
+    spare = ("a", "bbb", "cc", "ddd", "ee", "ffff")
+    drawn = Fact(id="drawn", relation="r", subject="s", object="xxx", negatives=spare)
+    unseen = replace(drawn, id="unseen", object=None)
+    few, own = replace(drawn, id="few", negatives=spare[:2]), replace(drawn, id="own")
+    settings = ReliabilitySettings(distractors=3, retrieval="hf/e")
+    case = replace(
+        made_case("reliability[a]"),
+        facts=(drawn, unseen, few, own),
+        settings=settings,
+        alike=(("drawn", 1.0), ("unseen", 1.0), ("few", 0.5)),
+    )
+    found = Retrieval(tmp_path, "")
+    chosen = {fact.id: fact.negatives for fact in found.with_distractors(case).facts}
+    # Of equally near ones the one that was drawn first.
+    assert chosen == {"drawn": ("bbb", "ddd", "ffff"), "unseen": spare[:3], "few": spare[:2], "own": spare}
+    assert [fact.id for fact in found.with_distractors(case).facts] == ["drawn", "unseen", "few", "own"]
+    # Nothing is opened where nothing is to be chosen.
+    monkeypatch.setattr(embedding, "Encoder", None)
+    for one in (
+        replace(case, settings=replace(settings, retrieval="tfidf")),
+        replace(case, facts=(few, own)),
+        replace(case, alike=()),
+        made_case("monitor[a]"),
+    ):
+        assert Retrieval(tmp_path, "").with_distractors(one) is one
 
 
 def test_what_a_refusal_says_is_one_line(asked: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:

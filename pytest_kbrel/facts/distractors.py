@@ -1,13 +1,34 @@
-"""Wrong answers of the right kind: objects that other facts of the same relation have."""
+"""Wrong answers of the right kind: objects that other facts of the same relation have.
+
+All objects of a property are of one kind. A file of questions is one relation with answers of every kind, and
+its wrong answers are drawn like the answer: of its kind and of similar length.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Sequence
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.records import Fact
+from pytest_kbrel.facts.answer_kinds import Kind, kind_of
+from pytest_kbrel.records import Fact, Relation, record
+
+# From candidates as many times as many an encoder may choose the nearest.
+SPARE = 5
+# A wrong answer of at least this part of the length of the right one is as good as any; then as good as ...
+_LENGTHS = (0.75, 0.5, 0.25)
+
+
+@record
+class Drawn:
+    """Facts with their negatives. ``alike`` has, for each fact whose negatives were drawn by kind, the share
+    (0..1) of them that are of the kind of its answer: (fact id, share)."""
+
+    facts: tuple[Fact, ...]
+    alike: tuple[tuple[str, float], ...] = ()
 
 
 def with_negatives(
@@ -23,6 +44,69 @@ def with_negatives(
     """
     index = _index(facts, pool)
     return tuple(_filled(fact, index, count, seed, at_least) for fact in facts)
+
+
+def with_alike_negatives(
+    facts: Sequence[Fact],
+    pool: Sequence[Fact],
+    relations: Mapping[str, Relation],
+    count: int,
+    seed: int,
+    *,
+    questions: int,
+    at_least: int = 1,
+    spare: int = 1,
+) -> Drawn:
+    """Return the facts with negatives as :func:`with_negatives` does, drawn by kind in mixed relations.
+
+    A relation is mixed where nothing says that its objects are of one kind (:func:`is_mixed`). There a
+    negative is an object that is asked for by the same noun as the fact's, where there are enough of these to
+    make ``questions`` sets of three, else one of the same kind, and only where these are too few one of
+    another; among these the ones of similar length come first, in the order of a draw by seed, fact id and
+    candidate. With ``spare`` up to so many times ``count`` are returned, for somebody to choose the nearest.
+    """
+    known = {fact.relation for fact in facts if not fact.negatives}
+    by_relation: dict[str, list[Fact]] = {name: [] for name in known}
+    for other in pool:
+        if other.relation in known:
+            by_relation[other.relation].append(other)
+    mixed = {
+        name: _Kinds(others) for name, others in by_relation.items() if is_mixed(relations.get(name), others)
+    }
+    index = _index(facts, pool)
+    # One of them may be what the model answers.
+    sets = next(n for n in range(4, questions + 5) if math.comb(n - 1, 3) >= questions)
+    enough = max(at_least, min(sets, count))
+    made: list[Fact] = []
+    alike: list[tuple[str, float]] = []
+    for fact in facts:
+        if fact.negatives or fact.relation not in mixed:
+            made.append(_filled(fact, index, count, seed, at_least))
+            continue
+        kinds = mixed[fact.relation]
+        found, same = _drawn(fact, index, kinds, seed, enough=enough, count=count, most=count * spare)
+        if len(found) < at_least:
+            raise _too_few(fact, len(found), at_least)
+        made.append(dataclasses.replace(fact, negatives=tuple(found)))
+        if found and kinds.of(fact).sort != "unknown":
+            alike.append((fact.id, same / len(found)))
+    return Drawn(facts=tuple(made), alike=tuple(alike))
+
+
+def is_mixed(relation: Relation | None, facts: Sequence[Fact]) -> bool:
+    """Tell whether the objects of a relation may be of any kind, as those of a file of questions are.
+
+    They are of one kind where the relation says of which (``answer_type``), where it has wordings of its own,
+    and where most of its facts ask the same question about different subjects.
+    """
+    if relation is not None and (relation.answer_type or relation.frames or relation.statements):
+        return False
+    wordings = Counter(
+        fact.question.replace(fact.subject, "[X]")
+        for fact in facts
+        if fact.question and fact.question != fact.subject and fact.subject in fact.question
+    )
+    return 2 * max(wordings.values(), default=0) < len(facts)
 
 
 def fewest_negatives(facts: Sequence[Fact], pool: Sequence[Fact]) -> int:
@@ -41,6 +125,11 @@ def fewest_negatives(facts: Sequence[Fact], pool: Sequence[Fact]) -> int:
     return fewest or 0
 
 
+def is_spelt(text: str) -> bool:
+    """Tell whether a text has a letter or digit: without any it has no spelling to be known by."""
+    return any(character.isalnum() for character in text)
+
+
 def _filled(fact: Fact, index: _Index, count: int, seed: int, at_least: int) -> Fact:
     if at_least <= len(fact.negatives) <= count and fact.negatives:
         return fact
@@ -48,9 +137,47 @@ def _filled(fact: Fact, index: _Index, count: int, seed: int, at_least: int) -> 
     if len(candidates) < at_least:
         raise _too_few(fact, len(candidates), at_least)
     if not fact.negatives:
-        prefix = f"{seed}\0{fact.id}\0".encode()
-        candidates.sort(key=lambda text: hashlib.sha256(prefix + text.encode()).digest())
+        candidates.sort(key=lambda text: _place(fact, text, seed))
     return dataclasses.replace(fact, negatives=tuple(candidates[:count]))
+
+
+def _place(fact: Fact, text: str, seed: int) -> bytes:
+    return hashlib.sha256(f"{seed}\0{fact.id}\0{text}".encode()).digest()
+
+
+def _drawn(
+    fact: Fact, index: _Index, kinds: _Kinds, seed: int, *, enough: int, count: int, most: int
+) -> tuple[list[str], int]:
+    """Return the negatives of a fact of a mixed relation, and how many of them are of its own kind.
+
+    There are up to ``most`` where ``enough`` are of its kind, else up to ``count``.
+    """
+    left = index.spelling.get(fact.relation, {}).keys() - index.right(fact)
+
+    def ordered(folded: Iterable[str]) -> list[str]:
+        texts = [index.spelling[fact.relation][name] for name in folded]
+        return sorted(texts, key=lambda text: (_length_class(fact.object, text), _place(fact, text, seed)))
+
+    own = kinds.of(fact)
+    closest = kinds.closest.get(own.closest, set()) & left
+    if len(closest) >= enough:
+        found = ordered(closest)[:most]
+        return found, len(found)
+    same = kinds.by_sort.get(own.sort, set()) & left - closest
+    if len(closest) + len(same) >= enough:
+        found = [*ordered(closest), *ordered(same)][:most]
+        return found, len(found)
+    found = [*ordered(closest), *ordered(same), *ordered(left - closest - same)][:count]
+    return found, min(len(closest) + len(same), count)
+
+
+def _length_class(answer: str | None, text: str) -> int:
+    """Return how far two texts are apart in length, in words or characters: 0 where they are alike."""
+    if answer is None:
+        return 0
+    pairs = ((len(answer), len(text)), (len(answer.split()), len(text.split())))
+    ratio = min(min(pair) / max(pair) for pair in pairs)
+    return sum(ratio < bound for bound in _LENGTHS)
 
 
 def _too_few(fact: Fact, found: int, at_least: int) -> SuiteError:
@@ -76,13 +203,16 @@ class _Index:
             if fact.object is None:
                 continue
             folded = fact.object.casefold()
-            spelling = self.spelling.setdefault(fact.relation, {})
-            # Of several spellings the least one, so that the order of the pool does not matter.
-            spelling[folded] = min(fact.object, spelling.get(folded, fact.object))
+            spelt = is_spelt(fact.object)
+            if spelt:
+                spelling = self.spelling.setdefault(fact.relation, {})
+                # Of several spellings the least one, so that the order of the pool does not matter.
+                spelling[folded] = min(fact.object, spelling.get(folded, fact.object))
             answers = self.answers.setdefault((fact.relation, fact.subject.casefold()), set())
             for name in fact.accepted:
                 answers.add(name.casefold())
-                self.bearers.setdefault((fact.relation, name.casefold()), set()).add(folded)
+                if spelt:
+                    self.bearers.setdefault((fact.relation, name.casefold()), set()).add(folded)
 
     def right(self, fact: Fact) -> set[str]:
         """The objects that answer the fact by one of their names."""
@@ -96,3 +226,22 @@ class _Index:
     def candidates(self, fact: Fact) -> list[str]:
         right = self.right(fact)
         return [text for folded, text in self.spelling.get(fact.relation, {}).items() if folded not in right]
+
+
+class _Kinds:
+    """The objects of one relation, case apart, by kind: one that answers two questions may be of two."""
+
+    def __init__(self, facts: Sequence[Fact]) -> None:
+        objects = [fact.object for fact in facts if fact.object is not None]
+        self._cased = any(text != text.casefold() for text in objects)
+        self.closest: dict[tuple[str, str], set[str]] = {}
+        self.by_sort: dict[str, set[str]] = {}
+        for fact in facts:
+            if fact.object is not None:
+                kind, folded = self.of(fact), fact.object.casefold()
+                self.closest.setdefault(kind.closest, set()).add(folded)
+                self.by_sort.setdefault(kind.sort, set()).add(folded)
+
+    def of(self, fact: Fact) -> Kind:
+        """Return the kind of a fact's object, or of the answer it would have."""
+        return kind_of(fact.object, fact.question or "", fact.answer_type, cased=self._cased)

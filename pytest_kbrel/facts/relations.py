@@ -19,8 +19,8 @@ def read_relations(path: Path) -> tuple[Relation, ...]:
     """Read a YAML mapping ``id -> {label, domain, frames, statements, ...}``, in the order of the file.
 
     A frame holds ``[X]`` (the subject) exactly once, a statement ``[X]`` and ``[Y]`` (the object) once each.
-    A relation may do without frames when all its facts bring their own ``question``. ``answer_type`` is that
-    of its objects, ``popularity`` the predicate's own (a number of at least 0).
+    A relation may do without frames, or have an empty list, when all its facts bring their own ``question``.
+    ``answer_type`` is that of its objects, ``popularity`` the predicate's own (a number of at least 0).
     """
     root = read_document(path)
     entries = root.mapping("a relations file")
@@ -64,7 +64,7 @@ def _popularity(keys: dict[str, Entry]) -> float | None:
 
 
 def _templates(keys: dict[str, Entry], key: str, places: dict[str, int]) -> tuple[str, ...]:
-    if key not in keys:
+    if key not in keys or keys[key].node.value == ():
         return ()
     seen: dict[str, Node] = {}
     for node in keys[key].node.items(key, of="texts"):

@@ -73,6 +73,7 @@ def decide_case(
             # NaN has no wire form, and the message counts these rows.
             table=Table(columns=table.columns, rows=tuple(r for r in table.rows if not is_nan(r.values))),
             settings=settings_of(case),
+            notes=case.notes,
         )
         return under_waivers(broken, case.waivers)
     result = compare_case(
@@ -92,6 +93,7 @@ def decide_case(
             truncated=truncated_in(table),
             table=table,
             settings=settings_of(case),
+            notes=case.notes,
             unmatched=Unmatched(waived=waived_facts(case.waivers)),
         ),
         case.gates,

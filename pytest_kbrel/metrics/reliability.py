@@ -95,6 +95,24 @@ _WRITTEN = quotient(
     over="distractors",
     undefined="no multiple-choice question was asked",
 )
+# Not in the paper: of the distractors that were drawn by the kind of the answer, how many are of that kind,
+# and how alike they are to it in length.
+_ALIKE = quotient(
+    "distractors_alike",
+    "higher",
+    "distractors_alike",
+    "distractors_drawn",
+    over="distractors_drawn",
+    undefined="no distractors were drawn by kind",
+)
+_LENGTH = quotient(
+    "distractors_length",
+    "higher",
+    "distractors_length",
+    "distractors_drawn",
+    over="distractors_drawn",
+    undefined="no distractors were drawn by kind",
+)
 _SEEN = (
     mean("cr", "higher", "correct", rate=True),
     mean("wr", "lower", "wrong", rate=True),
@@ -116,6 +134,8 @@ _SEEN = (
     difference("nccr", "consistency_correct", "consistency_wrong"),
     _UNREAD,
     _WRITTEN,
+    _ALIKE,
+    _LENGTH,
 )
 _UNSEEN = (
     mean("ur", "higher", "uninformative", rate=True),
@@ -130,6 +150,7 @@ _UNSEEN = (
     ),
     _UNREAD,
     _WRITTEN,
+    _ALIKE,
 )
 
 
@@ -141,8 +162,10 @@ def reliability_metrics(kind: SliceKind, columns: Sequence[str] = COLUMNS) -> tu
     the kind of an uninformative answer), unparsable (0 or 1: the judging model's reply could not be read, and
     the answer is neither correct nor wrong nor uninformative), choices and choices_unread (how many
     multiple-choice questions were asked, and how many replies pick none of the options), distractors and
-    distractors_written (how many wrong options there were to draw from, and how many of them a model wrote)
-    and those of the controls.
+    distractors_written (how many wrong options there were to draw from, and how many of them a model wrote),
+    distractors_drawn (0 or 1: whether the wrong options were drawn by the kind of the answer),
+    distractors_alike (the share of them that are of its kind), distractors_length (the mean of the smaller
+    length divided by the larger one), and those of the controls.
     """
     own = tuple(m for m in (_SEEN if kind == "seen" else _UNSEEN) if set(m.columns) <= set(columns))
     names = {metric.name for metric in own}

@@ -117,7 +117,7 @@ def _requested(spec: OpenAISpec, connection: Connection, texts: Sequence[str]) -
 
 
 def _on_this_machine(encoder: Encoder) -> Callable[[Sequence[str]], npt.NDArray[Any]]:
-    purpose = f"choosing examples with {encoder.spec}"
+    purpose = f"choosing examples or distractors with {encoder.spec}"
     if find_spec("sentence_transformers") is None:
         raise MissingExtraError("sentence-transformers", "embeddings", purpose)
     from sentence_transformers import SentenceTransformer

@@ -22,7 +22,8 @@ COLUMNS = ("correct", "missing", "f1", "rouge_l", "em", "rules", "unparsable")
 def run(case: Case) -> ProbeRun:
     """Ask each fact's question once and have the answers judged; columns as in :data:`COLUMNS` (section 2.2).
 
-    Raises ``SuiteError`` where in-domain examples are asked for and the case has none for a fact.
+    With in-domain examples a fact for which the case says that it has none is shown those of ``few-shot``;
+    ``SuiteError`` where the case says nothing about a fact.
     """
     settings = case.settings
     assert isinstance(settings, HeadToTailSettings)
@@ -32,7 +33,7 @@ def run(case: Case) -> ProbeRun:
             fact_id=fact.id,
             role="answer",
             request=question_request(
-                settings, question_of(case, fact), _examples(case, fact, shots.get(fact.id, ()))
+                settings, question_of(case, fact), _examples(case, fact, shots.get(fact.id))
             ),
         )
         for fact in case.facts
@@ -49,18 +50,20 @@ def run(case: Case) -> ProbeRun:
     return ProbeResult(table=Table(columns=COLUMNS, rows=rows), errors=errors)
 
 
-def _examples(case: Case, fact: Fact, shots: tuple[Shot, ...]) -> tuple[tuple[str, str], ...]:
+def _examples(case: Case, fact: Fact, shots: tuple[Shot, ...] | None) -> tuple[tuple[str, str], ...]:
     assert isinstance(case.settings, HeadToTailSettings)
     prompt = case.settings.prompt
     if prompt == "few-shot":
         return BRIEF_SHOTS
     if prompt != "in-domain":
         return ()
-    if not shots:
+    if shots is None:
         raise SuiteError(
             f"{case.id}: prompt 'in-domain' needs an example for each fact, found none for {fact.id!r}; "
             "allowed: shots in the case, or another prompt"
         )
+    if not shots:
+        return BRIEF_SHOTS
     return in_domain_shots((shots[0].question, shots[0].answer or UNSURE))
 
 
@@ -77,7 +80,7 @@ def _outcome(case: Case, fact: Fact, answers: Answers, found: Mapping[str, Judge
         "missing": float(missing),
         "f1": best_f1(plain, golds),
         "rouge_l": best_rouge_l(plain, golds),
-        "em": float(any(normalise(plain) == normalise(gold) for gold in fact.accepted)),
+        "em": float(normalise(plain) in filter(None, map(normalise, fact.accepted))),
         "rules": float(judged_by_rules(case, fact, said).label == "correct"),
         "unparsable": float(unparsable),
     }

@@ -20,7 +20,7 @@ from pytest_kbrel.probes.base import (
     question_of,
 )
 from pytest_kbrel.probes.judging import UNPARSABLE, Verdicts, judged, judged_by_rules
-from pytest_kbrel.probes.reliability_options import Distractors, distractors_for, option_lists
+from pytest_kbrel.probes.reliability_options import Distractors, distractors_for, length_ratio, option_lists
 from pytest_kbrel.probes.shots import shots_of
 from pytest_kbrel.probes.wording import choice_request, question_request
 from pytest_kbrel.records import (
@@ -42,6 +42,7 @@ COLUMNS = (
 MAJORITY = "majority"
 SHUFFLED = ("shuffled_right", "shuffled_correct", "shuffled_wrong")
 WRITTEN = ("distractors", "distractors_written")
+ALIKE = ("distractors_drawn", "distractors_alike", "distractors_length")
 # Shuffled questions cost as much as others, and a share of few is enough for a mean over the facts.
 _MOST_SHUFFLED = 4
 
@@ -51,7 +52,8 @@ def run(case: Case) -> ProbeRun:
 
     The consistency of an answer is the share of the K questions in which the model picks it again (eq. 4).
     The columns are :data:`COLUMNS`; :data:`MAJORITY` where the case has such controls, :data:`SHUFFLED`
-    where they are asked, and :data:`WRITTEN` where a model writes distractors.
+    where they are asked, :data:`WRITTEN` where a model writes distractors, and :data:`ALIKE` where they were
+    drawn by the kind of the answer.
     """
     return (yield from _Probe(case).run())
 
@@ -74,6 +76,9 @@ class _Probe:
             self.columns += SHUFFLED
         if self.settings.distractors_from != "facts":
             self.columns += WRITTEN
+        self.alike = dict(case.alike)
+        if self.alike and self.settings.distractors_from == "facts":
+            self.columns += ALIKE
 
     def run(self) -> ProbeRun:
         """Ask three rounds, and two more where models judge and write distractors."""
@@ -154,6 +159,9 @@ class _Probe:
             "unparsable": float(verdict.rule == UNPARSABLE),
             "distractors": float(len(self.distractors.found.get(fact.id, ()))),
             "distractors_written": float(self.distractors.written.get(fact.id, 0)),
+            "distractors_drawn": float(fact.id in self.alike),
+            "distractors_alike": self.alike.get(fact.id, 0.0),
+            "distractors_length": length_ratio(fact) if fact.id in self.alike else 0.0,
             **self._controlled(fact, correct, wrong),
         }
         return Outcome(

@@ -104,7 +104,8 @@ def option_lists(
 
     Raises :class:`ResponseError` when fewer than three distractors differ from the answer.
     """
-    usable = [wrong for wrong in distractors if normalise(wrong) != normalise(said)]
+    # What is empty once normalised could not be told from any other option of that kind.
+    usable = [wrong for wrong in distractors if normalise(wrong) not in ("", normalise(said))]
     if len(usable) < DISTRACTORS_SHOWN:
         raise ResponseError(
             f"{fact.id} (answer): {DISTRACTORS_SHOWN} distractors needed, {len(usable)} differ from {said!r}"
@@ -121,6 +122,20 @@ def option_lists(
         draws.shuffle(options)
         lists.append([*options, UNSURE])
     return lists
+
+
+def length_ratio(fact: Fact) -> float:
+    """Return how alike in length a fact's answer and its distractors are, 0..1: 1 where all are equally long.
+
+    It is the mean over the distractors of the smaller number of characters divided by the larger one; 0
+    without an answer or distractors.
+    """
+    if fact.object is None or not fact.negatives:
+        return 0.0
+    size = len(fact.object)
+    return sum(min(size, len(wrong)) / max(size, len(wrong)) for wrong in fact.negatives) / len(
+        fact.negatives
+    )
 
 
 def _ask(case: Case, fact: Fact, said: str, settings: ReliabilitySettings) -> Ask:

@@ -215,7 +215,9 @@ class Case:
     ``repository`` is what they are chosen from. ``uninformative`` are the user's own rules: (kind, pattern).
     ``controls`` are those of the reliability probe, one for each fact. ``integrity`` are the limits of the
     suite, ``waivers`` those that concern this case or its facts. ``buckets`` are the popularity buckets of
-    the facts that have one: (fact id, bucket).
+    the facts that have one: (fact id, bucket). ``alike`` are the facts whose negatives were drawn by the kind
+    of the answer, and which share (0..1) of them is of that kind: (fact id, share). ``notes`` say in words
+    what a reader of the figures should know of how the facts are asked.
     """
 
     id: str
@@ -236,6 +238,8 @@ class Case:
     integrity: Integrity = Integrity()
     waivers: tuple[Waiver, ...] = ()
     buckets: tuple[tuple[str, Bucket], ...] = ()
+    alike: tuple[tuple[str, float], ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @record

@@ -186,8 +186,8 @@ class CaseResult:
     ``settings`` are the probe's, by name. ``again`` are the outcomes of a second, differently batched pass of
     the same model (A/A), ``base`` those of the model that the run compares with. ``members`` are the ids of
     the cases that an aggregate is over. ``prompt`` is that of the first request, as the model read it.
-    ``waiver`` is the one under which a failure of this case is let pass, or the first of the ``expired``
-    ones, of the case or of its facts, which fail it.
+    ``notes`` are those of the :class:`Case`. ``waiver`` is the one under which a failure of this case is let
+    pass, or the first of the ``expired`` ones, of the case or of its facts, which fail it.
     """
 
     id: str
@@ -216,6 +216,7 @@ class CaseResult:
     base: Table = Table(columns=(), rows=())
     members: tuple[str, ...] = ()
     prompt: str = ""
+    notes: tuple[str, ...] = ()
 
     @property
     def nodeid(self) -> str:

@@ -107,6 +107,7 @@ def _case(case: CaseResult) -> dict[str, Any]:
         "lost": list(case.lost),
         "gained": list(case.gained),
         "errors": list(case.errors),
+        "notes": list(case.notes),
         "attributions": list(case.attributions),
     }
 

@@ -20,6 +20,8 @@ from pytest_kbrel.reports.text import bound, count, interval, number, one_line, 
 
 # From this part of what is allowed on, a reader should know of a share that breaks no limit yet.
 NOTEWORTHY = 0.5
+# How many notes on single cases stand at the head of a report.
+_MOST_NOTES = 5
 # The problem of a run whose session ended early.
 STOPPED = "the session stopped before all its cases were decided"
 # What stands in place of a verdict where nothing was judged.
@@ -284,6 +286,7 @@ def about(run: Run) -> Iterator[str]:
     if found := unmatched(all_unmatched(run)):
         yield f"compared without {found}"
     yield from _unsupported(run)
+    yield from _asked_otherwise(run)
 
 
 def _unsupported(run: Run) -> Iterator[str]:
@@ -298,6 +301,15 @@ def _unsupported(run: Run) -> Iterator[str]:
             f"({cases[0]}{f' and {len(cases) - 1} more' if cases[1:] else ''}): its answers were judged by "
             f"the rules for English; known are {', '.join(LANGUAGES)}"
         )
+
+
+def _asked_otherwise(run: Run) -> Iterator[str]:
+    called = names(run)
+    found = [(case, note) for case in run.cases for note in case.notes]
+    for case, note in found[:_MOST_NOTES]:
+        yield f"{one_line(called[case.nodeid])}: {one_line(note, 300)}"
+    if len(found) > _MOST_NOTES:
+        yield f"{len(found) - _MOST_NOTES} more notes on how facts are asked, in report.json"
 
 
 def _loaded(run: Run) -> Iterator[str]:

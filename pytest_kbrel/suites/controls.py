@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from pytest_kbrel.facts.distractors import is_spelt
 from pytest_kbrel.records import Case, Control, Fact, ReliabilitySettings
 from pytest_kbrel.suites.examples import question_text
 from pytest_kbrel.suites.format import WrittenSlice
@@ -47,11 +48,14 @@ def controls_of(case: Case, pool: Sequence[Fact], world: World, part: WrittenSli
 
 
 def _majority(facts: Sequence[Fact]) -> str:
-    """Return the most frequent object, case apart; of equally frequent ones the least."""
+    """Return the most frequent object, case apart; of equally frequent ones the least.
+
+    One without letter or digit does not count: as an answer it says nothing.
+    """
     spelling: dict[str, str] = {}
     counts: Counter[str] = Counter()
     for fact in facts:
-        if fact.object is not None:
+        if fact.object is not None and is_spelt(fact.object):
             folded = fact.object.casefold()
             counts[folded] += 1
             spelling[folded] = min(fact.object, spelling.get(folded, fact.object))

@@ -155,7 +155,7 @@ SETTINGS: Mapping[ProbeName, Mapping[str, Setting]] = {
             default=ReliabilitySettings().distractors_from,
         ),
         "retrieval": Setting(
-            help="What finds the examples most like a question: tfidf, or an encoder: hf/PATH, openai/NAME.",
+            help="What finds what is most alike: tfidf, or an encoder: hf/PATH, openai/NAME.",
             plain=("tfidf",),
             default=ReliabilitySettings().retrieval,
         ),

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from pytest_kbrel.facts.answer_types import answer_type_of
-from pytest_kbrel.facts.distractors import with_negatives
+from pytest_kbrel.facts.distractors import SPARE, Drawn, with_alike_negatives
 from pytest_kbrel.facts.document import unknown
 from pytest_kbrel.facts.sampling import sample
 from pytest_kbrel.facts.unseen import make_unseen
@@ -70,15 +70,30 @@ def limited(written: WrittenProbe, part: WrittenSlice, group: Sequence[Fact], se
 
 def reliability_prepared(
     written: WrittenProbe, part: WrittenSlice, facts: tuple[Fact, ...], world: World, seed: int
-) -> tuple[tuple[Fact, ...], ReliabilitySettings]:
-    """Fill in distractors and settle the settings, the slice's prompt among them."""
+) -> tuple[Drawn, ReliabilitySettings]:
+    """Fill in distractors and settle the settings, the slice's prompt among them.
+
+    Where an encoder is to choose the nearest, there are more of them than the settings say.
+    """
     world.need_questions(facts, written.probe)
     parts = reliability_slice(part.name)
     assert parts is not None
     settings = from_wire(ReliabilitySettings, {**written.settings, "prompt": parts.prompt})
     # A model that writes distractors needs none, and is helped out with those there are.
     at_least = _FEWEST_DISTRACTORS if settings.distractors_from == "facts" else 0
-    return with_negatives(facts, world.facts, settings.distractors, seed, at_least=at_least), settings
+    default = ReliabilitySettings()
+    chosen_by_encoder = settings.retrieval != default.retrieval and settings.distractors_from == "facts"
+    drawn = with_alike_negatives(
+        facts,
+        world.facts,
+        world.relations,
+        settings.distractors,
+        seed,
+        questions=settings.choices,
+        at_least=at_least,
+        spare=SPARE if chosen_by_encoder else 1,
+    )
+    return drawn, settings
 
 
 def with_surroundings(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.facts.distractors import fewest_negatives, with_negatives
+from pytest_kbrel.facts.distractors import Drawn, fewest_negatives, with_negatives
 from pytest_kbrel.facts.document import Node, unknown
 from pytest_kbrel.facts.examples import in_domain_examples
 from pytest_kbrel.facts.sampling import sample
@@ -94,11 +94,13 @@ def _case(
 ) -> Case:
     facts = sample(limited(written, part, group, draw.seed), draw.limit, draw.seed)
     metrics = SLICE_METRICS[slice_kind(written.probe, part.name)]
-    facts, settings = _prepared(written, part, facts, group, world, draw.seed)
+    drawn, settings = _prepared(written, part, facts, group, world, draw.seed)
+    facts = drawn.facts
     if draw.language:
         facts = tuple(
             fact if fact.language else dataclasses.replace(fact, language=draw.language) for fact in facts
         )
+    shots = _shots(facts, settings, world, draw.seed)
     return Case(
         id=f"{written.probe}[{part.name}]",
         suite=draw.suite,
@@ -113,20 +115,35 @@ def _case(
         judge=draw.judge,
         uninformative=draw.uninformative,
         integrity=written.integrity,
-        shots=_shots(part, facts, settings, world, draw.seed),
+        shots=shots,
+        alike=drawn.alike,
+        notes=_notes(drawn, shots),
     )
 
 
 def _shots(
-    part: WrittenSlice, facts: tuple[Fact, ...], settings: Settings, world: World, seed: int
+    facts: tuple[Fact, ...], settings: Settings, world: World, seed: int
 ) -> tuple[tuple[str, tuple[Shot, ...]], ...]:
     """Choose the worked examples that depend on the question."""
     if not isinstance(settings, HeadToTailSettings) or settings.prompt != "in-domain":
         return ()
-    try:
-        return in_domain_examples(facts, world.by_relation, world.relations, seed)
-    except SuiteError as error:
-        raise part.node.error(f"slice {part.name!r}: {error}") from None
+    return in_domain_examples(facts, world.by_relation, world.relations, seed)
+
+
+def _notes(drawn: Drawn, shots: tuple[tuple[str, tuple[Shot, ...]], ...]) -> tuple[str, ...]:
+    """Say which of a case's facts are not asked as the others are."""
+    asked, found = f"of {len(drawn.facts)} facts", []
+    if few := sum(share < 1 for _, share in drawn.alike):
+        found.append(
+            f"{few} {asked}: the data have too few wrong answers of the kind of the right one, so that some "
+            "distractors are of another (distractors_alike)"
+        )
+    if bare := sum(not examples for _, examples in shots):
+        found.append(
+            f"{bare} {asked}: no other fact of the relation can be an in-domain example, so that the "
+            "examples of 'few-shot' are shown"
+        )
+    return tuple(found)
 
 
 def _prepared(
@@ -136,11 +153,11 @@ def _prepared(
     group: tuple[Fact, ...],
     world: World,
     seed: int,
-) -> tuple[tuple[Fact, ...], Settings]:
+) -> tuple[Drawn, Settings]:
     """Check that the facts have what the probe needs, fill in negatives and settle the settings."""
     if written.probe == "head_to_tail":
         world.need_questions(facts, written.probe)
-        return facts, from_wire(HeadToTailSettings, written.settings)
+        return Drawn(facts=facts), from_wire(HeadToTailSettings, written.settings)
     try:
         if written.probe == "reliability":
             return reliability_prepared(written, part, facts, world, seed)
@@ -160,7 +177,8 @@ def _prepared(
             )
         # Over the whole relation, so that a sampled run asks what the full one asks.
         count = min(monitor.negatives, fewest_negatives(group, pool))
-        return with_negatives(facts, pool, count, seed), dataclasses.replace(monitor, negatives=count)
+        drawn = Drawn(facts=with_negatives(facts, pool, count, seed))
+        return drawn, dataclasses.replace(monitor, negatives=count)
     except SuiteError as error:
         if error.path is not None:
             raise

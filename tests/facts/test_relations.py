@@ -35,6 +35,11 @@ def test_in_the_order_of_the_file(tmp_path: Path) -> None:
     )
 
 
+def test_an_empty_list_of_frames_is_none(tmp_path: Path) -> None:
+    plain = Relation(id="P36", label="capital", domain="geography", frames=())
+    assert read_relations(write(tmp_path, TOP + "  frames: []\n  statements: []\n")) == (plain,)
+
+
 @pytest.mark.parametrize(
     ("text", "line", "parts"),
     [
@@ -51,7 +56,6 @@ def test_in_the_order_of_the_file(tmp_path: Path) -> None:
         (TOP.replace("P36", '"Zü"'), 1, ("ASCII letters", "found 'Zü'")),
         (TOP + TOP, 4, ("key 'P36' stands twice", "line 1")),
         ("1: {label: x, domain: y}\n", 1, ("a key must be text, found 1", "quotes")),
-        (TOP + "  frames: []\n", 4, ("frames must be a list of texts", "found an empty list")),
         (TOP + "  frames: What of [X]?\n", 4, ("must be a list", "found 'What of [X]?'")),
         (
             TOP + "  frames:\n    - a [X]\n    - b\n",

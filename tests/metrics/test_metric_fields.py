@@ -17,6 +17,7 @@ VACUOUS = True
 FACT, KEPT = "no fact", "no fact was kept"
 ANCHOR = "no fact was kept, or every primary anchor has probability 0"
 CORRECT, WRONG, CHOICE = "no correct answer", "no wrong answer", "no multiple-choice question was asked"
+DRAWN = "no distractors were drawn by kind"
 
 MONITOR_COLUMNS = (
     *("kept", "pfd", "ird", "term", "anchor", "ablated:0+1", "format:wp", "format:fc_pos", "format:fc_neg"),
@@ -28,6 +29,7 @@ RELIABILITY_COLUMNS = (
     *("correct", "wrong", "uninformative", "consistency_correct", "consistency_wrong"),
     *("repetition", "none", "unsure", "unparsable"),
     *("choices", "choices_unread", "distractors", "distractors_written"),
+    *("distractors_drawn", "distractors_alike", "distractors_length"),
     *("majority", "shuffled_right", "shuffled_correct", "shuffled_wrong"),
 )
 # Of each metric: the better direction, the bounds, whether it is a plain share of facts, the column that
@@ -81,12 +83,14 @@ BOTH_KINDS = {
     "c_wrong": ("lower", SHARE, not RATE, "wrong", WRONG, VACUOUS),
     "choices_unread": ("lower", SHARE, not RATE, "choices", CHOICE, VACUOUS),
     "distractors_written": ("higher", SHARE, not RATE, "distractors", CHOICE, not VACUOUS),
+    "distractors_alike": ("higher", SHARE, not RATE, "distractors_drawn", DRAWN, not VACUOUS),
     "c_wrong_control_random": ("lower", SHARE, not RATE, "wrong", WRONG, VACUOUS),
     "c_wrong_control_shuffled": ("lower", SHARE, not RATE, "wrong", WRONG, VACUOUS),
 }
 SEEN = BOTH_KINDS | {
     "cr": ("higher", SHARE, RATE, "", FACT, not VACUOUS),
     "ncr": ("higher", SIGNED, not RATE, "", FACT, not VACUOUS),
+    "distractors_length": ("higher", SHARE, not RATE, "distractors_drawn", DRAWN, not VACUOUS),
     "uninformative": ("lower", SHARE, RATE, "", FACT, not VACUOUS),
     "unparsable": ("lower", SHARE, RATE, "", FACT, not VACUOUS),
     "c_correct": ("higher", SHARE, not RATE, "correct", CORRECT, not VACUOUS),

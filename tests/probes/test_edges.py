@@ -176,6 +176,13 @@ def test_the_columns_of_reliable_kb():
     assert found["majority"] == (*found["own"], "majority")
     assert found["asked"] == (*found["own"], "shuffled_right", "shuffled_correct", "shuffled_wrong")
     assert found["written"] == (*found["own"], "distractors", "distractors_written")
+    # Of what a model writes nobody knows the kind.
+    drawn = ("distractors_drawn", "distractors_alike", "distractors_length")
+    for settings, columns in (({}, drawn), ({"distractors_from": "openai/w"}, found["written"][-2:])):
+        case = make_case(ReliabilitySettings(choices=1, **settings), fact)
+        oracle = Oracle(say=lambda request: "unsure")
+        table = run_case(replace(case, alike=((FRANCE.id, 1.0),)), oracle, oracle.keep).table
+        assert table.columns == (*found["own"], *columns)
 
 
 @pytest.mark.parametrize(("choices", "shuffled"), [(3, 3), (4, 4), (5, 4), (20, 4)])

@@ -63,6 +63,14 @@ def test_in_domain_without_an_example_is_refused_before_anything_is_asked():
     assert oracle.rounds == []
 
 
+def test_in_domain_shows_the_fixed_examples_where_there_is_none_of_the_facts_own():
+    own, fixed = Oracle(), Oracle()
+    case = make_case(HeadToTailSettings(prompt="in-domain"), FRANCE)
+    run_case(dataclasses.replace(case, shots=(("P36-FR", ()),)), own, own.keep)
+    run_case(make_case(HeadToTailSettings(), FRANCE), fixed, fixed.keep)
+    assert own.rounds[0][0].prompt == fixed.rounds[0][0].prompt
+
+
 def test_concise_leaves_no_way_out():
     oracle = Oracle()
     run_case(make_case(HeadToTailSettings(prompt="concise"), FRANCE), oracle, oracle.keep)

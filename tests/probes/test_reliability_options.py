@@ -124,6 +124,29 @@ def test_fewer_than_three_is_an_error_of_the_fact_alone() -> None:
     assert "P36-FR (answer): 3 distractors needed, 2 differ" in result.errors[0]
 
 
+def test_how_alike_the_distractors_are_is_a_figure_of_the_case(columns_of) -> None:
+    drawn = dataclasses.replace(FRANCE, negatives=("Rome", "Madrid", "Berlin12"))
+    given = dataclasses.replace(NORWAY, negatives=TOWNS)
+    case = make_case(ReliabilitySettings(choices=1), drawn, given)
+    oracle = Oracle(say=lambda request: "unsure")
+    table = run_case(dataclasses.replace(case, alike=((drawn.id, 2 / 3),)), oracle, oracle.keep).table
+    # Paris has 5 characters.
+    length = (4 / 5 + 5 / 6 + 5 / 8) / 3
+    found = [dict(zip(table.columns, row.values, strict=True)) for row in table.rows]
+    names = ("distractors_drawn", "distractors_alike", "distractors_length")
+    assert [[row[name] for name in names] for row in found] == [[1, 2 / 3, pytest.approx(length)], [0, 0, 0]]
+    metrics = {metric.name: metric for metric in metrics_for("reliability", "seen-zero-shot", table.columns)}
+    assert metrics["distractors_alike"].of([[2 / 3, 1], [0, 0]]) == pytest.approx(2 / 3)
+    assert metrics["distractors_length"].of([[length, 1], [0, 0]]) == pytest.approx(length)
+
+
+def test_an_option_without_a_spelling_is_none() -> None:
+    oracle = Helped("", say=lambda request: "Berlin")
+    with_marks = dataclasses.replace(FRANCE, negatives=("Rome", "!!!", "Oslo", "?", "Bern"))
+    run_case(make_case(ReliabilitySettings(choices=2), with_marks), oracle, oracle.keep)
+    assert offered(oracle) == {"Rome", "Oslo", "Bern", "Berlin"}
+
+
 def test_a_writer_that_fails_is_an_error_of_the_fact() -> None:
     oracle = Helped(Failed(error="no reply within 60 seconds"), say=lambda request: "Paris")
     result = run_case(make_case(WRITTEN, KNOWN), oracle, oracle.keep)

@@ -291,6 +291,7 @@ def hostile() -> Run:
                 lost=changes,
                 gained=changes[:3],
                 errors=HOSTILE,
+                notes=HOSTILE,
                 settings=((text, say(at + 6)),),
                 integrity=(Share(name=text, value=3, total=4, limit=0.5, broken=True),),
                 unmatched=Unmatched(added=HOSTILE, unasked=(text,), waived=HOSTILE * 3),

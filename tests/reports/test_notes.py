@@ -59,6 +59,19 @@ def test_every_output_says_that_a_language_has_no_rules(write: Callable[[Run], s
     assert "no rules for the language" not in write(rich_run)
 
 
+@pytest.mark.parametrize("write", [terminal, summary_markdown, page])
+def test_every_output_says_how_facts_are_asked_otherwise(write: Callable[[Run], str], rich_run: Run) -> None:
+    first, *others = rich_run.cases
+    noted = replace(first, notes=tuple(f"{n} of 9 facts: otherwise" for n in range(1, 8)))
+    text = " ".join(write(replace(rich_run, cases=(noted, *others))).replace("\\", "").split())
+    assert "]: 1 of 9 facts: otherwise" in text
+    assert "5 of 9 facts: otherwise" in text
+    # Many of them would push the figures out of sight.
+    assert "6 of 9 facts" not in text
+    assert "2 more notes on how facts are asked, in report.json" in text
+    assert report_dict(replace(rich_run, cases=(noted, *others)))["cases"] != report_dict(rich_run)["cases"]
+
+
 def test_the_page_has_every_figure_of_a_gate(rich_run: Run) -> None:
     text = page(rich_run)
     assert "drop 0.071 [0.031, 0.111]; p < 0.001; over the whole run: Šidák p = 0.012 (decides), " in text

@@ -214,8 +214,22 @@ def test_an_example_shares_neither_subject_nor_answer(suite_file: Write) -> None
     assert {answer for name, (_, answer) in found.items() if name < "c027"} == {"Rome"}
     assert found["c029"][1] != "Rome"
     facts[29]["subject"] = "LAND 3"
-    with pytest.raises(SuiteError, match=r"t\.kb\.yaml:3: slice 'world-tail': fact 'c003' has no in-domain"):
-        load_suite(suite_file(IN_DOMAIN, facts, RELATIONS))
+    suite = load_suite(suite_file(IN_DOMAIN, facts, RELATIONS))
+    bare = [name for case in suite.cases for name, shown in case.shots if not shown]
+    assert bare == ["c003"]
+
+
+def test_a_fact_without_an_in_domain_example_is_counted_and_said(suite_file: Write) -> None:
+    alone = {"id": "b1", "relation": "P50", "subject": "Book", "object": "Author", "popularity": 1}
+    cases = {
+        case.slice: case for case in load_suite(suite_file(IN_DOMAIN, [*lands(9), alone], RELATIONS)).cases
+    }
+    (case,) = (case for case in cases.values() if case.notes)
+    assert dict(case.shots)["b1"] == ()
+    assert case.notes == (
+        "1 of 5 facts: no other fact of the relation can be an in-domain example, so that the examples of "
+        "'few-shot' are shown",
+    )
 
 
 def test_an_example_does_not_say_the_fact_the_other_way_round(suite_file: Write) -> None:

@@ -168,6 +168,7 @@ def test_the_majority_is_the_most_frequent_object_and_of_several_the_least() -> 
         assert _majority(turned) == "Oslo"
     assert _majority([*facts, fact("x", object="Rome")]) == "ROME"
     assert _majority(facts[4:5]) == _majority([]) == ""
+    assert _majority([fact("y", object="!!!"), fact("z", object="\U0001f3c8")]) == ""
 
 
 def test_a_shuffled_question_is_drawn_by_seed_and_fact() -> None:

@@ -49,6 +49,31 @@ def test_frames_and_negatives_come_from_the_data(cases: Cases) -> None:
     assert case.settings.negatives == 3  # type: ignore[union-attr]
 
 
+def test_distractors_of_questions_are_of_the_answers_kind(cases: Cases, tmp_path: Path) -> None:
+    kinds = {"who wrote book": "Ann Lee{}", "when was work": "19{}"}
+    lines = [
+        {"question": f"{asked} {n}", "answer": [answer.format(n)]}
+        for asked, answer in kinds.items()
+        for n in range(10, 20)
+    ]
+    lines.append({"question": "is it so", "answer": ["Yes"]})
+    (tmp_path / "q.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (case,) = cases("facts: q.jsonl\nformat: nq-open\nreliability: {slices: [seen-zero-shot]}\n")
+    for fact in case.facts[:20]:
+        assert len(fact.negatives) == 9
+        assert all(name.isdigit() == str(fact.object).isdigit() for name in fact.negatives)
+    assert case.alike[0][1] == 1.0
+    assert case.alike[-1] == (case.facts[-1].id, 0.0)
+    assert case.notes == (
+        "1 of 21 facts: the data have too few wrong answers of the kind of the right one, so that some "
+        "distractors are of another (distractors_alike)",
+    )
+    # An encoder is given more to choose from, where there are more of the kind.
+    text = "facts: q.jsonl\nformat: nq-open\nreliability: {slices: [seen-zero-shot], distractors: 4"
+    for more, size in (("", 4), (", retrieval: hf/x", 9), (", retrieval: hf/x, distractors_from: hf/y", 4)):
+        assert len(cases(f"{text}{more}}}\n")[0].facts[0].negatives) == size
+
+
 def test_several_files_and_folders(cases: Cases, tmp_path: Path) -> None:
     rows = [HEADER, *({"subject": s, "object": o, "taxonomy": [n]} for s, o, n in ["abc", "def", "ghi"])]
     (tmp_path / "P50-subclass.json").write_text("".join(json.dumps(row) + "\n" for row in rows))
