@@ -97,7 +97,7 @@ def _run(options: argparse.Namespace) -> int:
 def _judged(row: dict[str, Any], extra: tuple[tuple[str, str], ...]) -> Judged:
     """Judge one row; raises ``ValueError`` where it is no prediction."""
     from pytest_kbrel.facts.document import describe
-    from pytest_kbrel.facts.jsonl import check_language
+    from pytest_kbrel.facts.jsonl import check_language, check_range
     from pytest_kbrel.judges.rules import judge
 
     for key in ("question", "answers", "prediction"):
@@ -119,7 +119,10 @@ def _judged(row: dict[str, Any], extra: tuple[tuple[str, str], ...]) -> Judged:
         raise ValueError("each of 'answers' must say something, found a blank one")
     question = _text("'question'", row["question"], "text")
     prediction = "" if row["prediction"] is None else _text("'prediction'", row["prediction"], "text")
-    return judge(prediction, accepted, question, extra=extra, language=language)
+    within = None if row.get("answer_range") is None else check_range(row["answer_range"])
+    if within is not None and not accepted:
+        raise ValueError("'answer_range' is for questions with an answer; found no 'answers' beside it")
+    return judge(prediction, accepted, question, extra=extra, language=language, within=within)
 
 
 def _text(what: str, value: object, allowed: str) -> str:

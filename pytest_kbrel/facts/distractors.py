@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -20,6 +21,7 @@ from pytest_kbrel.records import Fact, Relation, record
 SPARE = 5
 # A wrong answer of at least this part of the length of the right one is as good as any; then as good as ...
 _LENGTHS = (0.75, 0.5, 0.25)
+_FIGURES = re.compile(r"[-−]?\d+(?:,\d{3})*(?:\.\d+)?")
 
 
 @record
@@ -218,7 +220,14 @@ class _Index:
         """The objects that answer the fact by one of their names."""
         names = {answer.casefold() for answer in fact.accepted}
         names |= self.answers.get((fact.relation, fact.subject.casefold()), set())
-        return {folded for name in names for folded in self.bearers.get((fact.relation, name), ())}
+        found = {folded for name in names for folded in self.bearers.get((fact.relation, name), ())}
+        if fact.answer_range is not None:
+            low, high = fact.answer_range
+            for folded in self.spelling.get(fact.relation, {}):
+                digits = _FIGURES.search(folded)
+                if digits is not None and low <= float(digits[0].replace(",", "")) <= high:
+                    found.add(folded)
+        return found
 
     def count(self, fact: Fact) -> int:
         return len(self.spelling.get(fact.relation, {})) - len(self.right(fact))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -18,8 +19,13 @@ _REQUIRED = ("relation", "subject", "object")
 _TEXTS = ("id", "relation", "subject", "object")
 _NOTES = ("source", "licence", "dataset", "duplicate_of")
 _LISTS = ("aliases", "negatives")
+# A value that a message shows whole.
+_SHOWN = 60
 _CHOICES: Mapping[str, tuple[str, ...]] = {"answer_type": ANSWER_TYPES, "bucket": BUCKETS}
-KEYS = (*_TEXTS, *_LISTS, "popularity", "question", *_CHOICES, *_NOTES, "valid_until", "language")
+KEYS = (
+    *(*_TEXTS, *_LISTS, "popularity", "question", *_CHOICES, *_NOTES),
+    *("valid_until", "language", "answer_range"),
+)
 
 _PUBLIC = (
     "; a public dataset in a format of its own needs that format's name, in a suite under 'format' "
@@ -82,6 +88,11 @@ def as_fact(value: Mapping[str, Any]) -> Fact:
             check_date(item)
         elif key == "language":
             check_language(item)
+        elif key == "answer_range":
+            if item is not None:
+                check_range(item)
+                if value.get("object") is None:
+                    raise ValueError("'answer_range' is for questions with an answer; found 'object': null")
         elif key in _NOTES:
             if not isinstance(item, str):
                 raise ValueError(f"{key!r} must be text, found {describe(item)}")
@@ -108,6 +119,7 @@ def as_fact(value: Mapping[str, Any]) -> Fact:
         duplicate_of=value.get("duplicate_of", ""),
         valid_until=value.get("valid_until", ""),
         language=value.get("language", ""),
+        answer_range=None if value.get("answer_range") is None else check_range(value["answer_range"]),
     )
     if fact.negatives:
         _wrong_answers(fact)
@@ -141,10 +153,26 @@ def check_language(item: Any) -> None:
         raise ValueError(f"'language' must be a language tag such as de or pt-BR, found {describe(item)}")
 
 
-def _popularity(item: Any) -> None:
+def check_range(item: Any) -> tuple[float, float]:
+    """Return the value of ``answer_range``; raises ``ValueError`` unless it is two numbers in their order."""
+    ends = item if isinstance(item, (list, tuple)) else ()
+    if len(ends) != 2 or not all(map(_is_number, ends)) or ends[0] > ends[1]:
+        found = json.dumps(item, default=str)
+        raise ValueError(
+            "'answer_range' must be the least and the greatest number that is right, such as [118, 122], "
+            f"found {found if len(found) <= _SHOWN else describe(item)}"
+        )
+    return float(ends[0]), float(ends[1])
+
+
+def _is_number(item: Any) -> bool:
     number = isinstance(item, (int, float)) and not isinstance(item, bool)
     # An integer beyond the floats passes math.isfinite only by raising.
-    if not number or not 0 <= item <= 1e300 or not math.isfinite(item):
+    return number and -1e300 <= item <= 1e300 and math.isfinite(item)
+
+
+def _popularity(item: Any) -> None:
+    if not _is_number(item) or item < 0:
         raise ValueError(f"'popularity' must be a number of at least 0, found {describe(item)}")
 
 

@@ -21,10 +21,15 @@ def fact_line(fact: Fact) -> str:
         for field in dataclasses.fields(fact)
         if field.name in _NEEDED or getattr(fact, field.name) != field.default
     }
-    number = value.get("popularity")
-    if isinstance(number, float) and number.is_integer():
-        value["popularity"] = int(number)
+    if "popularity" in value:
+        value["popularity"] = _whole(value["popularity"])
+    if "answer_range" in value:
+        value["answer_range"] = [_whole(end) for end in value["answer_range"]]
     return json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _whole(number: float) -> float:
+    return int(number) if number.is_integer() else number
 
 
 def relations_text(relations: Iterable[Relation]) -> str:

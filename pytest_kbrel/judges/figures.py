@@ -28,6 +28,8 @@ _MINUS = re.compile(r"\s*(?:[-−–]\s?\d|(?:minus|negative)\b)", re.IGNORECASE
 _NEGATIVE = re.compile(r"(?<![\w.)\]])[-−–](\d[\d,.]*)")
 _SUBJECTS = listed("it he she they we i you this that these those there both neither only not because")
 _SCALED = Decimal(10000)
+# As they are written behind a number; "k" may be a unit as well.
+_SCALES = {"k": 10**3, "m": 10**6, "mn": 10**6, "b": 10**9, "bn": 10**9}
 _BETWEEN = frozenset({"or", "to", "and"})
 _ABOUT = listed("about around approximately roughly nearly almost some circa over")
 
@@ -86,7 +88,57 @@ def is_quantity(answer: Answer, gold: Gold, question: Question) -> str:
     """The first number that is not the question's is the gold's, or the gold rounded."""
     assert gold.number is not None
     digits, unit = gold.number
-    year_like = _is_year_like(digits) and not unit
+    place = _first_number(answer, digits, question, years=_is_year_like(digits) and not unit)
+    if place is None:
+        return ""
+    word = answer.words[place]
+    if not _has_unit(answer, place, unit, question) or _is_bound(answer, place, gold):
+        return ""
+    if _is_minus(answer, place) != bool(_MINUS.match(gold.text)):
+        return ""
+    if is_negated(answer, (place, place + 1), question) or _alternative(answer, place):
+        return ""
+    if word == digits:
+        return "number"
+    rounded = (place > 0 and answer.words[place - 1] in _ABOUT) or Decimal(word) > _SCALED
+    return "rounded" if rounded and _rounds_to(Decimal(digits), Decimal(word)) else ""
+
+
+def is_in_range(answer: Answer, gold: Gold, within: tuple[float, float], question: Question) -> bool | None:
+    """Tell whether the first number or year that is not the question's lies in a range, its ends included.
+
+    The range is in the unit of the gold. ``None`` where the answer has no number, or no year where the gold
+    is one.
+    """
+    low, high = (Decimal(str(end)) for end in within)
+    if gold.dates:
+        years = [date.year for date in finest(dates_in(answer.text), question.dates) if date.year]
+        return low <= years[0] <= high if years else None
+    digits, unit = gold.number or ("", "")
+    place = _first_number(answer, digits, question, years=_is_year_like(digits) and not unit)
+    if place is None:
+        return None
+    value = Decimal(answer.words[place]) * (-1 if _is_minus(answer, place) else 1)
+    end = place
+    scale = _SCALES.get(answer.words[place + 1], 1) if place + 1 < len(answer.words) else 1
+    # "2.5m" are metres where the range is of small numbers.
+    if 1 < scale <= max(abs(low), abs(high)) and not answer.breaks[place + 1]:
+        value, end = value * scale, place + 1
+    return (
+        low <= value <= high
+        and _has_unit(answer, end, unit, question)
+        and not _is_bound(answer, place, gold)
+        and not is_negated(answer, (place, place + 1), question)
+        and not _alternative(answer, end)
+    )
+
+
+def _first_number(answer: Answer, digits: str, question: Question, *, years: bool) -> int | None:
+    """Return where the first number stands that is not the question's, nor part of a date.
+
+    What looks like a year is taken for one, unless ``years`` says that such numbers are meant, or it is the
+    gold's ``digits``.
+    """
     held = list(question.words)
     words = answer.words
     for place, word in enumerate(words):
@@ -97,19 +149,9 @@ def is_quantity(answer: Answer, gold: Gold, question: Question) -> str:
             continue
         near = (words[place - 1] if place else "", words[place + 1] if place + 1 < len(words) else "")
         is_year = _is_year_like(word) and near[1] not in _UNIT_NAMES
-        if word != digits and ((is_year and not year_like) or not MONTHS.isdisjoint(near)):
-            continue
-        if not _has_unit(answer, place, unit, question) or _is_bound(answer, place, gold):
-            return ""
-        if _is_minus(answer, place) != bool(_MINUS.match(gold.text)):
-            return ""
-        if is_negated(answer, (place, place + 1), question) or _alternative(answer, place):
-            return ""
-        if word == digits:
-            return "number"
-        rounded = near[0] in _ABOUT or Decimal(word) > _SCALED
-        return "rounded" if rounded and _rounds_to(Decimal(digits), Decimal(word)) else ""
-    return ""
+        if word == digits or not ((is_year and not years) or not MONTHS.isdisjoint(near)):
+            return place
+    return None
 
 
 def _is_year_like(digits: str) -> bool:

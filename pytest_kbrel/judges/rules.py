@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from pytest_kbrel.judges.comparing import compare
-from pytest_kbrel.judges.figures import says_plainly
+from pytest_kbrel.judges.figures import is_in_range, says_plainly
 from pytest_kbrel.judges.language import is_english, language_of, put_in_english
 from pytest_kbrel.judges.numerals import has_other_sign, signs_of
 from pytest_kbrel.judges.options import chosen_option
-from pytest_kbrel.judges.reading import read_answer, read_question
+from pytest_kbrel.judges.reading import read_answer, read_gold, read_question
 from pytest_kbrel.judges.tokens import LONGEST
 from pytest_kbrel.judges.uninformative import (
     is_not_applicable,
@@ -68,6 +68,7 @@ def judge(
     answer_type: str = "",
     extra: Sequence[tuple[str, str]] = (),
     language: str = "",
+    within: tuple[float, float] | None = None,
 ) -> Judged:
     """Judge one answer and name the rule that decided.
 
@@ -80,6 +81,8 @@ def judge(
     are the user's own rules for uninformative answers: (kind, regular expression). ``language`` is what
     question and answers are in ("de", "pt-BR"; nothing stated is English): the rules for that language come
     beside the English ones, and of a language without rules (see ``LANGUAGES``) only its dates are known.
+    ``within`` is the range of numbers or years that are right, in the unit of the first of ``accepted``: where
+    the answer has a number, it alone decides (rule ``range``).
     """
     answer = answer_proper(answer)
     if not is_english(language):
@@ -92,25 +95,35 @@ def judge(
     besides = said_besides(answer, language) if accepted and kind in ("", "unsure") else ""
     if besides:
         # "I am aware of no other. It is Lima." answers; what is not accepted there may be an excuse.
-        rule, right = _compared(besides, accepted, question, answer_type, language)
+        rule, right = _compared(besides, accepted, question, answer_type, language, within)
         if right:
             return Judged(label="correct", rule=rule)
     if kind:
         return Judged(label="uninformative", rule=kind)
     if not accepted:
         return Judged(label="wrong", rule="no rule")
-    rule, right = _compared(answer, accepted, question, answer_type, language)
+    rule, right = _compared(answer, accepted, question, answer_type, language, within)
     return Judged(label="correct" if right else "wrong", rule=rule)
 
 
 def _compared(
-    answer: str, accepted: Sequence[str], question: str, answer_type: str, language: str
+    answer: str,
+    accepted: Sequence[str],
+    question: str,
+    answer_type: str,
+    language: str,
+    within: tuple[float, float] | None,
 ) -> tuple[str, bool]:
     """Compare with the accepted answers, without those that the answer only seems to give."""
     answer = without_frame(answer, language)
     if not is_english(language):
         (answer, question), accepted = put_in_english((answer, question), accepted, language)
     answer = _NOT_THIS.sub("", answer)
+    if within is not None:
+        asked = read_question(question, answer_type)
+        inside = is_in_range(read_answer(answer, asked), read_gold(accepted[0]), within, asked)
+        if inside is not None:
+            return "range", inside
     left = [gold for gold in accepted if not has_other_sign(answer, gold)]
     if any(_normalised(gold) in ("yes", "no") for gold in left):
         said = read_answer(answer, read_question(question, answer_type))

@@ -119,7 +119,7 @@ def digest_of(
         count=len(prompts),
         settings=changed_digest(case, fact.language),
         accepted=short_digest(
-            [sorted(fact.accepted), answer_type_of(case, fact)],
+            [sorted(fact.accepted), answer_type_of(case, fact), *(fact.answer_range or ())],
         ),
         draws=short_digest(list(draws)),
     )

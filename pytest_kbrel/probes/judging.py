@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 
 from pytest_kbrel.errors import ResponseError
+from pytest_kbrel.judges.dates import as_dates
+from pytest_kbrel.judges.reading import quantity
 from pytest_kbrel.judges.replies import read_verdict
 from pytest_kbrel.judges.rules import Judged, judge
+from pytest_kbrel.judges.tokens import read_words
 from pytest_kbrel.judges.whole import is_variant
 from pytest_kbrel.probes.base import answer_type_of, question_of
-from pytest_kbrel.probes.prompts import verdict
+from pytest_kbrel.probes.prompts import any_number, verdict
 from pytest_kbrel.records import Ask, Case, Fact, Generated, GenerateRequest, Response
 
 # The rule of an answer whose judge's reply could not be read.
@@ -43,9 +46,10 @@ def judged(case: Case, answers: Mapping[str, str]) -> Judging:
     """Judge the answers, by fact id; a probe writes ``found = yield from judged(case, answers)``.
 
     Where ``case.judge`` names a model, it is asked about every informative answer that is not simply equal to
-    an accepted one, in one round of asks with the role ``judge`` (Head-to-Tail, section 2.2). Facts without
-    an accepted answer are judged by rules. ``found[fact_id]`` raises :class:`ResponseError` where the judge
-    gave no reply: that is an error of the fact, never a verdict.
+    an accepted one, nor a number that is held against the fact's range, in one round of asks with the role
+    ``judge`` (Head-to-Tail, section 2.2). Facts without an accepted answer are judged by rules.
+    ``found[fact_id]`` raises :class:`ResponseError` where the judge gave no reply: that is an error of the
+    fact, never a verdict.
     """
     facts = {fact.id: fact for fact in case.facts}
     found = Verdicts()
@@ -81,18 +85,30 @@ def judged_by_rules(case: Case, fact: Fact, answer: str, frame: int = 0) -> Judg
         answer_type=answer_type_of(case, fact),
         extra=case.uninformative,
         language=fact.language,
+        within=fact.answer_range,
     )
 
 
 def is_variant_of(case: Case, fact: Fact, answer: str) -> bool:
-    """Tell whether the whole answer is an accepted one in another writing (Head-to-Tail, section 2.2)."""
+    """Tell whether the whole answer is an accepted one in another writing (Head-to-Tail, section 2.2).
+
+    So is a number or year by itself that lies in the fact's range.
+    """
+    if fact.answer_range is not None and (quantity(read_words(answer).words) or as_dates(answer)):
+        return judged_by_rules(case, fact, answer).label == "correct"
     return is_variant(
         answer, fact.accepted, question_of(case, fact), answer_type_of(case, fact), language=fact.language
     )
 
 
 def _is_open(fact: Fact, by_rules: Judged) -> bool:
-    return bool(fact.accepted) and by_rules.label != "uninformative" and by_rules.rule != "equal"
+    # Whether a number lies in a range is no matter of opinion.
+    decided = by_rules.label == "uninformative" or by_rules.rule in ("equal", "range")
+    return bool(fact.accepted) and not decided
+
+
+def _accepted(fact: Fact) -> tuple[str, ...]:
+    return fact.accepted if fact.answer_range is None else (*fact.accepted, any_number(*fact.answer_range))
 
 
 def _ask(case: Case, fact: Fact, answer: str) -> Ask:
@@ -101,6 +117,6 @@ def _ask(case: Case, fact: Fact, answer: str) -> Ask:
         role="judge",
         to=case.judge,
         request=GenerateRequest(
-            prompt=verdict(question_of(case, fact), fact.accepted, answer), max_new_tokens=_REPLY_TOKENS
+            prompt=verdict(question_of(case, fact), _accepted(fact), answer), max_new_tokens=_REPLY_TOKENS
         ),
     )

@@ -111,6 +111,15 @@ def verdict(question: str, accepted: Sequence[str], answer: str) -> str:
     return "\n\n".join([_VERDICT_INSTRUCTION, *shots, _verdict_block(question, accepted, answer)])
 
 
+def any_number(low: float, high: float) -> str:
+    """Say to a judging model which numbers are right, the two ends included."""
+    return f"any number from {_plain(low)} to {_plain(high)}"
+
+
+def _plain(number: float) -> str:
+    return str(int(number)) if number.is_integer() else repr(number)
+
+
 def _verdict_block(question: str, accepted: Sequence[str], answer: str) -> str:
     return (
         f"Question: {_quoted(question)}\nAccepted: {_quoted(list(accepted))}\n"

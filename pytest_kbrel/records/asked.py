@@ -42,7 +42,8 @@ class Fact:
     the fact itself. ``dataset`` names the dataset a fact was read from, ``duplicate_of`` the id of an earlier
     fact that says the same. ``valid_until`` (ISO date) is the day from which the question of an unseen fact
     may have an answer; empty: never. ``language`` is the tag ("de", "pt-BR") of what question and answer
-    are in, empty for English.
+    are in, empty for English. ``answer_range`` are the least and the greatest number, or year, that is a
+    right answer, in the object's own unit; where it is given, numbers outside are wrong.
     """
 
     id: str
@@ -61,6 +62,7 @@ class Fact:
     duplicate_of: str = ""
     valid_until: str = ""
     language: str = ""
+    answer_range: tuple[float, float] | None = None
 
     @property
     def accepted(self) -> tuple[str, ...]:

@@ -168,3 +168,10 @@ def test_an_object_without_a_spelling_is_no_wrong_answer() -> None:
         with_negatives(POOL[:1], (*POOL[:4], *marks), 9, 0),
     ):
         assert set(found[0].negatives) == {str(fact.object) for fact in POOL[1:4]}
+
+
+def test_a_number_that_is_right_by_the_range_is_no_wrong_answer() -> None:
+    counts = tuple(question(f"n{n}", f"{n},000 people", f"how many live in {n}") for n in range(100, 120))
+    fact = question("own", "110,000", "how many live here", answer_range=(105_000.0, 115_000.0))
+    found = drawn((fact,), counts, count=20).facts[0].negatives
+    assert set(found) == {f"{n},000 people" for n in (*range(100, 105), *range(116, 120))}

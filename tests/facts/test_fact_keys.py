@@ -20,8 +20,32 @@ def test_the_keys_of_the_format() -> None:
     assert set(KEYS) == {
         *("id", "relation", "subject", "object", "aliases", "negatives", "popularity", "question"),
         *("answer_type", "bucket", "source", "licence", "dataset", "duplicate_of", "valid_until"),
-        "language",
+        *("language", "answer_range"),
     }
+
+
+def test_a_range_is_two_numbers_in_their_order() -> None:
+    assert made(answer_range=[118000, 122000.5]).answer_range == (118000.0, 122000.5)
+    assert made(answer_range=[-5, -5]).answer_range == (-5.0, -5.0)
+    assert made().answer_range is made(answer_range=None).answer_range is None
+    for wrong in (
+        5,
+        "1 to 2",
+        [],
+        [1],
+        [1, 2, 3],
+        [2, 1],
+        ["1", "2"],
+        [1, True],
+        [1, float("nan")],
+        {"a": 1},
+    ):
+        with pytest.raises(ValueError, match="'answer_range' must be the least and the greatest number"):
+            made(answer_range=wrong)
+    with pytest.raises(ValueError, match=r"such as \[118, 122\], found \[2, 1\]"):
+        made(answer_range=[2, 1])
+    with pytest.raises(ValueError, match="'answer_range' is for questions with an answer"):
+        made(object=None, question="How many?", answer_range=[1, 2])
 
 
 @pytest.mark.parametrize("key", ["id", "relation", "subject", "object", "question"])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pytest_kbrel.facts.jsonl import read_facts
+from pytest_kbrel.facts.jsonl import as_fact, read_facts
 from pytest_kbrel.facts.relations import read_relations
 from pytest_kbrel.facts.writing import fact_line, relations_text
 from pytest_kbrel.records import ANSWER_TYPES, BUCKETS, Fact, Relation
@@ -84,3 +84,9 @@ def test_a_line_says_what_there_is_to_say() -> None:
 @pytest.mark.parametrize("name", ["P37", "place_of_birth"])
 def test_plain_names_stand_without_quotes(name: str) -> None:
     assert f"\n{name}:\n" in relations_text([Relation(id=name, label="l", domain="d", frames=())])
+
+
+def test_a_range_is_written_and_read_again() -> None:
+    fact = as_fact({"relation": "r", "subject": "s", "object": "120", "answer_range": [118, 122.5]})
+    assert '"answer_range": [118, 122.5]}' in fact_line(fact)
+    assert as_fact(json.loads(fact_line(fact))) == fact

@@ -64,6 +64,21 @@ def test_each_row_gets_a_verdict_and_keeps_what_it_had(judged, capsys, tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl", "out.jsonl"]
 
 
+def test_a_range_of_numbers_decides(judged, capsys):
+    row = {"question": "How many?", "answers": ["120,000"], "answer_range": [118000, 122000]}
+    code, rows = judged([{**row, "prediction": said} for said in ("119k", "117,000", "120,000")])
+    assert code == 0
+    assert [(row["verdict"], row["rule"]) for row in rows] == [
+        ("correct", "range"),
+        ("wrong", "range"),
+        ("correct", "equal"),
+    ]
+    for broken, said in (({"answer_range": [2, 1]}, "found [2, 1]"), ({"answers": []}, "no 'answers'")):
+        code, _ = judged([{**row, "prediction": "1", **broken}], "--force")
+        assert code == 2
+        assert said in capsys.readouterr().err
+
+
 def test_a_users_patterns_count(judged, tmp_path):
     extra = tmp_path / "more.yaml"
     extra.write_text("unsure:\n  - i pass\n", encoding="utf-8")

@@ -7,6 +7,7 @@ import pytest
 
 from pytest_kbrel.errors import ResponseError
 from pytest_kbrel.probes import judging, run_case
+from pytest_kbrel.probes.base import digest_of
 from pytest_kbrel.probes.judging import judged, judged_by_rules
 from pytest_kbrel.probes.prompts import verdict
 from pytest_kbrel.records import Failed, Generated, HeadToTailSettings
@@ -66,6 +67,43 @@ def test_what_is_equal_or_says_nothing_needs_no_judge(answer):
     asks, found = rounds(case_of(FRANCE), {FRANCE.id: answer})
     assert asks == ()
     assert found[FRANCE.id].rule != "judge"
+
+
+COUNTED = replace(FRANCE, object="120,000", aliases=(), question="How many?", answer_range=(118e3, 122e3))
+
+
+@pytest.mark.parametrize(
+    ("answer", "label"), [("119,500", "correct"), ("About 119k.", "correct"), ("117k", "wrong")]
+)
+def test_a_number_is_held_against_the_range_and_needs_no_judge(answer, label):
+    asks, found = rounds(case_of(COUNTED), {COUNTED.id: answer})
+    assert asks == ()
+    assert (found[COUNTED.id].label, found[COUNTED.id].rule) == (label, "range")
+
+
+def test_a_judge_is_told_the_range_of_an_answer_without_a_number():
+    asks, _ = rounds(case_of(COUNTED), {COUNTED.id: "as many as there are"}, reply("incorrect"))
+    (ask,) = asks
+    assert '["120,000", "any number from 118000 to 122000"]' in ask.request.prompt
+
+
+def test_a_number_in_the_range_is_the_gold_in_another_writing():
+    case = case_of(COUNTED)
+    said = ("119,500", "about 120,500", "117,000", "There are 119,500.")
+    assert [judging.is_variant_of(case, COUNTED, answer) for answer in said] == [True, True, False, False]
+
+
+def test_the_range_is_part_of_how_a_fact_was_asked():
+    asked = reply("x")
+    plain, ranged, other = (
+        digest_of(case_of(fact), fact, [asked])
+        for fact in (
+            replace(COUNTED, answer_range=None),
+            COUNTED,
+            replace(COUNTED, answer_range=(118e3, 123e3)),
+        )
+    )
+    assert len({plain, ranged, other}) == 3
 
 
 def test_without_an_accepted_answer_rules_judge():

@@ -7,7 +7,18 @@ from pathlib import Path
 
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.document import unknown
-from pytest_kbrel.facts.readers import fktc, head_to_tail, lama, nq_open, own, pararel, popqa, qa, triviaqa
+from pytest_kbrel.facts.readers import (
+    fktc,
+    head_to_tail,
+    lama,
+    nq_open,
+    own,
+    pararel,
+    popqa,
+    qa,
+    simpleqa,
+    triviaqa,
+)
 from pytest_kbrel.facts.readers.base import Reader, Relations, Row
 from pytest_kbrel.facts.readers.ids import Ids
 from pytest_kbrel.records import record
@@ -39,6 +50,7 @@ FORMATS = {
         Format(name="lama", help="LAMA and lm-pub-quiz (BEAR)", read=lama.read, folders=True),
         Format(name="nq-open", help="NQ-open", read=nq_open.read),
         Format(name="triviaqa", help="TriviaQA", read=triviaqa.read),
+        Format(name="simpleqa", help="SimpleQA and SimpleQA Verified, CSV", read=simpleqa.read),
         Format(name="qa", help="questions with answers, or with none (SeenQA, UnseenQA)", read=qa.read),
         Format(name="jsonl", help="own facts, JSON Lines", read=own.read_jsonl, own=True),
         Format(name="csv", help="own facts, CSV", read=own.read_csv, own=True),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from pytest_kbrel.errors import MissingExtraError, SuiteError
 from pytest_kbrel.facts.document import describe, unknown
-from pytest_kbrel.facts.json_text import json_rows
+from pytest_kbrel.facts.json_text import json_rows, json_value
 from pytest_kbrel.facts.jsonl import FORM, KEYS, as_fact
 from pytest_kbrel.facts.readers.base import Relations, Row, answers, clean, json_list, popularity, rows
 from pytest_kbrel.facts.readers.delimited import table
@@ -105,6 +106,13 @@ def _cell(key: str, value: Any) -> Any:
         return answers(key, found)
     if key == "popularity":
         return popularity(key, value)
+    if key == "answer_range" and isinstance(value, str):
+        return json_value(value, f"{key!r} holds two numbers: [118, 122]")
+    if key == "answer_range":
+        # DuckDB has a type of its own for numbers with a point.
+        return (
+            [float(x) if isinstance(x, Decimal) else x for x in value] if isinstance(value, list) else value
+        )
     if isinstance(value, datetime.date):
         return value.isoformat()
     return clean(key, value)

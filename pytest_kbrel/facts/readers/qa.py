@@ -95,7 +95,7 @@ class _Converter:
             "aliases": right[1:],
             "question": question,
             "popularity": popularity("popularity", _found(value, "popularity")),
-            "answer_type": _answer_type(value),
+            "answer_type": answer_type(value),
             "dataset": dataset,
             "valid_until": _text(value, "valid_until"),
         }
@@ -127,7 +127,8 @@ def _answers(value: Mapping[str, Any]) -> Any:
     return _found(value, "answers")
 
 
-def _answer_type(value: Mapping[str, Any]) -> str | None:
+def answer_type(value: Mapping[str, Any]) -> str | None:
+    """Return the type of answer that a row names, in the words of many makers; ``ValueError`` on others."""
     found = _text(value, "answer_type")
     if found is None:
         return None

@@ -177,3 +177,23 @@ def test_reading_streams(tmp_path: Path) -> None:
     assert count == 20_000
     # 20 MB of rows; what is kept is an id and two numbers for each.
     assert peak < 8_000_000
+
+
+def test_a_range_stands_as_json_in_its_cell(read_text: Read) -> None:
+    text = 'relation,subject,object,answer_range\nP1,a,120,"[118, 122.5]"\nP1,b,7,\nP1,c,5,five\n'
+    found = read_text("csv", "f.csv", text)
+    assert [fact.answer_range for fact in found.facts] == [(118.0, 122.5), None]
+    assert "f.csv:4: " in found.errors[0]
+    assert "'answer_range' holds two numbers: [118, 122]" in found.errors[0]
+
+
+def test_a_range_of_a_typed_table(tmp_path: Path) -> None:
+    import duckdb
+
+    path = tmp_path / "f.parquet"
+    duckdb.execute(
+        "COPY (SELECT 'P1' AS relation, 'a' AS subject, '120' AS object, [118, 122.5] AS answer_range) "
+        f"TO '{path}'"
+    )
+    (fact,) = found_in("parquet", path).facts
+    assert fact.answer_range == (118.0, 122.5)

@@ -24,7 +24,7 @@ def test_the_formats_there_are() -> None:
     assert {name for name, form in FORMATS.items() if form.own} == {"jsonl", "csv", "parquet"}
     assert set(FORMATS) == {
         *("fktc", "head-to-tail", "popqa", "pararel", "lama", "nq-open", "triviaqa", "qa", "jsonl", "csv"),
-        "parquet",
+        *("parquet", "simpleqa"),
     }
 
 
