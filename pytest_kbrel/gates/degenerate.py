@@ -176,5 +176,5 @@ def _chance(fact: Fact, objects: Counter[str]) -> float:
     different = len(objects) - (objects[own] == 1)
     if different < _FEWEST_OBJECTS:
         return 0.0
-    accepted = {normalise(name) for name in fact.accepted} - {""}
+    accepted = {normalise(name) for name in fact.accepted}
     return sum(objects[name] - (name == own) > 0 for name in accepted) / different

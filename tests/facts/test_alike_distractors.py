@@ -88,6 +88,13 @@ def test_what_the_same_word_asks_for_comes_first() -> None:
     assert all(name.startswith("Author") for name in few[3:])
 
 
+def test_nothing_else_fills_up_where_there_are_enough_of_the_kind() -> None:
+    sang = tuple(question(f"s{n}", f"Singer {letters(n)}o", f"who sang song {n}") for n in range(4))
+    found = drawn(sang[:1], (*sang, *POOL[:4], *POOL[12:24]))
+    assert len(found.facts[0].negatives) == 7
+    assert found.alike == (("s0", 1.0),)
+
+
 def test_those_of_similar_length_come_first() -> None:
     lengths = ["Ann", "Bo", "Kim", "Ty", "Joe"]
     long = tuple(

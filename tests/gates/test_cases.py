@@ -42,6 +42,7 @@ def test_what_is_known_of_a_case_stays_with_its_result(
         slice="x-tail",
         waivers=(waiver,),
         settings=HeadToTailSettings(max_new_tokens=7),
+        notes=("1 of 4 facts: otherwise",),
     )
     found = decided(of, table, errors=errors, duration=2.5, requests=11)
     assert dataclasses.replace(found, metrics=(), gates=(), integrity=()) == CaseResult(
@@ -58,6 +59,7 @@ def test_what_is_known_of_a_case_stays_with_its_result(
         gates=(),
         table=table,
         settings=(("max_new_tokens", "7"), ("prompt", "few-shot")),
+        notes=("1 of 4 facts: otherwise",),
         waiver=waiver,
         errors=("1 fact without usable responses: Q9: gone; allowed: none",) if errors else (),
     )
