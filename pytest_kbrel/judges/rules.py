@@ -81,8 +81,8 @@ def judge(
     are the user's own rules for uninformative answers: (kind, regular expression). ``language`` is what
     question and answers are in ("de", "pt-BR"; nothing stated is English): the rules for that language come
     beside the English ones, and of a language without rules (see ``LANGUAGES``) only its dates are known.
-    ``within`` is the range of numbers or years that are right, in the unit of the first of ``accepted``: where
-    the answer has a number, it alone decides (rule ``range``).
+    ``within`` is the range of numbers or years that are right, in the unit of the first of ``accepted``:
+    where the answer has a number, it alone decides (rule ``range``).
     """
     answer = answer_proper(answer)
     if not is_english(language):
