@@ -104,7 +104,10 @@ def _empty(limits: Integrity, rows: Sequence[Outcome]) -> Finding:
     empty = [row.answer for row in rows if _is_empty(row)]
     if marks := sum(bool(answer.strip()) for answer in empty):
         told = f", {marks} of them but for thoughts or mark-up"
-        remedy = "the model's thoughts need more max_new_tokens or are to be switched off"
+        remedy = (
+            "the model thinks where it should answer, see enable_thinking and max_thinking_tokens of "
+            "--kb-model-args, or writes mark-up alone"
+        )
     else:
         told, remedy = "", "the model answers nothing, or its prompts or stop strings do not suit it"
     return most(

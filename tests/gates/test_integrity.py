@@ -71,8 +71,9 @@ def test_a_value_that_is_no_number_is_counted_and_does_not_travel() -> None:
 def test_an_answer_that_is_a_thought_or_mark_up_alone_is_empty(text: str) -> None:
     sound = found(said(answers("????"), text, "", text, "Lima"))
     assert sound.broken == (
-        "3 of 4 answers are empty, 2 of them but for thoughts or mark-up; allowed: at most 50%: the model's "
-        "thoughts need more max_new_tokens or are to be switched off",
+        "3 of 4 answers are empty, 2 of them but for thoughts or mark-up; allowed: at most 50%: the model "
+        "thinks where it should answer, see enable_thinking and max_thinking_tokens of --kb-model-args, or "
+        "writes mark-up alone",
     )
     assert (share(sound, "answered").value, share(sound, "empty").value) == (1, 3)
 
