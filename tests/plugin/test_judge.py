@@ -278,6 +278,8 @@ def test_monitor_with_a_served_model_is_refused_before_anything_is_asked(pyteste
     assert openai_server.calls == []
     assert not (pytester.path / "kbrel-report" / "report.json").exists()
     assert "INTERNALERROR" not in result.stdout.str() + result.stderr.str()
+    # A model that says nothing passes no suite.
+    openai_server.say = lambda text: f"city {len(text)}"
     result = gate(pytester, args, "-k", "not monitor", model="openai/judge")
     assert result.ret == 0
 
