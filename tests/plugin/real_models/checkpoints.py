@@ -95,7 +95,9 @@ def _prompts(tokenizer: Any, shape: str, fact: Known | None) -> Iterator[tuple[s
     """Yield prompts that end in all the ways there are, each with whether a closed thought ends it."""
     if shape == RAW:
         frames = [fill(frame, fact.subject) for frame in FRAMES[fact.relation]] if fact else []
-        yield from ((text, False) for text in (*frames, qa("Who?"), brief("Who?", shots=()), choice("Who?", ["a"])))
+        yield from (
+            (text, False) for text in (*frames, qa("Who?"), brief("Who?", shots=()), choice("Who?", ["a"]))
+        )
         return
     for closed in (False, True) if shape == "qwen3" else (False,):
         template = ChatTemplate(tokenizer, ChatArgs(enable_thinking=False if closed else None))
@@ -147,7 +149,9 @@ def _with_rules(tokenizer: Any, rules: tuple[Rule, ...]) -> Any:
     width = math.ceil((thought + 3 + 2 * len(tokens)) / 64) * 64
     model = _model(tokenizer, width=width, rules=len(rules))
     for weights in model.parameters():
-        torch.nn.init.normal_(weights, std=_NOISE / math.sqrt(weights.shape[-1])) if weights.dim() == 2 else None
+        torch.nn.init.normal_(
+            weights, std=_NOISE / math.sqrt(weights.shape[-1])
+        ) if weights.dim() == 2 else None
     embed = model.model.embed_tokens.weight
     embed[:, constant] += _CONSTANT
     for token, place in now.items():

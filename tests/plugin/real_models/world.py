@@ -48,33 +48,28 @@ FRAMES = {
     "P36": (
         "What is the capital of [X]?",
         "Which city is the capital of [X]?",
-        "Name the capital city of [X].",
         "[X] has which city as its capital?",
-        "The capital of [X] is called what?",
-        "Which town is the seat of the government of [X]?",
         "From which city is [X] run?",
     ),
     "P50": (
         "Who wrote [X]?",
         "Who is the author of [X]?",
-        "Name the writer of [X].",
         "[X] was written by whom?",
-        "Whose work is [X]?",
-        "To which author do we owe [X]?",
         "From whose pen is [X]?",
     ),
 }
 LABELS = {"P36": "capital", "P50": "author"}
 SENTENCES = {"P36": "The capital of [X] is [Y], {}.", "P50": "[X] was written by [Y], {}."}
+# What a suite may add to the ways to say that one does not know.
+FRENCH = "je ne sais pas"
 BUCKETS = ("head", "torso", "tail")
 SUITE = """\
 suite: small
 facts: facts.jsonl
 monitor:
-  negatives: 3
+  negatives: 2
   gates:
     monitor: {max: 0.3}
-    anchor_prob: {min: 0.7}
     accuracy: {min: 0.7}
 head_to_tail:
   prompt: zero-shot
@@ -82,9 +77,9 @@ head_to_tail:
     accuracy: {min: 0.7}
     hallucination: {max: 0.2}
 reliability:
-  choices: 3
+  choices: 2
   distractors: 6
-  unseen: {count: 20, as_of: 2026-11-01, expires: 2090-01-01}
+  unseen: {count: 10, as_of: 2026-11-01, expires: 2090-01-01}
   gates:
     cr: {min: 0.7}
     wr: {max: 0.2}
@@ -92,8 +87,11 @@ reliability:
 """
 
 
-def write_suite(folder: Path) -> Path:
-    """Write ``small.kb.yaml`` with its facts and relations into a folder and return its path."""
+def write_suite(folder: Path, *, head: str = "") -> Path:
+    """Write ``small.kb.yaml`` with its facts and relations into a folder and return its path.
+
+    ``head`` leads the suite file.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     facts = [
         {
@@ -111,6 +109,7 @@ def write_suite(folder: Path) -> Path:
     (folder / "facts.jsonl").write_text("".join(json.dumps(fact) + "\n" for fact in facts), encoding="utf-8")
     # JSON is YAML too.
     (folder / "relations.yaml").write_text(json.dumps(relations, indent=1), encoding="utf-8")
+    (folder / "french.yaml").write_text(f"unsure: [{FRENCH}]\n", encoding="utf-8")
     path = folder / "small.kb.yaml"
-    path.write_text(SUITE, encoding="utf-8")
+    path.write_text(head + SUITE, encoding="utf-8")
     return path

@@ -1,0 +1,61 @@
+"""Checkpoints of set behaviour get the verdict that a person would give, by the command line a user types."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.plugin.real_models.cases import CASES, metric_in, reasons_in, verdicts_in
+from tests.plugin.real_models.page import PAGE, blocks_of, rows_in, table_row
+
+pytestmark = pytest.mark.slow
+
+
+def cases(*, pending: bool):
+    """Return the cases as parameters; those that wait for something are expected to fail."""
+    for case in CASES:
+        waits = [pytest.mark.xfail(strict=True, reason=case.pending)] if pending and case.pending else []
+        yield pytest.param(case, id=case.id, marks=waits)
+
+
+@pytest.mark.parametrize("case", cases(pending=True))
+def test_it_gets_the_verdict_that_a_person_would_give(gated, case):
+    found = gated(case)
+    assert verdicts_in(found.report, case) == case.verdicts
+    assert found.code == int(set(case.verdicts) != {"pass"})
+    reasons = reasons_in(found.report)
+    for words in case.says:
+        assert words in reasons
+
+
+@pytest.mark.parametrize("case", cases(pending=False))
+def test_the_page_says_what_came_out(gated, case):
+    found = gated(case)
+    text = PAGE.read_text(encoding="utf-8")
+    assert rows_in(text)[case.id] == table_row(case, verdicts_in(found.report, case))
+    printed = {" ".join(line.split()) for line in found.printed}
+    for line in blocks_of(text, case.id):
+        assert line in printed
+
+
+@pytest.mark.parametrize("name", ["thinker-qwen3", "thinker-deepseek-r1", "thinker-llama3"])
+def test_thoughts_are_recorded_and_are_no_part_of_answers(session_of, name):
+    asked = [line for line in session_of(name).responses if line["fact"] == "P36:Ecuador"]
+    answers = [
+        line["response"] for line in asked if "head_to_tail" in line["case"] and line["role"] == "answer"
+    ]
+    (answer,) = answers
+    assert answer["text"] == "Quito"
+    assert answer["thought"] == "Could it be Kathmandu?\nNo, that is Quito."
+    assert answer["thought_tokens"] > 10
+
+
+def test_one_that_declines_is_not_one_that_invents(session_of):
+    report = session_of("french-llama3-uninformative").report
+    assert metric_in(report, "head_to_tail[world-", "hallucination") == [0.0, 0.0, 0.0]
+    assert metric_in(report, "head_to_tail[world-", "missing") == [1.0, 1.0, 1.0]
+    assert metric_in(report, "reliability[seen", "wr") == [0.0]
+
+
+@pytest.mark.xfail(strict=True, reason="the template declares no thoughts, and the reason given is another")
+def test_why_nothing_can_be_scored_of_a_thinker_is_said_whatever_its_template(session_of):
+    assert "thinks before it answers" in reasons_in(session_of("thinker-llama3").report)
