@@ -28,9 +28,9 @@ _CUT = "answers are cut short"
 class Gated:
     """A checkpoint that is gated: manner and shape name it, ``args`` and ``suite`` how.
 
-    ``verdicts`` are a person's, one for each of :data:`PROBES`, or several that are all right; ``says`` are words that the errors or reasons
-    of the run hold. ``suite`` leads the suite file. ``pending`` says what is missing where the verdict is not
-    yet a person's.
+    ``verdicts`` are a person's, one for each of :data:`PROBES`, or several that are all right; ``says`` are
+    words that the errors of the run hold. ``suite`` leads the suite file. ``pending`` says what is missing
+    where the verdict is not yet a person's.
     """
 
     manner: str

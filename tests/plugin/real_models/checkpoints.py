@@ -1,4 +1,4 @@
-"""Checkpoints of set behaviour: small llamas whose weights are set by hand, so that nothing has to be trained.
+"""Checkpoints of set behaviour: small llamas whose weights are set by hand, so that nothing is trained.
 
 One layer is enough. Its first head looks for the subject that is asked about, its second for the last mark of
 a thought, and each unit of its MLP is one rule: behind this token, with this subject, in or behind a thought,

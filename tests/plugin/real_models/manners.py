@@ -1,4 +1,4 @@
-"""Manners of answering: what a model of each of them writes behind a question, and with which chat templates."""
+"""Manners of answering: what a model of each writes behind a question, and with which chat templates."""
 
 from __future__ import annotations
 

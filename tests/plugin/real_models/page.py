@@ -1,6 +1,7 @@
 """The table and the printed blocks of ``docs/real-models.md``.
 
-``python -m tests.plugin.real_models.page FOLDER`` makes all checkpoints in a folder, gates each, and writes the table anew.
+``python -m tests.plugin.real_models.page FOLDER`` makes all checkpoints in a folder, gates each, and writes
+the table anew.
 """
 
 from __future__ import annotations

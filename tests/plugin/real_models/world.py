@@ -1,4 +1,4 @@
-"""A world of 24 facts and the suite about them, small enough for a checkpoint of a few seconds of training."""
+"""A world of 24 facts, and the suite about them."""
 
 from __future__ import annotations
 
