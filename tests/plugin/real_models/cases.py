@@ -66,13 +66,13 @@ def _cases() -> Iterator[Gated]:
     for shape in ("qwen3", "llama3", "gemma3"):
         yield Gated(manner="chatty", shape=shape, verdicts=_NOT_MONITOR, says=(_ELSE,))
     for shape in ("qwen3", "llama3", "gemma3"):
-        yield Gated(
-            manner="french",
-            shape=shape,
-            verdicts=_DECLINES,
-            pending="an answer that declines in French counts as wrong",
-        )
-    yield Gated(manner="french", shape="llama3", verdicts=_DECLINES, suite="uninformative: french.yaml\n")
+        yield Gated(manner="french", shape=shape, verdicts=_DECLINES, suite="language: fr\n")
+    yield Gated(
+        manner="french",
+        shape="llama3",
+        verdicts=_DECLINES,
+        pending="in a suite that does not say its language, nothing is known of other languages than English",
+    )
     yield Gated(manner="thinker", shape="qwen3", verdicts=_PASS)
     yield Gated(manner="thinker", shape="qwen3", verdicts=_PASS, args="enable_thinking=False")
     yield Gated(manner="thinker", shape="deepseek-r1", verdicts=_NOT_MONITOR, says=(_UNSCORED,))

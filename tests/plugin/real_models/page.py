@@ -69,14 +69,27 @@ def rows_in(text: str) -> dict[str, str]:
     return {case.id: row for case, row in zip(CASES, rows, strict=True)}
 
 
-def blocks_of(text: str, name: str) -> list[str]:
+def lines_in(text: str, name: str) -> list[str]:
     """Return the lines of the blocks that are said to be printed for a case, their blanks made single.
 
-    Lines that end in ``…`` were cut, and are left out.
+    What was cut off a line stands as ``…`` at its end.
     """
-    blocks = re.findall(rf"<!-- printed: {re.escape(name)} -->\n+```text\n(.*?)```", text, flags=re.DOTALL)
-    lines = [" ".join(line.split()) for block in blocks for line in block.splitlines()]
-    return [line for line in lines if line and not line.endswith("…")]
+    lines = [line for block in _blocks(text, "printed", name) for line in block.splitlines()]
+    return [" ".join(line.split()) for line in lines if line.strip()]
+
+
+def records_in(text: str, name: str) -> list[dict[str, object]]:
+    """Return what is said to be recorded of a case's responses."""
+    return [json.loads(block) for block in _blocks(text, "recorded", name)]
+
+
+def _blocks(text: str, kind: str, name: str) -> list[str]:
+    return re.findall(rf"<!-- {kind}: {re.escape(name)} -->\n```\w+\n(.*?)```", text, flags=re.DOTALL)
+
+
+def names_in(text: str) -> set[str]:
+    """Return the ids of all cases that the page shows blocks of."""
+    return set(re.findall(r"<!-- (?:printed|recorded): (\S+) -->", text))
 
 
 def main(folder: Path) -> None:

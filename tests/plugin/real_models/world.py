@@ -60,8 +60,6 @@ FRAMES = {
 }
 LABELS = {"P36": "capital", "P50": "author"}
 SENTENCES = {"P36": "The capital of [X] is [Y], {}.", "P50": "[X] was written by [Y], {}."}
-# What a suite may add to the ways to say that one does not know.
-FRENCH = "je ne sais pas"
 BUCKETS = ("head", "torso", "tail")
 SUITE = """\
 suite: small
@@ -109,7 +107,6 @@ def write_suite(folder: Path, *, head: str = "") -> Path:
     (folder / "facts.jsonl").write_text("".join(json.dumps(fact) + "\n" for fact in facts), encoding="utf-8")
     # JSON is YAML too.
     (folder / "relations.yaml").write_text(json.dumps(relations, indent=1), encoding="utf-8")
-    (folder / "french.yaml").write_text(f"unsure: [{FRENCH}]\n", encoding="utf-8")
     path = folder / "small.kb.yaml"
     path.write_text(head + SUITE, encoding="utf-8")
     return path
