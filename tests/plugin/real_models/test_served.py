@@ -12,7 +12,7 @@ from tests.plugin.real_models.world import FACTS, write_suite
 
 @pytest.fixture
 def served(pytester, openai_server, monkeypatch):
-    """Return a function that gates a model of a manner over a server, and gives its verdicts and responses."""
+    """Return a function that gates a model of a manner over a server: its verdicts and responses."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     openai_server.models = ("small",)
 
