@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 NO_PROBABILITIES = "a server of this kind gives no probabilities of given tokens"
 # The protocol's own limit; what it cannot be sent is cut off here.
 _MOST_STOPS = 4
-# A first answer of fewer words, and without the end of a sentence, is no thought that was cut off.
-_SHORT = 5
-_ENDS = (*".!?:…", "")
+# A first answer of fewer words is no thought that was cut off: with the end of a sentence, and without.
+_SENTENCE, _LONG = 3, 5
+_ENDS = tuple(".!?:…")
 _NEWER_LIMIT = "max_completion_tokens"
 _DECODING = "temperature 0"
 
@@ -148,7 +148,7 @@ class OpenAIModel:
         self._looked = True
         if isinstance(found, Failed) or self._thinks or self._spec.endpoint != "chat":
             return self._behind_blanks(request, found)
-        if found.finish == "length" or len(found.text.split()) >= _SHORT or found.text[-1:] in _ENDS:
+        if found.finish == "length" or not found.text or _is_sentence(found.text):
             reply = self._asked(request, thinking=True)
             if isinstance(reply, Reply) and reply.shows_thoughts:
                 self._thinks = True
@@ -243,6 +243,10 @@ class OpenAIModel:
         beside = [request.system, request.turns, chat.system_instruction, chat.variables]
         told = json.dumps(beside, sort_keys=True) if any(beside) else ""
         return hashlib.sha256(f"{self._spec.endpoint}\n{told}{request.prompt}".encode()).hexdigest()[:16]
+
+
+def _is_sentence(text: str) -> bool:
+    return len(text.split()) >= (_SENTENCE if text.endswith(_ENDS) else _LONG)
 
 
 def _cancel(futures: Iterable[Future[Generated | Failed]]) -> None:

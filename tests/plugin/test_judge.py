@@ -148,7 +148,8 @@ def test_an_unreadable_verdict_is_a_class_of_its_own(pytester, mini_suite, repor
     openai_server.say = lambda text: "Let me think about it"
     result = gate(pytester, *judge)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    assert len(openai_server.calls) == len(RENAMED)
+    # Whether it thinks before it answers is looked at once, where its first reply is a sentence.
+    assert len(openai_server.calls) == len(RENAMED) + 1
     assert {case["verdict"] for case in report()["cases"]} == {"invalid"}
     assert all(
         "of the judge cannot be read; allowed: at most 10%" in case["errors"][0] for case in slices(report)
