@@ -21,8 +21,11 @@ DEVICES = "CUDA_VISIBLE_DEVICES"
 class Distribution:
     """Hooks of xdist's controller. Registered only where xdist is."""
 
-    def __init__(self, recorder: Recorder, device: str, gpus_each: int = 0) -> None:
-        """Keep what is dealt out by: the ``device`` asked for, and how many GPUs each worker needs alone."""
+    def __init__(self, recorder: Recorder, device: str, gpus_each: int | None = 0) -> None:
+        """Keep what is dealt out by: the ``device`` asked for, and how many GPUs each worker needs alone.
+
+        ``None`` deals all GPUs out evenly.
+        """
         self._recorder = recorder
         self._device = device
         self._each = gpus_each
@@ -48,15 +51,16 @@ class Distribution:
         Raises ``UsageError`` where workers that need GPUs for themselves are more than there are.
         """
         gpus = [] if self._device == "cpu" else visible_gpus()
-        needed = self._each * len(specs)
+        each = len(gpus) // len(specs) if self._each is None else self._each
+        needed = each * len(specs)
         if gpus and needed > len(gpus):
             raise pytest.UsageError(
-                f"-n {len(specs)}: each worker's vLLM engine takes {self._each} GPU(s) for itself, and "
-                f"{len(gpus)} can be seen ({DEVICES}); allowed is -n {len(gpus) // self._each} at most"
+                f"-n {len(specs)}: each worker's vLLM engine takes {each} GPU(s) for itself, and "
+                f"{len(gpus)} can be seen ({DEVICES}); allowed is -n {len(gpus) // each} at most"
             )
         for number, spec in enumerate(specs):
             if gpus:
-                first, count = number * max(1, self._each), max(1, self._each)
+                first, count = number * max(1, each), max(1, each)
                 dealt = [gpus[place % len(gpus)] for place in range(first, first + count)]
                 spec.env.setdefault(DEVICES, ",".join(dealt))
 

@@ -44,14 +44,17 @@ def start(config: pytest.Config) -> None:
         config.pluginmanager.register(distribution, "kbrel-distribution")
 
 
-def _gpus_each(config: pytest.Config, options: KbOptions) -> int:
-    """Return how many GPUs each worker needs for itself, 0 where it can share one."""
+def _gpus_each(config: pytest.Config, options: KbOptions) -> int | None:
+    """Return how many GPUs each worker needs for itself, 0 where it can share one, ``None`` for its share."""
     from pytest_kbrel.models.opening import gpus_of
 
     if options.from_run is not None or not (was_typed(config, "model") or suites_in_sight(config)):
         return 0
     specs = [model_spec(options)] + ([base_spec(options)] if options.baseline_model else [])
-    return max(map(gpus_of, specs))
+    needed = [gpus_of(spec) for spec in specs]
+    # An engine says how many it takes; what is spread makes do with those.
+    most = max((count for count in needed if count is not None), default=0)
+    return None if None in needed and not most else most
 
 
 def check(config: pytest.Config, options: KbOptions) -> Baseline | None:

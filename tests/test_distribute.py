@@ -15,7 +15,7 @@ VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
 def dealt(
-    workers: int, *, device: str = "auto", each: int = 0, env: dict[str, str] | None = None
+    workers: int, *, device: str = "auto", each: int | None = 0, env: dict[str, str] | None = None
 ) -> list[Any]:
     specs = [SimpleNamespace(env=dict(env or {})) for _ in range(workers)]
     Distribution(cast(Any, None), device, each).pytest_xdist_setupnodes(cast(Any, None), specs)
@@ -33,6 +33,9 @@ def dealt(
         ("4,5,6", {"each": 1}, ["4", "5", "6"]),
         ("4,5,6,7,8,9", {"each": 2}, ["4,5", "6,7", "8,9"]),
         ("4,5,6,7,8,9,10", {"each": 2}, ["4,5", "6,7", "8,9"]),
+        ("4,5,6,7,8,9,10", {"each": None}, ["4,5", "6,7", "8,9"]),
+        ("4,5", {"each": None}, ["4", "5", "4"]),
+        ("", {"each": None}, [None, None, None]),
         ("4,5", {"env": {VISIBLE: "9"}}, ["9", "9", "9"]),
     ],
 )

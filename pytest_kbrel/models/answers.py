@@ -47,12 +47,25 @@ def generated(encoder: PromptEncoder, prompt: Ids, reply: Continuation | Failed)
     )
 
 
+def check_ids(ids: Ids, vocabulary: int) -> None:
+    """Raise ``ValueError`` for token ids that no model with ``vocabulary`` tokens has.
+
+    One of them would stop the whole batch, and on a GPU the process.
+    """
+    if ids and not 0 <= max(ids) < vocabulary:
+        raise ValueError(f"token {max(ids)} is beyond the model's {vocabulary} tokens")
+
+
 def check_request(request: GenerateRequest, prompt: Ids, vocabulary: int) -> None:
     """Raise ``ValueError`` for a request that no model with ``vocabulary`` tokens can answer."""
     if request.max_new_tokens < 1 or request.num_beams < 1:
         raise ValueError("max_new_tokens and num_beams must be at least 1")
+    check_ids(prompt, vocabulary)
     # One such row would stop the whole batch.
     if not all(0 <= token < vocabulary for token in request.watch):
         raise ValueError(f"watch: token ids are numbers from 0 to {vocabulary - 1}, found {request.watch}")
     if not prompt:
-        raise ValueError("an empty prompt needs a BOS token, and this tokenizer has none")
+        raise ValueError(
+            "an empty prompt needs a BOS token, and this tokenizer has none; model-args prefix_token_id=ID "
+            "names the token to start from"
+        )

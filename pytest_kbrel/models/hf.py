@@ -25,11 +25,13 @@ def check(spec: ModelSpec) -> None:
     # Without flash_attn transformers may fetch a kernel from the hub: code from outside.
     flash = f"attn_implementation={FLASH}" if spec.attn_implementation == FLASH else ""
     quantised = "load_in_4bit=True" if spec.load_in_4bit else "load_in_8bit=True" if spec.load_in_8bit else ""
+    spread = "" if spec.placement is None else f"device_map={spec.placement.device_map}"
     for option, package in (
         (f"peft={spec.peft}" if spec.peft else "", "peft"),
         (f"gguf_file={spec.gguf_file}" if spec.gguf_file else "", "gguf"),
         (quantised, "bitsandbytes"),
         (quantised, "accelerate"),
+        (spread, "accelerate"),
         (flash, "flash_attn"),
     ):
         if option and find_spec(package) is None:

@@ -51,7 +51,8 @@ class PromptEncoder:
 
     ``adds_bos`` tells whether prompts start with BOS. ``add_bos`` overrides what the tokenizer does by
     itself; with ``chat_template`` a request becomes messages with the generation prompt behind them, else a
-    text. ``marks`` are those of a thought that template or tokenizer declare, ``None`` without any.
+    text. ``prefix_token_id`` stands for an empty prompt, in place of BOS. ``marks`` are those of a thought
+    that template or tokenizer declare, ``None`` without any.
 
     Raises :class:`ModelError` when BOS or a chat template is asked for and the tokenizer has none.
     """
@@ -64,12 +65,16 @@ class PromptEncoder:
         chat_template: bool = False,
         add_bos: bool | None = None,
         chat: ChatArgs = _NOTHING_SAID,
+        prefix_token_id: int | None = None,
     ) -> None:
         self.tokenizer = tokenizer
         self._encoder_decoder = encoder_decoder
         self._chat = chat
         self.template = ChatTemplate(tokenizer, chat) if chat_template else None
         self._bos: int | None = tokenizer.bos_token_id
+        first = self._bos if prefix_token_id is None else prefix_token_id
+        # What stands for an empty prompt.
+        self._start: Ids = () if first is None else (first,)
         before, self._behind = _special_tokens_around(tokenizer)
         if add_bos and self._bos is None:
             raise ModelError("model-args: add_bos_token=True, but the tokenizer has no BOS token")
@@ -162,8 +167,8 @@ class PromptEncoder:
     def prompt(self, asked: Request | str) -> Ids:
         """Return a prompt's token ids: BOS once or not at all, no EOS behind it for causal models.
 
-        A text stands for a question with nothing else to it. An empty prompt stands for BOS alone; without a
-        BOS token it has no ids. Raises as :meth:`text`.
+        A text stands for a question with nothing else to it. An empty prompt stands for BOS alone, or for the
+        prefix token; without either it has no ids. Raises as :meth:`text`.
         """
         request = GenerateRequest(prompt=asked, max_new_tokens=1) if isinstance(asked, str) else asked
         return self.encoded(self.text(request))
@@ -171,15 +176,16 @@ class PromptEncoder:
     def encoded(self, text: str) -> Ids:
         """Return the token ids of a prompt that :meth:`text` made."""
         ids = self._encode(text)
-        return ids if ids or self._bos is None else (self._bos,)
+        return self._start if self._says_nothing(ids) else ids
 
     def pair(self, asked: ScoreRequest | str, continuation: str = "") -> Pair:
         """Return prompt and continuation, tokenised jointly for causal models.
 
         A text stands for a prompt with nothing else to it. A token that spans the boundary belongs to the
-        continuation. An empty prompt stands for BOS alone. Behind a chat template the continuation stands as
-        an answer stands there. For encoder-decoder models the continuation is a text of its own, without
-        leading spaces or EOS.
+        continuation. An empty prompt stands for BOS alone, or for the prefix token; so does one that is part
+        of the continuation's first token. Behind a chat template the continuation stands as an answer stands
+        there. For encoder-decoder models the continuation is a text of its own, without leading spaces or
+        EOS.
 
         Raises ``ValueError`` when nothing is left to score or nothing to condition on, and as :meth:`text`.
         """
@@ -194,14 +200,21 @@ class PromptEncoder:
             if self.template is not None:
                 continuation = self.template.place.lead + continuation.lstrip(" ")
             whole = self._encode(_with_answer(text, continuation))
-            if not prompt_ids and self._bos is not None:
-                prompt_ids, whole = (self._bos,), (self._bos, *whole)
             shared = common_prefix(prompt_ids, whole)
-            pair = Pair(prompt=prompt_ids, context=whole[:shared], targets=whole[shared:])
+            empty = self._says_nothing(prompt_ids)
+            pair = Pair(
+                prompt=self._start if empty else prompt_ids,
+                context=whole[:shared] if shared and not empty else self._start,
+                targets=whole[shared:],
+            )
         if not pair.targets:
             raise ValueError(f"the continuation {continuation!r} has no tokens of its own after this prompt")
         if not pair.context:
-            raise ValueError("an empty prompt needs a BOS token, and this tokenizer has none")
+            what = "a prompt that is part of the answer's first token" if text else "an empty prompt"
+            raise ValueError(
+                f"{what} needs a BOS token, and this tokenizer has none; model-args prefix_token_id=ID names "
+                "the token to start from"
+            )
         return pair
 
     def _marks(self) -> ThoughtMarks | None:
@@ -213,6 +226,9 @@ class PromptEncoder:
     def digest(self, prompt: Ids) -> str:
         """Return the digest of a prompt's token ids, as :func:`prompt_digest` makes it."""
         return prompt_digest(prompt, self._bos)
+
+    def _says_nothing(self, prompt: Ids) -> bool:
+        return prompt in ((), (self._bos,))
 
     def _encode(self, text: str) -> Ids:
         own_special = self.template is None

@@ -60,6 +60,13 @@ def positive(what: str, value: str, allowed: str) -> int | None:
     return int(value)
 
 
+def whole(what: str, value: str) -> int:
+    """Return ``value`` as a number from 0; else raise :class:`ModelError`."""
+    if not re.fullmatch(r"[0-9]{1,9}", value):
+        raise ModelError(f"{what} {value!r}; allowed is a whole number from 0")
+    return int(value)
+
+
 def _parts(text: str) -> Iterator[str]:
     """Yield what stands between commas, or blanks before the next key, that are outside of values."""
     start = place = 0

@@ -91,6 +91,11 @@ class OpenAIModel:
             return text_of(request, instruction)
         return json.dumps(messages_of(request, instruction), ensure_ascii=False)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of its figures should know, a sentence each."""
+        return self._spec.notes
+
     def about(self) -> str:
         """Ask the server what it says of the model (``/v1/models``); empty where it says nothing."""
         return self._connection.about()

@@ -8,8 +8,9 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from pytest_kbrel.errors import ModelError
+from pytest_kbrel.models import lm_eval_args as lm_eval
 from pytest_kbrel.models.chat_args import CHAT_ARGS, ChatArgs, parse_chat_args
-from pytest_kbrel.models.model_args import parse_args, positive
+from pytest_kbrel.models.model_args import parse_args, positive, whole
 from pytest_kbrel.records import record
 
 PREFIX = "openai/"
@@ -24,6 +25,8 @@ OPENAI_ARGS = (
     "timeout",
     "max_retries",
     "seed",
+    "model",
+    "pretrained",
     *CHAT_ARGS,
 )
 """The keys of the arguments of an ``openai/`` model; ``num_concurrent`` is lm-eval's ``max_concurrent``."""
@@ -40,7 +43,8 @@ class OpenAISpec:
     """A model behind a server: ``name`` at ``base_url``, and how it is asked.
 
     ``api_key_env`` names the environment variable that holds the key, never the key itself. ``timeout`` is in
-    seconds for one try; ``max_concurrent`` is how many requests are under way at once.
+    seconds for one try; ``max_concurrent`` is how many requests are under way at once. ``notes`` say what was
+    typed and has no effect, a sentence each.
     """
 
     text: str
@@ -54,6 +58,7 @@ class OpenAISpec:
     max_retries: int = 4
     seed: int | None = None
     chat: ChatArgs = ChatArgs()
+    notes: tuple[str, ...] = ()
 
 
 def is_openai(text: str) -> bool:
@@ -68,8 +73,12 @@ def parse_openai(text: str, model_args: str = "") -> OpenAISpec:
     :class:`ModelError` for a missing name, an unknown key, or a value of the wrong kind.
     """
     text = text.strip()
-    args = parse_args(model_args, OPENAI_ARGS)
+    args, notes = lm_eval.understood(parse_args(model_args, (*OPENAI_ARGS, *lm_eval.OPENAI)), lm_eval.OPENAI)
     name = text.removeprefix(PREFIX).strip() if text.startswith(PREFIX) else ""
+    for given in (args.get("model", ""), args.get("pretrained", "")):
+        if name and given and given != name:
+            raise ModelError(f"two models are named: {name} and {given} in model-args")
+        name = name or given
     if not name:
         raise ModelError(
             f"{text}: no model named; the form is openai/NAME, with the server's own name for it"
@@ -84,7 +93,7 @@ def parse_openai(text: str, model_args: str = "") -> OpenAISpec:
             "enable_thinking mean nothing to it; allowed is endpoint=chat"
         )
     return OpenAISpec(
-        text=text,
+        text=f"{PREFIX}{name}",
         name=name,
         base_url=base_url,
         api_key_env=args.get("api_key_env", DEFAULT_KEY),
@@ -96,9 +105,10 @@ def parse_openai(text: str, model_args: str = "") -> OpenAISpec:
         )
         or 8,
         timeout=_seconds(args.get("timeout", "60")),
-        max_retries=_whole("max_retries", args.get("max_retries", "4")),
-        seed=_whole("seed", args["seed"]) if "seed" in args else None,
+        max_retries=whole("max_retries", args.get("max_retries", "4")),
+        seed=whole("seed", args["seed"]) if "seed" in args else None,
         chat=chat,
+        notes=tuple(notes),
     )
 
 
@@ -147,9 +157,3 @@ def _seconds(value: str) -> float:
     if not 0 < seconds < float("inf"):
         raise ModelError(f"timeout {value!r}; allowed is a number of seconds above 0")
     return seconds
-
-
-def _whole(what: str, value: str) -> int:
-    if not (value.isascii() and value.isdigit() and len(value) < 10):
-        raise ModelError(f"{what} {value!r}; allowed is a whole number from 0")
-    return int(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pytest_kbrel.errors import ModelError
+from pytest_kbrel.models import lm_eval_args as lm_eval
 from pytest_kbrel.models.base import Model
 from pytest_kbrel.models.model_args import join_args, parse_args
 from pytest_kbrel.models.openai_spec import OPENAI_ARGS, OpenAISpec, is_openai, parse_openai
@@ -61,8 +62,14 @@ def args_for(text: str, args: str) -> str:
 
     Raises :class:`ModelError` for an argument that no kind of model has.
     """
-    allowed = {"openai": OPENAI_ARGS, "vllm": VLLM_ARGS, "scripted": ()}.get(backend_of(text), MODEL_ARGS)
-    found = parse_args(args, tuple(dict.fromkeys((*OPENAI_ARGS, *MODEL_ARGS, *VLLM_ARGS))))
+    known: dict[str, tuple[str, ...]] = {
+        "hf": (*MODEL_ARGS, *lm_eval.HF),
+        "openai": (*OPENAI_ARGS, *lm_eval.OPENAI),
+        "vllm": (*VLLM_ARGS, *lm_eval.VLLM),
+        "scripted": (),
+    }
+    allowed = known[backend_of(text)]
+    found = parse_args(args, tuple(dict.fromkeys(key for keys in known.values() for key in keys)))
     return join_args({key: value for key, value in found.items() if key in allowed})
 
 
@@ -98,8 +105,13 @@ def backend_of(text: str) -> str:
     return next((backend for backend, names in kinds.items() if names(text)), "hf")
 
 
-def gpus_of(spec: AnySpec) -> int:
-    """Return how many GPUs a process needs for itself to run a model, 0 where it can share one."""
+def gpus_of(spec: AnySpec) -> int | None:
+    """Return how many GPUs a process needs for itself to run a model, 0 where it can share one.
+
+    ``None`` stands for a checkpoint that is spread over all GPUs its process sees.
+    """
+    if isinstance(spec, ModelSpec) and spec.placement is not None:
+        return None
     return spec.tensor_parallel_size if isinstance(spec, VllmSpec) else 0
 
 

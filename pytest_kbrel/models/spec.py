@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pytest_kbrel.errors import ModelError, nearest
+from pytest_kbrel.models import lm_eval_args as lm_eval
 from pytest_kbrel.models.chat_args import CHAT_ARGS, ChatArgs, parse_chat_args
 from pytest_kbrel.models.checkpoint import check_folder, looks_like_hub_id
-from pytest_kbrel.models.model_args import flag, parse_args, positive
+from pytest_kbrel.models.model_args import flag, parse_args, positive, whole
+from pytest_kbrel.models.placing import PLACING_ARGS, Placement, read_placement
 from pytest_kbrel.records import record
 
 DTYPES: Mapping[str, str] = {
@@ -27,14 +29,23 @@ FLEX, FLASH = "flex_attention", "flash_attention_2"
 ATTENTION = ("eager", "sdpa", FLEX, FLASH)
 """Ways to compute attention, in transformers' words; a kernel of the hub would be code from outside."""
 
+BNB_4BIT = ("compute_dtype", "quant_type", "quant_storage", "use_double_quant")
+"""What may stand behind ``bnb_4bit_``: how bitsandbytes makes weights smaller while they are loaded."""
+
 MODEL_ARGS = (
     "pretrained",
+    "backend",
     "dtype",
     "revision",
+    "subfolder",
     "peft",
     "gguf_file",
     "load_in_4bit",
     "load_in_8bit",
+    *(f"bnb_4bit_{name}" for name in BNB_4BIT),
+    *PLACING_ARGS,
+    "use_fast_tokenizer",
+    "prefix_token_id",
     "trust_remote_code",
     "tokenizer",
     "max_length",
@@ -60,6 +71,9 @@ class ModelSpec:
     ``path`` is a folder or a hub id, ``derived`` a derivation applied after loading (``"int4"``) or ``""``.
     ``batch_size`` is a budget in tokens, ``None`` where the backend chooses. ``max_length`` is in tokens,
     ``None`` for what the checkpoint says; ``add_bos_token`` ``None`` for what the tokenizer does.
+    ``subfolder`` is where in the folder or repository the checkpoint lies. ``kind`` is ``"causal"`` or
+    ``"seq2seq"`` where the user says so. ``prefix_token_id`` stands for an empty prompt, in place of BOS.
+    ``notes`` say what was typed and has no effect, a sentence each.
     """
 
     text: str
@@ -81,6 +95,13 @@ class ModelSpec:
     load_in_4bit: bool = False
     load_in_8bit: bool = False
     compile: bool = False
+    subfolder: str = ""
+    kind: str = ""
+    bnb_4bit: tuple[tuple[str, str], ...] = ()
+    placement: Placement | None = None
+    use_fast_tokenizer: bool = True
+    prefix_token_id: int | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def is_local(self) -> bool:
@@ -89,8 +110,8 @@ class ModelSpec:
 
     @property
     def location(self) -> str:
-        """``path`` as the libraries want it, ``~`` expanded for folders."""
-        return str(Path(self.path).expanduser()) if self.is_local else self.path
+        """``path`` as the libraries want it; for folders ``~`` is expanded, and ``subfolder`` is a part."""
+        return str(Path(self.path).expanduser() / self.subfolder) if self.is_local else self.path
 
 
 def parse_spec(
@@ -111,7 +132,7 @@ def parse_spec(
     that contradict each other.
     """
     text = text.strip()
-    args = parse_args(model_args, MODEL_ARGS)
+    args, notes = lm_eval.understood(parse_args(model_args, (*MODEL_ARGS, *lm_eval.HF)), lm_eval.HF)
     if flag(args, "trust_remote_code"):
         raise ModelError(
             "model-args: trust_remote_code=True is refused: this version never runs code from a checkpoint; "
@@ -120,25 +141,40 @@ def parse_spec(
     path, derived = _resolve(text, args.get("pretrained", ""))
     if flag(args, "load_in_4bit") and flag(args, "load_in_8bit"):
         raise ModelError("model-args: load_in_4bit and load_in_8bit exclude each other")
+    device = _agreed("device", device, args.get("device", "auto"))
+    placement, mapped, idle = read_placement(args, parallelize=bool(flag(args, "parallelize")))
+    if placement is not None and device not in ("auto", "cuda"):
+        raise ModelError(
+            f"device {device} and device_map={placement.device_map} contradict each other; give one of them"
+        )
     return ModelSpec(
         text=text if text != "hf" else f"hf/{path}",
         path=path,
         derived=derived,
         revision=args.get("revision", ""),
-        device=_agreed("device", device, args.get("device", "auto")),
+        device=_agreed("device", device, mapped or "auto"),
         dtype=_agreed("dtype", _dtype(dtype), _dtype(args.get("dtype", "auto"))),
         batch_size=positive("batch size", batch_size, "auto or a number of tokens"),
         chat_template=chat_template or bool(flag(args, "apply_chat_template")),
         chat=parse_chat_args(args),
-        tokenizer=args.get("tokenizer", ""),
+        tokenizer=_expanded(args.get("tokenizer", "")),
         max_length=positive("max_length", args.get("max_length", "auto"), "a number of tokens"),
         add_bos_token=flag(args, "add_bos_token"),
         attn_implementation=_attention(args.get("attn_implementation", "")),
-        peft=args.get("peft", ""),
+        peft=_expanded(args.get("peft", "")),
         gguf_file=args.get("gguf_file", ""),
         load_in_4bit=bool(flag(args, "load_in_4bit")),
         load_in_8bit=bool(flag(args, "load_in_8bit")),
         compile=bool(flag(args, "compile")),
+        subfolder=args.get("subfolder", ""),
+        kind=_kind(args.get("backend", "default")),
+        bnb_4bit=_bnb_4bit(args),
+        placement=placement,
+        use_fast_tokenizer=flag(args, "use_fast_tokenizer") is not False,
+        prefix_token_id=whole("prefix_token_id", args["prefix_token_id"])
+        if "prefix_token_id" in args
+        else None,
+        notes=(*notes, *idle),
     )
 
 
@@ -150,7 +186,16 @@ def check_path(spec: ModelSpec) -> None:
     """
     folder = Path(spec.path).expanduser()
     if folder.is_dir():
-        check_folder(folder, gguf_file=spec.gguf_file)
+        if spec.revision:
+            raise ModelError(
+                f"{spec.path}: revision={spec.revision} names a version on the hub, and this is a folder; "
+                "allowed: no revision, or a hub id"
+            )
+        inner = Path(spec.location)
+        if not inner.is_dir():
+            inside = [p.name for p in folder.iterdir() if p.is_dir()]
+            raise ModelError(f"{inner}: no such subfolder{nearest(spec.subfolder, inside)}")
+        check_folder(inner, gguf_file=spec.gguf_file)
     elif folder.is_file():
         hint = f"; give its folder and gguf_file={folder.name}" if folder.suffix == ".gguf" else ""
         raise ModelError(f"{spec.path}: a file; allowed is a checkpoint folder or a hub id org/name{hint}")
@@ -193,6 +238,33 @@ def _resolve(text: str, pretrained: str) -> tuple[str, str]:
             f"{text or '(empty)'}: no checkpoint named; allowed is a folder, a hub id or reference"
         )
     return path_text or pretrained, ""
+
+
+def _expanded(path: str) -> str:
+    # No shell expands what stands behind an equals sign.
+    return str(Path(path).expanduser()) if path.startswith("~") else path
+
+
+def _kind(backend: str) -> str:
+    if backend not in ("default", "causal", "seq2seq"):
+        raise ModelError(f"model-args: backend={backend}; allowed: default, causal, seq2seq")
+    return backend.replace("default", "")
+
+
+def _bnb_4bit(args: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    given = {name: args[f"bnb_4bit_{name}"] for name in BNB_4BIT if f"bnb_4bit_{name}" in args}
+    if given and not flag(args, "load_in_4bit"):
+        raise ModelError(
+            f"model-args: bnb_4bit_{next(iter(given))} is for load_in_4bit=True; give both or neither"
+        )
+    for name in ("compute_dtype", "quant_storage"):
+        if name in given and given[name] not in ("uint8", "int8"):
+            given[name] = _dtype(given[name])
+    if given.get("quant_type", "nf4") not in ("nf4", "fp4"):
+        raise ModelError(f"model-args: bnb_4bit_quant_type={given['quant_type']}; allowed: fp4, nf4")
+    if "use_double_quant" in given:
+        given["use_double_quant"] = str(flag(args, "bnb_4bit_use_double_quant"))
+    return tuple(sorted(given.items()))
 
 
 def _dtype(name: str) -> str:

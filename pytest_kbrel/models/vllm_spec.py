@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 
 from pytest_kbrel.errors import ModelError
+from pytest_kbrel.models import lm_eval_args as lm_eval
 from pytest_kbrel.models.chat_args import CHAT_ARGS
 from pytest_kbrel.models.model_args import flag, join_args, parse_args, positive
 from pytest_kbrel.models.spec import ModelSpec, parse_spec
@@ -28,6 +29,7 @@ _OF_CHECKPOINT = (
     "tokenizer",
     "trust_remote_code",
     "add_bos_token",
+    "prefix_token_id",
     "max_length",
     "apply_chat_template",
     *CHAT_ARGS,
@@ -42,6 +44,7 @@ class VllmSpec:
 
     ``tensor_parallel_size`` is the number of GPUs the weights are split over, ``gpu_memory_utilization`` the
     share of each GPU's memory that the engine takes, ``max_num_seqs`` how many sequences run at once.
+    ``notes`` say what was typed and has no effect, a sentence each.
     """
 
     text: str
@@ -52,6 +55,7 @@ class VllmSpec:
     max_num_seqs: int | None = None
     quantization: str = ""
     enforce_eager: bool = False
+    notes: tuple[str, ...] = ()
 
 
 def is_vllm(text: str) -> bool:
@@ -75,7 +79,7 @@ def parse_vllm(
     from a checkpoint after loading.
     """
     text = text.strip()
-    args = parse_args(model_args, VLLM_ARGS)
+    args, notes = lm_eval.understood(parse_args(model_args, (*VLLM_ARGS, *lm_eval.VLLM)), lm_eval.VLLM)
     if device not in ("auto", "cuda"):
         raise ModelError(
             f"{text}: device {device!r} is for vLLM to choose; allowed is auto (CUDA_VISIBLE_DEVICES says "
@@ -109,6 +113,7 @@ def parse_vllm(
         max_num_seqs=positive("max_num_seqs", args.get("max_num_seqs", "auto"), "a number of sequences"),
         quantization=args.get("quantization", ""),
         enforce_eager=bool(flag(args, "enforce_eager")),
+        notes=tuple(notes),
     )
 
 

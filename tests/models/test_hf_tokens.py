@@ -152,6 +152,32 @@ def test_empty_prompt_stands_for_bos(tokenizer_of):
         without.pair("", "Paris")
 
 
+@pytest.mark.parametrize(("around", "prefix", "led"), [("", None, BOS), ("bos", None, BOS), ("eos", 7, 7)])
+def test_a_prompt_that_melts_into_its_answer_starts_from_bos(tokenizer_of, around, prefix, led):
+    tokenizer = tokenizer_of(around)
+    (whole,) = tokenizer("Paris", add_special_tokens=False)["input_ids"]
+    part = tuple(tokenizer("Par", add_special_tokens=False)["input_ids"])
+    pair = causal(tokenizer, prefix_token_id=prefix).pair("Par", "is")
+    assert (pair.context, pair.targets) == ((led,), (whole,))
+    assert pair.prompt == ((BOS, *part) if around == "bos" else part)
+
+
+def test_a_prompt_that_melts_needs_a_token_to_start_from(tokenizer_of):
+    with pytest.raises(ValueError, match=r"first token needs a BOS token, .* prefix_token_id=ID"):
+        causal(tokenizer_of("eos")).pair("Par", "is")
+
+
+@pytest.mark.parametrize("around", ["", "bos", "eos"])
+def test_a_prefix_token_stands_for_an_empty_prompt_and_for_no_other(tokenizer_of, around):
+    encoder = causal(tokenizer_of(around), prefix_token_id=7)
+    assert encoder.prompt("") == (7,)
+    pair = encoder.pair("", "Paris")
+    assert (pair.prompt, pair.context) == ((7,), (7,))
+    assert BOS not in pair.targets
+    assert 7 not in encoder.prompt("Paris")
+    assert encoder.pair("Paris", " is") == causal(encoder.tokenizer).pair("Paris", " is")
+
+
 def test_nothing_to_score(tokenizer_of):
     with pytest.raises(ValueError, match="no tokens"):
         causal(tokenizer_of("bos")).pair("Paris", "")
