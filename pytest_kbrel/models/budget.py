@@ -16,6 +16,7 @@ import torch
 from pytest_kbrel.models.batching import Budget
 from pytest_kbrel.models.budget_notes import Notes
 from pytest_kbrel.models.free_memory import free_bytes
+from pytest_kbrel.models.hf_placing import devices_of
 from pytest_kbrel.models.hf_scoring import score_batch
 from pytest_kbrel.models.hf_tokens import Pair
 from pytest_kbrel.models.spec import ModelSpec
@@ -62,22 +63,26 @@ def measured(model: Any, spec: ModelSpec, described: Fingerprint, folder: Path |
     """
     device = model.device
     most = token_budget(spec, device.type)
-    free = free_bytes(device)
-    if free is None:
+    devices = devices_of(model)
+    # A batch goes through all devices, so the fullest one sets the limit.
+    frees = [free for free in map(free_bytes, devices) if free is not None]
+    if not frees:
         return Budget(most)
     notes = Notes(folder) if folder is not None else None
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+    name += f" x {len(devices)}" if len(devices) > 1 else ""
     key = f"{described.weights_digest} {described.derived} {described.dtype} {name}".replace("  ", " ")
     per_token = notes.find(key) if notes is not None else None
     if per_token is None:
         per_token = bytes_a_token(model)
-        if device.type == "cuda":
+        # What a token takes on one of several devices says nothing of the others.
+        if device.type == "cuda" and len(devices) == 1:
             per_token = _probed(model) or per_token
             if notes is not None:
                 notes.keep(key, per_token)
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    tokens = tokens_within(free, per_token, most, workers=workers)
-    return Budget(tokens, allowed=allowed_bytes(free, workers), notes=notes, key=key)
+    tokens = tokens_within(min(frees), per_token, most, workers=workers)
+    return Budget(tokens, allowed=allowed_bytes(min(frees), workers), notes=notes, key=key)
 
 
 def bytes_a_token(model: Any) -> float:

@@ -36,6 +36,7 @@ def check_folder(folder: Path, *, gguf_file: str = "") -> None:
         hint = ""
         if (folder / "adapter_config.json").is_file():
             hint = f"; this is an adapter: name its base model and add model-args peft={folder}"
+        hint = hint or _gguf_hint(folder)
         raise ModelError(f"{folder}: no config.json, so no checkpoint; found {_listing(folder)}{hint}")
     if gguf_file:
         if not (folder / gguf_file).is_file():
@@ -88,9 +89,11 @@ def weight_files(folder: Path) -> tuple[Path, ...]:
     if pickles:
         raise ModelError(
             f"{folder}: only pickled weights ({', '.join(pickles[:3])}), which can run code when opened; "
-            "allowed are safetensors: convert with save_pretrained"
+            f"allowed are safetensors: convert with save_pretrained{_gguf_hint(folder)}"
         )
-    raise ModelError(f"{folder}: no weights: model.safetensors is needed; found {_listing(folder)}")
+    raise ModelError(
+        f"{folder}: no weights: model.safetensors is needed; found {_listing(folder)}{_gguf_hint(folder)}"
+    )
 
 
 def tokenizer_files(folder: Path) -> tuple[Path, ...]:
@@ -101,12 +104,22 @@ def tokenizer_files(folder: Path) -> tuple[Path, ...]:
 
 def tokenizer_settings(folder: Path) -> dict[str, Any]:
     """Return what tokenizer_config.json says that changes a text's tokens; empty where it is not readable."""
+    known = _tokenizer_config(folder)
+    return {name: known[name] for name in _TOKENIZER_SETTINGS if known.get(name) is not None}
+
+
+def says_of_bos(folder: Path) -> bool | None:
+    """Return what tokenizer_config.json says of BOS in front of texts, ``None`` where it says nothing."""
+    found = _tokenizer_config(folder).get("add_bos_token")
+    return found if isinstance(found, bool) else None
+
+
+def _tokenizer_config(folder: Path) -> dict[str, Any]:
     try:
         found = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    known = found if isinstance(found, dict) else {}
-    return {name: known[name] for name in _TOKENIZER_SETTINGS if known.get(name) is not None}
+    return found if isinstance(found, dict) else {}
 
 
 def digest_of_files(files: Iterable[Path], extra: Any = None) -> str:
@@ -125,6 +138,14 @@ def digest_of_files(files: Iterable[Path], extra: Any = None) -> str:
 def effective_config(config: dict[str, Any]) -> dict[str, Any]:
     """Return what of a config can change an answer: all but notes on who saved it."""
     return {key: value for key, value in config.items() if key not in _IDLE_CONFIG_KEYS}
+
+
+def _gguf_hint(folder: Path) -> str:
+    names = sorted(p.name for p in folder.glob("*.gguf"))
+    if not names:
+        return ""
+    more = f" (or another of {len(names)} such files)" if len(names) > 1 else ""
+    return f"; for GGUF weights add model-args gguf_file={names[0]}{more}"
 
 
 def _listing(folder: Path) -> str:

@@ -20,6 +20,7 @@ from pytest_kbrel.models.checkpoint import (
     weight_files,
 )
 from pytest_kbrel.models.digesting import digest_of_tensors
+from pytest_kbrel.models.hf_placing import device_words
 from pytest_kbrel.models.spec import ModelSpec
 from pytest_kbrel.records import Fingerprint
 
@@ -40,7 +41,7 @@ def fingerprint(spec: ModelSpec, folder: Path, model: Any, tokenizer: Any, *, ad
     done = [
         spec.derived,
         "peft" if spec.peft else "",
-        "load_in_4bit" if spec.load_in_4bit else "",
+        _in_4bit(spec),
         "load_in_8bit" if spec.load_in_8bit else "",
         f"attn={spec.attn_implementation}" if spec.attn_implementation else "",
         "compile" if spec.compile else "",
@@ -63,7 +64,7 @@ def fingerprint(spec: ModelSpec, folder: Path, model: Any, tokenizer: Any, *, ad
         ),
         tokenizer_digest=_tokenizer_digest(spec, folder, tokenizer),
         dtype=str(model.dtype).removeprefix("torch."),
-        device=str(model.device),
+        device=device_words(model),
         derived="+".join(part for part in done if part),
         chat_template=spec.chat_template,
         adds_bos=adds_bos,
@@ -71,6 +72,11 @@ def fingerprint(spec: ModelSpec, folder: Path, model: Any, tokenizer: Any, *, ad
         quantisation=quantisation(spec, config),
         prompting=spec.chat.told(),
     )
+
+
+def _in_4bit(spec: ModelSpec) -> str:
+    how = ",".join(f"{name}={value}" for name, value in spec.bnb_4bit)
+    return f"load_in_4bit({how})" if how else "load_in_4bit" * spec.load_in_4bit
 
 
 def _versions(spec: ModelSpec) -> str:
@@ -93,7 +99,8 @@ def _tokenising(spec: ModelSpec, folder: Path) -> list[Any]:
     settings = tokenizer_settings(Path(spec.tokenizer).expanduser() if spec.tokenizer else folder)
     # A template may have written a BOS of its own, or two.
     bos = [spec.add_bos_token] if spec.chat_template and spec.add_bos_token is not None else []
-    return [*([settings] if settings else []), *bos]
+    prefix = [] if spec.prefix_token_id is None else [{"prefix_token_id": spec.prefix_token_id}]
+    return [*([settings] if settings else []), *bos, *prefix]
 
 
 def quantisation(spec: ModelSpec, config: dict[str, Any]) -> str:
@@ -142,6 +149,8 @@ def _tokenizer_digest(spec: ModelSpec, folder: Path, tokenizer: Any) -> str:
     special = {name: str(token) for name, token in sorted(tokenizer.special_tokens_map.items())}
     template = tokenizer.chat_template if spec.chat_template else None
     extra = [sorted(tokenizer.get_vocab().items(), key=lambda item: item[1]), special, template]
+    if not spec.use_fast_tokenizer and not tokenizer.is_fast:
+        extra.append("slow")
     files = tokenizer_files(own) if own.is_dir() else ()
     if not files and getattr(tokenizer, "backend_tokenizer", None) is not None:
         extra.append(tokenizer.backend_tokenizer.to_str())

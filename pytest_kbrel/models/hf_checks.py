@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import torch
+import transformers
 
 from pytest_kbrel.errors import ModelError
+from pytest_kbrel.models.checkpoint import says_of_bos
+from pytest_kbrel.models.hf_placing import is_offloaded
+from pytest_kbrel.models.hf_tokens import PromptEncoder
 from pytest_kbrel.models.spec import ModelSpec
 
 _LAYER = re.compile(r"(?<=\.)\d+(?=\.)")
@@ -20,6 +26,13 @@ def check_architecture(spec: ModelSpec, config: Any) -> None:
         raise ModelError(
             f"{spec.path}: {named[0]} does not write text; allowed are causal and encoder-decoder models"
         )
+
+
+def check_kind(spec: ModelSpec, config: Any) -> None:
+    """Refuse a checkpoint of another kind than the user says: another class would read other weights."""
+    found = "seq2seq" if config.is_encoder_decoder else "causal"
+    if spec.kind not in ("", found):
+        raise ModelError(f"{spec.path}: model-args backend={spec.kind}, but config.json says {found}")
 
 
 def check_complete(spec: ModelSpec, info: dict[str, Any], used: set[str]) -> None:
@@ -50,7 +63,7 @@ def check_complete(spec: ModelSpec, info: dict[str, Any], used: set[str]) -> Non
 
 def check_numbers(spec: ModelSpec, model: Any) -> None:
     """Refuse weights that are not all finite, naming the tensor."""
-    for name, tensor in model.named_parameters():
+    for name, tensor in _weights(model):
         if not tensor.is_floating_point() or tensor.numel() == 0:
             continue
         # One pass without a mask of the tensor's size: both ends are NaN as soon as one value is.
@@ -60,12 +73,67 @@ def check_numbers(spec: ModelSpec, model: Any) -> None:
             )
 
 
+def _weights(model: Any) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield all weights by their names, those that are offloaded brought back one part at a time."""
+    if not (isinstance(model, torch.nn.Module) and is_offloaded(model)):
+        yield from model.named_parameters()
+        return
+    from accelerate.utils import align_module_device
+
+    for place, part in model.named_modules():
+        with align_module_device(part):
+            yield from part.named_parameters(place, recurse=False)
+
+
 def check_fit(spec: ModelSpec, model: Any, tokenizer: Any) -> None:
-    """Refuse a tokenizer with ids beyond the rows of the embedding."""
+    """Refuse a tokenizer with ids beyond the rows of the embedding that a plain text may get.
+
+    Added special tokens may lie there, but for those that begin and end texts: a text has them only where
+    it spells them out, and such a question is an error of its fact.
+    """
     rows = model.get_input_embeddings().weight.shape[0]
-    token, highest = max(tokenizer.get_vocab().items(), key=lambda item: item[1])
-    if highest >= rows:
+    known, added = tokenizer.get_vocab(), tokenizer.added_tokens_decoder
+    used = (tokenizer.bos_token_id, tokenizer.eos_token_id)
+    beyond = {
+        token: number
+        for token, number in known.items()
+        if number >= rows and (number in used or number not in added or not added[number].special)
+    }
+    if beyond:
+        token, highest = max(beyond.items(), key=lambda item: item[1])
         raise ModelError(
             f"{spec.path}: the tokenizer does not fit: token {token!r} has id {highest}, but the model knows "
-            f"the ids 0 to {rows - 1} only"
+            f"the ids 0 to {rows - 1} only; model-args tokenizer=FOLDER names another tokenizer"
         )
+    if spec.prefix_token_id is not None and spec.prefix_token_id >= rows:
+        raise ModelError(
+            f"{spec.path}: prefix_token_id={spec.prefix_token_id}, but the model knows the ids 0 to "
+            f"{rows - 1} only"
+        )
+
+
+def bos_note(spec: ModelSpec, folder: Path, encoder: PromptEncoder) -> str:
+    """Say that a tokenizer does not add BOS as its config says; empty where it does, or BOS was typed.
+
+    ``folder`` is the checkpoint's; a tokenizer of another place has its config there.
+    """
+    said = says_of_bos(Path(spec.tokenizer) if spec.tokenizer else folder)
+    if said is None or spec.add_bos_token is not None or spec.chat_template:
+        return ""
+    if encoder.tokenizer.bos_token_id is None or said == encoder.adds_bos:
+        return ""
+    does = "puts BOS in front of prompts" if encoder.adds_bos else "puts no BOS in front of prompts"
+    return (
+        f"warning: tokenizer_config.json says add_bos_token={said}, and the tokenizer that transformers made "
+        f"of it {does}: so they were asked; model-args add_bos_token=True or False says which is meant"
+    )
+
+
+def fast_note(spec: ModelSpec, tokenizer: Any) -> str:
+    """Say that a tokenizer is a fast one though another was asked for; empty otherwise."""
+    if spec.use_fast_tokenizer or not tokenizer.is_fast:
+        return ""
+    return (
+        "model-args: use_fast_tokenizer=False is not used: transformers "
+        f"{transformers.__version__} has only a fast tokenizer for this checkpoint"
+    )

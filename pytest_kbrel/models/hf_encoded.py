@@ -35,7 +35,7 @@ def continue_encoded(
     mask = right_padded([[1] * len(ids) for ids in distinct], 0).to(model.device)
     encoded = model.get_encoder()(input_ids=tokens, attention_mask=mask)
     rows = torch.tensor([distinct[ids] for ids in prompts], device=model.device)
-    states, mask = encoded.last_hidden_state[rows], mask[rows]
+    states, mask = encoded.last_hidden_state[rows.to(encoded.last_hidden_state.device)], mask[rows]
     own = roomy_cache(len(lines), max(request.max_new_tokens for request in requests), [])
     cache = EncoderDecoderCache(own, DynamicCache())
     start = int(model.generation_config.decoder_start_token_id)
@@ -58,7 +58,8 @@ def continue_encoded(
             lines = [lines[place] for place in places]
             if lines:
                 kept = torch.tensor(places, device=model.device)
-                states, mask = states[kept], mask[kept]
+                states, mask = states[kept.to(states.device)], mask[kept]
                 for part in (cache.self_attention_cache, cache.cross_attention_cache):
-                    part.batch_select_indices(kept)
+                    for layer in part.layers:
+                        layer.batch_select_indices(kept.to(layer.keys.device))
     return found

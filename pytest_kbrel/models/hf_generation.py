@@ -170,6 +170,8 @@ def fixed_settings(model: Any, tokenizer: Any) -> GenerationConfig:
     """
     own, config = model.generation_config, model.config.get_text_config(decoder=True)
     eos = sorted(_ids(own.eos_token_id) | _ids(config.eos_token_id) | _ids(tokenizer.eos_token_id))
+    # A tokenizer may have a padding token that the embedding has no row for.
+    rows = int(model.get_input_embeddings().weight.shape[0])
     pads = (tokenizer.pad_token_id, own.pad_token_id, *eos, 0)
     start = own.decoder_start_token_id
     return GenerationConfig(
@@ -179,7 +181,7 @@ def fixed_settings(model: Any, tokenizer: Any) -> GenerationConfig:
         early_stopping=False,
         repetition_penalty=1.0,
         eos_token_id=eos or None,
-        pad_token_id=next(pad for pad in pads if pad is not None),
+        pad_token_id=next(pad for pad in pads if pad is not None and pad < rows),
         bos_token_id=own.bos_token_id,
         decoder_start_token_id=getattr(config, "decoder_start_token_id", None) if start is None else start,
     )

@@ -30,7 +30,7 @@ def logits_at(
 
     def gather(given: torch.Tensor) -> torch.Tensor:
         fired.append(True)
-        return given[rows, columns][None]
+        return _at(given, rows, columns)[None]
 
     with torch.inference_mode(), _before_head(model, gather):
         logits: torch.Tensor = model(**inputs, use_cache=use_cache).logits
@@ -57,12 +57,12 @@ def probabilities_at(
     hidden = _hidden_at(model, rows, columns, inputs, use_cache=use_cache)
     head = model.get_output_embeddings()
     many = _rows_at_once(head, hidden)
-    found = torch.empty(len(targets), dtype=torch.float32, device=hidden.device)
+    found = torch.empty(len(targets), dtype=torch.float32, device=targets.device)
     with torch.inference_mode():
         for start in range(0, len(hidden), many):
             here = ((spots >= start) & (spots < start + many)).nonzero()[:, 0]
             probabilities = head(hidden[start : start + many]).float().softmax(-1)
-            found[here] = probabilities[spots[here] - start, targets[here]]
+            found[here] = _at(probabilities, spots[here] - start, targets[here]).to(found.device)
     return list(found.tolist())
 
 
@@ -112,6 +112,7 @@ def _is_last(model: Any, head: Any, inputs: dict[str, Any], times: int) -> bool:
         alone = head(kept[0])
     if alone.shape != logits.shape:
         return False
+    alone = alone.to(logits.device)
     return bool((alone.float() - logits.float()).abs().max() <= 1e-5 * alone.float().abs().max())
 
 
@@ -122,12 +123,17 @@ def _hidden_at(
     kept: list[torch.Tensor] = []
 
     def keep(given: torch.Tensor) -> torch.Tensor:
-        kept.append(given[rows, columns])
+        kept.append(_at(given, rows, columns))
         return given[:1, :0]
 
     with torch.inference_mode(), _before_head(model, keep):
         model(**inputs, use_cache=use_cache)
     return kept[0]
+
+
+def _at(given: torch.Tensor, rows: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
+    """Return ``given[rows, columns]``; the head may lie on another device than the inputs."""
+    return given[rows.to(given.device), columns.to(given.device)]
 
 
 def _rows_at_once(head: Any, hidden: torch.Tensor) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -13,10 +12,20 @@ from transformers.utils.hub import cached_file
 from pytest_kbrel.errors import KbrelError, ModelError
 from pytest_kbrel.models.batching import describe_error
 from pytest_kbrel.models.fingerprint import fingerprint
-from pytest_kbrel.models.hf_checks import check_architecture, check_complete, check_fit, check_numbers
+from pytest_kbrel.models.hf_adapter import base_note, with_adapter
+from pytest_kbrel.models.hf_checks import (
+    bos_note,
+    check_architecture,
+    check_complete,
+    check_fit,
+    check_kind,
+    check_numbers,
+    fast_note,
+)
 from pytest_kbrel.models.hf_generation import fixed_settings
 from pytest_kbrel.models.hf_linear import onednn_is_faster, use_onednn
 from pytest_kbrel.models.hf_options import apply_options, check_device
+from pytest_kbrel.models.hf_placing import check_placed, loading_options
 from pytest_kbrel.models.hf_quiet import quiet
 from pytest_kbrel.models.hf_tokens import PromptEncoder
 from pytest_kbrel.models.spec import ModelSpec
@@ -25,7 +34,11 @@ from pytest_kbrel.records import Fingerprint, record
 
 @record
 class Parts:
-    """A loaded checkpoint. ``max_length`` is in tokens, ``None`` where the architecture sets no limit."""
+    """A loaded checkpoint.
+
+    ``max_length`` is in tokens, ``None`` where the architecture sets no limit. ``notes`` are what a reader of
+    its figures should know, a sentence each.
+    """
 
     spec: ModelSpec
     model: Any
@@ -33,6 +46,7 @@ class Parts:
     encoder: PromptEncoder
     fingerprint: Fingerprint
     max_length: int | None
+    notes: tuple[str, ...] = ()
 
 
 @record
@@ -59,6 +73,9 @@ def load_parts(spec: ModelSpec) -> Parts:
         model = _load_model(spec, config, device)
         check_numbers(spec, model)
         check_fit(spec, model, tokenizer)
+        notes = [*spec.notes, *encoder.notes, bos_note(spec, folder, encoder), fast_note(spec, tokenizer)]
+        if spec.peft:
+            notes.append(base_note(spec, model.active_peft_config))
         bare = model.get_base_model() if spec.peft else model
         bare.generation_config = model.generation_config = fixed_settings(model, tokenizer)
         if spec.derived:
@@ -77,6 +94,7 @@ def load_parts(spec: ModelSpec) -> Parts:
         encoder=encoder,
         fingerprint=described,
         max_length=max_length,
+        notes=tuple(filter(None, notes)),
     )
 
 
@@ -99,6 +117,7 @@ def load_outline(spec: ModelSpec) -> Outline:
 def _load_config(spec: ModelSpec) -> Any:
     config = _from_pretrained(spec, "config", transformers.AutoConfig, **_source(spec))
     check_architecture(spec, config)
+    check_kind(spec, config)
     return config
 
 
@@ -110,6 +129,7 @@ def _encoder(spec: ModelSpec, config: Any, tokenizer: Any) -> PromptEncoder:
             chat_template=spec.chat_template,
             add_bos=spec.add_bos_token,
             chat=spec.chat,
+            prefix_token_id=spec.prefix_token_id,
         )
     except ModelError as error:
         raise ModelError(f"{spec.path}: {error}") from None
@@ -119,6 +139,8 @@ def _source(spec: ModelSpec) -> dict[str, Any]:
     source: dict[str, Any] = {"trust_remote_code": False, "local_files_only": spec.is_local}
     if spec.revision and not spec.is_local:
         source["revision"] = spec.revision
+    if spec.subfolder and not spec.is_local:
+        source["subfolder"] = spec.subfolder
     if spec.gguf_file:
         source["gguf_file"] = spec.gguf_file
     return source
@@ -173,6 +195,7 @@ def _folder(spec: ModelSpec) -> Path:
                 spec.path,
                 name,
                 revision=spec.revision or None,
+                subfolder=spec.subfolder,
                 _raise_exceptions_for_missing_entries=False,
                 _raise_exceptions_for_connection_errors=False,
             )
@@ -187,6 +210,8 @@ def _load_tokenizer(spec: ModelSpec) -> Any:
     options = _source(spec)
     if spec.tokenizer:
         options = {"trust_remote_code": False}
+    if not spec.use_fast_tokenizer:
+        options["use_fast"] = False
     tokenizer = _from_pretrained(spec, "the tokenizer", transformers.AutoTokenizer, spec.tokenizer, **options)
     try:
         echo = tokenizer.decode(tokenizer("a b 1")["input_ids"], skip_special_tokens=True)
@@ -196,7 +221,8 @@ def _load_tokenizer(spec: ModelSpec) -> Any:
     if not any(character.isalnum() for character in echo):
         where = spec.tokenizer or spec.path
         raise ModelError(
-            f"{where}: the tokenizer is missing or empty; tokenizer.json or tokenizer.model is needed"
+            f"{where}: the tokenizer is missing or empty; tokenizer.json or tokenizer.model is needed; "
+            "model-args tokenizer=FOLDER names another place"
         )
     return tokenizer
 
@@ -218,29 +244,28 @@ def _load_model(spec: ModelSpec, config: Any, device: torch.device) -> Any:
     if spec.load_in_4bit or spec.load_in_8bit:
         options["device_map"] = {"": device}
         options["quantization_config"] = transformers.BitsAndBytesConfig(
-            load_in_4bit=spec.load_in_4bit, load_in_8bit=spec.load_in_8bit
+            load_in_4bit=spec.load_in_4bit, load_in_8bit=spec.load_in_8bit, **_bnb_4bit(spec)
         )
+    if spec.placement is not None:
+        options |= loading_options(spec.placement)
     model, info = _from_pretrained(spec, "the model", factory, **options)
     check_complete(spec, info, {name for name, _ in model.named_parameters()})
+    check_placed(spec, model)
     if spec.peft:
-        adapter = _Adapter(import_module("peft").PeftModel, model)
-        model = _from_pretrained(spec, f"the adapter {spec.peft}", adapter, spec.peft)
-        if getattr(getattr(model, "active_peft_config", None), "is_prompt_learning", False):
-            raise ModelError(
-                f"{spec.text}: the adapter {spec.peft} puts tokens of its own in front of the prompt, which "
-                "moves all places; allowed: adapters that change weights, such as LoRA"
-            )
+        try:
+            model = with_adapter(spec, model)
+        except Exception as error:
+            _refuse(spec, f"the adapter {spec.peft}", error)
     if "device_map" not in options:
         model = model.to(device)
     return model.eval()
 
 
-class _Adapter:
-    def __init__(self, factory: Any, model: Any) -> None:
-        self._factory, self._model = factory, model
-
-    def from_pretrained(self, location: str) -> Any:
-        return self._factory.from_pretrained(self._model, location, use_safetensors=True)
+def _bnb_4bit(spec: ModelSpec) -> dict[str, Any]:
+    given: dict[str, Any] = {f"bnb_4bit_{name}": value for name, value in spec.bnb_4bit}
+    if "bnb_4bit_use_double_quant" in given:
+        given["bnb_4bit_use_double_quant"] = given["bnb_4bit_use_double_quant"] == "True"
+    return given
 
 
 def _dtype(spec: ModelSpec, config: Any, device: torch.device) -> Any:

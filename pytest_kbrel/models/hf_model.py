@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TypeVar
 
-from pytest_kbrel.models.answers import check_request, failed, generated, scored
+from pytest_kbrel.models.answers import check_ids, check_request, failed, generated, scored
 from pytest_kbrel.models.asking import in_order
 from pytest_kbrel.models.batching import Budget
 from pytest_kbrel.models.budget import token_budget
@@ -60,9 +60,10 @@ class HfModel:
         self._fingerprint = parts.fingerprint
         self._budget = budget or Budget(token_budget(parts.spec, parts.model.device.type))
         self._scorer = Scorer(parts.model, budget=self._budget, longest=parts.max_length, shares=shares)
+        self._vocabulary = int(parts.model.get_input_embeddings().weight.shape[0])
         endings = Endings(
             parts.tokenizer,
-            vocabulary=int(parts.model.get_input_embeddings().weight.shape[0]),
+            vocabulary=self._vocabulary,
             eos_ids=parts.model.generation_config.eos_token_id or (),
         )
         self._generator = Generator(parts.model, endings, budget=self._budget, longest=parts.max_length)
@@ -75,6 +76,11 @@ class HfModel:
     def parts(self) -> Parts:
         """The checkpoint itself, for those that look inside it."""
         return self._parts
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of its figures should know, a sentence each."""
+        return self._parts.notes
 
     @property
     def rungs(self) -> tuple[Rung, Rung]:
@@ -126,6 +132,7 @@ class HfModel:
             for index, request in enumerate(self._parts.encoder.reading(requests)):
                 try:
                     pair = self._parts.encoder.pair(request)
+                    check_ids((*pair.context, *pair.targets), self._vocabulary)
                     self._check_length(len(pair.context), len(pair.lead) + len(pair.targets))
                 except Exception as error:
                     refused.append((index, failed(error)))
@@ -210,8 +217,7 @@ class HfModel:
             )
 
     def _check_request(self, prompt: Ids, request: GenerateRequest) -> None:
-        vocabulary = int(self._parts.model.get_input_embeddings().weight.shape[0])
-        check_request(request, prompt, vocabulary)
+        check_request(request, prompt, self._vocabulary)
         self._check_length(len(prompt), request.max_new_tokens)
 
     def _check_length(self, prompt: int, behind: int) -> None:

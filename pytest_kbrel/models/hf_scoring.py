@@ -64,7 +64,8 @@ def _encoder_decoder_inputs(
         with torch.inference_mode():
             encoded = model.get_encoder()(**inputs)
         # Of its own class: some decoders ask for more than the states.
-        outputs = type(encoded)(last_hidden_state=encoded.last_hidden_state[rows])
+        states = encoded.last_hidden_state
+        outputs = type(encoded)(last_hidden_state=states[rows.to(states.device)])
         inputs = {"encoder_outputs": outputs, "attention_mask": inputs["attention_mask"][rows]}
     inputs["decoder_input_ids"] = model.prepare_decoder_input_ids_from_labels(labels=labels).to(model.device)
     return inputs

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Sequence
 
-from pytest_kbrel.models.answers import check_request, failed, generated, scored
+from pytest_kbrel.models.answers import check_ids, check_request, failed, generated, scored
 from pytest_kbrel.models.asking import in_order
 from pytest_kbrel.models.chat_args import MAX_THINKING_TOKENS
 from pytest_kbrel.models.hf_generation import Continuation, Endings
@@ -40,6 +40,7 @@ class VllmParts:
     fingerprint: Fingerprint
     vocabulary: int
     max_thinking_tokens: int = MAX_THINKING_TOKENS
+    notes: tuple[str, ...] = ()
 
 
 class VllmModel:
@@ -59,6 +60,11 @@ class VllmModel:
         """Say what this model is, by content."""
         return self._parts.fingerprint
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of its figures should know, a sentence each."""
+        return self._parts.notes
+
     def replanned(self) -> VllmModel:
         """Return the same model on the same engine, asked a third as many questions at a time."""
         engine = self._parts.engine
@@ -77,7 +83,7 @@ class VllmModel:
         for index, request in enumerate(encoder.reading(requests)):
             try:
                 pair = encoder.pair(request)
-                self._check_tokens((*pair.context, *pair.targets))
+                check_ids((*pair.context, *pair.targets), self._parts.vocabulary)
                 self._check_length(len(pair.context), len(pair.targets))
             except Exception as error:
                 yield [(index, failed(error))]
@@ -178,13 +184,7 @@ class VllmModel:
             raise ValueError(
                 f"watch: {len(set(request.watch))} different tokens; allowed are {MOST_NAMED} with vLLM"
             )
-        self._check_tokens(prompt)
         self._check_length(len(prompt), request.max_new_tokens)
-
-    def _check_tokens(self, ids: Ids) -> None:
-        """Refuse what would stop the whole batch."""
-        if ids and not 0 <= max(ids) < self._parts.vocabulary:
-            raise ValueError(f"token {max(ids)} is beyond the model's {self._parts.vocabulary} tokens")
 
     def _check_length(self, prompt: int, behind: int) -> None:
         check_length(prompt, behind, self._parts.engine.max_length, encoder_decoder=False)

@@ -15,6 +15,7 @@ from pytest_kbrel import SCORING_VERSION
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models import fingerprint as module
 from pytest_kbrel.models.fingerprint import fingerprint, quantisation
+from pytest_kbrel.models.placing import Placement
 from pytest_kbrel.models.spec import ModelSpec
 
 TEMPLATE = "{{ messages }}"
@@ -98,6 +99,10 @@ def test_what_a_fingerprint_says(folder):
         ({"derived": "int4"}, "int4"),
         ({"load_in_4bit": True}, "load_in_4bit"),
         ({"load_in_8bit": True}, "load_in_8bit"),
+        (
+            {"load_in_4bit": True, "bnb_4bit": (("quant_type", "nf4"), ("use_double_quant", "True"))},
+            "load_in_4bit(quant_type=nf4,use_double_quant=True)",
+        ),
         ({"attn_implementation": "eager"}, "attn=eager"),
         ({"compile": True}, "compile"),
         ({"derived": "pruned", "compile": True}, "pruned+compile"),
@@ -184,6 +189,24 @@ def test_where_texts_begin_and_end_makes_another_model(folder):
     assert len(set(digests)) == len(digests)
     # A causal model's text begins as the tokenizer says.
     assert found(folder, Model(starts=3)).weights_digest == digests[0]
+
+
+def test_a_token_in_place_of_an_empty_prompt_makes_another_model(folder):
+    digests = {found(folder, prefix_token_id=token).weights_digest for token in (None, 0, 1)}
+    assert len(digests) == 3
+
+
+def test_where_a_model_is_computed_makes_no_other_model(folder):
+    one, other = found(folder), found(folder, placement=Placement(), device="cuda:1")
+    assert one == other
+
+
+def test_a_slow_tokenizer_makes_another_model_only_where_there_is_one(folder):
+    fast, slow = Tokenizer(), Tokenizer()
+    fast.is_fast, slow.is_fast = True, False
+    usual = found(folder).tokenizer_digest
+    assert found(folder, tokenizer=fast, use_fast_tokenizer=False).tokenizer_digest == usual
+    assert found(folder, tokenizer=slow, use_fast_tokenizer=False).tokenizer_digest != usual
 
 
 def test_a_bos_that_is_typed_beside_a_template_makes_another_model(folder):

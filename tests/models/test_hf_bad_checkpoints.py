@@ -181,6 +181,35 @@ def test_added_token_beyond_the_embedding(llama):
     assert "does not fit" in refusal(llama)
 
 
+def test_a_special_token_beyond_the_embedding_fails_only_what_spells_it_out(llama):
+    tokenizer = transformers.AutoTokenizer.from_pretrained(llama)
+    beyond = transformers.AutoConfig.from_pretrained(llama).vocab_size - len(tokenizer)
+    tokenizer.add_tokens([f"<spare{k}>" for k in range(beyond)])
+    tokenizer.add_special_tokens({"pad_token": "<late>"})
+    tokenizer.save_pretrained(llama)
+    model = load(parse_spec(str(llama), device="cpu"))
+    asked = [
+        ScoreRequest(prompt="Paris is", continuation=text) for text in (" the", " <late>", " a long city")
+    ]
+    usual, late, longer = model.score(asked)
+    assert usual.probabilities
+    assert longer.probabilities
+    assert "token 400 is beyond the model's 400 tokens" in late.error
+
+
+def test_a_checkpoint_in_a_subfolder_is_the_same_one(llama):
+    usual = load(parse_spec(str(llama), device="cpu")).describe()
+    inner = load(parse_spec(str(llama.parent), f"subfolder={llama.name}", device="cpu")).describe()
+    assert (inner.weights_digest, inner.tokenizer_digest) == (usual.weights_digest, usual.tokenizer_digest)
+
+
+def test_what_was_typed_without_effect_is_told_by_the_loaded_model(llama):
+    change_json(llama / "tokenizer_config.json", add_bos_token=False)
+    typed, warned = load(parse_spec(str(llama), "batch_size=8", device="cpu")).notes
+    assert typed.startswith("model-args: batch_size=8 is not used")
+    assert warned.startswith("warning: tokenizer_config.json says add_bos_token=False")
+
+
 def test_chat_template_missing(llama):
     assert "tokenizer has none" in refusal(llama, chat_template=True)
 

@@ -150,6 +150,43 @@ def test_check_path_of_adapter_and_gguf(folder):
         check_path(parse_spec("runs/final/a.gguf"))
 
 
+def test_a_folder_of_gguf_files_says_how_they_are_named(folder):
+    (folder / "b.gguf").write_bytes(b"")
+    check_path(parse_spec("runs/final"))
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(
+        ModelError, match=r"no weights: .*; for GGUF weights add model-args gguf_file=b\.gguf$"
+    ):
+        check_path(parse_spec("runs/final"))
+    (folder / "pytorch_model.bin").write_bytes(b"")
+    with pytest.raises(ModelError, match=r"only pickled weights .* gguf_file=b\.gguf$"):
+        check_path(parse_spec("runs/final"))
+    (folder / "config.json").unlink()
+    (folder / "a.gguf").write_bytes(b"")
+    with pytest.raises(
+        ModelError, match=r"no config\.json.* gguf_file=a\.gguf \(or another of 2 such files\)$"
+    ):
+        check_path(parse_spec("runs/final"))
+    check_path(parse_spec("runs/final", "gguf_file=a.gguf"))
+
+
+def test_a_version_of_a_folder_is_refused(folder):
+    check_path(parse_spec("some-org/some-name", "revision=v1.0"))
+    with pytest.raises(ModelError, match=r"revision=v1\.0 names a version on the hub, and this is a folder"):
+        check_path(parse_spec("runs/final", "revision=v1.0"))
+
+
+def test_a_checkpoint_in_a_subfolder(folder):
+    spec = parse_spec("runs", "subfolder=final")
+    check_path(spec)
+    assert (spec.is_local, spec.location) == (True, str(Path("runs/final")))
+    hub = parse_spec("some-org/some-name", "subfolder=final")
+    check_path(hub)
+    assert (hub.is_local, hub.location) == (False, "some-org/some-name")
+    with pytest.raises(ModelError, match=r"runs/finl: no such subfolder; did you mean 'final'"):
+        check_path(parse_spec("runs", "subfolder=finl"))
+
+
 def test_nothing_heavy_is_imported():
     code = (
         "import sys; import pytest_kbrel.models.hf, pytest_kbrel.models.asking, pytest_kbrel.models.scripted;"
