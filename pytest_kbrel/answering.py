@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.helping import Helping, role_of
+from pytest_kbrel.helping import RULES, Helping, helper_spec, notes_of, role_of
 from pytest_kbrel.options import KbOptions
 from pytest_kbrel.records import BASELINE, Case, Fingerprint, Request, Response
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 # Whom the run itself is about, as ``Ask.to`` names them; all others are helping models.
 _OWN = ("", BASELINE)
+_WHOSE = {"": "", BASELINE: "baseline model: "}
 
 
 class Answering:
@@ -132,6 +134,13 @@ class Answering:
             return 0.0, ""
         return self._load_seconds[""], str(getattr(model, "engine", ""))
 
+    def notes(self) -> tuple[str, ...]:
+        """Return what a reader should know of the models that were opened so far, a sentence each."""
+        found = [
+            f"{_WHOSE[which]}{note}" for which, model in self._models.items() for note in notes_of(model)
+        ]
+        return (*found, *self.helping.notes())
+
     def helper(self, text: str) -> Fingerprint:
         """Say what the helping model is that ``text`` names."""
         return self.helping.fingerprint(text)
@@ -193,6 +202,22 @@ def base_spec(options: KbOptions) -> AnySpec:
     """
     text, _, args = options.baseline_model.partition(",")
     return _spec(options, text, args)
+
+
+def typed_notes(options: KbOptions) -> tuple[str, ...]:
+    """Return what was typed for the models of a run and has no effect, a sentence each.
+
+    Nothing is opened. A model whose spec is wrong has none: that is told where it is asked for.
+    """
+    found = []
+    for whose, named, read in (
+        ("", options.model and options.from_run is None, model_spec),
+        (_WHOSE[BASELINE], options.baseline_model, base_spec),
+        ("judge: ", options.judge != RULES, lambda given: helper_spec(given, given.judge)),
+    ):
+        with contextlib.suppress(ModelError):
+            found += [f"{whose}{note}" for note in notes_of(read(options))] if named else []
+    return tuple(found)
 
 
 def _spec(options: KbOptions, text: str, args: str) -> AnySpec:

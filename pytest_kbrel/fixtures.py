@@ -115,6 +115,7 @@ def attach(report: pytest.TestReport, item: pytest.Item) -> None:
         "answered": bench.answering.answer_news(),
         "not_kept": bench.answering.not_kept(),
         "loading": bench.answering.loading(),
+        "notes": bench.answering.notes(),
     }
     # mypy is right that a report has no such attribute: this is how measurements travel on it.
     report.kbrel = packed(wire)  # type: ignore[attr-defined]

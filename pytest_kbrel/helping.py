@@ -27,6 +27,7 @@ class Helping:
         self._threads = threads
         self._models: dict[str, RememberingModel] = {}
         self._failed: set[str] = set()
+        self._notes: dict[str, tuple[str, ...]] = {}
         self._told = (0, 0)
 
     def model(self, text: str) -> RememberingModel:
@@ -45,6 +46,7 @@ class Helping:
                 folder = self._options.use_cache
                 spec = helper_spec(self._options, text)
                 model = open_model(spec, threads=self._threads, folder=folder)
+                self._notes[text] = notes_of(model)
                 self._models[text] = RememberingModel(model, None if folder is None else Store(folder))
             except KbrelError:
                 self._failed.add(text)
@@ -59,6 +61,10 @@ class Helping:
         """Say what all models are that were opened."""
         return tuple(self.fingerprint(text) for text in sorted(self._models))
 
+    def notes(self) -> tuple[str, ...]:
+        """Return what a reader should know of the models that were opened, a sentence each."""
+        return tuple(f"{text}: {note}" for text, notes in self._notes.items() for note in notes)
+
     def news(self) -> tuple[int, int]:
         """Return how many requests came in, and how many the store answered, since this was last called."""
         models = self._models.values()
@@ -71,6 +77,12 @@ class Helping:
         """Free the models and close the store."""
         for model in self._models.values():
             model.close()
+
+
+def notes_of(model: object) -> tuple[str, ...]:
+    """Return what a reader should know of a model or a spec, a sentence each."""
+    notes: tuple[str, ...] = getattr(model, "notes", ())
+    return notes
 
 
 def helper_spec(options: KbOptions, text: str) -> AnySpec:

@@ -70,6 +70,10 @@ class Recalling(Answering):
         """Return the prompt that the recorded run shows of a case, empty where it shows none."""
         return self.run.prompts.get(case, "")
 
+    def notes(self) -> tuple[str, ...]:
+        """Return what the recorded run said of its models."""
+        return self.run.notes
+
     def lacking(self, case: str) -> str:
         """Say of a case how much of what it asks is not recorded and what that comes from, if any is."""
         lacking = self._lacking[case]

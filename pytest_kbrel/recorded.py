@@ -33,7 +33,8 @@ class RecordedRun:
     """What the report of a recorded run says about it, apart from its figures.
 
     ``settings`` are pairs of name and value, ``base`` is the model it compared with, ``cases`` the node ids
-    of its cases; ``prompts`` has for each of them the prompt that it shows, rendered.
+    of its cases; ``prompts`` has for each of them the prompt that it shows, rendered. ``notes`` are what a
+    reader of its models' figures should know.
     """
 
     folder: Path
@@ -44,6 +45,7 @@ class RecordedRun:
     base: Fingerprint | None
     cases: frozenset[str]
     prompts: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     def setting(self, name: str) -> str:
         """Return a setting as text, empty where it was not made or an older version did not know it."""
@@ -96,6 +98,7 @@ def _read_run(folder: Path, _: int) -> RecordedRun:
             helpers=tuple(from_wire(Fingerprint, helper) for helper in report.get("helpers", ())),
             cases=frozenset(str(case["id"]) for case in report["cases"]),
             prompts={str(case["id"]): str(case.get("prompt", "")) for case in report["cases"]},
+            notes=tuple(str(report["environment"].get("model_notes", "")).splitlines()),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise KbrelError(

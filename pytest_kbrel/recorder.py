@@ -16,7 +16,7 @@ import pytest
 
 from pytest_kbrel import bench
 from pytest_kbrel.aggregating import baseline_of_session, decide_aggregates
-from pytest_kbrel.answering import underway
+from pytest_kbrel.answering import typed_notes, underway
 from pytest_kbrel.blessing import Blessed, bless, blessed_lines, with_commit
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.fixtures import excuse_for, failure_message
@@ -27,6 +27,7 @@ from pytest_kbrel.records import CaseResult, Fingerprint, Run, Suite
 from pytest_kbrel.refusing import check_suites
 from pytest_kbrel.reports.junit import case_properties, suite_properties
 from pytest_kbrel.reports.notes import STOPPED
+from pytest_kbrel.reports.text import one_line
 from pytest_kbrel.runs import REPORTS, Arrivals, assemble, join, write
 from pytest_kbrel.synthetic import add_suite_properties, hand_in
 from pytest_kbrel.wire import from_wire, unpacked
@@ -82,19 +83,23 @@ class Recorder:
         self._parts.start()
 
     @pytest.hookimpl
-    def pytest_report_header(self) -> str:
-        """Name the model, who judges it and what it is held against."""
+    def pytest_report_header(self) -> list[str]:
+        """Name the model, who judges it and what it is held against; say what was typed and has no effect."""
+        notes = [one_line(note, 500) for note in typed_notes(self._options)]
+        return [f"kbrel: {line}" for line in (self._who(), *notes)]
+
+    def _who(self) -> str:
         judge = f", judge {self._options.judge}" if self._options.judge != RULES else ""
         what = "baseline model" if self._options.baseline_model else "baseline"
         against = f", {what} {self._options.compared_with}" if self._options.compared_with else ""
         who = f"model {self._options.model}{judge}{against}"
         if self._options.from_run is None:
-            return f"kbrel: {who}"
+            return who
         here = self._config.invocation_params.dir
         record, output = (
             os.path.relpath(folder, here) for folder in (self._options.from_run, self._options.output_path)
         )
-        return f"kbrel: deciding again over {record} ({who}); no model is loaded, reports go to {output}"
+        return f"deciding again over {record} ({who}); no model is loaded, reports go to {output}"
 
     @pytest.hookimpl
     def pytest_sessionstart(self) -> None:
@@ -132,6 +137,7 @@ class Recorder:
             self._arrivals.add_help([from_wire(Fingerprint, one) for one in wire["helpers"]], *wire["helped"])
             self._arrivals.add_answers(wire["not_kept"], *wire["answered"])
             self._arrivals.add_loading(*wire["loading"])
+            self._arrivals.notes |= dict.fromkeys(wire["notes"])
             for result in wire["results"]:
                 self._arrivals.add(report.nodeid, from_wire(CaseResult, result))
             # pytest keeps all reports to the end.

@@ -44,6 +44,7 @@ class Arrivals:
     stopped: bool = False
     load_seconds: float = 0.0
     engines: dict[str, None] = field(default_factory=dict)
+    notes: dict[str, None] = field(default_factory=dict)
 
     def note(self, report: pytest.TestReport) -> None:
         """Take in a report. That of a crashed worker has no phase."""
@@ -252,6 +253,8 @@ def _environment(config: pytest.Config, options: KbOptions, arrivals: Arrivals) 
     found = {"python": platform.python_version(), "platform": f"{platform.system()} {platform.machine()}"}
     found |= _versions()
     found["workers"] = str(config.getoption("numprocesses", None) or 0)
+    if arrivals.notes:
+        found["model_notes"] = "\n".join(arrivals.notes)
     return found | _loading(arrivals) | _help(arrivals) | _answers(config, options, arrivals)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_kbrel import answering
-from pytest_kbrel.answering import Answering, base_spec, model_spec, underway
+from pytest_kbrel.answering import Answering, base_spec, model_spec, typed_notes, underway
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models import opening
 from pytest_kbrel.models.spec import ModelSpec
@@ -187,6 +187,39 @@ def test_a_model_that_cannot_be_opened_is_explained_once_and_then_named(
     for wanted in (first, second, second):
         with pytest.raises(ModelError, match=f"^{wanted}"):
             said(asked, to)
+
+
+def test_what_a_reader_should_know_is_told_of_every_model_that_was_opened(
+    monkeypatch: pytest.MonkeyPatch, opened: list[FunctionModel]
+) -> None:
+    asked = Answering(made_options(model="hf/a/m", baseline_model="hf/a/b", judge="hf/a/j"))
+    said(asked)
+    assert asked.notes() == ()
+    monkeypatch.setattr(FunctionModel, "notes", ("one", "two"), raising=False)
+    assert asked.notes() == ("one", "two")
+    said(asked, "baseline")
+    said(asked, "hf/a/j")
+    assert asked.notes() == (
+        *("one", "two", "baseline model: one", "baseline model: two", "hf/a/j: one", "hf/a/j: two"),
+    )
+
+
+def test_what_was_typed_without_effect_is_told_before_anything_is_opened() -> None:
+    options = made_options(
+        model="hf/a/m",
+        model_args="batch_size=8,max_batch_size=4",
+        baseline_model="hf/a/b,batch_size=2",
+        judge="openai/j",
+        judge_args="max_length=9",
+    )
+    assert [note.partition(" is not")[0] for note in typed_notes(options)] == [
+        *("model-args: batch_size=8", "model-args: max_batch_size=4"),
+        *("baseline model: model-args: batch_size=2", "judge: model-args: max_length=9"),
+    ]
+    assert len(typed_notes(replace(options, from_run=Path("run")))) == 2
+    # What is wrong with a model is said where it is opened.
+    assert len(typed_notes(replace(options, model_args="batch_sizes=8"))) == 2
+    assert typed_notes(made_options()) == ()
 
 
 def test_how_long_a_checkpoint_took_to_load_is_told_of_the_one_under_test(

@@ -54,6 +54,7 @@ HEAVY = {
     "tokenizers": {"reference"},
     "openai": {"models"},
     "captum": {"models"},
+    "accelerate": {"models"},
     "vllm": {"models"},
     "huggingface_hub": {"models"},
     "sentence_transformers": {"models"},

@@ -147,6 +147,9 @@ def test_no_model_is_loaded_and_the_recorded_one_is_told(tmp_path: Path) -> None
         asked.model()
     assert asked.fingerprint().spec == "theirs"
     assert asked.base() is None
+    assert asked.notes() == ()
+    noted = recorded(tmp_path / "noted", environment={"model_notes": "one\ntwo"})
+    assert recalling(noted).notes() == ("one", "two")
     found = recalling(folder, baseline_model="base").base()
     assert found is not None
     assert found.spec == "base"

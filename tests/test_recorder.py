@@ -80,7 +80,7 @@ def report(*results: CaseResult, when: str = "call", **more: Any) -> Any:
     )
     wire = {
         **{"results": results, "model": MODEL, "base": None, "helpers": (), "helped": (0, 0)},
-        **{"answered": (0, 0), "not_kept": "", "loading": (0.0, "")},
+        **{"answered": (0, 0), "not_kept": "", "loading": (0.0, ""), "notes": ()},
     }
     if results:
         found.kbrel = packed(wire | more)  # type: ignore[attr-defined]
@@ -100,15 +100,18 @@ def test_what_arrives_with_a_report_is_taken_in_and_off_it(recorder: Recorder) -
     recorder.expect([ITEM])
     base, judge = replace(MODEL, spec="base"), replace(MODEL, spec="openai/j")
     one = report(decided(), base=base, helpers=(judge,), helped=(5, 2), answered=(7, 3), not_kept="x")
+    two = report(decided(), loading=(1.5, "packed"), base=base, notes=("one", "two"))
     recorder.pytest_runtest_logreport(one)
     assert not hasattr(one, "kbrel")
-    recorder.pytest_runtest_logreport(report(decided(), loading=(1.5, "packed"), base=base))
+    recorder.pytest_runtest_logreport(two)
+    recorder.pytest_runtest_logreport(report(decided(), base=base, notes=("two",)))
     run, _ = finished(recorder)
     assert (run.model, run.base, run.helpers) == (MODEL, base, (judge,))
     environment = dict(run.environment)
     assert {name: environment[name] for name in environment if "_" in name or name == "engine"} == {
         **{"helpers_asked": "5", "helpers_reused": "2", "answers_asked": "7", "answers_reused": "3"},
         **{"answers_store": "off", "answers_not_kept": "x", "model_load_seconds": "1.50", "engine": "packed"},
+        "model_notes": "one\ntwo",
     }
 
 

@@ -157,11 +157,19 @@ def test_the_header_names_model_judge_and_baseline(
 ) -> None:
     config = cast(pytest.Config, StubConfig(tmp_path))
     options = made_options(output_path=tmp_path / "out", **settings)
-    assert Recorder(config, options, None).pytest_report_header() == f"kbrel: {said}"
+    assert Recorder(config, options, None).pytest_report_header() == [f"kbrel: {said}"]
     again = replace(options, from_run=tmp_path / "deep" / "run")
-    assert Recorder(config, again, None).pytest_report_header() == (
+    assert Recorder(config, again, None).pytest_report_header() == [
         f"kbrel: deciding again over deep/run ({said}); no model is loaded, reports go to out"
-    )
+    ]
+
+
+def test_the_header_says_what_was_typed_without_effect(tmp_path: Path) -> None:
+    options = made_options(output_path=tmp_path / "out", model_args="batch_size=8")
+    lines = Recorder(cast(pytest.Config, StubConfig(tmp_path)), options, None).pytest_report_header()
+    assert lines[0] == "kbrel: model reference"
+    assert lines[1].startswith("kbrel: model-args: batch_size=8 is not used: it counts sequences")
+    assert len(lines) == 2
 
 
 def test_parts_of_an_older_version_go_and_those_of_the_run_itself_stay(tmp_path: Path) -> None:

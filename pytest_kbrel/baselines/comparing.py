@@ -31,7 +31,7 @@ _DIGEST, _TOLD = 64, 12
 # What stands in a run's environment and is no version of anything.
 KEPT = (
     *("answers_asked", "answers_reused", "answers_store", "answers_not_kept", "answers_resumed"),
-    *("model_load_seconds", "engine"),
+    *("model_load_seconds", "engine", "model_notes"),
 )
 _NO_VERSIONS = ("commit", "workers", "helpers_asked", "helpers_reused", *KEPT)
 OLD = datetime.timedelta(days=180)

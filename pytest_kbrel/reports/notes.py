@@ -275,6 +275,7 @@ def prompts(model: Fingerprint) -> str:
 
 def about(run: Run) -> Iterator[str]:
     """Yield what a reader should know of the comparison as a whole, a sentence each."""
+    yield from (one_line(text, 500) for text in dict(run.environment).get("model_notes", "").splitlines())
     yield from _loaded(run)
     yield from _kept(run)
     if run.recorded:

@@ -262,6 +262,7 @@ def test_why_a_case_has_no_figures(
         ({"answers_resumed": ""}, []),
         ({"answers_not_kept": "the store is full"}, ["answers are not kept: the store is full"]),
         ({"answers_not_kept": ""}, ["answers are not kept: "]),
+        ({"model_notes": "warning: one\na\x1bb"}, ["warning: one", "a\\x1bb"]),
     ],
 )
 def test_how_answers_were_come_by(environment: dict[str, str], said: list[str], empty_run: Run) -> None:
