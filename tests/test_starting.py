@@ -11,6 +11,7 @@ import pytest
 from pytest_kbrel import runs
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.parts import Parts
+from pytest_kbrel.planning.session import Planner
 from pytest_kbrel.recorder import Recorder
 from pytest_kbrel.starting import check
 from pytest_kbrel.starting import start as begin
@@ -170,6 +171,8 @@ def test_the_header_says_what_was_typed_without_effect(tmp_path: Path) -> None:
     assert lines[0] == "kbrel: model reference"
     assert lines[1].startswith("kbrel: model-args: batch_size=8 is not used: it counts sequences")
     assert len(lines) == 2
+    plan = Planner(cast(pytest.Config, StubConfig(tmp_path)), options, None).pytest_report_header()
+    assert plan == ["kbrel: plan for model reference; nothing is run", lines[1]]
 
 
 def test_parts_of_an_older_version_go_and_those_of_the_run_itself_stay(tmp_path: Path) -> None:

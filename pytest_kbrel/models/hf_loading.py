@@ -31,6 +31,8 @@ from pytest_kbrel.models.hf_tokens import PromptEncoder
 from pytest_kbrel.models.spec import ModelSpec
 from pytest_kbrel.records import Fingerprint, record
 
+_TOKENIZER = "the tokenizer"
+
 
 @record
 class Parts:
@@ -167,6 +169,8 @@ def _refuse(spec: ModelSpec, what: str, error: Exception) -> NoReturn:
         reason = f"the safetensors are corrupt: {text}"
     else:
         reason = describe_error(error)
+    if what == _TOKENIZER and spec.gguf_file and not spec.tokenizer:
+        reason += "; model-args tokenizer=FOLDER names one that need not be made out of the GGUF file"
     raise ModelError(f"{spec.path}: {what} cannot be loaded: {reason}") from None
 
 
@@ -212,11 +216,11 @@ def _load_tokenizer(spec: ModelSpec) -> Any:
         options = {"trust_remote_code": False}
     if not spec.use_fast_tokenizer:
         options["use_fast"] = False
-    tokenizer = _from_pretrained(spec, "the tokenizer", transformers.AutoTokenizer, spec.tokenizer, **options)
+    tokenizer = _from_pretrained(spec, _TOKENIZER, transformers.AutoTokenizer, spec.tokenizer, **options)
     try:
         echo = tokenizer.decode(tokenizer("a b 1")["input_ids"], skip_special_tokens=True)
     except Exception as error:
-        _refuse(spec, "the tokenizer", error)
+        _refuse(spec, _TOKENIZER, error)
     # Without its files some classes make a tokenizer that knows nothing, and say nothing.
     if not any(character.isalnum() for character in echo):
         where = spec.tokenizer or spec.path

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_kbrel import bench
-from pytest_kbrel.answering import let_threads_sleep
+from pytest_kbrel.answering import let_threads_sleep, typed_notes
 from pytest_kbrel.collect import case_of, comparisons
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.helping import RULES, check_args, check_cases
 from pytest_kbrel.options import SUITE_SUFFIX, KbOptions, is_active, read_options, was_typed
 from pytest_kbrel.planning.gating import foresee_all
 from pytest_kbrel.planning.plan import Plan, make_plan
+from pytest_kbrel.reports.text import one_line
 from pytest_kbrel.starting import check
 
 if TYPE_CHECKING:
@@ -62,10 +63,12 @@ class Planner:
         self._plan: Plan | None = None
 
     @pytest.hookimpl
-    def pytest_report_header(self) -> str:
-        """Say that nothing will run."""
+    def pytest_report_header(self) -> list[str]:
+        """Say that nothing will run, and what was typed for a model and has no effect."""
         judge = f", judge {self._options.judge}" if self._options.judge != RULES else ""
-        return f"kbrel: plan for model {self._options.model}{judge}; nothing is run"
+        notes = [one_line(note, 500) for note in typed_notes(self._options)]
+        plan = f"plan for model {self._options.model}{judge}; nothing is run"
+        return [f"kbrel: {line}" for line in (plan, *notes)]
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:

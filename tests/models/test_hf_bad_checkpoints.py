@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 import torch
@@ -201,6 +202,19 @@ def test_a_checkpoint_in_a_subfolder_is_the_same_one(llama):
     usual = load(parse_spec(str(llama), device="cpu")).describe()
     inner = load(parse_spec(str(llama.parent), f"subfolder={llama.name}", device="cpu")).describe()
     assert (inner.weights_digest, inner.tokenizer_digest) == (usual.weights_digest, usual.tokenizer_digest)
+
+
+def test_a_subfolder_of_a_repository_on_the_hub(llama, monkeypatch, tmp_path):
+    snapshot = tmp_path / "hub" / "models--somebody--tiny" / "snapshots" / ("0" * 40)
+    shutil.copytree(llama, snapshot / "last")
+    (snapshot.parents[1] / "refs").mkdir()
+    (snapshot.parents[1] / "refs" / "main").write_text("0" * 40)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr("transformers.utils.hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    there = load(parse_spec("somebody/tiny", "subfolder=last", device="cpu")).describe()
+    assert there == replace(load(parse_spec(str(llama), device="cpu")).describe(), spec="somebody/tiny")
+    assert "cannot be loaded" in refusal("somebody/tiny")
 
 
 def test_what_was_typed_without_effect_is_told_by_the_loaded_model(llama):

@@ -83,7 +83,7 @@ def test_a_tokenizer_that_does_not_fit_is_an_error(pytester, mini_suite, checkpo
             "lstrip": False,
             "rstrip": False,
             "normalized": False,
-            "special": True,
+            "special": False,
         }
     )
     vocabulary["<far>"] = highest + 5000
