@@ -6,6 +6,7 @@ HEAD = "suite: t\nfacts: facts.jsonl\n"
 
 GOOD = {
     "nothing but a probe": HEAD + "monitor:\n",
+    "a language": HEAD + "language: pt-BR\nmonitor:\n",
     "all keys": HEAD
     + """\
 relations: relations.yaml
@@ -119,6 +120,8 @@ SHAPE_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
         3,
         ("seed must be a whole number", "least 0", "found 'abc'"),
     ),
+    "a language's name": (HEAD + "language: German\nmonitor:\n", 3, ("a language tag", "found 'German'")),
+    "a language that YAML reads as false": (HEAD + "language: no\nmonitor:\n", 3, ("in quotes if text",)),
     "seed below zero": (HEAD + "seed: -1\nmonitor:\n", 3, ("seed must be", "found -1")),
     "probe as a list": (HEAD + "monitor: [P36]\n", 3, ("monitor must be a mapping", "found a list")),
     "unknown setting": (
