@@ -20,6 +20,14 @@ from pytest_kbrel.judges.tokens import APOSTROPHES, plain
 from pytest_kbrel.records import DEFAULT_LANGUAGE, LANGUAGES, base_language, record
 
 _SENTENCE_START = re.compile(r"(?:^|[.!?:。！？।]\s*)\W*$")
+_TELLING = ("new", "north", "south", "city")
+# Languages whose "not" stands behind what it denies.
+_POSTPOSING = ("ja", "hi")
+_DENIED_LAST = re.compile(r"[,;、]\s*(?:and\s+|but\s+)*not\s+(?!only\b)[^,.;:!?。।\n]{1,60}(?=[\s.!?。।]*$)")
+_DENIED_BEFORE = re.compile(
+    r"[,;、.!?。।]\s*(?!it\b|that\b|this\b|それ|これ)[^,.;:!?。।\n]{1,60}\snot(?: but)?(?=[\s.!?。।]*$)"
+)
+_DASH = re.compile(r"\s+[—–]\s+(?=(?:это|не)\b)")
 _CAPITAL = re.compile(r"\s+[A-ZÀ-ÖØ-ÞА-Я]")
 _APPOSITION = re.compile(r"\bthe ([^\W\d_a-zäöüß])(\w+)(?= [^\W\d_a-zäöüß])")
 _WORD = rf"(?<![\w{SIGNS}'’-])({{}})(?![\w{SIGNS}'’-])"
@@ -130,15 +138,28 @@ def put_in_english(texts: Sequence[str], accepted: Sequence[str], tag: str) -> t
     An accepted answer that stands in one of ``texts`` without spaces around it or, in Russian, in another
     case, is put there as a word of its own as the facts file has it.
     """
-    golds = [_put(gold, tag) for gold in accepted]
+    golds = [_put(gold, tag, sentence=False) for gold in accepted]
     forms = _forms(tuple(accepted), base_language(tag))
-    return [_put(forms.found(_plain(text)), tag) for text in texts], golds
+    put = []
+    for text in texts:
+        plain_text = _plain(text)
+        # What begins with an accepted name may begin with a small word ("São Tomé") that is none.
+        named = any(plain_text.startswith(_plain(gold)) for gold in accepted if gold[:1].isupper())
+        found = _put(forms.found(plain_text), tag, sentence=not named)
+        put.append(_without_denied(found, base_language(tag)))
+    return put, golds
 
 
 # Golds come again with every answer, and the question with every attempt.
 @lru_cache(maxsize=8192)
-def _put(text: str, tag: str) -> str:
-    return _small_words(in_english_dates(_plain(text), tag), language_of(tag))
+def _put(text: str, tag: str, sentence: bool) -> str:
+    return _small_words(in_english_dates(_plain(text), tag), language_of(tag), sentence)
+
+
+def _without_denied(text: str, code: str) -> str:
+    """Return an answer without what it denies at its end: "Lima, not Cusco", in Hindi "Lima, Cusco not"."""
+    left = _DENIED_LAST.sub("", text)
+    return _DENIED_BEFORE.sub("", left) if code in _POSTPOSING else left
 
 
 def _plain(text: str) -> str:
@@ -156,7 +177,8 @@ class _Forms:
             for gold in accepted
             if (pattern := inflected_pattern(gold, code))
         ]
-        unspaced = [gold for gold in accepted if is_unspaced(gold)]
+        # One character is mostly part of another word.
+        unspaced = [gold for gold in accepted if is_unspaced(gold) and len(gold) > 1]
         caseless = [gold for gold in accepted if has_no_case(gold) and len(gold) > 1]
         longer = _names(code) if caseless else frozenset()
         self._longer = {name for name in longer if any(gold in name for gold in caseless)} - set(caseless)
@@ -198,14 +220,16 @@ def _names(code: str) -> frozenset[str]:
         return frozenset()
 
 
-def _small_words(text: str, language: Language) -> str:
+def _small_words(text: str, language: Language, sentence: bool) -> str:
     if language.elision is not None:
         text = language.elision.sub(lambda found: f"{language.elided[found[1].lower()]} ", text)
     if language.word is None:
         return text
+    # In Russian a dash stands for "is".
+    text = _DASH.sub(" ", text)
     pieces, end = [], 0
     for found in language.word.finditer(text):
-        if _is_name(text, found, language):
+        if _is_name(text, found, language, sentence):
             continue
         pieces += [text[end : found.start()], language.words[found[0].lower()]]
         end = found.end()
@@ -216,14 +240,20 @@ def _small_words(text: str, language: Language) -> str:
     return said
 
 
-def _is_name(text: str, found: re.Match[str], language: Language) -> bool:
-    """Tell whether a word is part of a name and means nothing: "El Salvador", "IN"."""
+def _is_name(text: str, found: re.Match[str], language: Language, sentence: bool) -> bool:
+    """Tell whether a word is part of a name and means nothing: "El Salvador", "IN".
+
+    Where ``text`` is no ``sentence``, its first word begins with a capital only where that is a name's.
+    """
     word = found[0]
     if len(word) > 1 and word.isupper() and word.lower() != word:
         return not text.isupper()
     # German nouns have capitals, so that a capital tells no name there.
     if language.code == "de" or not word[0].isupper():
         return False
-    if not _SENTENCE_START.search(text, 0, found.start()):
+    # They tell names apart, and are names' first words: "Nueva Zelanda", "Южный Судан".
+    if language.words[word.lower()] in _TELLING:
+        return False
+    if not _SENTENCE_START.search(text, 0, found.start()) or not (sentence or found.start()):
         return True
     return language.words[word.lower()] in ("the", "a") and bool(_CAPITAL.match(text, found.end()))

@@ -20,9 +20,10 @@ _UNSPACED = (
 _UNSPACED_LETTER = re.compile(f"[{_UNSPACED}]")
 _KATAKANA = r"\u30a1-\u30fa\u30fc-\u30fe"
 _KATAKANA_LETTER = re.compile(f"[{_KATAKANA}]")
-# Harakat, the small alef, tatweel, and the nukta of Devanagari and its neighbours.
+# Harakat, the small alef, tatweel, marks of direction, and the nukta of Devanagari and its neighbours.
 _DROPPED = (
-    "\u064b\u064c\u064d\u064e\u064f\u0650\u0651\u0652\u0653\u0654\u0655\u0670\u0640\u093c\u09bc\u0a3c\u0abc"
+    "\u064b\u064c\u064d\u064e\u064f\u0650\u0651\u0652\u0653\u0654\u0655\u0670\u0640"
+    "\u061c\u200e\u200f\u093c\u09bc\u0a3c\u0abc"
 )
 _FOLDED = str.maketrans(
     dict.fromkeys("أإآٱ", "ا")
@@ -55,13 +56,13 @@ def has_no_case(word: str) -> bool:
 
 
 def unspaced_pattern(texts: Sequence[str]) -> str:
-    """Return an expression for any of ``texts`` of two letters and more, the longest first.
+    """Return an expression for any of ``texts``, the longest first.
 
     Katakana ends where another script begins, so that a name in it is none inside a longer one.
     """
     found = []
     for text in sorted(set(texts), key=len, reverse=True):
-        if len(text) < 2 or not is_unspaced(text):
+        if not is_unspaced(text):
             continue
         before = f"(?<![{_KATAKANA}])" if _KATAKANA_LETTER.match(text[0]) else ""
         behind = f"(?![{_KATAKANA}])" if _KATAKANA_LETTER.match(text[-1]) else ""
