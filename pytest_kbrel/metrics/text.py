@@ -1,11 +1,13 @@
-"""How alike two short answers are: normalisation, token F1 and ROUGE-L.
+"""How alike two short answers are: normalisation, exact match, token F1 and ROUGE-L.
 
-Head-to-Tail (arXiv 2308.10168, section 2.2) cites both scores and states no normalisation; ours is SQuAD's
-(lower case, no punctuation, no articles), made to work beyond ASCII.
+Head-to-Tail (arXiv 2308.10168, section 2.2) cites the scores and states no normalisation. Exact match and F1
+have that of SQuAD's evaluation script (Rajpurkar et al. 2016), ROUGE-L the words of the package rouge_score
+without its stemmer; both are made to work beyond ASCII. ``normalise`` is what the judges compare by.
 """
 
 from __future__ import annotations
 
+import re
 import string
 import unicodedata
 from collections import Counter
@@ -13,6 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 _ARTICLES = frozenset({"a", "an", "the"})
 _TO_SPACE = str.maketrans(string.punctuation, " " * len(string.punctuation))
+_NOT_A_WORD = re.compile(r"[\W_]+")
 
 
 def normalise(text: str) -> str:
@@ -25,10 +28,32 @@ def normalise(text: str) -> str:
     if text.isascii():
         spaced = text.lower().translate(_TO_SPACE)
     else:
-        folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-        spaced = "".join(" " if _is_punctuation(character) else character for character in folded)
-    words = spaced.split()
-    return " ".join([word for word in words if word not in _ARTICLES] or words)
+        spaced = "".join(" " if _is_punctuation(character) else character for character in _folded(text))
+    return " ".join(_without_articles(spaced.split()))
+
+
+def squad_tokens(text: str) -> list[str]:
+    """Return the tokens that SQuAD's script compares: lower case, punctuation deleted, no English articles.
+
+    "It's a U.S.-made car" has the tokens its, usmade, car. What is punctuation in Unicode counts as well, and
+    a text of articles only keeps them.
+    """
+    return _without_articles(
+        "".join(character for character in _folded(text) if not _is_punctuation(character)).split()
+    )
+
+
+def rouge_tokens(text: str) -> list[str]:
+    """Return the tokens of rouge_score without its stemmer: runs of letters and digits in lower case."""
+    return [token for token in _NOT_A_WORD.split(_folded(text)) if token]
+
+
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+
+
+def _without_articles(words: list[str]) -> list[str]:
+    return [word for word in words if word not in _ARTICLES] or words
 
 
 def _is_punctuation(character: str) -> bool:
@@ -64,23 +89,34 @@ def _f_measure(common: int, answer: Sequence[str], gold: Sequence[str]) -> float
     return 2 * common / tokens if tokens else 1.0
 
 
-def best_f1(answer: str, golds: Iterable[str]) -> float:
-    """Return the highest :func:`token_f1` of ``answer`` with one of ``golds``, normalised; 0 without any.
+def exact_match(answer: str, golds: Iterable[str]) -> bool:
+    """Tell whether ``answer`` has the :func:`squad_tokens` of one of ``golds``, and any at all."""
+    tokens = squad_tokens(answer)
+    return bool(tokens) and any(tokens == squad_tokens(gold) for gold in golds)
 
-    Golds of which normalisation leaves nothing do not count.
+
+def best_f1(answer: str, golds: Iterable[str]) -> float:
+    """Return the highest :func:`token_f1` of the whole ``answer`` with one of ``golds``; 0 without any.
+
+    The tokens are those of :func:`squad_tokens`; golds without any do not count.
     """
-    return _best(token_f1, answer, golds)
+    return _best(token_f1, squad_tokens, answer, golds)
 
 
 def best_rouge_l(answer: str, golds: Iterable[str]) -> float:
-    """Return the highest :func:`rouge_l` of ``answer`` with one of ``golds``, normalised; 0 without any.
+    """Return the highest :func:`rouge_l` of the whole ``answer`` with one of ``golds``; 0 without any.
 
-    Golds of which normalisation leaves nothing do not count.
+    The tokens are those of :func:`rouge_tokens`; golds without any do not count.
     """
-    return _best(rouge_l, answer, golds)
+    return _best(rouge_l, rouge_tokens, answer, golds)
 
 
-def _best(score: Callable[[Sequence[str], Sequence[str]], float], answer: str, golds: Iterable[str]) -> float:
-    tokens = normalise(answer).split()
-    spelt = (words for gold in golds if (words := normalise(gold).split()))
+def _best(
+    score: Callable[[Sequence[str], Sequence[str]], float],
+    tokens_of: Callable[[str], list[str]],
+    answer: str,
+    golds: Iterable[str],
+) -> float:
+    tokens = tokens_of(answer)
+    spelt = (words for gold in golds if (words := tokens_of(gold)))
     return max((score(tokens, words) for words in spelt), default=0.0)

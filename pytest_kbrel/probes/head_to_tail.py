@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.judges.rules import Judged, answer_proper
-from pytest_kbrel.metrics.text import best_f1, best_rouge_l, normalise
+from pytest_kbrel.metrics.text import best_f1, best_rouge_l, exact_match
 from pytest_kbrel.probes.base import Answers, ProbeResult, ProbeRun, collect, digest_of, question_of
 from pytest_kbrel.probes.judging import UNPARSABLE, is_variant_of, judged, judged_by_rules
 from pytest_kbrel.probes.prompts import BRIEF_SHOTS, UNSURE, in_domain_shots
@@ -80,7 +80,7 @@ def _outcome(case: Case, fact: Fact, answers: Answers, found: Mapping[str, Judge
         "missing": float(missing),
         "f1": best_f1(plain, golds),
         "rouge_l": best_rouge_l(plain, golds),
-        "em": float(normalise(plain) in filter(None, map(normalise, fact.accepted))),
+        "em": float(exact_match(plain, fact.accepted)),
         "rules": float(judged_by_rules(case, fact, said).label == "correct"),
         "unparsable": float(unparsable),
     }

@@ -4,7 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_kbrel.metrics.text import best_f1, best_rouge_l, normalise, rouge_l, token_f1
+from pytest_kbrel.metrics.text import (
+    best_f1,
+    best_rouge_l,
+    exact_match,
+    normalise,
+    rouge_l,
+    rouge_tokens,
+    squad_tokens,
+    token_f1,
+)
 
 WORDS = st.lists(st.sampled_from("abcd"), max_size=7)
 
@@ -64,11 +73,61 @@ def test_scores_are_symmetric_and_rouge_is_the_stricter(left: list[str], right: 
 def test_the_best_gold_counts() -> None:
     golds = ("Peking", "the city of Beijing")
     assert best_f1("Beijing city!", golds) == pytest.approx(2 * 2 / 5)
-    assert best_rouge_l("Beijing city!", golds) == pytest.approx(2 * 1 / 5)
+    assert best_rouge_l("Beijing city!", golds) == pytest.approx(2 * 1 / 6)
     assert best_f1("anything", ()) == 0.0
+    assert best_rouge_l("anything", ()) == 0.0
 
 
 def test_a_gold_that_normalises_to_nothing_does_not_count() -> None:
     for best in (best_f1, best_rouge_l):
         assert best("...", ("!!!",)) == 0.0
         assert best("Peking", ("!!!", "Peking")) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("text", "squad", "rouge"),
+    [
+        # SQuAD deletes punctuation and articles; rouge_score cuts at what is no letter or digit.
+        ("It's a U.S.-made car", "its usmade car", "it s a u s made car"),
+        ("Guinea-Bissau", "guineabissau", "guinea bissau"),
+        ("snake_case", "snakecase", "snake case"),
+        ("$5.50", "550", "5 50"),
+        ("The  answer,\nis: an apple!", "answer is apple", "the answer is an apple"),
+        ("C++", "c", "c"),
+        ("The The", "the the", "the the"),
+        ("¿Qué?", "qué", "qué"),
+        ("1985–1993", "19851993", "1985 1993"),
+        ("Straße „Rom“", "strasse rom", "strasse rom"),
+        ("?!", "", ""),
+        ("", "", ""),
+    ],
+)
+def test_the_tokens_are_those_of_squad_and_of_rouge_score(text, squad, rouge):
+    assert squad_tokens(text) == squad.split()
+    assert rouge_tokens(text) == rouge.split()
+
+
+@pytest.mark.parametrize(
+    ("answer", "f1", "rouge"),
+    [
+        ("Lima", 1, 1),
+        ("It is Lima.", 2 / 4, 2 / 4),
+        ("The answer is Lima.", 2 / 4, 2 / 5),
+        ("Lima is the capital of Peru.", 2 / 6, 2 / 7),
+        ("The capital of Peru is Lima.", 2 / 6, 2 / 7),
+        ("That would be Lima", 2 / 5, 2 / 5),
+    ],
+)
+def test_f1_and_rouge_l_of_a_sentence_are_those_of_all_its_words(answer, f1, rouge):
+    assert best_f1(answer, ["Lima"]) == pytest.approx(f1)
+    assert best_rouge_l(answer, ["Lima"]) == pytest.approx(rouge)
+
+
+@pytest.mark.parametrize(
+    ("answer", "match"),
+    [("the U.S.", True), ("US", True), ("U S", False), ("It is the US", False), ("", False), ("?", False)],
+)
+def test_exact_match_is_squads(answer, match):
+    assert exact_match(answer, ["Peru", "U.S."]) is match
+    assert not exact_match(answer, [])
+    assert not exact_match(answer, ["!"])

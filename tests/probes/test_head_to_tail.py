@@ -133,6 +133,9 @@ def test_a_failed_answer_is_an_error_and_not_judged():
         ("17", "seven", (0, 0)),
         ("São Paulo", "Sao Paulo", (1, 1)),
         ("Beatles", "The Beatles", (1, 1)),
+        ("Paris", "It is Paris.", (2 / 4, 2 / 4)),
+        ("Paris", "The answer is Paris.", (2 / 4, 2 / 5)),
+        ("Spanish language", "It is Spanish", (2 / 5, 2 / 5)),
     ],
 )
 def test_soft_scores_take_an_answer_in_another_writing_for_the_gold(gold, answer, scores):
