@@ -185,4 +185,4 @@ def test_an_answer_cannot_leave_its_quotes(answer):
 def test_the_prompt_ends_where_the_verdict_begins():
     text = verdict("Who?", ("A", "B"), "C")
     assert text.endswith('Question: "Who?"\nAccepted: ["A", "B"]\nAnswer: "C"\nVerdict:')
-    assert text.count("Verdict: correct") == text.count("Verdict: incorrect") == 2
+    assert text.count("Verdict: correct") == text.count("Verdict: incorrect") == 4

@@ -62,17 +62,31 @@ def test_a_writer_of_wrong_answers_is_shown_how():
     )
 
 
-def test_a_judge_sees_four_verdicts_before_its_own():
+def test_a_judge_sees_eight_verdicts_before_its_own():
     blocks = verdict("Who?", ("Æsop", "B"), "<C>").split("\n\n")
     assert blocks[1] == (
         'Question: "Who wrote Faust?"\nAccepted: ["Goethe"]\n'
         'Answer: "It was Johann Wolfgang von Goethe."\nVerdict: correct'
     )
-    assert [block.rpartition(" ")[2] for block in blocks[1:5]] == [
+    assert [block.rpartition(" ")[2] for block in blocks[1:9]] == [
         "correct",
+        "incorrect",
+        "correct",
+        "correct",
+        "incorrect",
         "incorrect",
         "correct",
         "incorrect",
     ]
     # Letters of other languages stay as they are, so that a small model can read them.
-    assert blocks[5:] == ['Question: "Who?"\nAccepted: ["Æsop", "B"]\nAnswer: "\\u003cC>"\nVerdict:']
+    assert blocks[9:] == ['Question: "Who?"\nAccepted: ["Æsop", "B"]\nAnswer: "\\u003cC>"\nVerdict:']
+
+
+def test_a_judge_is_shown_that_several_accepted_answers_are_right_and_a_mixture_of_them_is_not():
+    blocks = verdict("Who?", ("A",), "B").split("\n\n")
+    assert "It is also correct if it gives several of them." in blocks[0]
+    several = [block for block in blocks if 'Accepted: ["Bill Gates", "Paul Allen"]' in block]
+    assert [block.partition("\nAnswer: ")[2] for block in several] == [
+        '"P. Allen and Bill Gates"\nVerdict: correct',
+        '"Paul Gates"\nVerdict: incorrect',
+    ]
