@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
+from pytest_kbrel.judges.claims import is_aside
 from pytest_kbrel.judges.contained import (
     findable,
     is_its_city,
@@ -26,8 +27,9 @@ from pytest_kbrel.judges.reading import (
     singular,
     stretches,
 )
+from pytest_kbrel.judges.shorter import said_shorter
 from pytest_kbrel.judges.tokens import read_words
-from pytest_kbrel.judges.variants import LOOSE, STRICT, items, without_parentheses
+from pytest_kbrel.judges.variants import LOOSE, STRICT, items, recounted, without_parentheses
 from pytest_kbrel.judges.words import FUNCTION, GIVEN
 
 Span = tuple[int, int]
@@ -75,7 +77,7 @@ def compare(answer: str, accepted: Sequence[str], question: str, answer_type: st
 def _with_shorter(accepted: Sequence[str]) -> Iterator[str]:
     seen = set()
     for gold in accepted:
-        for text in (gold, without_parentheses(gold)):
+        for text in (gold, without_parentheses(gold), *said_shorter(gold)):
             if text not in seen:
                 seen.add(text)
                 yield text
@@ -93,6 +95,9 @@ def _figure(answer: Answer, gold: Gold, question: Question) -> str:
         return is_date(answer, named, question) if len(named) == 1 and named[0].year else ""
     if not rule and gold.number is not None:
         rule = is_quantity(answer, gold, question)
+    if not rule and gold.dates and answer.words == gold.words[:-1] and question.has(gold.words[-1]):
+        # "12th", asked for a century
+        return "question's word"
     return rule
 
 
@@ -120,6 +125,8 @@ def _matches(
                         continue
                     if rule == "surname" and _has_given_name(answer, span[0]):
                         continue
+                    if rule == "full name" and _is_named_in_full(gold, golds):
+                        continue
                     if rule and span not in own and len(gold.words[0]) < 3 and len(gold.words) == 1:
                         # "Vitamin C" is not "C".
                         continue
@@ -137,9 +144,23 @@ def _has_given_name(answer: Answer, start: int) -> bool:
     return bool(answer.cases[start - 1]) or not answer.cased
 
 
+def _is_named_in_full(surname: Gold, golds: Sequence[Gold]) -> bool:
+    """Tell whether another gold says which person of that surname is meant."""
+    return any(
+        len(gold.words) > 1
+        and gold.words[-1] == surname.words[0]
+        and gold.is_name
+        and FUNCTION.isdisjoint(gold.words)
+        for gold in golds
+    )
+
+
 def _is_elsewhere(answer: Answer, span: Span, gold: Gold) -> bool:
     """Tell whether the answer goes on with another qualifier: "Paris, France" for "Paris, Texas"."""
     end = span[1]
+    if answer.words[end : end + 1] == ("in",) and end + 1 < len(answer.words):
+        end += 1
+        return bool(answer.cases[end]) and answer.fresh[end] and answer.words[end] not in gold.words
     if end >= len(answer.words) or not answer.breaks[end] or not answer.cases[end]:
         return False
     return answer.fresh[end] and answer.words[end] not in gold.words
@@ -162,10 +183,9 @@ def _is_namesake(answer: Answer, span: Span, gold: Gold, accepted: Collection[st
         return False
     if not answer.cases[first] and (answer.cased or len(words) > 3):
         return False
-    known = {
-        word for text in accepted if without_parentheses(text) == gold.text for word in read_words(text).words
-    }
-    return known.isdisjoint(words)
+    longer = [text for text in accepted if without_parentheses(text) == gold.text]
+    known = {word for text in longer for word in read_words(text).words}
+    return bool(longer) and known.isdisjoint(words)
 
 
 def _refused(answer: Answer, span: Span, question: Question, found: Sequence[Span]) -> str:
@@ -175,7 +195,9 @@ def _refused(answer: Answer, span: Span, question: Question, found: Sequence[Spa
         return "several"
     if is_its_city(answer, span):
         return "other name"
-    return "beside" if is_beside(answer, span, question) else ""
+    if is_beside(answer, span, question):
+        return "beside"
+    return "aside" if is_aside(answer, span, question, found) else ""
 
 
 def _contained(
@@ -189,7 +211,7 @@ def _contained(
     for gold in golds:
         spans = [
             span
-            for span in places(answer.words, gold.words)
+            for span in (*places(answer.words, gold.words), *places(answer.words, recounted(gold.words)))
             if findable(answer, gold, span[0]) and not _is_namesake(answer, span, gold, accepted)
         ]
         if spans:
@@ -221,7 +243,8 @@ def _why_not(
 ) -> str:
     """Return what forbids a gold that stands at ``spans`` and ``asked`` times in the question."""
     reasons = [
-        _refused(answer, span, question, found) or ("other name" if is_other_name(answer, span, gold) else "")
+        _refused(answer, span, question, found)
+        or ("other name" if is_other_name(answer, span, gold, question) else "")
         for span in spans
     ]
     free = reasons.count("")
@@ -244,7 +267,9 @@ def _is_choice(answer: Answer, gold: Gold, question: Question) -> bool:
     for start, end in places(words, gold.words):
         before = words[start - 2] if start > 1 and words[start - 1] == "or" else ""
         after = words[end + 1] if end + 1 < len(words) and words[end] == "or" else ""
-        if (before or after) and before not in answer.words and after not in answer.words:
+        others = [place for place, word in enumerate(answer.words) if word in (before, after)]
+        # "Vogue, not Elle"
+        if (before or after) and all(is_negated(answer, (place, place + 1), question) for place in others):
             return True
     return False
 
@@ -261,7 +286,7 @@ def _lists_all(answer: Answer, gold: Gold, question: Question) -> bool:
             return False
         spans.append(span)
     first, last = min(start for start, _ in spans), max(end for _, end in spans)
-    if last - first > 2 * len(gold.words) + 2 or all(question.has(*words) for words in parts):
+    if last - first > 2 * len(gold.words) + 2 or all(question.has(word) for words in parts for word in words):
         return False
     whole = (first, last)
     return not is_negated(answer, whole, question) and not is_one_of_several(answer, whole, question, [whole])

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from pytest_kbrel.judges.dates import MONTHS
 from pytest_kbrel.judges.denying import is_negated as is_negated
 from pytest_kbrel.judges.listing import is_region, is_trade
-from pytest_kbrel.judges.nations import NATIONAL
-from pytest_kbrel.judges.reading import Answer, Gold
+from pytest_kbrel.judges.nations import NATIONAL, NATIONS
+from pytest_kbrel.judges.reading import Answer, Gold, Question
 from pytest_kbrel.judges.scripts import has_no_case, is_unspaced
+from pytest_kbrel.judges.shorter import SHIPS
 from pytest_kbrel.judges.tokens import STARTS, UPPER
 from pytest_kbrel.judges.words import (
     DISTINGUISHING,
     FUNCTION,
     MODIFIERS,
     PARTICLES,
+    PHRASES,
     PLACES,
     TITLES,
 )
 
 _PHRASE = 4
+# "The Confederate army" are the Confederates.
+_ORGANISED = ("party", "army", "forces", "troops")
+_SHORT_FOR = frozenset(PHRASES.values())
 
 
 def places(words: Sequence[str], sought: Sequence[str]) -> Iterator[tuple[int, int]]:
@@ -43,10 +49,12 @@ def findable(answer: Answer, gold: Gold, start: int) -> bool:
     # Two letters are a name where a letter is a syllable or a word.
     if len(word) > 1 and is_unspaced(word):
         return True
-    return len(word) > 2 or not word.isalpha() or answer.cases[start] == UPPER or len(answer.words) == 1
+    if len(word) > 2 or not word.isalpha() or word in _SHORT_FOR:
+        return True
+    return answer.cases[start] == UPPER or len(answer.words) == 1
 
 
-def is_other_name(answer: Answer, span: tuple[int, int], gold: Gold) -> bool:
+def is_other_name(answer: Answer, span: tuple[int, int], gold: Gold, question: Question) -> bool:
     """Tell whether the words around make it another's name: "Paris Hilton", "West Virginia", "Apollo 11"."""
     start, end = span
     words, breaks, size = answer.words, answer.breaks, len(answer.words)
@@ -58,7 +66,9 @@ def is_other_name(answer: Answer, span: tuple[int, int], gold: Gold) -> bool:
         nation = before in NATIONAL and (len(gold.words) > 1 or is_trade(gold.words[0]))
         # "West African" is no nation.
         nation = nation and not (start > 1 and words[start - 2] in DISTINGUISHING and not breaks[start - 1])
-        harmless = before in TITLES or nation
+        # "The Italian Alps", asked for a range of Italy
+        asked = before in NATIONAL and NATIONS.get(before) in question.nations
+        harmless = before in TITLES or before in SHIPS or nation or asked
         if not harmless and _extends(answer, start - 1, gold):
             return True
     if len(gold.words) == 1 and (_is_before(answer, start) or _is_behind(answer, end)):
@@ -72,7 +82,10 @@ def is_other_name(answer: Answer, span: tuple[int, int], gold: Gold) -> bool:
     if end < size and not breaks[end]:
         after = words[end]
         if after[0].isdigit() and answer.fresh[end] and len(after) < 4 and gold.is_name:
-            return True
+            # "December 7"
+            return gold.words[-1] not in MONTHS
+        if after in _ORGANISED:
+            return False
         return _extends(answer, end, gold)
     return False
 

@@ -9,7 +9,8 @@ from decimal import Decimal
 from pytest_kbrel.judges.dates import MONTHS, Date, dates_in, finest, periods_in
 from pytest_kbrel.judges.denying import is_negated
 from pytest_kbrel.judges.reading import Answer, Gold, Question, is_number
-from pytest_kbrel.judges.words import EXACT_DAY, FUNCTION, UNITS, listed
+from pytest_kbrel.judges.tokens import read_words
+from pytest_kbrel.judges.words import EXACT_DAY, FUNCTION, NEGATIONS, UNITS, listed
 
 _UNIT_NAMES = frozenset(UNITS.values())
 # They count by more than one, or by parts.
@@ -34,6 +35,24 @@ _BETWEEN = frozenset({"or", "to", "and"})
 _ABOUT = listed("about around approximately roughly nearly almost some circa over")
 
 
+_DENYING = re.compile(
+    r"(?:[\w']+[^\w']+)?\b(?:\w+n[o']t|not|never|no|nor|without)\b(?:[^\w']+[\w']+)?", re.IGNORECASE
+)
+
+
+def _without_denials_of(question: Question, text: str) -> str:
+    """Return an answer's text without the "not" of a title that the question holds: "Don't Look Back"."""
+    if not question.has(*NEGATIONS):
+        return text
+
+    def blank(found: re.Match[str]) -> str:
+        words = read_words(found[0]).words
+        held = any(question.words[at : at + len(words)] == words for at in range(len(question.words)))
+        return " " * len(found[0]) if held and len(words) > 1 else found[0]
+
+    return _DENYING.sub(blank, text)
+
+
 def is_period(answer: Answer, gold: Gold) -> str:
     """The answer's first period is the gold's."""
     found = periods_in(answer.text)
@@ -45,11 +64,10 @@ def is_date(answer: Answer, golden_dates: Sequence[Date], question: Question) ->
 
     A coarser date is right unless the question asks for the day.
     """
-    in_periods = {year for period in periods_in(answer.text) for year in period}
+    text = _without_denials_of(question, answer.text)
+    in_periods = {year for period in periods_in(text) for year in period}
     said = [
-        date
-        for date in finest(dates_in(answer.text), question.dates)
-        if date.month or date.year not in in_periods
+        date for date in finest(dates_in(text), question.dates) if date.month or date.year not in in_periods
     ]
     if not said:
         return ""
@@ -76,7 +94,8 @@ def _first_readings(said: Sequence[Date]) -> Sequence[Date]:
 def contradicts_dates(answer: Answer, golds: Sequence[Gold], question: Question) -> bool:
     """Tell whether the answer gives a finer date than the year, and no gold of that year agrees with it."""
     finer = [date for gold in golds for date in gold.dates if date.month]
-    said = [date for date in finest(dates_in(answer.text), question.dates) if date.month and date.year]
+    text = _without_denials_of(question, answer.text)
+    said = [date for date in finest(dates_in(text), question.dates) if date.month and date.year]
     return bool(said) and all(
         any(gold.year == date.year for gold in finer)
         and not any(gold.year == date.year and gold.agrees(date) for gold in finer)

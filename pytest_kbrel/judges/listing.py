@@ -4,10 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
+from pytest_kbrel.judges.claims import LEADING
 from pytest_kbrel.judges.nations import NATIONS
 from pytest_kbrel.judges.reading import Answer, Question, singular
-from pytest_kbrel.judges.words import FRAMES, FUNCTION, PARTICLES, PERSONS, REGIONS, RELATIONS, SUFFIXES
+from pytest_kbrel.judges.tokens import read_words
+from pytest_kbrel.judges.words import (
+    FRAMES,
+    FUNCTION,
+    NEGATIONS,
+    PARTICLES,
+    PERSONS,
+    REGIONS,
+    RELATIONS,
+    SUFFIXES,
+)
 
 Span = tuple[int, int]
 # The places of an item, and whether "and" ties it to the others.
@@ -17,6 +29,7 @@ _LIST = 3
 _OTHERS = 2
 _ITEM = 5
 _TRADES = ("occupation", "profession", "job", "career", "living")
+_OF_UK = ("england", "scotland", "wales", "northern ireland")
 _STROKES = re.compile(r"[/|]")
 
 
@@ -40,10 +53,18 @@ def is_one_of_several(answer: Answer, span: Span, question: Question, spans: Seq
         right += 1
     if not question.has("or"):
         for place in range(max(left, start - _NEAR), min(right, end + _NEAR)):
-            if words[place] == "or" and not (start <= place < end):
+            if (
+                words[place] == "or"
+                and not (start <= place < end)
+                and not _is_or_of_other(answer, span, place)
+            ):
                 sides = any(stop == place for _, stop in spans) and any(at == place + 1 for at, _ in spans)
                 if not sides:
                     return True
+    if _is_labelled(answer, span, left) and right == end:
+        return False
+    if _are_asked_for(answer, span, question, spans):
+        return False
     if answer.bare and _in_list(answer, span, question, spans):
         return True
     # People have several trades.
@@ -52,6 +73,27 @@ def is_one_of_several(answer: Answer, span: Span, question: Question, spans: Seq
     return _said_again(answer, span, (left, right), question, spans) or _among_others(
         answer, span, question, spans
     )
+
+
+def _are_asked_for(answer: Answer, span: Span, question: Question, spans: Sequence[Span]) -> bool:
+    """Tell whether several things are asked for, and most of those listed are golds."""
+    number = question.several
+    if not number:
+        return False
+    held = _held(spans)
+    golds = len({answer.words[slice(*place)] for place in spans})
+    others = len(_behind(answer, span, held)) + len(_ahead(answer, span, held))
+    return golds > max(1, others) and golds + others <= number
+
+
+def _is_or_of_other(answer: Answer, span: Span, place: int) -> bool:
+    """Tell whether an "or" ties other things: "also known as X or Y", "the X or Y cycle is ..."."""
+    words = answer.words
+    if span[1] < place:
+        between = words[span[1] : place]
+        return ("known", "as") in pairwise(between)
+    before = words[place - 1] if place else ""
+    return place + 1 < span[0] and bool(before) and not answer.fresh[place - 1] and before not in FUNCTION
 
 
 def _said_again(
@@ -113,7 +155,7 @@ def _in_list(answer: Answer, span: Span, question: Question, spans: Sequence[Spa
         joined = joined or (breaks[place] == "." and place > 0 and answer.fresh[place])
     # "I think" and what the question says already are no items.
     said = held | {place for place, word in enumerate(words) if answer.fresh[place] and word not in FUNCTION}
-    items = [item for item in items if not said.isdisjoint(item)]
+    items = [item for item in items if not said.isdisjoint(item) and not _is_no_thing(answer, item, held)]
     if len(items) < 2:
         return False
     if all(any(place in held for place in item) for item in items):
@@ -133,7 +175,38 @@ def _in_list(answer: Answer, span: Span, question: Question, spans: Sequence[Spa
     named_last = " ".join(words[span[0] : span[1]])
     before = " ".join(words[item] for item in items[own - 1])
     region = NATIONS.get(named_last) == named_last or named_last in REGIONS
-    return not (region and before not in NATIONS and before not in REGIONS and len(items) <= _LIST)
+    within = (before not in NATIONS and before not in REGIONS) or (named_last == "uk" and before in _OF_UK)
+    return not (region and within and len(items) <= _LIST)
+
+
+def _is_no_thing(answer: Answer, item: Sequence[int], held: set[int]) -> bool:
+    """Tell whether words are what is denied ("not Lyon"), who speaks ("as I know") or a number of a list."""
+    words = [answer.words[place] for place in item]
+    if not held.isdisjoint(item):
+        return False
+    if words[0] in NEGATIONS or "i" in words or "know" in words:
+        return True
+    if item[-1] < _label_end(answer) or LEADING.issuperset(words):
+        return True
+    return item[0] == 0 and len(words) == 1 and words[0].isdigit() and answer.breaks[1] == "."
+
+
+def _label_end(answer: Answer) -> int:
+    """Return how many words a label has that takes up the question: 3 in "Author of Hamlet: Shakespeare"."""
+    label, colon, rest = answer.text.partition(":")
+    size = len(read_words(label).words) if colon and rest.strip() else 0
+    taken = any(not answer.fresh[at] and answer.words[at] not in FUNCTION for at in range(size))
+    return size if taken and "." not in answer.breaks[1:size] else 0
+
+
+def _is_labelled(answer: Answer, span: Span, left: int) -> bool:
+    """Tell whether a line says by words of the question what it gives: "Capital: Paris"."""
+    label = range(left, span[0])
+    return (
+        answer.breaks[span[0]] == ","
+        and all(not answer.fresh[place] or answer.words[place] in FUNCTION for place in label)
+        and any(answer.words[place] not in FUNCTION for place in label)
+    )
 
 
 def _held(spans: Sequence[Span]) -> set[int]:

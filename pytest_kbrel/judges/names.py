@@ -4,12 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pytest_kbrel.judges.nations import NATIONS
 from pytest_kbrel.judges.tokens import UPPER, Words
-from pytest_kbrel.judges.words import FULL_NAMES, FUNCTION, GIVEN, PARTICLES, SUFFIXES, TITLES
+from pytest_kbrel.judges.words import (
+    CITIES,
+    DISTINGUISHING,
+    FULL_NAMES,
+    FUNCTION,
+    GIVEN,
+    PARTICLES,
+    PERSONS,
+    PLACES,
+    REGIONS,
+    SUFFIXES,
+    TITLES,
+    listed,
+)
 
 _MOST_WORDS = 6
 # No name has one of them in it.
 _TYING = FUNCTION - PARTICLES - GIVEN
+# With a capital they look like surnames: "the Continental Congress".
+_INSTITUTIONS = listed("""
+    congress senate parliament court council committee government house cabinet army navy party union league
+    church company board commission bank club office bureau agency department guard force reserve assembly
+    united rangers city college university school society institute association federation
+""")
+_NO_SURNAMES = (
+    _INSTITUTIONS | TITLES | PERSONS | PLACES | DISTINGUISHING | REGIONS | CITIES | frozenset(NATIONS)
+)
 _LONG = {
     "jr": "junior",
     "sr": "senior",
@@ -124,3 +147,19 @@ def is_surname(answer: Words, gold: Words) -> bool:
         and name.words[-1].isalpha()
         and all(word in PARTICLES for word in name.words[:-1])
     )
+
+
+def is_full_name(answer: Words, gold: Words) -> bool:
+    """Tell whether an answer is a person's full name, and the gold the surname alone.
+
+    Which of several persons of that surname is meant, the gold does not tell either.
+    """
+    name = untitled(answer)
+    size = len(name.words)
+    if len(gold.words) != 1 or not 2 <= size <= 4 or name.words[-1] != gold.words[0]:
+        return False
+    if gold.words[0] in _NO_SURNAMES or len(gold.words[0]) < 3 or gold.cases[0] == UPPER:
+        return False
+    if not _TYING.isdisjoint(name.words) or not _NO_SURNAMES.isdisjoint(name.words):
+        return False
+    return all(name.cases) and all(word.isalpha() for word in name.words) and not any(name.breaks[1:])

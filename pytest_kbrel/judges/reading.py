@@ -17,22 +17,28 @@ from pytest_kbrel.judges.words import (
     MOUNTAINS,
     PARTICLES,
     PERSONS,
+    TITLES,
     UNITS,
     WORKS,
     listed,
 )
 from pytest_kbrel.records import record
 
-_APPROXIMATE = listed(
+APPROXIMATE = listed(
     "about around approximately roughly nearly almost some circa over at least full whole total exactly"
 )
 _PLACES = listed("where city town country place located village capital county state born")
+_MANY = 99
+_TRADE = "ist"
 _UNIT_NAMES = frozenset(UNITS.values())
 
 
 @record
 class Question:
-    """A question's words, the same with their singulars, and what it asks for."""
+    """A question's words, the same with their singulars, and what it asks for.
+
+    ``several`` is how many things it asks for at most, 0 where it asks for one.
+    """
 
     words: tuple[str, ...]
     held: frozenset[str]
@@ -41,6 +47,7 @@ class Question:
     asks_place: bool
     asks_work: bool
     nations: frozenset[str]
+    several: int
 
     def has(self, *words: str) -> bool:
         """Tell whether any of the words stands in the question."""
@@ -52,7 +59,7 @@ def read_question(text: str, answer_type: str = "") -> Question:
     """Read a question."""
     words = read_words(text).words
     by_whom = words[-3:-1] in (("by", "what"), ("by", "which")) and words[-1] in NATIONAL
-    person = answer_type == "person" if answer_type else by_whom or not PERSONS.isdisjoint(words)
+    person = answer_type == "person" if answer_type else by_whom or _asks_person(words)
     held = {*words, *map(singular, words)}
     if not MOUNTAINS.isdisjoint(words):
         held.add("mt")
@@ -66,7 +73,32 @@ def read_question(text: str, answer_type: str = "") -> Question:
         asks_place=place,
         asks_work=not WORKS.isdisjoint(words),
         nations=frozenset(NATIONS[word] for word in words if word in NATIONS),
+        several=_several(words),
     )
+
+
+def _asks_person(words: tuple[str, ...]) -> bool:
+    if not PERSONS.isdisjoint(words):
+        return True
+    # "Which English chemist ...", "Which general ..."
+    asked = next((place for place, word in enumerate(words) if word in ("which", "what")), len(words))
+    kinds = [word for word in words[asked + 1 : asked + 6] if word in TITLES or word.endswith(_TRADE)]
+    return any(len(word) > len(_TRADE) + 2 or word in TITLES for word in kinds)
+
+
+def _several(words: tuple[str, ...]) -> int:
+    """Return how many things a question asks for, as its first words tell: "Who were the three ..."."""
+    for place, word in enumerate(words[:-1]):
+        after = words[place + 1]
+        plural = after in ("are", "were") or singular(after) != after or after.isdigit()
+        if (
+            word in ("who", "what", "which", "name", "list")
+            and plural
+            and after not in FUNCTION - {"are", "were"}
+        ):
+            number = next((other for other in words[place + 1 : place + 4] if other.isdigit()), "")
+            return int(number) if number and len(number) < 3 else _MANY
+    return 0
 
 
 @record
@@ -125,6 +157,8 @@ def _keys(words: tuple[str, ...]) -> frozenset[str]:
     keys.update(key_of(one + other) for one, other in pairwise(words))
     keys.update(key_of("".join(three)) for three in zip(words, words[1:], words[2:], strict=False))
     keys.update(NATIONS[name] for name in (*words, " ".join(words)) if name in NATIONS)
+    # "The ninth" is season 9.
+    keys.update(word[:-2] for word in words if word[0].isdigit() and word.endswith(("st", "nd", "rd", "th")))
     if len(words) > 3:
         keys.add(key_of("".join(words)))
     return frozenset(keys)
@@ -132,7 +166,7 @@ def _keys(words: tuple[str, ...]) -> frozenset[str]:
 
 def quantity(words: tuple[str, ...]) -> tuple[str, str] | None:
     """Return (digits, unit) of words that are a number with at most a unit, else ``None``."""
-    left = [word for word in words if word not in _APPROXIMATE]
+    left = [word for word in words if word not in APPROXIMATE]
     if not left or len(left) > 2 or not is_number(left[0]):
         return None
     if len(left) == 2 and left[1] not in _UNIT_NAMES:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
-from pytest_kbrel.judges.names import contradict, is_surname, same_person, untitled
+from pytest_kbrel.judges.names import contradict, is_full_name, is_surname, same_person, untitled
 from pytest_kbrel.judges.nations import NATIONS
 from pytest_kbrel.judges.reading import Gold, Question, is_number, once, singular
 from pytest_kbrel.judges.tokens import Words, read_words
@@ -50,7 +50,26 @@ def numeral(said: Words, gold: Gold, question: Question) -> str:
     if len(said.words) != len(gold.words) or len(gold.words) < 2:
         return ""
     one, other = (tuple(_ORDINAL.sub(r"\1", word) for word in words) for words in (said.words, gold.words))
-    return "numeral" if one == other else ""
+    if one == other:
+        return "numeral"
+    return "numeral" if recounted(said.words) == gold.words else ""
+
+
+def recounted(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Return "9th season" as "season 9" and the other way round; nothing where neither is said."""
+    ordinal = _ORDINAL.fullmatch(words[0])
+    if len(words) < 2:
+        return ()
+    if ordinal and words[1] != "of":
+        return (*words[1:], ordinal[1])
+    if words[-1].isdecimal() and len(words[-1]) < 3 and words[0].isalpha():
+        return (_ordinal(words[-1]), *words[:-1])
+    return ()
+
+
+def _ordinal(digits: str) -> str:
+    ending = {"1": "st", "2": "nd", "3": "rd"}.get(digits[-1], "th")
+    return digits + ("th" if digits[-2:-1] == "1" else ending)
 
 
 def qualified(said: Words, gold: Gold, question: Question) -> str:
@@ -82,6 +101,8 @@ def items(gold: str) -> tuple[tuple[str, ...], ...]:
 def _heads(gold: str, place: bool) -> tuple[tuple[str, ...], ...]:
     found = []
     head, comma, rest = gold.partition(",")
+    within = " ".join(read_words(rest).words) if comma else ""
+    place = place or NATIONS.get(within) == within or within in REGIONS
     if place and comma and "," not in rest and head[:1].isupper() and rest.strip()[:1].isupper():
         found.append(read_words(head).words)
     if comma and "," not in rest and len(rest.split()) <= 3 and len(head.split()) <= 2:
@@ -150,6 +171,13 @@ def surname(said: Words, gold: Gold, question: Question) -> str:
     return "surname" if is_surname(said, _words(gold)) else ""
 
 
+def full_name(said: Words, gold: Gold, question: Question) -> str:
+    """The full name for a surname, where a person is asked for: "George Orwell" for "Orwell"."""
+    if not question.asks_person or not gold.is_name or question.has(*gold.words):
+        return ""
+    return "full name" if is_full_name(said, _words(gold)) else ""
+
+
 def nation(said: Words, gold: Gold, question: Question) -> str:
     """A nation for its people where a nationality or a country is asked for; "Venezuelan", "of Venezuela"."""
     one, other = _of_nation(said.words), _of_nation(gold.words)
@@ -175,6 +203,8 @@ def _of_nation(words: tuple[str, ...]) -> tuple[str, ...] | None:
 def asked_word(said: Words, gold: Gold, question: Question) -> str:
     """The gold repeats what was asked for: "Spanish" for "Spanish language" after "What language"."""
     left = _beyond_question(gold.words, question)
+    if left[1:] == ("language",) and left[0] in NATIONS and question.has("speak", "spoken"):
+        left = left[:1]
     # Of "Queen Elizabeth The Queen Mother" the word "mother" is not enough.
     if len(left) == len(gold.words) or not (2 * len(left) >= len(gold.words) or _is_figure(left)):
         return ""
@@ -184,6 +214,9 @@ def asked_word(said: Words, gold: Gold, question: Question) -> str:
     # "Brazilian Portuguese" is Portuguese.
     if question.has("language") and len(left) == 1 and len(right) == 2:
         right = right[1:] if right[0] not in DISTINGUISHING else right
+    if left != right and len(left) == len(right) == 1 and (ordinal := _ORDINAL.fullmatch(right[0])):
+        # "The ninth" is season 9; "nine" may be how many there were.
+        right = (ordinal[1],)
     return "question's word" if left == right else ""
 
 
@@ -244,5 +277,16 @@ def _words(gold: Gold) -> Words:
 
 Variant = Callable[[Words, Gold, Question], str]
 # Loose ones come last, and only where the answer has one stretch that could be meant.
-STRICT: Sequence[Variant] = (spelled, numeral, qualified, titled, company, plural, person, nation, asked_word)
+STRICT: Sequence[Variant] = (
+    spelled,
+    numeral,
+    qualified,
+    titled,
+    company,
+    plural,
+    person,
+    full_name,
+    nation,
+    asked_word,
+)
 LOOSE: Sequence[Variant] = (surname, partial)

@@ -10,9 +10,15 @@ from collections.abc import Sequence
 
 from pytest_kbrel.judges.dates import as_dates
 from pytest_kbrel.judges.language import is_english, put_in_english
-from pytest_kbrel.judges.reading import quantity, read_gold, read_question
+from pytest_kbrel.judges.reading import APPROXIMATE, quantity, read_gold, read_question
 from pytest_kbrel.judges.tokens import LONGEST, read_words
-from pytest_kbrel.judges.variants import STRICT
+from pytest_kbrel.judges.variants import STRICT, full_name
+from pytest_kbrel.judges.words import FUNCTION, GIVEN, PARTICLES
+
+# A full name says more than the surname.
+_RULES = [rule for rule in STRICT if rule is not full_name]
+# "And" and "of" stand in names: "Chile's Easter Island", "Easter Island of Chile".
+_LEADING_IN = (FUNCTION | APPROXIMATE) - GIVEN - PARTICLES - {"and"}
 
 
 def is_variant(
@@ -20,7 +26,8 @@ def is_variant(
 ) -> bool:
     """Tell whether all of ``answer`` is one of ``accepted`` in another writing; a sentence with it is not.
 
-    The rules are those of :func:`pytest_kbrel.judges.rules.judge` that hold for the whole of an answer.
+    The rules are those of :func:`pytest_kbrel.judges.rules.judge` that hold for the whole of an answer. What
+    leads in ("It is Lima", "about 7", "in 1990") is no part of a writing.
     """
     if not is_english(language):
         (answer, question), accepted = put_in_english((answer, question), accepted, language)
@@ -30,9 +37,11 @@ def is_variant(
         return False
     dates, number = as_dates(answer[:LONGEST]), quantity(said.words)
     for gold in map(read_gold, accepted):
+        if not _LEADING_IN.isdisjoint(word for word in said.words if word not in read_words(gold.text).words):
+            continue
         if gold.dates or gold.number is not None or gold.period is not None:
             if (gold.dates and dates == gold.dates) or (gold.number and number == gold.number):
                 return True
-        elif gold.words and any(rule(said, gold, asked) for rule in STRICT):
+        elif gold.words and any(rule(said, gold, asked) for rule in _RULES):
             return True
     return False

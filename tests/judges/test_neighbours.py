@@ -19,7 +19,7 @@ def found(rule, answer, sought, question=ASKED, accepted=()):
     said = read_answer(answer, asked)
     span = next(places(said.words, read_words(sought).words))
     if rule is is_other_name:
-        return rule(said, span, read_gold(sought))
+        return rule(said, span, read_gold(sought), asked)
     if rule is is_its_city:
         return rule(said, span)
     if rule is is_one_of_several:

@@ -108,6 +108,11 @@ RIGHT = [
     (AUTHOR, ["Lyndon Johnson"], "Lyndon B. Johnson", "name"),
     (AUTHOR, ["Apsley George Benet Cherry-Garrard"], "The explorer Apsley Cherry-Garrard wrote it.", "name"),
     ("What is the full name of the minister?", ["Narendra Modi"], "Narendra Damodardas Modi", "name"),
+    # full name
+    (AUTHOR, ["Shakespeare"], "William Shakespeare", "full name"),
+    (AUTHOR, ["Shakespeare"], "It was written by William Shakespeare.", "full name"),
+    (AUTHOR, ["Adams"], "John Quincy Adams", "full name"),
+    (AUTHOR, ["Davy"], "Sir Humphry Davy", "full name"),
     # surname
     (AUTHOR, ["William Shakespeare"], "Shakespeare", "surname"),
     (AUTHOR, ["Ludwig van Beethoven"], "van Beethoven", "surname"),

@@ -277,6 +277,9 @@ def test_the_items_of_a_list(gold, expected):
         ("William Shakespeare", "W Shakespeare", True),
         ("William Shakespeare", "Shakespeare", False),
         ("William Shakespeare", "It was W Shakespeare", False),
+        ("Shakespeare", "William Shakespeare", False),
+        ("8 September 2010", "on 8 September 2010", False),
+        ("126", "about 126", False),
         ("8 September 2010", "September 8, 2010", True),
         ("8 September 2010", "2010", False),
         ("8 September 2010", "9 September 2010", False),
@@ -308,3 +311,25 @@ def test_a_variant_is_told_by_what_is_asked_for():
     assert is_variant("Queen Ann Lee", ["Ann Lee"], "Which is it?", "person")
     assert not is_variant("Queen Ann Lee", ["Ann Lee"], "Who is it?", "other")
     assert not is_variant("Ann Lee", [], "Who is it?")
+
+
+@pytest.mark.parametrize(
+    ("gold", "question"),
+    [
+        ("Spanish language", "What language is it?"),
+        ("Quechua", "What language is it?"),
+        ("Lima Province", "Which province is it?"),
+        ("8 September 2010", "When was it?"),
+        ("126", "How many are there?"),
+        ("Brasília", "Which is it?"),
+    ],
+)
+@pytest.mark.parametrize(
+    "sentence", ["It is {}", "It was {}.", "That would be {}", "the answer is {}", "{} I think", "in {}"]
+)
+def test_a_sentence_is_no_variant_of_what_it_says(gold, question, sentence):
+    assert not is_variant(sentence.format(gold), [gold], question)
+
+
+def test_tying_words_of_a_gold_are_part_of_it():
+    assert is_variant("It is w Bob", ["It Is W. Bob"], "Which song is it?")

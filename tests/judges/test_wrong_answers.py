@@ -155,6 +155,9 @@ WRONG = [
     ("Which church is it?", ["Church"], "Church of Scotland", "other name"),
     ("Which team won?", ["Miami"], "the University of Miami", "other name"),
     ("What currency is used in Niger?", ["CFA franc"], "West African CFA Franc", "other name"),
+    # aside
+    (CAPITAL, ["Paris"], "It is Lyon, which is larger than Paris.", "aside"),
+    (AUTHOR, ["Ann Lee"], "It is Bob Ray. Ann Lee is another poet.", "aside"),
     # beside
     (AUTHOR, ["Olivia Stone"], "It was written by Max Reed, featuring Olivia Stone.", "beside"),
     # echo
