@@ -33,6 +33,8 @@ _INSTITUTIONS = listed("""
 _NO_SURNAMES = (
     _INSTITUTIONS | TITLES | PERSONS | PLACES | DISTINGUISHING | REGIONS | CITIES | frozenset(NATIONS)
 )
+# "Virginia Woolf" has a region's name.
+_NO_GIVEN = _INSTITUTIONS | DISTINGUISHING
 _LONG = {
     "jr": "junior",
     "sr": "senior",
@@ -160,6 +162,6 @@ def is_full_name(answer: Words, gold: Words) -> bool:
         return False
     if gold.words[0] in _NO_SURNAMES or len(gold.words[0]) < 3 or gold.cases[0] == UPPER:
         return False
-    if not _TYING.isdisjoint(name.words) or not _NO_SURNAMES.isdisjoint(name.words):
+    if not _TYING.isdisjoint(name.words) or not _NO_GIVEN.isdisjoint(name.words):
         return False
     return all(name.cases) and all(word.isalpha() for word in name.words) and not any(name.breaks[1:])

@@ -60,7 +60,7 @@ def recounted(words: tuple[str, ...]) -> tuple[str, ...]:
     ordinal = _ORDINAL.fullmatch(words[0])
     if len(words) < 2:
         return ()
-    if ordinal and words[1] != "of":
+    if ordinal:
         return (*words[1:], ordinal[1])
     if words[-1].isdecimal() and len(words[-1]) < 3 and words[0].isalpha():
         return (_ordinal(words[-1]), *words[:-1])

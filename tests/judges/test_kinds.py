@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_kbrel.judges.rules import judge
+from pytest_kbrel.judges.shorter import said_shorter
 
 WHO = "Who wrote it?"
 RANGE = "Which range of Italy is it?"
@@ -22,6 +23,7 @@ RIGHT = [
     (WHO, ["Orwell"], "George Orwell"),
     (WHO, ["Orwell"], "It was written by George Orwell."),
     (WHO, ["Orwell", "City of Orwell"], "George Orwell"),
+    (WHO, ["Woolf"], "Virginia Woolf"),
     ("Which English chemist was it?", ["Davy"], "Sir Humphry Davy"),
     ("Who plays the grandmother?", ["Rigg"], "Diana Rigg"),
     # The question names the nation.
@@ -85,6 +87,8 @@ WRONG = [
     ("Which town is it?", ["Orwell"], "George Orwell"),
     ("Who declares war?", ["Congress"], "Continental Congress"),
     ("Who is it?", ["King"], "Burger King"),
+    ("Who is it?", ["Woolf"], "Young Woolf"),
+    ("Who is it?", ["Woolf"], "Company Woolf"),
     ("Who won?", ["Paris"], "Bob Paris"),
     ("Who is it?", ["Cher"], "Cher Lloyd"),
     ("Which Methodist town is it?", ["Methodist"], "Bob Methodist"),
@@ -150,3 +154,26 @@ def test_what_looks_like_it_is_wrong(question, golds, answer):
 def test_a_surname_alone_does_not_tell_which_person_is_meant():
     assert judge("Jane Orwell", ["Orwell"], WHO).rule == "full name"
     assert judge("Jane Orwell", ["Orwell", "George Orwell"], WHO).label == "wrong"
+
+
+@pytest.mark.parametrize(
+    ("gold", "shorter"),
+    [
+        ("the drama series Orion", ("Orion",)),
+        ("British Prime Minister Ann Lee", ("Ann Lee",)),
+        ("English rock band the Outfield", ("Outfield",)),
+        ("RMS Carpathia", ("Carpathia",)),
+        ("Ann Lee, who was Bee from 1154 to 1159", ("Ann Lee",)),
+        ("In Mississippi, as Thomas. He took a name.", ("In Mississippi",)),
+        ("Orion", ()),
+        ("General Motors", ()),
+        ("band of brothers", ()),
+        ("the drama series orion", ()),
+        ("a gas, which is lighter than air", ()),
+        ("not Paris, which is in Texas", ()),
+        ("Paris, Texas", ()),
+        ("", ()),
+    ],
+)
+def test_a_gold_that_tells_more_than_a_name_is_the_name_as_well(gold, shorter):
+    assert said_shorter(gold) == shorter
