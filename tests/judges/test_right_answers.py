@@ -67,6 +67,8 @@ RIGHT = [
     # numeral
     (RULER, ["Elizabeth II"], "Elizabeth the Second", "numeral"),
     (RULER, ["Elizabeth II"], "Elizabeth the 2nd", "numeral"),
+    ("Which season was it?", ["ninth season"], "Season 9", "numeral"),
+    ("Which season was it?", ["season 9"], "ninth season", "numeral"),
     # qualifier
     (FILM, ["Orion (film)"], "Orion", "qualifier"),
     (CAPITAL, ["Brighton, East Sussex"], "Brighton", "qualifier"),
