@@ -7,7 +7,6 @@ without its stemmer; both are made to work beyond ASCII. ``normalise`` is what t
 
 from __future__ import annotations
 
-import re
 import string
 import unicodedata
 from collections import Counter
@@ -15,7 +14,6 @@ from collections.abc import Callable, Iterable, Sequence
 
 _ARTICLES = frozenset({"a", "an", "the"})
 _TO_SPACE = str.maketrans(string.punctuation, " " * len(string.punctuation))
-_NOT_A_WORD = re.compile(r"[\W_]+")
 
 
 def normalise(text: str) -> str:
@@ -45,7 +43,7 @@ def squad_tokens(text: str) -> list[str]:
 
 def rouge_tokens(text: str) -> list[str]:
     """Return the tokens of rouge_score without its stemmer: runs of letters and digits in lower case."""
-    return [token for token in _NOT_A_WORD.split(_folded(text)) if token]
+    return "".join(character if _is_of_word(character) else " " for character in _folded(text)).split()
 
 
 def _folded(text: str) -> str:
@@ -54,6 +52,11 @@ def _folded(text: str) -> str:
 
 def _without_articles(words: list[str]) -> list[str]:
     return [word for word in words if word not in _ARTICLES] or words
+
+
+def _is_of_word(character: str) -> bool:
+    # Vowel signs are marks and no letters in Unicode.
+    return character.isalnum() or unicodedata.category(character).startswith("M")
 
 
 def _is_punctuation(character: str) -> bool:

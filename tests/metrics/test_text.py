@@ -98,6 +98,7 @@ def test_a_gold_that_normalises_to_nothing_does_not_count() -> None:
         ("¿Qué?", "qué", "qué"),
         ("1985–1993", "19851993", "1985 1993"),
         ("Straße „Rom“", "strasse rom", "strasse rom"),
+        ("दिल्ली, भारत", "दिल्ली भारत", "दिल्ली भारत"),
         ("?!", "", ""),
         ("", "", ""),
     ],
