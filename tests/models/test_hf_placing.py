@@ -67,6 +67,7 @@ def test_a_batch_has_the_memory_of_the_fullest_device(monkeypatch):
     spec = ModelSpec(text="x", path="x")
     described = SimpleNamespace(weights_digest="w", derived="", dtype="float32")
     free = {"cpu": 8 * 2**30, "cuda:0": 6 * 2**30, "cuda:1": 3 * 2**30}
+    monkeypatch.delenv("PYTEST_XDIST_WORKER_COUNT", raising=False)
     monkeypatch.setattr(budget, "free_bytes", lambda device: free[str(device)])
     monkeypatch.setattr(budget, "bytes_a_token", lambda model: 1e6)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "card")
