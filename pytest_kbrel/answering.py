@@ -134,6 +134,10 @@ class Answering:
             return 0.0, ""
         return self._load_seconds[""], str(getattr(model, "engine", ""))
 
+    def unscorable(self) -> str:
+        """Say why the model under test can score no answer; empty where it can."""
+        return str(getattr(self.model(), "unscorable", ""))
+
     def notes(self) -> tuple[str, ...]:
         """Return what a reader should know of the models that were opened so far, a sentence each."""
         found = [

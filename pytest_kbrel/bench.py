@@ -15,7 +15,7 @@ from pytest_kbrel import collect
 from pytest_kbrel.answering import answering_for, let_threads_sleep
 from pytest_kbrel.baselines import incomparable
 from pytest_kbrel.beside import ask_base, ask_twice
-from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.errors import KbrelError, ModelError
 from pytest_kbrel.helping import RULES, writer_of
 from pytest_kbrel.options import KbOptions
 from pytest_kbrel.parts import parts_of
@@ -70,6 +70,9 @@ class Bench:
             asked += len(exchanges)
             self._spool(exchanges)
 
+        if case.probe == "monitor" and (why := self.answering.unscorable()):
+            # Its answers would be thought about, and its probabilities are not to be had.
+            raise ModelError(f"MONITOR cannot be run: {why}; allowed: -k 'not monitor', or another template")
         started = time.perf_counter()
         nodeid = f"{case.suite}::{case.id}"
         case = self._retrieval.with_distractors(case)

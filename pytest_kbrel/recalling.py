@@ -70,6 +70,10 @@ class Recalling(Answering):
         """Return the prompt that the recorded run shows of a case, empty where it shows none."""
         return self.run.prompts.get(case, "")
 
+    def unscorable(self) -> str:
+        """Return nothing: what could not be scored has its error in the record."""
+        return ""
+
     def notes(self) -> tuple[str, ...]:
         """Return what the recorded run said of its models."""
         return self.run.notes

@@ -31,6 +31,7 @@ class _Rules:
     denials: tuple[re.Pattern[str], ...]
     lacks: tuple[re.Pattern[str], ...]
     counting: re.Pattern[str]
+    signs: tuple[tuple[str, re.Pattern[str]], ...]
 
 
 @lru_cache(maxsize=1)
@@ -54,6 +55,7 @@ def _rules() -> _Rules:
         denials=_all(data["denials"]["patterns"]),
         lacks=_all(data["denials"]["lacks"]),
         counting=re.compile(data["denials"]["counting"], re.IGNORECASE),
+        signs=tuple((code, re.compile(sign, re.IGNORECASE)) for code, sign in data["signs"].items()),
     )
 
 
@@ -92,7 +94,8 @@ def uninformative_kind(
     question again, "unsure" says in its first sentence that the
     model cannot answer, and does not go on with "but" and a statement. ``extra`` are a user's own (kind,
     regular expression), tried after the shipped ones, in the answer as it is and normalised, capitals or not.
-    The patterns of ``language`` come beside the English ones. Where the question is ``unanswerable``, an
+    The patterns of ``language`` come beside the English ones; an answer that is nothing but an abstention in
+    another of the languages is "unsure" too. Where the question is ``unanswerable``, an
     answer that denies what it takes for granted ("No such person exists.") is "unsure" as well.
     """
     rules = _rules()
@@ -113,7 +116,21 @@ def uninformative_kind(
         pattern = _compiled(expression)
         if pattern.search(said) or pattern.search(answer[:LONGEST]):
             return kind
-    return ""
+    return "unsure" if _abstains_elsewhere(answer[:LONGEST], base_language(language), denying) else ""
+
+
+def _abstains_elsewhere(answer: str, code: str, denying: Denying) -> bool:
+    """Tell whether an answer is nothing but an abstention in another language than the one stated.
+
+    A model may be asked in one language and decline in another. Only languages of which a sign is in the
+    answer are looked at.
+    """
+    for other, sign in _rules().signs:
+        if other != code and sign.search(answer):
+            found = _abstention(answer, other, denying)
+            if found.abstains and not found.besides:
+                return True
+    return False
 
 
 @lru_cache(maxsize=256)

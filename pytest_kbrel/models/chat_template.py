@@ -62,6 +62,11 @@ class ChatTemplate:
         return self.marks is not None and self.marks.opened_by(self._opening)
 
     @property
+    def unscorable(self) -> str:
+        """Why no answer can be scored behind this template; empty where one can."""
+        return self._place if isinstance(self._place, str) else ""
+
+    @property
     def place(self) -> AnswerPlace:
         """Where an answer stands when nothing is thought before it.
 

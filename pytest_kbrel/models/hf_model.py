@@ -105,6 +105,11 @@ class HfModel:
         with self._lock, quiet():
             return self._parts.encoder.rendered(request)
 
+    @property
+    def unscorable(self) -> str:
+        """Why the model can score no answer; empty where it can."""
+        return self._parts.encoder.unscorable
+
     def describe(self) -> Fingerprint:
         """Say what this model is, by content."""
         return self._fingerprint

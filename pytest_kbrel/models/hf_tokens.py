@@ -102,6 +102,11 @@ class PromptEncoder:
             found.append(f"{given} of a chat template has no effect: prompts are raw")
         return tuple(found)
 
+    @property
+    def unscorable(self) -> str:
+        """Why no answer can be scored, whatever the prompt; empty where one can."""
+        return self.template.unscorable if self.template is not None else ""
+
     def reading(self, requests: Iterable[R]) -> Iterator[R]:
         """Yield ``requests`` as they are; while one is looked at, its texts are at hand.
 

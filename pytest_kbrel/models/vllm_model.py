@@ -56,6 +56,11 @@ class VllmModel:
         """Return a request's prompt as the model reads it, special tokens by name."""
         return self._parts.encoder.rendered(request)
 
+    @property
+    def unscorable(self) -> str:
+        """Why the model can score no answer; empty where it can."""
+        return self._parts.encoder.unscorable
+
     def describe(self) -> Fingerprint:
         """Say what this model is, by content."""
         return self._parts.fingerprint

@@ -90,11 +90,11 @@ def test_a_row_may_say_its_language(judged, capsys):
     row = {
         "question": "Wie heißt die Hauptstadt von Peru?",
         "answers": ["Lima"],
-        "prediction": "Keine Ahnung.",
+        "prediction": "Die Hauptstadt ist nicht Lima.",
     }
     code, found = judged([row, {**row, "language": "de"}, {**row, "language": "sw"}])
     assert code == 0
-    assert [one["verdict"] for one in found] == ["wrong", "uninformative", "wrong"]
+    assert [one["verdict"] for one in found] == ["correct", "wrong", "correct"]
     said = capsys.readouterr().out
     assert (
         "1 of them in 'sw', for which there are no rules: judged by those for English; known are en, ar"

@@ -69,9 +69,38 @@ def test_a_file_of_a_language_has_all_its_parts_and_no_pattern_that_matches_ever
 
 def test_a_region_and_english_itself_change_nothing():
     for tag in ("pt", "pt-BR", "pt-PT"):
-        assert judge("Não sei.", ["Lima"], language=tag).rule == "unsure"
+        assert judge("A capital não é Lima.", ["Lima"], language=tag).rule == "negated"
     for tag in ("", "en", "en-GB"):
-        assert judge("Não sei.", ["Lima"], language=tag).label == "wrong"
+        assert judge("A capital não é Lima.", ["Lima"], language=tag).label == "correct"
+
+
+@pytest.mark.parametrize("language", ["", "en", "fr", "ja"])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Je ne sais pas.",
+        "Das weiß ich nicht.",
+        "No lo sé.",
+        "Não sei.",
+        "Non lo so.",
+        "Не знаю.",
+        "我不知道。",
+    ],
+)
+def test_an_abstention_in_another_language_is_one(language, answer):
+    assert judge(answer, ["Lima"], "Which city?", language=language).rule == "unsure"
+
+
+@pytest.mark.parametrize(
+    "answer", ["Je ne sais pas, mais c'est Lima.", "Ich weiß nicht, aber es ist Lima.", "No, it is Lima."]
+)
+def test_what_goes_on_behind_it_is_an_answer(answer):
+    assert judge(answer, ["Lima"], "Which city?").label != "uninformative"
+
+
+@pytest.mark.parametrize("answer", ["No.", "Nicht Lima", "Das Boot", "Ich und du", "La mer", "Non-stop"])
+def test_a_word_of_another_language_is_no_abstention(answer):
+    assert judge(answer, ["Cuzco"], "Which one?").label == "wrong"
 
 
 @pytest.mark.parametrize(

@@ -29,8 +29,7 @@ class Gated:
     """A checkpoint that is gated: manner and shape name it, ``args`` and ``suite`` how.
 
     ``verdicts`` are a person's, one for each of :data:`PROBES`, or several that are all right; ``says`` are
-    words that the errors of the run hold. ``suite`` leads the suite file. ``pending`` says what is missing
-    where the verdict is not yet a person's.
+    words that the errors of the run hold. ``suite`` leads the suite file.
     """
 
     manner: str
@@ -39,7 +38,6 @@ class Gated:
     says: tuple[str, ...] = ()
     args: str = ""
     suite: str = ""
-    pending: str = ""
 
     @property
     def name(self) -> str:
@@ -71,7 +69,6 @@ def _cases() -> Iterator[Gated]:
         manner="french",
         shape="llama3",
         verdicts=_DECLINES,
-        pending="in a suite that does not say its language, nothing is known of other languages than English",
     )
     yield Gated(manner="thinker", shape="qwen3", verdicts=_PASS)
     yield Gated(manner="thinker", shape="qwen3", verdicts=_PASS, args="enable_thinking=False")

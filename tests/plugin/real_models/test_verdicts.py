@@ -11,18 +11,9 @@ pytestmark = pytest.mark.slow
 
 
 BY_NAME = [pytest.param(case, id=case.id) for case in CASES]
-# Those that wait for something are expected to fail.
-BY_A_PERSON = [
-    pytest.param(
-        case,
-        id=case.id,
-        marks=[pytest.mark.xfail(strict=True, reason=case.pending)] if case.pending else [],
-    )
-    for case in CASES
-]
 
 
-@pytest.mark.parametrize("case", BY_A_PERSON)
+@pytest.mark.parametrize("case", BY_NAME)
 def test_it_gets_the_verdict_that_a_person_would_give(gated, case):
     found = gated(case)
     assert verdicts_in(found.report, case) == case.verdicts
@@ -63,6 +54,7 @@ def test_one_that_declines_is_not_one_that_invents(session_of):
     assert metric_in(report, "reliability[seen", "wr") == [0.0]
 
 
-@pytest.mark.xfail(strict=True, reason="the template declares no thoughts, and the reason given is another")
-def test_why_nothing_can_be_scored_of_a_thinker_is_said_whatever_its_template(session_of):
-    assert "thinks before it answers" in reasons_in(session_of("thinker-llama3").report)
+def test_a_thinker_that_cannot_be_scored_is_not_asked_for_monitor(session_of):
+    session = session_of("thinker-deepseek-r1")
+    assert "thinks before it answers" in reasons_in(session.report)
+    assert not any("monitor[" in answer["case"] for answer in session.responses)
