@@ -71,6 +71,25 @@ def llama(tmp_path):
     return tiny_checkpoints.make_checkpoint(tmp_path / "llama", "llama")
 
 
+@pytest.fixture
+def model_at(openai_server, monkeypatch):
+    """Return a function that opens a model of the loopback server with further arguments."""
+    from pytest_kbrel.models.openai import OpenAIModel
+    from pytest_kbrel.models.openai_spec import parse_openai
+
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    opened = []
+
+    def make(args="", name="judge"):
+        spec = parse_openai(f"openai/{name}", f"base_url={openai_server.base_url},{args}")
+        opened.append(OpenAIModel(spec))
+        return opened[-1]
+
+    yield make
+    for model in opened:
+        model.close()
+
+
 # A decoder and an encoder-decoder.
 QUICK = ("llama", "t5")
 

@@ -9,7 +9,7 @@ import pytest
 from pytest_kbrel.errors import MissingExtraError, ModelError
 from pytest_kbrel.models import openai_client
 from pytest_kbrel.models.openai import OpenAIModel
-from pytest_kbrel.models.openai_spec import OpenAISpec, parse_openai
+from pytest_kbrel.models.openai_spec import OpenAISpec
 from pytest_kbrel.records import Failed, Generated, GenerateRequest, ScoreRequest
 from tests.openai_server import (
     BROKEN,
@@ -24,22 +24,6 @@ from tests.openai_server import (
 )
 
 CHAT, COMPLETIONS = "chat/completions", "completions"
-
-
-@pytest.fixture
-def model_at(openai_server, monkeypatch):
-    """Return a function that opens a model of the loopback server with further arguments."""
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    opened = []
-
-    def make(args="", name="judge"):
-        spec = parse_openai(f"openai/{name}", f"base_url={openai_server.base_url},{args}")
-        opened.append(OpenAIModel(spec))
-        return opened[-1]
-
-    yield make
-    for model in opened:
-        model.close()
 
 
 def ask(prompt="Where?", **more):

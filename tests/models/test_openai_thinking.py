@@ -3,8 +3,6 @@ from __future__ import annotations
 import pytest
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.openai import OpenAIModel
-from pytest_kbrel.models.openai_spec import parse_openai
 from pytest_kbrel.records import GenerateRequest
 
 CHAT = "chat/completions"
@@ -12,22 +10,6 @@ THOUGHT = "Okay, they ask for a city.\nIt must be the one on the Seine, so that 
 MARKED = f"<think>\n{THOUGHT}\n</think>\n\nParis\nTokyo"
 # As of a model whose template opens the thought, behind a server that parts nothing.
 UNMARKED = f"{THOUGHT}\n</think>\n\nParis\nTokyo"
-
-
-@pytest.fixture
-def model_at(openai_server, monkeypatch):
-    """Return a function that opens a model of the loopback server with further arguments."""
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    opened = []
-
-    def make(args=""):
-        spec = parse_openai("openai/judge", f"base_url={openai_server.base_url},{args}")
-        opened.append(OpenAIModel(spec))
-        return opened[-1]
-
-    yield make
-    for model in opened:
-        model.close()
 
 
 def ask(prompt="Where?", **more):
