@@ -153,7 +153,8 @@ class OpenAIModel:
         self._looked = True
         if isinstance(found, Failed) or self._thinks or self._spec.endpoint != "chat":
             return self._behind_blanks(request, found)
-        if found.finish == "length" or not found.text or _is_sentence(found.text):
+        stopped = _ends_lines(request) and (not found.text or _is_sentence(found.text))
+        if found.finish == "length" or stopped:
             reply = self._asked(request, thinking=True)
             if isinstance(reply, Reply) and reply.shows_thoughts:
                 self._thinks = True
@@ -180,7 +181,7 @@ class OpenAIModel:
         """Return an answer that is not empty because it begins with a line break, at which a server stops."""
         if isinstance(found, Failed) or found.text or self._thinks or found.finish == "length":
             return found
-        if not any(stop.isspace() for stop in request.stop):
+        if not _ends_lines(request):
             return found
         reply = self._asked(request, thinking=False, stopping=False)
         return found if isinstance(reply, Failed) else self._answer(request, reply)
@@ -248,6 +249,10 @@ class OpenAIModel:
         beside = [request.system, request.turns, chat.system_instruction, chat.variables]
         told = json.dumps(beside, sort_keys=True) if any(beside) else ""
         return hashlib.sha256(f"{self._spec.endpoint}\n{told}{request.prompt}".encode()).hexdigest()[:16]
+
+
+def _ends_lines(request: GenerateRequest) -> bool:
+    return any(stop.isspace() for stop in request.stop)
 
 
 def _is_sentence(text: str) -> bool:

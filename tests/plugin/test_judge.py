@@ -228,7 +228,9 @@ def test_a_killed_run_keeps_the_verdicts_it_had(pytester, mini_suite, openai_ser
 @pytest.mark.slow
 def test_a_checkpoint_can_judge(pytester, mini_suite, report, exchanges):
     mini_suite(ONE, FACTS)
-    result = gate(pytester, "--kb-judge=reference", "--kb-judge-args=device=cpu", model="reference")
+    result = gate(
+        pytester, "--kb-judge=reference", "--kb-judge-args=device=cpu,max_length=1024", model="reference"
+    )
     # It was never trained to judge, and the run says so.
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["*replies of the judge cannot be read; allowed: at most 10%*"])
