@@ -21,6 +21,17 @@ CHAT_ARGS = (
 
 MAX_THINKING_TOKENS = 2048
 _ENABLE = "enable_thinking"
+# What a template is filled in with by us, or by transformers, and is no variable of it.
+_OURS = frozenset(
+    (
+        "add_generation_prompt",
+        "chat_template",
+        "continue_final_message",
+        "conversation",
+        "messages",
+        "tokenize",
+    )
+)
 
 
 @record
@@ -101,4 +112,6 @@ def _variables(text: str) -> dict[str, Any]:
         ) from None
     if not isinstance(found, dict):
         raise ModelError(f"model-args: chat_template_args={text}; allowed is a JSON object")
+    if ours := ", ".join(sorted(_OURS & found.keys())):
+        raise ModelError(f"model-args: chat_template_args: {ours} is no variable of a chat template")
     return found

@@ -9,7 +9,7 @@ from typing import Any
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.chat_args import ChatArgs
 from pytest_kbrel.models.messages import Message, message
-from pytest_kbrel.models.thoughts import ThoughtMarks, marks_in
+from pytest_kbrel.models.thoughts import ThoughtMarks, marks_in, marks_opened_by
 from pytest_kbrel.records import record
 
 # Some templates tell the model today's date, by a function of this name. The prompts of one day must be those
@@ -18,8 +18,8 @@ _TODAY = "strftime_now"
 _DAY = datetime.date(2025, 1, 1)
 _CODES = "".join(f" | replace('%{code}', '{_DAY.strftime('%' + code)}')" for code in "AaBbdmYyjHMSIp")
 _FIXED_DAY = f"{{%- macro {_TODAY}(form) -%}}{{{{ form{_CODES} }}}}{{%- endmacro -%}}"
-_SAMPLE = (message("user", "a"),)
-_ANSWER = "kbrel-answer"
+_QUESTION, _ANSWER = "kbrel-question", "kbrel-answer"
+_SAMPLE = (message("user", _QUESTION),)
 
 
 @record
@@ -52,7 +52,9 @@ class ChatTemplate:
             self._opening = self.prompt(_SAMPLE)
         except Exception as error:
             raise ModelError(f"the tokenizer's chat template does not work: {error}") from None
-        self.marks = marks_of_tokenizer(tokenizer, args, self._source)
+        if _QUESTION not in self._opening:
+            raise ModelError("the tokenizer's chat template leaves out what a user says as a plain text")
+        self.marks = marks_of_tokenizer(tokenizer, args, self._source) or marks_opened_by(self._opening)
         self._check_system()
         self._place: AnswerPlace | str = self._find_place()
 
@@ -87,8 +89,9 @@ class ChatTemplate:
 
     @property
     def idle(self) -> tuple[str, ...]:
-        """The names of the given variables that this template does not mention."""
-        return tuple(name for name in self._args.variables if name not in self._source)
+        """The names of the given variables that this template does not mention, and that say nothing else."""
+        says = {"enable_thinking"} if self._args.enable_thinking and self.marks is not None else set()
+        return tuple(name for name in self._args.variables if name not in self._source and name not in says)
 
     def _filled(self, messages: Sequence[Message], variables: dict[str, Any], **options: Any) -> str:
         given = {"chat_template": self._source} | variables | options
@@ -155,5 +158,10 @@ def _parts(behind: str) -> dict[str, str]:
 
 
 def _source(template: Any) -> str:
-    # A tokenizer may have several, by name.
-    return str(template.get("default", template)) if isinstance(template, dict) else str(template)
+    if not isinstance(template, dict):
+        return str(template)
+    # A tokenizer may have several, by name; transformers too uses none but this one unasked.
+    if "default" not in template:
+        names = ", ".join(sorted(template))
+        raise ModelError(f"the tokenizer has chat templates named {names}, and none named default")
+    return str(template["default"])

@@ -55,12 +55,18 @@ KNOWN = (
 def marks_in(*declaring: Iterable[str] | str, closing: str = "") -> ThoughtMarks | None:
     """Return the marks that a template's text or a tokenizer's own tokens declare, ``None`` without any.
 
+    What is named first holds: a tokenizer may have the tokens of several, and the template uses one.
     ``closing`` is what the user says that ends a thought: it holds, whatever else is declared.
     """
     if closing:
         known = (marks.opening for marks in KNOWN if marks.closing == closing)
         return ThoughtMarks(opening=next(known, ""), closing=closing)
-    return next((marks for marks in KNOWN if any(marks.closing in texts for texts in declaring)), None)
+    return next((marks for texts in declaring for marks in KNOWN if marks.closing in texts), None)
+
+
+def marks_opened_by(prompt: str) -> ThoughtMarks | None:
+    """Return the known marks of the thought that a prompt ends inside of, ``None`` where it ends in none."""
+    return next((marks for marks in KNOWN if marks.opened_by(prompt)), None)
 
 
 def marks_of(written: str) -> ThoughtMarks | None:

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 import transformers as tf
 from chat_shapes import SHAPES
 from tiny_checkpoints import make_tokenizer
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.chat_args import ChatArgs
+from pytest_kbrel.models.chat_args import ChatArgs, parse_chat_args
 from pytest_kbrel.models.chat_template import ChatTemplate
 from pytest_kbrel.models.hf_tokens import PromptEncoder
 from pytest_kbrel.models.messages import message
@@ -175,6 +177,50 @@ def test_prompts_of_one_day_are_those_of_the_next(tokenizer_of):
 def test_what_has_no_effect_is_said(tokenizer_of, shape, wrapped, chat, notes):
     encoder = PromptEncoder(tokenizer_of(shape), encoder_decoder=False, chat_template=wrapped, chat=chat)
     assert encoder.notes == notes
+
+
+def test_one_of_several_templates_is_used_only_where_it_is_the_default(tokenizer_of):
+    tokenizer = tokenizer_of("llama3")
+    alone = ChatTemplate(tokenizer, NOTHING).prompt(ASKED)
+    tokenizer.chat_template = {"default": tokenizer.chat_template, "tool_use": "{{ 1 }}"}
+    assert ChatTemplate(tokenizer, NOTHING).prompt(ASKED) == alone
+    tokenizer.chat_template = {"tool_use": "{{ 1 }}", "rag": tokenizer.chat_template["default"]}
+    with pytest.raises(ModelError, match="templates named rag, tool_use, and none named default"):
+        ChatTemplate(tokenizer, NOTHING)
+
+
+def test_a_template_that_leaves_the_question_out_is_refused(tokenizer_of):
+    tokenizer = tokenizer_of("llama3")
+    # Templates of models that see pictures take a list of parts; of a text they write nothing.
+    tokenizer.chat_template = (
+        "{% for m in messages %}{% for part in m.content %}{{ part.text }}{% endfor %}{% endfor %}Answer:"
+    )
+    with pytest.raises(ModelError, match="leaves out what a user says"):
+        ChatTemplate(tokenizer, NOTHING)
+
+
+def test_a_thought_that_a_template_opens_and_nothing_declares_is_known(tokenizer_of):
+    tokenizer = tokenizer_of("llama3")
+    tokenizer.chat_template += "{% if add_generation_prompt %}<think>\n{% endif %}"
+    assert "</think>" not in tokenizer.get_added_vocab()
+    template = ChatTemplate(tokenizer, NOTHING)
+    assert template.opens_thoughts
+    assert "no form with a closed, empty thought" in template.unscorable
+
+
+def test_that_a_model_thinks_is_not_said_to_have_no_effect(tokenizer_of):
+    tokenizer = tokenizer_of("llama3")
+    on = ChatArgs(enable_thinking=True)
+    assert ChatTemplate(tokenizer, on).idle == ("enable_thinking",)
+    tokenizer.add_tokens(["<think>", "</think>"])
+    assert ChatTemplate(tokenizer, on).idle == ()
+    assert ChatTemplate(tokenizer, OFF).idle == ("enable_thinking",)
+
+
+@pytest.mark.parametrize("name", ["chat_template", "messages", "tokenize", "add_generation_prompt"])
+def test_what_is_no_variable_of_a_template_is_refused(name):
+    with pytest.raises(ModelError, match=f"{name} is no variable of a chat template"):
+        parse_chat_args({"chat_template_args": json.dumps({name: "x", "style": "brief"})})
 
 
 def test_a_tokenizer_without_a_template_needs_no_note(tmp_path):

@@ -198,6 +198,7 @@ def test_marks_are_found_where_they_are_declared():
     assert marks_in("{{ '<think>' }} ... </think>") == THINK
     assert marks_in("no thoughts", {"[/THINK]": 7}).opening == "[THINK]"
     assert marks_in("no thoughts", {"hello": 1}) is None
+    assert marks_in("... [/THINK]", {"</think>": 7}).opening == "[THINK]"
     assert marks_in("</think>", closing="[done]") == UNKNOWN
     assert marks_in("", closing="</think>") == THINK
 
