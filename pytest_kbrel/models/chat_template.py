@@ -93,6 +93,22 @@ class ChatTemplate:
         says = {"enable_thinking"} if self._args.enable_thinking and self.marks is not None else set()
         return tuple(name for name in self._args.variables if name not in self._source and name not in says)
 
+    @property
+    def end(self) -> int | None:
+        """The special token that stands right behind an answer; ``None`` without one, or with thoughts.
+
+        Of a model that thinks, such a token may also stand between thought and answer.
+        """
+        try:
+            whole = self._filled((*_SAMPLE, message("assistant", _ANSWER)), self._args.variables)
+        except Exception:
+            return None
+        tail = whole.rpartition(_ANSWER)[2].lstrip()
+        ids = self._tokenizer(tail, add_special_tokens=False)["input_ids"]
+        added = self._tokenizer.added_tokens_decoder
+        ends = self.marks is None and ids and ids[0] in added and added[ids[0]].special
+        return int(ids[0]) if ends else None
+
     def _filled(self, messages: Sequence[Message], variables: dict[str, Any], **options: Any) -> str:
         given = {"chat_template": self._source} | variables | options
         return str(self._tokenizer.apply_chat_template(list(messages), tokenize=False, **given))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +126,18 @@ def bos_note(spec: ModelSpec, folder: Path, encoder: PromptEncoder) -> str:
     return (
         f"warning: tokenizer_config.json says add_bos_token={said}, and the tokenizer that transformers made "
         f"of it {does}: so they were asked; model-args add_bos_token=True or False says which is meant"
+    )
+
+
+def end_note(eos_ids: Sequence[int], encoder: PromptEncoder) -> str:
+    """Say that a model does not stop where its chat template ends an answer; empty where it does."""
+    end = encoder.template.end if encoder.template is not None else None
+    if end is None or end in eos_ids:
+        return ""
+    return (
+        f"warning: the chat template ends an answer with {encoder.tokenizer.convert_ids_to_tokens(end)}, and "
+        "this checkpoint does not stop there: what it writes behind it is judged with the answer; "
+        "eos_token_id in generation_config.json names the tokens that end a text"
     )
 
 

@@ -20,6 +20,7 @@ from pytest_kbrel.models.hf_checks import (
     check_fit,
     check_kind,
     check_numbers,
+    end_note,
     fast_note,
 )
 from pytest_kbrel.models.hf_generation import fixed_settings
@@ -80,6 +81,7 @@ def load_parts(spec: ModelSpec) -> Parts:
             notes.append(base_note(spec, model.active_peft_config))
         bare = model.get_base_model() if spec.peft else model
         bare.generation_config = model.generation_config = fixed_settings(model, tokenizer)
+        notes.append(end_note(model.generation_config.eos_token_id or (), encoder))
         if spec.derived:
             from pytest_kbrel.reference.derive import derive
 

@@ -10,6 +10,7 @@ from tiny_checkpoints import make_tokenizer
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.chat_args import ChatArgs, parse_chat_args
 from pytest_kbrel.models.chat_template import ChatTemplate
+from pytest_kbrel.models.hf_checks import end_note
 from pytest_kbrel.models.hf_tokens import PromptEncoder
 from pytest_kbrel.models.messages import message
 from pytest_kbrel.records import GenerateRequest, ScoreRequest
@@ -215,6 +216,14 @@ def test_that_a_model_thinks_is_not_said_to_have_no_effect(tokenizer_of):
     tokenizer.add_tokens(["<think>", "</think>"])
     assert ChatTemplate(tokenizer, on).idle == ()
     assert ChatTemplate(tokenizer, OFF).idle == ("enable_thinking",)
+
+
+def test_that_a_model_does_not_stop_behind_an_answer_is_said(encoder_of):
+    encoder = encoder_of("llama3")
+    encoder.tokenizer.add_special_tokens({"additional_special_tokens": ["<|eot_id|>"]})
+    end = encoder.tokenizer.convert_tokens_to_ids("<|eot_id|>")
+    assert "ends an answer with <|eot_id|>" in end_note((end + 1,), encoder)
+    assert end_note((end, end + 1), encoder) == ""
 
 
 @pytest.mark.parametrize("name", ["chat_template", "messages", "tokenize", "add_generation_prompt"])
