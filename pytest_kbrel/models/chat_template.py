@@ -16,8 +16,10 @@ from pytest_kbrel.records import record
 # of the next, so that it tells the first day of 2025. transformers takes no functions as variables.
 _TODAY = "strftime_now"
 _DAY = datetime.date(2025, 1, 1)
-_CODES = "".join(f" | replace('%{code}', '{_DAY.strftime('%' + code)}')" for code in "AaBbdmYyjHMSIp")
-_FIXED_DAY = f"{{%- macro {_TODAY}(form) -%}}{{{{ form{_CODES} }}}}{{%- endmacro -%}}"
+# The last ones are not known to Python on every system.
+_CODES = {code: _DAY.strftime(f"%{code}") for code in "AaBbdmYyjHMSIp"} | {"-d": "1", "-m": "1", "e": " 1"}
+_REPLACED = "".join(f" | replace('%{code}', '{text}')" for code, text in _CODES.items())
+_FIXED_DAY = f"{{%- macro {_TODAY}(form) -%}}{{{{ form{_REPLACED} }}}}{{%- endmacro -%}}"
 _QUESTION, _ANSWER = "kbrel-question", "kbrel-answer"
 _SAMPLE = (message("user", _QUESTION),)
 

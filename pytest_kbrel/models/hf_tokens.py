@@ -96,7 +96,7 @@ class PromptEncoder:
         found = []
         if getattr(self.tokenizer, "chat_template", None):
             found.append(
-                "the tokenizer has a chat template, and prompts are raw: --kb-apply-chat-template uses it"
+                "the tokenizer has a chat template, and prompts are raw: apply_chat_template=True uses it"
             )
         if given:
             found.append(f"{given} of a chat template has no effect: prompts are raw")

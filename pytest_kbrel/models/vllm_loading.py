@@ -15,7 +15,7 @@ from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.batching import describe_error
 from pytest_kbrel.models.checkpoint import check_folder, weight_files
 from pytest_kbrel.models.fingerprint import fingerprint
-from pytest_kbrel.models.hf_checks import bos_note, check_fit, check_numbers
+from pytest_kbrel.models.hf_checks import bos_note, check_fit, check_numbers, end_note
 from pytest_kbrel.models.hf_generation import Endings, fixed_settings
 from pytest_kbrel.models.hf_loading import load_outline
 from pytest_kbrel.models.hf_quiet import quiet
@@ -62,7 +62,13 @@ def load_model(spec: VllmSpec) -> VllmModel:
             max_thinking_tokens=checkpoint.chat.max_thinking_tokens,
             notes=tuple(
                 filter(
-                    None, [*spec.notes, *outline.encoder.notes, bos_note(checkpoint, folder, outline.encoder)]
+                    None,
+                    [
+                        *spec.notes,
+                        *outline.encoder.notes,
+                        bos_note(checkpoint, folder, outline.encoder),
+                        end_note(empty.generation_config.eos_token_id or (), outline.encoder),
+                    ],
                 )
             ),
         )

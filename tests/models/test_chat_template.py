@@ -162,14 +162,14 @@ def test_prompts_of_one_day_are_those_of_the_next(tokenizer_of):
             "qwen3",
             False,
             NOTHING,
-            ("the tokenizer has a chat template, and prompts are raw: --kb-apply-chat-template uses it",),
+            ("the tokenizer has a chat template, and prompts are raw: apply_chat_template=True uses it",),
         ),
         (
             "qwen3",
             False,
             OFF,
             (
-                "the tokenizer has a chat template, and prompts are raw: --kb-apply-chat-template uses it",
+                "the tokenizer has a chat template, and prompts are raw: apply_chat_template=True uses it",
                 "enable_thinking of a chat template has no effect: prompts are raw",
             ),
         ),
@@ -236,3 +236,13 @@ def test_a_tokenizer_without_a_template_needs_no_note(tmp_path):
     make_tokenizer(tmp_path, "bos")
     tokenizer = tf.AutoTokenizer.from_pretrained(tmp_path)
     assert PromptEncoder(tokenizer, encoder_decoder=False).notes == ()
+
+
+def test_every_form_of_the_day_is_filled_in(tmp_path):
+    make_tokenizer(
+        tmp_path,
+        "bos",
+        chat_template="{{ strftime_now('%-d %B %Y, %A; %d/%m/%y %H:%M %e') }}{{ messages[0].content }}",
+    )
+    template = ChatTemplate(tf.AutoTokenizer.from_pretrained(tmp_path), NOTHING)
+    assert template.prompt(ASKED) == "1 January 2025, Wednesday; 01/01/25 00:00  1Which city?"
