@@ -43,6 +43,8 @@ _NOT_THIS = re.compile(
     r"^(?:\W*not\s+(?!only\b|just\b)[^,.;:!?\n]{1,60}[,;]\s*but|[^,.;:!?\n]{1,60}\snot but)[\s,、]+",
     re.IGNORECASE,
 )
+# A nickname within a name: Dwayne "The Rock" Johnson.
+_CALLED = re.compile(r"(\b[A-Z]\w+) [\"“'‘][A-Z][^\"”'’\n]{0,30}[\"”'’] (?=[A-Z]\w)")
 # Golds come again with every answer; answers do not.
 _normalised = lru_cache(maxsize=16384)(normalise)
 
@@ -132,7 +134,10 @@ def _compared(
             for gold in left
             if (plain := _normalised(gold)) not in ("yes", "no") or says_plainly(said, plain)
         ]
-    return compare(answer, left, question, answer_type)
+    rule, right = compare(answer, left, question, answer_type)
+    if not right and _CALLED.search(answer):
+        return compare(_CALLED.sub(r"\1 ", answer), left, question, answer_type)
+    return rule, right
 
 
 def answer_proper(answer: str) -> str:

@@ -44,7 +44,8 @@ _LETTERS = str.maketrans(
 )
 _CONTRACTED = re.compile(r"^(is|was|are|were|do|does|did|has|have|had|would|could|should|ca|wo)n't$")
 _ABBREVIATED = listed(
-    "mr mrs ms dr st prof rev jr sr capt gen col maj lt sen gov no vs mt ft inc ltd co corp c"
+    "mr mrs ms dr st prof rev jr jnr sr snr capt gen col maj lt sen gov no vs mt ft inc ltd co corp c ave "
+    "blvd rd"
 )
 # Hyphens and apostrophes tie, everything else parts.
 _TYING = frozenset("-‐‑'&*_%+#@°")
@@ -139,6 +140,9 @@ def _pieces(text: str) -> list[tuple[str, int, str]]:
             number = match["number"].replace(",", "").replace(" ", "")
             if number.count(".") > 1:
                 number = number.replace(".", "")
+            elif "." in number and not number.partition(".")[2].strip("0"):
+                # "36.0" is 36.
+                number = number.partition(".")[0]
             word, last = number + (match["ordinal"] or "").lower(), ""
             found.append((word, LOWER, gap))
         elif match["word"]:

@@ -179,6 +179,11 @@ WORDS: Mapping[str, str] = {
     "versus": "vs",
     "bce": "bc",
     "ce": "ad",
+    "jnr": "jr",
+    "snr": "sr",
+    "ave": "avenue",
+    "blvd": "boulevard",
+    "rd": "road",
 }
 UNITS: Mapping[str, str] = {
     name: unit
