@@ -42,6 +42,8 @@ _LETTERS = str.maketrans(
     | {"Ø": "O", "Ł": "L", "Đ": "D", "Ð": "D", "Þ": "Th", "Æ": "Ae", "Œ": "Oe", "İ": "I"}
     | dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\u00ad", "")
 )
+_SEASON = re.compile(r"\b(1\d{3}|20\d\d)([-–/])(\d\d)\b(?![-–/.,]?\d)((?: season)?)")
+_MONTHS = 12
 _CONTRACTED = re.compile(r"^(is|was|are|were|do|does|did|has|have|had|would|could|should|ca|wo)n't$")
 _ABBREVIATED = listed(
     "mr mrs ms dr st prof rev jr jnr sr snr capt gen col maj lt sen gov no vs mt ft inc ltd co corp c ave "
@@ -108,9 +110,17 @@ def plain(text: str) -> str:
     if not text.isascii():
         text = _LATIN_MARK.sub("", unicodedata.normalize("NFD", text.translate(_LETTERS)))
         text = fold_letters(unicodedata.normalize("NFC", text))
+    text = _SEASON.sub(_season, text)
     if "$" in text or "£" in text or "€" in text:
         text = _AMOUNT.sub(_amount, text)
     return text
+
+
+def _season(found: re.Match[str]) -> str:
+    first, dash, second, behind = found.groups()
+    # "1992-03" may be a month.
+    is_month = dash == "-" and not behind and int(second) <= _MONTHS
+    return found[0] if is_month or int(second) <= int(first[2:]) else f"{first}-{first[:2]}{second}{behind}"
 
 
 def _amount(found: re.Match[str]) -> str:

@@ -20,6 +20,9 @@ from pytest_kbrel.judges.rules import judge
         ("50 Massachusetts Ave NE", "50 Massachusetts Avenue NE", "Where is it?"),
         ("It is at 12 Sunset Blvd.", "12 Sunset Boulevard", "Where is it?"),
         ("Abbey Rd.", "Abbey Road", "Where is it?"),
+        ("the 1979-1980 season", "1979–80 season", "When was it?"),
+        ("It began in the 1979-1980 season.", "the 1979–80 season", "When did it begin?"),
+        ("1998/99", "1998-1999", "In which season?"),
     ],
 )
 def test_one_thing_in_two_spellings(answer: str, accepted: str, question: str) -> None:
@@ -35,6 +38,8 @@ def test_one_thing_in_two_spellings(answer: str, accepted: str, question: str) -
         ('Boris "The Rock" Johnson', "Dwayne Johnson", "Who sings it?"),
         ("Harry Connick Sr.", "Harry Connick Jnr", "Who recorded it?"),
         ("50 Massachusetts Road", "50 Massachusetts Ave", "Where is it?"),
+        ("1979-81", "1979–80", "When was it?"),
+        ("1979-1981 season", "1979–80 season", "When was it?"),
         ("15 Massachusetts Ave", "50 Massachusetts Avenue", "Where is it?"),
     ],
 )

@@ -21,7 +21,7 @@ FACTS = "".join(
 )
 SCRIPT = """\
 rules:
-  - {contains: 'capital of Peru?', text: Das weiß ich nicht.}
+  - {contains: 'capital of Peru?', text: Die Hauptstadt ist nicht Lima.}
   - {contains: 'capital of Chile?', text: Die Hauptstadt ist nicht Santiago.}
   - {contains: 'capital of Norwegen?', text: 'Soweit ich weiß, Oslo.'}
 default: {text: Keine Ahnung.}
@@ -45,15 +45,16 @@ RATES = ("accuracy", "hallucination", "missing")
 
 
 def test_a_suite_is_judged_in_its_language(run):
-    assert run("")[2] == {"accuracy": 0.25, "hallucination": 0.75, "missing": 0.0}
+    # An abstention is one in any language; what else is said is read in the suite's.
+    assert run("")[2] == {"accuracy": 0.5, "hallucination": 0.25, "missing": 0.25}
     _, case, rates = run("language: de\n")
-    assert rates == {"accuracy": 0.25, "hallucination": 0.25, "missing": 0.5}
+    assert rates == {"accuracy": 0.25, "hallucination": 0.5, "missing": 0.25}
     assert case["settings"]["language"] == "de"
 
 
 def test_a_language_without_rules_is_said_and_judged_as_english(run):
     result, case, rates = run("language: sw\n")
-    assert rates == {"accuracy": 0.25, "hallucination": 0.75, "missing": 0.0}
+    assert rates == {"accuracy": 0.5, "hallucination": 0.25, "missing": 0.25}
     assert case["settings"]["language"] == "sw (no rules)"
     said = " ".join(result.stdout.str().split())
     assert (

@@ -66,4 +66,4 @@ def test_the_probes_judge_in_the_facts_language_beside_the_suites_own_patterns(s
         assert judged_by_rules(case, fact, answer).label == "uninformative", answer
     assert judged_by_rules(case, fact, "Die Hauptstadt ist nicht Lima.").label == "wrong"
     english = dataclasses.replace(fact, language="en")
-    assert judged_by_rules(case, english, "Das weiß ich nicht.").label == "wrong"
+    assert judged_by_rules(case, english, "Die Hauptstadt ist nicht Lima.").label == "correct"
