@@ -7,7 +7,6 @@ import json
 import pytest
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.openai import OpenAIModel
 from pytest_kbrel.models.openai_spec import OpenAISpec, is_openai, parse_openai
 from pytest_kbrel.records import Failed, GenerateRequest
 from tests.openai_server import Fault
@@ -20,17 +19,11 @@ def _no_settings_of_mine(monkeypatch):
 
 
 @pytest.fixture
-def model_at(openai_server):
-    opened = []
-
+def model_at(model_at):
     def make(args="", name="judge"):
-        spec = parse_openai(f"openai/{name}", f"base_url={openai_server.base_url},max_retries=0,{args}")
-        opened.append(OpenAIModel(spec))
-        return opened[-1]
+        return model_at(f"max_retries=0,{args}", name)
 
-    yield make
-    for model in opened:
-        model.close()
+    return make
 
 
 def ask(prompt="Where?", **more):
