@@ -10,7 +10,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Nothing kept: in a clone the code that makes the answers changes between two runs.
 GATE := $(BIN)/python -m pytest suites --kb-baseline=reference --kb-use-cache=off
 
-.PHONY: demo demo-candidates candidates-table test test-slow test-random mutants lint types check wheel clean
+.PHONY: demo demo-candidates candidates-table test test-slow test-random mutants lint types check audit wheel clean
 
 # Gate the embedded checkpoint against its committed baseline.
 demo: $(VENV)/.demo
@@ -58,6 +58,11 @@ types: $(VENV)/.lint
 
 check: lint types test test-slow
 
+# Look up what is installed among known vulnerabilities: it needs a network, and fails without. `2.13.0+cpu` is listed there as 2.13.0.
+audit: $(VENV)/.audit
+	$(BIN)/python -m pip freeze --exclude-editable | sed 's/+.*//' > $(VENV)/installed.txt
+	$(BIN)/pip-audit --requirement $(VENV)/installed.txt --no-deps --disable-pip --strict --progress-spinner off
+
 wheel: $(VENV)/.test
 	rm -rf dist
 	$(BIN)/python -m hatchling build -t wheel
@@ -80,6 +85,10 @@ $(VENV)/.test: $(VENV)/.demo
 
 $(VENV)/.mutants: $(VENV)/.test
 	$(INSTALL) -c constraints.txt --group mutants
+	touch $@
+
+$(VENV)/.audit: $(VENV)/.test
+	$(INSTALL) -c constraints.txt --group audit
 	touch $@
 
 $(VENV)/.lint: $(VENV)/.test
