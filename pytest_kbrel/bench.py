@@ -72,7 +72,7 @@ class Bench:
 
         if case.probe == "monitor" and (why := self.answering.unscorable()):
             # Its answers would be thought about, and its probabilities are not to be had.
-            raise ModelError(f"MONITOR cannot be run: {why}; allowed: -k 'not monitor', or another template")
+            raise unscored(why)
         started = time.perf_counter()
         nodeid = f"{case.suite}::{case.id}"
         case = self._retrieval.with_distractors(case)
@@ -139,6 +139,11 @@ class Bench:
             ResponseSpool(self.spool_path).append(exchanges)
         except OSError as error:
             raise KbrelError(f"{self.spool_path}: responses cannot be kept: {error}") from None
+
+
+def unscored(why: str) -> ModelError:
+    """Return the error of MONITOR with a model that can score no answer."""
+    return ModelError(f"MONITOR cannot be run: {why}; allowed: -k 'not monitor', or another template")
 
 
 def read_baseline(options: KbOptions, config: pytest.Config) -> Baseline:

@@ -52,7 +52,7 @@ def open_counter(spec: AnySpec) -> Counter:
     Raises :class:`ModelError` where a checkpoint's tokenizer cannot be loaded.
     """
     if isinstance(spec, OpenAISpec):
-        return Estimating()
+        return Estimating(spec.chat.system_instruction)
     if isinstance(spec, ScriptedSpec):
         return _Words()
     return _Tokenising(open_feeder(spec.checkpoint if isinstance(spec, VllmSpec) else spec))
@@ -91,9 +91,12 @@ class Estimating:
     # What a server computes is its own business.
     feeder = None
 
+    def __init__(self, instruction: str = "") -> None:
+        self._instruction = instruction
+
     def prompt(self, request: Request) -> int:
-        """Return the estimated number of tokens of the prompt."""
-        return math.ceil(len(text_of(request)) / CHARACTERS)
+        """Return the estimated number of tokens of the prompt, with the model's own system message."""
+        return math.ceil(len(text_of(request, self._instruction)) / CHARACTERS)
 
     def continuation(self, request: ScoreRequest) -> int:
         """Return the estimated number of tokens of the continuation."""

@@ -7,12 +7,15 @@ from collections.abc import Callable, Iterator, Sequence
 
 from pytest_kbrel.answering import base_spec, model_spec
 from pytest_kbrel.baselines import Baseline
+from pytest_kbrel.bench import unscored
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.gates.foresight import Foreseen
 from pytest_kbrel.helping import helper_spec, role_of
 from pytest_kbrel.models.counting import open_counter
 from pytest_kbrel.models.openai_spec import OpenAISpec
 from pytest_kbrel.models.opening import AnySpec, open_model
+from pytest_kbrel.models.script import ScriptedSpec
+from pytest_kbrel.models.vllm_spec import VllmSpec
 from pytest_kbrel.options import KbOptions
 from pytest_kbrel.planning.adding import Tally, Workload, tally_of, workload_of
 from pytest_kbrel.planning.asking import Call, Scenario
@@ -56,9 +59,10 @@ class Participant:
     """A model of the run. ``role`` is where the user named it, ``passes`` how often it is asked everything.
 
     ``exact``: tokens are counted by its own tokenizer. ``calibration`` is ``None`` for a model on a server,
-    and ``seconds`` and ``fed`` with it. ``kept`` is how many questions have an answer from earlier runs,
-    ``None`` where none is looked for. ``cost`` has the least and the most, where prices are known and it is
-    served.
+    and ``seconds`` and ``fed`` with it. ``thoughts`` is how many tokens it may think before each answer,
+    which nothing here counts; 0 where it does not think. ``kept`` is how many questions have an answer from
+    earlier runs, ``None`` where none is looked for. ``cost`` has the least and the most, where prices are
+    known and it is served.
     """
 
     role: str
@@ -67,6 +71,7 @@ class Participant:
     exact: bool
     served: bool
     asked: Asked
+    thoughts: int = 0
     calibration: Calibration | None = None
     seconds: Span | None = None
     wrote: Span | None = None
@@ -107,6 +112,24 @@ class _Who:
         except ModelError as error:
             raise ModelError(f"{role}: {error}") from None
 
+    @property
+    def unscorable(self) -> str:
+        """Why it can score no answer; empty where it can, or nobody knows."""
+        feeder = self.counter.feeder
+        return "" if feeder is None else feeder.encoder.unscorable
+
+    @property
+    def thoughts(self) -> int:
+        """How many tokens it may think before an answer, 0 where it does not think."""
+        spec = self.spec.checkpoint if isinstance(self.spec, VllmSpec) else self.spec
+        if isinstance(spec, ScriptedSpec) or spec.chat.enable_thinking is False:
+            return 0
+        if isinstance(spec, OpenAISpec):
+            may = spec.endpoint == "chat" or spec.chat.thinks
+        else:
+            may = self.counter.feeder is not None and self.counter.feeder.encoder.marks is not None
+        return spec.chat.max_thinking_tokens if may else 0
+
     def add(self, mood: Mood, call: Call) -> None:
         """Count a call that is for this model."""
         found = tally_of(call, self.counter)
@@ -131,6 +154,8 @@ def make_plan(
     """
     found = scenarios_of(cases, baseline)
     everybody = _everybody(options, found)
+    if (why := everybody[0].unscorable) and any(case.probe == "monitor" for case in cases):
+        raise unscored(why)
     participants = tuple(_participant(options, found, who) for who in everybody)
     return Plan(
         cases=tuple(
@@ -185,6 +210,7 @@ def _participant(options: KbOptions, found: Scenarios, who: _Who) -> Participant
         exact=who.counter.exact,
         served=isinstance(who.spec, OpenAISpec),
         asked=_asked(found, who),
+        thoughts=who.thoughts,
     )
     if isinstance(who.spec, OpenAISpec):
         return dataclasses.replace(plain, cost=_cost(options, plain))

@@ -105,6 +105,8 @@ def _participant(who: Participant) -> Iterator[str]:
     if who.wrote is not None:
         wrote = f", {span_text(who.wrote)} if answers are as long as those seen"
     yield f"  tokens written at most {span_text(asked.written)}{wrote}"
+    if who.thoughts and asked.written.high:
+        yield f"  thoughts are not counted: at most {who.thoughts:,} tokens before each answer, if it thinks"
 
 
 def _time(plan: Plan) -> Iterator[str]:
@@ -132,9 +134,10 @@ def _cost(plan: Plan) -> Iterator[str]:
     for who in plan.participants:
         if who.cost is not None:
             least, most = who.cost
+            apart = " but for thoughts" if who.thoughts else ""
             yield (
                 f"cost of {who.text}: {least:,.4f} for what is read at least, {most:,.4f} with all that "
-                "may be read and written, in the currency of the prices"
+                f"may be read and written{apart}, in the currency of the prices"
             )
         elif who.served:
             yield f"cost of {who.text}: unknown without --kb-prices=IN,OUT"

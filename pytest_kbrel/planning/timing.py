@@ -181,4 +181,6 @@ def _fit(measured: Sequence[_Measured]) -> Pace:
         if a_token < 0 and a.steps + b.steps:
             a_step = (one.seconds + two.seconds) / (a.steps + b.steps)
             return Pace(a_step=a_step, a_token=0.0, written=written)
-    return Pace(a_step=0.0, a_token=(one.seconds + two.seconds) / (a.tokens + b.tokens), written=written)
+    # A model that refuses all of them computes no token.
+    a_token = (one.seconds + two.seconds) / (a.tokens + b.tokens or 1.0)
+    return Pace(a_step=0.0, a_token=a_token, written=written)

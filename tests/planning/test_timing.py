@@ -14,7 +14,7 @@ from pytest_kbrel.planning.adding import workload_of
 from pytest_kbrel.planning.asking import Call, Scenario
 from pytest_kbrel.planning.spans import Scenarios
 from pytest_kbrel.planning.timing import calibrate
-from pytest_kbrel.planning.working import Pace, _steps, longest
+from pytest_kbrel.planning.working import Pace, Work, _steps, longest
 from pytest_kbrel.records import Generated, GenerateRequest, MonitorSettings, Request, Scored, ScoreRequest
 from tests.planning.test_asking import FACTS, case
 
@@ -182,3 +182,19 @@ def test_more_texts_than_go_at_once_take_their_places():
     pace = (4,) * 5
     assert _steps(10, 10, pace) == 4
     assert _steps(100, 10, pace) == pytest.approx(100 * 4 / (10 * 0.875))
+
+
+def test_a_model_that_refuses_every_question_takes_no_time_for_them(clocked, monkeypatch):
+    monkeypatch.setattr(timing.Works, "of", lambda *_: Work(steps=0.0, tokens=0.0))
+    requests = tuple(ScoreRequest(prompt=f"{n}", continuation=" x") for n in range(40))
+    call = Call(case="s::c", kind=("", "monitor", 0, "score"), requests=requests)
+    found = calibrate(lambda: clocked, [call], Estimating())
+    assert found.paces[call.kind].seconds(Work(steps=0.0, tokens=0.0)) == 0.0
+
+
+def test_the_system_message_of_a_served_model_is_counted():
+    spec = read_spec("openai/some", 'base_url=http://localhost:1/v1,system_instruction="Be brief."')
+    request = GenerateRequest(prompt="Where is Paris?", max_new_tokens=4)
+    assert open_counter(spec).prompt(request) == Estimating().prompt(
+        GenerateRequest(prompt="Be brief.\n\nWhere is Paris?", max_new_tokens=4)
+    )
