@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_kbrel import SCORING_VERSION
 from pytest_kbrel.models.asking import in_order
 from pytest_kbrel.models.messages import messages_of, text_of
-from pytest_kbrel.models.openai_client import Connection
+from pytest_kbrel.models.openai_client import Connection, refuses
 from pytest_kbrel.models.openai_replies import Reply, cut_at_stop, read_reply
 from pytest_kbrel.models.openai_spec import OpenAISpec
 from pytest_kbrel.models.thoughts import marks_in
@@ -36,6 +37,8 @@ _MOST_STOPS = 4
 _SENTENCE, _LONG = 3, 5
 _ENDS = tuple(".!?:…")
 _NEWER_LIMIT = "max_completion_tokens"
+# What servers say of more tokens than they can write.
+_TOO_MANY = re.compile(r"context (length|window|size)|max_(completion_|new_)?tokens|max_model_len", re.I)
 _DECODING = "temperature 0"
 
 
@@ -52,7 +55,10 @@ class OpenAIModel:
         self._connection = Connection(spec)
         self._pool = ThreadPoolExecutor(spec.max_concurrent, thread_name_prefix="kbrel-openai")
         self._limit = "max_tokens"
+        self._takes_stops = True
         self._marks = marks_in(closing=spec.chat.think_end_token) if spec.chat.think_end_token else None
+        # Whether thoughts have been seen of which the server shows the end alone.
+        self._unopened = self._marks is not None and not self._marks.opening
         # Whether answers are asked for with room for a thought, and whether it was found out if they must be.
         self._thinks = self._looked = spec.chat.thinks
         if spec.chat.enable_thinking is False:
@@ -150,7 +156,8 @@ class OpenAIModel:
         they come to their end.
         """
         found = self._once(request)
-        self._looked = True
+        # What failed shows nothing: the next first question does.
+        self._looked = not isinstance(found, Failed)
         if isinstance(found, Failed) or self._thinks or self._spec.endpoint != "chat":
             return self._behind_blanks(request, found)
         stopped = _ends_lines(request) and (not found.text or _is_sentence(found.text))
@@ -158,7 +165,7 @@ class OpenAIModel:
             reply = self._asked(request, thinking=True)
             if isinstance(reply, Reply) and reply.shows_thoughts:
                 self._thinks = True
-                return self._answer(request, reply)
+                return self._answer(request, reply, thinking=True)
         return self._behind_blanks(request, found)
 
     def _generate(self, request: GenerateRequest) -> Generated | Failed:
@@ -173,9 +180,9 @@ class OpenAIModel:
         reply = self._asked(request, thinking=thinking)
         if isinstance(reply, Reply) and reply.shows_thoughts and not thinking:
             # The limit and the stop strings of an answer have cut its thought.
-            self._thinks = True
+            self._thinks = thinking = True
             reply = self._asked(request, thinking=True)
-        return reply if isinstance(reply, Failed) else self._answer(request, reply)
+        return reply if isinstance(reply, Failed) else self._answer(request, reply, thinking=thinking)
 
     def _behind_blanks(self, request: GenerateRequest, found: Generated | Failed) -> Generated | Failed:
         """Return an answer that is not empty because it begins with a line break, at which a server stops."""
@@ -192,11 +199,21 @@ class OpenAIModel:
         most = request.max_new_tokens + (self._spec.chat.max_thinking_tokens if thinking else 0)
         reply = self._connection.ask(lambda client: self._create(client, request, most, stops))
         if isinstance(reply, Failed):
-            return reply
+            return self._with_hint(reply) if thinking else reply
         found = read_reply(reply)
         if isinstance(found, Reply):
             self._note(reply)
+            self._unopened = self._unopened or found.hides_opening
         return found
+
+    def _with_hint(self, failed: Failed) -> Failed:
+        if not _TOO_MANY.search(failed.error):
+            return failed
+        most = self._spec.chat.max_thinking_tokens
+        return Failed(
+            error=f"{failed.error}; max_thinking_tokens of the model-args, here {most}, says how many of the "
+            "tokens that are asked for are for a thought: a smaller number may fit"
+        )
 
     def _create(
         self, client: openai.OpenAI, request: GenerateRequest, most: int, stops: Sequence[str]
@@ -205,30 +222,35 @@ class OpenAIModel:
 
         chat = self._spec.chat
         options: dict[str, Any] = {"model": self._spec.name, "temperature": 0}
+        stops = stops if self._takes_stops else ()
         if stops:
             options["stop"] = list(stops)
         if self._spec.seed is not None:
             options["seed"] = self._spec.seed
+        limit = self._limit
         # Typed as anything: the client's own types allow no options that are not known beforehand.
+        create: Any = client.chat.completions.create
         if self._spec.endpoint == "completions":
-            complete: Any = client.completions.create
-            return complete(prompt=text_of(request, chat.system_instruction), max_tokens=most, **options)
-        talk: Any = client.chat.completions.create
-        options["messages"] = messages_of(request, chat.system_instruction)
+            create = client.completions.create
+            options["prompt"] = text_of(request, chat.system_instruction)
+        else:
+            options["messages"] = messages_of(request, chat.system_instruction)
         if chat.variables:
             options["extra_body"] = {"chat_template_kwargs": chat.variables}
-        limit = self._limit
         try:
-            return talk(**options, **{limit: most})
+            return create(**options, **{limit: most})
         except openai.BadRequestError as error:
-            # Newer models of OpenAI refuse the name that all other servers know.
-            if limit == _NEWER_LIMIT or _NEWER_LIMIT not in str(error):
+            # Newer models of OpenAI refuse what all other servers know. Answers are cut here as well.
+            if stops and refuses(error, "stop"):
+                self._takes_stops = False
+            elif limit != _NEWER_LIMIT and _NEWER_LIMIT in str(error):
+                self._limit = _NEWER_LIMIT
+            else:
                 raise
-            self._limit = _NEWER_LIMIT
-            return talk(**options, **{_NEWER_LIMIT: most})
+            return self._create(client, request, most, stops)
 
-    def _answer(self, request: GenerateRequest, reply: Reply) -> Generated:
-        thought, answer, unclosed = reply.parted(self._marks)
+    def _answer(self, request: GenerateRequest, reply: Reply, *, thinking: bool = False) -> Generated:
+        thought, answer, unclosed = reply.parted(self._marks, unopened=thinking and self._unopened)
         text, stopped = cut_at_stop("" if unclosed else answer, request)
         return Generated(
             text=text,

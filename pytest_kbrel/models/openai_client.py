@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, TypeVar
@@ -34,6 +35,11 @@ def check(spec: OpenAISpec) -> None:
     api_key(spec)
 
 
+def refuses(error: openai.BadRequestError, option: str) -> bool:
+    """Tell whether a server refused a request for an option in it."""
+    return error.param == option or bool(re.search(f"['\"`]{option}['\"`]", str(error)))
+
+
 class Connection:
     """A client for one model of one server. May be used from several threads at once.
 
@@ -56,7 +62,7 @@ class Connection:
         """Return what ``call`` gets from the server, or why it got nothing.
 
         Raises :class:`ModelError` where asking on is of no use: the key is refused, the server does not know
-        the model or the path, or it was never reached at all.
+        the model or the path or takes no temperature 0, or it was never reached at all.
         """
         import openai
 
@@ -77,6 +83,14 @@ class Connection:
             if not self._reached:
                 cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
                 raise ModelError(f"{self._where()} cannot be reached: {self._why(cause)}") from None
+            return Failed(error=self._why(error))
+        except openai.BadRequestError as error:
+            if refuses(error, "temperature"):
+                raise ModelError(
+                    f"{self._where()} refuses temperature 0: {self._why(error)}; answers that are drawn anew "
+                    "each time decide nothing; allowed: a model that takes temperature 0"
+                ) from None
+            self._reached = True
             return Failed(error=self._why(error))
         except (openai.OpenAIError, ValueError) as error:
             # A body that is no JSON is a ValueError.

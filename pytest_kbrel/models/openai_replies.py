@@ -33,12 +33,22 @@ class Reply:
         spent = self.thought_tokens > 0 and not self.content and not self.ended
         return bool(self.apart) or spent or marks_of(self.content) is not None
 
-    def parted(self, marks: ThoughtMarks | None) -> tuple[str, str, bool]:
+    @property
+    def hides_opening(self) -> bool:
+        """Whether it holds the end of a thought without its beginning, which the template has written."""
+        found = marks_of(self.content)
+        return found is not None and found.closing in self.content and not found.begun_by(self.content)
+
+    def parted(self, marks: ThoughtMarks | None, *, unopened: bool = False) -> tuple[str, str, bool]:
         """Return thought, answer, and whether a thought was left without an end.
 
-        ``marks`` are those the user named, ``None`` for those that are known.
+        ``marks`` are those the user named, ``None`` for those that are known. ``unopened``: thoughts of this
+        model begin without a mark, so that what was cut short without the end of one is a thought.
         """
         found = marks or marks_of(self.content)
+        ends = found is not None and found.closing in self.content
+        if unopened and not (self.apart or self.ended or ends):
+            return self.content.strip(), "", True
         thought, answer = found.split(self.content) if found else ("", self.content)
         parts = [part for part in (self.apart.strip(), thought) if part]
         unclosed = bool(parts) and not answer.strip() and not self.ended

@@ -199,6 +199,25 @@ def test_newer_models_get_the_limit_under_its_newer_name(openai_server, model_at
     assert ["max_completion_tokens" in call.body for call in openai_server.calls] == [False, True, True]
 
 
+@pytest.mark.parametrize("args", ["", "endpoint=completions"])
+def test_a_model_that_takes_no_stop_strings_is_asked_without_and_cut_here(openai_server, model_at, args):
+    openai_server.inject(
+        Fault(status=400, message="Unsupported parameter: 'stop' is not supported with this model.")
+    )
+    openai_server.say = lambda text: "Paris\nTokyo"
+    model = model_at(",".join(filter(None, ["max_concurrent=1", args])))
+    assert [found.text for found in model.generate([ask("a"), ask("b")])] == ["Paris"] * 2
+    assert ["stop" in call.body for call in openai_server.calls] == [True, False, False]
+
+
+def test_a_model_that_takes_no_temperature_is_refused_with_the_reason(openai_server, model_at):
+    openai_server.always = Fault(
+        status=400, message="Unsupported value: 'temperature' does not support 0 with this model."
+    )
+    with pytest.raises(ModelError, match=r"refuses temperature 0: .*allowed: a model that takes temperat"):
+        model_at().generate([ask("a")])
+
+
 def test_probabilities_and_beams_are_not_to_be_had(openai_server, model_at):
     model = model_at()
     (scored,) = model.score([ScoreRequest(prompt="a", continuation=" b")])

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.records import GenerateRequest
+from pytest_kbrel.records import Failed, GenerateRequest
+from tests.openai_server import FILTERED, Fault
 
 CHAT = "chat/completions"
 THOUGHT = "Okay, they ask for a city.\nIt must be the one on the Seine, so that I am sure of it now."
@@ -114,3 +115,38 @@ def test_an_end_that_only_the_user_names_is_found(openai_server, model_at):
     openai_server.say = lambda text: "A city.\n[done] Paris\nTokyo"
     (found,) = model_at("think_end_token=[done]").generate([ask()])
     assert (found.text, found.thought) == ("Paris", "A city.")
+
+
+@pytest.mark.parametrize(("args", "say"), [("", UNMARKED), ("think_end_token=[done]", "Hm.\n[done] Paris")])
+def test_what_is_cut_short_before_the_end_of_a_thought_is_no_answer(openai_server, model_at, args, say):
+    """Where the template opens the thought, and the server parts nothing."""
+    openai_server.say = lambda text: THOUGHT * 20 if text == "2" else say
+    model = model_at(",".join(filter(None, ["max_thinking_tokens=40", args])))
+    first, second, third = model.generate([ask("1"), ask("2"), ask("3")])
+    assert (first.text, third.text) == ("Paris", "Paris")
+    assert (second.text, second.finish) == ("", "length")
+    assert second.thought.startswith("Okay, they ask")
+
+
+def test_whether_a_model_thinks_is_found_out_with_the_first_question_that_has_an_answer(
+    openai_server, model_at
+):
+    openai_server.say = lambda text: UNMARKED
+    openai_server.inject(FILTERED)
+    model = model_at()
+    assert isinstance(model.generate([ask("1")])[0], Failed)
+    assert model.generate([ask("2")])[0].text == "Paris"
+
+
+TOO_MANY_TOKENS = Fault(
+    status=400, message="'max_tokens' is too large: 2056. This model's maximum context length is 1024 tokens"
+)
+
+
+def test_a_thought_that_a_server_has_no_room_for_says_what_sets_its_length(openai_server, model_at):
+    openai_server.always = TOO_MANY_TOKENS
+    (thinking,) = model_at("enable_thinking=True").generate([ask()])
+    assert "maximum context length" in thinking.error
+    assert "max_thinking_tokens of the model-args, here 2048" in thinking.error
+    (plain,) = model_at().generate([ask()])
+    assert "max_thinking_tokens" not in plain.error
