@@ -20,6 +20,11 @@ from pytest_kbrel.records import Case, Integrity, Outcome, Share, Table, record
 _SHOWN = 3
 # The rule of outcomes that a model as judge decided.
 _JUDGED = "judge"
+# More tokens for the answer help nobody who does not come to it.
+_ENDLESS = (
+    "raise max_thinking_tokens of --kb-model-args, unless the thoughts end nowhere (the chat template does not "
+    "suit the model)"
+)
 
 
 @record
@@ -101,13 +106,15 @@ def _errored(limits: Integrity, asked: int, measured: int, errors: Sequence[str]
 
 
 def _empty(limits: Integrity, rows: Sequence[Outcome]) -> Finding:
-    empty = [row.answer for row in rows if _is_empty(row)]
-    if marks := sum(bool(answer.strip()) for answer in empty):
+    empty = [row for row in rows if _is_empty(row)]
+    if marks := sum(bool(row.answer.strip()) for row in empty):
         told = f", {marks} of them but for thoughts or mark-up"
         remedy = (
             "the model thinks where it should answer, see enable_thinking and max_thinking_tokens of "
             "--kb-model-args, or writes mark-up alone"
         )
+    elif cut := sum(row.truncated for row in empty):
+        told, remedy = f", {cut} of them cut short before an answer", _ENDLESS
     else:
         told, remedy = "", "the model answers nothing, or its prompts or stop strings do not suit it"
     return most(
@@ -152,7 +159,9 @@ def _truncated(case: Case, table: Table) -> Iterator[Finding]:
             n,
             f"{truncated} of {n} answers are cut short",
             "raise max_new_tokens in the suite, unless the model does not stop (its end token or prompts do "
-            "not suit it)",
+            "not suit it)"
+            if any(row.truncated and not _is_empty(row) for row in table.rows)
+            else _ENDLESS,
         )
 
 

@@ -264,6 +264,17 @@ def test_what_to_do_about_answers_that_are_empty_or_cut_short_is_told() -> None:
     )
 
 
+def test_who_comes_to_no_answer_needs_longer_thoughts_and_not_longer_answers() -> None:
+    remedy = (
+        "allowed: at most 50%: raise max_thinking_tokens of --kb-model-args, unless the thoughts end nowhere "
+        "(the chat template does not suit the model)"
+    )
+    assert found(answers("---", answer="", truncated=True)).broken == (
+        f"3 of 3 answers are empty, 3 of them cut short before an answer; {remedy}",
+        f"3 of 3 answers are cut short; {remedy}",
+    )
+
+
 def test_of_no_responses_nothing_is_counted_but_that_they_are_missing() -> None:
     assert [one.name for one in found(answers(""), ["Q1: gone"]).shares] == ["answered", "errored"]
 
