@@ -22,8 +22,8 @@ _SHOWN = 3
 _JUDGED = "judge"
 # More tokens for the answer help nobody who does not come to it.
 _ENDLESS = (
-    "raise max_thinking_tokens of --kb-model-args, unless the thoughts end nowhere (the chat template does not "
-    "suit the model)"
+    "raise max_thinking_tokens of --kb-model-args, unless the thoughts end nowhere (the chat template does "
+    "not suit the model)"
 )
 
 

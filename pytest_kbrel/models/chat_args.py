@@ -41,7 +41,8 @@ class ChatArgs:
     ``system_instruction`` is the system message; without a chat template it leads the prompt.
     ``template_args`` are further variables of the chat template, a JSON object with sorted keys.
     ``enable_thinking`` is the template's own variable of that name, ``None`` where nothing is said.
-    ``think_end_token`` is the text that ends a thought, empty where template and tokenizer are to tell.
+    ``think_end_token`` is the text that ends a thought, or its token's id; empty where template and tokenizer
+    are to tell.
     ``max_thinking_tokens`` is how many tokens a thought may have.
     """
 
@@ -79,8 +80,8 @@ class ChatArgs:
 def parse_chat_args(args: Mapping[str, str]) -> ChatArgs:
     """Read the keys of :data:`CHAT_ARGS`; others are left alone.
 
-    Raises :class:`ModelError` for template arguments that are no JSON object, and for two values of
-    ``enable_thinking``.
+    Raises :class:`ModelError` for template arguments that are no JSON object, for two values of
+    ``enable_thinking``, and for a text that is blank.
     """
     variables = _variables(args.get("chat_template_args", ""))
     thinking = flag(args, _ENABLE)
@@ -91,13 +92,20 @@ def parse_chat_args(args: Mapping[str, str]) -> ChatArgs:
         raise ModelError(
             f"model-args: {_ENABLE}={thinking}, and chat_template_args says {inside}; give one of them"
         )
+    for key in ("system_instruction", "think_end_token"):
+        if key in args and not args[key].strip():
+            raise ModelError(f"model-args: {key} is blank; allowed is a text, or no {key}")
     limit = args.get("max_thinking_tokens", str(MAX_THINKING_TOKENS))
     return ChatArgs(
         system_instruction=args.get("system_instruction", ""),
         enable_thinking=inside if thinking is None else thinking,
         template_args=json.dumps(variables, sort_keys=True) if variables else "",
         think_end_token=args.get("think_end_token", ""),
-        max_thinking_tokens=positive("max_thinking_tokens", limit, "a number of tokens")
+        max_thinking_tokens=positive(
+            "model-args: max_thinking_tokens",
+            limit,
+            "a number of tokens from 1; enable_thinking=False asks for answers without a thought",
+        )
         or MAX_THINKING_TOKENS,
     )
 

@@ -139,7 +139,11 @@ class ChatTemplate:
         if behind is not None and (self._opening + behind).rstrip().endswith(self.marks.closing):
             return AnswerPlace(variables=variables, suffix=behind)
         without = variables | {"enable_thinking": False}
-        closed = self._filled(_SAMPLE, without, add_generation_prompt=True)
+        try:
+            closed = self._filled(_SAMPLE, without, add_generation_prompt=True)
+        except Exception:
+            # Some templates refuse a model that does not think.
+            closed = ""
         if closed.rstrip().endswith(self.marks.closing):
             return AnswerPlace(variables=without)
         if self._args.enable_thinking is False and not self.opens_thoughts:
@@ -167,8 +171,18 @@ class ChatTemplate:
 
 
 def marks_of_tokenizer(tokenizer: Any, args: ChatArgs, template: str = "") -> ThoughtMarks | None:
-    """Return the marks of a thought that a template or a tokenizer declares, or the user names."""
-    return marks_in(template, tokenizer.get_added_vocab(), closing=args.think_end_token)
+    """Return the marks of a thought that a template or a tokenizer declares, or the user names.
+
+    Raises :class:`ModelError` where the user names a token that the tokenizer has not.
+    """
+    closing = args.think_end_token
+    # As lm-eval reads it.
+    if closing.isdecimal():
+        number = int(closing)
+        closing = tokenizer.decode([number], skip_special_tokens=False) if number < len(tokenizer) else ""
+        if not closing:
+            raise ModelError(f"model-args: think_end_token={number}: the tokenizer has no such token")
+    return marks_in(template, tokenizer.get_added_vocab(), closing=closing)
 
 
 def _parts(behind: str) -> dict[str, str]:

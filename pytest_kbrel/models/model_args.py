@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -106,8 +107,15 @@ def _unquoted(value: str) -> str:
     return value[1:-1] if is_quoted else value
 
 
+def _is_json(value: str) -> bool:
+    try:
+        return value[0] in _CLOSING and bool(json.loads(value))
+    except ValueError:
+        return False
+
+
 def _quoted(value: str) -> str:
-    if not re.search(r"[,\s\"']", value) or value[0] in _CLOSING:
+    if not re.search(r"[,\s\"']", value) or _is_json(value):
         return value
     mark = "'" if '"' in value else '"'
     return f"{mark}{value}{mark}"

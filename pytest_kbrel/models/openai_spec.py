@@ -92,6 +92,11 @@ def parse_openai(text: str, model_args: str = "") -> OpenAISpec:
             f"{text}: the endpoint completions has no chat template, and chat_template_args and "
             "enable_thinking mean nothing to it; allowed is endpoint=chat"
         )
+    if chat.think_end_token.isdecimal():
+        raise ModelError(
+            f"{text}: think_end_token={chat.think_end_token} is a token's id, and a server replies with "
+            "texts; allowed is the token's text"
+        )
     return OpenAISpec(
         text=f"{PREFIX}{name}",
         name=name,

@@ -133,6 +133,7 @@ def parse_spec(
     """
     text = text.strip()
     args, notes = lm_eval.understood(parse_args(model_args, (*MODEL_ARGS, *lm_eval.HF)), lm_eval.HF)
+    own_template = flag(args, "apply_chat_template")
     if flag(args, "trust_remote_code"):
         raise ModelError(
             "model-args: trust_remote_code=True is refused: this version never runs code from a checkpoint; "
@@ -155,7 +156,8 @@ def parse_spec(
         device=_agreed("device", device, mapped or "auto"),
         dtype=_agreed("dtype", _dtype(dtype), _dtype(args.get("dtype", "auto"))),
         batch_size=positive("batch size", batch_size, "auto or a number of tokens"),
-        chat_template=chat_template or bool(flag(args, "apply_chat_template")),
+        # The flag is for all models of a run, an argument for one.
+        chat_template=chat_template if own_template is None else own_template,
         chat=parse_chat_args(args),
         tokenizer=_expanded(args.get("tokenizer", "")),
         max_length=positive("max_length", args.get("max_length", "auto"), "a number of tokens"),

@@ -246,3 +246,19 @@ def test_every_form_of_the_day_is_filled_in(tmp_path):
     )
     template = ChatTemplate(tf.AutoTokenizer.from_pretrained(tmp_path), NOTHING)
     assert template.prompt(ASKED) == "1 January 2025, Wednesday; 01/01/25 00:00  1Which city?"
+
+
+def test_the_end_of_a_thought_may_be_named_by_its_token(tokenizer_of):
+    tokenizer = tokenizer_of("llama3")
+    number = tokenizer.convert_tokens_to_ids("</s>")
+    template = ChatTemplate(tokenizer, ChatArgs(think_end_token=str(number)))
+    assert template.marks.closing == "</s>"
+    with pytest.raises(ModelError, match="think_end_token=99999: the tokenizer has no such token"):
+        ChatTemplate(tokenizer, ChatArgs(think_end_token="99999"))
+
+
+def test_a_template_that_refuses_not_to_think_cannot_be_scored(tokenizer_of):
+    tokenizer = tokenizer_of("deepseek-r1")
+    refuses = "{%- if enable_thinking is false %}{{ raise_exception('always thinks') }}{% endif -%}"
+    tokenizer.chat_template = refuses + tokenizer.chat_template
+    assert "no form with a closed, empty thought" in ChatTemplate(tokenizer, ChatArgs()).unscorable

@@ -25,6 +25,7 @@ KEYS = ("dtype", "revision", *CHAT_ARGS)
             {"system_instruction": "You are terse, and never guess.", "dtype": "auto"},
         ),
         ("system_instruction='Say \"unsure\".'", {"system_instruction": 'Say "unsure".'}),
+        ('system_instruction="[INST] Be brief, please."', {"system_instruction": "[INST] Be brief, please."}),
         ("system_instruction=Be brief.", {"system_instruction": "Be brief."}),
         ("think_end_token=</think>", {"think_end_token": "</think>"}),
     ],
@@ -75,7 +76,12 @@ def test_only_what_is_not_the_default_is_told() -> None:
         ({"chat_template_args": '{"enable_thinking": "no"}'}, "allowed is true or false"),
         ({"chat_template_args": '{"enable_thinking": true}', "enable_thinking": "False"}, "give one of them"),
         ({"enable_thinking": "maybe"}, "allowed is True or False"),
-        ({"max_thinking_tokens": "0"}, "a number of tokens"),
+        (
+            {"max_thinking_tokens": "0"},
+            "model-args: max_thinking_tokens '0'; allowed is a number of tokens from 1; enable_thinking",
+        ),
+        ({"system_instruction": " "}, "model-args: system_instruction is blank; allowed is a text"),
+        ({"think_end_token": "\n"}, "model-args: think_end_token is blank"),
     ],
 )
 def test_bad_arguments_of_a_chat_template_are_refused(args: dict[str, str], says: str) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from pytest_kbrel import reference
 from pytest_kbrel.errors import ModelError
+from pytest_kbrel.models.opening import read_spec
 from pytest_kbrel.models.spec import ModelSpec, check_path, parse_spec
 
 
@@ -194,3 +195,13 @@ def test_nothing_heavy_is_imported():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("flag", "args", "used"), [(True, "", True), (True, "False", False), (False, "True", True)]
+)
+@pytest.mark.parametrize("backend", ["hf", "vllm"])
+def test_an_argument_of_one_model_holds_against_the_flag_for_all(flag, args, used, backend):
+    given = f"apply_chat_template={args}" if args else ""
+    spec = read_spec(f"{backend}/org/name", given, chat_template=flag)
+    assert getattr(spec, "checkpoint", spec).chat_template is used

@@ -150,3 +150,8 @@ def test_a_thought_that_a_server_has_no_room_for_says_what_sets_its_length(opena
     assert "max_thinking_tokens of the model-args, here 2048" in thinking.error
     (plain,) = model_at().generate([ask()])
     assert "max_thinking_tokens" not in plain.error
+
+
+def test_a_server_is_not_asked_for_token_ids(model_at):
+    with pytest.raises(ModelError, match=r"think_end_token=7 is a token's id.*allowed is the token's text"):
+        model_at("think_end_token=7")
