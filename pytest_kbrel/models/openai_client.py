@@ -21,6 +21,7 @@ T = TypeVar("T")
 
 # Seconds to wait for the list of models, which is asked for once.
 _LIST_TIMEOUT = 10.0
+_TEMPLATE = "chat_template_kwargs"
 # vLLM makes these anew for each call.
 _CHANGING = ("created", "permission")
 
@@ -89,6 +90,11 @@ class Connection:
                 raise ModelError(
                     f"{self._where()} refuses temperature 0: {self._why(error)}; answers that are drawn anew "
                     "each time decide nothing; allowed: a model that takes temperature 0"
+                ) from None
+            if _TEMPLATE in str(error):
+                raise ModelError(
+                    f"{self._where()} takes no {_TEMPLATE}, as which enable_thinking and chat_template_args "
+                    f"are sent: {self._why(error)}; allowed: neither of them for this server"
                 ) from None
             self._reached = True
             return Failed(error=self._why(error))

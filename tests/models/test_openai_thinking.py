@@ -155,3 +155,11 @@ def test_a_thought_that_a_server_has_no_room_for_says_what_sets_its_length(opena
 def test_a_server_is_not_asked_for_token_ids(model_at):
     with pytest.raises(ModelError, match=r"think_end_token=7 is a token's id.*allowed is the token's text"):
         model_at("think_end_token=7")
+
+
+def test_a_server_that_knows_no_variables_of_a_template_says_what_to_leave_out(openai_server, model_at):
+    openai_server.always = Fault(
+        status=400, message="Unrecognized request argument supplied: chat_template_kwargs"
+    )
+    with pytest.raises(ModelError, match=r"takes no chat_template_kwargs.*allowed: neither of them for this"):
+        model_at("enable_thinking=False").generate([ask()])
