@@ -25,6 +25,8 @@ _NUMBER = re.compile(
     r"(?:\s*(?P<scale>k|thousand|million|bn|billion|trillion)\b)?",
     re.IGNORECASE,
 )
+# The digits of "km2" are none.
+_NUMBERS = re.compile(r"(?<![\w.,])\.?\d[\d,.]*")
 _SCALES: Mapping[str, int] = {
     **dict.fromkeys(("k", "thousand"), 10**3),
     "million": 10**6,
@@ -38,8 +40,8 @@ def read(path: Path, relations: Relations) -> Iterator[Row]:
 
     SimpleQA has the columns ``metadata``, ``problem`` and ``answer``; the verified one ``original_index``,
     ``problem``, ``answer``, ``topic``, ``answer_type`` and others. A note behind an answer, such as
-    "(acceptable range: anything between 118 and 122)", becomes the fact's ``answer_range``; "(or X)" becomes
-    an alias.
+    "(acceptable range: anything between 118 and 122)", becomes the fact's ``answer_range``, unless an end has more numbers than one (feet and inches, dates);
+    "(or X)" becomes an alias.
     """
     source = table(path, ",")
     line, header = next(source)
@@ -94,12 +96,15 @@ def _metadata(text: str | None) -> Mapping[str, Any]:
 
 
 def _ranged(answer: str) -> tuple[str, tuple[float, float] | None]:
-    """Return an answer without the note of a range, and the range."""
+    """Return an answer without the note of a range, and the range where its ends are a number each."""
     note = _RANGE.search(answer)
     if note is None:
         if "acceptable range" in answer.casefold():
             raise ValueError(f"a range must be of two numbers, found {describe(answer)}; {_FORM}")
         return answer, None
+    if any(len(_NUMBERS.findall(note[end])) > 1 for end in ("low", "high")):
+        # "5 feet 3 inches", "10 May 1990", "3:40": the accepted answer alone is right.
+        return answer[: note.start()], None
     low, high = (_NUMBER.search(note[end]) for end in ("low", "high"))
     if low is None or high is None:
         raise ValueError(f"a range must be of two numbers, found {describe(note[0].strip())}; {_FORM}")

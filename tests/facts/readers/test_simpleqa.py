@@ -64,6 +64,7 @@ def test_the_table_of_simpleqa_verified(read_text: Read) -> None:
             (1.1e6, 1.3e6),
         ),
         ("1985 (acceptable range: between 1983 and 1987)", "1985", (1983, 1987)),
+        ("9 km2 (acceptable range: anything between 8 km2 and 10 km2)", "9 km2", (8, 10)),
         ("1985 (with an acceptable range from 1983 to 1987)", "1985", (1983, 1987)),
         ("40 (acceptable range: anything between 38–42)", "40", (38, 42)),
         ("5 km (acceptable range: anything between 4.9 km and 5.1 km)", "5 km", (4.9, 5.1)),
@@ -74,6 +75,20 @@ def test_a_range_is_read_from_the_note_behind_the_answer(
 ) -> None:
     (fact,) = read_text("simpleqa", "q.csv", VERIFIED + verified(1, "How much?", answer, "Number")).facts
     assert (fact.object, fact.answer_range) == (told, pytest.approx(within))
+
+
+@pytest.mark.parametrize(
+    ("told", "ends"),
+    [
+        ("5 feet 4 inches", "5 feet 3 inches and 5 feet 5 inches"),
+        ("12 May 1990", "10 May 1990 and 14 May 1990"),
+        ("3:45", "3:40 and 3:50"),
+    ],
+)
+def test_ends_of_several_numbers_are_no_range(told: str, ends: str, read_text: Read) -> None:
+    answer = f"{told} (acceptable range: anything between {ends})"
+    (fact,) = read_text("simpleqa", "q.csv", VERIFIED + verified(1, "How much?", answer, "Number")).facts
+    assert (fact.object, fact.answer_range) == (told, None)
 
 
 def test_another_answer_in_brackets_is_an_alias(read_text: Read) -> None:
