@@ -40,8 +40,8 @@ def read(path: Path, relations: Relations) -> Iterator[Row]:
 
     SimpleQA has the columns ``metadata``, ``problem`` and ``answer``; the verified one ``original_index``,
     ``problem``, ``answer``, ``topic``, ``answer_type`` and others. A note behind an answer, such as
-    "(acceptable range: anything between 118 and 122)", becomes the fact's ``answer_range``, unless an end has more numbers than one (feet and inches, dates);
-    "(or X)" becomes an alias.
+    "(acceptable range: anything between 118 and 122)", becomes the fact's ``answer_range``, unless an end has
+    more numbers than one (feet and inches, dates); "(or X)" becomes an alias.
     """
     source = table(path, ",")
     line, header = next(source)
