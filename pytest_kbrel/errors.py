@@ -16,6 +16,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+# No name that is allowed anywhere is nearly as long; what is compared takes time by its length.
+_LONGEST_NAME = 200
+
 
 class KbrelError(Exception):
     """Base of all errors that are the user's to mend."""
@@ -59,5 +62,7 @@ def nearest(found: str, allowed: Iterable[str]) -> str:
     # Here, since this module is loaded in every pytest run of every project that has the plugin.
     import difflib
 
+    if len(found) > _LONGEST_NAME:
+        return ""
     close = difflib.get_close_matches(found, list(allowed), n=1, cutoff=0.6)
     return f"; did you mean {close[0]!r}?" if close else ""

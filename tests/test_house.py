@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest_kbrel
 
 PACKAGE = Path(pytest_kbrel.__file__).parent
-GROUND = ("records", "wire", "errors", "stats", "")
+GROUND = ("records", "wire", "errors", "bounds", "stats", "")
 DECISION = ("gates", "baselines")
 # Room -> rooms it may import. "" is the package's own __init__ (version numbers).
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
@@ -16,6 +16,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "records": (),
     "errors": (),
     "wire": (),
+    "bounds": (),
     "stats": ("records", "errors"),
     "bundled": (),
     "metrics": ("records", "errors", ""),
@@ -29,7 +30,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "gates": (*GROUND, "metrics", "judges", "baselines"),
     "reports": GROUND,
     "flags": (),
-    "options": ("errors", "flags", "records", "recorded_options"),
+    "options": ("errors", "flags", "bounds", "records", "recorded_options"),
     "recorded": (*GROUND, "models", "reports"),
     "commands": (
         *GROUND,

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import datetime
-import math
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from pytest_kbrel.bounds import Bounds, shown
 from pytest_kbrel.errors import SuiteError, nearest
 from pytest_kbrel.records import record
 
 Scalar = str | int | float | bool | datetime.date | None
+_ANY = Bounds(-1e300, 1e300, whole=False)
 
 
 @record
@@ -66,19 +67,18 @@ class Node:
             raise self.wrong(what, allowed)
         return self.value
 
-    def number(self, what: str, allowed: str = "a number") -> float:
-        """Return a finite number; ``allowed`` words what may stand here."""
-        if isinstance(self.value, bool) or not isinstance(self.value, (int, float)):
-            raise self.wrong(what, allowed)
-        if not math.isfinite(self.value):
-            raise self.wrong(what, allowed)
-        return self.value
+    def number(self, what: str, allowed: str = "a number", bounds: Bounds = _ANY) -> float:
+        """Return a finite number within ``bounds``; ``allowed`` words what may stand here."""
+        if isinstance(self.value, (int, float)) and self.value in bounds:
+            # Minus zero is zero, but would be printed with its sign.
+            return self.value + 0
+        raise self.wrong(what, allowed)
 
-    def integer(self, what: str, least: int) -> int:
-        """Return a whole number of at least ``least``."""
-        if isinstance(self.value, bool) or not isinstance(self.value, int) or self.value < least:
-            raise self.wrong(what, f"a whole number of at least {least}")
-        return self.value
+    def integer(self, what: str, bounds: Bounds) -> int:
+        """Return a whole number within ``bounds``."""
+        if isinstance(self.value, int) and self.value in bounds:
+            return self.value
+        raise self.wrong(what, str(bounds))
 
     def choice(self, what: str, options: Sequence[str]) -> str:
         """Return one of ``options``."""
@@ -119,16 +119,16 @@ def describe(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return repr(value if len(value) <= 60 else value[:57] + "...")
+        return shown(value)
     if isinstance(value, (tuple, list)):
         return "a list" if value else "an empty list"
     if isinstance(value, dict):
         return "a mapping" if value else "an empty mapping"
-    return str(value)
+    return shown(value) if isinstance(value, int) else str(value)
 
 
 def unknown(kind: str, found: str, allowed: Iterable[str], *, where: str = "") -> str:
     """Word the error about a name that is not allowed: what was found, what may stand there, the nearest."""
     names = list(allowed)
     place = f" in {where}" if where else ""
-    return f"unknown {kind} {found!r}{place}; allowed: {', '.join(names)}{nearest(found, names)}"
+    return f"unknown {kind} {shown(found)}{place}; allowed: {', '.join(names)}{nearest(found, names)}"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import datetime
 import json
-import math
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from pytest_kbrel.bounds import POPULARITY, Bounds
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.document import describe, unknown
 from pytest_kbrel.facts.json_text import json_rows
@@ -21,6 +21,7 @@ _NOTES = ("source", "licence", "dataset", "duplicate_of")
 _LISTS = ("aliases", "negatives")
 # A value that a message shows whole.
 _SHOWN = 60
+_RANGE = Bounds(-1e300, 1e300, whole=False)
 _CHOICES: Mapping[str, tuple[str, ...]] = {"answer_type": ANSWER_TYPES, "bucket": BUCKETS}
 KEYS = (
     *(*_TEXTS, *_LISTS, "popularity", "question", *_CHOICES, *_NOTES),
@@ -166,14 +167,12 @@ def check_range(item: Any) -> tuple[float, float]:
 
 
 def _is_number(item: Any) -> bool:
-    number = isinstance(item, (int, float)) and not isinstance(item, bool)
-    # An integer beyond the floats passes math.isfinite only by raising.
-    return number and -1e300 <= item <= 1e300 and math.isfinite(item)
+    return item in _RANGE
 
 
 def _popularity(item: Any) -> None:
-    if not _is_number(item) or item < 0:
-        raise ValueError(f"'popularity' must be a number of at least 0, found {describe(item)}")
+    if item not in POPULARITY:
+        raise ValueError(f"'popularity' must be {POPULARITY}, found {describe(item)}")
 
 
 def _wrong_answers(fact: Fact) -> None:

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Literal, cast
 
+from pytest_kbrel.bounds import POPULARITY
 from pytest_kbrel.facts.document import Entry, Node
 from pytest_kbrel.facts.yaml_tree import read_document
 from pytest_kbrel.records import ANSWER_TYPES, AnswerType, Relation
@@ -56,11 +57,7 @@ def _answer_type(keys: dict[str, Entry]) -> Literal["", AnswerType]:
 def _popularity(keys: dict[str, Entry]) -> float | None:
     if "popularity" not in keys:
         return None
-    node, allowed = keys["popularity"].node, "a number of at least 0"
-    value = node.number("popularity", allowed)
-    if value < 0:
-        raise node.wrong("popularity", allowed)
-    return float(value)
+    return float(keys["popularity"].node.number("popularity", str(POPULARITY), POPULARITY))
 
 
 def _templates(keys: dict[str, Entry], key: str, places: dict[str, int]) -> tuple[str, ...]:

@@ -8,12 +8,16 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from pytest_kbrel.bounds import shown
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.document import Entry, Node, Scalar, describe
 
 # YAML 1.1 reads 1e-3 as text; everybody who writes it means a number.
 _EXPONENT = re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]+")
 _DEEPEST = 50
+# What YAML 1.1 reads in other ways than who wrote it and than YAML 1.2: 1:30 as 90, 010 as 8.
+_SIXTIES, _OCTAL = re.compile(r"[-+0-9_.]+:[0-9_.:]+"), re.compile(r"[-+]?0[0-7_]+")
+_LONGEST_NUMBER = 60
 
 
 def read_text(path: Path) -> str:
@@ -88,13 +92,31 @@ class _Tree:
         if raw.tag == "tag:yaml.org,2002:str":
             number = raw.style in (None, "") and _EXPONENT.fullmatch(raw.value)
             return float(raw.value) if number else str(raw.value)
+        if raw.tag in ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float"):
+            self.check_number(raw.value, line)
         try:
             value: Scalar = self.constructor.construct_object(raw)
         except (ValueError, OverflowError) as error:
-            raise SuiteError(f"not a value: {raw.value!r} ({error})", self.path, line) from None
+            raise SuiteError(f"not a value: {shown(raw.value)} ({error})", self.path, line) from None
         if not isinstance(value, (str, int, float, bool, datetime.date, type(None))):
             raise SuiteError(f"a value of the kind {raw.tag} is not allowed", self.path, line)
         return value
+
+    def check_number(self, text: str, line: int) -> None:
+        problem = ""
+        if len(text) > _LONGEST_NUMBER:
+            problem = f"it has {len(text):,} characters, allowed: at most {_LONGEST_NUMBER}"
+        elif _SIXTIES.fullmatch(text):
+            problem = "YAML reads it as a number to base 60"
+        elif _OCTAL.fullmatch(text):
+            problem = "YAML reads it as a number to base 8"
+        if problem:
+            raise SuiteError(
+                f"not a plain number: found {shown(text)}: {problem}; allowed: a decimal number, or quotes "
+                "if text is meant",
+                self.path,
+                line,
+            )
 
     def entries(self, raw: Any) -> dict[str, Entry]:
         entries: dict[str, Entry] = {}
@@ -111,7 +133,9 @@ class _Tree:
                 raise SuiteError(f"a key must be text, found {describe(name)}{hint}", self.path, line)
             if name in entries:
                 first = entries[name].line
-                raise SuiteError(f"key {name!r} stands twice; the first is on line {first}", self.path, line)
+                raise SuiteError(
+                    f"key {shown(name)} stands twice; the first is on line {first}", self.path, line
+                )
             entries[name] = Entry(line=line, node=self.node(child))
         for base in merged:
             for name, entry in base.items():

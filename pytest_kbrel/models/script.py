@@ -24,6 +24,7 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from pytest_kbrel.bounds import DELAY
 from pytest_kbrel.errors import ModelError, SuiteError
 from pytest_kbrel.facts.document import Entry, Node
 from pytest_kbrel.facts.json_text import json_rows
@@ -318,10 +319,7 @@ def _share(node: Node) -> float:
 
 
 def _delay(node: Node) -> float:
-    seconds = node.number("`delay`", "a number of seconds from 0 to 3600")
-    if not 0 <= seconds <= 3600:
-        raise node.wrong("`delay`", "a number of seconds from 0 to 3600")
-    return float(seconds)
+    return float(node.number("`delay`", f"{DELAY}, in seconds", DELAY))
 
 
 def _crash(node: Node) -> int:

@@ -6,6 +6,8 @@ import datetime
 import re
 from pathlib import Path
 
+from pytest_kbrel.bounds import LIMIT, SEED, SHARE, UNSEEN
+from pytest_kbrel.bounds import SHOTS as SHOT_BOUNDS
 from pytest_kbrel.errors import nearest
 from pytest_kbrel.facts.document import Entry, Node, unknown
 from pytest_kbrel.facts.readers import FORMATS, Format, guessed
@@ -110,7 +112,7 @@ def read_suite_file(path: Path) -> WrittenSuite:
     name = keys["suite"].node.text("suite")
     facts, form = _facts(keys, path.parent)
     relations = _relations(keys, path.parent, facts[0]) if "relations" in keys or form.own else None
-    seed = keys["seed"].node.integer("seed", 0) if "seed" in keys else 0
+    seed = keys["seed"].node.integer("seed", SEED) if "seed" in keys else 0
     limits = read_integrity(keys, "a suite", Integrity())
     probes = tuple(_probe(probe, keys[probe], limits) for probe in PROBES if probe in keys)
     if not probes:
@@ -173,9 +175,12 @@ def _relations(keys: dict[str, Entry], folder: Path, facts: Path) -> Path:
 
 def _file(node: Node, what: str, folder: Path, *, folders: bool = False) -> Path:
     path = folder / node.text(what)
-    if path.is_file() or (folders and path.is_dir()):
-        return path
-    beside = sorted(p.name for p in path.parent.iterdir()) if path.parent.is_dir() else []
+    try:
+        if path.is_file() or (folders and path.is_dir()):
+            return path
+        beside = sorted(p.name for p in path.parent.iterdir()) if path.parent.is_dir() else []
+    except OSError as error:
+        raise node.wrong(what, "a file", f": {error.strerror}") from None
     raise node.error(
         f"{what} must be a file, found {node.value!r}, which is none (looked for {path})"
         f"{nearest(path.name, beside)}"
@@ -219,7 +224,7 @@ def _setting(node: Node, what: str, setting: Setting) -> str | int:
     if setting.options:
         return node.choice(what, setting.options)
     if not setting.plain:
-        return node.integer(what, setting.least)
+        return node.integer(what, setting.bounds)
     spec = node.text(what)
     known = spec in setting.plain or "/" in spec or spec.split(":")[0] == "reference"
     if not known and not (node.path.parent / spec).exists():
@@ -236,7 +241,7 @@ def _shots(node: Node) -> WrittenShots:
         raise node.wrong(what, "a file of examples or {seen: 280, unseen: 40}")
     keys = node.keys(what, SHOT_KEYS)
     counts = dict(SHOTS)
-    counts.update((key, entry.node.integer(f"{key} of shots", 0)) for key, entry in keys.items())
+    counts.update((key, entry.node.integer(f"{key} of shots", SHOT_BOUNDS)) for key, entry in keys.items())
     return WrittenShots(seen=counts["seen"], unseen=counts["unseen"])
 
 
@@ -244,11 +249,9 @@ def _limit(keys: dict[str, Entry], where: str) -> Limit:
     if "limit" not in keys:
         return None
     node, what = keys["limit"].node, f"limit of {where}"
-    allowed = "a whole number from 1, or a share above 0 and up to 1.0"
-    value = node.number(what, allowed)
-    if value < 1 if isinstance(value, int) else not 0 < value <= 1:
-        raise node.wrong(what, allowed)
-    return value
+    # 1.0 is all of them, and 1 one of them.
+    bounds = LIMIT if isinstance(node.value, int) else SHARE
+    return node.number(what, f"{LIMIT}, or a share above 0 and up to 1.0", bounds)
 
 
 def _names(node: Node, what: str) -> tuple[Node, ...]:
@@ -303,7 +306,7 @@ def _unseen(node: Node) -> Unseen:
     if expires <= as_of:
         raise keys["expires"].error(f"expires must be later than as_of ({as_of}), found {expires}")
     return Unseen(
-        count=keys["count"].node.integer("count of unseen", 1),
+        count=keys["count"].node.integer("count of unseen", UNSEEN),
         as_of=as_of,
         expires=expires,
         as_of_line=keys["as_of"].line,

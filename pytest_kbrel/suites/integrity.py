@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from pytest_kbrel.bounds import SHARE_OR_NONE
 from pytest_kbrel.facts.document import Entry, Node
 from pytest_kbrel.records import Integrity
 
@@ -24,7 +25,6 @@ LIMITS: Mapping[str, str] = {
     "first_token": "Least share of MONITOR's right answers whose scored first token the model wrote first.",
 }
 CHOICES = ("invalid", "allowed")
-_SHARE = "a share, a number from 0 to 1"
 
 
 def read_integrity(entries: Mapping[str, Entry], where: str, general: Integrity) -> Integrity:
@@ -44,7 +44,4 @@ def _limit(name: str, node: Node, where: str) -> float | str:
     what = f"{name} in {where}"
     if isinstance(getattr(Integrity(), name), str):
         return node.choice(what, CHOICES)
-    share = node.number(what, _SHARE)
-    if not 0 <= share <= 1:
-        raise node.wrong(what, _SHARE)
-    return float(share)
+    return float(node.number(what, f"a share, {SHARE_OR_NONE}", SHARE_OR_NONE))

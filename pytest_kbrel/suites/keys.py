@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pytest_kbrel.bounds import COUNT, DISTRACTORS, NEW_TOKENS, Bounds
 from pytest_kbrel.records import (
     HeadToTailSettings,
     MonitorSettings,
@@ -41,7 +42,7 @@ SHOTS = {"seen": 280, "unseen": 40}
 
 @record
 class Setting:
-    """One setting: a choice where ``options`` are given, otherwise a whole number of at least ``least``.
+    """One setting: a choice where ``options`` are given, otherwise a whole number within ``bounds``.
 
     With ``plain`` it is one of these words or the spec of a model.
     """
@@ -49,7 +50,7 @@ class Setting:
     help: str
     options: tuple[str, ...] = ()
     plain: tuple[str, ...] = ()
-    least: int = 1
+    bounds: Bounds = COUNT
     default: str | int | None = None
 
 
@@ -108,7 +109,9 @@ SETTINGS: Mapping[ProbeName, Mapping[str, Setting]] = {
             help="M, the number of misleading contexts a fact; fewer where the relation has fewer objects.",
             default=MonitorSettings().negatives,
         ),
-        "max_new_tokens": Setting(help="Longest answer in tokens.", default=MonitorSettings().max_new_tokens),
+        "max_new_tokens": Setting(
+            help="Longest answer in tokens.", bounds=NEW_TOKENS, default=MonitorSettings().max_new_tokens
+        ),
         "formats": Setting(
             help="Questions only, or word prediction and fact checking of the relation's statements as well.",
             options=("questions", "all"),
@@ -132,7 +135,9 @@ SETTINGS: Mapping[ProbeName, Mapping[str, Setting]] = {
         ),
         "example_style": _STYLE,
         "max_new_tokens": Setting(
-            help="Longest answer in tokens.", default=HeadToTailSettings().max_new_tokens
+            help="Longest answer in tokens.",
+            bounds=NEW_TOKENS,
+            default=HeadToTailSettings().max_new_tokens,
         ),
     },
     "reliability": {
@@ -146,7 +151,7 @@ SETTINGS: Mapping[ProbeName, Mapping[str, Setting]] = {
         ),
         "distractors": Setting(
             help="How many wrong objects the questions draw their three from.",
-            least=4,
+            bounds=DISTRACTORS,
             default=ReliabilitySettings().distractors,
         ),
         "distractors_from": Setting(
@@ -166,7 +171,9 @@ SETTINGS: Mapping[ProbeName, Mapping[str, Setting]] = {
             default=ReliabilitySettings().controls,
         ),
         "max_new_tokens": Setting(
-            help="Longest answer in tokens.", default=ReliabilitySettings().max_new_tokens
+            help="Longest answer in tokens.",
+            bounds=NEW_TOKENS,
+            default=ReliabilitySettings().max_new_tokens,
         ),
     },
 }

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Literal
 
+from pytest_kbrel.bounds import FIGURE
 from pytest_kbrel.records import ANSWER_TYPES, CaseKind, ProbeName, record
 
 Better = Literal["higher", "lower"]
@@ -35,8 +36,12 @@ class Metric:
     @property
     def range(self) -> str:
         """The possible values in words."""
-        top = "" if math.isinf(self.high) else f" and at most {self.high:g}"
-        return f"at least {self.low:g}{top}"
+        return f"at least {self.low:g} and at most {self.most:g}"
+
+    @property
+    def most(self) -> float:
+        """The most that a gate may state of it: ``high``, or a number far beyond all there are."""
+        return min(self.high, FIGURE)
 
 
 def _metrics(better: Better, low: float, high: float, names: str) -> dict[str, Metric]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Container, Mapping, Sequence
 from importlib import resources
 from typing import Any, cast
 
+from pytest_kbrel.bounds import LIMIT, SEED, UNSEEN, Bounds
+from pytest_kbrel.bounds import SHOTS as SHOT_BOUNDS
 from pytest_kbrel.facts.readers import FORMATS
 from pytest_kbrel.records import DEFAULT_LANGUAGE, LANGUAGE_TAG, PROBES, Integrity, ProbeName
 from pytest_kbrel.suites.integrity import CHOICES, LIMITS
@@ -51,7 +52,10 @@ _DATE: Schema = {"type": "string", "format": "date", "pattern": r"^\d{4}-\d\d-\d
 _UNIT: Schema = {"minimum": 0, "maximum": 1}
 _LIMIT: Schema = {
     "description": "How many facts: a whole number, or a share of them.",
-    "anyOf": [{"type": "integer", "minimum": 1}, {"type": "number", "exclusiveMinimum": 0, "maximum": 1}],
+    "anyOf": [
+        {"type": "integer", "minimum": LIMIT.least, "maximum": LIMIT.most},
+        {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+    ],
 }
 
 
@@ -79,7 +83,7 @@ def make_schema() -> Schema:
             **_TEXT,
             "description": "The wordings; default: relations.yaml beside facts in an own format.",
         },
-        "seed": {"type": "integer", "minimum": 0, "default": 0, "description": "Fixes every draw."},
+        "seed": {**_whole(SEED), "default": 0, "description": "Fixes every draw."},
         "uninformative": {**_TEXT, "description": "Own rules for answers that say nothing, YAML."},
         "language": {
             "type": "string",
@@ -114,6 +118,10 @@ def _object(properties: Schema, **more: Any) -> Schema:
     return {"type": "object", "properties": properties, "additionalProperties": False, **more}
 
 
+def _whole(bounds: Bounds) -> Schema:
+    return {"type": "integer", "minimum": bounds.least, "maximum": bounds.most}
+
+
 def _or_nothing(schema: Schema) -> Schema:
     return {**schema, "type": ["object", "null"]}
 
@@ -144,10 +152,10 @@ def _probe(probe: ProbeName) -> Schema:
     }
     if probe == "reliability":
         properties["relations"] = {**_names(_TEXT), "description": "Which facts are the seen ones."}
-        unseen = {"count": {"type": "integer", "minimum": 1}, "as_of": _DATE, "expires": _DATE}
+        unseen = {"count": _whole(UNSEEN), "as_of": _DATE, "expires": _DATE}
         assert tuple(unseen) == UNSEEN_KEYS
         properties["unseen"] = _object(unseen, required=list(UNSEEN_KEYS))
-        counts = {key: {"type": "integer", "minimum": 0, "default": SHOTS[key]} for key in SHOT_KEYS}
+        counts = {key: {**_whole(SHOT_BOUNDS), "default": SHOTS[key]} for key in SHOT_KEYS}
         properties["shots"] = {
             "description": "The examples to choose from: how many are made, or a file of own ones.",
             "anyOf": [_TEXT, _object(counts)],
@@ -226,7 +234,7 @@ def _slice(probe: ProbeName, name: str) -> Schema:
 
 
 def _setting(setting: Setting) -> Schema:
-    kind: Schema = {"type": "integer", "minimum": setting.least}
+    kind = _whole(setting.bounds)
     if setting.options:
         kind = {"enum": list(setting.options)}
     elif setting.plain:
@@ -248,10 +256,9 @@ def _gate(metric: Metric, controlled: bool) -> Schema:
     value: Schema = {"type": "number", "minimum": metric.low}
     drop: Schema = {"type": "number", "minimum": 0}
     loss: Schema = {"type": "number", "maximum": 0}
-    if math.isfinite(metric.high):
-        value["maximum"] = metric.high
-        drop["maximum"] = metric.high - metric.low
-        loss["minimum"] = metric.low - metric.high
+    value["maximum"] = metric.most
+    drop["maximum"] = metric.most - metric.low
+    loss["minimum"] = metric.low - metric.most
     rules: Schema = {"min": value, "max": value, "max_drop": drop}
     if metric.low >= 0:
         rules["recovery"] = {"type": "number", "exclusiveMinimum": 0, "maximum": 1}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 from pytest_kbrel.facts.document import unknown
@@ -118,7 +117,6 @@ def _range(rule: Rule, bound: float, metric: Metric) -> tuple[bool, str]:
     if rule == "recovery":
         return 0 < bound <= 1, "above 0 and at most 1"
     if rule in ("max_drop", "above_control"):
-        span = metric.high - metric.low
-        top = "" if math.isinf(span) else f" and at most {span:g}"
-        return 0 <= bound <= span, f"at least 0{top}"
-    return metric.low <= bound <= metric.high, metric.range
+        span = metric.most - metric.low
+        return 0 <= bound <= span, f"at least 0 and at most {span:g}"
+    return metric.low <= bound <= metric.most, metric.range

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pytest_kbrel.bounds import Bounds
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.document import Entry, Node, describe, unknown
 
@@ -53,17 +54,17 @@ def test_what_is_no_number(value: Any) -> None:
         node(value).number("n")
 
 
-@pytest.mark.parametrize(("value", "least"), [(0, 0), (1, 1), (5, 1), (-1, -1)])
-def test_a_whole_number_from_the_least(value: int, least: int) -> None:
-    assert node(value).integer("n", least) == value
+@pytest.mark.parametrize(("value", "least"), [(0, 0), (1, 1), (5, 1), (-1, -1), (9, 0)])
+def test_a_whole_number_from_the_least_to_the_most(value: int, least: int) -> None:
+    assert node(value).integer("n", Bounds(least, 9)) == value
 
 
 @pytest.mark.parametrize(
-    ("value", "least"), [(-1, 0), (0, 1), (1.0, 0), (True, 0), (False, 0), ("1", 0), (None, 0)]
+    ("value", "least"), [(-1, 0), (0, 1), (10, 0), (1.0, 0), (True, 0), (False, 0), ("1", 0), (None, 0)]
 )
 def test_what_is_no_whole_number_from_the_least(value: Any, least: int) -> None:
-    with pytest.raises(SuiteError, match=f"n must be a whole number of at least {least}, found"):
-        node(value).integer("n", least)
+    with pytest.raises(SuiteError, match=f"n must be a whole number from {least} to 9, found"):
+        node(value).integer("n", Bounds(least, 9))
 
 
 @pytest.mark.parametrize("value", ["x", " x ", "0"])

@@ -118,11 +118,59 @@ SHAPE_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
     "seed as text": (
         HEAD + "seed: abc\nmonitor:\n",
         3,
-        ("seed must be a whole number", "least 0", "found 'abc'"),
+        ("seed must be a whole number", "from 0 to", "found 'abc'"),
     ),
     "a language's name": (HEAD + "language: German\nmonitor:\n", 3, ("a language tag", "found 'German'")),
     "a language that YAML reads as false": (HEAD + "language: no\nmonitor:\n", 3, ("in quotes if text",)),
     "seed below zero": (HEAD + "seed: -1\nmonitor:\n", 3, ("seed must be", "found -1")),
+    "seed of 20 digits": (HEAD + f"seed: {10**20}\nmonitor:\n", 3, ("seed must be", f"found {10**20}")),
+    "a billion choices": (
+        HEAD + "reliability:\n  choices: 1000000000\n",
+        4,
+        ("choices of reliability must be a whole number from 1 to 1,000, found 1000000000",),
+    ),
+    "a thousand and one distractors": (
+        HEAD + "reliability: {distractors: 1001}\n",
+        3,
+        ("from 4 to 1,000", "found 1001"),
+    ),
+    "a billion negatives": (
+        HEAD + "monitor: {negatives: 1000000000}\n",
+        3,
+        ("from 1 to 1,000", "found 1000"),
+    ),
+    "an answer of a billion tokens": (
+        HEAD + "head_to_tail: {max_new_tokens: 1000000000}\n",
+        3,
+        ("max_new_tokens of head_to_tail", "from 1 to 1,000,000", "found 1000000000"),
+    ),
+    "a billion unseen questions": (
+        HEAD + "reliability:\n  unseen: {count: 1000000000, as_of: 2026-11-01, expires: 2028-01-01}\n",
+        4,
+        ("count of unseen", "from 1 to 100,000", "found 1000000000"),
+    ),
+    "a billion examples": (
+        HEAD + "reliability: {shots: {unseen: 1000000000}}\n",
+        3,
+        ("unseen of shots", "from 0 to 100,000", "found 1000000000"),
+    ),
+    "a limit of ten billion": (
+        HEAD + "monitor: {limit: 10000000000}\n",
+        3,
+        ("limit of monitor", "from 1 to 1,000,000,000", "found 10000000000"),
+    ),
+    "a hexadecimal limit of thousands of digits": (
+        HEAD + "monitor: {limit: 0x" + "f" * 50 + "}\n",
+        3,
+        ("limit of monitor", "found a number of about 60 digits"),
+    ),
+    "a limit without end": (HEAD + "monitor: {limit: 1e400}\n", 3, ("limit of monitor", "found inf")),
+    "a limit that is a yes": (HEAD + "monitor: {limit: yes}\n", 3, ("limit of monitor", "found true")),
+    "a gate far beyond all figures": (
+        HEAD + "monitor: {gates: {calls_monitor: 1.0e+20}}\n",
+        3,
+        ("calls_monitor must be at least 0 and at most 1e+12", "found 1e+20"),
+    ),
     "probe as a list": (HEAD + "monitor: [P36]\n", 3, ("monitor must be a mapping", "found a list")),
     "unknown setting": (
         HEAD + "monitor:\n  negatves: 5\n",
@@ -141,7 +189,7 @@ SHAPE_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
         ("one of questions, all", "found 'alle'"),
     ),
     "wrong study": (HEAD + "monitor:\n  study: fully\n", 4, ("one of monitor, full", "did you mean 'full'?")),
-    "an ablation of nothing": (HEAD + "monitor: {ablation: 0}\n", 3, ("at least 1", "found 0")),
+    "an ablation of nothing": (HEAD + "monitor: {ablation: 0}\n", 3, ("from 1 to 1,000", "found 0")),
     "a prompt without its question": (
         HEAD + "monitor:\n  prompt: Say it.\n",
         4,
@@ -177,10 +225,10 @@ SHAPE_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
     "zero negatives": (
         HEAD + "monitor: {negatives: 0}\n",
         3,
-        ("negatives of monitor", "at least 1", "found 0"),
+        ("negatives of monitor", "from 1 to 1,000", "found 0"),
     ),
     "true for a number": (HEAD + "monitor: {negatives: true}\n", 3, ("whole number", "found true")),
-    "two distractors": (HEAD + "reliability: {distractors: 2}\n", 3, ("at least 4", "found 2")),
+    "two distractors": (HEAD + "reliability: {distractors: 2}\n", 3, ("from 4 to 1,000", "found 2")),
     "unseen metric in a seen slice of a group": (
         HEAD + "reliability:\n  slice_by: answer_type\n  slices: {seen-time-four-shot: {gates: {ur: 1}}}\n",
         5,
@@ -347,7 +395,7 @@ SHAPE_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
     "no unseen questions": (
         HEAD + "reliability:\n  unseen: {count: 0, as_of: 2026-01-01, expires: 2028-01-01}\n",
         4,
-        ("count of unseen", "at least 1", "found 0"),
+        ("count of unseen", "from 1 to 100,000", "found 0"),
     ),
     "unknown limit of integrity": (
         HEAD + "integrity: {empty: 0.2,\n  truncate: 0.8}\nmonitor:\n",

@@ -52,7 +52,8 @@ def test_a_limit_at_the_end_of_its_range(limit: str, count: int, suite_file: Wri
 @pytest.mark.parametrize("limit", ["0", "0.0", "-1", "1.001", "true", "''"])
 def test_a_limit_beyond_the_end_of_its_range(limit: str, suite_file: Write) -> None:
     with pytest.raises(
-        SuiteError, match="limit of monitor must be a whole number from 1, or a share above 0"
+        SuiteError,
+        match="limit of monitor must be a whole number from 1 to 1,000,000,000, or a share above 0",
     ):
         load_suite(suite_file(HEAD + f"monitor: {{slices: [P36], limit: {limit}}}\n"))
 

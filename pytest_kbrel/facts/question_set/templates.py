@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal, cast
 
+from pytest_kbrel.bounds import CAP
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.document import Entry
 from pytest_kbrel.facts.relations import NAME
@@ -79,6 +80,6 @@ def _template(name: str, entry: Entry) -> Template:
         label=keys["label"].node.text("label") if "label" in keys else name,
         domain=domain,
         source=keys["from"].node.text("from") if "from" in keys else name,
-        cap=keys["cap"].node.integer(f"cap of {name}", 1) if "cap" in keys else None,
+        cap=keys["cap"].node.integer(f"cap of {name}", CAP) if "cap" in keys else None,
         answer_type=cast(AnswerType, kind) if kind else "",
     )
