@@ -1,7 +1,8 @@
 """How small and how large each number may be that somebody states in a file, a flag or an argument.
 
 Every reader of such a number asks this table, so that a bound stands in one place. Upper bounds are far
-beyond what anybody uses: they stop a slip of the finger, or a hostile file, before it costs hours or all memory.
+beyond what anybody uses: they stop a slip of the finger, or a hostile file, before it costs
+hours or all memory.
 
 This module is loaded in every pytest run of every project that has the plugin installed.
 """
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 
 # What a message shows of a value.
 _SHOWN = 60
-_WHOLE = re.compile(r"[0-9]{1,30}")
+_WHOLE = re.compile(r"-?[0-9]{1,30}")
 _NUMBER = re.compile(r"[-+]?([0-9]{1,30}([.][0-9]{0,30})?|[.][0-9]{1,30})([eE][-+]?[0-9]{1,3})?")
 
 
@@ -85,6 +86,7 @@ FIGURE = 1_000_000_000_000
 POPULARITY = Bounds(0, 1e300, whole=False)
 
 # Flags of pytest.
+FLAG_SEED = Bounds(-(2**63), 2**63 - 1)
 BATCH = Bounds(1, 1_000_000_000)
 FACTS = Bounds(0, 1_000_000)
 PRICE = Bounds(0, 1_000_000, whole=False)
@@ -96,6 +98,7 @@ REQUESTS = Bounds(1, 10_000)
 SECONDS = Bounds(0, 86_400, whole=False, above=True)
 RETRIES = Bounds(0, 1_000)
 DEVICES = Bounds(1, 1_024)
+DEVICE_NUMBER = Bounds(0, 9_999)
 SEQUENCES = Bounds(1, 1_000_000)
 DELAY = Bounds(0, 3_600, whole=False)
 

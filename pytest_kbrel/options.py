@@ -7,18 +7,19 @@ nothing but the standard library and pytest.
 from __future__ import annotations
 
 import datetime
-import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
+from pytest_kbrel.bounds import BATCH, FACTS, FLAG_SEED, LIMIT, PRICE, SHARE, shown
 from pytest_kbrel.errors import nearest
 from pytest_kbrel.flags import FLAGS, NO_CACHE, Flag
 
+T = TypeVar("T")
 SUITE_SUFFIX = ".kb.yaml"
 today_key = pytest.StashKey[datetime.date]()
 run_key = pytest.StashKey[str]()
@@ -165,11 +166,11 @@ def _read_options(config: pytest.Config) -> KbOptions:
         model_args=_text(config, "model_args"),
         device=_text(config, "device"),
         dtype=_text(config, "dtype"),
-        batch_size=_checked(config, "batch_size", "auto or a number of tokens >= 1", _is_batch_size),
+        batch_size=_batch_size(config),
         apply_chat_template=_switch(config, "apply_chat_template"),
         judge=_text(config, "judge"),
         judge_args=_text(config, "judge_args"),
-        attribute=int(_checked(config, "attribute", "a number of facts >= 0", _is_count)),
+        attribute=_read(config, "attribute", FACTS.integer, f"{FACTS}, of facts"),
         baseline=_text(config, "baseline"),
         baseline_update=_update_name(config),
         inconclusive=_checked(config, "inconclusive", "warn or fail", lambda text: text in ("warn", "fail")),
@@ -217,11 +218,20 @@ def _text(config: pytest.Config, name: str) -> str:
     return str(given)
 
 
+def _read(config: pytest.Config, name: str, read: Callable[[str], T], allowed: str) -> T:
+    text = _text(config, name)
+    try:
+        return read(text)
+    except ValueError:
+        found = f"{_flag(name).flag}: found {shown(text)}; allowed: {allowed}"
+        raise pytest.UsageError(f"{found}{nearest(text, ['auto']) if 'auto' in allowed else ''}") from None
+
+
 def _checked(config: pytest.Config, name: str, allowed: str, accepts: Callable[[str], bool]) -> str:
     text = _text(config, name)
     if not accepts(text):
         hint = nearest(text, allowed.replace(" or ", " ").split())
-        raise pytest.UsageError(f"{_flag(name).flag}: found {text!r}; allowed: {allowed}{hint}")
+        raise pytest.UsageError(f"{_flag(name).flag}: found {shown(text)}; allowed: {allowed}{hint}")
     return text
 
 
@@ -249,61 +259,37 @@ def _prices(config: pytest.Config) -> tuple[float, float] | None:
     text = _text(config, "prices")
     if not text:
         return None
-    try:
-        read, written = (float(part) for part in text.split(","))
-        if not all(math.isfinite(price) and price >= 0 for price in (read, written)):
-            raise ValueError(text)
-    except ValueError:
-        raise pytest.UsageError(
-            f"--kb-prices: found {text!r}; allowed: two numbers >= 0, the prices of a million tokens read "
-            "and written, such as 0.15,0.60"
-        ) from None
+    allowed = f"two numbers, each {PRICE}: the prices of a million tokens read and written, such as 0.15,0.60"
+    return _read(config, "prices", _two_prices, allowed)
+
+
+def _two_prices(text: str) -> tuple[float, float]:
+    read, written = (PRICE.number(part.strip()) for part in text.split(","))
     return read, written
 
 
-def _is_batch_size(text: str) -> bool:
-    return text == "auto" or (text.isascii() and text.isdigit() and int(text) >= 1)
+def _batch_size(config: pytest.Config) -> str:
+    def read(text: str) -> str:
+        return text if text == "auto" else str(BATCH.integer(text))
 
-
-def _is_count(text: str) -> bool:
-    return text.isascii() and text.isdigit()
+    return _read(config, "batch_size", read, f"auto or {BATCH}, of tokens")
 
 
 def _limit(config: pytest.Config) -> int | float | None:
     text = _text(config, "limit")
     if not text:
         return None
-    try:
-        return limit_value(text)
-    except ValueError:
-        raise pytest.UsageError(
-            f"--kb-limit: found {text!r}; allowed: a number of facts >= 1, or a fraction between 0 and 1"
-        ) from None
+    return _read(config, "limit", limit_value, f"{LIMIT}, of facts, or a fraction above 0 and up to 1")
 
 
 def limit_value(text: str) -> int | float:
     """Read a number of facts (at least 1) or a fraction (above 0, at most 1); else ``ValueError``."""
-    if not text.isascii():
-        # Python reads other scripts' digits: one fact would be all of them.
-        raise ValueError(text)
-    if text.isdigit():
-        if int(text) < 1:
-            raise ValueError(text)
-        return int(text)
-    fraction = float(text)
-    if not (math.isfinite(fraction) and 0 < fraction <= 1):
-        raise ValueError(text)
-    return fraction
+    return LIMIT.integer(text) if text.isdecimal() else SHARE.number(text)
 
 
 def _seed(config: pytest.Config) -> int | None:
     text = _text(config, "seed")
-    if not text:
-        return None
-    try:
-        return int(text)
-    except ValueError:
-        raise pytest.UsageError(f"--kb-seed: found {text!r}; allowed: a whole number") from None
+    return _read(config, "seed", FLAG_SEED.integer, str(FLAG_SEED)) if text else None
 
 
 def _update_name(config: pytest.Config) -> str | None:

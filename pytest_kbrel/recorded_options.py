@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_kbrel.bounds import FLAG_SEED
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.flags import FLAGS
 from pytest_kbrel.helping import RULES
@@ -90,7 +91,7 @@ def _same_facts(config: pytest.Config, options: KbOptions, run: RecordedRun) -> 
     if not was_typed(config, "limit"):
         options = replace(options, limit=limit_value(limit) if limit else None)
     if not was_typed(config, "seed"):
-        options = replace(options, seed=int(seed) if seed else None)
+        options = replace(options, seed=FLAG_SEED.integer(seed) if seed else None)
     return options
 
 

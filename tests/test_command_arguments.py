@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from pytest_kbrel.bounds import CAP
 from pytest_kbrel.cli import main
 from pytest_kbrel.commands import build_head_to_tail, cache, judge, sharing
+from pytest_kbrel.commands.numbers import whole
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.facts.question_set import Columns
 from pytest_kbrel.records import PROBES, Case
@@ -52,15 +54,38 @@ def test_an_age_of_nothing_is_an_age(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert capsys.readouterr().err.count("found both of what to forget") == 2
 
 
-@pytest.mark.parametrize("text", ["1", "128", "999999"])
-def test_a_number_of_tokens(text: str) -> None:
-    assert sharing._positive(text) == int(text)
+@pytest.mark.parametrize(("text", "value"), [("1", 1), ("128", 128), ("999999", 999_999)])
+def test_the_least_and_the_most_of_a_number(text: str, value: int) -> None:
+    assert whole(CAP)(text) == value
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "1.0", "", "²", "x"])
-def test_what_is_no_number_of_tokens(text: str) -> None:
-    with pytest.raises(argparse.ArgumentTypeError, match="allowed: a number of tokens from 1"):
-        sharing._positive(text)
+@pytest.mark.parametrize("text", ["0", "-1", "1000000", "1.0", "", "²", "x", "9" * 5000])
+def test_what_lies_beside_them(text: str) -> None:
+    with pytest.raises(
+        argparse.ArgumentTypeError, match=r"^found .{2,62}; allowed: a whole number from 1"
+    ):
+        whole(CAP)(text)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "sharing s.kb.yaml --kb-model reference --tokens-per-row 1000001",
+        "build head-to-tail d.csv --templates t --output o --until 10000",
+        "build head-to-tail d.csv --templates t --output o --cap 1000000",
+        "build head-to-tail d.csv --templates t --output o --seed 9223372036854775808",
+        "build head-to-tail d.csv --templates t --output o --threads 1025",
+        "cache prune --older-than 100001w",
+        "cache prune --older-than " + "9" * 5000 + "d",
+    ],
+)
+def test_every_number_of_the_command_line_has_a_most(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(line.split())
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert "found" in said
+    assert "allowed: a whole number from " in said
+    assert len(said) < 300
 
 
 def chosen(*names: str) -> list[str]:
@@ -87,17 +112,6 @@ def test_a_name_that_no_slice_has_is_refused(names: tuple[str, ...]) -> None:
         KbrelError, match=r"^--slice: found '[cB]?'.*; allowed: a slice or a case, such as a$"
     ):
         chosen(*names)
-
-
-@pytest.mark.parametrize(("text", "value"), [("1", 1), ("999999", 999_999)])
-def test_the_least_and_the_most_of_a_number(text: str, value: int) -> None:
-    assert build_head_to_tail._at_least_one(text) == value
-
-
-@pytest.mark.parametrize("text", ["0", "-1", "1000000", "1.5", "", "x"])
-def test_what_lies_beside_them(text: str) -> None:
-    with pytest.raises(argparse.ArgumentTypeError, match="allowed: a whole number from 1 to 999999"):
-        build_head_to_tail._at_least_one(text)
 
 
 @pytest.mark.parametrize(("text", "value"), [("0", 0.0), ("0.6", 0.6), ("0.9999", 0.9999)])

@@ -108,12 +108,25 @@ def test_what_a_setting_reads(given: Given, name: str, text: object, value: obje
             ("prices", text)
             for text in ("1", "1,2,3", "-1,2", "1,-2", "nan,1", "1,nan", "inf,1", "1,inf", "a,b")
         ),
+        *(("batch_size", text) for text in ("1000000001", "0x10", "1_000")),
+        *(("attribute", text) for text in ("1000001", "1e3")),
+        *(("limit", text) for text in ("1000000001", "1e400", "nan", "1:30")),
+        *(("seed", text) for text in (str(2**63), str(-(2**63) - 1), "1_0")),
+        *(("prices", text) for text in ("1000001,1", "1e400,1", "1_0,1")),
         *(("apply_chat_template", text) for text in ("2", "y", "truthy")),
     ],
 )
 def test_what_a_setting_refuses(given: Given, name: str, text: str) -> None:
     with pytest.raises(pytest.UsageError, match=rf"(--kb-|KB_).*: found {text!r}; allowed: "):
         read_options(given(**{name: text}))
+
+
+@pytest.mark.parametrize("name", ["batch_size", "attribute", "limit", "seed", "prices"])
+def test_a_number_of_thousands_of_digits_is_refused_and_shown_by_its_beginning(
+    given: Given, name: str
+) -> None:
+    with pytest.raises(pytest.UsageError, match=f": found '{'9' * 57}...'; allowed: "):
+        read_options(given(**{name: "9" * 5000}))
 
 
 @pytest.mark.parametrize(

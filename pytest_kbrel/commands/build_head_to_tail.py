@@ -6,6 +6,9 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_kbrel.bounds import CAP, FLAG_SEED, THREADS, YEAR, shown
+from pytest_kbrel.commands.numbers import whole
+
 if TYPE_CHECKING:
     from pytest_kbrel.commands import Commands
     from pytest_kbrel.facts.question_set import Columns, Manifest
@@ -33,15 +36,17 @@ def register(targets: Commands) -> None:
     )
     _columns(parser)
     rules = parser.add_argument_group("rules")
-    rules.add_argument("--until", type=int, default=2020, metavar="YEAR", help="last year (default: 2020)")
+    rules.add_argument(
+        "--until", type=whole(YEAR), default=2020, metavar="YEAR", help="last year (default: 2020)"
+    )
     rules.add_argument(
         "--cap",
-        type=_at_least_one,
+        type=whole(CAP),
         default=100,
         metavar="N",
         help="most questions a template and bucket (default: 100)",
     )
-    rules.add_argument("--seed", type=int, default=0, help="fixes the draw (default: 0)")
+    rules.add_argument("--seed", type=whole(FLAG_SEED), default=0, help="fixes the draw (default: 0)")
     rules.add_argument(
         "--ascii-share",
         type=_share,
@@ -65,7 +70,9 @@ def register(targets: Commands) -> None:
     engine.add_argument(
         "--memory-limit", type=_size, default="4GB", metavar="SIZE", help="of DuckDB (default: 4GB)"
     )
-    engine.add_argument("--threads", type=_at_least_one, default=None, metavar="N", help="default: all cores")
+    engine.add_argument(
+        "--threads", type=whole(THREADS), default=None, metavar="N", help="default: all cores"
+    )
     engine.add_argument("--temp-dir", type=Path, default=None, metavar="DIR", help="where to spill to disk")
     parser.set_defaults(run=_run)
 
@@ -164,21 +171,11 @@ def _report(manifest: Manifest, output: Path) -> None:
     print(f"{manifest.questions:,} questions from {taken} of {len(manifest.templates)} templates in {output}")
 
 
-def _at_least_one(text: str) -> int:
-    try:
-        value = int(text)
-    except ValueError:
-        value = 0
-    if not 1 <= value < 1_000_000:
-        raise argparse.ArgumentTypeError(f"found {text!r}; allowed: a whole number from 1 to 999999")
-    return value
-
-
 def _share(text: str) -> float:
     try:
         value = float(text)
     except ValueError:
         value = -1.0
     if not 0 <= value < 1:
-        raise argparse.ArgumentTypeError(f"found {text!r}; allowed: a number from 0 to below 1")
+        raise argparse.ArgumentTypeError(f"found {shown(text)}; allowed: a number from 0 to below 1")
     return value

@@ -8,13 +8,15 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_kbrel.bounds import AGE, shown
+from pytest_kbrel.commands.numbers import whole
 from pytest_kbrel.errors import KbrelError
 
 if TYPE_CHECKING:
     from pytest_kbrel.commands import Commands
     from pytest_kbrel.models.store_upkeep import KeptModel
 
-_AGE = re.compile(r"(\d+)([hdw])")
+_AGE = re.compile(r"([0-9]+)([hdw])")
 _SECONDS = {"h": 3600, "d": 24 * 3600, "w": 7 * 24 * 3600}
 _DEFAULT = ".kbrel-cache"
 
@@ -109,8 +111,10 @@ def _export(options: argparse.Namespace) -> int:
 def _seconds(text: str) -> int:
     found = _AGE.fullmatch(text)
     if found is None:
-        raise argparse.ArgumentTypeError(f"found {text!r}; allowed: a number with h, d or w, such as 30d")
-    return int(found[1]) * _SECONDS[found[2]]
+        raise argparse.ArgumentTypeError(
+            f"found {shown(text)}; allowed: a number with h, d or w, such as 30d"
+        )
+    return whole(AGE)(found[1]) * _SECONDS[found[2]]
 
 
 def _table(models: tuple[KeptModel, ...]) -> str:

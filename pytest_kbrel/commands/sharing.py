@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_kbrel.bounds import ROW
+from pytest_kbrel.commands.numbers import whole
 from pytest_kbrel.errors import KbrelError, nearest
 
 if TYPE_CHECKING:
@@ -45,7 +47,7 @@ def register(commands: Commands) -> None:
         help="only this slice or case, such as P36; again for more",
     )
     parser.add_argument(
-        "--tokens-per-row", metavar="N", type=_positive, help="length of a packed row (default: 128)"
+        "--tokens-per-row", metavar="N", type=whole(ROW), help="length of a packed row (default: 128)"
     )
     parser.add_argument(
         "--show", metavar="CASE", help="print what is shared with what in this slice or case, as a tree"
@@ -90,12 +92,6 @@ def _run(options: argparse.Namespace) -> int:
     for line in lines:
         print(line)
     return 0
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"found {text!r}; allowed: a number of tokens from 1")
-    return int(text)
 
 
 def _cases(paths: Sequence[Path]) -> list[Case]:

@@ -6,8 +6,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from pytest_kbrel.bounds import TOKENS
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.model_args import flag, positive
+from pytest_kbrel.models.model_args import flag, whole_or_auto
 from pytest_kbrel.records import record
 
 CHAT_ARGS = (
@@ -101,10 +102,11 @@ def parse_chat_args(args: Mapping[str, str]) -> ChatArgs:
         enable_thinking=inside if thinking is None else thinking,
         template_args=json.dumps(variables, sort_keys=True) if variables else "",
         think_end_token=args.get("think_end_token", ""),
-        max_thinking_tokens=positive(
-            "model-args: max_thinking_tokens",
+        max_thinking_tokens=whole_or_auto(
+            "max_thinking_tokens",
             limit,
-            "a number of tokens from 1; enable_thinking=False asks for answers without a thought",
+            TOKENS,
+            "of tokens; enable_thinking=False asks for answers without a thought",
         )
         or MAX_THINKING_TOKENS,
     )

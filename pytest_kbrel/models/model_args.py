@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from pytest_kbrel.bounds import Bounds, shown
 from pytest_kbrel.errors import ModelError, nearest
 
 _CLOSING = {"{": "}", "[": "]"}
@@ -52,20 +53,25 @@ def flag(args: Mapping[str, str], key: str) -> bool | None:
     return value in ("true", "1")
 
 
-def positive(what: str, value: str, allowed: str) -> int | None:
-    """Return ``value`` as a number from 1, ``None`` for ``auto``; else raise :class:`ModelError`."""
-    if value == "auto":
-        return None
-    if not re.fullmatch(r"[0-9]{1,9}", value) or int(value) < 1:
-        raise ModelError(f"{what} {value!r}; allowed is {allowed}")
-    return int(value)
+def whole(what: str, value: str, bounds: Bounds, unit: str = "") -> int:
+    """Return ``value`` as a whole number within ``bounds``; else raise :class:`ModelError`."""
+    try:
+        return bounds.integer(value)
+    except ValueError:
+        raise ModelError(f"{what} {shown(value)}; allowed is {bounds}{unit and ', ' + unit}") from None
 
 
-def whole(what: str, value: str) -> int:
-    """Return ``value`` as a number from 0; else raise :class:`ModelError`."""
-    if not re.fullmatch(r"[0-9]{1,9}", value):
-        raise ModelError(f"{what} {value!r}; allowed is a whole number from 0")
-    return int(value)
+def whole_or_auto(what: str, value: str, bounds: Bounds, unit: str = "") -> int | None:
+    """Return ``value`` as :func:`whole` does, ``None`` for ``auto``."""
+    return None if value == "auto" else whole(what, value, bounds, unit)
+
+
+def number(what: str, value: str, bounds: Bounds, unit: str = "") -> float:
+    """Return ``value`` as a number within ``bounds``; else raise :class:`ModelError`."""
+    try:
+        return bounds.number(value)
+    except ValueError:
+        raise ModelError(f"{what} {shown(value)}; allowed is {bounds}{unit and ', ' + unit}") from None
 
 
 def _parts(text: str) -> Iterator[str]:

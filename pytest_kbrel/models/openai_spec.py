@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from typing import Literal
 from urllib.parse import urlsplit
 
+from pytest_kbrel.bounds import REQUESTS, RETRIES, SECONDS, SEED
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models import lm_eval_args as lm_eval
 from pytest_kbrel.models.chat_args import CHAT_ARGS, ChatArgs, parse_chat_args
-from pytest_kbrel.models.model_args import parse_args, positive, whole
+from pytest_kbrel.models.model_args import number, parse_args, whole, whole_or_auto
 from pytest_kbrel.records import record
 
 PREFIX = "openai/"
@@ -103,15 +104,16 @@ def parse_openai(text: str, model_args: str = "") -> OpenAISpec:
         base_url=base_url,
         api_key_env=args.get("api_key_env", DEFAULT_KEY),
         endpoint=endpoint,
-        max_concurrent=positive(
+        max_concurrent=whole_or_auto(
             "max_concurrent",
             args.get("max_concurrent", args.get("num_concurrent", "auto")),
-            "a number of requests",
+            REQUESTS,
+            "of requests",
         )
         or 8,
-        timeout=_seconds(args.get("timeout", "60")),
-        max_retries=whole("max_retries", args.get("max_retries", "4")),
-        seed=whole("seed", args["seed"]) if "seed" in args else None,
+        timeout=number("timeout", args.get("timeout", "60"), SECONDS, "of seconds"),
+        max_retries=whole("max_retries", args.get("max_retries", "4"), RETRIES),
+        seed=whole("seed", args["seed"], SEED) if "seed" in args else None,
         chat=chat,
         notes=tuple(notes),
     )
@@ -152,13 +154,3 @@ def _address(args: Mapping[str, str]) -> tuple[str, Literal["chat", "completions
                 raise ModelError(f"base_url {url} names the endpoint {implied}, endpoint={given} another")
             return url.removesuffix(ending), implied
     return url, "completions" if given == "completions" else "chat"
-
-
-def _seconds(value: str) -> float:
-    try:
-        seconds = float(value)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < float("inf"):
-        raise ModelError(f"timeout {value!r}; allowed is a number of seconds above 0")
-    return seconds

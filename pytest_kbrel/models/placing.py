@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 
+from pytest_kbrel.bounds import DEVICE_NUMBER
 from pytest_kbrel.errors import ModelError, nearest
 from pytest_kbrel.records import record
 
@@ -20,8 +21,8 @@ PLACING_ARGS = (
     "max_cpu_memory",
     "offload_folder",
 )
-_DEVICE = re.compile(r"(cpu|mps|cuda|xpu|npu|hpu)(:[0-9]+)?|[0-9]+")
-_MEMORY = re.compile(r"[0-9]+|[0-9.]+ ?[KMGT]i?B", re.IGNORECASE)
+_DEVICE = re.compile(r"(cpu|mps|cuda|xpu|npu|hpu)(:[0-9]{1,4})?|[0-9]{1,4}")
+_MEMORY = re.compile(r"[0-9]{1,15}|[0-9]{1,6}([.][0-9]{1,6})? ?[KMGT]i?B", re.IGNORECASE)
 
 
 @record
@@ -59,7 +60,9 @@ def read_placement(args: Mapping[str, str], *, parallelize: bool) -> tuple[Place
         )
     for key in ("max_memory_per_gpu", "max_cpu_memory"):
         if key in args and not _MEMORY.fullmatch(args[key]):
-            raise ModelError(f"model-args: {key}={args[key]}; allowed is a number of bytes, or as in 10GiB")
+            raise ModelError(
+                f"model-args: {key}={args[key]:.60}; allowed is a number of bytes, or as in 10GiB"
+            )
     chosen = given or (option if parallelize else "")
     device = ""
     if _DEVICE.fullmatch(chosen):
@@ -116,5 +119,5 @@ def _checked(device_map: str) -> str:
 
 def _is_device(device: object) -> bool:
     if isinstance(device, int):
-        return not isinstance(device, bool) and device >= 0
+        return device in DEVICE_NUMBER
     return isinstance(device, str) and (device == "disk" or bool(_DEVICE.fullmatch(device)))

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from pytest_kbrel.bounds import BATCH, TOKEN_ID, TOKENS
 from pytest_kbrel.errors import ModelError, nearest
 from pytest_kbrel.models import lm_eval_args as lm_eval
 from pytest_kbrel.models.chat_args import CHAT_ARGS, ChatArgs, parse_chat_args
 from pytest_kbrel.models.checkpoint import check_folder, looks_like_hub_id
-from pytest_kbrel.models.model_args import flag, parse_args, positive, whole
+from pytest_kbrel.models.model_args import flag, parse_args, whole, whole_or_auto
 from pytest_kbrel.models.placing import PLACING_ARGS, Placement, read_placement
 from pytest_kbrel.records import record
 
@@ -155,12 +156,12 @@ def parse_spec(
         revision=args.get("revision", ""),
         device=_agreed("device", device, mapped or "auto"),
         dtype=_agreed("dtype", _dtype(dtype), _dtype(args.get("dtype", "auto"))),
-        batch_size=positive("batch size", batch_size, "auto or a number of tokens"),
+        batch_size=whole_or_auto("batch size", batch_size, BATCH, "of tokens, or auto"),
         # The flag is for all models of a run, an argument for one.
         chat_template=chat_template if own_template is None else own_template,
         chat=parse_chat_args(args),
         tokenizer=_expanded(args.get("tokenizer", "")),
-        max_length=positive("max_length", args.get("max_length", "auto"), "a number of tokens"),
+        max_length=whole_or_auto("max_length", args.get("max_length", "auto"), TOKENS, "of tokens"),
         add_bos_token=flag(args, "add_bos_token"),
         attn_implementation=_attention(args.get("attn_implementation", "")),
         peft=_expanded(args.get("peft", "")),
@@ -173,7 +174,7 @@ def parse_spec(
         bnb_4bit=_bnb_4bit(args),
         placement=placement,
         use_fast_tokenizer=flag(args, "use_fast_tokenizer") is not False,
-        prefix_token_id=whole("prefix_token_id", args["prefix_token_id"])
+        prefix_token_id=whole("prefix_token_id", args["prefix_token_id"], TOKEN_ID)
         if "prefix_token_id" in args
         else None,
         notes=(*notes, *idle),

@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
+from pytest_kbrel.bounds import DEVICES, SEQUENCES, SHARE
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models import lm_eval_args as lm_eval
 from pytest_kbrel.models.chat_args import CHAT_ARGS
-from pytest_kbrel.models.model_args import flag, join_args, parse_args, positive
+from pytest_kbrel.models.model_args import flag, join_args, number, parse_args, whole_or_auto
 from pytest_kbrel.models.spec import ModelSpec, parse_spec
 from pytest_kbrel.records import record
 
@@ -105,12 +106,16 @@ def parse_vllm(
     return VllmSpec(
         text=text if rest else f"{PREFIX}{checkpoint.path}",
         checkpoint=dataclasses.replace(checkpoint, text=text if rest else f"{PREFIX}{checkpoint.path}"),
-        tensor_parallel_size=positive(
-            "tensor_parallel_size", args.get("tensor_parallel_size", "1"), "a number of GPUs"
+        tensor_parallel_size=whole_or_auto(
+            "tensor_parallel_size", args.get("tensor_parallel_size", "1"), DEVICES, "of GPUs"
         )
         or 1,
-        gpu_memory_utilization=_share(args.get("gpu_memory_utilization", "")),
-        max_num_seqs=positive("max_num_seqs", args.get("max_num_seqs", "auto"), "a number of sequences"),
+        gpu_memory_utilization=number("gpu_memory_utilization", args["gpu_memory_utilization"], SHARE)
+        if "gpu_memory_utilization" in args
+        else None,
+        max_num_seqs=whole_or_auto(
+            "max_num_seqs", args.get("max_num_seqs", "auto"), SEQUENCES, "of sequences"
+        ),
         quantization=args.get("quantization", ""),
         enforce_eager=bool(flag(args, "enforce_eager")),
         notes=tuple(notes),
@@ -120,15 +125,3 @@ def parse_vllm(
 def _checkpoint_args(args: Mapping[str, str]) -> dict[str, str]:
     named = {"max_length" if key == "max_model_len" else key: value for key, value in args.items()}
     return {key: value for key, value in named.items() if key in _OF_CHECKPOINT}
-
-
-def _share(value: str) -> float | None:
-    if not value:
-        return None
-    try:
-        share = float(value)
-    except ValueError:
-        share = 0.0
-    if not 0 < share <= 1:
-        raise ModelError(f"gpu_memory_utilization {value!r}; allowed is a share above 0 and up to 1")
-    return share

@@ -76,10 +76,7 @@ def test_only_what_is_not_the_default_is_told() -> None:
         ({"chat_template_args": '{"enable_thinking": "no"}'}, "allowed is true or false"),
         ({"chat_template_args": '{"enable_thinking": true}', "enable_thinking": "False"}, "give one of them"),
         ({"enable_thinking": "maybe"}, "allowed is True or False"),
-        (
-            {"max_thinking_tokens": "0"},
-            "model-args: max_thinking_tokens '0'; allowed is a number of tokens from 1; enable_thinking",
-        ),
+        ({"max_thinking_tokens": "0"}, "from 1 to 100,000,000, of tokens; enable_thinking=False"),
         ({"system_instruction": " "}, "model-args: system_instruction is blank; allowed is a text"),
         ({"think_end_token": "\n"}, "model-args: think_end_token is blank"),
     ],

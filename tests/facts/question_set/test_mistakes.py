@@ -73,7 +73,7 @@ def test_options(fails: Fails, options: tuple[str, ...], message: str) -> None:
         ("P36: {label: capital}\n", "template P36 lacks the key 'question'"),
         ("\n<P36>: {question: '[X]?'}\n", "templates.yaml:2: a relation's id must be ASCII letters"),
         ("P36: {question: '[X]?', domain: 'a-b'}\n", "domain must be ASCII letters, digits"),
-        ("P36: {question: '[X]?', cap: 0}\n", "cap of P36 must be a whole number of at least 1"),
+        ("P36: {question: '[X]?', cap: 0}\n", "cap of P36 must be a whole number from 1 to 999,999"),
         (
             "P36: {question: '[X]?'}\nP37: {question: '[X]!', from: P36}\n",
             "templates.yaml:2: P36 and P37 are both from 'P36'",
