@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     from pytest_kbrel.recorder import Recorder
 
 DEVICES = "CUDA_VISIBLE_DEVICES"
+# Seconds for which workers of a session that stopped may clear away before they are killed.
+PATIENCE = 1.0
 
 
 class Distribution:
@@ -29,6 +33,7 @@ class Distribution:
         self._recorder = recorder
         self._device = device
         self._each = gpus_each
+        self._config: pytest.Config | None = None
 
     @pytest.hookimpl
     def pytest_configure_node(self, node: Any) -> None:
@@ -40,6 +45,7 @@ class Distribution:
     def pytest_xdist_node_collection_finished(self, node: Any, ids: Sequence[str]) -> None:
         """Learn which items the workers collected."""
         self._recorder.expect(ids)
+        self._recorder.note_collected()
 
     @pytest.hookimpl
     def pytest_xdist_setupnodes(self, config: pytest.Config, specs: Sequence[Any]) -> None:
@@ -50,6 +56,7 @@ class Distribution:
 
         Raises ``UsageError`` where workers that need GPUs for themselves are more than there are.
         """
+        self._config = config
         gpus = [] if self._device == "cpu" else visible_gpus()
         each = len(gpus) // len(specs) if self._each is None else self._each
         needed = each * len(specs)
@@ -63,6 +70,23 @@ class Distribution:
                 first, count = number * max(1, each), max(1, each)
                 dealt = [gpus[place % len(gpus)] for place in range(first, first + count)]
                 spec.env.setdefault(DEVICES, ",".join(dealt))
+
+    def stop(self, interrupt: bool) -> None:
+        """End all workers, whatever they are at, within :data:`PATIENCE` seconds and some tenths.
+
+        xdist waits for them much longer. With ``interrupt`` they get the Ctrl-C that the controller alone was
+        sent in another form, so that what they began (an engine's processes) ends with them.
+        """
+        session = self._config.pluginmanager.getplugin("dsession") if self._config is not None else None
+        manager = getattr(session, "nodemanager", None)
+        if manager is None:
+            return
+        for gateway in manager.group:
+            process = getattr(getattr(gateway, "_io", None), "popen", None)
+            if interrupt and process is not None and sys.platform != "win32":
+                process.send_signal(signal.SIGINT)
+        manager.EXIT_TIMEOUT = PATIENCE
+        manager.teardown_nodes()
 
 
 def visible_gpus() -> list[str]:

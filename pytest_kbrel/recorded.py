@@ -71,13 +71,14 @@ def read_run(folder: Path) -> RecordedRun:
 
 @functools.lru_cache(maxsize=4)
 def _read_run(folder: Path, _: int) -> RecordedRun:
+    from pytest_kbrel.reports.files import earlier_note
     from pytest_kbrel.reports.json_report import check_file, read_report
 
     if not folder.is_dir():
         found = "is a file" if folder.exists() else "is not there"
         raise KbrelError(f"{folder}: {found}; allowed: {ALLOWED}")
     if not (folder / REPORT).is_file():
-        raise KbrelError(f"{folder}: has no {REPORT}; allowed: {ALLOWED}")
+        raise KbrelError(f"{folder}: has no {REPORT}; allowed: {ALLOWED}{earlier_note(folder / REPORT)}")
     report = read_report(folder)
     try:
         # Their responses are scored now.

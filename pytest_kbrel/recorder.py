@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,18 +18,20 @@ from pytest_kbrel import bench
 from pytest_kbrel.aggregating import baseline_of_session, decide_aggregates
 from pytest_kbrel.answering import typed_notes, underway
 from pytest_kbrel.blessing import Blessed, bless, blessed_lines, with_commit
+from pytest_kbrel.earlier import bring_back, set_aside
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.fixtures import excuse_for, failure_message
+from pytest_kbrel.fixtures import asks, excuse_for, failure_message
 from pytest_kbrel.helping import RULES
-from pytest_kbrel.options import SUITE_SUFFIX, KbOptions
+from pytest_kbrel.options import SUITE_SUFFIX, KbOptions, suites_in_sight
 from pytest_kbrel.parts import Parts
 from pytest_kbrel.records import CaseResult, Fingerprint, Run, Suite
 from pytest_kbrel.refusing import check_suites
 from pytest_kbrel.reports.junit import case_properties, suite_properties
 from pytest_kbrel.reports.notes import STOPPED
 from pytest_kbrel.reports.text import one_line
-from pytest_kbrel.runs import REPORTS, Arrivals, assemble, join, write
+from pytest_kbrel.runs import Arrivals, assemble, join, write
 from pytest_kbrel.synthetic import add_suite_properties, hand_in
+from pytest_kbrel.terminating import TERMINATED, Termination
 from pytest_kbrel.wire import from_wire, unpacked
 
 if TYPE_CHECKING:
@@ -54,6 +56,25 @@ class Recorder:
         self._blessed: Blessed | None = None
         self._underway = underway(options)
         self._parts = Parts(options.output_path, options.run)
+        self._termination = Termination()
+        self._began = self._collected = self._set_aside = False
+        self._session: pytest.Session | None = None
+        self.stop_workers: Callable[[bool], None] | None = None
+
+    def begin(self) -> None:
+        """Begin a run of ours: set the reports of an earlier one aside, and let SIGTERM end it in order.
+
+        Not before there is something of ours in sight: the project's other tests must neither cost it its
+        last report nor be ended in another way than usual.
+        """
+        if not self._began:
+            self._began = True
+            self._termination.watch()
+            self._set_aside = set_aside(self._options.output_path)
+
+    def note_collected(self) -> None:
+        """Note that it is known which of our cases are to run, be it none."""
+        self._collected = True
 
     def note_asking(self) -> None:
         """Let other runs see that this one goes on, if it was announced that it asks a model."""
@@ -68,11 +89,7 @@ class Recorder:
         new = [nodeid for nodeid in new if nodeid not in self._arrivals.expected]
         if not new:
             return
-        if not self._arrivals.expected:
-            # Nothing stale may pass for this run's. Not before there is something of ours to run: the
-            # project's other tests must not cost it its last report.
-            for name in REPORTS:
-                (self._options.output_path / name).unlink(missing_ok=True)
+        self.begin()
         self._arrivals.expected |= dict.fromkeys(new)
         try:
             # Now, since a suite may be edited while the run goes on.
@@ -102,9 +119,23 @@ class Recorder:
         return f"deciding again over {record} ({who}); no model is loaded, reports go to {output}"
 
     @pytest.hookimpl
-    def pytest_sessionstart(self) -> None:
-        """Clear away the responses of runs that were killed."""
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Clear away the responses of runs that were killed; begin where suites are in sight."""
+        self._session = session
         self._parts.clear()
+        if suites_in_sight(self._config):
+            self.begin()
+
+    @pytest.hookimpl
+    def pytest_collectstart(self, collector: pytest.Collector) -> None:
+        """Begin at the first suite, wherever it lies."""
+        if collector.nodeid.endswith(SUITE_SUFFIX):
+            self.begin()
+
+    @pytest.hookimpl
+    def pytest_collection_modifyitems(self) -> None:
+        """Note that a serial run has collected everything."""
+        self.note_collected()
 
     @pytest.hookimpl
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
@@ -115,6 +146,8 @@ class Recorder:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Learn the items of a serial run."""
+        if any(map(asks, session.items)):
+            self.begin()
         self.expect(item.nodeid for item in session.items)
 
     @pytest.hookimpl
@@ -130,6 +163,7 @@ class Recorder:
         if text is not None:
             wire: dict[str, Any] = unpacked(text)
             # A worker's test that asks for its fixtures while it runs is known by now only.
+            self.begin()
             self.note_asking()
             self._parts.start()
             self._model = from_wire(Fingerprint, wire["model"])
@@ -162,17 +196,36 @@ class Recorder:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Bless the run if that was asked for, then write the reports."""
         ended = False
-        if self._arrivals.expected or self._arrivals.results:
+        self._termination.hold()
+        if not self._finished and self.stop_workers is not None:
+            self.stop_workers(self._termination.arrived)
+        if self._arrivals.expected or self._arrivals.results or self._stopped_collecting(session):
             with self._parts.alone():
                 ended = self._finish(session)
+        elif self._set_aside and self._collected:
+            bring_back(self._options.output_path)
         self._parts.end()
         if self._underway is not None:
             self._underway.end(ended=ended)
+
+    @pytest.hookimpl
+    def pytest_unconfigure(self) -> None:
+        """Let SIGTERM do again what it did; a session that got one does not end well, however late it was."""
+        if self._termination.arrived and self._session is not None and not self._session.exitstatus:
+            self._session.exitstatus = pytest.ExitCode.INTERRUPTED
+        self._termination.end()
+
+    def _stopped_collecting(self, session: pytest.Session) -> bool:
+        """Tell whether a run of ours was stopped before its cases were known, or some of them failed to be."""
+        stopped = not self._collected and session.exitstatus == pytest.ExitCode.INTERRUPTED
+        return self._began and (stopped or bool(self._problems))
 
     def _finish(self, session: pytest.Session) -> bool:
         if not self._finished:
             self._problems[STOPPED] = None
             self._arrivals.stopped = True
+        if self._termination.arrived:
+            self._problems[TERMINATED] = None
         self._run = self._make_run(session)
         joined = self._join(self._run)
         self._run = self._make_run(session)

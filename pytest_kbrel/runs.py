@@ -21,7 +21,6 @@ from pytest_kbrel.flags import NO_CACHE
 from pytest_kbrel.options import SUITE_SUFFIX, KbOptions
 from pytest_kbrel.records import PROBES, CaseKind, CaseResult, Fingerprint, Run, Suite
 
-REPORTS = ("report.json", "report.html", "summary.md", "responses.jsonl", OUTCOMES)
 _PACKAGES = ("pytest", "pytest-xdist", "torch", "transformers", "openai", "numpy", "scipy")
 
 

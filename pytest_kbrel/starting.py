@@ -10,11 +10,11 @@ import pytest
 
 from pytest_kbrel import bench
 from pytest_kbrel.answering import base_spec, model_spec
+from pytest_kbrel.earlier import REPORTS, set_aside
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.helping import check_judge
 from pytest_kbrel.options import KbOptions, read_options, stands_on_the_line, suites_in_sight, was_typed
 from pytest_kbrel.recorder import Recorder
-from pytest_kbrel.runs import REPORTS
 
 if TYPE_CHECKING:
     from pytest_kbrel.baselines import Baseline
@@ -32,7 +32,8 @@ def start(config: pytest.Config) -> None:
         try:
             baseline = check(config, options)
         except (KbrelError, pytest.UsageError) as error:
-            _clear(options.output_path)
+            # Whoever publishes the folder must not publish what an older run left there.
+            set_aside(options.output_path)
             raise pytest.UsageError(str(error)) from None
     recorder = Recorder(config, options, baseline)
     config.pluginmanager.register(recorder, "kbrel-recorder")
@@ -41,6 +42,7 @@ def start(config: pytest.Config) -> None:
 
         device = "cpu" if options.from_run else options.device
         distribution = Distribution(recorder, device, _gpus_each(config, options))
+        recorder.stop_workers = distribution.stop
         config.pluginmanager.register(distribution, "kbrel-distribution")
 
 
@@ -142,10 +144,3 @@ def _check_output(directory: Path) -> None:
                 f"--kb-output-path: {directory / name} is a folder, and a report goes there; "
                 "allowed: a folder where that name is free"
             )
-
-
-def _clear(directory: Path) -> None:
-    """Take an older run's reports away: whoever publishes the folder must not publish those."""
-    for name in REPORTS:
-        if (directory / name).is_file():
-            (directory / name).unlink()

@@ -73,6 +73,7 @@ HEAVY = {
         "fixtures",
         "collect",
         "starting",
+        "earlier",
         "recorder",
         "refusing",
         "synthetic",

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from pytest_kbrel import runs
+from pytest_kbrel import earlier
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.parts import Parts
 from pytest_kbrel.planning.session import Planner
@@ -29,7 +29,7 @@ def checked(
 
 
 def test_the_reports_of_a_run_are_these_five() -> None:
-    assert runs.REPORTS == REPORTS
+    assert earlier.REPORTS == REPORTS
 
 
 def test_settings_with_which_a_run_can_be(tmp_path: Path) -> None:
@@ -131,7 +131,8 @@ def test_a_run_that_is_refused_leaves_no_report_of_an_older_one(old: Path) -> No
     config = StubConfig(old.parent, model="./nowhere")
     with pytest.raises(pytest.UsageError, match="nowhere"):
         begin(cast(pytest.Config, config))
-    assert [path.name for path in old.iterdir()] == ["notes.md"]
+    assert {path.name for path in old.iterdir()} == {"notes.md", "previous"}
+    assert {path.name for path in (old / "previous").iterdir()} == set(REPORTS)
 
 
 def test_a_run_that_has_cases_to_run_takes_all_older_reports_away(old: Path) -> None:
@@ -141,7 +142,7 @@ def test_a_run_that_has_cases_to_run_takes_all_older_reports_away(old: Path) -> 
     assert len(list(old.iterdir())) == 6
     # That suite is not there; the reports go all the same, and the run will say so.
     recorder.expect(["gone.kb.yaml::monitor[a]"])
-    assert {path.name for path in old.iterdir()} - {".parts"} == {"notes.md"}
+    assert {path.name for path in old.iterdir()} - {".parts"} == {"notes.md", "previous"}
 
 
 @pytest.mark.parametrize(

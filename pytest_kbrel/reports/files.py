@@ -9,6 +9,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+# In a folder of reports, that of the reports of the run before.
+PREVIOUS = "previous"
+
+
+def earlier_note(report: Path) -> str:
+    """Say of a report that is not there where the one before lies, if there is one; empty otherwise."""
+    earlier = report.parent / PREVIOUS / report.name
+    if not earlier.is_file():
+        return ""
+    return (
+        f"; a run began in that folder and did not end (killed?), or was refused; the one before: {earlier}"
+    )
+
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:

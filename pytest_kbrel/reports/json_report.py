@@ -13,7 +13,7 @@ from typing import Any
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.records import PROBES, CaseKind, CaseResult, MetricValue, Run
 from pytest_kbrel.reports import changed, notes, selection
-from pytest_kbrel.reports.files import sha256_of, write_text
+from pytest_kbrel.reports.files import earlier_note, sha256_of, write_text
 from pytest_kbrel.wire import to_wire
 
 SCHEMA_VERSION = 1
@@ -164,7 +164,7 @@ def read_report(path: Path) -> dict[str, Any]:
     try:
         report = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise KbrelError(f"{path}: there is no such report") from None
+        raise KbrelError(f"{path}: there is no such report{earlier_note(path)}") from None
     except OSError as error:
         raise KbrelError(f"{path}: cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:

@@ -1,0 +1,267 @@
+"""A session that is ended from outside: what it leaves, whom it leaves behind, and how it exits."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.plugin.conftest import CAPITALS, KNOWN, MODEL, script
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGTERM")
+TERMINATED = "SIGTERM ended the session: a time limit, or whoever runs it"
+STOPPED = "the session stopped before all its cases were decided"
+SUITE = """\
+suite: mini
+facts: facts.jsonl
+head_to_tail:
+  prompt: zero-shot
+  gates: {accuracy: {min: 0.0}}
+"""
+SENDS = "import os, signal\n\n\ndef {hook}:\n    os.kill(os.getpid(), signal.SIGTERM)\n"
+
+DEAF = """
+import os, signal
+
+if "PYTEST_XDIST_WORKER" in os.environ:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+"""
+
+
+@pytest.fixture
+def old(pytester):
+    """Lay the report of an older run, which nobody may take for a later one's, into the folder."""
+    folder = pytester.path / "kbrel-report"
+    folder.mkdir()
+    (folder / "report.json").write_text('{"old": true}')
+    return folder
+
+
+def verdicts(report):
+    return sorted(case["verdict"] for case in report()["cases"] if not case["aggregate"])
+
+
+def test_sigterm_between_cases_leaves_a_report_of_what_was_decided(pytester, mini_suite, report, old):
+    mini_suite(SUITE)
+    before = signal.getsignal(signal.SIGTERM)
+    pytester.makeconftest(SENDS.format(hook="pytest_runtest_teardown(item)"))
+    result = pytester.runpytest(MODEL, "suites", "--kb-baseline-update=next")
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines(["*Terminated: SIGTERM ended the session*"])
+    assert verdicts(report) == ["not run", "not run", "pass"]
+    found = report()
+    assert (found["summary"]["verdict"], found["complete"]) == ("invalid", False)
+    assert found["problems"][1:] == [TERMINATED, STOPPED]
+    assert "next: no baseline was written: the run is not complete" in found["problems"][0]
+    assert found["exit_status"] == 2
+    assert not (pytester.path / "baselines").exists()
+    assert json.loads((old / "previous" / "report.json").read_text()) == {"old": True}
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+@pytest.mark.parametrize(
+    "hook", ["pytest_collectstart(collector)", "pytest_itemcollected(item)"], ids=["first", "items"]
+)
+def test_sigterm_while_suites_are_collected_leaves_an_invalid_report(pytester, mini_suite, report, old, hook):
+    mini_suite(SUITE)
+    pytester.makeconftest(SENDS.format(hook=hook))
+    result = pytester.runpytest(MODEL, "suites")
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    found = report()
+    assert found["summary"]["verdict"] == "invalid"
+    assert set(verdicts(report)) <= {"not run"}
+    assert {TERMINATED, STOPPED} <= set(found["problems"])
+    assert "invalid" in (old / "summary.md").read_text()
+    assert (old / "previous" / "report.json").exists()
+
+
+def test_sigterm_while_a_model_loads_ends_the_session(pytester, mini_suite, report, monkeypatch):
+    mini_suite(SUITE)
+    monkeypatch.setattr(
+        "pytest_kbrel.models.scripted.load", lambda spec: os.kill(os.getpid(), signal.SIGTERM)
+    )
+    assert pytester.runpytest(MODEL, "suites").ret == pytest.ExitCode.INTERRUPTED
+    assert verdicts(report) == ["invalid", "not run", "not run"]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_sigterm_while_reports_are_written_tears_none_of_them(
+    pytester, mini_suite, report, monkeypatch, when
+):
+    from pytest_kbrel import recorder
+
+    mini_suite(SUITE)
+    write = recorder.write
+
+    def interrupted(run, directory):
+        for moment in ("before", "after"):
+            if moment == when:
+                os.kill(os.getpid(), signal.SIGTERM)
+                os.kill(os.getpid(), signal.SIGTERM)
+            run = write(run, directory) if moment == "before" else run
+        return run
+
+    monkeypatch.setattr(recorder, "write", interrupted)
+    result = pytester.runpytest(MODEL, "suites")
+    # Everything was decided, and still whoever ended it must not read a 0.
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    assert verdicts(report) == ["pass", "pass", "pass"]
+    assert {path.name for path in (pytester.path / "kbrel-report").iterdir()} == {
+        *("report.json", "report.html", "summary.md", "responses.jsonl", "outcomes.jsonl.xz")
+    }
+
+
+def test_a_session_without_a_suite_has_no_handler_of_ours_and_keeps_the_old_report(
+    pytester, monkeypatch, old
+):
+    monkeypatch.setenv("KB_MODEL", "reference")
+    pytester.makepyfile(
+        "import signal\n\n\ndef test_own():\n"
+        f"    assert repr(signal.getsignal(signal.SIGTERM)) == {repr(signal.getsignal(signal.SIGTERM))!r}\n"
+    )
+    pytester.runpytest().assert_outcomes(passed=1)
+    assert [path.name for path in old.iterdir()] == ["report.json"]
+
+
+def test_a_session_that_deselects_all_cases_keeps_the_old_report(pytester, mini_suite, old):
+    mini_suite(SUITE)
+    pytester.makepyfile("def test_own(): pass")
+    pytester.runpytest(MODEL, "-k", "own").assert_outcomes(passed=1, deselected=3)
+    assert [path.name for path in old.iterdir()] == ["report.json"]
+
+
+def test_what_only_looks_keeps_the_old_report(pytester, mini_suite, old):
+    mini_suite(SUITE)
+    for flag in ("--collect-only", "--kb-plan", "--kb-limit=x"):
+        pytester.runpytest(MODEL, "suites", flag)
+        assert [path.name for path in old.iterdir()] == ["report.json"]
+
+
+def test_a_suite_that_cannot_be_collected_leaves_no_old_report(pytester, mini_suite, report, old):
+    mini_suite("suite: mini\nfact: typo.jsonl\n")
+    assert pytester.runpytest(MODEL, "suites").ret == pytest.ExitCode.INTERRUPTED
+    found = report()
+    assert found["summary"]["verdict"] == "invalid"
+    assert found["problems"] == ["suites/mini.kb.yaml could not be collected", STOPPED]
+
+
+def test_a_test_in_python_that_asks_a_model_begins_a_run_too(pytester, mini_suite, report, old):
+    mini_suite(SUITE)
+    pytester.makepyfile(
+        "import os\n\n\ndef test_own(kb_model):\n    assert not os.path.exists('kbrel-report/report.json')\n"
+    )
+    pytester.runpytest(MODEL, "-k", "own").assert_outcomes(passed=1)
+
+
+class Session:
+    """A session in a process group of its own, which waits for long in one question of its model."""
+
+    def __init__(self, pytester, mini_suite, *args):
+        mini_suite(SUITE)
+        slow = [(f"capital of {CAPITALS[-1][0]}", "Oslo"), *KNOWN]
+        waits = json.dumps({"contains": "capital of Norway?", "delay": 60}) + "\n"
+        (pytester.path / "slow.jsonl").write_text(waits + script(slow))
+        line = [sys.executable, "-m", "pytest", "--kb-model=scripted/slow.jsonl", "--kb-use-cache=off"]
+        self.process = subprocess.Popen(
+            [*line, "suites", "-p", "no:cacheprovider", *args],
+            cwd=pytester.path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        # The first case of two is decided, the second one has begun.
+        self._wait(lambda: list((pytester.path / "kbrel-report" / ".parts").glob("*/*.jsonl")), 60)
+        self.workers = [int(path.name) for path in Path("/proc").glob("[0-9]*") if self._is_child(path)]
+
+    def _is_child(self, place):
+        state, parent = self._state(place)
+        return state != "Z" and parent == self.process.pid
+
+    @staticmethod
+    def _state(place):
+        try:
+            found = (place / "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return "Z", 0
+        return found[0], int(found[1])
+
+    @staticmethod
+    def _wait(done, seconds):
+        end = time.monotonic() + seconds
+        while not done() and time.monotonic() < end:
+            time.sleep(0.02)
+        return done()
+
+    def gone(self, seconds):
+        """Tell whether all workers are gone so many seconds later."""
+        return self._wait(
+            lambda: all(self._state(Path(f"/proc/{worker}"))[0] == "Z" for worker in self.workers), seconds
+        )
+
+    def ended(self):
+        said, _ = self.process.communicate(timeout=60)
+        return self.process.returncode, said.decode()
+
+
+needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at /proc")
+
+
+@needs_proc
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("send", "number", "deaf"),
+    [
+        pytest.param(os.kill, signal.SIGTERM, False, id="controller"),
+        pytest.param(os.killpg, signal.SIGTERM, False, id="group"),
+        pytest.param(os.kill, signal.SIGTERM, True, id="controller-of-deaf-workers"),
+        pytest.param(os.killpg, signal.SIGINT, False, id="ctrl-c"),
+        pytest.param(os.kill, signal.SIGINT, True, id="ctrl-c-of-deaf-workers"),
+    ],
+)
+def test_workers_are_gone_soon_after_their_session_was_ended(
+    pytester, mini_suite, report, old, send, number, deaf
+):
+    if deaf:
+        # As one is that does not come back from a call into a library.
+        pytester.makeconftest(DEAF)
+    session = Session(pytester, mini_suite, "-n2")
+    assert len(session.workers) == 2
+    send(session.process.pid, number)
+    # Three seconds, on a machine that has other things to do.
+    assert session.gone(3 + 3)
+    status, said = session.ended()
+    assert status == pytest.ExitCode.INTERRUPTED, said
+    # Both workers had begun a case, and three there were.
+    assert "not run" in verdicts(report)
+    assert report()["summary"]["verdict"] == "invalid"
+    assert not (old / ".parts").exists()
+
+
+@needs_proc
+@pytest.mark.slow
+def test_a_worker_that_is_ended_alone_is_a_crashed_one(pytester, mini_suite, report):
+    session = Session(pytester, mini_suite, "-n2", "--max-worker-restart=0")
+    for worker in session.workers:
+        os.kill(worker, signal.SIGTERM)
+    status, said = session.ended()
+    assert status not in (0, None), said
+    assert "invalid" in verdicts(report)
+    assert TERMINATED not in report()["problems"]
+
+
+@needs_proc
+@pytest.mark.slow
+def test_a_killed_controller_leaves_no_workers_and_no_report_of_an_older_run(pytester, mini_suite, old):
+    session = Session(pytester, mini_suite, "-n2")
+    session.process.kill()
+    session.process.communicate(timeout=60)
+    # execnet waits for five seconds, then interrupts, then ends the worker.
+    assert session.gone(30)
+    assert not (old / "report.json").exists()
+    assert (old / "previous" / "report.json").exists()
