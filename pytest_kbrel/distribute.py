@@ -69,7 +69,18 @@ class Distribution:
             if gpus:
                 first, count = number * max(1, each), max(1, each)
                 dealt = [gpus[place % len(gpus)] for place in range(first, first + count)]
+                if DEVICES not in spec.env:
+                    self._check_index(len(specs), len(gpus), count)
                 spec.env.setdefault(DEVICES, ",".join(dealt))
+
+    def _check_index(self, workers: int, gpus: int, dealt: int) -> None:
+        """Raise ``UsageError`` where the device asked for has a number that no worker's GPUs have."""
+        kind, _, index = self._device.partition(":")
+        if kind == "cuda" and index.isdecimal() and int(index) >= dealt:
+            raise pytest.UsageError(
+                f"--kb-device: found {self._device}; with -n {workers} each worker sees {dealt} of {gpus} GPU(s), "
+                f"numbered from cuda:0; allowed: cuda, or {DEVICES} for which GPUs are dealt out"
+            )
 
     def stop(self, interrupt: bool) -> None:
         """End all workers, whatever they are at, within :data:`PATIENCE` seconds and some tenths.

@@ -216,7 +216,7 @@ class Recorder:
         self._termination.end()
 
     def _stopped_collecting(self, session: pytest.Session) -> bool:
-        """Tell whether a run of ours was stopped before its cases were known, or some of them failed to be."""
+        """Tell whether a run was stopped before its cases were known, or a suite could not be read."""
         stopped = not self._collected and session.exitstatus == pytest.ExitCode.INTERRUPTED
         return self._began and (stopped or bool(self._problems))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 from types import SimpleNamespace
 from typing import Any, cast
@@ -82,3 +83,41 @@ def test_without_a_list_the_driver_is_asked(monkeypatch: pytest.MonkeyPatch) -> 
         assert visible_gpus() == []
     monkeypatch.setattr(distribute.shutil, "which", lambda name: None)
     assert visible_gpus() == []
+
+
+def test_a_number_that_no_workers_gpu_has_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VISIBLE, "4,5")
+    said = r"^--kb-device: found cuda:1; with -n 2 each worker sees 1 of 2 GPU\(s\), numbered from cuda:0; allowed"
+    with pytest.raises(pytest.UsageError, match=said):
+        dealt(2, device="cuda:1")
+    assert dealt(2, device="cuda:0") == ["4", "5"]
+    assert dealt(1, device="cuda:1", each=2) == ["4,5"]
+    # Who says which GPUs a worker sees knows their numbers.
+    assert dealt(2, device="cuda:1", env={VISIBLE: "0,1"}) == ["0,1", "0,1"]
+
+
+class Workers:
+    """xdist's session and its manager of workers, of which one is reached over something else than a pipe."""
+
+    def __init__(self) -> None:
+        self.nodemanager, self.EXIT_TIMEOUT = self, 10.0
+        self.sent: list[int] = []
+        self.ended: list[float] = []
+        here = SimpleNamespace(_io=SimpleNamespace(popen=SimpleNamespace(send_signal=self.sent.append)))
+        self.group = [here, SimpleNamespace(), here]
+
+    def teardown_nodes(self) -> None:
+        self.ended.append(self.EXIT_TIMEOUT)
+
+
+@pytest.mark.parametrize("interrupt", [True, False])
+def test_workers_of_a_session_that_stopped_get_a_second(interrupt: bool) -> None:
+    workers = Workers()
+    manager = SimpleNamespace(getplugin=lambda name: workers if name == "dsession" else None)
+    distribution = Distribution(cast(Any, None), "cpu")
+    distribution.stop(interrupt)
+    assert not workers.ended
+    distribution.pytest_xdist_setupnodes(cast(Any, SimpleNamespace(pluginmanager=manager)), [])
+    distribution.stop(interrupt)
+    assert workers.sent == ([signal.SIGINT] * 2 if interrupt else [])
+    assert workers.ended == [1.0]

@@ -79,5 +79,5 @@ def test_who_looks_for_a_report_that_was_set_aside_is_told_where_it_is(tmp_path:
             KbrelError, match=r"did not end \(killed\?\), or was refused; the one before: .*/prev"
         ):
             read(tmp_path)
-    with pytest.raises(KbrelError, match="there is no such report$"):
+    with pytest.raises(KbrelError, match=r"there is no such report$"):
         read_report(tmp_path / "other")

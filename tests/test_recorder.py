@@ -242,3 +242,12 @@ def _again(one: Any) -> Any:
     if hasattr(one, "kbrel"):
         found.kbrel = one.kbrel
     return found
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_workers_are_stopped_only_where_the_session_did_not_end(recorder: Recorder, ended: bool) -> None:
+    stopped: list[bool] = []
+    recorder.stop_workers = stopped.append
+    recorder.expect([ITEM])
+    finished(recorder, finished=ended)
+    assert stopped == ([] if ended else [False])

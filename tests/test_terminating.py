@@ -32,7 +32,7 @@ def test_the_first_signal_interrupts_and_later_ones_do_not() -> None:
     termination = Termination()
     termination.watch()
     assert not termination.arrived
-    with pytest.raises(Terminated, match="^SIGTERM ended the session"):
+    with pytest.raises(Terminated, match=r"^SIGTERM ended the session"):
         _terminate()
     assert termination.arrived
     _terminate()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_kbrel.errors import ModelError
+from pytest_kbrel.models.weight_headers import check_gguf, check_safetensors, refuse_pointer
 
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.msgpack", "*.h5")
@@ -46,9 +47,24 @@ def check_folder(folder: Path, *, gguf_file: str = "") -> None:
     weight_files(folder)
 
 
+def check_contents(folder: Path, *, gguf_file: str = "") -> None:
+    """Raise :class:`ModelError` where the weights in ``folder`` are cut short, or no weights.
+
+    Their headers alone are read.
+    """
+    if gguf_file:
+        check_gguf(folder / gguf_file)
+    else:
+        for file in weight_files(folder):
+            check_safetensors(file)
+    for file in tokenizer_files(folder):
+        refuse_pointer(file)
+
+
 def read_config(folder: Path) -> dict[str, Any]:
     """Return config.json as a dict; raise :class:`ModelError` when it is not a JSON object."""
     file = folder / "config.json"
+    refuse_pointer(file)
     try:
         config = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

@@ -40,13 +40,19 @@ def check(spec: ModelSpec) -> None:
 
 
 def check_runs(spec: ModelSpec) -> None:
-    """Find out whether the options of ``spec`` work on the device that it is for.
+    """Find out whether the device of ``spec`` is there, and its options work on it.
 
-    Imports torch, and does so only for an option that depends on the device. Raises as :func:`load`.
+    Imports torch, and does so only for another device than the CPU and for an option that depends on it.
+    Raises as :func:`load`.
     """
-    if spec.attn_implementation != FLEX:
+    if spec.device in ("auto", "cpu") and spec.attn_implementation != FLEX:
         return
     try:
+        from pytest_kbrel.models.hf_devices import check_there
+
+        check_there(spec.device)
+        if spec.attn_implementation != FLEX:
+            return
         from pytest_kbrel.models.hf_loading import device_of
         from pytest_kbrel.models.hf_options import check_device
     except ImportError as error:

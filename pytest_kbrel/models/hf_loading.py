@@ -23,6 +23,7 @@ from pytest_kbrel.models.hf_checks import (
     end_note,
     fast_note,
 )
+from pytest_kbrel.models.hf_devices import check_there
 from pytest_kbrel.models.hf_generation import fixed_settings
 from pytest_kbrel.models.hf_linear import onednn_is_faster, use_onednn
 from pytest_kbrel.models.hf_options import apply_options, check_device
@@ -179,6 +180,7 @@ def _refuse(spec: ModelSpec, what: str, error: Exception) -> NoReturn:
 def device_of(spec: ModelSpec) -> torch.device:
     """Return the device a checkpoint goes to; :class:`ModelError` where it is not there."""
     if spec.device != "auto":
+        check_there(spec.device)
         try:
             device = torch.device(spec.device)
             torch.empty(0, device=device)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models import lm_eval_args as lm_eval
+from pytest_kbrel.models.at_hand import check_at_hand
 from pytest_kbrel.models.base import Model
 from pytest_kbrel.models.model_args import join_args, parse_args
 from pytest_kbrel.models.openai_spec import OPENAI_ARGS, OpenAISpec, is_openai, parse_openai
@@ -76,7 +77,7 @@ def args_for(text: str, args: str) -> str:
 def check_spec(spec: AnySpec) -> None:
     """Find what can be found without loading or asking: a missing checkpoint, package or key.
 
-    An option that the device cannot do is found here too.
+    Weights that are cut short, a device that is not there and an option that it cannot do are found here too.
 
     Raises :class:`ModelError` or :class:`~pytest_kbrel.errors.MissingExtraError`.
     """
@@ -88,6 +89,7 @@ def check_spec(spec: AnySpec) -> None:
         from pytest_kbrel.models import vllm
 
         vllm.check(spec)
+        check_at_hand(spec.checkpoint)
     elif isinstance(spec, ScriptedSpec):
         from pytest_kbrel.models import scripted
 
@@ -96,6 +98,7 @@ def check_spec(spec: AnySpec) -> None:
         from pytest_kbrel.models import hf
 
         hf.check(spec)
+        check_at_hand(spec)
         hf.check_runs(spec)
 
 

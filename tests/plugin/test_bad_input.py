@@ -130,6 +130,7 @@ def test_a_model_that_answers_nothing_never_passes(pytester, mini_suite, report)
         ("--kb-seed=x", "*--kb-seed*'x'*"),
         ("--kb-batch-size=big", "*--kb-batch-size*'big'*"),
         ("--kb-inconclusive=fial", "*--kb-inconclusive*'fial'*did you mean 'fail'*"),
+        ("--kb-device=cuda:9", "device 'cuda:9' is not available: allowed on this machine: auto, cpu*"),
         ("--kb-judge=oracle", "--kb-judge: found 'oracle'; allowed: rules, openai/NAME*reference"),
         ("--kb-model-args=dtyp=float32", "*dtyp*did you mean 'dtype'*"),
         (
