@@ -78,8 +78,8 @@ class Distribution:
         kind, _, index = self._device.partition(":")
         if kind == "cuda" and index.isdecimal() and int(index) >= dealt:
             raise pytest.UsageError(
-                f"--kb-device: found {self._device}; with -n {workers} each worker sees {dealt} of {gpus} GPU(s), "
-                f"numbered from cuda:0; allowed: cuda, or {DEVICES} for which GPUs are dealt out"
+                f"--kb-device: found {self._device}; with -n {workers} each worker sees {dealt} of {gpus} "
+                f"GPU(s) as cuda:0 and on; allowed: cuda, or {DEVICES} for which GPUs are dealt out"
             )
 
     def stop(self, interrupt: bool) -> None:

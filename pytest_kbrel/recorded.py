@@ -106,6 +106,12 @@ def _read_run(folder: Path, _: int) -> RecordedRun:
             f"{folder / REPORT}: is no whole report: {type(error).__name__}: {error}; allowed: {ALLOWED}"
         ) from None
     _check_end(folder / RESPONSES)
+    if not isinstance(files := report.get("files"), dict) or RESPONSES not in files:
+        raise KbrelError(
+            f"{folder / REPORT}: names no digest of {RESPONSES}, so that nothing shows that both are of "
+            f"one run (an older version's report, or a changed one); allowed: {ALLOWED}, as this version "
+            "records it"
+        )
     check_file(report, folder / RESPONSES)
     return run
 

@@ -87,7 +87,7 @@ def test_without_a_list_the_driver_is_asked(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_number_that_no_workers_gpu_has_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VISIBLE, "4,5")
-    said = r"^--kb-device: found cuda:1; with -n 2 each worker sees 1 of 2 GPU\(s\), numbered from cuda:0; allowed"
+    said = r"^--kb-device: found cuda:1; with -n 2 each worker sees 1 of 2 GPU\(s\) as cuda:0"
     with pytest.raises(pytest.UsageError, match=said):
         dealt(2, device="cuda:1")
     assert dealt(2, device="cuda:0") == ["4", "5"]

@@ -58,7 +58,7 @@ def recorded(folder: Path, *exchanges: Exchange, **report: Any) -> Path:
         **{"schema_version": 1, "kbrel_version": __version__, "created": "", "environment": {}},
         **{"model": to_wire(RECORDED_MODEL), "settings": {"model": "theirs"}, "cases": [{"id": CASE}]},
         **{"aggregates": {}, "correlations": [], "summary": {}, "exit_status": 0, "complete": True},
-        **{"problems": [], **report},
+        **{"problems": [], "files": {"responses.jsonl": sha256_of(folder / "responses.jsonl")}, **report},
     }
     (folder / "report.json").write_text(json.dumps(content), encoding="utf-8")
     return folder
@@ -90,6 +90,8 @@ def test_models_answer_where_no_run_is_decided_again() -> None:
         ("empty", {}, r"responses\.jsonl: is empty, nothing was recorded"),
         ("torn", {}, r"responses\.jsonl: the last line is torn"),
         ("other", {}, r"responses\.jsonl: is not the file"),
+        ("", {"files": {}}, r"report\.json: names no digest of responses\.jsonl.*of one run"),
+        ("", {"files": None}, r"report\.json: names no digest of responses\.jsonl"),
     ],
 )
 def test_what_is_no_folder_of_a_finished_run(
@@ -106,7 +108,6 @@ def test_what_is_no_folder_of_a_finished_run(
         elif spoil == "torn":
             responses.write_bytes(responses.read_bytes()[:-1])
         elif spoil == "other":
-            recorded(folder, files={"responses.jsonl": sha256_of(responses)})
             responses.write_bytes(responses.read_bytes() * 2)
         elif spoil:
             (folder / spoil).unlink()

@@ -27,6 +27,7 @@ from pytest_kbrel.records import (
     ScoreRequest,
     Shot,
 )
+from pytest_kbrel.reports.files import sha256_of
 from pytest_kbrel.reports.responses import to_line
 from tests.made_cases import RECORDED_MODEL
 
@@ -181,6 +182,7 @@ def test_recorded_responses_are_scored_by_this_version(tmp_path: Path) -> None:
         "exit_status": 0,
         "complete": True,
         "problems": [],
+        "files": {"responses.jsonl": sha256_of(tmp_path / "responses.jsonl")},
     }
     (tmp_path / "report.json").write_text(json.dumps(report), encoding="utf-8")
     run = read_run(tmp_path)

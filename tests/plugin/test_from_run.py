@@ -10,6 +10,7 @@ import sys
 import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
 import pytest
 
+from pytest_kbrel.reports.files import sha256_of
 from pytest_kbrel.reports.json_report import comparable
 from tests.plugin.conftest import CAPITALS, INT4, MODEL
 
@@ -275,6 +276,9 @@ SPOILT = {
     "responses.jsonl: is not the file that *report.json was written with": lambda run: broken(
         run, lambda data: data + data[-data[::-1].index(b"\n", 1) :]
     ),
+    "report.json: names no digest of responses.jsonl": lambda run: (run / "report.json").write_text(
+        (run / "report.json").read_text(encoding="utf-8").replace('"files"', '"were"'), encoding="utf-8"
+    ),
     "report.json: is not JSON": lambda run: (run / "report.json").write_text("{", encoding="utf-8"),
     "report.json: no model answered in this run": lambda run: (run / "report.json").write_text(
         (run / "report.json").read_text(encoding="utf-8").replace('"model": {', '"model": null, "was": {', 1),
@@ -298,13 +302,15 @@ def test_a_folder_that_is_no_finished_run_is_a_usage_error(pytester, mini_suite,
 def test_a_line_that_is_broken_is_named_once_and_nothing_passes(pytester, mini_suite, report, gate, again):
     mini_suite(ONE)
     gate()
-    # A report of an older version does not say what its files are.
-    path = pytester.path / "run" / "report.json"
-    path.write_text(path.read_text(encoding="utf-8").replace('"files"', '"were"'), encoding="utf-8")
+    responses = pytester.path / "run" / "responses.jsonl"
+    written = sha256_of(responses)
     broken(
         pytester.path / "run",
         lambda data: data.replace(b'{"case"', b'{"cas"', 2).replace(b'{"cas"', b'{"case"', 1),
     )
+    # As if the run had written it so.
+    path = pytester.path / "run" / "report.json"
+    path.write_text(path.read_text(encoding="utf-8").replace(written, sha256_of(responses)), encoding="utf-8")
     result = again()
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert result.stdout.str().count("responses.jsonl:2: is no recorded response: 'case' must be") >= 1
