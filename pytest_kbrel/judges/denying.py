@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from pytest_kbrel.judges.reading import Answer, Question
 from pytest_kbrel.judges.words import (
@@ -12,6 +12,7 @@ from pytest_kbrel.judges.words import (
     CORRECTING,
     DIRECTIONS,
     FALSE,
+    FRAMES,
     FUNCTION,
     NEGATING_PAIRS,
     NEGATIONS,
@@ -23,6 +24,12 @@ from pytest_kbrel.judges.words import (
 )
 
 _NO_DENIAL = frozenset({"doubt", "only", "other"})
+_DENYING = ("not", "never")
+_COPULAS = ("is", "was", "are", "were", "would", "seems")
+_REFERRING = ("it", "that", "this", "he", "she")
+# So many words at most stand in brackets or between commas.
+_ASIDE = 6
+_ASIDES = 3
 _UNIT_NAMES = frozenset(UNITS.values())
 _POSSESSIVE = re.compile(r"(\w+)(?:'s|(?<=s)')\s+(\w+)")
 _OF_NAME = (
@@ -55,9 +62,11 @@ def is_negated(answer: Answer, span: tuple[int, int], question: Question) -> boo
                 return True
         stop = end
         while stop < min(len(words), end + 3) and not breaks[stop]:
-            if words[stop] in ("not", "never"):
+            if words[stop] in _DENYING:
                 return True
             stop += 1
+        if _is_denied_across(answer, first, start) or _is_denied_behind(answer, span, question):
+            return True
     pairs = list(zip(words[first:start], words[first + 1 : start], strict=False))
     if any(pair in NEGATING_PAIRS for pair in pairs) or words[max(0, start - 2) : start] in (
         ("anything", "but"),
@@ -69,11 +78,101 @@ def is_negated(answer: Answer, span: tuple[int, int], question: Question) -> boo
     return _is_called_false(words, first, span, question) or _is_corrected(answer, end)
 
 
+def _is_denied_across(answer: Answer, first: int, start: int) -> bool:
+    """Tell whether a mark parts a denial from what stands at ``start``: 'not "Paris"', "is not, in fact, Paris".
+
+    ``first`` is where the clause of ``start`` begins.
+    """
+    words, breaks = answer.words, answer.breaks
+    if breaks[start] == '"':
+        # What stands in brackets or quotation marks belongs to the clause around it.
+        place = start - 1
+        while place >= 0 and words[place] != "but":
+            # "Never Let Me Go" is a title.
+            if words[place] in _DENYING and (not answer.cases[place] or place == start - 1):
+                return True
+            if breaks[place]:
+                return False
+            place -= 1
+        return False
+    if first != start or breaks[start] != ",":
+        return False
+    place = start - 1
+    while place > 0 and start - place <= _ASIDE and not breaks[place]:
+        place -= 1
+    # Either the mark is a colon, or it ends what the mark behind "not" began.
+    denial = start - 1 if words[start - 1] in _DENYING else place - 1 if breaks[place] == "," else start
+    return words[denial] in _DENYING
+
+
+def _is_denied_behind(answer: Answer, span: tuple[int, int], question: Question) -> bool:
+    """Tell whether what follows takes it back: "Burma (Asia) is not it", "Burma: wrong", "Burma. It is not."."""
+    words, breaks, size = answer.words, answer.breaks, len(answer.words)
+    for place in _goes_on_at(answer, span):
+        at = place
+        if breaks[at] == "." and words[at] in _REFERRING:
+            at += 1
+        elif breaks[at] and (words[at] in _DENYING or (words[at] in FALSE and not question.has(*FALSE))):
+            if _denies_what_is_asked(answer, at + 1, question, verbless=True):
+                return True
+            continue
+        if at + 1 >= size or words[at] not in _COPULAS:
+            continue
+        at += 1
+        if breaks[at] == ",":
+            # "Is, in fact, not"
+            at = next((other for other in range(at + 1, min(size, at + _ASIDE)) if breaks[other]), at)
+        if words[at] in _DENYING and _denies_what_is_asked(answer, at + 1, question):
+            return True
+        if words[at] in FALSE and not question.has(*FALSE):
+            return True
+    return False
+
+
+def _goes_on_at(answer: Answer, span: tuple[int, int]) -> Iterator[int]:
+    """Yield where the sentence goes on behind what stands at ``span``, and behind asides about it."""
+    words, breaks, size = answer.words, answer.breaks, len(answer.words)
+    start, place = span
+    begins = start
+    while begins > 0 and breaks[begins] != ".":
+        begins -= 1
+    # Only of what a sentence begins with it goes on to say something.
+    leads = not any(word in FRAMES for word in words[begins:start])
+    for _ in range(_ASIDES):
+        if place >= size:
+            return
+        yield place
+        if not leads or breaks[place] not in (",", '"'):
+            break
+        place = next((other for other in range(place + 1, size) if breaks[other]), size)
+    while place < size and breaks[place] != ".":
+        place += 1
+    if place < size:
+        yield place
+
+
+def _denies_what_is_asked(answer: Answer, place: int, question: Question, *, verbless: bool = False) -> bool:
+    """Tell whether the clause from ``place`` on, behind "not", names only what is asked for: "the capital".
+
+    Of "not Europe" or "not a bear" the question may hold all, too; so the word that it asks for must be there.
+    """
+    words = answer.words
+    asked = next((word for word in question.words if word not in FUNCTION), "")
+    stop = place
+    # 'Not "Quito"'
+    while stop < len(words) and (not answer.breaks[stop] or (stop == place and answer.breaks[stop] == '"')):
+        stop += 1
+    rest = [other for other in range(place, stop) if words[other] not in FUNCTION]
+    if verbless or not rest:
+        return [words[other] for other in rest] in ([], [asked])
+    return asked in words[place:stop] and not any(answer.fresh[other] for other in rest)
+
+
 def _is_called_false(words: Sequence[str], first: int, span: tuple[int, int], question: Question) -> bool:
     """Tell whether it says "Paris is wrong", "it is false that ... Paris" or "I doubt that ... Paris"."""
     start, end = span
     if not question.has(*FALSE):
-        said = words[end : end + 1] and words[end] in ("is", "was", "are", "were", "would", "seems")
+        said = words[end : end + 1] and words[end] in _COPULAS
         # "Paris is not wrong" denies the denial.
         if said and not FALSE.isdisjoint(words[end + 1 : end + 3]) and "not" not in words[end + 1 : end + 3]:
             return True
