@@ -13,8 +13,8 @@ from pytest_kbrel.judges.contained import (
 )
 from pytest_kbrel.judges.dates import dates_in
 from pytest_kbrel.judges.denying import is_beside, is_negated
-from pytest_kbrel.judges.figures import contradicts_dates, is_date, is_period, is_quantity
-from pytest_kbrel.judges.listing import is_one_of_several
+from pytest_kbrel.judges.figures import contradicts_dates, is_date, is_period, is_quantity, is_rank
+from pytest_kbrel.judges.listing import is_one_of_several, is_region
 from pytest_kbrel.judges.reading import (
     Answer,
     Gold,
@@ -33,6 +33,8 @@ from pytest_kbrel.judges.variants import LOOSE, STRICT, items, recounted, withou
 from pytest_kbrel.judges.words import FUNCTION, GIVEN
 
 Span = tuple[int, int]
+# Another clause may speak of the other.
+_PARTING = ("while", "whereas", "but")
 _YES_NO = (("yes",), ("no",))
 
 
@@ -43,10 +45,12 @@ def compare(answer: str, accepted: Sequence[str], question: str, answer_type: st
     golds = [gold for gold in map(read_gold, _with_shorter(accepted)) if gold.words]
     if not said.words or not golds:
         return "no rule", False
-    if contradicts_dates(said, golds, asked):
+    contradicted = contradicts_dates(said, golds, asked)
+    if contradicted:
         golds = [gold for gold in golds if gold.is_text]
     for gold in golds:
-        rule = _figure(said, gold, asked)
+        # "Late 1968" is no date, but has the year of one.
+        rule = "" if contradicted and gold.words not in _YES_NO else _figure(said, gold, asked)
         if rule:
             return rule, True
     texts = [gold for gold in golds if gold.is_text and gold.words not in _YES_NO]
@@ -88,6 +92,9 @@ def _figure(answer: Answer, gold: Gold, question: Question) -> str:
         return "yes or no" if answer.words[:1] == gold.words else ""
     if gold.period is not None:
         return is_period(answer, gold)
+    rule = is_rank(answer, gold, question)
+    if rule:
+        return rule
     rule = is_date(answer, gold.dates, question) if gold.dates else ""
     if gold.is_text and question.has("when", "year"):
         named = dates_in(gold.text)
@@ -121,7 +128,9 @@ def _matches(
                 said = part(answer, *span)
                 for gold in golds:
                     rule = variant(said, gold, question)
-                    if rule and _is_namesake(answer, span, gold, accepted):
+                    if rule and _is_namesake(answer, span, gold, accepted, question):
+                        continue
+                    if rule == "given name" and _is_named_in_full(gold, golds, given=True):
                         continue
                     if rule == "surname" and _has_given_name(answer, span[0]):
                         continue
@@ -144,11 +153,11 @@ def _has_given_name(answer: Answer, start: int) -> bool:
     return bool(answer.cases[start - 1]) or not answer.cased
 
 
-def _is_named_in_full(surname: Gold, golds: Sequence[Gold]) -> bool:
-    """Tell whether another gold says which person of that surname is meant."""
-    return any(
+def _is_named_in_full(name: Gold, golds: Sequence[Gold], *, given: bool = False) -> bool:
+    """Tell whether another gold says which person of that surname, or ``given`` name, is meant."""
+    return len(name.words) == 1 and any(
         len(gold.words) > 1
-        and gold.words[-1] == surname.words[0]
+        and gold.words[0 if given else -1] == name.words[0]
         and gold.is_name
         and FUNCTION.isdisjoint(gold.words)
         for gold in golds
@@ -161,15 +170,26 @@ def _is_elsewhere(answer: Answer, span: Span, gold: Gold) -> bool:
     if answer.words[end : end + 1] == ("in",) and end + 1 < len(answer.words):
         end += 1
         return bool(answer.cases[end]) and answer.fresh[end] and answer.words[end] not in gold.words
-    if end >= len(answer.words) or not answer.breaks[end] or not answer.cases[end]:
+    if end >= len(answer.words) or not answer.breaks[end]:
         return False
+    if not answer.cases[end]:
+        stop = next((at for at in range(end + 1, len(answer.words)) if answer.breaks[at]), len(answer.words))
+        if answer.cased or not is_region(" ".join(answer.words[end:stop])):
+            return False
     return answer.fresh[end] and answer.words[end] not in gold.words
 
 
-def _is_namesake(answer: Answer, span: Span, gold: Gold, accepted: Collection[str]) -> bool:
-    """Tell whether the answer qualifies otherwise what the gold qualifies in parentheses."""
+def _is_namesake(
+    answer: Answer, span: Span, gold: Gold, accepted: Collection[str], question: Question
+) -> bool:
+    """Tell whether the answer qualifies otherwise what the gold qualifies in parentheses, or by a byname."""
     if gold.text in accepted or span[1] >= len(answer.words):
         return False
+    if gold.words[-1].isdigit() and answer.words[span[1]] == "of" and not answer.breaks[span[1]]:
+        # "Philip II of Spain" is not Philip II the Bold.
+        realm = answer.words[span[1] + 1 : span[1] + 2]
+        known = {word for text in accepted for word in read_words(text).words}
+        return known.isdisjoint(realm) and not question.has(*realm)
     first = span[1] + (answer.words[span[1]] == "in")
     if first >= len(answer.words) or answer.breaks[span[1]] == ".":
         return False
@@ -212,7 +232,7 @@ def _contained(
         spans = [
             span
             for span in (*places(answer.words, gold.words), *places(answer.words, recounted(gold.words)))
-            if findable(answer, gold, span[0]) and not _is_namesake(answer, span, gold, accepted)
+            if findable(answer, gold, span[0]) and not _is_namesake(answer, span, gold, accepted, question)
         ]
         if spans:
             yield (
@@ -229,7 +249,7 @@ def _contained(
             (start, end)
             for start, end in places(said, words)
             if not (answer.cases[end - 1] and gold.cases[-1])
-            and not _is_namesake(answer, (start, end), gold, accepted)
+            and not _is_namesake(answer, (start, end), gold, accepted, question)
         ]
         if spans:
             yield (
@@ -265,6 +285,8 @@ def _is_choice(answer: Answer, gold: Gold, question: Question) -> bool:
     """Tell whether the question lets choose ("Vogue or Elle?") and the answer has the gold, not the other."""
     words = question.words
     for start, end in places(words, gold.words):
+        if _takes_up_choice(answer, gold, words, (start, end)):
+            return True
         before = words[start - 2] if start > 1 and words[start - 1] == "or" else ""
         after = words[end + 1] if end + 1 < len(words) and words[end] == "or" else ""
         others = [place for place, word in enumerate(answer.words) if word in (before, after)]
@@ -272,6 +294,29 @@ def _is_choice(answer: Answer, gold: Gold, question: Question) -> bool:
         if (before or after) and all(is_negated(answer, (place, place + 1), question) for place in others):
             return True
     return False
+
+
+def _takes_up_choice(answer: Answer, gold: Gold, words: Sequence[str], at: Span) -> bool:
+    """Tell whether the first clause answers a choice: "Ann came first" to "Who came first, Ann or Bo?".
+
+    ``at`` is where the gold stands in the question's ``words``. The clause has the gold and all words before
+    the choice, and not the other.
+    """
+    start, end = at
+    if words[end : end + 1] == ("or",):
+        other, asked = words[end + 1 : end + 2], words[:start]
+    elif start > 1 and words[start - 1] == "or":
+        other, asked = words[start - 2 : start - 1], words[: max(0, start - 1 - len(gold.words))]
+    else:
+        return False
+    stop = 1
+    while stop < len(answer.words) and not answer.breaks[stop] and answer.words[stop] not in _PARTING:
+        stop += 1
+    clause = answer.words[:stop]
+    content = {word for word in asked if word not in FUNCTION} - set(gold.words)
+    if not other or other[0] in clause or not content or not content.issubset(clause):
+        return False
+    return any(places(clause, gold.words))
 
 
 def _lists_all(answer: Answer, gold: Gold, question: Question) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from pytest_kbrel.judges.dates import MONTHS
@@ -13,6 +14,8 @@ from pytest_kbrel.judges.scripts import has_no_case, is_unspaced
 from pytest_kbrel.judges.shorter import SHIPS
 from pytest_kbrel.judges.tokens import STARTS, UPPER
 from pytest_kbrel.judges.words import (
+    CITIES,
+    DIRECTIONS,
     DISTINGUISHING,
     FUNCTION,
     MODIFIERS,
@@ -23,6 +26,7 @@ from pytest_kbrel.judges.words import (
 )
 
 _PHRASE = 4
+_GRADE = re.compile(r"[A-Z]{1,2}[+#-]{1,2}")
 # "The Confederate army" are the Confederates.
 _ORGANISED = ("party", "army", "forces", "troops")
 _SHORT_FOR = frozenset(PHRASES.values())
@@ -42,6 +46,9 @@ def places(words: Sequence[str], sought: Sequence[str]) -> Iterator[tuple[int, i
 def findable(answer: Answer, gold: Gold, start: int) -> bool:
     """Tell whether a gold can be found at a place: "IN" (India) is not the word "in"."""
     word = gold.words[0]
+    if _GRADE.fullmatch(gold.text):
+        # "A+", "C++": the sign tells it from the letter.
+        return re.search(rf"(?<!\w){re.escape(gold.text)}(?![\w+#-])", answer.text) is not None
     if len(gold.words) > 1:
         return not FUNCTION.issuperset(gold.words)
     if word in FUNCTION:
@@ -60,7 +67,8 @@ def is_other_name(answer: Answer, span: tuple[int, int], gold: Gold, question: Q
     words, breaks, size = answer.words, answer.breaks, len(answer.words)
     if start and not breaks[start]:
         before = words[start - 1]
-        if before in DISTINGUISHING and answer.fresh[start - 1]:
+        within = _is_part(before, gold, question)
+        if before in DISTINGUISHING and answer.fresh[start - 1] and not within:
             return True
         # "American ash" is another tree than "ash"; a longer name or a trade is the same in every nation.
         nation = before in NATIONAL and (len(gold.words) > 1 or is_trade(gold.words[0]))
@@ -68,10 +76,12 @@ def is_other_name(answer: Answer, span: tuple[int, int], gold: Gold, question: Q
         nation = nation and not (start > 1 and words[start - 2] in DISTINGUISHING and not breaks[start - 1])
         # "The Italian Alps", asked for a range of Italy
         asked = before in NATIONAL and NATIONS.get(before) in question.nations
-        harmless = before in TITLES or before in SHIPS or nation or asked
+        # "Glasgow Prestwick Airport"
+        served = before in CITIES and question.has("airport")
+        harmless = before in TITLES or before in SHIPS or nation or asked or within or served
         if not harmless and _extends(answer, start - 1, gold):
             return True
-    if len(gold.words) == 1 and (_is_before(answer, start) or _is_behind(answer, end)):
+    if len(gold.words) == 1 and (_is_before(answer, span, question) or _is_behind(answer, end)):
         return True
     common = len(gold.words) == 1 and not any(gold.cases) and not has_no_case(gold.words[0])
     if answer.bare and size <= _PHRASE and common:
@@ -100,11 +110,25 @@ def is_its_city(answer: Answer, span: tuple[int, int]) -> bool:
     return bool(named) and is_region(" ".join(answer.words[start:end]))
 
 
-def _is_before(answer: Answer, start: int) -> bool:
+def _is_part(before: str, gold: Gold, question: Question) -> bool:
+    """Tell whether a direction names a part of where something lies: "South Asia", "western U.S."."""
+    if not question.asks_place or len(gold.words) > 1 or before not in DIRECTIONS | {"central", "midwestern"}:
+        return False
+    # South Africa and Northern Ireland are nations.
+    return gold.words[0] in ("asia", "europe") or (gold.words[0] == "usa" and before.endswith("ern"))
+
+
+def _is_before(answer: Answer, span: tuple[int, int], question: Question) -> bool:
     """Tell whether "University of" and the like stand before; "City of" adds nothing."""
+    start, end = span
     if start < 2 or answer.words[start - 1] != "of" or answer.breaks[start] or answer.breaks[start - 1]:
         return False
     word = answer.words[start - 2]
+    if word == "university" and question.has("university", "college", "ncaa"):
+        # "University of California, Berkeley", "University of Arkansas at Little Rock"
+        behind = end + (answer.words[end : end + 1] in (("at",), ("in",)))
+        tied = behind < len(answer.words) and (behind > end or answer.breaks[end] == ",")
+        return tied and bool(answer.cases[behind]) and answer.fresh[behind]
     if word in PLACES and start > 2 and answer.words[start - 3] == "democratic":
         return True
     named = answer.cases[start - 2] > STARTS or (answer.cases[start - 2] == STARTS and answer.bare)

@@ -21,6 +21,7 @@ from pytest_kbrel.judges.words import (
     SURROUNDINGS,
     UNITS,
     WORKS,
+    listed,
 )
 
 _NO_DENIAL = frozenset({"doubt", "only", "other"})
@@ -30,6 +31,11 @@ _REFERRING = ("it", "that", "this", "he", "she")
 # So many words at most stand in brackets or between commas.
 _ASIDE = 6
 _ASIDES = 3
+_COMPARING = listed("surpassing beating overtaking outselling outnumbering exceeding defeating")
+_COMPARED = frozenset({("followed", "by"), ("ahead", "of"), ("compared", "to"), ("compared", "with")})
+# Who is asked for may be the one behind.
+_RANKED = ("next", "after", "second", "third", "last", "behind", "beat", "lose", "lost")
+_STEM = 5
 _UNIT_NAMES = frozenset(UNITS.values())
 _POSSESSIVE = re.compile(r"(\w+)(?:'s|(?<=s)')\s+(\w+)")
 _OF_NAME = (
@@ -79,7 +85,7 @@ def is_negated(answer: Answer, span: tuple[int, int], question: Question) -> boo
 
 
 def _is_denied_across(answer: Answer, first: int, start: int) -> bool:
-    """Tell whether a mark parts a denial from what stands at ``start``: 'not "Paris"', "is not, in fact, Paris".
+    """Tell whether a mark parts a denial from what stands at ``start``: 'not "Paris"', "not, in fact, Paris".
 
     ``first`` is where the clause of ``start`` begins.
     """
@@ -106,7 +112,7 @@ def _is_denied_across(answer: Answer, first: int, start: int) -> bool:
 
 
 def _is_denied_behind(answer: Answer, span: tuple[int, int], question: Question) -> bool:
-    """Tell whether what follows takes it back: "Burma (Asia) is not it", "Burma: wrong", "Burma. It is not."."""
+    """Tell whether what follows takes it back: "Burma (Asia) is not it", "Burma: wrong", "Burma. Not it."."""
     words, breaks, size = answer.words, answer.breaks, len(answer.words)
     for place in _goes_on_at(answer, span):
         at = place
@@ -154,7 +160,7 @@ def _goes_on_at(answer: Answer, span: tuple[int, int]) -> Iterator[int]:
 def _denies_what_is_asked(answer: Answer, place: int, question: Question, *, verbless: bool = False) -> bool:
     """Tell whether the clause from ``place`` on, behind "not", names only what is asked for: "the capital".
 
-    Of "not Europe" or "not a bear" the question may hold all, too; so the word that it asks for must be there.
+    Of "not Europe" the question may hold all, too; so the word that it asks for must be there.
     """
     words = answer.words
     asked = next((word for word in question.words if word not in FUNCTION), "")
@@ -214,6 +220,8 @@ def is_beside(answer: Answer, span: tuple[int, int], question: Question) -> bool
     before = words[max(0, start - 2) : start]
     if any(word in BESIDE and not question.has(word) for word in before):
         return True
+    if _is_compared(answer, start, question):
+        return True
     if _is_from(answer, start, question):
         return True
     if question.has(*RELATED) or question.has(*RELATIONS):
@@ -225,6 +233,17 @@ def is_beside(answer: Answer, span: tuple[int, int], question: Question) -> bool
     if words[end] in RELATIONS:
         return True
     return question.asks_person and _owns(answer, span)
+
+
+def _is_compared(answer: Answer, start: int, question: Question) -> bool:
+    """Tell whether something else is set before it: "ahead of Paris", "followed by Paris"."""
+    before = answer.words[max(0, start - 2) : start]
+    compared = (
+        before if before in _COMPARED else before[-1:] if before[-1:] and before[-1] in _COMPARING else ()
+    )
+    if not compared or question.has(*_RANKED):
+        return False
+    return not any(word[:_STEM] == compared[0][:_STEM] for word in question.words)
 
 
 def _is_from(answer: Answer, start: int, question: Question) -> bool:

@@ -20,11 +20,28 @@ _CODE_OF = {"dollar": "usd", "euro": "eur", "pound": "gbp"}
 _CODES = listed("usd eur gbp chf jpy cny inr rub krw aud cad nzd sek nok dkk pln brl mxn zar try rs rmb")
 _KINDS = listed("us usa metric full whole")
 _RATES = listed("per h hr hour s second sec squared cubed")
+_TIMES = {
+    time: (time, adverb)
+    for time, adverb in (
+        ("year", "annual"),
+        ("month", "monthly"),
+        ("week", "weekly"),
+        ("day", "daily"),
+        ("hour", "hourly"),
+    )
+}
+_EARNING = listed("salary wage wages income earn earns earned earnings pay paid make makes")
+_LIMITING = listed("maximum most limit can may capacity allowed permitted")
+_ALLOWED = listed("allowed permitted limited")
+_RANKS = listed("rank ranked ranking place position finish finished")
 _BOUNDS = listed("under below above beyond exceeding beneath within")
 _BOUNDING = frozenset(
     {("more", "than"), ("less", "than"), ("fewer", "than"), ("greater", "than"), ("other", "than")}
     | {("at", "least"), ("at", "most"), ("up", "to"), ("half", "of"), ("part", "of"), ("out", "of")}
 )
+_SIGNS = frozenset({"minus", "negative"})
+_ORDINAL_ENDS = ("st", "nd", "rd", "th")
+_RANK = re.compile(r"(\d+)(?:st|nd|rd|th)?")
 _MINUS = re.compile(r"\s*(?:[-−–]\s?\d|(?:minus|negative)\b)", re.IGNORECASE)
 _NEGATIVE = re.compile(r"(?<![\w.)\]])[-−–](\d[\d,.]*)")
 _SUBJECTS = listed("it he she they we i you this that these those there both neither only not because")
@@ -33,6 +50,8 @@ _SCALED = Decimal(10000)
 _SCALES = {"k": 10**3, "m": 10**6, "mn": 10**6, "b": 10**9, "bn": 10**9}
 _BETWEEN = frozenset({"or", "to", "and"})
 _ABOUT = listed("about around approximately roughly nearly almost some circa over")
+_PARTS_OF_YEAR = {"early": range(1, 7), "mid": range(4, 10), "late": range(7, 13)}
+_PART_OF_YEAR = re.compile(r"\b(early|mid|late)[\s-]+(?:in\s+)?(\d{4})\b", re.IGNORECASE)
 
 
 _DENYING = re.compile(
@@ -77,11 +96,19 @@ def is_date(answer: Answer, golden_dates: Sequence[Date], question: Question) ->
         for golden in golden_dates:
             if golden.year and not date.year and (date.fineness < 2 or question.has("year")):
                 continue
+            if not date.month and golden.month and _is_other_part(text, date.year, golden.month):
+                continue
             exact = not any(question.has(word) for word in EXACT_DAY) or date.fineness >= golden.fineness
             shared = (date.year and golden.year) or (date.day and golden.day)
             if shared and date.agrees(golden) and exact:
                 return "date"
     return ""
+
+
+def _is_other_part(text: str, year: int | None, month: int) -> bool:
+    """Tell whether a text says a part of a year in which a month does not lie: "early 2018" for December."""
+    said = (found for found in _PART_OF_YEAR.finditer(text) if int(found[2]) == year)
+    return any(month not in _PARTS_OF_YEAR[found[1].lower()] for found in said)
 
 
 def _first_readings(said: Sequence[Date]) -> Sequence[Date]:
@@ -111,16 +138,41 @@ def is_quantity(answer: Answer, gold: Gold, question: Question) -> str:
     if place is None:
         return ""
     word = answer.words[place]
-    if not _has_unit(answer, place, unit, question) or _is_bound(answer, place, gold):
+    if not _has_unit(answer, place, unit, question) or _is_bound(answer, place, gold, question):
         return ""
-    if _is_minus(answer, place) != bool(_MINUS.match(gold.text)):
+    if _is_minus(answer, place) != bool(is_negative(gold.text)):
         return ""
     if is_negated(answer, (place, place + 1), question) or _alternative(answer, place):
         return ""
     if word == digits:
         return "number"
-    rounded = (place > 0 and answer.words[place - 1] in _ABOUT) or Decimal(word) > _SCALED
+    about = answer.words[place - 1] if place else ""
+    # "Over 220" is not 216.
+    if about == "over" and Decimal(word) > Decimal(digits):
+        return ""
+    rounded = about in _ABOUT or Decimal(word) > _SCALED
     return "rounded" if rounded and _rounds_to(Decimal(digits), Decimal(word)) else ""
+
+
+def is_rank(answer: Answer, gold: Gold, question: Question) -> str:
+    """A place in an order as number or ordinal: "fifth" and 5."""
+    if not question.has(*_RANKS) or not gold.words or len(gold.words) > 1:
+        return ""
+    sought = _RANK.fullmatch(gold.words[0])
+    said = [place for place, word in enumerate(answer.words) if _RANK.fullmatch(word) and answer.fresh[place]]
+    if not sought or not said or is_negated(answer, (said[0], said[0] + 1), question):
+        return ""
+    place = said[0]
+    ordinal = answer.words[place].endswith(_ORDINAL_ENDS)
+    # "In the fifth season", "five goals": something else is counted.
+    behind = answer.words[place + 1 : place + 2]
+    counted = (
+        behind and not answer.breaks[place + 1] and behind[0] not in FUNCTION and answer.fresh[place + 1]
+    )
+    if counted or len(said) > 1 or ordinal == gold.words[0].endswith(_ORDINAL_ENDS):
+        return ""
+    found = _RANK.fullmatch(answer.words[place])
+    return "number" if found and found[1] == sought[1] else ""
 
 
 def is_in_range(answer: Answer, gold: Gold, within: tuple[float, float], question: Question) -> bool | None:
@@ -146,7 +198,7 @@ def is_in_range(answer: Answer, gold: Gold, within: tuple[float, float], questio
     return (
         low <= value <= high
         and _has_unit(answer, end, unit, question)
-        and not _is_bound(answer, place, gold)
+        and not _is_bound(answer, place, gold, question)
         and not is_negated(answer, (place, place + 1), question)
         and not _alternative(answer, end)
     )
@@ -158,8 +210,11 @@ def _first_number(answer: Answer, digits: str, question: Question, *, years: boo
     What looks like a year is taken for one, unless ``years`` says that such numbers are meant, or it is the
     gold's ``digits``.
     """
-    held = list(question.words)
     words = answer.words
+    # An answer that is nothing but a number gives it, whether the question holds it or not.
+    tied = FUNCTION | _UNIT_NAMES | _SIGNS
+    alone = sum(word not in tied for word in words) == 1
+    held = [] if alone else list(question.words)
     for place, word in enumerate(words):
         if not is_number(word):
             continue
@@ -202,22 +257,45 @@ def _has_unit(answer: Answer, place: int, unit: str, question: Question) -> bool
         named = UNITS.get(words[after], words[after])
     if named == unit:
         # "5 km per hour", "5 km/h"
-        return after + 1 >= size or words[after + 1] not in _RATES or question.has(words[after + 1])
+        return (
+            after + 1 >= size or words[after + 1] not in _RATES or _is_rate(answer, after + 1, unit, question)
+        )
     if words[after] in _UNIT_NAMES:
         return False
     return words[after] in FUNCTION or question.has(words[after])
 
 
-def _is_bound(answer: Answer, place: int, gold: Gold) -> bool:
+def _is_rate(answer: Answer, place: int, unit: str, question: Question) -> bool:
+    """Tell whether the rate at ``place`` may be meant: "$90 per year", if no other time is asked for."""
+    word = answer.words[place]
+    following = answer.words[place + 1] if place + 1 < len(answer.words) else ""
+    if question.has(word) or (word == "per" and following and question.has(following)):
+        return True
+    if word != "per" or unit not in _CODE_OF or following not in _TIMES:
+        return False
+    # What somebody earns is meant by the year.
+    asked = {time for time, names in _TIMES.items() if question.has(*names)}
+    return following in asked or (not asked and (following == "year" or not question.has(*_EARNING)))
+
+
+def _is_bound(answer: Answer, place: int, gold: Gold, question: Question) -> bool:
     """Tell whether the number is only a bound or a share: "more than 126", "half of 126"."""
     before = answer.words[max(0, place - 2) : place]
     if before and before[-1] in _BOUNDS and before[-1] not in gold.text.casefold().split():
         return True
+    if before == ("up", "to") and (question.has(*_LIMITING) or not _ALLOWED.isdisjoint(answer.words[:place])):
+        # Where the most is meant that is allowed, the bound is the answer.
+        return False
     return before in _BOUNDING and " ".join(before) not in gold.text.casefold()
 
 
+def is_negative(text: str) -> bool:
+    """Tell whether a number begins with a minus, as a sign or as a word."""
+    return bool(_MINUS.match(text))
+
+
 def _is_minus(answer: Answer, place: int) -> bool:
-    if place and answer.words[place - 1] in ("minus", "negative"):
+    if place and answer.words[place - 1] in _SIGNS:
         return True
     digits = answer.words[place]
     return any(found[1].replace(",", "").rstrip(".") == digits for found in _NEGATIVE.finditer(answer.text))

@@ -22,6 +22,7 @@ from pytest_kbrel.judges.words import (
 )
 
 _MOST_WORDS = 6
+_MOST_GIVEN = 3
 # No name has one of them in it.
 _TYING = FUNCTION - PARTICLES - GIVEN
 # With a capital they look like surnames: "the Continental Congress".
@@ -149,6 +150,18 @@ def is_surname(answer: Words, gold: Words) -> bool:
         and name.words[-1].isalpha()
         and all(word in PARTICLES for word in name.words[:-1])
     )
+
+
+def is_given_name(short: Words, full: Words) -> bool:
+    """Tell whether one name is the given name of another: "Donna" of "Donna Pinciotti"."""
+    whole = untitled(full)
+    if len(short.words) != 1 or not 2 <= len(whole.words) <= _MOST_GIVEN or whole.words[0] != short.words[0]:
+        return False
+    if short.words[0] in _NO_SURNAMES | _NO_GIVEN or len(short.words[0]) < 3 or short.cases[0] in (0, UPPER):
+        return False
+    if not _TYING.isdisjoint(whole.words) or not _NO_GIVEN.isdisjoint(whole.words):
+        return False
+    return all(whole.cases) and all(word.isalpha() for word in whole.words) and not any(whole.breaks[1:])
 
 
 def is_full_name(answer: Words, gold: Words) -> bool:

@@ -30,6 +30,13 @@ APPROXIMATE = listed(
 _PLACES = listed("where city town country place located village capital county state born")
 _MANY = 99
 _TRADE = "ist"
+_FICTION = listed("film movie novel show series season episode sitcom soap cartoon tv character")
+# Who sings or plays in a work is no figure of it.
+_MAKING = (
+    *("sing", "sang", "sung", "song", "album", "band", "music", "play", "act", "star", "voice", "perform"),
+    *("direct", "produc", "writ", "wrote", "author", "creat", "host", "present", "judg", "contest", "guest"),
+    *("win", "won", "cast", "score", "compos", "design"),
+)
 _UNIT_NAMES = frozenset(UNITS.values())
 
 
@@ -46,6 +53,7 @@ class Question:
     asks_person: bool
     asks_place: bool
     asks_work: bool
+    asks_character: bool
     nations: frozenset[str]
     several: int
 
@@ -72,9 +80,15 @@ def read_question(text: str, answer_type: str = "") -> Question:
         asks_person=person,
         asks_place=place,
         asks_work=not WORKS.isdisjoint(words),
+        asks_character=person and not _FICTION.isdisjoint(words) and not _is_of_maker(words),
         nations=frozenset(NATIONS[word] for word in words if word in NATIONS),
         several=_several(words),
     )
+
+
+def _is_of_maker(words: tuple[str, ...]) -> bool:
+    """Tell whether a question about a work asks for one of those who made it."""
+    return any(word.startswith(_MAKING) for word in words)
 
 
 def _asks_person(words: tuple[str, ...]) -> bool:
@@ -139,7 +153,9 @@ def read_gold(text: str) -> Gold:
         read = read.part(1, len(read.words))
     period = as_period(text[:LONGEST])
     dates = () if period else as_dates(text[:LONGEST])
-    number = None if period or dates else quantity(read.words)
+    # "Minus 40": the sign is looked for in the text.
+    signed = read.words[:1] in (("minus",), ("negative",))
+    number = None if period or dates else quantity(read.words[signed:])
     return Gold(
         text=text,
         words=read.words,

@@ -17,6 +17,8 @@ _CAPITAL_KINDS = TITLES | NATIONAL | {"prime", "minister", "usa", "uk"}
 # A clause about a name begins with one of them, behind a comma.
 _CLAUSE = re.compile(r",\s+(?:who|whom|whose|which|where|when|as|in|with|after|because|since|while)\s")
 _LONGEST_CLAUSE = 400
+# Bynames of rulers, behind a numeral that tells them apart as well
+_BYNAME = re.compile(r"(\S+(?: \S+)? [IVX]+),? the [A-Z]\w+")
 
 
 @lru_cache(maxsize=8192)
@@ -26,7 +28,11 @@ def said_shorter(gold: str) -> tuple[str, ...]:
     "The drama series Orion" is Orion, "U.S. President Ann Lee" is Ann Lee, "Orion, which opened in 1990" is
     Orion. What is left must have a capital: of "the band of brothers" nothing is left out.
     """
-    return tuple(text for text in (*_without_kind(gold), *_without_clause(gold)) if text != gold)
+    return tuple(
+        text
+        for text in (*_without_kind(gold), *_without_clause(gold), *_without_byname(gold))
+        if text != gold
+    )
 
 
 def _without_kind(gold: str) -> Iterator[str]:
@@ -59,6 +65,13 @@ def _tells_kind(piece: Words) -> bool:
 def _is_named(piece: Words) -> bool:
     """Tell whether a word is part of a name and no title: "John", "F.", "III"."""
     return bool(piece.cases and piece.cases[0]) and piece.words[0] not in _CAPITAL_KINDS
+
+
+def _without_byname(gold: str) -> Iterator[str]:
+    """Yield "Sigismund I" of "Sigismund I the Old"."""
+    found = _BYNAME.fullmatch(gold[:_LONGEST_CLAUSE])
+    if found:
+        yield found[1]
 
 
 def _without_clause(gold: str) -> Iterator[str]:

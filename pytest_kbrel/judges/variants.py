@@ -6,7 +6,14 @@ import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
-from pytest_kbrel.judges.names import contradict, is_full_name, is_surname, same_person, untitled
+from pytest_kbrel.judges.names import (
+    contradict,
+    is_full_name,
+    is_given_name,
+    is_surname,
+    same_person,
+    untitled,
+)
 from pytest_kbrel.judges.nations import NATIONS
 from pytest_kbrel.judges.reading import Gold, Question, is_number, once, singular
 from pytest_kbrel.judges.tokens import Words, read_words
@@ -38,7 +45,18 @@ def spelled(said: Words, gold: Gold, question: Question) -> str:
         return "spelling"
     # "Antonela" and "Antonella"
     alike = len(said.words) == len(gold.words) and all(map(_alike, said.words, gold.words))
-    return "spelling" if alike else ""
+    return "spelling" if alike or _lies_alike(said, gold) else ""
+
+
+def _lies_alike(said: Words, gold: Gold) -> bool:
+    """Tell whether only "in" and "at" differ, between a common noun and a name: "the church at Philippi"."""
+    if len(said.words) != len(gold.words):
+        return False
+    other = [at for at, (one, two) in enumerate(zip(said.words, gold.words, strict=True)) if one != two]
+    if len(other) != 1 or not 0 < other[0] < len(gold.words) - 1:
+        return False
+    before, after = gold.cases[other[0] - 1], gold.cases[other[0] + 1]
+    return {said.words[other[0]], gold.words[other[0]]} == {"in", "at"} and not before and bool(after)
 
 
 def _alike(one: str, other: str) -> bool:
@@ -178,6 +196,20 @@ def full_name(said: Words, gold: Gold, question: Question) -> str:
     return "full name" if is_full_name(said, _words(gold)) else ""
 
 
+def character(said: Words, gold: Gold, question: Question) -> str:
+    """A figure of fiction by the full name for the given name: "Donna Pinciotti" for "Donna"."""
+    if not question.asks_character or not gold.is_name or question.has(*said.words):
+        return ""
+    return "given name" if is_given_name(_words(gold), said) else ""
+
+
+def given_name(said: Words, gold: Gold, question: Question) -> str:
+    """A figure of fiction by the given name alone."""
+    if not question.asks_character or not gold.is_name or question.has(*said.words):
+        return ""
+    return "given name" if is_given_name(said, _words(gold)) else ""
+
+
 def nation(said: Words, gold: Gold, question: Question) -> str:
     """A nation for its people where a nationality or a country is asked for; "Venezuelan", "of Venezuela"."""
     one, other = _of_nation(said.words), _of_nation(gold.words)
@@ -286,7 +318,8 @@ STRICT: Sequence[Variant] = (
     plural,
     person,
     full_name,
+    character,
     nation,
     asked_word,
 )
-LOOSE: Sequence[Variant] = (surname, partial)
+LOOSE: Sequence[Variant] = (surname, given_name, partial)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pytest_kbrel.judges.dates import as_dates
+from pytest_kbrel.judges.figures import is_negative
 from pytest_kbrel.judges.language import is_english, put_in_english
 from pytest_kbrel.judges.reading import APPROXIMATE, quantity, read_gold, read_question
 from pytest_kbrel.judges.tokens import LONGEST, read_words
@@ -40,7 +41,9 @@ def is_variant(
         if not _LEADING_IN.isdisjoint(word for word in said.words if word not in read_words(gold.text).words):
             continue
         if gold.dates or gold.number is not None or gold.period is not None:
-            if (gold.dates and dates == gold.dates) or (gold.number and number == gold.number):
+            if (gold.dates and dates == gold.dates) or (
+                gold.number and number == gold.number and is_negative(gold.text) == is_negative(answer)
+            ):
                 return True
         elif gold.words and any(rule(said, gold, asked) for rule in _RULES):
             return True
