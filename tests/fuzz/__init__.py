@@ -1,0 +1,1 @@
+"""Runs of the plugin over damaged input: `make fuzz`, docs/fuzzing.md."""
