@@ -7,7 +7,7 @@ import functools
 import io
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tests.plugin.conftest import CAPITALS, RELATIONS
@@ -26,7 +26,7 @@ def _asked(country: str) -> str:
 class Facts:
     """Files of one format under ``suites/``; ``lines``: those named ``.json`` hold a document a line."""
 
-    files: dict[str, bytes]
+    files: dict[str, bytes] = field(repr=False)
     suite: str
     lines: bool = False
 

@@ -6,7 +6,6 @@ import dataclasses
 import json
 import os
 import pickle
-from collections.abc import Callable
 from pathlib import Path
 
 import hypothesis
@@ -136,19 +135,25 @@ def test_a_finding_is_saved_as_files_and_read_again(tmp_path: Path) -> None:
         assert engine.load(engine.save(example, "exit code 3", tmp_path, "suites")) == example
 
 
-@pytest.mark.slow
-def test_a_planted_fault_is_found_made_small_and_not_found_twice(tmp_path: Path) -> None:
-    def examples(_: Callable[[Job], Done]) -> targets.Examples:
-        files = {"test_it.py": b"def test_it():\n    pass\n"}
-        return hypothesis.strategies.integers(0, 1000).map(
-            lambda n: Example(Job({**files, "n": b"x" * n}, ("-q",)), "planted" if n > 7 else "")
-        )
+class Made(engine.Worker):
+    """A worker whose sessions all are green, but that large files make an internal error."""
 
-    # What is green without a report is a second fault.
-    tally = engine.fuzz(targets.Target("planted", lambda _: (), examples), 8.0, tmp_path, seed=1)
-    assert sorted(tally.found) == ["a pass without a whole report", "a pass: planted"]
+    def run(self, job: Job) -> Done | str:
+        return Done(3 if len(job.files["n"]) > 500 else 0, "", GREEN)
+
+
+def test_planted_faults_are_found_made_small_and_not_found_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "Worker", Made)
+    examples = hypothesis.strategies.integers(0, 1000).map(
+        lambda n: Example(Job({"n": b"x" * n}, ("-q",)), "planted" if n > 7 else "")
+    )
+    tally = engine.fuzz(targets.Target("t", lambda _: (), lambda _: examples), 1.0, tmp_path, seed=1)
+    assert sorted(tally.found) == ["a pass: planted", "exit code 3"]
     sizes = {place.name: (place / "files" / "n").stat().st_size for place in tmp_path.iterdir()}
-    assert sorted(sizes.values()) == [0, 8]
+    assert sorted(sizes.values()) == [8, 501]
+    assert "2 found, seed 1" in tally.line()
 
 
 @pytest.mark.slow
@@ -157,7 +162,7 @@ def test_a_planted_fault_is_found_made_small_and_not_found_twice(tmp_path: Path)
     [
         ("while True: pass", "a hang: nothing after 10 seconds"),
         ("import os; os._exit(9)", "the process died with exit status 9"),
-        ("x = bytearray(3 << 30)", "a raw Python error: E   MemoryError"),
+        ("x = bytearray(3 << 30)", "a raw Python error: E       MemoryError"),
     ],
 )
 def test_a_worker_is_watched(body: str, problem: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,7 +64,8 @@ class Job:
     for the files that are there after the session.
     """
 
-    files: dict[str, bytes]
+    # Hypothesis takes a long time over long texts for people.
+    files: dict[str, bytes] = field(repr=False)
     args: tuple[str, ...]
     said: Said | None = None
     keep: bool = False
