@@ -187,6 +187,8 @@ def test_edits_change_a_tree() -> None:
     assert edited(text, ("wrap", 1, 0, None)) == b'{"a": [1], "b": [2, 3]}'
     assert edited(text, ("tail", 2, 1, None)) == b'{"a": 1, "b": [2]}'
     assert edited(text, ("replace", 0, 0, "x")) == b'"x"'
+    assert edited(text, ("number", 2, 0, -1)) == b'{"a": 1, "b": [2, -1]}'
+    assert edited(b'{"a": 1, "b": "c"}', ("text", 7, 0, "")) == b'{"a": 1, "b": ""}'
 
 
 @pytest.mark.parametrize(
