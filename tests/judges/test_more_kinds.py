@@ -126,6 +126,8 @@ WRONG = [
     (PLACE, ["fifth"], "They had 5 wins."),
     ("How many were there?", ["5"], "the fifth"),
     ("Who came?", ["fifth"], "5"),
+    ("What rank is it?", ["fifth"], "fifteen"),
+    (PLACE, ["5"], "5 5"),
     # Another sign
     (COLD, ["minus 40"], "40"),
     (COLD, ["minus 40"], "40 degrees"),
@@ -141,6 +143,8 @@ WRONG = [
     ("Where did she live?", ["Virginia"], "the University of Virginia"),
     (AIRPORT, ["Glasgow"], "Glasgow Prestwick Airport"),
     (AIRPORT, ["Prestwick"], "Saint Prestwick Hall Airport"),
+    (AIRPORT, ["Prestwick"], "Little Prestwick Airport"),
+    (AIRPORT, ["Prestwick"], "The Ann Prestwick Airport"),
     ("Which bank is it?", ["Prestwick"], "Glasgow Prestwick"),
     # Another ruler
     (FATHER, SAYS, "Sigismund II"),
