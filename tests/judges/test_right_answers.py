@@ -111,6 +111,7 @@ RIGHT = [
     (AUTHOR, ["Apsley George Benet Cherry-Garrard"], "The explorer Apsley Cherry-Garrard wrote it.", "name"),
     ("What is the full name of the minister?", ["Narendra Modi"], "Narendra Damodardas Modi", "name"),
     # full name
+    ("Who does Eric marry in the show?", ["Donna"], "Donna Pinciotti", "given name"),
     (AUTHOR, ["Shakespeare"], "William Shakespeare", "full name"),
     (AUTHOR, ["Shakespeare"], "It was written by William Shakespeare.", "full name"),
     (AUTHOR, ["Adams"], "John Quincy Adams", "full name"),
