@@ -10,7 +10,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Nothing kept: in a clone the code that makes the answers changes between two runs.
 GATE := $(BIN)/python -m pytest suites --kb-baseline=reference --kb-use-cache=off
 
-.PHONY: demo demo-candidates candidates-table test test-slow test-random mutants lint types check audit wheel clean
+.PHONY: demo demo-candidates candidates-table test test-slow test-random mutants fuzz lint types check audit wheel clean
 
 # Gate the embedded checkpoint against its committed baseline.
 demo: $(VENV)/.demo
@@ -49,6 +49,10 @@ mutants: $(VENV)/.mutants
 	$(BIN)/python benchmarks/mutants.py $(FOLDER)
 	$(BIN)/python benchmarks/mutants_table.py --into docs/mutation-testing.md
 
+# Damaged input through real sessions, ten minutes for all targets together: docs/fuzzing.md. TARGET=suites does one.
+fuzz: $(VENV)/.test
+	$(BIN)/python -m tests.fuzz $(TARGET) --minutes $(or $(MINUTES),10)
+
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -68,7 +72,7 @@ wheel: $(VENV)/.test
 	$(BIN)/python -m hatchling build -t wheel
 
 clean:
-	rm -rf $(VENV) dist build kbrel-report* .kbrel-cache .mutants
+	rm -rf $(VENV) dist build kbrel-report* .kbrel-cache .mutants fuzz-found
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -125,25 +125,26 @@ def problem_of(example: Example, ended: Done | str) -> str:
         places = re.findall(r'File "\S*?(pytest_kbrel/\S+)", line \d+ in (\w+)', ended)
         return ended.partition("\n")[0] + (f" in {places[0][0]}, {places[0][1]}" if places else "")
     if ended.code is None:
-        return f"an exception left pytest: {ended.text.strip().splitlines()[-1]}"
+        return f"an exception left pytest: {ended.text.strip().splitlines()[-1]:.200}"
     if raw := re.search(_RAW, ended.text, re.MULTILINE):
         lines = [
             line
             for line in ended.text.splitlines()
             if re.match(r"(E  |INTERNALERROR>) +\S*(Error|Exit)\b", line)
         ]
-        return f"a raw Python error: {lines[-1] if lines else raw[0].strip()}"
+        return f"a raw Python error: {lines[-1] if lines else raw[0].strip():.200}"
     if ended.code not in (0, 1, 2, 4, 5):
         return f"exit code {ended.code}"
-    if ended.code == 0:
-        return _wrongly_green(example, ended)
-    return ""
+    # A suite that was taken has cases, whatever became of them.
+    taken = example.suite and '"cases": [\n' in ended.report
+    if taken and (wrong := wrong_suite(example.job.files[example.suite])):
+        return f"a suite that is taken: {wrong}"
+    return _wrongly_green(example, ended) if ended.code == 0 else ""
 
 
 def _wrongly_green(example: Example, done: Done) -> str:
-    wrong = example.never_green or (example.suite and wrong_suite(example.job.files[example.suite]))
-    if wrong:
-        return f"a pass: {wrong}"
+    if example.never_green:
+        return f"a pass: {example.never_green}"
     try:
         report = json.loads(done.report, parse_constant=lambda name: 1 / 0)
     except (ValueError, ZeroDivisionError):

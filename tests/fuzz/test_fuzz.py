@@ -116,7 +116,8 @@ def test_a_pass_may_be_ruled_out() -> None:
         ("a: 1\na: 2\n", "no YAML"),
     ):
         example = Example(Job({"t": text.encode()}, ()), suite="t")
-        assert said in engine.problem_of(example, Done(0, "", GREEN))
+        assert said in engine.problem_of(example, Done(1, "", json.dumps(json.loads(GREEN), indent=1)))
+        assert engine.problem_of(example, Done(1, "", "")) == ""
 
 
 def test_faults_are_told_apart_by_their_words() -> None:
