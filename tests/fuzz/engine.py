@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -184,6 +185,8 @@ def fuzz(target: Target, seconds: float, folder: Path, seed: int | None = None) 
     tally = Tally(target.name, random.randrange(1 << 32) if seed is None else seed)
     begin = time.monotonic()
     known: set[str] = set()
+    # It says that it takes long to write an example for people, of a megabyte.
+    warnings.simplefilter("ignore", hypothesis.errors.HypothesisWarning)
     with Worker() as worker:
         for job, code in target.sound(lambda job: _whole(worker.run(job))):
             assert _whole(worker.run(job)).code == code, (
