@@ -61,9 +61,7 @@ def test_the_least_and_the_most_of_a_number(text: str, value: int) -> None:
 
 @pytest.mark.parametrize("text", ["0", "-1", "1000000", "1.0", "", "²", "x", "9" * 5000])
 def test_what_lies_beside_them(text: str) -> None:
-    with pytest.raises(
-        argparse.ArgumentTypeError, match=r"^found .{2,62}; allowed: a whole number from 1"
-    ):
+    with pytest.raises(argparse.ArgumentTypeError, match=r"^found .{2,62}; allowed: a whole number from 1"):
         whole(CAP)(text)
 
 
