@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import types
+import warnings
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -64,8 +66,7 @@ class SuiteFile(pytest.Module):
         # Marks and warnings look at the module, and pytest would import the file to have one.
         self.obj = types.ModuleType(self.path.name)
         self.add_marker(pytest.mark.kb)
-        for warning in suite.warnings if _warns(self.config) else ():
-            self.warn(KbrelWarning(f"{self.nodeid}: {warning}"))
+        self._warn_of(suite)
         for probe in PROBES:
             cases = [case for case in suite.cases if case.probe == probe]
             if cases:
@@ -74,6 +75,19 @@ class SuiteFile(pytest.Module):
                 yield from (
                     self.ihook.pytest_pycollect_makeitem(collector=self, name=probe, obj=function) or ()
                 )
+
+    def _warn_of(self, suite: Suite) -> None:
+        refused: list[str] = []
+        for warning in suite.warnings:
+            try:
+                with nullcontext() if _warns(self.config) else warnings.catch_warnings(record=True):
+                    self.warn(KbrelWarning(f"{self.nodeid}: {warning}"))
+            except KbrelWarning:
+                refused.append(warning)
+        if refused:
+            raise self.CollectError(
+                "\n".join((*refused, "(a warning that -W or filterwarnings makes an error)"))
+            )
 
 
 def _warns(config: pytest.Config) -> bool:

@@ -20,6 +20,7 @@ from typing import Any
 from pytest_kbrel import SCORING_VERSION
 from pytest_kbrel.errors import KbrelError, ResponseError
 from pytest_kbrel.records import Failed, Fingerprint, GenerateRequest, Request, Response, ScoreRequest
+from pytest_kbrel.untrusted import LINE, short
 from pytest_kbrel.wire import from_wire
 
 REPORT, RESPONSES = "report.json", "responses.jsonl"
@@ -145,7 +146,7 @@ class Record:
         same request. ``to`` is who was asked, as in :class:`pytest_kbrel.records.Ask`. Raises
         :class:`ResponseError` where the file is broken, which is explained once, then named.
         """
-        from pytest_kbrel.models.asking import numbers_only
+        from pytest_kbrel.models.asking import numbers_only, within_size
         from pytest_kbrel.reports.responses import from_line
 
         self._check()
@@ -161,8 +162,9 @@ class Record:
                     number, at = place
                     stream.seek(at)
                     try:
-                        found.append(numbers_only(from_line(stream.readline()).response))
-                    except (ValueError, RecursionError) as error:
+                        said = from_line(short(stream.readline(LINE + 1))).response
+                        found.append(within_size(request, numbers_only(said)))
+                    except ValueError as error:
                         raise ResponseError(_broken(self._path, number, error)) from None
         except OSError as error:
             raise ResponseError(f"{self._path}: cannot be read: {error.strerror}") from None
@@ -236,15 +238,15 @@ class Record:
 
 def _keyed(path: Path) -> Iterator[tuple[str, list[tuple[bytes, int, int]]]]:
     """Yield rows for the index, and what to do where their keys are known: a usable response goes before."""
-    from pytest_kbrel.reports.responses import parse_line
+    from pytest_kbrel.reports.responses import numbered, parse_line
 
     try:
         with path.open("rb") as stream:
             at, last = 0, None
-            for number, line in enumerate(stream, start=1):
+            for number, line in numbered(stream, path):
                 try:
                     data = parse_line(line)
-                except (ValueError, RecursionError) as error:
+                except ValueError as error:
                     raise ResponseError(_broken(path, number, error)) from None
                 request = data["request"]
                 values = _values(_KINDS[request["kind"]], request)

@@ -9,13 +9,13 @@ halves of different runs are never taken for a whole.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable
 from pathlib import Path, PurePath
 from typing import Any
 
 from pytest_kbrel.errors import BaselineError
 from pytest_kbrel.records import Outcome
+from pytest_kbrel.untrusted import read_json
 
 SCHEMA_VERSION = 2
 META = "baseline.json"
@@ -30,7 +30,7 @@ def read_meta(path: Path, *, oldest: int = SCHEMA_VERSION) -> dict[str, Any]:
     """Read the readable half of the baseline in ``path``, of a schema version from ``oldest`` to ours."""
     place = path / META
     try:
-        meta: Any = json.loads(place.read_text(encoding="utf-8"))
+        meta: Any = read_json(place)
     except FileNotFoundError:
         raise BaselineError(f"{path}: has no {META}; allowed: {ALLOWED}") from None
     except (OSError, ValueError) as error:

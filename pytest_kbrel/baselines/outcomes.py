@@ -11,15 +11,20 @@ import lzma
 import math
 import typing
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
+from pytest_kbrel.bounds import shown
 from pytest_kbrel.records import Label, Outcome, Table
+from pytest_kbrel.untrusted import UNPACKED, parse, read_bytes, unpack
 
 _LABELS: tuple[Label, ...] = typing.get_args(Label)
 _LETTERS = {label: label[0] for label in _LABELS}
 _WORDS = {letter: label for label, letter in _LETTERS.items()}
 # What a baseline leaves to the suite, and a report folder keeps.
 _TEXTS = ("question", "expected", "rule", "truncated")
+# A fact takes some 150 bytes; answers of thousands of tokens take tens of thousands.
+_A_FACT, _ENVELOPE, _MOST_FACTS = 1 << 16, 1 << 20, 10**8
 
 
 def lines_of(tables: Iterable[tuple[str, Table]], *, texts: bool = False) -> bytes:
@@ -38,7 +43,7 @@ def tables_of(lines: bytes) -> dict[str, Table]:
     """
     found: dict[str, Table] = {}
     for line in lines.decode("utf-8").splitlines():
-        entry = json.loads(line)
+        entry = parse(line)
         key = str(entry["case"])
         if key in found:
             raise ValueError(f"{key} stands there twice")
@@ -51,12 +56,15 @@ def packed(lines: bytes) -> bytes:
     return lzma.compress(lines, format=lzma.FORMAT_XZ, preset=6 | lzma.PRESET_EXTREME)
 
 
-def unpacked(data: bytes) -> bytes:
-    """Return the lines of a file's bytes; ``ValueError`` where it is cut short or no such file."""
-    try:
-        return lzma.decompress(data, format=lzma.FORMAT_XZ)
-    except lzma.LZMAError as error:
-        raise ValueError(str(error)) from None
+def read_packed(path: Path, facts: int) -> bytes:
+    """Return the lines of a file that says what was found of ``facts`` facts.
+
+    Raises ``ValueError`` where it is cut short, no such file, or far too long for so many facts, and
+    ``OSError``.
+    """
+    if not 0 <= facts <= _MOST_FACTS:
+        raise ValueError(f"found {shown(facts)} as the number of its facts; allowed: 0 to {_MOST_FACTS:,}")
+    return unpack(read_bytes(path, UNPACKED), _ENVELOPE + facts * _A_FACT)
 
 
 def _line(key: str, table: Table, texts: bool) -> bytes:

@@ -6,7 +6,6 @@ They lie in ``published/PAPER/MODEL.json`` or ``published/PAPER/MODEL/SETTING.js
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 from pytest_kbrel.baselines.base import Baseline, PublishedCase, PublishedFigure
 from pytest_kbrel.errors import BaselineError, nearest
 from pytest_kbrel.records import PUBLISHED
+from pytest_kbrel.untrusted import read_json
 
 SCHEMA_VERSION = 1
 SUFFIX = ".json"
@@ -71,7 +71,7 @@ def _first(names: Sequence[str], count: int = 3) -> str:
 
 def _read(path: Path) -> Baseline:
     try:
-        found: Any = json.loads(path.read_text(encoding="utf-8"))
+        found: Any = read_json(path)
     except (OSError, ValueError) as error:
         raise BaselineError(f"{path}: cannot be read: {error}; allowed: {_ALLOWED}") from None
     version = found.get("schema_version") if isinstance(found, dict) else None

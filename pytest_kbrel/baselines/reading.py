@@ -9,7 +9,7 @@ from typing import Any
 from pytest_kbrel import bundled
 from pytest_kbrel.baselines.base import Baseline, BaselineCase
 from pytest_kbrel.baselines.layout import ALLOWED, META, digest, facts_digest, read_meta
-from pytest_kbrel.baselines.outcomes import tables_of, unpacked
+from pytest_kbrel.baselines.outcomes import read_packed, tables_of
 from pytest_kbrel.baselines.published import published_names, read_published
 from pytest_kbrel.errors import BaselineError, nearest
 from pytest_kbrel.records import PUBLISHED, Fingerprint, is_published
@@ -43,12 +43,13 @@ def read_baseline(name_or_path: str, rootdir: Path) -> Baseline:
     meta = read_meta(path)
     try:
         outcomes = path / PurePath(meta["outcomes"]["file"]).name
-    except (KeyError, TypeError) as error:
+        facts = sum(int(case["n"]) for case in meta["cases"].values())
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise BaselineError(
             f"{path}: not a baseline of this format: {type(error).__name__}: {error}; allowed: {ALLOWED}"
         ) from None
     try:
-        lines = unpacked(outcomes.read_bytes())
+        lines = read_packed(outcomes, facts)
     except (OSError, ValueError) as error:
         raise BaselineError(
             f"{outcomes}: cannot be read: {error}; allowed: the file as it was written"

@@ -8,7 +8,7 @@ from typing import Any
 
 from pytest_kbrel.baselines import Baseline, BaselineCase, case_key, read_baseline
 from pytest_kbrel.baselines.layout import OUTCOMES
-from pytest_kbrel.baselines.outcomes import tables_of, unpacked
+from pytest_kbrel.baselines.outcomes import read_packed, tables_of
 from pytest_kbrel.errors import BaselineError, KbrelError
 from pytest_kbrel.records import (
     PROBES,
@@ -74,7 +74,8 @@ def waivers_of(case: CaseResult) -> tuple[Waiver, ...]:
 
 def _of_report(report: dict[str, Any], folder: Path) -> Side:
     try:
-        tables = tables_of(unpacked((folder / OUTCOMES).read_bytes()))
+        facts = sum(int(entry["n"]) for entry in report["cases"])
+        tables = tables_of(read_packed(folder / OUTCOMES, facts))
         cases = [_case(entry, tables) for entry in report["cases"]]
         model = report["model"]
         run = Baseline(

@@ -59,11 +59,11 @@ class Node:
 
     def text(self, what: str) -> str:
         """Return a text of one line that is not blank."""
-        allowed = "text of one line, not blank"
+        allowed = "text of one line, not blank and without NUL"
         if not isinstance(self.value, str):
             scalar = isinstance(self.value, (bool, int, float, datetime.date))
             raise self.wrong(what, allowed, " (put it in quotes if text is meant)" if scalar else "")
-        if not self.value.strip() or len(self.value.splitlines()) != 1:
+        if not self.value.strip() or len(self.value.splitlines()) != 1 or "\0" in self.value:
             raise self.wrong(what, allowed)
         return self.value
 

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from pytest_kbrel.bounds import shown
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.document import describe
+from pytest_kbrel.untrusted import lines, parse
 
 
 def json_rows(path: Path, form: str) -> Iterator[tuple[int, dict[str, Any] | SuiteError]]:
@@ -17,10 +19,10 @@ def json_rows(path: Path, form: str) -> Iterator[tuple[int, dict[str, Any] | Sui
     A line that is no JSON object is yielded as the error it is, so that a caller may go on behind it.
     ``form`` words what the file should look like. Raises ``SuiteError`` where the file cannot be read.
     """
-    first = True
+    first, line = True, 0
     try:
         with path.open("rb") as stream:
-            for line, raw in enumerate(stream, 1):
+            for line, raw in enumerate(lines(stream), 1):
                 data = raw.removeprefix(b"\xef\xbb\xbf") if line == 1 else raw
                 if not data.strip():
                     continue
@@ -29,6 +31,8 @@ def json_rows(path: Path, form: str) -> Iterator[tuple[int, dict[str, Any] | Sui
                 except ValueError as error:
                     yield line, SuiteError(str(error), path, line)
                 first = False
+    except ValueError as error:
+        raise SuiteError(str(error), path, line + 1) from None
     except OSError as error:
         raise SuiteError(f"cannot be read: {error.strerror}", path) from None
 
@@ -48,7 +52,7 @@ def json_object(data: bytes, form: str, *, first: bool = False) -> dict[str, Any
 def json_value(text: str, form: str, *, first: bool = False) -> Any:
     """Parse one JSON value: no key twice, no NaN, no half surrogate pairs; raises ``ValueError``."""
     try:
-        value = json.loads(text, object_pairs_hook=_no_twins, parse_constant=_no_constant)
+        value = parse(text, _no_twins)
     except json.JSONDecodeError as error:
         found = f"{error.msg} in column {error.colno}"
         if first:
@@ -56,8 +60,6 @@ def json_value(text: str, form: str, *, first: bool = False) -> Any:
             if text.strip() in ("{", "["):
                 found = f"the line ends behind {text.strip()!r}: one value over several lines"
         raise ValueError(f"not JSON: {found}; {form}") from None
-    except RecursionError:
-        raise ValueError(f"not a fact: nested too deeply; {form}") from None
     # A lone surrogate can be escaped in JSON but never written to a report.
     if "\\u" in text:
         try:
@@ -74,9 +76,5 @@ def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(value) != len(pairs):
         names = [name for name, _ in pairs]
         twin = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"key {twin!r} stands twice; allowed: each key once")
+        raise ValueError(f"key {shown(twin)} stands twice; allowed: each key once")
     return value
-
-
-def _no_constant(name: str) -> float:
-    raise ValueError(f"found {name}; allowed: finite numbers")

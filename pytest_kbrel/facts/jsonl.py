@@ -95,8 +95,8 @@ def as_fact(value: Mapping[str, Any]) -> Fact:
                 if value.get("object") is None:
                     raise ValueError("'answer_range' is for questions with an answer; found 'object': null")
         elif key in _NOTES:
-            if not isinstance(item, str):
-                raise ValueError(f"{key!r} must be text, found {describe(item)}")
+            if not isinstance(item, str) or "\0" in item:
+                raise ValueError(f"{key!r} must be text without NUL, found {describe(item)}")
         else:
             raise ValueError(unknown("key", key, KEYS))
     for key in _REQUIRED:
@@ -130,6 +130,8 @@ def as_fact(value: Mapping[str, Any]) -> Fact:
 def _text(what: str, item: Any) -> None:
     if not isinstance(item, str) or not item or item != item.strip() or len(item.splitlines()) != 1:
         raise ValueError(f"{what} must be text of one line without space around it, found {describe(item)}")
+    if "\0" in item:
+        raise ValueError(f"{what} must be text without NUL, found {describe(item)}")
 
 
 def _texts(key: str, item: Any) -> None:

@@ -11,21 +11,27 @@ from typing import Any
 from pytest_kbrel.bounds import shown
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.document import Entry, Node, Scalar, describe
+from pytest_kbrel.untrusted import DOCUMENT, MIB, read_bytes
 
 # YAML 1.1 reads 1e-3 as text; everybody who writes it means a number.
 _EXPONENT = re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]+")
 _DEEPEST = 50
+_LARGEST = 16 * MIB
+_MOST_VALUES = 300_000
+_MOST_MERGED = 100_000
 # What YAML 1.1 reads in other ways than who wrote it and than YAML 1.2: 1:30 as 90, 010 as 8.
 _SIXTIES, _OCTAL = re.compile(r"[-+0-9_.]+:[0-9_.:]+"), re.compile(r"[-+]?0[0-7_]+")
 _LONGEST_NUMBER = 60
 
 
-def read_text(path: Path) -> str:
-    """Read a UTF-8 file, with or without byte order mark."""
+def read_text(path: Path, most: int = DOCUMENT) -> str:
+    """Read a UTF-8 file of at most ``most`` bytes, with or without byte order mark."""
     try:
-        data = path.read_bytes()
+        data = read_bytes(path, most)
     except OSError as error:
         raise SuiteError(f"cannot be read: {error.strerror}", path) from None
+    except ValueError as error:
+        raise SuiteError(str(error), path) from None
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -37,10 +43,10 @@ def read_document(path: Path) -> Node:
     """Read a YAML file of one document into a tree."""
     import yaml
 
-    text = read_text(path)
+    text = read_text(path, _LARGEST)
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        _check_depth(yaml.parse(text, Loader=loader), path)
+        _check_shape(yaml.parse(text, Loader=loader), path)
         root = yaml.compose(text, Loader=loader)
         if root is None:
             raise SuiteError("the file is empty; a mapping is needed", path, 1)
@@ -54,12 +60,18 @@ def read_document(path: Path) -> Node:
         raise SuiteError(f"not valid YAML: {said}", path, line) from None
 
 
-def _check_depth(events: Iterable[Any], path: Path) -> None:
+def _check_shape(events: Iterable[Any], path: Path) -> None:
     # The C composer recurses without a limit and takes the process down with it.
-    depth = 0
+    depth = values = 0
     for event in events:
         name = type(event).__name__
         depth += name.endswith("StartEvent") - name.endswith("EndEvent")
+        values += not name.endswith("EndEvent")
+        if values > _MOST_VALUES:
+            line = event.start_mark.line + 1
+            raise SuiteError(
+                f"found more than {_MOST_VALUES:,} values; allowed: at most {_MOST_VALUES:,}", path, line
+            )
         if depth > _DEEPEST:
             line = event.start_mark.line + 1
             raise SuiteError(f"nested more than {_DEEPEST} levels deep; a suite needs 7", path, line)
@@ -73,6 +85,7 @@ class _Tree:
         self.constructor = constructor
         self.done: dict[int, Node] = {}
         self.open: list[int] = []
+        self.merged = 0
 
     def node(self, raw: Any) -> Node:
         line = raw.start_mark.line + 1
@@ -137,6 +150,11 @@ class _Tree:
                     f"key {shown(name)} stands twice; the first is on line {first}", self.path, line
                 )
             entries[name] = Entry(line=line, node=self.node(child))
+        self.merged += sum(map(len, merged))
+        if self.merged > _MOST_MERGED:
+            # Each << makes copies: of a small file they could fill all memory.
+            problem = f"<< merges more than {_MOST_MERGED:,} keys; allowed: at most {_MOST_MERGED:,}"
+            raise SuiteError(problem, self.path, raw.start_mark.line + 1)
         for base in merged:
             for name, entry in base.items():
                 entries.setdefault(name, entry)

@@ -12,6 +12,8 @@ from pytest_kbrel.models.told import Told
 from pytest_kbrel.records import Failed, Generated, GenerateRequest, Request, Response, Scored, ScoreRequest
 
 A = TypeVar("A")
+# The longest tokens there are have some hundred characters.
+_A_TOKEN, _ENVELOPE = 1_000, 10_000
 
 
 class Asker:
@@ -45,7 +47,11 @@ class Asker:
             answers.update(zip(to_score, map(numbers_only, scored), strict=True))
         if to_generate:
             generated = one_each(to_generate, self.model.generate(to_generate))
-            answers.update(zip(to_generate, map(numbers_only, generated), strict=True))
+            sound = (
+                within_size(request, numbers_only(said))
+                for request, said in zip(to_generate, generated, strict=True)
+            )
+            answers.update(zip(to_generate, sound, strict=True))
         self.asked += len(requests)
         self.answered += len(new)
         self._told.keep(
@@ -66,6 +72,18 @@ def in_order(batches: Iterable[list[tuple[int, A]]]) -> list[A]:
     """Return the answers of all batches in the order of their places."""
     found = {place: answer for batch in batches for place, answer in batch}
     return [found[place] for place in range(len(found))]
+
+
+def within_size(request: Request, response: Response) -> Response:
+    """Turn an answer far longer than its tokens can be into a failure: it is no answer to this request."""
+    if isinstance(request, GenerateRequest) and isinstance(response, Generated):
+        most = _A_TOKEN * request.max_new_tokens + _ENVELOPE
+        if len(response.text) > most:
+            return Failed(
+                error=f"an answer of {len(response.text):,} characters to a question for "
+                f"{request.max_new_tokens:,} tokens; allowed: at most {most:,}"
+            )
+    return response
 
 
 def numbers_only(response: Response) -> Response:

@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 
 from pytest_kbrel.models.store_place import make_folder
+from pytest_kbrel.untrusted import read_json
 
 FILE = "budgets.json"
 _VERSION = 1
@@ -54,7 +55,7 @@ class Notes:
 
     def _read(self) -> dict[str, float]:
         try:
-            found = json.loads((self._folder / FILE).read_text(encoding="utf-8"))
+            found = read_json(self._folder / FILE)
         except (OSError, ValueError):
             return {}
         if not isinstance(found, dict) or found.get("version") != _VERSION:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +19,7 @@ from pytest_kbrel.records import (
     ScoreRequest,
     record,
 )
+from pytest_kbrel.untrusted import parse
 from pytest_kbrel.wire import from_wire
 
 COUNT = 5
@@ -120,7 +120,7 @@ def _said(answer: Sound) -> object:
 
 def _request(store: Store, digest: str, key: bytes, text: str | None) -> Request:
     try:
-        kind, data = json.loads(text or "")
+        kind, data = parse(text or "")
         found: Request = (
             from_wire(ScoreRequest, data) if kind == "ScoreRequest" else from_wire(GenerateRequest, data)
         )

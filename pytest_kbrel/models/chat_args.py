@@ -10,6 +10,7 @@ from pytest_kbrel.bounds import TOKENS
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.model_args import flag, whole_or_auto
 from pytest_kbrel.records import record
+from pytest_kbrel.untrusted import parse
 
 CHAT_ARGS = (
     "system_instruction",
@@ -114,7 +115,7 @@ def parse_chat_args(args: Mapping[str, str]) -> ChatArgs:
 
 def _variables(text: str) -> dict[str, Any]:
     try:
-        found = json.loads(text or "{}")
+        found = parse(text or "{}")
     except ValueError as error:
         raise ModelError(
             f"model-args: chat_template_args={text}: no JSON: {error}; the form is "

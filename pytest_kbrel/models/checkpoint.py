@@ -11,6 +11,7 @@ from typing import Any
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.weight_headers import check_gguf, check_safetensors, refuse_pointer
+from pytest_kbrel.untrusted import read_json
 
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.msgpack", "*.h5")
@@ -66,7 +67,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     file = folder / "config.json"
     refuse_pointer(file)
     try:
-        config = json.loads(file.read_text(encoding="utf-8"))
+        config = read_json(file)
     except (OSError, ValueError) as error:
         raise ModelError(f"{file}: unreadable: {error}") from None
     if not isinstance(config, dict):
@@ -84,7 +85,7 @@ def weight_files(folder: Path) -> tuple[Path, ...]:
         return (single,)
     if index.is_file():
         try:
-            names = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
+            names = sorted(set(read_json(index)["weight_map"].values()))
             if not all(isinstance(name, str) for name in names):
                 raise TypeError("names of files are texts")
         except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
@@ -132,7 +133,7 @@ def says_of_bos(folder: Path) -> bool | None:
 
 def _tokenizer_config(folder: Path) -> dict[str, Any]:
     try:
-        found = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
+        found = read_json(folder / "tokenizer_config.json")
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from pytest_kbrel.errors import ModelError
+from pytest_kbrel.untrusted import parse
 
 _CHUNK = 2**22
 # The names of the two ends of a tensor's bytes, and how many bytes say how long a file's header is.
@@ -40,7 +41,7 @@ def _tensors(stream: BinaryIO) -> Iterator[tuple[str, str]]:
     size = int.from_bytes(stream.read(_LENGTH), "little")
     if size > _LONGEST_HEADER:
         raise ValueError(f"a header of {size} bytes")
-    header: dict[str, Any] = json.loads(stream.read(size))
+    header: dict[str, Any] = parse(stream.read(size))
     header.pop("__metadata__", None)
     for name, about in sorted(header.items(), key=lambda item: item[1][_OFFSETS]):
         start, end = about[_OFFSETS]

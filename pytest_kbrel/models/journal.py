@@ -21,6 +21,7 @@ from pytest_kbrel.models.store import Sound, Store
 from pytest_kbrel.models.store_keys import digest_of, key_of
 from pytest_kbrel.models.store_locks import Lock, is_held
 from pytest_kbrel.records import Request, record
+from pytest_kbrel.untrusted import parse
 from pytest_kbrel.wire import to_wire
 
 # Seconds after its last answer for which an unfinished run can go on.
@@ -78,7 +79,7 @@ class Journal:
             ((known,),) = store.query(
                 ("SELECT served FROM journals WHERE digest = ?", (self.digest,)),
             ) or [("[]",)]
-            both = sorted(served | set(json.loads(str(known))))
+            both = sorted(served | set(_served(store, known)))
             store.query(("UPDATE journals SET served = ? WHERE digest = ?", (json.dumps(both), self.digest)))
             self._noted = served
 
@@ -189,7 +190,7 @@ class _Beginning:
             _Row(
                 digest=digest,
                 entry=entry,
-                served=tuple(json.loads(served)),
+                served=_served(self._store, served),
                 started=started,
                 checked=bool(checked),
             )
@@ -285,6 +286,16 @@ def lock_path(store: Store, run: str, what: str = LOCKS[0]) -> Path:
 def text_of(request: Request) -> str:
     """Return a request as it is kept."""
     return json.dumps([type(request).__name__, to_wire(request)])
+
+
+def _served(store: Store, text: object) -> tuple[str, ...]:
+    try:
+        return tuple(str(said) for said in parse(str(text)))
+    except (ValueError, TypeError) as error:
+        raise StoreError(
+            f"{store.path}: what a server said of itself cannot be read: {error}; delete {store.path} (its "
+            "answers are then asked for anew)"
+        ) from None
 
 
 def served_by(model: Model) -> set[str]:

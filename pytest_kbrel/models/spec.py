@@ -149,6 +149,11 @@ def parse_spec(
         raise ModelError(
             f"device {device} and device_map={placement.device_map} contradict each other; give one of them"
         )
+    if device.partition(":")[0] == "meta":
+        raise ModelError(
+            f"{text}: found device {device!r}, which holds no numbers and computes none; allowed: auto, cpu, "
+            "cuda, cuda:0, mps"
+        )
     return ModelSpec(
         text=text if text != "hf" else f"hf/{path}",
         path=path,

@@ -20,6 +20,7 @@ from pytest_kbrel.models.store_keys import digest_of
 from pytest_kbrel.models.store_owner import Owner
 from pytest_kbrel.models.store_place import make_folder, network_of
 from pytest_kbrel.records import Fingerprint, Generated, Scored
+from pytest_kbrel.untrusted import LINE, parse
 from pytest_kbrel.wire import encoder, fields_of, from_wire, to_wire
 
 FILE = "answers.sqlite"
@@ -160,7 +161,7 @@ class Store:
         try:
             if _checksum(key, text) != checksum:
                 raise ValueError("its checksum is wrong")
-            data = json.loads(text)
+            data = parse(text)
             return from_wire(Scored, data) if data["kind"] == "scored" else from_wire(Generated, data)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise StoreError(
@@ -186,6 +187,8 @@ class Store:
 
     def _open(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self.path, timeout=self._patience, isolation_level=None)
+        # Whoever shares the file could have written more into it than any answer has.
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LINE)
         try:
             # A commit is then safe from the end of the process, and cheap enough to have one for each answer.
             (mode,) = self._patiently(lambda: connection.execute("PRAGMA journal_mode = WAL").fetchone())

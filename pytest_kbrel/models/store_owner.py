@@ -10,6 +10,7 @@ import uuid
 from pathlib import Path
 
 from pytest_kbrel.errors import StoreError
+from pytest_kbrel.untrusted import read_json
 
 RECORD = "owner.json"
 # In seconds: how often a machine that uses the folder says so, and how long another one listens first.
@@ -75,7 +76,7 @@ class Owner:
 
     def _read(self) -> dict[str, object]:
         try:
-            found = json.loads(self._path.read_text(encoding="utf-8"))
+            found = read_json(self._path)
         except (OSError, ValueError):
             return {}
         return found if isinstance(found, dict) else {}

@@ -11,6 +11,7 @@ from typing import Any
 from pytest_kbrel.errors import StoreError
 from pytest_kbrel.models.store import FILE, Store
 from pytest_kbrel.records import Fingerprint, record
+from pytest_kbrel.untrusted import parse
 from pytest_kbrel.wire import from_wire
 
 _AT_ONCE = 500
@@ -129,7 +130,7 @@ class Upkeep:
             for number, key, digest, created, text, checksum in rows:
                 last = number
                 self._store.sound(key, text, checksum)
-                kept = {"key": key.hex(), "model": digest, "created": created, "answer": json.loads(text)}
+                kept = {"key": key.hex(), "model": digest, "created": created, "answer": parse(text)}
                 yield json.dumps(kept)
             if not rows:
                 return
@@ -140,7 +141,7 @@ class Upkeep:
 
     def _described(self, digest: str, text: str) -> Fingerprint:
         try:
-            return from_wire(Fingerprint, json.loads(text))
+            return from_wire(Fingerprint, parse(text))
         except (ValueError, TypeError) as error:
             raise StoreError(
                 f"{self.path}: what is said of the model {digest[:SHORT]} cannot be read: {error}; delete "

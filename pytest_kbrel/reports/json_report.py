@@ -14,6 +14,7 @@ from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.records import PROBES, CaseKind, CaseResult, MetricValue, Run
 from pytest_kbrel.reports import changed, notes, selection
 from pytest_kbrel.reports.files import earlier_note, sha256_of, write_text
+from pytest_kbrel.untrusted import read_json
 from pytest_kbrel.wire import to_wire
 
 SCHEMA_VERSION = 1
@@ -162,12 +163,12 @@ def read_report(path: Path) -> dict[str, Any]:
     if path.is_dir():
         path = path / "report.json"
     try:
-        report = json.loads(path.read_text(encoding="utf-8"))
+        report = read_json(path)
     except FileNotFoundError:
         raise KbrelError(f"{path}: there is no such report{earlier_note(path)}") from None
     except OSError as error:
         raise KbrelError(f"{path}: cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise KbrelError(f"{path}: is not JSON: {error}") from None
     if not isinstance(report, dict):
         raise KbrelError(f"{path}: a report is a JSON object, found {type(report).__name__}")

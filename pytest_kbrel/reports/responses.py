@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from pytest_kbrel.errors import ResponseError
 from pytest_kbrel.records import (
@@ -26,6 +26,7 @@ from pytest_kbrel.records import (
     ScoreRequest,
 )
 from pytest_kbrel.reports.files import replacing
+from pytest_kbrel.untrusted import lines, parse
 from pytest_kbrel.wire import encoder, fields_of, from_wire
 
 _REQUESTS: dict[str, type[Request]] = {"score": ScoreRequest, "generate": GenerateRequest}
@@ -73,7 +74,7 @@ def parse_line(line: bytes) -> dict[str, Any]:
 
 
 def _parse(line: bytes) -> dict[str, Any]:
-    data = json.loads(line)
+    data = parse(line)
     if not isinstance(data, dict):
         raise ValueError(f"an object is needed, found {type(data).__name__}")
     for key in ("case", "fact", "role"):
@@ -103,12 +104,22 @@ def read_responses(path: Path) -> Iterator[Exchange]:
     except OSError as error:
         raise ResponseError(f"{path}: cannot be read: {error.strerror}") from None
     with stream:
-        for at, line in enumerate(stream, start=1):
+        for at, line in numbered(stream, path):
             try:
                 exchange = from_line(line)
-            except (ValueError, RecursionError) as error:
+            except ValueError as error:
                 raise ResponseError(f"{path}:{at}: is no recorded response: {error}") from None
             yield exchange
+
+
+def numbered(stream: BinaryIO, path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines of a file with their numbers; one that is too long is a ``ResponseError``."""
+    number = 0
+    try:
+        for number, line in enumerate(lines(stream), start=1):
+            yield number, line
+    except ValueError as error:
+        raise ResponseError(f"{path}:{number + 1}: is no recorded response: {error}") from None
 
 
 class ResponseSpool:
@@ -208,12 +219,12 @@ def _whole_lines(spool: Path, torn: list[Path]) -> Iterator[tuple[int, dict[str,
     """Yield where each line begins, and what it holds; a line without its end adds ``spool`` to ``torn``."""
     with spool.open("rb") as stream:
         at = 0
-        for line_number, line in enumerate(stream, start=1):
+        for line_number, line in numbered(stream, spool):
             if not line.endswith(b"\n"):
                 torn.append(spool)
                 return
             try:
                 yield at, _parse(line)
-            except (ValueError, RecursionError) as error:
+            except ValueError as error:
                 raise ResponseError(f"{spool}:{line_number}: is no recorded response: {error}") from None
             at += len(line)

@@ -27,6 +27,7 @@ def without_expired(
     kept: list[Case] = []
     dropped: dict[str, Fact] = {}
     examples: dict[str, Shot] = {}
+    lines: list[int] = []
     for case in cases:
         gone = {fact.id: fact for fact in case.facts if _expired(fact, today)}
         dropped.update(gone)
@@ -40,6 +41,8 @@ def without_expired(
                 case.line,
             )
         shots = _valid_shots(case, path, today)
+        if gone or len(shots) < len(case.repository):
+            lines.append(case.line)
         if len(shots) < len(case.repository):
             examples |= {shot.question: shot for shot in case.repository if shot not in shots}
         kept.append(dataclasses.replace(case, facts=left, repository=shots))
@@ -47,13 +50,14 @@ def without_expired(
     for fact in dropped.values():
         key = (fact.relation, fact.valid_until)
         counts[key] = counts.get(key, 0) + 1
+    place = f"{path}:{min(lines, default=1)}"
     warnings = [
-        f"{path}: left out {_since(count, 'question', f' of the kind {kind}', day)}"
+        f"{place}: left out {_since(count, 'question', f' of the kind {kind}', day)}"
         for (kind, day), count in sorted(counts.items())
     ]
     days = Counter(shot.valid_until for shot in examples.values())
     warnings += [
-        f"{path}: left out {_since(count, 'example', _UNSURE, day)}" for day, count in sorted(days.items())
+        f"{place}: left out {_since(count, 'example', _UNSURE, day)}" for day, count in sorted(days.items())
     ]
     return tuple(kept), tuple(warnings)
 

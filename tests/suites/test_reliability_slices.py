@@ -275,7 +275,7 @@ def test_what_has_come_to_pass_is_left_out_with_a_warning(suite_file: Write) -> 
     assert after.cases[0].repository == before.cases[0].repository
     assert {f.valid_until for f in before.cases[0].facts if f.id in gone} == {"2029-01-01"}
     expected = {
-        f"{path}: left out {n} question{'s' * (n > 1)} of the kind {kind}: since 2029-01-01 "
+        f"{path}:4: left out {n} question{'s' * (n > 1)} of the kind {kind}: since 2029-01-01 "
         f"{'they' if n > 1 else 'it'} may have an answer"
         for kind, n in Counter(f.relation for f in before.cases[0].facts if f.id in gone).items()
     }
@@ -295,7 +295,7 @@ def test_examples_that_have_come_to_have_an_answer_are_left_out_with_a_warning(s
     assert {shot.answer for shot in gone} == {None}
     assert left.repository == tuple(shot for shot in shots if shot not in gone)
     (warning,) = set(after.warnings) - set(before.warnings)
-    assert warning.startswith(f"{path}: left out {len(gone)} example")
+    assert warning.startswith(f"{path}:4: left out {len(gone)} example")
     assert warning.endswith(f"since {first} {'they' if len(gone) > 1 else 'it'} may have an answer")
     # Examples that are never shown concern nobody.
     assert other.repository == shots

@@ -7,9 +7,9 @@ import dataclasses
 import gzip
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TextIO
 
 from pytest_kbrel.errors import SuiteError, nearest
 from pytest_kbrel.facts.question_set.templates import Template
@@ -27,6 +27,7 @@ SUFFIXES: Mapping[str, DumpFormat] = {
     ".parquet": "parquet",
 }
 _COMMAS = {"csv": ",", "tsv": "\t"}
+_LONGEST_HEADER = 1_000_000
 # Why a row is no question; the first that holds counts. Rows with one of the last two still name an entity.
 REASONS = (
     "",
@@ -99,14 +100,23 @@ def _header(dump: Dump) -> list[str]:
     try:
         with opened(dump.path, "rt", encoding="utf-8-sig", errors="replace", newline="") as stream:
             quote = '"' if dump.quotes else "\x1f"
-            names = next(csv.reader(stream, delimiter=_COMMAS[dump.format], quotechar=quote), [])
-    except (OSError, EOFError, csv.Error) as error:
+            lines = _lines(stream)
+            names = next(csv.reader(lines, delimiter=_COMMAS[dump.format], quotechar=quote), [])
+    except (OSError, EOFError, ValueError, csv.Error) as error:
         raise SuiteError(f"the line of column names cannot be read: {error}", dump.path, 1) from None
     if not names:
         raise SuiteError(
             "no line of column names; allowed: a first line with the name of each column", dump.path, 1
         )
     return [name.strip() or f"column {place}" for place, name in enumerate(names, 1)]
+
+
+def _lines(stream: TextIO) -> Iterator[str]:
+    # A packed file may unpack to a line of any length.
+    while line := stream.readline(_LONGEST_HEADER):
+        if len(line) == _LONGEST_HEADER:
+            raise ValueError(f"it has {_LONGEST_HEADER:,} characters or more")
+        yield line
 
 
 def open_rows(

@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from pytest_kbrel.errors import SuiteError
-
-# Lists of aliases outgrow the 128 KiB that a cell may have by default.
-_LONGEST_CELL = 1 << 24
+from pytest_kbrel.untrusted import LINE, size
 
 
 def table(path: Path, delimiter: str) -> Iterator[tuple[int, dict[str, str] | SuiteError]]:
@@ -29,11 +27,13 @@ def table(path: Path, delimiter: str) -> Iterator[tuple[int, dict[str, str] | Su
 
 def _rows(path: Path, stream: BinaryIO, delimiter: str) -> Iterator[tuple[int, dict[str, str] | SuiteError]]:
     lines = _Lines(stream)
-    csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_CELL))
+    # Lists of aliases outgrow the 128 KiB that a cell may have by default; the whole row is bounded.
+    csv.field_size_limit(max(csv.field_size_limit(), LINE))
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
     columns: list[str] | None = None
     while True:
         line = lines.number + 1
+        lines.row = 0
         try:
             cells = next(reader)
         except StopIteration:
@@ -45,6 +45,12 @@ def _rows(path: Path, stream: BinaryIO, delimiter: str) -> Iterator[tuple[int, d
                 SuiteError(f"not UTF-8: found byte 0x{error.object[error.start]:02x}", path, lines.number),
             )
             continue
+        except _NulError:
+            problem = "found a NUL byte; allowed: text without one"
+            yield lines.number, SuiteError(problem, path, lines.number)
+            continue
+        except ValueError as error:
+            raise SuiteError(str(error), path, line) from None
         except csv.Error as error:
             yield line, SuiteError(f"not a row of the table: {error}", path, line)
             continue
@@ -71,17 +77,32 @@ def _columns(path: Path, line: int, cells: list[str]) -> list[str]:
     return columns
 
 
+class _NulError(Exception):
+    """A line with a NUL byte."""
+
+
 class _Lines:
-    """The decoded lines of a file and the number of the last one; goes on behind a line that is not UTF-8."""
+    """The decoded lines of a file and the number of the last one; goes on behind a line that is not UTF-8.
+
+    ``row`` is how many bytes of the row that is being read have been read; a caller begins it with 0.
+    """
 
     def __init__(self, stream: BinaryIO) -> None:
         self.stream = stream
         self.number = 0
+        self.row = 0
 
     def __iter__(self) -> _Lines:
         return self
 
     def __next__(self) -> str:
-        raw = next(self.stream)
+        raw = self.stream.readline(LINE + 1)
+        if not raw:
+            raise StopIteration
         self.number += 1
+        self.row += len(raw)
+        if self.row > LINE:
+            raise ValueError(f"found a row of more than {size(LINE)}; allowed: at most {size(LINE)} a row")
+        if b"\0" in raw:
+            raise _NulError
         return raw.decode("utf-8-sig" if self.number == 1 else "utf-8")

@@ -10,6 +10,7 @@ from typing import BinaryIO
 
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.records import record
+from pytest_kbrel.untrusted import DEEPEST, LINE, size
 
 _CHUNK = 1 << 20
 _SPACE = re.compile(r"[ \t\r\n]*+")
@@ -17,7 +18,6 @@ _SPACE = re.compile(r"[ \t\r\n]*+")
 _MARK = re.compile(r'"(?:[^"\\]++|\\.)*+"|["\[\]{}]', re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 _SCALAR_END = re.compile(r"[,\]}\s]")
-_DEEPEST = 200
 
 
 @record
@@ -73,6 +73,8 @@ class _Scanner:
 
     def more(self) -> bool:
         """Read on and forget what lies behind; tell whether there was anything to read."""
+        if len(self.text) - self.place > LINE:
+            raise self.error(f"one value is longer than {size(LINE)}; allowed: at most {size(LINE)}")
         data = self.stream.read(self.chunk)
         try:
             read = self.decoder.decode(data, final=not data)
@@ -184,8 +186,8 @@ class _Scanner:
             mark = found[0]
             if mark in "[{":
                 depth += 1
-                if depth > _DEEPEST:
-                    raise self.error("nested too deeply")
+                if depth > DEEPEST:
+                    raise self.error(f"nested more than {DEEPEST} levels deep; allowed: at most {DEEPEST}")
             elif mark in "]}":
                 depth -= 1
                 if not depth:

@@ -15,10 +15,12 @@ from pytest_kbrel.facts.jsonl import FORM, KEYS, as_fact
 from pytest_kbrel.facts.readers.base import Relations, Row, answers, clean, json_list, popularity, rows
 from pytest_kbrel.facts.readers.delimited import table
 from pytest_kbrel.facts.relations import read_relations
+from pytest_kbrel.untrusted import LINE, size
 
 _NEEDED = ("relation", "subject", "object")
 _LISTS = ("aliases", "negatives")
-_BATCH = 10_000
+# What DuckDB may take to read Parquet.
+_MEMORY = "1GB"
 
 
 def read_jsonl(path: Path, relations: Relations) -> Iterator[Row]:
@@ -57,20 +59,32 @@ def read_parquet(path: Path, relations: Relations) -> Iterator[Row]:
     except ImportError:
         raise MissingExtraError("duckdb", "data", "reading Parquet") from None
     try:
-        with duckdb.connect() as connection:
+        with duckdb.connect(config={"memory_limit": _MEMORY}) as connection:
             result = connection.execute("SELECT * FROM read_parquet(?)", [str(path)])
             columns = tuple(column[0] for column in result.description or ())
-            yield from _table(path, relations, _batches(result, columns), columns, None)
+            yield from _table(path, relations, _numbered(path, result, columns), columns, None)
     except duckdb.Error as error:
         raise SuiteError(f"cannot be read as Parquet: {str(error).splitlines()[0]}", path) from None
 
 
-def _batches(result: Any, columns: tuple[str, ...]) -> Iterator[tuple[int, dict[str, Any]]]:
+def _numbered(
+    path: Path, result: Any, columns: tuple[str, ...]
+) -> Iterator[tuple[int, dict[str, Any] | SuiteError]]:
+    # One by one: what a page of a few bytes says a thousand times is a thousand texts here.
     number = 0
-    while batch := result.fetchmany(_BATCH):
-        for cells in batch:
-            number += 1
+    while cells := result.fetchone():
+        number += 1
+        if sum(map(_length, cells)) > LINE:
+            problem = f"found a row of more than {size(LINE)}; allowed: at most {size(LINE)} a row"
+            yield number, SuiteError(problem, path, number)
+        else:
             yield number, dict(zip(columns, cells, strict=True))
+
+
+def _length(cell: Any) -> int:
+    if isinstance(cell, (list, tuple)):
+        return sum(map(_length, cell))
+    return len(cell) if isinstance(cell, (str, bytes, dict)) else 1
 
 
 def _table(

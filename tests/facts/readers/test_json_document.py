@@ -72,7 +72,7 @@ def test_lines_are_those_of_the_members(tmp_path: Path) -> None:
         ('{"a" 1}', 1, "no ':' after the key 'a'"),
         ("{a: 1}", 1, "a key in quotes is missing"),
         ('{"a": 1', 1, "the document has no end"),
-        ("[" * 300 + "]" * 300, 1, "nested too deeply"),
+        ("[" * 300 + "]" * 300, 1, "nested more than 100 levels deep"),
     ],
 )
 def test_a_broken_document_says_where(text: str, line: int, found: str, tmp_path: Path) -> None:
