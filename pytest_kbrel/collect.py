@@ -85,9 +85,8 @@ class SuiteFile(pytest.Module):
             except KbrelWarning:
                 refused.append(warning)
         if refused:
-            raise self.CollectError(
-                "\n".join((*refused, "(a warning that -W or filterwarnings makes an error)"))
-            )
+            why = "(a warning that -W or filterwarnings makes an error)"
+            raise self.CollectError("\n".join((*refused, why)))
 
 
 def _warns(config: pytest.Config) -> bool:

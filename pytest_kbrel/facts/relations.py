@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Literal, cast
 
-from pytest_kbrel.bounds import POPULARITY
+from pytest_kbrel.bounds import POPULARITY, shown
 from pytest_kbrel.facts.document import Entry, Node
 from pytest_kbrel.facts.yaml_tree import read_document
 from pytest_kbrel.records import ANSWER_TYPES, AnswerType, Relation
@@ -32,7 +32,7 @@ def read_relations(path: Path) -> tuple[Relation, ...]:
 
 def _relation(name: str, entry: Entry) -> Relation:
     if not NAME.fullmatch(name):
-        raise entry.error(f"a relation's id must be ASCII letters, digits, _ and ., found {name!r}")
+        raise entry.error(f"a relation's id must be ASCII letters, digits, _ and ., found {shown(name)}")
     keys = entry.node.keys(f"relation {name}", _KEYS, required=("label", "domain"))
     domain = keys["domain"].node
     if not NAME.fullmatch(domain.text("domain")):

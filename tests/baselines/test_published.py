@@ -217,10 +217,8 @@ def test_a_rate_over_a_known_number_is_a_share(figure: dict[str, Any], good: boo
         assert isinstance(found, PublishedCase)
         assert (found.figures[0].value, found.figures[0].n) == (figure["value"], figure.get("n", 0))
     else:
-        with pytest.raises(
-            BaselineError,
-            match=r"monitor of monitor\[P37\] is {|found (NaN|Infinity); allowed: finite numbers",
-        ):
+        said = r"monitor of monitor\[P37\] is {|found (NaN|Infinity); allowed: finite numbers"
+        with pytest.raises(BaselineError, match=said):
             read_baseline("published/zoo/small", tmp_path)
 
 

@@ -126,6 +126,35 @@ def test_a_run_after_the_suites_expiry_warns(pytester, mini_suite):
         assert result.parseoutcomes()["warnings"] == 1
 
 
+EXPIRED = (
+    "suite: mini\nfacts: facts.jsonl\nreliability:\n  slices: [unseen-zero-shot]\n  choices: 2\n"
+    "  unseen:\n    count: 3\n    as_of: 2020-01-01\n    expires: 2021-01-01\n"
+)
+
+
+@pytest.mark.parametrize("filters", ["error", "error::pytest_kbrel.collect.KbrelWarning"])
+def test_an_expired_suite_whose_warning_is_an_error_shows_its_line_and_no_source(
+    pytester, mini_suite, filters
+):
+    mini_suite(EXPIRED)
+    result = pytester.runpytest(*GATE, "-W", filters)
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    shown = result.stdout.str()
+    result.stdout.fnmatch_lines(["*mini.kb.yaml:9: the unseen questions expired on 2021-01-01: *"])
+    assert "Traceback" not in shown
+    assert "collect.py" not in shown
+    assert "KbrelWarning" not in shown
+
+
+@pytest.mark.slow
+def test_all_workers_refuse_an_expired_suite_alike(pytester, mini_suite):
+    mini_suite(EXPIRED)
+    result = pytester.runpytest(*GATE, "-W", "error::pytest_kbrel.collect.KbrelWarning", "-n2")
+    assert result.ret != pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(["*mini.kb.yaml:9: the unseen questions expired on 2021-01-01: *"])
+    assert "Different tests were collected" not in result.stdout.str()
+
+
 class TestWithoutModel:
     def test_a_plain_run_leaves_suites_alone_and_says_so_once(self, pytester, mini_suite):
         mini_suite()

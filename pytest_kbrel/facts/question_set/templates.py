@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal, cast
 
-from pytest_kbrel.bounds import CAP
+from pytest_kbrel.bounds import CAP, shown
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.document import Entry
 from pytest_kbrel.facts.relations import NAME
@@ -60,7 +60,7 @@ def read_templates(path: Path) -> tuple[Template, ...]:
 def _template(name: str, entry: Entry) -> Template:
     if not NAME.fullmatch(name):
         raise entry.error(
-            f"a relation's id must be ASCII letters, digits, _ and ., found {name!r} "
+            f"a relation's id must be ASCII letters, digits, _ and ., found {shown(name)} "
             "(what the dump calls it stands under 'from')"
         )
     where = f"template {name}"

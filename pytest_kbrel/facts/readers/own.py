@@ -21,6 +21,8 @@ _NEEDED = ("relation", "subject", "object")
 _LISTS = ("aliases", "negatives")
 # What DuckDB may take to read Parquet.
 _MEMORY = "1GB"
+# It hands out so many rows at a time, and they may have so many bytes.
+_AT_ONCE, _ROWS = 2048, 4 * LINE
 
 
 def read_jsonl(path: Path, relations: Relations) -> Iterator[Row]:
@@ -60,31 +62,38 @@ def read_parquet(path: Path, relations: Relations) -> Iterator[Row]:
         raise MissingExtraError("duckdb", "data", "reading Parquet") from None
     try:
         with duckdb.connect(config={"memory_limit": _MEMORY}) as connection:
+            _check_size(path, connection)
             result = connection.execute("SELECT * FROM read_parquet(?)", [str(path)])
             columns = tuple(column[0] for column in result.description or ())
-            yield from _table(path, relations, _numbered(path, result, columns), columns, None)
+            yield from _table(path, relations, _batches(result, columns), columns, None)
     except duckdb.Error as error:
         raise SuiteError(f"cannot be read as Parquet: {str(error).splitlines()[0]}", path) from None
 
 
-def _numbered(
-    path: Path, result: Any, columns: tuple[str, ...]
-) -> Iterator[tuple[int, dict[str, Any] | SuiteError]]:
-    # One by one: what a page of a few bytes says a thousand times is a thousand texts here.
+def _check_size(path: Path, connection: Any) -> None:
+    """Refuse what is small in the file and large in memory: a page may say once what all rows have."""
+    kinds = connection.execute("DESCRIBE SELECT * FROM read_parquet(?)", [str(path)]).fetchall()
+    lengths = [
+        f"coalesce(strlen({cell if kind == 'VARCHAR' else f'CAST({cell} AS VARCHAR)'}), 0)"
+        for cell, kind in (('"' + name.replace('"', '""') + '"', kind) for name, kind, *_ in kinds)
+    ]
+    large = connection.execute(
+        f"SELECT min(n) FROM (SELECT file_row_number AS n, {' + '.join(lengths)} AS length "
+        f"FROM read_parquet(?, file_row_number = true)) GROUP BY n // {_AT_ONCE} "
+        f"HAVING sum(length) > {_ROWS} ORDER BY 1 LIMIT 1",
+        [str(path)],
+    ).fetchone()
+    if large is not None:
+        found = f"found more than {size(_ROWS)} in {_AT_ONCE:,} rows; allowed: at most {size(_ROWS)}"
+        raise SuiteError(found, path, large[0] + 1)
+
+
+def _batches(result: Any, columns: tuple[str, ...]) -> Iterator[tuple[int, dict[str, Any]]]:
     number = 0
-    while cells := result.fetchone():
-        number += 1
-        if sum(map(_length, cells)) > LINE:
-            problem = f"found a row of more than {size(LINE)}; allowed: at most {size(LINE)} a row"
-            yield number, SuiteError(problem, path, number)
-        else:
+    while batch := result.fetchmany(_AT_ONCE):
+        for cells in batch:
+            number += 1
             yield number, dict(zip(columns, cells, strict=True))
-
-
-def _length(cell: Any) -> int:
-    if isinstance(cell, (list, tuple)):
-        return sum(map(_length, cell))
-    return len(cell) if isinstance(cell, (str, bytes, dict)) else 1
 
 
 def _table(
