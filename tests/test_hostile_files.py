@@ -1,4 +1,4 @@
-"""What every reader says of a file made to exhaust it: the file, the line, what was found, what is allowed."""
+"""What every reader says of a file made to exhaust it: the file, the line, what was found and allowed."""
 
 from __future__ import annotations
 
@@ -185,9 +185,7 @@ def test_a_parquet_file_of_a_few_bytes_that_stands_for_many(tmp_path: Path) -> N
             f"FROM range(70) t(n)) TO '{path}'"
         )
     assert path.stat().st_size < MIB
-    with pytest.raises(
-        KbrelError, match=r"f.parquet:1: found more than 64 MiB in 2,048 rows; allowed"
-    ):
+    with pytest.raises(KbrelError, match=r"f.parquet:1: found more than 64 MiB in 2,048 rows; allowed"):
         facts_of("parquet")(path)
 
 
