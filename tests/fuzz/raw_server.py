@@ -22,6 +22,7 @@ class Reply:
 
     ``framing`` says how its length is told: by ``length``, ``chunked``, ``close``, or wrongly, ``short`` and
     ``long``. ``drip`` sends a byte at a time; ``gzip`` packs the body; ``head`` replaces status and headers.
+    ``padding`` is how many million blanks stand behind the body, counted where the length is told rightly.
     """
 
     status: int = 200
@@ -31,12 +32,14 @@ class Reply:
     drip: bool = False
     gzip: bool = False
     head: bytes | None = None
+    padding: int = 0
 
     def wire(self) -> bytes:
         """Return the bytes of the whole reply."""
         body = gzip.compress(self.body) if self.gzip else self.body
         headers = list(self.headers) + ([("content-encoding", "gzip")] if self.gzip else [])
-        stated = {"length": len(body), "short": len(body) // 2, "long": 2 * len(body) + 10}.get(self.framing)
+        length = len(body) + self.padding * 1_000_000
+        stated = {"length": length, "short": len(body) // 2, "long": 2 * len(body) + 10}.get(self.framing)
         if stated is not None:
             headers.append(("content-length", str(stated)))
         elif self.framing == "chunked":
@@ -86,6 +89,8 @@ class RawServer:
                 data = reply.wire()
                 if not reply.drip:
                     self.wfile.write(data)
+                    for _ in range(reply.padding):
+                        self.wfile.write(b" " * 1_000_000)
                     return
                 end = time.monotonic() + _LONGEST
                 for byte in data:

@@ -150,11 +150,8 @@ def _facts_examples(_: Run) -> Examples:
     def damaged(chosen: tuple[Facts, tuple[str, ...]]) -> Examples:
         facts, args = chosen
         why = "the model knows no fact" if args == WRONG else ""
-        ways: dict[str, Damage] = {".jsonl": damage.lines_file, ".yaml": damage.yaml_file}
-        if not facts.lines:
-            ways[".json"] = damage.json_file
-        else:
-            ways[".json"] = damage.lines_file
+        document = damage.lines_file if facts.lines else damage.json_file
+        ways = {".jsonl": damage.lines_file, ".yaml": damage.yaml_file, ".json": document}
 
         def one(name: str) -> Examples:
             special = ways.get(Path(name).suffix)
@@ -169,6 +166,7 @@ def _facts_examples(_: Run) -> Examples:
 # Recorded runs.
 
 _AGAIN = ("suites", "--kb-from-run=run")
+_REPORT, _RESPONSES = "run/report.json", "run/responses.jsonl"
 
 
 def _recorded(run: Run) -> list[Job]:
@@ -186,24 +184,37 @@ def _recorded_examples(run: Run) -> Examples:
 
     def damaged(chosen: tuple[Job, str, bool]) -> Examples:
         job, name, renewed = chosen
-        ways = (damage.raw, damage.json_file if name.endswith("report.json") else damage.lines_file)
+        ways = (damage.raw, damage.json_file if name == _REPORT else damage.lines_file)
         why = "the recorded model is wrong" if job is wrong else ""
+        return _tied(_with(job, name, ways), _REPORT, _RESPONSES, ("files", "responses.jsonl"), renewed, why)
 
-        def finished(found: Job) -> Example:
-            files = dict(found.files)
-            digest = hashlib.sha256(files["run/responses.jsonl"]).hexdigest()
-            if renewed and name.endswith("responses.jsonl"):
-                report = json.loads(files["run/report.json"])
-                report["files"]["responses.jsonl"] = digest
-                files["run/report.json"] = as_json(report)
-            told = digest.encode() in files["run/report.json"]
-            other = "" if told else "the responses are not those of the report"
-            return Example(replace(found, files=files), why or other)
+    names = st.sampled_from([_REPORT, _RESPONSES])
+    return st.tuples(st.sampled_from([knows, wrong]), names, st.booleans()).flatmap(damaged)
 
-        return _with(job, name, ways).map(finished)
 
-    names = ("run/report.json", "run/responses.jsonl")
-    return st.tuples(st.sampled_from([knows, wrong]), st.sampled_from(names), st.booleans()).flatmap(damaged)
+def _tied(
+    jobs: st.SearchStrategy[Job], meta: str, data: str, keys: tuple[str, str], renewed: bool, why: str
+) -> Examples:
+    """Return examples of two files, of which ``meta`` has the other's digest under two keys.
+
+    ``renewed`` puts the digest there again. What has another digest may not pass, whatever ``why`` says.
+    """
+
+    def finished(job: Job) -> Example:
+        files = dict(job.files)
+        try:
+            whole = lzma.decompress(files[data]) if data.endswith(".xz") else files[data]
+            digest = hashlib.sha256(whole).hexdigest()
+            if renewed:
+                told = json.loads(files[meta])
+                told[keys[0]][keys[1]] = digest
+                files[meta] = as_json(told)
+            other = digest.encode() not in files[meta]
+        except (lzma.LZMAError, EOFError, ValueError, LookupError, TypeError, RecursionError):
+            other = True  # one of them is no longer what it was
+        return Example(replace(job, files=files), why or ("a file has another digest" if other else ""))
+
+    return jobs.map(finished)
 
 
 # Baselines.
@@ -241,20 +252,8 @@ def _baseline_examples(run: Run) -> Examples:
         # What a changed baseline says is compared with; that of another suite has nothing to compare.
         why = "" if job is knows or (outcomes and renewed) else "the candidate is worse, or has no baseline"
 
-        def finished(found: Job) -> Example:
-            files = dict(found.files)
-            try:
-                digest = hashlib.sha256(lzma.decompress(files[packed])).hexdigest()
-            except (lzma.LZMAError, EOFError):
-                digest = "none"
-            if outcomes and renewed:
-                told = json.loads(files[meta])
-                told["outcomes"]["sha256"] = digest
-                files[meta] = as_json(told)
-            other = "" if digest.encode() in files[meta] else "the outcomes are not those of baseline.json"
-            return Example(replace(found, files=files), why or other)
-
-        return _with(job, name, (damage.raw, special)).map(finished)
+        jobs = _with(job, name, (damage.raw, special))
+        return _tied(jobs, meta, packed, ("outcomes", "sha256"), outcomes and renewed, why)
 
     jobs = [knows, knows, *others, others[0]]
     return st.tuples(st.sampled_from(jobs), st.booleans(), st.booleans()).flatmap(damaged)
@@ -274,7 +273,7 @@ _HEADERS = (
     *(
         ("content-type", "text/event-stream"),
         ("content-type", "text/html; charset=utf-7"),
-        ("location", "/v1/x"),
+        ("location", "/x"),
     ),
     *(
         ("retry-after", "1e9"),
@@ -297,23 +296,24 @@ def _served(args: tuple[str, ...], said: Said) -> Job:
     return Job(_folder({**suite, "suites/relations.yaml": relations}), args, said)
 
 
+def _rarely(one_in: int, value: Any, else_: Any) -> st.SearchStrategy[Any]:
+    return st.integers(1, one_in).map(lambda drawn: value if drawn == one_in else else_)
+
+
 def _replies(content: str) -> st.SearchStrategy[Reply]:
     sound = as_json(completion(content))
-    bodies = st.one_of(st.just(sound), damage.json_file(sound), damage.json_file(sound), damage.raw(sound))
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\n"
+    json_type = ("content-type", "application/json")
     return st.builds(
         Reply,
         status=st.sampled_from(_STATUSES),
-        headers=st.lists(st.sampled_from(_HEADERS), max_size=2).map(
-            lambda more: (("content-type", "application/json"), *more)
-        ),
-        body=bodies,
+        headers=st.lists(st.sampled_from(_HEADERS), max_size=2).map(lambda more: (json_type, *more)),
+        body=st.one_of(st.just(sound), *[damage.json_file(sound)] * 2, damage.raw(sound)),
         framing=st.sampled_from(_FRAMINGS),
-        drip=st.integers(0, 40).map(lambda drawn: drawn == 40),
-        gzip=st.integers(0, 5).map(lambda drawn: drawn == 5),
-        head=st.none()
-        | st.none()
-        | st.none()
-        | damage.raw(b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\n"),
+        drip=_rarely(40, True, False),
+        gzip=_rarely(6, True, False),
+        padding=_rarely(40, 100, 0),
+        head=st.one_of(st.none(), st.none(), st.none(), damage.raw(head)),
     )
 
 
