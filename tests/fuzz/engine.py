@@ -36,15 +36,13 @@ _RAW = (
     r"^\s+\S*(?:pytest_kbrel/\S+|<unknown>|<string>):\d+: \w+Warning|"
     r"^E   +(?:\w+\.)*\w+(?:Error|Exception|Exit)\b"
 )
+_LAST = r"(E  |INTERNALERROR>) +\S*(Error|Exit)\b"
 _ENVIRONMENT = {
-    **{
-        "HF_HUB_OFFLINE": "1",
-        "TOKENIZERS_PARALLELISM": "false",
-        "OMP_NUM_THREADS": "1",
-        "MALLOC_ARENA_MAX": "2",
-    },
-    **{"PYTHONHASHSEED": "0", "NO_PROXY": "*"},
+    **{"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "1", "NO_PROXY": "*"},
+    # An arena a thread would count as memory.
+    **{"MALLOC_ARENA_MAX": "2", "PYTHONHASHSEED": "0"},
 }
+_NOT_KEPT = ("KB_", "OPENAI_", "PYTEST_")
 
 
 class Worker:
@@ -52,7 +50,9 @@ class Worker:
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115
+        # A killed session leaves its folder behind.
+        self._folder = tempfile.TemporaryDirectory(prefix="kbrel-fuzz-")
+        self._log = Path(self._folder.name, "log").open("wb+")  # noqa: SIM115
         self._jobs = 0
 
     def __enter__(self) -> Worker:
@@ -61,6 +61,7 @@ class Worker:
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
         self.stop()
         self._log.close()
+        self._folder.cleanup()
 
     def run(self, job: Job) -> Done | str:
         """Return how the session ended, or in words that it hung or that the process died."""
@@ -98,17 +99,13 @@ class Worker:
             self._jobs = 0
             self._log.seek(0)
             self._log.truncate()
-            kept = {
-                key: value
-                for key, value in os.environ.items()
-                if not key.startswith(("KB_", "OPENAI_", "PYTEST_"))
-            }
+            kept = {key: value for key, value in os.environ.items() if not key.startswith(_NOT_KEPT)}
             self._process = subprocess.Popen(
                 [sys.executable, "-c", "from tests.fuzz.worker import main; main()"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._log,
-                env={**kept, **_ENVIRONMENT},
+                env={**kept, **_ENVIRONMENT, "TMPDIR": self._folder.name},
             )
             # The first message says that all is loaded, and that the limit of memory holds.
             assert self._process.stdout is not None
@@ -128,11 +125,7 @@ def problem_of(example: Example, ended: Done | str) -> str:
     if ended.code is None:
         return f"an exception left pytest: {ended.text.strip().splitlines()[-1]:.200}"
     if raw := re.search(_RAW, ended.text, re.MULTILINE):
-        lines = [
-            line
-            for line in ended.text.splitlines()
-            if re.match(r"(E  |INTERNALERROR>) +\S*(Error|Exit)\b", line)
-        ]
+        lines = [line for line in ended.text.splitlines() if re.match(_LAST, line)]
         return f"a raw Python error: {lines[-1] if lines else raw[0].strip():.200}"
     if ended.code not in (0, 1, 2, 4, 5):
         return f"exit code {ended.code}"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import os
 import pickle
+import types
 from pathlib import Path
 
 import hypothesis
@@ -146,7 +148,10 @@ class Made(engine.Worker):
 def test_planted_faults_are_found_made_small_and_not_found_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    ticks = itertools.count()
+    clock = types.SimpleNamespace(monotonic=lambda: next(ticks) / 1000)
     monkeypatch.setattr(engine, "Worker", Made)
+    monkeypatch.setattr(engine, "time", clock)
     examples = hypothesis.strategies.integers(0, 1000).map(
         lambda n: Example(Job({"n": b"x" * n}, ("-q",)), "planted" if n > 7 else "")
     )

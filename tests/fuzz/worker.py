@@ -151,12 +151,13 @@ def main() -> None:
 
     channel = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    send(channel, run(warming()))
+    warm = run(warming())
     gc.collect()
     gc.freeze()
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     most = pages * resource.getpagesize() + MEMORY
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    send(channel, warm)
     with contextlib.suppress(EOFError):
         while True:
             job = receive(sys.stdin.buffer)
