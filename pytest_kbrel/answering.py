@@ -37,6 +37,8 @@ class Answering:
         self._load_seconds: dict[str, float] = {}
         self._again: Asker | None = None
         self._keeping: Keeping | None = None
+        # Why no case can be decided: a model that all of them need cannot be opened or asked.
+        self.unusable = ""
 
     def ask(self, requests: Sequence[Request], to: str, case: str = "") -> Sequence[Response]:
         """Return one response for each request, in order; ``case`` is the node id of the case that asks.
@@ -51,8 +53,9 @@ class Answering:
             return self._askers[to].ask(requests)
         except ModelError as error:
             if to in _OWN:
+                self._note_unusable(error)
                 raise
-            raise ModelError(f"{role_of(self._options, to)}: {error}") from None
+            raise self._of_helper(to, error) from None
 
     def ask_again(self, requests: Sequence[Request], to: str, case: str = "") -> Sequence[Response]:
         """Return responses as :meth:`ask` does, of the model under test asked anew under another batch plan.
@@ -94,10 +97,22 @@ class Answering:
                 self._load_seconds[which] = time.perf_counter() - started
             except ModelError as error:
                 self._failed.add(which)
-                if not which:
-                    raise
-                raise ModelError(f"--kb-baseline-model: {error}") from None
+                named = ModelError(f"--kb-baseline-model: {error}") if which else error
+                self._note_unusable(named)
+                raise named from None
         return self._models[which]
+
+    def _of_helper(self, text: str, error: ModelError) -> ModelError:
+        """Return an error of a helping model with the place where it is named."""
+        named = ModelError(f"{role_of(self._options, text)}: {error}")
+        if text == self._options.judge:
+            self._note_unusable(named)
+        return named
+
+    def _note_unusable(self, error: ModelError) -> None:
+        # A recorded run has answers of its own, whoever cannot be asked for more.
+        if self._options.from_run is None:
+            self.unusable = self.unusable or str(error)
 
     def _remembering(self, which: str) -> Model:
         if self._keeping is None:
@@ -147,7 +162,10 @@ class Answering:
 
     def helper(self, text: str) -> Fingerprint:
         """Say what the helping model is that ``text`` names."""
-        return self.helping.fingerprint(text)
+        try:
+            return self.helping.fingerprint(text)
+        except ModelError as error:
+            raise self._of_helper(text, error) from None
 
     def helpers(self) -> tuple[Fingerprint, ...]:
         """Say what all helping models are that took part so far."""

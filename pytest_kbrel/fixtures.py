@@ -123,6 +123,15 @@ def attach(report: pytest.TestReport, item: pytest.Item) -> None:
     del item.stash[results_key]
 
 
+def note_unusable(report: pytest.TestReport, item: pytest.Item) -> None:
+    """Say on the report of a failed item if all others would fail of the same cause."""
+    from pytest_kbrel.wire import whole
+
+    bench = item.config.stash.get(bench_key, None)
+    if bench is not None and bench.answering.unusable:
+        report.kbrel_unusable = whole(bench.answering.unusable)  # type: ignore[attr-defined]
+
+
 def asks(item: pytest.Item) -> bool:
     """Tell whether an item asks a model: it, or a fixture of its, is given one."""
     return "_kb_bench" in getattr(item, "fixturenames", ()) and is_active(item.config)

@@ -68,11 +68,15 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    """Say which suites stay uncollected for want of a model."""
+    """Say which suites stay uncollected for want of a model, and which typed flags have no effect."""
     if options.is_active(config) or options.only_shows(config):
         return []
     found = options.suites_in_sight(config)
-    return [f"kbrel: no model given (--kb-model), not collected: {', '.join(found)}"] if found else []
+    lines = [f"kbrel: no model given (--kb-model), not collected: {', '.join(found)}"] if found else []
+    unused = [flag.flag for flag in FLAGS if options.stands_on_the_line(config, flag.name)]
+    if unused:
+        lines.append(f"kbrel: {', '.join(unused)} not used: no model is given (--kb-model)")
+    return lines
 
 
 @pytest.hookimpl(wrapper=True)
@@ -85,6 +89,7 @@ def pytest_runtest_makereport(
         fixtures.attach(report, item)
     if report.failed and fixtures.asks(item):
         report.kbrel_asks = True  # type: ignore[attr-defined]
+        fixtures.note_unusable(report, item)
     return report
 
 

@@ -25,7 +25,7 @@ from pytest_kbrel.helping import RULES
 from pytest_kbrel.options import SUITE_SUFFIX, KbOptions, suites_in_sight
 from pytest_kbrel.parts import Parts
 from pytest_kbrel.records import CaseResult, Fingerprint, Run, Suite
-from pytest_kbrel.refusing import check_suites
+from pytest_kbrel.refusing import check_suites, unused_flags
 from pytest_kbrel.reports.junit import case_properties, suite_properties
 from pytest_kbrel.reports.notes import STOPPED
 from pytest_kbrel.reports.text import one_line
@@ -36,6 +36,8 @@ from pytest_kbrel.wire import from_wire, unpacked
 
 if TYPE_CHECKING:
     from pytest_kbrel.baselines import Baseline
+
+UNUSABLE = "kbrel: no further case is begun, since all would fail of the same cause"
 
 
 class Recorder:
@@ -59,6 +61,7 @@ class Recorder:
         self._termination = Termination()
         self._began = self._collected = self._set_aside = False
         self._session: pytest.Session | None = None
+        self._unused: tuple[str, ...] = ()
         self.stop_workers: Callable[[bool], None] | None = None
 
     def begin(self) -> None:
@@ -97,6 +100,8 @@ class Recorder:
         except KbrelError as error:
             self._problems[str(error)] = None
         self._check_cases()
+        self._unused = unused_flags(self._config, self._options, self._suites, self._arrivals.expected)
+        self._arrivals.notes |= dict.fromkeys(self._unused)
         self._parts.start()
 
     @pytest.hookimpl
@@ -104,6 +109,11 @@ class Recorder:
         """Name the model, who judges it and what it is held against; say what was typed and has no effect."""
         notes = [one_line(note, 500) for note in typed_notes(self._options)]
         return [f"kbrel: {line}" for line in (self._who(), *notes)]
+
+    @pytest.hookimpl
+    def pytest_report_collectionfinish(self) -> list[str]:
+        """Say which flags have no effect on what was collected. The controller of xdist collects nothing."""
+        return [f"kbrel: {one_line(note, 500)}" for note in self._unused]
 
     def _who(self) -> str:
         judge = f", judge {self._options.judge}" if self._options.judge != RULES else ""
@@ -176,6 +186,13 @@ class Recorder:
                 self._arrivals.add(report.nodeid, from_wire(CaseResult, result))
             # pytest keeps all reports to the end.
             del report.kbrel
+
+    @pytest.hookimpl(specname="pytest_runtest_logreport", trylast=True)
+    def pytest_stop_where_nothing_can_be_asked(self, report: pytest.TestReport) -> None:
+        """End the session at the first case that fails of what all others would fail of."""
+        if hasattr(report, "kbrel_unusable"):
+            self._problems[f"no case can be decided: {report.kbrel_unusable}"] = None
+            pytest.exit(UNUSABLE, returncode=pytest.ExitCode.USAGE_ERROR)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from pytest_kbrel.errors import ModelError
@@ -55,6 +56,9 @@ def read_spec(
     spec = parse_openai(text, model_args)
     if chat_template and spec.endpoint == "completions":
         raise ModelError(f"{text}: the endpoint completions has no chat template; allowed is endpoint=chat")
+    if chat_template:
+        note = "--kb-apply-chat-template is not used: the server wraps messages in its own chat template"
+        spec = replace(spec, notes=(*spec.notes, note))
     return spec
 
 

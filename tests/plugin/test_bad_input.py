@@ -64,7 +64,8 @@ def test_nan_weights_are_named_once_and_nothing_passes(pytester, mini_suite, che
     save_file(weights, checkpoint / "model.safetensors", metadata={"format": "pt"})
     mini_suite(ONE)
     result = gate(pytester, "./checkpoint")
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.assert_outcomes(failed=1)
     assert result.parseoutcomes().get("passed", 0) == 0
     result.stdout.fnmatch_lines([f"*{name}*"])
     no_traceback(result)
@@ -90,7 +91,8 @@ def test_a_tokenizer_that_does_not_fit_is_an_error(pytester, mini_suite, checkpo
     path.write_text(json.dumps(tokenizer), encoding="utf-8")
     mini_suite(ONE)
     result = gate(pytester, "./checkpoint")
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*tokenizer*"])
     no_traceback(result)
 

@@ -53,3 +53,11 @@ def test_every_flag_has_an_ini_and_an_environment_twin_in_the_help(pytester):
         assert f"[ini: kb_{name}, env: KB_{name.upper()}]" in text
     for flag in ("baseline", "baseline-update", "inconclusive", "limit", "seed", "output-path"):
         assert f"--kb-{flag}" in text
+
+
+def test_flags_that_are_typed_without_a_model_are_said_to_have_no_effect(pytester):
+    pytester.makepyfile("def test_other(): pass")
+    result = pytester.runpytest("--kb-limit=3", "--kb-device=cpu")
+    result.stdout.fnmatch_lines(
+        ["kbrel: --kb-device, --kb-limit not used: no model is given (--kb-model)", "*1 passed*"]
+    )
