@@ -165,7 +165,7 @@ def test_the_least_and_the_most_that_an_argument_may_be(args, field, value):
 @pytest.mark.parametrize(
     "args",
     [
-        *("seed=1000000000", "seed=-1", "seed=+1", "seed=1.0", "seed=²", "seed=١"),
+        *("seed=9223372036854775808", "seed=-1", "seed=+1", "seed=1.0", "seed=²", "seed=١"),
         *("max_retries=1.5", "max_concurrent=-1", "max_concurrent=1.5", "timeout=-1", "timeout=nan"),
         *("endpoint=Chat", "base_url=http:///v1", "base_url=//h/v1", "base_url=HTTP"),
         *("base_url=http://:pass@h/v1", "base_url=http://h/v1/chat/completions,endpoint=completions"),

@@ -5,7 +5,7 @@ import sys
 
 OURS = [
     "pytest_kbrel",
-    *(f"pytest_kbrel.{name}" for name in ("errors", "fixtures", "flags", "options", "plugin")),
+    *(f"pytest_kbrel.{name}" for name in ("bounds", "errors", "fixtures", "flags", "options", "plugin")),
 ]
 HEAVY = ("torch", "transformers", "numpy", "scipy", "yaml", "pydantic", "jinja2", "xdist", "openai")
 
