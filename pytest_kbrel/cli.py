@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pytest_kbrel import __version__
 from pytest_kbrel.commands import COMMANDS
 from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.printing import printable
 
 # What a shell reports of a program that the signal of a broken pipe ended.
 _BROKEN_PIPE = 128 + 13
@@ -27,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _BROKEN_PIPE
     except (KbrelError, OSError) as error:
-        print(f"kbrel: {error}", file=sys.stderr)
+        print(printable(f"kbrel: {error}"), file=sys.stderr)
         return 2
 
 

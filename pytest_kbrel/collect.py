@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import types
 import warnings
@@ -13,7 +14,9 @@ import pytest
 
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.options import SUITE_SUFFIX, KbOptions
+from pytest_kbrel.printing import printable
 from pytest_kbrel.records import PROBES, Case, Gate, ProbeName, Suite
+from pytest_kbrel.reports.text import one_line
 
 Check = Callable[[Case], object]
 # The suites that this process collected, by node id.
@@ -41,6 +44,18 @@ def load(path: Path, nodeid: str, options: KbOptions) -> Suite:
         judge=options.judge,
         today=options.today,
     )
+
+
+def suite_file(parent: pytest.Collector, path: Path) -> SuiteFile:
+    """Return the collector of a suite; under a name that may not be printed it only says so.
+
+    pytest prints node ids as they are, in every line about a test and in JUnit.
+    """
+    named = os.path.relpath(path, parent.config.rootpath)
+    shown = printable(one_line(named)).replace("::", ": :")
+    if shown == named:
+        return SuiteFile.from_parent(parent, path=path)
+    return UnprintableName.from_parent(parent, path=path, nodeid=shown)
 
 
 class SuiteFile(pytest.Module):
@@ -81,12 +96,23 @@ class SuiteFile(pytest.Module):
         for warning in suite.warnings:
             try:
                 with nullcontext() if _warns(self.config) else warnings.catch_warnings(record=True):
-                    self.warn(KbrelWarning(f"{self.nodeid}: {warning}"))
+                    self.warn(KbrelWarning(printable(f"{self.nodeid}: {warning}")))
             except KbrelWarning:
                 refused.append(warning)
         if refused:
             why = "(a warning that -W or filterwarnings makes an error)"
             raise self.CollectError("\n".join((*refused, why)))
+
+
+class UnprintableName(SuiteFile):
+    """A suite whose name, or whose folder's, a terminal or a CI system would obey."""
+
+    def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
+        """Refuse the suite."""
+        raise self.CollectError(
+            f"{self.nodeid}: the name of this suite, or of a folder it lies in, holds control characters, "
+            "'::' or a command to a CI system, and pytest prints it with every result; allowed: other names"
+        )
 
 
 def _warns(config: pytest.Config) -> bool:

@@ -21,7 +21,13 @@ _LONGEST_NAME = 200
 
 
 class KbrelError(Exception):
-    """Base of all errors that are the user's to mend."""
+    """Base of all errors that are the user's to mend; its text may be printed, whatever it quotes."""
+
+    def __str__(self) -> str:
+        # Here, since this module is loaded in every pytest run of every project that has the plugin.
+        from pytest_kbrel.printing import printable
+
+        return printable(super().__str__())
 
 
 class SuiteError(KbrelError):

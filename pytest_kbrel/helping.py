@@ -27,7 +27,7 @@ class Helping:
         self._threads = threads
         self._models: dict[str, RememberingModel] = {}
         self._failed: set[str] = set()
-        self._notes: dict[str, tuple[str, ...]] = {}
+        self._opened: dict[str, object] = {}
         self._told = (0, 0)
 
     def model(self, text: str) -> RememberingModel:
@@ -46,7 +46,7 @@ class Helping:
                 folder = self._options.use_cache
                 spec = helper_spec(self._options, text)
                 model = open_model(spec, threads=self._threads, folder=folder)
-                self._notes[text] = notes_of(model)
+                self._opened[text] = model
                 self._models[text] = RememberingModel(model, None if folder is None else Store(folder))
             except KbrelError:
                 self._failed.add(text)
@@ -63,7 +63,7 @@ class Helping:
 
     def notes(self) -> tuple[str, ...]:
         """Return what a reader should know of the models that were opened, a sentence each."""
-        return tuple(f"{text}: {note}" for text, notes in self._notes.items() for note in notes)
+        return tuple(f"{text}: {note}" for text, model in self._opened.items() for note in notes_of(model))
 
     def news(self) -> tuple[int, int]:
         """Return how many requests came in, and how many the store answered, since this was last called."""
@@ -160,6 +160,7 @@ def check_args(options: KbOptions, suites: Iterable[Suite]) -> None:
 
     Raises :class:`KbrelError`.
     """
+    from pytest_kbrel.models.lm_eval_args import public
     from pytest_kbrel.models.openai_spec import is_openai
     from pytest_kbrel.models.opening import args_for
     from pytest_kbrel.models.spec import BACKENDS
@@ -175,7 +176,7 @@ def check_args(options: KbOptions, suites: Iterable[Suite]) -> None:
     for part in (args_for(f"{backend}/", options.judge_args) for backend in BACKENDS):
         for unused in (one for one in part.split(",") if one and one not in taken):
             raise KbrelError(
-                f"--kb-judge-args: {unused} is for no model here; found: "
+                f"--kb-judge-args: {public(*unused.partition('=')[::2])} is for no model here; found: "
                 f"{', '.join(helpers) or 'no judge, no writer of distractors and no encoder on a server'}; "
                 "allowed: options of these (docs/models.md)"
             )

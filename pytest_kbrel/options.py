@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,6 +88,7 @@ _SHOWING = (
     "setupplan",
     "setuponly",
 )
+_KEY = re.compile(r"(?i)[,\s?&](api[-_]?key|auth_token|token|password|secret|header)\s*=|://[^/,\s]*@")
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
 
 
@@ -161,6 +163,8 @@ def read_options(config: pytest.Config) -> KbOptions:
 
 
 def _read_options(config: pytest.Config) -> KbOptions:
+    for name in ("model", "judge", "baseline_model"):
+        _check_no_key(name, _text(config, name))
     return KbOptions(
         model=_text(config, "model"),
         model_args=_text(config, "model_args"),
@@ -233,6 +237,17 @@ def _checked(config: pytest.Config, name: str, allowed: str, accepts: Callable[[
         hint = nearest(text, allowed.replace(" or ", " ").split())
         raise pytest.UsageError(f"{_flag(name).flag}: found {shown(text)}; allowed: {allowed}{hint}")
     return text
+
+
+def _check_no_key(name: str, text: str) -> None:
+    """Refuse the name of a model with a key or password in it: it is printed and recorded."""
+    found = _KEY.search(text)
+    if found is not None:
+        raise pytest.UsageError(
+            f"{_flag(name).flag}: found {found[1] or 'a password in an address'} in it, not repeated here; "
+            "allowed: a key stands in the environment, and api_key_env=NAME in the model's arguments names "
+            "the variable"
+        )
 
 
 def _switch(config: pytest.Config, name: str) -> bool:

@@ -53,9 +53,9 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SuiteFile 
         return None
     if not options.is_active(parent.config) and not parent.config.option.collectonly:
         return None
-    from pytest_kbrel.collect import SuiteFile
+    from pytest_kbrel.collect import suite_file
 
-    suite: SuiteFile = SuiteFile.from_parent(parent, path=file_path)
+    suite: SuiteFile = suite_file(parent, file_path)
     suite.options = options.read_options(parent.config)
     return suite
 
@@ -76,7 +76,11 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     unused = [flag.flag for flag in FLAGS if options.stands_on_the_line(config, flag.name)]
     if unused:
         lines.append(f"kbrel: {', '.join(unused)} not used: no model is given (--kb-model)")
-    return lines
+    if not lines:
+        return []
+    from pytest_kbrel.printing import printable
+
+    return list(map(printable, lines))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -87,9 +91,26 @@ def pytest_runtest_makereport(
     report = yield
     if report.when == "call" and fixtures.results_key in item.stash:
         fixtures.attach(report, item)
-    if report.failed and fixtures.asks(item):
-        report.kbrel_asks = True  # type: ignore[attr-defined]
-        fixtures.note_unusable(report, item)
+    if fixtures.asks(item):
+        from pytest_kbrel.report_texts import make_printable
+
+        make_printable(report)
+        if report.failed:
+            report.kbrel_asks = True  # type: ignore[attr-defined]
+            fixtures.note_unusable(report, item)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Let what is wrong with a suite be printed, whatever the file holds."""
+    report = yield
+    if report.failed and collector.path.name.endswith(options.SUITE_SUFFIX):
+        from pytest_kbrel.report_texts import make_printable
+
+        make_printable(report)
     return report
 
 

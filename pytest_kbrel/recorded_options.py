@@ -12,6 +12,7 @@ from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.flags import FLAGS
 from pytest_kbrel.helping import RULES
 from pytest_kbrel.options import KbOptions, limit_value, was_typed
+from pytest_kbrel.printing import printable
 from pytest_kbrel.recorded import RecordedRun, read_run
 
 # Beside the record, where the reports would otherwise take its place.
@@ -69,14 +70,15 @@ def as_recorded(config: pytest.Config, options: KbOptions) -> KbOptions:
     try:
         return _same_facts(config, options, run)
     except ValueError as error:
-        raise pytest.UsageError(f"--kb-from-run: {run.folder}: the recorded settings: {error}") from None
+        what = f"--kb-from-run: {run.folder}: the recorded settings: {error}"
+        raise pytest.UsageError(printable(what)) from None
 
 
 def _base(config: pytest.Config, options: KbOptions, run: RecordedRun) -> str:
     """Return the model to compare with: that of the record, if it has one and no baseline takes its place."""
     recorded = run.setting("baseline_model") if run.base is not None else ""
     if was_typed(config, "baseline_model") and options.baseline_model != recorded:
-        what = f"those of {recorded}" if recorded else "none of a second model"
+        what = f"those of {printable(recorded)}" if recorded else "none of a second model"
         raise pytest.UsageError(
             f"--kb-baseline-model: found {options.baseline_model}, and --kb-from-run decides again over what "
             f"was recorded in {run.folder}: {what}; allowed: a recorded model, or --kb-baseline"

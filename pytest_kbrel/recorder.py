@@ -24,6 +24,7 @@ from pytest_kbrel.fixtures import asks, excuse_for, failure_message
 from pytest_kbrel.helping import RULES
 from pytest_kbrel.options import SUITE_SUFFIX, KbOptions, suites_in_sight
 from pytest_kbrel.parts import Parts
+from pytest_kbrel.printing import printable
 from pytest_kbrel.records import CaseResult, Fingerprint, Run, Suite
 from pytest_kbrel.refusing import check_suites, unused_flags
 from pytest_kbrel.reports.junit import case_properties, suite_properties
@@ -108,7 +109,7 @@ class Recorder:
     def pytest_report_header(self) -> list[str]:
         """Name the model, who judges it and what it is held against; say what was typed and has no effect."""
         notes = [one_line(note, 500) for note in typed_notes(self._options)]
-        return [f"kbrel: {line}" for line in (self._who(), *notes)]
+        return [printable(f"kbrel: {line}") for line in (self._who(), *notes)]
 
     @pytest.hookimpl
     def pytest_report_collectionfinish(self) -> list[str]:
@@ -285,7 +286,7 @@ class Recorder:
         if self._blessed is not None:
             here = self._config.invocation_params.dir
             for line in blessed_lines(self._blessed, self._run, self._options, here):
-                terminalreporter.write_line(line)
+                terminalreporter.write_line(printable(line))
 
     def _join(self, run: Run) -> bool:
         """Join the responses, before anything is blessed by them; tell whether that was possible."""

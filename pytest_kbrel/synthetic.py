@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
+from pytest_kbrel.printing import printable
+
 
 def hand_in(
     session: pytest.Session,
@@ -36,7 +38,7 @@ def hand_in(
             location=location,
             keywords={},
             outcome="skipped" if excused else "failed" if failed else "passed",
-            longrepr=failure if failed else None,
+            longrepr=printable(failure) if failed else None,
             when=when,
             user_properties=properties,
         )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pytest_kbrel.bounds import CAP, FLAG_SEED, THREADS, YEAR, shown
 from pytest_kbrel.commands.numbers import whole
+from pytest_kbrel.commands.output import say
 
 if TYPE_CHECKING:
     from pytest_kbrel.commands import Commands
@@ -156,19 +157,19 @@ def _mapping(options: argparse.Namespace) -> Columns:
 
 
 def _report(manifest: Manifest, output: Path) -> None:
-    print(f"{manifest.rows:,} rows read")
+    say(f"{manifest.rows:,} rows read")
     for reason, count in manifest.skipped.items():
         if count:
-            print(f"  {count:,} {reason}")
+            say(f"  {count:,} {reason}")
     for scope in manifest.buckets:
         counts = ", ".join(f"{count:,} {bucket}" for bucket, count in scope.entities)
-        print(f"entities of {scope.name}: {counts}")
+        say(f"entities of {scope.name}: {counts}")
     for template in manifest.templates:
         if not template.taken:
             counts = ", ".join(f"{count:,}" for count in template.fit)
-            print(f"  {template.relation}: no question; fit are {counts} in head, torso, tail")
+            say(f"  {template.relation}: no question; fit are {counts} in head, torso, tail")
     taken = sum(template.taken > 0 for template in manifest.templates)
-    print(f"{manifest.questions:,} questions from {taken} of {len(manifest.templates)} templates in {output}")
+    say(f"{manifest.questions:,} questions from {taken} of {len(manifest.templates)} templates in {output}")
 
 
 def _share(text: str) -> float:

@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_kbrel.commands.output import say
+
 if TYPE_CHECKING:
     from pytest_kbrel.commands import Commands
 
@@ -38,8 +40,8 @@ def _run(options: argparse.Namespace) -> int:
         seed=options.seed,
         **extra,
     )
-    print(f"{report.steps} steps over {report.tokens:,} tokens in {report.seconds:.0f} s")
-    print(f"loss on answers: {report.losses[0]:.2f} at first, {report.losses[-1]:.2f} at last")
+    say(f"{report.steps} steps over {report.tokens:,} tokens in {report.seconds:.0f} s")
+    say(f"loss on answers: {report.losses[0]:.2f} at first, {report.losses[-1]:.2f} at last")
     for name, digest in report.digests:
-        print(f"{digest}  {name}/model.safetensors")
+        say(f"{digest}  {name}/model.safetensors")
     return 0

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pytest_kbrel.bounds import AGE, shown
 from pytest_kbrel.commands.numbers import whole
+from pytest_kbrel.commands.output import say, scratch_for
 from pytest_kbrel.errors import KbrelError
 
 if TYPE_CHECKING:
@@ -58,9 +59,9 @@ def _info(options: argparse.Namespace) -> int:
         models = store.models()
         answers = sum(model.answers for model in models)
         said = f"{count(answers, 'answer')} of {count(len(models), 'model')}"
-        print(f"{store.path}: {said}, {_size(store.size())}")
+        say(f"{store.path}: {said}, {_size(store.size())}")
         if models:
-            print(_table(models))
+            say(_table(models))
     return 0
 
 
@@ -82,14 +83,13 @@ def _prune(options: argparse.Namespace) -> int:
         model = None if options.model is None else store.model(options.model)
         gone = store.prune(model=model, before=before)
         left = sum(one.answers for one in store.models())
-        print(f"{store.path}: {gone} answers forgotten, {left} left, {_size(store.size())}")
+        say(f"{store.path}: {gone} answers forgotten, {left} left, {_size(store.size())}")
     return 0
 
 
 def _export(options: argparse.Namespace) -> int:
     from contextlib import closing
 
-    from pytest_kbrel.commands.output import scratch_for
     from pytest_kbrel.models.store_upkeep import Upkeep
 
     output = options.output
@@ -104,7 +104,7 @@ def _export(options: argparse.Namespace) -> int:
                 stream.write(line + "\n")
                 written += 1
         made.replace(output)
-    print(f"{written} answers written to {output}")
+    say(f"{written} answers written to {output}")
     return 0
 
 

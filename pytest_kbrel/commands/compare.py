@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_kbrel.commands.output import say
 from pytest_kbrel.errors import KbrelError
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def _run(options: argparse.Namespace) -> int:
         *_lines(models, tables, correlations, width),
         *paired_lines(pairs, names, numbers, width),
     ):
-        print(line)
+        say(line)
     return int(options.exit_code and any(paired.fails for paired in pairs))
 
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from pytest_kbrel.commands.output import say, scratch_for
+
 if TYPE_CHECKING:
     from pytest_kbrel.commands import Commands
     from pytest_kbrel.facts.readers import Row
@@ -33,7 +35,6 @@ def register(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from pytest_kbrel.commands.output import scratch_for
     from pytest_kbrel.facts.readers import Relations, format_of, read
     from pytest_kbrel.facts.writing import relations_text
 
@@ -53,14 +54,14 @@ def _run(options: argparse.Namespace) -> int:
             _may_write(made, target, options.force)
         for made, target in targets:
             made.replace(target)
-    print(
+    say(
         f"rows read: {counts.read}, facts written to {output}: {counts.written}, duplicates marked: "
         f"{counts.duplicates}, rows skipped: {counts.skipped}, relations in {targets[1][1]}: {len(relations)}"
     )
     for message in counts.broken:
-        print(f"skipped: {message}")
+        say(f"skipped: {message}")
     if counts.skipped > len(counts.broken):
-        print(f"skipped: {counts.skipped - len(counts.broken)} more")
+        say(f"skipped: {counts.skipped - len(counts.broken)} more")
     return 0
 
 

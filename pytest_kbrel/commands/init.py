@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_kbrel.commands.output import say
+
 if TYPE_CHECKING:
     from pytest_kbrel.commands import Commands
 
@@ -21,5 +23,5 @@ def _run(options: argparse.Namespace) -> int:
     from pytest_kbrel import bundled
 
     for path in bundled.copy_to(options.directory):
-        print(path)
+        say(path)
     return 0

@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_kbrel.commands.output import say, scratch_for
+
 if TYPE_CHECKING:
     from pytest_kbrel.commands import Commands
     from pytest_kbrel.judges.rules import Judged
@@ -48,7 +50,6 @@ def _run(options: argparse.Namespace) -> int:
     import json
     from collections import Counter
 
-    from pytest_kbrel.commands.output import scratch_for
     from pytest_kbrel.errors import SuiteError
     from pytest_kbrel.facts.json_text import json_rows
     from pytest_kbrel.judges.agreement import Agreement
@@ -83,14 +84,14 @@ def _run(options: argparse.Namespace) -> int:
             raise SuiteError(f"no predictions found; {_FORM}", options.path, 1)
         made.replace(output)
     said = ", ".join(f"{counts[label]} {label}" for label in ("correct", "wrong", "uninformative"))
-    print(f"{counts.total()} predictions: {said}; written to {output}")
+    say(f"{counts.total()} predictions: {said}; written to {output}")
     for language, number in unsupported.items():
-        print(
+        say(
             f"{number} of them in {language!r}, for which there are no rules: judged by those for English; "
             f"known are {', '.join(LANGUAGES)}"
         )
     if options.human:
-        print(agreement.table())
+        say(agreement.table())
     return 0
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_kbrel.bounds import ROW
 from pytest_kbrel.commands.numbers import whole
+from pytest_kbrel.commands.output import say
 from pytest_kbrel.errors import KbrelError, nearest
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.show:
         lines = _trees([case for case in found if case.calls], feeder)
     for line in lines:
-        print(line)
+        say(line)
     return 0
 
 

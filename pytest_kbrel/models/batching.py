@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from pytest_kbrel.models.budget_notes import Notes
 from pytest_kbrel.records import Failed
+from pytest_kbrel.redaction import redacted
 
 J = TypeVar("J")
 R = TypeVar("R")
@@ -116,8 +117,9 @@ def is_out_of_memory(error: Exception) -> bool:
 
 
 def describe_error(error: Exception) -> str:
-    """Return an error as one line for a :class:`Failed`."""
-    lines = str(error).strip().splitlines()
+    """Return an error as one line for a :class:`Failed`, without keys."""
+    # Before it is cut: half a key is one too.
+    lines = redacted(str(error)).strip().splitlines()
     return f"{type(error).__name__}: {lines[0][:300]}" if lines else type(error).__name__
 
 

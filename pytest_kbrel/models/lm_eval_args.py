@@ -164,6 +164,11 @@ OPENAI: Mapping[str, Foreign] = {
 _SECRET = ("auth_token", "header")
 
 
+def public(key: str, value: str) -> str:
+    """Return an argument as a message may show it: without its value where that may be a secret."""
+    return f"{key}=…" if key in _SECRET or "@" in value else f"{key}={value}"
+
+
 def understood(args: Mapping[str, str], foreign: Mapping[str, Foreign]) -> tuple[dict[str, str], list[str]]:
     """Return the arguments that have an effect, and a line on each that has none though it asks for one.
 
@@ -181,8 +186,7 @@ def understood(args: Mapping[str, str], foreign: Mapping[str, Foreign]) -> tuple
         rule, low = foreign[key], value.lower()
         if re.fullmatch(rule.same, low):
             continue
-        # What is refused may be a secret.
-        shown = f"{key}=…" if key in _SECRET else f"{key}={value}"
+        shown = public(key, value)
         if rule.refused and re.fullmatch(rule.refused, low):
             raise ModelError(f"model-args: {shown} is refused: {rule.instead}")
         told.append(f"model-args: {shown} is not used: {rule.instead}")

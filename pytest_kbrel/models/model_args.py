@@ -94,7 +94,7 @@ def _end_of_value(text: str, start: int) -> int:
     if opening not in _CLOSING:
         end = text.find(opening, start + 1) + 1
         if not end:
-            raise ModelError(f"model-args: {text[start:]}: the quotation mark {opening} is not closed")
+            raise ModelError(f"model-args: {_key(text, start)}: the quotation mark {opening} is not closed")
         return end
     depth, inside = 0, False
     for place in range(start, len(text)):
@@ -105,7 +105,12 @@ def _end_of_value(text: str, start: int) -> int:
             depth += (character == opening) - (character == _CLOSING[opening])
             if not depth:
                 return place + 1
-    raise ModelError(f"model-args: {text[start:]}: {opening} is not closed by {_CLOSING[opening]}")
+    raise ModelError(f"model-args: {_key(text, start)}: {opening} is not closed by {_CLOSING[opening]}")
+
+
+def _key(text: str, start: int) -> str:
+    """Return the key before a value; the value may be a secret."""
+    return re.split(r"[,\s]", text[:start].rstrip())[-1].rstrip("=")
 
 
 def _unquoted(value: str) -> str:

@@ -40,6 +40,7 @@ _NEWER_LIMIT = "max_completion_tokens"
 # What servers say of more tokens than they can write.
 _TOO_MANY = re.compile(r"context (length|window|size)|max_(completion_|new_)?tokens|max_model_len", re.I)
 _DECODING = "temperature 0"
+_REPEATS_KEY = "the server repeated its key in replies, where *** stands for it and is judged as it stands"
 
 
 class OpenAIModel:
@@ -100,7 +101,7 @@ class OpenAIModel:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of its figures should know, a sentence each."""
-        return self._spec.notes
+        return self._spec.notes + (_REPEATS_KEY,) * self._connection.repeats_key
 
     def about(self) -> str:
         """Ask the server what it says of the model (``/v1/models``); empty where it says nothing."""

@@ -12,6 +12,7 @@ from pytest_kbrel.errors import MissingExtraError, ModelError
 from pytest_kbrel.models.batching import describe_error
 from pytest_kbrel.models.openai_spec import OpenAISpec, api_key
 from pytest_kbrel.records import Failed
+from pytest_kbrel.redaction import redacted_reply
 from pytest_kbrel.wire import whole
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ class Connection:
     """A client for one model of one server. May be used from several threads at once.
 
     A reply that does not come is tried again by the client itself, ``spec.max_retries`` times and with longer
-    and longer pauses, for time limits, 408, 409, 429 and 5xx.
+    and longer pauses, for time limits, 408, 409, 429 and 5xx. ``repeats_key`` tells whether a reply held a
+    key.
     """
 
     def __init__(self, spec: OpenAISpec) -> None:
@@ -53,10 +55,11 @@ class Connection:
         import openai
 
         self.spec = spec
-        self._key = api_key(spec)
+        key = api_key(spec)
         self._reached = False
+        self.repeats_key = False
         self.client = openai.OpenAI(
-            api_key=self._key, base_url=spec.base_url, timeout=spec.timeout, max_retries=spec.max_retries
+            api_key=key, base_url=spec.base_url, timeout=spec.timeout, max_retries=spec.max_retries
         )
 
     def ask(self, call: Callable[[openai.OpenAI], T]) -> T | Failed:
@@ -103,7 +106,7 @@ class Connection:
             self._reached = True
             return Failed(error=self._why(error))
         self._reached = True
-        return reply
+        return self._redacted(reply)
 
     def about(self) -> str:
         """Return what the server's list of models says of this one, as JSON; empty where it has no list.
@@ -117,6 +120,7 @@ class Connection:
             found = [one.model_dump(mode="json") for one in listed if one.id == self.spec.name]
         except (openai.OpenAIError, ValueError, TypeError, AttributeError):
             return ""
+        found = self._redacted(found)
         said = [{key: value for key, value in one.items() if key not in _CHANGING} for one in found]
         return json.dumps(said[0], sort_keys=True) if said else ""
 
@@ -128,6 +132,10 @@ class Connection:
         return f"{self.spec.text}: the server {self.spec.base_url}"
 
     def _why(self, error: Exception) -> str:
-        why = whole(describe_error(error))
-        # Servers quote what they were sent.
-        return why.replace(self._key, "***") if self._key != "none" else why
+        return whole(describe_error(error))
+
+    def _redacted(self, reply: T) -> T:
+        """Return a reply without keys; all that a server says comes in through here or as an error."""
+        found, redacted = redacted_reply(reply)
+        self.repeats_key |= redacted
+        return found

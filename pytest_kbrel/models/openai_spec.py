@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from typing import Literal
 from urllib.parse import urlsplit
@@ -13,6 +14,7 @@ from pytest_kbrel.models import lm_eval_args as lm_eval
 from pytest_kbrel.models.chat_args import CHAT_ARGS, ChatArgs, parse_chat_args
 from pytest_kbrel.models.model_args import number, parse_args, whole, whole_or_auto
 from pytest_kbrel.records import record
+from pytest_kbrel.redaction import hide
 
 PREFIX = "openai/"
 DEFAULT_URL = "https://api.openai.com/v1"
@@ -31,6 +33,9 @@ OPENAI_ARGS = (
     *CHAT_ARGS,
 )
 """The keys of the arguments of an ``openai/`` model; ``num_concurrent`` is lm-eval's ``max_concurrent``."""
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_ARGUMENT = re.compile(r"[,\s?&](\w+)=")
 
 # lm-eval's base_url names the endpoint as well.
 _ENDPOINTS: Mapping[str, Literal["chat", "completions"]] = {
@@ -86,6 +91,13 @@ def parse_openai(text: str, model_args: str = "") -> OpenAISpec:
         )
     if "num_concurrent" in args and "max_concurrent" in args:
         raise ModelError("model-args: num_concurrent and max_concurrent are one thing; give one of them")
+    _check_name(name)
+    key_env = args.get("api_key_env", DEFAULT_KEY)
+    if not _VARIABLE.fullmatch(key_env):
+        raise ModelError(
+            f"{text}: api_key_env holds no name of an environment variable (and is not repeated here, for it "
+            f"may be the key); allowed: letters, digits and _, such as {DEFAULT_KEY}"
+        )
     base_url, endpoint = _address(args)
     chat = parse_chat_args(args)
     if endpoint == "completions" and chat.variables:
@@ -102,7 +114,7 @@ def parse_openai(text: str, model_args: str = "") -> OpenAISpec:
         text=f"{PREFIX}{name}",
         name=name,
         base_url=base_url,
-        api_key_env=args.get("api_key_env", DEFAULT_KEY),
+        api_key_env=key_env,
         endpoint=endpoint,
         max_concurrent=whole_or_auto(
             "max_concurrent",
@@ -131,20 +143,35 @@ def api_key(spec: OpenAISpec) -> str:
             f"{spec.text}: the environment variable {spec.api_key_env} holds no key for {spec.base_url}; "
             "set it, name another with api_key_env=NAME, or give the base_url of a server that needs none"
         )
+    hide(key)
     return key or "none"
+
+
+def _check_name(name: str) -> None:
+    """Refuse arguments behind a name: they would be sent and printed as a part of it, keys too."""
+    if found := _ARGUMENT.search(name):
+        raise ModelError(
+            f"{PREFIX}{name[: found.start()]}: found {found[1]}=… behind the name; allowed: the name alone, "
+            "with arguments in --kb-model-args or --kb-judge-args, and a key in the environment "
+            "(api_key_env=NAME)"
+        )
 
 
 def _address(args: Mapping[str, str]) -> tuple[str, Literal["chat", "completions"]]:
     url = args.get("base_url") or os.environ.get("OPENAI_BASE_URL") or DEFAULT_URL
     url = url.rstrip("/")
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ModelError(f"base_url {url!r}; allowed is an address such as http://localhost:8000/v1")
-    if parts.username or parts.password or parts.query:
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+    except ValueError:
+        parts, host = urlsplit(""), ""
+    if any(mark in url for mark in "@?#"):
         raise ModelError(
-            f"base_url of {parts.hostname}: it carries a name, a password or a query; allowed is a plain "
+            f"base_url of {host or 'no host'}: it carries a name, a password or a query; allowed is a plain "
             "address: a key comes from the environment, api_key_env=NAME"
         )
+    if parts.scheme not in ("http", "https") or not host:
+        raise ModelError(f"base_url {url!r}; allowed is an address such as http://localhost:8000/v1")
     given = args.get("endpoint", "")
     if given not in ("", "chat", "completions"):
         raise ModelError(f"endpoint {given!r}; allowed: chat or completions")

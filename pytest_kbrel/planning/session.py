@@ -14,6 +14,7 @@ from pytest_kbrel.helping import RULES, check_args, check_cases
 from pytest_kbrel.options import SUITE_SUFFIX, KbOptions, is_active, read_options, was_typed
 from pytest_kbrel.planning.gating import foresee_all
 from pytest_kbrel.planning.plan import Plan, make_plan
+from pytest_kbrel.printing import printable
 from pytest_kbrel.reports.text import one_line
 from pytest_kbrel.starting import check
 
@@ -68,7 +69,7 @@ class Planner:
         judge = f", judge {self._options.judge}" if self._options.judge != RULES else ""
         notes = [one_line(note, 500) for note in typed_notes(self._options)]
         plan = f"plan for model {self._options.model}{judge}; nothing is run"
-        return [f"kbrel: {line}" for line in (plan, *notes)]
+        return [printable(f"kbrel: {line}") for line in (plan, *notes)]
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -100,7 +101,7 @@ class Planner:
             return
         terminalreporter.section("plan, nothing was run")
         for line in plan_lines(self._plan):
-            terminalreporter.write_line(line)
+            terminalreporter.write_line(printable(line))
 
     def _planned(self, nodeids: list[str], cases: list[Case]) -> Plan:
         options, baseline = self._options, self._baseline

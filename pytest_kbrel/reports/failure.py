@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pytest_kbrel.printing import printable
 from pytest_kbrel.records import BESIDE_MONITOR, MONITOR_FIGURES, CaseResult, Change, GateResult, MetricValue
 from pytest_kbrel.reports import changed, notes
 from pytest_kbrel.reports.selection import metric
@@ -42,7 +43,7 @@ def failure_text(result: CaseResult, *, baseline_name: str) -> str:
     if result.prompt:
         lines.append(f"  first prompt  {one_line(result.prompt, _LONGEST_PROMPT)}")
     lines += _lost(result, baseline_name)
-    return "\n".join(lines)
+    return printable("\n".join(lines))
 
 
 def allowed(gate: GateResult, baseline_name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from pytest_kbrel.printing import printable
 from pytest_kbrel.records import CaseResult, Run
 from pytest_kbrel.reports import changed, notes, selection
 from pytest_kbrel.reports.text import number, one_line
@@ -15,7 +16,7 @@ _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 def xml_text(text: str) -> str:
     """Return ``text`` on one short line of characters that XML 1.0 allows."""
-    return _FORBIDDEN.sub("�", one_line(text, _LONGEST))
+    return _FORBIDDEN.sub("�", printable(one_line(text, _LONGEST)))
 
 
 def case_properties(result: CaseResult) -> list[tuple[str, str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from pytest_kbrel.printing import printable
 from pytest_kbrel.records import CaseResult, Change, MetricValue, Run
 from pytest_kbrel.reports import changed, notes, selection
 from pytest_kbrel.reports.attributions import attribution_lines
@@ -33,7 +34,7 @@ def markdown_text(text: str, limit: int = _LONGEST) -> str:
     """Return ``text`` so that Markdown shows it as it is: no markup, HTML, link or table cell in it."""
     escaped = _ACTIVE.sub(
         lambda found: "".join(f"\\{char}" if not char.isdigit() else char for char in found[0]),
-        one_line(text, limit),
+        printable(one_line(text, limit)),
     )
     return escaped.translate(_ENTITIES)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
+from pytest_kbrel.printing import printable
 from pytest_kbrel.records import CaseResult, Change, Judgement, Run, is_published
 from pytest_kbrel.reports import changed, notes, selection
 from pytest_kbrel.reports.failure import failure_text
@@ -58,9 +59,9 @@ def terminal_lines(run: Run, *, width: int, color: bool = True, written_to: str 
         *_problems(run, width),
         *_headline(run, width),
     ]
-    fitted = [(fit(text, width), markup if color else _PLAIN) for text, markup in lines]
+    fitted = [(fit(printable(text), width), markup if color else _PLAIN) for text, markup in lines]
     if written_to:
-        fitted.append((f"reports written to {one_line(written_to)}", _PLAIN))
+        fitted.append((printable(f"reports written to {one_line(written_to)}"), _PLAIN))
     return fitted
 
 

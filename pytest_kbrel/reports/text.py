@@ -5,18 +5,9 @@ from __future__ import annotations
 import math
 import unicodedata
 
+from pytest_kbrel.printing import HARMLESS_FORMAT, visible
+
 DASH = "–"
-
-# Zero-width joiners are part of Persian, Indic scripts and emoji, and move nothing on a screen.
-_HARMLESS_FORMAT = {"\u200c", "\u200d"}
-_SHORT_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
-
-
-def _visible(char: str) -> str:
-    if unicodedata.category(char) not in {"Cc", "Cf", "Cs", "Zl", "Zp"} or char in _HARMLESS_FORMAT:
-        return char
-    code = ord(char)
-    return _SHORT_ESCAPES.get(char) or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}")
 
 
 def one_line(text: str, limit: int = 0) -> str:
@@ -25,7 +16,7 @@ def one_line(text: str, limit: int = 0) -> str:
     With ``limit`` the result has at most that many characters, the last an ellipsis where some are left out.
     """
     # Only what can be seen is looked at: an answer may be megabytes long.
-    clean = "".join(map(_visible, text[: limit + 1] if limit else text))
+    clean = "".join(map(visible, text[: limit + 1] if limit else text))
     return clean if not limit or len(clean) <= limit else clean[: limit - 1] + "…"
 
 
@@ -95,7 +86,7 @@ def cells(text: str) -> int:
     """Return how many terminal columns ``text`` takes."""
     return sum(
         0
-        if unicodedata.combining(char) or char in _HARMLESS_FORMAT
+        if unicodedata.combining(char) or char in HARMLESS_FORMAT
         else 1 + (unicodedata.east_asian_width(char) in "WF")
         for char in text
     )
