@@ -87,9 +87,9 @@ def letters(text: str) -> list[float]:
 class OpenAIServer:
     """The server. ``say`` maps a prompt to its reply, ``embed`` a text to its vector.
 
-    ``about`` is what it says of each of its ``models`` besides the usual. ``parses`` is the name under which
-    it hands out what is written before ``</think>``, as servers with a parser for thoughts do; they too cut
-    first and part then.
+    ``about`` is what it says of each of its ``models`` besides the usual; ``headers`` go with each reply.
+    ``parses`` is the name under which it hands out what is written before ``</think>``, as servers with a
+    parser for thoughts do; they too cut first and part then.
     """
 
     say: Callable[[str], str] = lambda text: "unsure"
@@ -98,6 +98,7 @@ class OpenAIServer:
     always: Fault | None = None
     about: dict[str, Any] = field(default_factory=dict)
     parses: str = ""
+    headers: dict[str, str] = field(default_factory=dict)
     calls: list[Call] = field(default_factory=list)
     most_at_once: int = 0
     _faults: deque[Fault] = field(default_factory=deque)
@@ -256,6 +257,8 @@ def _handler(server: OpenAIServer) -> type[BaseHTTPRequestHandler]:
                 self.send_response(status)
                 self.send_header("content-type", "application/json")
                 self.send_header("content-length", str(len(data)))
+                for name, value in server.headers.items():
+                    self.send_header(name, value)
                 if status in (429, 500):
                     # The client waits half a second and more unless it is told how long.
                     self.send_header("retry-after-ms", "1")

@@ -23,6 +23,7 @@ from pytest_kbrel.models.hf_scorer import Scorer
 from pytest_kbrel.models.hf_tokens import Ids, Pair
 from pytest_kbrel.models.hf_window import check_length
 from pytest_kbrel.models.thinking import Thinker, thought_endings
+from pytest_kbrel.printing import printable
 from pytest_kbrel.records import (
     Failed,
     Fingerprint,
@@ -216,7 +217,7 @@ class HfModel:
         if trouble and trouble not in self._told:
             self._told.add(trouble)
             warnings.warn(
-                f"a shared batch failed, and plain ones answered: right, but slow ({trouble})",
+                printable(f"a shared batch failed, and plain ones answered: right, but slow ({trouble})"),
                 RuntimeWarning,
                 stacklevel=3,
             )

@@ -139,8 +139,10 @@ def api_key(spec: OpenAISpec) -> str:
     """
     key = os.environ.get(spec.api_key_env, "")
     if not key and (spec.api_key_env != DEFAULT_KEY or spec.base_url == DEFAULT_URL):
+        # What is no usual name of a variable may be the key itself.
+        name = spec.api_key_env if spec.api_key_env.isupper() else "that api_key_env names"
         raise ModelError(
-            f"{spec.text}: the environment variable {spec.api_key_env} holds no key for {spec.base_url}; "
+            f"{spec.text}: the environment variable {name} holds no key for {spec.base_url}; "
             "set it, name another with api_key_env=NAME, or give the base_url of a server that needs none"
         )
     hide(key)
