@@ -177,6 +177,13 @@ def test_an_argument_must_be_for_a_model_that_helps(
         check_args(options, [made_suite(*cases)])
 
 
+@pytest.mark.parametrize("args", ["auth_token=sk-secret", "base_url=http://me:sk-secret@h/v1"])
+def test_an_argument_that_may_be_a_key_is_not_repeated(args: str) -> None:
+    with pytest.raises(KbrelError, match="=… is for no model here") as caught:
+        check_args(made_options(judge_args=args), [made_suite()])
+    assert "secret" not in str(caught.value)
+
+
 def test_an_argument_that_no_model_has_is_named() -> None:
     with pytest.raises(ModelError, match="sede"):
         check_args(made_options(judge="openai/j", judge_args="sede=1"), [made_suite()])

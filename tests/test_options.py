@@ -342,3 +342,32 @@ def test_every_setting_has_an_ini_key_that_is_a_text(pytester: pytest.Pytester) 
     assert [
         config.getini(flag.ini) or "" for flag in options.FLAGS if flag.name not in ("device", "plan")
     ] == [""] * (len(options.FLAGS) - 2)
+
+
+@pytest.mark.parametrize("name", ["model", "judge", "baseline_model"])
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("openai/x,api_key=sk-secret", "api_key"),
+        ("openai/x, API-KEY = sk-secret", "API-KEY"),
+        ("openai/x,base_url=http://h/v1?token=sk-secret", "token"),
+        ("openai/x,base_url=http://me:sk-secret@h/v1", "a password in an address"),
+    ],
+)
+def test_a_key_in_a_models_name_is_refused_and_not_repeated(
+    given: Given, monkeypatch: pytest.MonkeyPatch, name: str, text: str, found: str
+) -> None:
+    flag = f"--kb-{name.replace('_', '-')}"
+    with pytest.raises(pytest.UsageError, match=f"^{flag}: found {found} in it, not repeated") as caught:
+        read_options(given(**{name: text}))
+    assert "secret" not in str(caught.value)
+    with pytest.raises(pytest.UsageError):
+        read_options(given(ini={f"kb_{name}": text}))
+    monkeypatch.setenv(f"KB_{name.upper()}", text)
+    with pytest.raises(pytest.UsageError):
+        read_options(given())
+
+
+def test_a_models_name_and_arguments_without_a_key_are_taken(given: Given) -> None:
+    text = "openai/x,base_url=http://h/v1,api_key_env=MY_KEY,think_end_token=</t>"
+    assert read_options(given(baseline_model=text)).baseline_model == text

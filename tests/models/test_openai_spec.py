@@ -92,13 +92,50 @@ def test_what_is_wrong_is_said(text, args, said):
         parse_openai(text, args)
 
 
-@pytest.mark.parametrize("url", ["http://me:pass@h/v1", "http://me@h/v1", "http://h/v1?api-key=pass"])
-def test_an_address_with_a_secret_is_refused_and_not_repeated(url):
-    with pytest.raises(ModelError) as caught:
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("http://me:sk-secret@h/v1", "h"),
+        ("http://sk-secret@h/v1", "h"),
+        ("http://h/v1?api-key=sk-secret", "h"),
+        ("http://h/v1#sk-secret", "h"),
+        ("ftp://me:sk-secret@h/v1", "h"),
+        ("me:sk-secret@h/v1", "no host"),
+        ("http://[sk-secret@h/v1", "no host"),
+    ],
+)
+def test_an_address_with_a_secret_is_refused_and_not_repeated(monkeypatch, url, host):
+    with pytest.raises(ModelError, match=rf"^base_url of {host}: it carries .* api_key_env=NAME$") as caught:
         parse_openai("openai/x", f"base_url={url}")
-    assert "api_key_env" in str(caught.value)
-    assert "pass@" not in str(caught.value)
-    assert "=pass" not in str(caught.value)
+    assert "secret" not in str(caught.value)
+    monkeypatch.setenv("OPENAI_BASE_URL", url)
+    with pytest.raises(ModelError) as caught:
+        parse_openai("openai/x")
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "args", "said"),
+    [
+        ("openai/x,api_key=sk-secret", "", "openai/x: found api_key=… behind the name"),
+        ("openai/org/x key=sk-secret", "", "openai/org/x: found key=… behind the name"),
+        ("openai/x", "api_key=sk-secret", "unknown key 'api_key'"),
+        ("openai/x", "api_key='sk-secret", "api_key: the quotation mark ' is not closed"),
+        ("openai/x", "seed=1, header={sk-secret", "header: { is not closed by }"),
+        ("openai/x", "auth_token=sk-secret", "auth_token=… is refused"),
+        ("openai/x", "api_key_env=sk-secret", "api_key_env holds no name of an environment variable"),
+    ],
+)
+def test_a_key_among_the_arguments_is_refused_and_not_repeated(text, args, said):
+    with pytest.raises(ModelError, match=said) as caught:
+        parse_openai(text, args)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_variable_that_is_not_set_is_named_unless_its_name_may_be_the_key():
+    typed = parse_openai("openai/x", "base_url=http://localhost:1/v1,api_key_env=sk_secret")
+    with pytest.raises(ModelError, match="the environment variable that api_key_env names holds no key"):
+        api_key(typed)
 
 
 def test_a_key_comes_from_the_environment(monkeypatch):
