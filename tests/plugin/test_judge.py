@@ -174,7 +174,8 @@ def test_a_refused_key_is_said_with_the_server(pytester, mini_suite, openai_serv
     mini_suite(ONE, FACTS)
     openai_server.always = Fault(status=401, message="no")
     result = gate(pytester, *judge)
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines([f"*openai/judge: the server {openai_server.base_url} refuses the key*"])
     assert "Traceback" not in result.stdout.str()
 

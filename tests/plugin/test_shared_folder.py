@@ -170,7 +170,7 @@ def test_half_a_surrogate_pair_that_was_kept_ends_no_run(pytester, mini_suite, r
 
 
 @pytest.mark.slow
-def test_a_servers_error_with_half_a_surrogate_pair_fails_its_case_only(
+def test_a_servers_error_with_half_a_surrogate_pair_ends_no_worker(
     pytester, mini_suite, report, openai_server, gate
 ):
     from tests.openai_server import Fault
@@ -178,6 +178,6 @@ def test_a_servers_error_with_half_a_surrogate_pair_fails_its_case_only(
     mini_suite(ONE)
     openai_server.always = Fault(status=401, message="no \ud83d key")
     result = pytester.runpytest(*gate, "-n2")
-    assert result.ret == 1
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert "INTERNALERROR" not in result.stdout.str()
     assert report()["summary"]["invalid"] > 0
