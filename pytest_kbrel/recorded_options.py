@@ -14,6 +14,7 @@ from pytest_kbrel.helping import RULES
 from pytest_kbrel.options import KbOptions, limit_value, was_typed
 from pytest_kbrel.printing import printable
 from pytest_kbrel.recorded import RecordedRun, read_run
+from pytest_kbrel.reports.files import PREVIOUS
 
 # Beside the record, where the reports would otherwise take its place.
 BESIDE = "decided"
@@ -104,6 +105,12 @@ def _output(config: pytest.Config, output: Path, record: Path) -> Path:
             raise pytest.UsageError(
                 f"--kb-output-path: {output} holds the recorded run of --kb-from-run, and that is kept; "
                 f"allowed: another folder, or none: the reports then go to {record / BESIDE}"
+            )
+        if here / PREVIOUS == there:
+            raise pytest.UsageError(
+                f"--kb-output-path: the reports that lie in {output} would take the place of the recorded run of "
+                f"--kb-from-run, {record}; allowed: another folder, or none: the reports then go to "
+                f"{record / BESIDE}"
             )
         return output
     return record / BESIDE if here == there or here in there.parents else output
