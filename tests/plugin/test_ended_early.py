@@ -34,6 +34,14 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 """
 
 
+@pytest.fixture(autouse=True)
+def _outlive_the_signal():
+    """Keep the process of the tests alive where the session in it does not catch the signal."""
+    former = signal.signal(signal.SIGTERM, lambda number, frame: None)
+    yield
+    signal.signal(signal.SIGTERM, former)
+
+
 @pytest.fixture
 def old(pytester):
     """Lay the report of an older run, which nobody may take for a later one's, into the folder."""
