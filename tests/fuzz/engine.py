@@ -29,6 +29,7 @@ HANGS = 10.0
 # Sessions leave a little memory behind each; a worker is replaced before that counts.
 _JOBS = 300
 _SHRINKING = 60.0
+_CASES = '"cases": [\n'
 _GREEN = ("pass", "inconclusive")
 # Python's own words for an error, and a place in source where no user wrote any.
 _RAW = (
@@ -130,7 +131,7 @@ def problem_of(example: Example, ended: Done | str) -> str:
     if ended.code not in (0, 1, 2, 4, 5):
         return f"exit code {ended.code}"
     # A suite that was taken has cases, whatever became of them.
-    taken = example.suite and '"cases": [\n' in ended.report
+    taken = example.suite and _CASES in ended.report
     if taken and (wrong := wrong_suite(example.job.files[example.suite])):
         return f"a suite that is taken: {wrong}"
     return _wrongly_green(example, ended) if ended.code == 0 else ""
@@ -156,19 +157,26 @@ def signature(problem: str) -> str:
 
 @dataclass
 class Tally:
-    """What came of fuzzing a target: sessions run, exit codes, and the findings."""
+    """What came of fuzzing a target: sessions by exit code, how many decided cases, and the findings."""
 
     target: str
     seed: int
     minutes: float = 0.0
     codes: Counter[str] = field(default_factory=Counter)
+    deciding: int = 0
     found: list[str] = field(default_factory=list)
+
+    def add(self, ended: Done | str) -> None:
+        """Count a session."""
+        self.codes[str(ended.code) if isinstance(ended, Done) else "none"] += 1
+        self.deciding += isinstance(ended, Done) and _CASES in ended.report
 
     def line(self) -> str:
         """Return the tally in one line."""
         codes = ", ".join(f"{code}: {count}" for code, count in sorted(self.codes.items()))
         return (
-            f"{self.target}: {self.minutes:.1f} minutes, {self.codes.total()} sessions (exit codes {codes}), "
+            f"{self.target}: {self.minutes:.1f} minutes, {self.codes.total()} sessions (exit codes {codes}; "
+            f"{self.deciding} decided cases), "
             f"{len(self.found)} found, seed {self.seed}"
         )
 
@@ -250,12 +258,16 @@ class _Search:
 
     def _problem(self, example: Example) -> str:
         ended = self.worker.run(example.job)
-        self.tally.codes[str(ended.code) if isinstance(ended, Done) else "none"] += 1
+        self.tally.add(ended)
         problem = problem_of(example, ended)
         if problem and self.smallest is None and signature(problem) not in self.known:
             # Sessions share a process: what they left there is not the example's fault.
             self.worker.stop()
-            problem = problem_of(example, self.worker.run(example.job))
+            first, problem = problem, problem_of(example, self.worker.run(example.job))
+            if not problem:
+                print(
+                    f"{self.tally.target}: seen once, and not again in a fresh process: {first}", flush=True
+                )
         return problem
 
 
