@@ -111,6 +111,10 @@ class _Tree:
             value: Scalar = self.constructor.construct_object(raw)
         except (ValueError, OverflowError) as error:
             raise SuiteError(f"not a value: {shown(raw.value)} ({error})", self.path, line) from None
+        except (LookupError, AttributeError):
+            # PyYAML takes for granted that a tag in the file suits the text behind it.
+            kind = raw.tag.rpartition(":")[2]
+            raise SuiteError(f"not a value: {shown(raw.value)} is no {kind}", self.path, line) from None
         if not isinstance(value, (str, int, float, bool, datetime.date, type(None))):
             raise SuiteError(f"a value of the kind {raw.tag} is not allowed", self.path, line)
         return value

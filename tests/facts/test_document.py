@@ -11,6 +11,7 @@ import pytest
 from pytest_kbrel.bounds import Bounds
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.document import Entry, Node, describe, unknown
+from pytest_kbrel.facts.yaml_tree import read_document
 
 PATH = Path("f.yaml")
 
@@ -136,3 +137,13 @@ def test_an_unknown_name_is_told_the_nearest() -> None:
         "unknown key 'aple'; allowed: pear, apple; did you mean 'apple'?"
     )
     assert unknown("key", "zzz", ["pear"], where="a bowl") == "unknown key 'zzz' in a bowl; allowed: pear"
+
+
+@pytest.mark.parametrize("key", [False, True])
+@pytest.mark.parametrize("text", ["!!bool 2", "!!timestamp x", "!!int ''", "!!float ''"])
+def test_a_tag_that_does_not_suit_its_text(text: str, key: bool, tmp_path: Path) -> None:
+    path = tmp_path / "t.yaml"
+    path.write_text(f"a: 1\n{text}: b\n" if key else f"a: 1\nb: {text}\n", "utf-8")
+    kind = text.removeprefix("!!").split(" ")[0]
+    with pytest.raises(SuiteError, match=rf"t\.yaml:2: not a value: '.*' is no {kind}$"):
+        read_document(path)
