@@ -35,8 +35,21 @@ _TOKENS = (
 )
 _NUMBERS = (0, 1, -1, 2, 0.5, -0.0, 1.5, 5e-324, 1e308, -1e308, 2**31, 2**53 + 1, 2**63, 10**30)
 _LISTS = ([], Pairs(), [[]], [None], ["a", "a"], [0] * 3000, Pairs([["", 1]]), Pairs([["a", 1], ["a", 2]]))
-_PLACE = st.integers(0, 1 << 16)
-_TREE_OPERATIONS = ("drop", "double", "replace", "copy", "wrap", "rename", "swap", "repeat", "tail")
+# Zero is drawn most often: most edits would be made to the first value of a file, which is all of it.
+_PLACE = st.integers(0, (1 << 16) - 1).map(lambda drawn: (drawn * 40_503 + 40_503) % (1 << 16))
+_TREE_OPERATIONS = (
+    "drop",
+    "double",
+    "replace",
+    "replace",
+    "copy",
+    "copy",
+    "wrap",
+    "rename",
+    "swap",
+    "repeat",
+    "tail",
+)
 _numbers = st.sampled_from(_NUMBERS) | st.integers(-5, 50) | st.integers() | st.floats(0, 1) | st.floats()
 _texts = st.sampled_from(_TEXTS) | st.text(max_size=6)
 _values = st.one_of(

@@ -131,8 +131,8 @@ def problem_of(example: Example, ended: Done | str) -> str:
     if ended.code not in (0, 1, 2, 4, 5):
         return f"exit code {ended.code}"
     # A suite that was taken has cases, whatever became of them.
-    taken = example.suite and _CASES in ended.report
-    if taken and (wrong := wrong_suite(example.job.files[example.suite])):
+    taken = example.schema and _CASES in ended.report
+    if taken and (wrong := wrong_suite(example.job.files[example.job.suite])):
         return f"a suite that is taken: {wrong}"
     return _wrongly_green(example, ended) if ended.code == 0 else ""
 
@@ -175,7 +175,7 @@ class Tally:
         """Return the tally in one line."""
         codes = ", ".join(f"{code}: {count}" for code, count in sorted(self.codes.items()))
         return (
-            f"{self.target}: {self.minutes:.1f} minutes, {self.codes.total()} sessions (exit codes {codes}; "
+            f"{self.target}: {self.minutes:.1f} minutes, {self.codes.total()} examples (exit codes {codes}; "
             f"{self.deciding} decided cases), "
             f"{len(self.found)} found, seed {self.seed}"
         )

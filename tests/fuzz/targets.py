@@ -31,12 +31,12 @@ Damage = Callable[[bytes], st.SearchStrategy[bytes]]
 class Example:
     """A job with damaged input. ``never_green`` says why its session may not end with exit code 0.
 
-    ``suite`` is the file that is held against the JSON Schema of suites where it was taken.
+    ``schema``: a suite that is taken is held against the JSON Schema of suites.
     """
 
     job: Job
     never_green: str = ""
-    suite: str = ""
+    schema: bool = False
 
 
 Examples = st.SearchStrategy[Example]
@@ -110,7 +110,7 @@ def _suite_examples(_: Run) -> Examples:
         return (
             st.sampled_from([mine] * 4 + names)
             .flatmap(lambda name: _with(job, name, (damage.yaml_file, damage.raw)))
-            .map(lambda found: Example(found, suite=mine))
+            .map(lambda found: Example(replace(found, suite=mine), schema=True))
         )
 
     return st.sampled_from(_suites()).flatmap(damaged)
@@ -156,7 +156,9 @@ def _facts_examples(_: Run) -> Examples:
         def one(name: str) -> Examples:
             special = ways.get(Path(name).suffix)
             both = (damage.raw, special) if special else (damage.raw,)
-            return _with(_facts_job(facts, args), name, both).map(lambda job: Example(job, why))
+            return _with(_facts_job(facts, args), name, both).map(
+                lambda job: Example(replace(job, suite="suites/t.kb.yaml"), why)
+            )
 
         return st.sampled_from(sorted(facts.files)).flatmap(one)
 

@@ -117,7 +117,7 @@ def test_a_pass_may_be_ruled_out() -> None:
         ("suite: 5\n", "JSON Schema refuses"),
         ("a: 1\na: 2\n", "no YAML"),
     ):
-        example = Example(Job({"t": text.encode()}, ()), suite="t")
+        example = Example(Job({"t": text.encode()}, (), suite="t"), schema=True)
         assert said in engine.problem_of(example, Done(1, "", json.dumps(json.loads(GREEN), indent=1)))
         assert engine.problem_of(example, Done(1, "", "")) == ""
 
@@ -133,7 +133,7 @@ def test_a_finding_is_saved_as_files_and_read_again(tmp_path: Path) -> None:
     job = Job({"suites/t.kb.yaml": b"\xff\0suite"}, ("suites", "-q"), Said(reply, (reply, Reply())))
     for example in (
         Example(job, "why"),
-        Example(dataclasses.replace(job, said=None), suite="suites/t.kb.yaml"),
+        Example(dataclasses.replace(job, said=None), schema=True),
     ):
         assert engine.load(engine.save(example, "exit code 3", tmp_path, "suites")) == example
 
