@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import lzma
-import math
 import typing
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -21,6 +20,8 @@ from pytest_kbrel.untrusted import UNPACKED, parse, read_bytes, unpack
 _LABELS: tuple[Label, ...] = typing.get_args(Label)
 _LETTERS = {label: label[0] for label in _LABELS}
 _WORDS = {letter: label for label, letter in _LETTERS.items()}
+# Far above any count of tokens, and so small that sums of squares stay finite.
+_LARGEST = 1e15
 # What a baseline leaves to the suite, and a report folder keeps.
 _TEXTS = ("question", "expected", "rule", "truncated")
 # A fact takes some 150 bytes; answers of thousands of tokens take tens of thousands.
@@ -93,8 +94,10 @@ def _table(entry: dict[str, Any]) -> Table:
     facts, columns = [str(fact) for fact in entry["facts"]], tuple(map(str, entry["columns"]))
     n = len(facts)
     values = [[float(value) for value in _each(column, n)] for column in entry["values"]]
-    if len(values) != len(columns) or not all(math.isfinite(value) for column in values for value in column):
-        raise ValueError(f"{entry['case']} has values that belong to no column, or that are no numbers")
+    if len(values) != len(columns):
+        raise ValueError(f"{entry['case']} has values that belong to no column")
+    if not all(-_LARGEST <= value <= _LARGEST for column in values for value in column):
+        raise ValueError(f"{entry['case']} has values that are no numbers from {-_LARGEST:g} to {_LARGEST:g}")
     texts = {name: _each(entry[name], n) for name in _TEXTS if name in entry}
     rows = zip(
         facts,
