@@ -108,8 +108,8 @@ def _output(config: pytest.Config, output: Path, record: Path) -> Path:
             )
         if here / PREVIOUS == there:
             raise pytest.UsageError(
-                f"--kb-output-path: the reports that lie in {output} would take the place of the recorded run of "
-                f"--kb-from-run, {record}; allowed: another folder, or none: the reports then go to "
+                f"--kb-output-path: the reports that lie in {output} would replace the recorded run "
+                f"of --kb-from-run, {record}; allowed: another folder, or none: the reports then go to "
                 f"{record / BESIDE}"
             )
         return output

@@ -196,6 +196,6 @@ def test_reports_never_take_the_place_of_the_record(again: Any, tmp_path: Path) 
 
 def test_reports_that_are_set_aside_do_not_take_the_place_of_the_record(again: Any, tmp_path: Path) -> None:
     record = tmp_path / "previous"
-    with pytest.raises(pytest.UsageError, match=r"would take the place of the recorded run of --kb-from-run"):
+    with pytest.raises(pytest.UsageError, match=r"would replace the recorded run of --kb-from-run"):
         again(typed={"output_path": "x"}, from_run=record, output_path=tmp_path)
     assert again(from_run=record, output_path=tmp_path).output_path == record / "decided"
