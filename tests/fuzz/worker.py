@@ -64,8 +64,8 @@ class Job:
     """Files by their path in an empty folder, and the arguments of a session there.
 
     ``said`` is what a server on loopback answers; ``{url}`` in an argument then is its address. ``suite`` is
-    read first: where it is refused as it should be, most jobs have no session. ``keep`` asks for the files that
-    are there after the session.
+    read first: where it is refused as it should be, most jobs have no session. ``keep`` asks for the files
+    that are there after the session.
     """
 
     # Hypothesis takes a long time over long texts for people.
