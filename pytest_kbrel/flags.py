@@ -24,6 +24,8 @@ class Flag:
     switch: bool = False
     # The value of a flag that is given without one.
     bare: str | None = None
+    # Whether its value is, or may be, the name of a file or folder.
+    names_file: bool = False
 
     @property
     def flag(self) -> str:
@@ -44,6 +46,7 @@ class Flag:
 FLAGS = (
     Flag(
         name="model",
+        names_file=True,
         metavar="SPEC",
         help="Model to gate: a checkpoint's path or hub id, vllm/PATH to have vLLM run it, openai/NAME for "
         "one on a server, scripted/FILE for a script that plays one, "
@@ -62,6 +65,7 @@ FLAGS = (
     Flag(name="apply_chat_template", switch=True, help="Wrap prompts in the model's chat template"),
     Flag(
         name="judge",
+        names_file=True,
         metavar="rules|SPEC",
         default="rules",
         help="Who decides whether an answer is right: rules, openai/NAME, or a checkpoint",
@@ -79,17 +83,20 @@ FLAGS = (
     ),
     Flag(
         name="baseline",
+        names_file=True,
         metavar="NAME|PATH",
         help="Blessed run to compare with, or a paper's figures: published/...",
     ),
     Flag(
         name="baseline_update",
+        names_file=True,
         metavar="NAME",
         bare="",
         help="Bless this run under NAME (default: the name given to --kb-baseline) if it is complete",
     ),
     Flag(
         name="baseline_model",
+        names_file=True,
         metavar="SPEC",
         help="Model to compare with in place of a baseline: it is asked the same prompts in this session",
     ),
@@ -102,6 +109,7 @@ FLAGS = (
     ),
     Flag(
         name="from_run",
+        names_file=True,
         metavar="DIR",
         help="Decide again over the recorded responses of an earlier run; no model is loaded",
     ),
@@ -125,12 +133,14 @@ FLAGS = (
     Flag(name="seed", metavar="N", help="Replace the seed that suites state"),
     Flag(
         name="output_path",
+        names_file=True,
         metavar="DIR",
         default=DEFAULT_OUTPUT,
         help="Folder of the reports",
     ),
     Flag(
         name="use_cache",
+        names_file=True,
         metavar="DIR|off",
         default=DEFAULT_CACHE,
         help="Folder where answers are kept, so that nothing is asked twice and a killed run goes on",

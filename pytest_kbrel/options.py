@@ -89,6 +89,8 @@ _SHOWING = (
     "setuponly",
 )
 _KEY = re.compile(r"(?i)[,\s?&](api[-_]?key|auth_token|token|password|secret|header)\s*=|://[^/,\s]*@")
+# What Linux, macOS and Windows take for one name.
+_LONGEST_NAME = 255
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
 
 
@@ -219,7 +221,21 @@ def _text(config: pytest.Config, name: str) -> str:
     given = config.getoption(flag.ini, None)
     if given is None:
         given = os.environ.get(flag.environment) or config.getini(flag.ini) or flag.default
-    return str(given)
+    text = str(given)
+    if flag.names_file and max(map(len, text.encode("utf-8", "replace").split(b"/"))) > _LONGEST_NAME:
+        raise pytest.UsageError(
+            f"{_origin(config, name)}: found {shown(text)}; "
+            f"allowed: at most {_LONGEST_NAME} bytes between slashes"
+        )
+    return text
+
+
+def _origin(config: pytest.Config, name: str) -> str:
+    """Return where a setting was given: the flag, the environment variable or the ini key."""
+    flag = _flag(name)
+    if was_typed(config, name):
+        return flag.flag
+    return flag.environment if os.environ.get(flag.environment) else flag.ini
 
 
 def _read(config: pytest.Config, name: str, read: Callable[[str], T], allowed: str) -> T:
@@ -227,7 +243,7 @@ def _read(config: pytest.Config, name: str, read: Callable[[str], T], allowed: s
     try:
         return read(text)
     except ValueError:
-        found = f"{_flag(name).flag}: found {shown(text)}; allowed: {allowed}"
+        found = f"{_origin(config, name)}: found {shown(text)}; allowed: {allowed}"
         raise pytest.UsageError(f"{found}{nearest(text, ['auto']) if 'auto' in allowed else ''}") from None
 
 
@@ -235,7 +251,7 @@ def _checked(config: pytest.Config, name: str, allowed: str, accepts: Callable[[
     text = _text(config, name)
     if not accepts(text):
         hint = nearest(text, allowed.replace(" or ", " ").split())
-        raise pytest.UsageError(f"{_flag(name).flag}: found {shown(text)}; allowed: {allowed}{hint}")
+        raise pytest.UsageError(f"{_origin(config, name)}: found {shown(text)}; allowed: {allowed}{hint}")
     return text
 
 
@@ -253,7 +269,7 @@ def _check_no_key(name: str, text: str) -> None:
 def _switch(config: pytest.Config, name: str) -> bool:
     text = _text(config, name).lower()
     if text not in _TRUE + _FALSE:
-        raise pytest.UsageError(f"{_flag(name).environment}: found {text!r}; allowed: true or false")
+        raise pytest.UsageError(f"{_origin(config, name)}: found {text!r}; allowed: true or false")
     return text in _TRUE
 
 
@@ -309,6 +325,7 @@ def _seed(config: pytest.Config) -> int | None:
 
 def _update_name(config: pytest.Config) -> str | None:
     typed = config.getoption("kb_baseline_update", None)
+    _text(config, "baseline_update")
     asked = typed if typed is not None else os.environ.get("KB_BASELINE_UPDATE") or None
     if asked is None:
         # The ini key names what a bare flag blesses; it must not make every run bless.
