@@ -39,7 +39,10 @@ def size(count: int) -> str:
 
 
 def read_bytes(path: Path, most: int = DOCUMENT) -> bytes:
-    """Return what is in a file; raises ``ValueError`` on more than ``most`` bytes, and ``OSError``."""
+    """Return a regular file's bytes; raises ``OSError``, and ``ValueError`` on more than ``most`` of them."""
+    if path.exists() and not path.is_file():
+        # Reading a pipe would wait for somebody to write.
+        raise ValueError("is no regular file; allowed: a file")
     with path.open("rb") as stream:
         data = stream.read(most + 1)
     if len(data) > most:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import lzma
+import os
 import tracemalloc
 import zlib
 from pathlib import Path
@@ -107,3 +108,9 @@ def test_a_file_whose_decoder_needs_gigabytes_is_refused():
 def test_something_behind_the_end_is_refused():
     with pytest.raises(ValueError, match="something else follows behind its end"):
         unpack(lzma.compress(b"x") + b"more", MIB)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ValueError, match="no regular file"):
+        read_bytes(tmp_path / "pipe")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path, PurePath
 from typing import Any
@@ -131,7 +132,7 @@ def _baseline(path: Path, meta: dict[str, Any], lines: bytes) -> Baseline:
             key: BaselineCase(
                 key=key,
                 table=tables[key],
-                metrics=tuple(sorted(case["metrics"].items())),
+                metrics=_figures(case["metrics"]),
                 settings=tuple(sorted((str(name), str(value)) for name, value in case["settings"].items())),
                 noise=_noise(case),
             )
@@ -142,5 +143,11 @@ def _baseline(path: Path, meta: dict[str, Any], lines: bytes) -> Baseline:
 
 
 def _noise(entry: dict[str, Any]) -> tuple[tuple[str, float], ...]:
-    floors = entry.get("noise", {"metrics": {}})["metrics"]
-    return tuple(sorted((str(name), float(floor)) for name, floor in floors.items()))
+    return _figures(entry.get("noise", {"metrics": {}})["metrics"])
+
+
+def _figures(found: dict[str, Any]) -> tuple[tuple[str, float], ...]:
+    for name, value in found.items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise ValueError(f"{name} is {value!r}, which is no finite number")
+    return tuple(sorted(found.items()))
