@@ -1,0 +1,146 @@
+"""What can be typed in flags, in the environment and in ini files."""
+
+from __future__ import annotations
+
+from pytest_kbrel.flags import FLAGS
+from tests.hostile.row import FAILED, PASSED, RUN, USAGE, Row
+
+HUGE = "9" * 5000
+
+
+def flag(typed: str, said: str = "", exit: int = USAGE, what: str = "") -> Row:
+    name = typed.partition("=")[0]
+    return Row(what or typed, {}, exit, said or name, args=(*RUN, typed))
+
+
+def for_reference(typed: str, said: str) -> Row:
+    return Row(typed, {}, USAGE, said, args=("--kb-model=reference", "suites", typed))
+
+
+def again(folder: str) -> Row:
+    return Row(f"--kb-from-run={folder}", {}, USAGE, folder, args=("suites", f"--kb-from-run={folder}"))
+
+
+def model(typed: str, said: str, exit: int = USAGE, what: str = "") -> Row:
+    return Row(what or typed, {}, exit, said, args=(f"--kb-model={typed}", "suites"))
+
+
+NUMBERS = ("batch_size", "attribute", "limit", "seed")
+ROWS = [
+    *(flag(f"--kb-{name.replace('_', '-')}={HUGE}", what=f"{name}: 5,000 digits") for name in NUMBERS),
+    *(flag(f"--kb-{name.replace('_', '-')}=-1") for name in NUMBERS if name != "seed"),
+    *(flag(f"--kb-{name.replace('_', '-')}=nan") for name in NUMBERS),
+    *(flag(f"--kb-{name.replace('_', '-')}=1e999") for name in NUMBERS),
+    *(flag(f"--kb-{name.replace('_', '-')}=0x10") for name in NUMBERS),
+    flag("--kb-limit=0"),
+    flag("--kb-limit=1.5"),
+    flag("--kb-inconclusive=fial", "did you mean 'fail'"),
+    flag("--kb-judge=oracle"),
+    flag("--kb-judge=openai/", "openai/NAME"),
+    for_reference("--kb-device=meta", "'meta'"),
+    for_reference("--kb-device=cuda:99", "'cuda:99'"),
+    for_reference("--kb-device=nonsense", "'nonsense'"),
+    for_reference("--kb-device=cpu:7", "'cpu:7'"),
+    for_reference("--kb-dtype=float33", "float33"),
+    flag("--kb-device=cpu", "means nothing to a script", what="a device for a script"),
+    flag("--kb-dtype=float32", "means nothing to a script", what="a number type for a script"),
+    flag("--kb-baseline=../../etc"),
+    flag("--kb-baseline=nowhere", "nowhere"),
+    flag("--kb-baseline=/dev/null", "/dev/null"),
+    flag("--kb-baseline=published/nobody", "published/nobody"),
+    flag("--kb-baseline-update=published/mine", "published/mine"),
+    flag(
+        "--kb-baseline-update=" + "x" * 5000,
+        "--kb-baseline-update",
+        what="a baseline's name of 5,000 characters",
+    ),
+    flag("--kb-baseline-model=./nowhere", "nowhere"),
+    again("nowhere"),
+    again("suites"),
+    again("/dev/zero"),
+    flag("--kb-output-path=suites/facts.jsonl", "facts.jsonl"),
+    flag("--kb-output-path=/dev/null/x"),
+    flag("--kb-output-path=" + "x" * 5000, what="a folder's name of 5,000 characters"),
+    flag("--kb-use-cache=suites/facts.jsonl", "facts.jsonl", PASSED),
+    for_reference("--kb-model-args=dtype", "dtype"),
+    for_reference("--kb-model-args=dtyp=float32", "did you mean 'dtype'"),
+    for_reference("--kb-model-args=trust_remote_code=True", "trust_remote_code"),
+    for_reference("--kb-model-args=chat_template_args={", "{ is not closed by }"),
+    Row(
+        "a model's argument of 5,000 digits",
+        {},
+        USAGE,
+        "max_length",
+        args=("--kb-model=reference", "suites", f"--kb-model-args=max_length={HUGE}"),
+    ),
+    Row(
+        "a judge without its key",
+        {},
+        USAGE,
+        "KB_NO_SUCH_KEY",
+        args=(*RUN, "--kb-judge=openai/judge", "--kb-judge-args=api_key_env=KB_NO_SUCH_KEY"),
+    ),
+    Row(
+        "a key that is typed",
+        {},
+        USAGE,
+        "api_key",
+        args=("--kb-model=openai/gpt", "suites", "--kb-model-args=api_key=sk-0123456789abcdef"),
+    ),
+    flag("--kb-baseline-reason=why"),
+    flag("--kb-prices=1"),
+    flag("--kb-prices=nan,nan"),
+    flag("--kb-prices=-1,2"),
+    flag("--kb-nosuch=1", "unrecognized arguments"),
+    Row("a seed in the environment", {}, USAGE, "KB_SEED", env={"KB_SEED": "x"}),
+    Row("a limit in the environment of 5,000 digits", {}, USAGE, "KB_LIMIT", env={"KB_LIMIT": HUGE}),
+    Row("a switch in the environment", {}, USAGE, "KB_PLAN", env={"KB_PLAN": "perhaps"}),
+    Row("a limit in the ini file", {"pytest.ini": "[pytest]\nkb_limit = ten\n"}, USAGE, "kb_limit"),
+    model("", "--kb-model", USAGE, "no model"),
+    model("./nowhere", "nowhere"),
+    model("suites", "config.json"),
+    model("/dev/zero", "/dev/zero"),
+    model("reference:../../x", "../../x"),
+    model("scripted/nowhere.jsonl", "nowhere.jsonl"),
+    model("scripted/suites", "suites"),
+    model("scripted//dev/zero", "/dev/zero"),
+    model("openai/", "openai/NAME"),
+    model("vllm/", "no checkpoint named"),
+    model("a" * 5000, "", what="a model's name of 5,000 characters"),
+    model("org/na me", "org/na me"),
+    model("org/name/more/levels", "org/name/more/levels"),
+    Row(
+        "a script that is no JSON",
+        {"bad.jsonl": "{"},
+        USAGE,
+        "bad.jsonl",
+        args=("--kb-model=scripted/bad.jsonl", "suites"),
+    ),
+    Row(
+        "a script of 100,000 levels",
+        {"bad.jsonl": "[" * 100_000},
+        USAGE,
+        "bad.jsonl",
+        args=("--kb-model=scripted/bad.jsonl", "suites"),
+    ),
+    Row(
+        "a script whose pattern never ends",
+        {"bad.jsonl": '{"pattern": "^(a+)+$", "text": "x"}\n{"default": {"text": "unsure"}}\n'},
+        FAILED,
+        "",
+        args=("--kb-model=scripted/bad.jsonl", "suites"),
+    ),
+    Row(
+        "a script with a probability above 1",
+        {"bad.jsonl": '{"default": {"text": "x", "probability": 7}}\n'},
+        USAGE,
+        "bad.jsonl:1",
+        args=("--kb-model=scripted/bad.jsonl", "suites"),
+    ),
+]
+
+
+def untyped() -> list[str]:
+    """Return the flags with a value that no row types."""
+    typed = " ".join(" ".join(row.args) for row in ROWS)
+    return [flag.flag for flag in FLAGS if not flag.switch and flag.flag + "=" not in typed]

@@ -1,0 +1,99 @@
+"""Recorded runs that are broken or were changed by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.hostile.row import USAGE, Row
+
+ARGS = ("suites", "--kb-from-run=recorded", "--kb-output-path=again")
+
+
+def broken(what: str, change: Callable[[Path], None], said: str = "recorded", exit: int = USAGE) -> Row:
+    return Row(what, {"recorded": change}, exit, said, ARGS)
+
+
+def written(name: str, content: str | bytes) -> Callable[[Path], None]:
+    return lambda path: (
+        (path / name).write_bytes(content if isinstance(content, bytes) else content.encode()) and None
+    )
+
+
+def of_report(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], None]:
+    def edit(path: Path) -> None:
+        found = json.loads((path / "report.json").read_text())
+        change(found)
+        (path / "report.json").write_text(json.dumps(found))
+
+    return edit
+
+
+def of_line(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], None]:
+    """Change the first line that is an answer."""
+
+    def edit(path: Path) -> None:
+        lines = (path / "responses.jsonl").read_text().splitlines()
+        found = json.loads(lines[0])
+        change(found)
+        (path / "responses.jsonl").write_text("\n".join([json.dumps(found), *lines[1:]]) + "\n")
+
+    return edit
+
+
+def first_line(text: str | bytes) -> Callable[[Path], None]:
+    def edit(path: Path) -> None:
+        _, _, rest = (path / "responses.jsonl").read_bytes().partition(b"\n")
+        (path / "responses.jsonl").write_bytes(
+            (text if isinstance(text, bytes) else text.encode()) + b"\n" + rest
+        )
+
+    return edit
+
+
+def cut(path: Path) -> None:
+    file = path / "responses.jsonl"
+    file.write_bytes(file.read_bytes()[:-30])
+
+
+ROWS = [
+    broken("a run without its report", lambda path: (path / "report.json").unlink()),
+    broken("a run without its answers", lambda path: (path / "responses.jsonl").unlink()),
+    broken("a report that is no JSON", written("report.json", "{")),
+    broken("a report that is a list", written("report.json", "[]")),
+    broken("a report of 100,000 levels", written("report.json", "[" * 100_000)),
+    broken(
+        "a report of a later version",
+        of_report(lambda found: found.update(schema_version=99)),
+    ),
+    broken("a report without its cases", of_report(lambda found: found.pop("cases"))),
+    broken("a report whose cases are a word", of_report(lambda found: found.update(cases="none"))),
+    broken("answers that are empty", written("responses.jsonl", ""), "nothing was recorded"),
+    broken("answers that are cut off", cut, "responses.jsonl"),
+    broken("an answer that is no JSON", first_line("{"), "responses.jsonl"),
+    broken("an answer that is a number", first_line("7"), "responses.jsonl"),
+    broken("an answer of 100,000 levels", first_line("[" * 100_000), "responses.jsonl"),
+    broken("an answer that is no UTF-8", first_line(b"\xff\xff"), "responses.jsonl"),
+    broken(
+        "an answer of 40 million characters",
+        first_line(json.dumps({"text": "x" * 40_000_000})),
+        "responses.jsonl",
+        USAGE,
+    ),
+    broken(
+        "an answer without its case", of_line(lambda found: found.pop("case", None)), "is not the file that"
+    ),
+    broken(
+        "an answer under another case",
+        of_line(lambda found: found.update(case="other")),
+        "is not the file that",
+    ),
+    broken(
+        "an answer to another question",
+        of_line(lambda found: found["request"].update(prompt="Who?")),
+        "",
+        USAGE,
+    ),
+]

@@ -1,0 +1,66 @@
+"""Kept answers that are broken, foreign or out of reach."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.hostile.row import PASSED, Row
+
+ANSWERS = ".kbrel-cache/answers.sqlite"
+
+
+def kept(what: str, change: Callable[[Path], None], said: str = "", exit: int = PASSED) -> Row:
+    """Return a row about the folder of kept answers, as an earlier run of the same model left it."""
+    return Row(what, {".kbrel-cache": change}, exit, said)
+
+
+def written(content: bytes) -> Callable[[Path], None]:
+    return lambda path: (path / "answers.sqlite").write_bytes(content) and None
+
+
+def sql(*statements: str) -> Callable[[Path], None]:
+    def change(path: Path) -> None:
+        connection = sqlite3.connect(path / "answers.sqlite")
+        for statement in statements:
+            connection.execute(statement)
+        connection.commit()
+        connection.close()
+
+    return change
+
+
+def cut(path: Path) -> None:
+    file = path / "answers.sqlite"
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+
+
+def flipped(path: Path) -> None:
+    file = path / "answers.sqlite"
+    content = bytearray(file.read_bytes())
+    for place in range(2048, len(content), 97):
+        content[place] ^= 0xFF
+    file.write_bytes(bytes(content))
+
+
+def fifo(path: Path) -> None:
+    (path / "answers.sqlite").unlink()
+    os.mkfifo(path / "answers.sqlite")
+
+
+ROWS = [
+    kept("a store that is empty", written(b"")),
+    kept("a store that is text", written(b"no answers here\n" * 99), "answers.sqlite"),
+    kept("a store that is cut off", cut),
+    kept("a store with flipped bytes", flipped),
+    kept("a store of a later version", sql("pragma user_version = 99"), "answers.sqlite"),
+    kept("a store of another program", sql("pragma application_id = 7"), "answers.sqlite"),
+    kept("an owner that is no JSON", lambda path: (path / "owner.json").write_text("{") and None),
+    kept("an owner of 100,000 levels", lambda path: (path / "owner.json").write_text("[" * 100_000) and None),
+    kept("an owner that is a list", lambda path: (path / "owner.json").write_text(json.dumps([1])) and None),
+    kept("a store that is a pipe nobody writes to", fifo),
+    Row("a file where the folder belongs", {".kbrel-cache": "text"}, PASSED, ".kbrel-cache"),
+]
