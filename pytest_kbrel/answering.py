@@ -71,6 +71,14 @@ class Answering:
             self._again = Asker(Replanned(self.model()))
         return self._again.ask(requests)
 
+    def check_files(self) -> None:
+        """Raise ``ModelError`` where a file of a checkpoint that was opened is not what it was."""
+        from pytest_kbrel.models.file_record import check_files
+
+        for model in self._models.values():
+            check_files(model)
+        self.helping.check_files()
+
     def model(self) -> Model:
         """Return the model under test itself, loaded at the first call, with nothing kept of what it says.
 
@@ -81,6 +89,11 @@ class Answering:
     def base(self) -> Fingerprint | None:
         """Say what the model is that this run compares with, ``None`` where it compares with none."""
         return self._opened(BASELINE).describe() if self._options.baseline_model else None
+
+    def opened(self) -> list[tuple[str, Fingerprint]]:
+        """Say what all models are that were opened so far, each with its name in ``Ask.to``."""
+        own = [(which, model.describe()) for which, model in self._models.items()]
+        return [*own, *((helper.spec, helper) for helper in self.helping.fingerprints())]
 
     def _opened(self, which: str) -> Model:
         if which in self._failed:

@@ -56,7 +56,18 @@ class Bench:
         return self._baseline
 
     def decide(self, case: Case) -> CaseResult:
-        """Ask a case's questions and decide its gates."""
+        """Ask a case's questions and decide its gates.
+
+        Raises ``KbrelError`` where no answers can be had, and where a checkpoint's files are not what they
+        were when it was loaded.
+        """
+        # Kept answers come without a batch, after which the model itself would look.
+        self.answering.check_files()
+        decided = self._decided(case)
+        self.answering.check_files()
+        return decided
+
+    def _decided(self, case: Case) -> CaseResult:
         from pytest_kbrel.baselines import another_tokenizer
         from pytest_kbrel.gates import decide_case
         from pytest_kbrel.probes import run_case

@@ -132,6 +132,15 @@ def note_unusable(report: pytest.TestReport, item: pytest.Item) -> None:
         report.kbrel_unusable = whole(bench.answering.unusable)  # type: ignore[attr-defined]
 
 
+def attach_models(report: pytest.TestReport, item: pytest.Item) -> None:
+    """Say on the report of an item without a decided case which models its process had opened."""
+    from pytest_kbrel.wire import packed
+
+    bench = item.config.stash.get(bench_key, None)
+    if bench is not None and not hasattr(report, "kbrel"):
+        report.kbrel_models = packed(bench.answering.opened())  # type: ignore[attr-defined]
+
+
 def asks(item: pytest.Item) -> bool:
     """Tell whether an item asks a model: it, or a fixture of its, is given one."""
     return "_kb_bench" in getattr(item, "fixturenames", ()) and is_active(item.config)

@@ -53,6 +53,16 @@ class Helping:
                 raise
         return self._models[text]
 
+    def check_files(self) -> None:
+        """Raise ``ModelError`` where a file of a checkpoint that was opened is not what it was."""
+        from pytest_kbrel.models.file_record import check_files
+
+        for text, model in self._models.items():
+            try:
+                check_files(model.model)
+            except ModelError as error:
+                raise ModelError(f"{role_of(self._options, text)}: {error}") from None
+
     def fingerprint(self, text: str) -> Fingerprint:
         """Say what the model is that ``text`` names; it is opened if it was not yet."""
         return replace(self.model(text).describe(), spec=text)

@@ -98,6 +98,7 @@ def pytest_runtest_makereport(
         if report.failed:
             report.kbrel_asks = True  # type: ignore[attr-defined]
             fixtures.note_unusable(report, item)
+            fixtures.attach_models(report, item)
     return report
 
 

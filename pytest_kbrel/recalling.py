@@ -129,6 +129,10 @@ class Recalling(Answering):
         found = {helper.spec: helper for helper in super().helpers()} | self._recalled
         return tuple(found[spec] for spec in sorted(found))
 
+    def opened(self) -> list[tuple[str, Fingerprint]]:
+        """Return nothing: all workers read one record."""
+        return []
+
     def help_news(self) -> tuple[int, int]:
         """Return how many requests helping models got since the last call, and how many were known."""
         asked, reused = super().help_news()

@@ -25,12 +25,12 @@ from pytest_kbrel.helping import RULES
 from pytest_kbrel.options import SUITE_SUFFIX, KbOptions, suites_in_sight
 from pytest_kbrel.parts import Parts
 from pytest_kbrel.printing import printable
-from pytest_kbrel.records import CaseResult, Fingerprint, Run, Suite
+from pytest_kbrel.records import BASELINE, CaseResult, Fingerprint, Run, Suite
 from pytest_kbrel.refusing import check_suites, unused_flags
 from pytest_kbrel.reports.junit import case_properties, suite_properties
 from pytest_kbrel.reports.notes import STOPPED
 from pytest_kbrel.reports.text import one_line
-from pytest_kbrel.runs import Arrivals, assemble, join, write
+from pytest_kbrel.runs import Arrivals, assemble, join, without_figures, write
 from pytest_kbrel.synthetic import add_suite_properties, hand_in
 from pytest_kbrel.terminating import TERMINATED, Termination
 from pytest_kbrel.wire import from_wire, unpacked
@@ -52,6 +52,7 @@ class Recorder:
         self._suites: list[Suite] = []
         self._model: Fingerprint | None = None
         self._base: Fingerprint | None = None
+        self._mixed = False
         self._problems: dict[str, None] = {}
         self._finished = False
         self._run: Run | None = None
@@ -179,14 +180,28 @@ class Recorder:
             self._parts.start()
             self._model = from_wire(Fingerprint, wire["model"])
             self._base = from_wire(Fingerprint, wire["base"]) if wire["base"] is not None else None
-            self._arrivals.add_help([from_wire(Fingerprint, one) for one in wire["helpers"]], *wire["helped"])
+            helpers = [from_wire(Fingerprint, one) for one in wire["helpers"]]
+            own = [("", self._model), *([(BASELINE, self._base)] if self._base is not None else [])]
+            mixed = self._note_models([*own, *((one.spec, one) for one in helpers)])
+            self._arrivals.add_help(helpers, *wire["helped"])
             self._arrivals.add_answers(wire["not_kept"], *wire["answered"])
             self._arrivals.add_loading(*wire["loading"])
             self._arrivals.notes |= dict.fromkeys(wire["notes"])
             for result in wire["results"]:
-                self._arrivals.add(report.nodeid, from_wire(CaseResult, result))
+                decided = from_wire(CaseResult, result)
+                self._arrivals.add(report.nodeid, without_figures(decided, mixed) if mixed else decided)
             # pytest keeps all reports to the end.
             del report.kbrel
+        elif (found := getattr(report, "kbrel_models", None)) is not None:
+            self._note_models([(name, from_wire(Fingerprint, one)) for name, one in unpacked(found)])
+
+    def _note_models(self, models: Iterable[tuple[str, Fingerprint]]) -> str:
+        """Note which models a worker has; say in words where they are not those of the others."""
+        mixed = self._arrivals.add_models(models)
+        if mixed:
+            self._problems[mixed] = None
+            self._mixed = True
+        return mixed
 
     @pytest.hookimpl(specname="pytest_runtest_logreport", trylast=True)
     def pytest_stop_where_nothing_can_be_asked(self, report: pytest.TestReport) -> None:
@@ -355,7 +370,9 @@ class Recorder:
     def _make_run(self, session: pytest.Session) -> Run:
         if self._problems and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
-        run = assemble(self._config, self._options, self._suites, self._arrivals, self._model)
+        # What answered is then not known of any recorded response, and nothing may be decided on them again.
+        model = None if self._mixed else self._model
+        run = assemble(self._config, self._options, self._suites, self._arrivals, model)
         if (baseline := self._compared_with()) is not None:
             from pytest_kbrel.baselines import listed_differences
 

@@ -19,7 +19,7 @@ from pytest_kbrel.baselines.layout import OUTCOMES
 from pytest_kbrel.collect import comparisons
 from pytest_kbrel.flags import NO_CACHE
 from pytest_kbrel.options import SUITE_SUFFIX, KbOptions
-from pytest_kbrel.records import PROBES, CaseKind, CaseResult, Fingerprint, Run, Suite
+from pytest_kbrel.records import BASELINE, PROBES, CaseKind, CaseResult, Fingerprint, Run, Suite
 
 _PACKAGES = ("pytest", "pytest-xdist", "torch", "transformers", "openai", "numpy", "scipy")
 
@@ -44,6 +44,7 @@ class Arrivals:
     load_seconds: float = 0.0
     engines: dict[str, None] = field(default_factory=dict)
     notes: dict[str, None] = field(default_factory=dict)
+    models: dict[str, Fingerprint] = field(default_factory=dict)
 
     def note(self, report: pytest.TestReport) -> None:
         """Take in a report. That of a crashed worker has no phase."""
@@ -78,6 +79,25 @@ class Arrivals:
         self.load_seconds = max(self.load_seconds, seconds)
         # One worker may only have scored, and another only have written.
         self.engines |= dict.fromkeys(filter(None, engine.split(", ")))
+
+    def add_models(self, models: Iterable[tuple[str, Fingerprint]]) -> str:
+        """Take in which models a worker has, by their names in ``Ask.to``.
+
+        Return in words what of one is not as with the worker that was heard first, empty where all is.
+        """
+        from pytest_kbrel.models.store_keys import identity
+
+        for name, model in models:
+            first, now = identity(self.models.setdefault(name, model)), identity(model)
+            if differing := [key for key in (*first, *now) if first.get(key) != now.get(key)]:
+                which = {"": "the model", BASELINE: "the baseline model"}.get(name, name)
+                key = differing[0]
+                return (
+                    f"{which} is not the same one in all workers: {key} ({first.get(key)!s:.12} and "
+                    f"{now.get(key)!s:.12}); its files changed before all had read them: run again when "
+                    "nothing writes there, or gate a copy"
+                )
+        return ""
 
     def expect_crashed(self) -> None:
         """Expect results of the items at which a worker died, where their neighbours ask a model too."""
@@ -215,6 +235,12 @@ def write(run: Run, directory: Path) -> Run:
     run = replace(run, files=tuple((path.name, sha256_of(path)) for path in parts_of if path.is_file()))
     write_reports(run, directory)
     return run
+
+
+def without_figures(result: CaseResult, why: str) -> CaseResult:
+    """Return a decided case as one that was not measured, and ``why``."""
+    begun = _undecided(result.nodeid, why, begun=True)
+    return replace(begun, probe=result.probe, slice=result.slice, requests=result.requests)
 
 
 def _undecided(nodeid: str, why: str, *, begun: bool) -> CaseResult:

@@ -123,10 +123,12 @@ def _on_this_machine(encoder: Encoder) -> Callable[[Sequence[str]], npt.NDArray[
     from sentence_transformers import SentenceTransformer
 
     from pytest_kbrel.models.batching import describe_error
+    from pytest_kbrel.models.file_record import record_of_encoder
     from pytest_kbrel.models.hf_quiet import quiet
 
     name = encoder.spec.removeprefix(HF_PREFIX)
     folder = encoder.folder / Path(name).expanduser()
+    files = record_of_encoder(encoder.spec, folder) if folder.is_dir() else None
     try:
         with quiet():
             model = SentenceTransformer(
@@ -148,6 +150,8 @@ def _on_this_machine(encoder: Encoder) -> Callable[[Sequence[str]], npt.NDArray[
             )
         except (RuntimeError, ValueError, IndexError) as error:
             raise ModelError(f"{encoder.spec}: texts cannot be encoded: {describe_error(error)}") from None
+        if files is not None:
+            files.check()
         return found
 
     return run

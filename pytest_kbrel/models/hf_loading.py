@@ -11,6 +11,7 @@ from transformers.utils.hub import cached_file
 
 from pytest_kbrel.errors import KbrelError, ModelError
 from pytest_kbrel.models.batching import describe_error
+from pytest_kbrel.models.file_record import FileRecord, record_of
 from pytest_kbrel.models.fingerprint import fingerprint
 from pytest_kbrel.models.hf_adapter import base_note, with_adapter
 from pytest_kbrel.models.hf_checks import (
@@ -40,8 +41,8 @@ _TOKENIZER = "the tokenizer"
 class Parts:
     """A loaded checkpoint.
 
-    ``max_length`` is in tokens, ``None`` where the architecture sets no limit. ``notes`` are what a reader of
-    its figures should know, a sentence each.
+    ``max_length`` is in tokens, ``None`` where the architecture sets no limit. ``files`` is what it was read
+    from. ``notes`` are what a reader of its figures should know, a sentence each.
     """
 
     spec: ModelSpec
@@ -49,6 +50,7 @@ class Parts:
     tokenizer: Any
     encoder: PromptEncoder
     fingerprint: Fingerprint
+    files: FileRecord
     max_length: int | None
     notes: tuple[str, ...] = ()
 
@@ -69,6 +71,7 @@ def load_parts(spec: ModelSpec) -> Parts:
     """
     device = device_of(spec)
     check_device(spec, device)
+    files = record_of(spec)
     with quiet():
         config = _load_config(spec)
         folder = _folder(spec)
@@ -92,12 +95,14 @@ def load_parts(spec: ModelSpec) -> Parts:
         max_length = spec.max_length or _max_length(config)
         apply_options(spec, model, max_length)
         described = fingerprint(spec, folder, model, tokenizer, adds_bos=encoder.adds_bos)
+    files.check()
     return Parts(
         spec=spec,
         model=model,
         tokenizer=tokenizer,
         encoder=encoder,
         fingerprint=described,
+        files=files,
         max_length=max_length,
         notes=tuple(filter(None, notes)),
     )

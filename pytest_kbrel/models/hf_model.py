@@ -13,6 +13,7 @@ from pytest_kbrel.models.answers import check_ids, check_request, failed, genera
 from pytest_kbrel.models.asking import in_order
 from pytest_kbrel.models.batching import Budget
 from pytest_kbrel.models.budget import token_budget
+from pytest_kbrel.models.file_record import FileRecord
 from pytest_kbrel.models.hf_generation import Continuation, Endings
 from pytest_kbrel.models.hf_generator import Generator
 from pytest_kbrel.models.hf_ladder import Rung
@@ -54,6 +55,8 @@ class HfModel:
     Answers do not depend on what else is asked in the same call: probabilities agree within 1e-4 in float32,
     texts are equal. ``budget`` is what scoring and writing share; by default what the spec says. Several
     threads may ask, and are answered in turns. The weights must stay what they were when they were loaded.
+    Weights may be pages of their file: once a file of the checkpoint has changed, asking raises
+    :class:`~pytest_kbrel.errors.ModelError`, and no answer of the batch in which it changed is given.
     """
 
     def __init__(self, parts: Parts, *, shares: bool = True, budget: Budget | None = None) -> None:
@@ -77,6 +80,11 @@ class HfModel:
     def parts(self) -> Parts:
         """The checkpoint itself, for those that look inside it."""
         return self._parts
+
+    @property
+    def files(self) -> FileRecord:
+        """The files that the checkpoint was read from."""
+        return self._parts.files
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -211,6 +219,7 @@ class HfModel:
                 batch = next(batches, None)
             if batch is None:
                 return
+            self.files.check()
             yield batch
 
     def _tell(self, trouble: str) -> None:

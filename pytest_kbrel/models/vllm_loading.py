@@ -14,6 +14,7 @@ from safetensors import safe_open
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.batching import describe_error
 from pytest_kbrel.models.checkpoint import check_folder, weight_files
+from pytest_kbrel.models.file_record import record_of
 from pytest_kbrel.models.fingerprint import fingerprint
 from pytest_kbrel.models.hf_checks import bos_note, check_fit, check_numbers, end_note
 from pytest_kbrel.models.hf_generation import Endings, fixed_settings
@@ -36,6 +37,7 @@ def load_model(spec: VllmSpec) -> VllmModel:
     # vLLM is given the folder whose files are digested here, and finds nothing else under a name.
     folder = _folder(spec.checkpoint)
     check_folder(folder)
+    files = record_of(spec.checkpoint)
     checkpoint = dataclasses.replace(spec.checkpoint, path=str(folder), revision="")
     outline = load_outline(checkpoint)
     if outline.config.is_encoder_decoder:
@@ -51,6 +53,11 @@ def load_model(spec: VllmSpec) -> VllmModel:
         empty.generation_config = fixed_settings(empty, tokenizer)
         described = fingerprint(checkpoint, folder, empty, tokenizer, adds_bos=outline.encoder.adds_bos)
     engine, version = start(spec, str(folder))
+    try:
+        files.check()
+    except ModelError:
+        engine.close()
+        raise
     rows = int(empty.get_input_embeddings().weight.shape[0])
     return VllmModel(
         VllmParts(
@@ -58,6 +65,7 @@ def load_model(spec: VllmSpec) -> VllmModel:
             encoder=outline.encoder,
             endings=Endings(tokenizer, vocabulary=rows, eos_ids=empty.generation_config.eos_token_id or ()),
             fingerprint=_run_by_vllm(spec, described, engine.dtype, engine.device, version),
+            files=files,
             vocabulary=rows,
             max_thinking_tokens=checkpoint.chat.max_thinking_tokens,
             notes=tuple(

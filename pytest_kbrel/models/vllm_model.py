@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pytest_kbrel.models.answers import check_ids, check_request, failed, generated, scored
 from pytest_kbrel.models.asking import in_order
 from pytest_kbrel.models.chat_args import MAX_THINKING_TOKENS
+from pytest_kbrel.models.file_record import FileRecord
 from pytest_kbrel.models.hf_generation import Continuation, Endings
 from pytest_kbrel.models.hf_prompts import Prompt
 from pytest_kbrel.models.hf_tokens import Ids, Pair, PromptEncoder
@@ -32,12 +33,16 @@ _UNEXPLAINED = "vLLM ended the answer where neither EOS nor a stop string is"
 
 @record
 class VllmParts:
-    """A running engine and what belongs to it. ``vocabulary`` is the number of tokens the model knows."""
+    """A running engine and what belongs to it.
+
+    ``vocabulary`` is the number of tokens the model knows, ``files`` what the checkpoint was read from.
+    """
 
     engine: Engine
     encoder: PromptEncoder
     endings: Endings
     fingerprint: Fingerprint
+    files: FileRecord
     vocabulary: int
     max_thinking_tokens: int = MAX_THINKING_TOKENS
     notes: tuple[str, ...] = ()
@@ -64,6 +69,11 @@ class VllmModel:
     def describe(self) -> Fingerprint:
         """Say what this model is, by content."""
         return self._parts.fingerprint
+
+    @property
+    def files(self) -> FileRecord:
+        """The files that the checkpoint was read from."""
+        return self._parts.files
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -96,6 +106,7 @@ class VllmModel:
                 places.append(index)
                 pairs.append(pair)
         for batch in score_pairs(self._parts.engine, pairs):
+            self.files.check()
             yield [(places[n], scored(encoder, pairs[n], found)) for n, found in batch]
 
     def generate(self, requests: Sequence[GenerateRequest]) -> list[Generated | Failed]:
@@ -118,6 +129,7 @@ class VllmModel:
                 places.append(index)
                 prompts.append(Prompt(ids=ids, request=request))
         for batch in self._ready(prompts):
+            self.files.check()
             yield [(places[n], generated(self._parts.encoder, prompts[n].ids, reply)) for n, reply in batch]
 
     def _ready(self, prompts: Sequence[Prompt]) -> Batches:

@@ -47,6 +47,18 @@ def test_an_encoder_that_is_not_there(spec: str) -> None:
         embed(spec, TEXTS)
 
 
+def test_an_encoder_gives_no_vector_after_its_files_changed(encoder_folder: Path, tmp_path: Path) -> None:
+    import shutil
+
+    folder = shutil.copytree(encoder_folder, tmp_path / "changing")
+    encoder = Encoder(f"hf/{folder}")
+    encoder.embed(TEXTS[:1])
+    with (folder / "1_Pooling" / "config.json").open("a") as stream:
+        stream.write("\n")
+    with pytest.raises(ModelError, match=rf"^config\.json of hf/{folder} changed while it was being read"):
+        encoder.embed(TEXTS)
+
+
 def test_pickled_weights_are_refused(encoder_folder: Path, tmp_path: Path) -> None:
     import shutil
 
