@@ -90,7 +90,7 @@ def _read_run(folder: Path, _: int) -> RecordedRun:
             for found in (report["model"], report.get("base"))
         )
         if model is None:
-            raise KbrelError(f"{folder / REPORT}: no model answered in this run; allowed: {ALLOWED}")
+            raise KbrelError(f"{folder / REPORT}: no one model answered in this run; allowed: {ALLOWED}")
         run = RecordedRun(
             folder=folder,
             kbrel_version=str(report["kbrel_version"]),

@@ -82,7 +82,7 @@ def test_models_answer_where_no_run_is_decided_again() -> None:
         ("file", {}, "is a file"),
         ("report.json", {}, r"has no report\.json"),
         ("responses.jsonl", {}, r"responses\.jsonl: cannot be read"),
-        ("", {"model": None}, "no model answered in this run"),
+        ("", {"model": None}, "no one model answered in this run"),
         ("", {"model": {}}, "is no whole report: ValueError"),
         ("", {"cases": [{}]}, "is no whole report: KeyError"),
         ("", {"settings": []}, "is no whole report: AttributeError"),

@@ -9,7 +9,9 @@ from typing import Any, cast
 
 import pytest
 
+from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.models.underway import Kept
+from pytest_kbrel.recorded import read_run
 from pytest_kbrel.recorder import Recorder
 from pytest_kbrel.records import CaseResult, Fingerprint, Run
 from pytest_kbrel.wire import packed
@@ -172,6 +174,72 @@ def test_a_session_without_anything_of_ours_writes_nothing(recorder: Recorder, t
     recorder.pytest_sessionfinish(session())
     assert recorder._run is None
     assert list(tmp_path.iterdir()) == []
+
+
+HF = replace(MODEL, backend="hf", weights_digest="a" * 64, tokenizer_digest="t", device="cpu")
+OTHER = replace(HF, weights_digest="b" * 64)
+MIXED = (
+    "{} is not the same one in all workers: weights (aaaaaaaaaaaa and bbbbbbbbbbbb); its files changed "
+    "before all had read them: run again when nothing writes there, or gate a copy"
+)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "who"),
+    [
+        ({"model": HF}, {"model": OTHER}, "the model"),
+        ({"base": HF}, {"base": OTHER}, "the baseline model"),
+        (
+            {"helpers": (replace(HF, spec="hf/judge"),)},
+            {"helpers": (replace(OTHER, spec="hf/judge"),)},
+            "hf/judge",
+        ),
+    ],
+)
+def test_workers_with_different_models_make_no_run(
+    recorder: Recorder, tmp_path: Path, first: dict[str, Any], second: dict[str, Any], who: str
+) -> None:
+    one, two = decided(), decided("fail", id="head_to_tail[b]")
+    recorder.expect([ITEM])
+    recorder.pytest_runtest_logreport(report(one, **first))
+    recorder.pytest_runtest_logreport(report(two, nodeid=two.nodeid, **second))
+    recorder.pytest_runtest_logreport(report(replace(one, id="head_to_tail[c]"), **first))
+    run, ended = finished(recorder)
+    said = MIXED.format(who)
+    assert [(case.id, case.verdict, case.errors) for case in run.cases] == [
+        ("head_to_tail[a]", "pass", ()),
+        ("head_to_tail[b]", "invalid", (said,)),
+        ("head_to_tail[c]", "pass", ()),
+    ]
+    assert (run.problems, run.complete, int(ended.exitstatus)) == ((said,), False, 1)
+    # Whose the recorded responses are is not known: nobody decides on them again.
+    with pytest.raises(KbrelError, match="no one model answered in this run"):
+        read_run(tmp_path / "out")
+
+
+def test_a_worker_whose_cases_all_failed_counts_too(recorder: Recorder) -> None:
+    recorder.expect([ITEM])
+    recorder.pytest_runtest_logreport(report(decided(), model=HF))
+    for model in (HF, OTHER):
+        failed = report(nodeid="mini.kb.yaml::head_to_tail[b]", outcome="failed")
+        failed.kbrel_models = packed([("", model)])
+        recorder.pytest_runtest_logreport(failed)
+        assert bool(recorder._problems) is (model is OTHER)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        # What a server says of itself may come to be known later.
+        replace(MODEL, backend_version="1, served m-2"),
+        replace(MODEL, spec="mine"),
+    ],
+)
+def test_a_model_that_is_told_otherwise_is_no_other(recorder: Recorder, other: Fingerprint) -> None:
+    recorder.expect([ITEM])
+    for model in (MODEL, other):
+        recorder.pytest_runtest_logreport(report(decided(), model=model))
+    assert recorder._problems == {}
 
 
 GO_ON = "this run did not end: the server's 5 answers are kept for a day, for the next run"

@@ -95,8 +95,8 @@ def test_a_change_of_a_file_is_told_with_its_folder_and_how(folder: Path, change
     change(folder / "model.safetensors")
     said = (
         rf"^model\.safetensors of {re.escape(str(folder))} changed while it was being read "
-        rf"\({HOW[change]}\); answers from before and after cannot be told apart; run again when nothing writes there, or gate a "
-        "copy$"
+        rf"\({HOW[change]}\); answers from before and after cannot be told apart; run again when nothing "
+        "writes there, or gate a copy$"
     )
     with pytest.raises(ModelError, match=said):
         files.check()

@@ -280,7 +280,7 @@ SPOILT = {
         (run / "report.json").read_text(encoding="utf-8").replace('"files"', '"were"'), encoding="utf-8"
     ),
     "report.json: is not JSON": lambda run: (run / "report.json").write_text("{", encoding="utf-8"),
-    "report.json: no model answered in this run": lambda run: (run / "report.json").write_text(
+    "report.json: no one model answered in this run": lambda run: (run / "report.json").write_text(
         (run / "report.json").read_text(encoding="utf-8").replace('"model": {', '"model": null, "was": {', 1),
         encoding="utf-8",
     ),

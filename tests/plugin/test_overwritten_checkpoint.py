@@ -1,0 +1,267 @@
+"""A training run saves into the folder that a gate reads: the run is invalid, and nothing wrong is kept."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
+import pytest
+from safetensors.torch import load_file, save_file
+
+from pytest_kbrel.models.hf_model import HfModel
+from pytest_kbrel.reference import checkpoints
+from tests.plugin.conftest import CAPITALS
+from tests.plugin.test_judge import FACTS
+
+ONE = """\
+suite: mini
+facts: facts.jsonl
+head_to_tail:
+  prompt: zero-shot
+  gates: {accuracy: {min: 0.0}}
+  overall: {gates: {gap: {max: 1.0}}}
+"""
+GATE = ("--kb-model=./checkpoint", "suites", "--kb-batch-size=32", "-p", "no:randomly")
+CHANGED = "of ./checkpoint changed while it was being read"
+
+
+@pytest.fixture
+def checkpoint(pytester):
+    """Copy the embedded checkpoint to ``checkpoint``, in the format it runs in: its weights are mapped."""
+    folder = pytester.path / "checkpoint"
+    shutil.copytree(Path(checkpoints.__path__[0]) / "base", folder)
+    file = folder / "model.safetensors"
+    weights = {name: tensor.float() for name, tensor in load_file(file).items()}
+    save_file(weights, file, metadata={"format": "pt"})
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "dtype": "float32"}))
+    return folder
+
+
+def overwrite(folder):
+    """Write other weights of the same sizes into the file that is there."""
+    file = folder / "model.safetensors"
+    other = folder / "other"
+    save_file({name: -tensor for name, tensor in load_file(file).items()}, other, metadata={"format": "pt"})
+    with file.open("r+b") as stream:
+        stream.write(other.read_bytes())
+    other.unlink()
+
+
+@pytest.fixture
+def overwritten(monkeypatch, checkpoint):
+    """Let the checkpoint be overwritten after the second batch of texts that it writes."""
+    real, batches = HfModel.generate_as_ready, []
+
+    def spoilt(model, requests):
+        for batch in real(model, requests):
+            yield batch
+            if model.parts.spec.path == "./checkpoint":
+                batches.append(batch)
+                if len(batches) == 2:
+                    overwrite(checkpoint)
+
+    monkeypatch.setattr(HfModel, "generate_as_ready", spoilt)
+    return batches
+
+
+def answers(pytester, folder="kbrel-report"):
+    """Return who said what to which request, as it is recorded."""
+    lines = (pytester.path / folder / "responses.jsonl").read_text().splitlines()
+    found = map(json.loads, lines)
+    return {json.dumps([one.get("to"), one["request"]]): one["response"].get("text") for one in found}
+
+
+def errors(report):
+    cases = [case for case in report()["cases"] if not case["aggregate"]]
+    return {case["id"].partition("::")[2]: case["errors"] for case in cases}
+
+
+def test_a_run_whose_weights_are_overwritten_is_invalid_and_blesses_nothing(
+    pytester, mini_suite, report, checkpoint, overwritten
+):
+    mini_suite(ONE)
+    result = pytester.runpytest(*GATE, "--kb-baseline-update=prod")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    found = report()
+    assert (found["summary"]["verdict"], found["complete"]) == ("invalid", False)
+    assert {case["verdict"] for case in found["cases"]} == {"invalid"}
+    # In the first case; the others ask nothing, and say so in a line.
+    first, *others = errors(report).values()
+    assert first[0].startswith(f"model.safetensors {CHANGED} (20")
+    assert others == [[f"model.safetensors {CHANGED}; the first failure says more"]] * 2
+    assert len(overwritten) == 2
+    assert not (pytester.path / "baselines").exists()
+    assert "no baseline was written" in result.stdout.str()
+
+
+def test_the_store_serves_no_answer_of_the_batch_in_which_weights_changed(
+    pytester, mini_suite, report, checkpoint, overwritten
+):
+    mini_suite(ONE)
+    shutil.copytree(checkpoint, pytester.path / "right")
+    pytester.runpytest(*GATE)
+    kept = sum(map(len, overwritten))
+    gate = ("--kb-model=./right", *GATE[1:])
+    pytester.runpytest(*gate, "--kb-use-cache=off")
+    right = answers(pytester)
+    assert pytester.runpytest(*gate).ret == 0
+    assert report()["environment"]["answers_reused"] == str(kept)
+    assert answers(pytester) == right
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("flags", "who"),
+    [
+        (("--kb-model=reference", "--kb-baseline-model=./checkpoint"), ""),
+        # Its prompts are longer than those it was made for.
+        (
+            ("--kb-model=reference", "--kb-judge=./checkpoint", "--kb-judge-args=max_length=1024"),
+            "--kb-judge: ",
+        ),
+    ],
+    ids=["baseline", "judge"],
+)
+def test_the_models_beside_it_count_too(pytester, mini_suite, report, overwritten, flags, who):
+    # A judge is asked where an answer is not what the facts say.
+    mini_suite(ONE, facts=FACTS)
+    result = pytester.runpytest(*GATE[1:], *flags)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert len(overwritten) == 2
+    found = errors(report)
+    said = [found[f"head_to_tail[places-{bucket}]"] for bucket in ("head", "torso", "tail")]
+    told = [errors for errors in said if CHANGED in str(errors)]
+    assert told[0][0].startswith(f"{who}model.safetensors {CHANGED} (20")
+    assert told[1:] == [[f"{who}model.safetensors {CHANGED}; the first failure says more"]] * len(told[1:])
+    # From the first on, all.
+    assert said[-len(told) :] == told
+
+
+@pytest.mark.parametrize("how", ["copy.replace(file)", "file.unlink()"])
+def test_what_changes_between_two_cases_ends_the_second(pytester, mini_suite, report, checkpoint, how):
+    mini_suite(ONE)
+    pytester.makeconftest(
+        f"""
+        import pathlib, shutil
+
+        def pytest_runtest_setup(item):
+            if item.name == "head_to_tail[places-torso]":
+                file = pathlib.Path("checkpoint/config.json")
+                copy = pathlib.Path(shutil.copy2(file, "copy.json"))
+                {how}
+        """
+    )
+    assert pytester.runpytest(*GATE).ret == pytest.ExitCode.TESTS_FAILED
+    found = errors(report)
+    assert found["head_to_tail[places-head]"] == []
+    assert found["head_to_tail[places-torso]"][0].startswith(f"config.json {CHANGED} (")
+    asked = (pytester.path / "kbrel-report" / "responses.jsonl").read_text().splitlines()
+    assert {json.loads(line)["case"].partition("::")[2] for line in asked} == {"head_to_tail[places-head]"}
+
+
+def test_a_change_after_the_last_answer_ends_the_case(pytester, mini_suite, report, checkpoint, monkeypatch):
+    from pytest_kbrel import bench
+
+    mini_suite(ONE)
+    real = bench.Bench._decided
+
+    def then_overwritten(self, case):
+        decided = real(self, case)
+        overwrite(checkpoint)
+        return decided
+
+    monkeypatch.setattr(bench.Bench, "_decided", then_overwritten)
+    assert pytester.runpytest(*GATE, "-k", "head]").ret == pytest.ExitCode.TESTS_FAILED
+    ((said,),) = errors(report).values()
+    assert said.startswith(f"model.safetensors {CHANGED}")
+
+
+LATE = """
+import os, pathlib, time
+
+WORKER = os.environ.get("PYTEST_XDIST_WORKER")
+
+def pytest_runtest_setup(item):
+    if WORKER == "gw1" and os.path.exists("other.safetensors"):
+        end = time.monotonic() + 120
+        while not os.path.exists("first") and time.monotonic() < end:
+            time.sleep(0.01)
+        os.replace("other.safetensors", "checkpoint/model.safetensors")
+
+def pytest_runtest_teardown(item):
+    if WORKER == "gw0":
+        pathlib.Path("first").touch()
+"""
+
+
+@pytest.mark.slow
+def test_a_worker_that_loads_other_weights_than_the_first_makes_the_run_invalid(
+    pytester, mini_suite, report, checkpoint
+):
+    mini_suite(ONE)
+    other = shutil.copytree(checkpoint, pytester.path / "other")
+    overwrite(other)
+    (other / "model.safetensors").rename(pytester.path / "other.safetensors")
+    pytester.makeconftest(LATE)
+    result = pytester.runpytest_subprocess(*GATE, "-n2", "--kb-baseline-update=prod")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert (pytester.path / "first").exists()
+    found = report()
+    assert found["summary"]["verdict"] == "invalid"
+    (problem,) = (said for said in found["problems"] if "in all workers" in said)
+    assert problem.startswith("the model is not the same one in all workers: weights (")
+    assert [problem] in errors(report).values()
+    assert not (pytester.path / "baselines").exists()
+    again = pytester.runpytest("--kb-from-run=kbrel-report", "suites")
+    assert again.ret == pytest.ExitCode.USAGE_ERROR
+    again.stderr.fnmatch_lines(["*no one model answered in this run*"])
+
+
+def kept(pytester):
+    """Return how many answers the store has."""
+    file = pytester.path / ".kbrel-cache" / "answers.sqlite"
+    try:
+        with sqlite3.connect(f"file:{file}?mode=ro", uri=True) as connection:
+            (count,) = connection.execute("SELECT count(*) FROM answers").fetchone()
+        connection.close()
+    except sqlite3.OperationalError:
+        return 0
+    return count
+
+
+@pytest.mark.slow
+def test_another_process_that_saves_into_the_folder_ends_a_run(pytester, mini_suite, report, checkpoint):
+    lines = [
+        {"relation": "P36", "subject": f"{country} {number}", "object": city, "popularity": people}
+        for number in range(12)
+        for country, city, people in CAPITALS
+    ]
+    mini_suite(ONE, facts="".join(json.dumps(line) + "\n" for line in lines))
+    shutil.copytree(checkpoint, pytester.path / "right")
+    line = [sys.executable, "-m", "pytest", *GATE, "-p", "no:cacheprovider"]
+    run = subprocess.Popen(
+        line, cwd=pytester.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    end = time.monotonic() + 300
+    while kept(pytester) < 30 and run.poll() is None and time.monotonic() < end:
+        time.sleep(0.01)
+    overwrite(checkpoint)
+    said, _ = run.communicate(timeout=300)
+    assert run.returncode == pytest.ExitCode.TESTS_FAILED, said
+    assert f"model.safetensors {CHANGED} (" in said
+    assert report()["summary"]["verdict"] == "invalid"
+    before = kept(pytester)
+    assert 30 <= before < len(lines)
+    gate = ("--kb-model=./right", *GATE[1:])
+    pytester.runpytest(*gate, "--kb-use-cache=off")
+    right = answers(pytester)
+    pytester.runpytest(*gate)
+    assert report()["environment"]["answers_reused"] == str(before)
+    assert answers(pytester) == right
