@@ -44,9 +44,9 @@ class FileRecord:
     that are not there. Symbolic links are followed.
 
     A file is another one where its inode, its size or the time of its last change (ns) differs. What that
-    cannot show: a program that sets the time back; two changes within one tick of the file system's clock
-    (4 ms on most, 2 s on FAT); a change that another machine makes to a network folder, for as long as this
-    one keeps what it knows of its files (seconds); one made through a shared memory map, which has its time
+    cannot show: a program that sets the time back; two changes within one tick of the file system's
+    clock; a change that another machine makes to a network folder, for as long as this one keeps what it
+    knows of its files; one made through a shared memory map, which has its time
     at the first change of each page and the next at the earliest when the page was written to the disk, and
     none at all in a folder in memory (tmpfs).
     """

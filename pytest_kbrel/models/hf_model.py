@@ -213,6 +213,8 @@ class HfModel:
 
     def _in_turns(self, batches: Iterator[T]) -> Iterator[T]:
         """Yield what is given; no two threads have theirs computed at once."""
+        # Who reads a page of a file that was cut short is killed.
+        self.files.check()
         while True:
             # Never held while others work with a batch. What is silenced belongs to the whole process.
             with self._lock, quiet():

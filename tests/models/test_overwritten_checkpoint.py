@@ -107,6 +107,8 @@ def test_it_answers_nothing_more_once_a_file_changed_whoever_asks(folder, name):
     again = Replanned(model)
     model.score(SCORES[:1])
     change_json(folder / name, kbrel=1)
+    computed = []
+    model.parts.model.register_forward_pre_hook(lambda *_: computed.append(1))
     with pytest.raises(ModelError, match=rf"^{name} of .* {CHANGED} \("):
         model.score(SCORES[:1])
     for ask in (model.score, again.score):
@@ -114,6 +116,7 @@ def test_it_answers_nothing_more_once_a_file_changed_whoever_asks(folder, name):
             ask(SCORES)
     with pytest.raises(ModelError, match="the first failure says more"):
         model.generate(TEXTS)
+    assert computed == []
 
 
 @pytest.mark.parametrize("last", ["_load_config", "_load_tokenizer", "_load_model", "fingerprint"])
