@@ -44,11 +44,10 @@ class FileRecord:
     that are not there. Symbolic links are followed.
 
     A file is another one where its inode, its size or the time of its last change (ns) differs. What that
-    cannot show: a program that sets the time back; two changes within one tick of the file system's
-    clock; a change that another machine makes to a network folder, for as long as this one keeps what it
-    knows of its files; one made through a shared memory map, which has its time
-    at the first change of each page and the next at the earliest when the page was written to the disk, and
-    none at all in a folder in memory (tmpfs).
+    cannot show: a program that sets the time back; two changes within one tick of the file system's clock; a
+    change that another machine makes to a network folder, for as long as this one keeps what it knows of its
+    files; one made through a shared memory map, which moves the time when a page is first written to and then
+    not before the page is on the disk, and never in a folder in memory (tmpfs).
     """
 
     def __init__(self, places: Iterable[tuple[str, Files]]) -> None:

@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 
 from pytest_kbrel.models.hf_model import HfModel
 from pytest_kbrel.reference import checkpoints
-from tests.plugin.conftest import CAPITALS
+from tests.plugin.conftest import CAPITALS, MODEL
 from tests.plugin.test_judge import FACTS
 
 ONE = """\
@@ -181,6 +181,22 @@ def test_a_change_after_the_last_answer_ends_the_case(pytester, mini_suite, repo
     assert pytester.runpytest(*GATE, "-k", "head]").ret == pytest.ExitCode.TESTS_FAILED
     ((said,),) = errors(report).values()
     assert said.startswith(f"model.safetensors {CHANGED}")
+
+
+def test_a_failed_test_says_which_models_its_process_has(pytester, mini_suite):
+    mini_suite(ONE)
+    pytester.makeconftest(
+        """
+        def pytest_runtest_logreport(report):
+            if report.failed:
+                print("has", report.kbrel_models)
+        """
+    )
+    test = pytester.makepyfile("def test_it(kb_model): assert kb_model.describe().spec == 'another'")
+    result = pytester.runpytest(MODEL, "-s", test)
+    result.stdout.re_match_lines(
+        [r'.*has \[\["",\{"spec":"scripted/knows\.jsonl",.*"weights_digest":"[0-9a-f]+"']
+    )
 
 
 LATE = """
