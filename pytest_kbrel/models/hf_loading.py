@@ -264,6 +264,13 @@ def _load_model(spec: ModelSpec, config: Any, device: torch.device) -> Any:
     model, info = _from_pretrained(spec, "the model", factory, **options)
     check_complete(spec, info, {name for name, _ in model.named_parameters()})
     check_placed(spec, model)
+    # transformers puts it on unasked where PEFT is installed.
+    if getattr(model, "_hf_peft_config_loaded", False):
+        raise ModelError(
+            f"{spec.path}: an adapter (adapter_config.json) lies beside the checkpoint and would change its "
+            "answers unnamed; allowed: the adapter in a folder of its own, named by model-args peft=FOLDER "
+            "where it is meant"
+        )
     if spec.peft:
         try:
             model = with_adapter(spec, model)

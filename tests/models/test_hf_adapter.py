@@ -124,6 +124,14 @@ def test_the_base_model_that_was_taken_is_told_beside_the_answers(base, adapter)
     )
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_an_adapter_beside_the_checkpoint_is_refused(base, adapter, tmp_path):
+    both = shutil.copytree(base, tmp_path / "both")
+    shutil.copytree(adapter(), both, dirs_exist_ok=True)
+    with pytest.raises(ModelError, match=r"both: an adapter .* lies beside the checkpoint .* peft=FOLDER"):
+        load(parse_spec(str(both), device="cpu"), threads=1)
+
+
 def renamed(weights):
     for key in list(weights):
         weights[key.replace("model.model.layers", "model.other.layers")] = weights.pop(key)
