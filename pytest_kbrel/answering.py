@@ -75,9 +75,17 @@ class Answering:
         """Raise ``ModelError`` where a file of a checkpoint that was opened is not what it was."""
         from pytest_kbrel.models.file_record import check_files
 
-        for model in self._models.values():
-            check_files(model)
-        self.helping.check_files()
+        try:
+            for model in self._models.values():
+                check_files(model)
+        except ModelError as error:
+            self._note_unusable(error)
+            raise
+        for text, helper in self.helping.opened():
+            try:
+                check_files(helper)
+            except ModelError as error:
+                raise self._of_helper(text, error) from None
 
     def model(self) -> Model:
         """Return the model under test itself, loaded at the first call, with nothing kept of what it says.

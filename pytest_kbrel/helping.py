@@ -11,6 +11,7 @@ from pytest_kbrel.options import KbOptions
 from pytest_kbrel.records import Case, Fingerprint, ReliabilitySettings, Suite
 
 if TYPE_CHECKING:
+    from pytest_kbrel.models.base import Model
     from pytest_kbrel.models.opening import AnySpec
     from pytest_kbrel.models.remembering import RememberingModel
 
@@ -53,15 +54,9 @@ class Helping:
                 raise
         return self._models[text]
 
-    def check_files(self) -> None:
-        """Raise ``ModelError`` where a file of a checkpoint that was opened is not what it was."""
-        from pytest_kbrel.models.file_record import check_files
-
-        for text, model in self._models.items():
-            try:
-                check_files(model.model)
-            except ModelError as error:
-                raise ModelError(f"{role_of(self._options, text)}: {error}") from None
+    def opened(self) -> list[tuple[str, Model]]:
+        """Return the models that were opened, with the texts that name them."""
+        return [(text, model.model) for text, model in self._models.items()]
 
     def fingerprint(self, text: str) -> Fingerprint:
         """Say what the model is that ``text`` names; it is opened if it was not yet."""

@@ -12,8 +12,9 @@ from pytest_kbrel import answering
 from pytest_kbrel.answering import Answering, base_spec, model_spec, typed_notes, underway
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models import opening
+from pytest_kbrel.models.remembering import RememberingModel
 from pytest_kbrel.models.spec import ModelSpec
-from pytest_kbrel.records import GenerateRequest
+from pytest_kbrel.records import BASELINE, GenerateRequest
 from tests.function_model import FunctionModel
 from tests.made_cases import made_options
 
@@ -239,3 +240,38 @@ def test_how_long_a_checkpoint_took_to_load_is_told_of_the_one_under_test(
     # A served or a scripted model loads no weights here.
     monkeypatch.setattr(FunctionModel, "describe", described)
     assert asked.loading() == (0.0, "")
+
+
+class Changed:
+    """The files of a checkpoint, one of which changed."""
+
+    def check(self) -> None:
+        raise ModelError("config.json changed")
+
+
+@pytest.mark.parametrize(
+    ("text", "from_run", "said", "unusable"),
+    [
+        ("", None, "config.json changed", True),
+        (BASELINE, None, "config.json changed", True),
+        ("hf/judge", None, "--kb-judge: config.json changed", True),
+        # Not all cases have their distractors written.
+        ("hf/writer", None, "distractors_from: config.json changed", False),
+        # A recorded run has answers without it.
+        ("hf/judge", Path("run"), "--kb-judge: config.json changed", False),
+    ],
+)
+def test_a_change_of_any_models_files_is_told_with_its_place(
+    text: str, from_run: Path | None, said: str, unusable: bool
+) -> None:
+    made = Answering(made_options(judge="hf/judge", from_run=from_run))
+    made.check_files()
+    model: Any = FunctionModel()
+    model.files = Changed()
+    if text in ("", BASELINE):
+        made._models |= {"": FunctionModel(), text: model}
+    else:
+        made.helping._models[text] = RememberingModel(model, None)
+    with pytest.raises(ModelError) as raised:
+        made.check_files()
+    assert (str(raised.value), made.unusable) == (said, said if unusable else "")
