@@ -118,11 +118,11 @@ def _variables(text: str) -> dict[str, Any]:
         found = parse(text or "{}")
     except ValueError as error:
         raise ModelError(
-            f"model-args: chat_template_args={text}: no JSON: {error}; the form is "
+            f"model-args: chat_template_args={text:.60}: no JSON: {error}; the form is "
             '{"enable_thinking": false}'
         ) from None
     if not isinstance(found, dict):
-        raise ModelError(f"model-args: chat_template_args={text}; allowed is a JSON object")
+        raise ModelError(f"model-args: chat_template_args={text:.60}; allowed is a JSON object")
     if ours := ", ".join(sorted(_OURS & found.keys())):
         raise ModelError(f"model-args: chat_template_args: {ours} is no variable of a chat template")
     return found

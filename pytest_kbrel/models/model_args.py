@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_kbrel.bounds import Bounds, shown
 from pytest_kbrel.errors import ModelError, nearest
+from pytest_kbrel.untrusted import parse
 
 _CLOSING = {"{": "}", "[": "]"}
 _NEXT = re.compile(r",|\s+(?=\w+=)")
@@ -120,7 +120,7 @@ def _unquoted(value: str) -> str:
 
 def _is_json(value: str) -> bool:
     try:
-        return value[0] in _CLOSING and bool(json.loads(value))
+        return value[0] in _CLOSING and bool(parse(value))
     except ValueError:
         return False
 
