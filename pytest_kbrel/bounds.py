@@ -79,8 +79,9 @@ SHARE_OR_NONE = Bounds(0, 1, whole=False)
 COUNT = Bounds(1, 1_000)
 NEW_TOKENS = Bounds(1, 1_000_000)
 DISTRACTORS = Bounds(4, 1_000)
-UNSEEN = Bounds(1, 100_000)
-SHOTS = Bounds(0, 100_000)
+# Each of 20 kinds of them has some 900 different questions.
+UNSEEN = Bounds(1, 10_000)
+SHOTS = Bounds(0, 10_000)
 # The most of a figure that has no upper end of its own.
 FIGURE = 1_000_000_000_000
 POPULARITY = Bounds(0, 1e300, whole=False)

@@ -166,7 +166,7 @@ _SECRET = ("auth_token", "header")
 
 def public(key: str, value: str) -> str:
     """Return an argument as a message may show it: without its value where that may be a secret."""
-    return f"{key}=…" if key in _SECRET or "@" in value else f"{key}={value}"
+    return f"{key}=…" if key in _SECRET or "@" in value else f"{key}={value:.60}"
 
 
 def understood(args: Mapping[str, str], foreign: Mapping[str, Foreign]) -> tuple[dict[str, str], list[str]]:

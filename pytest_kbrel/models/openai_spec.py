@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Literal
 from urllib.parse import urlsplit
 
-from pytest_kbrel.bounds import REQUESTS, RETRIES, SECONDS, SEED
+from pytest_kbrel.bounds import REQUESTS, RETRIES, SECONDS, SEED, shown
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models import lm_eval_args as lm_eval
 from pytest_kbrel.models.chat_args import CHAT_ARGS, ChatArgs, parse_chat_args
@@ -164,7 +164,8 @@ def _address(args: Mapping[str, str]) -> tuple[str, Literal["chat", "completions
     url = url.rstrip("/")
     try:
         parts = urlsplit(url)
-        host = parts.hostname or ""
+        # What is no port raises only when it is looked at.
+        host = parts.hostname or "" if parts.port != 0 else ""
     except ValueError:
         parts, host = urlsplit(""), ""
     if any(mark in url for mark in "@?#"):
@@ -173,7 +174,7 @@ def _address(args: Mapping[str, str]) -> tuple[str, Literal["chat", "completions
             "address: a key comes from the environment, api_key_env=NAME"
         )
     if parts.scheme not in ("http", "https") or not host:
-        raise ModelError(f"base_url {url!r}; allowed is an address such as http://localhost:8000/v1")
+        raise ModelError(f"base_url {shown(url)}; allowed is an address such as http://localhost:8000/v1")
     given = args.get("endpoint", "")
     if given not in ("", "chat", "completions"):
         raise ModelError(f"endpoint {given!r}; allowed: chat or completions")

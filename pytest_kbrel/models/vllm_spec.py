@@ -88,8 +88,8 @@ def parse_vllm(
         )
     if args.get("data_parallel_size", "1") != "1":
         raise ModelError(
-            f"model-args: data_parallel_size={args['data_parallel_size']}; allowed is 1: more engines are "
-            "pytest workers, -n 2, with GPUs of their own"
+            f"model-args: data_parallel_size={args['data_parallel_size']:.60}; allowed is 1: more engines "
+            "are pytest workers, -n 2, with GPUs of their own"
         )
     if "max_length" in args and "max_model_len" in args:
         raise ModelError("model-args: max_length and max_model_len are one thing; give one of them")

@@ -227,10 +227,17 @@ def _setting(node: Node, what: str, setting: Setting) -> str | int:
         return node.integer(what, setting.bounds)
     spec = node.text(what)
     known = spec in setting.plain or "/" in spec or spec.split(":")[0] == "reference"
-    if not known and not (node.path.parent / spec).exists():
+    if not known and not _is_there(node.path.parent / spec):
         allowed = f"{', '.join(setting.plain)}, openai/NAME, hf/NAME or a folder beside the suite"
         raise node.wrong(what, allowed, nearest(spec, setting.plain))
     return spec
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:
+        return False
 
 
 def _shots(node: Node) -> WrittenShots:

@@ -138,7 +138,11 @@ def _unseen(written: WrittenProbe, world: World, seed: int) -> tuple[Fact, ...]:
     read, unseen = with_options(world.unseen, world.facts, seed), written.unseen
     if unseen is None:
         return read
-    made = make_unseen(world.facts, count=unseen.count, seed=seed, as_of=unseen.as_of, expires=unseen.expires)
+    count, as_of, expires = unseen.count, unseen.as_of, unseen.expires
+    try:
+        made = make_unseen(world.facts, count=count, seed=seed, as_of=as_of, expires=expires)
+    except ValueError as error:
+        raise written.entry.error(f"unseen: {error}; found a count of {count:,}; allowed: fewer") from None
     return (*read, *made)
 
 

@@ -7,6 +7,7 @@ import datetime
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from pytest_kbrel.bounds import shown
 from pytest_kbrel.errors import SuiteError, nearest
 from pytest_kbrel.facts.document import Node, unknown
 from pytest_kbrel.records import AggregateCase, Case, Waiver
@@ -28,7 +29,7 @@ def read_waivers(node: Node) -> tuple[Waiver, ...]:
         what = keys[kind].node.text(f"{kind} of a waiver")
         if (kind, what) in waivers:
             first = waivers[kind, what].line
-            raise item.error(f"{kind} {what!r} stands twice in waivers; the first is on line {first}")
+            raise item.error(f"{kind} {shown(what)} stands twice in waivers; the first is on line {first}")
         waivers[kind, what] = Waiver(
             owner=keys["owner"].node.text("owner of a waiver"),
             reason=keys["reason"].node.text("reason of a waiver"),
@@ -81,7 +82,7 @@ def _check(waivers: Iterable[Waiver], ids: Sequence[str], path: Path, facts: Cal
             known = facts() if known is None else known
             if waiver.fact not in known:
                 raise SuiteError(
-                    f"unknown fact {waiver.fact!r} in waivers; allowed: the id of one of the suite's "
+                    f"unknown fact {shown(waiver.fact)} in waivers; allowed: the id of one of the suite's "
                     f"{len(known)} facts{nearest(waiver.fact, sorted(known))}",
                     path,
                     waiver.line,

@@ -56,6 +56,23 @@ def test_other_numbers_are_read(tmp_path: Path, number: str, value: float) -> No
     assert found.value["b"].node.value == value  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("!!bool 2suite", "'2suite' is no bool"),
+        ("!!int ''", "'' is no int"),
+        ("!!int x", "'x' (invalid literal"),
+        ("!!float x", "'x' (could not convert"),
+        ("!!timestamp x", "'x' is no timestamp"),
+        ("2026-13-01", "'2026-13-01' (month must be in 1..12)"),
+    ],
+)
+def test_a_value_that_is_not_of_its_tag_is_an_error(tmp_path: Path, value: str, words: str) -> None:
+    with pytest.raises(SuiteError) as caught:
+        read(tmp_path, f"a: 1\nb: {value}\n")
+    assert str(caught.value).startswith(f"{tmp_path / 'f.yaml'}:2: not a value: {words}")
+
+
 def test_numbers_in_quotes_are_texts(tmp_path: Path) -> None:
     found = read(tmp_path, "b: '1:30'\nc: '007'\n")
     assert [entry.node.value for entry in found.value.values()] == ["1:30", "007"]  # type: ignore[attr-defined]

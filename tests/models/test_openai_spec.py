@@ -67,6 +67,9 @@ def test_the_environment_may_name_the_server(monkeypatch):
         ("openai/x", "base_url=ftp://h/v1", "allowed is an address such as"),
         ("openai/x", "endpoint=chats", "allowed: chat or completions"),
         ("openai/x", "base_url=http://h/v1/completions,endpoint=chat", "names the endpoint completions"),
+        ("openai/x", "base_url=http://h:99999/v1", "base_url 'http://h:99999/v1'; allowed is an address"),
+        ("openai/x", "base_url=http://h:" + "9" * 5000 + "/v1", "...'; allowed is an address such as"),
+        ("openai/x", "base_url=http://[::1/v1", "allowed is an address such as"),
         ("openai/x", "timeout=0", "timeout '0'"),
         ("openai/x", "timeout=inf", "timeout 'inf'"),
         (

@@ -147,12 +147,12 @@ SHAPE_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
     "a billion unseen questions": (
         HEAD + "reliability:\n  unseen: {count: 1000000000, as_of: 2026-11-01, expires: 2028-01-01}\n",
         4,
-        ("count of unseen", "from 1 to 100,000", "found 1000000000"),
+        ("count of unseen", "from 1 to 10,000", "found 1000000000"),
     ),
     "a billion examples": (
         HEAD + "reliability: {shots: {unseen: 1000000000}}\n",
         3,
-        ("unseen of shots", "from 0 to 100,000", "found 1000000000"),
+        ("unseen of shots", "from 0 to 10,000", "found 1000000000"),
     ),
     "a limit of ten billion": (
         HEAD + "monitor: {limit: 10000000000}\n",
@@ -395,7 +395,7 @@ SHAPE_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
     "no unseen questions": (
         HEAD + "reliability:\n  unseen: {count: 0, as_of: 2026-01-01, expires: 2028-01-01}\n",
         4,
-        ("count of unseen", "from 1 to 100,000", "found 0"),
+        ("count of unseen", "from 1 to 10,000", "found 0"),
     ),
     "unknown limit of integrity": (
         HEAD + "integrity: {empty: 0.2,\n  truncate: 0.8}\nmonitor:\n",

@@ -6,6 +6,16 @@ from tests.suites.examples import HEAD
 
 # What only the checks can see: values that depend on each other, and the facts.
 MEANING_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
+    "a path longer than any": (
+        f"suite: t\nfacts: {'a' * 5000}\nmonitor:\n",
+        2,
+        ("facts must be a file", "found 'aaa", "File name too long"),
+    ),
+    "an encoder's path longer than any": (
+        HEAD + f"reliability: {{retrieval: {'a' * 5000}}}\n",
+        3,
+        ("retrieval of reliability must be tfidf", "found 'aaa"),
+    ),
     "duplicate key": (HEAD + "monitor:\nseed: 1\nmonitor:\n", 5, ("key 'monitor' stands twice", "line 3")),
     "duplicate slice key": (
         HEAD + "monitor:\n  slices:\n    P36:\n    P36:\n",

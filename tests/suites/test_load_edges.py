@@ -224,7 +224,7 @@ def test_a_question_is_left_out_from_its_day_on_and_only_one_without_an_answer()
     assert kept(day, unseen, *others) == (
         ["never", "seen"],
         0,
-        ["t.kb.yaml: left out 1 question of the kind R: since 2027-01-01 it may have an answer"],
+        ["t.kb.yaml:0: left out 1 question of the kind R: since 2027-01-01 it may have an answer"],
     )
     later = fact("later", object=None, question="q", valid_until="2027-01-02")
     with pytest.raises(
@@ -242,7 +242,7 @@ def test_questions_are_counted_by_kind_and_by_day() -> None:
     ]
     _, _, warnings = kept(datetime.date(2028, 1, 1), fact("stays"), *gone[::-1])
     assert warnings == [
-        f"t.kb.yaml: left out {count} of the kind {kind}: since {day} {they} may have an answer"
+        f"t.kb.yaml:0: left out {count} of the kind {kind}: since {day} {they} may have an answer"
         for kind in ("R", "S")
         for count, day, they in (("2 questions", "2027-01-01", "they"), ("1 question", "2027-01-02", "it"))
     ]
@@ -254,7 +254,7 @@ def test_examples_are_left_out_while_enough_are_left() -> None:
     assert kept(day - datetime.timedelta(1), fact("f"), shots=enough)[1:] == (6, [])
     assert kept(day, fact("f"), shots=enough)[1:] == (
         3,
-        ['t.kb.yaml: left out 3 examples answered "unsure": since 2027-01-01 they may have an answer'],
+        ['t.kb.yaml:0: left out 3 examples answered "unsure": since 2027-01-01 they may have an answer'],
     )
     early = Shot(question="e", answer=None, valid_until="2026-12-31")
     assert [told[told.index("since") :] for told in kept(day, fact("f"), shots=(*enough, early))[2]] == [

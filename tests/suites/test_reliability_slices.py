@@ -137,7 +137,7 @@ def test_slices_by_dataset(suite_file: Write) -> None:
         ("{distractors_from: fact}", ("must be facts, openai/NAME", "did you mean 'facts'?")),
         ("{controls: all}", ("must be one of counted, asked",)),
         ("{shots: {sen: 4}}", ("unknown key 'sen'", "did you mean 'seen'?")),
-        ("{shots: {seen: -1}}", ("seen of shots must be a whole number from 0 to 100,000",)),
+        ("{shots: {seen: -1}}", ("seen of shots must be a whole number from 0 to 10,000",)),
         ("{shots: none.jsonl}", ("shots of reliability must be a file",)),
         ("{shots: 5}", ("a file of examples or {seen: 280, unseen: 40}",)),
         (
