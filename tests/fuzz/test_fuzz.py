@@ -107,6 +107,13 @@ def test_what_a_pass_needs(report: str, problem: str) -> None:
     assert engine.problem_of(NOTHING, Done(0, "", report)) == problem
 
 
+def test_a_pass_without_a_baseline_is_one_where_none_was_named() -> None:
+    done = Done(0, "", GREEN.replace("pass", "no baseline"))
+    assert engine.problem_of(NOTHING, done) == ""
+    named = Example(Job({}, ("--kb-baseline=old",)))
+    assert engine.problem_of(named, done) == "a pass whose report says no baseline of 1 cases"
+
+
 def test_a_pass_may_be_ruled_out() -> None:
     assert (
         engine.problem_of(Example(Job({}, ()), "it is damaged"), Done(0, "", GREEN))
