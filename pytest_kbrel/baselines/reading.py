@@ -143,11 +143,15 @@ def _baseline(path: Path, meta: dict[str, Any], lines: bytes) -> Baseline:
 
 
 def _noise(entry: dict[str, Any]) -> tuple[tuple[str, float], ...]:
-    return _figures(entry.get("noise", {"metrics": {}})["metrics"])
+    floors = _figures(entry.get("noise", {"metrics": {}})["metrics"])
+    return tuple((name, floor) for name, floor in floors if floor is not None)
 
 
-def _figures(found: dict[str, Any]) -> tuple[tuple[str, float], ...]:
+def _figures(found: dict[str, Any]) -> tuple[tuple[str, float | None], ...]:
+    """Return figures by name; ``None`` stands for one that no fact has."""
     for name, value in found.items():
+        if value is None:
+            continue
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
             raise ValueError(f"{name} is {value!r}, which is no finite number")
     return tuple(sorted(found.items()))

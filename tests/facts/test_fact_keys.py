@@ -73,7 +73,7 @@ def test_a_note_is_any_text(key: str) -> None:
     assert getattr(made(**{key: ""}), key) == ""
     assert getattr(made(**{key: " two\nlines "}), key) == " two\nlines "
     for wrong in (None, 3, ["x"]):
-        with pytest.raises(ValueError, match=f"'{key}' must be text, found"):
+        with pytest.raises(ValueError, match=f"'{key}' must be text without NUL, found"):
             made(**{key: wrong})
 
 
