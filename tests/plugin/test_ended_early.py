@@ -241,8 +241,8 @@ def test_workers_are_gone_soon_after_their_session_was_ended(
     session = Session(pytester, mini_suite, "-n2")
     assert len(session.workers) == 2
     send(session.process.pid, number)
-    # Three seconds, on a machine that has other things to do.
-    assert session.gone(3 + 3)
+    # Three seconds, and some for a machine that has other things to do; xdist itself would take ten.
+    assert session.gone(8)
     status, said = session.ended()
     assert status == pytest.ExitCode.INTERRUPTED, said
     # Both workers had begun a case, and three there were.
@@ -259,7 +259,7 @@ def test_a_worker_that_is_ended_alone_is_a_crashed_one(pytester, mini_suite, rep
         os.kill(worker, signal.SIGTERM)
     status, said = session.ended()
     assert status not in (0, None), said
-    assert "invalid" in verdicts(report)
+    assert report()["summary"]["verdict"] == "invalid"
     assert TERMINATED not in report()["problems"]
 
 
