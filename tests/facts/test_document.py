@@ -81,7 +81,8 @@ def test_a_text(value: str) -> None:
     ],
 )
 def test_what_is_no_text(value: Any, quotes: bool) -> None:
-    with pytest.raises(SuiteError, match="t must be text of one line, not blank and without NUL, found") as caught:
+    wanted = "t must be text of one line, not blank and without NUL, found"
+    with pytest.raises(SuiteError, match=wanted) as caught:
         node(value).text("t")
     assert ("put it in quotes if text is meant" in str(caught.value)) == quotes
 

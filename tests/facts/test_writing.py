@@ -12,9 +12,9 @@ from pytest_kbrel.facts.relations import read_relations
 from pytest_kbrel.facts.writing import fact_line, relations_text
 from pytest_kbrel.records import ANSWER_TYPES, BUCKETS, Fact, Relation
 
-TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"], exclude_characters="\0"), min_size=1).map(
-    lambda text: " ".join(text.split()) or "x"
-)
+TEXT = st.text(
+    st.characters(codec="utf-8", exclude_categories=["Cs"], exclude_characters="\0"), min_size=1
+).map(lambda text: " ".join(text.split()) or "x")
 NAME = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_.]*", fullmatch=True) | st.sampled_from(
     ["1e5", "12", "true", "No", "null", "P37", "0x1f", "1.5", "2026.01", "y"]
 )
