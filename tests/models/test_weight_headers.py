@@ -55,7 +55,7 @@ def test_a_whole_file_passes(tmp_path: Path, header: object, data: int) -> None:
         (safetensors({"a": {"data_offsets": [0]}}, 0), "its header is broken: IndexError"),
         (safetensors({"a": {"data_offsets": [0, "8"]}}, 8), "its header is broken: TypeError"),
         (safetensors({"a": {"data_offsets": [0, -8]}}, 0), "its header is broken: TypeError"),
-        (safetensors(b"[" * 200_000, 0), "its header is broken: RecursionError"),
+        (safetensors(b"[" * 200_000, 0), "its header is broken: ValueError: nested more than"),
     ],
 )
 def test_what_is_no_whole_file_is_named(tmp_path: Path, content: bytes, said: str) -> None:
