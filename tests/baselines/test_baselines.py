@@ -25,7 +25,7 @@ from pytest_kbrel.baselines import (
 from pytest_kbrel.errors import BaselineError
 from pytest_kbrel.gates import asked_again, measure
 from pytest_kbrel.metrics import metrics_for
-from pytest_kbrel.records import CaseResult, Fingerprint, Run, Table
+from pytest_kbrel.records import CaseResult, Fingerprint, MetricValue, Run, Table
 from tests.baselines.full_run import full_run
 from tests.gates.tables import HEAD_TO_TAIL, answers, case, decided, outcome
 
@@ -343,6 +343,29 @@ def test_floors_of_noise_are_written_and_read(tmp_path: Path) -> None:
     assert dict(blessed.noise)["accuracy"] == 0.25
     assert other.noise == ()
     assert changed_labels(first) == (1, 4)
+
+
+def test_a_metric_without_a_value_is_written_and_read(tmp_path: Path) -> None:
+    first = decided(case(), answers("++--"))
+    without = (*first.metrics, MetricValue(name="none", better="lower", value=None))
+    write_baseline(tmp_path / "b", sound(dataclasses.replace(first, metrics=without)))
+    blessed = read_baseline(f"{tmp_path}/b", tmp_path).case(first)
+    assert isinstance(blessed, BaselineCase)
+    assert ("none", None) in blessed.metrics
+
+
+@pytest.mark.parametrize("figures", ["metrics", "noise"])
+@pytest.mark.parametrize("value", ["true", "1e999", "NaN", '"high"'])
+def test_a_figure_that_is_no_finite_number(value: str, figures: str, tmp_path: Path) -> None:
+    first = asked_again(decided(case(), answers("++--")), answers("+---"))
+    write_baseline(tmp_path / "b", sound(first))
+    place = tmp_path / "b" / "baseline.json"
+    meta = json.loads(place.read_text("utf-8"))
+    (blessed,) = meta["cases"].values()
+    (blessed["noise"]["metrics"] if figures == "noise" else blessed["metrics"])["accuracy"] = "HERE"
+    place.write_text(json.dumps(meta).replace('"HERE"', value), "utf-8")
+    with pytest.raises(BaselineError, match=r"finite number"):
+        read_baseline(f"{tmp_path}/b", tmp_path)
 
 
 def test_judges_differ_by_what_they_are_and_not_by_where_they_run() -> None:
