@@ -11,19 +11,20 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_kbrel.errors import MissingExtraError, ModelError
+from pytest_kbrel.models.openai_limits import limits_for
 from pytest_kbrel.models.openai_spec import OpenAISpec, is_openai, parse_openai
 from pytest_kbrel.records import Failed
 
 if TYPE_CHECKING:
-    from openai.types import CreateEmbeddingResponse
-
-    from pytest_kbrel.models.openai_client import Connection
+    from pytest_kbrel.models.openai_client import Connection, Post
 
 Vectors = npt.NDArray[np.float64]
 HF_PREFIX = "hf/"
 # Servers limit how many texts one request may hold; all we know of take as many as this.
 _TEXTS_A_REQUEST = 128
 _TEXTS_A_BATCH = 32
+# The longest vectors that we know of have 8,192 numbers, and a number has up to 24 characters.
+_VECTOR_BYTES = 256_000
 
 
 class Encoder:
@@ -94,26 +95,30 @@ def _over_http(encoder: Encoder) -> Callable[[Sequence[str]], npt.NDArray[Any]]:
 
 
 def _requested(spec: OpenAISpec, connection: Connection, texts: Sequence[str]) -> list[list[float]]:
-    def call(client: Any) -> CreateEmbeddingResponse:
-        # Without it the client asks for base64, which not every server knows.
-        reply: CreateEmbeddingResponse = client.embeddings.create(
-            model=spec.name, input=list(texts), encoding_format="float"
-        )
-        return reply
+    async def call(post: Post) -> bytes:
+        # The protocol's other way to tell numbers is base64, which not every server knows.
+        body = {"model": spec.name, "input": list(texts), "encoding_format": "float"}
+        return await post("/embeddings", body)
 
-    reply = connection.ask(call)
+    reply = connection.ask(call, limits_for(spec.timeout, len(texts), _VECTOR_BYTES, "text"))
     if isinstance(reply, Failed):
         raise ModelError(f"{spec.text}: {reply.error}")
     try:
-        found = {int(item.index): [float(number) for number in item.embedding] for item in reply.data}
-    except (AttributeError, TypeError, ValueError):
+        found = {item["index"]: _vector(item["embedding"]) for item in reply["data"]}
+    except (LookupError, TypeError, ValueError, OverflowError):
         found = {}
-    if sorted(found) != list(range(len(texts))):
+    if found.keys() != set(range(len(texts))):
         raise ModelError(
             f"{spec.text}: an embedding for each of {len(texts)} texts expected, the server at "
             f"{spec.base_url} sent something else; allowed is a server with an embeddings endpoint"
         )
     return [found[place] for place in range(len(texts))]
+
+
+def _vector(numbers: Any) -> list[float]:
+    if not (isinstance(numbers, list) and numbers and all(type(one) in (int, float) for one in numbers)):
+        raise TypeError("no list of numbers")
+    return [float(number) for number in numbers]
 
 
 def _on_this_machine(encoder: Encoder) -> Callable[[Sequence[str]], npt.NDArray[Any]]:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_kbrel import SCORING_VERSION
 from pytest_kbrel.models.asking import in_order
 from pytest_kbrel.models.messages import messages_of, text_of
-from pytest_kbrel.models.openai_client import Connection, refuses
+from pytest_kbrel.models.openai_client import Connection, Post, refuses
+from pytest_kbrel.models.openai_limits import limits_for
 from pytest_kbrel.models.openai_replies import Reply, cut_at_stop, read_reply
 from pytest_kbrel.models.openai_spec import OpenAISpec
 from pytest_kbrel.models.thoughts import marks_in
@@ -27,9 +28,6 @@ from pytest_kbrel.records import (
 )
 from pytest_kbrel.wire import whole
 
-if TYPE_CHECKING:
-    import openai
-
 NO_PROBABILITIES = "a server of this kind gives no probabilities of given tokens"
 # The protocol's own limit; what it cannot be sent is cut off here.
 _MOST_STOPS = 4
@@ -41,6 +39,9 @@ _NEWER_LIMIT = "max_completion_tokens"
 _TOO_MANY = re.compile(r"context (length|window|size)|max_(completion_|new_)?tokens|max_model_len", re.I)
 _DECODING = "temperature 0"
 _REPEATS_KEY = "the server repeated its key in replies, where *** stands for it and is judged as it stands"
+# The longest tokens that we know of have 128 characters, a character has up to 6 bytes in JSON, and some
+# servers tell a thought twice.
+_TOKEN_BYTES = 4_000
 
 
 class OpenAIModel:
@@ -146,9 +147,10 @@ class OpenAIModel:
             raise failure
 
     def close(self) -> None:
-        """Stop asking and close the connections."""
-        self._pool.shutdown(cancel_futures=True)
+        """Stop asking, give up what is under way, and close the connections."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
         self._connection.close()
+        self._pool.shutdown()
 
     def _first(self, request: GenerateRequest) -> Generated | Failed:
         """Return the first answer, and find out whether this model thinks before it answers.
@@ -198,7 +200,10 @@ class OpenAIModel:
         # In a thought stop strings end nothing, and a server does not tell one from an answer.
         stops = request.stop[:_MOST_STOPS] if stopping and not thinking else ()
         most = request.max_new_tokens + (self._spec.chat.max_thinking_tokens if thinking else 0)
-        reply = self._connection.ask(lambda client: self._create(client, request, most, stops))
+        reply = self._connection.ask(
+            lambda post: self._posted(post, request, most, stops),
+            limits_for(self._spec.timeout, most, _TOKEN_BYTES, "token"),
+        )
         if isinstance(reply, Failed):
             return self._with_hint(reply) if thinking else reply
         found = read_reply(reply)
@@ -216,30 +221,27 @@ class OpenAIModel:
             "tokens that are asked for are for a thought: a smaller number may fit"
         )
 
-    def _create(
-        self, client: openai.OpenAI, request: GenerateRequest, most: int, stops: Sequence[str]
-    ) -> Any:
+    async def _posted(self, post: Post, request: GenerateRequest, most: int, stops: Sequence[str]) -> bytes:
         import openai
 
         chat = self._spec.chat
-        options: dict[str, Any] = {"model": self._spec.name, "temperature": 0}
+        body: dict[str, Any] = {"model": self._spec.name, "temperature": 0}
         stops = stops if self._takes_stops else ()
         if stops:
-            options["stop"] = list(stops)
+            body["stop"] = list(stops)
         if self._spec.seed is not None:
-            options["seed"] = self._spec.seed
+            body["seed"] = self._spec.seed
         limit = self._limit
-        # Typed as anything: the client's own types allow no options that are not known beforehand.
-        create: Any = client.chat.completions.create
         if self._spec.endpoint == "completions":
-            create = client.completions.create
-            options["prompt"] = text_of(request, chat.system_instruction)
+            path = "/completions"
+            body["prompt"] = text_of(request, chat.system_instruction)
         else:
-            options["messages"] = messages_of(request, chat.system_instruction)
+            path = "/chat/completions"
+            body["messages"] = messages_of(request, chat.system_instruction)
         if chat.variables:
-            options["extra_body"] = {"chat_template_kwargs": chat.variables}
+            body["chat_template_kwargs"] = chat.variables
         try:
-            return create(**options, **{limit: most})
+            return await post(path, body | {limit: most})
         except openai.BadRequestError as error:
             # Newer models of OpenAI refuse what all other servers know. Answers are cut here as well.
             if stops and refuses(error, "stop"):
@@ -248,7 +250,7 @@ class OpenAIModel:
                 self._limit = _NEWER_LIMIT
             else:
                 raise
-            return self._create(client, request, most, stops)
+            return await self._posted(post, request, most, stops)
 
     def _answer(self, request: GenerateRequest, reply: Reply, *, thinking: bool = False) -> Generated:
         thought, answer, unclosed = reply.parted(self._marks, unopened=thinking and self._unopened)
@@ -263,8 +265,8 @@ class OpenAIModel:
             thought_tokens=reply.thought_tokens,
         )
 
-    def _note(self, reply: Any) -> None:
-        told = [getattr(reply, "model", None), getattr(reply, "system_fingerprint", None)]
+    def _note(self, reply: Mapping[str, Any]) -> None:
+        told = [reply.get("model"), reply.get("system_fingerprint")]
         self.served.add(whole(" ".join(part for part in told if isinstance(part, str))))
 
     def _prompt_digest(self, request: GenerateRequest) -> str:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from pytest_kbrel.models.thoughts import ThoughtMarks, marks_of
 from pytest_kbrel.records import Failed, GenerateRequest, record
+from pytest_kbrel.redaction import redacted
 from pytest_kbrel.wire import whole
 
 # Under which names servers hand out a thought apart from the answer.
 _APART = ("reasoning_content", "reasoning")
 _NO_ANSWER = ("content_filter", "tool_calls", "function_call")
+# A count of tokens beyond this is none.
+_MOST_TOKENS = 10**12
 
 
 @record
@@ -57,30 +61,69 @@ class Reply:
         return "\n".join(parts), answer, unclosed
 
 
+def read_json(content: bytes) -> Any | Failed:
+    """Return a reply's JSON as builtins, of equal keys the last; what is none is a :class:`Failed`.
+
+    NaN and infinity are let through, since some servers send them where nothing depends on them.
+    """
+    try:
+        return json.loads(content)
+    except RecursionError:
+        return Failed(error="the server's reply is no JSON that can be read: it is nested too deeply")
+    except UnicodeDecodeError as error:
+        return Failed(error=f"the server's reply is no UTF-8: byte {error.start} of {len(content)}")
+    except json.JSONDecodeError as error:
+        return Failed(error=f"the server's reply is no JSON ({error.msg}): {_shown(content)}")
+    except ValueError:
+        # Python reads no integers of more than some thousand digits.
+        return Failed(error=f"the server's reply holds a number that is too long: {_shown(content)}")
+
+
 def read_reply(reply: Any) -> Reply | Failed:
-    """Return the first choice of what the client received; a reply without one is a :class:`Failed`."""
-    choices = getattr(reply, "choices", None)
-    if not choices:
-        return Failed(error=f"the server's reply holds no answer: {str(reply)[:100]!r}")
-    choice = choices[0]
-    finish = getattr(choice, "finish_reason", None)
+    """Return the first choice of a reply's JSON; a reply without one is a :class:`Failed`."""
+    choices = reply.get("choices") if isinstance(reply, dict) else None
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    # Over the endpoint ``completions`` the text stands in the choice itself.
+    message = choice.get("message", choice) if isinstance(choice, dict) else None
+    if not (isinstance(choice, dict) and isinstance(message, dict)):
+        return Failed(error=f"the server's reply holds no answer: {_shown(reply)}")
+    finish = choice.get("finish_reason")
+    if finish is not None and not isinstance(finish, str):
+        return Failed(error=f"the server's finish_reason is no text: {_shown(finish)}")
     if finish in _NO_ANSWER:
         return Failed(error=f"the server gave no answer: {finish}")
-    message = getattr(choice, "message", choice)
     # A refusal, and a model that spent all its tokens on thinking, leave nothing: an empty answer.
-    content = getattr(message, "text" if message is choice else "content", None) or ""
-    if not isinstance(content, str):
-        return Failed(error=f"the server's reply holds no text: {str(content)[:100]!r}")
-    apart = next((said for name in _APART if isinstance(said := getattr(message, name, None), str)), "")
-    usage = getattr(reply, "usage", None)
-    details = getattr(usage, "completion_tokens_details", None)
+    content = message.get("text" if message is choice else "content")
+    if content is not None and not isinstance(content, str):
+        return Failed(error=f"the server's reply holds no text: {_shown(content)}")
+    apart = next((said for name in _APART if isinstance(said := message.get(name), str)), "")
+    usage = _object(reply.get("usage"))
     return Reply(
-        content=whole(content),
+        content=whole(content or ""),
         apart=whole(apart),
-        thought_tokens=getattr(details, "reasoning_tokens", None) or 0,
-        prompt_tokens=getattr(usage, "prompt_tokens", None) or 0,
+        thought_tokens=_count(_object(usage.get("completion_tokens_details")).get("reasoning_tokens")),
+        prompt_tokens=_count(usage.get("prompt_tokens")),
         ended=finish != "length",
     )
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _count(value: Any) -> int:
+    """Return a count of tokens, 0 where it is none: not every server counts, and no answer depends on it."""
+    return value if type(value) is int and 0 <= value <= _MOST_TOKENS else 0
+
+
+def _shown(value: Any) -> str:
+    """Return the beginning of a part of a reply."""
+    try:
+        text = value.decode(errors="replace") if isinstance(value, bytes) else json.dumps(value)
+    except RecursionError:
+        return "something that is nested too deeply"
+    # Before it is cut: half a key is one too.
+    return repr(whole(redacted(text))[:100])
 
 
 def cut_at_stop(text: str, request: GenerateRequest) -> tuple[str, bool]:

@@ -126,6 +126,20 @@ def test_a_failure_that_passes_is_tried_again(server: OpenAIServer) -> None:
         (Fault(change=lambda reply: reply["data"][0].update(embedding=[1.0])), "found several lengths"),
         (Fault(change=lambda reply: reply["data"][0]["embedding"].__setitem__(0, float("nan"))), "finite"),
         (Fault(status=401, message="no"), "refuses the key"),
+        (Fault(raw="null"), "for each of 3 texts expected"),
+        (Fault(raw='{"data": {"index": 0}}'), "for each of 3 texts expected"),
+        (Fault(raw="[" * 100_000), "nested too deeply"),
+        *(
+            (Fault(change=lambda reply, found=found: reply["data"][0].update(found)), "for each of 3 texts")
+            for found in (
+                *({"index": index} for index in (None, "0", [0], float("nan"), float("inf"), -1)),
+                *(
+                    {"embedding": value}
+                    for value in (None, [], {}, "AAAA", 1.0, [True], ["1"], [None], [[1.0]])
+                ),
+                {"embedding": [10**400]},
+            )
+        ),
     ],
 )
 def test_what_is_no_embedding_is_an_error(server: OpenAIServer, fault: Fault, words: str) -> None:

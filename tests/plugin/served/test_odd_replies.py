@@ -1,0 +1,45 @@
+"""A run against a server whose replies are odd ends with a report, and no error of Python in it."""
+
+from __future__ import annotations
+
+import json
+
+import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
+import pytest
+
+from tests.openai_server import Fault
+from tests.plugin.served.runs import ONE
+
+
+def _number(found):
+    raise AssertionError(f"{found} is no number")
+
+
+def _usage(reply):
+    reply["usage"] = {"prompt_tokens": float("nan"), "completion_tokens_details": {"reasoning_tokens": 1e999}}
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        (Fault(change=_usage), ""),
+        (
+            Fault(change=lambda reply: reply.update(choices={"0": {}})),
+            "the server's reply holds no answer: '{",
+        ),
+        (Fault(raw="[" * 100_000), "the server's reply is no JSON that can be read: it is nested too deeply"),
+        (Fault(raw='{"choices": "' + "x" * 4_000_000), "the reply is larger than "),
+    ],
+    ids=["NaN", "object", "deep", "large"],
+)
+def test_an_odd_reply_is_an_error_of_its_fact_or_does_not_matter(
+    pytester, mini_suite, server, gate, fault, said
+):
+    mini_suite(ONE)
+    server.always = fault
+    result = pytester.runpytest(*gate)
+    text = (pytester.path / "kbrel-report" / "report.json").read_text(encoding="utf-8")
+    cases = json.loads(text, parse_constant=_number)["cases"]
+    errors = "\n".join(error for case in cases for error in case["errors"])
+    assert (said in errors) if said else not errors
+    assert "Traceback" not in result.stdout.str() + errors
