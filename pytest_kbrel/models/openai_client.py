@@ -63,7 +63,7 @@ class Connection:
         self.repeats_key = False
         self._reached = False
         self._loop = LoopThread("kbrel-openai-client")
-        self._client = openai.AsyncOpenAI(
+        self.client = openai.AsyncOpenAI(
             api_key=key,
             base_url=spec.base_url,
             timeout=spec.timeout,
@@ -145,17 +145,17 @@ class Connection:
 
     def close(self) -> None:
         """Give up what is under way and close the client's connections."""
-        self._loop.close(self._client.close())
+        self._loop.close(self.client.close())
 
     async def _post(self, path: str, body: Mapping[str, Any]) -> bytes:
         from pytest_kbrel.models.openai_http import Response, content_of
 
-        return content_of(await self._client.post(path, body=body, cast_to=Response))
+        return content_of(await self.client.post(path, body=body, cast_to=Response))
 
     async def _list(self) -> bytes:
         from pytest_kbrel.models.openai_http import Response, content_of
 
-        once = self._client.with_options(max_retries=0)
+        once = self.client.with_options(max_retries=0)
         return content_of(await once.get("/models", cast_to=Response))
 
     def _where(self) -> str:
