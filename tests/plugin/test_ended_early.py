@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -32,6 +33,12 @@ import os, signal
 if "PYTEST_XDIST_WORKER" in os.environ:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 """
+
+
+@pytest.fixture(autouse=True)
+def _no_key(monkeypatch):
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture(autouse=True)
@@ -167,6 +174,42 @@ def test_a_test_in_python_that_asks_a_model_begins_a_run_too(pytester, mini_suit
     pytester.runpytest(MODEL, "-k", "own").assert_outcomes(passed=1)
 
 
+def test_sigterm_ends_a_session_that_waits_for_a_server(pytester, mini_suite, report, openai_server):
+    mini_suite(SUITE)
+    asked, ended = openai_server.calls_to, threading.Event()
+
+    def say(text):
+        if len(asked("chat/completions")) > 2:
+            ended.wait(120)
+        return "Oslo"
+
+    openai_server.say = say
+    line = [sys.executable, "-m", "pytest", "--kb-model=openai/judge", "suites", "-p", "no:cacheprovider"]
+    process = subprocess.Popen(
+        [*line, f"--kb-model-args=base_url={openai_server.base_url}"],
+        cwd=pytester.path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    try:
+        assert wait(lambda: len(asked("chat/completions")) > 2, 60)
+        process.terminate()
+        # Its server answers after two minutes.
+        process.communicate(timeout=30)
+    finally:
+        ended.set()
+        process.kill()
+    assert process.returncode == pytest.ExitCode.INTERRUPTED
+    assert "not run" in verdicts(report)
+
+
+def wait(done, seconds):
+    end = time.monotonic() + seconds
+    while not done() and time.monotonic() < end:
+        time.sleep(0.02)
+    return done()
+
+
 class Session:
     """A session in a process group of its own, which waits for long in one question of its model."""
 
@@ -184,7 +227,7 @@ class Session:
             start_new_session=True,
         )
         # The first case of two is decided, the second one has begun.
-        self._wait(lambda: list((pytester.path / "kbrel-report" / ".parts").glob("*/*.jsonl")), 60)
+        wait(lambda: list((pytester.path / "kbrel-report" / ".parts").glob("*/*.jsonl")), 60)
         self.workers = [int(path.name) for path in Path("/proc").glob("[0-9]*") if self._is_child(path)]
 
     def _is_child(self, place):
@@ -199,16 +242,9 @@ class Session:
             return "Z", 0
         return found[0], int(found[1])
 
-    @staticmethod
-    def _wait(done, seconds):
-        end = time.monotonic() + seconds
-        while not done() and time.monotonic() < end:
-            time.sleep(0.02)
-        return done()
-
     def gone(self, seconds):
         """Tell whether all workers are gone so many seconds later."""
-        return self._wait(
+        return wait(
             lambda: all(self._state(Path(f"/proc/{worker}"))[0] == "Z" for worker in self.workers), seconds
         )
 
