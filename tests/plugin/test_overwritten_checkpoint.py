@@ -100,7 +100,8 @@ def test_a_run_whose_weights_are_overwritten_is_invalid_and_blesses_nothing(
     assert f"no case can be decided: {said}" in found["problems"]
     assert len(overwritten) == 2
     assert not (pytester.path / "baselines").exists()
-    result.stdout.fnmatch_lines(["*no baseline was written*"])
+    # Lines are wrapped where the folder's name is long.
+    assert "no baseline was written" in " ".join(result.stdout.str().split())
 
 
 def test_the_store_serves_no_answer_of_the_batch_in_which_weights_changed(
