@@ -22,7 +22,8 @@ Faults that are no input are tested beside their part:
 
 | fault | tests |
 |---|---|
-| killed workers, lost reports | `tests/plugin/test_distribution.py`, `tests/plugin/test_not_run.py` |
+| 18 deaths of a worker | `tests/plugin/test_worker_kills.py` |
+| lost reports | `tests/plugin/test_distribution.py`, `tests/plugin/test_not_run.py` |
 | SIGTERM, SIGINT and SIGKILL of a run | `tests/plugin/test_ended_early.py` |
 | killed runs that go on, servers that change meanwhile | `tests/plugin/served/` |
 | a blessing that is killed, a full disk | `tests/baselines/test_placing.py` |
@@ -32,7 +33,7 @@ Faults that are no input are tested beside their part:
 | endless, huge, compressed and redirected replies | `tests/models/test_openai_bounds.py` |
 | log commands in answers | `tests/plugin/test_log_commands.py` |
 | keys in answers | `tests/plugin/served/test_keys.py` |
-| hostile text in the report's page | `tests/reports/test_html.py` |
+| hostile text in the report's page | `tests/reports/test_html.py`, in Chromium `tests/hostile/test_browser.py` |
 | input made at random | [fuzzing.md](fuzzing.md) |
 """
 

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -47,6 +48,17 @@ def _outlive_the_signal():
     former = signal.signal(signal.SIGTERM, lambda number, frame: None)
     yield
     signal.signal(signal.SIGTERM, former)
+
+
+@pytest.fixture(autouse=True)
+def _end_what_is_left():
+    """End the sessions that a failed test did not see end."""
+    yield
+    while Session.begun:
+        process = Session.begun.pop()
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
 
 
 @pytest.fixture
@@ -213,6 +225,8 @@ def wait(done, seconds):
 class Session:
     """A session in a process group of its own, which waits for long in one question of its model."""
 
+    begun: ClassVar[list[subprocess.Popen]] = []
+
     def __init__(self, pytester, mini_suite, *args):
         mini_suite(SUITE)
         slow = [(f"capital of {CAPITALS[-1][0]}", "Oslo"), *KNOWN]
@@ -225,7 +239,10 @@ class Session:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            # What a shell starts in the background, such as a job of CI, ignores Ctrl-C, and so would this.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
+        self.begun.append(self.process)
         # The first case of two is decided, the second one has begun.
         wait(lambda: list((pytester.path / "kbrel-report" / ".parts").glob("*/*.jsonl")), 60)
         self.workers = [int(path.name) for path in Path("/proc").glob("[0-9]*") if self._is_child(path)]

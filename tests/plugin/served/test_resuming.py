@@ -126,7 +126,7 @@ def test_who_cannot_be_compared_stops_the_run_and_loses_nothing(
     known = unfinished(pytester, server, *gate)
     server.always = BROKEN
     result = pytester.runpytest(*gate)
-    assert result.ret == 1
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stdout.fnmatch_lines(
         ["*a stored question asked again got no answer*--kb-use-cache=off asks all anew*"]
     )
