@@ -104,6 +104,7 @@ def test_a_run_whose_weights_are_overwritten_is_invalid_and_blesses_nothing(
     assert "no baseline was written" in " ".join(result.stdout.str().split())
 
 
+@pytest.mark.slow
 def test_the_store_serves_no_answer_of_the_batch_in_which_weights_changed(
     pytester, mini_suite, report, checkpoint, overwritten
 ):

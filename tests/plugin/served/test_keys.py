@@ -132,6 +132,7 @@ def test_what_looks_for_leaks_finds_all_forms():
     assert [form for form in FORMS if not leaks(json.dumps(form)[: len(form) * 2 // 3])] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [(), ("judge",), ("judge", "-n2"), ("-W", "error")], ids=" ".join)
 def test_no_file_and_no_line_of_a_run_holds_the_key(pytester, gate, server, report, capsys, more):
     result = gate(*more, "--kb-baseline-update=prod")
@@ -158,6 +159,7 @@ def test_no_file_and_no_line_of_a_run_holds_the_key(pytester, gate, server, repo
     assert leaking(pytester.path) == []
 
 
+@pytest.mark.slow
 def test_a_refused_key_is_not_repeated(pytester, gate, server):
     Repeating.refuses = True
     result = gate("judge")
