@@ -33,7 +33,7 @@ Faults that are no input are tested beside their part:
 | endless, huge, compressed and redirected replies | `tests/models/test_openai_bounds.py` |
 | log commands in answers | `tests/plugin/test_log_commands.py` |
 | keys in answers | `tests/plugin/served/test_keys.py` |
-| hostile text in the report's page | `tests/reports/test_html.py`, in Chromium `tests/hostile/test_browser.py` |
+| hostile text in the page of the report | `tests/reports/test_html.py`, `tests/hostile/test_browser.py` |
 | input made at random | [fuzzing.md](fuzzing.md) |
 """
 
