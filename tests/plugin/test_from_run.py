@@ -167,6 +167,7 @@ def test_another_answer_list_changes_what_is_right(pytester, mini_suite, report,
     assert right(report()) == right(report("run")) + 1
 
 
+@pytest.mark.slow
 def test_no_torch_and_no_model(pytester, mini_suite, gate):
     """In a process of its own, where a model that were opened would fail."""
     mini_suite(ALL)

@@ -62,9 +62,9 @@ def test_a_gate_that_fails_fails_its_case_and_no_other(pytester, mini_suite, rep
     assert verdicts["suites/mini.kb.yaml::monitor[P36]"] == "fail"
 
 
-def test_a_failing_aggregate_makes_the_run_red(pytester, mini_suite, distribution_args):
+def test_a_failing_aggregate_makes_the_run_red(pytester, mini_suite, plugin_args):
     mini_suite(STRICT.replace("{max: 0.0}", "{max: 9.0}"))
-    result = pytester.runpytest(*GATE, *distribution_args, "--junitxml=j.xml")
+    result = pytester.runpytest(*GATE, *plugin_args, "--junitxml=j.xml")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert outcomes(result) == {"passed": 5, "failed": 1}
     result.stdout.fnmatch_lines(["FAILED suites/mini.kb.yaml::head_to_tail?overall?*"])

@@ -170,6 +170,7 @@ def test_the_model_compared_with_is_kept_as_well(pytester, mini_suite, report, p
     assert comparable(report()) == comparable(first)
 
 
+@pytest.mark.slow
 def test_a_second_opinion_never_comes_from_the_store(pytester, mini_suite):
     """What is asked for the noise floor is asked, however much is known."""
     mini_suite(ONE)

@@ -27,6 +27,7 @@ def answers(pytester):
     return write
 
 
+@pytest.mark.slow
 def test_a_script_loads_no_torch_and_is_named_in_the_report(pytester, mini_suite, report):
     mini_suite()
     pytester.makeconftest(

@@ -43,7 +43,9 @@ def test_paths_with_spaces_and_letters_of_their_own_work(pytester, mini_suite, r
     assert report()["cases"][0]["id"].startswith("süß and bitter/mini.kb.yaml::")
 
 
-@pytest.mark.parametrize("more", ["-n2", "--continue-on-collection-errors"])
+@pytest.mark.parametrize(
+    "more", [pytest.param("-n2", marks=pytest.mark.slow), "--continue-on-collection-errors"]
+)
 def test_a_broken_suite_beside_a_good_one_is_no_pass_and_not_blessed(pytester, mini_suite, verdict, more):
     mini_suite("suite: broken\nfacts: nowhere.jsonl\nmonitor:\n", name="broken")
     mini_suite(ONE)
