@@ -236,6 +236,8 @@ class Session:
         self.process = subprocess.Popen(
             [*line, "suites", "-p", "no:cacheprovider", *args],
             cwd=pytester.path,
+            # These tests may run in a worker themselves.
+            env={name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST")},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
