@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pytest_kbrel.models.asking import Asker
     from pytest_kbrel.models.base import Model
     from pytest_kbrel.models.keeping import Keeping
-    from pytest_kbrel.models.opening import AnySpec
+    from pytest_kbrel.models.registry import AnySpec
     from pytest_kbrel.models.underway import Underway
 
 # Whom the run itself is about, as ``Ask.to`` names them; all others are helping models.
@@ -108,7 +108,7 @@ class Answering:
             name = self._options.baseline_model if which else self._options.model
             raise ModelError(f"the model {name!r} could not be loaded; the first failure says why")
         if which not in self._models:
-            from pytest_kbrel.models.opening import open_model
+            from pytest_kbrel.models.registry import open_model
 
             try:
                 spec = base_spec(self._options) if which else model_spec(self._options)
@@ -264,7 +264,7 @@ def typed_notes(options: KbOptions) -> tuple[str, ...]:
 
 
 def _spec(options: KbOptions, text: str, args: str) -> AnySpec:
-    from pytest_kbrel.models.opening import read_spec
+    from pytest_kbrel.models.registry import read_spec
 
     return read_spec(
         text,

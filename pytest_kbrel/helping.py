@@ -12,7 +12,7 @@ from pytest_kbrel.records import Case, Fingerprint, ReliabilitySettings, Suite
 
 if TYPE_CHECKING:
     from pytest_kbrel.models.base import Model
-    from pytest_kbrel.models.opening import AnySpec
+    from pytest_kbrel.models.registry import AnySpec
     from pytest_kbrel.models.remembering import RememberingModel
 
 RULES = "rules"
@@ -39,7 +39,7 @@ class Helping:
         if text in self._failed:
             raise ModelError(f"the model {text!r} could not be opened; the first failure says why")
         if text not in self._models:
-            from pytest_kbrel.models.opening import open_model
+            from pytest_kbrel.models.registry import open_model
             from pytest_kbrel.models.remembering import RememberingModel
             from pytest_kbrel.models.store import Store
 
@@ -95,7 +95,7 @@ def helper_spec(options: KbOptions, text: str) -> AnySpec:
 
     Raises ``ModelError`` if it is wrong.
     """
-    from pytest_kbrel.models.opening import args_for, read_spec
+    from pytest_kbrel.models.registry import args_for, read_spec
 
     return read_spec(text, args_for(text, options.judge_args))
 
@@ -116,7 +116,7 @@ def is_recorded(options: KbOptions, text: str) -> bool:
 
 def check_judge(options: KbOptions) -> None:
     """Find what can be found before a run about judge and store; raises :class:`KbrelError`."""
-    from pytest_kbrel.models.opening import check_spec
+    from pytest_kbrel.models.registry import check_spec
     from pytest_kbrel.models.store import FILE, Store
     from pytest_kbrel.models.store_place import network_of
 
@@ -139,7 +139,7 @@ def check_cases(options: KbOptions, cases: Iterable[Case]) -> None:
     distractors that cannot be opened.
     """
     from pytest_kbrel.answering import base_spec, model_spec
-    from pytest_kbrel.models.opening import check_spec, gives_probabilities
+    from pytest_kbrel.models.registry import check_spec, gives_probabilities
 
     cases = list(cases)
     asked = [model_spec(options)] if options.from_run is None else []
@@ -167,7 +167,7 @@ def check_args(options: KbOptions, suites: Iterable[Suite]) -> None:
     """
     from pytest_kbrel.models.lm_eval_args import public
     from pytest_kbrel.models.openai_spec import is_openai
-    from pytest_kbrel.models.opening import args_for
+    from pytest_kbrel.models.registry import args_for
     from pytest_kbrel.models.spec import BACKENDS
 
     helpers = [] if options.judge == RULES else [options.judge]

@@ -88,7 +88,7 @@ class Retrieval:
 
     def _encoder(self, spec: str, folder: Path) -> Encoder:
         from pytest_kbrel.models.embedding import Encoder
-        from pytest_kbrel.models.opening import args_for
+        from pytest_kbrel.models.registry import args_for
 
         if (spec, folder) not in self._encoders:
             self._encoders[spec, folder] = Encoder(spec, args_for(spec, self._args), folder)

@@ -48,7 +48,7 @@ def start(config: pytest.Config) -> None:
 
 def _gpus_each(config: pytest.Config, options: KbOptions) -> int | None:
     """Return how many GPUs each worker needs for itself, 0 where it can share one, ``None`` for its share."""
-    from pytest_kbrel.models.opening import gpus_of
+    from pytest_kbrel.models.registry import gpus_of
 
     if options.from_run is not None or not (was_typed(config, "model") or suites_in_sight(config)):
         return 0
@@ -64,7 +64,7 @@ def check(config: pytest.Config, options: KbOptions) -> Baseline | None:
 
     Raises :class:`KbrelError` or ``UsageError`` for what is wrong.
     """
-    from pytest_kbrel.models.opening import check_spec
+    from pytest_kbrel.models.registry import check_spec
 
     _check_output(options.output_path)
     if options.from_run is None:
@@ -77,7 +77,7 @@ def check(config: pytest.Config, options: KbOptions) -> Baseline | None:
     check_judge(options)
     if options.attribute:
         from pytest_kbrel.models import attribution
-        from pytest_kbrel.models.opening import backend_of
+        from pytest_kbrel.models.registry import backend_of
 
         attribution.check(backend_of(options.model))
     if options.baseline_update:
@@ -92,7 +92,7 @@ def check(config: pytest.Config, options: KbOptions) -> Baseline | None:
 
 
 def _check_base(options: KbOptions) -> None:
-    from pytest_kbrel.models.opening import check_spec
+    from pytest_kbrel.models.registry import check_spec
 
     if options.baseline:
         raise pytest.UsageError(

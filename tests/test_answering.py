@@ -11,7 +11,7 @@ import pytest
 from pytest_kbrel import answering
 from pytest_kbrel.answering import Answering, base_spec, model_spec, typed_notes, underway
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models import opening
+from pytest_kbrel.models import registry
 from pytest_kbrel.models.remembering import RememberingModel
 from pytest_kbrel.models.spec import ModelSpec
 from pytest_kbrel.records import BASELINE, GenerateRequest
@@ -97,7 +97,7 @@ def test_workers_share_the_cores(
         told.append(threads)
         return FunctionModel()
 
-    monkeypatch.setattr(opening, "open_model", open_model)
+    monkeypatch.setattr(registry, "open_model", open_model)
     Answering(made_options()).model()
     Answering(made_options(judge="reference")).helping.model("reference")
     assert told == [found, found]
@@ -114,7 +114,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[FunctionModel]:
         found.append(FunctionModel(lambda prompt: spec.text, name=spec.text))
         return found[-1]
 
-    monkeypatch.setattr(opening, "open_model", open_model)
+    monkeypatch.setattr(registry, "open_model", open_model)
     return found
 
 

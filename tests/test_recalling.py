@@ -13,7 +13,7 @@ import pytest
 from pytest_kbrel import SCORING_VERSION, __version__
 from pytest_kbrel.answering import Answering, answering_for
 from pytest_kbrel.errors import KbrelError, ModelError
-from pytest_kbrel.models import opening
+from pytest_kbrel.models import registry
 from pytest_kbrel.recalling import Recalling
 from pytest_kbrel.recorded import read_run
 from pytest_kbrel.records import (
@@ -216,7 +216,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         found.append(spec.text)
         return FunctionModel(lambda prompt: "live", name="live")
 
-    monkeypatch.setattr(opening, "open_model", open_model)
+    monkeypatch.setattr(registry, "open_model", open_model)
     return found
 
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from pytest_kbrel.models.opening import read_spec
+from pytest_kbrel.models.registry import read_spec
 from pytest_kbrel.recorder import Recorder
 from pytest_kbrel.records import Fact
 from pytest_kbrel.refusing import unused_flags

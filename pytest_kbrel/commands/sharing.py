@@ -59,7 +59,7 @@ def register(commands: Commands) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from pytest_kbrel.models.counting import open_feeder
-    from pytest_kbrel.models.opening import read_spec
+    from pytest_kbrel.models.registry import read_spec
     from pytest_kbrel.models.spec import ModelSpec
     from pytest_kbrel.models.vllm_spec import PREFIX, VllmSpec
     from pytest_kbrel.planning.sharing import shared_cases, total

@@ -15,7 +15,7 @@ from pytest_kbrel.records import Request, ScoreRequest
 
 if TYPE_CHECKING:
     from pytest_kbrel.models.hf_feeding import Feeder
-    from pytest_kbrel.models.opening import AnySpec
+    from pytest_kbrel.models.registry import AnySpec
     from pytest_kbrel.models.spec import ModelSpec
 
 # The rule of thumb for English text; nobody tells us a served model's tokenizer.

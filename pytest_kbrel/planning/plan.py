@@ -13,7 +13,7 @@ from pytest_kbrel.gates.foresight import Foreseen
 from pytest_kbrel.helping import helper_spec, role_of
 from pytest_kbrel.models.counting import open_counter
 from pytest_kbrel.models.openai_spec import OpenAISpec
-from pytest_kbrel.models.opening import AnySpec, open_model
+from pytest_kbrel.models.registry import AnySpec, open_model
 from pytest_kbrel.models.script import ScriptedSpec
 from pytest_kbrel.models.vllm_spec import VllmSpec
 from pytest_kbrel.options import KbOptions

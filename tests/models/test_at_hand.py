@@ -10,7 +10,7 @@ import pytest
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.at_hand import check_at_hand
-from pytest_kbrel.models.opening import check_spec
+from pytest_kbrel.models.registry import check_spec
 from pytest_kbrel.models.spec import parse_spec
 from pytest_kbrel.reference import resolve
 

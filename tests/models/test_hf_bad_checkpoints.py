@@ -14,7 +14,7 @@ from tiny_checkpoints import change_json, change_weights, make_checkpoint, make_
 
 from pytest_kbrel.errors import MissingExtraError, ModelError
 from pytest_kbrel.models.hf import load
-from pytest_kbrel.models.opening import check_spec
+from pytest_kbrel.models.registry import check_spec
 from pytest_kbrel.models.spec import ModelSpec, parse_spec
 from pytest_kbrel.records import ScoreRequest
 

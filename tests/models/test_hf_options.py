@@ -11,7 +11,7 @@ from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models import hf_options
 from pytest_kbrel.models.hf import load
 from pytest_kbrel.models.hf_options import apply_options, check_device
-from pytest_kbrel.models.opening import check_spec
+from pytest_kbrel.models.registry import check_spec
 from pytest_kbrel.models.spec import ATTENTION, FLASH, FLEX, parse_spec
 from pytest_kbrel.models.store_keys import digest_of
 from pytest_kbrel.records import GenerateRequest, Scored, ScoreRequest

@@ -6,7 +6,7 @@ import pytest
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.openai_spec import parse_openai
-from pytest_kbrel.models.opening import args_for, read_spec
+from pytest_kbrel.models.registry import args_for, read_spec
 from pytest_kbrel.models.spec import ModelSpec, parse_spec
 from pytest_kbrel.models.vllm_spec import parse_vllm
 

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_kbrel import reference
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.opening import read_spec
+from pytest_kbrel.models.registry import read_spec
 from pytest_kbrel.models.spec import ModelSpec, check_path, parse_spec
 
 

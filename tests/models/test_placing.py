@@ -6,8 +6,8 @@ import pytest
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models import hf
-from pytest_kbrel.models.opening import gpus_of
 from pytest_kbrel.models.placing import Placement
+from pytest_kbrel.models.registry import gpus_of
 from pytest_kbrel.models.spec import parse_spec
 
 

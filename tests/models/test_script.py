@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.opening import backend_of, check_spec, gives_probabilities, open_model, read_spec
+from pytest_kbrel.models.registry import backend_of, check_spec, gives_probabilities, open_model, read_spec
 from pytest_kbrel.models.script import ScriptedSpec, is_scripted, parse_scripted, read_script
 from pytest_kbrel.models.spec import parse_spec
 from pytest_kbrel.models.store_keys import digest_of
@@ -151,7 +151,7 @@ def test_a_crash_ends_the_process_at_once(tmp_path, status, ended):
     )
     code = """
         import sys
-        from pytest_kbrel.models.opening import open_model, read_spec
+        from pytest_kbrel.models.registry import open_model, read_spec
         from pytest_kbrel.records import GenerateRequest
         model = open_model(read_spec("scripted/s.yaml"))
         for prompt in ("harmless", "fatal"):

@@ -27,7 +27,7 @@ from pytest_kbrel.errors import MissingExtraError, ModelError
 from pytest_kbrel.models import vllm
 from pytest_kbrel.models.hf import load
 from pytest_kbrel.models.hf_tokens import Pair
-from pytest_kbrel.models.opening import open_model, read_spec
+from pytest_kbrel.models.registry import open_model, read_spec
 from pytest_kbrel.models.remembering import RememberingModel
 from pytest_kbrel.models.replanning import Replanned
 from pytest_kbrel.models.spec import parse_spec

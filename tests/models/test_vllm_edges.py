@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.opening import args_for
+from pytest_kbrel.models.registry import args_for
 from pytest_kbrel.models.spec import ModelSpec
 from pytest_kbrel.models.vllm_spec import VllmSpec, is_vllm, parse_vllm
 

@@ -4,7 +4,7 @@ import pytest
 
 from pytest_kbrel import reference
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.opening import (
+from pytest_kbrel.models.registry import (
     args_for,
     backend_of,
     check_spec,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_kbrel.models.opening import read_spec
+from pytest_kbrel.models.registry import read_spec
 from pytest_kbrel.planning.plan import _Who
 from tests.plugin.real_models.checkpoints import make_checkpoint
 from tests.plugin.real_models.world import write_suite

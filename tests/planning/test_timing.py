@@ -8,7 +8,7 @@ import pytest
 
 from pytest_kbrel.models.asking import Asker
 from pytest_kbrel.models.counting import Estimating, open_counter
-from pytest_kbrel.models.opening import open_model, read_spec
+from pytest_kbrel.models.registry import open_model, read_spec
 from pytest_kbrel.planning import timing
 from pytest_kbrel.planning.adding import workload_of
 from pytest_kbrel.planning.asking import Call, Scenario

@@ -13,7 +13,7 @@ import dataclasses
 import importlib
 
 # Not "from ... import": sessions in one process forget modules, and their packages do not.
-opening = importlib.import_module("pytest_kbrel.models.opening")
+registry = importlib.import_module("pytest_kbrel.models.registry")
 
 class Unsteady:
     def __init__(self, model, steady):
@@ -34,11 +34,11 @@ class Unsteady:
     def close(self):
         self.model.close()
 
-loaded = opening.open_model
-opening.open_model = lambda spec, **options: Unsteady(loaded(spec, **options), True)
+loaded = registry.open_model
+registry.open_model = lambda spec, **options: Unsteady(loaded(spec, **options), True)
 
 def pytest_unconfigure():
-    opening.open_model = loaded
+    registry.open_model = loaded
 """
 
 

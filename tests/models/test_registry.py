@@ -8,7 +8,7 @@ import pytest
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.openai import OpenAIModel
 from pytest_kbrel.models.openai_spec import OpenAISpec
-from pytest_kbrel.models.opening import check_spec, gives_probabilities, open_model, read_spec
+from pytest_kbrel.models.registry import check_spec, gives_probabilities, open_model, read_spec
 from pytest_kbrel.models.spec import ModelSpec
 
 
@@ -54,7 +54,7 @@ def test_a_checkpoint_opens(checkpoint_of):
 
 def test_reading_and_checking_imports_nothing_heavy():
     code = (
-        "import sys; from pytest_kbrel.models.opening import *;"
+        "import sys; from pytest_kbrel.models.registry import *;"
         "check_spec(read_spec('openai/x', 'base_url=http://localhost:1/v1')); read_spec('reference');"
         "print([m for m in ('openai', 'torch', 'transformers', 'numpy') if m in sys.modules])"
     )
