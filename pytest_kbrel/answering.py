@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.helping import RULES, Helping, helper_spec, notes_of, role_of
-from pytest_kbrel.options import KbOptions
+from pytest_kbrel.helping import Helping
 from pytest_kbrel.records import BASELINE, Case, Fingerprint, Request, Response
+from pytest_kbrel.settings import Settings
+from pytest_kbrel.specs import WHOSE, notes_of, role_of
 
 if TYPE_CHECKING:
     from pytest_kbrel.models.asking import Asker
     from pytest_kbrel.models.base import Model
     from pytest_kbrel.models.keeping import Keeping
-    from pytest_kbrel.models.registry import AnySpec
     from pytest_kbrel.models.underway import Underway
 
 # Whom the run itself is about, as ``Ask.to`` names them; all others are helping models.
 _OWN = ("", BASELINE)
-_WHOSE = {"": "", BASELINE: "baseline model: "}
 
 
 class Answering:
     """One process's answers. ``to`` is who is asked, as in :class:`pytest_kbrel.records.Ask`."""
 
-    def __init__(self, options: KbOptions) -> None:
-        self._options = options
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
         self._askers: dict[str, Asker] = {}
-        self.helping = Helping(options, threads=_threads())
+        self.helping = Helping(settings, threads=_threads())
         self._models: dict[str, Model] = {}
         self._failed: set[str] = set()
         self._load_seconds: dict[str, float] = {}
@@ -96,7 +94,7 @@ class Answering:
 
     def base(self) -> Fingerprint | None:
         """Say what the model is that this run compares with, ``None`` where it compares with none."""
-        return self._opened(BASELINE).describe() if self._options.baseline_model else None
+        return self._opened(BASELINE).describe() if self._settings.baseline_model else None
 
     def opened(self) -> list[tuple[str, Fingerprint]]:
         """Say what all models are that were opened so far, each with its name in ``Ask.to``."""
@@ -105,16 +103,17 @@ class Answering:
 
     def _opened(self, which: str) -> Model:
         if which in self._failed:
-            name = self._options.baseline_model if which else self._options.model
+            name = self._settings.baseline_model if which else self._settings.model
             raise ModelError(f"the model {name!r} could not be loaded; the first failure says why")
         if which not in self._models:
             from pytest_kbrel.models.registry import open_model
 
             try:
-                spec = base_spec(self._options) if which else model_spec(self._options)
+                parsed = self._settings.baseline_spec if which else self._settings.model_spec
+                assert parsed is not None
                 started = time.perf_counter()
-                folder = self._options.use_cache
-                self._models[which] = open_model(spec, threads=_threads(), folder=folder)
+                folder = self._settings.use_cache
+                self._models[which] = open_model(parsed.get(), threads=_threads(), folder=folder)
                 self._load_seconds[which] = time.perf_counter() - started
             except ModelError as error:
                 self._failed.add(which)
@@ -125,21 +124,21 @@ class Answering:
 
     def _of_helper(self, text: str, error: ModelError) -> ModelError:
         """Return an error of a helping model with the place where it is named."""
-        named = ModelError(f"{role_of(self._options, text)}: {error}")
-        if text == self._options.judge:
+        named = ModelError(f"{role_of(self._settings, text)}: {error}")
+        if text == self._settings.judge:
             self._note_unusable(named)
         return named
 
     def _note_unusable(self, error: ModelError) -> None:
         # A recorded run has answers of its own, whoever cannot be asked for more.
-        if self._options.from_run is None:
+        if self._settings.from_run is None:
             self.unusable = self.unusable or str(error)
 
     def _remembering(self, which: str) -> Model:
         if self._keeping is None:
             from pytest_kbrel.models.keeping import Keeping
 
-            self._keeping = Keeping(self._options.use_cache, self._options.run)
+            self._keeping = Keeping(self._settings.use_cache, self._settings.run)
         return self._keeping.remembering(self._opened(which))
 
     def rendered(self, request: Request, case: str = "") -> str:
@@ -176,9 +175,7 @@ class Answering:
 
     def notes(self) -> tuple[str, ...]:
         """Return what a reader should know of the models that were opened so far, a sentence each."""
-        found = [
-            f"{_WHOSE[which]}{note}" for which, model in self._models.items() for note in notes_of(model)
-        ]
+        found = [f"{WHOSE[which]}{note}" for which, model in self._models.items() for note in notes_of(model)]
         return (*found, *self.helping.notes())
 
     def helper(self, text: str) -> Fingerprint:
@@ -224,68 +221,16 @@ class Answering:
         self.helping.close()
 
 
-def answering_for(options: KbOptions) -> Answering:
-    """Return who answers under these settings: models, or the record of an earlier run."""
-    if options.from_run is None:
-        return Answering(options)
-    from pytest_kbrel.recalling import Recalling
-
-    return Recalling(options, options.from_run)
-
-
-def model_spec(options: KbOptions) -> AnySpec:
-    """Read the model's spec out of the settings; ``ModelError`` when it cannot be a model."""
-    return _spec(options, options.model, options.model_args)
-
-
-def base_spec(options: KbOptions) -> AnySpec:
-    """Read the spec of the model to compare with: ``SPEC`` or ``SPEC,KEY=VALUE,...`` with its own model-args.
-
-    Where and how it runs is as for the model under test. Raises ``ModelError`` when it cannot be a model.
-    """
-    text, _, args = options.baseline_model.partition(",")
-    return _spec(options, text, args)
-
-
-def typed_notes(options: KbOptions) -> tuple[str, ...]:
-    """Return what was typed for the models of a run and has no effect, a sentence each.
-
-    Nothing is opened. A model whose spec is wrong has none: that is told where it is asked for.
-    """
-    found = []
-    for whose, named, read in (
-        ("", options.model and options.from_run is None, model_spec),
-        (_WHOSE[BASELINE], options.baseline_model, base_spec),
-        ("judge: ", options.judge != RULES, lambda given: helper_spec(given, given.judge)),
-    ):
-        with contextlib.suppress(ModelError):
-            found += [f"{whose}{note}" for note in notes_of(read(options))] if named else []
-    return tuple(found)
-
-
-def _spec(options: KbOptions, text: str, args: str) -> AnySpec:
-    from pytest_kbrel.models.registry import read_spec
-
-    return read_spec(
-        text,
-        args,
-        device=options.device,
-        dtype=options.dtype,
-        batch_size=options.batch_size,
-        chat_template=options.apply_chat_template,
-    )
-
-
-def underway(options: KbOptions) -> Underway | None:
+def underway(settings: Settings) -> Underway | None:
     """Return the journals of a run that asks served models, ``None`` where there are none to be kept."""
     from pytest_kbrel.models.openai_spec import is_openai
 
-    served = is_openai(options.model) or is_openai(options.baseline_model)
-    if not served or options.use_cache is None or options.from_run is not None:
+    served = is_openai(settings.model) or is_openai(settings.baseline_model)
+    if not served or settings.use_cache is None or settings.from_run is not None:
         return None
     from pytest_kbrel.models.underway import Underway
 
-    return Underway(options.use_cache, options.run)
+    return Underway(settings.use_cache, settings.run)
 
 
 def let_threads_sleep() -> None:

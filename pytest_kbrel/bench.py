@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_kbrel import collect
-from pytest_kbrel.answering import answering_for, let_threads_sleep
+from pytest_kbrel.answering import Answering, let_threads_sleep
 from pytest_kbrel.baselines import incomparable
 from pytest_kbrel.beside import ask_base, ask_twice
 from pytest_kbrel.errors import KbrelError, ModelError
-from pytest_kbrel.helping import RULES, writer_of
-from pytest_kbrel.options import KbOptions
+from pytest_kbrel.helping import writer_of
 from pytest_kbrel.parts import parts_of
+from pytest_kbrel.recalling import Recalling
 from pytest_kbrel.records import (
     Ask,
     Attribution,
@@ -29,6 +29,7 @@ from pytest_kbrel.records import (
     Table,
 )
 from pytest_kbrel.retrieval import Retrieval
+from pytest_kbrel.settings import RULES, Settings
 
 if TYPE_CHECKING:
     from pytest_kbrel.baselines import Baseline
@@ -39,20 +40,20 @@ NO_TABLE = Table(columns=(), rows=())
 class Bench:
     """One process's share of a run. Everything heavy is made at first use."""
 
-    def __init__(self, session: pytest.Session, options: KbOptions) -> None:
+    def __init__(self, session: pytest.Session, settings: Settings) -> None:
         self._session = session
-        self.options = options
-        self.answering = answering_for(options)
-        self._retrieval = Retrieval(session.config.rootpath, options.judge_args)
+        self.settings = settings
+        self.answering = answering_for(settings)
+        self._retrieval = Retrieval(session.config.rootpath, settings.judge_args)
         self._baseline: Baseline | None = None
         self._comparisons: int | None = None
         let_threads_sleep()
-        self.spool_path = parts_of(options.output_path, options.run) / f"{_worker_id(session.config)}.jsonl"
+        self.spool_path = parts_of(settings.output_path, settings.run) / f"{_worker_id(session.config)}.jsonl"
 
     def baseline(self) -> Baseline | None:
         """Return the blessed run to compare with, ``None`` when none was asked for."""
-        if self._baseline is None and self.options.baseline:
-            self._baseline = read_baseline(self.options, self._session.config)
+        if self._baseline is None and self.settings.baseline:
+            self._baseline = read_baseline(self.settings, self._session.config)
         return self._baseline
 
     def decide(self, case: Case) -> CaseResult:
@@ -90,7 +91,7 @@ class Bench:
         case = self.answering.with_examples(case) or self._retrieval.with_examples(case)
         result = run_case(case, functools.partial(self.answering.ask, case=nodeid), keep)
         baseline, base = self.baseline(), NO_TABLE
-        if self.options.baseline_model:
+        if self.settings.baseline_model:
             base, baseline = ask_base(case, self.answering, self._spool)
         decided = decide_case(
             case,
@@ -111,14 +112,14 @@ class Bench:
             decided = dataclasses.replace(decided, errors=(*decided.errors, lacking))
         if decided.verdict == "invalid":
             return decided
-        if self.options.noise_floor:
+        if self.settings.noise_floor:
             decided = ask_twice(case, decided, self.answering)
         return dataclasses.replace(decided, attributions=self._explained(result.explain))
 
     def _explained(self, pairs: Sequence[tuple[Ask, Ask]]) -> tuple[Attribution, ...]:
         from pytest_kbrel.models.attribution import attribute
 
-        asks = [ask for pair in pairs[: self.options.attribute] for ask in pair]
+        asks = [ask for pair in pairs[: self.settings.attribute] for ask in pair]
         return tuple(attribute(self.answering.model(), ask) for ask in asks)
 
     def _incomparable(self, case: Case, baseline: Baseline | None) -> tuple[str, ...]:
@@ -140,7 +141,7 @@ class Bench:
     def _family(self) -> int:
         if self._comparisons is None:
             config, ids = self._session.config, [item.nodeid for item in self._session.items]
-            self._comparisons = collect.comparisons(suites_of(config, ids, self.options), ids)
+            self._comparisons = collect.comparisons(suites_of(config, ids, self.settings), ids)
         return self._comparisons
 
     def _spool(self, exchanges: Sequence[Exchange]) -> None:
@@ -157,19 +158,19 @@ def unscored(why: str) -> ModelError:
     return ModelError(f"MONITOR cannot be run: {why}; allowed: -k 'not monitor', or another template")
 
 
-def read_baseline(options: KbOptions, config: pytest.Config) -> Baseline:
+def read_baseline(settings: Settings, config: pytest.Config) -> Baseline:
     """Read the baseline the settings name; ``BaselineError`` when it cannot be read."""
     from pytest_kbrel.baselines import read_baseline as read
 
-    return read(options.baseline, config.rootpath)
+    return read(settings.baseline, config.rootpath)
 
 
-def suites_of(config: pytest.Config, nodeids: Sequence[str], options: KbOptions) -> list[Suite]:
+def suites_of(config: pytest.Config, nodeids: Sequence[str], settings: Settings) -> list[Suite]:
     """Return the suites of node ids: as collected here, or read, for xdist's controller never collects."""
     paths = dict.fromkeys(nodeid.split("::", 1)[0] for nodeid in nodeids)
     known = config.stash.get(collect.suites_key, {})
     return [
-        known.get(path) or collect.load(config.rootpath / path, path, options)
+        known.get(path) or collect.load(config.rootpath / path, path, settings)
         for path in paths
         if collect.is_suite(Path(path))
     ]
@@ -178,3 +179,8 @@ def suites_of(config: pytest.Config, nodeids: Sequence[str], options: KbOptions)
 def _worker_id(config: pytest.Config) -> str:
     workerinput = getattr(config, "workerinput", None)
     return str(workerinput["workerid"]) if workerinput is not None else "main"
+
+
+def answering_for(settings: Settings) -> Answering:
+    """Return who answers under these settings: models, or the record of an earlier run."""
+    return Answering(settings) if settings.from_run is None else Recalling(settings, settings.from_run)

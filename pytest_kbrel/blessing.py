@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from pytest_kbrel.options import KbOptions
 from pytest_kbrel.records import Run, record
+from pytest_kbrel.settings import Settings
 
 
 @record
@@ -30,24 +30,24 @@ def with_commit(run: Run, rootdir: Path) -> Run:
     return replace(run, environment=tuple(sorted(environment.items())))
 
 
-def bless(run: Run, name: str, options: KbOptions, rootdir: Path) -> Blessed:
+def bless(run: Run, name: str, settings: Settings, rootdir: Path) -> Blessed:
     """Write a run as the baseline ``name``; raises as ``baselines.write_baseline``."""
     from pytest_kbrel.baselines import baseline_directory, measured_floor, write_baseline
 
     folder = baseline_directory(name, rootdir)
     floor = measured_floor(folder)
-    write_baseline(folder, run, options.baseline_reason)
-    return Blessed(folder=folder, dropped=None if options.noise_floor else floor)
+    write_baseline(folder, run, settings.baseline_reason)
+    return Blessed(folder=folder, dropped=None if settings.noise_floor else floor)
 
 
-def blessed_lines(blessed: Blessed, run: Run, options: KbOptions, here: Path) -> Iterator[str]:
+def blessed_lines(blessed: Blessed, run: Run, settings: Settings, here: Path) -> Iterator[str]:
     """Yield what the terminal says; ``here`` is where pytest was called."""
-    yield f"blessed as {options.baseline_update}: {os.path.relpath(blessed.folder, here)}"
+    yield f"blessed as {settings.baseline_update}: {os.path.relpath(blessed.folder, here)}"
     if blessed.dropped is not None:
         changed, of = blessed.dropped
         measured = f"the noise floor of the old baseline ({changed} of {of} answers)"
         yield f"{measured} is dropped: add --kb-noise-floor to measure it again"
-    if options.noise_floor:
+    if settings.noise_floor:
         from pytest_kbrel.baselines import changed_labels
 
         found = [changed_labels(case) for case in run.cases]

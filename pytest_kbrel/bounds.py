@@ -109,3 +109,8 @@ CAP = Bounds(1, 999_999)
 THREADS = Bounds(1, 1_024)
 ROW = Bounds(1, 1_000_000)
 AGE = Bounds(0, 100_000)
+
+
+def limit_value(text: str) -> int | float:
+    """Read a number of facts (at least 1) or a fraction (above 0, at most 1); else ``ValueError``."""
+    return LIMIT.integer(text) if text.isdecimal() else SHARE.number(text)

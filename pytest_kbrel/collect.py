@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.options import SUITE_SUFFIX, KbOptions
+from pytest_kbrel.options import SUITE_SUFFIX
 from pytest_kbrel.printing import printable
 from pytest_kbrel.records import PROBES, Case, Gate, ProbeName, Suite
 from pytest_kbrel.reports.text import one_line
+from pytest_kbrel.settings import Settings
 
 Check = Callable[[Case], object]
 # The suites that this process collected, by node id.
@@ -32,17 +33,17 @@ def is_suite(path: Path) -> bool:
     return path.name.endswith(SUITE_SUFFIX)
 
 
-def load(path: Path, nodeid: str, options: KbOptions) -> Suite:
+def load(path: Path, nodeid: str, settings: Settings) -> Suite:
     """Read a suite under the run's limit and seed: the same on the controller and in every worker."""
     from pytest_kbrel.suites import load_suite
 
     return load_suite(
         path,
         nodeid_path=nodeid,
-        limit=options.limit,
-        seed=options.seed,
-        judge=options.judge,
-        today=options.today,
+        limit=settings.limit,
+        seed=settings.seed,
+        judge=settings.judge,
+        today=settings.today,
     )
 
 
@@ -64,7 +65,7 @@ class SuiteFile(pytest.Module):
     pytest's own implementation makes the items, so fixtures, marks, ``-k`` and ``--lf`` are its own.
     """
 
-    options: KbOptions
+    settings: Settings
 
     def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
         """Yield one item for each slice; a wrong suite is a collection error with file and line."""
@@ -74,7 +75,7 @@ class SuiteFile(pytest.Module):
                 "name it; run pytest from its own project, or give --rootdir a folder that holds it"
             )
         try:
-            suite = load(self.path, self.nodeid, self.options)
+            suite = load(self.path, self.nodeid, self.settings)
         except SuiteError as error:
             raise self.CollectError(str(error)) from None
         self.config.stash.setdefault(suites_key, {})[self.nodeid] = suite

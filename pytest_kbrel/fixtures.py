@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, TypeVar
 import pytest
 
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.options import KbOptions, is_active, read_options
+from pytest_kbrel.options import is_active
 
 if TYPE_CHECKING:
     from pytest_kbrel.baselines import Baseline
     from pytest_kbrel.bench import Bench
     from pytest_kbrel.models.base import Model
     from pytest_kbrel.records import Case, CaseResult, Fact
+    from pytest_kbrel.settings import Settings
 
 T = TypeVar("T")
 results_key = pytest.StashKey["list[CaseResult]"]()
@@ -29,12 +30,13 @@ def _kb_bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
             "no model: give one with --kb-model=SPEC, KB_MODEL or the ini key kb_model", pytrace=False
         )
     from pytest_kbrel.bench import Bench
+    from pytest_kbrel.session_settings import read_settings
 
     # A test may ask for its fixtures only while it runs.
     _announce(request.config)
     if (recorder := request.config.pluginmanager.getplugin("kbrel-recorder")) is not None:
         recorder.note_asking()
-    bench = Bench(request.session, read_options(request.config))
+    bench = Bench(request.session, read_settings(request.config))
     request.config.stash[bench_key] = bench
     yield bench
     bench.close()
@@ -74,7 +76,7 @@ def kb_check(request: pytest.FixtureRequest, _kb_bench: Bench) -> Callable[[Case
         from pytest_kbrel.reports.junit import case_properties
 
         request.node.user_properties.extend(case_properties(result))
-        message = failure_message(_kb_bench.options, result)
+        message = failure_message(_kb_bench.settings, result)
         excuse = excuse_for(request.config, result)
         if message and excuse:
             from pytest_kbrel.collect import case_of
@@ -154,19 +156,20 @@ def announce(session: pytest.Session) -> None:
 
 def _announce(config: pytest.Config) -> None:
     from pytest_kbrel.answering import underway
+    from pytest_kbrel.session_settings import read_settings
 
-    journals = underway(read_options(config))
+    journals = underway(read_settings(config))
     if journals is not None:
         journals.announce()
 
 
-def failure_message(options: KbOptions, result: CaseResult) -> str:
+def failure_message(settings: Settings, result: CaseResult) -> str:
     """Return why a decided case fails its test, ``""`` when it does not."""
     from pytest_kbrel.reports.terminal import failure_text
 
-    if result.verdict not in options.failing:
+    if result.verdict not in settings.failing:
         return ""
-    return failure_text(result, baseline_name=options.compared_with)
+    return failure_text(result, baseline_name=settings.compared_with)
 
 
 def excuse_for(config: pytest.Config, result: CaseResult) -> str:

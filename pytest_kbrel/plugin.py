@@ -32,7 +32,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):
         return
     if options.is_active(config) or config.option.collectonly:
-        options.read_options(config)
+        from pytest_kbrel.session_settings import read_settings
+
+        read_settings(config)
     if options.only_shows(config):
         return
     if options.is_planning(config):
@@ -54,9 +56,10 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SuiteFile 
     if not options.is_active(parent.config) and not parent.config.option.collectonly:
         return None
     from pytest_kbrel.collect import suite_file
+    from pytest_kbrel.session_settings import read_settings
 
     suite: SuiteFile = suite_file(parent, file_path)
-    suite.options = options.read_options(parent.config)
+    suite.settings = read_settings(parent.config)
     return suite
 
 

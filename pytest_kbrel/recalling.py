@@ -10,12 +10,12 @@ from pathlib import Path
 from pytest_kbrel import __version__
 from pytest_kbrel.answering import Answering
 from pytest_kbrel.errors import KbrelError, ModelError
-from pytest_kbrel.helping import role_of
 from pytest_kbrel.models.base import Model
-from pytest_kbrel.options import KbOptions
 from pytest_kbrel.recorded import Record, not_recorded, read_run
 from pytest_kbrel.records import BASELINE, Case, Fingerprint, ReliabilitySettings, Request, Response
 from pytest_kbrel.retrieval import TFIDF
+from pytest_kbrel.settings import Settings
+from pytest_kbrel.specs import role_of
 
 
 class Recalling(Answering):
@@ -24,8 +24,8 @@ class Recalling(Answering):
     A judge or writer of distractors is opened only for what the record does not hold of it.
     """
 
-    def __init__(self, options: KbOptions, folder: Path) -> None:
-        super().__init__(options)
+    def __init__(self, settings: Settings, folder: Path) -> None:
+        super().__init__(settings)
         self.run = read_run(folder)
         self._record = Record(self.run)
         self._folder = os.path.relpath(folder)
@@ -114,7 +114,7 @@ class Recalling(Answering):
 
     def base(self) -> Fingerprint | None:
         """Say what the model was that the recorded run compared with, where this one does so again."""
-        return self.run.base if self._options.baseline_model else None
+        return self.run.base if self._settings.baseline_model else None
 
     def helper(self, text: str) -> Fingerprint:
         """Say what the helping model is that ``text`` names: as recorded, or opened where it is new."""
@@ -153,9 +153,9 @@ class Recalling(Answering):
         except KbrelError as error:
             if known is None:
                 raise
-            said = str(error).removeprefix(f"{role_of(self._options, to)}: ")
+            said = str(error).removeprefix(f"{role_of(self._settings, to)}: ")
             raise ModelError(
-                f"{role_of(self._options, to)}: {len(requests)} of {of} replies that {case} needs of {to} "
+                f"{role_of(self._settings, to)}: {len(requests)} of {of} replies that {case} needs of {to} "
                 f"are not recorded in {self._folder}, so that it has to be asked: {said}"
             ) from None
 

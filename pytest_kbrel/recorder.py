@@ -16,13 +16,12 @@ import pytest
 
 from pytest_kbrel import bench
 from pytest_kbrel.aggregating import baseline_of_session, decide_aggregates
-from pytest_kbrel.answering import typed_notes, underway
+from pytest_kbrel.answering import underway
 from pytest_kbrel.blessing import Blessed, bless, blessed_lines, with_commit
 from pytest_kbrel.earlier import bring_back, set_aside
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.fixtures import asks, excuse_for, failure_message
-from pytest_kbrel.helping import RULES
-from pytest_kbrel.options import SUITE_SUFFIX, KbOptions, suites_in_sight
+from pytest_kbrel.options import SUITE_SUFFIX, suites_in_sight
 from pytest_kbrel.parts import Parts
 from pytest_kbrel.printing import printable
 from pytest_kbrel.records import BASELINE, CaseResult, Fingerprint, Run, Suite
@@ -31,6 +30,8 @@ from pytest_kbrel.reports.junit import case_properties, suite_properties
 from pytest_kbrel.reports.notes import STOPPED
 from pytest_kbrel.reports.text import one_line
 from pytest_kbrel.runs import Arrivals, assemble, join, without_figures, write
+from pytest_kbrel.settings import RULES, Settings
+from pytest_kbrel.specs import typed_notes
 from pytest_kbrel.synthetic import add_suite_properties, hand_in
 from pytest_kbrel.terminating import TERMINATED, Termination
 from pytest_kbrel.wire import from_wire, unpacked
@@ -44,9 +45,9 @@ UNUSABLE = "kbrel: no further case is begun, since all would fail of the same ca
 class Recorder:
     """Gathers the cases of a session and turns them into a run."""
 
-    def __init__(self, config: pytest.Config, options: KbOptions, baseline: Baseline | None) -> None:
+    def __init__(self, config: pytest.Config, settings: Settings, baseline: Baseline | None) -> None:
         self._config = config
-        self._options = options
+        self._settings = settings
         self._baseline = baseline
         self._arrivals = Arrivals()
         self._suites: list[Suite] = []
@@ -58,8 +59,8 @@ class Recorder:
         self._run: Run | None = None
         self._written = False
         self._blessed: Blessed | None = None
-        self._underway = underway(options)
-        self._parts = Parts(options.output_path, options.run)
+        self._underway = underway(settings)
+        self._parts = Parts(settings.output_path, settings.run)
         self._termination = Termination()
         self._began = self._collected = self._set_aside = False
         self._session: pytest.Session | None = None
@@ -75,7 +76,7 @@ class Recorder:
         if not self._began:
             self._began = True
             self._termination.watch()
-            self._set_aside = set_aside(self._options.output_path)
+            self._set_aside = set_aside(self._settings.output_path)
 
     def note_collected(self) -> None:
         """Note that it is known which of our cases are to run, be it none."""
@@ -98,18 +99,18 @@ class Recorder:
         self._arrivals.expected |= dict.fromkeys(new)
         try:
             # Now, since a suite may be edited while the run goes on.
-            self._suites = bench.suites_of(self._config, list(self._arrivals.expected), self._options)
+            self._suites = bench.suites_of(self._config, list(self._arrivals.expected), self._settings)
         except KbrelError as error:
             self._problems[str(error)] = None
         self._check_cases()
-        self._unused = unused_flags(self._config, self._options, self._suites, self._arrivals.expected)
+        self._unused = unused_flags(self._config, self._settings, self._suites, self._arrivals.expected)
         self._arrivals.notes |= dict.fromkeys(self._unused)
         self._parts.start()
 
     @pytest.hookimpl
     def pytest_report_header(self) -> list[str]:
         """Name the model, who judges it and what it is held against; say what was typed and has no effect."""
-        notes = [one_line(note, 500) for note in typed_notes(self._options)]
+        notes = [one_line(note, 500) for note in typed_notes(self._settings)]
         return [printable(f"kbrel: {line}") for line in (self._who(), *notes)]
 
     @pytest.hookimpl
@@ -118,15 +119,15 @@ class Recorder:
         return [f"kbrel: {one_line(note, 500)}" for note in self._unused]
 
     def _who(self) -> str:
-        judge = f", judge {self._options.judge}" if self._options.judge != RULES else ""
-        what = "baseline model" if self._options.baseline_model else "baseline"
-        against = f", {what} {self._options.compared_with}" if self._options.compared_with else ""
-        who = f"model {self._options.model}{judge}{against}"
-        if self._options.from_run is None:
+        judge = f", judge {self._settings.judge}" if self._settings.judge != RULES else ""
+        what = "baseline model" if self._settings.baseline_model else "baseline"
+        against = f", {what} {self._settings.compared_with}" if self._settings.compared_with else ""
+        who = f"model {self._settings.model}{judge}{against}"
+        if self._settings.from_run is None:
             return who
         here = self._config.invocation_params.dir
         record, output = (
-            os.path.relpath(folder, here) for folder in (self._options.from_run, self._options.output_path)
+            os.path.relpath(folder, here) for folder in (self._settings.from_run, self._settings.output_path)
         )
         return f"deciding again over {record} ({who}); no model is loaded, reports go to {output}"
 
@@ -239,7 +240,7 @@ class Recorder:
             with self._parts.alone():
                 ended = self._finish(session)
         elif self._set_aside and self._collected:
-            bring_back(self._options.output_path)
+            bring_back(self._settings.output_path)
         self._parts.end()
         if self._underway is not None:
             self._underway.end(ended=ended)
@@ -267,17 +268,17 @@ class Recorder:
         self._run = self._make_run(session)
         ended = self._note_journals(session, self._run)
         try:
-            if self._options.baseline_update:
+            if self._settings.baseline_update:
                 self._run = with_commit(self._run, self._config.rootpath)
                 self._blessed = bless(
-                    self._run, self._options.baseline_update, self._options, self._config.rootpath
+                    self._run, self._settings.baseline_update, self._settings, self._config.rootpath
                 )
         except (KbrelError, OSError) as error:
             self._problems[str(error)] = None
             self._run = self._make_run(session)
         try:
             if joined:
-                self._run = write(self._run, self._options.output_path)
+                self._run = write(self._run, self._settings.output_path)
                 self._written = True
         except (KbrelError, OSError, ValueError) as error:
             self._problems[f"the reports could not be written: {error}"] = None
@@ -293,7 +294,7 @@ class Recorder:
         from pytest_kbrel.reports.terminal import terminal_lines
 
         terminalreporter.section("knowledge reliability")
-        where = os.path.relpath(self._options.output_path, self._config.invocation_params.dir)
+        where = os.path.relpath(self._settings.output_path, self._config.invocation_params.dir)
         lines = terminal_lines(
             self._run,
             width=shutil.get_terminal_size().columns,
@@ -303,13 +304,13 @@ class Recorder:
             terminalreporter.write_line(text, **markup)
         if self._blessed is not None:
             here = self._config.invocation_params.dir
-            for line in blessed_lines(self._blessed, self._run, self._options, here):
+            for line in blessed_lines(self._blessed, self._run, self._settings, here):
                 terminalreporter.write_line(printable(line))
 
     def _join(self, run: Run) -> bool:
         """Join the responses, before anything is blessed by them; tell whether that was possible."""
         try:
-            self._problems |= dict.fromkeys(join(run, self._parts.folder, self._options.output_path))
+            self._problems |= dict.fromkeys(join(run, self._parts.folder, self._settings.output_path))
         except (KbrelError, OSError, ValueError) as error:
             self._problems[f"the reports could not be written: {error}"] = None
             return False
@@ -337,7 +338,7 @@ class Recorder:
         """Refuse what the models cannot do before they are asked anything, with nothing to report on."""
         expected = self._arrivals.expected
         try:
-            check_suites(self._config, self._options, self._baseline, self._suites, expected)
+            check_suites(self._config, self._settings, self._baseline, self._suites, expected)
         except KbrelError as error:
             expected.clear()
             raise pytest.UsageError(str(error)) from None
@@ -348,13 +349,13 @@ class Recorder:
             self._arrivals,
             model=self._model,
             baseline=self._compared_with(),
-            judge=self._options.judge,
+            judge=self._settings.judge,
         ):
             self._arrivals.add(result.nodeid, result)
             hand_in(
                 session,
                 result.nodeid,
-                failure_message(self._options, result),
+                failure_message(self._settings, result),
                 properties=case_properties(result),
                 line=aggregate.line,
                 is_new=True,
@@ -365,14 +366,14 @@ class Recorder:
         """Return the baseline: a blessed run, or what the other model of this session answered."""
         if self._base is None:
             return self._baseline
-        return baseline_of_session(self._base, self._arrivals, self._options.judge)
+        return baseline_of_session(self._base, self._arrivals, self._settings.judge)
 
     def _make_run(self, session: pytest.Session) -> Run:
         if self._problems and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
         # What answered is then not known of any recorded response, and nothing may be decided on them again.
         model = None if self._mixed else self._model
-        run = assemble(self._config, self._options, self._suites, self._arrivals, model)
+        run = assemble(self._config, self._settings, self._suites, self._arrivals, model)
         if (baseline := self._compared_with()) is not None:
             from pytest_kbrel.baselines import listed_differences
 

@@ -18,8 +18,9 @@ from pytest_kbrel import __version__
 from pytest_kbrel.baselines.layout import OUTCOMES
 from pytest_kbrel.collect import comparisons
 from pytest_kbrel.flags import NO_CACHE
-from pytest_kbrel.options import SUITE_SUFFIX, KbOptions
+from pytest_kbrel.options import SUITE_SUFFIX
 from pytest_kbrel.records import BASELINE, PROBES, CaseKind, CaseResult, Fingerprint, Run, Suite
+from pytest_kbrel.settings import Settings
 
 _PACKAGES = ("pytest", "pytest-xdist", "torch", "transformers", "openai", "numpy", "scipy")
 
@@ -145,7 +146,7 @@ class Arrivals:
 
 def assemble(
     config: pytest.Config,
-    options: KbOptions,
+    settings: Settings,
     suites: Sequence[Suite],
     arrivals: Arrivals,
     model: Fingerprint | None,
@@ -184,21 +185,21 @@ def assemble(
             )
     for item, why in arrivals.failures.items():
         for nodeid in arrivals.cases_of.get(item, ()):
-            if cases[nodeid].verdict not in options.failing or cases[nodeid].waived:
+            if cases[nodeid].verdict not in settings.failing or cases[nodeid].waived:
                 cases[nodeid] = replace(cases[nodeid], verdict="invalid", errors=(_last_line(why),))
     asked_for = {f"{suite.path}::{case.id}" for suite in suites for case in suite.cases}
     return Run(
         kbrel_version=__version__,
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         model=model,
-        environment=tuple(sorted(_environment(config, options, arrivals).items())),
-        settings=tuple(sorted(_settings(options).items())),
+        environment=tuple(sorted(_environment(config, settings, arrivals).items())),
+        settings=tuple(sorted(_settings(settings).items())),
         cases=with_family([cases[nodeid] for nodeid in sorted(cases)]),
-        baseline=options.compared_with,
+        baseline=settings.compared_with,
         helpers=tuple(helper for _, helper in sorted(arrivals.helpers.items())),
         correlations=over_slices(cases[nodeid] for nodeid in sorted(cases)),
-        recorded=_recorded(config, options),
-        comparisons=comparisons(suites, arrivals.expected) if options.compared_with else 0,
+        recorded=_recorded(config, settings),
+        comparisons=comparisons(suites, arrivals.expected) if settings.compared_with else 0,
         complete=asked_for <= cases.keys()
         and not any(case.verdict in ("invalid", "not run") for case in cases.values()),
     )
@@ -263,24 +264,24 @@ def _undecided(nodeid: str, why: str, *, begun: bool) -> CaseResult:
     )
 
 
-def _recorded(config: pytest.Config, options: KbOptions) -> str:
+def _recorded(config: pytest.Config, settings: Settings) -> str:
     """Return the folder of the run that is decided again, relative to where pytest was called."""
-    if options.from_run is None:
+    if settings.from_run is None:
         return ""
-    return os.path.relpath(options.from_run, config.invocation_params.dir)
+    return os.path.relpath(settings.from_run, config.invocation_params.dir)
 
 
 def _last_line(text: str) -> str:
     return text.splitlines()[-1] if text else "it failed and did not say why"
 
 
-def _environment(config: pytest.Config, options: KbOptions, arrivals: Arrivals) -> dict[str, str]:
+def _environment(config: pytest.Config, settings: Settings, arrivals: Arrivals) -> dict[str, str]:
     found = {"python": platform.python_version(), "platform": f"{platform.system()} {platform.machine()}"}
     found |= _versions()
     found["workers"] = str(config.getoption("numprocesses", None) or 0)
     if arrivals.notes:
         found["model_notes"] = "\n".join(arrivals.notes)
-    return found | _loading(arrivals) | _help(arrivals) | _answers(config, options, arrivals)
+    return found | _loading(arrivals) | _help(arrivals) | _answers(config, settings, arrivals)
 
 
 @functools.cache
@@ -310,30 +311,30 @@ def _help(arrivals: Arrivals) -> dict[str, str]:
     return {"helpers_asked": str(asked), "helpers_reused": str(reused)}
 
 
-def _answers(config: pytest.Config, options: KbOptions, arrivals: Arrivals) -> dict[str, str]:
+def _answers(config: pytest.Config, settings: Settings, arrivals: Arrivals) -> dict[str, str]:
     asked, reused = arrivals.answered
     if not asked and not arrivals.resumed:
         return {}
     here = config.invocation_params.dir
-    store = NO_CACHE if options.use_cache is None else os.path.relpath(options.use_cache, here)
+    store = NO_CACHE if settings.use_cache is None else os.path.relpath(settings.use_cache, here)
     found = {"answers_asked": str(asked), "answers_reused": str(reused), "answers_store": store}
     said = {"answers_not_kept": arrivals.not_kept, "answers_resumed": arrivals.resumed}
     return found | {name: text for name, text in said.items() if text}
 
 
-def _settings(options: KbOptions) -> dict[str, str]:
+def _settings(settings: Settings) -> dict[str, str]:
     return {
-        "model": options.model,
-        "model_args": options.model_args,
-        "device": options.device,
-        "dtype": options.dtype,
-        "batch_size": options.batch_size,
-        "apply_chat_template": str(options.apply_chat_template).lower(),
-        "judge": options.judge,
-        "judge_args": options.judge_args,
-        "baseline": options.baseline,
-        "baseline_model": options.baseline_model,
-        "inconclusive": options.inconclusive,
-        "limit": "" if options.limit is None else str(options.limit),
-        "seed": "" if options.seed is None else str(options.seed),
+        "model": settings.model,
+        "model_args": settings.model_args,
+        "device": settings.device,
+        "dtype": settings.dtype,
+        "batch_size": settings.batch_size,
+        "apply_chat_template": str(settings.apply_chat_template).lower(),
+        "judge": settings.judge,
+        "judge_args": settings.judge_args,
+        "baseline": settings.baseline,
+        "baseline_model": settings.baseline_model,
+        "inconclusive": settings.inconclusive,
+        "limit": "" if settings.limit is None else str(settings.limit),
+        "seed": "" if settings.seed is None else str(settings.seed),
     }

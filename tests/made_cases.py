@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pytest_kbrel.options import KbOptions
 from pytest_kbrel.records import (
     Case,
     Fingerprint,
@@ -15,6 +14,8 @@ from pytest_kbrel.records import (
     ReliabilitySettings,
     Suite,
 )
+from pytest_kbrel.settings import Settings
+from pytest_kbrel.specs import with_specs
 
 # The model of a run that was recorded elsewhere.
 RECORDED_MODEL = Fingerprint(
@@ -36,7 +37,7 @@ _SETTINGS = {
 }
 
 
-def made_options(**more: Any) -> KbOptions:
+def made_options(**more: Any) -> Settings:
     """Return the settings of a run that was given only those in ``more``."""
     found: dict[str, Any] = {
         **{"model": "reference", "model_args": "", "device": "auto", "dtype": "auto", "batch_size": "auto"},
@@ -44,7 +45,7 @@ def made_options(**more: Any) -> KbOptions:
         **{"baseline_update": None, "inconclusive": "warn", "limit": None, "seed": None},
         **{"output_path": Path("out"), "use_cache": None, "run": "0123"},
     }
-    return KbOptions(**(found | more))
+    return with_specs(Settings(**(found | more)))
 
 
 def made_case(

@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 
 from pytest_kbrel import answering
-from pytest_kbrel.answering import Answering, base_spec, model_spec, typed_notes, underway
+from pytest_kbrel.answering import Answering, underway
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models import registry
 from pytest_kbrel.models.remembering import RememberingModel
 from pytest_kbrel.models.spec import ModelSpec
 from pytest_kbrel.records import BASELINE, GenerateRequest
+from pytest_kbrel.settings import ParsedSpec
+from pytest_kbrel.specs import typed_notes, with_specs
 from tests.function_model import FunctionModel
 from tests.made_cases import made_options
 
@@ -41,12 +43,19 @@ def test_each_setting_of_a_model_reaches_its_spec() -> None:
         chat_template=True,
         max_length=64,
     )
-    assert model_spec(options) == wanted
+    assert options.model_spec == ParsedSpec(wanted)
     # Where and how it runs is as for the model under test; its arguments are its own.
-    assert base_spec(options) == replace(wanted, text="hf/c/d", path="c/d", max_length=32)
-    assert base_spec(replace(options, baseline_model="hf/c/d")) == replace(
-        wanted, text="hf/c/d", path="c/d", max_length=None
-    )
+    assert options.baseline_spec == ParsedSpec(replace(wanted, text="hf/c/d", path="c/d", max_length=32))
+    plain = with_specs(replace(options, baseline_model="hf/c/d"))
+    assert plain.baseline_spec == ParsedSpec(replace(wanted, text="hf/c/d", path="c/d", max_length=None))
+
+
+def test_a_spec_that_is_wrong_waits_until_somebody_needs_it() -> None:
+    options = made_options(model="hf/a/b", model_args="max_length=-1")
+    assert options.model_spec is not None
+    for _ in range(2):
+        with pytest.raises(ModelError, match="max_length"):
+            options.model_spec.get()
 
 
 @pytest.mark.parametrize(
@@ -217,9 +226,9 @@ def test_what_was_typed_without_effect_is_told_before_anything_is_opened() -> No
         *("model-args: batch_size=8", "model-args: max_batch_size=4"),
         *("baseline model: model-args: batch_size=2", "judge: model-args: max_length=9"),
     ]
-    assert len(typed_notes(replace(options, from_run=Path("run")))) == 2
+    assert len(typed_notes(with_specs(replace(options, from_run=Path("run"))))) == 2
     # What is wrong with a model is said where it is opened.
-    assert len(typed_notes(replace(options, model_args="batch_sizes=8"))) == 2
+    assert len(typed_notes(with_specs(replace(options, model_args="batch_sizes=8")))) == 2
     assert typed_notes(made_options()) == ()
 
 

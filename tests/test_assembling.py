@@ -12,7 +12,6 @@ from typing import Any, cast
 import pytest
 
 from pytest_kbrel import runs
-from pytest_kbrel.options import KbOptions
 from pytest_kbrel.records import (
     AggregateCase,
     Ask,
@@ -34,11 +33,12 @@ from pytest_kbrel.records import (
 )
 from pytest_kbrel.reports.responses import ResponseSpool, to_line
 from pytest_kbrel.runs import Arrivals, assemble, join, write
+from pytest_kbrel.settings import Settings
 from tests.stub_config import StubConfig
 
 HERE = "suites/mini.kb.yaml"
 ONE, TWO = f"{HERE}::head_to_tail[a]", f"{HERE}::monitor[b]"
-OPTIONS = KbOptions(
+OPTIONS = Settings(
     model="m",
     model_args="dtype=float32",
     device="cpu",
@@ -102,7 +102,7 @@ def suite(*cases: str, aggregates: tuple[AggregateCase, ...] = ()) -> Suite:
 def assembled(
     arrivals: Arrivals,
     *suites: Suite,
-    options: KbOptions = OPTIONS,
+    options: Settings = OPTIONS,
     others: dict[str, object] | None = None,
     folder: Path = Path("/work"),
 ) -> Run:

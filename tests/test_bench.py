@@ -13,7 +13,7 @@ from pytest_kbrel import bench as module
 from pytest_kbrel.aggregating import baseline_of_session, decide_aggregates
 from pytest_kbrel.bench import Bench
 from pytest_kbrel.errors import KbrelError, ModelError
-from pytest_kbrel.models import attribution, opening
+from pytest_kbrel.models import attribution, registry
 from pytest_kbrel.records import (
     AggregateCase,
     Attribution,
@@ -72,7 +72,7 @@ def models(monkeypatch: pytest.MonkeyPatch) -> dict[str, FunctionModel]:
         found[spec.text] = FunctionModel(answers, lambda prompt, continuation: 0.5, name=spec.text)
         return found[spec.text]
 
-    monkeypatch.setattr(opening, "open_model", open_model)
+    monkeypatch.setattr(registry, "open_model", open_model)
     return found
 
 

@@ -7,17 +7,11 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.errors import KbrelError, ModelError
-from pytest_kbrel.helping import (
-    check_args,
-    check_cases,
-    check_judge,
-    is_recorded,
-    role_of,
-    writer_of,
-    writers_of,
-)
+from pytest_kbrel.helping import writer_of, writers_of
 from pytest_kbrel.models.store import Store
 from pytest_kbrel.records import Case
+from pytest_kbrel.refusing import check_args, check_cases, check_judge, is_recorded
+from pytest_kbrel.specs import role_of
 from tests.made_cases import made_case, made_options, made_suite
 
 SERVER = "base_url=http://localhost:9/v1"

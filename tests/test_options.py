@@ -10,7 +10,10 @@ from typing import cast
 import pytest
 
 from pytest_kbrel import options
-from pytest_kbrel.options import KbOptions, limit_value, read_options, suites_in_sight
+from pytest_kbrel.bounds import limit_value
+from pytest_kbrel.options import suites_in_sight
+from pytest_kbrel.session_settings import read_settings
+from pytest_kbrel.settings import Settings
 from tests.stub_config import StubConfig
 
 Given = Callable[..., pytest.Config]
@@ -24,10 +27,11 @@ def given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Given:
 
 
 def test_the_settings_of_a_run_that_is_given_none(given: Given, tmp_path: Path) -> None:
-    found = read_options(given())
+    found = read_settings(given())
     assert found.today == datetime.date.today()
     assert len(found.run) == 16
-    assert found == KbOptions(
+    assert found.model_spec is not None
+    assert found == Settings(
         model="",
         model_args="",
         device="auto",
@@ -52,6 +56,7 @@ def test_the_settings_of_a_run_that_is_given_none(given: Given, tmp_path: Path) 
         baseline_reason="",
         today=found.today,
         run=found.run,
+        model_spec=found.model_spec,
     )
 
 
@@ -91,7 +96,7 @@ def test_the_settings_of_a_run_that_is_given_none(given: Given, tmp_path: Path) 
     ],
 )
 def test_what_a_setting_reads(given: Given, name: str, text: object, value: object) -> None:
-    found = getattr(read_options(given(**{name: text})), name)
+    found = getattr(read_settings(given(**{name: text})), name)
     assert found == value
     assert type(found) is type(value)
 
@@ -118,7 +123,7 @@ def test_what_a_setting_reads(given: Given, name: str, text: object, value: obje
 )
 def test_what_a_setting_refuses(given: Given, name: str, text: str) -> None:
     with pytest.raises(pytest.UsageError, match=rf"(--kb-|KB_).*: found {text!r}; allowed: "):
-        read_options(given(**{name: text}))
+        read_settings(given(**{name: text}))
 
 
 @pytest.mark.parametrize("name", ["batch_size", "attribute", "limit", "seed", "prices"])
@@ -126,7 +131,7 @@ def test_a_number_of_thousands_of_digits_is_refused_and_shown_by_its_beginning(
     given: Given, name: str
 ) -> None:
     with pytest.raises(pytest.UsageError, match=f": found '{'9' * 57}...'; allowed: "):
-        read_options(given(**{name: "9" * 5000}))
+        read_settings(given(**{name: "9" * 5000}))
 
 
 @pytest.mark.parametrize(
@@ -147,20 +152,20 @@ def test_the_line_goes_before_the_environment_and_that_before_the_ini_file(
     given: Given, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ini = {"kb_device": "from-ini"}
-    assert read_options(given(ini=ini)).device == "from-ini"
+    assert read_settings(given(ini=ini)).device == "from-ini"
     monkeypatch.setenv("KB_DEVICE", "")
-    assert read_options(given(ini=ini)).device == "from-ini"
+    assert read_settings(given(ini=ini)).device == "from-ini"
     monkeypatch.setenv("KB_DEVICE", "from-environment")
-    assert read_options(given(ini=ini)).device == "from-environment"
-    assert read_options(given(ini=ini, device="typed")).device == "typed"
+    assert read_settings(given(ini=ini)).device == "from-environment"
+    assert read_settings(given(ini=ini, device="typed")).device == "typed"
     # What is typed is meant, also where it is nothing.
-    assert read_options(given(ini=ini, device="")).device == ""
+    assert read_settings(given(ini=ini, device="")).device == ""
 
 
 def test_folders_begin_where_pytest_was_called(given: Given, tmp_path: Path) -> None:
-    found = read_options(given(output_path="out", use_cache="OFF"))
+    found = read_settings(given(output_path="out", use_cache="OFF"))
     assert (found.output_path, found.use_cache) == (tmp_path / "out", tmp_path / "OFF")
-    found = read_options(given(output_path="/out", use_cache="~/kept"))
+    found = read_settings(given(output_path="/out", use_cache="~/kept"))
     assert (found.output_path, found.use_cache) == (Path("/out"), Path.home() / "kept")
 
 
@@ -177,7 +182,7 @@ def test_folders_begin_where_pytest_was_called(given: Given, tmp_path: Path) -> 
     ],
 )
 def test_the_verdicts_that_fail_a_run(given: Given, settings: dict[str, str], more: set[str]) -> None:
-    assert read_options(given(**settings)).failing == {"fail", "invalid", "not comparable"} | more
+    assert read_settings(given(**settings)).failing == {"fail", "invalid", "not comparable"} | more
 
 
 @pytest.mark.parametrize(
@@ -190,7 +195,7 @@ def test_the_verdicts_that_fail_a_run(given: Given, settings: dict[str, str], mo
     ],
 )
 def test_what_a_run_is_held_against(given: Given, settings: dict[str, str], name: str) -> None:
-    assert read_options(given(**settings)).compared_with == name
+    assert read_settings(given(**settings)).compared_with == name
 
 
 @pytest.mark.parametrize(
@@ -219,7 +224,7 @@ def test_under_which_name_a_run_is_blessed(
     (tmp_path / "here").mkdir()
     for key, value in environment.items():
         monkeypatch.setenv(key, value)
-    assert read_options(given(ini=ini, **typed)).baseline_update == name
+    assert read_settings(given(ini=ini, **typed)).baseline_update == name
 
 
 @pytest.mark.parametrize(
@@ -234,7 +239,7 @@ def test_under_which_name_a_run_is_blessed(
 def test_the_next_word_of_the_line_is_no_name(given: Given, tmp_path: Path, asked: str, said: str) -> None:
     (tmp_path / "here").mkdir()
     with pytest.raises(pytest.UsageError, match=said):
-        read_options(given(baseline_update=asked))
+        read_settings(given(baseline_update=asked))
 
 
 @pytest.mark.parametrize(
@@ -256,13 +261,13 @@ def test_a_typed_model_goes_before_a_record_that_is_not_typed(
     given: Given, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KB_FROM_RUN", "run")
-    assert read_options(given(model="m")).from_run is None
+    assert read_settings(given(model="m")).from_run is None
     for config in (given(), given(from_run="run"), given(from_run="run", model="m")):
         # That folder is read, and is not there.
         with pytest.raises(pytest.UsageError, match="--kb-from-run"):
-            read_options(config)
+            read_settings(config)
     with pytest.raises(pytest.UsageError, match=f"^--kb-from-run: {Path.home() / 'run'}: is not there"):
-        read_options(given(from_run="~/run"))
+        read_settings(given(from_run="~/run"))
 
 
 @pytest.mark.parametrize(
@@ -321,7 +326,7 @@ def test_flags_of_the_command_line_have_their_own_shapes(pytester: pytest.Pytest
         *(f"--kb-{name.replace('_', '-')}" for name in switches), "--kb-seed", "0", "x"
     )
     assert config.args == ["x"]
-    found = read_options(config)
+    found = read_settings(config)
     assert [getattr(found, name) for name in switches] == [True] * 3
     assert found.seed == 0
     none = pytester.parseconfig("x")
@@ -329,7 +334,7 @@ def test_flags_of_the_command_line_have_their_own_shapes(pytester: pytest.Pytest
         assert not options.was_typed(none, flag.name)
     # The only one that may stand without a value.
     bare = pytester.parseconfig("x", "--kb-baseline=b", "--kb-baseline-update")
-    assert read_options(bare).baseline_update == "b"
+    assert read_settings(bare).baseline_update == "b"
     for name in ("model", "limit", "use_cache"):
         with pytest.raises(pytest.UsageError, match="expected one argument"):
             pytester.parseconfig("x", f"--kb-{name.replace('_', '-')}")
@@ -338,7 +343,7 @@ def test_flags_of_the_command_line_have_their_own_shapes(pytester: pytest.Pytest
 def test_every_setting_has_an_ini_key_that_is_a_text(pytester: pytest.Pytester) -> None:
     pytester.makeini("[pytest]\nkb_device = cpu x\nkb_plan = yes\n")
     config = pytester.parseconfig()
-    assert (read_options(config).device, read_options(config).plan) == ("cpu x", True)
+    assert (read_settings(config).device, read_settings(config).plan) == ("cpu x", True)
     assert [
         config.getini(flag.ini) or "" for flag in options.FLAGS if flag.name not in ("device", "plan")
     ] == [""] * (len(options.FLAGS) - 2)
@@ -359,15 +364,15 @@ def test_a_key_in_a_models_name_is_refused_and_not_repeated(
 ) -> None:
     flag = f"--kb-{name.replace('_', '-')}"
     with pytest.raises(pytest.UsageError, match=f"^{flag}: found {found} in it, not repeated") as caught:
-        read_options(given(**{name: text}))
+        read_settings(given(**{name: text}))
     assert "secret" not in str(caught.value)
     with pytest.raises(pytest.UsageError):
-        read_options(given(ini={f"kb_{name}": text}))
+        read_settings(given(ini={f"kb_{name}": text}))
     monkeypatch.setenv(f"KB_{name.upper()}", text)
     with pytest.raises(pytest.UsageError):
-        read_options(given())
+        read_settings(given())
 
 
 def test_a_models_name_and_arguments_without_a_key_are_taken(given: Given) -> None:
     text = "openai/x,base_url=http://h/v1,api_key_env=MY_KEY,think_end_token=</t>"
-    assert read_options(given(baseline_model=text)).baseline_model == text
+    assert read_settings(given(baseline_model=text)).baseline_model == text

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from pytest_kbrel import SCORING_VERSION, __version__
-from pytest_kbrel.answering import Answering, answering_for
+from pytest_kbrel.answering import Answering
+from pytest_kbrel.bench import answering_for
 from pytest_kbrel.errors import KbrelError, ModelError
 from pytest_kbrel.models import registry
 from pytest_kbrel.recalling import Recalling

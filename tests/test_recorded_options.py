@@ -9,10 +9,11 @@ from typing import Any, cast
 import pytest
 
 from pytest_kbrel import recorded_options
-from pytest_kbrel.options import KbOptions
 from pytest_kbrel.recorded import RecordedRun
 from pytest_kbrel.recorded_options import as_recorded
 from pytest_kbrel.records import Fingerprint
+from pytest_kbrel.settings import Settings
+from pytest_kbrel.specs import with_specs
 from tests.made_cases import RECORDED_MODEL, made_options
 from tests.stub_config import StubConfig
 
@@ -43,7 +44,7 @@ def again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         base: Fingerprint | None = None,
         typed: dict[str, str] | None = None,
         **settings: Any,
-    ) -> KbOptions:
+    ) -> Settings:
         run = RecordedRun(
             folder=tmp_path / "run",
             kbrel_version="",
@@ -56,7 +57,7 @@ def again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(recorded_options, "read_run", lambda folder: run)
         options = made_options(from_run=tmp_path / "run", output_path=tmp_path / "out")
         config = cast(pytest.Config, StubConfig(tmp_path, **(typed or {})))
-        return as_recorded(config, replace(options, **{**(typed or {}), **settings}))
+        return with_specs(as_recorded(config, replace(options, **{**(typed or {}), **settings})))
 
     return resolve
 

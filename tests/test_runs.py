@@ -8,16 +8,16 @@ from typing import Any, cast
 
 import pytest
 
-from pytest_kbrel.options import KbOptions
 from pytest_kbrel.records import (
     CaseResult,
     Fingerprint,
 )
 from pytest_kbrel.runs import Arrivals
+from pytest_kbrel.settings import Settings
 
 HERE = "suites/mini.kb.yaml"
 ONE, TWO = f"{HERE}::head_to_tail[a]", f"{HERE}::monitor[b]"
-OPTIONS = KbOptions(
+OPTIONS = Settings(
     model="m",
     model_args="dtype=float32",
     device="cpu",

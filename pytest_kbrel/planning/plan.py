@@ -5,18 +5,15 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 
-from pytest_kbrel.answering import base_spec, model_spec
 from pytest_kbrel.baselines import Baseline
 from pytest_kbrel.bench import unscored
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.gates.foresight import Foreseen
-from pytest_kbrel.helping import helper_spec, role_of
 from pytest_kbrel.models.counting import open_counter
 from pytest_kbrel.models.openai_spec import OpenAISpec
 from pytest_kbrel.models.registry import AnySpec, open_model
 from pytest_kbrel.models.script import ScriptedSpec
 from pytest_kbrel.models.vllm_spec import VllmSpec
-from pytest_kbrel.options import KbOptions
 from pytest_kbrel.planning.adding import Tally, Workload, tally_of, workload_of
 from pytest_kbrel.planning.asking import Call, Scenario
 from pytest_kbrel.planning.kept import kept_in
@@ -24,6 +21,8 @@ from pytest_kbrel.planning.spans import Scenarios, Span, scenarios_of
 from pytest_kbrel.planning.standin import Mood
 from pytest_kbrel.planning.timing import Calibration, calibrate
 from pytest_kbrel.records import Case, record
+from pytest_kbrel.settings import Settings
+from pytest_kbrel.specs import helper_spec, role_of
 
 
 @record
@@ -143,7 +142,7 @@ class _Who:
 
 def make_plan(
     cases: Sequence[Case],
-    options: KbOptions,
+    options: Settings,
     baseline: Baseline | None,
     foreseen: Callable[[Scenario], tuple[Foreseen, ...]],
     comparisons: int,
@@ -174,11 +173,12 @@ def make_plan(
     )
 
 
-def _everybody(options: KbOptions, found: Scenarios) -> list[_Who]:
+def _everybody(options: Settings, found: Scenarios) -> list[_Who]:
     """Return all models that are asked anything, with what they are asked."""
-    own = [_Who("--kb-model", options.model, model_spec(options), 2 if options.noise_floor else 1)]
-    if options.baseline_model:
-        own.append(_Who("--kb-baseline-model", options.baseline_model, base_spec(options), 1))
+    assert options.model_spec is not None
+    own = [_Who("--kb-model", options.model, options.model_spec.get(), 2 if options.noise_floor else 1)]
+    if options.baseline_spec is not None:
+        own.append(_Who("--kb-baseline-model", options.baseline_model, options.baseline_spec.get(), 1))
     helpers: dict[str, _Who] = {}
     for of in found.every():
         for call in of.calls():
@@ -186,7 +186,7 @@ def _everybody(options: KbOptions, found: Scenarios) -> list[_Who]:
             if to and to not in helpers:
                 # The answers of both models are put to it.
                 passes = 2 if options.baseline_model else 1
-                helpers[to] = _Who(role_of(options, to), to, helper_spec(options, to), passes, to)
+                helpers[to] = _Who(role_of(options, to), to, helper_spec(to, options.judge_args), passes, to)
             for who in [helpers[to]] if to else own:
                 who.add(of.mood, call)
     return [*own, *(helpers[to] for to in sorted(helpers))]
@@ -202,7 +202,7 @@ def _asked(found: Scenarios, who: _Who, case: str = "") -> Asked:
     )
 
 
-def _participant(options: KbOptions, found: Scenarios, who: _Who) -> Participant:
+def _participant(options: Settings, found: Scenarios, who: _Who) -> Participant:
     plain = Participant(
         role=who.role,
         text=who.text,
@@ -250,7 +250,7 @@ def _participant(options: KbOptions, found: Scenarios, who: _Who) -> Participant
     )
 
 
-def _cost(options: KbOptions, who: Participant) -> tuple[float, float] | None:
+def _cost(options: Settings, who: Participant) -> tuple[float, float] | None:
     """Return what is paid at least, for reading, and at most, if every answer is as long as it may be."""
     if options.prices is None:
         return None

@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_kbrel import bench
-from pytest_kbrel.answering import let_threads_sleep, typed_notes
+from pytest_kbrel.answering import let_threads_sleep
 from pytest_kbrel.collect import case_of, comparisons
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.helping import RULES, check_args, check_cases
-from pytest_kbrel.options import SUITE_SUFFIX, KbOptions, is_active, read_options, was_typed
+from pytest_kbrel.options import SUITE_SUFFIX, is_active, was_typed
 from pytest_kbrel.planning.gating import foresee_all
 from pytest_kbrel.planning.plan import Plan, make_plan
 from pytest_kbrel.printing import printable
+from pytest_kbrel.refusing import check_args, check_cases
 from pytest_kbrel.reports.text import one_line
+from pytest_kbrel.session_settings import read_settings
+from pytest_kbrel.settings import RULES, Settings
+from pytest_kbrel.specs import typed_notes
 from pytest_kbrel.starting import check
 
 if TYPE_CHECKING:
@@ -32,19 +35,19 @@ def start_plan(config: pytest.Config) -> None:
             "--kb-plan: no model is given, and the plan is about one: add --kb-model=SPEC, set KB_MODEL, or "
             "write kb_model in the ini file"
         )
-    options = read_options(config)
-    if options.from_run is not None:
+    settings = read_settings(config)
+    if settings.from_run is not None:
         raise pytest.UsageError(
             "--kb-plan: a recorded run (--kb-from-run) is decided again without asking anything, so there is "
             "nothing to plan; leave one of the two out"
         )
     try:
-        baseline = check(config, options)
+        baseline = check(config, settings)
     except KbrelError as error:
         raise pytest.UsageError(str(error)) from None
     _stay_in_one_process(config)
     let_threads_sleep()
-    config.pluginmanager.register(Planner(config, options, baseline), "kbrel-planner")
+    config.pluginmanager.register(Planner(config, settings, baseline), "kbrel-planner")
 
 
 def _stay_in_one_process(config: pytest.Config) -> None:
@@ -57,18 +60,18 @@ def _stay_in_one_process(config: pytest.Config) -> None:
 class Planner:
     """Plans what was collected."""
 
-    def __init__(self, config: pytest.Config, options: KbOptions, baseline: Baseline | None) -> None:
+    def __init__(self, config: pytest.Config, settings: Settings, baseline: Baseline | None) -> None:
         self._config = config
-        self._options = options
+        self._settings = settings
         self._baseline = baseline
         self._plan: Plan | None = None
 
     @pytest.hookimpl
     def pytest_report_header(self) -> list[str]:
         """Say that nothing will run, and what was typed for a model and has no effect."""
-        judge = f", judge {self._options.judge}" if self._options.judge != RULES else ""
-        notes = [one_line(note, 500) for note in typed_notes(self._options)]
-        plan = f"plan for model {self._options.model}{judge}; nothing is run"
+        judge = f", judge {self._settings.judge}" if self._settings.judge != RULES else ""
+        notes = [one_line(note, 500) for note in typed_notes(self._settings)]
+        plan = f"plan for model {self._settings.model}{judge}; nothing is run"
         return [printable(f"kbrel: {line}") for line in (plan, *notes)]
 
     @pytest.hookimpl(trylast=True)
@@ -104,11 +107,11 @@ class Planner:
             terminalreporter.write_line(printable(line))
 
     def _planned(self, nodeids: list[str], cases: list[Case]) -> Plan:
-        options, baseline = self._options, self._baseline
-        suites = bench.suites_of(self._config, nodeids, options)
+        settings, baseline = self._settings, self._baseline
+        suites = bench.suites_of(self._config, nodeids, settings)
         if was_typed(self._config, "judge_args"):
-            check_args(options, suites)
-        check_cases(options, cases)
+            check_args(settings, suites)
+        check_cases(settings, cases)
         family = comparisons(suites, nodeids)
 
         def foreseen(scenario: Scenario) -> tuple[Foreseen, ...]:
@@ -118,7 +121,7 @@ class Planner:
                 scenario,
                 baseline=baseline,
                 comparisons=family,
-                coming=bool(options.baseline_model),
+                coming=bool(settings.baseline_model),
             )
 
-        return make_plan(cases, options, baseline, foreseen, family)
+        return make_plan(cases, settings, baseline, foreseen, family)

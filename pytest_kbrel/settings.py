@@ -1,0 +1,92 @@
+"""The settings of one run, as one frozen record."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_kbrel.errors import ModelError
+from pytest_kbrel.records import is_published
+
+if TYPE_CHECKING:
+    from pytest_kbrel.models.registry import AnySpec
+
+# The judge that is no model.
+RULES = "rules"
+# Who writes distractors where no model does.
+FACTS = "facts"
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedSpec:
+    """The spec of a model, parsed once when the settings are read, or the error that parsing raised.
+
+    The error waits because settings of an ini file may be wrong as long as nobody needs the model.
+    """
+
+    spec: AnySpec | None = None
+    error: ModelError | None = None
+
+    def get(self) -> AnySpec:
+        """Return the spec; raise the ``ModelError`` of its parsing."""
+        if self.spec is None:
+            raise ModelError(str(self.error or "no model is named"))
+        return self.spec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Everything the user asked for, from flags, environment and ini file, checked and with parsed specs."""
+
+    model: str
+    model_args: str
+    device: str
+    dtype: str
+    batch_size: str
+    apply_chat_template: bool
+    judge: str
+    judge_args: str
+    attribute: int
+    baseline: str
+    baseline_update: str | None
+    inconclusive: str
+    limit: int | float | None
+    seed: int | None
+    output_path: Path
+    # None keeps nothing.
+    use_cache: Path | None
+    from_run: Path | None = None
+    plan: bool = False
+    prices: tuple[float, float] | None = None
+    noise_floor: bool = False
+    baseline_model: str = ""
+    baseline_reason: str = ""
+    today: datetime.date | None = None
+    run: str = ""
+    # None where there is no such model: a recorded run answers, nothing is compared with, rules judge.
+    model_spec: ParsedSpec | None = None
+    baseline_spec: ParsedSpec | None = None
+    judge_spec: ParsedSpec | None = None
+
+    @property
+    def compared_with(self) -> str:
+        """What the run is held against: a baseline or a model, as they were named, or ``""``."""
+        return self.baseline or self.baseline_model
+
+    @property
+    def failing(self) -> set[str]:
+        """The verdicts that fail a case under these settings."""
+        verdicts = {"fail", "invalid", "not comparable"}
+        # A paper has not measured all that a suite may ask; a blessed run has.
+        if self.compared_with and not is_published(self.compared_with):
+            verdicts.add("no baseline")
+        if self.inconclusive == "fail":
+            verdicts.add("inconclusive")
+        return verdicts
+
+    @property
+    def own_specs(self) -> list[AnySpec]:
+        """The specs of the models that the run is about; ``ModelError`` where one of them is wrong."""
+        return [parsed.get() for parsed in (self.model_spec, self.baseline_spec) if parsed is not None]
