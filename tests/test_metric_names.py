@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_kbrel.catalogue.metrics import CONTROLS, OVERALL_METRICS, SLICE_METRICS
 from pytest_kbrel.gates.pooled import pooled_figures
 from pytest_kbrel.metrics import metrics_for
-from pytest_kbrel.suites.names import CONTROLS, OVERALL_METRICS, SLICE_METRICS
 
 MONITOR_COLUMNS = (
     *("kept", "pfd", "ird", "term", "anchor", "ablated:0", "cell:positive:0", "cell:none:0", "cell:none:1"),

@@ -5,11 +5,11 @@ from __future__ import annotations
 import datetime
 from collections.abc import Sequence
 
+from pytest_kbrel.catalogue.metrics import OVERALL_NEEDS, SETTING_NEEDS, SLICE_METRICS, TOP10, slice_kind
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.records import BUCKETS, AggregateCase, Case, ProbeName, ReliabilitySettings
 from pytest_kbrel.suites.format import WrittenProbe, WrittenSuite
 from pytest_kbrel.suites.keys import SETTINGS
-from pytest_kbrel.suites.names import OVERALL_NEEDS, SETTING_NEEDS, SLICE_METRICS, TOP10, slice_kind
 
 
 def aggregate_cases(written: WrittenProbe, cases: Sequence[Case]) -> tuple[AggregateCase, ...]:

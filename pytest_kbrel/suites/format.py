@@ -8,6 +8,14 @@ from pathlib import Path
 
 from pytest_kbrel.bounds import LIMIT, SEED, SHARE, UNSEEN
 from pytest_kbrel.bounds import SHOTS as SHOT_BOUNDS
+from pytest_kbrel.catalogue.metrics import (
+    OVERALL_METRICS,
+    SLICE_METRICS,
+    probe_metrics,
+    reliability_slice,
+    reliability_slices,
+    slice_kind,
+)
 from pytest_kbrel.errors import nearest
 from pytest_kbrel.facts.document import Entry, Node, unknown
 from pytest_kbrel.facts.readers import FORMATS, Format, guessed
@@ -24,14 +32,6 @@ from pytest_kbrel.suites.keys import (
     UNSEEN_KEYS,
     Setting,
     probe_keys,
-)
-from pytest_kbrel.suites.names import (
-    OVERALL_METRICS,
-    SLICE_METRICS,
-    probe_metrics,
-    reliability_slice,
-    reliability_slices,
-    slice_kind,
 )
 from pytest_kbrel.suites.waivers import read_waivers
 from pytest_kbrel.suites.wording import Value, read_wording

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pytest_kbrel.bounds import COUNT, DISTRACTORS, NEW_TOKENS, Bounds
+from pytest_kbrel.catalogue.metrics import SLICE_BY
 from pytest_kbrel.records import (
     HeadToTailSettings,
     MonitorSettings,
@@ -15,7 +16,6 @@ from pytest_kbrel.records import (
     ReliabilitySettings,
     record,
 )
-from pytest_kbrel.suites.names import SLICE_BY
 
 SUITE_KEYS = (
     "suite",

@@ -6,6 +6,14 @@ import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 
+from pytest_kbrel.catalogue.metrics import (
+    KINDS,
+    PROMPTS,
+    reliability_slice,
+    reliability_slices,
+    slice_kind,
+    slice_name,
+)
 from pytest_kbrel.facts.answer_types import answer_type_of
 from pytest_kbrel.facts.distractors import SPARE, Drawn, with_alike_negatives
 from pytest_kbrel.facts.document import unknown
@@ -16,14 +24,6 @@ from pytest_kbrel.records import Case, Fact, ReliabilitySettings
 from pytest_kbrel.suites.controls import controls_of
 from pytest_kbrel.suites.examples import example_repository
 from pytest_kbrel.suites.format import WrittenProbe, WrittenSlice
-from pytest_kbrel.suites.names import (
-    KINDS,
-    PROMPTS,
-    reliability_slice,
-    reliability_slices,
-    slice_kind,
-    slice_name,
-)
 from pytest_kbrel.suites.world import World
 from pytest_kbrel.wire import from_wire
 

@@ -9,6 +9,17 @@ from typing import Any, cast
 
 from pytest_kbrel.bounds import LIMIT, SEED, UNSEEN, Bounds
 from pytest_kbrel.bounds import SHOTS as SHOT_BOUNDS
+from pytest_kbrel.catalogue.metrics import (
+    CONTROLS,
+    METRICS,
+    OVERALL_METRICS,
+    PROMPTS,
+    SLICE_METRICS,
+    Metric,
+    probe_metrics,
+    slice_kind,
+    slice_kinds,
+)
 from pytest_kbrel.facts.readers import FORMATS
 from pytest_kbrel.records import DEFAULT_LANGUAGE, LANGUAGE_TAG, PROBES, Integrity, ProbeName
 from pytest_kbrel.suites.integrity import CHOICES, LIMITS
@@ -23,17 +34,6 @@ from pytest_kbrel.suites.keys import (
     UNSEEN_KEYS,
     WORDING,
     Setting,
-)
-from pytest_kbrel.suites.names import (
-    CONTROLS,
-    METRICS,
-    OVERALL_METRICS,
-    PROMPTS,
-    SLICE_METRICS,
-    Metric,
-    probe_metrics,
-    slice_kind,
-    slice_kinds,
 )
 from pytest_kbrel.suites.synonyms import (
     ABSOLUTE_CHANGE,

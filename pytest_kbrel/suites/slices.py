@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from pytest_kbrel.catalogue.metrics import SLICE_METRICS, slice_kind
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.distractors import Drawn, fewest_negatives, with_negatives
 from pytest_kbrel.facts.document import Node, unknown
@@ -21,7 +22,6 @@ from pytest_kbrel.records import (
 from pytest_kbrel.suites.buckets import bucket_groups
 from pytest_kbrel.suites.demands import override
 from pytest_kbrel.suites.format import Limit, WrittenProbe, WrittenSlice, WrittenSuite
-from pytest_kbrel.suites.names import SLICE_METRICS, slice_kind
 from pytest_kbrel.suites.reliability_slices import (
     limited,
     reliability_groups,

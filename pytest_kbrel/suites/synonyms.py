@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pytest_kbrel.catalogue.metrics import CONTROLS, Metric
 from pytest_kbrel.facts.document import unknown
 from pytest_kbrel.records import RULES, Rule
-from pytest_kbrel.suites.names import CONTROLS, Metric
 
 # The same demand by another name: evidently, pytest, llm-compressor.
 SAME: Mapping[str, Rule] = {

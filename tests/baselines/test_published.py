@@ -11,8 +11,8 @@ import pytest
 from pytest_kbrel import bundled
 from pytest_kbrel.baselines import PublishedCase, PublishedFigure, baseline_directory, read_baseline
 from pytest_kbrel.baselines.published import check_cases, published_names, read_published
+from pytest_kbrel.catalogue.metrics import METRICS, OVERALL_METRICS, SLICE_METRICS, slice_kind
 from pytest_kbrel.errors import BaselineError
-from pytest_kbrel.suites.names import METRICS, OVERALL_METRICS, SLICE_METRICS, slice_kind
 from tests.golden import publish
 from tests.golden.publish import SHIPPED
 

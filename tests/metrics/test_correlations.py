@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from pytest_kbrel.catalogue.metrics import METRICS
 from pytest_kbrel.metrics.correlations import PAIRS, correlate, correlations, joined, over_slices
 from pytest_kbrel.records import CaseResult, MetricValue, ProbeName
-from pytest_kbrel.suites.names import METRICS
 
 
 def test_pearson_and_spearman_by_hand() -> None:

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_kbrel.catalogue.metrics import METRICS, SLICE_METRICS
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.metrics.head_to_tail import hallucination, head_to_tail_metrics
-from pytest_kbrel.suites.names import METRICS, SLICE_METRICS
 from tests.golden import figures_of
 
 COLUMNS = ("correct", "missing", "f1", "rouge_l", "em", "rules", "unparsable")

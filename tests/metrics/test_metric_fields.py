@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
+from pytest_kbrel.catalogue.metrics import METRICS
 from pytest_kbrel.metrics import Metric, metrics_for
 from pytest_kbrel.metrics.reliability_controls import control_metrics
-from pytest_kbrel.suites.names import METRICS
 
 SHARE, SIGNED, HALF, AMOUNT = (0.0, 1.0), (-1.0, 1.0), (0.0, 0.5), (0.0, math.inf)
 RATE = True

@@ -3,7 +3,7 @@ from __future__ import annotations
 import jsonschema
 import pytest
 
-from pytest_kbrel.suites.names import CONTROLS, METRICS
+from pytest_kbrel.catalogue.metrics import CONTROLS, METRICS
 from pytest_kbrel.suites.schema import make_schema
 from pytest_kbrel.suites.synonyms import as_gate
 

@@ -6,11 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_kbrel.facts.document import Entry, Node
-from pytest_kbrel.records import Gate
-from pytest_kbrel.suites.demands import override
-from pytest_kbrel.suites.integrity import CHOICES, LIMITS, read_integrity
-from pytest_kbrel.suites.names import (
+from pytest_kbrel.catalogue.metrics import (
     CONTROLS,
     METRICS,
     OVERALL_NEEDS,
@@ -19,6 +15,10 @@ from pytest_kbrel.suites.names import (
     reliability_slices,
     slice_name,
 )
+from pytest_kbrel.facts.document import Entry, Node
+from pytest_kbrel.records import Gate
+from pytest_kbrel.suites.demands import override
+from pytest_kbrel.suites.integrity import CHOICES, LIMITS, read_integrity
 from pytest_kbrel.suites.synonyms import REFUSED, SYNONYMS, as_gate
 
 SAME = {

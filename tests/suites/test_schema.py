@@ -7,7 +7,7 @@ import jsonschema
 import pytest
 import yaml
 
-from pytest_kbrel.suites.names import METRICS, OVERALL_METRICS, SLICE_METRICS
+from pytest_kbrel.catalogue.metrics import METRICS, OVERALL_METRICS, SLICE_METRICS
 from pytest_kbrel.suites.schema import make_schema, suite_schema
 from tests.suites.examples import GOOD, SHAPE_ERRORS
 

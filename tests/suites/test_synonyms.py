@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_kbrel.suites.names import METRICS
+from pytest_kbrel.catalogue.metrics import METRICS
 from pytest_kbrel.suites.synonyms import REFUSED, SYNONYMS, as_gate, plain_rule
 
 DOCS = Path(__file__).parents[2] / "docs" / "suite-files.md"
