@@ -107,7 +107,6 @@ DELAY = Bounds(0, 3_600, whole=False)
 YEAR = Bounds(0, 9_999)
 CAP = Bounds(1, 999_999)
 THREADS = Bounds(1, 1_024)
-ROW = Bounds(1, 1_000_000)
 AGE = Bounds(0, 100_000)
 
 

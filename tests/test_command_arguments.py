@@ -9,12 +9,10 @@ import pytest
 
 from pytest_kbrel.bounds import CAP
 from pytest_kbrel.cli import main
-from pytest_kbrel.commands import build_head_to_tail, cache, judge, sharing
+from pytest_kbrel.commands import build_head_to_tail, cache, judge
 from pytest_kbrel.commands.numbers import whole
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.facts.question_set import Columns
-from pytest_kbrel.records import PROBES, Case
-from tests.made_cases import made_case
 
 
 @pytest.mark.parametrize(
@@ -68,7 +66,6 @@ def test_what_lies_beside_them(text: str) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "sharing s.kb.yaml --kb-model reference --tokens-per-row 1000001",
         "build head-to-tail d.csv --templates t --output o --until 10000",
         "build head-to-tail d.csv --templates t --output o --cap 1000000",
         "build head-to-tail d.csv --templates t --output o --seed 9223372036854775808",
@@ -84,32 +81,6 @@ def test_every_number_of_the_command_line_has_a_most(line: str, capsys: pytest.C
     assert "found" in said
     assert "allowed: a whole number from " in said
     assert len(said) < 300
-
-
-def chosen(*names: str) -> list[str]:
-    cases: list[Case] = [made_case(f"{probe}[a]") for probe in PROBES] + [made_case("monitor[b]")]
-    return [case.id for case in sharing._chosen(cases, names, "--slice")]
-
-
-@pytest.mark.parametrize(
-    ("names", "found"),
-    [
-        (("b",), ["monitor[b]"]),
-        (("monitor[a]",), ["monitor[a]"]),
-        (("a",), ["monitor[a]", "head_to_tail[a]", "reliability[a]"]),
-        (("b", "monitor[a]", "b"), ["monitor[a]", "monitor[b]"]),
-    ],
-)
-def test_slices_and_cases_are_chosen_by_name(names: tuple[str, ...], found: list[str]) -> None:
-    assert chosen(*names) == found
-
-
-@pytest.mark.parametrize("names", [("c",), ("b", "c"), ("B",), ("",)])
-def test_a_name_that_no_slice_has_is_refused(names: tuple[str, ...]) -> None:
-    with pytest.raises(
-        KbrelError, match=r"^--slice: found '[cB]?'.*; allowed: a slice or a case, such as a$"
-    ):
-        chosen(*names)
 
 
 @pytest.mark.parametrize(("text", "value"), [("0", 0.0), ("0.6", 0.6), ("0.9999", 0.9999)])

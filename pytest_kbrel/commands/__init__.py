@@ -9,9 +9,9 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from pytest_kbrel.commands import build, cache, compare, importing, init, judge, schema, sharing
+from pytest_kbrel.commands import build, cache, compare, importing, init, judge, schema
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
-COMMANDS = (init, importing, schema, build, compare, judge, cache, sharing)
+COMMANDS = (init, importing, schema, build, compare, judge, cache)

@@ -58,18 +58,16 @@ def open_counter(spec: AnySpec) -> Counter:
     return _Tokenising(open_feeder(spec.checkpoint if isinstance(spec, VllmSpec) else spec))
 
 
-def open_feeder(spec: ModelSpec, row: int | None = None) -> Feeder:
+def open_feeder(spec: ModelSpec) -> Feeder:
     """Return what counts the tokens that go through a checkpoint: its config and tokenizer are read.
 
-    ``row`` is the length of a packed row in tokens, ``None`` for the engine's own. Raises as
-    :func:`open_counter`.
+    Raises as :func:`open_counter`.
     """
     from pytest_kbrel.models import hf
 
     hf.check(spec)
     try:
         from pytest_kbrel.models.budget import token_budget
-        from pytest_kbrel.models.hf_batches import ROW
         from pytest_kbrel.models.hf_feeding import Feeder
         from pytest_kbrel.models.hf_loading import device_of, load_outline
     except ImportError as error:
@@ -80,7 +78,6 @@ def open_feeder(spec: ModelSpec, row: int | None = None) -> Feeder:
         found.encoder,
         longest=found.max_length,
         budget=token_budget(spec, device_of(spec).type),
-        row=ROW if row is None else row,
     )
 
 

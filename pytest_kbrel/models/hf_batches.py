@@ -22,13 +22,12 @@ ROW = 128
 class Batches:
     """Lays pairs into batches. ``vocabulary`` is how many logits a token has.
 
-    ``window`` is up to how many tokens a sequence may share anything, ``None`` for any number; ``row`` the
-    length of a packed row, in tokens.
+    ``window`` is up to how many tokens a sequence may share anything, ``None`` for any number.
     """
 
-    def __init__(self, batcher: Batcher, *, vocabulary: int, window: int | None, row: int = ROW) -> None:
+    def __init__(self, batcher: Batcher, *, vocabulary: int, window: int | None) -> None:
         self._batcher = batcher
-        self._vocabulary, self._window, self._row = vocabulary, window, row
+        self._vocabulary, self._window = vocabulary, window
 
     def shareable(self, pairs: Sequence[Pair]) -> list[int]:
         """Return the places of those pairs that may share what they have in common."""
@@ -36,7 +35,7 @@ class Batches:
 
     def groups(self, pairs: Sequence[Pair], rung: Rung) -> tuple[Group, ...]:
         """Return what is shared with what."""
-        row_length = min(self._row, self._batcher.budget) if rung == "packed" else 0
+        row_length = min(ROW, self._batcher.budget) if rung == "packed" else 0
         return plan(asked_of(pairs), row_length)
 
     def of_rows(

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from pytest_kbrel.models.batching import Batcher
-from pytest_kbrel.models.hf_batches import ROW, Batches
+from pytest_kbrel.models.hf_batches import Batches
 from pytest_kbrel.models.hf_caches import KeptPrefix, Layers
-from pytest_kbrel.models.hf_ladder import RUNGS, Rung
+from pytest_kbrel.models.hf_ladder import Rung
 from pytest_kbrel.models.hf_loop import size_of
 from pytest_kbrel.models.hf_packed import asked_of
 from pytest_kbrel.models.hf_prompts import Prompt, alike_of, groups_of, may_loop
@@ -46,31 +46,15 @@ class Fed:
 class Feeder:
     """Counts for one checkpoint, by its ``config`` and what tokenises for it.
 
-    ``budget`` is in tokens a batch, ``longest`` what the model takes, ``row`` the length of a packed row.
+    ``budget`` is in tokens a batch, ``longest`` what the model takes.
     """
 
-    def __init__(
-        self, config: Any, encoder: PromptEncoder, *, longest: int | None, budget: int, row: int = ROW
-    ) -> None:
+    def __init__(self, config: Any, encoder: PromptEncoder, *, longest: int | None, budget: int) -> None:
         self.encoder, self.budget = encoder, budget
         self._encoder_decoder = bool(config.is_encoder_decoder)
         self._window, self._longest = window_of(config), longest
         self._vocabulary = int(config.get_text_config(decoder=True).vocab_size)
-        self._batches = Batches(Batcher(budget), vocabulary=self._vocabulary, window=self._window, row=row)
-
-    @property
-    def ways(self) -> tuple[Rung, ...]:
-        """The ways that an architecture of this kind may have; what an encoder reads is never packed."""
-        return RUNGS[1:] if self._encoder_decoder else RUNGS
-
-    def text(self, ids: Sequence[int]) -> str:
-        """Return the text of token ids, special tokens by their names."""
-        return str(self.encoder.tokenizer.decode(list(ids), clean_up_tokenization_spaces=False))
-
-    def whole(self, requests: Sequence[Request]) -> int:
-        """Return how many tokens are fed if each request is fed by itself."""
-        pairs, prompts = self.read(requests)
-        return sum(len(row) for pair in pairs for row in self._rows(pair)) + _tokens(prompts)
+        self._batches = Batches(Batcher(budget), vocabulary=self._vocabulary, window=self._window)
 
     def trees(self, requests: Sequence[Request]) -> tuple[list[Ids], list[Ids]]:
         """Return the sequences of the two prefix trees of ``requests``: of what is scored, and of prompts.

@@ -24,18 +24,13 @@ Rows = Callable[[Case], Iterable[Outcome]]
 class Call:
     """Requests that are put to one model at once: the new ones of a stretch of a case, of one round and kind.
 
-    ``repeated`` are those that came in and were asked before, here or in an earlier call.
+    ``asked`` is how many requests came in, those included that were asked before, here or in an earlier call.
     """
 
     case: str
     kind: Kind
     requests: tuple[Request, ...]
-    repeated: tuple[Request, ...] = ()
-
-    @property
-    def asked(self) -> int:
-        """How many requests came in."""
-        return len(self.requests) + len(self.repeated)
+    asked: int
 
     @property
     def to(self) -> str:
@@ -114,6 +109,5 @@ def _calls(case: Case, number: int, asks: Sequence[Ask], asked: dict[str, Aside]
         if kind[0] not in asked:
             asked[kind[0]] = Aside()
         are_new = asked[kind[0]].add(keys)
-        new = [request for request, is_new in zip(requests, are_new, strict=True) if is_new]
-        repeated = [request for request, is_new in zip(requests, are_new, strict=True) if not is_new]
-        yield Call(case=f"{case.suite}::{case.id}", kind=kind, requests=tuple(new), repeated=tuple(repeated))
+        new = tuple(request for request, is_new in zip(requests, are_new, strict=True) if is_new)
+        yield Call(case=f"{case.suite}::{case.id}", kind=kind, requests=new, asked=len(requests))

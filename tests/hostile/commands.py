@@ -65,15 +65,6 @@ ROWS = [
     command("schema", "nothing", said="nothing"),
     command("init", "suites/facts.jsonl", said="facts.jsonl"),
     command("cache", "info", "--kb-use-cache=nowhere", said="nowhere"),
-    command("sharing", "--kb-model=./nowhere", "suites", said="nowhere"),
-    command(
-        "sharing",
-        "--kb-model=reference",
-        "--tokens-per-row=" + "9" * 5000,
-        "suites",
-        said="tokens-per-row",
-        what="sharing: 5,000 digits",
-    ),
     command("build", "head-to-tail", "nowhere", said="head-to-tail"),
     command("nosuch", said="nosuch"),
 ]

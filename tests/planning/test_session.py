@@ -12,8 +12,7 @@ from typing import Any
 import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
 import pytest
 
-from pytest_kbrel.cli import main
-from tests.plugin.conftest import CAPITALS, MODEL, SUITE, mini_suite, plugin_args, report
+from tests.plugin.conftest import MODEL, SUITE, mini_suite, plugin_args, report
 
 __all__ = ["mini_suite", "plugin_args", "report"]
 
@@ -323,24 +322,3 @@ def test_a_plan_says_how_the_checkpoint_shares(pytester, mini_suite):
     different = numbers(next(line for line in result.outlines if line.startswith("  different tokens ")))
     assert different[0] <= fed[0] < read[0] + read[1]
     result.stdout.fnmatch_lines(["  tokens fed *: * times fewer, in packed rows behind shared prefixes"])
-
-
-def test_a_plan_and_the_view_of_what_is_shared_count_the_same(pytester, mini_suite):
-    facts = [
-        {"relation": "P36", "subject": f"{subject}{end}", "object": f"{city}{end}", "popularity": people}
-        for number, (subject, city, _) in enumerate(CAPITALS)
-        for people, end in (
-            (1_000_000 // (5 * number + n), end) for n, end in enumerate(("", "by", "land"), 1)
-        )
-    ]
-    # Behind the same examples, what one slice leaves to the next is not fed again.
-    mini_suite(
-        TWICE.replace("zero-shot", "few-shot"), facts="".join(json.dumps(fact) + "\n" for fact in facts)
-    )
-    planned = pytester.runpytest("--kb-model=reference", *PLAN[1:])
-    fed = numbers(next(line for line in planned.outlines if line.startswith("  tokens fed ")))
-    assert main(["sharing", "suites", "--kb-model", "reference", "--json", "shared.json"]) == 0
-    told = json.loads((pytester.path / "shared.json").read_text())
-    assert fed[0] == told["all"]["ways"]["packed"]["tokens_fed"]
-    different = numbers(next(line for line in planned.outlines if line.startswith("  different tokens ")))
-    assert different[0] <= fed[0]

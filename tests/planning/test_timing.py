@@ -75,7 +75,7 @@ def calls(method: str) -> list[Call]:
             )
         )
     return [
-        Call(case=f"case {part}", kind=("", "monitor", 0, method), requests=requests)
+        Call(case=f"case {part}", kind=("", "monitor", 0, method), requests=requests, asked=len(requests))
         for part, requests in enumerate(made)
     ]
 
@@ -187,7 +187,7 @@ def test_more_texts_than_go_at_once_take_their_places():
 def test_a_model_that_refuses_every_question_takes_no_time_for_them(clocked, monkeypatch):
     monkeypatch.setattr(timing.Works, "of", lambda *_: Work(steps=0.0, tokens=0.0))
     requests = tuple(ScoreRequest(prompt=f"{n}", continuation=" x") for n in range(40))
-    call = Call(case="s::c", kind=("", "monitor", 0, "score"), requests=requests)
+    call = Call(case="s::c", kind=("", "monitor", 0, "score"), requests=requests, asked=len(requests))
     found = calibrate(lambda: clocked, [call], Estimating())
     assert found.paces[call.kind].seconds(Work(steps=0.0, tokens=0.0)) == 0.0
 
