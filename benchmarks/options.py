@@ -1,4 +1,4 @@
-"""What the options of a checkpoint cost and bring: attention, number format, compiling, tokens a batch.
+"""What the options of a checkpoint cost and bring: attention, number format, tokens a batch.
 
     OMP_NUM_THREADS=1 python benchmarks/options.py speed
     OMP_NUM_THREADS=1 python benchmarks/options.py budgets
@@ -49,13 +49,11 @@ from pytest_kbrel.records import (
 )
 from pytest_kbrel.suites import load_suite
 
-# One that compiles only: a second model of the same classes would meet the limit of what is compiled anew.
 WAYS = {
     "default (sdpa, float32)": "",
     "attn_implementation=eager": "attn_implementation=eager",
     "dtype=bfloat16": "dtype=bfloat16",
     "dtype=float16": "dtype=float16",
-    "compile=True": "compile=True",
 }
 BUDGETS = (512, 1024, 2048, 4096, 8192, 16384)
 TASKS = ("monitor-bare", "monitor-prefix", "answers-prefix")
@@ -95,12 +93,11 @@ def speed(given: argparse.Namespace) -> None:
         models: dict[str, HfModel] = {}
         first: dict[str, float] = {}
         for way in given.ways:
-            # Of the compiler too, which is a process of its own.
-            started = cpu_seconds()
+            started = time.process_time()
             models[way] = load(parse_spec(str(folder), WAYS[way], device="cpu"))
             for task in TASKS:
                 run_of(models[way], task, given.facts)()
-            first[way] = cpu_seconds() - started
+            first[way] = time.process_time() - started
         seconds: dict[tuple[str, str], list[float]] = {}
         for _ in range(given.rounds):
             for task in TASKS:
@@ -192,12 +189,6 @@ def run_of(model: HfModel, name: str, facts: int) -> Callable[[], object]:
         return lambda: model.score(scores)
     asks = [GenerateRequest(prompt=prompt, max_new_tokens=12) for prompt in task.prompts]
     return lambda: model.generate(asks)
-
-
-def cpu_seconds() -> float:
-    """Return the CPU seconds of this process and of those it started and that have ended."""
-    times = os.times()
-    return times.user + times.system + times.children_user + times.children_system
 
 
 def answers(asker: Asker, requests: Sequence[Request], to: str) -> Sequence[Response]:

@@ -44,7 +44,6 @@ def fingerprint(spec: ModelSpec, folder: Path, model: Any, tokenizer: Any, *, ad
         _in_4bit(spec),
         "load_in_8bit" if spec.load_in_8bit else "",
         f"attn={spec.attn_implementation}" if spec.attn_implementation else "",
-        "compile" if spec.compile else "",
     ]
     return Fingerprint(
         spec=spec.text,

@@ -102,9 +102,7 @@ def _is_right() -> bool:
 
 
 def _fits(given: torch.Tensor) -> bool:
-    # What torch.compile makes of a model has no place for this product.
-    compiling = torch.compiler.is_compiling()
-    return given.dtype == torch.float32 and given.numel() > 0 and not (compiling or torch.is_grad_enabled())
+    return given.dtype == torch.float32 and given.numel() > 0 and not torch.is_grad_enabled()
 
 
 class _Linear(nn.Linear):

@@ -27,7 +27,6 @@ from pytest_kbrel.models.hf_checks import (
 from pytest_kbrel.models.hf_devices import check_there
 from pytest_kbrel.models.hf_generation import fixed_settings
 from pytest_kbrel.models.hf_linear import onednn_is_faster, use_onednn
-from pytest_kbrel.models.hf_options import apply_options, check_device
 from pytest_kbrel.models.hf_placing import check_placed, loading_options
 from pytest_kbrel.models.hf_quiet import quiet
 from pytest_kbrel.models.hf_tokens import PromptEncoder
@@ -70,7 +69,6 @@ def load_parts(spec: ModelSpec) -> Parts:
     Raises :class:`ModelError` naming the checkpoint, what was found and what is allowed.
     """
     device = device_of(spec)
-    check_device(spec, device)
     files = record_of(spec)
     with quiet():
         config = _load_config(spec)
@@ -93,7 +91,6 @@ def load_parts(spec: ModelSpec) -> Parts:
         if onednn_is_faster():
             use_onednn(model)
         max_length = spec.max_length or _max_length(config)
-        apply_options(spec, model, max_length)
         described = fingerprint(spec, folder, model, tokenizer, adds_bos=encoder.adds_bos)
     files.check()
     return Parts(

@@ -75,6 +75,12 @@ HF: Mapping[str, Foreign] = {
         "vllm/… with tensor_parallel_size",
         refused=_ANY,
     ),
+    # lighteval's word for torch.compile.
+    "compile": Foreign(
+        instead="torch.compile made scoring slower where it was measured; allowed: False",
+        same="false",
+        refused=_ANY,
+    ),
 }
 """By name, of lm-eval's model ``hf``."""
 

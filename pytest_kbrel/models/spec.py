@@ -26,8 +26,8 @@ DTYPES: Mapping[str, str] = {
 }
 """Accepted names of number formats and what they mean."""
 
-FLEX, FLASH = "flex_attention", "flash_attention_2"
-ATTENTION = ("eager", "sdpa", FLEX, FLASH)
+FLASH = "flash_attention_2"
+ATTENTION = ("eager", "sdpa", FLASH)
 """Ways to compute attention, in transformers' words; a kernel of the hub would be code from outside."""
 
 BNB_4BIT = ("compute_dtype", "quant_type", "quant_storage", "use_double_quant")
@@ -53,7 +53,6 @@ MODEL_ARGS = (
     "add_bos_token",
     "device",
     "attn_implementation",
-    "compile",
     "apply_chat_template",
     *CHAT_ARGS,
 )
@@ -95,7 +94,6 @@ class ModelSpec:
     gguf_file: str = ""
     load_in_4bit: bool = False
     load_in_8bit: bool = False
-    compile: bool = False
     subfolder: str = ""
     kind: str = ""
     bnb_4bit: tuple[tuple[str, str], ...] = ()
@@ -173,7 +171,6 @@ def parse_spec(
         gguf_file=args.get("gguf_file", ""),
         load_in_4bit=bool(flag(args, "load_in_4bit")),
         load_in_8bit=bool(flag(args, "load_in_8bit")),
-        compile=bool(flag(args, "compile")),
         subfolder=args.get("subfolder", ""),
         kind=_kind(args.get("backend", "default")),
         bnb_4bit=_bnb_4bit(args),

@@ -104,8 +104,7 @@ def test_what_a_fingerprint_says(folder):
             "load_in_4bit(quant_type=nf4,use_double_quant=True)",
         ),
         ({"attn_implementation": "eager"}, "attn=eager"),
-        ({"compile": True}, "compile"),
-        ({"derived": "pruned", "compile": True}, "pruned+compile"),
+        ({"derived": "pruned", "attn_implementation": "eager"}, "pruned+attn=eager"),
     ],
 )
 def test_all_that_was_done_while_loading_is_named(folder, monkeypatch, settings, derived):
@@ -120,7 +119,6 @@ def test_all_that_was_done_while_loading_is_named(folder, monkeypatch, settings,
         ({"load_in_8bit": True}, ", bitsandbytes 7"),
         ({"peft": "adapter"}, ", peft 7"),
         ({"peft": "adapter", "load_in_4bit": True}, ", peft 7, bitsandbytes 7"),
-        ({"compile": True}, ""),
     ],
 )
 def test_the_libraries_that_compute_are_named(folder, monkeypatch, settings, more):

@@ -149,16 +149,6 @@ def test_a_wrong_setting_is_a_usage_error(pytester, mini_suite, flag, said):
     no_traceback(result)
 
 
-def test_what_the_device_cannot_do_is_a_usage_error(pytester, mini_suite):
-    mini_suite(ONE)
-    result = gate(pytester, "reference", "--kb-model-args=device=cpu,attn_implementation=flex_attention")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(
-        ["ERROR: reference: attn_implementation=flex_attention: on a CPU * allowed there: sdpa, eager"]
-    )
-    no_traceback(result)
-
-
 def test_a_missing_extra_is_a_usage_error_that_names_it(pytester, mini_suite, monkeypatch):
     from pytest_kbrel.models import hf
 
