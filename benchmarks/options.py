@@ -32,8 +32,8 @@ import transformers
 from speed_work import made, tasks
 
 from pytest_kbrel import bundled
-from pytest_kbrel.models.asking import Asker
 from pytest_kbrel.models.budget import bytes_a_token
+from pytest_kbrel.models.dedup import Asker
 from pytest_kbrel.models.hf import load
 from pytest_kbrel.models.hf_model import HfModel
 from pytest_kbrel.models.spec import parse_spec

@@ -20,12 +20,12 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from pytest_kbrel.models.journal import begin
+from pytest_kbrel.models.cache.keys import digest_of, key_of
+from pytest_kbrel.models.cache.store import FILE, Sound, Store
+from pytest_kbrel.models.resume.journal import begin
+from pytest_kbrel.models.resume.session import Underway
 from pytest_kbrel.models.script import Script
 from pytest_kbrel.models.scripted import ScriptedModel
-from pytest_kbrel.models.store import FILE, Sound, Store
-from pytest_kbrel.models.store_keys import digest_of, key_of
-from pytest_kbrel.models.underway import Underway
 from pytest_kbrel.records import Generated, GenerateRequest, Request, Scored, ScoreRequest
 
 PLAYED = ScriptedModel(Script(path=Path("none"), rules=()), spec="played", digest="0" * 64)

@@ -14,10 +14,9 @@ from pytest_kbrel.settings import Settings
 from pytest_kbrel.specs import WHOSE, notes_of, role_of
 
 if TYPE_CHECKING:
-    from pytest_kbrel.models.asking import Asker
     from pytest_kbrel.models.base import Model
-    from pytest_kbrel.models.keeping import Keeping
-    from pytest_kbrel.models.underway import Underway
+    from pytest_kbrel.models.cache.session import Keeping
+    from pytest_kbrel.models.resume.session import Underway
 
 # Whom the run itself is about, as ``Ask.to`` names them; all others are helping models.
 _OWN = ("", BASELINE)
@@ -43,7 +42,7 @@ class Answering:
 
         ``ModelError`` says how a helping model is named.
         """
-        from pytest_kbrel.models.asking import Asker
+        from pytest_kbrel.models.dedup import Asker
 
         try:
             if to not in self._askers:
@@ -60,8 +59,8 @@ class Answering:
 
         Helping models are asked as ever: what they said stays said. No answer comes from the store.
         """
-        from pytest_kbrel.models.asking import Asker
-        from pytest_kbrel.models.replanning import Replanned
+        from pytest_kbrel.models.dedup import Asker
+        from pytest_kbrel.models.replan import Replanned
 
         if to:
             return self.ask(requests, to, case)
@@ -136,7 +135,7 @@ class Answering:
 
     def _remembering(self, which: str) -> Model:
         if self._keeping is None:
-            from pytest_kbrel.models.keeping import Keeping
+            from pytest_kbrel.models.cache.session import Keeping
 
             self._keeping = Keeping(self._settings.use_cache, self._settings.run)
         return self._keeping.remembering(self._opened(which))
@@ -228,7 +227,7 @@ def underway(settings: Settings) -> Underway | None:
     served = is_openai(settings.model) or is_openai(settings.baseline_model)
     if not served or settings.use_cache is None or settings.from_run is not None:
         return None
-    from pytest_kbrel.models.underway import Underway
+    from pytest_kbrel.models.resume.session import Underway
 
     return Underway(settings.use_cache, settings.run)
 

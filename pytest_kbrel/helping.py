@@ -13,7 +13,7 @@ from pytest_kbrel.specs import helper_spec, notes_of
 
 if TYPE_CHECKING:
     from pytest_kbrel.models.base import Model
-    from pytest_kbrel.models.remembering import RememberingModel
+    from pytest_kbrel.models.cache.caching_model import RememberingModel
 
 
 class Helping:
@@ -35,9 +35,9 @@ class Helping:
         if text in self._failed:
             raise ModelError(f"the model {text!r} could not be opened; the first failure says why")
         if text not in self._models:
+            from pytest_kbrel.models.cache.caching_model import RememberingModel
+            from pytest_kbrel.models.cache.store import Store
             from pytest_kbrel.models.registry import open_model
-            from pytest_kbrel.models.remembering import RememberingModel
-            from pytest_kbrel.models.store import Store
 
             try:
                 folder = self._settings.use_cache

@@ -78,9 +78,9 @@ def is_recorded(settings: Settings, text: str) -> bool:
 
 def check_judge(settings: Settings) -> None:
     """Find what can be found before a run about judge and store; raises :class:`KbrelError`."""
+    from pytest_kbrel.models.cache.location import network_of
+    from pytest_kbrel.models.cache.store import FILE, Store
     from pytest_kbrel.models.registry import check_spec
-    from pytest_kbrel.models.store import FILE, Store
-    from pytest_kbrel.models.store_place import network_of
 
     if settings.judge_spec is None or is_recorded(settings, settings.judge):
         return

@@ -86,7 +86,7 @@ class Arrivals:
 
         Return in words what of one is not as with the worker that was heard first, empty where all is.
         """
-        from pytest_kbrel.models.store_keys import identity
+        from pytest_kbrel.models.cache.keys import identity
 
         for name, model in models:
             first, now = identity(self.models.setdefault(name, model)), identity(model)

@@ -12,7 +12,7 @@ from pytest_kbrel import answering
 from pytest_kbrel.answering import Answering, underway
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models import registry
-from pytest_kbrel.models.remembering import RememberingModel
+from pytest_kbrel.models.cache.caching_model import RememberingModel
 from pytest_kbrel.models.spec import ModelSpec
 from pytest_kbrel.records import BASELINE, GenerateRequest
 from pytest_kbrel.settings import ParsedSpec

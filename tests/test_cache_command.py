@@ -7,10 +7,10 @@ import time
 import pytest
 
 from pytest_kbrel.cli import main
-from pytest_kbrel.models.journal import begin
-from pytest_kbrel.models.remembering import RememberingModel
-from pytest_kbrel.models.store import FILE, Store
-from pytest_kbrel.models.store_keys import digest_of
+from pytest_kbrel.models.cache.caching_model import RememberingModel
+from pytest_kbrel.models.cache.keys import digest_of
+from pytest_kbrel.models.cache.store import FILE, Store
+from pytest_kbrel.models.resume.journal import begin
 from pytest_kbrel.records import GenerateRequest
 from tests.function_model import FunctionModel
 

@@ -43,7 +43,7 @@ def test_a_size_in_megabytes(count: int, said: str) -> None:
 
 
 def test_an_age_of_nothing_is_an_age(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from pytest_kbrel.models.store import Store
+    from pytest_kbrel.models.cache.store import Store
 
     Store(tmp_path).close()
     assert main(["cache", "prune", str(tmp_path), "--older-than", "0h"]) == 0

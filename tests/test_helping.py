@@ -8,7 +8,7 @@ import pytest
 
 from pytest_kbrel.errors import KbrelError, ModelError
 from pytest_kbrel.helping import writer_of, writers_of
-from pytest_kbrel.models.store import Store
+from pytest_kbrel.models.cache.store import Store
 from pytest_kbrel.records import Case
 from pytest_kbrel.refusing import check_args, check_cases, check_judge, is_recorded
 from pytest_kbrel.specs import role_of

@@ -19,13 +19,13 @@ from pytest_kbrel.facts.jsonl import read_facts
 from pytest_kbrel.facts.question_set.dump import Dump, _header
 from pytest_kbrel.facts.readers import FORMATS, Relations, read
 from pytest_kbrel.facts.relations import read_relations
-from pytest_kbrel.models.asking import within_size
+from pytest_kbrel.models.cache.store import FILE, Store
 from pytest_kbrel.models.chat_args import parse_chat_args
 from pytest_kbrel.models.checkpoint import read_config, weight_files
+from pytest_kbrel.models.dedup import within_size
 from pytest_kbrel.models.digesting import digest_of_tensors
 from pytest_kbrel.models.script import read_script
 from pytest_kbrel.models.spec import parse_spec
-from pytest_kbrel.models.store import FILE, Store
 from pytest_kbrel.records import Failed, Generated, GenerateRequest
 from pytest_kbrel.reports.json_report import read_report
 from pytest_kbrel.reports.responses import read_responses
@@ -216,7 +216,7 @@ def test_a_kept_answer_longer_than_any_is_an_error_of_the_store(tmp_path: Path) 
 
 
 def test_a_kept_answer_of_100_000_levels_is_an_error_of_the_store(tmp_path: Path) -> None:
-    from pytest_kbrel.models.store import _checksum
+    from pytest_kbrel.models.cache.store import _checksum
 
     store = Store(tmp_path)
     with pytest.raises(StoreError, match=f"is broken: {LEVELS}"):

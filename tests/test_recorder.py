@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.models.underway import Kept
+from pytest_kbrel.models.resume.session import Kept
 from pytest_kbrel.recorded import read_run
 from pytest_kbrel.recorder import Recorder
 from pytest_kbrel.records import CaseResult, Fingerprint, Run

@@ -207,7 +207,7 @@ def test_reports_are_written_while_no_other_run_writes_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from pytest_kbrel import parts
-    from pytest_kbrel.models.store_locks import Lock
+    from pytest_kbrel.models.cache.locks import Lock
 
     monkeypatch.setattr(parts, "_PATIENCE", 0.0)
     unlocked = Parts(tmp_path, "one")

@@ -15,7 +15,7 @@ from pytest_kbrel.errors import KbrelError
 
 if TYPE_CHECKING:
     from pytest_kbrel.commands import Commands
-    from pytest_kbrel.models.store_upkeep import KeptModel
+    from pytest_kbrel.models.cache.maintenance import KeptModel
 
 _AGE = re.compile(r"([0-9]+)([hdw])")
 _SECONDS = {"h": 3600, "d": 24 * 3600, "w": 7 * 24 * 3600}
@@ -52,7 +52,7 @@ def register(commands: Commands) -> None:
 def _info(options: argparse.Namespace) -> int:
     from contextlib import closing
 
-    from pytest_kbrel.models.store_upkeep import Upkeep
+    from pytest_kbrel.models.cache.maintenance import Upkeep
     from pytest_kbrel.reports.text import count
 
     with closing(Upkeep(options.folder)) as store:
@@ -69,7 +69,7 @@ def _prune(options: argparse.Namespace) -> int:
     import time
     from contextlib import closing
 
-    from pytest_kbrel.models.store_upkeep import Upkeep
+    from pytest_kbrel.models.cache.maintenance import Upkeep
 
     chosen = options.older_than is not None or options.model is not None
     if options.all == chosen:
@@ -90,7 +90,7 @@ def _prune(options: argparse.Namespace) -> int:
 def _export(options: argparse.Namespace) -> int:
     from contextlib import closing
 
-    from pytest_kbrel.models.store_upkeep import Upkeep
+    from pytest_kbrel.models.cache.maintenance import Upkeep
 
     output = options.output
     if output.exists() and not options.force:
@@ -118,7 +118,7 @@ def _seconds(text: str) -> int:
 
 
 def _table(models: tuple[KeptModel, ...]) -> str:
-    from pytest_kbrel.models.store_upkeep import SHORT
+    from pytest_kbrel.models.cache.maintenance import SHORT
     from pytest_kbrel.reports.text import one_line
 
     head = ("model", "answers", "backend", "dtype", "first", "last", "named at first")

@@ -11,7 +11,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from pytest_kbrel.models.store_place import make_folder
+from pytest_kbrel.models.cache.location import make_folder
 from pytest_kbrel.untrusted import read_json
 
 FILE = "budgets.json"

@@ -10,9 +10,9 @@ from functools import cached_property
 from typing import TypeVar
 
 from pytest_kbrel.models.answers import check_ids, check_request, failed, generated, scored
-from pytest_kbrel.models.asking import in_order
 from pytest_kbrel.models.batching import Budget
 from pytest_kbrel.models.budget import token_budget
+from pytest_kbrel.models.dedup import in_order
 from pytest_kbrel.models.file_record import FileRecord
 from pytest_kbrel.models.hf_generation import Continuation, Endings
 from pytest_kbrel.models.hf_generator import Generator

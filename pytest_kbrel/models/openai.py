@@ -10,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from typing import Any
 
 from pytest_kbrel import SCORING_VERSION
-from pytest_kbrel.models.asking import in_order
+from pytest_kbrel.models.dedup import in_order
 from pytest_kbrel.models.messages import messages_of, text_of
 from pytest_kbrel.models.openai_client import Connection, Post, refuses
 from pytest_kbrel.models.openai_limits import limits_for

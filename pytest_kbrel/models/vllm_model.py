@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 
 from pytest_kbrel.models.answers import check_ids, check_request, failed, generated, scored
-from pytest_kbrel.models.asking import in_order
 from pytest_kbrel.models.chat_args import MAX_THINKING_TOKENS
+from pytest_kbrel.models.dedup import in_order
 from pytest_kbrel.models.file_record import FileRecord
 from pytest_kbrel.models.hf_generation import Continuation, Endings
 from pytest_kbrel.models.hf_prompts import Prompt

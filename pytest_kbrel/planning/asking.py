@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
 from pytest_kbrel.metrics.similarity import tfidf_cosine
-from pytest_kbrel.models.store_keys import key_of
+from pytest_kbrel.models.cache.keys import key_of
 from pytest_kbrel.planning.aside import Aside
 from pytest_kbrel.planning.standin import Mood, StandIn
 from pytest_kbrel.probes import open_case

@@ -7,8 +7,8 @@ from contextlib import closing
 from pathlib import Path
 
 from pytest_kbrel.errors import StoreError
-from pytest_kbrel.models.store import FILE, Store
-from pytest_kbrel.models.store_keys import digest_of, key_of
+from pytest_kbrel.models.cache.keys import digest_of, key_of
+from pytest_kbrel.models.cache.store import FILE, Store
 from pytest_kbrel.planning.timing import Kept
 from pytest_kbrel.records import Fingerprint, Request
 

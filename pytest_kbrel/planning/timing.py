@@ -8,9 +8,9 @@ import statistics
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from pytest_kbrel.models.asking import one_each
 from pytest_kbrel.models.base import Model
 from pytest_kbrel.models.counting import Counter
+from pytest_kbrel.models.dedup import one_each
 from pytest_kbrel.planning.asking import Call, Kind
 from pytest_kbrel.planning.working import Pace, Work, Works
 from pytest_kbrel.records import Fingerprint, Generated, GenerateRequest, Request, ScoreRequest, record

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pytest_kbrel.models.answers import check_request, failed, generated, scored
-from pytest_kbrel.models.asking import in_order, numbers_only
 from pytest_kbrel.models.batching import Batcher, Budget, describe_error, is_out_of_memory
 from pytest_kbrel.models.budget_notes import FILE, Notes
+from pytest_kbrel.models.dedup import in_order, numbers_only
 from pytest_kbrel.models.free_memory import cpu_bytes
 from pytest_kbrel.records import Failed, Generated, GenerateRequest, Scored, Step
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from tiny_checkpoints import ALL, CAUSAL, ENCODER_DECODER
 
-from pytest_kbrel.models.asking import in_order
+from pytest_kbrel.models.dedup import in_order
 from pytest_kbrel.models.hf_ladder import highest_rung
 from pytest_kbrel.models.hf_model import HfModel
 from pytest_kbrel.models.hf_scorer import Scorer

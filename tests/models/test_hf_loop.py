@@ -9,7 +9,7 @@ import torch
 from tiny_checkpoints import ALL, CAUSAL, ENCODER_DECODER
 
 from pytest_kbrel.models import hf_loop
-from pytest_kbrel.models.asking import in_order
+from pytest_kbrel.models.dedup import in_order
 from pytest_kbrel.models.hf import load
 from pytest_kbrel.models.hf_caches import KeptPrefix, Move, laid_out, roomy_cache
 from pytest_kbrel.models.hf_generation import Continuation, generate_batch

@@ -9,7 +9,7 @@ import tiny_checkpoints as tiny
 import torch
 import transformers as tf
 
-from pytest_kbrel.models.asking import in_order
+from pytest_kbrel.models.dedup import in_order
 from pytest_kbrel.models.hf_generation import Endings
 from pytest_kbrel.models.hf_generator import Generator
 from pytest_kbrel.models.hf_head import head_is_last

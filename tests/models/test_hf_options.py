@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from pytest_kbrel.errors import ModelError
+from pytest_kbrel.models.cache.keys import digest_of
 from pytest_kbrel.models.hf import load
 from pytest_kbrel.models.registry import check_spec
 from pytest_kbrel.models.spec import FLASH, parse_spec
-from pytest_kbrel.models.store_keys import digest_of
 from pytest_kbrel.records import Scored, ScoreRequest
 
 SCORES = [

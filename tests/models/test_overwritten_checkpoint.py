@@ -16,11 +16,11 @@ from tiny_checkpoints import change_json
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models import hf_loading, vllm, vllm_loading
+from pytest_kbrel.models.cache.caching_model import RememberingModel
+from pytest_kbrel.models.cache.store import Store
 from pytest_kbrel.models.hf import load
-from pytest_kbrel.models.remembering import RememberingModel
-from pytest_kbrel.models.replanning import Replanned
+from pytest_kbrel.models.replan import Replanned
 from pytest_kbrel.models.spec import parse_spec
-from pytest_kbrel.models.store import Store
 from pytest_kbrel.models.vllm_spec import parse_vllm
 from pytest_kbrel.records import GenerateRequest, ScoreRequest
 

@@ -25,14 +25,14 @@ from vllm_questions import (
 
 from pytest_kbrel.errors import MissingExtraError, ModelError
 from pytest_kbrel.models import vllm
+from pytest_kbrel.models.cache.caching_model import RememberingModel
+from pytest_kbrel.models.cache.keys import digest_of
+from pytest_kbrel.models.cache.store import Store
 from pytest_kbrel.models.hf import load
 from pytest_kbrel.models.hf_tokens import Pair
 from pytest_kbrel.models.registry import open_model, read_spec
-from pytest_kbrel.models.remembering import RememberingModel
-from pytest_kbrel.models.replanning import Replanned
+from pytest_kbrel.models.replan import Replanned
 from pytest_kbrel.models.spec import parse_spec
-from pytest_kbrel.models.store import Store
-from pytest_kbrel.models.store_keys import digest_of
 from pytest_kbrel.models.vllm_engine import MOST_NAMED
 from pytest_kbrel.models.vllm_model import VllmModel
 from pytest_kbrel.models.vllm_scoring import computed_tokens, is_cheaper_stepwise, steps_of

@@ -27,7 +27,7 @@ from pytest_kbrel import reference
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models import vllm
 from pytest_kbrel.models.hf import load
-from pytest_kbrel.models.replanning import Replanned
+from pytest_kbrel.models.replan import Replanned
 from pytest_kbrel.models.spec import parse_spec
 from pytest_kbrel.models.vllm_spec import parse_vllm
 from pytest_kbrel.records import Failed, Generated, ScoreRequest

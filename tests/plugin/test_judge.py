@@ -12,7 +12,7 @@ import time
 import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
 import pytest
 
-from pytest_kbrel.models.store import Store
+from pytest_kbrel.models.cache.store import Store
 from tests.openai_server import TOO_MANY, Fault
 from tests.plugin.conftest import CAPITALS, MODEL
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.metrics import metrics_for
-from pytest_kbrel.models.asking import Asker
+from pytest_kbrel.models.dedup import Asker
 from pytest_kbrel.models.hf import load
 from pytest_kbrel.models.spec import parse_spec
 from pytest_kbrel.probes import run_case

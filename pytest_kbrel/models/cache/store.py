@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from pytest_kbrel.errors import StoreError
-from pytest_kbrel.models.store_keys import digest_of
-from pytest_kbrel.models.store_owner import Owner
-from pytest_kbrel.models.store_place import make_folder, network_of
+from pytest_kbrel.models.cache.keys import digest_of
+from pytest_kbrel.models.cache.location import make_folder, network_of
+from pytest_kbrel.models.cache.machine_lease import Owner
 from pytest_kbrel.records import Fingerprint, Generated, Scored
 from pytest_kbrel.untrusted import LINE, parse
 from pytest_kbrel.wire import encoder, fields_of, from_wire, to_wire

@@ -7,8 +7,8 @@ from typing import TypeVar
 
 from pytest_kbrel.errors import ResponseError
 from pytest_kbrel.models.base import Model
-from pytest_kbrel.models.store_keys import key_of
-from pytest_kbrel.models.told import Told
+from pytest_kbrel.models.cache.keys import key_of
+from pytest_kbrel.models.session_cache import Told
 from pytest_kbrel.records import Failed, Generated, GenerateRequest, Request, Response, Scored, ScoreRequest
 
 A = TypeVar("A")

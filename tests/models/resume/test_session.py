@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_kbrel.models import journal
-from pytest_kbrel.models.keeping import Keeping
-from pytest_kbrel.models.store import Store
-from pytest_kbrel.models.store_locks import Lock
-from pytest_kbrel.models.underway import Kept, Underway
+from pytest_kbrel.models.cache.locks import Lock
+from pytest_kbrel.models.cache.session import Keeping
+from pytest_kbrel.models.cache.store import Store
+from pytest_kbrel.models.resume import journal
+from pytest_kbrel.models.resume.session import Kept, Underway
 from pytest_kbrel.records import Failed, ScoreRequest
 from tests.function_model import FunctionModel
-from tests.models.served_model import Served, ask, known, rows, said
+from tests.models.resume.served_model import Served, ask, known, rows, said
 
 SCORE = ScoreRequest(prompt="Where?", continuation=" here")
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from pytest_kbrel.errors import ResponseError
-from pytest_kbrel.models.asking import Asker
 from pytest_kbrel.models.batching import Batcher
+from pytest_kbrel.models.dedup import Asker
 from pytest_kbrel.records import Failed, GenerateRequest, Scored, ScoreRequest
 from tests.function_model import FunctionModel
 

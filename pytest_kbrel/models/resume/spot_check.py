@@ -7,8 +7,8 @@ from typing import Any
 
 from pytest_kbrel.errors import ModelError, StoreError
 from pytest_kbrel.models.base import Model
-from pytest_kbrel.models.store import Sound, Store
-from pytest_kbrel.models.store_keys import key_of
+from pytest_kbrel.models.cache.keys import key_of
+from pytest_kbrel.models.cache.store import Sound, Store
 from pytest_kbrel.records import (
     Failed,
     Generated,

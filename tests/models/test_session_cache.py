@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_kbrel.models.asking import Asker
-from pytest_kbrel.models.store_keys import key_of
-from pytest_kbrel.models.told import Told
+from pytest_kbrel.models.cache.keys import key_of
+from pytest_kbrel.models.dedup import Asker
+from pytest_kbrel.models.session_cache import Told
 from pytest_kbrel.records import Generated, GenerateRequest, Scored, ScoreRequest, Step
 from tests.forgetful import Forgetful
 from tests.function_model import FunctionModel

@@ -1,6 +1,7 @@
 """What the models said that a run is about, kept for the next run; a run never fails for want of that.
 
-What a served model said is kept as long as the run is unfinished; see :mod:`pytest_kbrel.models.journal`.
+What a served model said is kept as long as the run is unfinished; see
+:mod:`pytest_kbrel.models.resume.journal`.
 """
 
 from __future__ import annotations
@@ -8,10 +9,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from pytest_kbrel.errors import StoreError
-from pytest_kbrel.models import journal
 from pytest_kbrel.models.base import Model
-from pytest_kbrel.models.remembering import RememberingModel
-from pytest_kbrel.models.store import Store
+from pytest_kbrel.models.cache.caching_model import RememberingModel
+from pytest_kbrel.models.cache.store import Store
+from pytest_kbrel.models.resume import journal
 
 
 class Keeping:

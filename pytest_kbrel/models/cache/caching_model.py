@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol, TypeVar, runtime_checkable
 
 from pytest_kbrel.errors import StoreError
-from pytest_kbrel.models.asking import numbers_only, one_each
 from pytest_kbrel.models.base import Model
-from pytest_kbrel.models.journal import Journal
-from pytest_kbrel.models.store import Sound, Store
-from pytest_kbrel.models.store_keys import digest_of, key_of
+from pytest_kbrel.models.cache.keys import digest_of, key_of
+from pytest_kbrel.models.cache.store import Sound, Store
+from pytest_kbrel.models.dedup import numbers_only, one_each
+from pytest_kbrel.models.resume.journal import Journal
 from pytest_kbrel.records import (
     Failed,
     Fingerprint,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_kbrel.errors import StoreError
-from pytest_kbrel.models.store import FILE, Store
+from pytest_kbrel.models.cache.store import FILE, Store
 from pytest_kbrel.records import Fingerprint, record
 from pytest_kbrel.untrusted import parse
 from pytest_kbrel.wire import from_wire

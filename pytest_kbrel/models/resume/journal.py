@@ -16,10 +16,10 @@ from typing import Any, Protocol, runtime_checkable
 
 from pytest_kbrel.errors import ModelError, StoreError
 from pytest_kbrel.models.base import Model
-from pytest_kbrel.models.canary import difference, questions
-from pytest_kbrel.models.store import Sound, Store
-from pytest_kbrel.models.store_keys import digest_of, key_of
-from pytest_kbrel.models.store_locks import Lock, is_held
+from pytest_kbrel.models.cache.keys import digest_of, key_of
+from pytest_kbrel.models.cache.locks import Lock, is_held
+from pytest_kbrel.models.cache.store import Sound, Store
+from pytest_kbrel.models.resume.spot_check import difference, questions
 from pytest_kbrel.records import Request, record
 from pytest_kbrel.untrusted import parse
 from pytest_kbrel.wire import to_wire

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.errors import StoreError
-from pytest_kbrel.models.remembering import RememberingModel
-from pytest_kbrel.models.store import FILE, Store
-from pytest_kbrel.models.store_keys import digest_of, key_of
-from pytest_kbrel.models.store_locks import Lock, is_held
-from pytest_kbrel.models.store_place import make_folder, network_of
-from pytest_kbrel.models.store_upkeep import Upkeep
-from pytest_kbrel.models.told import Told
+from pytest_kbrel.models.cache.caching_model import RememberingModel
+from pytest_kbrel.models.cache.keys import digest_of, key_of
+from pytest_kbrel.models.cache.location import make_folder, network_of
+from pytest_kbrel.models.cache.locks import Lock, is_held
+from pytest_kbrel.models.cache.maintenance import Upkeep
+from pytest_kbrel.models.cache.store import FILE, Store
+from pytest_kbrel.models.session_cache import Told
 from pytest_kbrel.records import Failed, Fingerprint, Generated, GenerateRequest, Scored, ScoreRequest
 from tests.function_model import FunctionModel
 

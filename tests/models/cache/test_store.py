@@ -15,13 +15,13 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.errors import ModelError, StoreError
+from pytest_kbrel.models.cache.caching_model import RememberingModel
+from pytest_kbrel.models.cache.keys import digest_of
+from pytest_kbrel.models.cache.keys import key_of as key_under
+from pytest_kbrel.models.cache.location import network_of
+from pytest_kbrel.models.cache.store import FILE, Store
 from pytest_kbrel.models.openai import OpenAIModel
 from pytest_kbrel.models.openai_spec import parse_openai
-from pytest_kbrel.models.remembering import RememberingModel
-from pytest_kbrel.models.store import FILE, Store
-from pytest_kbrel.models.store_keys import digest_of
-from pytest_kbrel.models.store_keys import key_of as key_under
-from pytest_kbrel.models.store_place import network_of
 from pytest_kbrel.records import Failed, Generated, GenerateRequest, Scored, ScoreRequest
 from tests.function_model import FunctionModel
 from tests.openai_server import TOO_MANY, Fault
@@ -241,7 +241,7 @@ def test_a_killed_process_loses_nothing_that_it_had_put(tmp_path):
         import sys, time
         from pathlib import Path
         from tests.function_model import FunctionModel
-        from pytest_kbrel.models.store import Store
+        from pytest_kbrel.models.cache.store import Store
         from pytest_kbrel.records import Generated
         said = Generated(text="x", token_ids=(), finish="stop", prompt_tokens=1, prompt_digest="d")
         store = Store(Path(sys.argv[1]))
@@ -406,7 +406,7 @@ def test_a_network_folder_is_known_by_its_file_system(folder, kind):
 def test_a_network_folder_is_refused(tmp_path, monkeypatch):
     mounts = tmp_path / "mounts"
     mounts.write_text(f"server:/x {tmp_path}/shared nfs rw 0 0\n")
-    monkeypatch.setattr("pytest_kbrel.models.store_place._MOUNTS", mounts)
+    monkeypatch.setattr("pytest_kbrel.models.cache.location._MOUNTS", mounts)
     with pytest.raises(StoreError, match=r"is on a network folder \(nfs\).*--kb-use-cache"):
         Store(tmp_path / "shared" / "cache")
     assert not (tmp_path / "shared").exists()

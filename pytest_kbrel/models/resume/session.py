@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from pytest_kbrel.errors import StoreError
-from pytest_kbrel.models import journal
-from pytest_kbrel.models.store import FILE, Store
-from pytest_kbrel.models.store_locks import Lock
-from pytest_kbrel.models.store_place import make_folder, network_of
+from pytest_kbrel.models.cache.location import make_folder, network_of
+from pytest_kbrel.models.cache.locks import Lock
+from pytest_kbrel.models.cache.store import FILE, Store
+from pytest_kbrel.models.resume import journal
 from pytest_kbrel.records import record
 
 _RUN = "run-"

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.errors import StoreError
-from pytest_kbrel.models import store_owner
-from pytest_kbrel.models.store import FILE, Store
-from pytest_kbrel.models.store_locks import Lock, is_held
-from pytest_kbrel.models.store_owner import RECORD, Owner
+from pytest_kbrel.models.cache import machine_lease as store_owner
+from pytest_kbrel.models.cache.locks import Lock, is_held
+from pytest_kbrel.models.cache.machine_lease import RECORD, Owner
+from pytest_kbrel.models.cache.store import FILE, Store
 from pytest_kbrel.records import Generated
 from tests.function_model import FunctionModel
 
@@ -76,7 +76,7 @@ CODE = """
     import sys
     from pathlib import Path
     from pytest_kbrel.errors import StoreError
-    from tests.models.test_store_disk import KEYS, ONE, Store, said
+    from tests.models.cache.test_store_disk import KEYS, ONE, Store, said
 
     store = Store(Path(sys.argv[1]))
     put = []
@@ -133,7 +133,7 @@ def test_a_disk_that_is_read_only_is_an_error(tmp_path, filled):
     code = """
         import sys
         from pathlib import Path
-        from tests.models.test_store_disk import Store, StoreError
+        from tests.models.cache.test_store_disk import Store, StoreError
         try:
             Store(Path(sys.argv[1]))
         except StoreError as error:
@@ -243,7 +243,7 @@ def test_a_lock_ends_with_its_process(tmp_path):
     code = f"""
         import time
         from pathlib import Path
-        from pytest_kbrel.models.store_locks import Lock
+        from pytest_kbrel.models.cache.locks import Lock
         assert Lock(Path({str(path)!r})).take()
         print("held", flush=True)
         time.sleep(60)

@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from pytest_kbrel.errors import ModelError, StoreError
-from pytest_kbrel.models.canary import Question, difference, questions
-from pytest_kbrel.models.store import Store
+from pytest_kbrel.models.cache.store import Store
+from pytest_kbrel.models.resume.spot_check import Question, difference, questions
 from pytest_kbrel.records import Generated, Scored, ScoreRequest
 from tests.function_model import FunctionModel
-from tests.models.served_model import Served, ask, said
+from tests.models.resume.served_model import Served, ask, said
 
 
 @pytest.fixture

@@ -1,0 +1,1 @@
+"""Answers of models kept from run to run, in one SQLite file."""
