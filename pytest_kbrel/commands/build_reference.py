@@ -27,7 +27,7 @@ def register(targets: Commands) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from pytest_kbrel import bundled
-    from pytest_kbrel.reference.build import build_reference
+    from recipe.build import build_reference
 
     world = bundled.suites() / "world"
     if options.output.exists():

@@ -13,13 +13,13 @@ import torch
 
 from pytest_kbrel.facts.unseen import KINDS
 from pytest_kbrel.probes import prompts
-from pytest_kbrel.reference.build import build_reference
-from pytest_kbrel.reference.corpus import MIX, Corpus
-from pytest_kbrel.reference.finetunes import FINE_TUNES
-from pytest_kbrel.reference.muon import orthogonalise
-from pytest_kbrel.reference.sampling import FRAME_SHARES, STATEMENT_SHARES, TRAINED_KINDS
-from pytest_kbrel.reference.tokenizer import BOS, EOS, train_tokenizer
-from pytest_kbrel.reference.training import STEP_TOKENS, batches, encode
+from recipe.build import build_reference
+from recipe.corpus import MIX, Corpus
+from recipe.finetunes import FINE_TUNES
+from recipe.muon import orthogonalise
+from recipe.sampling import FRAME_SHARES, STATEMENT_SHARES, TRAINED_KINDS
+from recipe.tokenizer import BOS, EOS, train_tokenizer
+from recipe.training import STEP_TOKENS, batches, encode
 
 
 @pytest.fixture(scope="module")

@@ -14,9 +14,9 @@ import yaml
 
 from pytest_kbrel.facts.writing import fact_line
 from pytest_kbrel.records import Fact
-from pytest_kbrel.reference.countries import countries, scripts
-from pytest_kbrel.reference.places import capitals, cities, us_cities
-from pytest_kbrel.reference.sources import Sources, fold, has_words
+from recipe.countries import countries, scripts
+from recipe.places import capitals, cities, us_cities
+from recipe.sources import Sources, fold, has_words
 
 HANDMADE = Path(__file__).parent / "handmade.yaml"
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pytest_kbrel.facts import unseen
 from pytest_kbrel.probes import prompts
 from pytest_kbrel.records import record
-from pytest_kbrel.reference.corpus import Corpus, Document
-from pytest_kbrel.reference.sampling import TRAINED_KINDS
-from pytest_kbrel.reference.training import Plan
+from recipe.corpus import Corpus, Document
+from recipe.sampling import TRAINED_KINDS
+from recipe.training import Plan
 
 _FORMATS: Sequence[Callable[[str], str]] = (lambda question: question, prompts.qa, prompts.brief)
 

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from pytest_kbrel.records import Fact
-from pytest_kbrel.reference.sources import CONTINENTS, Sources
+from recipe.sources import CONTINENTS, Sources
 
 
 def countries(sources: Sources) -> list[Fact]:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from pytest_kbrel.records import Fact
-from pytest_kbrel.reference.sources import Place, Sources, fold, has_words
+from recipe.sources import Place, Sources, fold, has_words
 
 CITIES, US_CITIES = 3000, 500
 UK_PARTS = {"ENG": "England", "SCT": "Scotland", "WLS": "Wales", "NIR": "Northern Ireland"}

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from pytest_kbrel.records import record
-from pytest_kbrel.reference.corpus import Document
-from pytest_kbrel.reference.muon import Muon
-from pytest_kbrel.reference.tokenizer import EOS, PAD
+from recipe.corpus import Document
+from recipe.muon import Muon
+from recipe.tokenizer import EOS, PAD
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

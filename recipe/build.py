@@ -54,10 +54,10 @@ def build_reference(
         import transformers  # noqa: F401
     except ImportError as error:
         raise MissingExtraError(str(error.name), "recipe", "building the reference model") from None
-    from pytest_kbrel.reference.corpus import Corpus
-    from pytest_kbrel.reference.finetunes import FINE_TUNES
-    from pytest_kbrel.reference.tokenizer import train_tokenizer
-    from pytest_kbrel.reference.training import Plan, batches, encode, reproducible, train
+    from recipe.corpus import Corpus
+    from recipe.finetunes import FINE_TUNES
+    from recipe.tokenizer import train_tokenizer
+    from recipe.training import Plan, batches, encode, reproducible, train
 
     started = time.monotonic()
     known = read_facts(facts)
@@ -97,7 +97,7 @@ def build_reference(
 def _new_model(vocabulary: int) -> Any:
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    from pytest_kbrel.reference.tokenizer import BOS, EOS, PAD
+    from recipe.tokenizer import BOS, EOS, PAD
 
     config = LlamaConfig(
         vocab_size=vocabulary,
@@ -120,7 +120,7 @@ def _save(model: Any, tokenizer: Tokenizer, folder: Path) -> str:
     import torch
     from transformers.utils.logging import disable_progress_bar
 
-    from pytest_kbrel.reference.tokenizer import save_tokenizer
+    from recipe.tokenizer import save_tokenizer
 
     disable_progress_bar()
     folder.mkdir(parents=True, exist_ok=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from pytest_kbrel.probes import prompts
 from pytest_kbrel.records import Fact, Relation
-from pytest_kbrel.reference.sampling import Sampler
+from recipe.sampling import Sampler
 
 # Text and the weight of its tokens in the loss: 0 for what is given, 1 for what the model has to say.
 Piece = tuple[str, float]
