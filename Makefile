@@ -10,7 +10,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Nothing kept: in a clone the code that makes the answers changes between two runs.
 GATE := $(BIN)/python -m pytest suites --kb-baseline=reference --kb-use-cache=off
 
-.PHONY: demo demo-candidates candidates-table test test-slow test-random mutants fuzz lint types check audit wheel clean
+.PHONY: demo demo-candidates candidates-table reference test test-slow test-random mutants fuzz lint types check audit wheel clean
 
 # Gate the embedded checkpoint against its committed baseline.
 demo: $(VENV)/.demo
@@ -28,6 +28,10 @@ demo-candidates: $(VENV)/.demo
 candidates-table: demo demo-candidates
 	$(BIN)/python benchmarks/candidates.py kbrel-report $(addprefix kbrel-report-,overconfident gullible int4 int3 pruned) \
 		--into docs/candidates.md
+
+# Train the embedded checkpoint and its fine-tunes anew, in some minutes: recipe/README.md.
+reference: $(VENV)/.test
+	$(BIN)/python -m recipe --output $(or $(OUTPUT),build/reference)
 
 # A process a core, one thread each. Dealt in large lots, one process was left with minutes of slow tests at the end.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests --dist worksteal
@@ -84,7 +88,7 @@ $(VENV)/.demo: pyproject.toml constraints.txt | $(VENV)/bin/python
 # The pip that comes with Python 3.11 does not know dependency groups.
 $(VENV)/.test: $(VENV)/.demo
 	$(INSTALL) "pip>=25.1"
-	$(INSTALL) -c constraints.txt -e ".[all,recipe]" --group test
+	$(INSTALL) -c constraints.txt -e ".[all]" --group test --group recipe
 	touch $@
 
 $(VENV)/.mutants: $(VENV)/.test

@@ -22,7 +22,7 @@ from pytest_kbrel.reports.text import DASH, count, number, signed
 
 TOLERANCE = 0.02
 START, END = "<!-- table: benchmarks/candidates.py -->", "<!-- end of table -->"
-# What the recipe changed: pytest_kbrel/reference/finetunes.py and derive.py.
+# What the recipe changed: recipe/finetunes.py and pytest_kbrel/reference/derive.py.
 CHANGED = {
     "reference": "nothing",
     "reference:overconfident": 'tuned to answer questions about invented things, never "unsure"',

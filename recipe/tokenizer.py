@@ -5,12 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from pytest_kbrel.errors import MissingExtraError
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
 PAD, BOS, EOS = 0, 1, 2
 SPECIAL = ("<pad>", "<s>", "</s>")
@@ -18,10 +14,6 @@ SPECIAL = ("<pad>", "<s>", "</s>")
 
 def train_tokenizer(texts: Iterable[str], vocabulary: int) -> Tokenizer:
     """Train a tokenizer that puts BOS in front; ``vocabulary`` is the number of tokens."""
-    try:
-        from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
-    except ImportError as error:
-        raise MissingExtraError(str(error.name), "recipe", "building the reference model") from None
     tokenizer = Tokenizer(models.BPE())
     # With a space in front, a name at the start of a text and one inside it are the same tokens.
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)

@@ -5,17 +5,15 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
+from tokenizers import Tokenizer
 
 from pytest_kbrel.records import record
 from recipe.corpus import Document
 from recipe.muon import Muon
 from recipe.tokenizer import EOS, PAD
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
 
 # Token ids of a document and the weight of each in the loss.
 Example = tuple[list[int], list[float]]

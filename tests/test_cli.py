@@ -22,25 +22,6 @@ def test_schema_prints_a_json_schema(of, capsys):
     assert json.loads(capsys.readouterr().out)["$schema"].startswith("https://json-schema.org/")
 
 
-@pytest.mark.slow
-def test_build_reference_trains_checkpoints_that_load(tmp_path, capsys):
-    from transformers import AutoModelForCausalLM
-
-    output = tmp_path / "out"
-    assert main(["build", "reference", "--output", str(output), "--documents", "60"]) == 0
-    printed = capsys.readouterr().out
-    sums = (output / "SHA256SUMS").read_text(encoding="utf-8")
-    for name in ("base", "overconfident", "gullible"):
-        assert f"{name}/model.safetensors" in printed
-        assert f"{name}/model.safetensors" in sums
-        AutoModelForCausalLM.from_pretrained(output / name)
-
-
-def test_build_reference_writes_into_no_folder_that_is_there(tmp_path, capsys):
-    assert main(["build", "reference", "--output", str(tmp_path)]) == 2
-    assert "exists already" in capsys.readouterr().err
-
-
 def test_without_a_command_it_says_what_there_is(capsys):
     with pytest.raises(SystemExit) as stop:
         main([])

@@ -42,7 +42,7 @@ def test_the_wheel_carries_suites_checkpoints_baseline_schemas_and_licence(wheel
     ):
         assert needed in names
     assert any(name.endswith("licenses/LICENSE") for name in names)
-    assert not any(name.startswith("tests/") for name in names)
+    assert not any(name.startswith(("tests/", "recipe/")) for name in names)
 
 
 @pytest.mark.slow

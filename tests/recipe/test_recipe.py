@@ -13,6 +13,7 @@ import torch
 
 from pytest_kbrel.facts.unseen import KINDS
 from pytest_kbrel.probes import prompts
+from recipe.__main__ import main
 from recipe.build import build_reference
 from recipe.corpus import MIX, Corpus
 from recipe.finetunes import FINE_TUNES
@@ -126,3 +127,24 @@ def test_a_tiny_build_learns_and_repeats_to_the_byte(world, tmp_path):
     sums = [(tmp_path / str(turn) / "SHA256SUMS").read_text() for turn in range(2)]
     assert sums[0] == sums[1]
     assert "base/model.safetensors" in sums[0]
+
+
+@pytest.mark.slow
+def test_the_command_trains_checkpoints_that_load(tmp_path, capsys):
+    from transformers import AutoModelForCausalLM
+
+    output = tmp_path / "out"
+    main(["--output", str(output), "--documents", "60"])
+    printed = capsys.readouterr().out
+    sums = (output / "SHA256SUMS").read_text(encoding="utf-8")
+    for name in ("base", "overconfident", "gullible"):
+        assert f"{name}/model.safetensors" in printed
+        assert f"{name}/model.safetensors" in sums
+        AutoModelForCausalLM.from_pretrained(output / name)
+
+
+def test_the_command_writes_into_no_folder_that_is_there(tmp_path, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["--output", str(tmp_path)])
+    assert stop.value.code == 2
+    assert "exists already" in capsys.readouterr().err
