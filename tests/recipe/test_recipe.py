@@ -15,12 +15,9 @@ from pytest_kbrel.facts.unseen import KINDS
 from pytest_kbrel.probes import prompts
 from recipe.__main__ import main
 from recipe.build import build_reference
-from recipe.corpus import MIX, Corpus
+from recipe.corpus import FRAME_SHARES, MIX, STATEMENT_SHARES, TRAINED_KINDS, Corpus
 from recipe.finetunes import FINE_TUNES
-from recipe.muon import orthogonalise
-from recipe.sampling import FRAME_SHARES, STATEMENT_SHARES, TRAINED_KINDS
-from recipe.tokenizer import BOS, EOS, train_tokenizer
-from recipe.training import STEP_TOKENS, batches, encode
+from recipe.training import BOS, EOS, STEP_TOKENS, batches, encode, orthogonalise, train_tokenizer
 
 
 @pytest.fixture(scope="module")

