@@ -74,7 +74,8 @@ def test(folder: str, names: Sequence[str], given: argparse.Namespace) -> int:
         print(f"mutants: {found and found.origin} is not the package of {ROOT}", file=sys.stderr)
         return 2
     paths = {
-        f"{PACKAGE}.{folder}.{path.stem}": path for path in sorted((ROOT / PACKAGE / folder).glob("*.py"))
+        ".".join(path.relative_to(ROOT).with_suffix("").parts): path
+        for path in sorted((ROOT / PACKAGE / folder).rglob("*.py"))
     }
     before = kept(folder)
     results: dict[str, dict[str, Any]] = {}

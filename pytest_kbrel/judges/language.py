@@ -14,9 +14,9 @@ from importlib import resources
 from typing import Any
 
 from pytest_kbrel.judges.inflected import inflected_pattern
-from pytest_kbrel.judges.local_dates import in_english_dates
-from pytest_kbrel.judges.scripts import SIGNS, fold_letters, has_no_case, is_unspaced, unspaced_pattern
-from pytest_kbrel.judges.tokens import APOSTROPHES, plain
+from pytest_kbrel.judges.text.local_dates import in_english_dates
+from pytest_kbrel.judges.text.scripts import SIGNS, fold_letters, has_no_case, is_unspaced, unspaced_pattern
+from pytest_kbrel.judges.text.tokens import APOSTROPHES, plain
 from pytest_kbrel.records import DEFAULT_LANGUAGE, LANGUAGES, base_language, record
 
 _SENTENCE_START = re.compile(r"(?:^|[.!?:。！？।]\s*)\W*$")

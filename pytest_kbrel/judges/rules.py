@@ -6,20 +6,20 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from pytest_kbrel.judges.comparing import compare
-from pytest_kbrel.judges.figures import is_in_range, says_plainly
-from pytest_kbrel.judges.language import is_english, language_of, put_in_english
-from pytest_kbrel.judges.numerals import has_other_sign, signs_of
-from pytest_kbrel.judges.options import chosen_option
-from pytest_kbrel.judges.reading import read_answer, read_gold, read_question
-from pytest_kbrel.judges.tokens import LONGEST
-from pytest_kbrel.judges.uninformative import (
+from pytest_kbrel.judges.abstention.classify import (
     is_not_applicable,
     is_uninformative,
     said_besides,
     uninformative_kind,
     without_frame,
 )
+from pytest_kbrel.judges.language import is_english, language_of, put_in_english
+from pytest_kbrel.judges.matching.matcher import compare
+from pytest_kbrel.judges.matching.numbers import is_in_range, says_plainly
+from pytest_kbrel.judges.matching.parsing import read_answer, read_gold, read_question
+from pytest_kbrel.judges.options import chosen_option
+from pytest_kbrel.judges.text.numerals import has_other_sign, signs_of
+from pytest_kbrel.judges.text.tokens import LONGEST
 from pytest_kbrel.metrics.text import normalise
 from pytest_kbrel.records import Label, record
 

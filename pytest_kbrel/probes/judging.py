@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 
 from pytest_kbrel.errors import ResponseError
-from pytest_kbrel.judges.dates import as_dates
-from pytest_kbrel.judges.reading import quantity
+from pytest_kbrel.judges.matching.parsing import quantity
+from pytest_kbrel.judges.matching.whole_answer import is_variant
 from pytest_kbrel.judges.replies import read_verdict
 from pytest_kbrel.judges.rules import Judged, judge
-from pytest_kbrel.judges.tokens import read_words
-from pytest_kbrel.judges.whole import is_variant
+from pytest_kbrel.judges.text.dates import as_dates
+from pytest_kbrel.judges.text.tokens import read_words
 from pytest_kbrel.probes.base import answer_type_of, question_of
 from pytest_kbrel.probes.prompts import any_number, verdict
 from pytest_kbrel.records import Ask, Case, Fact, Generated, GenerateRequest, Response

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_kbrel.judges.matching.shorter import said_shorter
 from pytest_kbrel.judges.rules import judge
-from pytest_kbrel.judges.shorter import said_shorter
 
 WHO = "Who wrote it?"
 RANGE = "Which range of Italy is it?"

@@ -9,10 +9,10 @@ import yaml
 
 from pytest_kbrel.judges.inflected import inflected_pattern
 from pytest_kbrel.judges.language import language_of, put_in_english
-from pytest_kbrel.judges.local_dates import in_english_dates
+from pytest_kbrel.judges.matching.whole_answer import is_variant
 from pytest_kbrel.judges.rules import judge, uninformative_kind
-from pytest_kbrel.judges.scripts import fold_letters
-from pytest_kbrel.judges.whole import is_variant
+from pytest_kbrel.judges.text.local_dates import in_english_dates
+from pytest_kbrel.judges.text.scripts import fold_letters
 from pytest_kbrel.records import LANGUAGES
 from tests.judges.phrases import HALVES, phrases
 from tests.judges.phrases import LANGUAGES as WRITTEN

@@ -1,0 +1,163 @@
+"""A gold inside a longer answer, and what forbids to count it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from pytest_kbrel.judges.matching.enumerations import is_region, is_trade
+from pytest_kbrel.judges.matching.negation import is_negated as is_negated
+from pytest_kbrel.judges.matching.parsing import Answer, Gold, Question
+from pytest_kbrel.judges.matching.shorter import SHIPS
+from pytest_kbrel.judges.text.dates import MONTHS
+from pytest_kbrel.judges.text.lexicon import (
+    CITIES,
+    DIRECTIONS,
+    DISTINGUISHING,
+    FUNCTION,
+    MODIFIERS,
+    PARTICLES,
+    PHRASES,
+    PLACES,
+    TITLES,
+)
+from pytest_kbrel.judges.text.nationalities import NATIONAL, NATIONS
+from pytest_kbrel.judges.text.scripts import has_no_case, is_unspaced
+from pytest_kbrel.judges.text.tokens import STARTS, UPPER
+
+_PHRASE = 4
+_GRADE = re.compile(r"[A-Z]{1,2}[+#-]{1,2}")
+# "The Confederate army" are the Confederates.
+_ORGANISED = ("party", "army", "forces", "troops")
+_SHORT_FOR = frozenset(PHRASES.values())
+
+
+def places(words: Sequence[str], sought: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Yield (start, end) wherever ``sought`` stands in ``words`` as whole words."""
+    size = len(sought)
+    if not size:
+        return
+    first = sought[0]
+    for start in range(len(words) - size + 1):
+        if words[start] == first and tuple(words[start : start + size]) == tuple(sought):
+            yield start, start + size
+
+
+def findable(answer: Answer, gold: Gold, start: int) -> bool:
+    """Tell whether a gold can be found at a place: "IN" (India) is not the word "in"."""
+    word = gold.words[0]
+    if _GRADE.fullmatch(gold.text):
+        # "A+", "C++": the sign tells it from the letter.
+        return re.search(rf"(?<!\w){re.escape(gold.text)}(?![\w+#-])", answer.text) is not None
+    if len(gold.words) > 1:
+        return not FUNCTION.issuperset(gold.words)
+    if word in FUNCTION:
+        return False
+    # Two letters are a name where a letter is a syllable or a word.
+    if len(word) > 1 and is_unspaced(word):
+        return True
+    if len(word) > 2 or not word.isalpha() or word in _SHORT_FOR:
+        return True
+    return answer.cases[start] == UPPER or len(answer.words) == 1
+
+
+def is_other_name(answer: Answer, span: tuple[int, int], gold: Gold, question: Question) -> bool:
+    """Tell whether the words around make it another's name: "Paris Hilton", "West Virginia", "Apollo 11"."""
+    start, end = span
+    words, breaks, size = answer.words, answer.breaks, len(answer.words)
+    if start and not breaks[start]:
+        before = words[start - 1]
+        within = _is_part(before, gold, question)
+        if before in DISTINGUISHING and answer.fresh[start - 1] and not within:
+            return True
+        # "American ash" is another tree than "ash"; a longer name or a trade is the same in every nation.
+        nation = before in NATIONAL and (len(gold.words) > 1 or is_trade(gold.words[0]))
+        # "West African" is no nation.
+        nation = nation and not (start > 1 and words[start - 2] in DISTINGUISHING and not breaks[start - 1])
+        # "The Italian Alps", asked for a range of Italy
+        asked = before in NATIONAL and NATIONS.get(before) in question.nations
+        # "Glasgow Prestwick Airport"
+        served = before in CITIES and question.has("airport")
+        harmless = before in TITLES or before in SHIPS or nation or asked or within or served
+        if not harmless and _extends(answer, start - 1, gold):
+            return True
+    if len(gold.words) == 1 and (_is_before(answer, span, question) or _is_behind(answer, end)):
+        return True
+    common = len(gold.words) == 1 and not any(gold.cases) and not has_no_case(gold.words[0])
+    if answer.bare and size <= _PHRASE and common:
+        tied = [start - 1] if start and not breaks[start] else []
+        tied += [end] if end < size and not breaks[end] else []
+        if any(_makes_kind(answer, place, gold) for place in tied):
+            return True
+    if end < size and not breaks[end]:
+        after = words[end]
+        if after[0].isdigit() and answer.fresh[end] and len(after) < 4 and gold.is_name:
+            # "December 7"
+            return gold.words[-1] not in MONTHS
+        if after in _ORGANISED:
+            return False
+        return _extends(answer, end, gold)
+    return False
+
+
+def is_its_city(answer: Answer, span: tuple[int, int]) -> bool:
+    """Tell whether a nation's or region's name is that of a city: "Mexico City" is not Mexico."""
+    start, end = span
+    if end >= len(answer.words) or answer.breaks[end] or answer.words[end] != "city":
+        return False
+    # The capital of Luxembourg may be called Luxembourg.
+    named = answer.fresh[start] and (answer.cases[end] or not answer.cased)
+    return bool(named) and is_region(" ".join(answer.words[start:end]))
+
+
+def _is_part(before: str, gold: Gold, question: Question) -> bool:
+    """Tell whether a direction names a part of where something lies: "South Asia", "western U.S."."""
+    if not question.asks_place or len(gold.words) > 1 or before not in DIRECTIONS | {"central", "midwestern"}:
+        return False
+    # South Africa and Northern Ireland are nations.
+    return gold.words[0] in ("asia", "europe") or (gold.words[0] == "usa" and before.endswith("ern"))
+
+
+def _is_before(answer: Answer, span: tuple[int, int], question: Question) -> bool:
+    """Tell whether "University of" and the like stand before; "City of" adds nothing."""
+    start, end = span
+    if start < 2 or answer.words[start - 1] != "of" or answer.breaks[start] or answer.breaks[start - 1]:
+        return False
+    word = answer.words[start - 2]
+    if word == "university" and question.has("university", "college", "ncaa"):
+        # "University of California, Berkeley", "University of Arkansas at Little Rock"
+        behind = end + (answer.words[end : end + 1] in (("at",), ("in",)))
+        tied = behind < len(answer.words) and (behind > end or answer.breaks[end] == ",")
+        return tied and bool(answer.cases[behind]) and answer.fresh[behind]
+    if word in PLACES and start > 2 and answer.words[start - 3] == "democratic":
+        return True
+    named = answer.cases[start - 2] > STARTS or (answer.cases[start - 2] == STARTS and answer.bare)
+    return named and answer.fresh[start - 2] and word not in PLACES and word not in TITLES
+
+
+def _is_behind(answer: Answer, end: int) -> bool:
+    """Tell whether "of Scotland" and the like stand behind and make it the name of one of many."""
+    if end + 1 >= len(answer.words) or answer.words[end] != "of" or answer.breaks[end]:
+        return False
+    return answer.cases[end + 1] >= STARTS and answer.fresh[end + 1] and bool(answer.cases[end - 1])
+
+
+def _makes_kind(answer: Answer, place: int, gold: Gold) -> bool:
+    """Tell whether a word beside a common noun makes it another thing: "peanut butter" is no butter."""
+    word = answer.words[place]
+    if word in FUNCTION or word in MODIFIERS or not answer.fresh[place] or not word.isalpha():
+        return False
+    # "A marine biologist" is a biologist.
+    return not is_trade(gold.words[0]) or word == "prime"
+
+
+def _extends(answer: Answer, place: int, gold: Gold) -> bool:
+    word = answer.words[place]
+    if word in FUNCTION or not answer.fresh[place] or not word[0].isalpha():
+        return word in PARTICLES - FUNCTION and place == 0
+    if not any(gold.cases):
+        return False
+    if answer.cased:
+        # A sentence begins with a capital whatever its first word is.
+        return answer.cases[place] > STARTS or (answer.cases[place] == STARTS and len(gold.words) == 1)
+    return len(answer.words) <= _PHRASE

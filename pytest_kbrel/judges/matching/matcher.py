@@ -1,0 +1,337 @@
+"""An answer against all golds: the rules in their order, and what forbids them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+from pytest_kbrel.judges.matching.claims import is_aside
+from pytest_kbrel.judges.matching.containment import (
+    findable,
+    is_its_city,
+    is_other_name,
+    places,
+)
+from pytest_kbrel.judges.matching.enumerations import is_one_of_several, is_region
+from pytest_kbrel.judges.matching.negation import is_beside, is_negated
+from pytest_kbrel.judges.matching.numbers import contradicts_dates, is_date, is_period, is_quantity, is_rank
+from pytest_kbrel.judges.matching.parsing import (
+    Answer,
+    Gold,
+    Question,
+    candidates,
+    part,
+    read_answer,
+    read_gold,
+    read_question,
+    singular,
+    stretches,
+)
+from pytest_kbrel.judges.matching.shorter import said_shorter
+from pytest_kbrel.judges.matching.variants import LOOSE, STRICT, items, recounted, without_parentheses
+from pytest_kbrel.judges.text.dates import dates_in
+from pytest_kbrel.judges.text.lexicon import FUNCTION, GIVEN
+from pytest_kbrel.judges.text.tokens import read_words
+
+Span = tuple[int, int]
+# Another clause may speak of the other.
+_PARTING = ("while", "whereas", "but")
+_YES_NO = (("yes",), ("no",))
+
+
+def compare(answer: str, accepted: Sequence[str], question: str, answer_type: str) -> tuple[str, bool]:
+    """Return (rule, whether right): the first rule that finds a gold, what forbade one, or "no rule"."""
+    asked = read_question(question, answer_type)
+    said = read_answer(answer, asked)
+    golds = [gold for gold in map(read_gold, _with_shorter(accepted)) if gold.words]
+    if not said.words or not golds:
+        return "no rule", False
+    contradicted = contradicts_dates(said, golds, asked)
+    if contradicted:
+        golds = [gold for gold in golds if gold.is_text]
+    for gold in golds:
+        # "Late 1968" is no date, but has the year of one.
+        rule = "" if contradicted and gold.words not in _YES_NO else _figure(said, gold, asked)
+        if rule:
+            return rule, True
+    texts = [gold for gold in golds if gold.is_text and gold.words not in _YES_NO]
+    found = [
+        span for gold in texts for span in places(said.words, gold.words) if findable(said, gold, span[0])
+    ]
+    refused = ""
+    for rule, span in _matches(said, texts, asked, set(accepted)):
+        reason = _refused(said, span, asked, found)
+        if reason == "several" and not refused:
+            # What names other golds, in whatever writing, is no alternative.
+            whole = (0, len(said.words))
+            matched = {place for _, place in _matches(said, texts, asked, set(accepted)) if place != whole}
+            found = [*found, *matched.difference(found)]
+            reason = _refused(said, span, asked, found)
+        if not reason:
+            return rule, True
+        refused = refused or reason
+    for rule, reason in _contained(said, texts, asked, found, set(accepted)):
+        if not reason:
+            return rule, True
+        refused = refused or reason
+    if not refused and any(_lists_all(said, gold, asked) for gold in texts):
+        return "list", True
+    return refused or "no rule", False
+
+
+def _with_shorter(accepted: Sequence[str]) -> Iterator[str]:
+    seen = set()
+    for gold in accepted:
+        for text in (gold, without_parentheses(gold), *said_shorter(gold)):
+            if text not in seen:
+                seen.add(text)
+                yield text
+
+
+def _figure(answer: Answer, gold: Gold, question: Question) -> str:
+    if gold.words in _YES_NO:
+        return "yes or no" if answer.words[:1] == gold.words else ""
+    if gold.period is not None:
+        return is_period(answer, gold)
+    rule = is_rank(answer, gold, question)
+    if rule:
+        return rule
+    rule = is_date(answer, gold.dates, question) if gold.dates else ""
+    if gold.is_text and question.has("when", "year"):
+        named = dates_in(gold.text)
+        # "2004 NBA Finals" answers "When" by its year.
+        return is_date(answer, named, question) if len(named) == 1 and named[0].year else ""
+    if not rule and gold.number is not None:
+        rule = is_quantity(answer, gold, question)
+    if not rule and gold.dates and answer.words == gold.words[:-1] and question.has(gold.words[-1]):
+        # "12th", asked for a century
+        return "question's word"
+    return rule
+
+
+def _matches(
+    answer: Answer, golds: Sequence[Gold], question: Question, accepted: Collection[str]
+) -> Iterator[tuple[str, Span]]:
+    """Yield (rule, place) of all that some rule finds to be a gold written in another way."""
+    whole = (0, len(answer.words))
+    # Hundreds of aliases are usual, and most share nothing with the answer.
+    golds = [gold for gold in golds if not answer.keys.isdisjoint(gold.keys)]
+    if not golds:
+        return
+    spans = list(candidates(answer))
+    meant = stretches(answer)
+    own = {whole, *meant}
+    # "The playwright Shakespeare" is one stretch with a name in it.
+    loosely = spans if len(meant) == 1 else [whole]
+    for variants, where in ((STRICT, spans), (LOOSE, loosely)):
+        for variant in variants:
+            for span in where:
+                said = part(answer, *span)
+                for gold in golds:
+                    rule = variant(said, gold, question)
+                    if rule and _is_namesake(answer, span, gold, accepted, question):
+                        continue
+                    if rule == "given name" and _is_named_in_full(gold, golds, given=True):
+                        continue
+                    if rule == "surname" and _has_given_name(answer, span[0]):
+                        continue
+                    if rule == "full name" and _is_named_in_full(gold, golds):
+                        continue
+                    if rule and span not in own and len(gold.words[0]) < 3 and len(gold.words) == 1:
+                        # "Vitamin C" is not "C".
+                        continue
+                    if rule == "spelling":
+                        shortened = gold.text not in accepted
+                        yield "qualifier" if shortened else "contained" if span != whole else rule, span
+                    elif rule and not (rule == "qualifier" and _is_elsewhere(answer, span, gold)):
+                        yield rule, span
+
+
+def _has_given_name(answer: Answer, start: int) -> bool:
+    """Tell whether a given name that is a tying word as well stands before a surname: "Will Smith"."""
+    if not start or answer.breaks[start] or answer.words[start - 1] not in GIVEN:
+        return False
+    return bool(answer.cases[start - 1]) or not answer.cased
+
+
+def _is_named_in_full(name: Gold, golds: Sequence[Gold], *, given: bool = False) -> bool:
+    """Tell whether another gold says which person of that surname, or ``given`` name, is meant."""
+    return len(name.words) == 1 and any(
+        len(gold.words) > 1
+        and gold.words[0 if given else -1] == name.words[0]
+        and gold.is_name
+        and FUNCTION.isdisjoint(gold.words)
+        for gold in golds
+    )
+
+
+def _is_elsewhere(answer: Answer, span: Span, gold: Gold) -> bool:
+    """Tell whether the answer goes on with another qualifier: "Paris, France" for "Paris, Texas"."""
+    end = span[1]
+    if answer.words[end : end + 1] == ("in",) and end + 1 < len(answer.words):
+        end += 1
+        return bool(answer.cases[end]) and answer.fresh[end] and answer.words[end] not in gold.words
+    if end >= len(answer.words) or not answer.breaks[end]:
+        return False
+    if not answer.cases[end]:
+        stop = next((at for at in range(end + 1, len(answer.words)) if answer.breaks[at]), len(answer.words))
+        if answer.cased or not is_region(" ".join(answer.words[end:stop])):
+            return False
+    return answer.fresh[end] and answer.words[end] not in gold.words
+
+
+def _is_namesake(
+    answer: Answer, span: Span, gold: Gold, accepted: Collection[str], question: Question
+) -> bool:
+    """Tell whether the answer qualifies otherwise what the gold qualifies in parentheses, or by a byname."""
+    if gold.text in accepted or span[1] >= len(answer.words):
+        return False
+    if gold.words[-1].isdigit() and answer.words[span[1]] == "of" and not answer.breaks[span[1]]:
+        # "Philip II of Spain" is not Philip II the Bold.
+        realm = answer.words[span[1] + 1 : span[1] + 2]
+        known = {word for text in accepted for word in read_words(text).words}
+        return known.isdisjoint(realm) and not question.has(*realm)
+    first = span[1] + (answer.words[span[1]] == "in")
+    if first >= len(answer.words) or answer.breaks[span[1]] == ".":
+        return False
+    if first == span[1] and not answer.breaks[first]:
+        return False
+    stop = first + 1
+    while stop < len(answer.words) and not answer.breaks[stop]:
+        stop += 1
+    words = answer.words[first:stop]
+    if words[0] in FUNCTION or not answer.fresh[first] or not words[0].isalpha():
+        return False
+    if not answer.cases[first] and (answer.cased or len(words) > 3):
+        return False
+    longer = [text for text in accepted if without_parentheses(text) == gold.text]
+    known = {word for text in longer for word in read_words(text).words}
+    return bool(longer) and known.isdisjoint(words)
+
+
+def _refused(answer: Answer, span: Span, question: Question, found: Sequence[Span]) -> str:
+    if is_negated(answer, span, question):
+        return "negated"
+    if is_one_of_several(answer, span, question, [*found, span]):
+        return "several"
+    if is_its_city(answer, span):
+        return "other name"
+    if is_beside(answer, span, question):
+        return "beside"
+    return "aside" if is_aside(answer, span, question, found) else ""
+
+
+def _contained(
+    answer: Answer,
+    golds: Sequence[Gold],
+    question: Question,
+    found: Sequence[Span],
+    accepted: Collection[str],
+) -> Iterator[tuple[str, str]]:
+    """Yield (rule, what forbids it or "") for every gold that stands in the answer, then for plurals."""
+    for gold in golds:
+        spans = [
+            span
+            for span in (*places(answer.words, gold.words), *places(answer.words, recounted(gold.words)))
+            if findable(answer, gold, span[0]) and not _is_namesake(answer, span, gold, accepted, question)
+        ]
+        if spans:
+            yield (
+                "contained",
+                _why_not(answer, gold, spans, len(list(places(question.words, gold.words))), question, found),
+            )
+    said, asked = tuple(map(singular, answer.words)), tuple(map(singular, question.words))
+    for gold in golds:
+        words = tuple(map(singular, gold.words))
+        named = gold.is_name and (question.asks_person or question.asks_work)
+        if named or len(words[-1]) < 4:
+            continue
+        spans = [
+            (start, end)
+            for start, end in places(said, words)
+            if not (answer.cases[end - 1] and gold.cases[-1])
+            and not _is_namesake(answer, (start, end), gold, accepted, question)
+        ]
+        if spans:
+            yield (
+                "plural",
+                _why_not(answer, gold, spans, len(list(places(asked, words))), question, [*found, *spans]),
+            )
+
+
+def _why_not(
+    answer: Answer, gold: Gold, spans: Sequence[Span], asked: int, question: Question, found: Sequence[Span]
+) -> str:
+    """Return what forbids a gold that stands at ``spans`` and ``asked`` times in the question."""
+    reasons = [
+        _refused(answer, span, question, found)
+        or ("other name" if is_other_name(answer, span, gold, question) else "")
+        for span in spans
+    ]
+    free = reasons.count("")
+    if not free:
+        return reasons[0]
+    if free > asked or _is_choice(answer, gold, question) or _adds_nothing(answer, spans):
+        return ""
+    return "echo"
+
+
+def _adds_nothing(answer: Answer, spans: Sequence[Span]) -> bool:
+    """Tell whether an answer says only what stands at ``spans``, as "It is the cell" does."""
+    held = {place for start, end in spans for place in range(start, end)}
+    return all(word in FUNCTION or place in held for place, word in enumerate(answer.words))
+
+
+def _is_choice(answer: Answer, gold: Gold, question: Question) -> bool:
+    """Tell whether the question lets choose ("Vogue or Elle?") and the answer has the gold, not the other."""
+    words = question.words
+    for start, end in places(words, gold.words):
+        if _takes_up_choice(answer, gold, words, (start, end)):
+            return True
+        before = words[start - 2] if start > 1 and words[start - 1] == "or" else ""
+        after = words[end + 1] if end + 1 < len(words) and words[end] == "or" else ""
+        others = [place for place, word in enumerate(answer.words) if word in (before, after)]
+        # "Vogue, not Elle"
+        if (before or after) and all(is_negated(answer, (place, place + 1), question) for place in others):
+            return True
+    return False
+
+
+def _takes_up_choice(answer: Answer, gold: Gold, words: Sequence[str], at: Span) -> bool:
+    """Tell whether the first clause answers a choice: "Ann came first" to "Who came first, Ann or Bo?".
+
+    ``at`` is where the gold stands in the question's ``words``. The clause has the gold and all words before
+    the choice, and not the other.
+    """
+    start, end = at
+    if words[end : end + 1] == ("or",):
+        other, asked = words[end + 1 : end + 2], words[:start]
+    elif start > 1 and words[start - 1] == "or":
+        other, asked = words[start - 2 : start - 1], words[: max(0, start - 1 - len(gold.words))]
+    else:
+        return False
+    stop = 1
+    while stop < len(answer.words) and not answer.breaks[stop] and answer.words[stop] not in _PARTING:
+        stop += 1
+    clause = answer.words[:stop]
+    content = {word for word in asked if word not in FUNCTION} - set(gold.words)
+    if not other or other[0] in clause or not content or not content.issubset(clause):
+        return False
+    return any(places(clause, gold.words))
+
+
+def _lists_all(answer: Answer, gold: Gold, question: Question) -> bool:
+    """Tell whether an answer has all items of a gold that is a list, in any order and near each other."""
+    parts = items(gold.text)
+    if len(parts) < 2:
+        return False
+    spans: list[Span] = []
+    for words in parts:
+        span = next(places(answer.words, words), None)
+        if span is None or (FUNCTION.issuperset(words)):
+            return False
+        spans.append(span)
+    first, last = min(start for start, _ in spans), max(end for _, end in spans)
+    if last - first > 2 * len(gold.words) + 2 or all(question.has(word) for words in parts for word in words):
+        return False
+    whole = (first, last)
+    return not is_negated(answer, whole, question) and not is_one_of_several(answer, whole, question, [whole])

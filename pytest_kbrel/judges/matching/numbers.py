@@ -1,0 +1,347 @@
+"""Rules for golds that are a date, a period or a number."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from decimal import Decimal
+
+from pytest_kbrel.judges.matching.negation import is_negated
+from pytest_kbrel.judges.matching.parsing import Answer, Gold, Question, is_number
+from pytest_kbrel.judges.text.dates import MONTHS, Date, dates_in, finest, periods_in
+from pytest_kbrel.judges.text.lexicon import EXACT_DAY, FUNCTION, NEGATIONS, UNITS, listed
+from pytest_kbrel.judges.text.tokens import read_words
+
+_UNIT_NAMES = frozenset(UNITS.values())
+# They count by more than one, or by parts.
+_MULTIPLES = listed("dozen dozens score scores gross pair pairs lakh lakhs crore crores percent th ths")
+_CURRENCY = re.compile(r"[¥₹₽₩₪₺₫฿₦₱₴]")
+_CODE_OF = {"dollar": "usd", "euro": "eur", "pound": "gbp"}
+_CODES = listed("usd eur gbp chf jpy cny inr rub krw aud cad nzd sek nok dkk pln brl mxn zar try rs rmb")
+_KINDS = listed("us usa metric full whole")
+_RATES = listed("per h hr hour s second sec squared cubed")
+_TIMES = {
+    time: (time, adverb)
+    for time, adverb in (
+        ("year", "annual"),
+        ("month", "monthly"),
+        ("week", "weekly"),
+        ("day", "daily"),
+        ("hour", "hourly"),
+    )
+}
+_EARNING = listed("salary wage wages income earn earns earned earnings pay paid make makes")
+_LIMITING = listed("maximum most limit can may capacity allowed permitted")
+_ALLOWED = listed("allowed permitted limited")
+_RANKS = listed("rank ranked ranking place position finish finished")
+_BOUNDS = listed("under below above beyond exceeding beneath within")
+_BOUNDING = frozenset(
+    {("more", "than"), ("less", "than"), ("fewer", "than"), ("greater", "than"), ("other", "than")}
+    | {("at", "least"), ("at", "most"), ("up", "to"), ("half", "of"), ("part", "of"), ("out", "of")}
+)
+_SIGNS = frozenset({"minus", "negative"})
+_ORDINAL_ENDS = ("st", "nd", "rd", "th")
+_RANK = re.compile(r"(\d+)(?:st|nd|rd|th)?")
+_MINUS = re.compile(r"\s*(?:[-−–]\s?\d|(?:minus|negative)\b)", re.IGNORECASE)
+_NEGATIVE = re.compile(r"(?<![\w.)\]])[-−–](\d[\d,.]*)")
+_SUBJECTS = listed("it he she they we i you this that these those there both neither only not because")
+_SCALED = Decimal(10000)
+# As they are written behind a number; "k" may be a unit as well.
+_SCALES = {"k": 10**3, "m": 10**6, "mn": 10**6, "b": 10**9, "bn": 10**9}
+_BETWEEN = frozenset({"or", "to", "and"})
+_ABOUT = listed("about around approximately roughly nearly almost some circa over")
+_PARTS_OF_YEAR = {"early": range(1, 7), "mid": range(4, 10), "late": range(7, 13)}
+_PART_OF_YEAR = re.compile(r"\b(early|mid|late)[\s-]+(?:in\s+)?(\d{4})\b", re.IGNORECASE)
+
+
+_DENYING = re.compile(
+    r"(?:[\w']+[^\w']+)?\b(?:\w+n[o']t|not|never|no|nor|without)\b(?:[^\w']+[\w']+)?", re.IGNORECASE
+)
+
+
+def _without_denials_of(question: Question, text: str) -> str:
+    """Return an answer's text without the "not" of a title that the question holds: "Don't Look Back"."""
+    if not question.has(*NEGATIONS):
+        return text
+
+    def blank(found: re.Match[str]) -> str:
+        words = read_words(found[0]).words
+        held = any(question.words[at : at + len(words)] == words for at in range(len(question.words)))
+        return " " * len(found[0]) if held and len(words) > 1 else found[0]
+
+    return _DENYING.sub(blank, text)
+
+
+def is_period(answer: Answer, gold: Gold) -> str:
+    """The answer's first period is the gold's."""
+    found = periods_in(answer.text)
+    return "period" if found and found[0] == gold.period else ""
+
+
+def is_date(answer: Answer, golden_dates: Sequence[Date], question: Question) -> str:
+    """The first date that is not the question's agrees with the gold in all that both say.
+
+    A coarser date is right unless the question asks for the day.
+    """
+    text = _without_denials_of(question, answer.text)
+    in_periods = {year for period in periods_in(text) for year in period}
+    said = [
+        date for date in finest(dates_in(text), question.dates) if date.month or date.year not in in_periods
+    ]
+    if not said:
+        return ""
+    if any(date.month for date in golden_dates):
+        said = [date for date in said if date.month] or said
+    for date in _first_readings(said):
+        for golden in golden_dates:
+            if golden.year and not date.year and (date.fineness < 2 or question.has("year")):
+                continue
+            if not date.month and golden.month and _is_other_part(text, date.year, golden.month):
+                continue
+            exact = not any(question.has(word) for word in EXACT_DAY) or date.fineness >= golden.fineness
+            shared = (date.year and golden.year) or (date.day and golden.day)
+            if shared and date.agrees(golden) and exact:
+                return "date"
+    return ""
+
+
+def _is_other_part(text: str, year: int | None, month: int) -> bool:
+    """Tell whether a text says a part of a year in which a month does not lie: "early 2018" for December."""
+    said = (found for found in _PART_OF_YEAR.finditer(text) if int(found[2]) == year)
+    return any(month not in _PARTS_OF_YEAR[found[1].lower()] for found in said)
+
+
+def _first_readings(said: Sequence[Date]) -> Sequence[Date]:
+    """Return the first date; of 04/05/2010 both readings, which stand side by side."""
+    one, other = (*said, *said)[:2]
+    turned = (other.year, other.month, other.day) == (one.year, one.day, one.month)
+    return (one, other) if turned else (one,)
+
+
+def contradicts_dates(answer: Answer, golds: Sequence[Gold], question: Question) -> bool:
+    """Tell whether the answer gives a finer date than the year, and no gold of that year agrees with it."""
+    finer = [date for gold in golds for date in gold.dates if date.month]
+    text = _without_denials_of(question, answer.text)
+    said = [date for date in finest(dates_in(text), question.dates) if date.month and date.year]
+    return bool(said) and all(
+        any(gold.year == date.year for gold in finer)
+        and not any(gold.year == date.year and gold.agrees(date) for gold in finer)
+        for date in _first_readings(said)
+    )
+
+
+def is_quantity(answer: Answer, gold: Gold, question: Question) -> str:
+    """The first number that is not the question's is the gold's, or the gold rounded."""
+    assert gold.number is not None
+    digits, unit = gold.number
+    place = _first_number(answer, digits, question, years=_is_year_like(digits) and not unit)
+    if place is None:
+        return ""
+    word = answer.words[place]
+    if not _has_unit(answer, place, unit, question) or _is_bound(answer, place, gold, question):
+        return ""
+    if _is_minus(answer, place) != bool(is_negative(gold.text)):
+        return ""
+    if is_negated(answer, (place, place + 1), question) or _alternative(answer, place):
+        return ""
+    if word == digits:
+        return "number"
+    about = answer.words[place - 1] if place else ""
+    # "Over 220" is not 216.
+    if about == "over" and Decimal(word) > Decimal(digits):
+        return ""
+    rounded = about in _ABOUT or Decimal(word) > _SCALED
+    return "rounded" if rounded and _rounds_to(Decimal(digits), Decimal(word)) else ""
+
+
+def is_rank(answer: Answer, gold: Gold, question: Question) -> str:
+    """A place in an order as number or ordinal: "fifth" and 5."""
+    if not question.has(*_RANKS) or not gold.words or len(gold.words) > 1:
+        return ""
+    sought = _RANK.fullmatch(gold.words[0])
+    said = [place for place, word in enumerate(answer.words) if _RANK.fullmatch(word) and answer.fresh[place]]
+    if not sought or not said or is_negated(answer, (said[0], said[0] + 1), question):
+        return ""
+    place = said[0]
+    ordinal = answer.words[place].endswith(_ORDINAL_ENDS)
+    # "In the fifth season", "five goals": something else is counted.
+    behind = answer.words[place + 1 : place + 2]
+    counted = (
+        behind and not answer.breaks[place + 1] and behind[0] not in FUNCTION and answer.fresh[place + 1]
+    )
+    if counted or len(said) > 1 or ordinal == gold.words[0].endswith(_ORDINAL_ENDS):
+        return ""
+    found = _RANK.fullmatch(answer.words[place])
+    return "number" if found and found[1] == sought[1] else ""
+
+
+def is_in_range(answer: Answer, gold: Gold, within: tuple[float, float], question: Question) -> bool | None:
+    """Tell whether the first number or year that is not the question's lies in a range, its ends included.
+
+    The range is in the unit of the gold. ``None`` where the answer has no number, or no year where the gold
+    is one.
+    """
+    low, high = (Decimal(str(end)) for end in within)
+    if gold.dates:
+        years = [date.year for date in finest(dates_in(answer.text), question.dates) if date.year]
+        return low <= years[0] <= high if years else None
+    digits, unit = gold.number or ("", "")
+    place = _first_number(answer, digits, question, years=_is_year_like(digits) and not unit)
+    if place is None:
+        return None
+    value = Decimal(answer.words[place]) * (-1 if _is_minus(answer, place) else 1)
+    end = place
+    scale = _SCALES.get(answer.words[place + 1], 1) if place + 1 < len(answer.words) else 1
+    # "2.5m" are metres where the range is of small numbers.
+    if 1 < scale <= max(abs(low), abs(high)) and not answer.breaks[place + 1]:
+        value, end = value * scale, place + 1
+    return (
+        low <= value <= high
+        and _has_unit(answer, end, unit, question)
+        and not _is_bound(answer, place, gold, question)
+        and not is_negated(answer, (place, place + 1), question)
+        and not _alternative(answer, end)
+    )
+
+
+def _first_number(answer: Answer, digits: str, question: Question, *, years: bool) -> int | None:
+    """Return where the first number stands that is not the question's, nor part of a date.
+
+    What looks like a year is taken for one, unless ``years`` says that such numbers are meant, or it is the
+    gold's ``digits``.
+    """
+    words = answer.words
+    # An answer that is nothing but a number gives it, whether the question holds it or not.
+    tied = FUNCTION | _UNIT_NAMES | _SIGNS
+    alone = sum(word not in tied for word in words) == 1
+    held = [] if alone else list(question.words)
+    for place, word in enumerate(words):
+        if not is_number(word):
+            continue
+        if word in held:
+            held.remove(word)
+            continue
+        near = (words[place - 1] if place else "", words[place + 1] if place + 1 < len(words) else "")
+        is_year = _is_year_like(word) and near[1] not in _UNIT_NAMES
+        if word == digits or not ((is_year and not years) or not MONTHS.isdisjoint(near)):
+            return place
+    return None
+
+
+def _is_year_like(digits: str) -> bool:
+    return len(digits) == 4 and digits[:2] in ("18", "19", "20")
+
+
+def _has_unit(answer: Answer, place: int, unit: str, question: Question) -> bool:
+    """Tell whether the number at ``place`` counts what the gold counts, as far as what stands around tells.
+
+    Where the gold has a unit, that unit must follow, or nothing that could be another. There are too many
+    units to list them.
+    """
+    words, size = answer.words, len(answer.words)
+    after = place + 1
+    broken = after >= size or bool(answer.breaks[after])
+    if not unit:
+        # The sign for percent is a word that no break can part from its number.
+        return after >= size or (words[after] != "percent" and (broken or words[after] not in _MULTIPLES))
+    # Between 0 and 1 or 0 and 100: a number by itself is a share only where one is asked for.
+    if unit == "percent" and not question.has("percent", "percentage"):
+        return after < size and words[after] == "percent"
+    if _CURRENCY.search(answer.text) or (place and words[place - 1] in _CODES - {_CODE_OF.get(unit, "")}):
+        return False
+    if broken and not (after < size and words[after] in _UNIT_NAMES):
+        return True
+    named = words[after]
+    if named in _KINDS and after + 1 < size:
+        after += 1
+        named = UNITS.get(words[after], words[after])
+    if named == unit:
+        # "5 km per hour", "5 km/h"
+        return (
+            after + 1 >= size or words[after + 1] not in _RATES or _is_rate(answer, after + 1, unit, question)
+        )
+    if words[after] in _UNIT_NAMES:
+        return False
+    return words[after] in FUNCTION or question.has(words[after])
+
+
+def _is_rate(answer: Answer, place: int, unit: str, question: Question) -> bool:
+    """Tell whether the rate at ``place`` may be meant: "$90 per year", if no other time is asked for."""
+    word = answer.words[place]
+    following = answer.words[place + 1] if place + 1 < len(answer.words) else ""
+    if question.has(word) or (word == "per" and following and question.has(following)):
+        return True
+    if word != "per" or unit not in _CODE_OF or following not in _TIMES:
+        return False
+    # What somebody earns is meant by the year.
+    asked = {time for time, names in _TIMES.items() if question.has(*names)}
+    return following in asked or (not asked and (following == "year" or not question.has(*_EARNING)))
+
+
+def _is_bound(answer: Answer, place: int, gold: Gold, question: Question) -> bool:
+    """Tell whether the number is only a bound or a share: "more than 126", "half of 126"."""
+    before = answer.words[max(0, place - 2) : place]
+    if before and before[-1] in _BOUNDS and before[-1] not in gold.text.casefold().split():
+        return True
+    if before == ("up", "to") and (question.has(*_LIMITING) or not _ALLOWED.isdisjoint(answer.words[:place])):
+        # Where the most is meant that is allowed, the bound is the answer.
+        return False
+    return before in _BOUNDING and " ".join(before) not in gold.text.casefold()
+
+
+def is_negative(text: str) -> bool:
+    """Tell whether a number begins with a minus, as a sign or as a word."""
+    return bool(_MINUS.match(text))
+
+
+def _is_minus(answer: Answer, place: int) -> bool:
+    if place and answer.words[place - 1] in _SIGNS:
+        return True
+    digits = answer.words[place]
+    return any(found[1].replace(",", "").rstrip(".") == digits for found in _NEGATIVE.finditer(answer.text))
+
+
+def says_plainly(answer: Answer, gold: str) -> bool:
+    """Tell whether an answer begins with ``gold``, "yes" or "no", as a word of its own, and keeps to it.
+
+    "No one knows" and "No doubt" are no "no"; "Yes, but actually no" is neither.
+    """
+    words, breaks = answer.words, answer.breaks
+    size = len(words)
+    if words[:1] != (gold,) or (size > 1 and not breaks[1] and words[1] not in _SUBJECTS):
+        return False
+    other = "no" if gold == "yes" else "yes"
+    return not any(
+        word == other and (place + 1 == size or breaks[place + 1]) for place, word in enumerate(words)
+    )
+
+
+def _alternative(answer: Answer, place: int) -> bool:
+    """Tell whether another number follows as a choice or the end of a range: "7 or 8", "7-8"."""
+    for after in range(place + 1, min(place + 4, len(answer.words))):
+        word = answer.words[after]
+        if is_number(word):
+            listed_on = after == place + 1 and answer.breaks[after] == "," and _ends_item(answer, after)
+            return not answer.breaks[after] or listed_on
+        if word not in _BETWEEN and word not in _UNIT_NAMES:
+            return False
+    return False
+
+
+def _ends_item(answer: Answer, place: int) -> bool:
+    """Tell whether nothing is counted by the number at ``place``: "126, 127, 128", not "126, 2 of them"."""
+    after = place + 1
+    return after >= len(answer.words) or bool(answer.breaks[after]) or answer.words[after] in ("and", "or")
+
+
+def _rounds_to(exact: Decimal, said: Decimal) -> bool:
+    """Tell whether ``said`` is ``exact`` with fewer, but at least two, significant digits."""
+    figures = said.normalize().as_tuple()
+    if len(figures.digits) < 2 or not isinstance(figures.exponent, int):
+        return False
+    step = Decimal(1).scaleb(figures.exponent)
+    return (
+        exact != said
+        and len(exact.normalize().as_tuple().digits) > len(figures.digits)
+        and (abs(exact - said) * 2 <= step)
+    )

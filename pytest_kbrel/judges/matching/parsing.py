@@ -1,0 +1,349 @@
+"""What the rules see: an answer, the question it was given to, and one accepted answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import pairwise
+
+from pytest_kbrel.judges.text.dates import Date, as_dates, as_period, dates_in
+from pytest_kbrel.judges.text.lexicon import (
+    FUNCTION,
+    GIVEN,
+    LEADING,
+    MOUNTAINS,
+    PARTICLES,
+    PERSONS,
+    TITLES,
+    UNITS,
+    WORKS,
+    listed,
+)
+from pytest_kbrel.judges.text.nationalities import NATIONAL, NATIONS
+from pytest_kbrel.judges.text.tokens import (
+    APOSTROPHES,
+    CAPITAL,
+    LONGEST,
+    LOWER,
+    STARTS,
+    UPPER,
+    Words,
+    read_words,
+)
+from pytest_kbrel.records import record
+
+APPROXIMATE = listed(
+    "about around approximately roughly nearly almost some circa over at least full whole total exactly"
+)
+_PLACES = listed("where city town country place located village capital county state born")
+_MANY = 99
+_TRADE = "ist"
+_FICTION = listed("film movie novel show series season episode sitcom soap cartoon tv character")
+# Who sings or plays in a work is no figure of it.
+_MAKING = (
+    *("sing", "sang", "sung", "song", "album", "band", "music", "play", "act", "star", "voice", "perform"),
+    *("direct", "produc", "writ", "wrote", "author", "creat", "host", "present", "judg", "contest", "guest"),
+    *("win", "won", "cast", "score", "compos", "design"),
+)
+_UNIT_NAMES = frozenset(UNITS.values())
+
+
+@record
+class Question:
+    """A question's words, the same with their singulars, and what it asks for.
+
+    ``several`` is how many things it asks for at most, 0 where it asks for one.
+    """
+
+    words: tuple[str, ...]
+    held: frozenset[str]
+    dates: tuple[Date, ...]
+    asks_person: bool
+    asks_place: bool
+    asks_work: bool
+    asks_character: bool
+    nations: frozenset[str]
+    several: int
+
+    def has(self, *words: str) -> bool:
+        """Tell whether any of the words stands in the question."""
+        return not self.held.isdisjoint(words)
+
+
+@lru_cache(maxsize=4096)
+def read_question(text: str, answer_type: str = "") -> Question:
+    """Read a question."""
+    words = read_words(text).words
+    by_whom = words[-3:-1] in (("by", "what"), ("by", "which")) and words[-1] in NATIONAL
+    person = answer_type == "person" if answer_type else by_whom or _asks_person(words)
+    held = {*words, *map(singular, words)}
+    if not MOUNTAINS.isdisjoint(words):
+        held.add("mt")
+    place = answer_type == "location" if answer_type else not _PLACES.isdisjoint(words)
+    dates = dates_in(text[:LONGEST])
+    return Question(
+        words=words,
+        held=frozenset(held),
+        dates=dates,
+        asks_person=person,
+        asks_place=place,
+        asks_work=not WORKS.isdisjoint(words),
+        asks_character=person and not _FICTION.isdisjoint(words) and not _is_of_maker(words),
+        nations=frozenset(NATIONS[word] for word in words if word in NATIONS),
+        several=_several(words),
+    )
+
+
+def _is_of_maker(words: tuple[str, ...]) -> bool:
+    """Tell whether a question about a work asks for one of those who made it."""
+    return any(word.startswith(_MAKING) for word in words)
+
+
+def _asks_person(words: tuple[str, ...]) -> bool:
+    if not PERSONS.isdisjoint(words):
+        return True
+    # "Which English chemist ...", "Which general ..."
+    asked = next((place for place, word in enumerate(words) if word in ("which", "what")), len(words))
+    kinds = [word for word in words[asked + 1 : asked + 6] if word in TITLES or word.endswith(_TRADE)]
+    return any(len(word) > len(_TRADE) + 2 or word in TITLES for word in kinds)
+
+
+def _several(words: tuple[str, ...]) -> int:
+    """Return how many things a question asks for, as its first words tell: "Who were the three ..."."""
+    for place, word in enumerate(words[:-1]):
+        after = words[place + 1]
+        plural = after in ("are", "were") or singular(after) != after or after.isdigit()
+        if (
+            word in ("who", "what", "which", "name", "list")
+            and plural
+            and after not in FUNCTION - {"are", "were"}
+        ):
+            number = next((other for other in words[place + 1 : place + 4] if other.isdigit()), "")
+            return int(number) if number and len(number) < 3 else _MANY
+    return 0
+
+
+@record
+class Gold:
+    """One accepted answer.
+
+    At most one of ``dates``, ``period`` and ``number`` (digits, unit) is set; such a gold is not looked for
+    as words in a sentence. Only an answer that shares one of the ``keys`` can be another way of writing it.
+    """
+
+    text: str
+    words: tuple[str, ...]
+    cases: tuple[int, ...]
+    keys: frozenset[str]
+    dates: tuple[Date, ...]
+    period: tuple[int, int] | None
+    number: tuple[str, str] | None
+
+    @property
+    def is_text(self) -> bool:
+        """Tell whether the gold is words and neither a date nor a number."""
+        return not self.dates and self.period is None and self.number is None
+
+    @property
+    def is_name(self) -> bool:
+        """Tell whether every word but the tying ones has a capital."""
+        return any(self.cases) and all(
+            case or word in FUNCTION or word in PARTICLES
+            for word, case in zip(self.words, self.cases, strict=True)
+        )
+
+
+@lru_cache(maxsize=8192)
+def read_gold(text: str) -> Gold:
+    """Read an accepted answer."""
+    read = read_words(text)
+    if len(read.words) > 1 and read.words[0] in LEADING and not read.cases[0]:
+        read = read.part(1, len(read.words))
+    period = as_period(text[:LONGEST])
+    dates = () if period else as_dates(text[:LONGEST])
+    # "Minus 40": the sign is looked for in the text.
+    signed = read.words[:1] in (("minus",), ("negative",))
+    number = None if period or dates else quantity(read.words[signed:])
+    return Gold(
+        text=text,
+        words=read.words,
+        cases=read.cases,
+        keys=_keys(read.words),
+        dates=dates,
+        period=period,
+        number=number,
+    )
+
+
+def _keys(words: tuple[str, ...]) -> frozenset[str]:
+    """Return what at least must be shared: a word, pieced together or as a singular, or a nation."""
+    keys = {key_of(word) for word in words}
+    keys.update(key_of(one + other) for one, other in pairwise(words))
+    keys.update(key_of("".join(three)) for three in zip(words, words[1:], words[2:], strict=False))
+    keys.update(NATIONS[name] for name in (*words, " ".join(words)) if name in NATIONS)
+    # "The ninth" is season 9.
+    keys.update(word[:-2] for word in words if word[0].isdigit() and word.endswith(("st", "nd", "rd", "th")))
+    if len(words) > 3:
+        keys.add(key_of("".join(words)))
+    return frozenset(keys)
+
+
+def quantity(words: tuple[str, ...]) -> tuple[str, str] | None:
+    """Return (digits, unit) of words that are a number with at most a unit, else ``None``."""
+    left = [word for word in words if word not in APPROXIMATE]
+    if not left or len(left) > 2 or not is_number(left[0]):
+        return None
+    if len(left) == 2 and left[1] not in _UNIT_NAMES:
+        return None
+    return left[0], left[1] if len(left) == 2 else ""
+
+
+def is_number(word: str) -> bool:
+    """Tell whether a word is a number in digits."""
+    return word[0].isdecimal() and word[-1].isdecimal() and word.replace(".", "", 1).isdecimal()
+
+
+@record
+class Answer:
+    """An answer's words; ``fresh`` tells for each whether the question does not hold it."""
+
+    text: str
+    words: tuple[str, ...]
+    cases: tuple[int, ...]
+    keys: frozenset[str]
+    breaks: tuple[str, ...]
+    fresh: tuple[bool, ...]
+    cased: bool
+
+    @property
+    def bare(self) -> bool:
+        """Tell whether the answer is a phrase: no word frames it, and it does not take up the question."""
+        taken_up = sum(
+            not fresh and word not in FUNCTION for word, fresh in zip(self.words, self.fresh, strict=True)
+        )
+        return taken_up < 2 and not any(word in _FRAMES for word in self.words)
+
+
+_FRAMES = listed("is was are were be been being has have had did does do by called named known who")
+
+
+def read_answer(text: str, question: Question) -> Answer:
+    """Read an answer to a question."""
+    read = read_words(text)
+    held = question.held
+    fresh = tuple(word not in held and singular(word) not in held for word in read.words)
+    letters = [case for case, word in zip(read.cases, read.words, strict=True) if word[0].isalpha()]
+    cased = CAPITAL in letters or (STARTS in letters and LOWER in letters and len(letters) > 4)
+    if letters and all(case == UPPER for case in letters):
+        cased = False
+    return Answer(
+        text=text[:LONGEST].translate(APOSTROPHES),
+        words=read.words,
+        cases=read.cases,
+        keys=_keys(read.words),
+        breaks=read.breaks,
+        fresh=fresh,
+        cased=cased,
+    )
+
+
+def candidates(answer: Answer) -> Iterator[tuple[int, int]]:
+    """Yield the (start, end) of what may be the answer proper, each once: the whole, its stretches that the
+    question does not hold, and the runs of capitals that it does not hold as a whole."""
+    seen = {(0, len(answer.words))}
+    yield 0, len(answer.words)
+    for span in (*stretches(answer), *_names(answer)):
+        if span not in seen and any(answer.fresh[span[0] : span[1]]):
+            seen.add(span)
+            yield span
+
+
+def stretches(answer: Answer) -> list[tuple[int, int]]:
+    """Return the (start, end) of the stretches of words that the question does not hold, trimmed."""
+    found: list[tuple[int, int]] = []
+    start = 0
+    size = len(answer.words)
+    while start < size:
+        if not answer.fresh[start] or answer.words[start] in FUNCTION:
+            start += 1
+            continue
+        end = start + 1
+        while end < size and not answer.breaks[end] and (answer.fresh[end] or answer.words[end] in PARTICLES):
+            end += 1
+        stop = end
+        while answer.words[stop - 1] in FUNCTION or not answer.fresh[stop - 1]:
+            stop -= 1
+        inner = [place for place in range(start, stop) if answer.words[place] in _FRAMES]
+        edges = [start - 1, *inner, stop]
+        for left, right in pairwise(edges):
+            first, last = left + 1, right
+            while first < last and answer.words[first] in FUNCTION:
+                first += 1
+            while first < last and answer.words[last - 1] in FUNCTION:
+                last -= 1
+            if first < last:
+                found.append((first, last))
+        start = end
+    return found
+
+
+def _names(answer: Answer) -> Iterator[tuple[int, int]]:
+    if not answer.cased:
+        return
+    start, size = 0, len(answer.words)
+    while start < size:
+        given = answer.words[start] in GIVEN
+        if not answer.cases[start] or (answer.words[start] in FUNCTION and not given):
+            start += 1
+            continue
+        end = start + 1
+        while end < size and not answer.breaks[end] and _is_of_name(answer, end):
+            end += 1
+        last = end
+        while answer.words[last - 1] in PARTICLES and not answer.cases[last - 1]:
+            last -= 1
+        # "I" and "May" alone are no names.
+        if not given or last > start + 1:
+            yield start, last
+        start = end
+
+
+def _is_of_name(answer: Answer, place: int) -> bool:
+    word = answer.words[place]
+    return bool(answer.cases[place]) or word[0].isdigit() or word in PARTICLES
+
+
+@lru_cache(maxsize=16384)
+def singular(word: str) -> str:
+    """Return an English noun without its plural ending, as far as spelling tells."""
+    if len(word) < 4 or not word.endswith("s") or word.endswith(("ss", "us", "is")):
+        return word
+    if word.endswith("ies") and len(word) > 4:
+        return word[:-3] + "y"
+    if word.endswith(("sses", "shes", "ches", "xes", "zes")):
+        return word[:-2]
+    return word[:-1]
+
+
+_UMLAUT = re.compile(r"([aou])e")
+_DOUBLE = re.compile(r"([^\W\d_])\1")
+
+
+@lru_cache(maxsize=16384)
+def once(word: str) -> str:
+    """Return a word with double letters and "ae" for "ä" written once, where it is long enough for that."""
+    return _DOUBLE.sub(r"\1", _UMLAUT.sub(r"\1", word)) if len(word) > 5 else word
+
+
+@lru_cache(maxsize=16384)
+def key_of(word: str) -> str:
+    """Return what all spellings of a word share."""
+    return once(singular(word))
+
+
+def part(answer: Answer, start: int, end: int) -> Words:
+    """Return a stretch of an answer."""
+    return Words(
+        words=answer.words[start:end], cases=answer.cases[start:end], breaks=answer.breaks[start:end]
+    )

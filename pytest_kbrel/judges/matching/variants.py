@@ -1,0 +1,325 @@
+"""Rules that find an answer, or the part of it that answers, to be another way of writing a gold."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+from pytest_kbrel.judges.matching.parsing import Gold, Question, is_number, once, singular
+from pytest_kbrel.judges.text.lexicon import (
+    CITIES,
+    COMPANY,
+    DISTINGUISHING,
+    FUNCTION,
+    HONORIFICS,
+    NATIONALITY,
+    PLACES,
+    REGIONS,
+    SUFFIXES,
+)
+from pytest_kbrel.judges.text.nationalities import NATIONS
+from pytest_kbrel.judges.text.person_names import (
+    contradict,
+    is_full_name,
+    is_given_name,
+    is_surname,
+    same_person,
+    untitled,
+)
+from pytest_kbrel.judges.text.tokens import Words, read_words
+
+_ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
+_PARENTHESIS = re.compile(r"\s*[(\[][^()\[\]]*[)\]]")
+_POSSESSIVE = re.compile(r"['’]s\b")
+_LIST = re.compile(r",|;|&|\band\b", re.IGNORECASE)
+_SAID_AS_PART = 0.7
+
+
+def spelled(said: Words, gold: Gold, question: Question) -> str:
+    """The same words, whatever their diacritics, articles, hyphens and spaces."""
+    if said.words == gold.words:
+        return "spelling"
+    one, other = "".join(said.words), "".join(gold.words)
+    if one == other and len(one) > 3 and not one.isdigit():
+        return "spelling"
+    # "Antonela" and "Antonella"
+    alike = len(said.words) == len(gold.words) and all(map(_alike, said.words, gold.words))
+    return "spelling" if alike or _lies_alike(said, gold) else ""
+
+
+def _lies_alike(said: Words, gold: Gold) -> bool:
+    """Tell whether only "in" and "at" differ, between a common noun and a name: "the church at Philippi"."""
+    if len(said.words) != len(gold.words):
+        return False
+    other = [at for at, (one, two) in enumerate(zip(said.words, gold.words, strict=True)) if one != two]
+    if len(other) != 1 or not 0 < other[0] < len(gold.words) - 1:
+        return False
+    before, after = gold.cases[other[0] - 1], gold.cases[other[0] + 1]
+    return {said.words[other[0]], gold.words[other[0]]} == {"in", "at"} and not before and bool(after)
+
+
+def _alike(one: str, other: str) -> bool:
+    return one == other or once(one) == once(other)
+
+
+def numeral(said: Words, gold: Gold, question: Question) -> str:
+    """Roman, Arabic or spelled: "Elizabeth the Second", "Elizabeth II"; Romans are read as digits already."""
+    if len(said.words) != len(gold.words) or len(gold.words) < 2:
+        return ""
+    one, other = (tuple(_ORDINAL.sub(r"\1", word) for word in words) for words in (said.words, gold.words))
+    if one == other:
+        return "numeral"
+    return "numeral" if recounted(said.words) == gold.words else ""
+
+
+def recounted(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Return "9th season" as "season 9" and the other way round; nothing where neither is said."""
+    ordinal = _ORDINAL.fullmatch(words[0])
+    if len(words) < 2:
+        return ()
+    if ordinal:
+        return (*words[1:], ordinal[1])
+    if words[-1].isdecimal() and len(words[-1]) < 3 and words[0].isalpha():
+        return (_ordinal(words[-1]), *words[:-1])
+    return ()
+
+
+def _ordinal(digits: str) -> str:
+    ending = {"1": "st", "2": "nd", "3": "rd"}.get(digits[-1], "th")
+    return digits + ("th" if digits[-2:-1] == "1" else ending)
+
+
+def qualified(said: Words, gold: Gold, question: Question) -> str:
+    """The gold says in parentheses, or after the comma of a place, what only tells it from namesakes."""
+    if said.words in _heads(gold.text, question.asks_place):
+        return "qualifier"
+    # "Shakespeare, William"
+    turned = said.breaks.index(",", 1) if said.breaks[1:].count(",") == 1 else 0
+    return "qualifier" if turned and said.words[turned:] + said.words[:turned] == gold.words else ""
+
+
+@lru_cache(maxsize=8192)
+def without_parentheses(gold: str) -> str:
+    """Return a gold without what stands in parentheses; the gold itself where nothing else is left."""
+    if "(" not in gold and "[" not in gold:
+        return gold
+    return _PARENTHESIS.sub("", gold).strip() or gold
+
+
+@lru_cache(maxsize=8192)
+def items(gold: str) -> tuple[tuple[str, ...], ...]:
+    """Return the words of each item of a gold that is a list ("Paris and London")."""
+    if "," not in gold and "&" not in gold and " and " not in gold.lower():
+        return ()
+    return tuple(words for item in _LIST.split(gold) if (words := read_words(item).words))
+
+
+@lru_cache(maxsize=8192)
+def _heads(gold: str, place: bool) -> tuple[tuple[str, ...], ...]:
+    found = []
+    head, comma, rest = gold.partition(",")
+    within = " ".join(read_words(rest).words) if comma else ""
+    place = place or NATIONS.get(within) == within or within in REGIONS
+    if place and comma and "," not in rest and head[:1].isupper() and rest.strip()[:1].isupper():
+        found.append(read_words(head).words)
+    if comma and "," not in rest and len(rest.split()) <= 3 and len(head.split()) <= 2:
+        found.append(read_words(f"{rest.strip()} {head}").words)
+    return tuple(words for words in found if words and not FUNCTION.issuperset(words))
+
+
+def titled(said: Words, gold: Gold, question: Question) -> str:
+    """With and without a title or an honorific."""
+    one, other = untitled(said).words, untitled(_words(gold)).words
+    if one != other or said.words == gold.words or FUNCTION.issuperset(one):
+        return ""
+    if contradict(said, _words(gold)):
+        return ""
+    dropped = {*said.words, *gold.words} - set(one)
+    return "title" if question.asks_person or dropped <= HONORIFICS | SUFFIXES else ""
+
+
+def company(said: Words, gold: Gold, question: Question) -> str:
+    """With and without "Inc.", "Ltd", "GmbH"."""
+    one, other = _without_form(said.words), _without_form(gold.words)
+    changed = len(one) < len(said.words) or len(other) < len(gold.words)
+    return "company" if changed and one == other else ""
+
+
+def _without_form(words: tuple[str, ...]) -> tuple[str, ...]:
+    end = len(words)
+    while end > 1 and (words[end - 1] in COMPANY or (words[end - 1] == "and" and end < len(words))):
+        end -= 1
+    # "F.C." and "C.F." fall into their letters.
+    if end > 2 and words[end - 2 : end] in (("f", "c"), ("c", "f")):
+        end -= 2
+    return words[:end]
+
+
+def plural(said: Words, gold: Gold, question: Question) -> str:
+    """One in the singular, one in the plural; not for names ("Adam", "Adams")."""
+    if len(said.words) != len(gold.words) or question.asks_person:
+        return ""
+    # "Handmaids" for "Handmaid's" is no plural.
+    if question.asks_work and any(gold.cases) and not _POSSESSIVE.search(gold.text):
+        return ""
+    for place, (one, other) in enumerate(zip(said.words, gold.words, strict=True)):
+        if one != other:
+            named = said.cases[place] > 1 and gold.cases[place]
+            if named or singular(one) != singular(other):
+                return ""
+    return "plural"
+
+
+def person(said: Words, gold: Gold, question: Question) -> str:
+    """One person's name in two forms."""
+    if not gold.is_name:
+        return ""
+    rule = same_person(said, _words(gold), full=question.has("full"))
+    # Of a party or a country no word may be missing.
+    if rule == "same" or (rule == "name" and not question.asks_person):
+        return ""
+    return rule
+
+
+def surname(said: Words, gold: Gold, question: Question) -> str:
+    """The last name alone, where a person is asked for."""
+    if not question.asks_person or not gold.is_name or question.has(*said.words):
+        return ""
+    return "surname" if is_surname(said, _words(gold)) else ""
+
+
+def full_name(said: Words, gold: Gold, question: Question) -> str:
+    """The full name for a surname, where a person is asked for: "George Orwell" for "Orwell"."""
+    if not question.asks_person or not gold.is_name or question.has(*gold.words):
+        return ""
+    return "full name" if is_full_name(said, _words(gold)) else ""
+
+
+def character(said: Words, gold: Gold, question: Question) -> str:
+    """A figure of fiction by the full name for the given name: "Donna Pinciotti" for "Donna"."""
+    if not question.asks_character or not gold.is_name or question.has(*said.words):
+        return ""
+    return "given name" if is_given_name(_words(gold), said) else ""
+
+
+def given_name(said: Words, gold: Gold, question: Question) -> str:
+    """A figure of fiction by the given name alone."""
+    if not question.asks_character or not gold.is_name or question.has(*said.words):
+        return ""
+    return "given name" if is_given_name(said, _words(gold)) else ""
+
+
+def nation(said: Words, gold: Gold, question: Question) -> str:
+    """A nation for its people where a nationality or a country is asked for; "Venezuelan", "of Venezuela"."""
+    one, other = _of_nation(said.words), _of_nation(gold.words)
+    if one != other or one is None or said.words == gold.words:
+        return ""
+    if len(one) > 1:
+        return "nation"
+    asked = question.has(*NATIONALITY) and not question.has("language", "speak", "spoken")
+    return "nation" if asked else ""
+
+
+def _of_nation(words: tuple[str, ...]) -> tuple[str, ...] | None:
+    whole = " ".join(words)
+    if whole in NATIONS:
+        return (NATIONS[whole],)
+    if words[0] in NATIONS:
+        return (NATIONS[words[0]], *words[1:])
+    if len(words) > 2 and words[-2] == "of" and words[-1] in NATIONS:
+        return (NATIONS[words[-1]], *words[:-2])
+    return None
+
+
+def asked_word(said: Words, gold: Gold, question: Question) -> str:
+    """The gold repeats what was asked for: "Spanish" for "Spanish language" after "What language"."""
+    left = _beyond_question(gold.words, question)
+    if left[1:] == ("language",) and left[0] in NATIONS and question.has("speak", "spoken"):
+        left = left[:1]
+    # Of "Queen Elizabeth The Queen Mother" the word "mother" is not enough.
+    if len(left) == len(gold.words) or not (2 * len(left) >= len(gold.words) or _is_figure(left)):
+        return ""
+    if FUNCTION.issuperset(left) or _tells_apart(gold, left):
+        return ""
+    right = _beyond_question(said.words, question)
+    # "Brazilian Portuguese" is Portuguese.
+    if question.has("language") and len(left) == 1 and len(right) == 2:
+        right = right[1:] if right[0] not in DISTINGUISHING else right
+    if left != right and len(left) == len(right) == 1 and (ordinal := _ORDINAL.fullmatch(right[0])):
+        # "The ninth" is season 9; "nine" may be how many there were.
+        right = (ordinal[1],)
+    return "question's word" if left == right else ""
+
+
+def _tells_apart(gold: Gold, left: tuple[str, ...]) -> bool:
+    """Tell whether a word of the question is the telling half of a gold: Mexico City is not Mexico."""
+    # Asked about Jersey City, "New" is not New Jersey.
+    if DISTINGUISHING.issuperset(left):
+        return True
+    if gold.words[: len(left)] != left or not gold.cases[-1] or len(left) == len(gold.words):
+        return False
+    if gold.words[-1] == "city":
+        # "New York" is New York City.
+        return len(left) == 1
+    if gold.words[-1] in PLACES:
+        return False
+    name = " ".join(left)
+    return NATIONS.get(name) == name or name in REGIONS or name in CITIES
+
+
+def _is_figure(words: tuple[str, ...]) -> bool:
+    return len(words) == 1 and is_number(words[0])
+
+
+def _beyond_question(words: tuple[str, ...], question: Question) -> tuple[str, ...]:
+    """Return words without the question's at their ends; "Japanese" is one where it asks about Japan."""
+    start, end = 0, len(words)
+    while start < end and (words[start] in question.held or words[start] in FUNCTION):
+        start += 1
+    while end > start and (words[end - 1] in question.held or words[end - 1] in FUNCTION):
+        end -= 1
+    if end - start > 1 and NATIONS.get(words[start]) in question.nations:
+        start += 1
+    return words[start:end]
+
+
+def partial(said: Words, gold: Gold, question: Question) -> str:
+    """Most words of a longer gold, in its order, and nothing else; what is left out tells nothing apart."""
+    if len(gold.words) < 3 or _LIST.search(gold.text) or len(said.words) >= len(gold.words):
+        return ""
+    rest = iter(gold.words)
+    if not all(word in rest for word in said.words):
+        return ""
+    content = [word for word in gold.words if word not in FUNCTION]
+    kept = [word for word in said.words if word not in FUNCTION]
+    left_out = [word for word in content if word not in kept]
+    if any(word in DISTINGUISHING or not word.isalpha() for word in left_out):
+        return ""
+    if question.asks_person and gold.is_name:
+        return ""
+    if all(question.has(word) for word in kept):
+        return ""
+    return "part" if len(kept) >= max(2, _SAID_AS_PART * len(content)) else ""
+
+
+def _words(gold: Gold) -> Words:
+    return Words(words=gold.words, cases=gold.cases, breaks=("",) * len(gold.words))
+
+
+Variant = Callable[[Words, Gold, Question], str]
+# Loose ones come last, and only where the answer has one stretch that could be meant.
+STRICT: Sequence[Variant] = (
+    spelled,
+    numeral,
+    qualified,
+    titled,
+    company,
+    plural,
+    person,
+    full_name,
+    character,
+    nation,
+    asked_word,
+)
+LOOSE: Sequence[Variant] = (surname, given_name, partial)

@@ -1,0 +1,212 @@
+"""Dates and periods as they are usually written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+from pytest_kbrel.judges.text.numerals import ORDINALS
+from pytest_kbrel.records import record
+
+_MONTHS: Sequence[str] = (
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
+)
+_MONTH_OF = {name: place for place, name in enumerate(_MONTHS, start=1)}
+_MONTH_OF |= {name[:3]: place for name, place in _MONTH_OF.items()} | {"sept": 9}
+MONTHS = frozenset(_MONTH_OF)
+_MONTH = r"(?P<month{0}>" + "|".join(sorted(_MONTH_OF, key=len, reverse=True)) + r")\b\.?"
+_DAY = r"(?P<day{0}>\d{{1,2}})(?:st|nd|rd|th)?"
+_YEAR = r"(?P<year{0}>\d{{3,4}})"
+_ERA = r"(?:\s*(?P<bc>b\.?\s?c\.?(?:\s?e\.?)?(?![a-z])))?"
+_DATE = re.compile(
+    r"(?<![\w.,/$£€-])(?:the\s+)?(?:"
+    + "|".join(
+        (
+            r"(?P<iso>\d{4}[-/.]\d{1,2}[-/.]\d{1,2})",
+            r"(?P<slashed>\d{1,2}[-/.]\d{1,2}[-/.]\d{4})",
+            _DAY.format(1)
+            + r"\s*(?:of\s+)?"
+            + _MONTH.format(1)
+            + r"(?:,?\s*(?:of\s+)?"
+            + _YEAR.format(1)
+            + ")?",
+            _MONTH.format(2)
+            + r"\s*(?:the\s+)?"
+            + _DAY.format(2)
+            + r"(?!\d)(?:,?\s*(?:of\s+)?"
+            + _YEAR.format(2)
+            + ")?",
+            _MONTH.format(3) + r",?\s*(?:of\s+)?" + r"(?P<year3>\d{4})",
+            r"(?P<decade>\d{3}0)s",
+            r"(?P<century>\d{1,2})(?:st|nd|rd|th)[\s-]+century",
+            r"(?P<year4>[12]\d{3})",
+            r"(?P<year5>\d{1,4})(?=\s*b\.?\s?c)",
+        )
+    )
+    + r")"
+    + _ERA
+    + r"(?:\s*(?:a\.?d\.?|c\.?e\.?)(?![a-z]))?(?![\w%]|[.,]\d)"
+)
+_AROUND = re.compile(
+    r"^(?:(?:in|on|at|around|circa|c\.|ca\.|about|approximately|since|the|year|season|of|by)\s+|c\.\s?)+"
+)
+_PERIOD = re.compile(
+    r"(?<!\d)(?:(?:from|between)\s+)?([12]\d{3})\s*(?:[-–—‒/]|to|until|till|through|and)\s*([12]\d{3}|\d\d|present|now)(?![-/.]?\d)"
+)
+_CENTURY = re.compile(r"\b(" + "|".join(sorted(ORDINALS, key=len, reverse=True)) + r")[\s-]+century")
+_BOUND = re.compile(
+    r"\b(?:before|after|prior to|(?:earlier|later|sooner|other) than|until|till|up to|except|or)"
+    r"\s+(?:(?:in|on|the|maybe|possibly)\s+)*\Z"
+)
+_NOT = re.compile(r"\b(?:not|never|no longer|cannot)\b|n['’]t\b")
+# "Not in 1998 but in 2010", "not only in 2010" and "did not open until 2010" affirm what follows.
+_AFFIRMED = re.compile(r"\b(?:but|only|until|till|just)\b")
+_CLAUSE = re.compile(r"[^.,;:!?()\n]{0,80}\Z")
+_OTHER = re.compile(
+    r"\s*,?\s*or\s+(?:(?:in|on|the|maybe|possibly)\s+)*[\w ]{0,12}\d|\s*\?\s*(?:no|not|wrong|actually)\b"
+)
+# Years on end, not the year and a number of something ("In 2010, 2000 people").
+_LISTED = re.compile(
+    r"(?<![\w./-])[12]\d{3}(?:(?:\s*[,;&]|,?\s*and)\s*(?:and\s+)?"
+    r"[12]\d{3}\b(?!\s+(?!and\s+[12]\d{3})[a-z]|[/.-]\d))+"
+)
+_YEARS = re.compile(r"\d{4}")
+_ANY_DIGIT = re.compile(r"\d")
+_TO = re.compile(r"[-–—‒/]|to|until|till|through")
+
+
+@record
+class Date:
+    """A date; ``month`` and ``day`` are 0 where not said; ``unit`` is "" or "decade" or "century"."""
+
+    year: int
+    month: int = 0
+    day: int = 0
+    unit: str = ""
+
+    @property
+    def fineness(self) -> int:
+        """Return how much is said: the number of parts."""
+        return (self.year != 0) + (self.month != 0) + (self.day != 0)
+
+    def agrees(self, other: Date) -> bool:
+        """Tell whether nothing that both say differs."""
+        return self.unit == other.unit and all(
+            mine == theirs or not mine or not theirs
+            for mine, theirs in ((self.year, other.year), (self.month, other.month), (self.day, other.day))
+        )
+
+
+@lru_cache(maxsize=4096)
+def dates_in(text: str) -> tuple[Date, ...]:
+    """Return the dates a text names, in its order; a date whose order is open is there in both readings."""
+    lower = text.casefold()
+    if not _ANY_DIGIT.search(lower) and "century" not in lower:
+        return ()
+    lower = _CENTURY.sub(lambda found: ORDINALS[found[1]] + " century", lower)
+    # "8 September 2010, 2011 and 2012" begins with a day; years alone make a list.
+    lists = [found.span() for found in _LISTED.finditer(lower) if len(set(_YEARS.findall(found[0]))) > 1]
+    return tuple(
+        date
+        for found in _DATE.finditer(lower)
+        if not is_denied(lower, found.start()) and not _OTHER.match(lower, found.end())
+        for date in _dates(found)
+        if date.month or not any(start <= found.start("year4") < end for start, end in lists)
+    )
+
+
+def is_denied(lower: str, start: int) -> bool:
+    """Tell whether what begins at ``start`` of a text in small letters is denied or only a bound."""
+    clause = _CLAUSE.search(lower, max(0, start - 80), start)
+    before = clause[0] if clause else ""
+    denial = _NOT.search(before)
+    if denial:
+        return not _AFFIRMED.search(before, denial.end())
+    return bool(_BOUND.search(before))
+
+
+@lru_cache(maxsize=4096)
+def as_dates(text: str) -> tuple[Date, ...]:
+    """Return the readings of a text that is a date and nothing else, else nothing."""
+    if not _ANY_DIGIT.search(text) and "century" not in text.casefold():
+        return ()
+    lower = _CENTURY.sub(lambda found: ORDINALS[found[1]] + " century", text.casefold())
+    lower = _AROUND.sub("", lower.strip().strip(".,;!"))
+    found = _DATE.fullmatch(lower)
+    return tuple(_dates(found)) if found else ()
+
+
+def _dates(found: re.Match[str]) -> Iterator[Date]:
+    part = found.groupdict()
+    sign = -1 if part["bc"] else 1
+    if part["iso"]:
+        year, month, day = map(int, re.split(r"[-/.]", part["iso"]))
+        yield from _possible(year, month, day)
+    elif part["slashed"]:
+        one, other, year = map(int, re.split(r"[-/.]", part["slashed"]))
+        yield from _possible(year, other, one)
+        if one != other:
+            yield from _possible(year, one, other)
+    elif part["decade"]:
+        yield Date(year=int(part["decade"]), unit="decade")
+    elif part["century"]:
+        yield Date(year=sign * int(part["century"]), unit="century")
+    else:
+        year = next((int(part[f"year{n}"]) for n in range(1, 6) if part.get(f"year{n}")), 0)
+        month = next((_MONTH_OF[part[f"month{n}"]] for n in range(1, 4) if part.get(f"month{n}")), 0)
+        day = next((int(part[f"day{n}"]) for n in range(1, 3) if part.get(f"day{n}")), 0)
+        if month:
+            yield from _possible(sign * year, month, day)
+        elif year:
+            yield Date(year=sign * year)
+
+
+def _possible(year: int, month: int, day: int) -> Iterator[Date]:
+    if 1 <= month <= 12 and 0 <= day <= 31:
+        yield Date(year=year, month=month, day=day)
+
+
+@lru_cache(maxsize=4096)
+def periods_in(text: str) -> tuple[tuple[int, int], ...]:
+    """Return the periods from year to year that a text names; an open end is 0."""
+    found: list[tuple[int, int]] = []
+    if not _ANY_DIGIT.search(text):
+        return ()
+    lower = text.casefold()
+    for match in _PERIOD.finditer(lower):
+        if is_denied(lower, match.start()):
+            continue
+        between = "between" in match[0]
+        if not _TO.search(match[0]) and not between:
+            continue
+        first, last = int(match[1]), match[2]
+        end = (
+            0
+            if last in ("present", "now")
+            else int(last)
+            if len(last) == 4
+            else first // 100 * 100 + int(last)
+        )
+        found.append((first, end))
+    return tuple(found)
+
+
+def as_period(text: str) -> tuple[int, int] | None:
+    """Return the period a text is, ``None`` where it is none or more than one."""
+    if not _ANY_DIGIT.search(text):
+        return None
+    match = _PERIOD.fullmatch(_AROUND.sub("", text.casefold().strip().strip(".,;!")))
+    periods = periods_in(text) if match else ()
+    return periods[0] if len(periods) == 1 else None
+
+
+def finest(dates: Sequence[Date], but: Sequence[Date] = ()) -> tuple[Date, ...]:
+    """Return the dates that are not in ``but`` and not merely a coarser word for another of them."""
+    left = [date for date in dates if date not in but]
+    return tuple(
+        date
+        for date in left
+        if not any(other.fineness > date.fineness and date.year == other.year for other in left)
+    )

@@ -1,0 +1,225 @@
+"""A text as words in one spelling: no diacritics, no articles, numbers in digits, units by one name.
+
+The judges compare these words; :func:`pytest_kbrel.metrics.text.normalise` stays as it is, since published
+scores hang on it.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+
+from pytest_kbrel.judges.text.lexicon import PHRASES, UNITS, WORDS, listed
+from pytest_kbrel.judges.text.numerals import NUMBER_WORDS, ORDINALS, read_number, roman
+from pytest_kbrel.judges.text.scripts import SIGNS, fold_letters
+from pytest_kbrel.records import record
+
+# What follows is not read: an answer of this length is none, and a hostile one costs time.
+LONGEST = 2000
+LOWER, STARTS, CAPITAL, UPPER = 0, 1, 2, 3
+
+_PIECE = re.compile(
+    r"(?P<number>\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\d)|\d{1,3}(?: \d{3})+(?![\d.,]\d|\d)"
+    r"|\d{1,3}(?:\.\d{3}){2,}(?!\d)"
+    r"|\d+(?:\.\d+)?)(?P<ordinal>(?:st|nd|rd|th|s)\b)?"
+    rf"|(?P<word>[^\W\d_][^\W_]*(?:[{SIGNS}]+[^\W_]*)*(?:'[^\W\d_]+)*)"
+    r"|(?P<money>[$£€])"
+    r"|(?P<mark>[^\w\s])",
+    re.IGNORECASE,
+)
+_MONEY = {"$": "dollar", "£": "pound", "€": "euro"}
+_AMOUNT = re.compile(
+    r"(?:\b(?:US|A|C|NZ))?([$£€])\s?(\d[\d.,]*)(?:\s?(thousand|million|billion|trillion|bn|m|k)\b)?",
+    re.IGNORECASE,
+)
+_SHORT_SCALES = {"bn": "billion", "m": "million", "k": "thousand"}
+# What stands for an apostrophe; "‘" opens a quotation.
+APOSTROPHES = str.maketrans(dict.fromkeys("´`ʼ′’", "'"))
+_LATIN_MARK = re.compile(r"(?<=[a-zA-Z])[\u0300-\u036f]+")
+_LETTERS = str.maketrans(
+    {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ı": "i", "ß": "ss"}
+    | {"Ø": "O", "Ł": "L", "Đ": "D", "Ð": "D", "Þ": "Th", "Æ": "Ae", "Œ": "Oe", "İ": "I"}
+    | dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\u00ad", "")
+)
+_SEASON = re.compile(r"\b(1\d{3}|20\d\d)([-–/])(\d\d)\b(?![-–/.,]?\d)((?: season)?)")
+_MONTHS = 12
+_CONTRACTED = re.compile(r"^(is|was|are|were|do|does|did|has|have|had|would|could|should|ca|wo)n't$")
+_ABBREVIATED = listed(
+    "mr mrs ms dr st prof rev jr jnr sr snr capt gen col maj lt sen gov no vs mt ft inc ltd co corp c ave "
+    "blvd rd"
+)
+# Hyphens and apostrophes tie, everything else parts.
+_TYING = frozenset("-‐‑'&*_%+#@°")
+_ENCLOSING = frozenset('"“”„‘«»‹›()[]{}')
+_BREAKS = ("", '"', ",", ".")
+_ENDING = frozenset(".!?;\n…")
+
+
+@record
+class Words:
+    """The words of a text; ``cases`` and ``breaks`` have one item a word.
+
+    ``cases`` is ``LOWER``, ``STARTS`` (a capital, but the sentence begins here), ``CAPITAL`` or ``UPPER``
+    (two capitals and more, nothing else). ``breaks`` is what stands before the word: ``""``, ``'"'`` (a
+    quotation mark or parenthesis), ``","`` (any other mark inside a sentence) or ``"."``.
+    """
+
+    words: tuple[str, ...]
+    cases: tuple[int, ...]
+    breaks: tuple[str, ...]
+
+    def part(self, start: int, end: int) -> Words:
+        """Return the words from ``start`` to before ``end``."""
+        return Words(words=self.words[start:end], cases=self.cases[start:end], breaks=self.breaks[start:end])
+
+
+@lru_cache(maxsize=4096)
+def read_words(text: str) -> Words:
+    """Read a text; of a longer one only the first ``LONGEST`` characters."""
+    pieces = _pieces(plain(text[:LONGEST]))
+    words: list[str] = []
+    cases: list[int] = []
+    breaks: list[str] = []
+    pending = ""
+    place = 0
+    while place < len(pieces):
+        word, case, gap = pieces[place]
+        pending = max(pending, gap, key=_BREAKS.index)
+        if word in ("a", "an", "the") and case not in (CAPITAL, UPPER):
+            place += 1
+            continue
+        used, written = _one_spelling(pieces, place, words)
+        words.append(written)
+        cases.append(case)
+        breaks.append(pending)
+        pending = ""
+        place += used
+    if not words:
+        return Words(
+            words=tuple(piece[0] for piece in pieces),
+            cases=tuple(piece[1] for piece in pieces),
+            breaks=tuple(piece[2] for piece in pieces),
+        )
+    return Words(words=tuple(words), cases=tuple(cases), breaks=tuple(breaks))
+
+
+def plain(text: str) -> str:
+    """Return a text without accents, and with one spelling of signs, letters and amounts of money."""
+    text = unicodedata.normalize("NFKC", text.translate(APOSTROPHES))
+    if not text.isascii():
+        text = _LATIN_MARK.sub("", unicodedata.normalize("NFD", text.translate(_LETTERS)))
+        text = fold_letters(unicodedata.normalize("NFC", text))
+    text = _SEASON.sub(_season, text)
+    if "$" in text or "£" in text or "€" in text:
+        text = _AMOUNT.sub(_amount, text)
+    return text
+
+
+def _season(found: re.Match[str]) -> str:
+    first, dash, second, behind = found.groups()
+    # "1992-03" may be a month.
+    is_month = dash == "-" and not behind and int(second) <= _MONTHS
+    return found[0] if is_month or int(second) <= int(first[2:]) else f"{first}-{first[:2]}{second}{behind}"
+
+
+def _amount(found: re.Match[str]) -> str:
+    scale = (found[3] or "").lower()
+    end = "." if found[2][-1] in ".," else ""
+    return f"{found[2].rstrip('.,')} {_SHORT_SCALES.get(scale, scale)} {_MONEY[found[1]]}{end}"
+
+
+def _pieces(text: str) -> list[tuple[str, int, str]]:
+    """Cut into (word in lower case, case, break before)."""
+    found: list[tuple[str, int, str]] = []
+    gap, end = ".", 0
+    last = ""
+    for match in _PIECE.finditer(text):
+        if "\n" in text[end : match.start()]:
+            gap = "."
+        tied, end = end == match.start(), match.end()
+        if match["mark"]:
+            if match["mark"] == "." and last == "A" and tied and found[-1][0] == "a":
+                # An initial is no article: "A. Adams".
+                found[-1] = ("a", CAPITAL, found[-1][2])
+            gap = _break(match["mark"], last, gap)
+            if match["mark"] in "&%" and (match["mark"] == "%" or found):
+                found.append(("percent" if match["mark"] == "%" else "and", LOWER, gap))
+            continue
+        if match["number"]:
+            number = match["number"].replace(",", "").replace(" ", "")
+            if number.count(".") > 1:
+                number = number.replace(".", "")
+            elif "." in number and not number.partition(".")[2].strip("0"):
+                # "36.0" is 36.
+                number = number.partition(".")[0]
+            word, last = number + (match["ordinal"] or "").lower(), ""
+            found.append((word, LOWER, gap))
+        elif match["word"]:
+            last = match["word"]
+            found += _word(last, gap)
+        gap = ""
+    return found
+
+
+def _break(mark: str, last: str, gap: str) -> str:
+    if mark in _TYING:
+        return gap
+    if mark == "." and (len(last) == 1 or last.lower() in _ABBREVIATED):
+        return gap
+    found = "." if mark in _ENDING else '"' if mark in _ENCLOSING else ","
+    return max(found, gap, key=_BREAKS.index)
+
+
+def _word(word: str, gap: str) -> list[tuple[str, int, str]]:
+    case = LOWER if not word[0].isupper() else STARTS if gap == "." else CAPITAL
+    if case and len(word) > 1 and word.isupper():
+        case = UPPER
+    lower = word.casefold()
+    if not case and lower.isalnum():
+        return [(lower, case, gap)]
+    contracted = _CONTRACTED.match(lower)
+    if contracted:
+        return [(contracted[1], case, gap), ("not", LOWER, "")]
+    lower = lower.removesuffix("'s").replace("'", "")
+    # "us" is a word of its own.
+    if word == "US":
+        lower = "usa"
+    elif case and word.isupper() and (numeral := roman(word)):
+        # Told from the words that look alike when the neighbours are known.
+        lower = f"{lower}\0{numeral}"
+    return [(lower, case, gap)]
+
+
+def _one_spelling(pieces: list[tuple[str, int, str]], place: int, before: list[str]) -> tuple[int, str]:
+    """Return how many pieces make up the next word and how it is written."""
+    word = pieces[place][0]
+    if "\0" in word:
+        letters, _, numeral = word.partition("\0")
+        # "Charles I", not "Paris, I think".
+        counts = before and before[-1].isalpha() and not pieces[place][2]
+        return 1, numeral if counts else letters
+    if word[0].isdigit() or word in NUMBER_WORDS:
+        used, number = read_number([piece[0] for piece in pieces[place : place + 12]])
+        if used:
+            return used, number
+    after_number = bool(before) and before[-1].replace(".", "").isdigit()
+    following = pieces[place + 1][0] if place + 1 < len(pieces) else ""
+    if after_number and word in UNITS:
+        return (2 if UNITS[word] == "pound" and following == "sterling" else 1), UNITS[word]
+    if after_number and word == "per" and following == "cent":
+        return 2, "percent"
+    if after_number and word == "in" and len(before) > 1 and before[-2] == "ft":
+        return 1, "inch"
+    if after_number and word == "b":
+        era = "".join(piece[0] for piece in pieces[place : place + 3])
+        if era.startswith("bc"):
+            return (3 if era == "bce" else 2), "bc"
+    if word in ORDINALS:
+        return 1, ORDINALS[word]
+    if word in ("united", "u"):
+        for length in (4, 3, 2):
+            phrase = tuple(piece[0] for piece in pieces[place : place + length])
+            if phrase in PHRASES:
+                return length, PHRASES[phrase]
+    return 1, WORDS.get(word, word)
