@@ -16,6 +16,7 @@ from pytest_kbrel.specs import WHOSE, notes_of, role_of
 if TYPE_CHECKING:
     from pytest_kbrel.models.base import Model
     from pytest_kbrel.models.cache.session import Keeping
+    from pytest_kbrel.models.dedup import Asker
     from pytest_kbrel.models.resume.session import Underway
 
 # Whom the run itself is about, as ``Ask.to`` names them; all others are helping models.
