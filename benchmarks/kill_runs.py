@@ -32,8 +32,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_kbrel.bundled import suites
 from pytest_kbrel.reports.json_report import comparable, read_report
+from pytest_kbrel.resources import suites
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 

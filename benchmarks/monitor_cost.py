@@ -24,7 +24,7 @@ from typing import Literal
 
 import torch
 
-from pytest_kbrel import bundled
+from pytest_kbrel import resources
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.models.base import Model
 from pytest_kbrel.models.dedup import Asker
@@ -76,7 +76,7 @@ def main() -> None:
 
 def case_of(file: Path | None, relation: str, facts: int) -> Case:
     """Return the case of a relation of the world suite, or of an FKTC file."""
-    source = file or bundled.suites() / "world" / "facts.jsonl"
+    source = file or resources.suites() / "world" / "facts.jsonl"
     text = f"suite: cost\nfacts: {source.resolve()}\nmonitor: {{limit: {facts}"
     text += "}\nformat: fktc\n" if file else f", slices: [{relation}]}}\n"
     with tempfile.TemporaryDirectory() as folder:

@@ -31,7 +31,7 @@ import torch
 import transformers
 from speed_work import made, tasks
 
-from pytest_kbrel import bundled
+from pytest_kbrel import resources
 from pytest_kbrel.models.budget import bytes_a_token
 from pytest_kbrel.models.dedup import Asker
 from pytest_kbrel.models.hf import load
@@ -145,7 +145,7 @@ def one_budget(given: argparse.Namespace) -> None:
 
 def accuracy(given: argparse.Namespace) -> None:
     """Print, for each number format, how far answers to the same questions are from those in float32."""
-    suite = load_suite(bundled.suites() / "world.kb.yaml", limit=given.facts)
+    suite = load_suite(resources.suites() / "world.kb.yaml", limit=given.facts)
     found: dict[str, dict[Request, Response]] = {}
     for dtype in ("float32", "bfloat16", "float16"):
         asker = Asker(load(parse_spec("reference", device="cpu", dtype=dtype)))

@@ -22,8 +22,19 @@ class Room:
     """A folder or module directly below the package, with the rooms and heavy libraries it may import."""
 
     purpose: str
-    rooms: tuple[str, ...] = ()
-    libraries: tuple[str, ...] = ()
+    # Names with spaces between them.
+    imports: str = ""
+    heavy: str = ""
+
+    @property
+    def rooms(self) -> set[str]:
+        """The rooms that it may import; ``__init__`` is the package's own."""
+        return {"" if name == "__init__" else name for name in self.imports.split()}
+
+    @property
+    def libraries(self) -> set[str]:
+        """The libraries that it may import and others may not."""
+        return set(self.heavy.split())
 
 
 def modules() -> dict[str, Path]:
@@ -112,275 +123,122 @@ def height(graph: dict[str, set[str]]) -> int:
     return max(map(floor, graph))
 
 
-# The rows of the table, from the ground up. A module below the package without a row is an error.
+# A module below the package without a row is an error. The rows stand from the ground up.
 ROOMS: dict[str, Room] = {
-    "": Room("", (), ()),
-    "bounds": Room("", (), ()),
-    "bundled": Room("", (), ()),
-    "flags": Room("", (), ()),
-    "records": Room("", (), ()),
-    "redaction": Room("", (), ()),
-    "stats": Room("", (), ("numpy", "scipy")),
-    "terminating": Room("", (), ()),
-    "untrusted": Room("", (), ()),
-    "wire": Room("", (), ()),
-    "catalogue": Room("", ("bounds", "records"), ()),
-    "metrics": Room("", ("records",), ("numpy", "scipy")),
-    "options": Room("", ("bounds", "flags"), ("pytest",)),
-    "printing": Room("", ("redaction",), ()),
-    "distribute": Room("", ("options",), ("pytest",)),
-    "errors": Room("", ("printing",), ()),
-    "judges": Room("", ("metrics", "records"), ("babel", "yaml")),
-    "report_texts": Room("", ("printing",), ("pytest",)),
-    "synthetic": Room("", ("printing",), ("pytest",)),
-    "baselines": Room("", ("bounds", "bundled", "errors", "records", "untrusted", "wire"), ()),
-    "facts": Room("", ("", "bounds", "errors", "records", "untrusted"), ("duckdb", "yaml")),
-    "probes": Room("", ("errors", "judges", "metrics", "records"), ()),
-    "reference": Room("", ("errors",), ("torch",)),
-    "reports": Room("", ("errors", "printing", "records", "untrusted", "wire"), ()),
-    "settings": Room("", ("errors", "records"), ()),
-    "blessing": Room("", ("baselines", "records", "settings"), ()),
-    "earlier": Room("", ("baselines", "reports"), ("pytest",)),
-    "gates": Room("", ("baselines", "errors", "judges", "metrics", "records", "stats"), ("numpy",)),
-    "models": Room(
-        "",
-        (
-            "",
-            "bounds",
-            "errors",
-            "facts",
-            "printing",
-            "records",
-            "redaction",
-            "reference",
-            "untrusted",
-            "wire",
-        ),
-        (
-            "accelerate",
-            "captum",
-            "huggingface_hub",
-            "numpy",
-            "openai",
-            "safetensors",
-            "sentence_transformers",
-            "torch",
-            "transformers",
-            "vllm",
-        ),
+    "": Room(
+        "version numbers",
     ),
-    "suites": Room("", ("bounds", "catalogue", "errors", "facts", "records", "wire"), ()),
-    "collect": Room(
-        "", ("errors", "options", "printing", "records", "reports", "settings", "suites"), ("pytest",)
+    "bounds": Room(
+        "the least and the most of every number that a user states in a file, a flag or an argument",
+    ),
+    "records": Room(
+        "the frozen records that travel from room to room",
+    ),
+    "redaction": Room(
+        "keys taken out of what others sent",
+    ),
+    "resources": Room(
+        "where the shipped suites, baselines and schemas lie",
+    ),
+    "serialization": Room(
+        "records as JSON values, and as one text for execnet",
+    ),
+    "stats": Room(
+        "intervals, paired tests, corrections and power: docs/statistics.md",
+        "",
+        "numpy scipy",
+    ),
+    "untrusted": Room(
+        "how much is read of a file that somebody else may have made",
+    ),
+    "catalogue": Room(
+        "the tables of probes, gate rules, metrics and verdicts",
+        "bounds records",
+    ),
+    "metrics": Room(
+        "the papers' formulas on plain arrays; correlations; text similarity",
+        "records",
+        "numpy scipy",
+    ),
+    "printing": Room(
+        "text of others as it may be printed: without log commands and control characters",
+        "redaction",
+    ),
+    "errors": Room(
+        "the tree of errors that a user can meet",
+        "printing",
+    ),
+    "judges": Room(
+        "right, wrong or uninformative: rules on answers in text/, matching/ and abstention/",
+        "metrics records",
+        "babel yaml",
+    ),
+    "baselines": Room(
+        "read, check and write blessed runs; read what papers print",
+        "bounds errors records resources serialization untrusted",
+    ),
+    "facts": Room(
+        "public formats, popularity, question sets from dumps, sampling, distractors, unseen facts",
+        "__init__ bounds errors records untrusted",
+        "duckdb yaml",
+    ),
+    "probes": Room(
+        "facts to questions, responses to outcomes, per probe",
+        "errors judges metrics records",
+    ),
+    "reference": Room(
+        "the embedded checkpoint and the candidates derived from it",
+        "errors",
+        "torch",
+    ),
+    "reports": Room(
+        "one file an output, each a function of a finished Run; nothing is computed here",
+        "errors printing records serialization untrusted",
+    ),
+    "settings": Room(
+        "everything the user asked for, in one frozen record with parsed model specs",
+        "errors records",
+    ),
+    "gates": Room(
+        "outcomes to measurement to verdict, for cases and aggregates",
+        "baselines errors judges metrics records stats",
+        "numpy",
+    ),
+    "models": Room(
+        "specs, backends and everything between a request and its response; registry.py knows all backends",
+        "__init__ bounds errors facts printing records redaction reference serialization untrusted",
+        "accelerate captum huggingface_hub numpy openai safetensors sentence_transformers "
+        "torch transformers vllm",
+    ),
+    "suites": Room(
+        "YAML to Suite, every error with its line; the JSON Schema",
+        "bounds catalogue errors facts records serialization",
     ),
     "commands": Room(
-        "",
-        (
-            "",
-            "baselines",
-            "bounds",
-            "bundled",
-            "errors",
-            "facts",
-            "gates",
-            "judges",
-            "metrics",
-            "models",
-            "printing",
-            "records",
-            "reports",
-            "stats",
-            "suites",
-            "wire",
-        ),
-        (),
+        "a file a subcommand of kbrel",
+        "__init__ baselines bounds errors facts gates judges metrics models printing records "
+        "reports resources serialization stats suites",
     ),
-    "parts": Room("", ("errors", "models"), ()),
-    "recorded": Room("", ("", "errors", "models", "records", "reports", "untrusted", "wire"), ()),
-    "retrieval": Room("", ("metrics", "models", "probes", "records"), ()),
-    "specs": Room("", ("errors", "models", "records", "settings"), ()),
-    "cli": Room("", ("", "commands", "errors", "printing"), ()),
-    "helping": Room("", ("errors", "models", "records", "settings", "specs"), ()),
-    "recorded_options": Room(
-        "",
-        ("bounds", "errors", "flags", "options", "printing", "recorded", "reports", "settings"),
-        ("pytest",),
+    "evaluation": Room(
+        "who answers: parsed specs, the pool of models, helper models, few-shot examples",
+        "baselines errors gates metrics models probes records settings",
     ),
-    "runs": Room(
-        "",
-        (
-            "",
-            "baselines",
-            "collect",
-            "flags",
-            "gates",
-            "metrics",
-            "models",
-            "options",
-            "records",
-            "reports",
-            "settings",
-        ),
-        ("pytest",),
-    ),
-    "aggregating": Room("", ("baselines", "collect", "gates", "helping", "records", "runs"), ()),
-    "answering": Room("", ("errors", "helping", "models", "records", "settings", "specs"), ()),
-    "refusing": Room(
-        "",
-        (
-            "baselines",
-            "errors",
-            "helping",
-            "models",
-            "options",
-            "probes",
-            "recorded",
-            "records",
-            "settings",
-            "specs",
-        ),
-        ("pytest",),
-    ),
-    "session_settings": Room(
-        "", ("bounds", "errors", "flags", "options", "recorded_options", "settings", "specs"), ("pytest",)
-    ),
-    "beside": Room("", ("answering", "baselines", "errors", "gates", "probes", "records"), ()),
-    "recalling": Room(
-        "",
-        (
-            "",
-            "answering",
-            "baselines",
-            "errors",
-            "models",
-            "probes",
-            "recorded",
-            "records",
-            "retrieval",
-            "settings",
-            "specs",
-        ),
-        (),
-    ),
-    "bench": Room(
-        "",
-        (
-            "answering",
-            "baselines",
-            "beside",
-            "collect",
-            "errors",
-            "gates",
-            "helping",
-            "models",
-            "parts",
-            "probes",
-            "recalling",
-            "records",
-            "reports",
-            "retrieval",
-            "settings",
-        ),
-        ("pytest",),
-    ),
-    "fixtures": Room(
-        "",
-        (
-            "answering",
-            "bench",
-            "collect",
-            "errors",
-            "facts",
-            "options",
-            "printing",
-            "reports",
-            "session_settings",
-            "wire",
-        ),
-        ("pytest",),
-    ),
-    "recorder": Room(
-        "",
-        (
-            "aggregating",
-            "answering",
-            "baselines",
-            "bench",
-            "blessing",
-            "earlier",
-            "errors",
-            "fixtures",
-            "gates",
-            "options",
-            "parts",
-            "printing",
-            "records",
-            "refusing",
-            "reports",
-            "runs",
-            "settings",
-            "specs",
-            "synthetic",
-            "terminating",
-            "wire",
-        ),
-        ("pytest",),
-    ),
-    "starting": Room(
-        "",
-        (
-            "baselines",
-            "bench",
-            "distribute",
-            "earlier",
-            "errors",
-            "models",
-            "options",
-            "recorder",
-            "refusing",
-            "session_settings",
-            "settings",
-        ),
-        ("pytest",),
+    "cli": Room(
+        "the command kbrel, a module a subcommand",
+        "__init__ commands errors printing",
     ),
     "planning": Room(
-        "",
-        (
-            "answering",
-            "baselines",
-            "bench",
-            "collect",
-            "errors",
-            "gates",
-            "metrics",
-            "models",
-            "options",
-            "printing",
-            "probes",
-            "records",
-            "refusing",
-            "reports",
-            "session_settings",
-            "settings",
-            "specs",
-            "starting",
-            "stats",
-        ),
-        ("pytest",),
+        "a dry run: requests, tokens, time and power of what would run",
+        "baselines errors evaluation gates metrics models probes records reports settings stats",
+    ),
+    "replay": Room(
+        "a recorded run in place of models",
+        "__init__ baselines errors evaluation models probes records reports serialization settings untrusted",
     ),
     "plugin": Room(
-        "",
-        (
-            "collect",
-            "fixtures",
-            "flags",
-            "options",
-            "planning",
-            "printing",
-            "report_texts",
-            "session_settings",
-            "starting",
-        ),
-        ("pytest",),
+        "pytest: hooks, flags, collection, fixtures, worker, controller, xdist",
+        "__init__ baselines bounds errors evaluation facts gates metrics models planning "
+        "printing probes records replay reports serialization settings suites",
+        "pytest",
     ),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from pytest_kbrel.evaluation.specs import with_specs
 from pytest_kbrel.records import (
     Case,
     Fingerprint,
@@ -15,7 +16,6 @@ from pytest_kbrel.records import (
     Suite,
 )
 from pytest_kbrel.settings import Settings
-from pytest_kbrel.specs import with_specs
 
 # The model of a run that was recorded elsewhere.
 RECORDED_MODEL = Fingerprint(

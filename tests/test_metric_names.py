@@ -47,7 +47,7 @@ def test_every_name_a_gate_may_use_is_measured_in_the_same_direction_and_range(p
 def test_every_name_an_overall_gate_may_use_is_measured(probe):
     import json
 
-    from pytest_kbrel.bundled import baselines
+    from pytest_kbrel.resources import baselines
 
     blessed = json.loads((baselines() / "reference" / "baseline.json").read_text(encoding="utf-8"))
     measured = blessed["aggregates"][f"world.kb.yaml::{probe}[overall]"]["metrics"]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_kbrel import flags
-from pytest_kbrel.bundled import suites
+from pytest_kbrel.plugin import flags
+from pytest_kbrel.resources import suites
 from pytest_kbrel.suites import load_suite
 
 ROOT = Path(__file__).parent.parent

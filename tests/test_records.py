@@ -22,7 +22,7 @@ from pytest_kbrel.records import (
     Step,
     Table,
 )
-from pytest_kbrel.wire import (
+from pytest_kbrel.serialization import (
     encoder,
     fields_of,
     from_wire,

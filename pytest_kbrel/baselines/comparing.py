@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pytest_kbrel.baselines.base import Baseline
 from pytest_kbrel.baselines.layout import case_key
 from pytest_kbrel.records import Fingerprint, Run
-from pytest_kbrel.wire import to_wire
+from pytest_kbrel.serialization import to_wire
 
 # What two models must share for any case to be comparable; prompts are compared fact by fact.
 MUST_BE_EQUAL = ("scoring_version", "chat_template", "decoding")

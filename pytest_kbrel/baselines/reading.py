@@ -7,14 +7,14 @@ import os
 from pathlib import Path, PurePath
 from typing import Any
 
-from pytest_kbrel import bundled
+from pytest_kbrel import resources
 from pytest_kbrel.baselines.base import Baseline, BaselineCase
 from pytest_kbrel.baselines.layout import ALLOWED, META, digest, facts_digest, read_meta
 from pytest_kbrel.baselines.outcomes import read_packed, tables_of
 from pytest_kbrel.baselines.published import published_names, read_published
 from pytest_kbrel.errors import BaselineError, nearest
 from pytest_kbrel.records import PUBLISHED, Fingerprint, is_published
-from pytest_kbrel.wire import from_wire
+from pytest_kbrel.serialization import from_wire
 
 
 def baseline_directory(name_or_path: str, rootdir: Path) -> Path:
@@ -70,7 +70,7 @@ def read_baseline(name_or_path: str, rootdir: Path) -> Baseline:
 
 def shelves(rootdir: Path) -> tuple[Path, ...]:
     """Return the folders in which names are looked up: the project's own, then the one that ships."""
-    return tuple(dict.fromkeys((rootdir / "baselines", bundled.baselines())))
+    return tuple(dict.fromkeys((rootdir / "baselines", resources.baselines())))
 
 
 def _is_name(name_or_path: str) -> bool:

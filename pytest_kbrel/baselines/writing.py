@@ -20,7 +20,7 @@ from pytest_kbrel.baselines.outcomes import lines_of, packed
 from pytest_kbrel.baselines.placing import is_ours, outcomes_name, place
 from pytest_kbrel.errors import BaselineError
 from pytest_kbrel.records import CaseResult, Run
-from pytest_kbrel.wire import to_wire
+from pytest_kbrel.serialization import to_wire
 
 _BLESSABLE = "allowed: a complete run without errors"
 

@@ -104,7 +104,7 @@ def _json(
     paired: list[dict[str, Any]],
 ) -> str:
     from pytest_kbrel import __version__
-    from pytest_kbrel.wire import to_wire
+    from pytest_kbrel.serialization import to_wire
 
     found = {
         "schema_version": SCHEMA_VERSION,

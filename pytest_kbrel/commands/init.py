@@ -20,8 +20,8 @@ def register(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from pytest_kbrel import bundled
+    from pytest_kbrel import resources
 
-    for path in bundled.copy_to(options.directory):
+    for path in resources.copy_to(options.directory):
         say(path)
     return 0

@@ -21,7 +21,7 @@ from pytest_kbrel.reports.text import (
     spoken,
     wanted,
 )
-from pytest_kbrel.wire import to_wire
+from pytest_kbrel.serialization import to_wire
 
 SHOWN_FACTS = 5
 _CELL = 7

@@ -25,7 +25,7 @@ from pytest_kbrel.records import (
     record,
 )
 from pytest_kbrel.reports.json_report import check_file, read_report
-from pytest_kbrel.wire import from_wire
+from pytest_kbrel.serialization import from_wire
 
 
 @record

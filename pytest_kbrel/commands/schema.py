@@ -17,7 +17,7 @@ def register(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from pytest_kbrel import bundled
+    from pytest_kbrel import resources
 
-    print(bundled.schema(options.of), end="")
+    print(resources.schema(options.of), end="")
     return 0

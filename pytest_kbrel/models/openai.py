@@ -26,7 +26,7 @@ from pytest_kbrel.records import (
     Scored,
     ScoreRequest,
 )
-from pytest_kbrel.wire import whole
+from pytest_kbrel.serialization import whole
 
 NO_PROBABILITIES = "a server of this kind gives no probabilities of given tokens"
 # The protocol's own limit; what it cannot be sent is cut off here.

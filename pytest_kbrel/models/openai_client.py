@@ -16,7 +16,7 @@ from pytest_kbrel.models.openai_replies import read_json
 from pytest_kbrel.models.openai_spec import OpenAISpec, api_key
 from pytest_kbrel.records import Failed
 from pytest_kbrel.redaction import redacted, redacted_reply
-from pytest_kbrel.wire import whole
+from pytest_kbrel.serialization import whole
 
 if TYPE_CHECKING:
     import openai

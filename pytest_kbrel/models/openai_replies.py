@@ -8,7 +8,7 @@ from typing import Any
 from pytest_kbrel.models.thoughts import ThoughtMarks, marks_of
 from pytest_kbrel.records import Failed, GenerateRequest, record
 from pytest_kbrel.redaction import redacted
-from pytest_kbrel.wire import whole
+from pytest_kbrel.serialization import whole
 
 # Under which names servers hand out a thought apart from the answer.
 _APART = ("reasoning_content", "reasoning")

@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 
 from pytest_kbrel.records import Response
-from pytest_kbrel.wire import record_of, values_of
+from pytest_kbrel.serialization import record_of, values_of
 
 # SQLite allows 32,766 places in a statement, older builds 999.
 _AT_ONCE = 500

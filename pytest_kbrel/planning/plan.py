@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 
 from pytest_kbrel.baselines import Baseline
-from pytest_kbrel.bench import unscored
 from pytest_kbrel.errors import ModelError
+from pytest_kbrel.evaluation.specs import helper_spec, role_of, unscored
 from pytest_kbrel.gates.foresight import Foreseen
 from pytest_kbrel.models.counting import open_counter
 from pytest_kbrel.models.openai_spec import OpenAISpec
@@ -22,7 +22,6 @@ from pytest_kbrel.planning.standin import Mood
 from pytest_kbrel.planning.timing import Calibration, calibrate
 from pytest_kbrel.records import Case, record
 from pytest_kbrel.settings import Settings
-from pytest_kbrel.specs import helper_spec, role_of
 
 
 @record

@@ -14,8 +14,8 @@ from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.records import PROBES, CaseKind, CaseResult, MetricValue, Run
 from pytest_kbrel.reports import changed, notes, selection
 from pytest_kbrel.reports.files import earlier_note, sha256_of, write_text
+from pytest_kbrel.serialization import to_wire
 from pytest_kbrel.untrusted import read_json
-from pytest_kbrel.wire import to_wire
 
 SCHEMA_VERSION = 1
 

@@ -26,8 +26,8 @@ from pytest_kbrel.records import (
     ScoreRequest,
 )
 from pytest_kbrel.reports.files import replacing
+from pytest_kbrel.serialization import encoder, fields_of, from_wire
 from pytest_kbrel.untrusted import lines, parse
-from pytest_kbrel.wire import encoder, fields_of, from_wire
 
 _REQUESTS: dict[str, type[Request]] = {"score": ScoreRequest, "generate": GenerateRequest}
 _RESPONSES: dict[str, type[Response]] = {"scored": Scored, "generated": Generated, "failed": Failed}

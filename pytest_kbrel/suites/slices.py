@@ -19,6 +19,7 @@ from pytest_kbrel.records import (
     Shot,
     record,
 )
+from pytest_kbrel.serialization import from_wire
 from pytest_kbrel.suites.buckets import bucket_groups
 from pytest_kbrel.suites.demands import override
 from pytest_kbrel.suites.format import Limit, WrittenProbe, WrittenSlice, WrittenSuite
@@ -29,7 +30,6 @@ from pytest_kbrel.suites.reliability_slices import (
     with_surroundings,
 )
 from pytest_kbrel.suites.world import World
-from pytest_kbrel.wire import from_wire
 
 _SHOWN = 6
 

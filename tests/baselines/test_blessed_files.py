@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pytest_kbrel import bundled
+from pytest_kbrel import resources
 from pytest_kbrel.baselines import (
     BaselineCase,
     baseline_directory,
@@ -338,7 +338,7 @@ def test_no_run_is_blessed_under_a_papers_name(name: str) -> None:
 
 def test_the_projects_own_baseline_comes_before_the_one_that_ships(tmp_path: Path) -> None:
     shipped = find_baseline("reference", tmp_path)
-    assert shipped == bundled.baselines() / "reference"
+    assert shipped == resources.baselines() / "reference"
     write_baseline(tmp_path / "baselines" / "reference", sound())
     assert find_baseline("reference", tmp_path) == tmp_path / "baselines" / "reference"
 

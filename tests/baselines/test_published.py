@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_kbrel import bundled
+from pytest_kbrel import resources
 from pytest_kbrel.baselines import PublishedCase, PublishedFigure, baseline_directory, read_baseline
 from pytest_kbrel.baselines.published import check_cases, published_names, read_published
 from pytest_kbrel.catalogue.metrics import METRICS, OVERALL_METRICS, SLICE_METRICS, slice_kind
@@ -16,7 +16,7 @@ from pytest_kbrel.errors import BaselineError
 from tests.golden import publish
 from tests.golden.publish import SHIPPED
 
-NAMES = published_names([bundled.baselines()])
+NAMES = published_names([resources.baselines()])
 
 
 def test_the_files_are_what_the_tables_give() -> None:
@@ -251,7 +251,7 @@ def test_names_go_by_the_path_and_at_most_twenty_are_shown(tmp_path: Path) -> No
         read_baseline("published/zoo/small", tmp_path)
     # Whose name only begins alike is none of its settings.
     assert str(caught.value).endswith(f"; allowed: {', '.join(names[:20])}")
-    assert f"called 'published/zoo/small' in {shelf} or {bundled.baselines()}; " in str(caught.value)
+    assert f"called 'published/zoo/small' in {shelf} or {resources.baselines()}; " in str(caught.value)
     with pytest.raises(BaselineError, match=f"; allowed: {names[0]}, {names[1]}, "):
         read_baseline("published/zoo/small/", tmp_path)
     with pytest.raises(BaselineError, match=r"allowed: none are there$"):

@@ -8,7 +8,7 @@ import pytest
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.jsonl import numbered_facts, read_facts
 from pytest_kbrel.records import Fact
-from pytest_kbrel.wire import to_wire
+from pytest_kbrel.serialization import to_wire
 
 GOOD = b'{"relation": "P36", "subject": "Peru", "object": "Lima"}\n'
 

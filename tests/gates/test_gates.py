@@ -11,7 +11,7 @@ from pytest_kbrel.gates import measure, verdict_of
 from pytest_kbrel.gates.cases import compare_case
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.records import Fact, GateResult, Integrity, Judgement, Table, Unmatched
-from pytest_kbrel.wire import to_wire
+from pytest_kbrel.serialization import to_wire
 from tests.gates.tables import answers, blessed, case, consistency, decided, gate, outcome, scores
 
 BEFORE = "+" * 90 + "-" * 20 + "?" * 10

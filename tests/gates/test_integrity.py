@@ -9,7 +9,7 @@ import pytest
 
 from pytest_kbrel.gates import Soundness, integrity
 from pytest_kbrel.records import Case, Fact, Integrity, MonitorSettings, Share, Table
-from pytest_kbrel.wire import from_wire, to_wire
+from pytest_kbrel.serialization import from_wire, to_wire
 from tests.gates.tables import HEAD_TO_TAIL, MONITOR, answers, case, decided, gate, outcome
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_kbrel import bundled
+from pytest_kbrel import resources
 from pytest_kbrel.facts.jsonl import read_facts
 from pytest_kbrel.judges.agreement import Agreement
 from pytest_kbrel.judges.rules import judge
@@ -23,7 +23,7 @@ SENTENCES = ("{answer}", "It is {answer}.", "The answer for {subject} is {answer
 @pytest.mark.slow
 def test_no_object_of_another_fact_is_right():
     relations = defaultdict(list)
-    for fact in read_facts(bundled.suites() / "world/facts.jsonl"):
+    for fact in read_facts(resources.suites() / "world/facts.jsonl"):
         relations[fact.relation].append(fact)
     chance = random.Random(0)
     passed, asked = [], 0
@@ -47,7 +47,7 @@ def test_no_object_of_another_fact_is_right():
 @pytest.mark.slow
 def test_an_object_in_a_list_of_others_is_seldom_right():
     relations = defaultdict(list)
-    for fact in read_facts(bundled.suites() / "world/facts.jsonl"):
+    for fact in read_facts(resources.suites() / "world/facts.jsonl"):
         relations[fact.relation].append(fact)
     chance = random.Random(2)
     passed, asked = [], 0
@@ -73,7 +73,7 @@ def test_an_object_in_a_list_of_others_is_seldom_right():
 
 
 def test_the_own_object_is_right_in_every_sentence():
-    facts = read_facts(bundled.suites() / "world/facts.jsonl")
+    facts = read_facts(resources.suites() / "world/facts.jsonl")
     chance = random.Random(1)
     missed = []
     for fact in chance.sample(facts, 300):

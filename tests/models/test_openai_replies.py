@@ -8,7 +8,7 @@ import pytest
 
 from pytest_kbrel.models.openai_replies import Reply, read_json, read_reply
 from pytest_kbrel.records import Failed
-from pytest_kbrel.wire import to_wire
+from pytest_kbrel.serialization import to_wire
 from tests.raw_server import chat
 
 

@@ -118,7 +118,7 @@ def test_a_run_after_the_suites_expiry_warns(pytester, mini_suite):
         "suite: mini\nfacts: facts.jsonl\nreliability:\n  slices: [unseen-zero-shot]\n  choices: 2\n"
         "  unseen: {count: 3, as_of: 2020-01-01, expires: 2021-01-01}\n"
     )
-    only = ("-W", "ignore", "-W", "default::pytest_kbrel.collect.KbrelWarning")
+    only = ("-W", "ignore", "-W", "default::pytest_kbrel.plugin.collection.KbrelWarning")
     for workers in ((), ("-n2",)):
         result = pytester.runpytest(*GATE, *only, *workers)
         result.stdout.fnmatch_lines(["*KbrelWarning*mini.kb.yaml*2021-01-01*"])
@@ -132,7 +132,7 @@ EXPIRED = (
 )
 
 
-@pytest.mark.parametrize("filters", ["error", "error::pytest_kbrel.collect.KbrelWarning"])
+@pytest.mark.parametrize("filters", ["error", "error::pytest_kbrel.plugin.collection.KbrelWarning"])
 def test_an_expired_suite_whose_warning_is_an_error_shows_its_line_and_no_source(
     pytester, mini_suite, filters
 ):
@@ -149,7 +149,7 @@ def test_an_expired_suite_whose_warning_is_an_error_shows_its_line_and_no_source
 @pytest.mark.slow
 def test_all_workers_refuse_an_expired_suite_alike(pytester, mini_suite):
     mini_suite(EXPIRED)
-    result = pytester.runpytest(*GATE, "-W", "error::pytest_kbrel.collect.KbrelWarning", "-n2")
+    result = pytester.runpytest(*GATE, "-W", "error::pytest_kbrel.plugin.collection.KbrelWarning", "-n2")
     assert result.ret != pytest.ExitCode.OK
     result.stdout.fnmatch_lines(["*mini.kb.yaml:9: the unseen questions expired on 2021-01-01: *"])
     assert "Different tests were collected" not in result.stdout.str()

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_kbrel.distribute import DEVICES, visible_gpus
+from pytest_kbrel.plugin.xdist import DEVICES, visible_gpus
 from tests.plugin.conftest import MODEL
 
 GATE = (MODEL, "suites")

@@ -121,10 +121,10 @@ def test_sigterm_while_a_model_loads_ends_the_session(pytester, mini_suite, repo
 def test_sigterm_while_reports_are_written_tears_none_of_them(
     pytester, mini_suite, report, monkeypatch, when
 ):
-    from pytest_kbrel import recorder
+    from pytest_kbrel.plugin import controller
 
     mini_suite(SUITE)
-    write = recorder.write
+    write = controller.write
 
     def interrupted(run, directory):
         for moment in ("before", "after"):
@@ -134,7 +134,7 @@ def test_sigterm_while_reports_are_written_tears_none_of_them(
             run = write(run, directory) if moment == "before" else run
         return run
 
-    monkeypatch.setattr(recorder, "write", interrupted)
+    monkeypatch.setattr(controller, "write", interrupted)
     result = pytester.runpytest(MODEL, "suites")
     # Everything was decided, and still whoever ended it must not read a 0.
     assert result.ret == pytest.ExitCode.INTERRUPTED

@@ -9,8 +9,8 @@ from xml.etree import ElementTree
 import jsonschema
 import pytest
 
-from pytest_kbrel.bundled import suites
 from pytest_kbrel.reports.json_report import schema
+from pytest_kbrel.resources import suites
 from tests.plugin.conftest import INVENTS, MODEL, OVERCONFIDENT, script
 
 CANDIDATE = OVERCONFIDENT

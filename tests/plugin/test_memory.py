@@ -7,8 +7,8 @@ import tracemalloc
 
 import pytest
 
-from pytest_kbrel import bench
 from pytest_kbrel.models import scripted
+from pytest_kbrel.plugin import worker
 from pytest_kbrel.probes import stretches
 from pytest_kbrel.reports.json_report import comparable
 from tests.forgetful import Forgetful
@@ -47,7 +47,7 @@ def peak(pytester, monkeypatch):
         "integrity: {repeated: 1.0, constant: allowed, below_random: allowed}\n"
     )
     found = []
-    real = bench.Bench.decide
+    real = worker.Bench.decide
 
     def decide(self, case):
         tracemalloc.start()
@@ -57,7 +57,7 @@ def peak(pytester, monkeypatch):
             found.append(tracemalloc.get_traced_memory()[1])
             tracemalloc.stop()
 
-    monkeypatch.setattr(bench.Bench, "decide", decide)
+    monkeypatch.setattr(worker.Bench, "decide", decide)
 
     def measure(facts: int) -> int:
         pytester.makefile(".kb.yaml", large=suite)
@@ -111,7 +111,7 @@ def test_decided_cases_are_held_once(pytester, mini_suite):
         """
         import pytest
 
-        from pytest_kbrel.fixtures import results_key
+        from pytest_kbrel.plugin.fixtures import results_key
 
         @pytest.hookimpl(trylast=True)
         def pytest_sessionfinish(session):

@@ -169,17 +169,17 @@ def test_what_changes_between_two_cases_ends_the_second(pytester, mini_suite, re
 
 
 def test_a_change_after_the_last_answer_ends_the_case(pytester, mini_suite, report, checkpoint, monkeypatch):
-    from pytest_kbrel import bench
+    from pytest_kbrel.plugin import worker
 
     mini_suite(ONE)
-    real = bench.Bench._decided
+    real = worker.Bench._decided
 
     def then_overwritten(self, case):
         decided = real(self, case)
         overwrite(checkpoint)
         return decided
 
-    monkeypatch.setattr(bench.Bench, "_decided", then_overwritten)
+    monkeypatch.setattr(worker.Bench, "_decided", then_overwritten)
     assert pytester.runpytest(*GATE, "-k", "head]").ret == pytest.ExitCode.USAGE_ERROR
     ((said,),) = errors(report).values()
     assert said.startswith(f"model.safetensors {CHANGED}")

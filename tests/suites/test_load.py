@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.records import Gate, HeadToTailSettings, MonitorSettings, ReliabilitySettings
+from pytest_kbrel.serialization import to_wire
 from pytest_kbrel.suites import load_suite
-from pytest_kbrel.wire import to_wire
 from tests.suites.conftest import world_facts
 from tests.suites.examples import GOOD, HEAD
 
@@ -201,7 +201,7 @@ def test_hash_seed_and_process_do_not_matter(suite_file: Write) -> None:
     path = suite_file(GOOD["all keys"])
     code = (
         "import sys, json, pathlib; from pytest_kbrel.suites import load_suite; "
-        "from pytest_kbrel.wire import to_wire; "
+        "from pytest_kbrel.serialization import to_wire; "
         "print(json.dumps(to_wire(load_suite(pathlib.Path(sys.argv[1])))))"
     )
     printed = [

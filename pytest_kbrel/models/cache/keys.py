@@ -6,7 +6,7 @@ import hashlib
 import json
 
 from pytest_kbrel.records import Fingerprint, GenerateRequest, Request
-from pytest_kbrel.wire import values_of
+from pytest_kbrel.serialization import values_of
 
 _LATER = ("system", "turns")
 """The last fields of both kinds of requests."""

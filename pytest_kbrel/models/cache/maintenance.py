@@ -11,8 +11,8 @@ from typing import Any
 from pytest_kbrel.errors import StoreError
 from pytest_kbrel.models.cache.store import FILE, Store
 from pytest_kbrel.records import Fingerprint, record
+from pytest_kbrel.serialization import from_wire
 from pytest_kbrel.untrusted import parse
-from pytest_kbrel.wire import from_wire
 
 _AT_ONCE = 500
 # As many hex digits tell models apart in print.

@@ -20,8 +20,8 @@ from pytest_kbrel.models.cache.keys import digest_of
 from pytest_kbrel.models.cache.location import make_folder, network_of
 from pytest_kbrel.models.cache.machine_lease import Owner
 from pytest_kbrel.records import Fingerprint, Generated, Scored
+from pytest_kbrel.serialization import encoder, fields_of, from_wire, to_wire
 from pytest_kbrel.untrusted import LINE, parse
-from pytest_kbrel.wire import encoder, fields_of, from_wire, to_wire
 
 FILE = "answers.sqlite"
 SCHEMA_VERSION = 4

@@ -21,8 +21,8 @@ from pytest_kbrel.models.cache.locks import Lock, is_held
 from pytest_kbrel.models.cache.store import Sound, Store
 from pytest_kbrel.models.resume.spot_check import difference, questions
 from pytest_kbrel.records import Request, record
+from pytest_kbrel.serialization import to_wire
 from pytest_kbrel.untrusted import parse
-from pytest_kbrel.wire import to_wire
 
 # Seconds after its last answer for which an unfinished run can go on.
 LIMIT = 24 * 3600

@@ -19,8 +19,8 @@ from pytest_kbrel.records import (
     ScoreRequest,
     record,
 )
+from pytest_kbrel.serialization import from_wire
 from pytest_kbrel.untrusted import parse
-from pytest_kbrel.wire import from_wire
 
 COUNT = 5
 # Probabilities of a server differ by this much with what else it is asked at the moment.

@@ -1,0 +1,248 @@
+"""Who answers in one process: the model under test, and the models that help. Each is opened at first use."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pytest_kbrel.errors import ModelError
+from pytest_kbrel.evaluation.helper_models import Helping
+from pytest_kbrel.evaluation.specs import WHOSE, notes_of, role_of
+from pytest_kbrel.records import BASELINE, Case, Fingerprint, Request, Response
+from pytest_kbrel.settings import Settings
+
+if TYPE_CHECKING:
+    from pytest_kbrel.models.base import Model
+    from pytest_kbrel.models.cache.session import Keeping
+    from pytest_kbrel.models.dedup import Asker
+    from pytest_kbrel.models.resume.session import Underway
+
+# Whom the run itself is about, as ``Ask.to`` names them; all others are helping models.
+_OWN = ("", BASELINE)
+
+
+class Answering:
+    """One process's answers. ``to`` is who is asked, as in :class:`pytest_kbrel.records.Ask`."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._askers: dict[str, Asker] = {}
+        self.helping = Helping(settings, threads=_threads())
+        self._models: dict[str, Model] = {}
+        self._failed: set[str] = set()
+        self._load_seconds: dict[str, float] = {}
+        self._again: Asker | None = None
+        self._keeping: Keeping | None = None
+        # Why no case can be decided: a model that all of them need cannot be opened or asked.
+        self.unusable = ""
+
+    def ask(self, requests: Sequence[Request], to: str, case: str = "") -> Sequence[Response]:
+        """Return one response for each request, in order; ``case`` is the node id of the case that asks.
+
+        ``ModelError`` says how a helping model is named.
+        """
+        from pytest_kbrel.models.dedup import Asker
+
+        try:
+            if to not in self._askers:
+                self._askers[to] = Asker(self._remembering(to) if to in _OWN else self.helping.model(to))
+            return self._askers[to].ask(requests)
+        except ModelError as error:
+            if to in _OWN:
+                self._note_unusable(error)
+                raise
+            raise self._of_helper(to, error) from None
+
+    def ask_again(self, requests: Sequence[Request], to: str, case: str = "") -> Sequence[Response]:
+        """Return responses as :meth:`ask` does, of the model under test asked anew under another batch plan.
+
+        Helping models are asked as ever: what they said stays said. No answer comes from the store.
+        """
+        from pytest_kbrel.models.dedup import Asker
+        from pytest_kbrel.models.replan import Replanned
+
+        if to:
+            return self.ask(requests, to, case)
+        if self._again is None:
+            self._again = Asker(Replanned(self.model()))
+        return self._again.ask(requests)
+
+    def check_files(self) -> None:
+        """Raise ``ModelError`` where a file of a checkpoint that was opened is not what it was."""
+        from pytest_kbrel.models.file_record import check_files
+
+        try:
+            for model in self._models.values():
+                check_files(model)
+        except ModelError as error:
+            self._note_unusable(error)
+            raise
+        for text, helper in self.helping.opened():
+            try:
+                check_files(helper)
+            except ModelError as error:
+                raise self._of_helper(text, error) from None
+
+    def model(self) -> Model:
+        """Return the model under test itself, loaded at the first call, with nothing kept of what it says.
+
+        A failed load is told once, then named.
+        """
+        return self._opened("")
+
+    def base(self) -> Fingerprint | None:
+        """Say what the model is that this run compares with, ``None`` where it compares with none."""
+        return self._opened(BASELINE).describe() if self._settings.baseline_model else None
+
+    def opened(self) -> list[tuple[str, Fingerprint]]:
+        """Say what all models are that were opened so far, each with its name in ``Ask.to``."""
+        own = [(which, model.describe()) for which, model in self._models.items()]
+        return [*own, *((helper.spec, helper) for helper in self.helping.fingerprints())]
+
+    def _opened(self, which: str) -> Model:
+        if which in self._failed:
+            name = self._settings.baseline_model if which else self._settings.model
+            raise ModelError(f"the model {name!r} could not be loaded; the first failure says why")
+        if which not in self._models:
+            from pytest_kbrel.models.registry import open_model
+
+            try:
+                parsed = self._settings.baseline_spec if which else self._settings.model_spec
+                assert parsed is not None
+                started = time.perf_counter()
+                folder = self._settings.use_cache
+                self._models[which] = open_model(parsed.get(), threads=_threads(), folder=folder)
+                self._load_seconds[which] = time.perf_counter() - started
+            except ModelError as error:
+                self._failed.add(which)
+                named = ModelError(f"--kb-baseline-model: {error}") if which else error
+                self._note_unusable(named)
+                raise named from None
+        return self._models[which]
+
+    def _of_helper(self, text: str, error: ModelError) -> ModelError:
+        """Return an error of a helping model with the place where it is named."""
+        named = ModelError(f"{role_of(self._settings, text)}: {error}")
+        if text == self._settings.judge:
+            self._note_unusable(named)
+        return named
+
+    def _note_unusable(self, error: ModelError) -> None:
+        # A recorded run has answers of its own, whoever cannot be asked for more.
+        if self._settings.from_run is None:
+            self.unusable = self.unusable or str(error)
+
+    def _remembering(self, which: str) -> Model:
+        if self._keeping is None:
+            from pytest_kbrel.models.cache.session import Keeping
+
+            self._keeping = Keeping(self._settings.use_cache, self._settings.run)
+        return self._keeping.remembering(self._opened(which))
+
+    def rendered(self, request: Request, case: str = "") -> str:
+        """Return a prompt as the model under test reads it, empty where it cannot be put to this model."""
+        from pytest_kbrel.models.base import Renders
+        from pytest_kbrel.models.messages import text_of
+
+        model = self.model()
+        if not isinstance(model, Renders):
+            return text_of(request)
+        try:
+            return model.rendered(request)
+        except Exception:
+            # Whatever a chat template raises: the response to this request says what it was.
+            return ""
+
+    def fingerprint(self) -> Fingerprint:
+        """Say what the model under test is."""
+        return self.model().describe()
+
+    def loading(self) -> tuple[float, str]:
+        """Return how many seconds the checkpoint under test took to load, and how it computes answers.
+
+        Zero and nothing where no weights are loaded here; nothing as long as it was not asked anything.
+        """
+        model = self._models.get("")
+        if model is None or not model.describe().parameters:
+            return 0.0, ""
+        return self._load_seconds[""], str(getattr(model, "engine", ""))
+
+    def unscorable(self) -> str:
+        """Say why the model under test can score no answer; empty where it can."""
+        return str(getattr(self.model(), "unscorable", ""))
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what a reader should know of the models that were opened so far, a sentence each."""
+        found = [f"{WHOSE[which]}{note}" for which, model in self._models.items() for note in notes_of(model)]
+        return (*found, *self.helping.notes())
+
+    def helper(self, text: str) -> Fingerprint:
+        """Say what the helping model is that ``text`` names."""
+        try:
+            return self.helping.fingerprint(text)
+        except ModelError as error:
+            raise self._of_helper(text, error) from None
+
+    def helpers(self) -> tuple[Fingerprint, ...]:
+        """Say what all helping models are that took part so far."""
+        return self.helping.fingerprints()
+
+    def help_news(self) -> tuple[int, int]:
+        """Return how many requests helping models got since the last call, and how many were known."""
+        return self.helping.news()
+
+    def answer_news(self) -> tuple[int, int]:
+        """Return how many answers the run's own models were to give since the last call; how many were known.
+
+        Known are those kept from an earlier run.
+        """
+        return self._keeping.news() if self._keeping is not None else (0, 0)
+
+    def not_kept(self) -> str:
+        """Say why answers of the run's own models are not kept, empty where they are or are not to be."""
+        return self._keeping.trouble if self._keeping is not None else ""
+
+    def with_examples(self, case: Case) -> Case | None:
+        """Return the case with the examples it was asked with, ``None`` where they are to be chosen."""
+        return None
+
+    def lacking(self, case: str) -> str:
+        """Say why a case got no answers that only a model could give; empty where models are asked."""
+        return ""
+
+    def close(self) -> None:
+        """Free the models."""
+        if self._keeping is not None:
+            self._keeping.close()
+        for model in self._models.values():
+            model.close()
+        self.helping.close()
+
+
+def underway(settings: Settings) -> Underway | None:
+    """Return the journals of a run that asks served models, ``None`` where there are none to be kept."""
+    from pytest_kbrel.models.openai_spec import is_openai
+
+    served = is_openai(settings.model) or is_openai(settings.baseline_model)
+    if not served or settings.use_cache is None or settings.from_run is not None:
+        return None
+    from pytest_kbrel.models.resume.session import Underway
+
+    return Underway(settings.use_cache, settings.run)
+
+
+def let_threads_sleep() -> None:
+    """Keep torch's waiting threads from spinning, as they do by default; to be called before torch loads."""
+    # With one other busy process on two cores, two spinning threads took 15 to 24 times as long as two
+    # sleeping ones.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+
+def _threads() -> int | None:
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    if workers == 1 or "OMP_NUM_THREADS" in os.environ:
+        return None
+    # Two workers with as many threads each as there are cores take twice the time of sharing the cores.
+    return max(1, (os.cpu_count() or 1) // workers)

@@ -1,0 +1,87 @@
+"""From the settings to the specs of all models that take part: the one place where they are parsed."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+
+from pytest_kbrel.errors import ModelError
+from pytest_kbrel.models.registry import AnySpec, args_for, read_spec
+from pytest_kbrel.records import BASELINE
+from pytest_kbrel.settings import RULES, ParsedSpec, Settings
+
+WHOSE = {"": "", BASELINE: "baseline model: "}
+
+
+def with_specs(settings: Settings) -> Settings:
+    """Return the settings with the specs of model, baseline model and judge parsed; nothing is opened.
+
+    The model to compare with is ``SPEC`` or ``SPEC,KEY=VALUE,...`` with model-args of its own. Where and how
+    it runs is as for the model under test. A recorded run answers in place of the model.
+    """
+    model = baseline = judge = None
+    if settings.from_run is None:
+        model = _parsed(lambda: _own_spec(settings, settings.model, settings.model_args))
+    if settings.baseline_model:
+        text, _, args = settings.baseline_model.partition(",")
+        baseline = _parsed(lambda: _own_spec(settings, text, args))
+    if settings.judge != RULES:
+        judge = _parsed(lambda: helper_spec(settings.judge, settings.judge_args))
+    return dataclasses.replace(settings, model_spec=model, baseline_spec=baseline, judge_spec=judge)
+
+
+@functools.lru_cache(maxsize=64)
+def helper_spec(text: str, judge_args: str) -> AnySpec:
+    """Parse the name of a helping model under those of ``--kb-judge-args`` that are for models of its kind.
+
+    Raises ``ModelError`` if it is wrong.
+    """
+    return read_spec(text, args_for(text, judge_args))
+
+
+def role_of(settings: Settings, text: str) -> str:
+    """Return where the user named a helping model: the flag of the judge, or the writer's key in a suite."""
+    return "--kb-judge" if text == settings.judge else "distractors_from"
+
+
+def notes_of(model: object) -> tuple[str, ...]:
+    """Return what a reader should know of a model or a spec, a sentence each."""
+    notes: tuple[str, ...] = getattr(model, "notes", ())
+    return notes
+
+
+def typed_notes(settings: Settings) -> tuple[str, ...]:
+    """Return what was typed for the models of a run and has no effect, a sentence each.
+
+    Nothing is opened. A model whose spec is wrong has none: that is told where it is asked for.
+    """
+    parsed = (
+        (WHOSE[""], settings.model_spec),
+        (WHOSE[BASELINE], settings.baseline_spec),
+        ("judge: ", settings.judge_spec),
+    )
+    return tuple(f"{whose}{note}" for whose, one in parsed if one is not None for note in notes_of(one.spec))
+
+
+def unscored(why: str) -> ModelError:
+    """Return the error of MONITOR with a model that can score no answer."""
+    return ModelError(f"MONITOR cannot be run: {why}; allowed: -k 'not monitor', or another template")
+
+
+def _own_spec(settings: Settings, text: str, args: str) -> AnySpec:
+    return read_spec(
+        text,
+        args,
+        device=settings.device,
+        dtype=settings.dtype,
+        batch_size=settings.batch_size,
+        chat_template=settings.apply_chat_template,
+    )
+
+
+def _parsed(parse: Callable[[], AnySpec]) -> ParsedSpec:
+    try:
+        return ParsedSpec(spec=parse())
+    except ModelError as error:
+        return ParsedSpec(error=error)

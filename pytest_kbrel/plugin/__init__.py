@@ -1,0 +1,135 @@
+"""pytest's hooks, each a few lines. Loaded in every pytest run: nothing heavy may be imported from here."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_kbrel.plugin import fixtures, options
+from pytest_kbrel.plugin.flags import FLAGS
+
+if TYPE_CHECKING:
+    from pytest_kbrel.plugin.collection import SuiteFile
+
+# Typed without a model or a record, these ask for something that would not happen.
+_NEED_A_MODEL = {
+    *("model", "from_run", "baseline", "baseline_model", "baseline_update", "baseline_reason", "prices")
+}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare flags and ini keys."""
+    options.add_options(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register marker and fixtures; check the settings and become active when there is somebody to ask."""
+    config.addinivalue_line("markers", "kb(probe): a case of a knowledge suite (pytest-kbrel)")
+    config.pluginmanager.register(fixtures, "kbrel-fixtures")
+    if hasattr(config, "workerinput"):
+        return
+    if options.is_active(config) or config.option.collectonly:
+        from pytest_kbrel.plugin.settings import read_settings
+
+        read_settings(config)
+    if options.only_shows(config):
+        return
+    if options.is_planning(config):
+        from pytest_kbrel.plugin.plan_session import start_plan
+
+        start_plan(config)
+    elif options.is_active(config):
+        from pytest_kbrel.plugin.activation import start
+
+        start(config)
+    else:
+        _refuse_suites_without_model(config)
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SuiteFile | None:
+    """Collect suites, if there is somebody to ask or nothing but collection was asked for."""
+    if not file_path.name.endswith(options.SUITE_SUFFIX):
+        return None
+    if not options.is_active(parent.config) and not parent.config.option.collectonly:
+        return None
+    from pytest_kbrel.plugin.collection import suite_file
+    from pytest_kbrel.plugin.settings import read_settings
+
+    suite: SuiteFile = suite_file(parent, file_path)
+    suite.settings = read_settings(parent.config)
+    return suite
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Say that models will be asked, before the controller hears what was collected."""
+    if not (options.only_shows(session.config) or options.is_planning(session.config)):
+        fixtures.announce(session)
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """Say which suites stay uncollected for want of a model, and which typed flags have no effect."""
+    if options.is_active(config) or options.only_shows(config):
+        return []
+    found = options.suites_in_sight(config)
+    lines = [f"kbrel: no model given (--kb-model), not collected: {', '.join(found)}"] if found else []
+    unused = [flag.flag for flag in FLAGS if options.stands_on_the_line(config, flag.name)]
+    if unused:
+        lines.append(f"kbrel: {', '.join(unused)} not used: no model is given (--kb-model)")
+    if not lines:
+        return []
+    from pytest_kbrel.printing import printable
+
+    return list(map(printable, lines))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Let a decided case travel on its report."""
+    report = yield
+    if report.when == "call" and fixtures.results_key in item.stash:
+        fixtures.attach(report, item)
+    if fixtures.asks(item):
+        from pytest_kbrel.plugin.printable_reports import make_printable
+
+        make_printable(report)
+        if report.failed:
+            report.kbrel_asks = True  # type: ignore[attr-defined]
+            fixtures.note_unusable(report, item)
+            fixtures.attach_models(report, item)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Let what is wrong with a suite be printed, whatever the file holds."""
+    report = yield
+    if report.failed and collector.path.name.endswith(options.SUITE_SUFFIX):
+        from pytest_kbrel.plugin.printable_reports import make_printable
+
+        make_printable(report)
+    return report
+
+
+def _refuse_suites_without_model(config: pytest.Config) -> None:
+    for flag in FLAGS:
+        if flag.name in _NEED_A_MODEL and options.stands_on_the_line(config, flag.name):
+            found = "nothing (an unset variable?)" if flag.name in ("model", "from_run") else "no model"
+            raise pytest.UsageError(
+                f"{flag.flag}: found {found}, and a model or a record is needed; allowed: with "
+                "--kb-model=SPEC or --kb-from-run=DIR"
+            )
+    for argument in config.args:
+        if argument.split("::", 1)[0].endswith(options.SUITE_SUFFIX):
+            raise pytest.UsageError(
+                f"{argument} is a knowledge suite and no model is given: "
+                "add --kb-model=SPEC, set KB_MODEL, or write kb_model in the ini file; "
+                "or decide a recorded run again with --kb-from-run=DIR"
+            )

@@ -1,0 +1,166 @@
+"""From suite files to pytest items, through public pytest names only."""
+
+from __future__ import annotations
+
+import os
+import re
+import types
+import warnings
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+
+from pytest_kbrel.errors import SuiteError
+from pytest_kbrel.plugin.options import SUITE_SUFFIX
+from pytest_kbrel.printing import printable
+from pytest_kbrel.records import PROBES, Case, Gate, ProbeName, Suite
+from pytest_kbrel.reports.text import one_line
+from pytest_kbrel.settings import Settings
+
+Check = Callable[[Case], object]
+# The suites that this process collected, by node id.
+suites_key = pytest.StashKey[dict[str, Suite]]()
+
+
+class KbrelWarning(pytest.PytestWarning):
+    """Something about a suite that does not stop the run but should be known."""
+
+
+def is_suite(path: Path) -> bool:
+    """Tell whether a file is a suite."""
+    return path.name.endswith(SUITE_SUFFIX)
+
+
+def load(path: Path, nodeid: str, settings: Settings) -> Suite:
+    """Read a suite under the run's limit and seed: the same on the controller and in every worker."""
+    from pytest_kbrel.suites import load_suite
+
+    return load_suite(
+        path,
+        nodeid_path=nodeid,
+        limit=settings.limit,
+        seed=settings.seed,
+        judge=settings.judge,
+        today=settings.today,
+    )
+
+
+def suite_file(parent: pytest.Collector, path: Path) -> SuiteFile:
+    """Return the collector of a suite; under a name that may not be printed it only says so.
+
+    pytest prints node ids as they are, in every line about a test and in JUnit.
+    """
+    named = os.path.relpath(path, parent.config.rootpath)
+    shown = printable(one_line(named)).replace("::", ": :")
+    if shown == named:
+        return SuiteFile.from_parent(parent, path=path)
+    return UnprintableName.from_parent(parent, path=path, nodeid=shown)
+
+
+class SuiteFile(pytest.Module):
+    """A suite file: a module that pytest fills with one parametrized function for each probe.
+
+    pytest's own implementation makes the items, so fixtures, marks, ``-k`` and ``--lf`` are its own.
+    """
+
+    settings: Settings
+
+    def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
+        """Yield one item for each slice; a wrong suite is a collection error with file and line."""
+        if self.config.rootpath / self.nodeid != self.path:
+            raise self.CollectError(
+                f"{self.path}: lies outside the root folder {self.config.rootpath}, so that no node id can "
+                "name it; run pytest from its own project, or give --rootdir a folder that holds it"
+            )
+        try:
+            suite = load(self.path, self.nodeid, self.settings)
+        except SuiteError as error:
+            raise self.CollectError(str(error)) from None
+        self.config.stash.setdefault(suites_key, {})[self.nodeid] = suite
+        # Marks and warnings look at the module, and pytest would import the file to have one.
+        self.obj = types.ModuleType(self.path.name)
+        self.add_marker(pytest.mark.kb)
+        self._warn_of(suite)
+        for probe in PROBES:
+            cases = [case for case in suite.cases if case.probe == probe]
+            if cases:
+                function = _test_function(probe, cases, self.path)
+                setattr(self.obj, probe, function)
+                yield from (
+                    self.ihook.pytest_pycollect_makeitem(collector=self, name=probe, obj=function) or ()
+                )
+
+    def _warn_of(self, suite: Suite) -> None:
+        refused: list[str] = []
+        for warning in suite.warnings:
+            try:
+                with nullcontext() if _warns(self.config) else warnings.catch_warnings(record=True):
+                    self.warn(KbrelWarning(printable(f"{self.nodeid}: {warning}")))
+            except KbrelWarning:
+                refused.append(warning)
+        if refused:
+            why = "(a warning that -W or filterwarnings makes an error)"
+            raise self.CollectError("\n".join((*refused, why)))
+
+
+class UnprintableName(SuiteFile):
+    """A suite whose name, or whose folder's, a terminal or a CI system would obey."""
+
+    def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
+        """Refuse the suite."""
+        raise self.CollectError(
+            f"{self.nodeid}: the name of this suite, or of a folder it lies in, holds control characters, "
+            "'::' or a command to a CI system, and pytest prints it with every result; allowed: other names"
+        )
+
+
+def _warns(config: pytest.Config) -> bool:
+    """Tell whether this process warns about suites: of xdist's workers, which all read them, the first."""
+    worker = str(getattr(config, "workerinput", {}).get("workerid", ""))
+    return re.fullmatch(r"gw[1-9]\d*", worker) is None
+
+
+def _test_function(probe: ProbeName, cases: list[Case], path: Path) -> Callable[[Case, Check], None]:
+    @pytest.mark.kb(probe=probe)
+    @pytest.mark.parametrize("kb_case", [pytest.param(case, id=case.slice) for case in cases])
+    def check_slice(kb_case: Case, kb_check: Check) -> None:
+        kb_check(kb_case)
+
+    # pytest reports where a test stands by its code: the suite, not this module.
+    check_slice.__code__ = check_slice.__code__.replace(
+        co_filename=str(path), co_firstlineno=max(1, min(case.line for case in cases))
+    )
+    # Without this the hook refuses the function where a project sets its own python_functions.
+    check_slice.__test__ = True  # type: ignore[attr-defined]
+    return check_slice
+
+
+def case_of(item: pytest.Item) -> Case | None:
+    """Return the case an item runs, ``None`` for other people's tests."""
+    callspec = getattr(item, "callspec", None)
+    found = callspec.params.get("kb_case") if callspec is not None else None
+    return found if isinstance(found, Case) else None
+
+
+def relative(gates: Iterable[Gate]) -> int:
+    """Return how many of these gates compare with a baseline."""
+    return sum(gate.rule in ("max_drop", "recovery") for gate in gates)
+
+
+def comparisons(suites: Iterable[Suite], selected: Iterable[str]) -> int:
+    """Return m, how many comparisons with a baseline a run makes: the size of its family of tests.
+
+    ``selected`` are node ids. Aggregates count when all their members are selected.
+    """
+    ids = set(selected)
+    total = 0
+    for suite in suites:
+        here = {case.id for case in suite.cases if f"{suite.path}::{case.id}" in ids}
+        gates = [gate for case in suite.cases if case.id in here for gate in case.gates]
+        for aggregate in suite.aggregates:
+            if here.issuperset(aggregate.members):
+                gates += aggregate.gates
+        total += relative(gates)
+    return total

@@ -1,0 +1,386 @@
+"""The controller's side: what was expected, what arrived, what it adds up to.
+
+Only this side writes reports and baselines. It decides the aggregates once all items have run, as cases that
+pytest counts like any other, with and without xdist.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Generator, Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.evaluation.model_pool import underway
+from pytest_kbrel.evaluation.specs import typed_notes
+from pytest_kbrel.plugin import worker
+from pytest_kbrel.plugin.aggregates import baseline_of_session, decide_aggregates
+from pytest_kbrel.plugin.baseline_update import Blessed, bless, blessed_lines, with_commit
+from pytest_kbrel.plugin.fixtures import asks, excuse_for, failure_message
+from pytest_kbrel.plugin.options import SUITE_SUFFIX, suites_in_sight
+from pytest_kbrel.plugin.preflight import check_suites, unused_flags
+from pytest_kbrel.plugin.previous_reports import bring_back, set_aside
+from pytest_kbrel.plugin.run_builder import Arrivals, assemble, join, without_figures, write
+from pytest_kbrel.plugin.sigterm import TERMINATED, Termination
+from pytest_kbrel.plugin.spool import Parts
+from pytest_kbrel.plugin.synthetic_reports import add_suite_properties, hand_in
+from pytest_kbrel.printing import printable
+from pytest_kbrel.records import BASELINE, CaseResult, Fingerprint, Run, Suite
+from pytest_kbrel.reports.junit import case_properties, suite_properties
+from pytest_kbrel.reports.notes import STOPPED
+from pytest_kbrel.reports.text import one_line
+from pytest_kbrel.serialization import from_wire, unpacked
+from pytest_kbrel.settings import RULES, Settings
+
+if TYPE_CHECKING:
+    from pytest_kbrel.baselines import Baseline
+
+UNUSABLE = "kbrel: no further case is begun, since all would fail of the same cause"
+
+
+class Recorder:
+    """Gathers the cases of a session and turns them into a run."""
+
+    def __init__(self, config: pytest.Config, settings: Settings, baseline: Baseline | None) -> None:
+        self._config = config
+        self._settings = settings
+        self._baseline = baseline
+        self._arrivals = Arrivals()
+        self._suites: list[Suite] = []
+        self._model: Fingerprint | None = None
+        self._base: Fingerprint | None = None
+        self._mixed = False
+        self._problems: dict[str, None] = {}
+        self._finished = False
+        self._run: Run | None = None
+        self._written = False
+        self._blessed: Blessed | None = None
+        self._underway = underway(settings)
+        self._parts = Parts(settings.output_path, settings.run)
+        self._termination = Termination()
+        self._began = self._collected = self._set_aside = False
+        self._session: pytest.Session | None = None
+        self._unused: tuple[str, ...] = ()
+        self.stop_workers: Callable[[bool], None] | None = None
+
+    def begin(self) -> None:
+        """Begin a run of ours: set the reports of an earlier one aside, and let SIGTERM end it in order.
+
+        Not before there is something of ours in sight: the project's other tests must neither cost it its
+        last report nor be ended in another way than usual.
+        """
+        if not self._began:
+            self._began = True
+            self._termination.watch()
+            self._set_aside = set_aside(self._settings.output_path)
+
+    def note_collected(self) -> None:
+        """Note that it is known which of our cases are to run, be it none."""
+        self._collected = True
+
+    def note_asking(self) -> None:
+        """Let other runs see that this one goes on, if it was announced that it asks a model."""
+        if self._underway is not None:
+            self._underway.start()
+
+    def expect(self, nodeids: Iterable[str]) -> None:
+        """Note items that must report before the session may end well."""
+        # Tests in Python ask models too: who collected them has announced it.
+        self.note_asking()
+        new = [nodeid for nodeid in nodeids if nodeid.split("::", 1)[0].endswith(SUITE_SUFFIX)]
+        new = [nodeid for nodeid in new if nodeid not in self._arrivals.expected]
+        if not new:
+            return
+        self.begin()
+        self._arrivals.expected |= dict.fromkeys(new)
+        try:
+            # Now, since a suite may be edited while the run goes on.
+            self._suites = worker.suites_of(self._config, list(self._arrivals.expected), self._settings)
+        except KbrelError as error:
+            self._problems[str(error)] = None
+        self._check_cases()
+        self._unused = unused_flags(self._config, self._settings, self._suites, self._arrivals.expected)
+        self._arrivals.notes |= dict.fromkeys(self._unused)
+        self._parts.start()
+
+    @pytest.hookimpl
+    def pytest_report_header(self) -> list[str]:
+        """Name the model, who judges it and what it is held against; say what was typed and has no effect."""
+        notes = [one_line(note, 500) for note in typed_notes(self._settings)]
+        return [printable(f"kbrel: {line}") for line in (self._who(), *notes)]
+
+    @pytest.hookimpl
+    def pytest_report_collectionfinish(self) -> list[str]:
+        """Say which flags have no effect on what was collected. The controller of xdist collects nothing."""
+        return [f"kbrel: {one_line(note, 500)}" for note in self._unused]
+
+    def _who(self) -> str:
+        judge = f", judge {self._settings.judge}" if self._settings.judge != RULES else ""
+        what = "baseline model" if self._settings.baseline_model else "baseline"
+        against = f", {what} {self._settings.compared_with}" if self._settings.compared_with else ""
+        who = f"model {self._settings.model}{judge}{against}"
+        if self._settings.from_run is None:
+            return who
+        here = self._config.invocation_params.dir
+        record, output = (
+            os.path.relpath(folder, here) for folder in (self._settings.from_run, self._settings.output_path)
+        )
+        return f"deciding again over {record} ({who}); no model is loaded, reports go to {output}"
+
+    @pytest.hookimpl
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Clear away the responses of runs that were killed; begin where suites are in sight."""
+        self._session = session
+        self._parts.clear()
+        if suites_in_sight(self._config):
+            self.begin()
+
+    @pytest.hookimpl
+    def pytest_collectstart(self, collector: pytest.Collector) -> None:
+        """Begin at the first suite, wherever it lies."""
+        if collector.nodeid.endswith(SUITE_SUFFIX):
+            self.begin()
+
+    @pytest.hookimpl
+    def pytest_collection_modifyitems(self) -> None:
+        """Note that a serial run has collected everything."""
+        self.note_collected()
+
+    @pytest.hookimpl
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Note suites that could not be collected: the others' results are then not the whole."""
+        if report.failed and report.nodeid.endswith(SUITE_SUFFIX):
+            self._problems[f"{report.nodeid} could not be collected"] = None
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Learn the items of a serial run."""
+        if any(map(asks, session.items)):
+            self.begin()
+        self.expect(item.nodeid for item in session.items)
+
+    @pytest.hookimpl
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """Note what was begun: a session may stop before the rest."""
+        self._arrivals.begun.add(nodeid)
+
+    @pytest.hookimpl
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Take in what arrives, from this process or from a worker."""
+        self._arrivals.note(report)
+        text: str | None = getattr(report, "kbrel", None)
+        if text is not None:
+            wire: dict[str, Any] = unpacked(text)
+            # A worker's test that asks for its fixtures while it runs is known by now only.
+            self.begin()
+            self.note_asking()
+            self._parts.start()
+            self._model = from_wire(Fingerprint, wire["model"])
+            self._base = from_wire(Fingerprint, wire["base"]) if wire["base"] is not None else None
+            helpers = [from_wire(Fingerprint, one) for one in wire["helpers"]]
+            own = [("", self._model), *([(BASELINE, self._base)] if self._base is not None else [])]
+            mixed = self._note_models([*own, *((one.spec, one) for one in helpers)])
+            self._arrivals.add_help(helpers, *wire["helped"])
+            self._arrivals.add_answers(wire["not_kept"], *wire["answered"])
+            self._arrivals.add_loading(*wire["loading"])
+            self._arrivals.notes |= dict.fromkeys(wire["notes"])
+            for result in wire["results"]:
+                decided = from_wire(CaseResult, result)
+                self._arrivals.add(report.nodeid, without_figures(decided, mixed) if mixed else decided)
+            # pytest keeps all reports to the end.
+            del report.kbrel
+        elif (found := getattr(report, "kbrel_models", None)) is not None:
+            self._note_models([(name, from_wire(Fingerprint, one)) for name, one in unpacked(found)])
+
+    def _note_models(self, models: Iterable[tuple[str, Fingerprint]]) -> str:
+        """Note which models a worker has; say in words where they are not those of the others."""
+        mixed = self._arrivals.add_models(models)
+        if mixed:
+            self._problems[mixed] = None
+            self._mixed = True
+        return mixed
+
+    @pytest.hookimpl(specname="pytest_runtest_logreport", trylast=True)
+    def pytest_stop_where_nothing_can_be_asked(self, report: pytest.TestReport) -> None:
+        """End the session at the first case that fails of what all others would fail of.
+
+        Not at a test in Python: those around it may ask nothing.
+        """
+        if hasattr(report, "kbrel_unusable") and report.nodeid.split("::", 1)[0].endswith(SUITE_SUFFIX):
+            self._problems[f"no case can be decided: {report.kbrel_unusable}"] = None
+            pytest.exit(UNUSABLE, returncode=pytest.ExitCode.USAGE_ERROR)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
+        """Hold what arrived against what was expected, then decide the aggregates."""
+        outcome = yield
+        self._arrivals.expect_crashed()
+        for nodeid, what in self._arrivals.unaccounted():
+            hand_in(session, nodeid, what)
+        self._decide_aggregates(session)
+        if self._arrivals.results:
+            from pytest_kbrel.gates import silent
+
+            self._problems |= dict.fromkeys(silent(self._arrivals.results.values()))
+        self._finished = True
+        return outcome
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Bless the run if that was asked for, then write the reports."""
+        ended = False
+        self._termination.hold()
+        if not self._finished and self.stop_workers is not None:
+            self.stop_workers(self._termination.arrived)
+        if self._arrivals.expected or self._arrivals.results or self._stopped_collecting(session):
+            with self._parts.alone():
+                ended = self._finish(session)
+        elif self._set_aside and self._collected:
+            bring_back(self._settings.output_path)
+        self._parts.end()
+        if self._underway is not None:
+            self._underway.end(ended=ended)
+
+    @pytest.hookimpl
+    def pytest_unconfigure(self) -> None:
+        """Let SIGTERM do again what it did; a session that got one does not end well, however late it was."""
+        if self._termination.arrived and self._session is not None and not self._session.exitstatus:
+            self._session.exitstatus = pytest.ExitCode.INTERRUPTED
+        self._termination.end()
+
+    def _stopped_collecting(self, session: pytest.Session) -> bool:
+        """Tell whether a run was stopped before its cases were known, or a suite could not be read."""
+        stopped = not self._collected and session.exitstatus == pytest.ExitCode.INTERRUPTED
+        return self._began and (stopped or bool(self._problems))
+
+    def _finish(self, session: pytest.Session) -> bool:
+        if not self._finished:
+            self._problems[STOPPED] = None
+            self._arrivals.stopped = True
+        if self._termination.arrived:
+            self._problems[TERMINATED] = None
+        self._run = self._make_run(session)
+        joined = self._join(self._run)
+        self._run = self._make_run(session)
+        ended = self._note_journals(session, self._run)
+        try:
+            if self._settings.baseline_update:
+                self._run = with_commit(self._run, self._config.rootpath)
+                self._blessed = bless(
+                    self._run, self._settings.baseline_update, self._settings, self._config.rootpath
+                )
+        except (KbrelError, OSError) as error:
+            self._problems[str(error)] = None
+            self._run = self._make_run(session)
+        try:
+            if joined:
+                self._run = write(self._run, self._settings.output_path)
+                self._written = True
+        except (KbrelError, OSError, ValueError) as error:
+            self._problems[f"the reports could not be written: {error}"] = None
+            self._run = self._make_run(session)
+        add_suite_properties(self._config, suite_properties(self._run))
+        return ended
+
+    @pytest.hookimpl
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Print the table of cases."""
+        if self._run is None:
+            return
+        from pytest_kbrel.reports.terminal import terminal_lines
+
+        terminalreporter.section("knowledge reliability")
+        where = os.path.relpath(self._settings.output_path, self._config.invocation_params.dir)
+        lines = terminal_lines(
+            self._run,
+            width=shutil.get_terminal_size().columns,
+            written_to=where if self._written else "",
+        )
+        for text, markup in lines:
+            terminalreporter.write_line(text, **markup)
+        if self._blessed is not None:
+            here = self._config.invocation_params.dir
+            for line in blessed_lines(self._blessed, self._run, self._settings, here):
+                terminalreporter.write_line(printable(line))
+
+    def _join(self, run: Run) -> bool:
+        """Join the responses, before anything is blessed by them; tell whether that was possible."""
+        try:
+            self._problems |= dict.fromkeys(join(run, self._parts.folder, self._settings.output_path))
+        except (KbrelError, OSError, ValueError) as error:
+            self._problems[f"the reports could not be written: {error}"] = None
+            return False
+        return True
+
+    def _note_journals(self, session: pytest.Session, run: Run) -> bool:
+        """Say what was taken over from a run that did not end; tell whether this one has ended."""
+        if self._underway is None:
+            return True
+        kept = self._underway.kept()
+        undecided = any(case.verdict == "invalid" for case in run.cases)
+        ended = self._finished and self._arrivals.all_measured() and not (kept.failed and undecided)
+        # Who stops at a failure may change the model next, and leave its name.
+        if session.shouldfail or session.shouldstop:
+            ended = ended or self._arrivals.failed_measured(kept.failed)
+        count = kept.unused if ended else kept.answers
+        left = f"this run did not end: the server's {count} answers are kept for a day, for the next run"
+        rest = f"{count} of the answers taken over were not needed, and stay for the next run"
+        lines = [*kept.notes, *([rest if ended else left] if count else [])]
+        self._arrivals.resumed = "\n".join(lines)
+        self._run = self._make_run(session)
+        return ended
+
+    def _check_cases(self) -> None:
+        """Refuse what the models cannot do before they are asked anything, with nothing to report on."""
+        expected = self._arrivals.expected
+        try:
+            check_suites(self._config, self._settings, self._baseline, self._suites, expected)
+        except KbrelError as error:
+            expected.clear()
+            raise pytest.UsageError(str(error)) from None
+
+    def _decide_aggregates(self, session: pytest.Session) -> None:
+        for aggregate, result in decide_aggregates(
+            self._suites,
+            self._arrivals,
+            model=self._model,
+            baseline=self._compared_with(),
+            judge=self._settings.judge,
+        ):
+            self._arrivals.add(result.nodeid, result)
+            hand_in(
+                session,
+                result.nodeid,
+                failure_message(self._settings, result),
+                properties=case_properties(result),
+                line=aggregate.line,
+                is_new=True,
+                waived=excuse_for(self._config, result),
+            )
+
+    def _compared_with(self) -> Baseline | None:
+        """Return the baseline: a blessed run, or what the other model of this session answered."""
+        if self._base is None:
+            return self._baseline
+        return baseline_of_session(self._base, self._arrivals, self._settings.judge)
+
+    def _make_run(self, session: pytest.Session) -> Run:
+        if self._problems and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        # What answered is then not known of any recorded response, and nothing may be decided on them again.
+        model = None if self._mixed else self._model
+        run = assemble(self._config, self._settings, self._suites, self._arrivals, model)
+        if (baseline := self._compared_with()) is not None:
+            from pytest_kbrel.baselines import listed_differences
+
+            run = replace(run, base=baseline.model, differences=listed_differences(run, baseline))
+        return replace(
+            run,
+            problems=tuple(self._problems),
+            complete=run.complete and not self._problems,
+            exit_status=int(session.exitstatus),
+        )

@@ -1,0 +1,147 @@
+"""Flags, environment variables and ini keys, in that order of precedence: what stands where.
+
+This module is loaded in every pytest run of every project that has the plugin installed, so it imports
+nothing but the standard library and pytest.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+from typing import Any
+
+import pytest
+
+from pytest_kbrel.bounds import shown
+from pytest_kbrel.plugin.flags import FLAGS, Flag
+
+SUITE_SUFFIX = ".kb.yaml"
+today_key = pytest.StashKey[datetime.date]()
+run_key = pytest.StashKey[str]()
+# Under this name the controller tells its workers the day: midnight may lie between them.
+TODAY = "kbrel_today"
+# And under this one the id of the run, which all of its processes share.
+RUN = "kbrel_run"
+
+
+_SHOWING = (
+    "collectonly",
+    "showfixtures",
+    "show_fixtures_per_test",
+    "markers",
+    "cacheshow",
+    "setupplan",
+    "setuponly",
+)
+# What Linux, macOS and Windows take for one name.
+_LONGEST_NAME = 255
+_TRUE, _FALSE = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Declare every flag with its ini twin; environment twins need no declaration."""
+    group = parser.getgroup("kbrel", "reliability of a language model's knowledge (pytest-kbrel)")
+    for flag in FLAGS:
+        tail = f" (default: {flag.default})" if flag.default else ""
+        twins = f" [ini: {flag.ini}, env: {flag.environment}]"
+        extra: dict[str, Any] = {"action": "store_true"} if flag.switch else {"metavar": flag.metavar}
+        if flag.bare is not None:
+            extra |= {"nargs": "?", "const": flag.bare}
+        group.addoption(flag.flag, dest=flag.ini, default=None, help=flag.help + tail + twins, **extra)
+        parser.addini(flag.ini, flag.help, type="string", default=None)
+
+
+def is_active(config: pytest.Config) -> bool:
+    """Tell whether there is somebody to ask: a model, or a recorded run."""
+    return bool(text_of(config, "model") or text_of(config, "from_run"))
+
+
+def is_planning(config: pytest.Config) -> bool:
+    """Tell whether it is only to be said what would run."""
+    return is_on(config, "plan")
+
+
+def was_typed(config: pytest.Config, name: str) -> bool:
+    """Tell whether a setting stands on the command line, not only in ini file or environment."""
+    return config.getoption(_flag(name).ini, None) is not None
+
+
+def stands_on_the_line(config: pytest.Config, name: str) -> bool:
+    """Tell whether a flag was typed for this very run, and comes from no ``addopts`` either."""
+    flag = _flag(name).flag
+    typed = map(str, config.invocation_params.args)
+    return any(argument == flag or argument.startswith(f"{flag}=") for argument in typed)
+
+
+def only_shows(config: pytest.Config) -> bool:
+    """Tell whether this pytest run shows things and runs no test."""
+    return any(getattr(config.option, name, None) for name in _SHOWING)
+
+
+def suites_in_sight(config: pytest.Config) -> list[str]:
+    """Return the suites that the arguments name, or that lie in the folders they name.
+
+    Two levels deep only: a header must not walk somebody's whole tree.
+    """
+    found: dict[str, None] = {}
+    here = config.invocation_params.dir
+    for argument in config.args:
+        path = here / argument.split("::", 1)[0]
+        if path.name.endswith(SUITE_SUFFIX):
+            found[os.path.relpath(path, here)] = None
+        elif path.is_dir():
+            for pattern in (f"*{SUITE_SUFFIX}", f"*/*{SUITE_SUFFIX}"):
+                found |= {os.path.relpath(suite, here): None for suite in sorted(path.glob(pattern))}
+    return list(found)
+
+
+def today(config: pytest.Config) -> datetime.date:
+    """Return the day of the run, the same from its beginning to its end and in every worker."""
+    if today_key not in config.stash:
+        told = getattr(config, "workerinput", {}).get(TODAY)
+        day = datetime.date.today() if told is None else datetime.date.fromisoformat(told)
+        config.stash[today_key] = day
+    return config.stash[today_key]
+
+
+def run_id(config: pytest.Config) -> str:
+    """Return what tells this run from all others, the same in every worker."""
+    if run_key not in config.stash:
+        told = getattr(config, "workerinput", {}).get(RUN)
+        config.stash[run_key] = str(told) if told is not None else os.urandom(8).hex()
+    return config.stash[run_key]
+
+
+def _flag(name: str) -> Flag:
+    return next(flag for flag in FLAGS if flag.name == name)
+
+
+def text_of(config: pytest.Config, name: str) -> str:
+    """Return a setting as text; ``UsageError`` for the name of a file that is too long to be one."""
+    flag = _flag(name)
+    given = config.getoption(flag.ini, None)
+    if given is None:
+        given = os.environ.get(flag.environment) or config.getini(flag.ini) or flag.default
+    text = str(given)
+    if flag.names_file and max(map(len, text.encode("utf-8", "replace").split(b"/"))) > _LONGEST_NAME:
+        raise pytest.UsageError(
+            f"{origin_of(config, name)}: found {shown(text)}; "
+            f"allowed: at most {_LONGEST_NAME} bytes between slashes"
+        )
+    return text
+
+
+def origin_of(config: pytest.Config, name: str) -> str:
+    """Return where a setting was given: the flag, the environment variable or the ini key."""
+    flag = _flag(name)
+    if was_typed(config, name):
+        return flag.flag
+    return flag.environment if os.environ.get(flag.environment) else flag.ini
+
+
+def is_on(config: pytest.Config, name: str) -> bool:
+    """Return True if a switch is on; ``UsageError`` for a word that is neither true nor false."""
+    text = text_of(config, name).lower()
+    if text not in _TRUE + _FALSE:
+        raise pytest.UsageError(f"{origin_of(config, name)}: found {text!r}; allowed: true or false")
+    return text in _TRUE

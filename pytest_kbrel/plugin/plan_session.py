@@ -1,0 +1,127 @@
+"""The pytest side of a plan: it sees what was collected, prints the plan, and runs nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.evaluation.model_pool import let_threads_sleep
+from pytest_kbrel.evaluation.specs import typed_notes
+from pytest_kbrel.planning.gating import foresee_all
+from pytest_kbrel.planning.plan import Plan, make_plan
+from pytest_kbrel.plugin import worker
+from pytest_kbrel.plugin.activation import check
+from pytest_kbrel.plugin.collection import case_of, comparisons
+from pytest_kbrel.plugin.options import SUITE_SUFFIX, is_active, was_typed
+from pytest_kbrel.plugin.preflight import check_args, check_cases
+from pytest_kbrel.plugin.settings import read_settings
+from pytest_kbrel.printing import printable
+from pytest_kbrel.reports.text import one_line
+from pytest_kbrel.settings import RULES, Settings
+
+if TYPE_CHECKING:
+    from pytest_kbrel.baselines import Baseline
+    from pytest_kbrel.gates.foresight import Foreseen
+    from pytest_kbrel.planning.asking import Scenario
+    from pytest_kbrel.records import Case
+
+
+def start_plan(config: pytest.Config) -> None:
+    """Make this a session that plans; ``UsageError`` for settings with which nothing could be planned."""
+    if not is_active(config):
+        raise pytest.UsageError(
+            "--kb-plan: no model is given, and the plan is about one: add --kb-model=SPEC, set KB_MODEL, or "
+            "write kb_model in the ini file"
+        )
+    settings = read_settings(config)
+    if settings.from_run is not None:
+        raise pytest.UsageError(
+            "--kb-plan: a recorded run (--kb-from-run) is decided again without asking anything, so there is "
+            "nothing to plan; leave one of the two out"
+        )
+    try:
+        baseline = check(config, settings)
+    except KbrelError as error:
+        raise pytest.UsageError(str(error)) from None
+    _stay_in_one_process(config)
+    let_threads_sleep()
+    config.pluginmanager.register(Planner(config, settings, baseline), "kbrel-planner")
+
+
+def _stay_in_one_process(config: pytest.Config) -> None:
+    """Keep xdist from starting workers: it looks at these when it is configured, after us."""
+    for name, value in (("dist", "no"), ("tx", []), ("numprocesses", None)):
+        if hasattr(config.option, name):
+            setattr(config.option, name, value)
+
+
+class Planner:
+    """Plans what was collected."""
+
+    def __init__(self, config: pytest.Config, settings: Settings, baseline: Baseline | None) -> None:
+        self._config = config
+        self._settings = settings
+        self._baseline = baseline
+        self._plan: Plan | None = None
+
+    @pytest.hookimpl
+    def pytest_report_header(self) -> list[str]:
+        """Say that nothing will run, and what was typed for a model and has no effect."""
+        judge = f", judge {self._settings.judge}" if self._settings.judge != RULES else ""
+        notes = [one_line(note, 500) for note in typed_notes(self._settings)]
+        plan = f"plan for model {self._settings.model}{judge}; nothing is run"
+        return [printable(f"kbrel: {line}") for line in (plan, *notes)]
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Make the plan of all that was collected and selected; pytest reports suites that could not be."""
+        if session.testsfailed and not self._config.option.continue_on_collection_errors:
+            return
+        items = [item for item in session.items if item.nodeid.split("::", 1)[0].endswith(SUITE_SUFFIX)]
+        cases = [case for case in map(case_of, items) if case is not None]
+        if not cases:
+            return
+        try:
+            self._plan = self._planned([item.nodeid for item in items], cases)
+        except KbrelError as error:
+            raise pytest.UsageError(str(error)) from None
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
+        """Run no test, of whatever kind. Where collection failed pytest says so and stops."""
+        if session.testsfailed and not self._config.option.continue_on_collection_errors:
+            return None
+        return True
+
+    @pytest.hookimpl
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Print the plan."""
+        from pytest_kbrel.planning.text import plan_lines
+
+        if self._plan is None:
+            return
+        terminalreporter.section("plan, nothing was run")
+        for line in plan_lines(self._plan):
+            terminalreporter.write_line(printable(line))
+
+    def _planned(self, nodeids: list[str], cases: list[Case]) -> Plan:
+        settings, baseline = self._settings, self._baseline
+        suites = worker.suites_of(self._config, nodeids, settings)
+        if was_typed(self._config, "judge_args"):
+            check_args(settings, suites)
+        check_cases(settings, cases)
+        family = comparisons(suites, nodeids)
+
+        def foreseen(scenario: Scenario) -> tuple[Foreseen, ...]:
+            return foresee_all(
+                suites,
+                cases,
+                scenario,
+                baseline=baseline,
+                comparisons=family,
+                coming=bool(settings.baseline_model),
+            )
+
+        return make_plan(cases, settings, baseline, foreseen, family)

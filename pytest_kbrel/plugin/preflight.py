@@ -1,0 +1,170 @@
+"""Checks of judge, writers and cases before a model is asked anything."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_kbrel.errors import KbrelError, ModelError, nearest
+from pytest_kbrel.evaluation.helper_models import writer_of
+from pytest_kbrel.evaluation.specs import helper_spec
+from pytest_kbrel.plugin.options import was_typed
+from pytest_kbrel.records import Case, ReliabilitySettings, Suite
+from pytest_kbrel.settings import FACTS, RULES, Settings
+
+if TYPE_CHECKING:
+    from pytest_kbrel.baselines import Baseline
+
+
+def check_suites(
+    config: pytest.Config,
+    settings: Settings,
+    baseline: Baseline | None,
+    suites: Sequence[Suite],
+    expected: Container[str],
+) -> None:
+    """Raise :class:`KbrelError` for what the models cannot do of the ``suites``.
+
+    ``expected`` are the node ids of the cases that are to run.
+    """
+    # In ini file or environment they may be there for other suites of the project.
+    if was_typed(config, "judge_args"):
+        check_args(settings, suites)
+    if baseline is not None and baseline.paper:
+        from pytest_kbrel.baselines.published import check_cases as check_published
+
+        asked = [case.id for suite in suites for case in suite.cases]
+        check_published(baseline, settings.baseline, asked)
+    check_cases(settings, _selected(suites, expected))
+
+
+def unused_flags(
+    config: pytest.Config, settings: Settings, suites: Sequence[Suite], expected: Container[str]
+) -> tuple[str, ...]:
+    """Return what was typed and has no effect on the cases that are to run, a sentence each.
+
+    ``expected`` are their node ids. In ini file or environment it may be there for other suites.
+    """
+    from pytest_kbrel.probes.judging import is_judged
+
+    cases = _selected(suites, expected)
+    found = []
+    explains = was_typed(config, "attribute") and settings.attribute
+    if explains and not any(case.probe == "monitor" for case in cases):
+        found.append(
+            f"--kb-attribute={settings.attribute} is not used: it explains MONITOR cases, and none is "
+            "selected"
+        )
+    judges = was_typed(config, "judge") and settings.judge != RULES
+    if judges and not any(is_judged(case) and case.judge == settings.judge for case in cases):
+        found.append(f"--kb-judge={settings.judge} is not used: no case is selected whose answers it judges")
+    return tuple(found)
+
+
+def _selected(suites: Sequence[Suite], expected: Container[str]) -> list[Case]:
+    return [case for suite in suites for case in suite.cases if f"{suite.path}::{case.id}" in expected]
+
+
+def is_recorded(settings: Settings, text: str) -> bool:
+    """Tell whether the run that is decided again has replies of the helping model ``text`` names."""
+    if settings.from_run is None:
+        return False
+    from pytest_kbrel.replay.recorded_run import read_run
+
+    return read_run(settings.from_run).helper(text) is not None
+
+
+def check_judge(settings: Settings) -> None:
+    """Find what can be found before a run about judge and store; raises :class:`KbrelError`."""
+    from pytest_kbrel.models.cache.location import network_of
+    from pytest_kbrel.models.cache.store import FILE, Store
+    from pytest_kbrel.models.registry import check_spec
+
+    if settings.judge_spec is None or is_recorded(settings, settings.judge):
+        return
+    try:
+        _check_word(settings.judge, RULES)
+        check_spec(settings.judge_spec.get())
+    except KbrelError as error:
+        raise KbrelError(f"--kb-judge: {error}") from None
+    folder = settings.use_cache
+    if folder is not None and ((folder / FILE).exists() or network_of(folder)):
+        Store(folder).close()
+
+
+def check_cases(settings: Settings, cases: Iterable[Case]) -> None:
+    """Find out before anything is asked that the models can answer what these cases ask.
+
+    Raises :class:`KbrelError` for MONITOR with a model that shows no probabilities, and for a writer of
+    distractors that cannot be opened.
+    """
+    from pytest_kbrel.models.registry import check_spec, gives_probabilities
+
+    cases = list(cases)
+    mute = next((spec.text for spec in settings.own_specs if not gives_probabilities(spec)), "")
+    for case in cases:
+        if case.probe == "monitor" and mute:
+            raise KbrelError(
+                f"{case.suite}::{case.id}: MONITOR needs token probabilities, and {mute} gives "
+                'none, it only writes; leave these cases out with -k "not monitor", or give a checkpoint'
+            )
+    for suite, text in dict.fromkeys((case.suite, writer_of(case)) for case in cases):
+        if text and not is_recorded(settings, text):
+            try:
+                _check_word(text, FACTS)
+                check_spec(helper_spec(text, settings.judge_args))
+            except KbrelError as error:
+                raise KbrelError(f"{suite}: distractors_from: {error}") from None
+
+
+def check_args(settings: Settings, suites: Iterable[Suite]) -> None:
+    """Refuse an argument of ``--kb-judge-args`` that is for no model that helps in these suites.
+
+    Raises :class:`KbrelError`.
+    """
+    from pytest_kbrel.models.lm_eval_args import public
+    from pytest_kbrel.models.openai_spec import is_openai
+    from pytest_kbrel.models.registry import args_for
+    from pytest_kbrel.models.spec import BACKENDS
+
+    helpers = [] if settings.judge == RULES else [settings.judge]
+    for case in (case for suite in suites for case in suite.cases):
+        helpers += filter(None, [writer_of(case)])
+        # An encoder on this machine takes none.
+        if isinstance(case.settings, ReliabilitySettings) and is_openai(case.settings.retrieval):
+            helpers += [case.settings.retrieval]
+    helpers = list(dict.fromkeys(helpers))
+    taken = {part for text in helpers for part in args_for(text, settings.judge_args).split(",")}
+    for part in (args_for(f"{backend}/", settings.judge_args) for backend in BACKENDS):
+        for unused in (one for one in part.split(",") if one and one not in taken):
+            raise KbrelError(
+                f"--kb-judge-args: {public(*unused.partition('=')[::2])} is for no model here; found: "
+                f"{', '.join(helpers) or 'no judge, no writer of distractors and no encoder on a server'}; "
+                "allowed: options of these (docs/models.md)"
+            )
+
+
+def _check_word(text: str, default: str) -> None:
+    """Refuse a word that can only be a typo: neither a name of ours nor a path nor a hub id.
+
+    ``default`` is the word for no model at all, which may be meant.
+    """
+    from pathlib import Path
+
+    from pytest_kbrel.models.spec import BACKENDS
+
+    first = text.split("/")[0]
+    hint = nearest(first, BACKENDS)
+    if "/" in text and hint and first not in BACKENDS and not Path(text).expanduser().exists():
+        raise ModelError(
+            f"found {text!r}; allowed: {default}, openai/NAME, hf/PATH, hf/ORG/NAME, vllm/PATH or "
+            f"scripted/FILE{hint}"
+        )
+    if "/" in text or text.split(":")[0] == "reference" or Path(text).expanduser().exists():
+        return
+    raise ModelError(
+        f"found {text!r}; allowed: {default}, openai/NAME, hf/PATH, a checkpoint's folder, a hub id "
+        f"org/name, scripted/FILE or reference{nearest(text, (default, 'reference'))}"
+    )

@@ -1,0 +1,182 @@
+"""Where one process asks and decides its cases: answers, baseline and spool of responses, each made once."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_kbrel.baselines import incomparable
+from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.evaluation.comparison import ask_base, ask_twice
+from pytest_kbrel.evaluation.few_shot import Retrieval
+from pytest_kbrel.evaluation.helper_models import writer_of
+from pytest_kbrel.evaluation.model_pool import Answering, let_threads_sleep
+from pytest_kbrel.evaluation.specs import unscored
+from pytest_kbrel.plugin import collection
+from pytest_kbrel.plugin.spool import parts_of
+from pytest_kbrel.records import (
+    Ask,
+    Attribution,
+    Case,
+    CaseResult,
+    Exchange,
+    Suite,
+    Table,
+)
+from pytest_kbrel.replay.replay_pool import Recalling
+from pytest_kbrel.settings import RULES, Settings
+
+if TYPE_CHECKING:
+    from pytest_kbrel.baselines import Baseline
+
+NO_TABLE = Table(columns=(), rows=())
+
+
+class Bench:
+    """One process's share of a run. Everything heavy is made at first use."""
+
+    def __init__(self, session: pytest.Session, settings: Settings) -> None:
+        self._session = session
+        self.settings = settings
+        self.answering = answering_for(settings)
+        self._retrieval = Retrieval(session.config.rootpath, settings.judge_args)
+        self._baseline: Baseline | None = None
+        self._comparisons: int | None = None
+        let_threads_sleep()
+        self.spool_path = parts_of(settings.output_path, settings.run) / f"{_worker_id(session.config)}.jsonl"
+
+    def baseline(self) -> Baseline | None:
+        """Return the blessed run to compare with, ``None`` when none was asked for."""
+        if self._baseline is None and self.settings.baseline:
+            self._baseline = read_baseline(self.settings, self._session.config)
+        return self._baseline
+
+    def decide(self, case: Case) -> CaseResult:
+        """Ask a case's questions and decide its gates.
+
+        Raises ``KbrelError`` where no answers can be had, and where a checkpoint's files are not what they
+        were when it was loaded.
+        """
+        # Kept answers come without a batch, after which the model itself would look.
+        self.answering.check_files()
+        decided = self._decided(case)
+        self.answering.check_files()
+        return decided
+
+    def _decided(self, case: Case) -> CaseResult:
+        from pytest_kbrel.baselines import another_tokenizer
+        from pytest_kbrel.gates import decide_case
+        from pytest_kbrel.probes import run_case
+
+        asked, prompt = 0, ""
+
+        def keep(exchanges: Sequence[Exchange]) -> None:
+            nonlocal asked, prompt
+            if not asked:
+                prompt = self.answering.rendered(exchanges[0].ask.request, nodeid)
+            asked += len(exchanges)
+            self._spool(exchanges)
+
+        if case.probe == "monitor" and (why := self.answering.unscorable()):
+            # Its answers would be thought about, and its probabilities are not to be had.
+            raise unscored(why)
+        started = time.perf_counter()
+        nodeid = f"{case.suite}::{case.id}"
+        case = self._retrieval.with_distractors(case)
+        case = self.answering.with_examples(case) or self._retrieval.with_examples(case)
+        result = run_case(case, functools.partial(self.answering.ask, case=nodeid), keep)
+        baseline, base = self.baseline(), NO_TABLE
+        if self.settings.baseline_model:
+            base, baseline = ask_base(case, self.answering, self._spool)
+        decided = decide_case(
+            case,
+            result.table,
+            result.errors,
+            baseline=baseline.case(case) if baseline is not None else None,
+            baseline_asked=baseline is not None,
+            comparisons=max(self._family(), collection.relative(case.gates)),
+            incomparable=self._incomparable(case, baseline),
+            another_tokenizer=another_tokenizer(self.answering.fingerprint(), baseline),
+            paper=baseline.paper if baseline is not None else "",
+            other_suites=baseline.other_suites(case.suite) if baseline is not None else (),
+            duration=time.perf_counter() - started,
+            requests=asked,
+        )
+        decided = dataclasses.replace(decided, base=base, prompt=prompt)
+        if lacking := self.answering.lacking(nodeid):
+            decided = dataclasses.replace(decided, errors=(*decided.errors, lacking))
+        if decided.verdict == "invalid":
+            return decided
+        if self.settings.noise_floor:
+            decided = ask_twice(case, decided, self.answering)
+        return dataclasses.replace(decided, attributions=self._explained(result.explain))
+
+    def _explained(self, pairs: Sequence[tuple[Ask, Ask]]) -> tuple[Attribution, ...]:
+        from pytest_kbrel.models.attribution import attribute
+
+        asks = [ask for pair in pairs[: self.settings.attribute] for ask in pair]
+        return tuple(attribute(self.answering.model(), ask) for ask in asks)
+
+    def _incomparable(self, case: Case, baseline: Baseline | None) -> tuple[str, ...]:
+        from pytest_kbrel.probes.judging import is_judged
+
+        judged = is_judged(case)
+        # Also where nobody asked it: whoever blesses this run blesses its judge.
+        judge = self.answering.helper(case.judge) if judged and case.judge != RULES else None
+        writers = [self.answering.helper(text) for text in filter(None, [writer_of(case)])]
+        return incomparable(
+            self.answering.fingerprint(), baseline, judged=judged, judge=judge, writers=writers
+        )
+
+    def close(self) -> None:
+        """Free the models."""
+        self.answering.close()
+        self._retrieval.close()
+
+    def _family(self) -> int:
+        if self._comparisons is None:
+            config, ids = self._session.config, [item.nodeid for item in self._session.items]
+            self._comparisons = collection.comparisons(suites_of(config, ids, self.settings), ids)
+        return self._comparisons
+
+    def _spool(self, exchanges: Sequence[Exchange]) -> None:
+        from pytest_kbrel.reports.responses import ResponseSpool
+
+        try:
+            ResponseSpool(self.spool_path).append(exchanges)
+        except OSError as error:
+            raise KbrelError(f"{self.spool_path}: responses cannot be kept: {error}") from None
+
+
+def read_baseline(settings: Settings, config: pytest.Config) -> Baseline:
+    """Read the baseline the settings name; ``BaselineError`` when it cannot be read."""
+    from pytest_kbrel.baselines import read_baseline as read
+
+    return read(settings.baseline, config.rootpath)
+
+
+def suites_of(config: pytest.Config, nodeids: Sequence[str], settings: Settings) -> list[Suite]:
+    """Return the suites of node ids: as collected here, or read, for xdist's controller never collects."""
+    paths = dict.fromkeys(nodeid.split("::", 1)[0] for nodeid in nodeids)
+    known = config.stash.get(collection.suites_key, {})
+    return [
+        known.get(path) or collection.load(config.rootpath / path, path, settings)
+        for path in paths
+        if collection.is_suite(Path(path))
+    ]
+
+
+def _worker_id(config: pytest.Config) -> str:
+    workerinput = getattr(config, "workerinput", None)
+    return str(workerinput["workerid"]) if workerinput is not None else "main"
+
+
+def answering_for(settings: Settings) -> Answering:
+    """Return who answers under these settings: models, or the record of an earlier run."""
+    return Answering(settings) if settings.from_run is None else Recalling(settings, settings.from_run)

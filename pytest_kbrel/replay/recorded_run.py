@@ -1,0 +1,290 @@
+"""A recorded run, asked in place of models: its settings, who answered in it, and what was answered to what.
+
+``responses.jsonl`` is read line by line, once a process, into an index of where each answer stands. The index
+lies in a temporary file of SQLite's, so that its memory does not grow with the run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import json
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pytest_kbrel import SCORING_VERSION
+from pytest_kbrel.errors import KbrelError, ResponseError
+from pytest_kbrel.records import Failed, Fingerprint, GenerateRequest, Request, Response, ScoreRequest
+from pytest_kbrel.serialization import from_wire
+from pytest_kbrel.untrusted import LINE, short
+
+REPORT, RESPONSES = "report.json", "responses.jsonl"
+ALLOWED = f"the folder of a finished run, with {REPORT} and {RESPONSES}"
+NOT_RECORDED = "not recorded"
+_KINDS: dict[str, type[Request]] = {"score": ScoreRequest, "generate": GenerateRequest}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedRun:
+    """What the report of a recorded run says about it, apart from its figures.
+
+    ``settings`` are pairs of name and value, ``base`` is the model it compared with, ``cases`` the node ids
+    of its cases; ``prompts`` has for each of them the prompt that it shows, rendered. ``notes`` are what a
+    reader of its models' figures should know.
+    """
+
+    folder: Path
+    kbrel_version: str
+    settings: tuple[tuple[str, str], ...]
+    model: Fingerprint
+    helpers: tuple[Fingerprint, ...]
+    base: Fingerprint | None
+    cases: frozenset[str]
+    prompts: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def setting(self, name: str) -> str:
+        """Return a setting as text, empty where it was not made or an older version did not know it."""
+        return dict(self.settings).get(name, "")
+
+    def helper(self, spec: str) -> Fingerprint | None:
+        """Return what the helping model was that ``spec`` names; ``None`` where none of this name helped."""
+        return next((helper for helper in self.helpers if helper.spec == spec), None)
+
+
+def read_run(folder: Path) -> RecordedRun:
+    """Read the report in ``folder``, and see that whole responses lie beside it.
+
+    The fingerprints of the models get today's scoring version. Raises
+    :class:`KbrelError` where the folder is no finished run's.
+    """
+    try:
+        stamp = (folder / REPORT).stat().st_mtime_ns
+    except OSError:
+        stamp = 0
+    return _read_run(folder, stamp)
+
+
+@functools.lru_cache(maxsize=4)
+def _read_run(folder: Path, _: int) -> RecordedRun:
+    from pytest_kbrel.reports.files import earlier_note
+    from pytest_kbrel.reports.json_report import check_file, read_report
+
+    if not folder.is_dir():
+        found = "is a file" if folder.exists() else "is not there"
+        raise KbrelError(f"{folder}: {found}; allowed: {ALLOWED}")
+    if not (folder / REPORT).is_file():
+        raise KbrelError(f"{folder}: has no {REPORT}; allowed: {ALLOWED}{earlier_note(folder / REPORT)}")
+    report = read_report(folder)
+    try:
+        # Their responses are scored now.
+        model, base = (
+            None
+            if found is None
+            else dataclasses.replace(from_wire(Fingerprint, found), scoring_version=SCORING_VERSION)
+            for found in (report["model"], report.get("base"))
+        )
+        if model is None:
+            raise KbrelError(f"{folder / REPORT}: no one model answered in this run; allowed: {ALLOWED}")
+        run = RecordedRun(
+            folder=folder,
+            kbrel_version=str(report["kbrel_version"]),
+            settings=tuple(sorted((str(name), str(value)) for name, value in report["settings"].items())),
+            model=model,
+            base=base,
+            helpers=tuple(from_wire(Fingerprint, helper) for helper in report.get("helpers", ())),
+            cases=frozenset(str(case["id"]) for case in report["cases"]),
+            prompts={str(case["id"]): str(case.get("prompt", "")) for case in report["cases"]},
+            notes=tuple(str(report["environment"].get("model_notes", "")).splitlines()),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise KbrelError(
+            f"{folder / REPORT}: is no whole report: {type(error).__name__}: {error}; allowed: {ALLOWED}"
+        ) from None
+    _check_end(folder / RESPONSES)
+    if not isinstance(files := report.get("files"), dict) or RESPONSES not in files:
+        raise KbrelError(
+            f"{folder / REPORT}: names no digest of {RESPONSES}, so that nothing shows that both are of "
+            f"one run (an older version's report, or a changed one); allowed: {ALLOWED}, as this version "
+            "records it"
+        )
+    check_file(report, folder / RESPONSES)
+    return run
+
+
+def _check_end(path: Path) -> None:
+    try:
+        with path.open("rb") as stream:
+            if stream.seek(0, os.SEEK_END) == 0:
+                raise KbrelError(f"{path}: is empty, nothing was recorded; allowed: {ALLOWED}")
+            stream.seek(-1, os.SEEK_END)
+            last = stream.read(1)
+    except OSError as error:
+        raise KbrelError(f"{path}: cannot be read: {error.strerror}; allowed: {ALLOWED}") from None
+    if last != b"\n":
+        raise KbrelError(f"{path}: the last line is torn, the file was cut short; allowed: a whole one")
+
+
+class Record:
+    """The responses of a recorded run, found by what was asked. The file is read at the first question."""
+
+    def __init__(self, run: RecordedRun) -> None:
+        self.run = run
+        self._path = run.folder / RESPONSES
+        self._index: sqlite3.Connection | None = None
+        self._broken = False
+
+    def find(self, case: str, to: str, requests: Sequence[Request]) -> list[Response | None]:
+        """Return the recorded response to each request, ``None`` where there is none.
+
+        What this very case (its node id) was told comes first, then what any case was told in answer to the
+        same request. ``to`` is who was asked, as in :class:`pytest_kbrel.records.Ask`. Raises
+        :class:`ResponseError` where the file is broken, which is explained once, then named.
+        """
+        from pytest_kbrel.models.dedup import numbers_only, within_size
+        from pytest_kbrel.reports.responses import from_line
+
+        self._check()
+        index = self._opened()
+        found: list[Response | None] = []
+        try:
+            with self._path.open("rb") as stream:
+                for request in requests:
+                    place = self._place(index, case, to, request)
+                    if place is None:
+                        found.append(None)
+                        continue
+                    number, at = place
+                    stream.seek(at)
+                    try:
+                        said = from_line(short(stream.readline(LINE + 1))).response
+                        found.append(within_size(request, numbers_only(said)))
+                    except ValueError as error:
+                        raise ResponseError(_broken(self._path, number, error)) from None
+        except OSError as error:
+            raise ResponseError(f"{self._path}: cannot be read: {error.strerror}") from None
+        return found
+
+    def asked(self, case: str, role: str) -> dict[str, Request]:
+        """Return what the model under test was asked in a case in this role, by fact id.
+
+        Raises :class:`ResponseError` as :meth:`find` does.
+        """
+        from pytest_kbrel.reports.responses import parse_line
+
+        self._check()
+        row = self._opened().execute("SELECT at FROM places WHERE key = ?", (_start(case),)).fetchone()
+        found: dict[str, Request] = {}
+        if row is None:
+            return found
+        with self._path.open("rb") as stream:
+            stream.seek(row[0])
+            # A case's lines stand together, and all were parsed for the index.
+            for data in map(parse_line, stream):
+                if data["case"] != case:
+                    break
+                if data["role"] == role and not data.get("to"):
+                    request = data["request"]
+                    try:
+                        found[data["fact"]] = from_wire(_KINDS[request["kind"]], request)
+                    except ValueError as error:
+                        raise ResponseError(f"{self._path}: a request is broken: {error}") from None
+        return found
+
+    def close(self) -> None:
+        """Free the index."""
+        if self._index is not None:
+            self._index.close()
+
+    def _check(self) -> None:
+        if self._broken:
+            raise ResponseError(f"{self._path} cannot be read; the first failure says why")
+
+    def _opened(self) -> sqlite3.Connection:
+        if self._index is None:
+            # No name: a temporary file that SQLite removes itself.
+            index = sqlite3.connect("", isolation_level=None)
+            index.execute(
+                "CREATE TABLE places (key BLOB PRIMARY KEY, line INTEGER, at INTEGER) WITHOUT ROWID"
+            )
+            try:
+                index.execute("BEGIN")
+                for word, rows in _keyed(self._path):
+                    index.executemany(f"INSERT OR {word} INTO places VALUES (?, ?, ?)", rows)
+                index.execute("COMMIT")
+            except BaseException:
+                self._broken = True
+                index.close()
+                raise
+            self._index = index
+        return self._index
+
+    def _place(
+        self, index: sqlite3.Connection, case: str, to: str, request: Request
+    ) -> tuple[int, int] | None:
+        kind = next(name for name, of in _KINDS.items() if isinstance(request, of))
+        values = [getattr(request, field.name) for field in dataclasses.fields(request)]
+        for key in _keys(case, to, kind, values):
+            row = index.execute("SELECT line, at FROM places WHERE key = ?", (key,)).fetchone()
+            if row is not None:
+                return int(row[0]), int(row[1])
+        return None
+
+
+def _keyed(path: Path) -> Iterator[tuple[str, list[tuple[bytes, int, int]]]]:
+    """Yield rows for the index, and what to do where their keys are known: a usable response goes before."""
+    from pytest_kbrel.reports.responses import numbered, parse_line
+
+    try:
+        with path.open("rb") as stream:
+            at, last = 0, None
+            for number, line in numbered(stream, path):
+                try:
+                    data = parse_line(line)
+                except ValueError as error:
+                    raise ResponseError(_broken(path, number, error)) from None
+                request = data["request"]
+                values = _values(_KINDS[request["kind"]], request)
+                keys = _keys(data["case"], data.get("to", ""), request["kind"], values)
+                if data["case"] != last:
+                    last = data["case"]
+                    yield "IGNORE", [(_start(last), number, at)]
+                usable = data["response"]["kind"] != "failed"
+                yield "REPLACE" if usable else "IGNORE", [(key, number, at) for key in keys]
+                at += len(line)
+    except OSError as error:
+        raise ResponseError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _values(kind: type[Request], wire: dict[str, Any]) -> list[object]:
+    # A field that a later version brings is absent in older records, which were asked its default.
+    return [wire.get(field.name, field.default) for field in dataclasses.fields(kind)]
+
+
+def _keys(case: str, to: str, kind: str, values: Iterable[object]) -> tuple[bytes, bytes]:
+    """Return the keys of a request of this case, and of the same request of whatever case."""
+    asked = json.dumps([to, kind, *values], default=str).encode("ascii")
+    return _key(case.encode("utf-8", "surrogatepass") + b"\0" + asked), _key(asked)
+
+
+def _start(case: str) -> bytes:
+    """Return the key of a case's first line."""
+    return _key(b"case\0" + case.encode("utf-8", "surrogatepass"))
+
+
+def _key(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=16).digest()
+
+
+def _broken(path: Path, number: int, error: Exception) -> str:
+    return f"{path}:{number}: is no recorded response: {error}; allowed: the file as the run wrote it"
+
+
+def not_recorded(count: int) -> list[Response]:
+    """Return failures for ``count`` requests to which the recorded run has no response."""
+    return [Failed(error=NOT_RECORDED)] * count

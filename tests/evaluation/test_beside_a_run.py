@@ -1,0 +1,249 @@
+"""Blessing, examples and refusals beside a run, on settings and cases made by hand."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.evaluation import few_shot
+from pytest_kbrel.evaluation.few_shot import Retrieval
+from pytest_kbrel.models import embedding
+from pytest_kbrel.plugin import preflight
+from pytest_kbrel.plugin.baseline_update import Blessed, blessed_lines, with_commit
+from pytest_kbrel.plugin.fixtures import excuse_for, failure_message
+from pytest_kbrel.plugin.preflight import check_suites
+from pytest_kbrel.records import CaseResult, Fact, Outcome, ReliabilitySettings, Run, Table, Waiver
+from tests.made_cases import made_case, made_options, made_suite
+from tests.stub_config import StubConfig
+
+
+def outcome(number: int, label: str) -> Outcome:
+    return Outcome(
+        **{"fact_id": str(number), "question": "", "expected": "", "answer": "", "prompt_digest": ""},
+        label=cast(Any, label),
+        values=(),
+    )
+
+
+def table(*labels: str) -> Table:
+    return Table(columns=(), rows=tuple(outcome(number, label) for number, label in enumerate(labels)))
+
+
+def result(verdict: str = "pass", **more: Any) -> CaseResult:
+    found = {
+        **{"id": "head_to_tail[a]", "suite": "mini.kb.yaml", "probe": "head_to_tail", "slice": "a"},
+        **{"verdict": verdict, "n": 0, "duration": 0.0, "metrics": (), "gates": ()},
+    }
+    return CaseResult(**(found | more))
+
+
+def run(*cases: CaseResult) -> Run:
+    return Run(kbrel_version="1", created="", model=None, environment=(("b", "1"),), settings=(), cases=cases)
+
+
+@pytest.mark.parametrize(
+    ("dropped", "floor", "more"),
+    [
+        (None, False, []),
+        (
+            (0, 40),
+            False,
+            [
+                "the noise floor of the old baseline (0 of 40 answers) is dropped: add --kb-noise-floor to "
+                "measure it again"
+            ],
+        ),
+        (None, True, ["noise floor: 1 of 5 answers changed when asked again in other batches"]),
+    ],
+)
+def test_what_is_said_of_a_run_that_was_blessed(dropped: Any, floor: bool, more: list[str]) -> None:
+    one = result(table=table("correct", "wrong"), again=table("correct", "wrong"))
+    two = result(table=table("correct", "wrong", "wrong"), again=table("correct", "wrong", "correct"))
+    options = made_options(baseline_update="next", noise_floor=floor)
+    blessed = Blessed(folder=Path("/project/baselines/next"), dropped=dropped)
+    assert list(blessed_lines(blessed, run(one, two), options, Path("/project/here"))) == [
+        f"blessed as next: {os.path.join('..', 'baselines', 'next')}",
+        *more,
+    ]
+
+
+def test_the_commit_stands_among_what_is_known_of_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pytest_kbrel.baselines.commit_of", lambda folder: f"commit of {folder.name}")
+    assert with_commit(run(), tmp_path).environment == (("b", "1"), ("commit", f"commit of {tmp_path.name}"))
+
+
+WAIVER = Waiver(owner="Ann", reason="known", expires="2090-01-01", case="head_to_tail[a]")
+
+
+@pytest.mark.parametrize(
+    ("one", "runxfail", "excused"),
+    [
+        (result("fail", waiver=WAIVER), False, True),
+        (result("fail", waiver=WAIVER), True, False),
+        (result("fail"), False, False),
+        (result("fail", waiver=replace(WAIVER, expired=True)), False, False),
+        (result("pass", waiver=WAIVER), False, False),
+        (result("invalid", waiver=WAIVER), False, False),
+        (result("not run", waiver=WAIVER), False, False),
+        (result("inconclusive", waiver=WAIVER), False, True),
+    ],
+)
+def test_which_failure_a_waiver_lets_pass(one: CaseResult, runxfail: bool, excused: bool) -> None:
+    config = cast(pytest.Config, StubConfig(Path(), others={"runxfail": runxfail}))
+    assert excuse_for(config, one) == ("waived until 2090-01-01 by Ann: known" if excused else "")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "settings", "fails"),
+    [
+        ("fail", {}, True),
+        ("invalid", {}, True),
+        ("not comparable", {}, True),
+        ("pass", {}, False),
+        ("inconclusive", {}, False),
+        ("inconclusive", {"inconclusive": "fail"}, True),
+        ("no baseline", {}, False),
+        ("no baseline", {"baseline": "prod"}, True),
+    ],
+)
+def test_which_case_fails_its_test(verdict: str, settings: dict[str, str], fails: bool) -> None:
+    message = failure_message(made_options(**settings), result(verdict))
+    assert message == (f"head_to_tail[a]: {verdict}" if fails else "")
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Note what is checked in place of checking it."""
+    found: list[Any] = []
+    monkeypatch.setattr(preflight, "check_args", lambda options, suites: found.append("args"))
+    monkeypatch.setattr(
+        preflight, "check_cases", lambda options, cases: found.append([case.id for case in cases])
+    )
+    monkeypatch.setattr(
+        "pytest_kbrel.baselines.published.check_cases", lambda baseline, name, ids: found.append((name, ids))
+    )
+    return found
+
+
+@pytest.mark.parametrize(
+    ("typed", "paper", "checked"),
+    [
+        ({}, None, []),
+        ({}, "", []),
+        ({"judge_args": "seed=1"}, None, ["args"]),
+        ({"judge_args": ""}, None, ["args"]),
+        ({}, "A paper", [("published/x", ["head_to_tail[a]", "monitor[b]"])]),
+    ],
+)
+def test_cases_that_are_to_run_are_checked_and_arguments_that_are_typed(
+    asked: list[Any], typed: dict[str, str], paper: str | None, checked: list[Any]
+) -> None:
+    suite = made_suite(made_case("head_to_tail[a]"), made_case("monitor[b]"))
+    baseline = None if paper is None else cast(Any, SimpleNamespace(paper=paper))
+    options = made_options(baseline="published/x")
+    config = cast(pytest.Config, StubConfig(Path(), **typed))
+    check_suites(config, options, baseline, [suite], {"mini.kb.yaml::monitor[b]"})
+    assert asked == [*checked, ["monitor[b]"]]
+
+
+class Encoder:
+    """Notes how it was opened."""
+
+    def __init__(self, spec: str, args: str, folder: Path) -> None:
+        self.opened, self.closed = (spec, args, folder), False
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_an_encoder_is_opened_once_for_each_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[Encoder] = []
+    similar: list[Any] = []
+
+    def open_encoder(*given: Any) -> Encoder:
+        opened.append(Encoder(*given))
+        return opened[-1]
+
+    monkeypatch.setattr(embedding, "Encoder", open_encoder)
+    monkeypatch.setattr("pytest_kbrel.probes.shots.with_shots", lambda case, by: similar.append(by) or case)
+    found = Retrieval(tmp_path, "seed=1,peft=x,base_url=http://localhost:9/v1")
+
+    def case(suite: str, **settings: str) -> Any:
+        return made_case("reliability[a]", suite=suite, **({"prompt": "four-shot"} | settings))
+
+    for one in (
+        case("x/a.kb.yaml", retrieval="hf/e"),
+        case("x/b.kb.yaml", retrieval="hf/e"),
+        case("y/a.kb.yaml", retrieval="hf/e"),
+        case("x/a.kb.yaml", retrieval="openai/e"),
+        case("x/a.kb.yaml", retrieval="tfidf"),
+        case("x/a.kb.yaml", retrieval="hf/e", prompt="zero-shot"),
+        made_case("monitor[a]", suite="x/a.kb.yaml"),
+    ):
+        assert found.with_examples(one) is one
+    assert [encoder.opened for encoder in opened] == [
+        ("hf/e", "peft=x", tmp_path / "x"),
+        ("hf/e", "peft=x", tmp_path / "y"),
+        ("openai/e", "seed=1,base_url=http://localhost:9/v1", tmp_path / "x"),
+    ]
+    assert len(similar) == 5
+    assert few_shot.TFIDF == "tfidf"
+    found.close()
+    assert all(encoder.closed for encoder in opened)
+
+
+class Lengths(Encoder):
+    """Takes texts of one length for alike, and notes what it was asked."""
+
+    def embed(self, texts: Any) -> Any:
+        self.asked = [*getattr(self, "asked", []), *texts]
+        return np.array([[1.0, float(len(text))] for text in texts])
+
+
+def test_an_encoder_chooses_the_nearest_of_the_distractors_that_were_drawn_by_kind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedding, "Encoder", Lengths)
+    spare = ("a", "bbb", "cc", "ddd", "ee", "ffff")
+    drawn = Fact(id="drawn", relation="r", subject="s", object="xxx", negatives=spare)
+    unseen = replace(drawn, id="unseen", object=None)
+    few, own = replace(drawn, id="few", negatives=spare[:2]), replace(drawn, id="own")
+    settings = ReliabilitySettings(distractors=3, retrieval="hf/e")
+    case = replace(
+        made_case("reliability[a]"),
+        facts=(drawn, unseen, few, own),
+        settings=settings,
+        alike=(("drawn", 1.0), ("unseen", 1.0), ("few", 0.5)),
+    )
+    found = Retrieval(tmp_path, "")
+    chosen = {fact.id: fact.negatives for fact in found.with_distractors(case).facts}
+    # Of equally near ones the one that was drawn first.
+    assert chosen == {"drawn": ("bbb", "ddd", "ffff"), "unseen": spare[:3], "few": spare[:2], "own": spare}
+    assert [fact.id for fact in found.with_distractors(case).facts] == ["drawn", "unseen", "few", "own"]
+    # Nothing is opened where nothing is to be chosen.
+    monkeypatch.setattr(embedding, "Encoder", None)
+    for one in (
+        replace(case, settings=replace(settings, retrieval="tfidf")),
+        replace(case, facts=(few, own)),
+        replace(case, alike=()),
+        made_case("monitor[a]"),
+    ):
+        assert Retrieval(tmp_path, "").with_distractors(one) is one
+
+
+def test_what_a_refusal_says_is_one_line(asked: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(options: Any, cases: Any) -> None:
+        raise KbrelError("no")
+
+    monkeypatch.setattr(preflight, "check_cases", refuse)
+    with pytest.raises(KbrelError, match=r"^no$"):
+        check_suites(cast(pytest.Config, StubConfig(Path())), made_options(), None, [made_suite()], ())

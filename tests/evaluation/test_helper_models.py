@@ -1,0 +1,183 @@
+"""Who helps in a run, and which names, arguments and cases are refused before anything is asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_kbrel.errors import KbrelError, ModelError
+from pytest_kbrel.evaluation.helper_models import writer_of, writers_of
+from pytest_kbrel.evaluation.specs import role_of
+from pytest_kbrel.models.cache.store import Store
+from pytest_kbrel.plugin.preflight import check_args, check_cases, check_judge, is_recorded
+from pytest_kbrel.records import Case
+from tests.made_cases import made_case, made_options, made_suite
+
+SERVER = "base_url=http://localhost:9/v1"
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def written(by: str, name: str = "reliability[seen-zero-shot]", **more: str) -> Case:
+    return made_case(name, distractors_from=by, **more)
+
+
+@pytest.mark.parametrize(
+    ("case", "writer"),
+    [
+        (written("openai/w"), "openai/w"),
+        (written("facts"), ""),
+        (made_case("monitor[P36]"), ""),
+        (made_case("head_to_tail[places-head]"), ""),
+    ],
+)
+def test_who_writes_the_distractors_of_a_case(case: Case, writer: str) -> None:
+    assert writer_of(case) == writer
+
+
+def test_the_writers_of_some_cases_are_each_named_once() -> None:
+    names = [f"reliability[seen-{at}]" for at in ("a", "b", "c", "d")]
+    suite = made_suite(*map(written, ("openai/b", "openai/a", "facts", "openai/b"), names))
+    assert writers_of(suite, names) == ("openai/b", "openai/a")
+    assert writers_of(suite, names[1:3]) == ("openai/a",)
+    assert writers_of(suite, ()) == ()
+
+
+def test_where_the_user_named_a_helping_model() -> None:
+    options = made_options(judge="openai/j")
+    assert (role_of(options, "openai/j"), role_of(options, "openai/w")) == ("--kb-judge", "distractors_from")
+
+
+def test_no_reply_is_recorded_where_no_run_is_decided_again() -> None:
+    assert is_recorded(made_options(), "openai/j") is False
+
+
+@pytest.mark.parametrize(
+    ("judge", "said"),
+    [
+        (
+            "oracle",
+            r"found 'oracle'; allowed: rules, openai/NAME, hf/PATH, a checkpoint's folder, .* reference$",
+        ),
+        ("Rules", r"found 'Rules'; .*; did you mean 'rules'\?$"),
+        ("referense", r"found 'referense'; .*; did you mean 'reference'\?$"),
+        ("openia/gpt", r"found 'openia/gpt'; allowed: rules, .* or scripted/FILE; did you mean 'openai'\?$"),
+        ("openai/gpt", r"openai/gpt: the environment variable OPENAI_API_KEY holds no key"),
+        ("reference:none", r"none"),
+    ],
+)
+def test_a_judge_that_cannot_be_is_refused(judge: str, said: str) -> None:
+    with pytest.raises(KbrelError, match=rf"^--kb-judge: .*{said}"):
+        check_judge(made_options(judge=judge))
+
+
+@pytest.mark.parametrize("judge", ["rules", "reference", "reference:pruned", "openai/gpt"])
+def test_a_judge_that_can_be(judge: str) -> None:
+    check_judge(made_options(judge=judge, judge_args=SERVER))
+
+
+def test_a_folder_may_have_a_name_that_looks_like_a_slip() -> None:
+    # What is wrong with it is said of the folder, not of the name.
+    Path("openia/gpt").mkdir(parents=True)
+    Path("oracle").mkdir()
+    for judge in ("openia/gpt", "oracle"):
+        with pytest.raises(KbrelError, match=r"no config\.json"):
+            check_judge(made_options(judge=judge))
+
+
+def test_a_store_that_is_there_is_looked_at_and_none_is_made(tmp_path: Path) -> None:
+    judged = {"judge": "openai/gpt", "judge_args": SERVER}
+    check_judge(made_options(**judged, use_cache=tmp_path / "new"))
+    assert not (tmp_path / "new").exists()
+    (tmp_path / "answers.sqlite").write_text("no database, but long enough to be told from one " * 20)
+    with pytest.raises(KbrelError, match=r"answers\.sqlite: kept answers cannot be read"):
+        check_judge(made_options(**judged, use_cache=tmp_path))
+    check_judge(made_options(judge="rules", use_cache=tmp_path))
+    check_judge(made_options(**judged, use_cache=None))
+    Store(tmp_path / "sound").close()
+    check_judge(made_options(**judged, use_cache=tmp_path / "sound"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "case", "refused"),
+    [
+        ({"model": "openai/m", "model_args": SERVER}, made_case("monitor[P36]"), "openai/m"),
+        ({"model": "openai/m", "model_args": SERVER}, made_case("head_to_tail[a]"), ""),
+        ({"baseline_model": f"openai/b,{SERVER}"}, made_case("monitor[P36]"), "openai/b"),
+        ({"baseline_model": "reference:pruned"}, made_case("monitor[P36]"), ""),
+        ({}, made_case("monitor[P36]"), ""),
+        ({"model": "openai/m", "from_run": Path("run")}, made_case("monitor[P36]"), ""),
+    ],
+)
+def test_monitor_needs_probabilities_of_both_models(
+    settings: dict[str, str], case: Case, refused: str
+) -> None:
+    options = made_options(**settings)
+    if not refused:
+        check_cases(options, [case])
+        return
+    with pytest.raises(KbrelError, match=rf"^mini\.kb\.yaml::monitor\[P36\]: .* and {refused} gives none"):
+        check_cases(options, [made_case("head_to_tail[a]"), case])
+
+
+@pytest.mark.parametrize(
+    ("writer", "said"),
+    [
+        ("fakts", r"distractors_from: found 'fakts'; allowed: facts, .*; did you mean 'facts'\?$"),
+        ("openai/w", "distractors_from: openai/w: .* holds no key"),
+    ],
+)
+def test_a_writer_that_cannot_be_is_refused_with_its_suite(writer: str, said: str) -> None:
+    check_cases(made_options(judge_args=SERVER), [written("openai/w"), written("facts")])
+    with pytest.raises(KbrelError, match=rf"^mini\.kb\.yaml: .*{said}"):
+        check_cases(made_options(), [written("facts"), written(writer)])
+
+
+ENCODED = {"prompt": "four-shot", "retrieval": "openai/e"}
+
+
+@pytest.mark.parametrize(
+    ("args", "settings", "cases", "unused"),
+    [
+        ("", {}, [], ""),
+        ("seed=1", {"judge": "openai/j"}, [], ""),
+        ("seed=1", {}, [], "seed=1"),
+        ("seed=1", {"judge": "reference"}, [], "seed=1"),
+        ("peft=x", {"judge": "openai/j"}, [], "peft=x"),
+        ("peft=x", {"judge": "reference"}, [], ""),
+        ("seed=1,peft=x", {"judge": "openai/j"}, [written("reference")], ""),
+        ("seed=1", {}, [made_case("monitor[a]"), written("openai/w")], ""),
+        ("seed=1", {}, [written("facts", **ENCODED)], ""),
+        # An encoder on this machine takes none.
+        ("seed=1", {}, [written("facts", **(ENCODED | {"retrieval": "hf/e"}))], "seed=1"),
+        ("seed=1", {}, [written("facts")], "seed=1"),
+        ("seed=1,enforce_eager=True", {"judge": "openai/j"}, [], "enforce_eager=True"),
+    ],
+)
+def test_an_argument_must_be_for_a_model_that_helps(
+    args: str, settings: dict[str, str], cases: list[Case], unused: str
+) -> None:
+    options = made_options(judge_args=args, **settings)
+    if not unused:
+        check_args(options, [made_suite(*cases)])
+        return
+    with pytest.raises(KbrelError, match=rf"^--kb-judge-args: {unused} is for no model here; found: "):
+        check_args(options, [made_suite(*cases)])
+
+
+@pytest.mark.parametrize("args", ["auth_token=sk-secret", "base_url=http://me:sk-secret@h/v1"])
+def test_an_argument_that_may_be_a_key_is_not_repeated(args: str) -> None:
+    with pytest.raises(KbrelError, match="=… is for no model here") as caught:
+        check_args(made_options(judge_args=args), [made_suite()])
+    assert "secret" not in str(caught.value)
+
+
+def test_an_argument_that_no_model_has_is_named() -> None:
+    with pytest.raises(ModelError, match="sede"):
+        check_args(made_options(judge="openai/j", judge_args="sede=1"), [made_suite()])

@@ -1,0 +1,286 @@
+"""Who answers in a process, as far as the settings say, and what it tells of its models."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_kbrel.errors import ModelError
+from pytest_kbrel.evaluation import model_pool
+from pytest_kbrel.evaluation.model_pool import Answering, underway
+from pytest_kbrel.evaluation.specs import typed_notes, with_specs
+from pytest_kbrel.models import registry
+from pytest_kbrel.models.cache.caching_model import RememberingModel
+from pytest_kbrel.models.spec import ModelSpec
+from pytest_kbrel.records import BASELINE, GenerateRequest
+from pytest_kbrel.settings import ParsedSpec
+from tests.function_model import FunctionModel
+from tests.made_cases import made_options
+
+ASK = GenerateRequest(prompt="Where?", max_new_tokens=4)
+SERVER = "base_url=http://localhost:9/v1"
+
+
+def test_each_setting_of_a_model_reaches_its_spec() -> None:
+    options = made_options(
+        model="hf/a/b",
+        model_args="max_length=64",
+        device="cpu",
+        dtype="bfloat16",
+        batch_size="512",
+        apply_chat_template=True,
+        baseline_model="hf/c/d,max_length=32",
+    )
+    wanted = ModelSpec(
+        text="hf/a/b",
+        path="a/b",
+        device="cpu",
+        dtype="bfloat16",
+        batch_size=512,
+        chat_template=True,
+        max_length=64,
+    )
+    assert options.model_spec == ParsedSpec(wanted)
+    # Where and how it runs is as for the model under test; its arguments are its own.
+    assert options.baseline_spec == ParsedSpec(replace(wanted, text="hf/c/d", path="c/d", max_length=32))
+    plain = with_specs(replace(options, baseline_model="hf/c/d"))
+    assert plain.baseline_spec == ParsedSpec(replace(wanted, text="hf/c/d", path="c/d", max_length=None))
+
+
+def test_a_spec_that_is_wrong_waits_until_somebody_needs_it() -> None:
+    options = made_options(model="hf/a/b", model_args="max_length=-1")
+    assert options.model_spec is not None
+    for _ in range(2):
+        with pytest.raises(ModelError, match="max_length"):
+            options.model_spec.get()
+
+
+@pytest.mark.parametrize(
+    ("settings", "kept"),
+    [
+        ({"model": "openai/m"}, True),
+        ({"model": "reference", "baseline_model": f"openai/m,{SERVER}"}, True),
+        ({"model": "reference"}, False),
+        ({"model": "reference", "judge": "openai/j"}, False),
+        ({"model": "openai/m", "use_cache": None}, False),
+        ({"model": "openai/m", "from_run": Path("run")}, False),
+    ],
+)
+def test_journals_are_kept_of_runs_that_ask_served_models(
+    tmp_path: Path, settings: dict[str, Any], kept: bool
+) -> None:
+    options = made_options(**({"use_cache": tmp_path, "run": "0123"} | settings))
+    assert (underway(options) is not None) is kept
+
+
+@pytest.mark.parametrize(
+    ("workers", "threads", "cpus", "found"),
+    [
+        (None, None, 8, None),
+        ("1", None, 8, None),
+        ("2", None, 8, 4),
+        ("3", None, 8, 2),
+        ("3", None, 2, 1),
+        ("2", None, None, 1),
+        ("2", "4", 8, None),
+    ],
+)
+def test_workers_share_the_cores(
+    monkeypatch: pytest.MonkeyPatch,
+    workers: str | None,
+    threads: str | None,
+    cpus: int | None,
+    found: int | None,
+) -> None:
+    for name, value in (("PYTEST_XDIST_WORKER_COUNT", workers), ("OMP_NUM_THREADS", threads)):
+        monkeypatch.delenv(name, raising=False)
+        if value is not None:
+            monkeypatch.setenv(name, value)
+    monkeypatch.setattr(model_pool.os, "cpu_count", lambda: cpus)
+    told: list[int | None] = []
+
+    def open_model(spec: object, *, threads: int | None, folder: Path | None) -> FunctionModel:
+        told.append(threads)
+        return FunctionModel()
+
+    monkeypatch.setattr(registry, "open_model", open_model)
+    Answering(made_options()).model()
+    Answering(made_options(judge="reference")).helping.model("reference")
+    assert told == [found, found]
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[FunctionModel]:
+    """Have each model that is opened be a scripted one that says what it is called."""
+    found: list[FunctionModel] = []
+
+    def open_model(spec: Any, **how: object) -> FunctionModel:
+        if "none" in spec.text:
+            raise ModelError(f"{spec.text}: is not there")
+        found.append(FunctionModel(lambda prompt: spec.text, name=spec.text))
+        return found[-1]
+
+    monkeypatch.setattr(registry, "open_model", open_model)
+    return found
+
+
+def said(asked: Answering, to: str = "") -> Any:
+    (response,) = asked.ask([ASK], to)
+    return getattr(response, "text", response)
+
+
+def test_the_model_under_test_and_the_one_it_is_compared_with_are_opened_once_each(
+    opened: list[FunctionModel],
+) -> None:
+    asked = Answering(made_options(model="hf/a/m", baseline_model="hf/a/b", judge="hf/a/j"))
+    assert [said(asked), said(asked, "baseline"), said(asked), said(asked, "hf/a/j")] == [
+        *("hf/a/m", "hf/a/b", "hf/a/m", "hf/a/j")
+    ]
+    assert [model.describe().spec for model in opened] == ["hf/a/m", "hf/a/b", "hf/a/j"]
+    base = asked.base()
+    assert base is not None
+    assert (asked.fingerprint().spec, base.spec, asked.helper("hf/a/j").spec) == (
+        "hf/a/m",
+        "hf/a/b",
+        "hf/a/j",
+    )
+    assert [one.spec for one in asked.helpers()] == ["hf/a/j"]
+    # What the run's own models gave and what helping models gave is told apart.
+    assert (asked.answer_news(), asked.help_news()) == ((2, 0), (1, 0))
+    assert (asked.answer_news(), asked.help_news()) == ((0, 0), (0, 0))
+    asked.close()
+    assert all(model.closed for model in opened)
+
+
+def test_without_a_model_to_compare_with_there_is_none(opened: list[FunctionModel]) -> None:
+    asked = Answering(made_options(model="hf/a/m"))
+    assert (asked.base(), asked.helpers(), asked.answer_news(), asked.not_kept()) == (None, (), (0, 0), "")
+    assert (asked.lacking("x"), asked.loading(), opened) == ("", (0.0, ""), [])
+
+
+def test_the_second_time_the_model_under_test_alone_is_asked_anew(opened: list[FunctionModel]) -> None:
+    asked = Answering(made_options(model="hf/a/m", judge="hf/a/j"))
+    for _ in range(2):
+        said(asked)
+        said(asked, "hf/a/j")
+    assert [len(model.requests) for model in opened] == [1, 1]
+    for _ in range(2):
+        asked.ask_again([ASK], "")
+        asked.ask_again([ASK], "hf/a/j")
+    assert [len(model.requests) for model in opened] == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("to", "first", "second"),
+    [
+        ("", "hf/a/none: is not there", "the model 'hf/a/none' could not be loaded; the first failure says"),
+        (
+            "baseline",
+            "--kb-baseline-model: hf/b/none: is not",
+            "the model 'hf/b/none' could not be loaded; the",
+        ),
+        (
+            "hf/j/none",
+            "--kb-judge: hf/j/none: is not there",
+            "--kb-judge: the model 'hf/j/none' could not be",
+        ),
+        ("hf/w/none", "distractors_from: hf/w/none: is not", "distractors_from: the model 'hf/w/none' could"),
+    ],
+)
+def test_a_model_that_cannot_be_opened_is_explained_once_and_then_named(
+    opened: list[FunctionModel], to: str, first: str, second: str
+) -> None:
+    asked = Answering(made_options(model="hf/a/none", baseline_model="hf/b/none", judge="hf/j/none"))
+    for wanted in (first, second, second):
+        with pytest.raises(ModelError, match=f"^{wanted}"):
+            said(asked, to)
+
+
+def test_what_a_reader_should_know_is_told_of_every_model_that_was_opened(
+    monkeypatch: pytest.MonkeyPatch, opened: list[FunctionModel]
+) -> None:
+    asked = Answering(made_options(model="hf/a/m", baseline_model="hf/a/b", judge="hf/a/j"))
+    said(asked)
+    assert asked.notes() == ()
+    monkeypatch.setattr(FunctionModel, "notes", ("one", "two"), raising=False)
+    assert asked.notes() == ("one", "two")
+    said(asked, "baseline")
+    said(asked, "hf/a/j")
+    assert asked.notes() == (
+        *("one", "two", "baseline model: one", "baseline model: two", "hf/a/j: one", "hf/a/j: two"),
+    )
+
+
+def test_what_was_typed_without_effect_is_told_before_anything_is_opened() -> None:
+    options = made_options(
+        model="hf/a/m",
+        model_args="batch_size=8,max_batch_size=4",
+        baseline_model="hf/a/b,batch_size=2",
+        judge="openai/j",
+        judge_args="max_length=9",
+    )
+    assert [note.partition(" is not")[0] for note in typed_notes(options)] == [
+        *("model-args: batch_size=8", "model-args: max_batch_size=4"),
+        *("baseline model: model-args: batch_size=2", "judge: model-args: max_length=9"),
+    ]
+    assert len(typed_notes(with_specs(replace(options, from_run=Path("run"))))) == 2
+    # What is wrong with a model is said where it is opened.
+    assert len(typed_notes(with_specs(replace(options, model_args="batch_sizes=8")))) == 2
+    assert typed_notes(made_options()) == ()
+
+
+def test_how_long_a_checkpoint_took_to_load_is_told_of_the_one_under_test(
+    monkeypatch: pytest.MonkeyPatch, opened: list[FunctionModel]
+) -> None:
+    described = FunctionModel.describe
+    monkeypatch.setattr(FunctionModel, "describe", lambda self: replace(described(self), parameters=7))
+    asked = Answering(made_options(model="hf/a/m", baseline_model="hf/a/b"))
+    said(asked, "baseline")
+    assert asked.loading() == (0.0, "")
+    said(asked)
+    seconds, engine = asked.loading()
+    assert seconds > 0
+    assert engine == ""
+    monkeypatch.setattr(FunctionModel, "engine", "packed", raising=False)
+    assert asked.loading() == (seconds, "packed")
+    # A served or a scripted model loads no weights here.
+    monkeypatch.setattr(FunctionModel, "describe", described)
+    assert asked.loading() == (0.0, "")
+
+
+class Changed:
+    """The files of a checkpoint, one of which changed."""
+
+    def check(self) -> None:
+        raise ModelError("config.json changed")
+
+
+@pytest.mark.parametrize(
+    ("text", "from_run", "said", "unusable"),
+    [
+        ("", None, "config.json changed", True),
+        (BASELINE, None, "config.json changed", True),
+        ("hf/judge", None, "--kb-judge: config.json changed", True),
+        # Not all cases have their distractors written.
+        ("hf/writer", None, "distractors_from: config.json changed", False),
+        # A recorded run has answers without it.
+        ("hf/judge", Path("run"), "--kb-judge: config.json changed", False),
+    ],
+)
+def test_a_change_of_any_models_files_is_told_with_its_place(
+    text: str, from_run: Path | None, said: str, unusable: bool
+) -> None:
+    made = Answering(made_options(judge="hf/judge", from_run=from_run))
+    made.check_files()
+    model: Any = FunctionModel()
+    model.files = Changed()
+    if text in ("", BASELINE):
+        made._models |= {"": FunctionModel(), text: model}
+    else:
+        made.helping._models[text] = RememberingModel(model, None)
+    with pytest.raises(ModelError) as raised:
+        made.check_files()
+    assert (str(raised.value), made.unusable) == (said, said if unusable else "")

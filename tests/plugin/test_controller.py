@@ -1,0 +1,321 @@
+"""The controller's side of a session, asked hook by hook: what it makes of what arrives."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.models.resume.session import Kept
+from pytest_kbrel.plugin.controller import Recorder
+from pytest_kbrel.records import CaseResult, Fingerprint, Run
+from pytest_kbrel.replay.recorded_run import read_run
+from pytest_kbrel.serialization import packed
+from tests.made_cases import made_case, made_options, made_suite
+from tests.stub_config import StubConfig
+
+ITEM = "mini.kb.yaml::head_to_tail[a]"
+MODEL = Fingerprint(
+    spec="theirs",
+    backend="openai",
+    backend_version="1",
+    architecture="A",
+    parameters=0,
+    weights_digest="",
+    tokenizer_digest="",
+    dtype="",
+    device="http://a/v1",
+)
+
+
+class Journals:
+    """Journals of a run under way that hold what they are told to."""
+
+    def __init__(self, **kept: Any) -> None:
+        self._kept, self.ended = Kept(**kept), None
+
+    def start(self) -> None:
+        """Do nothing."""
+
+    def kept(self) -> Kept:
+        return self._kept
+
+    def end(self, *, ended: bool) -> None:
+        self.ended = ended
+
+
+@pytest.fixture
+def recorder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recorder:
+    """Return a recorder of a suite with one case."""
+    suite = made_suite(made_case("head_to_tail[a]"))
+    monkeypatch.setattr("pytest_kbrel.plugin.worker.suites_of", lambda config, nodeids, options: [suite])
+    options = made_options(output_path=tmp_path / "out", from_run=None)
+    return Recorder(cast(pytest.Config, StubConfig(tmp_path)), options, None)
+
+
+def session(**more: Any) -> Any:
+    found = {"exitstatus": pytest.ExitCode.OK, "shouldfail": False, "shouldstop": False}
+    return SimpleNamespace(**(found | more))
+
+
+def decided(verdict: str = "pass", **more: Any) -> CaseResult:
+    found = {
+        **{"id": "head_to_tail[a]", "suite": "mini.kb.yaml", "probe": "head_to_tail", "slice": "a"},
+        **{"verdict": verdict, "n": 1, "duration": 0.0, "metrics": (), "gates": ()},
+    }
+    return CaseResult(**(found | more))
+
+
+def report(*results: CaseResult, when: str = "call", **more: Any) -> Any:
+    outcome = more.pop("outcome", "passed")
+    found = pytest.TestReport(
+        nodeid=more.pop("nodeid", ITEM),
+        location=("mini.kb.yaml", 0, "x"),
+        keywords={},
+        outcome=outcome,
+        longrepr="why" if outcome == "failed" else None,
+        when=cast(Any, when),
+    )
+    wire = {
+        **{"results": results, "model": MODEL, "base": None, "helpers": (), "helped": (0, 0)},
+        **{"answered": (0, 0), "not_kept": "", "loading": (0.0, ""), "notes": ()},
+    }
+    if results:
+        found.kbrel = packed(wire | more)  # type: ignore[attr-defined]
+    return found
+
+
+def finished(recorder: Recorder, **more: Any) -> tuple[Run, Any]:
+    """End the session that recorded; return the run and the session."""
+    recorder._finished = more.pop("finished", True)
+    ended = session(**more)
+    recorder.pytest_sessionfinish(ended)
+    assert recorder._run is not None
+    return recorder._run, ended
+
+
+def test_what_arrives_with_a_report_is_taken_in_and_off_it(recorder: Recorder) -> None:
+    recorder.expect([ITEM])
+    base, judge = replace(MODEL, spec="base"), replace(MODEL, spec="openai/j")
+    one = report(decided(), base=base, helpers=(judge,), helped=(5, 2), answered=(7, 3), not_kept="x")
+    two = report(decided(), loading=(1.5, "packed"), base=base, notes=("one", "two"))
+    recorder.pytest_runtest_logreport(one)
+    assert not hasattr(one, "kbrel")
+    recorder.pytest_runtest_logreport(two)
+    recorder.pytest_runtest_logreport(report(decided(), base=base, notes=("two",)))
+    run, _ = finished(recorder)
+    assert (run.model, run.base, run.helpers) == (MODEL, base, (judge,))
+    environment = dict(run.environment)
+    assert {name: environment[name] for name in environment if "_" in name or name == "engine"} == {
+        **{"helpers_asked": "5", "helpers_reused": "2", "answers_asked": "7", "answers_reused": "3"},
+        **{"answers_store": "off", "answers_not_kept": "x", "model_load_seconds": "1.50", "engine": "packed"},
+        "model_notes": "one\ntwo",
+    }
+
+
+@pytest.mark.parametrize(
+    ("nodeid", "failed", "complete"),
+    [("other.kb.yaml", True, False), ("other.kb.yaml", False, True), ("test_own.py", True, True)],
+)
+def test_a_suite_that_cannot_be_collected_is_a_problem(
+    recorder: Recorder, nodeid: str, failed: bool, complete: bool
+) -> None:
+    recorder.expect([ITEM])
+    outcome = cast(Any, "failed" if failed else "passed")
+    recorder.pytest_collectreport(pytest.CollectReport(nodeid, outcome, longrepr=None, result=[]))
+    recorder.pytest_runtest_logreport(report(decided()))
+    run, _ = finished(recorder)
+    assert (run.problems, run.complete) == (
+        () if complete else ("other.kb.yaml could not be collected",),
+        complete,
+    )
+
+
+@pytest.mark.parametrize(
+    ("problem", "before", "after"),
+    [
+        (False, pytest.ExitCode.OK, 0),
+        (True, pytest.ExitCode.OK, 1),
+        (True, pytest.ExitCode.TESTS_FAILED, 1),
+        (True, pytest.ExitCode.INTERRUPTED, 2),
+        (False, pytest.ExitCode.TESTS_FAILED, 1),
+    ],
+)
+def test_a_problem_makes_a_green_session_red_and_no_other_status(
+    recorder: Recorder, problem: bool, before: pytest.ExitCode, after: int
+) -> None:
+    recorder.expect([ITEM])
+    # Its one response is not recorded.
+    recorder.pytest_runtest_logreport(report(decided(requests=int(problem))))
+    run, ended = finished(recorder, exitstatus=before)
+    assert (int(ended.exitstatus), run.exit_status, run.complete) == (after, after, not problem)
+    assert bool(run.problems) is problem
+
+
+def test_a_session_that_was_stopped_says_so(recorder: Recorder, tmp_path: Path) -> None:
+    recorder.expect([ITEM])
+    run, _ = finished(recorder, finished=False)
+    assert (run.problems, [case.verdict for case in run.cases]) == (
+        ("the session stopped before all its cases were decided",),
+        ["not run"],
+    )
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        *("report.json", "report.html", "summary.md", "responses.jsonl", "outcomes.jsonl.xz")
+    }
+
+
+def test_a_session_without_anything_of_ours_writes_nothing(recorder: Recorder, tmp_path: Path) -> None:
+    recorder.expect(["tests/test_own.py::test_x"])
+    recorder.pytest_runtest_logreport(report(nodeid="tests/test_own.py::test_x", outcome="failed"))
+    recorder.pytest_sessionfinish(session())
+    assert recorder._run is None
+    assert list(tmp_path.iterdir()) == []
+
+
+HF = replace(MODEL, backend="hf", weights_digest="a" * 64, tokenizer_digest="t", device="cpu")
+OTHER = replace(HF, weights_digest="b" * 64)
+MIXED = (
+    "{} is not the same one in all workers: weights (aaaaaaaaaaaa and bbbbbbbbbbbb); its files changed "
+    "before all had read them: run again when nothing writes there, or gate a copy"
+)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "who"),
+    [
+        ({"model": HF}, {"model": OTHER}, "the model"),
+        ({"base": HF}, {"base": OTHER}, "the baseline model"),
+        (
+            {"helpers": (replace(HF, spec="hf/judge"),)},
+            {"helpers": (replace(OTHER, spec="hf/judge"),)},
+            "hf/judge",
+        ),
+    ],
+)
+def test_workers_with_different_models_make_no_run(
+    recorder: Recorder, tmp_path: Path, first: dict[str, Any], second: dict[str, Any], who: str
+) -> None:
+    one, two = decided(), decided("fail", id="head_to_tail[b]")
+    recorder.expect([ITEM])
+    recorder.pytest_runtest_logreport(report(one, **first))
+    recorder.pytest_runtest_logreport(report(two, nodeid=two.nodeid, **second))
+    recorder.pytest_runtest_logreport(report(replace(one, id="head_to_tail[c]"), **first))
+    run, ended = finished(recorder)
+    said = MIXED.format(who)
+    assert [(case.id, case.verdict, case.errors) for case in run.cases] == [
+        ("head_to_tail[a]", "pass", ()),
+        ("head_to_tail[b]", "invalid", (said,)),
+        ("head_to_tail[c]", "pass", ()),
+    ]
+    assert (run.problems, run.complete, int(ended.exitstatus)) == ((said,), False, 1)
+    # Whose the recorded responses are is not known: nobody decides on them again.
+    with pytest.raises(KbrelError, match="no one model answered in this run"):
+        read_run(tmp_path / "out")
+
+
+def test_a_worker_whose_cases_all_failed_counts_too(recorder: Recorder) -> None:
+    recorder.expect([ITEM])
+    recorder.pytest_runtest_logreport(report(decided(), model=HF))
+    for model in (HF, OTHER):
+        failed = report(nodeid="mini.kb.yaml::head_to_tail[b]", outcome="failed")
+        failed.kbrel_models = packed([("", model)])
+        recorder.pytest_runtest_logreport(failed)
+        assert bool(recorder._problems) is (model is OTHER)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        # What a server says of itself may come to be known later.
+        replace(MODEL, backend_version="1, served m-2"),
+        replace(MODEL, spec="mine"),
+    ],
+)
+def test_a_model_that_is_told_otherwise_is_no_other(recorder: Recorder, other: Fingerprint) -> None:
+    recorder.expect([ITEM])
+    for model in (MODEL, other):
+        recorder.pytest_runtest_logreport(report(decided(), model=model))
+    assert recorder._problems == {}
+
+
+GO_ON = "this run did not end: the server's 5 answers are kept for a day, for the next run"
+STAY = "2 of the answers taken over were not needed, and stay for the next run"
+KEPT = {"answers": 5, "unused": 2}
+
+
+@pytest.mark.parametrize(
+    ("kept", "came", "how", "ended", "said"),
+    [
+        ({}, [report(decided())], {}, True, None),
+        ({"answers": 5}, [report(decided())], {}, True, None),
+        (KEPT, [report(decided())], {}, True, STAY),
+        (KEPT, [report(decided("fail"))], {}, True, STAY),
+        (KEPT, [], {}, False, GO_ON),
+        (KEPT, [report(outcome="skipped", when="setup")], {}, True, STAY),
+        (KEPT, [report(decided())], {"finished": False}, False, GO_ON),
+        # What the server did not answer is asked again by the next run, where a case hangs on it.
+        (KEPT | {"failed": 1}, [report(decided("invalid"))], {}, False, GO_ON),
+        (KEPT | {"failed": 1}, [report(decided())], {}, True, STAY),
+        (KEPT, [report(decided("invalid"))], {}, True, STAY),
+        # Who stops at a failure may change the model next.
+        (KEPT, [report(decided("fail"), outcome="failed")], {"finished": False}, False, GO_ON),
+        *(
+            (
+                KEPT,
+                [report(decided("fail"), outcome="failed")],
+                {"finished": False, name: "stopping"},
+                True,
+                STAY,
+            )
+            for name in ("shouldfail", "shouldstop")
+        ),
+        (KEPT, [report(decided())], {"finished": False, "shouldfail": "stopping"}, False, GO_ON),
+        (
+            KEPT | {"failed": 1},
+            [report(decided("invalid"), outcome="failed")],
+            {"finished": False, "shouldfail": "stopping"},
+            False,
+            GO_ON,
+        ),
+        (KEPT | {"notes": ("went on", "twice")}, [report(decided())], {}, True, f"went on\ntwice\n{STAY}"),
+        ({"notes": ("went on",)}, [report(decided())], {}, True, "went on"),
+        ({"notes": ("went on",)}, [], {}, False, "went on"),
+    ],
+)
+def test_whether_a_run_against_a_server_has_ended_and_what_is_said_of_it(
+    recorder: Recorder,
+    kept: dict[str, Any],
+    came: list[Any],
+    how: dict[str, Any],
+    ended: bool,
+    said: str | None,
+) -> None:
+    journals = Journals(**kept)
+    recorder._underway = cast(Any, journals)
+    recorder.expect([ITEM])
+    for one in came:
+        # A report is taken apart when it is taken in.
+        recorder.pytest_runtest_logreport(_again(one))
+    run, _ = finished(recorder, **how)
+    assert journals.ended is ended
+    assert dict(run.environment).get("answers_resumed") == said
+
+
+def _again(one: Any) -> Any:
+    found = report(nodeid=one.nodeid, outcome=one.outcome, when=one.when)
+    if hasattr(one, "kbrel"):
+        found.kbrel = one.kbrel
+    return found
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_workers_are_stopped_only_where_the_session_did_not_end(recorder: Recorder, ended: bool) -> None:
+    stopped: list[bool] = []
+    recorder.stop_workers = stopped.append
+    recorder.expect([ITEM])
+    finished(recorder, finished=ended)
+    assert stopped == ([] if ended else [False])

@@ -1,0 +1,378 @@
+"""What each setting accepts and what it refuses beside that, without a pytest session."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from pytest_kbrel.bounds import limit_value
+from pytest_kbrel.plugin import options
+from pytest_kbrel.plugin.options import suites_in_sight
+from pytest_kbrel.plugin.settings import read_settings
+from pytest_kbrel.settings import Settings
+from tests.stub_config import StubConfig
+
+Given = Callable[..., pytest.Config]
+
+
+@pytest.fixture
+def given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Given:
+    for flag in options.FLAGS:
+        monkeypatch.delenv(flag.environment, raising=False)
+    return lambda **settings: cast(pytest.Config, StubConfig(tmp_path, **settings))
+
+
+def test_the_settings_of_a_run_that_is_given_none(given: Given, tmp_path: Path) -> None:
+    found = read_settings(given())
+    assert found.today == datetime.date.today()
+    assert len(found.run) == 16
+    assert found.model_spec is not None
+    assert found == Settings(
+        model="",
+        model_args="",
+        device="auto",
+        dtype="auto",
+        batch_size="auto",
+        apply_chat_template=False,
+        judge="rules",
+        judge_args="",
+        attribute=0,
+        baseline="",
+        baseline_update=None,
+        inconclusive="warn",
+        limit=None,
+        seed=None,
+        output_path=tmp_path / "kbrel-report",
+        use_cache=tmp_path / ".kbrel-cache",
+        from_run=None,
+        plan=False,
+        prices=None,
+        noise_floor=False,
+        baseline_model="",
+        baseline_reason="",
+        today=found.today,
+        run=found.run,
+        model_spec=found.model_spec,
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("model", "m", "m"),
+        ("model_args", "dtype=float32", "dtype=float32"),
+        ("device", "cpu", "cpu"),
+        ("dtype", "bfloat16", "bfloat16"),
+        ("batch_size", "auto", "auto"),
+        ("batch_size", "1", "1"),
+        ("apply_chat_template", True, True),
+        *(("apply_chat_template", text, True) for text in ("1", "true", "yes", "on", "TRUE", "Yes", "oN")),
+        *(("apply_chat_template", text, False) for text in ("", "0", "false", "no", "off", "FALSE", "No")),
+        ("noise_floor", True, True),
+        ("plan", True, True),
+        ("judge", "openai/x", "openai/x"),
+        ("judge_args", "seed=1", "seed=1"),
+        ("attribute", "0", 0),
+        ("attribute", "12", 12),
+        ("baseline", "prod", "prod"),
+        ("baseline_model", "m", "m"),
+        ("baseline_reason", "why", "why"),
+        ("baseline_update", "next", "next"),
+        ("inconclusive", "fail", "fail"),
+        ("limit", "", None),
+        ("limit", "1", 1),
+        ("limit", "0.5", 0.5),
+        ("seed", "", None),
+        ("seed", "0", 0),
+        ("seed", "-3", -3),
+        ("prices", "", None),
+        ("prices", "0,0", (0.0, 0.0)),
+        ("prices", "0.15,0.60", (0.15, 0.6)),
+        ("use_cache", "off", None),
+    ],
+)
+def test_what_a_setting_reads(given: Given, name: str, text: object, value: object) -> None:
+    found = getattr(read_settings(given(**{name: text})), name)
+    assert found == value
+    assert type(found) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        *(("batch_size", text) for text in ("0", "-1", "1.5", "Auto", "²", "")),
+        *(("attribute", text) for text in ("-1", "1.5", "x", "²", "")),
+        *(("inconclusive", text) for text in ("Warn", "FAIL", "pass", "")),
+        *(("limit", text) for text in ("0", "0.0", "-1", "1.5", "x", "²")),
+        *(("seed", text) for text in ("1.5", "x", "1e3")),
+        *(
+            ("prices", text)
+            for text in ("1", "1,2,3", "-1,2", "1,-2", "nan,1", "1,nan", "inf,1", "1,inf", "a,b")
+        ),
+        *(("batch_size", text) for text in ("1000000001", "0x10", "1_000")),
+        *(("attribute", text) for text in ("1000001", "1e3")),
+        *(("limit", text) for text in ("1000000001", "1e400", "nan", "1:30")),
+        *(("seed", text) for text in (str(2**63), str(-(2**63) - 1), "1_0")),
+        *(("prices", text) for text in ("1000001,1", "1e400,1", "1_0,1")),
+        *(("apply_chat_template", text) for text in ("2", "y", "truthy")),
+    ],
+)
+def test_what_a_setting_refuses(given: Given, name: str, text: str) -> None:
+    with pytest.raises(pytest.UsageError, match=rf"(--kb-|KB_).*: found {text!r}; allowed: "):
+        read_settings(given(**{name: text}))
+
+
+@pytest.mark.parametrize("name", ["batch_size", "attribute", "limit", "seed", "prices"])
+def test_a_number_of_thousands_of_digits_is_refused_and_shown_by_its_beginning(
+    given: Given, name: str
+) -> None:
+    with pytest.raises(pytest.UsageError, match=f": found '{'9' * 57}...'; allowed: "):
+        read_settings(given(**{name: "9" * 5000}))
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("1", 1), ("40", 40), ("1.0", 1.0), ("0.001", 0.001), (".5", 0.5), ("1e-3", 0.001)]
+)
+def test_a_limit_is_a_number_of_facts_or_a_fraction(text: str, value: float) -> None:
+    assert limit_value(text) == value
+    assert type(limit_value(text)) is type(value)
+
+
+@pytest.mark.parametrize("text", ["", "0", "00", "-0", "0.0", "-0.5", "1.0001", "2.0", "nan", "inf", "١"])
+def test_what_is_no_limit(text: str) -> None:
+    with pytest.raises(ValueError):
+        limit_value(text)
+
+
+def test_the_line_goes_before_the_environment_and_that_before_the_ini_file(
+    given: Given, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ini = {"kb_device": "from-ini"}
+    assert read_settings(given(ini=ini)).device == "from-ini"
+    monkeypatch.setenv("KB_DEVICE", "")
+    assert read_settings(given(ini=ini)).device == "from-ini"
+    monkeypatch.setenv("KB_DEVICE", "from-environment")
+    assert read_settings(given(ini=ini)).device == "from-environment"
+    assert read_settings(given(ini=ini, device="typed")).device == "typed"
+    # What is typed is meant, also where it is nothing.
+    assert read_settings(given(ini=ini, device="")).device == ""
+
+
+def test_folders_begin_where_pytest_was_called(given: Given, tmp_path: Path) -> None:
+    found = read_settings(given(output_path="out", use_cache="OFF"))
+    assert (found.output_path, found.use_cache) == (tmp_path / "out", tmp_path / "OFF")
+    found = read_settings(given(output_path="/out", use_cache="~/kept"))
+    assert (found.output_path, found.use_cache) == (Path("/out"), Path.home() / "kept")
+
+
+@pytest.mark.parametrize(
+    ("settings", "more"),
+    [
+        ({}, set()),
+        ({"baseline": "prod"}, {"no baseline"}),
+        ({"baseline": "./published"}, {"no baseline"}),
+        ({"baseline": "published/monitor/llama"}, set()),
+        ({"baseline_model": "reference"}, {"no baseline"}),
+        ({"inconclusive": "fail"}, {"inconclusive"}),
+        ({"inconclusive": "fail", "baseline": "prod"}, {"inconclusive", "no baseline"}),
+    ],
+)
+def test_the_verdicts_that_fail_a_run(given: Given, settings: dict[str, str], more: set[str]) -> None:
+    assert read_settings(given(**settings)).failing == {"fail", "invalid", "not comparable"} | more
+
+
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [
+        ({"baseline": "a"}, "a"),
+        ({"baseline_model": "b"}, "b"),
+        ({"baseline": "a", "baseline_model": "b"}, "a"),
+        ({}, ""),
+    ],
+)
+def test_what_a_run_is_held_against(given: Given, settings: dict[str, str], name: str) -> None:
+    assert read_settings(given(**settings)).compared_with == name
+
+
+@pytest.mark.parametrize(
+    ("environment", "ini", "typed", "name"),
+    [
+        ({}, {}, {}, None),
+        ({}, {"kb_baseline_update": "in-ini"}, {}, None),
+        ({"KB_BASELINE_UPDATE": ""}, {}, {}, None),
+        ({"KB_BASELINE_UPDATE": "of-environment"}, {}, {}, "of-environment"),
+        ({"KB_BASELINE_UPDATE": "of-environment"}, {}, {"baseline_update": "typed"}, "typed"),
+        ({}, {"kb_baseline_update": "in-ini"}, {"baseline_update": ""}, "in-ini"),
+        ({}, {"kb_baseline_update": "in-ini"}, {"baseline_update": "", "baseline": "b"}, "in-ini"),
+        ({}, {}, {"baseline_update": "", "baseline": "b"}, "b"),
+        ({}, {}, {"baseline_update": "./here"}, "./here"),
+    ],
+)
+def test_under_which_name_a_run_is_blessed(
+    given: Given,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    environment: dict[str, str],
+    ini: dict[str, str],
+    typed: dict[str, str],
+    name: str | None,
+) -> None:
+    (tmp_path / "here").mkdir()
+    for key, value in environment.items():
+        monkeypatch.setenv(key, value)
+    assert read_settings(given(ini=ini, **typed)).baseline_update == name
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("", "no name given"),
+        ("here", "which is a file or folder here"),
+        ("there.kb.yaml", "which is a file or folder here"),
+        ("x/there.kb.yaml::a", "which is a file or folder here"),
+    ],
+)
+def test_the_next_word_of_the_line_is_no_name(given: Given, tmp_path: Path, asked: str, said: str) -> None:
+    (tmp_path / "here").mkdir()
+    with pytest.raises(pytest.UsageError, match=said):
+        read_settings(given(baseline_update=asked))
+
+
+@pytest.mark.parametrize(
+    ("settings", "active"),
+    [
+        ({}, False),
+        ({"model": "m"}, True),
+        ({"from_run": "run"}, True),
+        ({"model": "", "from_run": ""}, False),
+    ],
+)
+def test_somebody_is_to_be_asked_where_a_model_or_a_record_is_given(
+    given: Given, settings: dict[str, str], active: bool
+) -> None:
+    assert options.is_active(given(**settings)) is active
+
+
+def test_a_typed_model_goes_before_a_record_that_is_not_typed(
+    given: Given, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KB_FROM_RUN", "run")
+    assert read_settings(given(model="m")).from_run is None
+    for config in (given(), given(from_run="run"), given(from_run="run", model="m")):
+        # That folder is read, and is not there.
+        with pytest.raises(pytest.UsageError, match="--kb-from-run"):
+            read_settings(config)
+    with pytest.raises(pytest.UsageError, match=f"^--kb-from-run: {Path.home() / 'run'}: is not there"):
+        read_settings(given(from_run="~/run"))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("collectonly", "showfixtures", "show_fixtures_per_test", "markers", "cacheshow", "setupplan"),
+        "setuponly",
+    ],
+)
+def test_a_run_that_only_shows_things(given: Given, name: str) -> None:
+    assert options.only_shows(given(others={name: True}))
+    assert not options.only_shows(given(others={name: False, "verbose": 1}))
+
+
+@pytest.mark.parametrize(
+    ("line", "stands"),
+    [
+        (["--kb-model"], True),
+        (["-q", "--kb-model=x"], True),
+        (["--kb-model="], True),
+        (["--kb-model-args=x"], False),
+        (["--kb-mode=x", "x--kb-model"], False),
+        ([], False),
+    ],
+)
+def test_what_stands_on_the_line_of_this_very_run(given: Given, line: list[str], stands: bool) -> None:
+    assert options.stands_on_the_line(given(line=line), "model") is stands
+
+
+def test_suites_are_seen_two_levels_deep_and_named_once(given: Given, tmp_path: Path) -> None:
+    for name in ("b.kb.yaml", "a.kb.yaml", "x/c.kb.yaml", "x/y/d.kb.yaml", "e.kb.yml", "x/f.yaml"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert suites_in_sight(given(args=["."])) == ["a.kb.yaml", "b.kb.yaml", "x/c.kb.yaml"]
+    assert suites_in_sight(given(args=["x", "x/c.kb.yaml::monitor[P36]"])) == ["x/c.kb.yaml", "x/y/d.kb.yaml"]
+    # A name that no file has is the user's to hear of.
+    assert suites_in_sight(given(args=["gone.kb.yaml", "e.kb.yml"])) == ["gone.kb.yaml"]
+
+
+def test_a_worker_has_the_day_and_the_run_of_its_controller(given: Given) -> None:
+    worker = given(worker={"kbrel_today": "2024-02-29", "kbrel_run": "0123"})
+    assert options.today(worker) == datetime.date(2024, 2, 29)
+    assert options.run_id(worker) == "0123"
+    controller = given()
+    assert options.run_id(controller) == options.run_id(controller) != options.run_id(given())
+
+
+def test_what_is_typed_counts_also_where_it_is_nothing(given: Given) -> None:
+    assert options.was_typed(given(judge_args=""), "judge_args")
+    assert not options.was_typed(given(ini={"kb_judge_args": "x"}), "judge_args")
+
+
+def test_flags_of_the_command_line_have_their_own_shapes(pytester: pytest.Pytester) -> None:
+    switches = ("plan", "noise_floor", "apply_chat_template")
+    config = pytester.parseconfig(
+        *(f"--kb-{name.replace('_', '-')}" for name in switches), "--kb-seed", "0", "x"
+    )
+    assert config.args == ["x"]
+    found = read_settings(config)
+    assert [getattr(found, name) for name in switches] == [True] * 3
+    assert found.seed == 0
+    none = pytester.parseconfig("x")
+    for flag in options.FLAGS:
+        assert not options.was_typed(none, flag.name)
+    # The only one that may stand without a value.
+    bare = pytester.parseconfig("x", "--kb-baseline=b", "--kb-baseline-update")
+    assert read_settings(bare).baseline_update == "b"
+    for name in ("model", "limit", "use_cache"):
+        with pytest.raises(pytest.UsageError, match="expected one argument"):
+            pytester.parseconfig("x", f"--kb-{name.replace('_', '-')}")
+
+
+def test_every_setting_has_an_ini_key_that_is_a_text(pytester: pytest.Pytester) -> None:
+    pytester.makeini("[pytest]\nkb_device = cpu x\nkb_plan = yes\n")
+    config = pytester.parseconfig()
+    assert (read_settings(config).device, read_settings(config).plan) == ("cpu x", True)
+    assert [
+        config.getini(flag.ini) or "" for flag in options.FLAGS if flag.name not in ("device", "plan")
+    ] == [""] * (len(options.FLAGS) - 2)
+
+
+@pytest.mark.parametrize("name", ["model", "judge", "baseline_model"])
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("openai/x,api_key=sk-secret", "api_key"),
+        ("openai/x, API-KEY = sk-secret", "API-KEY"),
+        ("openai/x,base_url=http://h/v1?token=sk-secret", "token"),
+        ("openai/x,base_url=http://me:sk-secret@h/v1", "a password in an address"),
+    ],
+)
+def test_a_key_in_a_models_name_is_refused_and_not_repeated(
+    given: Given, monkeypatch: pytest.MonkeyPatch, name: str, text: str, found: str
+) -> None:
+    flag = f"--kb-{name.replace('_', '-')}"
+    with pytest.raises(pytest.UsageError, match=f"^{flag}: found {found} in it, not repeated") as caught:
+        read_settings(given(**{name: text}))
+    assert "secret" not in str(caught.value)
+    with pytest.raises(pytest.UsageError):
+        read_settings(given(ini={f"kb_{name}": text}))
+    monkeypatch.setenv(f"KB_{name.upper()}", text)
+    with pytest.raises(pytest.UsageError):
+        read_settings(given())
+
+
+def test_a_models_name_and_arguments_without_a_key_are_taken(given: Given) -> None:
+    text = "openai/x,base_url=http://h/v1,api_key_env=MY_KEY,think_end_token=</t>"
+    assert read_settings(given(baseline_model=text)).baseline_model == text

@@ -1,0 +1,230 @@
+"""What is refused before a run, and what is taken away of an older one, without a session."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.plugin import previous_reports
+from pytest_kbrel.plugin.activation import check
+from pytest_kbrel.plugin.activation import start as begin
+from pytest_kbrel.plugin.controller import Recorder
+from pytest_kbrel.plugin.plan_session import Planner
+from pytest_kbrel.plugin.spool import Parts
+from tests.made_cases import made_options
+from tests.stub_config import StubConfig
+
+REPORTS = ("report.json", "report.html", "summary.md", "responses.jsonl", "outcomes.jsonl.xz")
+
+
+def checked(
+    folder: Path, *, line: tuple[str, ...] = (), typed: dict[str, str] | None = None, **settings: Any
+) -> Any:
+    config = cast(pytest.Config, StubConfig(folder, line=line, **(typed or {})))
+    return check(config, made_options(output_path=folder / "out", **settings))
+
+
+def test_the_reports_of_a_run_are_these_five() -> None:
+    assert previous_reports.REPORTS == REPORTS
+
+
+def test_settings_with_which_a_run_can_be(tmp_path: Path) -> None:
+    for settings in (
+        {},
+        {"baseline_model": "reference:pruned"},
+        {"baseline_update": "next", "noise_floor": True, "baseline_reason": "why"},
+        {"attribute": 1},
+        {"prices": (1.0, 1.0), "plan": True},
+    ):
+        assert checked(tmp_path, **settings) is None
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"model": "./nowhere"}, "nowhere"),
+        ({"baseline_model": "./nowhere"}, "^--kb-baseline-model: .*nowhere"),
+        ({"baseline_model": "reference", "baseline": "prod"}, "found both, reference and prod; allowed: one"),
+        ({"noise_floor": True}, "--kb-noise-floor: found without --kb-baseline-update"),
+        ({"judge": "oracle"}, "--kb-judge: found 'oracle'"),
+        (
+            {"model": "openai/m", "model_args": "base_url=http://x/v1", "attribute": 1},
+            "the backend openai has none",
+        ),
+        ({"baseline_update": "next", "limit": 3}, "blesses complete runs only"),
+        ({"baseline_update": "next", "limit": 0.5}, "blesses complete runs only"),
+        ({"baseline": "prod"}, "prod"),
+        ({"baseline_update": "here/file"}, "here/file"),
+    ],
+)
+def test_settings_with_which_no_run_can_be(tmp_path: Path, settings: dict[str, Any], said: str) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "file").touch()
+    if "baseline_update" in settings and "limit" not in settings:
+        settings = settings | {"baseline_update": str(tmp_path / "here" / "file")}
+    with pytest.raises((pytest.UsageError, KbrelError), match=said):
+        checked(tmp_path, **settings)
+
+
+@pytest.mark.parametrize(
+    ("line", "settings", "said"),
+    [
+        (("--kb-prices=1,1",), {}, "^--kb-prices: found without --kb-plan; allowed: with it, for prices are"),
+        (("--kb-prices=1,1",), {"plan": True}, ""),
+        (
+            ("--kb-baseline-reason=x",),
+            {},
+            "^--kb-baseline-reason: found without --kb-baseline-update; allowed:",
+        ),
+        (("--kb-baseline-reason", "x"), {"baseline_update": "next"}, ""),
+        # In ini file or environment they may be there for other runs.
+        ((), {"prices": (1.0, 1.0), "baseline_reason": "x"}, ""),
+        (("--kb-from-run=",), {}, r"^--kb-from-run: found nothing \(an unset variable\?\)"),
+    ],
+)
+def test_what_is_typed_and_would_be_ignored(
+    tmp_path: Path, line: tuple[str, ...], settings: dict[str, Any], said: str
+) -> None:
+    if not said:
+        checked(tmp_path, line=line, **settings)
+        return
+    with pytest.raises(pytest.UsageError, match=said):
+        checked(tmp_path, line=line, **settings)
+
+
+def test_an_unset_record_beside_a_typed_model_is_none(tmp_path: Path) -> None:
+    checked(tmp_path, line=("--kb-from-run=", "--kb-model=reference"), typed={"model": "reference"})
+
+
+def test_reports_go_to_a_folder_that_can_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for output in (tmp_path / "file", tmp_path / "file" / "deep" / "er"):
+        with pytest.raises(
+            pytest.UsageError, match=r"--kb-output-path: .*/file is a file; allowed: a folder"
+        ):
+            check(cast(pytest.Config, StubConfig(tmp_path)), made_options(output_path=output))
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_no_folder_stands_where_a_report_goes(tmp_path: Path, name: str) -> None:
+    (tmp_path / "out" / name).mkdir(parents=True)
+    with pytest.raises(pytest.UsageError, match=rf"{name} is a folder, and a report goes there"):
+        checked(tmp_path)
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Path:
+    """A folder with all reports of an older run, and a file of somebody else's."""
+    folder = tmp_path / "kbrel-report"
+    folder.mkdir()
+    for name in (*REPORTS, "notes.md"):
+        (folder / name).write_text("old")
+    return folder
+
+
+def test_a_run_that_is_refused_leaves_no_report_of_an_older_one(old: Path) -> None:
+    config = StubConfig(old.parent, model="./nowhere")
+    with pytest.raises(pytest.UsageError, match="nowhere"):
+        begin(cast(pytest.Config, config))
+    assert {path.name for path in old.iterdir()} == {"notes.md", "previous"}
+    assert {path.name for path in (old / "previous").iterdir()} == set(REPORTS)
+
+
+def test_a_run_that_has_cases_to_run_takes_all_older_reports_away(old: Path) -> None:
+    options = made_options(output_path=old)
+    recorder = Recorder(cast(pytest.Config, StubConfig(old.parent)), options, None)
+    recorder.expect(["tests/test_own.py::test_x"])
+    assert len(list(old.iterdir())) == 6
+    # That suite is not there; the reports go all the same, and the run will say so.
+    recorder.expect(["gone.kb.yaml::monitor[a]"])
+    assert {path.name for path in old.iterdir()} - {".parts"} == {"notes.md", "previous"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({}, "model reference"),
+        ({"judge": "openai/j"}, "model reference, judge openai/j"),
+        ({"baseline": "prod"}, "model reference, baseline prod"),
+        ({"baseline_model": "other"}, "model reference, baseline model other"),
+    ],
+)
+def test_the_header_names_model_judge_and_baseline(
+    tmp_path: Path, settings: dict[str, str], said: str
+) -> None:
+    config = cast(pytest.Config, StubConfig(tmp_path))
+    options = made_options(output_path=tmp_path / "out", **settings)
+    assert Recorder(config, options, None).pytest_report_header() == [f"kbrel: {said}"]
+    again = replace(options, from_run=tmp_path / "deep" / "run")
+    assert Recorder(config, again, None).pytest_report_header() == [
+        f"kbrel: deciding again over deep/run ({said}); no model is loaded, reports go to out"
+    ]
+
+
+def test_the_header_says_what_was_typed_without_effect(tmp_path: Path) -> None:
+    options = made_options(output_path=tmp_path / "out", model_args="batch_size=8")
+    lines = Recorder(cast(pytest.Config, StubConfig(tmp_path)), options, None).pytest_report_header()
+    assert lines[0] == "kbrel: model reference"
+    assert lines[1].startswith("kbrel: model-args: batch_size=8 is not used: it counts sequences")
+    assert len(lines) == 2
+    plan = Planner(cast(pytest.Config, StubConfig(tmp_path)), options, None).pytest_report_header()
+    assert plan == ["kbrel: plan for model reference; nothing is run", lines[1]]
+
+
+def test_parts_of_an_older_version_go_and_those_of_the_run_itself_stay(tmp_path: Path) -> None:
+    mine = Parts(tmp_path, "mine")
+    mine.clear()
+    assert mine.folder == tmp_path / ".parts" / "mine"
+    mine.folder.mkdir(parents=True)
+    (tmp_path / ".parts" / "gw0.jsonl").touch()
+    (tmp_path / ".parts" / "note.txt").touch()
+    mine.clear()
+    assert {path.name for path in (tmp_path / ".parts").iterdir()} == {"mine", "note.txt"}
+
+
+def test_parts_of_a_living_run_stay_and_those_of_a_dead_one_go(tmp_path: Path) -> None:
+    alive, mine = Parts(tmp_path, "alive"), Parts(tmp_path, "mine")
+    alive.start()
+    alive.start()
+    alive.folder.mkdir()
+    dead = tmp_path / ".parts" / "dead"
+    dead.mkdir()
+    (tmp_path / ".parts" / "dead.alive").touch()
+    mine.clear()
+    assert alive.folder.is_dir()
+    assert not dead.exists()
+    assert not (tmp_path / ".parts" / "dead.alive").exists()
+    alive.end()
+    assert not (tmp_path / ".parts").exists()
+
+
+def test_reports_are_written_while_no_other_run_writes_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pytest_kbrel.models.cache.locks import Lock
+    from pytest_kbrel.plugin import spool
+
+    monkeypatch.setattr(spool, "_PATIENCE", 0.0)
+    unlocked = Parts(tmp_path, "one")
+    with unlocked.alone():
+        assert not (tmp_path / ".parts").exists()
+    mine, other = Parts(tmp_path, "mine"), Parts(tmp_path, "other")
+    mine.start()
+    other.start()
+    lock = Lock(tmp_path / ".parts" / "writing.lock")
+    with mine.alone():
+        assert not lock.take()
+        # Who waits too long writes all the same: a report of two runs is better than none.
+        with other.alone():
+            pass
+    assert lock.take()
+    lock.free()
+    mine.end()
+    assert (tmp_path / ".parts" / "writing.lock").exists()
+    other.end()
+    assert not (tmp_path / ".parts").exists()

@@ -1,0 +1,202 @@
+"""Which settings of a run that decides a recorded one again are the record's, and which are refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from pytest_kbrel.evaluation.specs import with_specs
+from pytest_kbrel.plugin import replay_settings
+from pytest_kbrel.plugin.replay_settings import as_recorded
+from pytest_kbrel.records import Fingerprint
+from pytest_kbrel.replay.recorded_run import RecordedRun
+from pytest_kbrel.settings import Settings
+from tests.made_cases import RECORDED_MODEL, made_options
+from tests.stub_config import StubConfig
+
+RECORDED = {
+    **{"model": "m", "model_args": "max_length=8", "device": "cuda", "dtype": "bfloat16", "batch_size": "64"},
+    **{"apply_chat_template": "true", "judge": "openai/j", "judge_args": "seed=1", "limit": "3", "seed": "0"},
+}
+TYPED = {
+    "model": "a model is asked",
+    "model_args": "a model is loaded",
+    "device": "a model is loaded",
+    "dtype": "a model is loaded",
+    "batch_size": "a model is asked",
+    "apply_chat_template": "a model is asked",
+    "attribute": "an answer is explained, which needs the model",
+    "noise_floor": "a model is asked twice",
+    "plan": "a run is planned",
+}
+
+
+@pytest.fixture
+def again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return a function that resolves settings over a record with other ones; ``typed`` are on the line."""
+
+    def resolve(
+        kept: dict[str, str] | None = None,
+        *,
+        base: Fingerprint | None = None,
+        typed: dict[str, str] | None = None,
+        **settings: Any,
+    ) -> Settings:
+        run = RecordedRun(
+            folder=tmp_path / "run",
+            kbrel_version="",
+            settings=tuple((RECORDED if kept is None else kept).items()),
+            model=RECORDED_MODEL,
+            helpers=(),
+            base=base,
+            cases=frozenset(),
+        )
+        monkeypatch.setattr(replay_settings, "read_run", lambda folder: run)
+        options = made_options(from_run=tmp_path / "run", output_path=tmp_path / "out")
+        config = cast(pytest.Config, StubConfig(tmp_path, **(typed or {})))
+        return with_specs(as_recorded(config, replace(options, **{**(typed or {}), **settings})))
+
+    return resolve
+
+
+def test_what_belongs_to_the_record_is_as_it_was_then(again: Any, tmp_path: Path) -> None:
+    # All of these come from ini file or environment, which are those of other runs.
+    others = {"model": "x", "model_args": "x=1", "device": "cpu", "dtype": "float16", "batch_size": "1"}
+    others |= {"judge": "reference", "judge_args": "seed=9", "limit": 9, "seed": 9, "attribute": 4}
+    flags = {"noise_floor": True, "plan": True}
+    assert again(**others, **flags, inconclusive="fail", baseline="prod") == made_options(
+        **{"from_run": tmp_path / "run", "output_path": tmp_path / "out"},
+        **{"model": "m", "model_args": "max_length=8", "device": "cuda", "dtype": "bfloat16"},
+        **{"batch_size": "64", "apply_chat_template": True, "judge": "openai/j", "judge_args": "seed=1"},
+        **{"limit": 3, "seed": 0, "inconclusive": "fail", "baseline": "prod"},
+    )
+
+
+def test_an_older_record_may_not_know_a_setting(again: Any, tmp_path: Path) -> None:
+    some = {"model": "x", "device": "cpu", "dtype": "float16", "batch_size": "1", "judge": "openai/j"}
+    some |= {"limit": 9, "seed": 9, "apply_chat_template": True}
+    found = again({}, **some)
+    assert found == made_options(
+        **{"from_run": tmp_path / "run", "output_path": tmp_path / "out", "model": "theirs"}
+    )
+
+
+@pytest.mark.parametrize("name", TYPED)
+def test_what_needs_a_model_is_refused_where_it_is_typed(again: Any, name: str) -> None:
+    flag = "--kb-" + name.replace("_", "-")
+    with pytest.raises(
+        pytest.UsageError, match=f"^{flag} is for runs in which {TYPED[name]}, and --kb-from-run"
+    ):
+        again(typed={name: "1"})
+
+
+def test_explaining_no_answer_needs_no_model(again: Any) -> None:
+    assert again(typed={"attribute": "0"}).attribute == 0
+
+
+@pytest.mark.parametrize(
+    ("typed", "settings", "judge", "args"),
+    [
+        ({}, {}, "openai/j", "seed=1"),
+        ({}, {"judge_args": "seed=9"}, "openai/j", "seed=1"),
+        ({"judge": "openai/j"}, {"judge_args": "seed=9"}, "openai/j", "seed=1"),
+        ({"judge": "openai/k"}, {}, "openai/k", "seed=1"),
+        ({"judge": "openai/k"}, {"judge_args": "seed=9"}, "openai/k", "seed=9"),
+        ({"judge": "openai/k", "judge_args": ""}, {}, "openai/k", ""),
+        ({"judge_args": "seed=2"}, {}, "openai/j", "seed=2"),
+        ({"judge": "rules"}, {}, "rules", "seed=1"),
+    ],
+)
+def test_a_judge_that_is_typed_takes_the_place_of_the_recorded_one(
+    again: Any, typed: dict[str, str], settings: dict[str, str], judge: str, args: str
+) -> None:
+    found = again(typed=typed, **settings)
+    assert (found.judge, found.judge_args) == (judge, args)
+
+
+@pytest.mark.parametrize(
+    ("kept", "typed", "settings", "limit", "seed"),
+    [
+        ({"limit": "3", "seed": "0"}, {}, {"limit": 9, "seed": 9}, 3, 0),
+        ({"limit": "0.5", "seed": "-1"}, {}, {}, 0.5, -1),
+        ({"limit": "", "seed": ""}, {}, {"limit": 9, "seed": 9}, None, None),
+        ({"limit": "3", "seed": "1"}, {"limit": "2"}, {"limit": 2}, 2, 1),
+        ({"limit": "3", "seed": "1"}, {"seed": "0"}, {"seed": 0}, 3, 0),
+    ],
+)
+def test_the_facts_are_the_recorded_ones_but_where_that_is_typed(
+    again: Any, kept: dict[str, str], typed: dict[str, str], settings: dict[str, int], limit: float, seed: int
+) -> None:
+    found = again(kept, typed=typed, **settings)
+    assert (found.limit, found.seed) == (limit, seed)
+
+
+@pytest.mark.parametrize("kept", [{"limit": "x"}, {"limit": "0"}, {"seed": "x"}])
+def test_recorded_settings_that_cannot_be_are_named(again: Any, kept: dict[str, str]) -> None:
+    with pytest.raises(pytest.UsageError, match=r"^--kb-from-run: .*run: the recorded settings: "):
+        again(kept)
+
+
+BASE = {"baseline_model": "b"}
+
+
+@pytest.mark.parametrize(
+    ("kept", "base", "typed", "settings", "found"),
+    [
+        (BASE, RECORDED_MODEL, {}, {}, "b"),
+        (BASE, RECORDED_MODEL, {}, {"baseline_model": "other"}, "b"),
+        (BASE, RECORDED_MODEL, {"baseline_model": "b"}, {}, "b"),
+        (BASE, RECORDED_MODEL, {"baseline_model": "b"}, {"baseline": "prod"}, "b"),
+        # A baseline takes the place of the recorded model.
+        (BASE, RECORDED_MODEL, {}, {"baseline": "prod"}, ""),
+        # A run that was stopped before it asked the second model has no such answers.
+        (BASE, None, {}, {}, ""),
+        ({}, None, {}, {"baseline_model": "other"}, ""),
+    ],
+)
+def test_the_recorded_model_is_compared_with_again(
+    again: Any,
+    kept: dict[str, str],
+    base: Fingerprint | None,
+    typed: dict[str, str],
+    settings: dict[str, str],
+    found: str,
+) -> None:
+    assert again(kept, base=base, typed=typed, **settings).baseline_model == found
+
+
+@pytest.mark.parametrize(
+    ("kept", "base", "said"),
+    [(BASE, RECORDED_MODEL, "those of b; "), (BASE, None, "none of a second"), ({}, None, "none of")],
+)
+def test_no_other_model_can_be_compared_with(again: Any, kept: dict[str, str], base: Any, said: str) -> None:
+    with pytest.raises(pytest.UsageError, match=rf"^--kb-baseline-model: found c, and .* in .*run: {said}"):
+        again(kept, base=base, typed={"baseline_model": "c"})
+
+
+def test_reports_never_take_the_place_of_the_record(again: Any, tmp_path: Path) -> None:
+    run, inner = tmp_path / "run", tmp_path / "run" / "deep"
+    for output, place in [
+        (tmp_path / "out", tmp_path / "out"),
+        (tmp_path / "run", run / "decided"),
+        # Nor does the folder that the record lies in become one of reports by itself.
+        (tmp_path, run / "decided"),
+        (inner, inner),
+        (tmp_path / "running", tmp_path / "running"),
+    ]:
+        assert again(output_path=output).output_path == place
+    for output in (tmp_path / "out", inner, tmp_path):
+        assert again(typed={"output_path": "x"}, output_path=output).output_path == output
+    for output in (run, run / ".." / "run"):
+        with pytest.raises(pytest.UsageError, match=r"holds the recorded run .* go to .*run/decided$"):
+            again(typed={"output_path": "x"}, output_path=output)
+
+
+def test_reports_that_are_set_aside_do_not_take_the_place_of_the_record(again: Any, tmp_path: Path) -> None:
+    record = tmp_path / "previous"
+    with pytest.raises(pytest.UsageError, match=r"would replace the recorded run of --kb-from-run"):
+        again(typed={"output_path": "x"}, from_run=record, output_path=tmp_path)
+    assert again(from_run=record, output_path=tmp_path).output_path == record / "decided"

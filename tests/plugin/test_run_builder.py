@@ -1,0 +1,237 @@
+"""What a session expected and what came, one report after the other, and the run that it adds up to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from pytest_kbrel.plugin.run_builder import Arrivals
+from pytest_kbrel.records import (
+    CaseResult,
+    Fingerprint,
+)
+from pytest_kbrel.settings import Settings
+
+HERE = "suites/mini.kb.yaml"
+ONE, TWO = f"{HERE}::head_to_tail[a]", f"{HERE}::monitor[b]"
+OPTIONS = Settings(
+    model="m",
+    model_args="dtype=float32",
+    device="cpu",
+    dtype="bfloat16",
+    batch_size="64",
+    apply_chat_template=True,
+    judge="openai/j",
+    judge_args="seed=1",
+    attribute=2,
+    baseline="",
+    baseline_update=None,
+    inconclusive="warn",
+    limit=None,
+    seed=None,
+    output_path=Path("out"),
+    use_cache=None,
+)
+JUDGE = Fingerprint(
+    spec="openai/j",
+    backend="openai",
+    backend_version="openai 1",
+    architecture="j",
+    parameters=0,
+    weights_digest="",
+    tokenizer_digest="",
+    dtype="",
+    device="http://a/v1",
+)
+
+
+def report(nodeid: str = ONE, outcome: str = "passed", when: str = "call", why: str = "", **more: Any) -> Any:
+    found = pytest.TestReport(
+        nodeid=nodeid,
+        location=(HERE, 0, "x"),
+        keywords={},
+        outcome=cast(Any, outcome),
+        longrepr=why or None,
+        when=cast(Any, when),
+    )
+    for name, value in more.items():
+        setattr(found, name, value)
+    return found
+
+
+def decided(nodeid: str = ONE, verdict: str = "pass", **more: Any) -> CaseResult:
+    suite, _, case_id = nodeid.partition("::")
+    found = {
+        **{"id": case_id, "suite": suite, "probe": "head_to_tail", "slice": "a", "verdict": verdict},
+        **{"n": 3, "duration": 0.0, "metrics": (), "gates": ()},
+    }
+    return CaseResult(**(found | more))
+
+
+def session(*expected: str, **more: Any) -> Arrivals:
+    return Arrivals(expected=dict.fromkeys(expected), **more)
+
+
+@pytest.mark.parametrize(
+    ("came", "outcome"),
+    [
+        ([report()], "passed"),
+        ([report(when="setup")], None),
+        ([report(when="setup"), report(when="teardown")], None),
+        ([report(when="setup", outcome="failed")], "failed"),
+        ([report(when="setup", outcome="skipped")], "skipped"),
+        ([report(), report(when="teardown", outcome="failed")], "failed"),
+        ([report(outcome="failed"), report(when="teardown")], "failed"),
+        ([report(outcome="skipped", wasxfail="why")], "xfail"),
+        ([report(wasxfail="why")], "xfail"),
+        ([report(outcome="failed", when="???")], "failed"),
+    ],
+)
+def test_the_outcome_of_an_item_is_that_of_its_call_or_of_what_failed(came: list[Any], outcome: str) -> None:
+    arrivals = Arrivals()
+    for one in came:
+        arrivals.note(one)
+    assert arrivals.outcomes.get(ONE) == outcome
+
+
+def test_the_first_failure_of_an_item_is_kept() -> None:
+    arrivals = Arrivals()
+    arrivals.note(report(outcome="failed", why="\n one \n"))
+    arrivals.note(report(outcome="failed", when="teardown", why="two"))
+    arrivals.note(report(TWO))
+    assert arrivals.failures == {ONE: "one"}
+    assert arrivals.crashed == set()
+
+
+@pytest.mark.parametrize(
+    ("one", "known", "expected"),
+    [
+        (report(outcome="failed", kbrel_asks=True), {}, True),
+        (report(outcome="failed", kbrel_asks=True), {ONE: ["x"]}, False),
+        (report(outcome="failed"), {}, False),
+        (report(kbrel_asks=True), {}, False),
+    ],
+)
+def test_a_test_in_python_is_expected_once_it_fails_and_asks(
+    one: Any, known: dict[str, list[str]], expected: bool
+) -> None:
+    arrivals = Arrivals(cases_of=known)
+    arrivals.note(one)
+    assert (ONE in arrivals.expected) is expected
+
+
+def test_what_workers_report_adds_up() -> None:
+    arrivals = Arrivals()
+    other = replace(JUDGE, spec="openai/w")
+    arrivals.add_help([JUDGE], 5, 2)
+    arrivals.add_help([other, JUDGE], 1, 1)
+    arrivals.add_help([], 0, 0)
+    assert (list(arrivals.helpers), arrivals.helped) == (["openai/j", "openai/w"], [6, 3])
+    arrivals.add_answers("", 4, 1)
+    arrivals.add_answers("a full disk", 2, 2)
+    arrivals.add_answers("another", 0, 0)
+    assert (arrivals.answered, arrivals.not_kept) == ([6, 3], "a full disk")
+    arrivals.add_loading(0.5, "packed, writing")
+    arrivals.add_loading(2.0, "")
+    arrivals.add_loading(1.0, "packed, plain")
+    assert (arrivals.load_seconds, list(arrivals.engines)) == (2.0, ["packed", "writing", "plain"])
+
+
+@pytest.mark.parametrize(
+    ("crashed", "known", "expected", "found"),
+    [
+        ("tests/t.py::a", {"tests/t.py::b": ["x"]}, [], True),
+        ("tests/t.py::a", {}, ["tests/t.py::b"], True),
+        ("tests/t.py::a", {"tests/t.py::a": ["x"]}, [], False),
+        ("tests/t.py::a", {"tests/u.py::b": ["x"]}, ["tests/v.py::c"], False),
+    ],
+)
+def test_where_a_worker_died_a_result_is_expected_if_neighbours_ask(
+    crashed: str, known: dict[str, list[str]], expected: list[str], found: bool
+) -> None:
+    arrivals = session(*expected, cases_of=known)
+    arrivals.note(report(crashed, outcome="failed", when="???"))
+    arrivals.expect_crashed()
+    assert (crashed in arrivals.expected) is found
+
+
+@pytest.mark.parametrize(
+    ("outcome", "result", "said"),
+    [
+        (None, False, "no report arrived for this item: it was expected and never ended"),
+        ("passed", False, "this item ended without a measurement: nothing it says can be a pass"),
+        ("xfail", False, "this item ended without a measurement: nothing it says can be a pass"),
+        ("failed", False, None),
+        ("skipped", False, None),
+        ("passed", True, None),
+        ("xfail", True, None),
+        ("skipped", True, None),
+    ],
+)
+def test_an_expected_item_must_end_and_measure(outcome: str | None, result: bool, said: str | None) -> None:
+    arrivals = session(ONE, outcomes={} if outcome is None else {ONE: outcome})
+    if result:
+        arrivals.add(ONE, decided())
+    assert list(arrivals.unaccounted()) == ([] if said is None else [(ONE, said)])
+
+
+@pytest.mark.parametrize(
+    ("expected", "outcomes", "results", "took_part", "measured"),
+    [
+        ([ONE, TWO], {}, [ONE, TWO], True, True),
+        ([ONE], {}, [ONE], False, True),
+        ([ONE, TWO], {}, [ONE], True, False),
+        ([ONE, TWO], {TWO: "skipped"}, [ONE], False, True),
+        ([ONE, TWO], {TWO: "skipped"}, [ONE, TWO], True, True),
+        ([ONE, TWO], {TWO: "failed"}, [ONE], True, False),
+    ],
+)
+def test_an_aggregate_needs_all_its_members_and_a_run_all_it_expected(
+    expected: list[str], outcomes: dict[str, str], results: list[str], took_part: bool, measured: bool
+) -> None:
+    arrivals = session(*expected, outcomes=outcomes)
+    for nodeid in results:
+        arrivals.add(nodeid, decided(nodeid))
+    assert arrivals.took_part([ONE, TWO]) is took_part
+    assert arrivals.all_measured() is measured
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "failing", "unanswered", "found"),
+    [
+        (["fail"], True, 0, True),
+        (["fail"], True, 3, True),
+        (["invalid"], True, 0, True),
+        (["invalid"], True, 3, False),
+        (["invalid", "fail"], True, 3, True),
+        (["fail"], False, 0, False),
+        ([], True, 0, False),
+    ],
+)
+def test_an_item_failed_by_what_was_measured(
+    verdicts: list[str], failing: bool, unanswered: int, found: bool
+) -> None:
+    arrivals = session(ONE, failures={ONE: "why"} if failing else {})
+    for number, verdict in enumerate(verdicts):
+        arrivals.add(ONE, decided(f"{HERE}::head_to_tail[{number}]", verdict))
+    assert arrivals.failed_measured(unanswered) is found
+
+
+@pytest.mark.parametrize(
+    ("stopped", "begun", "outcomes", "failures", "said"),
+    [
+        (True, set(), {}, {}, "the session stopped before this case"),
+        (True, {ONE}, {}, {}, "it never ended"),
+        (True, set(), {ONE: "failed"}, {ONE: "why"}, "why"),
+        (False, set(), {}, {}, "it never ended"),
+        (False, set(), {}, {ONE: "why"}, "why"),
+    ],
+)
+def test_why_an_item_has_no_result(
+    stopped: bool, begun: set[str], outcomes: dict[str, str], failures: dict[str, str], said: str
+) -> None:
+    arrivals = session(ONE, stopped=stopped, begun=begun, outcomes=outcomes, failures=failures)
+    assert arrivals.why_undecided(ONE) == said

@@ -1,0 +1,389 @@
+"""The run that a session's cases add up to, and the files that are written of it."""
+
+from __future__ import annotations
+
+import datetime
+import importlib.metadata
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from pytest_kbrel.plugin import run_builder
+from pytest_kbrel.plugin.run_builder import Arrivals, assemble, join, write
+from pytest_kbrel.records import (
+    AggregateCase,
+    Ask,
+    Case,
+    CaseResult,
+    Exchange,
+    Failed,
+    Fingerprint,
+    Gate,
+    GateResult,
+    GenerateRequest,
+    HeadToTailSettings,
+    MetricValue,
+    Outcome,
+    Run,
+    Suite,
+    Table,
+    Waiver,
+)
+from pytest_kbrel.reports.responses import ResponseSpool, to_line
+from pytest_kbrel.settings import Settings
+from tests.stub_config import StubConfig
+
+HERE = "suites/mini.kb.yaml"
+ONE, TWO = f"{HERE}::head_to_tail[a]", f"{HERE}::monitor[b]"
+OPTIONS = Settings(
+    model="m",
+    model_args="dtype=float32",
+    device="cpu",
+    dtype="bfloat16",
+    batch_size="64",
+    apply_chat_template=True,
+    judge="openai/j",
+    judge_args="seed=1",
+    attribute=2,
+    baseline="",
+    baseline_update=None,
+    inconclusive="warn",
+    limit=None,
+    seed=None,
+    output_path=Path("out"),
+    use_cache=None,
+)
+JUDGE = Fingerprint(
+    spec="openai/j",
+    backend="openai",
+    backend_version="openai 1",
+    architecture="j",
+    parameters=0,
+    weights_digest="",
+    tokenizer_digest="",
+    dtype="",
+    device="http://a/v1",
+)
+
+
+def decided(nodeid: str = ONE, verdict: str = "pass", **more: Any) -> CaseResult:
+    suite, _, case_id = nodeid.partition("::")
+    found = {
+        **{"id": case_id, "suite": suite, "probe": "head_to_tail", "slice": "a", "verdict": verdict},
+        **{"n": 3, "duration": 0.0, "metrics": (), "gates": ()},
+    }
+    return CaseResult(**(found | more))
+
+
+def session(*expected: str, **more: Any) -> Arrivals:
+    return Arrivals(expected=dict.fromkeys(expected), **more)
+
+
+def suite(*cases: str, aggregates: tuple[AggregateCase, ...] = ()) -> Suite:
+    found = tuple(
+        Case(
+            id=case_id,
+            suite=HERE,
+            probe="head_to_tail",
+            slice="a",
+            facts=(),
+            relations=(),
+            settings=HeadToTailSettings(),
+            gates=(Gate(metric="accuracy", rule="max_drop", bound=0.1),),
+        )
+        for case_id in cases
+    )
+    return Suite(name="mini", path=HERE, cases=found, aggregates=aggregates)
+
+
+def assembled(
+    arrivals: Arrivals,
+    *suites: Suite,
+    options: Settings = OPTIONS,
+    others: dict[str, object] | None = None,
+    folder: Path = Path("/work"),
+) -> Run:
+    config = cast(pytest.Config, StubConfig(folder, others=others))
+    return assemble(config, options, suites, arrivals, JUDGE)
+
+
+def verdicts(run: Run) -> dict[str, str]:
+    return {case.nodeid: case.verdict for case in run.cases}
+
+
+def test_an_expected_item_without_a_result_is_an_invalid_case() -> None:
+    python = "tests/t.py::monitor[x]"
+    arrivals = session(ONE, TWO, python, failures={TWO: "first\nlast"})
+    (head, monitor, test) = assembled(arrivals).cases
+    assert (head.nodeid, head.probe, head.slice, head.errors) == (
+        ONE,
+        "head_to_tail",
+        "a",
+        ("it never ended",),
+    )
+    assert (monitor.probe, monitor.slice, monitor.errors) == ("monitor", "b", ("last",))
+    # A test in Python may have a probe's name.
+    assert (test.id, test.suite, test.probe, test.slice) == ("monitor[x]", "tests/t.py", "test", "monitor[x]")
+    assert {case.verdict for case in (head, monitor, test)} == {"invalid"}
+
+
+@pytest.mark.parametrize(
+    ("verdict", "waived", "failing", "after"),
+    [
+        ("pass", False, "warn", "invalid"),
+        ("inconclusive", False, "warn", "invalid"),
+        ("inconclusive", False, "fail", "inconclusive"),
+        ("fail", False, "warn", "fail"),
+        ("fail", True, "warn", "invalid"),
+        ("invalid", False, "warn", "invalid"),
+        ("not comparable", False, "warn", "not comparable"),
+    ],
+)
+def test_an_item_that_failed_although_its_gates_did_not_is_invalid(
+    verdict: str, waived: bool, failing: str, after: str
+) -> None:
+    waiver = Waiver(owner="o", reason="r", expires="2090-01-01", case="head_to_tail[a]") if waived else None
+    arrivals = session(ONE, failures={ONE: "its worker\ndied"})
+    arrivals.add(ONE, decided(verdict=verdict, waiver=waiver))
+    (case,) = assembled(arrivals, options=replace(OPTIONS, inconclusive=failing)).cases
+    assert case.verdict == after
+    assert case.errors == (("died",) if after != verdict or waived else case.errors)
+
+
+def test_a_failure_without_a_word_is_said_to_be_one() -> None:
+    arrivals = session(ONE, failures={ONE: ""})
+    arrivals.add(ONE, decided())
+    assert assembled(arrivals).cases[0].errors == ("it failed and did not say why",)
+
+
+@pytest.mark.parametrize(("runxfail", "kept"), [(False, True), (True, False)])
+def test_with_runxfail_a_waiver_lets_nothing_pass(runxfail: bool, kept: bool) -> None:
+    waiver = Waiver(owner="o", reason="r", expires="2090-01-01", case="head_to_tail[a]")
+    arrivals = session(ONE)
+    arrivals.add(ONE, decided(verdict="fail", waiver=waiver))
+    (case,) = assembled(arrivals, others={"runxfail": runxfail}).cases
+    assert (case.waiver == waiver) is kept
+    passing = session(ONE)
+    passing.add(ONE, decided(verdict="pass", waiver=waiver))
+    assert assembled(passing, others={"runxfail": runxfail}).cases[0].waiver == waiver
+
+
+OVERALL = AggregateCase(
+    id="head_to_tail[overall]",
+    suite=HERE,
+    probe="head_to_tail",
+    slice="overall",
+    members=("head_to_tail[a]", "monitor[b]"),
+    gates=(),
+)
+
+
+@pytest.mark.parametrize(
+    ("stopped", "expected", "told"),
+    [(True, (ONE, TWO), True), (False, (ONE, TWO), False), (True, (ONE,), False)],
+)
+def test_where_a_session_stops_its_aggregates_are_not_run(
+    stopped: bool, expected: tuple[str, ...], told: bool
+) -> None:
+    arrivals = session(*expected, stopped=stopped, begun={ONE})
+    arrivals.add(ONE, decided())
+    found = {case.nodeid: case for case in assembled(arrivals, suite(aggregates=(OVERALL,))).cases}
+    overall = found.get(f"{HERE}::head_to_tail[overall]")
+    assert (overall is not None) is told
+    if overall is not None:
+        assert overall == replace(
+            decided(overall.nodeid, "not run", n=0),
+            slice="overall",
+            aggregate=True,
+            members=("head_to_tail[a]", "monitor[b]"),
+            errors=("the session stopped before this case",),
+        )
+        assert found[TWO].verdict == "not run"
+
+
+@pytest.mark.parametrize(
+    ("cases", "complete"),
+    [
+        ({ONE: "pass", TWO: "fail"}, True),
+        ({ONE: "inconclusive", TWO: "not comparable"}, True),
+        ({ONE: "pass"}, False),
+        ({ONE: "pass", TWO: "invalid"}, False),
+        ({ONE: "pass", TWO: "not run"}, False),
+    ],
+)
+def test_a_run_is_complete_when_every_case_was_decided_on_sound_responses(
+    cases: dict[str, str], complete: bool
+) -> None:
+    arrivals = session(*cases)
+    for nodeid, verdict in cases.items():
+        arrivals.add(nodeid, decided(nodeid, verdict))
+    assert assembled(arrivals, suite("head_to_tail[a]", "monitor[b]")).complete is complete
+
+
+@pytest.mark.parametrize(
+    ("baseline", "baseline_model", "comparisons"), [("", "", 0), ("prod", "", 1), ("", "other", 1)]
+)
+def test_comparisons_are_counted_where_there_is_something_to_compare_with(
+    baseline: str, baseline_model: str, comparisons: int
+) -> None:
+    arrivals = session(ONE)
+    arrivals.add(ONE, decided())
+    options = replace(OPTIONS, baseline=baseline, baseline_model=baseline_model)
+    run = assembled(arrivals, suite("head_to_tail[a]", "monitor[b]"), options=options)
+    assert (run.comparisons, run.baseline) == (comparisons, baseline or baseline_model)
+
+
+def test_what_a_run_says_of_its_cases_is_in_their_order_and_of_them_all() -> None:
+    arrivals = session()
+    for number in (2, 1, 3):
+        nodeid = f"{HERE}::head_to_tail[{number}]"
+        gate = GateResult(
+            metric="accuracy", rule="max_drop", bound=0.1, verdict="pass", reason="", p=0.01 * number
+        )
+        metrics = tuple(
+            MetricValue(name=name, better="higher", value=value)
+            for name, value in (("accuracy_rules", 0.1 * number), ("accuracy", 0.2 * number))
+        )
+        arrivals.add(nodeid, decided(nodeid, slice=str(number), gates=(gate,), metrics=metrics))
+    run = assembled(arrivals)
+    assert [case.slice for case in run.cases] == ["1", "2", "3"]
+    assert [case.gates[0].p_holm for case in run.cases] == pytest.approx([0.03, 0.04, 0.04])
+    pearson, _ = run.correlations
+    assert (pearson.x, pearson.y, pearson.n, pearson.r) == ("accuracy_rules", "accuracy", 3, pytest.approx(1))
+    assert (run.model, run.kbrel_version, run.created[-6:]) == (JUDGE, run_builder.__version__, "+00:00")
+    assert datetime.datetime.fromisoformat(run.created).microsecond == 0
+
+
+def test_the_settings_a_run_keeps() -> None:
+    kept = {
+        **{"model": "m", "model_args": "dtype=float32", "device": "cpu", "dtype": "bfloat16"},
+        **{"batch_size": "64", "apply_chat_template": "true", "judge": "openai/j", "judge_args": "seed=1"},
+        **{"baseline": "", "baseline_model": "", "inconclusive": "warn", "limit": "", "seed": ""},
+    }
+    assert assembled(session()).settings == tuple(sorted(kept.items()))
+    some = replace(
+        OPTIONS,
+        **{"limit": 0.5, "seed": 0, "apply_chat_template": False, "inconclusive": "fail"},  # type: ignore[arg-type]
+        **{"baseline": "prod", "baseline_model": "other"},
+    )
+    changed = {"limit": "0.5", "seed": "0", "apply_chat_template": "false", "inconclusive": "fail"}
+    changed |= {"baseline": "prod", "baseline_model": "other"}
+    assert assembled(session(), options=some).settings == tuple(sorted((kept | changed).items()))
+
+
+def environment(arrivals: Arrivals, **more: Any) -> dict[str, str]:
+    found = dict(assembled(arrivals, **more).environment)
+    own = {
+        "python",
+        "platform",
+        "pytest",
+        "pytest-xdist",
+        "torch",
+        "transformers",
+        "openai",
+        "numpy",
+        "scipy",
+    }
+    assert {"python", "platform", "pytest", "numpy", "scipy"} <= found.keys()
+    return {name: text for name, text in found.items() if name not in own}
+
+
+def test_what_a_run_says_of_its_helpers_and_of_kept_answers(tmp_path: Path) -> None:
+    assert environment(session()) == {"workers": "0"}
+    assert environment(session(), others={"numprocesses": 2}) == {"workers": "2"}
+    helped = Arrivals()
+    helped.add_help([JUDGE], 0, 0)
+    assert environment(helped) == {"workers": "0", "helpers_asked": "0", "helpers_reused": "0"}
+    loaded = Arrivals()
+    loaded.add_loading(0.126, "b, a")
+    assert environment(loaded) == {"workers": "0", "model_load_seconds": "0.13", "engine": "a, b"}
+    loaded = Arrivals()
+    loaded.add_loading(1.0, "")
+    assert environment(loaded) == {"workers": "0", "model_load_seconds": "1.00"}
+    asked = Arrivals(resumed="went on")
+    asked.add_answers("no room", 7, 3)
+    assert environment(asked) == {
+        **{"workers": "0", "answers_asked": "7", "answers_reused": "3", "answers_store": "off"},
+        **{"answers_not_kept": "no room", "answers_resumed": "went on"},
+    }
+    # A run that asked nothing may have something to say of what stays for the next one.
+    kept = replace(OPTIONS, use_cache=tmp_path / "kept")
+    assert environment(Arrivals(resumed="stays"), options=kept, folder=tmp_path) == {
+        **{"workers": "0", "answers_asked": "0", "answers_reused": "0"},
+        **{"answers_store": "kept", "answers_resumed": "stays"},
+    }
+
+
+def test_a_run_names_its_helpers_and_the_record_it_decides_again(tmp_path: Path) -> None:
+    arrivals = Arrivals()
+    other = replace(JUDGE, spec="hf/a")
+    arrivals.add_help([JUDGE, other], 0, 0)
+    run = assembled(arrivals, options=replace(OPTIONS, from_run=tmp_path / "old"), folder=tmp_path / "here")
+    assert (run.helpers, run.recorded) == ((other, JUDGE), "../old")
+    assert assembled(arrivals).recorded == ""
+
+
+def exchange(case: str, fact: str, to: str = "") -> Exchange:
+    request = GenerateRequest(prompt=fact, max_new_tokens=4)
+    ask = Ask(fact_id=fact, role="answer", request=request, to=to)
+    return Exchange(case=case, ask=ask, response=Failed(error="x"))
+
+
+def test_responses_are_joined_in_the_order_of_the_cases_and_what_lacks_is_said(tmp_path: Path) -> None:
+    parts, out = tmp_path / "parts", tmp_path / "deep" / "out"
+    ResponseSpool(parts / "gw0.jsonl").append([exchange(TWO, "1"), exchange(TWO, "2")])
+    ResponseSpool(parts / "gw1.jsonl").append([exchange(ONE, "3")])
+    (parts / "gw2.jsonl").write_bytes(to_line(exchange(ONE, "4"))[:-1])
+    (parts / "note.txt").write_text("not a part")
+    run = replace(assembled(session()), cases=(decided(ONE, requests=2), decided(TWO, requests=2)))
+    assert list(join(run, parts, out)) == [
+        "the last response of gw2 is torn and left out",
+        f"{ONE}: only 1 of its 2 responses are recorded",
+    ]
+    lines = [json.loads(line) for line in (out / "responses.jsonl").read_text().splitlines()]
+    assert [(line["case"], line["fact"]) for line in lines] == [(ONE, "3"), (TWO, "1"), (TWO, "2")]
+    # A case that ran again has more.
+    fewer = replace(run, cases=(decided(ONE, requests=1), decided(TWO, requests=1)))
+    assert list(join(fewer, parts, out)) == ["the last response of gw2 is torn and left out"]
+
+
+def test_all_reports_are_written_and_their_parts_are_known_by_their_sum(tmp_path: Path) -> None:
+    row = Outcome(
+        fact_id="f", question="q", expected="e", answer="a", label="correct", values=(1.0,), prompt_digest="d"
+    )
+    table = Table(columns=("correct",), rows=(row,))
+    case = decided(table=table, n=1)
+    overall = decided(f"{HERE}::head_to_tail[overall]", aggregate=True, table=table, n=1)
+    run = replace(assembled(session()), cases=(case, overall))
+    assert [name for name, _ in write(run, tmp_path).files] == ["outcomes.jsonl.xz"]
+    (tmp_path / "responses.jsonl").write_text("")
+    written = write(run, tmp_path)
+    assert [name for name, _ in written.files] == ["responses.jsonl", "outcomes.jsonl.xz"]
+    assert {path.name for path in tmp_path.iterdir()} == {
+        *("report.json", "report.html", "summary.md", "responses.jsonl", "outcomes.jsonl.xz")
+    }
+    from pytest_kbrel.baselines.outcomes import read_packed, tables_of
+
+    tables = tables_of(read_packed(tmp_path / "outcomes.jsonl.xz", 1000))
+    assert tables == {ONE: table}
+
+
+def test_a_run_names_the_packages_that_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    def version(name: str) -> str:
+        if name == "openai":
+            raise importlib.metadata.PackageNotFoundError(name)
+        return f"version of {name}"
+
+    # In a process they are looked up once.
+    monkeypatch.setattr(run_builder, "_versions", run_builder._versions.__wrapped__)
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    found = dict(assembled(session()).environment)
+    assert {name: text for name, text in found.items() if text == f"version of {name}"}.keys() == {
+        *("pytest", "pytest-xdist", "torch", "transformers", "numpy", "scipy")
+    }
+    assert "openai" not in found
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: "1")
+    assert "openai" in dict(assembled(session()).environment)

@@ -1,0 +1,314 @@
+"""One case asked and decided without a session: whom it asks, what is kept, what it is held against."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from pytest_kbrel.errors import KbrelError, ModelError
+from pytest_kbrel.models import attribution, registry
+from pytest_kbrel.plugin import worker as module
+from pytest_kbrel.plugin.aggregates import baseline_of_session, decide_aggregates
+from pytest_kbrel.plugin.run_builder import Arrivals
+from pytest_kbrel.plugin.worker import Bench
+from pytest_kbrel.records import (
+    AggregateCase,
+    Attribution,
+    Case,
+    CaseResult,
+    Fact,
+    Failed,
+    Gate,
+    Relation,
+    Suite,
+    Table,
+)
+from pytest_kbrel.reports.responses import read_responses
+from tests.function_model import FunctionModel
+from tests.made_cases import made_case, made_options, made_suite
+from tests.stub_config import StubConfig
+
+CITIES = {"France": "Paris", "Peru": "Lima", "Norway": "Oslo", "Japan": "Tokyo"}
+
+
+def with_facts(name: str, *gates: Gate, **settings: Any) -> Case:
+    """Return a case about four capitals."""
+    relation = Relation(
+        id="P36", label="capital", domain="places", frames=("What is the capital of [X]?",) * 2
+    )
+    facts = tuple(
+        Fact(
+            id=land,
+            relation="P36",
+            subject=land,
+            object=city,
+            negatives=tuple(other for other in (*CITIES.values(), "Rome", "Bern") if other != city),
+        )
+        for land, city in CITIES.items()
+    )
+    return replace(made_case(name, **settings), facts=facts, relations=(relation,), gates=gates)
+
+
+def knows(prompt: str) -> str:
+    asked = prompt.rpartition("Question: ")[2]
+    return next((city for land, city in CITIES.items() if land in asked), "unsure")
+
+
+def errs(prompt: str) -> str:
+    return "Rome" if "Peru" in prompt.rpartition("Question: ")[2] else knows(prompt)
+
+
+@pytest.fixture
+def models(monkeypatch: pytest.MonkeyPatch) -> dict[str, FunctionModel]:
+    """Open scripted models by their specs: ``hf/a/m`` and others know the capitals, ``hf/a/b`` errs once."""
+    found: dict[str, FunctionModel] = {}
+
+    def open_model(spec: Any, **how: object) -> FunctionModel:
+        answers = {"hf/a/b": errs, "hf/a/mute": lambda prompt: ""}.get(spec.text, knows)
+        found[spec.text] = FunctionModel(answers, lambda prompt, continuation: 0.5, name=spec.text)
+        return found[spec.text]
+
+    monkeypatch.setattr(registry, "open_model", open_model)
+    return found
+
+
+def made(folder: Path, *cases: Case, worker: dict[str, str] | None = None, **settings: Any) -> Bench:
+    """Return a bench of a session that selected these cases of one suite."""
+    config = StubConfig(folder, worker=worker)
+    suite = made_suite(*cases)
+    config.stash[module.collection.suites_key] = {"mini.kb.yaml": suite}
+    items = [SimpleNamespace(nodeid=f"mini.kb.yaml::{case.id}") for case in cases]
+    session = cast(pytest.Session, SimpleNamespace(config=config, items=items))
+    return Bench(session, made_options(**({"model": "hf/a/m", "output_path": folder / "out"} | settings)))
+
+
+def accuracy(result: CaseResult) -> float | None:
+    return next(value.value for value in result.metrics if value.name == "accuracy")
+
+
+CASE = with_facts("head_to_tail[a]", Gate(metric="accuracy", rule="min", bound=0.5))
+
+
+def test_a_case_is_asked_written_down_and_decided(tmp_path: Path, models: dict[str, FunctionModel]) -> None:
+    bench = made(tmp_path, CASE)
+    result = bench.decide(CASE)
+    assert (result.verdict, accuracy(result), result.requests, result.n) == ("pass", 1.0, 4, 4)
+    assert result.base == result.again == Table(columns=(), rows=())
+    assert result.attributions == result.errors == ()
+    assert result.duration > 0
+    written = list(read_responses(tmp_path / "out" / ".parts" / "0123" / "main.jsonl"))
+    assert [(one.case, one.ask.fact_id, one.ask.to) for one in written] == [
+        ("mini.kb.yaml::head_to_tail[a]", land, "") for land in CITIES
+    ]
+    bench.close()
+    assert models["hf/a/m"].closed
+
+
+def test_each_worker_writes_down_in_a_file_of_its_own(tmp_path: Path) -> None:
+    assert made(tmp_path, worker={"workerid": "gw1"}).spool_path == tmp_path / "out/.parts/0123/gw1.jsonl"
+
+
+def test_responses_that_cannot_be_kept_end_the_case(tmp_path: Path, models: dict[str, FunctionModel]) -> None:
+    (tmp_path / "out").touch()
+    with pytest.raises(KbrelError, match=r"main\.jsonl: responses cannot be kept: "):
+        made(tmp_path, CASE).decide(CASE)
+
+
+def test_another_model_is_asked_the_same_and_both_are_told_apart(
+    tmp_path: Path, models: dict[str, FunctionModel]
+) -> None:
+    case = replace(CASE, gates=(Gate(metric="accuracy", rule="max_drop", bound=0.0),))
+    result = made(tmp_path, case, baseline_model="hf/a/b").decide(case)
+    # Those of the other model are none of this case's own.
+    assert result.requests == 4
+    assert [row.label for row in result.base.rows] == ["correct", "wrong", "correct", "correct"]
+    assert [change.fact_id for change in result.gained] == ["Peru"]
+    written = list(read_responses(tmp_path / "out" / ".parts" / "0123" / "main.jsonl"))
+    assert [one.ask.to for one in written] == [""] * 4 + ["baseline"] * 4
+    assert models["hf/a/m"].requests == models["hf/a/b"].requests
+
+
+def test_a_model_that_says_nothing_is_no_ground_for_a_comparison(
+    tmp_path: Path, models: dict[str, FunctionModel]
+) -> None:
+    with pytest.raises(
+        ModelError, match=r"^head_to_tail\[a\]: nothing can be compared with --kb-baseline-model: "
+    ):
+        made(tmp_path, CASE, baseline_model="hf/a/mute").decide(CASE)
+
+
+def test_with_a_noise_floor_a_sound_case_is_asked_twice(
+    tmp_path: Path, models: dict[str, FunctionModel]
+) -> None:
+    result = made(tmp_path, CASE, noise_floor=True).decide(CASE)
+    assert [row.fact_id for row in result.again.rows] == list(CITIES)
+    assert (len(models["hf/a/m"].requests), result.requests) == (8, 4)
+    # The second answers are not recorded.
+    assert len(list(read_responses(tmp_path / "out" / ".parts" / "0123" / "main.jsonl"))) == 4
+    unsound = made(tmp_path / "other", CASE, noise_floor=True, model="hf/a/mute").decide(CASE)
+    assert (unsound.verdict, unsound.again.rows) == ("invalid", ())
+    assert len(models["hf/a/mute"].requests) == 4
+
+
+def test_a_response_that_fails_the_second_time_is_an_error_of_the_case(
+    tmp_path: Path, models: dict[str, FunctionModel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = made(tmp_path, CASE, noise_floor=True)
+    model = bench.answering.model()
+    whole, calls = model.generate, [0]
+
+    def generate(requests: Any) -> Any:
+        calls[0] += 1
+        answers = whole(requests)
+        return [Failed(error="no"), *answers[1:]] if calls[0] == 2 else answers
+
+    monkeypatch.setattr(model, "generate", generate)
+    result = bench.decide(CASE)
+    # It is asked in the reverse order.
+    assert result.errors == ("asked again: Japan (answer): no",)
+    assert [row.fact_id for row in result.again.rows] == ["France", "Peru", "Norway"]
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_the_worst_facts_are_explained_two_ways_each(
+    tmp_path: Path, models: dict[str, FunctionModel], monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    def attribute(model: Any, ask: Any) -> Attribution:
+        return Attribution(
+            **{"fact_id": ask.fact_id, "role": ask.role, "prompt": "", "target": "", "tokens": ()},
+            **{"scores": (), "log_probability": 0.0, "error": 0.0},
+        )
+
+    monkeypatch.setattr(attribution, "attribute", attribute)
+    case = with_facts("monitor[a]", negatives=2)
+    found = made(tmp_path, case, attribute=count).decide(case).attributions
+    assert len({one.fact_id for one in found}) == count
+    assert [one.role for one in found] == ["negative1:0", "none:0"] * count
+
+
+@pytest.mark.parametrize(("others", "count"), [((), 2), (("max_drop",) * 3, 5)])
+def test_a_case_is_corrected_for_the_comparisons_of_the_whole_run(
+    tmp_path: Path, models: dict[str, FunctionModel], monkeypatch: pytest.MonkeyPatch, others: Any, count: int
+) -> None:
+    told: list[dict[str, Any]] = []
+    monkeypatch.setattr(
+        "pytest_kbrel.gates.decide_case", lambda *given, **how: told.append(how) or made_result()
+    )
+    gates = (
+        Gate(metric="accuracy", rule="max_drop", bound=0.1),
+        Gate(metric="f1", rule="recovery", bound=0.1),
+    )
+    case = with_facts("head_to_tail[a]", *gates)
+    made(tmp_path, case, *([made_case("head_to_tail[b]", *others)] if others else [])).decide(case)
+    # A test in Python may check a case that no item of a suite is.
+    made(tmp_path).decide(case)
+    assert [how["comparisons"] for how in told] == [count, 2]
+    assert {how["baseline_asked"] for how in told} == {False}
+
+
+def made_result(name: str = "head_to_tail[a]", verdict: str = "pass", **more: Any) -> CaseResult:
+    found = {
+        **{"id": name, "suite": "mini.kb.yaml", "probe": "head_to_tail", "slice": "a", "verdict": verdict},
+        **{"n": 0, "duration": 0.0, "metrics": (), "gates": ()},
+    }
+    return CaseResult(**(found | more))
+
+
+@pytest.mark.parametrize(
+    ("case", "helpers"),
+    [
+        (CASE, []),
+        (replace(CASE, judge="hf/a/j"), ["hf/a/j"]),
+        (replace(with_facts("monitor[a]", negatives=2), judge="hf/a/j"), []),
+        (with_facts("reliability[seen]", choices=1, distractors_from="hf/a/w"), ["hf/a/w"]),
+        (
+            replace(with_facts("reliability[seen]", choices=1, distractors_from="hf/a/w"), judge="hf/a/j"),
+            ["hf/a/j", "hf/a/w"],
+        ),
+    ],
+)
+def test_whoever_helps_with_a_case_is_told_also_where_nobody_asked_it(
+    tmp_path: Path, models: dict[str, FunctionModel], case: Case, helpers: list[str]
+) -> None:
+    bench = made(tmp_path, case, judge=case.judge)
+    bench.decide(case)
+    assert [one.spec for one in bench.answering.helpers()] == helpers
+
+
+def test_suites_are_those_collected_here_or_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = cast(pytest.Config, StubConfig(tmp_path))
+    known = made_suite()
+    config.stash[module.collection.suites_key] = {"a.kb.yaml": known}
+    read: list[tuple[Path, str]] = []
+
+    def load(path: Path, nodeid: str, options: Any) -> Suite:
+        read.append((path, nodeid))
+        return replace(known, path=nodeid)
+
+    monkeypatch.setattr(module.collection, "load", load)
+    nodeids = ["a.kb.yaml::x", "deep/b.kb.yaml::y", "a.kb.yaml::z", "test_own.py::t"]
+    found = module.suites_of(config, nodeids, made_options())
+    assert [suite.path for suite in found] == ["mini.kb.yaml", "deep/b.kb.yaml"]
+    assert read == [(tmp_path / "deep" / "b.kb.yaml", "deep/b.kb.yaml")]
+
+
+OVERALL = AggregateCase(
+    id="head_to_tail[overall]",
+    suite="mini.kb.yaml",
+    probe="head_to_tail",
+    slice="overall",
+    members=("head_to_tail[a]", "head_to_tail[b]"),
+    gates=(Gate(metric="gap", rule="max_drop", bound=0.1),),
+)
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "judged"),
+    [
+        (OVERALL, True),
+        (replace(OVERALL, members=("monitor[a]", "head_to_tail[b]")), True),
+        (replace(OVERALL, members=("monitor[a]", "monitor[b]")), False),
+    ],
+)
+def test_an_aggregate_is_decided_over_its_members_that_took_part(
+    monkeypatch: pytest.MonkeyPatch, aggregate: AggregateCase, judged: bool
+) -> None:
+    told: list[Any] = []
+    monkeypatch.setattr(
+        "pytest_kbrel.gates.decide_aggregate",
+        lambda *given, **how: told.append((given, how)) or made_result("head_to_tail[overall]"),
+    )
+    monkeypatch.setattr("pytest_kbrel.baselines.incomparable", lambda *given, **how: how)
+    suite = made_suite(*(made_case(name, "max_drop") for name in aggregate.members), aggregates=(aggregate,))
+    ids = [f"mini.kb.yaml::{name}" for name in aggregate.members]
+    arrivals = Arrivals(expected=dict.fromkeys(ids[:1]))
+    more = {"model": None, "baseline": None, "judge": "openai/j"}
+
+    def decide() -> list[Any]:
+        return list(decide_aggregates([suite], arrivals, **cast(Any, more)))
+
+    assert decide() == []
+    arrivals.expected[ids[1]] = None
+    arrivals.add(ids[0], made_result(aggregate.members[0]))
+    assert [found.id for _, found in decide()] == ["head_to_tail[overall]"]
+    ((_, results), how) = told[0]
+    # One that failed before it could measure is no result, and the aggregate is told without it.
+    assert [result.nodeid for result in results] == ids[:1]
+    assert how["comparisons"] == 3
+    assert how["incomparable"] == {"judged": judged, "judge": None, "writers": []}
+
+
+def test_what_the_other_model_of_a_session_answered_is_a_baseline(models: dict[str, FunctionModel]) -> None:
+    base = FunctionModel(name="base").describe()
+    arrivals = Arrivals()
+    rows = Table(columns=("correct",), rows=(cast(Any, SimpleNamespace(fact_id="f")),))
+    arrivals.add("x", made_result("head_to_tail[a]", base=rows))
+    arrivals.add("y", made_result("head_to_tail[b]"))
+    found = baseline_of_session(base, arrivals, "openai/j")
+    assert found.model == base
+    assert found.case("mini.kb.yaml::head_to_tail[a]") is not None
+    assert found.case("mini.kb.yaml::head_to_tail[b]") is None

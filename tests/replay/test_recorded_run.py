@@ -1,0 +1,190 @@
+"""How a recorded run is read in place of a model: what is found, which of several, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pytest_kbrel import SCORING_VERSION
+from pytest_kbrel.errors import ResponseError
+from pytest_kbrel.probes.prompts import qa
+from pytest_kbrel.probes.shots import shots_in
+from pytest_kbrel.records import (
+    Ask,
+    Case,
+    Exchange,
+    Fact,
+    Failed,
+    Generated,
+    GenerateRequest,
+    Relation,
+    ReliabilitySettings,
+    Response,
+    Scored,
+    ScoreRequest,
+    Shot,
+)
+from pytest_kbrel.replay.recorded_run import Record, RecordedRun, read_run
+from pytest_kbrel.reports.files import sha256_of
+from pytest_kbrel.reports.responses import to_line
+from tests.made_cases import RECORDED_MODEL
+
+ASKED = GenerateRequest(prompt="What?", max_new_tokens=4)
+
+
+def said(text: str) -> Generated:
+    return Generated(text=text, token_ids=(1,), finish="stop", prompt_tokens=3, prompt_digest="d")
+
+
+def exchange(case: str, response: Response, *, to: str = "", fact: str = "f", request=ASKED) -> Exchange:
+    return Exchange(
+        case=case, ask=Ask(fact_id=fact, role="answer", to=to, request=request), response=response
+    )
+
+
+def record(folder: Path, *exchanges: Exchange) -> Record:
+    (folder / "responses.jsonl").write_bytes(b"".join(map(to_line, exchanges)))
+    run = RecordedRun(
+        folder=folder,
+        kbrel_version="",
+        settings=(),
+        model=RECORDED_MODEL,
+        helpers=(),
+        base=None,
+        cases=frozenset(),
+    )
+    return Record(run)
+
+
+def test_a_case_is_told_what_it_was_told_and_others_what_anybody_was(tmp_path: Path) -> None:
+    found = record(
+        tmp_path,
+        exchange("a", Failed(error="no")),
+        exchange("b", said("from b")),
+        exchange("c", Failed(error="no")),
+    )
+    assert found.find("a", "", [ASKED]) == [Failed(error="no")]
+    assert found.find("b", "", [ASKED]) == [said("from b")]
+    # Of others' responses a usable one goes before a failure, wherever it stands.
+    assert found.find("new", "", [ASKED]) == [said("from b")]
+    found.close()
+
+
+def test_who_was_asked_and_what_must_be_the_same(tmp_path: Path) -> None:
+    scored = ScoreRequest(prompt="What?", continuation=" this")
+    answer = Scored(probabilities=(0.5,), token_ids=(1,), prompt_tokens=1, prompt_digest="d")
+    found = record(
+        tmp_path, exchange("a", said("model")), exchange("a", said("judge"), to="openai/j"),
+        exchange("a", answer, request=scored),
+    )  # fmt: skip
+    other = GenerateRequest(prompt="What?", max_new_tokens=5)
+    assert found.find("a", "", [ASKED, other, scored]) == [said("model"), None, answer]
+    assert found.find("a", "openai/j", [ASKED]) == [said("judge")]
+    assert found.find("a", "openai/k", [ASKED]) == [None]
+
+
+def test_a_field_that_came_later_has_its_default_in_older_records(tmp_path: Path) -> None:
+    line = json.loads(to_line(exchange("a", said("x"))))
+    del line["request"]["watch"]
+    line["request"]["a_later_key"] = 1
+    found = record(tmp_path)
+    (tmp_path / "responses.jsonl").write_text(json.dumps(line) + "\n", encoding="ascii")
+    assert found.find("a", "", [ASKED]) == [said("x")]
+
+
+def test_a_number_that_is_no_probability_is_no_response(tmp_path: Path) -> None:
+    scored = ScoreRequest(prompt="What?", continuation=" this")
+    answer = Scored(probabilities=(1.5,), token_ids=(1,), prompt_tokens=1, prompt_digest="d")
+    found = record(tmp_path, exchange("a", answer, request=scored))
+    assert found.find("a", "", [scored]) == [Failed(error="not a probability: 1.5")]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said_of_it"),
+    [
+        (lambda text: text.replace('"text"', '"tixt"'), "Generated"),
+        (lambda text: text.replace('"generate"', '"sing"'), "'request' must be an object whose kind"),
+        (lambda text: "{" + text, "Expecting property name"),
+    ],
+)  # fmt: skip
+def test_a_broken_line_is_named(tmp_path: Path, spoil, said_of_it: str) -> None:
+    found = record(tmp_path, exchange("a", said("x")))
+    path = tmp_path / "responses.jsonl"
+    path.write_text(spoil(path.read_text()), encoding="ascii")
+    with pytest.raises(ResponseError, match=f"responses.jsonl:1: is no recorded response: {said_of_it}"):
+        found.find("a", "", [ASKED])
+
+
+def test_what_was_asked_in_a_case(tmp_path: Path) -> None:
+    two = GenerateRequest(prompt="Which?", max_new_tokens=4)
+    found = record(
+        tmp_path,
+        exchange("a", said("x"), request=two),
+        exchange("b", said("x"), fact="f"),
+        exchange("b", said("x"), fact="g", request=two),
+        exchange("b", said("x"), fact="f", request=two, to="openai/j"),
+        exchange("c", said("x")),
+    )
+    assert found.asked("b", "answer") == {"f": ASKED, "g": two}
+    assert found.asked("b", "judge") == found.asked("nowhere", "answer") == {}
+
+
+def test_examples_are_read_back_from_prompts() -> None:
+    shots = (
+        Shot(question="Who?", answer="A"),
+        Shot(question="Where?\nAnswer: no", answer="B"),
+        Shot(question="When?", answer=None),
+    )
+    relation = Relation(id="R", label="r", domain="d", frames=("What is [X]?",))
+    case = Case(
+        id="reliability[seen-four-shot]",
+        suite="s.kb.yaml",
+        probe="reliability",
+        slice="seen-four-shot",
+        facts=(Fact(id="f", relation="R", subject="X", object="O"),),
+        relations=(relation,),
+        settings=ReliabilitySettings(prompt="four-shot"),
+        gates=(),
+        repository=shots,
+    )
+    prompt = qa("What is X?", (("Who?", "A"), ("When?", "unsure")))
+
+    def read(prompt: str) -> Case | None:
+        return shots_in(case, {"f": GenerateRequest(prompt=prompt, max_new_tokens=4)})
+
+    chosen = read(prompt)
+    assert chosen is not None
+    assert chosen.shots == (("f", (shots[0], shots[2])),)
+    assert read(prompt.replace("Who?", "Whose?")) is None
+    assert read(prompt + " ") is None
+    assert shots_in(case, {}) is None
+
+
+def test_recorded_responses_are_scored_by_this_version(tmp_path: Path) -> None:
+    record(tmp_path, exchange("a", said("x")))
+    wire = {
+        name: getattr(RECORDED_MODEL, name)
+        for name in RECORDED_MODEL.__slots__  # type: ignore[attr-defined]
+    }
+    report = {
+        "schema_version": 1,
+        "kbrel_version": "99",
+        "created": "",
+        "model": {**wire, "scoring_version": 0, "later": 1},
+        "environment": {},
+        "settings": {"limit": "3"},
+        "cases": [{"id": "s::monitor[P36]"}],
+        "aggregates": {},
+        "correlations": [],
+        "summary": {},
+        "exit_status": 0,
+        "complete": True,
+        "problems": [],
+        "files": {"responses.jsonl": sha256_of(tmp_path / "responses.jsonl")},
+    }
+    (tmp_path / "report.json").write_text(json.dumps(report), encoding="utf-8")
+    run = read_run(tmp_path)
+    assert (run.model.scoring_version, run.model.spec) == (SCORING_VERSION, "theirs")
+    assert (run.setting("limit"), run.setting("seed"), run.cases) == ("3", "", {"s::monitor[P36]"})

@@ -1,0 +1,273 @@
+"""A recorded run in place of models: which folders are one, what is told of what it lacks, who helps."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_kbrel import SCORING_VERSION, __version__
+from pytest_kbrel.errors import KbrelError, ModelError
+from pytest_kbrel.evaluation.model_pool import Answering
+from pytest_kbrel.models import registry
+from pytest_kbrel.plugin.worker import answering_for
+from pytest_kbrel.records import (
+    Ask,
+    Exchange,
+    Failed,
+    Generated,
+    GenerateRequest,
+    ReliabilitySettings,
+    ScoreRequest,
+)
+from pytest_kbrel.replay.recorded_run import read_run
+from pytest_kbrel.replay.replay_pool import Recalling
+from pytest_kbrel.reports.files import sha256_of
+from pytest_kbrel.reports.responses import to_line
+from pytest_kbrel.serialization import to_wire
+from tests.function_model import FunctionModel
+from tests.made_cases import RECORDED_MODEL, made_case, made_options
+
+CASE = "mini.kb.yaml::head_to_tail[a]"
+
+
+def ask(number: int, **more: Any) -> GenerateRequest:
+    return GenerateRequest(**({"prompt": f"question {number}", "max_new_tokens": 4} | more))
+
+
+def said(text: str) -> Generated:
+    return Generated(text=text, token_ids=(), finish="stop", prompt_tokens=1, prompt_digest="d")
+
+
+def exchange(number: int, *, case: str = CASE, to: str = "", text: str = "recorded") -> Exchange:
+    return Exchange(
+        case=case,
+        ask=Ask(fact_id=f"f{number}", role="answer", to=to, request=ask(number)),
+        response=said(text),
+    )
+
+
+def recorded(folder: Path, *exchanges: Exchange, **report: Any) -> Path:
+    """Write as much of a run as is read again."""
+    folder.mkdir(exist_ok=True)
+    (folder / "responses.jsonl").write_bytes(b"".join(map(to_line, exchanges or (exchange(1),))))
+    content = {
+        **{"schema_version": 1, "kbrel_version": __version__, "created": "", "environment": {}},
+        **{"model": to_wire(RECORDED_MODEL), "settings": {"model": "theirs"}, "cases": [{"id": CASE}]},
+        **{"aggregates": {}, "correlations": [], "summary": {}, "exit_status": 0, "complete": True},
+        **{"problems": [], "files": {"responses.jsonl": sha256_of(folder / "responses.jsonl")}, **report},
+    }
+    (folder / "report.json").write_text(json.dumps(content), encoding="utf-8")
+    return folder
+
+
+def recalling(folder: Path, **settings: Any) -> Recalling:
+    options = made_options(from_run=folder, **settings)
+    found = answering_for(options)
+    assert isinstance(found, Recalling)
+    return found
+
+
+def test_models_answer_where_no_run_is_decided_again() -> None:
+    assert type(answering_for(made_options())) is Answering
+
+
+@pytest.mark.parametrize(
+    ("spoil", "report", "found"),
+    [
+        ("nothing", {}, "is not there"),
+        ("file", {}, "is a file"),
+        ("report.json", {}, r"has no report\.json"),
+        ("responses.jsonl", {}, r"responses\.jsonl: cannot be read"),
+        ("", {"model": None}, "no one model answered in this run"),
+        ("", {"model": {}}, "is no whole report: ValueError"),
+        ("", {"cases": [{}]}, "is no whole report: KeyError"),
+        ("", {"settings": []}, "is no whole report: AttributeError"),
+        ("", {"helpers": [{}]}, "is no whole report: ValueError"),
+        ("empty", {}, r"responses\.jsonl: is empty, nothing was recorded"),
+        ("torn", {}, r"responses\.jsonl: the last line is torn"),
+        ("other", {}, r"responses\.jsonl: is not the file"),
+        ("", {"files": {}}, r"report\.json: names no digest of responses\.jsonl.*of one run"),
+        ("", {"files": None}, r"report\.json: names no digest of responses\.jsonl"),
+    ],
+)
+def test_what_is_no_folder_of_a_finished_run(
+    tmp_path: Path, spoil: str, report: dict[str, Any], found: str
+) -> None:
+    folder = tmp_path / "run"
+    if spoil == "file":
+        folder.touch()
+    elif spoil != "nothing":
+        recorded(folder, **report)
+        responses = folder / "responses.jsonl"
+        if spoil == "empty":
+            responses.write_bytes(b"")
+        elif spoil == "torn":
+            responses.write_bytes(responses.read_bytes()[:-1])
+        elif spoil == "other":
+            responses.write_bytes(responses.read_bytes() * 2)
+        elif spoil:
+            (folder / spoil).unlink()
+    with pytest.raises(KbrelError, match=found):
+        read_run(folder)
+
+
+def test_a_run_that_was_written_again_is_read_again(tmp_path: Path) -> None:
+    folder = recorded(tmp_path)
+    first = read_run(folder)
+    assert read_run(folder) is first
+    recorded(folder, kbrel_version="99")
+    os.utime(folder / "report.json", ns=(1, 1))
+    assert read_run(folder).kbrel_version == "99"
+
+
+def test_what_a_record_says_of_its_models(tmp_path: Path) -> None:
+    judge, base = (
+        replace(RECORDED_MODEL, spec="openai/j"),
+        replace(RECORDED_MODEL, spec="base", scoring_version=1),
+    )
+    run = read_run(recorded(tmp_path, base=to_wire(base), helpers=[to_wire(judge)], settings={"seed": 0}))
+    assert (run.model, run.base) == tuple(
+        replace(m, scoring_version=SCORING_VERSION) for m in (RECORDED_MODEL, base)
+    )
+    assert (run.helper("openai/j"), run.helper("openai/k")) == (judge, None)
+    assert (run.setting("seed"), run.setting("limit"), run.cases) == ("0", "", {CASE})
+    # One that compared with none has none, whichever version wrote it.
+    for report in ({}, {"base": None}):
+        assert read_run(recorded(tmp_path / "other", **report)).base is None
+
+
+def test_no_model_is_loaded_and_the_recorded_one_is_told(tmp_path: Path) -> None:
+    base = replace(RECORDED_MODEL, spec="base")
+    folder = recorded(tmp_path / "run", base=to_wire(base))
+    asked = recalling(folder)
+    with pytest.raises(ModelError, match=r"no model is loaded .*--kb-from-run=.*run\); allowed: a run with"):
+        asked.model()
+    assert asked.fingerprint().spec == "theirs"
+    assert asked.base() is None
+    assert asked.notes() == ()
+    noted = recorded(tmp_path / "noted", environment={"model_notes": "one\ntwo"})
+    assert recalling(noted).notes() == ("one", "two")
+    found = recalling(folder, baseline_model="base").base()
+    assert found is not None
+    assert found.spec == "base"
+    assert (asked.answer_news(), asked.help_news(), asked.loading()) == ((0, 0), (0, 0), (0.0, ""))
+
+
+def test_what_is_not_recorded_fails_and_is_counted_by_case(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = recorded(tmp_path / "run", exchange(1), exchange(2, to="baseline", text="base"))
+    asked = recalling(folder)
+    assert asked.lacking(CASE) == ""
+    assert asked.ask([ask(1)], "", CASE) == [said("recorded")]
+    assert asked.lacking(CASE) == ""
+    found = asked.ask([ask(3), ask(1), ask(4)], "", CASE)
+    assert found == [Failed(error="not recorded"), said("recorded"), Failed(error="not recorded")]
+    assert asked.ask([ask(2), ask(1)], "baseline", CASE) == [said("base"), Failed(error="not recorded")]
+    assert asked.lacking(CASE).startswith(
+        "3 of 6 requests of this case are not among the responses recorded in run: the suite asks something"
+    )
+    assert asked.lacking("other.kb.yaml::x") == ""
+    other = "mini.kb.yaml::head_to_tail[b]"
+    asked.ask([ask(9)], "", other)
+    assert asked.lacking(other) == (
+        "all requests of this case are not among the responses recorded in run: the recorded run did not ask "
+        "this case; leave it out with -k as that run did, or record a run with it"
+    )
+    older = recalling(recorded(tmp_path / "older", kbrel_version="0.0"))
+    older.ask([ask(9)], "", CASE)
+    assert f"older: pytest-kbrel 0.0 recorded it, this is {__version__}; the suite asks" in older.lacking(
+        CASE
+    )
+
+
+@pytest.mark.parametrize(
+    ("to", "request_", "found"),
+    [
+        ("", ask(1), True),
+        ("openai/j", ask(1), False),
+        ("", ask(2), False),
+        ("", ask(1, max_new_tokens=5), False),
+        ("", ask(1, stop=("x",)), False),
+        ("", ask(1, num_beams=2), False),
+        ("", ask(1, steps=True), False),
+        ("", ask(1, watch=(1,)), False),
+        ("", ScoreRequest(prompt="question 1", continuation=""), False),
+    ],
+)
+def test_a_request_is_known_by_each_of_its_parts(tmp_path: Path, to: str, request_: Any, found: bool) -> None:
+    from pytest_kbrel.replay.recorded_run import Record
+
+    record = Record(read_run(recorded(tmp_path)))
+    for case in (CASE, "another"):
+        assert (record.find(case, to, [request_]) != [None]) is found
+    record.close()
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Have each helping model be a scripted one; return which were opened."""
+    found: list[str] = []
+
+    def open_model(spec: Any, **how: object) -> FunctionModel:
+        found.append(spec.text)
+        return FunctionModel(lambda prompt: "live", name="live")
+
+    monkeypatch.setattr(registry, "open_model", open_model)
+    return found
+
+
+def test_a_helping_model_is_opened_for_what_is_not_recorded_of_it(tmp_path: Path, opened: list[str]) -> None:
+    judge = replace(FunctionModel(name="live").describe(), spec="hf/a/j")
+    folder = recorded(tmp_path, exchange(1, to="hf/a/j"), helpers=[to_wire(judge)])
+    asked = recalling(folder, judge="hf/a/j")
+    assert asked.helper("hf/a/j") == judge
+    assert asked.ask([ask(1)], "hf/a/j", CASE) == [said("recorded")]
+    assert (opened, asked.help_news()) == ([], (1, 1))
+    found = asked.ask([ask(2), ask(1)], "hf/a/j", CASE)
+    assert [one.text for one in found if isinstance(one, Generated)] == ["live", "recorded"]
+    assert (opened, asked.help_news()) == (["hf/a/j"], (2, 1))
+    assert asked.ask([ask(1)], "hf/a/w", CASE) != [said("recorded")]
+    assert asked.helper("hf/a/w").spec == "hf/a/w"
+    assert [one.spec for one in asked.helpers()] == ["hf/a/j", "hf/a/w"]
+    # Nothing of that is lacking: a helping model can still be asked.
+    assert asked.lacking(CASE) == ""
+    asked.close()
+
+
+def test_replies_of_two_models_of_one_name_are_not_joined(tmp_path: Path, opened: list[str]) -> None:
+    other = replace(FunctionModel(name="another").describe(), spec="hf/a/j")
+    folder = recorded(tmp_path, exchange(1, to="hf/a/j"), helpers=[to_wire(other)])
+    asked = recalling(folder, judge="hf/a/j")
+    with pytest.raises(
+        ModelError,
+        match=r"^--kb-judge: 1 of 2 replies that .*head_to_tail\[a\] needs of hf/a/j are not recorded in .*"
+        r", so that it has to be asked: it is not the model that was recorded: ",
+    ):
+        asked.ask([ask(1), ask(2)], "hf/a/j", CASE)
+
+
+@pytest.mark.parametrize(
+    ("settings", "chosen"),
+    [
+        ({"prompt": "four-shot", "retrieval": "hf/e"}, True),
+        ({"prompt": "four-shot-2", "retrieval": "openai/e"}, True),
+        # Where words chose them, they do so again.
+        ({"prompt": "four-shot", "retrieval": "tfidf"}, False),
+        ({"prompt": "zero-shot", "retrieval": "hf/e"}, False),
+    ],
+)
+def test_examples_that_an_encoder_chose_are_those_of_the_record(
+    tmp_path: Path, settings: dict[str, str], chosen: bool
+) -> None:
+    asked = recalling(recorded(tmp_path))
+    case = made_case("reliability[seen]", **settings)
+    assert isinstance(case.settings, ReliabilitySettings)
+    # A case without facts needs no prompt, so that all examples are found.
+    assert (asked.with_examples(case) == case) is chosen
+    assert asked.with_examples(made_case("monitor[a]")) is None
+    asked.close()
