@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from pytest_kbrel import stats
+from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.gates.figures import Figure
-from pytest_kbrel.gates.judging import RELATIVE
 from pytest_kbrel.gates.measuring import measure_figures, pair
 from pytest_kbrel.records import Gate, Outcome, Rule, Table, record
 
@@ -92,7 +92,7 @@ def foresee(
         )
         if figure is None:
             found.append(dataclasses.replace(start, note="no metric of this name is measured"))
-        elif gate.rule in RELATIVE:
+        elif GATE_RULES[gate.rule].relative:
             found.append(_relative(start, gate, figure, members, alpha, unknown, paired))
         else:
             found.append(dataclasses.replace(start, never=waived or _absolute(gate, figure)))
@@ -137,33 +137,41 @@ def _before(members: Sequence[Member]) -> tuple[Table, ...] | None:
 
 def _absolute(gate: Gate, figure: Figure) -> str:
     """Say why a bound is met by every value there can be."""
-    low, high = figure.bounds
-    if gate.rule == "min" and gate.bound <= low:
-        return f"{gate.metric} is never below {low:g}"
-    if gate.rule == "max" and gate.bound >= high:
-        return f"{gate.metric} is never above {high:g}"
-    if gate.rule == "above_control" and gate.bound <= low - high:
-        return f"{gate.metric} is never more than {high - low:g} from its control"
-    return ""
+    why = GATE_RULES[gate.rule].always_met(gate.bound, *figure.bounds)
+    return why and f"{gate.metric} {why}"
 
 
 def _tolerance(gate: Gate, figure: Figure, before: Sequence[Table] | None) -> str:
     """Say why the largest drop there can be is allowed."""
-    low, high = figure.bounds
     value = None if before is None or figure.lacking(before) else figure.value(before)
-    if gate.rule == "recovery":
-        if value == 0 and figure.better == "higher":
-            return "of a baseline of 0 nothing can be recovered"
-        worst = 0.0
-        if figure.better == "lower" and value and math.isfinite(high):
-            worst = value / high
-        return f"at least {worst:.3g} of the baseline is left in any case" if gate.bound <= worst else ""
+    return MET[gate.rule](gate.bound, figure, value)
+
+
+def _met_drop(bound: float, figure: Figure, value: float | None) -> str:
+    low, high = figure.bounds
     if value is None:
         most, where = high - low, "its range is"
     else:
         most = value - low if figure.better == "higher" else high - value
         where = f"from the baseline's {value:.3f} it can get worse by"
-    return f"{where} {most:.3g}, within the tolerance" if gate.bound >= most else ""
+    return f"{where} {most:.3g}, within the tolerance" if bound >= most else ""
+
+
+def _met_recovery(bound: float, figure: Figure, value: float | None) -> str:
+    high = figure.bounds[1]
+    if value == 0 and figure.better == "higher":
+        return "of a baseline of 0 nothing can be recovered"
+    worst = 0.0
+    if figure.better == "lower" and value and math.isfinite(high):
+        worst = value / high
+    return f"at least {worst:.3g} of the baseline is left in any case" if bound <= worst else ""
+
+
+# Of each relative rule why every value meets its bound, empty where one may not: (bound, figure, baseline's).
+MET: Mapping[Rule, Callable[[float, Figure, float | None], str]] = {
+    "max_drop": _met_drop,
+    "recovery": _met_recovery,
+}
 
 
 def _power(

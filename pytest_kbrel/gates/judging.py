@@ -8,9 +8,10 @@ when it holds for each (intersection-union test), so its 95 % interval needs no 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from pytest_kbrel import stats
+from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.errors import nearest
 from pytest_kbrel.gates.measuring import Measured, Measurement
 from pytest_kbrel.gates.recovering import recovered
@@ -26,9 +27,8 @@ from pytest_kbrel.gates.wording import (
     open_end,
     power,
 )
-from pytest_kbrel.records import Gate, GateResult, Judgement, record
+from pytest_kbrel.records import Gate, GateResult, Judgement, Rule, record
 
-RELATIVE = ("max_drop", "recovery")
 CONTROL = "_control"
 # Values within this of a bound meet it: sums of floats do not end on the printed digit.
 _SLACK = 1e-9
@@ -96,31 +96,24 @@ def _judged(
         hint = nearest(gate.metric, figures)
         why = f"no metric {gate.metric!r} was measured{hint}; there are {', '.join(figures)}"
         return _Judged(verdict="invalid", reason=why)
-    if gate.rule == "above_control":
-        return _above_control(gate, measured, [of for name, of in figures.items() if _controls(gate, name)])
-    if gate.rule not in RELATIVE:
-        return _absolute(gate, measured)
-    if obstacle is not None:
+    relative = GATE_RULES[gate.rule].relative
+    if relative and obstacle is not None:
         return _Judged(verdict=obstacle[0], reason=obstacle[1])
-    if measurement.paper and measured.published is None:
+    if relative and measurement.paper and measured.published is None:
         why = f"{measurement.paper} prints no {gate.metric} of this case"
         return _Judged(verdict="no baseline", reason=why)
-    if (early := _incomparable(gate, measured)) is not None:
-        return early
-    if gate.rule == "max_drop":
-        return _max_drop(gate, measured, measurement, comparisons)
-    return _recovery(gate, measured, measurement, comparisons)
-
-
-def _controls(gate: Gate, name: str) -> bool:
-    return name.startswith(gate.metric + CONTROL)
-
-
-def _absolute(gate: Gate, measured: Measured) -> _Judged:
-    value, allowed = measured.value, _allowed(gate)
-    if value.value is None:
+    if measured.value.value is None:
         return _undefined(gate, measured)
-    met = value.value >= gate.bound - _SLACK if gate.rule == "min" else value.value <= gate.bound + _SLACK
+    if relative and (early := _incomparable(gate, measured)) is not None:
+        return early
+    return JUDGES[gate.rule](gate, measured, measurement, comparisons)
+
+
+def _absolute(gate: Gate, measured: Measured, measurement: Measurement, comparisons: int) -> _Judged:
+    value, allowed = measured.value, _allowed(gate)
+    assert value.value is not None
+    at_most = GATE_RULES[gate.rule].limit == "at most"
+    met = value.value <= gate.bound + _SLACK if at_most else value.value >= gate.bound - _SLACK
     note = f" ({value.note})" if value.low is None and value.note else ""
     reason = f"{gate.metric} is {number(value.value)}{between(value)} over {facts(value.n)}{note}; {allowed}"
     return _Judged(
@@ -132,18 +125,18 @@ def _absolute(gate: Gate, measured: Measured) -> _Judged:
     )
 
 
-def _above_control(gate: Gate, measured: Measured, controls: Sequence[Measured]) -> _Judged:
+def _above_control(gate: Gate, measured: Measured, measurement: Measurement, comparisons: int) -> _Judged:
     """Judge how far the value stands above the best of its controls: what it costs no knowledge to reach."""
     value, allowed = measured.value, _allowed(gate)
-    if value.value is None:
-        return _undefined(gate, measured)
-    found = [control.value for control in controls if control.value.value is not None]
-    if not found:
-        why = controls[0].value.note if controls else f"{gate.metric} was measured without a control"
+    assert value.value is not None
+    controls = [other for other in measurement.values if other.name.startswith(gate.metric + CONTROL)]
+    defined = [control for control in controls if control.value is not None]
+    if not defined:
+        why = controls[0].note if controls else f"{gate.metric} was measured without a control"
         reason = f"{gate.metric} has no control to compare with: {why}; {allowed}"
         return _Judged(verdict="inconclusive", reason=reason)
     sign = 1 if value.better == "higher" else -1
-    control = max(found, key=lambda of: sign * (of.value or 0.0))
+    control = max(defined, key=lambda of: sign * (of.value or 0.0))
     assert control.value is not None
     above = sign * (value.value - control.value)
     where = "above" if sign > 0 else "below"
@@ -157,8 +150,7 @@ def _above_control(gate: Gate, measured: Measured, controls: Sequence[Measured])
 
 
 def _allowed(gate: Gate) -> str:
-    how = {"max": "at most ", "max_drop": ""}.get(gate.rule, "at least ")
-    return f"allowed: {how}{number(gate.bound)}"
+    return " ".join(filter(None, ("allowed:", GATE_RULES[gate.rule].limit, number(gate.bound))))
 
 
 def _undefined(gate: Gate, measured: Measured) -> _Judged:
@@ -170,8 +162,6 @@ def _undefined(gate: Gate, measured: Measured) -> _Judged:
 
 def _incomparable(gate: Gate, measured: Measured) -> _Judged | None:
     value, allowed = measured.value, _allowed(gate)
-    if value.value is None:
-        return _undefined(gate, measured)
     if measured.difference is None:
         why = f"the baseline has not measured what {gate.metric} needs: bless all suites anew; {allowed}"
         return _Judged(verdict="not comparable", reason=why)
@@ -273,3 +263,13 @@ def _drop_ends(measured: Measured) -> tuple[float | None, float | None]:
 
 def _worst(ends: tuple[float | None, float | None]) -> float:
     return math.inf if ends[1] is None else ends[1]
+
+
+# One for each rule of the catalogue; what they judge has a value and, if they are relative, a difference.
+JUDGES: Mapping[Rule, Callable[[Gate, Measured, Measurement, int], _Judged]] = {
+    "min": _absolute,
+    "max": _absolute,
+    "max_drop": _max_drop,
+    "recovery": _recovery,
+    "above_control": _above_control,
+}

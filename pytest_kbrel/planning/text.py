@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
+from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.gates.foresight import CORRELATION, DISCORDANT, Foreseen
-from pytest_kbrel.gates.judging import RELATIVE
 from pytest_kbrel.planning.plan import Participant, Plan, PlannedCase
 from pytest_kbrel.planning.spans import Span
 from pytest_kbrel.reports.text import cells, one_line, pad
@@ -144,7 +144,7 @@ def _cost(plan: Plan) -> Iterator[str]:
 
 
 def _gates(plan: Plan) -> Iterator[str]:
-    relative = [gate for gate in plan.foreseen if gate.rule in RELATIVE]
+    relative = [gate for gate in plan.foreseen if GATE_RULES[gate.rule].relative]
     if relative:
         yield (
             f"comparisons with a baseline: {plan.comparisons}; a drop is significant at "

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.plugin.options import SUITE_SUFFIX
 from pytest_kbrel.printing import printable
@@ -146,7 +147,7 @@ def case_of(item: pytest.Item) -> Case | None:
 
 def relative(gates: Iterable[Gate]) -> int:
     """Return how many of these gates compare with a baseline."""
-    return sum(gate.rule in ("max_drop", "recovery") for gate in gates)
+    return sum(GATE_RULES[gate.rule].relative for gate in gates)
 
 
 def comparisons(suites: Iterable[Suite], selected: Iterable[str]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.printing import printable
 from pytest_kbrel.records import BESIDE_MONITOR, MONITOR_FIGURES, CaseResult, Change, GateResult, MetricValue
 from pytest_kbrel.reports import changed, notes
@@ -48,18 +49,12 @@ def failure_text(result: CaseResult, *, baseline_name: str) -> str:
 
 def allowed(gate: GateResult, baseline_name: str) -> str:
     """Return in words what a gate allows."""
-    limit, name = bound(gate.bound), one_line(baseline_name) or "the baseline"
-    return {
-        "min": f"at least {limit}",
-        "max": f"at most {limit}",
-        "max_drop": f"at most {limit} worse than {name}",
-        "recovery": f"at least {limit} of {name}'s value recovered",
-        "above_control": f"at least {limit} better than the control",
-    }[gate.rule]
+    name = one_line(baseline_name) or "the baseline"
+    return GATE_RULES[gate.rule].allowed.format(bound=bound(gate.bound), baseline=name)
 
 
 def _gate(result: CaseResult, gate: GateResult, baseline_name: str) -> list[str]:
-    value = metric(result, gate.metric)
+    value, rule = metric(result, gate.metric), GATE_RULES[gate.rule]
     lines = [f"  {one_line(gate.metric)} {gate.rule} {bound(gate.bound)}: {gate.verdict}"]
     lines.append(f"    measured    {_measured(value, result.n)}")
     lines.append(f"    allowed     {allowed(gate, baseline_name)}")
@@ -69,13 +64,13 @@ def _gate(result: CaseResult, gate: GateResult, baseline_name: str) -> list[str]
         lines.append(f"    difference  {_paired(value)}")
         if value.noise is not None:
             lines.append(f"    noise       {number(value.noise)} when the baseline's model was asked twice")
-    if gate.rule == "recovery" and gate.observed is not None:
+    if rule.explain == "observed" and gate.observed is not None:
         ends = interval(gate.low, gate.high)
-        lines.append(f"    recovered   {number(gate.observed)} {ends}".rstrip())
+        lines.append(f"    {rule.observed:<11} {number(gate.observed)} {ends}".rstrip())
     if gate.p_sidak is not None:
         lines.append(f"    corrected   {p_value(gate.p_sidak)} for all comparisons of the run (Šidák)")
     # Of most failed gates the reason is what the lines above say in columns: not the control, nor the paper.
-    told = gate.rule == "above_control" or (value is not None and value.unpaired)
+    told = rule.explain == "reason" or (value is not None and value.unpaired)
     if gate.reason and (told or gate.verdict != "fail"):
         lines.append(f"    reason      {one_line(gate.reason, 600)}")
     elif others := _beside(result, gate.metric):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.records import (
     LANGUAGES,
     CaseResult,
@@ -26,13 +27,6 @@ _MOST_NOTES = 5
 STOPPED = "the session stopped before all its cases were decided"
 # What stands in place of a verdict where nothing was judged.
 MEASURED = "measured"
-_OBSERVED = {
-    "min": "measured",
-    "max": "measured",
-    "max_drop": "drop",
-    "recovery": "recovered",
-    "above_control": "above its control by",
-}
 _SHARES = {
     "answered": "answered",
     "empty": "empty",
@@ -61,7 +55,7 @@ def observed(gate: GateResult) -> str:
     """Return what was held against the bound: ``recovered 0.973 [0.951, 0.995]``; empty where nothing was."""
     if gate.observed is None:
         return ""
-    parts = (_OBSERVED[gate.rule], number(gate.observed), interval(gate.low, gate.high))
+    parts = (GATE_RULES[gate.rule].observed, number(gate.observed), interval(gate.low, gate.high))
     return " ".join(part for part in parts if part)
 
 

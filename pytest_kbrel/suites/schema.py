@@ -20,6 +20,7 @@ from pytest_kbrel.catalogue.metrics import (
     slice_kind,
     slice_kinds,
 )
+from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.facts.readers import FORMATS
 from pytest_kbrel.records import DEFAULT_LANGUAGE, LANGUAGE_TAG, PROBES, Integrity, ProbeName
 from pytest_kbrel.suites.integrity import CHOICES, LIMITS
@@ -253,26 +254,19 @@ def _shape(metric: Metric, controlled: bool) -> str:
 
 
 def _gate(metric: Metric, controlled: bool) -> Schema:
-    value: Schema = {"type": "number", "minimum": metric.low}
-    drop: Schema = {"type": "number", "minimum": 0}
-    loss: Schema = {"type": "number", "maximum": 0}
-    value["maximum"] = metric.most
-    drop["maximum"] = metric.most - metric.low
-    loss["minimum"] = metric.low - metric.most
-    rules: Schema = {"min": value, "max": value, "max_drop": drop}
-    if metric.low >= 0:
-        rules["recovery"] = {"type": "number", "exclusiveMinimum": 0, "maximum": 1}
-    for name, rule in SAME.items():
-        if rule in rules:
-            rules[name] = rules[rule]
+    defined = [rule for rule in GATE_RULES.values() if metric.low >= 0 or not rule.ratio]
+    bounds = {rule.name: rule.schema(metric.low, metric.most) for rule in defined}
+    rules: Schema = {rule.name: bounds[rule.name] for rule in defined if not rule.controlled}
+    rules.update({name: rules[rule] for name, rule in SAME.items() if rule in rules})
     if controlled:
-        rules["above_control"] = drop
-    rules[DIRECTED] = value
+        rules.update({rule.name: bounds[rule.name] for rule in defined if rule.controlled})
+    plain, drop = bounds[plain_rule(metric)], bounds["max_drop"]
+    rules[DIRECTED] = plain
     rules.update({name: drop for name, better in WORSE_WHEN.items() if better == metric.better})
-    rules[ABSOLUTE_CHANGE] = loss
+    rules[ABSOLUTE_CHANGE] = {"type": "number", "maximum": 0, "minimum": metric.low - metric.most}
     if metric.better == "higher" and metric.low >= 0:
         rules[RELATIVE_CHANGE] = {"type": "number", "exclusiveMinimum": -1, "maximum": 0}
-    plain = {**value, "description": f"A bare number means {plain_rule(metric)}."}
+    plain = {**plain, "description": f"A bare number means {plain_rule(metric)}."}
     return {"anyOf": [plain, _object(rules, minProperties=1)]}
 
 

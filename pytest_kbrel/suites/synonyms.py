@@ -5,21 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pytest_kbrel.catalogue.metrics import CONTROLS, Metric
+from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.facts.document import unknown
 from pytest_kbrel.records import RULES, Rule
 
 # The same demand by another name: evidently, pytest, llm-compressor.
-SAME: Mapping[str, Rule] = {
-    "gte": "min",
-    "ge": "min",
-    "minimum": "min",
-    "lte": "max",
-    "le": "max",
-    "maximum": "max",
-    "max_regression": "max_drop",
-    "recovery_threshold": "recovery",
-    "min_recovery": "recovery",
-}
+SAME: Mapping[str, Rule] = {name: rule.name for rule in GATE_RULES.values() for name in rule.synonyms}
 # A rise is a drop in quality only where lower is better, and the other way round.
 WORSE_WHEN: Mapping[str, str] = {
     "max_rise": "lower",
@@ -85,7 +76,7 @@ def as_gate(key: str, value: float, metric: Metric, controlled: bool = False) ->
         raise ValueError(f"rule {key!r} has no equal here: {REFUSED[key]}; allowed: {', '.join(RULES)}")
     else:
         raise ValueError(unknown("rule", key, (*RULES, *SYNONYMS), where=metric.name))
-    if rule == "above_control" and not controlled:
+    if GATE_RULES[rule].controlled and not controlled:
         raise ValueError(
             f"{key!r} compares a metric with its control, and {metric.name} has none here; "
             f"allowed: on {', '.join(CONTROLS)} of single slices of reliability"
@@ -105,18 +96,9 @@ def _loss(key: str, value: float, instead: str) -> float:
 
 def _check(key: str, rule: Rule, bound: float, metric: Metric) -> None:
     what = repr(key) if key == rule else f"{key!r} (here {rule!r})"
-    if rule == "recovery" and metric.low < 0:
+    if GATE_RULES[rule].ratio and metric.low < 0:
         raise ValueError(f"{what} is a ratio, and {metric.name} can be negative; use 'max_drop'")
-    inside, allowed = _range(rule, bound, metric)
-    if not inside:
+    if bound not in GATE_RULES[rule].range(metric.low, metric.most):
+        allowed = GATE_RULES[rule].range_in_words(metric.low, metric.most)
         percent = f"; did you mean {bound / 100:g}?" if 1 < bound <= 100 else ""
         raise ValueError(f"{what} of {metric.name} must be {allowed}, found {bound:g}{percent}")
-
-
-def _range(rule: Rule, bound: float, metric: Metric) -> tuple[bool, str]:
-    if rule == "recovery":
-        return 0 < bound <= 1, "above 0 and at most 1"
-    if rule in ("max_drop", "above_control"):
-        span = metric.most - metric.low
-        return 0 <= bound <= span, f"at least 0 and at most {span:g}"
-    return metric.low <= bound <= metric.most, metric.range

@@ -1,0 +1,127 @@
+"""The rules of gates: what each may demand, what it needs, and its words in reports.
+
+How a rule is judged is in :mod:`pytest_kbrel.gates.judging`, which has one function for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+from pytest_kbrel.bounds import SHARE, Bounds
+from pytest_kbrel.records import Rule, record
+
+
+def _value(low: float, high: float) -> Bounds:
+    return Bounds(low, high, whole=False)
+
+
+def _distance(low: float, high: float) -> Bounds:
+    return Bounds(0, high - low, whole=False)
+
+
+def _share(low: float, high: float) -> Bounds:
+    return SHARE
+
+
+def _either_way(low: float, high: float) -> Bounds:
+    return Bounds(low - high, high - low, whole=False)
+
+
+@record
+class GateRule:
+    """A rule of a gate, for metrics with values from ``low`` to ``high``.
+
+    ``range(low, high)`` is what its bound may be. ``relative`` rules compare with a baseline, ``controlled``
+    ones with a control of the metric; a ``ratio`` is not defined for metrics that can be negative.
+
+    In the reason of a verdict, ``limit`` stands before the bound. In failure messages, ``allowed`` says what
+    the rule allows (``{bound}``, ``{baseline}``), and ``explain`` is what they show besides the metric and
+    its difference from the baseline: the observed value, or the reason. ``observed`` is that value's name.
+
+    Of a rule that is not relative, ``values(low, high)`` are what the observed value can be, and ``always``
+    says why no value fails it where the bound is at their end. ``synonyms`` are its names in other tools.
+    """
+
+    name: Rule
+    range: Callable[[float, float], Bounds]
+    allowed: str
+    observed: str
+    limit: Literal["at least", "at most", ""] = "at least"
+    relative: bool = False
+    controlled: bool = False
+    ratio: bool = False
+    explain: Literal["observed", "reason", ""] = ""
+    values: Callable[[float, float], Bounds] = _value
+    always: str = ""
+    synonyms: tuple[str, ...] = ()
+
+    def range_in_words(self, low: float, high: float) -> str:
+        """Return what the bound may be: ``at least 0 and at most 1``."""
+        bounds = self.range(low, high)
+        return f"{'above' if bounds.above else 'at least'} {bounds.least:g} and at most {bounds.most:g}"
+
+    def schema(self, low: float, high: float) -> dict[str, Any]:
+        """Return the JSON Schema of the bound."""
+        bounds = self.range(low, high)
+        least = "exclusiveMinimum" if bounds.above else "minimum"
+        return {"type": "number", least: bounds.least, "maximum": bounds.most}
+
+    def always_met(self, bound: float, low: float, high: float) -> str:
+        """Return why every value meets the bound of a rule that is not relative; empty where one may not."""
+        values = self.values(low, high)
+        met = bound >= values.most if self.limit == "at most" else bound <= values.least
+        return self.always.format(low=values.least, high=values.most) if met else ""
+
+
+GATE_RULES: Mapping[Rule, GateRule] = {
+    rule.name: rule
+    for rule in (
+        GateRule(
+            name="min",
+            range=_value,
+            allowed="at least {bound}",
+            observed="measured",
+            always="is never below {low:g}",
+            synonyms=("gte", "ge", "minimum"),
+        ),
+        GateRule(
+            name="max",
+            range=_value,
+            limit="at most",
+            allowed="at most {bound}",
+            observed="measured",
+            always="is never above {high:g}",
+            synonyms=("lte", "le", "maximum"),
+        ),
+        GateRule(
+            name="max_drop",
+            relative=True,
+            range=_distance,
+            limit="",
+            allowed="at most {bound} worse than {baseline}",
+            observed="drop",
+            synonyms=("max_regression",),
+        ),
+        GateRule(
+            name="recovery",
+            relative=True,
+            ratio=True,
+            range=_share,
+            allowed="at least {bound} of {baseline}'s value recovered",
+            observed="recovered",
+            explain="observed",
+            synonyms=("recovery_threshold", "min_recovery"),
+        ),
+        GateRule(
+            name="above_control",
+            controlled=True,
+            range=_distance,
+            allowed="at least {bound} better than the control",
+            observed="above its control by",
+            explain="reason",
+            values=_either_way,
+            always="is never more than {high:g} from its control",
+        ),
+    )
+}

@@ -1,0 +1,79 @@
+"""Every rule of a gate has a range, words, a schema and a function that judges it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from pytest_kbrel import bundled
+from pytest_kbrel.bounds import Bounds
+from pytest_kbrel.catalogue.rules import GATE_RULES, GateRule
+from pytest_kbrel.gates.foresight import MET
+from pytest_kbrel.gates.judging import JUDGES
+from pytest_kbrel.records import RULES, Rule
+from pytest_kbrel.suites.synonyms import DIRECTED, REFUSED, SAME, WORSE_WHEN
+
+DOCS = Path(__file__).parents[2] / "docs" / "suite-files.md"
+EVERY_RULE = pytest.mark.parametrize("rule", GATE_RULES.values(), ids=lambda rule: rule.name)
+
+
+def test_the_table_has_every_rule_once() -> None:
+    assert tuple(GATE_RULES) == RULES
+
+
+def test_every_rule_is_judged() -> None:
+    assert tuple(JUDGES) == RULES
+
+
+def test_of_every_relative_rule_it_is_known_which_bounds_are_always_met() -> None:
+    assert tuple(MET) == tuple(name for name, rule in GATE_RULES.items() if rule.relative)
+
+
+@EVERY_RULE
+@pytest.mark.parametrize(("low", "high"), [(0, 1), (0, 0.5), (-1, 1)])
+def test_every_rule_has_a_range_and_a_schema_that_say_the_same(
+    rule: GateRule, low: float, high: float
+) -> None:
+    bounds = rule.range(low, high)
+    assert isinstance(bounds, Bounds)
+    assert bounds.least < bounds.most
+    assert f"{bounds.least:g} and at most {bounds.most:g}" in rule.range_in_words(low, high)
+    for bound in (low - 1, low, 0, 0.25, high, high + 1, high - low):
+        assert jsonschema.Draft202012Validator(rule.schema(low, high)).is_valid(bound) is (bound in bounds)
+
+
+@EVERY_RULE
+def test_every_rule_has_words(rule: GateRule) -> None:
+    words = rule.allowed.format(bound="0.123", baseline="prod")
+    assert "0.123" in words
+    assert ("prod" in words) is rule.relative
+    assert rule.observed
+    assert bool(rule.always) is not rule.relative
+
+
+@EVERY_RULE
+def test_a_rule_that_is_not_relative_says_when_no_value_fails_it(rule: GateRule) -> None:
+    if not rule.relative:
+        values = rule.values(-1, 1)
+        at_most = rule.limit == "at most"
+        assert rule.always_met(values.most if at_most else values.least, -1, 1).startswith("is never ")
+        assert not rule.always_met(0, -1, 1)
+
+
+def test_a_name_in_other_tools_means_one_rule() -> None:
+    names = [name for rule in GATE_RULES.values() for name in rule.synonyms]
+    assert len(names) == len(SAME)
+    assert not {*names} & {*RULES, *WORSE_WHEN, *REFUSED, DIRECTED}
+
+
+def test_the_schema_of_reports_has_every_rule() -> None:
+    gate = json.loads(bundled.schema("report"))["$defs"]["gate"]
+    assert gate["properties"]["rule"]["enum"] == list(RULES)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_the_docs_explain_every_rule(rule: Rule) -> None:
+    assert f"| `{rule}` |" in DOCS.read_text(encoding="utf-8")
