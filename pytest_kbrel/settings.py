@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_kbrel.catalogue.verdicts import failing
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.records import is_published
+from pytest_kbrel.records import Judgement, is_published
 
 if TYPE_CHECKING:
     from pytest_kbrel.models.registry import AnySpec
@@ -76,15 +77,11 @@ class Settings:
         return self.baseline or self.baseline_model
 
     @property
-    def failing(self) -> set[str]:
+    def failing(self) -> set[Judgement]:
         """The verdicts that fail a case under these settings."""
-        verdicts = {"fail", "invalid", "not comparable"}
         # A paper has not measured all that a suite may ask; a blessed run has.
-        if self.compared_with and not is_published(self.compared_with):
-            verdicts.add("no baseline")
-        if self.inconclusive == "fail":
-            verdicts.add("inconclusive")
-        return verdicts
+        compared = bool(self.compared_with) and not is_published(self.compared_with)
+        return failing(compared=compared, strict=self.inconclusive == "fail")
 
     @property
     def own_specs(self) -> list[AnySpec]:

@@ -12,18 +12,13 @@ from pytest_kbrel.baselines import (
     incomparable,
     listed_differences,
 )
+from pytest_kbrel.catalogue.rules import GATE_RULES
+from pytest_kbrel.catalogue.verdicts import failing
 from pytest_kbrel.commands.paired_read import Side, gate_of, waivers_of
-from pytest_kbrel.records import (
-    CaseResult,
-    Gate,
-    Run,
-    Table,
-    record,
-)
+from pytest_kbrel.records import UNMEASURED, CaseResult, Gate, Run, Table, record
 
-RELATIVE = ("max_drop", "recovery")
-# Verdicts of a gate that fail: as in a run that was given the first one as its baseline.
-FAILING = ("fail", "invalid", "not run", "not comparable", "no baseline")
+# The first one is the baseline: what it lacks is a failure.
+FAILING = failing(compared=True)
 
 
 @record
@@ -56,7 +51,7 @@ def pair_up(baseline: Side, candidates: Sequence[tuple[str, Side]], name: str) -
     from pytest_kbrel import stats
     from pytest_kbrel.gates.family import with_family
 
-    m = sum(gate.rule in RELATIVE for _, side in candidates for gate in _gates(side))
+    m = sum(GATE_RULES[gate.rule].relative for _, side in candidates for gate in _gates(side))
     decided = [_decided(side, baseline.run, max(m, 1)) for _, side in candidates]
     adjusted = iter(with_family([case for cases in decided for case in cases]))
     runs = [
@@ -130,7 +125,7 @@ def _obstacles(side: Side, cases: Sequence[CaseResult], baseline: Baseline) -> d
     found = {}
     for case in cases:
         before = baseline.case(case)
-        if case.aggregate or case.verdict in ("invalid", "not run"):
+        if case.aggregate or case.verdict in UNMEASURED:
             continue
         pairings: tuple[Pairing, ...] = ()
         if isinstance(before, BaselineCase):

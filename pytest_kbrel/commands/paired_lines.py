@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from pytest_kbrel.catalogue.verdicts import SEVERITY
 from pytest_kbrel.commands.paired import Paired
 from pytest_kbrel.records import CaseResult, Change, MetricValue
 from pytest_kbrel.reports import changed, notes, selection
@@ -177,7 +178,7 @@ def _change(change: Change) -> str:
 
 def _verdicts(paired: Paired) -> str:
     gates = [gate.verdict for case in paired.run.cases for gate in case.gates]
-    told = [f"{gates.count(word)} {word}" for word in selection.SEVERITY if word in gates]
+    told = [f"{gates.count(word)} {word}" for word in SEVERITY if word in gates]
     return f"gates: {', '.join(told) or 'none are known'}"
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from pytest_kbrel import stats
 from pytest_kbrel.baselines import BaselineCase, PublishedCase, asked_differently, setting_differences
+from pytest_kbrel.catalogue.verdicts import worst
 from pytest_kbrel.gates.changes import changes
 from pytest_kbrel.gates.figures import figures_of
 from pytest_kbrel.gates.findings import count
@@ -17,15 +18,6 @@ from pytest_kbrel.gates.noise import with_noise
 from pytest_kbrel.gates.waiving import under_waivers, waived_facts, without
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.records import Case, CaseResult, Gate, GateResult, Judgement, Table, Unmatched, settings_of
-
-SEVERITY: tuple[Judgement, ...] = (
-    "invalid",
-    "fail",
-    "not comparable",
-    "no baseline",
-    "inconclusive",
-    "pass",
-)
 
 
 def decide_case(
@@ -174,7 +166,7 @@ def compare_case(
 
 
 def verdict_of(results: Iterable[GateResult], *, baseline_asked: bool) -> Judgement:
-    """Return a case's verdict, its worst gate's.
+    """Return a case's verdict, its worst gate's; a gate that could not be judged makes it invalid.
 
     When no baseline was asked for, relative gates stay unjudged and the others decide; ``no baseline`` is
     then the verdict of a case that has relative gates only, and no failure. When one was asked for, ``no
@@ -184,7 +176,7 @@ def verdict_of(results: Iterable[GateResult], *, baseline_asked: bool) -> Judgem
     found = {result.verdict for result in results}
     if not baseline_asked and found != {"no baseline"}:
         found.discard("no baseline")
-    return next((verdict for verdict in SEVERITY if verdict in found), "pass")
+    return "invalid" if "invalid" in found else worst(found)
 
 
 def split(

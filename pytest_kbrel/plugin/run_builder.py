@@ -16,10 +16,13 @@ import pytest
 
 from pytest_kbrel import __version__
 from pytest_kbrel.baselines.layout import OUTCOMES
+from pytest_kbrel.collect import comparisons
+from pytest_kbrel.flags import NO_CACHE
+from pytest_kbrel.options import SUITE_SUFFIX
 from pytest_kbrel.plugin.collection import comparisons
 from pytest_kbrel.plugin.flags import NO_CACHE
 from pytest_kbrel.plugin.options import SUITE_SUFFIX
-from pytest_kbrel.records import BASELINE, PROBES, CaseKind, CaseResult, Fingerprint, Run, Suite
+from pytest_kbrel.records import BASELINE, PROBES, UNMEASURED, CaseKind, CaseResult, Fingerprint, Run, Suite
 from pytest_kbrel.settings import Settings
 
 _PACKAGES = ("pytest", "pytest-xdist", "torch", "transformers", "openai", "numpy", "scipy")
@@ -185,7 +188,9 @@ def assemble(
             )
     for item, why in arrivals.failures.items():
         for nodeid in arrivals.cases_of.get(item, ()):
-            if cases[nodeid].verdict not in settings.failing or cases[nodeid].waived:
+            verdict = cases[nodeid].verdict
+            # A case whose test failed was begun.
+            if verdict == "not run" or verdict not in settings.failing or cases[nodeid].waived:
                 cases[nodeid] = replace(cases[nodeid], verdict="invalid", errors=(_last_line(why),))
     asked_for = {f"{suite.path}::{case.id}" for suite in suites for case in suite.cases}
     return Run(
@@ -200,8 +205,7 @@ def assemble(
         correlations=over_slices(cases[nodeid] for nodeid in sorted(cases)),
         recorded=_recorded(config, settings),
         comparisons=comparisons(suites, arrivals.expected) if settings.compared_with else 0,
-        complete=asked_for <= cases.keys()
-        and not any(case.verdict in ("invalid", "not run") for case in cases.values()),
+        complete=asked_for <= cases.keys() and not any(case.verdict in UNMEASURED for case in cases.values()),
     )
 
 

@@ -19,6 +19,9 @@ AnswerType = Literal["number", "person", "time", "location", "other"]
 Bucket = Literal["head", "torso", "tail"]
 # What a slice of Reliable KB is about: knowledge the model may have met, or cannot have.
 SliceKind = Literal["seen", "unseen"]
+# Cases with these verdicts have no figures.
+UNMEASURED: tuple[Judgement, ...] = ("invalid", "not run")
+JUDGEMENTS: tuple[Judgement, ...] = typing.get_args(Judgement)
 PROBES: tuple[ProbeName, ...] = typing.get_args(ProbeName)
 RULES: tuple[Rule, ...] = typing.get_args(Rule)
 ANSWER_TYPES: tuple[AnswerType, ...] = typing.get_args(AnswerType)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from pytest_kbrel.records.asked import Waiver
-from pytest_kbrel.records.base import CaseKind, Judgement, Label, Rule, record
+from pytest_kbrel.records.base import UNMEASURED, CaseKind, Judgement, Label, Rule, record
 
 
 @record
@@ -227,7 +227,7 @@ class CaseResult:
     def waived(self) -> bool:
         """Whether the case did not pass and a waiver lets that be; unsound responses are never waived."""
         given = self.waiver is not None and not self.waiver.expired
-        return given and self.verdict not in ("pass", "invalid", "not run")
+        return given and self.verdict not in ("pass", *UNMEASURED)
 
 
 @record

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import typing
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from pytest_kbrel.catalogue import verdicts
 from pytest_kbrel.records import (
+    JUDGEMENTS,
     PROBES,
     CaseKind,
     CaseResult,
@@ -33,17 +34,6 @@ KEY_METRICS: dict[ProbeName, tuple[str, ...]] = {
     "head_to_tail": ("accuracy", "hallucination", "missing", "unparsable"),
     "reliability": (*SEEN, *UNSEEN),
 }
-# Worst first: the first that occurs is the run's verdict.
-SEVERITY: tuple[Judgement, ...] = (
-    "fail",
-    "invalid",
-    "not run",
-    "not comparable",
-    "no baseline",
-    "inconclusive",
-    "pass",
-)
-JUDGEMENTS: tuple[Judgement, ...] = typing.get_args(Judgement)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +150,7 @@ def verdict(run: Run) -> Judgement:
     found: set[Judgement] = {"pass" if case.waived else case.verdict for case in run.cases}
     if not run.cases or run.problems:
         found.add("invalid")
-    return next(word for word in SEVERITY if word in found)
+    return verdicts.worst(found)
 
 
 def worst(run: Run) -> CaseResult | None:
@@ -210,7 +200,7 @@ def unsettled(run: Run) -> tuple[CaseResult, ...]:
     """
     settled = {"pass"} if is_blessed(run) else {"pass", "no baseline"}
     found = [case for case in ordered(run) if case.verdict not in settled]
-    return tuple(sorted(found, key=lambda case: SEVERITY.index(case.verdict)))
+    return tuple(sorted(found, key=lambda case: verdicts.SEVERITY.index(case.verdict)))
 
 
 def not_run(run: Run) -> tuple[CaseResult, ...]:
@@ -231,7 +221,7 @@ def headline(run: Run) -> str:
     waived = Counter(case.verdict for case in run.cases if case.waived)
     parts = [
         f"{found[word]} {word}" + (f" ({waived[word]} waived)" if waived[word] else "")
-        for word in SEVERITY
+        for word in verdicts.SEVERITY
         if found[word]
     ]
     return ", ".join(parts) or "no case was decided"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
+from pytest_kbrel.catalogue.verdicts import VERDICTS
 from pytest_kbrel.printing import printable
-from pytest_kbrel.records import CaseResult, Change, Judgement, Run, is_published
+from pytest_kbrel.records import CaseResult, Change, Run, is_published
 from pytest_kbrel.reports import changed, notes, selection
 from pytest_kbrel.reports.failure import failure_text
 from pytest_kbrel.reports.terminal_table import WIDEST, table_lines
@@ -31,15 +32,6 @@ SHOWN_FACTS = 3
 REASON_LINES = 8
 _PLAIN: dict[str, bool] = {}
 _BOLD = {"bold": True}
-_MARKUP: dict[Judgement, dict[str, bool]] = {
-    "pass": {"green": True},
-    "fail": {"red": True, "bold": True},
-    "invalid": {"red": True, "bold": True},
-    "not run": {"yellow": True, "bold": True},
-    "not comparable": {"yellow": True, "bold": True},
-    "no baseline": {"yellow": True},
-    "inconclusive": {"yellow": True},
-}
 
 
 def terminal_lines(run: Run, *, width: int, color: bool = True, written_to: str = "") -> list[Line]:
@@ -72,7 +64,7 @@ def _identity(run: Run, width: int) -> Iterator[Line]:
     parts = (run.model.dtype, run.model.device, notes.prompts(run.model))
     where = ", ".join(one_line(part) for part in parts if part)
     word = selection.verdict(run)
-    yield f"{one_line(run.model.spec)} ({where}){against}: {word}", _MARKUP[word]
+    yield f"{one_line(run.model.spec)} ({where}){against}: {word}", VERDICTS[word].markup
     for role, who in selection.helped_by(run):
         yield f"{role} {one_line(who)}", _PLAIN
     if is_published(run.baseline):
@@ -113,7 +105,7 @@ def _integrity(case: CaseResult) -> str:
 def _markup(case: CaseResult, run: Run) -> dict[str, bool]:
     if case.verdict == "pass":
         return _PLAIN
-    return _MARKUP["inconclusive" if notes.is_waived(case, run) else case.verdict]
+    return VERDICTS["inconclusive" if notes.is_waived(case, run) else case.verdict].markup
 
 
 def _aggregates(run: Run, width: int) -> Iterator[Line]:
@@ -212,9 +204,9 @@ def _wrapped(text: str, width: int, indent: str = "    ") -> Iterator[Line]:
 def _problems(run: Run, width: int) -> Iterator[Line]:
     for problem in sorted(run.problems):
         for text, _ in _wrapped(f"problem: {one_line(problem, 600)}", width, indent=""):
-            yield text, _MARKUP["fail"]
+            yield text, VERDICTS["fail"].markup
     if said := notes.partial(run):
-        yield said, _MARKUP["inconclusive"]
+        yield said, VERDICTS["inconclusive"].markup
 
 
 def _headline(run: Run, width: int) -> Iterator[Line]:
@@ -224,4 +216,4 @@ def _headline(run: Run, width: int) -> Iterator[Line]:
         for text, _ in _wrapped("; ".join([head + against, *rest]), width, indent=""):
             yield text, _BOLD
     word = selection.verdict(run)
-    yield f"{word}: {selection.headline(run)}", {**_MARKUP[word], "bold": True}
+    yield f"{word}: {selection.headline(run)}", {**VERDICTS[word].markup, "bold": True}

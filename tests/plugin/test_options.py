@@ -182,7 +182,7 @@ def test_folders_begin_where_pytest_was_called(given: Given, tmp_path: Path) -> 
     ],
 )
 def test_the_verdicts_that_fail_a_run(given: Given, settings: dict[str, str], more: set[str]) -> None:
-    assert read_settings(given(**settings)).failing == {"fail", "invalid", "not comparable"} | more
+    assert read_settings(given(**settings)).failing == {"fail", "invalid", "not run", "not comparable"} | more
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,48 @@
+"""The verdicts on gates, cases and runs: which is worse, which fail a run, and how a terminal shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+from pytest_kbrel.records import Judgement, record
+
+
+@record
+class VerdictKind:
+    """A verdict: when it makes the run fail (exit code 1), and its markup in pytest's terminal.
+
+    It fails always, ``compared``: only where a blessed run or a model was given to compare with, or
+    ``strict``: only where the user wants it (``--kb-inconclusive=fail``).
+    """
+
+    name: Judgement
+    fails: Literal["always", "compared", "strict", "never"]
+    markup: dict[str, bool]
+
+
+VERDICTS: Mapping[Judgement, VerdictKind] = {
+    verdict.name: verdict
+    for verdict in (
+        # Worst first.
+        VerdictKind(name="fail", fails="always", markup={"red": True, "bold": True}),
+        VerdictKind(name="invalid", fails="always", markup={"red": True, "bold": True}),
+        VerdictKind(name="not run", fails="always", markup={"yellow": True, "bold": True}),
+        VerdictKind(name="not comparable", fails="always", markup={"yellow": True, "bold": True}),
+        VerdictKind(name="no baseline", fails="compared", markup={"yellow": True}),
+        VerdictKind(name="inconclusive", fails="strict", markup={"yellow": True}),
+        VerdictKind(name="pass", fails="never", markup={"green": True}),
+    )
+}
+SEVERITY: tuple[Judgement, ...] = tuple(VERDICTS)
+
+
+def worst(verdicts: Iterable[Judgement]) -> Judgement:
+    """Return the worst of the verdicts; ``pass`` where there is none."""
+    return min(verdicts, key=SEVERITY.index, default="pass")
+
+
+def failing(*, compared: bool, strict: bool = False) -> set[Judgement]:
+    """Return the verdicts that make a run fail."""
+    when = {"always", "compared" if compared else "", "strict" if strict else ""}
+    return {name for name, verdict in VERDICTS.items() if verdict.fails in when}
