@@ -16,9 +16,6 @@ import pytest
 
 from pytest_kbrel import __version__
 from pytest_kbrel.baselines.layout import OUTCOMES
-from pytest_kbrel.collect import comparisons
-from pytest_kbrel.flags import NO_CACHE
-from pytest_kbrel.options import SUITE_SUFFIX
 from pytest_kbrel.plugin.collection import comparisons
 from pytest_kbrel.plugin.flags import NO_CACHE
 from pytest_kbrel.plugin.options import SUITE_SUFFIX
