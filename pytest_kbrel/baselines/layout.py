@@ -19,8 +19,6 @@ from pytest_kbrel.untrusted import read_json
 
 SCHEMA_VERSION = 2
 META = "baseline.json"
-# The outcomes in a folder of reports.
-OUTCOMES = "outcomes.jsonl.xz"
 # Files that older versions wrote, and that are taken away when a baseline is written anew.
 OLDER = ("outcomes.jsonl.gz",)
 ALLOWED = "a folder that --kb-baseline-update wrote"

@@ -18,6 +18,7 @@ from pytest_kbrel.records import (
     is_published,
     record,
 )
+from pytest_kbrel.reports.files import REPORT
 
 ALLOWED = "a report folder, a report.json, a baseline's name or path, or published/..."
 Figures = Mapping[str, float | None]
@@ -75,7 +76,7 @@ def _read(source: str, rootdir: Path) -> list[Compared]:
     if is_published(source):
         return _read_published(source, rootdir)
     path = Path(source).expanduser()
-    if path.is_file() or (path / "report.json").is_file():
+    if path.is_file() or (path / REPORT).is_file():
         from pytest_kbrel.reports.json_report import read_report
 
         return [_of_report(source, path, read_report(path))]

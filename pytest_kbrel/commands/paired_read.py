@@ -7,7 +7,6 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from pytest_kbrel.baselines import Baseline, BaselineCase, case_key, read_baseline
-from pytest_kbrel.baselines.layout import OUTCOMES
 from pytest_kbrel.baselines.outcomes import read_packed, tables_of
 from pytest_kbrel.errors import BaselineError, KbrelError
 from pytest_kbrel.records import (
@@ -24,6 +23,7 @@ from pytest_kbrel.records import (
     is_published,
     record,
 )
+from pytest_kbrel.reports.files import OUTCOMES, REPORT
 from pytest_kbrel.reports.json_report import check_file, read_report
 from pytest_kbrel.serialization import from_wire
 
@@ -49,7 +49,7 @@ def read_side(source: str, rootdir: Path) -> Side | str:
     if is_published(source):
         return "a paper's figures have no facts behind them"
     path = Path(source).expanduser()
-    if path.is_file() or (path / "report.json").is_file():
+    if path.is_file() or (path / REPORT).is_file():
         folder = path if path.is_dir() else path.parent
         if not (folder / OUTCOMES).is_file():
             return f"there is no {OUTCOMES} beside its report, as older versions left it"

@@ -13,8 +13,9 @@ from pytest_kbrel.plugin import worker
 from pytest_kbrel.plugin.controller import Recorder
 from pytest_kbrel.plugin.options import stands_on_the_line, suites_in_sight, was_typed
 from pytest_kbrel.plugin.preflight import check_judge
-from pytest_kbrel.plugin.previous_reports import REPORTS, set_aside
+from pytest_kbrel.plugin.previous_reports import set_aside
 from pytest_kbrel.plugin.settings import read_settings
+from pytest_kbrel.reports.files import REPORT_FILES
 from pytest_kbrel.settings import Settings
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ def _check_output(directory: Path) -> None:
         raise pytest.UsageError(
             f"--kb-output-path: {standing} may not be written; allowed: a folder of yours"
         )
-    for name in REPORTS:
+    for name in REPORT_FILES:
         if (directory / name).is_dir():
             raise pytest.UsageError(
                 f"--kb-output-path: {directory / name} is a folder, and a report goes there; "

@@ -7,10 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_kbrel.baselines.layout import OUTCOMES
-from pytest_kbrel.reports.files import PREVIOUS
-
-REPORTS = ("report.json", "report.html", "summary.md", "responses.jsonl", OUTCOMES)
+from pytest_kbrel.reports.files import PREVIOUS, REPORT, REPORT_FILES
 
 
 def set_aside(directory: Path) -> bool:
@@ -21,14 +18,14 @@ def set_aside(directory: Path) -> bool:
     moved; raises ``UsageError`` where that is not possible.
     """
     previous = directory / PREVIOUS
-    found = [name for name in REPORTS if (directory / name).is_file()]
+    found = [name for name in REPORT_FILES if (directory / name).is_file()]
     try:
-        if REPORTS[0] not in found:
+        if REPORT not in found:
             for name in found:
                 (directory / name).unlink(missing_ok=True)
             return False
         previous.mkdir(exist_ok=True)
-        for name in REPORTS:
+        for name in REPORT_FILES:
             (previous / name).unlink(missing_ok=True)
         _move(found, directory, previous)
     except OSError as error:
@@ -44,11 +41,10 @@ def bring_back(directory: Path) -> None:
     previous = directory / PREVIOUS
     # What cannot be moved back is not lost.
     with contextlib.suppress(OSError):
-        _move([name for name in REPORTS if (previous / name).is_file()], previous, directory)
+        _move([name for name in REPORT_FILES if (previous / name).is_file()], previous, directory)
         previous.rmdir()
 
 
 def _move(names: list[str], source: Path, target: Path) -> None:
-    # report.json is the first: without it nobody takes the others for a run's.
     for name in names:
         (source / name).replace(target / name)

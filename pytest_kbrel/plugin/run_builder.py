@@ -20,6 +20,7 @@ from pytest_kbrel.plugin.collection import comparisons
 from pytest_kbrel.plugin.flags import NO_CACHE
 from pytest_kbrel.plugin.options import SUITE_SUFFIX
 from pytest_kbrel.records import BASELINE, PROBES, UNMEASURED, CaseKind, CaseResult, Fingerprint, Run, Suite
+from pytest_kbrel.reports.files import OUTCOMES, RESPONSES, replacing, sha256_of
 from pytest_kbrel.settings import Settings
 
 _PACKAGES = ("pytest", "pytest-xdist", "torch", "transformers", "openai", "numpy", "scipy")
@@ -212,7 +213,7 @@ def join(run: Run, parts: Path, directory: Path) -> Iterator[str]:
 
     directory.mkdir(parents=True, exist_ok=True)
     order = [case.nodeid for case in run.cases]
-    joined = join_spools(sorted(parts.glob("*.jsonl")), directory / "responses.jsonl", order)
+    joined = join_spools(sorted(parts.glob("*.jsonl")), directory / RESPONSES, order)
     if joined.torn:
         workers = ", ".join(path.stem for path in joined.torn)
         yield f"the last response of {workers} is torn and left out"
@@ -227,13 +228,12 @@ def write(run: Run, directory: Path) -> Run:
     """Write all reports into ``directory``, where the responses are; return the run with its files."""
     from pytest_kbrel.baselines.outcomes import lines_of, packed
     from pytest_kbrel.reports import write_reports
-    from pytest_kbrel.reports.files import replacing, sha256_of
 
     tables = [(case.nodeid, case.table) for case in run.cases if not case.aggregate]
     with replacing(directory / OUTCOMES) as stream:
         stream.write(packed(lines_of(tables, texts=True)))
     # A report is read with its own parts only.
-    parts_of = [directory / name for name in ("responses.jsonl", OUTCOMES)]
+    parts_of = [directory / name for name in (RESPONSES, OUTCOMES)]
     run = replace(run, files=tuple((path.name, sha256_of(path)) for path in parts_of if path.is_file()))
     write_reports(run, directory)
     return run

@@ -20,10 +20,10 @@ from typing import Any
 from pytest_kbrel import SCORING_VERSION
 from pytest_kbrel.errors import KbrelError, ResponseError
 from pytest_kbrel.records import Failed, Fingerprint, GenerateRequest, Request, Response, ScoreRequest
+from pytest_kbrel.reports.files import REPORT, RESPONSES, earlier_note
 from pytest_kbrel.serialization import from_wire
 from pytest_kbrel.untrusted import LINE, short
 
-REPORT, RESPONSES = "report.json", "responses.jsonl"
 ALLOWED = f"the folder of a finished run, with {REPORT} and {RESPONSES}"
 NOT_RECORDED = "not recorded"
 _KINDS: dict[str, type[Request]] = {"score": ScoreRequest, "generate": GenerateRequest}
@@ -72,7 +72,6 @@ def read_run(folder: Path) -> RecordedRun:
 
 @functools.lru_cache(maxsize=4)
 def _read_run(folder: Path, _: int) -> RecordedRun:
-    from pytest_kbrel.reports.files import earlier_note
     from pytest_kbrel.reports.json_report import check_file, read_report
 
     if not folder.is_dir():

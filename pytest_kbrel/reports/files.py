@@ -1,4 +1,4 @@
-"""Files that are either the old one or the whole new one."""
+"""The files of a report folder: their names, and writing that leaves the old one or the whole new one."""
 
 from __future__ import annotations
 
@@ -9,6 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+REPORT = "report.json"
+PAGE = "report.html"
+SUMMARY = "summary.md"
+RESPONSES = "responses.jsonl"
+OUTCOMES = "outcomes.jsonl.xz"
+# The report first: without it the others are no run's.
+REPORT_FILES = (REPORT, PAGE, SUMMARY, RESPONSES, OUTCOMES)
 # In a folder of reports, that of the reports of the run before.
 PREVIOUS = "previous"
 

@@ -13,7 +13,7 @@ from typing import Any
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.records import PROBES, CaseKind, CaseResult, MetricValue, Run
 from pytest_kbrel.reports import changed, notes, selection
-from pytest_kbrel.reports.files import earlier_note, sha256_of, write_text
+from pytest_kbrel.reports.files import REPORT, earlier_note, sha256_of, write_text
 from pytest_kbrel.serialization import to_wire
 from pytest_kbrel.untrusted import read_json
 
@@ -161,7 +161,7 @@ def write_json(run: Run, path: Path) -> None:
 def read_report(path: Path) -> dict[str, Any]:
     """Read a ``report.json`` of this or an older format; ``path`` may be the directory it is in."""
     if path.is_dir():
-        path = path / "report.json"
+        path = path / REPORT
     try:
         report = read_json(path)
     except FileNotFoundError:
@@ -202,7 +202,7 @@ def check_file(report: dict[str, Any], path: Path) -> None:
         raise KbrelError(f"{path}: cannot be read: {error.strerror}") from None
     if found != known:
         raise KbrelError(
-            f"{path}: is not the file that {path.with_name('report.json')} was written with (sha256 "
+            f"{path}: is not the file that {path.with_name(REPORT)} was written with (sha256 "
             f"{found[:12]}, not {str(known)[:12]}); allowed: a report folder as one run wrote it"
         )
 

@@ -7,14 +7,15 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.plugin.previous_reports import REPORTS, bring_back, set_aside
+from pytest_kbrel.plugin.previous_reports import bring_back, set_aside
 from pytest_kbrel.replay.recorded_run import read_run
+from pytest_kbrel.reports.files import REPORT_FILES
 from pytest_kbrel.reports.json_report import read_report
 
 
 def _reports(folder: Path, text: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    for name in REPORTS:
+    for name in REPORT_FILES:
         (folder / name).write_text(text)
 
 
@@ -30,7 +31,7 @@ def test_reports_take_the_place_of_those_before_them(tmp_path: Path) -> None:
         (tmp_path / "notes.md").write_text("mine")
         assert set_aside(tmp_path)
         assert _names(tmp_path) == {"previous", "notes.md"}
-        assert _names(tmp_path / "previous") == {*REPORTS, "notes.md"}
+        assert _names(tmp_path / "previous") == {*REPORT_FILES, "notes.md"}
         assert (tmp_path / "previous" / "report.json").read_text() == text
 
 
@@ -46,7 +47,7 @@ def test_what_a_killed_run_left_does_not_replace_whole_reports(tmp_path: Path) -
     (tmp_path / "responses.jsonl").write_text("torn")
     assert not set_aside(tmp_path)
     assert _names(tmp_path) == {"previous"}
-    assert _names(tmp_path / "previous") == set(REPORTS)
+    assert _names(tmp_path / "previous") == set(REPORT_FILES)
 
 
 def test_where_there_is_nothing_nothing_is_made(tmp_path: Path) -> None:
@@ -59,7 +60,7 @@ def test_reports_come_back_where_it_came_to_no_run(tmp_path: Path) -> None:
     _reports(tmp_path, "one")
     assert set_aside(tmp_path)
     bring_back(tmp_path)
-    assert _names(tmp_path) == set(REPORTS)
+    assert _names(tmp_path) == set(REPORT_FILES)
 
 
 def test_reports_that_cannot_be_moved_are_a_usage_error(tmp_path: Path) -> None:
