@@ -20,16 +20,16 @@ DOCS = Path(__file__).parents[2] / "docs" / "suite-files.md"
 EVERY_RULE = pytest.mark.parametrize("rule", GATE_RULES.values(), ids=lambda rule: rule.name)
 
 
-def test_the_table_has_every_rule_once() -> None:
-    assert tuple(GATE_RULES) == RULES
+def test_the_table_has_every_rule() -> None:
+    assert GATE_RULES.keys() == {*RULES}
 
 
 def test_every_rule_is_judged() -> None:
-    assert tuple(JUDGES) == RULES
+    assert JUDGES.keys() == {*RULES}
 
 
 def test_of_every_relative_rule_it_is_known_which_bounds_are_always_met() -> None:
-    assert tuple(MET) == tuple(name for name, rule in GATE_RULES.items() if rule.relative)
+    assert MET.keys() == {name for name, rule in GATE_RULES.items() if rule.relative}
 
 
 @EVERY_RULE
@@ -71,7 +71,7 @@ def test_a_name_in_other_tools_means_one_rule() -> None:
 
 def test_the_schema_of_reports_has_every_rule() -> None:
     gate = json.loads(bundled.schema("report"))["$defs"]["gate"]
-    assert gate["properties"]["rule"]["enum"] == list(RULES)
+    assert gate["properties"]["rule"]["enum"] == [*RULES]
 
 
 @pytest.mark.parametrize("rule", RULES)
