@@ -12,7 +12,7 @@ from pytest_kbrel.errors import ModelError
 from pytest_kbrel.records import Judgement, is_published
 
 if TYPE_CHECKING:
-    from pytest_kbrel.models.registry import AnySpec
+    from pytest_kbrel.models.base import Spec
 
 # The judge that is no model.
 RULES = "rules"
@@ -27,10 +27,10 @@ class ParsedSpec:
     The error waits because settings of an ini file may be wrong as long as nobody needs the model.
     """
 
-    spec: AnySpec | None = None
+    spec: Spec | None = None
     error: ModelError | None = None
 
-    def get(self) -> AnySpec:
+    def get(self) -> Spec:
         """Return the spec; raise the ``ModelError`` of its parsing."""
         if self.spec is None:
             raise ModelError(str(self.error or "no model is named"))
@@ -84,6 +84,6 @@ class Settings:
         return failing(compared=compared, strict=self.inconclusive == "fail")
 
     @property
-    def own_specs(self) -> list[AnySpec]:
+    def own_specs(self) -> list[Spec]:
         """The specs of the models that the run is about; ``ModelError`` where one of them is wrong."""
         return [parsed.get() for parsed in (self.model_spec, self.baseline_spec) if parsed is not None]

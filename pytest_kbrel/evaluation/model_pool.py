@@ -223,9 +223,9 @@ class Answering:
 
 def underway(settings: Settings) -> Underway | None:
     """Return the journals of a run that asks served models, ``None`` where there are none to be kept."""
-    from pytest_kbrel.models.openai_spec import is_openai
+    from pytest_kbrel.models.registry import backend_of
 
-    served = is_openai(settings.model) or is_openai(settings.baseline_model)
+    served = backend_of(settings.model).is_served or backend_of(settings.baseline_model).is_served
     if not served or settings.use_cache is None or settings.from_run is not None:
         return None
     from pytest_kbrel.models.resume.session import Underway

@@ -7,7 +7,8 @@ import functools
 from collections.abc import Callable
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.registry import AnySpec, args_for, read_spec
+from pytest_kbrel.models.base import Spec
+from pytest_kbrel.models.registry import args_for, read_spec
 from pytest_kbrel.records import BASELINE
 from pytest_kbrel.settings import RULES, ParsedSpec, Settings
 
@@ -32,7 +33,7 @@ def with_specs(settings: Settings) -> Settings:
 
 
 @functools.lru_cache(maxsize=64)
-def helper_spec(text: str, judge_args: str) -> AnySpec:
+def helper_spec(text: str, judge_args: str) -> Spec:
     """Parse the name of a helping model under those of ``--kb-judge-args`` that are for models of its kind.
 
     Raises ``ModelError`` if it is wrong.
@@ -69,7 +70,7 @@ def unscored(why: str) -> ModelError:
     return ModelError(f"MONITOR cannot be run: {why}; allowed: -k 'not monitor', or another template")
 
 
-def _own_spec(settings: Settings, text: str, args: str) -> AnySpec:
+def _own_spec(settings: Settings, text: str, args: str) -> Spec:
     return read_spec(
         text,
         args,
@@ -80,7 +81,7 @@ def _own_spec(settings: Settings, text: str, args: str) -> AnySpec:
     )
 
 
-def _parsed(parse: Callable[[], AnySpec]) -> ParsedSpec:
+def _parsed(parse: Callable[[], Spec]) -> ParsedSpec:
     try:
         return ParsedSpec(spec=parse())
     except ModelError as error:

@@ -36,7 +36,9 @@ def check(backend: str) -> None:
 
     Raises ``ModelError`` for a backend without weights at hand, ``MissingExtraError`` without captum.
     """
-    if backend != "hf":
+    from pytest_kbrel.models.registry import BACKENDS
+
+    if not BACKENDS[backend].gives_gradients:
         raise ModelError(
             f"--kb-attribute needs the model's weights, and the backend {backend} has none here; "
             "allowed: a checkpoint, or no --kb-attribute"

@@ -8,14 +8,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.messages import text_of
-from pytest_kbrel.models.openai_spec import OpenAISpec
-from pytest_kbrel.models.script import ScriptedSpec
-from pytest_kbrel.models.vllm_spec import VllmSpec
 from pytest_kbrel.records import Request, ScoreRequest
 
 if TYPE_CHECKING:
     from pytest_kbrel.models.hf_feeding import Feeder
-    from pytest_kbrel.models.registry import AnySpec
     from pytest_kbrel.models.spec import ModelSpec
 
 # The rule of thumb for English text; nobody tells us a served model's tokenizer.
@@ -45,27 +41,17 @@ class Counter(Protocol):
         """What counts the tokens that go through the model; ``None`` where nobody knows."""
         ...
 
-
-def open_counter(spec: AnySpec) -> Counter:
-    """Return what counts a model's tokens: its own tokenizer, words for a script, an estimate for a server.
-
-    Raises :class:`ModelError` where a checkpoint's tokenizer cannot be loaded.
-    """
-    if isinstance(spec, OpenAISpec):
-        return Estimating(spec.chat.system_instruction)
-    if isinstance(spec, ScriptedSpec):
-        return _Words()
-    return _Tokenising(open_feeder(spec.checkpoint if isinstance(spec, VllmSpec) else spec))
+    @property
+    def thoughts(self) -> int:
+        """How many tokens, which are not counted, the model may think before an answer; 0 if it does not."""
+        ...
 
 
 def open_feeder(spec: ModelSpec) -> Feeder:
     """Return what counts the tokens that go through a checkpoint: its config and tokenizer are read.
 
-    Raises as :func:`open_counter`.
+    Raises :class:`ModelError` where the tokenizer cannot be loaded.
     """
-    from pytest_kbrel.models import hf
-
-    hf.check(spec)
     try:
         from pytest_kbrel.models.budget import token_budget
         from pytest_kbrel.models.hf_feeding import Feeder
@@ -88,8 +74,8 @@ class Estimating:
     # What a server computes is its own business.
     feeder = None
 
-    def __init__(self, instruction: str = "") -> None:
-        self._instruction = instruction
+    def __init__(self, instruction: str = "", thoughts: int = 0) -> None:
+        self._instruction, self.thoughts = instruction, thoughts
 
     def prompt(self, request: Request) -> int:
         """Return the estimated number of tokens of the prompt, with the model's own system message."""
@@ -100,37 +86,45 @@ class Estimating:
         return math.ceil(len(request.continuation) / CHARACTERS)
 
 
-class _Words:
-    """The tokens of a scripted model, which computes nothing."""
+class Words:
+    """Words, which are the tokens of a scripted model; it computes nothing."""
 
     exact = True
     feeder = None
+    thoughts = 0
 
     def prompt(self, request: Request) -> int:
+        """Return the number of words of the prompt."""
         return len(text_of(request).split())
 
     def continuation(self, request: ScoreRequest) -> int:
+        """Return the number of words of the continuation."""
         return len(request.continuation.split())
 
 
-class _Tokenising:
+class Tokenising:
+    """Tokens of a checkpoint's own tokenizer; raises as :func:`open_feeder`."""
+
     exact = True
 
-    def __init__(self, feeder: Feeder) -> None:
-        self.feeder = feeder
-        self._encoder = feeder.encoder
+    def __init__(self, spec: ModelSpec) -> None:
+        self.feeder = open_feeder(spec)
+        self._encoder = self.feeder.encoder
+        may_think = self._encoder.marks is not None and spec.chat.enable_thinking is not False
+        self.thoughts = spec.chat.max_thinking_tokens if may_think else 0
         # MONITOR puts a continuation and a question to the same prompt.
         self._tokens = functools.lru_cache(_REMEMBERED)(lambda text: len(self._encoder.encoded(text)))
 
     def prompt(self, request: Request) -> int:
+        """Return the number of tokens of the prompt, 0 where the model refuses it."""
         try:
             return self._tokens(self._encoder.text(request))
         except ValueError:
             return 0
 
     def continuation(self, request: ScoreRequest) -> int:
+        """Return the number of tokens of the continuation, 0 where the model refuses it."""
         try:
             return len(self._encoder.pair(request).targets)
         except ValueError:
-            # The model refuses it and computes nothing.
             return 0

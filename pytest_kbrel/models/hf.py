@@ -1,4 +1,4 @@
-"""The transformers backend's door: nothing heavy is imported before a model is really loaded."""
+"""Backend for checkpoints that transformers runs; nothing heavy is imported before a model is loaded."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_kbrel.errors import MissingExtraError, ModelError
-from pytest_kbrel.models.spec import FLASH, ModelSpec, check_path
+from pytest_kbrel.models import lm_eval_args as lm_eval
+from pytest_kbrel.models.at_hand import check_at_hand
+from pytest_kbrel.models.base import Backend
+from pytest_kbrel.models.spec import FLASH, MODEL_ARGS, ModelSpec, check_path, parse_spec
 
 if TYPE_CHECKING:
+    from pytest_kbrel.models.counting import Counter
     from pytest_kbrel.models.hf_model import HfModel
 
 
@@ -75,3 +79,29 @@ def load(spec: ModelSpec, *, threads: int | None = None, folder: Path | None = N
         torch.set_num_threads(threads)
     parts = load_parts(spec)
     return HfModel(parts, budget=measured(parts.model, spec, parts.fingerprint, folder))
+
+
+def _check_all(spec: ModelSpec) -> None:
+    check(spec)
+    check_at_hand(spec)
+    check_runs(spec)
+
+
+def _counter(spec: ModelSpec) -> Counter:
+    check(spec)
+    from pytest_kbrel.models.counting import Tokenising
+
+    return Tokenising(spec)
+
+
+HF = Backend(
+    name="hf",
+    forms=("hf/PATH", "a checkpoint's folder", "a hub id org/name"),
+    args=(*MODEL_ARGS, *lm_eval.HF),
+    parse=parse_spec,
+    check=_check_all,
+    open=load,
+    counter=_counter,
+    gpus=lambda spec: 0 if spec.placement is None else None,
+    gives_gradients=True,
+)

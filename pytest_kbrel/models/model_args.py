@@ -43,6 +43,13 @@ def join_args(args: Mapping[str, str]) -> str:
     return ",".join(f"{key}={_quoted(value)}" for key, value in args.items())
 
 
+def all_auto(text: str, why: str, run: Mapping[str, str]) -> None:
+    """Raise :class:`ModelError` where ``run`` tells the model ``text`` its device, dtype or batch size."""
+    for key, value in run.items():
+        if value != "auto":
+            raise ModelError(f"{text}: {key.replace('_', ' ')} {value!r} {why}; allowed is auto")
+
+
 def flag(args: Mapping[str, str], key: str) -> bool | None:
     """Return an argument that is True or False, ``None`` without it; else raise :class:`ModelError`."""
     if key not in args:

@@ -12,7 +12,7 @@ from pytest_kbrel.bounds import REQUESTS, RETRIES, SECONDS, SEED, shown
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models import lm_eval_args as lm_eval
 from pytest_kbrel.models.chat_args import CHAT_ARGS, ChatArgs, parse_chat_args
-from pytest_kbrel.models.model_args import number, parse_args, whole, whole_or_auto
+from pytest_kbrel.models.model_args import all_auto, number, parse_args, whole, whole_or_auto
 from pytest_kbrel.records import record
 from pytest_kbrel.redaction import hide
 
@@ -67,18 +67,15 @@ class OpenAISpec:
     notes: tuple[str, ...] = ()
 
 
-def is_openai(text: str) -> bool:
-    """Tell whether a spec names a model behind an OpenAI-compatible server."""
-    return text.strip().startswith(PREFIX) or text.strip() == PREFIX.rstrip("/")
-
-
-def parse_openai(text: str, model_args: str = "") -> OpenAISpec:
+def parse_openai(text: str, model_args: str = "", *, chat_template: bool = False, **run: str) -> OpenAISpec:
     """Read ``openai/NAME`` and its arguments.
 
     Without ``base_url`` the environment's ``OPENAI_BASE_URL`` holds, then OpenAI's own address. Raises
-    :class:`ModelError` for a missing name, an unknown key, or a value of the wrong kind.
+    :class:`ModelError` for a missing name, an unknown key, a value of the wrong kind, for ``run`` (device,
+    dtype, batch_size), which its server chooses, and for ``chat_template`` at an endpoint without one.
     """
     text = text.strip()
+    all_auto(text, "is for its server to choose", run)
     args, notes = lm_eval.understood(parse_args(model_args, (*OPENAI_ARGS, *lm_eval.OPENAI)), lm_eval.OPENAI)
     name = text.removeprefix(PREFIX).strip() if text.startswith(PREFIX) else ""
     for given in (args.get("model", ""), args.get("pretrained", "")):
@@ -110,6 +107,10 @@ def parse_openai(text: str, model_args: str = "") -> OpenAISpec:
             f"{text}: think_end_token={chat.think_end_token} is a token's id, and a server replies with "
             "texts; allowed is the token's text"
         )
+    if chat_template and endpoint == "completions":
+        raise ModelError(f"{text}: the endpoint completions has no chat template; allowed is endpoint=chat")
+    if chat_template:
+        notes += ["--kb-apply-chat-template is not used: the server wraps messages in its own chat template"]
     return OpenAISpec(
         text=f"{PREFIX}{name}",
         name=name,

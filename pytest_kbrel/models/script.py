@@ -29,6 +29,7 @@ from pytest_kbrel.errors import ModelError, SuiteError
 from pytest_kbrel.facts.document import Entry, Node
 from pytest_kbrel.facts.json_text import json_rows
 from pytest_kbrel.facts.yaml_tree import read_document
+from pytest_kbrel.models.model_args import all_auto
 from pytest_kbrel.records import record
 
 PREFIX = "scripted/"
@@ -161,17 +162,18 @@ class ScriptedSpec:
     backend: str = "scripted"
 
 
-def is_scripted(text: str) -> bool:
-    """Tell whether a spec names a scripted model."""
-    return text.strip().startswith(PREFIX) or text.strip() == PREFIX.rstrip("/")
-
-
-def parse_scripted(text: str, model_args: str = "") -> ScriptedSpec:
+def parse_scripted(
+    text: str, model_args: str = "", *, chat_template: bool = False, **run: str
+) -> ScriptedSpec:
     """Read ``scripted/FILE``; the file is not looked at.
 
-    Raises :class:`ModelError` for a missing file name, and for any argument: a script has none.
+    Raises :class:`ModelError` for a missing file name, and for any argument: a script has none, no chat
+    template, and ``run`` (device, dtype, batch_size) means nothing to it.
     """
     text = text.strip()
+    all_auto(text, "means nothing to a script", run)
+    if chat_template:
+        raise ModelError(f"{text}: a script has no chat template; allowed is no --kb-apply-chat-template")
     name = text.removeprefix(PREFIX) if text.startswith(PREFIX) else ""
     if not name:
         raise ModelError(f"{text}: no script named; the form is scripted/FILE, a file of {_endings()}")

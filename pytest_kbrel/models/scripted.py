@@ -7,9 +7,10 @@ import os
 import signal
 import time
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from pytest_kbrel import SCORING_VERSION
+from pytest_kbrel.models.base import Backend
 from pytest_kbrel.models.hf_tokens import prompt_digest
 from pytest_kbrel.models.messages import text_of
 from pytest_kbrel.models.script import (
@@ -18,6 +19,7 @@ from pytest_kbrel.models.script import (
     ScriptedSpec,
     ScriptRule,
     WrittenText,
+    parse_scripted,
     read_script,
 )
 from pytest_kbrel.records import (
@@ -29,6 +31,9 @@ from pytest_kbrel.records import (
     ScoreRequest,
     Step,
 )
+
+if TYPE_CHECKING:
+    from pytest_kbrel.models.counting import Counter
 
 
 class Answers(Protocol):
@@ -193,3 +198,20 @@ def _crash(status: int) -> None:
 
 def _token_id(word: str) -> int:
     return int.from_bytes(hashlib.sha256(word.encode()).digest()[:4], "big")
+
+
+def _counter(_: ScriptedSpec) -> Counter:
+    from pytest_kbrel.models.counting import Words
+
+    return Words()
+
+
+SCRIPTED = Backend(
+    name="scripted",
+    forms=("scripted/FILE",),
+    args=(),
+    parse=parse_scripted,
+    check=check,
+    open=lambda spec, **_: load(spec),
+    counter=_counter,
+)

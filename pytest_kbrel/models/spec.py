@@ -58,10 +58,9 @@ MODEL_ARGS = (
 )
 """The keys of ``--kb-model-args`` this version knows, in lm-eval's own words."""
 
-BACKENDS = ("hf", "openai", "vllm", "scripted")
-"""The words that may stand before a model's name and say what runs it."""
 
-_SERVED = ("openai", "vllm")
+class NoFolderError(ModelError):
+    """A path leads nowhere, and no folder has a name like it; its first word may be a misspelt backend."""
 
 
 @record
@@ -127,7 +126,7 @@ def parse_spec(
     ``text`` is a folder or hub id (``hf/`` may lead it), ``reference`` or ``reference:NAME``. ``model_args``
     is lm-eval's ``key=value,key=value``. Nothing is loaded and no folder is looked into.
 
-    Raises :class:`ModelError` for another backend, an unknown key, a value of the wrong kind, or two places
+    Raises :class:`ModelError` for an unknown key, a value of the wrong kind, or two places
     that contradict each other.
     """
     text = text.strip()
@@ -206,9 +205,8 @@ def check_path(spec: ModelSpec) -> None:
         raise ModelError(f"{spec.path}: a file; allowed is a checkpoint folder or a hub id org/name{hint}")
     elif not looks_like_hub_id(spec.path):
         siblings = [str(p) for p in folder.parent.iterdir() if p.is_dir()] if folder.parent.is_dir() else []
-        head, slash, _ = spec.path.partition("/")
-        hint = nearest(str(folder), siblings) or (nearest(head, BACKENDS) if slash else "")
-        raise ModelError(
+        hint = nearest(str(folder), siblings)
+        raise (ModelError if hint else NoFolderError)(
             f"{spec.path}: no such folder; allowed is a folder with config.json, safetensors and tokenizer, "
             f"a hub id org/name, or reference{hint}"
         )
@@ -222,11 +220,6 @@ def check_path(spec: ModelSpec) -> None:
 
 def _resolve(text: str, pretrained: str) -> tuple[str, str]:
     head, slash, rest = text.partition("/")
-    if head in _SERVED and slash:
-        raise ModelError(
-            f"{text}: no checkpoint; for a model behind a server write openai/NAME and give its base_url, "
-            f"for the hub's {text} write hf/{text}"
-        )
     name, colon, candidate = text.partition(":")
     if name == "reference" and (colon or text == "reference"):
         if pretrained:

@@ -1,4 +1,4 @@
-"""The vLLM backend's door: nothing heavy is imported before an engine is really started."""
+"""Backend for checkpoints that vLLM runs; nothing heavy is imported before an engine is started."""
 
 from __future__ import annotations
 
@@ -6,10 +6,15 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from pytest_kbrel.errors import MissingExtraError, ModelError
+from pytest_kbrel.models import hf
+from pytest_kbrel.models import lm_eval_args as lm_eval
+from pytest_kbrel.models.at_hand import check_at_hand
+from pytest_kbrel.models.base import Backend
 from pytest_kbrel.models.spec import check_path
-from pytest_kbrel.models.vllm_spec import VllmSpec
+from pytest_kbrel.models.vllm_spec import VLLM_ARGS, VllmSpec, parse_vllm
 
 if TYPE_CHECKING:
+    from pytest_kbrel.models.counting import Counter
     from pytest_kbrel.models.vllm_model import VllmModel
 
 
@@ -36,3 +41,28 @@ def load(spec: VllmSpec) -> VllmModel:
     except ImportError as error:
         raise ModelError(f"loading {spec.text}: torch or transformers does not import: {error}") from None
     return load_model(spec)
+
+
+def _check_all(spec: VllmSpec) -> None:
+    check(spec)
+    check_at_hand(spec.checkpoint)
+
+
+def _counter(spec: VllmSpec) -> Counter:
+    # The tokenizer is transformers' whoever runs the checkpoint.
+    hf.check(spec.checkpoint)
+    from pytest_kbrel.models.counting import Tokenising
+
+    return Tokenising(spec.checkpoint)
+
+
+VLLM = Backend(
+    name="vllm",
+    forms=("vllm/PATH",),
+    args=(*VLLM_ARGS, *lm_eval.VLLM),
+    parse=parse_vllm,
+    check=_check_all,
+    open=lambda spec, **_: load(spec),
+    counter=_counter,
+    gpus=lambda spec: spec.tensor_parallel_size,
+)

@@ -59,11 +59,6 @@ class VllmSpec:
     notes: tuple[str, ...] = ()
 
 
-def is_vllm(text: str) -> bool:
-    """Tell whether a spec names a checkpoint that vLLM is to run."""
-    return text.strip().startswith(PREFIX) or text.strip() == PREFIX.rstrip("/")
-
-
 def parse_vllm(
     text: str,
     model_args: str = "",

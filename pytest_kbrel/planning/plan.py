@@ -9,11 +9,8 @@ from pytest_kbrel.baselines import Baseline
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.evaluation.specs import helper_spec, role_of, unscored
 from pytest_kbrel.gates.foresight import Foreseen
-from pytest_kbrel.models.counting import open_counter
-from pytest_kbrel.models.openai_spec import OpenAISpec
-from pytest_kbrel.models.registry import AnySpec, open_model
-from pytest_kbrel.models.script import ScriptedSpec
-from pytest_kbrel.models.vllm_spec import VllmSpec
+from pytest_kbrel.models.base import Spec
+from pytest_kbrel.models.registry import BACKENDS, open_counter, open_model
 from pytest_kbrel.planning.adding import Tally, Workload, tally_of, workload_of
 from pytest_kbrel.planning.asking import Call, Scenario
 from pytest_kbrel.planning.kept import kept_in
@@ -102,7 +99,7 @@ class Plan:
 class _Who:
     """A model of the run, and what it is asked: in all, and in each case, by its node id."""
 
-    def __init__(self, role: str, text: str, spec: AnySpec, passes: int, to: str = "") -> None:
+    def __init__(self, role: str, text: str, spec: Spec, passes: int, to: str = "") -> None:
         self.role, self.text, self.spec, self.passes, self.to = role, text, spec, passes, to
         self._tallies: dict[tuple[Mood, str], Tally] = {}
         try:
@@ -115,18 +112,6 @@ class _Who:
         """Why it can score no answer; empty where it can, or nobody knows."""
         feeder = self.counter.feeder
         return "" if feeder is None else feeder.encoder.unscorable
-
-    @property
-    def thoughts(self) -> int:
-        """How many tokens it may think before an answer, 0 where it does not think."""
-        spec = self.spec.checkpoint if isinstance(self.spec, VllmSpec) else self.spec
-        if isinstance(spec, ScriptedSpec) or spec.chat.enable_thinking is False:
-            return 0
-        if isinstance(spec, OpenAISpec):
-            may = spec.endpoint == "chat" or spec.chat.thinks
-        else:
-            may = self.counter.feeder is not None and self.counter.feeder.encoder.marks is not None
-        return spec.chat.max_thinking_tokens if may else 0
 
     def add(self, mood: Mood, call: Call) -> None:
         """Count a call that is for this model."""
@@ -207,11 +192,11 @@ def _participant(options: Settings, found: Scenarios, who: _Who) -> Participant:
         text=who.text,
         passes=who.passes,
         exact=who.counter.exact,
-        served=isinstance(who.spec, OpenAISpec),
+        served=BACKENDS[who.spec.backend].is_served,
         asked=_asked(found, who),
-        thoughts=who.thoughts,
+        thoughts=who.counter.thoughts,
     )
-    if isinstance(who.spec, OpenAISpec):
+    if plain.served:
         return dataclasses.replace(plain, cost=_cost(options, plain))
     known = None if options.use_cache is None else kept_in(options.use_cache)
     # A second pass for the noise floor takes nothing from the store.

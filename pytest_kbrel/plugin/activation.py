@@ -80,7 +80,7 @@ def check(config: pytest.Config, settings: Settings) -> Baseline | None:
         from pytest_kbrel.models import attribution
         from pytest_kbrel.models.registry import backend_of
 
-        attribution.check(backend_of(settings.model))
+        attribution.check(backend_of(settings.model).name)
     if settings.baseline_update:
         from pytest_kbrel.baselines import baseline_directory, check_target
 

@@ -125,25 +125,22 @@ def check_args(settings: Settings, suites: Iterable[Suite]) -> None:
     Raises :class:`KbrelError`.
     """
     from pytest_kbrel.models.lm_eval_args import public
-    from pytest_kbrel.models.openai_spec import is_openai
-    from pytest_kbrel.models.registry import args_for
-    from pytest_kbrel.models.spec import BACKENDS
+    from pytest_kbrel.models.registry import args_for, backend_of, unused_args
 
     helpers = [] if settings.judge == RULES else [settings.judge]
     for case in (case for suite in suites for case in suite.cases):
         helpers += filter(None, [writer_of(case)])
         # An encoder on this machine takes none.
-        if isinstance(case.settings, ReliabilitySettings) and is_openai(case.settings.retrieval):
+        if isinstance(case.settings, ReliabilitySettings) and backend_of(case.settings.retrieval).embedder:
             helpers += [case.settings.retrieval]
     helpers = list(dict.fromkeys(helpers))
     taken = {part for text in helpers for part in args_for(text, settings.judge_args).split(",")}
-    for part in (args_for(f"{backend}/", settings.judge_args) for backend in BACKENDS):
-        for unused in (one for one in part.split(",") if one and one not in taken):
-            raise KbrelError(
-                f"--kb-judge-args: {public(*unused.partition('=')[::2])} is for no model here; found: "
-                f"{', '.join(helpers) or 'no judge, no writer of distractors and no encoder on a server'}; "
-                "allowed: options of these (docs/models.md)"
-            )
+    if unused := unused_args(settings.judge_args, taken):
+        raise KbrelError(
+            f"--kb-judge-args: {public(*unused[0].partition('=')[::2])} is for no model here; found: "
+            f"{', '.join(helpers) or 'no judge, no writer of distractors and no encoder on a server'}; "
+            "allowed: options of these (docs/models.md)"
+        )
 
 
 def _check_word(text: str, default: str) -> None:
@@ -153,18 +150,12 @@ def _check_word(text: str, default: str) -> None:
     """
     from pathlib import Path
 
-    from pytest_kbrel.models.spec import BACKENDS
+    from pytest_kbrel.models.registry import BACKENDS
 
-    first = text.split("/")[0]
-    hint = nearest(first, BACKENDS)
-    if "/" in text and hint and first not in BACKENDS and not Path(text).expanduser().exists():
-        raise ModelError(
-            f"found {text!r}; allowed: {default}, openai/NAME, hf/PATH, hf/ORG/NAME, vllm/PATH or "
-            f"scripted/FILE{hint}"
-        )
-    if "/" in text or text.split(":")[0] == "reference" or Path(text).expanduser().exists():
+    first, slash, _ = text.partition("/")
+    hint = nearest(first, BACKENDS) if slash else nearest(text, (default, "reference"))
+    is_name = first in BACKENDS or not hint if slash else text.split(":")[0] == "reference"
+    if is_name or Path(text).expanduser().exists():
         return
-    raise ModelError(
-        f"found {text!r}; allowed: {default}, openai/NAME, hf/PATH, a checkpoint's folder, a hub id "
-        f"org/name, scripted/FILE or reference{nearest(text, (default, 'reference'))}"
-    )
+    forms = ", ".join(form for backend in BACKENDS.values() for form in backend.forms)
+    raise ModelError(f"found {text!r}; allowed: {default}, {forms} or reference{hint}")

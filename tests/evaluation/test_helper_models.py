@@ -67,7 +67,7 @@ def test_no_reply_is_recorded_where_no_run_is_decided_again() -> None:
         ),
         ("Rules", r"found 'Rules'; .*; did you mean 'rules'\?$"),
         ("referense", r"found 'referense'; .*; did you mean 'reference'\?$"),
-        ("openia/gpt", r"found 'openia/gpt'; allowed: rules, .* or scripted/FILE; did you mean 'openai'\?$"),
+        ("openia/gpt", r"found 'openia/gpt'; allowed: rules, .* or reference; did you mean 'openai'\?$"),
         ("openai/gpt", r"openai/gpt: the environment variable OPENAI_API_KEY holds no key"),
         ("reference:none", r"none"),
     ],

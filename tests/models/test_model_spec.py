@@ -36,12 +36,6 @@ def test_reference_resolves():
         parse_spec("reference", "pretrained=./here")
 
 
-@pytest.mark.parametrize("text", ["openai/gpt-x", "vllm/org/name"])
-def test_a_served_model_is_no_checkpoint(text):
-    with pytest.raises(ModelError, match=f"write openai/NAME and give its base_url, .* write hf/{text}"):
-        parse_spec(text)
-
-
 def test_model_args():
     args = (
         "dtype=bf16,revision=main, peft=./adapter tokenizer=./tok max_length=512,add_bos_token=true,"

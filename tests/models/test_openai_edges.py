@@ -7,7 +7,8 @@ import json
 import pytest
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.openai_spec import OpenAISpec, is_openai, parse_openai
+from pytest_kbrel.models.openai_spec import OpenAISpec, parse_openai
+from pytest_kbrel.models.registry import backend_of
 from pytest_kbrel.records import Failed, GenerateRequest
 from tests.openai_server import Fault
 
@@ -138,7 +139,7 @@ def test_what_a_server_says_of_a_model_is_its_own_entry_without_what_changes_fro
     [(" openai/x ", True), (" openai ", True), ("Openai/x", False), ("x/openai/", False), ("", False)],
 )
 def test_which_spec_names_a_served_model(text, found):
-    assert is_openai(text) is found
+    assert (backend_of(text).name == "openai") is found
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.openai_spec import OpenAISpec, api_key, is_openai, parse_openai
+from pytest_kbrel.models.openai_spec import OpenAISpec, api_key, parse_openai
+from pytest_kbrel.models.registry import backend_of
 
 
 @pytest.fixture(autouse=True)
@@ -15,10 +16,10 @@ def _no_settings_of_mine(monkeypatch):
 def test_only_the_name_is_needed():
     assert parse_openai("openai/gpt-x") == OpenAISpec(text="openai/gpt-x", name="gpt-x")
     assert parse_openai(" openai/org/gpt-x ").name == "org/gpt-x"
-    assert is_openai("openai/x")
-    assert is_openai("openai")
-    assert not is_openai("hf/openai/x")
-    assert not is_openai("openairs/x")
+    assert backend_of("openai/x").is_served
+    assert backend_of("openai").is_served
+    assert not backend_of("hf/openai/x").is_served
+    assert not backend_of("openairs/x").is_served
 
 
 def test_all_that_can_be_said():

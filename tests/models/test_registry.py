@@ -2,14 +2,51 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from pytest_kbrel.flags import FLAGS
 
 from pytest_kbrel.errors import ModelError
+from pytest_kbrel.models.hf import HF
 from pytest_kbrel.models.openai import OpenAIModel
 from pytest_kbrel.models.openai_spec import OpenAISpec
-from pytest_kbrel.models.registry import check_spec, gives_probabilities, open_model, read_spec
+from pytest_kbrel.models.registry import (
+    BACKENDS,
+    backend_of,
+    check_spec,
+    gives_probabilities,
+    open_model,
+    read_spec,
+)
 from pytest_kbrel.models.spec import ModelSpec
+
+DOCS = Path(__file__).parents[2] / "docs" / "models.md"
+
+
+@pytest.mark.parametrize("backend", BACKENDS.values(), ids=BACKENDS)
+def test_a_backend_is_described_as_a_whole(backend):
+    prefix = f"{backend.name}/"
+    assert any(form.startswith(prefix) for form in backend.forms)
+    assert backend_of(f" {prefix}x ") is backend_of(backend.name) is backend
+    spec = read_spec(f"{prefix}x/y")
+    assert (spec.text, spec.backend) == (f"{prefix}x/y", backend.name)
+    assert backend.gpus(spec) == 0 or not backend.is_served
+    rows = [line for line in DOCS.read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
+    assert any(f"`{prefix}" in row for row in rows), f"docs/models.md has no row on {prefix}"
+    (model,) = (flag for flag in FLAGS if flag.name == "model")
+    assert backend is HF or prefix in model.help
+
+
+def test_a_word_that_names_no_backend_is_a_checkpoint():
+    assert {backend_of(text).name for text in ("./x", "org/name", "reference", "Openai/x", "")} == {"hf"}
+
+
+def test_a_misspelt_backend_is_named():
+    with pytest.raises(ModelError, match=r"vlm/x/y: no such folder; .* reference; did you mean 'vllm'\?$"):
+        check_spec(read_spec("vlm/x/y"))
+    with pytest.raises(ModelError, match=r" or reference$"):
+        check_spec(read_spec("hf/vllm/x/y"))
 
 
 def test_a_spec_goes_to_its_backend():
@@ -56,7 +93,7 @@ def test_reading_and_checking_imports_nothing_heavy():
     code = (
         "import sys; from pytest_kbrel.models.registry import *;"
         "check_spec(read_spec('openai/x', 'base_url=http://localhost:1/v1')); read_spec('reference');"
-        "print([m for m in ('openai', 'torch', 'transformers', 'numpy') if m in sys.modules])"
+        "print({'openai', 'vllm', 'torch', 'transformers', 'numpy'} & sys.modules.keys())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    assert done.stdout.strip() == "set()"

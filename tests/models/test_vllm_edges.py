@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.registry import args_for
+from pytest_kbrel.models.registry import args_for, backend_of
 from pytest_kbrel.models.spec import ModelSpec
-from pytest_kbrel.models.vllm_spec import VllmSpec, is_vllm, parse_vllm
+from pytest_kbrel.models.vllm_spec import VllmSpec, parse_vllm
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from pytest_kbrel.models.vllm_spec import VllmSpec, is_vllm, parse_vllm
     ],
 )
 def test_which_spec_vllm_runs(text, found):
-    assert is_vllm(text) is found
+    assert (backend_of(text).name == "vllm") is found
 
 
 def test_a_checkpoint_of_which_nothing_is_said():

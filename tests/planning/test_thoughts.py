@@ -22,10 +22,11 @@ NOT_COUNTED = "  thoughts are not counted: at most 64 tokens before each answer,
         ("openai/some", f"{URL},endpoint=completions", 0),
         ("openai/some", f"{URL},endpoint=completions,think_end_token=[done]", 2048),
         ("reference", "", 0),
+        ("scripted/some.yaml", "", 0),
     ],
 )
 def test_a_plan_knows_who_may_think(text, args, thoughts):
-    assert _Who("--kb-model", text, read_spec(text, args), 1).thoughts == thoughts
+    assert _Who("--kb-model", text, read_spec(text, args), 1).counter.thoughts == thoughts
 
 
 def test_a_plan_says_that_thoughts_are_not_counted_and_refuses_what_a_run_refuses(pytester):

@@ -6,9 +6,9 @@ import dataclasses
 
 import pytest
 
-from pytest_kbrel.models.counting import Estimating, open_counter
+from pytest_kbrel.models.counting import Estimating
 from pytest_kbrel.models.dedup import Asker
-from pytest_kbrel.models.registry import open_model, read_spec
+from pytest_kbrel.models.registry import open_counter, open_model, read_spec
 from pytest_kbrel.planning import timing
 from pytest_kbrel.planning.adding import workload_of
 from pytest_kbrel.planning.asking import Call, Scenario
