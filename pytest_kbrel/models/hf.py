@@ -10,10 +10,10 @@ from pytest_kbrel.errors import MissingExtraError, ModelError
 from pytest_kbrel.models import lm_eval_args as lm_eval
 from pytest_kbrel.models.at_hand import check_at_hand
 from pytest_kbrel.models.base import Backend
+from pytest_kbrel.models.counting import Tokenising
 from pytest_kbrel.models.spec import FLASH, MODEL_ARGS, ModelSpec, check_path, parse_spec
 
 if TYPE_CHECKING:
-    from pytest_kbrel.models.counting import Counter
     from pytest_kbrel.models.hf_model import HfModel
 
 
@@ -87,13 +87,6 @@ def _check_all(spec: ModelSpec) -> None:
     check_runs(spec)
 
 
-def _counter(spec: ModelSpec) -> Counter:
-    check(spec)
-    from pytest_kbrel.models.counting import Tokenising
-
-    return Tokenising(spec)
-
-
 HF = Backend(
     name="hf",
     forms=("hf/PATH", "a checkpoint's folder", "a hub id org/name"),
@@ -101,7 +94,7 @@ HF = Backend(
     parse=parse_spec,
     check=_check_all,
     open=load,
-    counter=_counter,
+    counter=Tokenising,
     gpus=lambda spec: 0 if spec.placement is None else None,
     gives_gradients=True,
 )

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models import lm_eval_args as lm_eval
 from pytest_kbrel.models.base import Backend, Model
+from pytest_kbrel.models.counting import Estimating
 from pytest_kbrel.models.openai_spec import OPENAI_ARGS, OpenAISpec, parse_openai
 from pytest_kbrel.records import Failed
 
 if TYPE_CHECKING:
-    from pytest_kbrel.models.counting import Counter
     from pytest_kbrel.models.openai_client import Connection, Post
 
 # Servers limit how many texts one request may hold; all we know of take as many as this.
@@ -88,9 +88,7 @@ def _open(spec: OpenAISpec, **_: object) -> Model:
     return OpenAIModel(spec)
 
 
-def _counter(spec: OpenAISpec) -> Counter:
-    from pytest_kbrel.models.counting import Estimating
-
+def _counter(spec: OpenAISpec) -> Estimating:
     may_think = spec.chat.enable_thinking is not False and (spec.endpoint == "chat" or spec.chat.thinks)
     return Estimating(spec.chat.system_instruction, spec.chat.max_thinking_tokens if may_think else 0)
 

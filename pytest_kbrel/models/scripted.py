@@ -7,10 +7,11 @@ import os
 import signal
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from pytest_kbrel import SCORING_VERSION
 from pytest_kbrel.models.base import Backend
+from pytest_kbrel.models.counting import Words
 from pytest_kbrel.models.hf_tokens import prompt_digest
 from pytest_kbrel.models.messages import text_of
 from pytest_kbrel.models.script import (
@@ -31,9 +32,6 @@ from pytest_kbrel.records import (
     ScoreRequest,
     Step,
 )
-
-if TYPE_CHECKING:
-    from pytest_kbrel.models.counting import Counter
 
 
 class Answers(Protocol):
@@ -200,12 +198,6 @@ def _token_id(word: str) -> int:
     return int.from_bytes(hashlib.sha256(word.encode()).digest()[:4], "big")
 
 
-def _counter(_: ScriptedSpec) -> Counter:
-    from pytest_kbrel.models.counting import Words
-
-    return Words()
-
-
 SCRIPTED = Backend(
     name="scripted",
     forms=("scripted/FILE",),
@@ -213,5 +205,5 @@ SCRIPTED = Backend(
     parse=parse_scripted,
     check=check,
     open=lambda spec, **_: load(spec),
-    counter=_counter,
+    counter=lambda spec: Words(),
 )

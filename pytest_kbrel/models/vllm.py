@@ -6,15 +6,14 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from pytest_kbrel.errors import MissingExtraError, ModelError
-from pytest_kbrel.models import hf
 from pytest_kbrel.models import lm_eval_args as lm_eval
 from pytest_kbrel.models.at_hand import check_at_hand
 from pytest_kbrel.models.base import Backend
+from pytest_kbrel.models.counting import Tokenising
 from pytest_kbrel.models.spec import check_path
 from pytest_kbrel.models.vllm_spec import VLLM_ARGS, VllmSpec, parse_vllm
 
 if TYPE_CHECKING:
-    from pytest_kbrel.models.counting import Counter
     from pytest_kbrel.models.vllm_model import VllmModel
 
 
@@ -48,14 +47,6 @@ def _check_all(spec: VllmSpec) -> None:
     check_at_hand(spec.checkpoint)
 
 
-def _counter(spec: VllmSpec) -> Counter:
-    # The tokenizer is transformers' whoever runs the checkpoint.
-    hf.check(spec.checkpoint)
-    from pytest_kbrel.models.counting import Tokenising
-
-    return Tokenising(spec.checkpoint)
-
-
 VLLM = Backend(
     name="vllm",
     forms=("vllm/PATH",),
@@ -63,6 +54,6 @@ VLLM = Backend(
     parse=parse_vllm,
     check=_check_all,
     open=lambda spec, **_: load(spec),
-    counter=_counter,
+    counter=lambda spec: Tokenising(spec.checkpoint),
     gpus=lambda spec: spec.tensor_parallel_size,
 )
