@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pytest_kbrel.models.counting import Counter
 from pytest_kbrel.planning.aside import Tree
 from pytest_kbrel.planning.asking import Call, Kind
-from pytest_kbrel.planning.timing import Calibration
+from pytest_kbrel.planning.cost_model import CostModel
 from pytest_kbrel.records import ScoreRequest
 
 
@@ -65,7 +65,7 @@ class Workload:
 
 
 def workload_of(
-    calls: Iterable[Call], calibration: Calibration, counter: Counter, *, passes: int, anew: bool
+    calls: Iterable[Call], costs: CostModel, counter: Counter, *, passes: int, anew: bool
 ) -> Workload:
     """Return what ``calls`` are for a model that is asked all of them so many times.
 
@@ -74,19 +74,19 @@ def workload_of(
     from pytest_kbrel.models.hf_caches import KeptPrefix
 
     found = Workload()
-    feeder, rungs = counter.feeder, calibration.works.rungs
+    feeder, rungs = counter.feeder, costs.rungs
     # What one call leaves to the next is not fed again.
     kept = KeptPrefix()
     # Of all calls together: what one leaves to the next may be the beginning of what that one asks.
     trees = Tree(), Tree()
     for call in calls:
-        left = calibration.left(call.requests)
+        left = costs.uncached(call.requests)
         found.kept += len(call.requests) - len(left)
-        found.seconds += calibration.seconds_for(call.kind, left)
+        found.seconds += costs.seconds_for(left, counter)
         if passes > 1:
             again = call.requests if anew else left
-            found.seconds += (passes - 1) * calibration.seconds_for(call.kind, again)
-        found.wrote += calibration.written(call)
+            found.seconds += (passes - 1) * costs.seconds_for(again, counter)
+        found.wrote += costs.written_for(call)
         if feeder is not None and rungs is not None:
             found.fed += feeder.fed(call.requests, rungs[call.kind[3] != "score"], kept).tokens
             for tree, sequences in zip(trees, feeder.trees(call.requests), strict=True):

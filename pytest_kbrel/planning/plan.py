@@ -13,10 +13,9 @@ from pytest_kbrel.models.base import Spec
 from pytest_kbrel.models.registry import BACKENDS, open_counter, open_model
 from pytest_kbrel.planning.adding import Tally, Workload, tally_of, workload_of
 from pytest_kbrel.planning.asking import Call, Scenario
-from pytest_kbrel.planning.kept import kept_in
+from pytest_kbrel.planning.cost_model import CostModel, measure_costs
 from pytest_kbrel.planning.spans import Scenarios, Span, scenarios_of
 from pytest_kbrel.planning.standin import Mood
-from pytest_kbrel.planning.timing import Calibration, calibrate
 from pytest_kbrel.records import Case, record
 from pytest_kbrel.settings import Settings
 
@@ -53,7 +52,7 @@ class Fed:
 class Participant:
     """A model of the run. ``role`` is where the user named it, ``passes`` how often it is asked everything.
 
-    ``exact``: tokens are counted by its own tokenizer. ``calibration`` is ``None`` for a model on a server,
+    ``exact``: tokens are counted by its own tokenizer. ``costs`` is ``None`` for a model on a server,
     and ``seconds`` and ``fed`` with it. ``thoughts`` is how many tokens it may think before each answer,
     which nothing here counts; 0 where it does not think. ``kept`` is how many questions have an answer from
     earlier runs, ``None`` where none is looked for. ``cost`` has the least and the most, where prices are
@@ -67,7 +66,7 @@ class Participant:
     served: bool
     asked: Asked
     thoughts: int = 0
-    calibration: Calibration | None = None
+    costs: CostModel | None = None
     seconds: Span | None = None
     wrote: Span | None = None
     fed: Fed | None = None
@@ -198,7 +197,6 @@ def _participant(options: Settings, found: Scenarios, who: _Who) -> Participant:
     )
     if plain.served:
         return dataclasses.replace(plain, cost=_cost(options, plain))
-    known = None if options.use_cache is None else kept_in(options.use_cache)
     # A second pass for the noise floor takes nothing from the store.
     anew = who.passes > 1 and not who.to
 
@@ -207,16 +205,16 @@ def _participant(options: Settings, found: Scenarios, who: _Who) -> Participant:
 
     spec = who.spec
     try:
-        calibration = calibrate(lambda: open_model(spec), calls(found.high), who.counter, known, anew=anew)
+        costs = measure_costs(lambda: open_model(spec), calls(found.high), options.use_cache, anew=anew)
     except ModelError as error:
         raise ModelError(f"{who.role}: {error}") from None
     works: dict[Mood, Workload] = {
-        of.mood: workload_of(calls(of), calibration, who.counter, passes=who.passes, anew=anew)
+        of.mood: workload_of(calls(of), costs, who.counter, passes=who.passes, anew=anew)
         for of in found.every()
     }
     # Without an answer seen nobody knows how long answers are.
-    all_timed = who.tally(found.high.mood).kinds <= calibration.paces.keys()
-    rungs = calibration.works.rungs
+    all_timed = who.tally(found.high.mood).kinds <= costs.written.keys()
+    rungs = costs.rungs
     fed = None
     if rungs is not None:
         fed = Fed(
@@ -226,11 +224,11 @@ def _participant(options: Settings, found: Scenarios, who: _Who) -> Participant:
         )
     return dataclasses.replace(
         plain,
-        calibration=calibration,
+        costs=costs,
         seconds=found.span(lambda of: works[of.mood].seconds),
         wrote=found.span(lambda of: works[of.mood].wrote) if all_timed else None,
         fed=fed,
-        kept=None if known is None else found.span(lambda of: works[of.mood].kept),
+        kept=None if options.use_cache is None else found.span(lambda of: works[of.mood].kept),
     )
 
 

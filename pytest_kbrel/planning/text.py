@@ -114,17 +114,19 @@ def _time(plan: Plan) -> Iterator[str]:
     measured = []
     unknown = []
     for who in plan.participants:
-        if who.calibration is None or who.seconds is None:
+        if who.costs is None or who.seconds is None:
             unknown.append(who.text)
             continue
-        of = who.calibration
+        of = who.costs
         total = total.plus(who.seconds).plus(Span(low=of.loading, high=of.loading))
-        measured.append(
-            f"{who.text} was loaded in {of.loading:.1f} s and timed on {of.batches} batches "
-            f"({of.answers} questions, {of.seconds:.1f} s)"
-        )
+        basis = "asked nothing"
+        if of.answers:
+            basis = f"timed on a batch of {of.answers} questions ({of.seconds:.1f} s)"
+        elif of.rates:
+            basis = "is taken to be as fast as in its last run"
+        measured.append(f"{who.text} was loaded in {of.loading:.1f} s and {basis}")
     if measured:
-        yield f"time: {_seconds(total)} in one process, calibrated on two batches of each kind of question"
+        yield f"time: {_seconds(total)} in one process, by the tokens that a model reads in a second"
         yield from (f"  {line}" for line in measured)
     for text in unknown:
         yield f"time of {text}: unknown; a server is not timed, since its answers may cost money"

@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel import __version__
-from pytest_kbrel.baselines.layout import OUTCOMES
 from pytest_kbrel.plugin.collection import comparisons
 from pytest_kbrel.plugin.flags import NO_CACHE
 from pytest_kbrel.plugin.options import SUITE_SUFFIX

@@ -11,6 +11,7 @@ from pytest_kbrel.models.base import Model
 from pytest_kbrel.models.cache.keys import digest_of, key_of
 from pytest_kbrel.models.cache.store import Sound, Store
 from pytest_kbrel.models.dedup import numbers_only, one_each
+from pytest_kbrel.models.rates import RateMeter
 from pytest_kbrel.models.resume.journal import Journal
 from pytest_kbrel.records import (
     Failed,
@@ -74,6 +75,7 @@ class RememberingModel:
         self.store = store
         self.asked = 0
         self.reused = 0
+        self.meter = RateMeter()
         self._on_trouble = on_trouble
         # Once: what a server says it serves may come to be known later, and must not change any key.
         self._who = model.describe()
@@ -125,7 +127,8 @@ class RememberingModel:
         self.asked += len(requests)
         self.reused += sum(request in found for request in requests)
         new = [request for request in dict.fromkeys(requests) if request not in found]
-        for batch in ask(new) if new else ():
+        method = "score" if kind is Scored else "generate"
+        for batch in self.meter.timed(method, ask(new)) if new else ():
             found |= {new[place]: answer for place, answer in batch}
             if self.store is None:
                 continue

@@ -12,6 +12,7 @@ from pytest_kbrel.errors import StoreError
 from pytest_kbrel.models.base import Model
 from pytest_kbrel.models.cache.caching_model import RememberingModel
 from pytest_kbrel.models.cache.store import Store
+from pytest_kbrel.models.rates import keep_rates
 from pytest_kbrel.models.resume import journal
 
 
@@ -57,8 +58,10 @@ class Keeping:
         return news
 
     def close(self) -> None:
-        """Close the store; the models are their owner's."""
+        """Keep how fast the models were, and close the store; the models are their owner's."""
         for model in self._models:
+            if self._folder is not None and model.store is not None:
+                keep_rates(self._folder, model.describe(), model.meter.rates())
             model.close_store()
 
     def _store(self, model: Model) -> Store | None:
