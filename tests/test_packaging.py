@@ -38,6 +38,8 @@ def test_the_wheel_carries_suites_checkpoints_baseline_schemas_and_licence(wheel
         "pytest_kbrel/reference/checkpoints/gullible/model.safetensors",
         "pytest_kbrel/suites/suite.schema.json",
         "pytest_kbrel/reports/report.schema.json",
+        "pytest_kbrel/reports/html/templates/report.html.j2",
+        "pytest_kbrel/reports/html/templates/report.css",
         "pytest_kbrel/py.typed",
     ):
         assert needed in names

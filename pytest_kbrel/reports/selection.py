@@ -49,6 +49,11 @@ class Group:
     cases: tuple[CaseResult, ...]
     labels: tuple[str, ...]
 
+    @property
+    def labelled(self) -> tuple[tuple[CaseResult, str], ...]:
+        """The cases with their labels."""
+        return tuple(zip(self.cases, self.labels, strict=True))
+
 
 def ordered(run: Run) -> tuple[CaseResult, ...]:
     """Return the cases by node id: workers finish in any order, reports have one."""

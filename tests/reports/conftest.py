@@ -18,6 +18,7 @@ from pytest_kbrel.records import (
     Unmatched,
     Waiver,
 )
+from pytest_kbrel.reports.html import environment, view
 from pytest_kbrel.reports.notes import STOPPED
 
 SUITE = "suites/world.kb.yaml"
@@ -390,3 +391,12 @@ def make_case() -> Callable[..., CaseResult]:
 @pytest.fixture
 def make_metric() -> Callable[..., MetricValue]:
     return metric
+
+
+def macro(template: str, name: str, run: Run | None = None) -> Callable[..., str]:
+    """Return a macro of a template of the page; those that say something of the run need one."""
+    context = {} if run is None else view(run)
+    made: Callable[..., str] = getattr(
+        environment().get_template(f"{template}.html.j2").make_module(context), name
+    )
+    return made

@@ -8,9 +8,9 @@ from html.parser import HTMLParser
 import pytest
 
 from pytest_kbrel.records import CaseResult, MetricValue, Run
-from pytest_kbrel.reports.html import report_html
-from pytest_kbrel.reports.html_parts import bar, delta, domain, within
+from pytest_kbrel.reports.html import Room, report_html, scale_of
 from pytest_kbrel.reports.notes import STOPPED
+from tests.reports.conftest import macro
 
 VOID = {"meta", "rect", "br"}
 ATTRIBUTES = {
@@ -91,11 +91,19 @@ def test_a_page_of_thousands_of_cases_stays_below_five_megabytes(many_cases: Cal
 
 def test_of_a_list_that_is_too_long_the_first_are_kept_and_one_at_least() -> None:
     parts = ["ab", "cd", "ef"]
-    assert within(parts, 6) == parts
-    assert within(parts, 5) == parts[:2]
-    assert within(parts, -1) == parts[:1]
-    assert within(parts, 100, 2) == parts[:2]
-    assert within([], 100) == []
+    assert Room(6).take(str, parts) == parts
+    assert Room(5).take(str, parts) == parts[:2]
+    assert Room(-1).take(str, parts) == parts[:1]
+    assert Room(1).take(str, parts, least=0) == []
+    assert Room(100).take(str, parts, most=2) == parts[:2]
+    assert Room(100).take(str, []) == []
+    assert Room(5).take("{}é{}".format, parts, "!") == ["abé!"]
+
+
+def test_lists_that_share_their_room_take_it_one_after_the_other() -> None:
+    room = Room(5)
+    assert (room.take(str, ["ab"]), room.left) == (["ab"], 3)
+    assert room.take(str, ["cd", "ef"]) == ["cd"]
 
 
 def test_at_most_fifty_facts_a_case_are_listed(hostile_run: Run) -> None:
@@ -185,13 +193,14 @@ def test_a_test_that_came_to_no_case_is_no_probes(
 
 def test_bars_stay_on_their_scale(make_metric: Callable[..., MetricValue]) -> None:
     low, inside = make_metric("nccr", -0.3, 0.1), make_metric("nccr", 0.9)
-    assert domain([low, inside, None]) == (-1.0, 1.0)
-    assert domain([inside]) == (0.0, pytest.approx(1.0))
-    drawn = bar(low, (-1.0, 1.0))
+    assert scale_of([low, inside]) == (-1.0, 1.0)
+    assert scale_of([inside]) == (0.0, pytest.approx(1.0))
+    figure = macro("parts", "figure")
+    drawn = figure(low, (-1.0, 1.0))
     assert '<rect class="range" x="31.0" y="1" width="8.0" height="7"/>' in drawn
     assert '<rect class="base" x="29.4"' in drawn
     assert '<rect class="tick" x="34.0"' in drawn
-    assert bar(make_metric("c_wrong", None), (0.0, 1.0)) == ""
+    assert "<svg" not in figure(make_metric("c_wrong", None), (0.0, 1.0))
 
 
 @pytest.mark.parametrize(
@@ -201,7 +210,7 @@ def test_bars_stay_on_their_scale(make_metric: Callable[..., MetricValue]) -> No
 def test_only_a_difference_whose_interval_leaves_out_zero_is_coloured(
     name: str, change: float, tone: str, make_metric: Callable[..., MetricValue]
 ) -> None:
-    assert f'class="delta{tone}"' in delta(make_metric(name, 0.5, change))
+    assert f'class="delta{tone}"' in macro("parts", "delta")(make_metric(name, 0.5, change))
 
 
 def test_facts_that_changed_in_passing_cases_are_shown_too(small_run: Run) -> None:

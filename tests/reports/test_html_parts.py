@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from html import unescape
 from typing import Any
 
 import pytest
@@ -19,12 +20,9 @@ from pytest_kbrel.records import (
     Unmatched,
     Waiver,
 )
-from pytest_kbrel.reports import html_parts, selection
 from pytest_kbrel.reports.attributions import attribution_lines
-from pytest_kbrel.reports.html import report_html
-from pytest_kbrel.reports.html_changes import case_changes, changes_page
-from pytest_kbrel.reports.html_checks import case_notes, checks_page, waivers_page
-from tests.reports.conftest import change
+from pytest_kbrel.reports.html import Room, render, report_html, scale_of
+from tests.reports.conftest import change, macro
 from tests.reports.test_attributions import attribution
 
 Make = Callable[..., CaseResult]
@@ -43,7 +41,6 @@ def gate(**more: Any) -> GateResult:
     ("values", "scale"),
     [
         ([], (0.0, 1.0)),
-        ([None, value()], (0.0, 1.0)),
         ([value(value=None)], (0.0, 1.0)),
         ([value(value=0.0)], (0.0, 1.0)),
         # A scale that begins below nought begins at -1 at least.
@@ -57,7 +54,7 @@ def gate(**more: Any) -> GateResult:
     ],
 )
 def test_a_scale_reaches_as_far_as_its_values(values: Any, scale: tuple[float, float]) -> None:
-    assert html_parts.domain(values) == scale
+    assert scale_of(values) == scale
 
 
 @pytest.mark.parametrize(
@@ -73,11 +70,14 @@ def test_a_scale_reaches_as_far_as_its_values(values: Any, scale: tuple[float, f
     ],
 )
 def test_a_bar_has_what_is_known(more: dict[str, Any], drawn: list[str]) -> None:
-    assert re.findall('class="(track|range|base|tick)"', html_parts.bar(value(**more), (0.0, 1.0))) == drawn
+    assert (
+        re.findall('class="(track|range|base|tick)"', macro("parts", "figure")(value(**more), (0.0, 1.0)))
+        == drawn
+    )
 
 
 def test_an_interval_of_no_width_can_still_be_seen() -> None:
-    assert 'x="50.0" y="1" width="0.5"' in html_parts.bar(value(low=0.5, high=0.5), (0.0, 1.0))
+    assert 'x="50.0" y="1" width="0.5"' in macro("parts", "figure")(value(low=0.5, high=0.5), (0.0, 1.0))
 
 
 @pytest.mark.parametrize(
@@ -97,14 +97,14 @@ def test_an_interval_of_no_width_can_still_be_seen() -> None:
 )
 def test_a_difference_is_coloured_by_what_is_better(low: Any, high: Any, better: Any, tone: str) -> None:
     of = value(delta=0.15, delta_low=low, delta_high=high, better=better)
-    assert html_parts.delta(of) == f'<span class="delta{tone}">+0.150</span>'
-    ends = html_parts.delta(of, with_interval=True).partition("+0.150")[2]
+    assert macro("parts", "delta")(of) == f'<span class="delta{tone}">+0.150</span>'
+    ends = macro("parts", "delta")(of, with_interval=True).partition("+0.150")[2]
     assert ends.startswith(" [") is (low is not None and high is not None)
 
 
 def test_no_difference_is_told_where_one_was_looked_for() -> None:
-    assert html_parts.delta(value()) == ""
-    assert html_parts.delta(value(delta=0.0)) == '<span class="delta">no change</span>'
+    assert macro("parts", "delta")(value()) == ""
+    assert macro("parts", "delta")(value(delta=0.0)) == '<span class="delta">no change</span>'
 
 
 @pytest.mark.parametrize(
@@ -120,21 +120,30 @@ def test_no_difference_is_told_where_one_was_looked_for() -> None:
     ],
 )
 def test_a_figure_that_is_undefined_says_why(more: dict[str, Any], said: str) -> None:
-    assert html_parts.figure(value(**more), (0.0, 1.0)).startswith(said)
+    assert macro("parts", "figure")(value(**more), (0.0, 1.0)).startswith(said)
 
 
 def test_arrows_and_words_have_a_text_of_their_own() -> None:
-    assert html_parts.arrow("higher") == '<abbr title="higher is better">↑</abbr>'
-    assert html_parts.arrow("lower") == '<abbr title="lower is better">↓</abbr>'
-    assert html_parts.word("not comparable") == '<span class="word not-comparable">not comparable</span>'
-    assert (html_parts.left_out(0, "case"), "1 more case in" in html_parts.left_out(1, "case")) == ("", True)
+    assert macro("parts", "arrow")("higher") == '<abbr title="higher is better">↑</abbr>'
+    assert macro("parts", "arrow")("lower") == '<abbr title="lower is better">↓</abbr>'
+    assert (
+        macro("parts", "word")("not comparable") == '<span class="word not-comparable">not comparable</span>'
+    )
+    assert (
+        macro("parts", "left_out")(0, "case"),
+        "1 more case in" in macro("parts", "left_out")(1, "case"),
+    ) == ("", True)
 
 
 @pytest.mark.parametrize(
     ("noises", "column"), [((None, None), False), ((None, 0.0), True), ((0.0, None), True), ((0.25,), True)]
 )
-def test_noise_has_a_column_where_any_is_known(noises: tuple[float | None, ...], column: bool) -> None:
-    table = html_parts.metric_table([value(noise=noise, unpaired=at == 0) for at, noise in enumerate(noises)])
+def test_noise_has_a_column_where_any_is_known(
+    noises: tuple[float | None, ...], column: bool, small_run: Run
+) -> None:
+    table = macro("cases", "metric_table", small_run)(
+        [value(noise=noise, unpaired=at == 0) for at, noise in enumerate(noises)]
+    )
     heads = ["metric", "value", "95 % interval", "baseline", "difference", "one-sided", "noise floor"]
     assert re.findall('<th scope="col">(.*?)</th>', table) == heads[: 6 + column]
     assert ('<th scope="col">noise floor</th>' in table) is column
@@ -155,8 +164,7 @@ def test_beside_a_metric_stands_its_own_gates_verdict(
     gates: tuple[GateResult, ...], word: str, small_run: Run, make_case: Make
 ) -> None:
     case = make_case("monitor", "P1", "pass", (value(),), gates=gates, n=7)
-    (group,) = selection.groups(replace(small_run, cases=(case,)))
-    table = html_parts.probe_table(group, 10_000)
+    table = render("tables", replace(small_run, cases=(case,)))
     (cell,) = re.findall('<td data-of="accuracy">(.*?)</td>', table)
     assert re.findall('class="word (.*?)"', cell) == ([word] if word else [])
     assert '<td class="num" data-of="n">7</td>' in table
@@ -167,21 +175,18 @@ def test_of_two_metrics_each_case_has_those_it_has(small_run: Run, make_case: Ma
         make_case("monitor", "P1", "pass", (value(),)),
         make_case("monitor", "P2", "fail", (value(name="pfd", better="lower"),)),
     )
-    (group,) = selection.groups(replace(small_run, cases=cases))
-    table = html_parts.probe_table(group, 10_000)
+    table = render("tables", replace(small_run, cases=cases))
     assert '<td data-of="pfd"></td>' in table
     assert 'pfd <abbr title="lower is better">' in table
     assert 'accuracy <abbr title="higher is better">' in table
-    short = html_parts.probe_table(group, 0)
-    assert (short.count("<tr>"), "1 more slice in report.json" in short) == (2, True)
 
 
-def test_a_gate_says_where_it_is_stated_and_how_sure_it_is(make_case: Make) -> None:
-    case = make_case("monitor", "P1", "fail", ())
-    bare = html_parts.gate_item(case, gate(), "prod")
+def test_a_gate_says_where_it_is_stated_and_how_sure_it_is(small_run: Run, make_case: Make) -> None:
+    gates = macro("cases", "gates_and_errors", small_run)
+    bare = gates(make_case("monitor", "P1", "fail", (), gates=(gate(),)))
     assert "yaml:" not in bare
     assert bare.count('class="soft small"') == 0
-    full = html_parts.gate_item(case, gate(line=3, observed=0.0, p=0.0), "prod")
+    full = gates(make_case("monitor", "P1", "fail", (), gates=(gate(line=3, observed=0.0, p=0.0),)))
     assert ">suites/world.kb.yaml:3<" in full
     assert ">measured 0.000; p &lt; 0.001<" in full
 
@@ -191,7 +196,7 @@ def test_a_gate_says_where_it_is_stated_and_how_sure_it_is(make_case: Make) -> N
 def test_lists_are_cut_where_they_are_said_to_be(more: int, small_run: Run, make_case: Make) -> None:
     ids = tuple(f"f{at}" for at in range(20 + more))
     case = make_case("monitor", "P1", "fail", (), unmatched=Unmatched(added=ids), errors=("e",) * (10 + more))
-    notes = case_notes(case, small_run)
+    notes = macro("cases", "remarks", small_run)(case)
     assert re.findall("and .* more, in report.json", notes) == ["and 1 more, in report.json"] * more
     assert "f19" in notes
     page = report_html(replace(small_run, cases=(case,), problems=("p",) * (50 + more)))
@@ -201,24 +206,25 @@ def test_lists_are_cut_where_they_are_said_to_be(more: int, small_run: Run, make
     assert (page.count("<li>p</li>"), "1 more problem in report.json" in page) == (50, bool(more))
 
     lost = tuple(replace(change(at), fact_id=f"f{at}", relation=f"P{at}") for at in range(12 + more))
-    changed = "".join(
-        changes_page(replace(small_run, cases=(make_case("monitor", "P1", "fail", (), lost=lost),)))
+    changed = render(
+        "overview", replace(small_run, cases=(make_case("monitor", "P1", "fail", (), lost=lost),))
     )
     assert changed.count('data-of="lost"') == 2 + 12
     assert ("1 more relation in report.json" in changed) is bool(more)
     ten = lost[: 10 + more]
-    changed = "".join(
-        changes_page(replace(small_run, cases=(make_case("monitor", "P1", "fail", (), gained=ten),)))
+    changed = render(
+        "overview", replace(small_run, cases=(make_case("monitor", "P1", "fail", (), gained=ten),))
     )
     assert (changed.count('data-of="old answer"'), ", those that moved furthest" in changed) == (
         10,
         bool(more),
     )
-    table, _ = case_changes((lost * 5)[: 50 + more], "lost", 10**6)
+    table = macro("cases", "facts_of_case", small_run)((lost * 5)[: 50 + more], "lost", Room(10**6))
     assert (table.count('data-of="old answer"'), ", the first 50 of them;" in table) == (50, bool(more))
 
 
-def test_what_no_fact_of_a_table_has_needs_no_column() -> None:
+def test_what_no_fact_of_a_table_has_needs_no_column(small_run: Run) -> None:
+    facts_of_case = macro("cases", "facts_of_case", small_run)
     bare = replace(change(1), old_probability=None, new_probability=None, relation="", bucket="")
     for changes, anchor, origin in (
         ([bare], False, False),
@@ -226,19 +232,16 @@ def test_what_no_fact_of_a_table_has_needs_no_column() -> None:
         ([replace(bare, bucket="head")], False, True),
         ([replace(bare, new_probability=0.0)], True, False),
     ):
-        table, taken = case_changes(changes, "lost", 10**6)
+        room = Room(10**6)
+        table = facts_of_case(changes, "lost", room)
         heads = re.findall('<th scope="col">(.*?)</th>', table)
         assert heads[:4] == ["question", "expected", "old answer", "new answer"]
         assert len(heads) == 4 + anchor + origin
-        assert (
-            ('data-of="anchor"' in table)
-            is ("MONITOR's primary anchor" in table.replace("&#x27;", "'"))
-            is anchor
-        )
+        assert ('data-of="anchor"' in table) is ("MONITOR's primary anchor" in unescape(table)) is anchor
         assert ('data-of="from"' in table) is ('<th scope="col">from</th>' in table) is origin
         rows = re.findall("<tbody>(.*)</tbody>", table)
-        assert taken == len(rows[0].encode())
-    assert case_changes([], "lost", 10) == ("", 0)
+        assert 10**6 - room.left == len(rows[0].encode())
+    assert facts_of_case([], "lost", Room(10)) == ""
 
 
 def test_a_case_has_its_gates_notes_figures_and_facts(small_run: Run) -> None:
@@ -263,15 +266,16 @@ def test_a_case_has_its_gates_notes_figures_and_facts(small_run: Run) -> None:
 
 def test_nothing_is_said_of_changes_where_there_are_none(small_run: Run, make_case: Make) -> None:
     none = replace(small_run, cases=(make_case("monitor", "P1", "pass", ()),))
-    assert "".join(changes_page(none)) == ""
+    assert "<h2>Facts" not in render("overview", none)
     for what in ("lost", "gained"):
         case = make_case("monitor", "P1", "pass", (), **{what: (change(1),)})
-        page = "".join(changes_page(replace(small_run, cases=(case,))))
+        page = render("overview", replace(small_run, cases=(case,)))
         assert re.findall("<h3>(.*?)</h3>", page) == [f"1 fact {what}"]
 
 
 def test_notes_of_a_case(small_run: Run, make_case: Make) -> None:
-    assert case_notes(make_case("monitor", "P1", "pass", ()), small_run) == ""
+    remarks = macro("cases", "remarks", small_run)
+    assert remarks(make_case("monitor", "P1", "pass", ())) == ""
     given = Waiver(owner="Ann", reason="known", expires="2026-12-31", case="monitor[P1]")
     full = make_case(
         "monitor",
@@ -286,7 +290,7 @@ def test_notes_of_a_case(small_run: Run, make_case: Make) -> None:
         unmatched=Unmatched(added=("a",), waived=("b", "c")),
         settings=(("limit", "0"), ("seed", "1")),
     )
-    assert case_notes(full, small_run) == (
+    assert remarks(full) == (
         "<ul><li>waived until 2026-12-31 by Ann: known</li>"
         "<li>responses: 9 of 9 empty (at most 50 %)</li>"
         "<li>1 compared with nothing, not in the baseline: a</li>"
@@ -296,8 +300,8 @@ def test_notes_of_a_case(small_run: Run, make_case: Make) -> None:
 
 
 def test_soundness_is_a_table_of_all_that_was_counted(small_run: Run, make_case: Make) -> None:
-    assert list(checks_page(small_run)) == []
-    assert list(waivers_page(small_run)) == []
+    assert "Soundness" not in render("figures", small_run)
+    assert "Waivers" not in render("overview", small_run)
     anchors = Share(name="anchor_prob", value=7.2, total=9, limit=0.01)
     cases = (
         make_case(
@@ -313,7 +317,9 @@ def test_soundness_is_a_table_of_all_that_was_counted(small_run: Run, make_case:
         make_case("monitor", "P3", "pass", ()),
         make_case("monitor", "P4", "pass", (), integrity=(anchors,)),
     )
-    (page,) = checks_page(replace(small_run, cases=cases))
+    _, page = render("figures", replace(small_run, cases=cases)).split(
+        "<summary>Soundness of responses</summary>"
+    )
     assert re.findall('<th scope="col".*?>(.*?)</th>', page) == ["case", "empty", "answered", "anchor_prob"]
     assert re.findall('<th scope="row">(.*?)</th>', page) == ["monitor[P1]", "monitor[P2]", "monitor[P4]"]
     assert re.findall("<td.*?</td>", page) == [
@@ -349,7 +355,7 @@ def test_who_the_model_is_and_what_is_not_known_of_it(small_run: Run, empty_run:
         "quantisation": "int8",
         "decoding": "greedy",
         "prompts": "in the chat template",
-        "said of prompts": "{&quot;system_instruction&quot;: &quot;Be brief.&quot;}",
+        "said of prompts": "{&#34;system_instruction&#34;: &#34;Be brief.&#34;}",
         "made": "2026-01-02T03:04:05+00:00",
         "pytest-kbrel": "0.1.0",
         "exit status": "1",
