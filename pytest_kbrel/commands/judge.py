@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_kbrel.commands.output import say, scratch_for
+from pytest_kbrel.records import LANGUAGES, Label, base_language
 
 if TYPE_CHECKING:
     from pytest_kbrel.commands import Commands
@@ -19,6 +22,51 @@ _FORM = (
 _ADDED = ("verdict", "rule")
 _HUMAN = {"1": True, "true": True, "correct": True, "0": False, "false": False, "wrong": False}
 _HUMAN |= {"incorrect": False}
+_LABELS: Sequence[Label] = ("correct", "uninformative", "wrong")
+
+
+class Agreement:
+    """Counts of (what the human says, what the judge says)."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[bool, Label]] = Counter()
+
+    def add(self, human: bool, label: Label) -> None:
+        """Count one answer; ``human`` is whether a human calls it right."""
+        self._counts[human, label] += 1
+
+    @property
+    def answers(self) -> int:
+        """Return the number of answers."""
+        return self._counts.total()
+
+    @property
+    def agreeing(self) -> int:
+        """Return how many answers both call right, or neither."""
+        return sum(n for (human, label), n in self._counts.items() if human == (label == "correct"))
+
+    @property
+    def wrong(self) -> int:
+        """Return how many answers the human calls wrong."""
+        return sum(n for (human, _), n in self._counts.items() if not human)
+
+    @property
+    def called_right(self) -> int:
+        """Return how many of the wrong answers the judge calls right."""
+        return self._counts[False, "correct"]
+
+    def table(self) -> str:
+        """Return the counts as text of four lines, with a line of shares below where there is an answer."""
+        lines = [f"{'':16}" + "".join(f"{label:>15}" for label in _LABELS)]
+        for human, name in ((True, "human: correct"), (False, "human: wrong")):
+            lines.append(f"{name:16}" + "".join(f"{self._counts[human, label]:15}" for label in _LABELS))
+        if self.answers:
+            share = f"agreement {self.agreeing / self.answers:.3f} ({self.agreeing} of {self.answers})"
+            if self.wrong:
+                missed = f"{self.called_right / self.wrong:.3f} ({self.called_right} of {self.wrong})"
+                share += f", wrong answers called right {missed}"
+            lines.append(share)
+        return "\n".join(lines)
 
 
 def register(commands: Commands) -> None:
@@ -48,12 +96,9 @@ def register(commands: Commands) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     import json
-    from collections import Counter
 
     from pytest_kbrel.errors import SuiteError
     from pytest_kbrel.facts.json_text import json_rows
-    from pytest_kbrel.judges.agreement import Agreement
-    from pytest_kbrel.records import LANGUAGES, base_language
     from pytest_kbrel.suites.uninformative import read_uninformative
 
     output = options.output

@@ -8,22 +8,21 @@ from functools import lru_cache
 
 from pytest_kbrel.judges.abstention.classify import (
     is_not_applicable,
-    is_uninformative,
     said_besides,
     uninformative_kind,
     without_frame,
 )
 from pytest_kbrel.judges.language import is_english, language_of, put_in_english
 from pytest_kbrel.judges.matching.matcher import compare
-from pytest_kbrel.judges.matching.numbers import is_in_range, says_plainly
-from pytest_kbrel.judges.matching.parsing import read_answer, read_gold, read_question
-from pytest_kbrel.judges.options import chosen_option
+from pytest_kbrel.judges.matching.numbers import is_in_range, is_negative, says_plainly
+from pytest_kbrel.judges.matching.parsing import APPROXIMATE, quantity, read_answer, read_gold, read_question
+from pytest_kbrel.judges.matching.variants import STRICT, full_name
+from pytest_kbrel.judges.text.dates import as_dates
+from pytest_kbrel.judges.text.lexicon import FUNCTION, GIVEN, PARTICLES
 from pytest_kbrel.judges.text.numerals import has_other_sign, signs_of
-from pytest_kbrel.judges.text.tokens import LONGEST
+from pytest_kbrel.judges.text.tokens import LONGEST, read_words
 from pytest_kbrel.metrics.text import normalise
 from pytest_kbrel.records import Label, record
-
-__all__ = ["Judged", "chosen_option", "is_uninformative", "judge", "label", "uninformative_kind"]
 
 # Bounded repeats: a hostile answer of line ends alone must cost no more than its length.
 _NEXT_QUESTION = re.compile(r"\n[^\S\n]{0,20}(?:Q|Question)\s{0,5}\d{0,4}\s{0,5}[:.]", re.IGNORECASE)
@@ -45,6 +44,10 @@ _NOT_THIS = re.compile(
 )
 # A nickname within a name: Dwayne "The Rock" Johnson.
 _CALLED = re.compile(r"(\b[A-Z]\w+) [\"“'‘][A-Z][^\"”'’\n]{0,30}[\"”'’] (?=[A-Z]\w)")
+# A full name says more than the surname.
+_WHOLE_RULES = [rule for rule in STRICT if rule is not full_name]
+# "And" and "of" stand in names: "Chile's Easter Island", "Easter Island of Chile".
+_LEADING_IN = (FUNCTION | APPROXIMATE) - GIVEN - PARTICLES - {"and"}
 # Golds come again with every answer; answers do not.
 _normalised = lru_cache(maxsize=16384)(normalise)
 
@@ -153,3 +156,33 @@ def answer_proper(answer: str) -> str:
     if "<" in answer:
         answer = _TAG.sub(" ", answer)
     return _LABEL.sub("", answer)
+
+
+def is_variant(
+    answer: str, accepted: Sequence[str], question: str = "", answer_type: str = "", *, language: str = ""
+) -> bool:
+    """Tell whether all of ``answer`` is one of ``accepted`` in another writing; a sentence with it is not.
+
+    Head-to-Tail (arXiv 2308.10168, section 2.2) adds such variants to the accepted answers by hand before it
+    scores how alike they are: "W Shakespeare" is as good as "William Shakespeare". The rules are those of
+    :func:`judge` that hold for the whole of an answer. What leads in ("It is Lima", "about 7", "in 1990") is
+    no part of a writing.
+    """
+    if not is_english(language):
+        (answer, question), accepted = put_in_english((answer, question), accepted, language)
+    asked = read_question(question, answer_type)
+    said = read_words(answer)
+    if not said.words:
+        return False
+    dates, number = as_dates(answer[:LONGEST]), quantity(said.words)
+    for gold in map(read_gold, accepted):
+        if not _LEADING_IN.isdisjoint(word for word in said.words if word not in read_words(gold.text).words):
+            continue
+        if gold.dates or gold.number is not None or gold.period is not None:
+            if (gold.dates and dates == gold.dates) or (
+                gold.number and number == gold.number and is_negative(gold.text) == is_negative(answer)
+            ):
+                return True
+        elif gold.words and any(rule(said, gold, asked) for rule in _WHOLE_RULES):
+            return True
+    return False

@@ -6,9 +6,8 @@ from collections.abc import Generator, Mapping
 
 from pytest_kbrel.errors import ResponseError
 from pytest_kbrel.judges.matching.parsing import quantity
-from pytest_kbrel.judges.matching.whole_answer import is_variant
 from pytest_kbrel.judges.replies import read_verdict
-from pytest_kbrel.judges.rules import Judged, judge
+from pytest_kbrel.judges.rules import Judged, is_variant, judge
 from pytest_kbrel.judges.text.dates import as_dates
 from pytest_kbrel.judges.text.tokens import read_words
 from pytest_kbrel.probes.base import answer_type_of, question_of

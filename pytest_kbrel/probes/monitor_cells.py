@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.judges.text.scripts import is_unspaced
+from pytest_kbrel.judges.text.tokens import is_unspaced
 from pytest_kbrel.metrics.monitor import ABLATED
 from pytest_kbrel.probes.base import question_of
 from pytest_kbrel.probes.prompts import with_context

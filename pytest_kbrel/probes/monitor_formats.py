@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from pytest_kbrel.judges.truth import read_truth
+from pytest_kbrel.judges.replies import read_truth
 from pytest_kbrel.probes.base import Answers, relation_of
 from pytest_kbrel.probes.monitor_cells import Grid
 from pytest_kbrel.probes.prompts import check, fill

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pytest_kbrel.errors import ResponseError
-from pytest_kbrel.judges.rules import Judged, answer_proper, chosen_option
+from pytest_kbrel.judges.replies import chosen_option
+from pytest_kbrel.judges.rules import Judged, answer_proper
 from pytest_kbrel.metrics.text import normalise
 from pytest_kbrel.probes.base import (
     Answers,

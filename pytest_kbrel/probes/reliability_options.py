@@ -11,7 +11,7 @@ import re
 from collections.abc import Generator, Mapping, Sequence
 
 from pytest_kbrel.errors import ResponseError
-from pytest_kbrel.judges.rules import is_uninformative
+from pytest_kbrel.judges.abstention.classify import is_uninformative
 from pytest_kbrel.metrics.reliability_controls import OPTIONS
 from pytest_kbrel.metrics.text import normalise
 from pytest_kbrel.probes.base import Answers, question_of

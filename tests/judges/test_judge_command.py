@@ -5,7 +5,7 @@ import json
 import pytest
 
 from pytest_kbrel.cli import main
-from pytest_kbrel.judges.agreement import Agreement
+from pytest_kbrel.commands.judge import Agreement
 
 ROWS = [
     {
@@ -190,3 +190,14 @@ def test_agreement_counts_uninformative_as_not_right():
     assert (agreement.answers, agreement.agreeing) == (4, 2)
     assert (agreement.wrong, agreement.called_right) == (2, 1)
     assert "agreement" not in Agreement().table()
+
+
+def test_the_shares_are_of_all_answers_and_of_the_wrong_ones():
+    found = Agreement()
+    for human, label in [(True, "correct"), (True, "uninformative"), (False, "correct"), (False, "wrong")]:
+        found.add(human, label)
+    for _ in range(2):
+        found.add(False, "uninformative")
+    assert found.table().splitlines()[-1] == (
+        "agreement 0.667 (4 of 6), wrong answers called right 0.250 (1 of 4)"
+    )

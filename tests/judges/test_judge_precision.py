@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel import resources
+from pytest_kbrel.commands.judge import Agreement
 from pytest_kbrel.facts.jsonl import read_facts
-from pytest_kbrel.judges.agreement import Agreement
 from pytest_kbrel.judges.rules import judge
 
 HUMAN_CHECK = (

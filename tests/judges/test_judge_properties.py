@@ -7,7 +7,8 @@ import time
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pytest_kbrel.judges.rules import chosen_option, judge, label
+from pytest_kbrel.judges.replies import chosen_option
+from pytest_kbrel.judges.rules import judge, label
 from pytest_kbrel.metrics.text import normalise
 from pytest_kbrel.records import UNINFORMATIVE
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_kbrel.judges.matching.shorter import said_shorter
+from pytest_kbrel.judges.matching.containment import said_shorter
 from pytest_kbrel.judges.rules import judge
 
 WHO = "Who wrote it?"

@@ -7,12 +7,11 @@ from importlib import resources
 import pytest
 import yaml
 
-from pytest_kbrel.judges.inflected import inflected_pattern
-from pytest_kbrel.judges.language import language_of, put_in_english
-from pytest_kbrel.judges.matching.whole_answer import is_variant
-from pytest_kbrel.judges.rules import judge, uninformative_kind
-from pytest_kbrel.judges.text.local_dates import in_english_dates
-from pytest_kbrel.judges.text.scripts import fold_letters
+from pytest_kbrel.judges.abstention.classify import uninformative_kind
+from pytest_kbrel.judges.language import inflected_pattern, language_of, put_in_english
+from pytest_kbrel.judges.rules import is_variant, judge
+from pytest_kbrel.judges.text.dates import in_english_dates
+from pytest_kbrel.judges.text.tokens import fold_letters
 from pytest_kbrel.records import LANGUAGES
 from tests.judges.phrases import HALVES, phrases
 from tests.judges.phrases import LANGUAGES as WRITTEN

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_kbrel.judges.matching.whole_answer import is_variant
-from pytest_kbrel.judges.rules import judge
+from pytest_kbrel.judges.rules import is_variant, judge
 
 MARRY = "Who does Eric marry in the show?"
 EARN = "What is the salary of a senator?"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_kbrel.judges.options import chosen_option
+from pytest_kbrel.judges.replies import chosen_option
 
 OPTIONS = ["Paris", "Rome", "New York", "Bern", "unsure"]
 # In front of the letter or the text of an option.

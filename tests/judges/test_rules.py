@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_kbrel.judges.rules import chosen_option, label
+from pytest_kbrel.judges.replies import chosen_option
+from pytest_kbrel.judges.rules import label
 
 
 @pytest.mark.parametrize(

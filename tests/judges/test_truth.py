@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_kbrel.judges.truth import read_truth
+from pytest_kbrel.judges.replies import read_truth
 
 
 @pytest.mark.parametrize("word", ["not", "isn't", "isnt", "never"])

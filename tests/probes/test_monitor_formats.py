@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.judges.truth import read_truth
+from pytest_kbrel.judges.replies import read_truth
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.probes import run_case
 from pytest_kbrel.probes.monitor_formats import completes

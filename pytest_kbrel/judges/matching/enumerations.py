@@ -11,6 +11,7 @@ from pytest_kbrel.judges.matching.parsing import Answer, Question, singular
 from pytest_kbrel.judges.text.lexicon import (
     FRAMES,
     FUNCTION,
+    NATIONS,
     NEGATIONS,
     PARTICLES,
     PERSONS,
@@ -18,7 +19,6 @@ from pytest_kbrel.judges.text.lexicon import (
     RELATIONS,
     SUFFIXES,
 )
-from pytest_kbrel.judges.text.nationalities import NATIONS
 from pytest_kbrel.judges.text.tokens import read_words
 
 Span = tuple[int, int]

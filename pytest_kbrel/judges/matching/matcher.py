@@ -10,6 +10,7 @@ from pytest_kbrel.judges.matching.containment import (
     is_its_city,
     is_other_name,
     places,
+    said_shorter,
 )
 from pytest_kbrel.judges.matching.enumerations import is_one_of_several, is_region
 from pytest_kbrel.judges.matching.negation import is_beside, is_negated
@@ -26,7 +27,6 @@ from pytest_kbrel.judges.matching.parsing import (
     singular,
     stretches,
 )
-from pytest_kbrel.judges.matching.shorter import said_shorter
 from pytest_kbrel.judges.matching.variants import LOOSE, STRICT, items, recounted, without_parentheses
 from pytest_kbrel.judges.text.dates import dates_in
 from pytest_kbrel.judges.text.lexicon import FUNCTION, GIVEN

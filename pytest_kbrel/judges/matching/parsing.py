@@ -13,6 +13,8 @@ from pytest_kbrel.judges.text.lexicon import (
     GIVEN,
     LEADING,
     MOUNTAINS,
+    NATIONAL,
+    NATIONS,
     PARTICLES,
     PERSONS,
     TITLES,
@@ -20,7 +22,6 @@ from pytest_kbrel.judges.text.lexicon import (
     WORKS,
     listed,
 )
-from pytest_kbrel.judges.text.nationalities import NATIONAL, NATIONS
 from pytest_kbrel.judges.text.tokens import (
     APOSTROPHES,
     CAPITAL,

@@ -14,11 +14,11 @@ from pytest_kbrel.judges.text.lexicon import (
     FUNCTION,
     HONORIFICS,
     NATIONALITY,
+    NATIONS,
     PLACES,
     REGIONS,
     SUFFIXES,
 )
-from pytest_kbrel.judges.text.nationalities import NATIONS
 from pytest_kbrel.judges.text.person_names import (
     contradict,
     is_full_name,

@@ -10,6 +10,7 @@ from pytest_kbrel.judges.text.lexicon import (
     FULL_NAMES,
     FUNCTION,
     GIVEN,
+    NATIONS,
     PARTICLES,
     PERSONS,
     PLACES,
@@ -18,7 +19,6 @@ from pytest_kbrel.judges.text.lexicon import (
     TITLES,
     listed,
 )
-from pytest_kbrel.judges.text.nationalities import NATIONS
 from pytest_kbrel.judges.text.tokens import UPPER, Words
 
 _MOST_WORDS = 6

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from pytest_kbrel.judges.abstention.classify import is_repetition
-from pytest_kbrel.judges.rules import is_uninformative, judge, uninformative_kind
+from pytest_kbrel.judges.abstention.classify import is_repetition, is_uninformative, uninformative_kind
+from pytest_kbrel.judges.rules import judge
 
 
 @pytest.mark.parametrize(

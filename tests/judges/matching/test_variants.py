@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_kbrel.judges.matching.variants import items, without_parentheses
-from pytest_kbrel.judges.matching.whole_answer import is_variant
-from pytest_kbrel.judges.rules import judge
+from pytest_kbrel.judges.rules import is_variant, judge
 
 WHO = "Who wrote the novel?"
 WHICH = "Which is it?"
