@@ -115,21 +115,21 @@ def _run(options: argparse.Namespace) -> int:
                 if isinstance(row, SuiteError):
                     raise row
                 try:
-                    found = _judged(row, extra)
+                    verdict = _judged(row, extra)
                     if options.human:
-                        agreement.add(_human(row, options.human), found.label)
+                        agreement.add(_human(row, options.human), verdict.label)
                 except ValueError as error:
                     raise SuiteError(str(error), options.path, line) from None
-                counts[found.label] += 1
+                counts[verdict.label] += 1
                 if (language := base_language(row.get("language", ""))) not in LANGUAGES:
                     unsupported[language] += 1
-                judged = {**row, "verdict": found.label, "rule": found.rule}
+                judged = {**row, "verdict": verdict.label, "rule": verdict.rule}
                 stream.write(json.dumps(judged, ensure_ascii=False, allow_nan=False) + "\n")
         if not counts:
             raise SuiteError(f"no predictions found; {_FORM}", options.path, 1)
         made.replace(output)
-    said = ", ".join(f"{counts[label]} {label}" for label in ("correct", "wrong", "uninformative"))
-    say(f"{counts.total()} predictions: {said}; written to {output}")
+    totals = ", ".join(f"{counts[label]} {label}" for label in ("correct", "wrong", "uninformative"))
+    say(f"{counts.total()} predictions: {totals}; written to {output}")
     for language, number in unsupported.items():
         say(
             f"{number} of them in {language!r}, for which there are no rules: judged by those for English; "
@@ -150,8 +150,8 @@ def _judged(row: dict[str, Any], extra: tuple[tuple[str, str], ...]) -> Judged:
         if key not in row:
             from pytest_kbrel.errors import nearest
 
-            found = ", ".join(row) or "nothing"
-            raise ValueError(f"the key {key!r} is missing; found: {found}{nearest(key, row)}; {_FORM}")
+            keys = ", ".join(row) or "nothing"
+            raise ValueError(f"the key {key!r} is missing; found: {keys}{nearest(key, row)}; {_FORM}")
     for key in _ADDED:
         if key in row:
             raise ValueError(f"the key {key!r} is there already; it is what this command adds")

@@ -200,8 +200,8 @@ def put_in_english(texts: Sequence[str], accepted: Sequence[str], tag: str) -> t
         plain_text = _plain(text)
         # What begins with an accepted name may begin with a small word ("São Tomé") that is none.
         named = any(plain_text.startswith(_plain(gold)) for gold in accepted if gold[:1].isupper())
-        found = _put(forms.found(plain_text), tag, sentence=not named)
-        put.append(_without_denied(found, base_language(tag)))
+        english = _put(forms.separate(plain_text), tag, sentence=not named)
+        put.append(_without_denied(english, base_language(tag)))
     return put, golds
 
 
@@ -213,8 +213,8 @@ def _put(text: str, tag: str, sentence: bool) -> str:
 
 def _without_denied(text: str, code: str) -> str:
     """Return an answer without what it denies at its end: "Lima, not Cusco", in Hindi "Lima, Cusco not"."""
-    left = _DENIED_LAST.sub("", text)
-    return _DENIED_BEFORE.sub("", left) if code in _POSTPOSING else left
+    rest = _DENIED_LAST.sub("", text)
+    return _DENIED_BEFORE.sub("", rest) if code in _POSTPOSING else rest
 
 
 def _plain(text: str) -> str:
@@ -242,7 +242,7 @@ class _Forms:
         parts = unspaced_pattern([*unspaced, *self._longer, *self._words])
         self._unspaced = re.compile(parts) if parts else None
 
-    def found(self, text: str) -> str:
+    def separate(self, text: str) -> str:
         """Return ``text`` with each accepted answer as a word of its own."""
         for name in self._spaced:
             text = text.replace(name, name.replace(" ", ""))
@@ -254,8 +254,8 @@ class _Forms:
             return text
         return self._unspaced.sub(self._parted, text)
 
-    def _parted(self, found: re.Match[str]) -> str:
-        name = found[0]
+    def _parted(self, match: re.Match[str]) -> str:
+        name = match[0]
         return name if name in self._longer else f" {self._words.get(name, name)} "
 
 
@@ -277,30 +277,30 @@ def _names(code: str) -> frozenset[str]:
 
 def _small_words(text: str, language: Language, sentence: bool) -> str:
     if language.elision is not None:
-        text = language.elision.sub(lambda found: f"{language.elided[found[1].lower()]} ", text)
+        text = language.elision.sub(lambda match: f"{language.elided[match[1].lower()]} ", text)
     if language.word is None:
         return text
     # In Russian a dash stands for "is".
     text = _DASH.sub(" ", text)
     pieces, end = [], 0
-    for found in language.word.finditer(text):
-        if _is_name(text, found, language, sentence):
+    for match in language.word.finditer(text):
+        if _is_name(text, match, language, sentence):
             continue
-        pieces += [text[end : found.start()], language.words[found[0].lower()]]
-        end = found.end()
-    said = "".join((*pieces, text[end:]))
+        pieces += [text[end : match.start()], language.words[match[0].lower()]]
+        end = match.end()
+    english = "".join((*pieces, text[end:]))
     if language.code == "de":
         # All nouns have capitals: in "der Dichter Goethe" only the second one may be a name.
-        said = _APPOSITION.sub(lambda found: f"the {found[1].lower()}{found[2]}", said)
-    return said
+        english = _APPOSITION.sub(lambda match: f"the {match[1].lower()}{match[2]}", english)
+    return english
 
 
-def _is_name(text: str, found: re.Match[str], language: Language, sentence: bool) -> bool:
+def _is_name(text: str, match: re.Match[str], language: Language, sentence: bool) -> bool:
     """Tell whether a word is part of a name and means nothing: "El Salvador", "IN".
 
     Where ``text`` is no ``sentence``, its first word begins with a capital only where that is a name's.
     """
-    word = found[0]
+    word = match[0]
     if len(word) > 1 and word.isupper() and word.lower() != word:
         return not text.isupper()
     # German nouns have capitals, so that a capital tells no name there.
@@ -309,6 +309,6 @@ def _is_name(text: str, found: re.Match[str], language: Language, sentence: bool
     # They tell names apart, and are names' first words: "Nueva Zelanda", "Южный Судан".
     if language.words[word.lower()] in _TELLING:
         return False
-    if not _SENTENCE_START.search(text, 0, found.start()) or not (sentence or found.start()):
+    if not _SENTENCE_START.search(text, 0, match.start()) or not (sentence or match.start()):
         return True
-    return language.words[word.lower()] in ("the", "a") and bool(_CAPITAL.match(text, found.end()))
+    return language.words[word.lower()] in ("the", "a") and bool(_CAPITAL.match(text, match.end()))

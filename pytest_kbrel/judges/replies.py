@@ -30,17 +30,17 @@ def chosen_option(reply: str, options: Sequence[str]) -> int | None:
     is tried first, since an option may itself be a letter. When letter and text disagree the reply picks
     nothing. A lone small letter counts with a mark or a frame only: "a" may begin anything.
     """
-    said = reply[:_LONGEST].strip()
+    text = reply[:_LONGEST].strip()
     texts = [normalise(option) for option in options]
-    by_text = _index(texts, normalise(said))
+    by_text = _index(texts, normalise(text))
     if by_text is not None:
         return by_text
-    match = _LETTER.match(said)
+    match = _LETTER.match(text)
     if match is not None:
         picked = _by_letter(match, texts)
         if picked is not None:
             return picked
-    framed = _FRAMED_TEXT.match(said)
+    framed = _FRAMED_TEXT.match(text)
     return _index(texts, normalise(framed["rest"])) if framed else None
 
 
@@ -58,15 +58,15 @@ def _by_letter(match: re.Match[str], texts: list[str]) -> int | None:
     return None
 
 
-def _index(texts: list[str], said: str) -> int | None:
-    return texts.index(said) if said and said in texts else None
+def _index(texts: list[str], text: str) -> int | None:
+    return texts.index(text) if text and text in texts else None
 
 
 # The question's own words, which a model may repeat before it answers.
 _ECHO = re.compile(r"\b(?:neither )?(?:true n?or false|false n?or true)\b")
 _NEGATED = re.compile(r"\b(?:not|isn t|isnt|never)(?: \w+)? (true|false)\b")
 _OPPOSITE = {"true": "false", "false": "true"}
-_SAID = re.compile(r"\b(?:un)?true\b|\bfalse\b")
+_TRUE_OR_FALSE = re.compile(r"\b(?:un)?true\b|\bfalse\b")
 
 
 def read_truth(reply: str) -> bool | None:
@@ -75,11 +75,11 @@ def read_truth(reply: str) -> bool | None:
     A reply that begins with its verdict means it, whatever explanation follows. Otherwise all that it calls
     true or false must agree.
     """
-    said = _NEGATED.sub(lambda found: _OPPOSITE[found[1]], _ECHO.sub(" ", normalise(reply)))
-    verdicts: list[bool] = [word == "true" for word in _SAID.findall(said)]
+    text = _NEGATED.sub(lambda match: _OPPOSITE[match[1]], _ECHO.sub(" ", normalise(reply)))
+    verdicts: list[bool] = [word == "true" for word in _TRUE_OR_FALSE.findall(text)]
     if not verdicts:
         return None
-    if len(set(verdicts)) == 1 or _SAID.match(said.strip()):
+    if len(set(verdicts)) == 1 or _TRUE_OR_FALSE.match(text.strip()):
         return verdicts[0]
     return None
 
@@ -109,7 +109,7 @@ def read_verdict(reply: str) -> Verdict:
     """
     text = reply.lower()
     words = _WORDS.findall(text)
-    places = [place for place, word in enumerate(words) if word in _VERDICTS]
+    places = [index for index, word in enumerate(words) if word in _VERDICTS]
     if not places:
         return "unparsable"
     first = places[0]
@@ -121,7 +121,7 @@ def read_verdict(reply: str) -> Verdict:
         return "unparsable"
     if denied or words[first] == "incorrect":
         return "incorrect"
-    contradicted = any(words[place] == "incorrect" or words[place - 1] in _NOT for place in places[1:])
+    contradicted = any(words[index] == "incorrect" or words[index - 1] in _NOT for index in places[1:])
     whole = _GOES_ON.match(text, text.index("correct"))
     if contradicted or not whole or set(_TAKEN_BACK.split()) & set(behind):
         return "unparsable"

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from pytest_kbrel.judges.abstention.classify import (
     is_not_applicable,
-    said_besides,
+    statement_besides,
     uninformative_kind,
     without_frame,
 )
@@ -92,12 +92,12 @@ def judge(
     answer = answer_proper(answer)
     if not is_english(language):
         answer = language_of(language).without_label(answer)
-    said = normalise(answer)
-    equals = [gold for gold in accepted if said == _normalised(gold)]
-    if said and equals and not is_not_applicable(answer) and signs_of(answer) in map(signs_of, equals):
+    normal = normalise(answer)
+    equals = [gold for gold in accepted if normal == _normalised(gold)]
+    if normal and equals and not is_not_applicable(answer) and signs_of(answer) in map(signs_of, equals):
         return Judged(label="correct", rule="equal")
     kind = uninformative_kind(answer, question, extra, language=language, unanswerable=not accepted)
-    besides = said_besides(answer, language) if accepted and kind in ("", "unsure") else ""
+    besides = statement_besides(answer, language) if accepted and kind in ("", "unsure") else ""
     if besides:
         # "I am aware of no other. It is Lima." answers; what is not accepted there may be an excuse.
         rule, right = _compared(besides, accepted, question, answer_type, language, within)
@@ -125,21 +125,21 @@ def _compared(
         (answer, question), accepted = put_in_english((answer, question), accepted, language)
     answer = _NOT_THIS.sub("", answer)
     if within is not None:
-        asked = read_question(question, answer_type)
-        inside = is_in_range(read_answer(answer, asked), read_gold(accepted[0]), within, asked)
+        query = read_question(question, answer_type)
+        inside = is_in_range(read_answer(answer, query), read_gold(accepted[0]), within, query)
         if inside is not None:
             return "range", inside
-    left = [gold for gold in accepted if not has_other_sign(answer, gold)]
-    if any(_normalised(gold) in ("yes", "no") for gold in left):
-        said = read_answer(answer, read_question(question, answer_type))
-        left = [
+    golds = [gold for gold in accepted if not has_other_sign(answer, gold)]
+    if any(_normalised(gold) in ("yes", "no") for gold in golds):
+        reply = read_answer(answer, read_question(question, answer_type))
+        golds = [
             gold
-            for gold in left
-            if (plain := _normalised(gold)) not in ("yes", "no") or says_plainly(said, plain)
+            for gold in golds
+            if (plain := _normalised(gold)) not in ("yes", "no") or says_plainly(reply, plain)
         ]
-    rule, right = compare(answer, left, question, answer_type)
+    rule, right = compare(answer, golds, question, answer_type)
     if not right and _CALLED.search(answer):
-        return compare(_CALLED.sub(r"\1 ", answer), left, question, answer_type)
+        return compare(_CALLED.sub(r"\1 ", answer), golds, question, answer_type)
     return rule, right
 
 
@@ -170,19 +170,19 @@ def is_variant(
     """
     if not is_english(language):
         (answer, question), accepted = put_in_english((answer, question), accepted, language)
-    asked = read_question(question, answer_type)
-    said = read_words(answer)
-    if not said.words:
+    query = read_question(question, answer_type)
+    reply = read_words(answer)
+    if not reply.words:
         return False
-    dates, number = as_dates(answer[:LONGEST]), quantity(said.words)
+    dates, number = as_dates(answer[:LONGEST]), quantity(reply.words)
     for gold in map(read_gold, accepted):
-        if not _LEADING_IN.isdisjoint(word for word in said.words if word not in read_words(gold.text).words):
+        if not _LEADING_IN.isdisjoint(set(reply.words).difference(read_words(gold.text).words)):
             continue
         if gold.dates or gold.number is not None or gold.period is not None:
             if (gold.dates and dates == gold.dates) or (
                 gold.number and number == gold.number and is_negative(gold.text) == is_negative(answer)
             ):
                 return True
-        elif gold.words and any(rule(said, gold, asked) for rule in _WHOLE_RULES):
+        elif gold.words and any(rule(reply, gold, query) for rule in _WHOLE_RULES):
             return True
     return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_kbrel.judges.matching.containment import said_shorter
+from pytest_kbrel.judges.matching.containment import short_forms
 from pytest_kbrel.judges.rules import judge
 
 WHO = "Who wrote it?"
@@ -176,4 +176,4 @@ def test_a_surname_alone_does_not_tell_which_person_is_meant():
     ],
 )
 def test_a_gold_that_tells_more_than_a_name_is_the_name_as_well(gold, shorter):
-    assert said_shorter(gold) == shorter
+    assert short_forms(gold) == shorter

@@ -103,22 +103,22 @@ def uninformative_kind(
     answer that denies what it takes for granted ("No such person exists.") is "unsure" as well.
     """
     rules = _rules()
-    said = normalise(answer[:LONGEST])
-    if not said or is_not_applicable(answer):
+    normal = normalise(answer[:LONGEST])
+    if not normal or is_not_applicable(answer):
         return "none"
-    words = said.split()
+    words = normal.split()
     if is_repetition(words):
         return "repetition"
     if question and _repeats_question(words, normalise(question[:LONGEST]).split(), rules.question_words):
         return "none"
-    if any(pattern.search(said) for pattern in rules.none):
+    if any(pattern.search(normal) for pattern in rules.none):
         return "none"
     denying = _denying(question, language) if unanswerable else ""
     if _abstention(answer[:LONGEST], base_language(language), denying).abstains:
         return "unsure"
     for kind, expression in extra:
         pattern = _compiled(expression)
-        if pattern.search(said) or pattern.search(answer[:LONGEST]):
+        if pattern.search(normal) or pattern.search(answer[:LONGEST]):
             return kind
     return "unsure" if _abstains_elsewhere(answer[:LONGEST], base_language(language), denying) else ""
 
@@ -131,8 +131,8 @@ def _abstains_elsewhere(answer: str, code: str, denying: Denying) -> bool:
     """
     for other, sign in _rules().signs:
         if other != code and sign.search(answer):
-            found = _abstention(answer, other, denying)
-            if found.abstains and not found.besides:
+            abstention = _abstention(answer, other, denying)
+            if abstention.abstains and not abstention.besides:
                 return True
     return False
 
@@ -174,7 +174,7 @@ def _abstaining(code: str, denying: Denying) -> Abstaining:
     )
 
 
-def said_besides(answer: str, language: str = "") -> str:
+def statement_besides(answer: str, language: str = "") -> str:
     """Return what an answer with an abstention in it says besides, ``""`` for nothing or a guess."""
     return _abstention(answer[:LONGEST], base_language(language), "").besides
 
@@ -202,19 +202,19 @@ def is_repetition(words: Sequence[str]) -> bool:
 def _longest_run(words: Sequence[str], length: int, times: int) -> int:
     """Return how many words the longest repetition of a stretch of ``length`` takes, 0 below ``times``."""
     best = same = 0
-    for place in range(length, len(words)):
-        same = same + 1 if words[place] == words[place - length] else 0
+    for index in range(length, len(words)):
+        same = same + 1 if words[index] == words[index - length] else 0
         best = max(best, same)
     return best + length if best + length >= times * length else 0
 
 
-def _repeats_question(words: Sequence[str], asked: Sequence[str], least: int) -> bool:
-    if list(words) == list(asked):
+def _repeats_question(words: Sequence[str], question: Sequence[str], least: int) -> bool:
+    if list(words) == list(question):
         return True
-    if len(asked) < least:
+    if len(question) < least:
         return False
     # "Q: ... A:", whose "A" goes as an article, and the question asked twice are the question still.
     frame = {"question", "answer", "q"}
-    left = [word for word in words if word not in frame]
-    body = [word for word in asked if word not in frame]
-    return bool(body and left) and len(left) % len(body) == 0 and left == body * (len(left) // len(body))
+    rest = [word for word in words if word not in frame]
+    body = [word for word in question if word not in frame]
+    return bool(body and rest) and len(rest) % len(body) == 0 and rest == body * (len(rest) // len(body))

@@ -64,11 +64,11 @@ def read_abstention(answer: str, rules: Abstaining) -> Abstention:
         blanked = _QUOTED.sub(lambda _: f" quoted{next(places)}z ", answer)
     else:
         blanked = answer.translate(dict.fromkeys(map(ord, '"“”«»„')))
-    found = _read(blanked, rules)
+    abstention = _read(blanked, rules)
     besides = _BLANKED.sub(
-        lambda name: quoted[int(name[1])] if int(name[1]) < len(quoted) else name[0], found.besides
+        lambda name: quoted[int(name[1])] if int(name[1]) < len(quoted) else name[0], abstention.besides
     )
-    return Abstention(abstains=found.abstains, besides=besides)
+    return Abstention(abstains=abstention.abstains, besides=besides)
 
 
 def _read(blanked: str, rules: Abstaining) -> Abstention:
@@ -78,29 +78,29 @@ def _read(blanked: str, rules: Abstaining) -> Abstention:
     first = _first_that_says(sentences, rules)
     clauses = [clause for clause in _CLAUSE.split(sentences[first]) if clause.strip()]
     refusing = [_abstains(clause, rules, whole=False) for clause in clauses]
-    if rules.denials and (place := _denial(clauses, rules)) is not None:
-        refusing[place] = True
+    if rules.denials and (index := _denial(clauses, rules)) is not None:
+        refusing[index] = True
     if not any(refusing) and not _abstains(sentences[first], rules, whole=True):
-        kept = [
+        other = [
             part
             for part in sentences
             if not any(_abstains(c, rules, whole=False) for c in _CLAUSE.split(part))
         ]
-        return Abstention(abstains=False, besides=" ".join(kept) if len(kept) < len(sentences) else "")
+        return Abstention(abstains=False, besides=" ".join(other) if len(other) < len(sentences) else "")
     if not any(refusing):
         refusing = [True] * len(clauses)
-    left = clauses[refusing.index(True) + 1 :]
+    rest = clauses[refusing.index(True) + 1 :]
     after = [clause for sentence in sentences[first + 1 :] for clause in _CLAUSE.split(sentence)]
-    stated = _is_contrasted([*left, *after], rules)
+    stated = _is_contrasted([*rest, *after], rules)
     # "I am not sure, Paris" and "Paris, I am not sure" are guesses.
-    while left and not _CONTRAST.match(left[0]):
-        left = left[1:]
-    said = [
+    while rest and not _CONTRAST.match(rest[0]):
+        rest = rest[1:]
+    informative = [
         clause
-        for clause in (*left, *after)
+        for clause in (*rest, *after)
         if _bare(clause, rules) and not _abstains(clause, rules, whole=False)
     ]
-    besides = ". ".join(clause.strip(" .") for clause in said)
+    besides = ". ".join(clause.strip(" .") for clause in informative)
     guessed = "?" in besides or _matches(rules.hedges, normalise(besides))
     return Abstention(abstains=not (stated and not guessed), besides="" if guessed else besides)
 
@@ -125,36 +125,36 @@ def _denial(clauses: Sequence[str], rules: Abstaining) -> int | None:
 
     It is the first one that says something, or the next one behind a few words ("In 2032, ...").
     """
-    said = [place for place, clause in enumerate(clauses) if _bare(clause, rules)]
-    for number, place in enumerate(said[:2]):
-        bare = _bare(clauses[place], rules)
-        if number and (len(_bare(clauses[said[0]], rules).split()) > _LEAD or _RELATIVE.match(bare)):
+    informative = [index for index, clause in enumerate(clauses) if _bare(clause, rules)]
+    for number, index in enumerate(informative[:2]):
+        bare = _bare(clauses[index], rules)
+        if number and (len(_bare(clauses[informative[0]], rules).split()) > _LEAD or _RELATIVE.match(bare)):
             return None
-        if not _is_title(clauses[place]) and _matches(rules.denials, bare):
-            return place
+        if not _is_title(clauses[index]) and _matches(rules.denials, bare):
+            return index
     return None
 
 
 def _first_that_says(sentences: Sequence[str], rules: Abstaining) -> int:
     """Return the place of the first sentence that is neither a frame nor a question before another."""
-    for place, sentence in enumerate(sentences):
+    for index, sentence in enumerate(sentences):
         polite = sentence.endswith("?") and not _abstains(sentence, rules, whole=True)
-        if _bare(sentence, rules) and not (polite and place + 1 < len(sentences)):
-            return place
+        if _bare(sentence, rules) and not (polite and index + 1 < len(sentences)):
+            return index
     return 0
 
 
 def _bare(text: str, rules: Abstaining) -> str:
     """Return a text normalised and without frames ("Sorry, but", "as an AI")."""
-    said = normalise(text)
+    normal = normalise(text)
     # One frame stands behind another ("Sorry, but unfortunately"); nobody means more than a few.
     for _ in range(_FRAMES):
-        before = said
+        before = normal
         for frame in rules.frames:
-            said = " ".join(frame.sub(" ", said).split())
-        if said == before:
+            normal = " ".join(frame.sub(" ", normal).split())
+        if normal == before:
             break
-    return said
+    return normal
 
 
 def _abstains(text: str, rules: Abstaining, *, whole: bool) -> bool:

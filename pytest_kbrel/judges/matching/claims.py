@@ -30,16 +30,16 @@ _MOST = 5
 _STEM = 5
 
 
-def is_aside(answer: Answer, span: Span, question: Question, found: Sequence[Span]) -> bool:
+def is_aside(answer: Answer, span: Span, question: Question, gold_spans: Sequence[Span]) -> bool:
     """Tell whether the answer states another thing as the answer and only mentions what stands at ``span``.
 
-    "It is Lyon, which is larger than Paris." states Lyon. ``found`` are the places of all golds. Only names
-    are told apart, since nothing tells where another common noun begins and ends.
+    "It is Lyon, which is larger than Paris." states Lyon. ``gold_spans`` are where all golds stand. Only
+    names are told apart, since nothing tells where another common noun begins and ends.
     """
     if not answer.cased or not any(answer.cases[slice(*span)]):
         return False
     clauses = list(_clauses(answer))
-    held = {place for start, end in [*found, span] for place in range(start, end)}
+    held = {index for start, end in [*gold_spans, span] for index in range(start, end)}
     stating: list[Span] = []
     for clause in clauses:
         for name in _stated(answer, clause, question):
@@ -60,10 +60,10 @@ def is_aside(answer: Answer, span: Span, question: Question, found: Sequence[Spa
 def _clauses(answer: Answer) -> Iterator[Span]:
     """Yield the (start, end) of the stretches between marks and words that begin a clause."""
     start = 0
-    for place in range(1, len(answer.words)):
-        if answer.breaks[place] in (",", ".") or answer.words[place] in _OPENING:
-            yield start, place
-            start = place
+    for index in range(1, len(answer.words)):
+        if answer.breaks[index] in (",", ".") or answer.words[index] in _OPENING:
+            yield start, index
+            start = index
     yield start, len(answer.words)
 
 
@@ -72,15 +72,15 @@ def _asked(question: Question) -> tuple[frozenset[str], str]:
     """Return the words that a claim takes up, and X of "What is the X of ...", which is enough of them."""
     words = question.words
     content = [word for word in words if word not in FUNCTION]
-    place = next((place for place, word in enumerate(words) if word in _ASKING), len(words))
+    index = next((index for index, word in enumerate(words) if word in _ASKING), len(words))
     head = ""
-    if words[place : place + 1] in (("what",), ("which",)) and not FUNCTION.issuperset(
-        words[place + 1 :][:1]
+    if words[index : index + 1] in (("what",), ("which",)) and not FUNCTION.issuperset(
+        words[index + 1 :][:1]
     ):
         # "Which country is it in?": an answer need not say that it is a country.
-        content = [word for word in content if word != words[place + 1]]
-    elif words[place + 1 : place + 2] and words[place + 1] in _COPULAS and "of" in words[place + 3 :]:
-        head = words[words.index("of", place + 3) - 1]
+        content = [word for word in content if word != words[index + 1]]
+    elif words[index + 1 : index + 2] and words[index + 1] in _COPULAS and "of" in words[index + 3 :]:
+        head = words[words.index("of", index + 3) - 1]
     return frozenset(map(singular, content)), head
 
 
@@ -90,9 +90,9 @@ def _stated(answer: Answer, clause: Span, question: Question) -> Iterator[Span]:
     The clause takes up the question, or consists of the name and words that tie ("It is Lyon").
     """
     start, end = clause
-    asked, head = _asked(question)
+    asked_words, head = _asked(question)
     words = answer.words
-    taken = asked.intersection(map(singular, words[start:end]))
+    taken = asked_words.intersection(map(singular, words[start:end]))
     if not _FORMERLY.isdisjoint(words[start:end]) and not question.has(*_FORMERLY):
         return
     begins, ends = answer.breaks[start] == ".", end == len(words) or answer.breaks[end] == "."
@@ -106,8 +106,8 @@ def _stated(answer: Answer, clause: Span, question: Question) -> Iterator[Span]:
         passive = (
             question.asks_person and before == "by" and not _COPULAS.isdisjoint(words[start : first - 1])
         )
-        passive = passive and _is_asked(words[first - 2], asked)
-        full = asked and (taken == asked or (passive and 2 * len(taken) >= len(asked) - 1))
+        passive = passive and _is_asked(words[first - 2], asked_words)
+        full = asked_words and (taken == asked_words or (passive and 2 * len(taken) >= len(asked_words) - 1))
         headed = head in words[start:end] and not _COPULAS.isdisjoint((before, after))
         if not full and not headed:
             continue
@@ -118,31 +118,31 @@ def _stated(answer: Answer, clause: Span, question: Question) -> Iterator[Span]:
             yield first, last
 
 
-def _is_asked(verb: str, asked: frozenset[str]) -> bool:
+def _is_asked(verb: str, asked_words: frozenset[str]) -> bool:
     """Tell whether a participle may be of a verb of the question: "written" of "wrote", "sung" of "sang"."""
-    return any(verb[:2] == word[:2] or (verb[0], verb[-1]) == (word[0], word[-1]) for word in asked)
+    return any(verb[:2] == word[:2] or (verb[0], verb[-1]) == (word[0], word[-1]) for word in asked_words)
 
 
 def _names(answer: Answer, clause: Span) -> Iterator[Span]:
     """Yield the runs of capitals in a clause that the question does not hold, without titles."""
     start, end = clause
     words, cases = answer.words, answer.cases
-    place = start
-    while place < end:
-        if not cases[place] or not answer.fresh[place] or words[place] in FUNCTION | LEADING:
-            place += 1
+    index = start
+    while index < end:
+        if not cases[index] or not answer.fresh[index] or words[index] in FUNCTION | LEADING:
+            index += 1
             continue
-        stop = place + 1
+        stop = index + 1
         while stop < end and not answer.breaks[stop] and (cases[stop] or words[stop] in PARTICLES):
             stop += 1
         while not cases[stop - 1]:
             stop -= 1
-        first = place
+        first = index
         while first < stop - 1 and words[first] in TITLES:
             first += 1
         if stop - first <= _MOST:
             yield first, stop
-        place = stop
+        index = stop
 
 
 def _resemble(answer: Answer, one: Span, other: Span) -> bool:
@@ -157,16 +157,16 @@ def _goes_on(answer: Answer, claim: Span, own: Span, span: Span, question: Quest
     clause = words[slice(*own)]
     if not _ALIAS.isdisjoint(clause) or ("known", "as") in pairwise(clause):
         return True
-    if any(answer.breaks[place] == "." for place in range(claim[1], span[0] + 1)):
+    if any(answer.breaks[index] == "." for index in range(claim[1], span[0] + 1)):
         return False
     between = words[claim[1] : span[0]]
     # "It is Lyon, and Paris is larger."
     if span[1] < own[1] and words[span[1]] in _COPULAS and FUNCTION.issuperset(words[own[0] : span[0]]):
         return False
     content = [
-        words[place]
-        for place in range(claim[1], span[0])
-        if not answer.cases[place] and words[place] not in FUNCTION
+        words[index]
+        for index in range(claim[1], span[0])
+        if not answer.cases[index] and words[index] not in FUNCTION
     ]
     if not question.asks_place:
         return not content

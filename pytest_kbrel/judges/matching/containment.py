@@ -41,7 +41,7 @@ _BYNAME = re.compile(r"(\S+(?: \S+)? [IVX]+),? the [A-Z]\w+")
 
 
 @lru_cache(maxsize=8192)
-def said_shorter(gold: str) -> tuple[str, ...]:
+def short_forms(gold: str) -> tuple[str, ...]:
     """Return a gold without what it tells of the thing that it names; nothing where it only names it.
 
     "The drama series Orion" is Orion, "U.S. President Ann Lee" is Ann Lee, "Orion, which opened in 1990" is
@@ -88,15 +88,15 @@ def _is_named(piece: Words) -> bool:
 
 def _without_byname(gold: str) -> Iterator[str]:
     """Yield "Sigismund I" of "Sigismund I the Old"."""
-    found = _BYNAME.fullmatch(gold[:_LONGEST_CLAUSE])
-    if found:
-        yield found[1]
+    match = _BYNAME.fullmatch(gold[:_LONGEST_CLAUSE])
+    if match:
+        yield match[1]
 
 
 def _without_clause(gold: str) -> Iterator[str]:
-    found = _CLAUSE.search(gold[:_LONGEST_CLAUSE])
-    if found:
-        head = gold[: found.start()].strip()
+    match = _CLAUSE.search(gold[:_LONGEST_CLAUSE])
+    if match:
+        head = gold[: match.start()].strip()
         words = read_words(head)
         named = all(case or word in FUNCTION for word, case in zip(words.words, words.cases, strict=True))
         if named and NEGATIONS.isdisjoint(words.words) and not FUNCTION.issuperset(words.words):
@@ -153,10 +153,10 @@ def is_other_name(answer: Answer, span: tuple[int, int], gold: Gold, question: Q
         # "West African" is no nation.
         nation = nation and not (start > 1 and words[start - 2] in DISTINGUISHING and not breaks[start - 1])
         # "The Italian Alps", asked for a range of Italy
-        asked = before in NATIONAL and NATIONS.get(before) in question.nations
+        of_nation = before in NATIONAL and NATIONS.get(before) in question.nations
         # "Glasgow Prestwick Airport"
         served = before in CITIES and question.has("airport")
-        harmless = before in TITLES or before in SHIPS or nation or asked or within or served
+        harmless = before in TITLES or before in SHIPS or nation or of_nation or within or served
         if not harmless and _extends(answer, start - 1, gold):
             return True
     if len(gold.words) == 1 and (_is_before(answer, span, question) or _is_behind(answer, end)):
@@ -165,7 +165,7 @@ def is_other_name(answer: Answer, span: tuple[int, int], gold: Gold, question: Q
     if answer.bare and size <= _PHRASE and common:
         tied = [start - 1] if start and not breaks[start] else []
         tied += [end] if end < size and not breaks[end] else []
-        if any(_makes_kind(answer, place, gold) for place in tied):
+        if any(_makes_kind(answer, index, gold) for index in tied):
             return True
     if end < size and not breaks[end]:
         after = words[end]
@@ -220,22 +220,22 @@ def _is_behind(answer: Answer, end: int) -> bool:
     return answer.cases[end + 1] >= STARTS and answer.fresh[end + 1] and bool(answer.cases[end - 1])
 
 
-def _makes_kind(answer: Answer, place: int, gold: Gold) -> bool:
+def _makes_kind(answer: Answer, index: int, gold: Gold) -> bool:
     """Tell whether a word beside a common noun makes it another thing: "peanut butter" is no butter."""
-    word = answer.words[place]
-    if word in FUNCTION or word in MODIFIERS or not answer.fresh[place] or not word.isalpha():
+    word = answer.words[index]
+    if word in FUNCTION or word in MODIFIERS or not answer.fresh[index] or not word.isalpha():
         return False
     # "A marine biologist" is a biologist.
     return not is_trade(gold.words[0]) or word == "prime"
 
 
-def _extends(answer: Answer, place: int, gold: Gold) -> bool:
-    word = answer.words[place]
-    if word in FUNCTION or not answer.fresh[place] or not word[0].isalpha():
-        return word in PARTICLES - FUNCTION and place == 0
+def _extends(answer: Answer, index: int, gold: Gold) -> bool:
+    word = answer.words[index]
+    if word in FUNCTION or not answer.fresh[index] or not word[0].isalpha():
+        return word in PARTICLES - FUNCTION and index == 0
     if not any(gold.cases):
         return False
     if answer.cased:
         # A sentence begins with a capital whatever its first word is.
-        return answer.cases[place] > STARTS or (answer.cases[place] == STARTS and len(gold.words) == 1)
+        return answer.cases[index] > STARTS or (answer.cases[index] == STARTS and len(gold.words) == 1)
     return len(answer.words) <= _PHRASE

@@ -45,23 +45,23 @@ def is_one_of_several(answer: Answer, span: Span, question: Question, spans: Seq
     """
     start, end = span
     words, breaks = answer.words, answer.breaks
-    left = start
-    while left > 0 and breaks[left] != ".":
-        left -= 1
+    begin = start
+    while begin > 0 and breaks[begin] != ".":
+        begin -= 1
     right = end
     while right < len(words) and breaks[right] != ".":
         right += 1
     if not question.has("or"):
-        for place in range(max(left, start - _NEAR), min(right, end + _NEAR)):
+        for index in range(max(begin, start - _NEAR), min(right, end + _NEAR)):
             if (
-                words[place] == "or"
-                and not (start <= place < end)
-                and not _is_or_of_other(answer, span, place)
+                words[index] == "or"
+                and not (start <= index < end)
+                and not _is_or_of_other(answer, span, index)
             ):
-                sides = any(stop == place for _, stop in spans) and any(at == place + 1 for at, _ in spans)
+                sides = any(stop == index for _, stop in spans) and any(at == index + 1 for at, _ in spans)
                 if not sides:
                     return True
-    if _is_labelled(answer, span, left) and right == end:
+    if _is_labelled(answer, span, begin) and right == end:
         return False
     if _are_asked_for(answer, span, question, spans):
         return False
@@ -70,7 +70,7 @@ def is_one_of_several(answer: Answer, span: Span, question: Question, spans: Seq
     # People have several trades.
     if question.has(*_TRADES):
         return False
-    return _said_again(answer, span, (left, right), question, spans) or _among_others(
+    return _said_again(answer, span, (begin, right), question, spans) or _among_others(
         answer, span, question, spans
     )
 
@@ -81,19 +81,19 @@ def _are_asked_for(answer: Answer, span: Span, question: Question, spans: Sequen
     if not number:
         return False
     held = _held(spans)
-    golds = len({answer.words[slice(*place)] for place in spans})
+    golds = len({answer.words[slice(*other)] for other in spans})
     others = len(_behind(answer, span, held)) + len(_ahead(answer, span, held))
     return golds > max(1, others) and golds + others <= number
 
 
-def _is_or_of_other(answer: Answer, span: Span, place: int) -> bool:
+def _is_or_of_other(answer: Answer, span: Span, index: int) -> bool:
     """Tell whether an "or" ties other things: "also known as X or Y", "the X or Y cycle is ..."."""
     words = answer.words
-    if span[1] < place:
-        between = words[span[1] : place]
+    if span[1] < index:
+        between = words[span[1] : index]
         return ("known", "as") in pairwise(between)
-    before = words[place - 1] if place else ""
-    return place + 1 < span[0] and bool(before) and not answer.fresh[place - 1] and before not in FUNCTION
+    before = words[index - 1] if index else ""
+    return index + 1 < span[0] and bool(before) and not answer.fresh[index - 1] and before not in FUNCTION
 
 
 def _said_again(
@@ -104,7 +104,7 @@ def _said_again(
     ``sentence`` is the place of the one around ``span``. Both must begin alike up to the thing, or end alike.
     """
     words, held = answer.words, _held(spans)
-    if not answer.cased or not any(answer.cases[place] for place in range(*span)):
+    if not answer.cased or not any(answer.cases[index] for index in range(*span)):
         return False
     before, behind = words[sentence[0] : span[0]], words[span[1] : sentence[1]]
     own = set(words[span[0] : span[1]])
@@ -129,7 +129,7 @@ def _said_again(
 
 
 def _sentences(answer: Answer) -> list[Span]:
-    starts = [place for place in range(len(answer.words)) if not place or answer.breaks[place] == "."]
+    starts = [index for index in range(len(answer.words)) if not index or answer.breaks[index] == "."]
     return list(zip(starts, [*starts[1:], len(answer.words)], strict=True))
 
 
@@ -142,23 +142,24 @@ def _in_list(answer: Answer, span: Span, question: Question, spans: Sequence[Spa
     held = _held(spans)
     items: list[list[int]] = [[]]
     joined = False
-    for place, word in enumerate(words):
-        conjunction = word in ("and", "or") and place not in held
+    for index, word in enumerate(words):
+        conjunction = word in ("and", "or") and index not in held
         joined = joined or conjunction
         if conjunction or (
-            breaks[place] in (",", ".") and place and not (place in held and place - 1 in held)
+            breaks[index] in (",", ".") and index and not (index in held and index - 1 in held)
         ):
             items.append([])
         if not conjunction:
-            items[-1].append(place)
+            items[-1].append(index)
         # "Paris. Lyon." hedges; a qualifier stands behind a comma.
-        joined = joined or (breaks[place] == "." and place > 0 and answer.fresh[place])
+        joined = joined or (breaks[index] == "." and index > 0 and answer.fresh[index])
     # "I think" and what the question says already are no items.
-    said = held | {place for place, word in enumerate(words) if answer.fresh[place] and word not in FUNCTION}
-    items = [item for item in items if not said.isdisjoint(item) and not _is_no_thing(answer, item, held)]
+    fresh = {index for index, word in enumerate(words) if answer.fresh[index] and word not in FUNCTION}
+    stated = held | fresh
+    items = [item for item in items if not stated.isdisjoint(item) and not _is_no_thing(answer, item, held)]
     if len(items) < 2:
         return False
-    if all(any(place in held for place in item) for item in items):
+    if all(any(index in held for index in item) for item in items):
         return False
     if joined or _STROKES.search(answer.text):
         return True
@@ -181,7 +182,7 @@ def _in_list(answer: Answer, span: Span, question: Question, spans: Sequence[Spa
 
 def _is_no_thing(answer: Answer, item: Sequence[int], held: set[int]) -> bool:
     """Tell whether words are what is denied ("not Lyon"), who speaks ("as I know") or a number of a list."""
-    words = [answer.words[place] for place in item]
+    words = [answer.words[index] for index in item]
     if not held.isdisjoint(item):
         return False
     if words[0] in NEGATIONS or "i" in words or "know" in words:
@@ -199,22 +200,22 @@ def _label_end(answer: Answer) -> int:
     return size if taken and "." not in answer.breaks[1:size] else 0
 
 
-def _is_labelled(answer: Answer, span: Span, left: int) -> bool:
+def _is_labelled(answer: Answer, span: Span, begin: int) -> bool:
     """Tell whether a line says by words of the question what it gives: "Capital: Paris"."""
-    label = range(left, span[0])
+    label = range(begin, span[0])
     return (
         answer.breaks[span[0]] == ","
-        and all(not answer.fresh[place] or answer.words[place] in FUNCTION for place in label)
-        and any(answer.words[place] not in FUNCTION for place in label)
+        and all(not answer.fresh[index] or answer.words[index] in FUNCTION for index in label)
+        and any(answer.words[index] not in FUNCTION for index in label)
     )
 
 
 def _held(spans: Sequence[Span]) -> set[int]:
-    return {place for start, end in spans for place in range(start, end)}
+    return {index for start, end in spans for index in range(start, end)}
 
 
 def _without_function(answer: Answer, item: Sequence[int]) -> str:
-    return " ".join(answer.words[place] for place in item if answer.words[place] not in FUNCTION)
+    return " ".join(answer.words[index] for index in item if answer.words[index] not in FUNCTION)
 
 
 def is_region(words: str) -> bool:
@@ -224,14 +225,14 @@ def is_region(words: str) -> bool:
 
 def _is_item(answer: Answer, item: Sequence[int], span: Span) -> bool:
     """Tell whether words name another thing of the kind that stands at ``span`` and do not describe it."""
-    words = [answer.words[place] for place in item]
-    content = [place for place in item if answer.words[place] not in FUNCTION]
+    words = [answer.words[index] for index in item]
+    content = [index for index in item if answer.words[index] not in FUNCTION]
     if not content or len(item) > _ITEM or any(word[0].isdigit() for word in words):
         return False
-    if not any(answer.fresh[place] for place in content) or SUFFIXES.issuperset(words):
+    if not any(answer.fresh[index] for index in content) or SUFFIXES.issuperset(words):
         return False
-    if answer.cased and any(answer.cases[place] for place in range(*span)):
-        return all(answer.cases[place] or answer.words[place] in PARTICLES for place in item)
+    if answer.cased and any(answer.cases[index] for index in range(*span)):
+        return all(answer.cases[index] or answer.words[index] in PARTICLES for index in item)
     # "A mammal", "the largest city": nobody names a trade of many by one alone.
     if span[1] - span[0] == 1 and is_trade(answer.words[span[0]]):
         return False
@@ -248,9 +249,9 @@ def _among_others(answer: Answer, span: Span, question: Question, spans: Sequenc
     behind, ahead = _behind(answer, span, held), _ahead(answer, span, held)
     counted = _beyond_address(answer, span, behind, ahead)
     others, joined = len(counted), any(conjunction for _, conjunction in counted)
-    place = ahead[-1][0].start if ahead else span[0]
+    index = ahead[-1][0].start if ahead else span[0]
     # "One of Paris, Lyon"
-    chosen = others > 0 and words[max(0, place - 2) : place] in (("1", "of"), ("either", "of"))
+    chosen = others > 0 and words[max(0, index - 2) : index] in (("1", "of"), ("either", "of"))
     # Of parents there are two.
     two = any(word != singular(word) and singular(word) in RELATIONS for word in question.words)
     if (two or question.has("and", "children")) and others < _OTHERS:
@@ -259,37 +260,37 @@ def _among_others(answer: Answer, span: Span, question: Question, spans: Sequenc
 
 
 def _behind(answer: Answer, span: Span, held: set[int]) -> list[Item]:
-    words, place = answer.words, span[1]
-    found: list[Item] = []
-    while place < len(words):
-        conjunction = words[place] == "and"
-        if not (conjunction or answer.breaks[place] in (",", ".")):
+    words, index = answer.words, span[1]
+    items: list[Item] = []
+    while index < len(words):
+        conjunction = words[index] == "and"
+        if not (conjunction or answer.breaks[index] in (",", ".")):
             break
         # "Rome, and Oslo"
-        place = stop = place + conjunction
-        while stop < len(words) and not (stop > place and answer.breaks[stop]):
+        index = stop = index + conjunction
+        while stop < len(words) and not (stop > index and answer.breaks[stop]):
             if _ends_item(answer, stop, held):
                 break
             stop += 1
         # "Paris, Rome says": a clause of its own.
         clause = stop < len(words) and not answer.breaks[stop] and words[stop] in FRAMES
-        item = range(place, stop)
+        item = range(index, stop)
         if clause or not item or not (held.issuperset(item) or _is_item(answer, item, span)):
             break
         if not held.issuperset(item):
-            found.append((item, conjunction))
-        place = stop
-    return found
+            items.append((item, conjunction))
+        index = stop
+    return items
 
 
 def _ahead(answer: Answer, span: Span, held: set[int]) -> list[Item]:
-    words, place = answer.words, span[0]
-    found: list[Item] = []
-    while place > 0:
-        conjunction = words[place - 1] == "and" and place - 1 not in held
-        if not (conjunction or answer.breaks[place] in (",", ".")):
+    words, index = answer.words, span[0]
+    items: list[Item] = []
+    while index > 0:
+        conjunction = words[index - 1] == "and" and index - 1 not in held
+        if not (conjunction or answer.breaks[index] in (",", ".")):
             break
-        start = stop = place - conjunction
+        start = stop = index - conjunction
         while start > 0 and not (start < stop and answer.breaks[start]):
             if _ends_item(answer, start - 1, held):
                 break
@@ -298,9 +299,9 @@ def _ahead(answer: Answer, span: Span, held: set[int]) -> list[Item]:
         if not item or not (held.issuperset(item) or _is_item(answer, item, span)):
             break
         if not held.issuperset(item):
-            found.append((item, conjunction))
-        place = start
-    return found
+            items.append((item, conjunction))
+        index = start
+    return items
 
 
 def _beyond_address(answer: Answer, span: Span, behind: list[Item], ahead: list[Item]) -> list[Item]:
@@ -310,17 +311,17 @@ def _beyond_address(answer: Answer, span: Span, behind: list[Item], ahead: list[
     """
     own = _level(answer.words[slice(*span)])
     seen = {own}
-    found: list[Item] = []
+    items: list[Item] = []
     for item, conjunction in behind:
         level = _level(answer.words[item.start : item.stop])
         if conjunction or not level or level in seen or own == "nation":
-            found.append((item, conjunction))
+            items.append((item, conjunction))
         seen.add(level)
     levels = [_level(answer.words[item.start : item.stop]) for item, _ in ahead]
     most = _LIST if "region" in levels else _OTHERS
     if not own or own in levels or len(ahead) > most or any(conjunction for _, conjunction in ahead):
-        found += ahead
-    return found
+        items += ahead
+    return items
 
 
 def _level(words: Sequence[str]) -> str:
@@ -328,12 +329,12 @@ def _level(words: Sequence[str]) -> str:
     return "nation" if NATIONS.get(name) == name else "region" if name in REGIONS else ""
 
 
-def _ends_item(answer: Answer, place: int, held: set[int]) -> bool:
-    word = answer.words[place]
-    if place in held:
+def _ends_item(answer: Answer, index: int, held: set[int]) -> bool:
+    word = answer.words[index]
+    if index in held:
         return False
     # "One of Rome, Paris", not "City of Light"
-    if word == "of" and not (place and answer.cases[place - 1]):
+    if word == "of" and not (index and answer.cases[index - 1]):
         return True
     # "The Bahamas"
     return word in FRAMES or (word in FUNCTION and word not in PARTICLES and word != "the")

@@ -10,7 +10,7 @@ from pytest_kbrel.judges.matching.containment import (
     is_its_city,
     is_other_name,
     places,
-    said_shorter,
+    short_forms,
 )
 from pytest_kbrel.judges.matching.enumerations import is_one_of_several, is_region
 from pytest_kbrel.judges.matching.negation import is_beside, is_negated
@@ -40,40 +40,40 @@ _YES_NO = (("yes",), ("no",))
 
 def compare(answer: str, accepted: Sequence[str], question: str, answer_type: str) -> tuple[str, bool]:
     """Return (rule, whether right): the first rule that finds a gold, what forbade one, or "no rule"."""
-    asked = read_question(question, answer_type)
-    said = read_answer(answer, asked)
+    query = read_question(question, answer_type)
+    reply = read_answer(answer, query)
     golds = [gold for gold in map(read_gold, _with_shorter(accepted)) if gold.words]
-    if not said.words or not golds:
+    if not reply.words or not golds:
         return "no rule", False
-    contradicted = contradicts_dates(said, golds, asked)
+    contradicted = contradicts_dates(reply, golds, query)
     if contradicted:
         golds = [gold for gold in golds if gold.is_text]
     for gold in golds:
         # "Late 1968" is no date, but has the year of one.
-        rule = "" if contradicted and gold.words not in _YES_NO else _figure(said, gold, asked)
+        rule = "" if contradicted and gold.words not in _YES_NO else _figure(reply, gold, query)
         if rule:
             return rule, True
     texts = [gold for gold in golds if gold.is_text and gold.words not in _YES_NO]
-    found = [
-        span for gold in texts for span in places(said.words, gold.words) if findable(said, gold, span[0])
+    gold_spans = [
+        span for gold in texts for span in places(reply.words, gold.words) if findable(reply, gold, span[0])
     ]
     refused = ""
-    for rule, span in _matches(said, texts, asked, set(accepted)):
-        reason = _refused(said, span, asked, found)
+    for rule, span in _matches(reply, texts, query, set(accepted)):
+        reason = _refused(reply, span, query, gold_spans)
         if reason == "several" and not refused:
             # What names other golds, in whatever writing, is no alternative.
-            whole = (0, len(said.words))
-            matched = {place for _, place in _matches(said, texts, asked, set(accepted)) if place != whole}
-            found = [*found, *matched.difference(found)]
-            reason = _refused(said, span, asked, found)
+            whole = (0, len(reply.words))
+            matched = {at for _, at in _matches(reply, texts, query, set(accepted)) if at != whole}
+            gold_spans = [*gold_spans, *matched.difference(gold_spans)]
+            reason = _refused(reply, span, query, gold_spans)
         if not reason:
             return rule, True
         refused = refused or reason
-    for rule, reason in _contained(said, texts, asked, found, set(accepted)):
+    for rule, reason in _contained(reply, texts, query, gold_spans, set(accepted)):
         if not reason:
             return rule, True
         refused = refused or reason
-    if not refused and any(_lists_all(said, gold, asked) for gold in texts):
+    if not refused and any(_lists_all(reply, gold, query) for gold in texts):
         return "list", True
     return refused or "no rule", False
 
@@ -81,7 +81,7 @@ def compare(answer: str, accepted: Sequence[str], question: str, answer_type: st
 def _with_shorter(accepted: Sequence[str]) -> Iterator[str]:
     seen = set()
     for gold in accepted:
-        for text in (gold, without_parentheses(gold), *said_shorter(gold)):
+        for text in (gold, without_parentheses(gold), *short_forms(gold)):
             if text not in seen:
                 seen.add(text)
                 yield text
@@ -125,9 +125,9 @@ def _matches(
     for variants, where in ((STRICT, spans), (LOOSE, loosely)):
         for variant in variants:
             for span in where:
-                said = part(answer, *span)
+                words = part(answer, *span)
                 for gold in golds:
-                    rule = variant(said, gold, question)
+                    rule = variant(words, gold, question)
                     if rule and _is_namesake(answer, span, gold, accepted, question):
                         continue
                     if rule == "given name" and _is_named_in_full(gold, golds, given=True):
@@ -188,8 +188,8 @@ def _is_namesake(
     if gold.words[-1].isdigit() and answer.words[span[1]] == "of" and not answer.breaks[span[1]]:
         # "Philip II of Spain" is not Philip II the Bold.
         realm = answer.words[span[1] + 1 : span[1] + 2]
-        known = {word for text in accepted for word in read_words(text).words}
-        return known.isdisjoint(realm) and not question.has(*realm)
+        own_words = {word for text in accepted for word in read_words(text).words}
+        return own_words.isdisjoint(realm) and not question.has(*realm)
     first = span[1] + (answer.words[span[1]] == "in")
     if first >= len(answer.words) or answer.breaks[span[1]] == ".":
         return False
@@ -204,27 +204,27 @@ def _is_namesake(
     if not answer.cases[first] and (answer.cased or len(words) > 3):
         return False
     longer = [text for text in accepted if without_parentheses(text) == gold.text]
-    known = {word for text in longer for word in read_words(text).words}
-    return bool(longer) and known.isdisjoint(words)
+    own_words = {word for text in longer for word in read_words(text).words}
+    return bool(longer) and own_words.isdisjoint(words)
 
 
-def _refused(answer: Answer, span: Span, question: Question, found: Sequence[Span]) -> str:
+def _refused(answer: Answer, span: Span, question: Question, gold_spans: Sequence[Span]) -> str:
     if is_negated(answer, span, question):
         return "negated"
-    if is_one_of_several(answer, span, question, [*found, span]):
+    if is_one_of_several(answer, span, question, [*gold_spans, span]):
         return "several"
     if is_its_city(answer, span):
         return "other name"
     if is_beside(answer, span, question):
         return "beside"
-    return "aside" if is_aside(answer, span, question, found) else ""
+    return "aside" if is_aside(answer, span, question, gold_spans) else ""
 
 
 def _contained(
     answer: Answer,
     golds: Sequence[Gold],
     question: Question,
-    found: Sequence[Span],
+    gold_spans: Sequence[Span],
     accepted: Collection[str],
 ) -> Iterator[tuple[str, str]]:
     """Yield (rule, what forbids it or "") for every gold that stands in the answer, then for plurals."""
@@ -235,11 +235,9 @@ def _contained(
             if findable(answer, gold, span[0]) and not _is_namesake(answer, span, gold, accepted, question)
         ]
         if spans:
-            yield (
-                "contained",
-                _why_not(answer, gold, spans, len(list(places(question.words, gold.words))), question, found),
-            )
-    said, asked = tuple(map(singular, answer.words)), tuple(map(singular, question.words))
+            in_question = len(list(places(question.words, gold.words)))
+            yield "contained", _why_not(answer, gold, spans, in_question, question, gold_spans)
+    answer_words, question_words = tuple(map(singular, answer.words)), tuple(map(singular, question.words))
     for gold in golds:
         words = tuple(map(singular, gold.words))
         named = gold.is_name and (question.asks_person or question.asks_work)
@@ -247,38 +245,41 @@ def _contained(
             continue
         spans = [
             (start, end)
-            for start, end in places(said, words)
+            for start, end in places(answer_words, words)
             if not (answer.cases[end - 1] and gold.cases[-1])
             and not _is_namesake(answer, (start, end), gold, accepted, question)
         ]
         if spans:
-            yield (
-                "plural",
-                _why_not(answer, gold, spans, len(list(places(asked, words))), question, [*found, *spans]),
-            )
+            in_question = len(list(places(question_words, words)))
+            yield "plural", _why_not(answer, gold, spans, in_question, question, [*gold_spans, *spans])
 
 
 def _why_not(
-    answer: Answer, gold: Gold, spans: Sequence[Span], asked: int, question: Question, found: Sequence[Span]
+    answer: Answer,
+    gold: Gold,
+    spans: Sequence[Span],
+    in_question: int,
+    question: Question,
+    gold_spans: Sequence[Span],
 ) -> str:
-    """Return what forbids a gold that stands at ``spans`` and ``asked`` times in the question."""
+    """Return what forbids a gold that stands at ``spans`` and ``in_question`` times in the question."""
     reasons = [
-        _refused(answer, span, question, found)
+        _refused(answer, span, question, gold_spans)
         or ("other name" if is_other_name(answer, span, gold, question) else "")
         for span in spans
     ]
     free = reasons.count("")
     if not free:
         return reasons[0]
-    if free > asked or _is_choice(answer, gold, question) or _adds_nothing(answer, spans):
+    if free > in_question or _is_choice(answer, gold, question) or _adds_nothing(answer, spans):
         return ""
     return "echo"
 
 
 def _adds_nothing(answer: Answer, spans: Sequence[Span]) -> bool:
     """Tell whether an answer says only what stands at ``spans``, as "It is the cell" does."""
-    held = {place for start, end in spans for place in range(start, end)}
-    return all(word in FUNCTION or place in held for place, word in enumerate(answer.words))
+    held = {index for start, end in spans for index in range(start, end)}
+    return all(word in FUNCTION or index in held for index, word in enumerate(answer.words))
 
 
 def _is_choice(answer: Answer, gold: Gold, question: Question) -> bool:
@@ -289,9 +290,9 @@ def _is_choice(answer: Answer, gold: Gold, question: Question) -> bool:
             return True
         before = words[start - 2] if start > 1 and words[start - 1] == "or" else ""
         after = words[end + 1] if end + 1 < len(words) and words[end] == "or" else ""
-        others = [place for place, word in enumerate(answer.words) if word in (before, after)]
+        others = [index for index, word in enumerate(answer.words) if word in (before, after)]
         # "Vogue, not Elle"
-        if (before or after) and all(is_negated(answer, (place, place + 1), question) for place in others):
+        if (before or after) and all(is_negated(answer, (index, index + 1), question) for index in others):
             return True
     return False
 
@@ -304,16 +305,16 @@ def _takes_up_choice(answer: Answer, gold: Gold, words: Sequence[str], at: Span)
     """
     start, end = at
     if words[end : end + 1] == ("or",):
-        other, asked = words[end + 1 : end + 2], words[:start]
+        other, lead = words[end + 1 : end + 2], words[:start]
     elif start > 1 and words[start - 1] == "or":
-        other, asked = words[start - 2 : start - 1], words[: max(0, start - 1 - len(gold.words))]
+        other, lead = words[start - 2 : start - 1], words[: max(0, start - 1 - len(gold.words))]
     else:
         return False
     stop = 1
     while stop < len(answer.words) and not answer.breaks[stop] and answer.words[stop] not in _PARTING:
         stop += 1
     clause = answer.words[:stop]
-    content = {word for word in asked if word not in FUNCTION} - set(gold.words)
+    content = {word for word in lead if word not in FUNCTION} - set(gold.words)
     if not other or other[0] in clause or not content or not content.issubset(clause):
         return False
     return any(places(clause, gold.words))

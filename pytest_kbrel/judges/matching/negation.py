@@ -60,11 +60,11 @@ def is_negated(answer: Answer, span: tuple[int, int], question: Question) -> boo
     while first > 0 and not breaks[first] and words[first - 1] != "but":
         first -= 1
     if not question.has(*NEGATIONS):
-        for place in range(first, start):
-            after = words[place + 1]
+        for index in range(first, start):
+            after = words[index + 1]
             # "No. 5" is a number, "no doubt" the contrary of a denial.
-            numbered = words[place] == "no" and after[0].isdigit()
-            if words[place] in NEGATIONS and after not in _NO_DENIAL and not numbered:
+            numbered = words[index] == "no" and after[0].isdigit()
+            if words[index] in NEGATIONS and after not in _NO_DENIAL and not numbered:
                 return True
         stop = end
         while stop < min(len(words), end + 3) and not breaks[stop]:
@@ -92,30 +92,30 @@ def _is_denied_across(answer: Answer, first: int, start: int) -> bool:
     words, breaks = answer.words, answer.breaks
     if breaks[start] == '"':
         # What stands in brackets or quotation marks belongs to the clause around it.
-        place = start - 1
-        while place >= 0 and words[place] != "but":
+        index = start - 1
+        while index >= 0 and words[index] != "but":
             # "Never Let Me Go" is a title.
-            if words[place] in _DENYING and (not answer.cases[place] or place == start - 1):
+            if words[index] in _DENYING and (not answer.cases[index] or index == start - 1):
                 return True
-            if breaks[place]:
+            if breaks[index]:
                 return False
-            place -= 1
+            index -= 1
         return False
     if first != start or breaks[start] != ",":
         return False
-    place = start - 1
-    while place > 0 and start - place <= _ASIDE and not breaks[place]:
-        place -= 1
+    index = start - 1
+    while index > 0 and start - index <= _ASIDE and not breaks[index]:
+        index -= 1
     # Either the mark is a colon, or it ends what the mark behind "not" began.
-    denial = start - 1 if words[start - 1] in _DENYING else place - 1 if breaks[place] == "," else start
+    denial = start - 1 if words[start - 1] in _DENYING else index - 1 if breaks[index] == "," else start
     return words[denial] in _DENYING
 
 
 def _is_denied_behind(answer: Answer, span: tuple[int, int], question: Question) -> bool:
     """Tell whether what follows takes it back: "Burma (Asia) is not it", "Burma: wrong", "Burma. Not it."."""
     words, breaks, size = answer.words, answer.breaks, len(answer.words)
-    for place in _goes_on_at(answer, span):
-        at = place
+    for index in _goes_on_at(answer, span):
+        at = index
         if breaks[at] == "." and words[at] in _REFERRING:
             at += 1
         elif breaks[at] and (words[at] in _DENYING or (words[at] in FALSE and not question.has(*FALSE))):
@@ -138,57 +138,58 @@ def _is_denied_behind(answer: Answer, span: tuple[int, int], question: Question)
 def _goes_on_at(answer: Answer, span: tuple[int, int]) -> Iterator[int]:
     """Yield where the sentence goes on behind what stands at ``span``, and behind asides about it."""
     words, breaks, size = answer.words, answer.breaks, len(answer.words)
-    start, place = span
+    start, index = span
     begins = start
     while begins > 0 and breaks[begins] != ".":
         begins -= 1
     # Only of what a sentence begins with it goes on to say something.
     leads = not any(word in FRAMES for word in words[begins:start])
     for _ in range(_ASIDES):
-        if place >= size:
+        if index >= size:
             return
-        yield place
-        if not leads or breaks[place] not in (",", '"'):
+        yield index
+        if not leads or breaks[index] not in (",", '"'):
             break
-        place = next((other for other in range(place + 1, size) if breaks[other]), size)
-    while place < size and breaks[place] != ".":
-        place += 1
-    if place < size:
-        yield place
+        index = next((other for other in range(index + 1, size) if breaks[other]), size)
+    while index < size and breaks[index] != ".":
+        index += 1
+    if index < size:
+        yield index
 
 
-def _denies_what_is_asked(answer: Answer, place: int, question: Question, *, verbless: bool = False) -> bool:
-    """Tell whether the clause from ``place`` on, behind "not", names only what is asked for: "the capital".
+def _denies_what_is_asked(answer: Answer, index: int, question: Question, *, verbless: bool = False) -> bool:
+    """Tell whether the clause from ``index`` on, behind "not", names only what is asked for: "the capital".
 
     Of "not Europe" the question may hold all, too; so the word that it asks for must be there.
     """
     words = answer.words
-    asked = next((word for word in question.words if word not in FUNCTION), "")
-    stop = place
+    first_word = next((word for word in question.words if word not in FUNCTION), "")
+    stop = index
     # 'Not "Quito"'
-    while stop < len(words) and (not answer.breaks[stop] or (stop == place and answer.breaks[stop] == '"')):
+    while stop < len(words) and (not answer.breaks[stop] or (stop == index and answer.breaks[stop] == '"')):
         stop += 1
-    rest = [other for other in range(place, stop) if words[other] not in FUNCTION]
+    rest = [other for other in range(index, stop) if words[other] not in FUNCTION]
     if verbless or not rest:
-        return [words[other] for other in rest] in ([], [asked])
-    return asked in words[place:stop] and not any(answer.fresh[other] for other in rest)
+        return [words[other] for other in rest] in ([], [first_word])
+    return first_word in words[index:stop] and not any(answer.fresh[other] for other in rest)
 
 
 def _is_called_false(words: Sequence[str], first: int, span: tuple[int, int], question: Question) -> bool:
     """Tell whether it says "Paris is wrong", "it is false that ... Paris" or "I doubt that ... Paris"."""
     start, end = span
     if not question.has(*FALSE):
-        said = words[end : end + 1] and words[end] in _COPULAS
+        copula = words[end : end + 1] and words[end] in _COPULAS
         # "Paris is not wrong" denies the denial.
-        if said and not FALSE.isdisjoint(words[end + 1 : end + 3]) and "not" not in words[end + 1 : end + 3]:
+        following = words[end + 1 : end + 3]
+        if copula and not FALSE.isdisjoint(following) and "not" not in following:
             return True
-        for place in range(first, start - 1):
-            if words[place] in FALSE and words[place + 1] in ("that", "to"):
-                return "not" not in words[max(first, place - 2) : place]
+        for index in range(first, start - 1):
+            if words[index] in FALSE and words[index + 1] in ("that", "to"):
+                return "not" not in words[max(first, index - 2) : index]
     # "I do not doubt" has "do not" before it.
     return any(
-        words[place] == "doubt" and not {"i", "we"}.isdisjoint(words[max(first, place - 2) : place])
-        for place in range(first, start)
+        words[index] == "doubt" and not {"i", "we"}.isdisjoint(words[max(first, index - 2) : index])
+        for index in range(first, start)
     )
 
 
@@ -208,8 +209,8 @@ def _is_corrected(answer: Answer, end: int) -> bool:
         return False
     rest = range(stop + 1, len(words))
     return any(
-        answer.fresh[place] and words[place] not in FUNCTION and (answer.cases[place] or not answer.cased)
-        for place in rest
+        answer.fresh[index] and words[index] not in FUNCTION and (answer.cases[index] or not answer.cased)
+        for index in rest
     )
 
 
@@ -271,12 +272,12 @@ def _is_from(answer: Answer, start: int, question: Question) -> bool:
 
 def _owns(answer: Answer, span: tuple[int, int]) -> bool:
     """Tell whether something of a person's is named, other than a work: "Bill Gates's lawyer"."""
-    place = span[1]
-    if answer.cases[place] or not answer.fresh[place] or answer.words[place] in FUNCTION:
+    index = span[1]
+    if answer.cases[index] or not answer.fresh[index] or answer.words[index] in FUNCTION:
         return False
-    if not WORKS.isdisjoint(answer.words[place : place + 3]):
+    if not WORKS.isdisjoint(answer.words[index : index + 3]):
         return False
-    owner, owned = answer.words[span[1] - 1], answer.words[place]
+    owner, owned = answer.words[span[1] - 1], answer.words[index]
     return any(
-        found[1].lower() == owner and found[2].lower() == owned for found in _POSSESSIVE.finditer(answer.text)
+        match[1].lower() == owner and match[2].lower() == owned for match in _POSSESSIVE.finditer(answer.text)
     )

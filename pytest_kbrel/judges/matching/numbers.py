@@ -64,18 +64,18 @@ def _without_denials_of(question: Question, text: str) -> str:
     if not question.has(*NEGATIONS):
         return text
 
-    def blank(found: re.Match[str]) -> str:
-        words = read_words(found[0]).words
+    def blank(match: re.Match[str]) -> str:
+        words = read_words(match[0]).words
         held = any(question.words[at : at + len(words)] == words for at in range(len(question.words)))
-        return " " * len(found[0]) if held and len(words) > 1 else found[0]
+        return " " * len(match[0]) if held and len(words) > 1 else match[0]
 
     return _DENYING.sub(blank, text)
 
 
 def is_period(answer: Answer, gold: Gold) -> str:
     """The answer's first period is the gold's."""
-    found = periods_in(answer.text)
-    return "period" if found and found[0] == gold.period else ""
+    periods = periods_in(answer.text)
+    return "period" if periods and periods[0] == gold.period else ""
 
 
 def is_date(answer: Answer, golden_dates: Sequence[Date], question: Question) -> str:
@@ -85,14 +85,14 @@ def is_date(answer: Answer, golden_dates: Sequence[Date], question: Question) ->
     """
     text = _without_denials_of(question, answer.text)
     in_periods = {year for period in periods_in(text) for year in period}
-    said = [
+    stated = [
         date for date in finest(dates_in(text), question.dates) if date.month or date.year not in in_periods
     ]
-    if not said:
+    if not stated:
         return ""
     if any(date.month for date in golden_dates):
-        said = [date for date in said if date.month] or said
-    for date in _first_readings(said):
+        stated = [date for date in stated if date.month] or stated
+    for date in _first_readings(stated):
         for golden in golden_dates:
             if golden.year and not date.year and (date.fineness < 2 or question.has("year")):
                 continue
@@ -107,13 +107,13 @@ def is_date(answer: Answer, golden_dates: Sequence[Date], question: Question) ->
 
 def _is_other_part(text: str, year: int | None, month: int) -> bool:
     """Tell whether a text says a part of a year in which a month does not lie: "early 2018" for December."""
-    said = (found for found in _PART_OF_YEAR.finditer(text) if int(found[2]) == year)
-    return any(month not in _PARTS_OF_YEAR[found[1].lower()] for found in said)
+    matches = (match for match in _PART_OF_YEAR.finditer(text) if int(match[2]) == year)
+    return any(month not in _PARTS_OF_YEAR[match[1].lower()] for match in matches)
 
 
-def _first_readings(said: Sequence[Date]) -> Sequence[Date]:
+def _first_readings(stated: Sequence[Date]) -> Sequence[Date]:
     """Return the first date; of 04/05/2010 both readings, which stand side by side."""
-    one, other = (*said, *said)[:2]
+    one, other = (*stated, *stated)[:2]
     turned = (other.year, other.month, other.day) == (one.year, one.day, one.month)
     return (one, other) if turned else (one,)
 
@@ -122,11 +122,11 @@ def contradicts_dates(answer: Answer, golds: Sequence[Gold], question: Question)
     """Tell whether the answer gives a finer date than the year, and no gold of that year agrees with it."""
     finer = [date for gold in golds for date in gold.dates if date.month]
     text = _without_denials_of(question, answer.text)
-    said = [date for date in finest(dates_in(text), question.dates) if date.month and date.year]
-    return bool(said) and all(
+    stated = [date for date in finest(dates_in(text), question.dates) if date.month and date.year]
+    return bool(stated) and all(
         any(gold.year == date.year for gold in finer)
         and not any(gold.year == date.year and gold.agrees(date) for gold in finer)
-        for date in _first_readings(said)
+        for date in _first_readings(stated)
     )
 
 
@@ -134,19 +134,19 @@ def is_quantity(answer: Answer, gold: Gold, question: Question) -> str:
     """The first number that is not the question's is the gold's, or the gold rounded."""
     assert gold.number is not None
     digits, unit = gold.number
-    place = _first_number(answer, digits, question, years=_is_year_like(digits) and not unit)
-    if place is None:
+    index = _first_number(answer, digits, question, years=_is_year_like(digits) and not unit)
+    if index is None:
         return ""
-    word = answer.words[place]
-    if not _has_unit(answer, place, unit, question) or _is_bound(answer, place, gold, question):
+    word = answer.words[index]
+    if not _has_unit(answer, index, unit, question) or _is_bound(answer, index, gold, question):
         return ""
-    if _is_minus(answer, place) != bool(is_negative(gold.text)):
+    if _is_minus(answer, index) != bool(is_negative(gold.text)):
         return ""
-    if is_negated(answer, (place, place + 1), question) or _alternative(answer, place):
+    if is_negated(answer, (index, index + 1), question) or _alternative(answer, index):
         return ""
     if word == digits:
         return "number"
-    about = answer.words[place - 1] if place else ""
+    about = answer.words[index - 1] if index else ""
     # "Over 220" is not 216.
     if about == "over" and Decimal(word) > Decimal(digits):
         return ""
@@ -159,20 +159,21 @@ def is_rank(answer: Answer, gold: Gold, question: Question) -> str:
     if not question.has(*_RANKS) or not gold.words or len(gold.words) > 1:
         return ""
     sought = _RANK.fullmatch(gold.words[0])
-    said = [place for place, word in enumerate(answer.words) if _RANK.fullmatch(word) and answer.fresh[place]]
-    if not sought or not said or is_negated(answer, (said[0], said[0] + 1), question):
+    words = enumerate(answer.words)
+    ranks = [index for index, word in words if _RANK.fullmatch(word) and answer.fresh[index]]
+    if not sought or not ranks or is_negated(answer, (ranks[0], ranks[0] + 1), question):
         return ""
-    place = said[0]
-    ordinal = answer.words[place].endswith(_ORDINAL_ENDS)
+    index = ranks[0]
+    ordinal = answer.words[index].endswith(_ORDINAL_ENDS)
     # "In the fifth season", "five goals": something else is counted.
-    behind = answer.words[place + 1 : place + 2]
+    behind = answer.words[index + 1 : index + 2]
     counted = (
-        behind and not answer.breaks[place + 1] and behind[0] not in FUNCTION and answer.fresh[place + 1]
+        behind and not answer.breaks[index + 1] and behind[0] not in FUNCTION and answer.fresh[index + 1]
     )
-    if counted or len(said) > 1 or ordinal == gold.words[0].endswith(_ORDINAL_ENDS):
+    if counted or len(ranks) > 1 or ordinal == gold.words[0].endswith(_ORDINAL_ENDS):
         return ""
-    found = _RANK.fullmatch(answer.words[place])
-    return "number" if found and found[1] == sought[1] else ""
+    match = _RANK.fullmatch(answer.words[index])
+    return "number" if match and match[1] == sought[1] else ""
 
 
 def is_in_range(answer: Answer, gold: Gold, within: tuple[float, float], question: Question) -> bool | None:
@@ -186,20 +187,20 @@ def is_in_range(answer: Answer, gold: Gold, within: tuple[float, float], questio
         years = [date.year for date in finest(dates_in(answer.text), question.dates) if date.year]
         return low <= years[0] <= high if years else None
     digits, unit = gold.number or ("", "")
-    place = _first_number(answer, digits, question, years=_is_year_like(digits) and not unit)
-    if place is None:
+    index = _first_number(answer, digits, question, years=_is_year_like(digits) and not unit)
+    if index is None:
         return None
-    value = Decimal(answer.words[place]) * (-1 if _is_minus(answer, place) else 1)
-    end = place
-    scale = _SCALES.get(answer.words[place + 1], 1) if place + 1 < len(answer.words) else 1
+    value = Decimal(answer.words[index]) * (-1 if _is_minus(answer, index) else 1)
+    end = index
+    scale = _SCALES.get(answer.words[index + 1], 1) if index + 1 < len(answer.words) else 1
     # "2.5m" are metres where the range is of small numbers.
-    if 1 < scale <= max(abs(low), abs(high)) and not answer.breaks[place + 1]:
-        value, end = value * scale, place + 1
+    if 1 < scale <= max(abs(low), abs(high)) and not answer.breaks[index + 1]:
+        value, end = value * scale, index + 1
     return (
         low <= value <= high
         and _has_unit(answer, end, unit, question)
-        and not _is_bound(answer, place, gold, question)
-        and not is_negated(answer, (place, place + 1), question)
+        and not _is_bound(answer, index, gold, question)
+        and not is_negated(answer, (index, index + 1), question)
         and not _alternative(answer, end)
     )
 
@@ -215,16 +216,16 @@ def _first_number(answer: Answer, digits: str, question: Question, *, years: boo
     tied = FUNCTION | _UNIT_NAMES | _SIGNS
     alone = sum(word not in tied for word in words) == 1
     held = [] if alone else list(question.words)
-    for place, word in enumerate(words):
+    for index, word in enumerate(words):
         if not is_number(word):
             continue
         if word in held:
             held.remove(word)
             continue
-        near = (words[place - 1] if place else "", words[place + 1] if place + 1 < len(words) else "")
+        near = (words[index - 1] if index else "", words[index + 1] if index + 1 < len(words) else "")
         is_year = _is_year_like(word) and near[1] not in _UNIT_NAMES
         if word == digits or not ((is_year and not years) or not MONTHS.isdisjoint(near)):
-            return place
+            return index
     return None
 
 
@@ -232,14 +233,14 @@ def _is_year_like(digits: str) -> bool:
     return len(digits) == 4 and digits[:2] in ("18", "19", "20")
 
 
-def _has_unit(answer: Answer, place: int, unit: str, question: Question) -> bool:
-    """Tell whether the number at ``place`` counts what the gold counts, as far as what stands around tells.
+def _has_unit(answer: Answer, index: int, unit: str, question: Question) -> bool:
+    """Tell whether the number at ``index`` counts what the gold counts, as far as what stands around tells.
 
     Where the gold has a unit, that unit must follow, or nothing that could be another. There are too many
     units to list them.
     """
     words, size = answer.words, len(answer.words)
-    after = place + 1
+    after = index + 1
     broken = after >= size or bool(answer.breaks[after])
     if not unit:
         # The sign for percent is a word that no break can part from its number.
@@ -247,7 +248,7 @@ def _has_unit(answer: Answer, place: int, unit: str, question: Question) -> bool
     # Between 0 and 1 or 0 and 100: a number by itself is a share only where one is asked for.
     if unit == "percent" and not question.has("percent", "percentage"):
         return after < size and words[after] == "percent"
-    if _CURRENCY.search(answer.text) or (place and words[place - 1] in _CODES - {_CODE_OF.get(unit, "")}):
+    if _CURRENCY.search(answer.text) or (index and words[index - 1] in _CODES - {_CODE_OF.get(unit, "")}):
         return False
     if broken and not (after < size and words[after] in _UNIT_NAMES):
         return True
@@ -265,25 +266,27 @@ def _has_unit(answer: Answer, place: int, unit: str, question: Question) -> bool
     return words[after] in FUNCTION or question.has(words[after])
 
 
-def _is_rate(answer: Answer, place: int, unit: str, question: Question) -> bool:
-    """Tell whether the rate at ``place`` may be meant: "$90 per year", if no other time is asked for."""
-    word = answer.words[place]
-    following = answer.words[place + 1] if place + 1 < len(answer.words) else ""
+def _is_rate(answer: Answer, index: int, unit: str, question: Question) -> bool:
+    """Tell whether the rate at ``index`` may be meant: "$90 per year", if no other time is asked for."""
+    word = answer.words[index]
+    following = answer.words[index + 1] if index + 1 < len(answer.words) else ""
     if question.has(word) or (word == "per" and following and question.has(following)):
         return True
     if word != "per" or unit not in _CODE_OF or following not in _TIMES:
         return False
     # What somebody earns is meant by the year.
-    asked = {time for time, names in _TIMES.items() if question.has(*names)}
-    return following in asked or (not asked and (following == "year" or not question.has(*_EARNING)))
+    asked_times = {time for time, names in _TIMES.items() if question.has(*names)}
+    if asked_times:
+        return following in asked_times
+    return following == "year" or not question.has(*_EARNING)
 
 
-def _is_bound(answer: Answer, place: int, gold: Gold, question: Question) -> bool:
+def _is_bound(answer: Answer, index: int, gold: Gold, question: Question) -> bool:
     """Tell whether the number is only a bound or a share: "more than 126", "half of 126"."""
-    before = answer.words[max(0, place - 2) : place]
+    before = answer.words[max(0, index - 2) : index]
     if before and before[-1] in _BOUNDS and before[-1] not in gold.text.casefold().split():
         return True
-    if before == ("up", "to") and (question.has(*_LIMITING) or not _ALLOWED.isdisjoint(answer.words[:place])):
+    if before == ("up", "to") and (question.has(*_LIMITING) or not _ALLOWED.isdisjoint(answer.words[:index])):
         # Where the most is meant that is allowed, the bound is the answer.
         return False
     return before in _BOUNDING and " ".join(before) not in gold.text.casefold()
@@ -294,11 +297,11 @@ def is_negative(text: str) -> bool:
     return bool(_MINUS.match(text))
 
 
-def _is_minus(answer: Answer, place: int) -> bool:
-    if place and answer.words[place - 1] in _SIGNS:
+def _is_minus(answer: Answer, index: int) -> bool:
+    if index and answer.words[index - 1] in _SIGNS:
         return True
-    digits = answer.words[place]
-    return any(found[1].replace(",", "").rstrip(".") == digits for found in _NEGATIVE.finditer(answer.text))
+    digits = answer.words[index]
+    return any(match[1].replace(",", "").rstrip(".") == digits for match in _NEGATIVE.finditer(answer.text))
 
 
 def says_plainly(answer: Answer, gold: str) -> bool:
@@ -312,36 +315,36 @@ def says_plainly(answer: Answer, gold: str) -> bool:
         return False
     other = "no" if gold == "yes" else "yes"
     return not any(
-        word == other and (place + 1 == size or breaks[place + 1]) for place, word in enumerate(words)
+        word == other and (index + 1 == size or breaks[index + 1]) for index, word in enumerate(words)
     )
 
 
-def _alternative(answer: Answer, place: int) -> bool:
+def _alternative(answer: Answer, index: int) -> bool:
     """Tell whether another number follows as a choice or the end of a range: "7 or 8", "7-8"."""
-    for after in range(place + 1, min(place + 4, len(answer.words))):
+    for after in range(index + 1, min(index + 4, len(answer.words))):
         word = answer.words[after]
         if is_number(word):
-            listed_on = after == place + 1 and answer.breaks[after] == "," and _ends_item(answer, after)
+            listed_on = after == index + 1 and answer.breaks[after] == "," and _ends_item(answer, after)
             return not answer.breaks[after] or listed_on
         if word not in _BETWEEN and word not in _UNIT_NAMES:
             return False
     return False
 
 
-def _ends_item(answer: Answer, place: int) -> bool:
-    """Tell whether nothing is counted by the number at ``place``: "126, 127, 128", not "126, 2 of them"."""
-    after = place + 1
+def _ends_item(answer: Answer, index: int) -> bool:
+    """Tell whether nothing is counted by the number at ``index``: "126, 127, 128", not "126, 2 of them"."""
+    after = index + 1
     return after >= len(answer.words) or bool(answer.breaks[after]) or answer.words[after] in ("and", "or")
 
 
-def _rounds_to(exact: Decimal, said: Decimal) -> bool:
-    """Tell whether ``said`` is ``exact`` with fewer, but at least two, significant digits."""
-    figures = said.normalize().as_tuple()
+def _rounds_to(exact: Decimal, rounded: Decimal) -> bool:
+    """Tell whether ``rounded`` is ``exact`` with fewer, but at least two, significant digits."""
+    figures = rounded.normalize().as_tuple()
     if len(figures.digits) < 2 or not isinstance(figures.exponent, int):
         return False
     step = Decimal(1).scaleb(figures.exponent)
     return (
-        exact != said
+        exact != rounded
         and len(exact.normalize().as_tuple().digits) > len(figures.digits)
-        and (abs(exact - said) * 2 <= step)
+        and (abs(exact - rounded) * 2 <= step)
     )

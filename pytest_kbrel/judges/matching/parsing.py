@@ -81,14 +81,14 @@ def read_question(text: str, answer_type: str = "") -> Question:
     held = {*words, *map(singular, words)}
     if not MOUNTAINS.isdisjoint(words):
         held.add("mt")
-    place = answer_type == "location" if answer_type else not _PLACES.isdisjoint(words)
+    asks_place = answer_type == "location" if answer_type else not _PLACES.isdisjoint(words)
     dates = dates_in(text[:LONGEST])
     return Question(
         words=words,
         held=frozenset(held),
         dates=dates,
         asks_person=person,
-        asks_place=place,
+        asks_place=asks_place,
         asks_work=not WORKS.isdisjoint(words),
         asks_character=person and not _FICTION.isdisjoint(words) and not _is_of_maker(words),
         nations=frozenset(NATIONS[word] for word in words if word in NATIONS),
@@ -105,22 +105,22 @@ def _asks_person(words: tuple[str, ...]) -> bool:
     if not PERSONS.isdisjoint(words):
         return True
     # "Which English chemist ...", "Which general ..."
-    asked = next((place for place, word in enumerate(words) if word in ("which", "what")), len(words))
-    kinds = [word for word in words[asked + 1 : asked + 6] if word in TITLES or word.endswith(_TRADE)]
+    asking = next((index for index, word in enumerate(words) if word in ("which", "what")), len(words))
+    kinds = [word for word in words[asking + 1 : asking + 6] if word in TITLES or word.endswith(_TRADE)]
     return any(len(word) > len(_TRADE) + 2 or word in TITLES for word in kinds)
 
 
 def _several(words: tuple[str, ...]) -> int:
     """Return how many things a question asks for, as its first words tell: "Who were the three ..."."""
-    for place, word in enumerate(words[:-1]):
-        after = words[place + 1]
+    for index, word in enumerate(words[:-1]):
+        after = words[index + 1]
         plural = after in ("are", "were") or singular(after) != after or after.isdigit()
         if (
             word in ("who", "what", "which", "name", "list")
             and plural
             and after not in FUNCTION - {"are", "were"}
         ):
-            number = next((other for other in words[place + 1 : place + 4] if other.isdigit()), "")
+            number = next((other for other in words[index + 1 : index + 4] if other.isdigit()), "")
             return int(number) if number and len(number) < 3 else _MANY
     return 0
 
@@ -192,12 +192,12 @@ def _keys(words: tuple[str, ...]) -> frozenset[str]:
 
 def quantity(words: tuple[str, ...]) -> tuple[str, str] | None:
     """Return (digits, unit) of words that are a number with at most a unit, else ``None``."""
-    left = [word for word in words if word not in APPROXIMATE]
-    if not left or len(left) > 2 or not is_number(left[0]):
+    rest = [word for word in words if word not in APPROXIMATE]
+    if not rest or len(rest) > 2 or not is_number(rest[0]):
         return None
-    if len(left) == 2 and left[1] not in _UNIT_NAMES:
+    if len(rest) == 2 and rest[1] not in _UNIT_NAMES:
         return None
-    return left[0], left[1] if len(left) == 2 else ""
+    return rest[0], rest[1] if len(rest) == 2 else ""
 
 
 def is_number(word: str) -> bool:
@@ -262,7 +262,7 @@ def candidates(answer: Answer) -> Iterator[tuple[int, int]]:
 
 def stretches(answer: Answer) -> list[tuple[int, int]]:
     """Return the (start, end) of the stretches of words that the question does not hold, trimmed."""
-    found: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     start = 0
     size = len(answer.words)
     while start < size:
@@ -275,18 +275,18 @@ def stretches(answer: Answer) -> list[tuple[int, int]]:
         stop = end
         while answer.words[stop - 1] in FUNCTION or not answer.fresh[stop - 1]:
             stop -= 1
-        inner = [place for place in range(start, stop) if answer.words[place] in _FRAMES]
+        inner = [index for index in range(start, stop) if answer.words[index] in _FRAMES]
         edges = [start - 1, *inner, stop]
-        for left, right in pairwise(edges):
-            first, last = left + 1, right
+        for begin, right in pairwise(edges):
+            first, last = begin + 1, right
             while first < last and answer.words[first] in FUNCTION:
                 first += 1
             while first < last and answer.words[last - 1] in FUNCTION:
                 last -= 1
             if first < last:
-                found.append((first, last))
+                spans.append((first, last))
         start = end
-    return found
+    return spans
 
 
 def _names(answer: Answer) -> Iterator[tuple[int, int]]:
@@ -310,9 +310,9 @@ def _names(answer: Answer) -> Iterator[tuple[int, int]]:
         start = end
 
 
-def _is_of_name(answer: Answer, place: int) -> bool:
-    word = answer.words[place]
-    return bool(answer.cases[place]) or word[0].isdigit() or word in PARTICLES
+def _is_of_name(answer: Answer, index: int) -> bool:
+    word = answer.words[index]
+    return bool(answer.cases[index]) or word[0].isdigit() or word in PARTICLES
 
 
 @lru_cache(maxsize=16384)

@@ -33,44 +33,44 @@ _ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
 _PARENTHESIS = re.compile(r"\s*[(\[][^()\[\]]*[)\]]")
 _POSSESSIVE = re.compile(r"['’]s\b")
 _LIST = re.compile(r",|;|&|\band\b", re.IGNORECASE)
-_SAID_AS_PART = 0.7
+_LEAST_PART = 0.7
 
 
-def spelled(said: Words, gold: Gold, question: Question) -> str:
+def spelled(answer: Words, gold: Gold, question: Question) -> str:
     """The same words, whatever their diacritics, articles, hyphens and spaces."""
-    if said.words == gold.words:
+    if answer.words == gold.words:
         return "spelling"
-    one, other = "".join(said.words), "".join(gold.words)
+    one, other = "".join(answer.words), "".join(gold.words)
     if one == other and len(one) > 3 and not one.isdigit():
         return "spelling"
     # "Antonela" and "Antonella"
-    alike = len(said.words) == len(gold.words) and all(map(_alike, said.words, gold.words))
-    return "spelling" if alike or _lies_alike(said, gold) else ""
+    alike = len(answer.words) == len(gold.words) and all(map(_alike, answer.words, gold.words))
+    return "spelling" if alike or _lies_alike(answer, gold) else ""
 
 
-def _lies_alike(said: Words, gold: Gold) -> bool:
+def _lies_alike(answer: Words, gold: Gold) -> bool:
     """Tell whether only "in" and "at" differ, between a common noun and a name: "the church at Philippi"."""
-    if len(said.words) != len(gold.words):
+    if len(answer.words) != len(gold.words):
         return False
-    other = [at for at, (one, two) in enumerate(zip(said.words, gold.words, strict=True)) if one != two]
+    other = [at for at, (one, two) in enumerate(zip(answer.words, gold.words, strict=True)) if one != two]
     if len(other) != 1 or not 0 < other[0] < len(gold.words) - 1:
         return False
     before, after = gold.cases[other[0] - 1], gold.cases[other[0] + 1]
-    return {said.words[other[0]], gold.words[other[0]]} == {"in", "at"} and not before and bool(after)
+    return {answer.words[other[0]], gold.words[other[0]]} == {"in", "at"} and not before and bool(after)
 
 
 def _alike(one: str, other: str) -> bool:
     return one == other or once(one) == once(other)
 
 
-def numeral(said: Words, gold: Gold, question: Question) -> str:
+def numeral(answer: Words, gold: Gold, question: Question) -> str:
     """Roman, Arabic or spelled: "Elizabeth the Second", "Elizabeth II"; Romans are read as digits already."""
-    if len(said.words) != len(gold.words) or len(gold.words) < 2:
+    if len(answer.words) != len(gold.words) or len(gold.words) < 2:
         return ""
-    one, other = (tuple(_ORDINAL.sub(r"\1", word) for word in words) for words in (said.words, gold.words))
+    one, other = (tuple(_ORDINAL.sub(r"\1", word) for word in words) for words in (answer.words, gold.words))
     if one == other:
         return "numeral"
-    return "numeral" if recounted(said.words) == gold.words else ""
+    return "numeral" if recounted(answer.words) == gold.words else ""
 
 
 def recounted(words: tuple[str, ...]) -> tuple[str, ...]:
@@ -90,13 +90,13 @@ def _ordinal(digits: str) -> str:
     return digits + ("th" if digits[-2:-1] == "1" else ending)
 
 
-def qualified(said: Words, gold: Gold, question: Question) -> str:
+def qualified(answer: Words, gold: Gold, question: Question) -> str:
     """The gold says in parentheses, or after the comma of a place, what only tells it from namesakes."""
-    if said.words in _heads(gold.text, question.asks_place):
+    if answer.words in _heads(gold.text, question.asks_place):
         return "qualifier"
     # "Shakespeare, William"
-    turned = said.breaks.index(",", 1) if said.breaks[1:].count(",") == 1 else 0
-    return "qualifier" if turned and said.words[turned:] + said.words[:turned] == gold.words else ""
+    turned = answer.breaks.index(",", 1) if answer.breaks[1:].count(",") == 1 else 0
+    return "qualifier" if turned and answer.words[turned:] + answer.words[:turned] == gold.words else ""
 
 
 @lru_cache(maxsize=8192)
@@ -116,33 +116,33 @@ def items(gold: str) -> tuple[tuple[str, ...], ...]:
 
 
 @lru_cache(maxsize=8192)
-def _heads(gold: str, place: bool) -> tuple[tuple[str, ...], ...]:
-    found = []
+def _heads(gold: str, is_place: bool) -> tuple[tuple[str, ...], ...]:
+    heads = []
     head, comma, rest = gold.partition(",")
     within = " ".join(read_words(rest).words) if comma else ""
-    place = place or NATIONS.get(within) == within or within in REGIONS
-    if place and comma and "," not in rest and head[:1].isupper() and rest.strip()[:1].isupper():
-        found.append(read_words(head).words)
+    is_place = is_place or NATIONS.get(within) == within or within in REGIONS
+    if is_place and comma and "," not in rest and head[:1].isupper() and rest.strip()[:1].isupper():
+        heads.append(read_words(head).words)
     if comma and "," not in rest and len(rest.split()) <= 3 and len(head.split()) <= 2:
-        found.append(read_words(f"{rest.strip()} {head}").words)
-    return tuple(words for words in found if words and not FUNCTION.issuperset(words))
+        heads.append(read_words(f"{rest.strip()} {head}").words)
+    return tuple(words for words in heads if words and not FUNCTION.issuperset(words))
 
 
-def titled(said: Words, gold: Gold, question: Question) -> str:
+def titled(answer: Words, gold: Gold, question: Question) -> str:
     """With and without a title or an honorific."""
-    one, other = untitled(said).words, untitled(_words(gold)).words
-    if one != other or said.words == gold.words or FUNCTION.issuperset(one):
+    one, other = untitled(answer).words, untitled(_words(gold)).words
+    if one != other or answer.words == gold.words or FUNCTION.issuperset(one):
         return ""
-    if contradict(said, _words(gold)):
+    if contradict(answer, _words(gold)):
         return ""
-    dropped = {*said.words, *gold.words} - set(one)
+    dropped = {*answer.words, *gold.words} - set(one)
     return "title" if question.asks_person or dropped <= HONORIFICS | SUFFIXES else ""
 
 
-def company(said: Words, gold: Gold, question: Question) -> str:
+def company(answer: Words, gold: Gold, question: Question) -> str:
     """With and without "Inc.", "Ltd", "GmbH"."""
-    one, other = _without_form(said.words), _without_form(gold.words)
-    changed = len(one) < len(said.words) or len(other) < len(gold.words)
+    one, other = _without_form(answer.words), _without_form(gold.words)
+    changed = len(one) < len(answer.words) or len(other) < len(gold.words)
     return "company" if changed and one == other else ""
 
 
@@ -156,69 +156,69 @@ def _without_form(words: tuple[str, ...]) -> tuple[str, ...]:
     return words[:end]
 
 
-def plural(said: Words, gold: Gold, question: Question) -> str:
+def plural(answer: Words, gold: Gold, question: Question) -> str:
     """One in the singular, one in the plural; not for names ("Adam", "Adams")."""
-    if len(said.words) != len(gold.words) or question.asks_person:
+    if len(answer.words) != len(gold.words) or question.asks_person:
         return ""
     # "Handmaids" for "Handmaid's" is no plural.
     if question.asks_work and any(gold.cases) and not _POSSESSIVE.search(gold.text):
         return ""
-    for place, (one, other) in enumerate(zip(said.words, gold.words, strict=True)):
+    for index, (one, other) in enumerate(zip(answer.words, gold.words, strict=True)):
         if one != other:
-            named = said.cases[place] > 1 and gold.cases[place]
+            named = answer.cases[index] > 1 and gold.cases[index]
             if named or singular(one) != singular(other):
                 return ""
     return "plural"
 
 
-def person(said: Words, gold: Gold, question: Question) -> str:
+def person(answer: Words, gold: Gold, question: Question) -> str:
     """One person's name in two forms."""
     if not gold.is_name:
         return ""
-    rule = same_person(said, _words(gold), full=question.has("full"))
+    rule = same_person(answer, _words(gold), full=question.has("full"))
     # Of a party or a country no word may be missing.
     if rule == "same" or (rule == "name" and not question.asks_person):
         return ""
     return rule
 
 
-def surname(said: Words, gold: Gold, question: Question) -> str:
+def surname(answer: Words, gold: Gold, question: Question) -> str:
     """The last name alone, where a person is asked for."""
-    if not question.asks_person or not gold.is_name or question.has(*said.words):
+    if not question.asks_person or not gold.is_name or question.has(*answer.words):
         return ""
-    return "surname" if is_surname(said, _words(gold)) else ""
+    return "surname" if is_surname(answer, _words(gold)) else ""
 
 
-def full_name(said: Words, gold: Gold, question: Question) -> str:
+def full_name(answer: Words, gold: Gold, question: Question) -> str:
     """The full name for a surname, where a person is asked for: "George Orwell" for "Orwell"."""
     if not question.asks_person or not gold.is_name or question.has(*gold.words):
         return ""
-    return "full name" if is_full_name(said, _words(gold)) else ""
+    return "full name" if is_full_name(answer, _words(gold)) else ""
 
 
-def character(said: Words, gold: Gold, question: Question) -> str:
+def character(answer: Words, gold: Gold, question: Question) -> str:
     """A figure of fiction by the full name for the given name: "Donna Pinciotti" for "Donna"."""
-    if not question.asks_character or not gold.is_name or question.has(*said.words):
+    if not question.asks_character or not gold.is_name or question.has(*answer.words):
         return ""
-    return "given name" if is_given_name(_words(gold), said) else ""
+    return "given name" if is_given_name(_words(gold), answer) else ""
 
 
-def given_name(said: Words, gold: Gold, question: Question) -> str:
+def given_name(answer: Words, gold: Gold, question: Question) -> str:
     """A figure of fiction by the given name alone."""
-    if not question.asks_character or not gold.is_name or question.has(*said.words):
+    if not question.asks_character or not gold.is_name or question.has(*answer.words):
         return ""
-    return "given name" if is_given_name(said, _words(gold)) else ""
+    return "given name" if is_given_name(answer, _words(gold)) else ""
 
 
-def nation(said: Words, gold: Gold, question: Question) -> str:
+def nation(answer: Words, gold: Gold, question: Question) -> str:
     """A nation for its people where a nationality or a country is asked for; "Venezuelan", "of Venezuela"."""
-    one, other = _of_nation(said.words), _of_nation(gold.words)
-    if one != other or one is None or said.words == gold.words:
+    one, other = _of_nation(answer.words), _of_nation(gold.words)
+    if one != other or one is None or answer.words == gold.words:
         return ""
     if len(one) > 1:
         return "nation"
-    asked = question.has(*NATIONALITY) and not question.has("language", "speak", "spoken")
-    return "nation" if asked else ""
+    asks_nation = question.has(*NATIONALITY) and not question.has("language", "speak", "spoken")
+    return "nation" if asks_nation else ""
 
 
 def _of_nation(words: tuple[str, ...]) -> tuple[str, ...] | None:
@@ -232,39 +232,39 @@ def _of_nation(words: tuple[str, ...]) -> tuple[str, ...] | None:
     return None
 
 
-def asked_word(said: Words, gold: Gold, question: Question) -> str:
+def asked_word(answer: Words, gold: Gold, question: Question) -> str:
     """The gold repeats what was asked for: "Spanish" for "Spanish language" after "What language"."""
-    left = _beyond_question(gold.words, question)
-    if left[1:] == ("language",) and left[0] in NATIONS and question.has("speak", "spoken"):
-        left = left[:1]
+    rest = _beyond_question(gold.words, question)
+    if rest[1:] == ("language",) and rest[0] in NATIONS and question.has("speak", "spoken"):
+        rest = rest[:1]
     # Of "Queen Elizabeth The Queen Mother" the word "mother" is not enough.
-    if len(left) == len(gold.words) or not (2 * len(left) >= len(gold.words) or _is_figure(left)):
+    if len(rest) == len(gold.words) or not (2 * len(rest) >= len(gold.words) or _is_figure(rest)):
         return ""
-    if FUNCTION.issuperset(left) or _tells_apart(gold, left):
+    if FUNCTION.issuperset(rest) or _tells_apart(gold, rest):
         return ""
-    right = _beyond_question(said.words, question)
+    right = _beyond_question(answer.words, question)
     # "Brazilian Portuguese" is Portuguese.
-    if question.has("language") and len(left) == 1 and len(right) == 2:
+    if question.has("language") and len(rest) == 1 and len(right) == 2:
         right = right[1:] if right[0] not in DISTINGUISHING else right
-    if left != right and len(left) == len(right) == 1 and (ordinal := _ORDINAL.fullmatch(right[0])):
+    if rest != right and len(rest) == len(right) == 1 and (ordinal := _ORDINAL.fullmatch(right[0])):
         # "The ninth" is season 9; "nine" may be how many there were.
         right = (ordinal[1],)
-    return "question's word" if left == right else ""
+    return "question's word" if rest == right else ""
 
 
-def _tells_apart(gold: Gold, left: tuple[str, ...]) -> bool:
+def _tells_apart(gold: Gold, rest: tuple[str, ...]) -> bool:
     """Tell whether a word of the question is the telling half of a gold: Mexico City is not Mexico."""
     # Asked about Jersey City, "New" is not New Jersey.
-    if DISTINGUISHING.issuperset(left):
+    if DISTINGUISHING.issuperset(rest):
         return True
-    if gold.words[: len(left)] != left or not gold.cases[-1] or len(left) == len(gold.words):
+    if gold.words[: len(rest)] != rest or not gold.cases[-1] or len(rest) == len(gold.words):
         return False
     if gold.words[-1] == "city":
         # "New York" is New York City.
-        return len(left) == 1
+        return len(rest) == 1
     if gold.words[-1] in PLACES:
         return False
-    name = " ".join(left)
+    name = " ".join(rest)
     return NATIONS.get(name) == name or name in REGIONS or name in CITIES
 
 
@@ -284,23 +284,23 @@ def _beyond_question(words: tuple[str, ...], question: Question) -> tuple[str, .
     return words[start:end]
 
 
-def partial(said: Words, gold: Gold, question: Question) -> str:
+def partial(answer: Words, gold: Gold, question: Question) -> str:
     """Most words of a longer gold, in its order, and nothing else; what is left out tells nothing apart."""
-    if len(gold.words) < 3 or _LIST.search(gold.text) or len(said.words) >= len(gold.words):
+    if len(gold.words) < 3 or _LIST.search(gold.text) or len(answer.words) >= len(gold.words):
         return ""
     rest = iter(gold.words)
-    if not all(word in rest for word in said.words):
+    if not all(word in rest for word in answer.words):
         return ""
     content = [word for word in gold.words if word not in FUNCTION]
-    kept = [word for word in said.words if word not in FUNCTION]
-    left_out = [word for word in content if word not in kept]
+    repeated = [word for word in answer.words if word not in FUNCTION]
+    left_out = [word for word in content if word not in repeated]
     if any(word in DISTINGUISHING or not word.isalpha() for word in left_out):
         return ""
     if question.asks_person and gold.is_name:
         return ""
-    if all(question.has(word) for word in kept):
+    if all(question.has(word) for word in repeated):
         return ""
-    return "part" if len(kept) >= max(2, _SAID_AS_PART * len(content)) else ""
+    return "part" if len(repeated) >= max(2, _LEAST_PART * len(content)) else ""
 
 
 def _words(gold: Gold) -> Words:

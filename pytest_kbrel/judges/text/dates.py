@@ -18,8 +18,8 @@ _MONTHS: Sequence[str] = (
     *("january", "february", "march", "april", "may", "june"),
     *("july", "august", "september", "october", "november", "december"),
 )
-_MONTH_OF = {name: place for place, name in enumerate(_MONTHS, start=1)}
-_MONTH_OF |= {name[:3]: place for name, place in _MONTH_OF.items()} | {"sept": 9}
+_MONTH_OF = {name: number for number, name in enumerate(_MONTHS, start=1)}
+_MONTH_OF |= {name[:3]: number for name, number in _MONTH_OF.items()} | {"sept": 9}
 MONTHS = frozenset(_MONTH_OF)
 _MONTH = r"(?P<month{0}>" + "|".join(sorted(_MONTH_OF, key=len, reverse=True)) + r")\b\.?"
 _DAY = r"(?P<day{0}>\d{{1,2}})(?:st|nd|rd|th)?"
@@ -110,15 +110,15 @@ def dates_in(text: str) -> tuple[Date, ...]:
     lower = text.casefold()
     if not _ANY_DIGIT.search(lower) and "century" not in lower:
         return ()
-    lower = _CENTURY.sub(lambda found: ORDINALS[found[1]] + " century", lower)
+    lower = _CENTURY.sub(lambda match: ORDINALS[match[1]] + " century", lower)
     # "8 September 2010, 2011 and 2012" begins with a day; years alone make a list.
-    lists = [found.span() for found in _LISTED.finditer(lower) if len(set(_YEARS.findall(found[0]))) > 1]
+    lists = [match.span() for match in _LISTED.finditer(lower) if len(set(_YEARS.findall(match[0]))) > 1]
     return tuple(
         date
-        for found in _DATE.finditer(lower)
-        if not is_denied(lower, found.start()) and not _OTHER.match(lower, found.end())
-        for date in _dates(found)
-        if date.month or not any(start <= found.start("year4") < end for start, end in lists)
+        for match in _DATE.finditer(lower)
+        if not is_denied(lower, match.start()) and not _OTHER.match(lower, match.end())
+        for date in _dates(match)
+        if date.month or not any(start <= match.start("year4") < end for start, end in lists)
     )
 
 
@@ -137,14 +137,14 @@ def as_dates(text: str) -> tuple[Date, ...]:
     """Return the readings of a text that is a date and nothing else, else nothing."""
     if not _ANY_DIGIT.search(text) and "century" not in text.casefold():
         return ()
-    lower = _CENTURY.sub(lambda found: ORDINALS[found[1]] + " century", text.casefold())
+    lower = _CENTURY.sub(lambda match: ORDINALS[match[1]] + " century", text.casefold())
     lower = _AROUND.sub("", lower.strip().strip(".,;!"))
-    found = _DATE.fullmatch(lower)
-    return tuple(_dates(found)) if found else ()
+    match = _DATE.fullmatch(lower)
+    return tuple(_dates(match)) if match else ()
 
 
-def _dates(found: re.Match[str]) -> Iterator[Date]:
-    part = found.groupdict()
+def _dates(match: re.Match[str]) -> Iterator[Date]:
+    part = match.groupdict()
     sign = -1 if part["bc"] else 1
     if part["iso"]:
         year, month, day = map(int, re.split(r"[-/.]", part["iso"]))
@@ -176,7 +176,7 @@ def _possible(year: int, month: int, day: int) -> Iterator[Date]:
 @lru_cache(maxsize=4096)
 def periods_in(text: str) -> tuple[tuple[int, int], ...]:
     """Return the periods from year to year that a text names; an open end is 0."""
-    found: list[tuple[int, int]] = []
+    periods: list[tuple[int, int]] = []
     if not _ANY_DIGIT.search(text):
         return ()
     lower = text.casefold()
@@ -194,8 +194,8 @@ def periods_in(text: str) -> tuple[tuple[int, int], ...]:
             if len(last) == 4
             else first // 100 * 100 + int(last)
         )
-        found.append((first, end))
-    return tuple(found)
+        periods.append((first, end))
+    return tuple(periods)
 
 
 def as_period(text: str) -> tuple[int, int] | None:
@@ -209,11 +209,11 @@ def as_period(text: str) -> tuple[int, int] | None:
 
 def finest(dates: Sequence[Date], but: Sequence[Date] = ()) -> tuple[Date, ...]:
     """Return the dates that are not in ``but`` and not merely a coarser word for another of them."""
-    left = [date for date in dates if date not in but]
+    remaining = [date for date in dates if date not in but]
     return tuple(
         date
-        for date in left
-        if not any(other.fineness > date.fineness and date.year == other.year for other in left)
+        for date in remaining
+        if not any(other.fineness > date.fineness and date.year == other.year for other in remaining)
     )
 
 
@@ -244,28 +244,28 @@ def in_english_dates(text: str, language: str) -> str:
     if calendar is None or not any(sign.isdecimal() for sign in text):
         return text
     if calendar.era:
-        text = calendar.era.sub(lambda found: f"{found['behind'] or found['before']} BC", text)
+        text = calendar.era.sub(lambda match: f"{match['behind'] or match['before']} BC", text)
     for pattern in calendar.named:
         text = pattern.sub(_named(calendar), text)
     if language.partition("-")[0] in _CJK:
         text = _YEAR_MONTH_DAY.sub(_written, text)
-        text = _MONTH_DAY.sub(lambda found: _date("", found[1], found[2], found[0]), text)
+        text = _MONTH_DAY.sub(lambda match: _date("", match[1], match[2], match[0]), text)
     if calendar.day_first:
-        text = _NUMERIC.sub(lambda found: _date(found[4], found[3], found[1], found[0]), text)
+        text = _NUMERIC.sub(lambda match: _date(match[4], match[3], match[1], match[0]), text)
     return text
 
 
 def _named(calendar: _Calendar) -> Callable[[re.Match[str]], str]:
-    def written(found: re.Match[str]) -> str:
-        month = str(calendar.months[_key(found["month"])])
-        parts = found.groupdict()
-        return _date(parts.get("year") or "", month, parts.get("day") or "", found[0]).strip()
+    def written(match: re.Match[str]) -> str:
+        month = str(calendar.months[_key(match["month"])])
+        parts = match.groupdict()
+        return _date(parts.get("year") or "", month, parts.get("day") or "", match[0]).strip()
 
     return written
 
 
-def _written(found: re.Match[str]) -> str:
-    return _date(found[1], found[2] or "", found[3] or "", found[0])
+def _written(match: re.Match[str]) -> str:
+    return _date(match[1], match[2] or "", match[3] or "", match[0])
 
 
 def _date(year: str, month: str, day: str, else_: str) -> str:
@@ -314,8 +314,8 @@ def _patterns(months: dict[str, int]) -> tuple[re.Pattern[str], ...]:
     day = r"(?<![\d.,/-])(?P<day>\d{1,2})(?:\.|er|re|º|°|ª|-?го|-?е)?\s*(?:de\s+|di\s+|d['’])?"
     year = r"(?P<year>\d{3,4})(?!\d)(?:\s*(?:г\.|года|году|год)(?!\w))?"
     of = r",?\s*(?:de\s+|del\s+|di\s+)?"
-    found = (f"{day}{month}(?:{of}{year})?", rf"{month}\s+(?P<day>\d{{1,2}}),\s+{year}", f"{month}{of}{year}")
-    return tuple(re.compile(pattern, re.IGNORECASE) for pattern in found)
+    forms = (f"{day}{month}(?:{of}{year})?", rf"{month}\s+(?P<day>\d{{1,2}}),\s+{year}", f"{month}{of}{year}")
+    return tuple(re.compile(pattern, re.IGNORECASE) for pattern in forms)
 
 
 def _era(locale: Any) -> re.Pattern[str] | None:

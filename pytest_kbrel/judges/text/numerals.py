@@ -45,8 +45,8 @@ def signs_of(text: str) -> tuple[str, ...]:
     behind one or two letters ("C++", "O-"). Normalising a text takes them away.
     """
     return tuple(
-        found["between"] or found["before"] or found["behind"] or found["letter"]
-        for found in _SIGN.finditer(_one_minus(text))
+        match["between"] or match["before"] or match["behind"] or match["letter"]
+        for match in _SIGN.finditer(_one_minus(text))
     )
 
 
@@ -55,9 +55,9 @@ def has_other_sign(text: str, gold: str) -> bool:
     meant = _GRADE.fullmatch(_one_minus(gold).strip())
     if not meant:
         return False
-    spelled = _SPELLED.sub(lambda found: _MARKS[found[1].lower()], _one_minus(text))
-    said = re.findall(rf"(?<!\w){meant[1]}([+#-]*)(?![\w+#-])", spelled)
-    return bool(said) and meant[2] not in said
+    spelled = _SPELLED.sub(lambda match: _MARKS[match[1].lower()], _one_minus(text))
+    signs = re.findall(rf"(?<!\w){meant[1]}([+#-]*)(?![\w+#-])", spelled)
+    return bool(signs) and meant[2] not in signs
 
 
 def _one_minus(text: str) -> str:
@@ -109,8 +109,8 @@ def _spelled(words: Sequence[str]) -> tuple[int, str]:
     return used, str(total + current)
 
 
-def _continues(words: Sequence[str], place: int) -> bool:
-    return place < len(words) and words[place] in NUMBER_WORDS
+def _continues(words: Sequence[str], index: int) -> bool:
+    return index < len(words) and words[index] in NUMBER_WORDS
 
 
 def plain(value: Decimal) -> str:

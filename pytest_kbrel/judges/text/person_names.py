@@ -65,10 +65,10 @@ def contradict(one: Words, other: Words) -> bool:
 
 
 def _dropped(name: Words) -> set[str]:
-    kept = untitled(name)
-    size = len(kept.words)
+    bare = untitled(name)
+    size = len(bare.words)
     start = next(
-        (place for place, word in enumerate(name.words) if word not in TITLES), len(name.words) - size
+        (index for index, word in enumerate(name.words) if word not in TITLES), len(name.words) - size
     )
     start = min(start, len(name.words) - size)
     return {_LONG.get(word, word) for word in (*name.words[:start], *name.words[start + size :])}
@@ -110,11 +110,11 @@ def same_person(answer: Words, gold: Words, *, full: bool = False) -> str:
 
 def _given(name: Words) -> list[str]:
     """Return the given names; "JRR" falls into its letters."""
-    found: list[str] = []
+    names: list[str] = []
     for word, case in zip(name.words[:-1], name.cases, strict=False):
         initials = case == UPPER and 2 <= len(word) <= 3 and word.isalpha() and word not in PARTICLES
-        found += list(word) if initials else [word]
-    return found
+        names += list(word) if initials else [word]
+    return names
 
 
 def _aligned(given: Sequence[str], golden: Sequence[str]) -> str:

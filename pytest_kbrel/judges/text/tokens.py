@@ -69,14 +69,14 @@ def unspaced_pattern(texts: Sequence[str]) -> str:
 
     Katakana ends where another script begins, so that a name in it is none inside a longer one.
     """
-    found = []
+    patterns = []
     for text in sorted(set(texts), key=len, reverse=True):
         if not is_unspaced(text):
             continue
         before = f"(?<![{_KATAKANA}])" if _KATAKANA_LETTER.match(text[0]) else ""
         behind = f"(?![{_KATAKANA}])" if _KATAKANA_LETTER.match(text[-1]) else ""
-        found.append(f"{before}{re.escape(text)}{behind}")
-    return "|".join(found)
+        patterns.append(f"{before}{re.escape(text)}{behind}")
+    return "|".join(patterns)
 
 
 # What follows is not read: an answer of this length is none, and a hostile one costs time.
@@ -146,19 +146,19 @@ def read_words(text: str) -> Words:
     cases: list[int] = []
     breaks: list[str] = []
     pending = ""
-    place = 0
-    while place < len(pieces):
-        word, case, gap = pieces[place]
+    index = 0
+    while index < len(pieces):
+        word, case, gap = pieces[index]
         pending = max(pending, gap, key=_BREAKS.index)
         if word in ("a", "an", "the") and case not in (CAPITAL, UPPER):
-            place += 1
+            index += 1
             continue
-        used, written = _one_spelling(pieces, place, words)
+        used, written = _one_spelling(pieces, index, words)
         words.append(written)
         cases.append(case)
         breaks.append(pending)
         pending = ""
-        place += used
+        index += used
     if not words:
         return Words(
             words=tuple(piece[0] for piece in pieces),
@@ -180,22 +180,22 @@ def plain(text: str) -> str:
     return text
 
 
-def _season(found: re.Match[str]) -> str:
-    first, dash, second, behind = found.groups()
+def _season(match: re.Match[str]) -> str:
+    first, dash, second, behind = match.groups()
     # "1992-03" may be a month.
     is_month = dash == "-" and not behind and int(second) <= _MONTHS
-    return found[0] if is_month or int(second) <= int(first[2:]) else f"{first}-{first[:2]}{second}{behind}"
+    return match[0] if is_month or int(second) <= int(first[2:]) else f"{first}-{first[:2]}{second}{behind}"
 
 
-def _amount(found: re.Match[str]) -> str:
-    scale = (found[3] or "").lower()
-    end = "." if found[2][-1] in ".," else ""
-    return f"{found[2].rstrip('.,')} {_SHORT_SCALES.get(scale, scale)} {_MONEY[found[1]]}{end}"
+def _amount(match: re.Match[str]) -> str:
+    scale = (match[3] or "").lower()
+    end = "." if match[2][-1] in ".," else ""
+    return f"{match[2].rstrip('.,')} {_SHORT_SCALES.get(scale, scale)} {_MONEY[match[1]]}{end}"
 
 
 def _pieces(text: str) -> list[tuple[str, int, str]]:
     """Cut into (word in lower case, case, break before)."""
-    found: list[tuple[str, int, str]] = []
+    pieces: list[tuple[str, int, str]] = []
     gap, end = ".", 0
     last = ""
     for match in _PIECE.finditer(text):
@@ -203,12 +203,12 @@ def _pieces(text: str) -> list[tuple[str, int, str]]:
             gap = "."
         tied, end = end == match.start(), match.end()
         if match["mark"]:
-            if match["mark"] == "." and last == "A" and tied and found[-1][0] == "a":
+            if match["mark"] == "." and last == "A" and tied and pieces[-1][0] == "a":
                 # An initial is no article: "A. Adams".
-                found[-1] = ("a", CAPITAL, found[-1][2])
+                pieces[-1] = ("a", CAPITAL, pieces[-1][2])
             gap = _break(match["mark"], last, gap)
-            if match["mark"] in "&%" and (match["mark"] == "%" or found):
-                found.append(("percent" if match["mark"] == "%" else "and", LOWER, gap))
+            if match["mark"] in "&%" and (match["mark"] == "%" or pieces):
+                pieces.append(("percent" if match["mark"] == "%" else "and", LOWER, gap))
             continue
         if match["number"]:
             number = match["number"].replace(",", "").replace(" ", "")
@@ -218,12 +218,12 @@ def _pieces(text: str) -> list[tuple[str, int, str]]:
                 # "36.0" is 36.
                 number = number.partition(".")[0]
             word, last = number + (match["ordinal"] or "").lower(), ""
-            found.append((word, LOWER, gap))
+            pieces.append((word, LOWER, gap))
         elif match["word"]:
             last = match["word"]
-            found += _word(last, gap)
+            pieces += _word(last, gap)
         gap = ""
-    return found
+    return pieces
 
 
 def _break(mark: str, last: str, gap: str) -> str:
@@ -231,8 +231,8 @@ def _break(mark: str, last: str, gap: str) -> str:
         return gap
     if mark == "." and (len(last) == 1 or last.lower() in _ABBREVIATED):
         return gap
-    found = "." if mark in _ENDING else '"' if mark in _ENCLOSING else ","
-    return max(found, gap, key=_BREAKS.index)
+    kind = "." if mark in _ENDING else '"' if mark in _ENCLOSING else ","
+    return max(kind, gap, key=_BREAKS.index)
 
 
 def _word(word: str, gap: str) -> list[tuple[str, int, str]]:
@@ -255,20 +255,20 @@ def _word(word: str, gap: str) -> list[tuple[str, int, str]]:
     return [(lower, case, gap)]
 
 
-def _one_spelling(pieces: list[tuple[str, int, str]], place: int, before: list[str]) -> tuple[int, str]:
+def _one_spelling(pieces: list[tuple[str, int, str]], index: int, before: list[str]) -> tuple[int, str]:
     """Return how many pieces make up the next word and how it is written."""
-    word = pieces[place][0]
+    word = pieces[index][0]
     if "\0" in word:
         letters, _, numeral = word.partition("\0")
         # "Charles I", not "Paris, I think".
-        counts = before and before[-1].isalpha() and not pieces[place][2]
+        counts = before and before[-1].isalpha() and not pieces[index][2]
         return 1, numeral if counts else letters
     if word[0].isdigit() or word in NUMBER_WORDS:
-        used, number = read_number([piece[0] for piece in pieces[place : place + 12]])
+        used, number = read_number([piece[0] for piece in pieces[index : index + 12]])
         if used:
             return used, number
     after_number = bool(before) and before[-1].replace(".", "").isdigit()
-    following = pieces[place + 1][0] if place + 1 < len(pieces) else ""
+    following = pieces[index + 1][0] if index + 1 < len(pieces) else ""
     if after_number and word in UNITS:
         return (2 if UNITS[word] == "pound" and following == "sterling" else 1), UNITS[word]
     if after_number and word == "per" and following == "cent":
@@ -276,14 +276,14 @@ def _one_spelling(pieces: list[tuple[str, int, str]], place: int, before: list[s
     if after_number and word == "in" and len(before) > 1 and before[-2] == "ft":
         return 1, "inch"
     if after_number and word == "b":
-        era = "".join(piece[0] for piece in pieces[place : place + 3])
+        era = "".join(piece[0] for piece in pieces[index : index + 3])
         if era.startswith("bc"):
             return (3 if era == "bce" else 2), "bc"
     if word in ORDINALS:
         return 1, ORDINALS[word]
     if word in ("united", "u"):
         for length in (4, 3, 2):
-            phrase = tuple(piece[0] for piece in pieces[place : place + length])
+            phrase = tuple(piece[0] for piece in pieces[index : index + length])
             if phrase in PHRASES:
                 return length, PHRASES[phrase]
     return 1, SPELLINGS.get(word, word)

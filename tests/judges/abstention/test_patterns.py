@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_kbrel.judges.abstention.classify import said_besides, uninformative_kind
+from pytest_kbrel.judges.abstention.classify import statement_besides, uninformative_kind
 from pytest_kbrel.judges.rules import judge
 
 QUESTION = "What is the capital of Peru?"
@@ -55,7 +55,7 @@ def test_without_a_contrast_a_clause_is_a_guess():
 def test_what_is_hedged_is_a_guess(text):
     assert rule(f"I don't know, but {text}", "Lima") == "unsure"
     assert rule(f"I don't know. {text}", "Lima") == "unsure"
-    assert said_besides(f"I don't know. {text}") == ""
+    assert statement_besides(f"I don't know. {text}") == ""
 
 
 ASIDES = "I we you please let if feel there this that here for_more perhaps maybe"
@@ -78,7 +78,7 @@ def test_quoted_text_is_no_abstention(marks):
 
 
 def test_quotations_keep_their_places():
-    said = said_besides('I can\'t tell. It is "Lima" or "Quito".')
+    said = statement_besides('I can\'t tell. It is "Lima" or "Quito".')
     assert " ".join(said.split()) == 'It is "Lima" or "Quito"'
 
 
@@ -186,7 +186,7 @@ def test_the_sentence_that_tells(answer, kind):
     ],
 )
 def test_what_an_answer_says_besides(answer, besides):
-    assert said_besides(answer) == besides
+    assert statement_besides(answer) == besides
 
 
 @pytest.mark.parametrize(
