@@ -193,15 +193,16 @@ ROOMS: dict[str, Room] = {
     ),
     "reports": Room(
         "one file an output, each a function of a finished Run; nothing is computed here",
-        "errors printing records serialization untrusted",
+        "catalogue errors printing records serialization untrusted",
+        "jinja2",
     ),
     "settings": Room(
         "everything the user asked for, in one frozen record with parsed model specs",
-        "errors records",
+        "catalogue errors records",
     ),
     "gates": Room(
         "outcomes to measurement to verdict, for cases and aggregates",
-        "baselines errors judges metrics records stats",
+        "baselines catalogue errors judges metrics records stats",
         "numpy",
     ),
     "models": Room(
@@ -216,8 +217,8 @@ ROOMS: dict[str, Room] = {
     ),
     "commands": Room(
         "a file a subcommand of kbrel",
-        "__init__ baselines bounds errors facts gates judges metrics models printing records "
-        "reports resources serialization stats suites",
+        "__init__ baselines bounds catalogue errors facts gates judges metrics models "
+        "printing records reports resources serialization stats suites",
     ),
     "evaluation": Room(
         "who answers: parsed specs, the pool of models, helper models, few-shot examples",
@@ -229,7 +230,7 @@ ROOMS: dict[str, Room] = {
     ),
     "planning": Room(
         "a dry run: requests, tokens, time and power of what would run",
-        "baselines errors evaluation gates metrics models probes records reports settings stats",
+        "baselines catalogue errors evaluation gates metrics models probes records reports settings stats",
     ),
     "replay": Room(
         "a recorded run in place of models",
@@ -237,8 +238,8 @@ ROOMS: dict[str, Room] = {
     ),
     "plugin": Room(
         "pytest: hooks, flags, collection, fixtures, worker, controller, xdist",
-        "__init__ baselines bounds errors evaluation facts gates metrics models planning "
-        "printing probes records replay reports serialization settings suites",
+        "__init__ baselines bounds catalogue errors evaluation facts gates metrics models "
+        "planning printing probes records replay reports serialization settings suites",
         "pytest",
     ),
 }

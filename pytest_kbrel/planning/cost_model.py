@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from pytest_kbrel.errors import StoreError
-from pytest_kbrel.models.asking import one_each
 from pytest_kbrel.models.base import Model
+from pytest_kbrel.models.cache.keys import digest_of, key_of
+from pytest_kbrel.models.cache.store import FILE, Store
 from pytest_kbrel.models.counting import Counter
+from pytest_kbrel.models.dedup import one_each
 from pytest_kbrel.models.rates import known_rate, tokens_of
-from pytest_kbrel.models.store import FILE, Store
-from pytest_kbrel.models.store_keys import digest_of, key_of
 from pytest_kbrel.planning.asking import Call, Kind
 from pytest_kbrel.records import Fingerprint, Generated, GenerateRequest, Request, ScoreRequest, record
 

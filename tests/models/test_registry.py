@@ -5,7 +5,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from pytest_kbrel.flags import FLAGS
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.hf import HF
@@ -20,6 +19,7 @@ from pytest_kbrel.models.registry import (
     read_spec,
 )
 from pytest_kbrel.models.spec import ModelSpec
+from pytest_kbrel.plugin.flags import FLAGS
 
 DOCS = Path(__file__).parents[2] / "docs" / "models.md"
 
