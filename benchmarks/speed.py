@@ -30,7 +30,7 @@ from speed_limit import limit_of, rates
 from speed_ways import Run, generating_ways, scoring_ways
 from speed_work import CONFIGS, Task, made, tasks, untouched
 
-from pytest_kbrel.models.hf_model import HfModel
+from pytest_kbrel.models.hf.model import HfModel
 
 CLOCKS = {"wall": time.perf_counter, "process": time.process_time}
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from speed_work import Task
 
-from pytest_kbrel.models.hf_model import HfModel
+from pytest_kbrel.models.hf.model import HfModel
 from pytest_kbrel.records import GenerateRequest, ScoreRequest
 
 BATCH = 32

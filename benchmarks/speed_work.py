@@ -14,7 +14,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from pytest_kbrel.models.hf import load
-from pytest_kbrel.models.hf_model import HfModel
+from pytest_kbrel.models.hf.model import HfModel
 from pytest_kbrel.models.spec import parse_spec
 
 VOCABULARY = 32_000

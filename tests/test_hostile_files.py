@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_kbrel.baselines.layout import read_meta
-from pytest_kbrel.baselines.outcomes import read_packed, tables_of
+from pytest_kbrel.baselines.format import read_meta
+from pytest_kbrel.baselines.outcomes_file import read_packed, tables_of
 from pytest_kbrel.baselines.published import read_published
 from pytest_kbrel.errors import KbrelError, ModelError, StoreError
 from pytest_kbrel.facts.jsonl import read_facts
@@ -20,10 +20,10 @@ from pytest_kbrel.facts.question_set.dump import Dump, _header
 from pytest_kbrel.facts.readers import FORMATS, Relations, read
 from pytest_kbrel.facts.relations import read_relations
 from pytest_kbrel.models.cache.store import FILE, Store
-from pytest_kbrel.models.chat_args import parse_chat_args
-from pytest_kbrel.models.checkpoint import read_config, weight_files
+from pytest_kbrel.models.chat.args import parse_chat_args
+from pytest_kbrel.models.checkpoint.files import read_config, weight_files
+from pytest_kbrel.models.checkpoint.hashing import digest_of_tensors
 from pytest_kbrel.models.dedup import within_size
-from pytest_kbrel.models.digesting import digest_of_tensors
 from pytest_kbrel.models.script import read_script
 from pytest_kbrel.models.spec import parse_spec
 from pytest_kbrel.records import Failed, Generated, GenerateRequest

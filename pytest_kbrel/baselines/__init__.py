@@ -1,13 +1,12 @@
 """Baselines: blessed runs read, checked and written, and the figures of papers read."""
 
-from pytest_kbrel.baselines.asking import Asked, asked_differently, setting_differences
 from pytest_kbrel.baselines.base import (
     Baseline,
     BaselineCase,
     PublishedCase,
     PublishedFigure,
 )
-from pytest_kbrel.baselines.comparing import (
+from pytest_kbrel.baselines.comparability import (
     another_tokenizer,
     fingerprint_differences,
     helper_differences,
@@ -15,10 +14,11 @@ from pytest_kbrel.baselines.comparing import (
     judge_differences,
     listed_differences,
 )
-from pytest_kbrel.baselines.layout import case_key
+from pytest_kbrel.baselines.format import case_key
+from pytest_kbrel.baselines.in_session import session_baseline
+from pytest_kbrel.baselines.prompt_differences import Asked, asked_differently, setting_differences
 from pytest_kbrel.baselines.provenance import commit_of
 from pytest_kbrel.baselines.reading import baseline_directory, find_baseline, read_baseline
-from pytest_kbrel.baselines.session import session_baseline
 from pytest_kbrel.baselines.writing import changed_labels, check_target, measured_floor, write_baseline
 
 __all__ = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path, PurePath
 
-from pytest_kbrel.baselines.layout import case_key
+from pytest_kbrel.baselines.format import case_key
 from pytest_kbrel.records import AggregateCase, Case, CaseResult, Fingerprint, Table, record
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from pytest_kbrel import resources
 from pytest_kbrel.baselines.base import Baseline, BaselineCase
-from pytest_kbrel.baselines.layout import ALLOWED, META, digest, facts_digest, read_meta
-from pytest_kbrel.baselines.outcomes import read_packed, tables_of
+from pytest_kbrel.baselines.format import ALLOWED, META, digest, facts_digest, read_meta
+from pytest_kbrel.baselines.outcomes_file import read_packed, tables_of
 from pytest_kbrel.baselines.published import published_names, read_published
 from pytest_kbrel.errors import BaselineError, nearest
 from pytest_kbrel.records import PUBLISHED, Fingerprint, is_published

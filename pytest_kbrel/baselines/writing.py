@@ -7,8 +7,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from pytest_kbrel.baselines.comparing import KEPT
-from pytest_kbrel.baselines.layout import (
+from pytest_kbrel.baselines.atomic_replace import is_ours, outcomes_name, place
+from pytest_kbrel.baselines.comparability import KEPT
+from pytest_kbrel.baselines.format import (
     META,
     SCHEMA_VERSION,
     case_key,
@@ -16,8 +17,7 @@ from pytest_kbrel.baselines.layout import (
     facts_digest,
     read_meta,
 )
-from pytest_kbrel.baselines.outcomes import lines_of, packed
-from pytest_kbrel.baselines.placing import is_ours, outcomes_name, place
+from pytest_kbrel.baselines.outcomes_file import lines_of, packed
 from pytest_kbrel.errors import BaselineError
 from pytest_kbrel.records import CaseResult, Run
 from pytest_kbrel.serialization import to_wire

@@ -81,7 +81,7 @@ def _read(source: str, rootdir: Path) -> list[Compared]:
 
         return [_of_report(source, path, read_report(path))]
     from pytest_kbrel.baselines import find_baseline
-    from pytest_kbrel.baselines.layout import META, read_meta
+    from pytest_kbrel.baselines.format import META, read_meta
 
     folder = find_baseline(source, rootdir)
     return [_of_run(source, folder / META, read_meta(folder, oldest=1))]

@@ -98,7 +98,7 @@ def _run(options: argparse.Namespace) -> int:
     import json
 
     from pytest_kbrel.errors import SuiteError
-    from pytest_kbrel.facts.json_text import json_rows
+    from pytest_kbrel.facts.located.json import json_rows
     from pytest_kbrel.suites.uninformative import read_uninformative
 
     output = options.output
@@ -142,8 +142,8 @@ def _run(options: argparse.Namespace) -> int:
 
 def _judged(row: dict[str, Any], extra: tuple[tuple[str, str], ...]) -> Judged:
     """Judge one row; raises ``ValueError`` where it is no prediction."""
-    from pytest_kbrel.facts.document import describe
     from pytest_kbrel.facts.jsonl import check_language, check_range
+    from pytest_kbrel.facts.located.node import describe
     from pytest_kbrel.judges.rules import judge
 
     for key in ("question", "answers", "prediction"):
@@ -172,7 +172,7 @@ def _judged(row: dict[str, Any], extra: tuple[tuple[str, str], ...]) -> Judged:
 
 
 def _text(what: str, value: object, allowed: str) -> str:
-    from pytest_kbrel.facts.document import describe
+    from pytest_kbrel.facts.located.node import describe
 
     if isinstance(value, str):
         return value
@@ -183,7 +183,7 @@ def _text(what: str, value: object, allowed: str) -> str:
 
 def _human(row: dict[str, Any], key: str) -> bool:
     from pytest_kbrel.errors import nearest
-    from pytest_kbrel.facts.document import describe
+    from pytest_kbrel.facts.located.node import describe
 
     if key not in row:
         raise ValueError(f"the key {key!r} with the human's verdict is missing{nearest(key, row)}")

@@ -7,7 +7,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from pytest_kbrel.baselines import Baseline, BaselineCase, case_key, read_baseline
-from pytest_kbrel.baselines.outcomes import read_packed, tables_of
+from pytest_kbrel.baselines.outcomes_file import read_packed, tables_of
 from pytest_kbrel.errors import BaselineError, KbrelError
 from pytest_kbrel.records import (
     PROBES,

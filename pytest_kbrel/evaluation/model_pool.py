@@ -71,7 +71,7 @@ class Answering:
 
     def check_files(self) -> None:
         """Raise ``ModelError`` where a file of a checkpoint that was opened is not what it was."""
-        from pytest_kbrel.models.file_record import check_files
+        from pytest_kbrel.models.checkpoint.file_record import check_files
 
         try:
             for model in self._models.values():
@@ -144,7 +144,7 @@ class Answering:
     def rendered(self, request: Request, case: str = "") -> str:
         """Return a prompt as the model under test reads it, empty where it cannot be put to this model."""
         from pytest_kbrel.models.base import Renders
-        from pytest_kbrel.models.messages import text_of
+        from pytest_kbrel.models.chat.messages import text_of
 
         model = self.model()
         if not isinstance(model, Renders):

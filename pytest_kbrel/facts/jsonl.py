@@ -11,8 +11,8 @@ from typing import Any
 
 from pytest_kbrel.bounds import POPULARITY, Bounds
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.facts.document import describe, unknown
-from pytest_kbrel.facts.json_text import json_rows
+from pytest_kbrel.facts.located.json import json_rows
+from pytest_kbrel.facts.located.node import describe, unknown
 from pytest_kbrel.records import ANSWER_TYPES, BUCKETS, LANGUAGE_TAG, Fact
 
 _REQUIRED = ("relation", "subject", "object")

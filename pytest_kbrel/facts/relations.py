@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Literal, cast
 
 from pytest_kbrel.bounds import POPULARITY, shown
-from pytest_kbrel.facts.document import Entry, Node
-from pytest_kbrel.facts.yaml_tree import read_document
+from pytest_kbrel.facts.located.node import Entry, Node
+from pytest_kbrel.facts.located.yaml import read_document
 from pytest_kbrel.records import ANSWER_TYPES, AnswerType, Relation
 
 # Ids and domains become part of pytest node ids and of -k expressions.

@@ -21,8 +21,8 @@ from pytest_kbrel.records import Ask, Attribution, ScoreRequest
 if TYPE_CHECKING:
     import torch
 
-    from pytest_kbrel.models.hf_loading import Parts
-    from pytest_kbrel.models.hf_tokens import Pair
+    from pytest_kbrel.models.hf.loading import Parts
+    from pytest_kbrel.models.tokens import Pair
 
 _FEWEST_STEPS, _MOST_STEPS = 64, 1024
 # In nats, or as a share of what is explained, whichever is more.
@@ -56,8 +56,8 @@ def attribute(model: Model, ask: Ask) -> Attribution:
     """
     check(model.describe().backend)
     from pytest_kbrel.models.batching import describe_error
-    from pytest_kbrel.models.hf_model import HfModel
-    from pytest_kbrel.models.hf_quiet import quiet
+    from pytest_kbrel.models.hf.model import HfModel
+    from pytest_kbrel.models.quiet import quiet
 
     request, parts = ask.request, model.parts if isinstance(model, HfModel) else None
     assert isinstance(request, ScoreRequest)

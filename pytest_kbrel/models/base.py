@@ -17,7 +17,7 @@ from pytest_kbrel.records import (
 )
 
 if TYPE_CHECKING:
-    from pytest_kbrel.models.counting import Counter
+    from pytest_kbrel.models.token_counting import Counter
 
 
 class Model(Protocol):

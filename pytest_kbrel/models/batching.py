@@ -7,7 +7,7 @@ import ctypes
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-from pytest_kbrel.models.budget_notes import Notes
+from pytest_kbrel.models.memory.measured import Notes
 from pytest_kbrel.records import Failed
 from pytest_kbrel.redaction import redacted
 

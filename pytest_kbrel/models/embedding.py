@@ -86,8 +86,8 @@ class _SentenceEncoder:
         from sentence_transformers import SentenceTransformer
 
         from pytest_kbrel.models.batching import describe_error
-        from pytest_kbrel.models.file_record import record_of_encoder
-        from pytest_kbrel.models.hf_quiet import quiet
+        from pytest_kbrel.models.checkpoint.file_record import record_of_encoder
+        from pytest_kbrel.models.quiet import quiet
 
         self._spec = spec
         name = spec.removeprefix(HF_PREFIX)

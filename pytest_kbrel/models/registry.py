@@ -10,13 +10,13 @@ from pytest_kbrel.errors import ModelError, nearest
 from pytest_kbrel.models.base import Backend, Model, Spec
 from pytest_kbrel.models.hf import HF
 from pytest_kbrel.models.model_args import join_args, parse_args
-from pytest_kbrel.models.openai_backend import OPENAI
+from pytest_kbrel.models.openai.backend import OPENAI
 from pytest_kbrel.models.scripted import SCRIPTED
 from pytest_kbrel.models.spec import NoFolderError
 from pytest_kbrel.models.vllm import VLLM
 
 if TYPE_CHECKING:
-    from pytest_kbrel.models.counting import Counter
+    from pytest_kbrel.models.token_counting import Counter
 
 BACKENDS: Mapping[str, Backend] = {backend.name: backend for backend in (OPENAI, HF, VLLM, SCRIPTED)}
 """All backends by name; importing them loads no model's package."""

@@ -26,9 +26,9 @@ from pathlib import Path
 
 from pytest_kbrel.bounds import DELAY
 from pytest_kbrel.errors import ModelError, SuiteError
-from pytest_kbrel.facts.document import Entry, Node
-from pytest_kbrel.facts.json_text import json_rows
-from pytest_kbrel.facts.yaml_tree import read_document
+from pytest_kbrel.facts.located.json import json_rows
+from pytest_kbrel.facts.located.node import Entry, Node
+from pytest_kbrel.facts.located.yaml import read_document
 from pytest_kbrel.models.model_args import all_auto
 from pytest_kbrel.records import record
 

@@ -11,9 +11,7 @@ from typing import Protocol
 
 from pytest_kbrel import SCORING_VERSION
 from pytest_kbrel.models.base import Backend
-from pytest_kbrel.models.counting import Words
-from pytest_kbrel.models.hf_tokens import prompt_digest
-from pytest_kbrel.models.messages import text_of
+from pytest_kbrel.models.chat.messages import text_of
 from pytest_kbrel.models.script import (
     Probabilities,
     ScriptedError,
@@ -23,6 +21,8 @@ from pytest_kbrel.models.script import (
     parse_scripted,
     read_script,
 )
+from pytest_kbrel.models.token_counting import Words
+from pytest_kbrel.models.tokens import prompt_digest
 from pytest_kbrel.records import (
     Failed,
     Fingerprint,

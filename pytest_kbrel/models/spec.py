@@ -8,10 +8,10 @@ from pathlib import Path
 from pytest_kbrel.bounds import BATCH, TOKEN_ID, TOKENS
 from pytest_kbrel.errors import ModelError, nearest
 from pytest_kbrel.models import lm_eval_args as lm_eval
-from pytest_kbrel.models.chat_args import CHAT_ARGS, ChatArgs, parse_chat_args
-from pytest_kbrel.models.checkpoint import check_folder, looks_like_hub_id
+from pytest_kbrel.models.chat.args import CHAT_ARGS, ChatArgs, parse_chat_args
+from pytest_kbrel.models.checkpoint.files import check_folder, looks_like_hub_id
+from pytest_kbrel.models.device_map import PLACING_ARGS, Placement, read_placement
 from pytest_kbrel.models.model_args import flag, parse_args, whole, whole_or_auto
-from pytest_kbrel.models.placing import PLACING_ARGS, Placement, read_placement
 from pytest_kbrel.records import record
 
 DTYPES: Mapping[str, str] = {

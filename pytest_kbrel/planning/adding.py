@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from pytest_kbrel.models.counting import Counter
+from pytest_kbrel.models.token_counting import Counter
 from pytest_kbrel.planning.aside import Tree
 from pytest_kbrel.planning.asking import Call, Kind
 from pytest_kbrel.planning.cost_model import CostModel
@@ -71,7 +71,7 @@ def workload_of(
 
     ``anew``: all passes but the first take nothing from the store.
     """
-    from pytest_kbrel.models.hf_caches import KeptPrefix
+    from pytest_kbrel.models.hf.kv_cache import KeptPrefix
 
     found = Workload()
     feeder, rungs = counter.feeder, costs.rungs

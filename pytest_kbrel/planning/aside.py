@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.models.hf_tokens import Ids
-from pytest_kbrel.models.sharing import distinct_in_order
+from pytest_kbrel.models.prefix_tree import distinct_in_order
+from pytest_kbrel.models.tokens import Ids
 
 T = TypeVar("T")
 

@@ -14,14 +14,14 @@ from pytest_kbrel.errors import StoreError
 from pytest_kbrel.models.base import Model
 from pytest_kbrel.models.cache.keys import digest_of, key_of
 from pytest_kbrel.models.cache.store import FILE, Store
-from pytest_kbrel.models.counting import Counter
 from pytest_kbrel.models.dedup import one_each
 from pytest_kbrel.models.rates import known_rate, tokens_of
+from pytest_kbrel.models.token_counting import Counter
 from pytest_kbrel.planning.asking import Call, Kind
 from pytest_kbrel.records import Fingerprint, Generated, GenerateRequest, Request, ScoreRequest, record
 
 if TYPE_CHECKING:
-    from pytest_kbrel.models.hf_ladder import Rung
+    from pytest_kbrel.models.hf.sharing_support import Rung
 
 # Questions of the short batch: the answers of a few seconds.
 _BATCH = 64

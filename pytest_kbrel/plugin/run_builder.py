@@ -225,7 +225,7 @@ def join(run: Run, parts: Path, directory: Path) -> Iterator[str]:
 
 def write(run: Run, directory: Path) -> Run:
     """Write all reports into ``directory``, where the responses are; return the run with its files."""
-    from pytest_kbrel.baselines.outcomes import lines_of, packed
+    from pytest_kbrel.baselines.outcomes_file import lines_of, packed
     from pytest_kbrel.reports import write_reports
 
     tables = [(case.nodeid, case.table) for case in run.cases if not case.aggregate]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pytest_kbrel.catalogue.metrics import TOP10
-from pytest_kbrel.facts.document import unknown
+from pytest_kbrel.facts.located.node import unknown
 from pytest_kbrel.facts.popularity import buckets, fact_buckets
 from pytest_kbrel.records import BUCKETS, Bucket, Case, Fact
 from pytest_kbrel.suites.format import WrittenProbe

@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable, Mapping
 
 from pytest_kbrel.catalogue.metrics import CONTROLS, Metric
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.facts.document import Entry, Node, unknown
+from pytest_kbrel.facts.located.node import Entry, Node, unknown
 from pytest_kbrel.records import Gate
 from pytest_kbrel.suites.synonyms import as_gate, plain_rule
 

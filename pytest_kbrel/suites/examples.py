@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterable, Sequence
 
-from pytest_kbrel.facts.shot_file import read_shots
+from pytest_kbrel.facts.shots_file import read_shots
 from pytest_kbrel.facts.unseen import unseen_examples
 from pytest_kbrel.records import Fact, ReliabilitySettings, Shot
 from pytest_kbrel.suites.format import WrittenProbe

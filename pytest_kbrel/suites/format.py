@@ -17,9 +17,9 @@ from pytest_kbrel.catalogue.metrics import (
     slice_kind,
 )
 from pytest_kbrel.errors import nearest
-from pytest_kbrel.facts.document import Entry, Node, unknown
+from pytest_kbrel.facts.located.node import Entry, Node, unknown
+from pytest_kbrel.facts.located.yaml import read_document
 from pytest_kbrel.facts.readers import FORMATS, Format, guessed
-from pytest_kbrel.facts.yaml_tree import read_document
 from pytest_kbrel.records import LANGUAGE_TAG, PROBES, Gate, Integrity, ProbeName, Waiver, record
 from pytest_kbrel.suites.demands import read_gates
 from pytest_kbrel.suites.integrity import read_integrity

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_kbrel.bounds import SHARE_OR_NONE
-from pytest_kbrel.facts.document import Entry, Node
+from pytest_kbrel.facts.located.node import Entry, Node
 from pytest_kbrel.records import Integrity
 
 # What each limit says, in the order of the record; the JSON Schema follows it.

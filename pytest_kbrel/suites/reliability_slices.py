@@ -16,10 +16,10 @@ from pytest_kbrel.catalogue.metrics import (
 )
 from pytest_kbrel.facts.answer_types import answer_type_of
 from pytest_kbrel.facts.distractors import SPARE, Drawn, with_alike_negatives
-from pytest_kbrel.facts.document import unknown
+from pytest_kbrel.facts.located.node import unknown
 from pytest_kbrel.facts.sampling import sample
 from pytest_kbrel.facts.unseen import make_unseen
-from pytest_kbrel.facts.unseen_read import with_options
+from pytest_kbrel.facts.unseen_from_file import with_options
 from pytest_kbrel.records import Case, Fact, ReliabilitySettings
 from pytest_kbrel.serialization import from_wire
 from pytest_kbrel.suites.controls import controls_of

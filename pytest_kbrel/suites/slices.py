@@ -7,8 +7,8 @@ import dataclasses
 from pytest_kbrel.catalogue.metrics import SLICE_METRICS, slice_kind
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.distractors import Drawn, fewest_negatives, with_negatives
-from pytest_kbrel.facts.document import Node, unknown
-from pytest_kbrel.facts.examples import in_domain_examples
+from pytest_kbrel.facts.in_domain_examples import in_domain_examples
+from pytest_kbrel.facts.located.node import Node, unknown
 from pytest_kbrel.facts.sampling import sample
 from pytest_kbrel.records import (
     Case,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pytest_kbrel.catalogue.metrics import CONTROLS, Metric
 from pytest_kbrel.catalogue.rules import GATE_RULES
-from pytest_kbrel.facts.document import unknown
+from pytest_kbrel.facts.located.node import unknown
 from pytest_kbrel.records import RULES, Rule
 
 # The same demand by another name: evidently, pytest, llm-compressor.

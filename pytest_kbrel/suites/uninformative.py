@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.facts.document import Node, unknown
-from pytest_kbrel.facts.yaml_tree import read_document
+from pytest_kbrel.facts.located.node import Node, unknown
+from pytest_kbrel.facts.located.yaml import read_document
 from pytest_kbrel.records import UNINFORMATIVE
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pytest_kbrel.errors import nearest
-from pytest_kbrel.facts.document import Entry, Node
+from pytest_kbrel.facts.located.node import Entry, Node
 from pytest_kbrel.records import ANSWER_CUE, ProbeName, template_error
 from pytest_kbrel.suites.keys import H2T_PROMPTS, PLACES, PROMPT_KEYS, WORDING
 

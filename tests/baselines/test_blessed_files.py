@@ -21,7 +21,7 @@ from pytest_kbrel.baselines import (
     read_baseline,
     write_baseline,
 )
-from pytest_kbrel.baselines.outcomes import lines_of, packed
+from pytest_kbrel.baselines.outcomes_file import lines_of, packed
 from pytest_kbrel.errors import BaselineError
 from pytest_kbrel.gates import asked_again
 from pytest_kbrel.records import AggregateCase, CaseResult, MetricValue, Run

@@ -6,7 +6,7 @@ import pytest
 
 from pytest_kbrel.facts.answer_types import answer_type_of
 from pytest_kbrel.facts.relations import read_relations
-from pytest_kbrel.facts.writing import fact_line, relations_text
+from pytest_kbrel.facts.serialize import fact_line, relations_text
 from pytest_kbrel.records import Fact, Relation
 
 MONTHS = "January February March April May June July August September October November December"

@@ -26,11 +26,11 @@ Faults that are no input are tested beside their part:
 | lost reports | `tests/plugin/test_distribution.py`, `tests/plugin/test_not_run.py` |
 | SIGTERM, SIGINT and SIGKILL of a run | `tests/plugin/test_ended_early.py` |
 | killed runs that go on, servers that change meanwhile | `tests/plugin/served/` |
-| a blessing that is killed, a full disk | `tests/baselines/test_placing.py` |
+| a blessing that is killed, a full disk | `tests/baselines/test_atomic_replace.py` |
 | damaged and full stores of answers | `tests/models/test_store.py` |
 | folders shared by several runs | `tests/plugin/test_shared_folder.py` |
 | weights that change during a run | `tests/plugin/test_overwritten_checkpoint.py` |
-| endless, huge, compressed and redirected replies | `tests/models/test_openai_bounds.py` |
+| endless, huge, compressed and redirected replies | `tests/models/openai/test_bounds.py` |
 | log commands in answers | `tests/plugin/test_log_commands.py` |
 | keys in answers | `tests/plugin/served/test_keys.py` |
 | hostile text in the page of the report | `tests/reports/test_html.py`, `tests/hostile/test_browser.py` |

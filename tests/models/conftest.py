@@ -2,15 +2,14 @@ from __future__ import annotations
 
 import sys
 
-import fake_vllm
 import pytest
-import tiny_checkpoints
 import torch
 
 from pytest_kbrel.models import vllm
 from pytest_kbrel.models.hf import load
 from pytest_kbrel.models.spec import parse_spec
-from pytest_kbrel.models.vllm_spec import parse_vllm
+from pytest_kbrel.models.vllm.spec import parse_vllm
+from tests.models import fake_vllm, tiny_checkpoints
 
 torch.set_num_threads(1)
 
@@ -74,8 +73,8 @@ def llama(tmp_path):
 @pytest.fixture
 def model_at(openai_server, monkeypatch):
     """Return a function that opens a model of the loopback server with further arguments."""
-    from pytest_kbrel.models.openai import OpenAIModel
-    from pytest_kbrel.models.openai_spec import parse_openai
+    from pytest_kbrel.models.openai.model import OpenAIModel
+    from pytest_kbrel.models.openai.spec import parse_openai
 
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     opened = []

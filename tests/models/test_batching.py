@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_kbrel.models.answers import check_request, failed, generated, scored
 from pytest_kbrel.models.batching import Batcher, Budget, describe_error, is_out_of_memory
-from pytest_kbrel.models.budget_notes import FILE, Notes
 from pytest_kbrel.models.dedup import in_order, numbers_only
-from pytest_kbrel.models.free_memory import cpu_bytes
+from pytest_kbrel.models.memory.free import cpu_bytes
+from pytest_kbrel.models.memory.measured import FILE, Notes
+from pytest_kbrel.models.responses import check_request, failed, generated, scored
 from pytest_kbrel.records import Failed, Generated, GenerateRequest, Scored, Step
 
 
@@ -181,7 +181,7 @@ class Encoder:
 
 
 def test_a_probability_is_cut_at_one_and_no_number_is_a_failure():
-    from pytest_kbrel.models.hf_tokens import Pair
+    from pytest_kbrel.models.tokens import Pair
 
     pair = Pair(prompt=(1, 2), context=(1, 2), targets=(3, 4))
     assert scored(Encoder(), pair, (1.0000001, 0.5)) == Scored(

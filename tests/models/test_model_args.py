@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.chat_args import CHAT_ARGS, ChatArgs, parse_chat_args
+from pytest_kbrel.models.chat.args import CHAT_ARGS, ChatArgs, parse_chat_args
 from pytest_kbrel.models.model_args import join_args, parse_args
 
 KEYS = ("dtype", "revision", *CHAT_ARGS)

@@ -8,8 +8,8 @@ import pytest
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.hf import HF
-from pytest_kbrel.models.openai import OpenAIModel
-from pytest_kbrel.models.openai_spec import OpenAISpec
+from pytest_kbrel.models.openai.model import OpenAIModel
+from pytest_kbrel.models.openai.spec import OpenAISpec
 from pytest_kbrel.models.registry import (
     BACKENDS,
     backend_of,

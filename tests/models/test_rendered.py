@@ -6,16 +6,16 @@ import json
 
 import pytest
 import transformers as tf
-from tiny_checkpoints import make_tokenizer
 
 from pytest_kbrel.models.base import Renders
-from pytest_kbrel.models.counting import Estimating
-from pytest_kbrel.models.hf_tokens import PromptEncoder
-from pytest_kbrel.models.openai import OpenAIModel
-from pytest_kbrel.models.openai_spec import parse_openai
+from pytest_kbrel.models.openai.model import OpenAIModel
+from pytest_kbrel.models.openai.spec import parse_openai
 from pytest_kbrel.models.script import Script, ScriptRule
 from pytest_kbrel.models.scripted import ScriptedModel
+from pytest_kbrel.models.token_counting import Estimating
+from pytest_kbrel.models.tokens import PromptEncoder
 from pytest_kbrel.records import GenerateRequest, ScoreRequest
+from tests.models.tiny_checkpoints import make_tokenizer
 
 TEMPLATE = (
     "{{ bos_token }}{% for m in messages %}[{{ m['role'] }}] {{ m['content'] }}</s>{% endfor %}"

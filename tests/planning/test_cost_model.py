@@ -9,10 +9,10 @@ import pytest
 
 from pytest_kbrel.models.cache.keys import digest_of, key_of
 from pytest_kbrel.models.cache.store import Store
-from pytest_kbrel.models.counting import Estimating, open_counter
 from pytest_kbrel.models.dedup import Asker
 from pytest_kbrel.models.rates import keep_rates
-from pytest_kbrel.models.registry import open_model, read_spec
+from pytest_kbrel.models.registry import open_counter, open_model, read_spec
+from pytest_kbrel.models.token_counting import Estimating
 from pytest_kbrel.planning import cost_model
 from pytest_kbrel.planning.adding import workload_of
 from pytest_kbrel.planning.asking import Call, Scenario

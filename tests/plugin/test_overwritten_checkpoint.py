@@ -14,7 +14,7 @@ import openai  # noqa: F401  (in-process sessions forget new modules, and this o
 import pytest
 from safetensors.torch import load_file, save_file
 
-from pytest_kbrel.models.hf_model import HfModel
+from pytest_kbrel.models.hf.model import HfModel
 from pytest_kbrel.reference import checkpoints
 from tests.plugin.conftest import CAPITALS, MODEL
 from tests.plugin.test_judge import FACTS

@@ -15,7 +15,7 @@ from pytest_kbrel.catalogue.metrics import (
     reliability_slices,
     slice_name,
 )
-from pytest_kbrel.facts.document import Entry, Node
+from pytest_kbrel.facts.located.node import Entry, Node
 from pytest_kbrel.records import Gate
 from pytest_kbrel.suites.demands import override
 from pytest_kbrel.suites.integrity import CHOICES, LIMITS, read_integrity

@@ -7,9 +7,9 @@ from typing import Literal, cast
 
 from pytest_kbrel.bounds import CAP, shown
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.facts.document import Entry
+from pytest_kbrel.facts.located.node import Entry
+from pytest_kbrel.facts.located.yaml import read_document
 from pytest_kbrel.facts.relations import NAME
-from pytest_kbrel.facts.yaml_tree import read_document
 from pytest_kbrel.records import ANSWER_TYPES, AnswerType, record
 
 _KEYS = ("question", "label", "domain", "from", "cap", "answer_type")

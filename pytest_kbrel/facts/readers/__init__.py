@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.facts.document import unknown
+from pytest_kbrel.facts.located.node import unknown
 from pytest_kbrel.facts.readers import (
     fktc,
     head_to_tail,

@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.answer_types import answer_type_of
-from pytest_kbrel.facts.document import describe
-from pytest_kbrel.facts.json_text import json_value
 from pytest_kbrel.facts.jsonl import as_fact
+from pytest_kbrel.facts.located.json import json_value
+from pytest_kbrel.facts.located.node import describe
 from pytest_kbrel.records import Fact, Relation, record
 
 S = TypeVar("S")

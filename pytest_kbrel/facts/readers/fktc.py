@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.facts.document import describe
-from pytest_kbrel.facts.json_text import json_rows
+from pytest_kbrel.facts.located.json import json_rows
+from pytest_kbrel.facts.located.node import describe
 from pytest_kbrel.facts.readers.base import Relations, Row, clean, distinct, need, rows
 from pytest_kbrel.facts.readers.wikidata import meet_property
 

@@ -10,11 +10,11 @@ from typing import Any
 from urllib.parse import unquote
 
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.facts.document import describe, unknown
-from pytest_kbrel.facts.json_text import json_value
+from pytest_kbrel.facts.located.json import json_value
+from pytest_kbrel.facts.located.node import describe, unknown
+from pytest_kbrel.facts.located.yaml import read_text
 from pytest_kbrel.facts.readers.base import Relations, Row, answers, clean, relation_id, rows
 from pytest_kbrel.facts.readers.json_document import Element, elements
-from pytest_kbrel.facts.yaml_tree import read_text
 from pytest_kbrel.records import BUCKETS
 
 FORM = (

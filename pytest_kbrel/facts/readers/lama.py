@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.facts.document import describe
-from pytest_kbrel.facts.json_text import json_rows, json_value
+from pytest_kbrel.facts.located.json import json_rows, json_value
+from pytest_kbrel.facts.located.node import describe
+from pytest_kbrel.facts.located.yaml import read_text
 from pytest_kbrel.facts.readers.base import (
     Relations,
     Row,
@@ -22,7 +23,6 @@ from pytest_kbrel.facts.readers.base import (
 )
 from pytest_kbrel.facts.readers.patterns import TRIPLES, triple
 from pytest_kbrel.facts.readers.wikidata import meet_property
-from pytest_kbrel.facts.yaml_tree import read_text
 from pytest_kbrel.records import record
 
 _QUIZ, _LAMA = "metadata_relations.json", "relations.jsonl"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_kbrel.facts.json_text import json_rows
+from pytest_kbrel.facts.located.json import json_rows
 from pytest_kbrel.facts.readers.base import Relations, Row, answers, clean, need, rows
 
 FORM = 'an NQ-open file has one {"question": ..., "answer": [...]} a line'

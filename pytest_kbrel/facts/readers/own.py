@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from pytest_kbrel.errors import MissingExtraError, SuiteError
-from pytest_kbrel.facts.document import describe, unknown
-from pytest_kbrel.facts.json_text import json_rows, json_value
 from pytest_kbrel.facts.jsonl import FORM, KEYS, as_fact
+from pytest_kbrel.facts.located.json import json_rows, json_value
+from pytest_kbrel.facts.located.node import describe, unknown
 from pytest_kbrel.facts.readers.base import Relations, Row, answers, clean, json_list, popularity, rows
 from pytest_kbrel.facts.readers.delimited import table
 from pytest_kbrel.facts.relations import read_relations

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.facts.json_text import json_rows
+from pytest_kbrel.facts.located.json import json_rows
 from pytest_kbrel.facts.readers.base import Relations, Row, distinct, relation_id, rows
 from pytest_kbrel.facts.readers.patterns import TRIPLES, read_patterns, triple
 from pytest_kbrel.facts.readers.wikidata import meet_property

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.facts.json_text import json_rows
+from pytest_kbrel.facts.located.json import json_rows
 from pytest_kbrel.facts.readers.base import answers, clean, need, statement
 
 TRIPLES = 'a file of LAMA\'s kind has one {"sub_label": ..., "obj_label": ...} a line'

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.facts.document import describe
-from pytest_kbrel.facts.json_text import json_rows, json_value
+from pytest_kbrel.facts.located.json import json_rows, json_value
+from pytest_kbrel.facts.located.node import describe
 from pytest_kbrel.facts.readers.base import (
     Relations,
     Row,

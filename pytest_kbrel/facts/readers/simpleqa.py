@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.facts.document import describe
+from pytest_kbrel.facts.located.node import describe
 from pytest_kbrel.facts.readers.base import Relations, Row, clean, need, rows
 from pytest_kbrel.facts.readers.delimited import table
 from pytest_kbrel.facts.readers.qa import answer_type

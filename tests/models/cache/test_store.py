@@ -20,8 +20,8 @@ from pytest_kbrel.models.cache.keys import digest_of
 from pytest_kbrel.models.cache.keys import key_of as key_under
 from pytest_kbrel.models.cache.location import network_of
 from pytest_kbrel.models.cache.store import FILE, Store
-from pytest_kbrel.models.openai import OpenAIModel
-from pytest_kbrel.models.openai_spec import parse_openai
+from pytest_kbrel.models.openai.model import OpenAIModel
+from pytest_kbrel.models.openai.spec import parse_openai
 from pytest_kbrel.records import Failed, Generated, GenerateRequest, Scored, ScoreRequest
 from tests.function_model import FunctionModel
 from tests.openai_server import TOO_MANY, Fault

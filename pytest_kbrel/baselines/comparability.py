@@ -1,0 +1,144 @@
+"""What differs between a run and the baseline it is compared with: what must not, and what may."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+
+from pytest_kbrel.baselines.base import Baseline
+from pytest_kbrel.baselines.format import case_key
+from pytest_kbrel.records import Fingerprint, Run
+from pytest_kbrel.serialization import to_wire
+
+# What two models must share for any case to be comparable; prompts are compared fact by fact.
+MUST_BE_EQUAL = ("scoring_version", "chat_template", "decoding")
+# What makes two judges one. Where a judge runs, and under which version of its library, does not matter; a
+# judge behind a server has no digests and is known by its name, its ``architecture``.
+SAME_JUDGE = (
+    "backend",
+    "architecture",
+    "weights_digest",
+    "tokenizer_digest",
+    "derived",
+    "decoding",
+    "chat_template",
+    "prompting",
+    "scoring_version",
+)
+# What a model is called does not make it another one, and digests are told by their beginning.
+_NAMES = ("spec",)
+_DIGEST, _TOLD = 64, 12
+# What stands in a run's environment and is no version of anything.
+KEPT = (
+    *("answers_asked", "answers_reused", "answers_store", "answers_not_kept", "answers_resumed"),
+    *("model_load_seconds", "engine", "model_notes"),
+)
+_NO_VERSIONS = ("commit", "workers", "helpers_asked", "helpers_reused", *KEPT)
+OLD = datetime.timedelta(days=180)
+
+
+def fingerprint_differences(a: Fingerprint, b: Fingerprint) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return what two fingerprints must share and do not, and what else differs, each in words."""
+    must: list[str] = []
+    may: list[str] = []
+    ours, theirs = to_wire(a), to_wire(b)
+    for name, value in ours.items():
+        if value != theirs[name] and name not in _NAMES:
+            words = f"{name} ({_told(value)} and {_told(theirs[name])})"
+            (must if name in MUST_BE_EQUAL else may).append(words)
+    return tuple(must), tuple(may)
+
+
+def another_tokenizer(model: Fingerprint | None, baseline: Baseline | None) -> bool:
+    """Tell whether a model and a blessed run's model have not the same tokenizer."""
+    if model is None or baseline is None or baseline.model is None:
+        return False
+    return model.tokenizer_digest != baseline.model.tokenizer_digest
+
+
+def judge_differences(ours: Fingerprint | None, theirs: Fingerprint | None) -> tuple[str, ...]:
+    """Return in words why two judges are not the same one, nothing if they are; ``None`` stands for rules."""
+    if ours is None or theirs is None:
+        same = ours is theirs
+        names = [judge.spec if judge else "rules" for judge in (ours, theirs)]
+        return () if same else (f"judge ({names[0]} and {names[1]})",)
+    return helper_differences("judge", ours, theirs)
+
+
+def helper_differences(role: str, ours: Fingerprint, theirs: Fingerprint) -> tuple[str, ...]:
+    """Return in words why two helping models are not the same one, nothing if they are."""
+    a, b = to_wire(ours), to_wire(theirs)
+    found = [f"{name} {a[name]!r} and {b[name]!r}" for name in SAME_JUDGE if a[name] != b[name]]
+    return (f"{role} ({ours.spec} and {theirs.spec}: {', '.join(found)})",) if found else ()
+
+
+def incomparable(
+    model: Fingerprint | None,
+    baseline: Baseline | None,
+    *,
+    judged: bool = False,
+    judge: Fingerprint | None = None,
+    writers: Sequence[Fingerprint] = (),
+) -> tuple[str, ...]:
+    """Return what candidate and baseline must share and do not, in words.
+
+    ``judged``: somebody decides here whether answers are right; ``judge`` is the model that does, ``None``
+    for rules. ``writers`` are the models that wrote distractors here.
+    """
+    if model is None or baseline is None or baseline.model is None:
+        return ()
+    found = fingerprint_differences(model, baseline.model)[0]
+    if judged:
+        found = (*found, *judge_differences(judge, baseline.judge))
+    for writer in writers:
+        # Under another name the settings differ, which the facts' digests tell.
+        theirs = next((helper for helper in baseline.helpers if helper.spec == writer.spec), None)
+        if theirs is not None:
+            found = (*found, *helper_differences("writer of distractors", writer, theirs))
+    return found
+
+
+def listed_differences(run: Run, baseline: Baseline) -> tuple[str, ...]:
+    """Return what differs between a run and a baseline and may, in words: the run's first, then the other's.
+
+    Model, versions, the baseline's cases that the run does not have although it has cases of their suite
+    file, and the baseline's age where it is older than :data:`OLD`.
+    """
+    if baseline.paper:
+        return ()
+    found: list[str] = []
+    if run.model is not None and baseline.model is not None:
+        found += fingerprint_differences(run.model, baseline.model)[1]
+    ours = {"pytest-kbrel": run.kbrel_version, **dict(run.environment)}
+    theirs = {"pytest-kbrel": baseline.kbrel_version, **dict(baseline.versions)}
+    found += [
+        f"{name} ({ours[name]} and {theirs[name]})"
+        for name in sorted(ours.keys() & theirs.keys())
+        if name not in _NO_VERSIONS and theirs[name] and ours[name] != theirs[name]
+    ]
+    if left := _not_asked(run, baseline):
+        words = "case of the baseline was" if len(left) == 1 else "cases of the baseline were"
+        found.append(f"{len(left)} {words} not asked (first: {left[0]})")
+    days = _days(baseline.created, run.created)
+    if days is not None and days > OLD.days:
+        found.append(f"age: the baseline was blessed {days} days before this run; bless again when you can")
+    return tuple(found)
+
+
+def _not_asked(run: Run, baseline: Baseline) -> list[str]:
+    """Return the keys of the baseline's cases that the run lacks, of the suite files it has cases of."""
+    ours = {case_key(case.suite, case.id) for case in run.cases}
+    suites = {key.partition("::")[0] for key in ours}
+    return sorted(key for key in baseline.cases if key not in ours and key.partition("::")[0] in suites)
+
+
+def _days(then: str, now: str) -> int | None:
+    try:
+        return (datetime.datetime.fromisoformat(now) - datetime.datetime.fromisoformat(then)).days
+    except (ValueError, TypeError):
+        return None
+
+
+def _told(value: object) -> str:
+    is_digest = isinstance(value, str) and len(value) == _DIGEST
+    return repr(value[:_TOLD]) if is_digest and isinstance(value, str) else repr(value)

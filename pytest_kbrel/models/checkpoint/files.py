@@ -1,0 +1,170 @@
+"""What lies in a checkpoint's folder, read with the standard library only."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from pytest_kbrel.errors import ModelError
+from pytest_kbrel.models.checkpoint.weight_headers import check_gguf, check_safetensors, refuse_pointer
+from pytest_kbrel.untrusted import read_json
+
+_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+_PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.msgpack", "*.h5")
+_TOKENIZER_FILES = ("tokenizer.json", "*.model", "vocab.*", "merges.txt", "*.tiktoken", "added_tokens.json")
+
+# What of a tokenizer's own config changes the tokens of a text, beyond what its vocabulary files say.
+_TOKENIZER_SETTINGS = (
+    *("add_prefix_space", "do_lower_case", "keep_accents", "legacy", "split_special_tokens"),
+    *("strip_accents", "tokenize_chinese_chars", "added_tokens_decoder"),
+)
+
+# What a config says about who saved it and how it is stored changes no answer.
+_IDLE_CONFIG_KEYS = ("_name_or_path", "transformers_version", "torch_dtype", "dtype")
+
+
+def looks_like_hub_id(path: str) -> bool:
+    """Whether a path that does not exist can be a hub id: ``org/name``, with no folder ``org`` here."""
+    return bool(_HUB_ID.fullmatch(path)) and not Path(path).parent.is_dir()
+
+
+def check_folder(folder: Path, *, gguf_file: str = "") -> None:
+    """Raise :class:`ModelError` unless ``folder`` holds a readable config.json and safetensors weights."""
+    if not (folder / "config.json").is_file() and not gguf_file:
+        hint = ""
+        if (folder / "adapter_config.json").is_file():
+            hint = f"; this is an adapter: name its base model and add model-args peft={folder}"
+        hint = hint or _gguf_hint(folder)
+        raise ModelError(f"{folder}: no config.json, so no checkpoint; found {_listing(folder)}{hint}")
+    if gguf_file:
+        if not (folder / gguf_file).is_file():
+            raise ModelError(f"{folder}: no file {gguf_file}; found {_listing(folder)}")
+        return
+    read_config(folder)
+    weight_files(folder)
+
+
+def check_contents(folder: Path, *, gguf_file: str = "") -> None:
+    """Raise :class:`ModelError` where the weights in ``folder`` are cut short, or no weights.
+
+    Their headers alone are read.
+    """
+    if gguf_file:
+        check_gguf(folder / gguf_file)
+    else:
+        for file in weight_files(folder):
+            check_safetensors(file)
+    for file in tokenizer_files(folder):
+        refuse_pointer(file)
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """Return config.json as a dict; raise :class:`ModelError` when it is not a JSON object."""
+    file = folder / "config.json"
+    refuse_pointer(file)
+    try:
+        config = read_json(file)
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{file}: unreadable: {error}") from None
+    if not isinstance(config, dict):
+        raise ModelError(f"{file}: a JSON object is needed, found {type(config).__name__}")
+    return config
+
+
+def weight_files(folder: Path) -> tuple[Path, ...]:
+    """Return the safetensors files a load would read, sorted by name.
+
+    Raises :class:`ModelError` for a folder without safetensors, an unreadable index or a missing shard.
+    """
+    single, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
+    if single.is_file():
+        return (single,)
+    if index.is_file():
+        try:
+            names = sorted(set(read_json(index)["weight_map"].values()))
+            if not all(isinstance(name, str) for name in names):
+                raise TypeError("names of files are texts")
+        except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
+            raise ModelError(f"{index}: unreadable index of shards: {error!r}") from None
+        missing = [name for name in names if Path(name).name != name or not (folder / name).is_file()]
+        if missing or not names:
+            raise ModelError(
+                f"{index}: the shards {missing or 'are none'}; each must be a file next to the index"
+            )
+        return tuple(folder / name for name in names)
+    others = sorted(p.name for p in folder.glob("*.safetensors"))
+    if others:
+        raise ModelError(
+            f"{folder}: found {', '.join(others[:3])}, but neither model.safetensors nor its index; "
+            "those are the names that are loaded"
+        )
+    pickles = sorted(p.name for pattern in _PICKLES for p in folder.glob(pattern))
+    if pickles:
+        raise ModelError(
+            f"{folder}: only pickled weights ({', '.join(pickles[:3])}), which can run code when opened; "
+            f"allowed are safetensors: convert with save_pretrained{_gguf_hint(folder)}"
+        )
+    raise ModelError(
+        f"{folder}: no weights: model.safetensors is needed; found {_listing(folder)}{_gguf_hint(folder)}"
+    )
+
+
+def tokenizer_files(folder: Path) -> tuple[Path, ...]:
+    """Return the vocabulary files in ``folder``, sorted by name."""
+    found = {p for pattern in _TOKENIZER_FILES for p in folder.glob(pattern) if p.is_file()}
+    return tuple(sorted(found))
+
+
+def tokenizer_settings(folder: Path) -> dict[str, Any]:
+    """Return what tokenizer_config.json says that changes a text's tokens; empty where it is not readable."""
+    known = _tokenizer_config(folder)
+    return {name: known[name] for name in _TOKENIZER_SETTINGS if known.get(name) is not None}
+
+
+def says_of_bos(folder: Path) -> bool | None:
+    """Return what tokenizer_config.json says of BOS in front of texts, ``None`` where it says nothing."""
+    found = _tokenizer_config(folder).get("add_bos_token")
+    return found if isinstance(found, bool) else None
+
+
+def _tokenizer_config(folder: Path) -> dict[str, Any]:
+    try:
+        found = read_json(folder / "tokenizer_config.json")
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def digest_of_files(files: Iterable[Path], extra: Any = None) -> str:
+    """Return the sha256 (hex) over the files' contents in order and over ``extra`` (JSON-able).
+
+    Contents only: the same bytes under another name or path have the same digest.
+    """
+    total = hashlib.sha256()
+    for file in files:
+        with file.open("rb") as stream:
+            total.update(hashlib.file_digest(stream, "sha256").digest())
+    total.update(json.dumps(extra, sort_keys=True, default=str).encode())
+    return total.hexdigest()
+
+
+def effective_config(config: dict[str, Any]) -> dict[str, Any]:
+    """Return what of a config can change an answer: all but notes on who saved it."""
+    return {key: value for key, value in config.items() if key not in _IDLE_CONFIG_KEYS}
+
+
+def _gguf_hint(folder: Path) -> str:
+    names = sorted(p.name for p in folder.glob("*.gguf"))
+    if not names:
+        return ""
+    more = f" (or another of {len(names)} such files)" if len(names) > 1 else ""
+    return f"; for GGUF weights add model-args gguf_file={names[0]}{more}"
+
+
+def _listing(folder: Path) -> str:
+    names = sorted(p.name for p in folder.iterdir())
+    return ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "") or "nothing"

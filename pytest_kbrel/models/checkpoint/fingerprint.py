@@ -1,0 +1,156 @@
+"""Says what a loaded checkpoint is, by content: never by a path or a name."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+
+from pytest_kbrel import SCORING_VERSION
+from pytest_kbrel.errors import ModelError
+from pytest_kbrel.models.checkpoint.files import (
+    digest_of_files,
+    effective_config,
+    read_config,
+    tokenizer_files,
+    tokenizer_settings,
+    weight_files,
+)
+from pytest_kbrel.models.checkpoint.hashing import digest_of_tensors
+from pytest_kbrel.models.hf.placement import device_words
+from pytest_kbrel.models.spec import ModelSpec
+from pytest_kbrel.records import Fingerprint
+
+# The factor an adapter is scaled by stands in its settings.
+_ADAPTER = ("adapter_model.safetensors", "adapter_config.json")
+# What is derived from a checkpoint after loading and makes its numbers coarser.
+_COARSER = ("int4", "int3")
+
+
+def fingerprint(spec: ModelSpec, folder: Path, model: Any, tokenizer: Any, *, adds_bos: bool) -> Fingerprint:
+    """Return the fingerprint of a loaded checkpoint whose weights lie in ``folder``.
+
+    ``weights_digest`` covers the tensors (an adapter's too), what of the config and of the tokenizer's own
+    can change an answer, and which tokens begin and end a text. ``derived`` names all that was done to the
+    weights while loading.
+    """
+    config = {} if spec.gguf_file else read_config(folder)
+    done = [
+        spec.derived,
+        "peft" if spec.peft else "",
+        _in_4bit(spec),
+        "load_in_8bit" if spec.load_in_8bit else "",
+        f"attn={spec.attn_implementation}" if spec.attn_implementation else "",
+    ]
+    return Fingerprint(
+        spec=spec.text,
+        backend="hf",
+        backend_version=_versions(spec),
+        architecture=type(model.get_base_model() if spec.peft else model).__name__,
+        parameters=int(model.num_parameters()),
+        weights_digest=_weights_digest(
+            spec,
+            folder,
+            [
+                effective_config(config),
+                model.generation_config.eos_token_id,
+                *_decoder_start(model),
+                *_tokenising(spec, folder),
+            ],
+        ),
+        tokenizer_digest=_tokenizer_digest(spec, folder, tokenizer),
+        dtype=str(model.dtype).removeprefix("torch."),
+        device=device_words(model),
+        derived="+".join(part for part in done if part),
+        chat_template=spec.chat_template,
+        adds_bos=adds_bos,
+        scoring_version=SCORING_VERSION,
+        quantisation=quantisation(spec, config),
+        prompting=spec.chat.told(),
+    )
+
+
+def _in_4bit(spec: ModelSpec) -> str:
+    how = ",".join(f"{name}={value}" for name, value in spec.bnb_4bit)
+    return f"load_in_4bit({how})" if how else "load_in_4bit" * spec.load_in_4bit
+
+
+def _versions(spec: ModelSpec) -> str:
+    """Return the libraries that compute the answers, with their versions."""
+    found = [f"transformers {transformers.__version__}", f"torch {torch.__version__}"]
+    used = {"peft": bool(spec.peft), "bitsandbytes": spec.load_in_4bit or spec.load_in_8bit}
+    return ", ".join(found + [f"{name} {version(name)}" for name, is_used in used.items() if is_used])
+
+
+def _decoder_start(model: Any) -> list[Any]:
+    """Return with which tokens a decoder of its own begins to write; nothing for causal models."""
+    settings = model.generation_config
+    if not model.config.is_encoder_decoder:
+        return []
+    return [settings.decoder_start_token_id, settings.bos_token_id]
+
+
+def _tokenising(spec: ModelSpec, folder: Path) -> list[Any]:
+    """Return what makes other tokens of a text and is no part of the vocabulary's files; mostly nothing."""
+    settings = tokenizer_settings(Path(spec.tokenizer).expanduser() if spec.tokenizer else folder)
+    # A template may have written a BOS of its own, or two.
+    bos = [spec.add_bos_token] if spec.chat_template and spec.add_bos_token is not None else []
+    prefix = [] if spec.prefix_token_id is None else [{"prefix_token_id": spec.prefix_token_id}]
+    return [*([settings] if settings else []), *bos, *prefix]
+
+
+def quantisation(spec: ModelSpec, config: dict[str, Any]) -> str:
+    """Return how weights were made smaller, in the checkpoint (by its ``config``) or while loading."""
+    found = []
+    saved = config.get("quantization_config")
+    if isinstance(saved, dict):
+        bits = saved.get("bits") or next((n for n in (4, 8) if saved.get(f"load_in_{n}bit")), "")
+        method = str(saved.get("quant_method", "quantised"))
+        found.append(f"{method} {bits} bits" if bits else method)
+    if spec.gguf_file:
+        found.append("gguf")
+    if spec.load_in_4bit or spec.load_in_8bit:
+        found.append(f"bitsandbytes {4 if spec.load_in_4bit else 8} bits")
+    if spec.derived in _COARSER:
+        found.append(spec.derived)
+    return " + ".join(found)
+
+
+def _weights_digest(spec: ModelSpec, folder: Path, extra: list[Any]) -> str:
+    adapter, settings = (_adapter_files(spec, name) for name in _ADAPTER)
+    files = [*settings, *([folder / spec.gguf_file] if spec.gguf_file else [])]
+    weights = () if spec.gguf_file else weight_files(folder)
+    return digest_of_files(files, [digest_of_tensors(weights), digest_of_tensors(adapter), extra])
+
+
+def _adapter_files(spec: ModelSpec, name: str) -> list[Path]:
+    if not spec.peft:
+        return []
+    local = Path(spec.peft).expanduser() / name
+    if local.is_file():
+        return [local]
+    from transformers.utils.hub import cached_file
+
+    found = cached_file(spec.peft, name, local_files_only=True, _raise_exceptions_for_missing_entries=False)
+    if found is None:
+        raise ModelError(
+            f"adapter {spec.peft!r}: {name} was not found, so that nothing tells it from another; allowed: "
+            f"an adapter with both of {', '.join(_ADAPTER)}"
+        )
+    return [Path(found)]
+
+
+def _tokenizer_digest(spec: ModelSpec, folder: Path, tokenizer: Any) -> str:
+    own = Path(spec.tokenizer).expanduser() if spec.tokenizer else folder
+    special = {name: str(token) for name, token in sorted(tokenizer.special_tokens_map.items())}
+    template = tokenizer.chat_template if spec.chat_template else None
+    extra = [sorted(tokenizer.get_vocab().items(), key=lambda item: item[1]), special, template]
+    if not spec.use_fast_tokenizer and not tokenizer.is_fast:
+        extra.append("slow")
+    files = tokenizer_files(own) if own.is_dir() else ()
+    if not files and getattr(tokenizer, "backend_tokenizer", None) is not None:
+        extra.append(tokenizer.backend_tokenizer.to_str())
+    return digest_of_files(files, extra)

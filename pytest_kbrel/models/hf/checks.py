@@ -1,0 +1,151 @@
+"""What must hold before a loaded checkpoint is believed. Each check raises ModelError or does nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+
+from pytest_kbrel.errors import ModelError
+from pytest_kbrel.models.checkpoint.files import says_of_bos
+from pytest_kbrel.models.hf.placement import is_offloaded
+from pytest_kbrel.models.spec import ModelSpec
+from pytest_kbrel.models.tokens import PromptEncoder
+
+_LAYER = re.compile(r"(?<=\.)\d+(?=\.)")
+
+
+def check_architecture(spec: ModelSpec, config: Any) -> None:
+    """Refuse classifiers and masked models: some load as causal ones and write nonsense."""
+    named = list(getattr(config, "architectures", None) or [])
+    if any("MaskedLM" in name or name.endswith("Classification") for name in named):
+        raise ModelError(
+            f"{spec.path}: {named[0]} does not write text; allowed are causal and encoder-decoder models"
+        )
+
+
+def check_kind(spec: ModelSpec, config: Any) -> None:
+    """Refuse a checkpoint of another kind than the user says: another class would read other weights."""
+    found = "seq2seq" if config.is_encoder_decoder else "causal"
+    if spec.kind not in ("", found):
+        raise ModelError(f"{spec.path}: model-args backend={spec.kind}, but config.json says {found}")
+
+
+def check_complete(spec: ModelSpec, info: dict[str, Any], used: set[str]) -> None:
+    """Refuse weights that are missing, misshapen or left out, by transformers' own report of the load."""
+    mismatched = sorted(
+        str(entry[0] if isinstance(entry, tuple) else entry) for entry in info["mismatched_keys"]
+    )
+    for what, names in (
+        ("of another shape than the config says", mismatched),
+        ("missing", sorted(info["missing_keys"])),
+    ):
+        if names:
+            listed = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+            raise ModelError(
+                f"{spec.path}: weights {what}: {listed}; random numbers would stand in their place, and a "
+                "checkpoint must hold every weight of its architecture"
+            )
+    if info.get("error_msgs"):
+        raise ModelError(f"{spec.path}: the weights cannot be loaded: {info['error_msgs'][0]}")
+    # A head of its own changes no answer; a layer like those in use, but left out, does.
+    kinds = {_LAYER.sub("*", name) for name in used}
+    if left_out := sorted(name for name in info["unexpected_keys"] if _LAYER.sub("*", name) in kinds):
+        raise ModelError(
+            f"{spec.path}: config.json has fewer layers than the weights: {len(left_out)} tensors would be "
+            f"left out, the first is {left_out[0]}"
+        )
+
+
+def check_numbers(spec: ModelSpec, model: Any) -> None:
+    """Refuse weights that are not all finite, naming the tensor."""
+    for name, tensor in _weights(model):
+        if not tensor.is_floating_point() or tensor.numel() == 0:
+            continue
+        # One pass without a mask of the tensor's size: both ends are NaN as soon as one value is.
+        if not all(torch.isfinite(end) for end in torch.aminmax(tensor.detach())):
+            raise ModelError(
+                f"{spec.path}: the weights hold NaN or infinity in {name}; allowed are finite numbers"
+            )
+
+
+def _weights(model: Any) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield all weights by their names, those that are offloaded brought back one part at a time."""
+    if not (isinstance(model, torch.nn.Module) and is_offloaded(model)):
+        yield from model.named_parameters()
+        return
+    from accelerate.utils import align_module_device
+
+    for place, part in model.named_modules():
+        with align_module_device(part):
+            yield from part.named_parameters(place, recurse=False)
+
+
+def check_fit(spec: ModelSpec, model: Any, tokenizer: Any) -> None:
+    """Refuse a tokenizer with ids beyond the rows of the embedding that a plain text may get.
+
+    Added special tokens may lie there, but for those that begin and end texts: a text has them only where
+    it spells them out, and such a question is an error of its fact.
+    """
+    rows = model.get_input_embeddings().weight.shape[0]
+    known, added = tokenizer.get_vocab(), tokenizer.added_tokens_decoder
+    used = (tokenizer.bos_token_id, tokenizer.eos_token_id)
+    beyond = {
+        token: number
+        for token, number in known.items()
+        if number >= rows and (number in used or number not in added or not added[number].special)
+    }
+    if beyond:
+        token, highest = max(beyond.items(), key=lambda item: item[1])
+        raise ModelError(
+            f"{spec.path}: the tokenizer does not fit: token {token!r} has id {highest}, but the model knows "
+            f"the ids 0 to {rows - 1} only; model-args tokenizer=FOLDER names another tokenizer"
+        )
+    if spec.prefix_token_id is not None and spec.prefix_token_id >= rows:
+        raise ModelError(
+            f"{spec.path}: prefix_token_id={spec.prefix_token_id}, but the model knows the ids 0 to "
+            f"{rows - 1} only"
+        )
+
+
+def bos_note(spec: ModelSpec, folder: Path, encoder: PromptEncoder) -> str:
+    """Say that a tokenizer does not add BOS as its config says; empty where it does, or BOS was typed.
+
+    ``folder`` is the checkpoint's; a tokenizer of another place has its config there.
+    """
+    said = says_of_bos(Path(spec.tokenizer) if spec.tokenizer else folder)
+    if said is None or spec.add_bos_token is not None or spec.chat_template:
+        return ""
+    if encoder.tokenizer.bos_token_id is None or said == encoder.adds_bos:
+        return ""
+    does = "puts BOS in front of prompts" if encoder.adds_bos else "puts no BOS in front of prompts"
+    return (
+        f"warning: tokenizer_config.json says add_bos_token={said}, and the tokenizer that transformers made "
+        f"of it {does}: so they were asked; model-args add_bos_token=True or False says which is meant"
+    )
+
+
+def end_note(eos_ids: Sequence[int], encoder: PromptEncoder) -> str:
+    """Say that a model does not stop where its chat template ends an answer; empty where it does."""
+    end = encoder.template.end if encoder.template is not None else None
+    if end is None or end in eos_ids:
+        return ""
+    return (
+        f"warning: the chat template ends an answer with {encoder.tokenizer.convert_ids_to_tokens(end)}, and "
+        "this checkpoint does not stop there: what it writes behind it is judged with the answer; "
+        "eos_token_id in generation_config.json names the tokens that end a text"
+    )
+
+
+def fast_note(spec: ModelSpec, tokenizer: Any) -> str:
+    """Say that a tokenizer is a fast one though another was asked for; empty otherwise."""
+    if spec.use_fast_tokenizer or not tokenizer.is_fast:
+        return ""
+    return (
+        "model-args: use_fast_tokenizer=False is not used: transformers "
+        f"{transformers.__version__} has only a fast tokenizer for this checkpoint"
+    )

@@ -1,0 +1,146 @@
+"""Keys and values of several rows: written in place, and laid out anew when rows leave or come in."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from transformers import DynamicCache
+from transformers.cache_utils import DynamicLayer
+
+from pytest_kbrel.models.tokens import Ids, common_prefix
+from pytest_kbrel.records import record
+
+# Keys and values, one pair a layer, each of shape (rows, heads, slots, width).
+Layers = Sequence[tuple[torch.Tensor, torch.Tensor]]
+
+
+def cache_of(model: Any, layers: Layers) -> Any:
+    """Return a cache that holds ``layers``; an empty one for none."""
+    cache = DynamicCache(config=model.config)
+    for number, (keys, values) in enumerate(layers):
+        cache.update(keys, values, number)
+    return cache
+
+
+def layers_of(cache: Any) -> Layers:
+    """Return what a cache holds."""
+    return [(layer.keys, layer.values) for layer in cache.layers]
+
+
+class KeptPrefix:
+    """Keeps the keys and values of the last prefix: round after round asks behind the same examples."""
+
+    def __init__(self) -> None:
+        self._ids: Ids = ()
+        self._layers: Layers = []
+
+    def layers(self, ids: Ids, feed: Callable[[Ids], Layers]) -> Layers:
+        """Return those of ``ids``: the kept ones, cut where they are more, else what ``feed`` gives."""
+        if not ids:
+            return []
+        if common_prefix(self._ids, ids) < len(ids):
+            # Never both in memory.
+            self.forget()
+            self._layers, self._ids = feed(ids), ids
+        return [(keys[:, :, : len(ids)], values[:, :, : len(ids)]) for keys, values in self._layers]
+
+    def forget(self) -> None:
+        """Free the memory."""
+        self._ids, self._layers = (), []
+
+
+class RoomyLayer(DynamicLayer):  # type: ignore[misc,no-untyped-call,unused-ignore]
+    """One layer of a cache that writes in place: a growing one copies all it holds for every token.
+
+    Memory for ``room`` slots is taken at the first writing, of shape (rows, room, heads, width): a slot's
+    heads lie side by side, so that slots move as a whole.
+    """
+
+    def __init__(self, room: int) -> None:
+        super().__init__()  # type: ignore[no-untyped-call,unused-ignore]
+        self.room, self.used = room, 0
+        self.parts: list[torch.Tensor] = []
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Write behind what is there; raise ``RuntimeError`` where the room does not suffice."""
+        states = [given.transpose(1, 2) for given in (key_states, value_states)]
+        if not self.parts:
+            self.parts = [s.new_empty((s.shape[0], self.room, *s.shape[2:])) for s in states]
+        end = self.used + key_states.shape[-2]
+        # Written into no slot at all, one token's state would vanish without a word.
+        if end > self.room:
+            raise RuntimeError(f"a cache with room for {self.room} slots was to hold {end}")
+        for part, written in zip(self.parts, states, strict=True):
+            part[:, self.used : end] = written
+        return self.show(end)
+
+    def batch_select_indices(self, indices: torch.Tensor) -> None:
+        """Keep the rows ``indices``, and those only."""
+        if self.parts:
+            self.parts = [part[indices] for part in self.parts]
+            self.show(self.used)
+
+    def show(self, used: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Let ``used`` slots be seen, and return them."""
+        keys, values = (part[:, :used].transpose(1, 2) for part in self.parts)
+        self.used, self.is_initialized = used, True
+        self.keys, self.values = keys, values
+        self.dtype, self.device = keys.dtype, keys.device
+        return keys, values
+
+
+def roomy_cache(rows: int, room: int, prefix: Layers) -> Any:
+    """Return a cache of ``rows`` rows for ``room`` slots each, all of which begin with ``prefix``."""
+    cache: Any = DynamicCache()
+    cache.layer_class_to_replicate = functools.partial(RoomyLayer, room)
+    for number, (keys, values) in enumerate(prefix):
+        cache.update(keys.expand(rows, -1, -1, -1), values.expand(rows, -1, -1, -1), number)
+    return cache
+
+
+@record
+class Move:
+    """Slots of one cache and where they go: ``sources`` and ``targets`` are row * room + slot."""
+
+    cache: Any
+    sources: tuple[int, ...]
+    targets: tuple[int, ...]
+
+
+def laid_out(rows: int, slots: int, room: int, before: int, moves: Sequence[Move]) -> Any:
+    """Return a cache of ``rows`` rows with ``slots`` in use and room for ``room``, and empty the old ones.
+
+    All rows of all caches begin with the same ``before`` slots; of the others, those that ``moves`` do not
+    name are zero: what a mask hides must still be a number.
+    """
+    new = roomy_cache(rows, room, [])
+    filled = {target for move in moves for target in move.targets}
+    cells = (row * room + slot for row in range(rows) for slot in range(before, slots))
+    gaps = tuple(cell for cell in cells if cell not in filled)
+
+    # Layers may lie on several devices; on one they all move the same slots.
+    @functools.cache
+    def index(places: tuple[int, ...], device: torch.device) -> torch.Tensor:
+        return torch.tensor(places, dtype=torch.long, device=device)
+
+    for number in range(len(moves[0].cache.layers)):
+        layer = RoomyLayer(room)
+        old = [move.cache.layers[number] for move in moves]
+        layer.parts = [p.new_empty((rows, room, *p.shape[2:])) for p in old[0].parts]
+        for which, part in enumerate(layer.parts):
+            part[:, :before] = old[0].parts[which][:1, :before]
+            flat = part.flatten(0, 1)
+            for move, source in zip(moves, old, strict=True):
+                chosen = source.parts[which].flatten(0, 1)[index(move.sources, part.device)]
+                flat[index(move.targets, part.device)] = chosen
+            flat[index(gaps, part.device)] = 0
+        for source in old:
+            source.parts = []
+        layer.show(slots)
+        new.layers.append(layer)
+    return new

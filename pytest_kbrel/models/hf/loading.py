@@ -1,0 +1,298 @@
+"""Loads a checkpoint from safetensors, without its code, and refuses what cannot be trusted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NoReturn
+
+import torch
+import transformers
+from transformers.utils.hub import cached_file
+
+from pytest_kbrel.errors import KbrelError, ModelError
+from pytest_kbrel.models.batching import describe_error
+from pytest_kbrel.models.checkpoint.file_record import FileRecord, record_of
+from pytest_kbrel.models.checkpoint.fingerprint import fingerprint
+from pytest_kbrel.models.hf.adapter import base_note, with_adapter
+from pytest_kbrel.models.hf.checks import (
+    bos_note,
+    check_architecture,
+    check_complete,
+    check_fit,
+    check_kind,
+    check_numbers,
+    end_note,
+    fast_note,
+)
+from pytest_kbrel.models.hf.devices import check_there
+from pytest_kbrel.models.hf.onednn import onednn_is_faster, use_onednn
+from pytest_kbrel.models.hf.placement import check_placed, loading_options
+from pytest_kbrel.models.hf.stopping import fixed_settings
+from pytest_kbrel.models.quiet import quiet
+from pytest_kbrel.models.spec import ModelSpec
+from pytest_kbrel.models.tokens import PromptEncoder
+from pytest_kbrel.records import Fingerprint, record
+
+_TOKENIZER = "the tokenizer"
+
+
+@record
+class Parts:
+    """A loaded checkpoint.
+
+    ``max_length`` is in tokens, ``None`` where the architecture sets no limit. ``files`` is what it was read
+    from. ``notes`` are what a reader of its figures should know, a sentence each.
+    """
+
+    spec: ModelSpec
+    model: Any
+    tokenizer: Any
+    encoder: PromptEncoder
+    fingerprint: Fingerprint
+    files: FileRecord
+    max_length: int | None
+    notes: tuple[str, ...] = ()
+
+
+@record
+class Outline:
+    """A checkpoint's config, and what tokenises prompts for it. ``max_length`` is as in :class:`Parts`."""
+
+    config: Any
+    encoder: PromptEncoder
+    max_length: int | None
+
+
+def load_parts(spec: ModelSpec) -> Parts:
+    """Load config, tokenizer and weights, check them, derive, and take the fingerprint.
+
+    Raises :class:`ModelError` naming the checkpoint, what was found and what is allowed.
+    """
+    device = device_of(spec)
+    files = record_of(spec)
+    with quiet():
+        config = _load_config(spec)
+        folder = _folder(spec)
+        tokenizer = _load_tokenizer(spec)
+        encoder = _encoder(spec, config, tokenizer)
+        model = _load_model(spec, config, device)
+        check_numbers(spec, model)
+        check_fit(spec, model, tokenizer)
+        notes = [*spec.notes, *encoder.notes, bos_note(spec, folder, encoder), fast_note(spec, tokenizer)]
+        if spec.peft:
+            notes.append(base_note(spec, model.active_peft_config))
+        bare = model.get_base_model() if spec.peft else model
+        bare.generation_config = model.generation_config = fixed_settings(model, tokenizer)
+        notes.append(end_note(model.generation_config.eos_token_id or (), encoder))
+        if spec.derived:
+            from pytest_kbrel.reference.derive import derive
+
+            derive(model, spec.derived)
+        if onednn_is_faster():
+            use_onednn(model)
+        max_length = spec.max_length or _max_length(config)
+        described = fingerprint(spec, folder, model, tokenizer, adds_bos=encoder.adds_bos)
+    files.check()
+    return Parts(
+        spec=spec,
+        model=model,
+        tokenizer=tokenizer,
+        encoder=encoder,
+        fingerprint=described,
+        files=files,
+        max_length=max_length,
+        notes=tuple(filter(None, notes)),
+    )
+
+
+def load_encoder(spec: ModelSpec) -> PromptEncoder:
+    """Return what tokenises prompts for the checkpoint; its weights are not read.
+
+    Raises :class:`ModelError` as :func:`load_parts`.
+    """
+    return load_outline(spec).encoder
+
+
+def load_outline(spec: ModelSpec) -> Outline:
+    """Return what is known of a checkpoint without its weights; raises as :func:`load_encoder`."""
+    with quiet():
+        config = _load_config(spec)
+        encoder = _encoder(spec, config, _load_tokenizer(spec))
+    return Outline(config=config, encoder=encoder, max_length=spec.max_length or _max_length(config))
+
+
+def _load_config(spec: ModelSpec) -> Any:
+    config = _from_pretrained(spec, "config", transformers.AutoConfig, **_source(spec))
+    check_architecture(spec, config)
+    check_kind(spec, config)
+    return config
+
+
+def _encoder(spec: ModelSpec, config: Any, tokenizer: Any) -> PromptEncoder:
+    try:
+        return PromptEncoder(
+            tokenizer,
+            encoder_decoder=bool(config.is_encoder_decoder),
+            chat_template=spec.chat_template,
+            add_bos=spec.add_bos_token,
+            chat=spec.chat,
+            prefix_token_id=spec.prefix_token_id,
+        )
+    except ModelError as error:
+        raise ModelError(f"{spec.path}: {error}") from None
+
+
+def _source(spec: ModelSpec) -> dict[str, Any]:
+    source: dict[str, Any] = {"trust_remote_code": False, "local_files_only": spec.is_local}
+    if spec.revision and not spec.is_local:
+        source["revision"] = spec.revision
+    if spec.subfolder and not spec.is_local:
+        source["subfolder"] = spec.subfolder
+    if spec.gguf_file:
+        source["gguf_file"] = spec.gguf_file
+    return source
+
+
+def _from_pretrained(spec: ModelSpec, what: str, factory: Any, location: str = "", **options: Any) -> Any:
+    try:
+        return factory.from_pretrained(location or spec.location, **options)
+    except Exception as error:
+        _refuse(spec, what, error)
+
+
+def _refuse(spec: ModelSpec, what: str, error: Exception) -> NoReturn:
+    if isinstance(error, KbrelError):
+        raise error
+    text = str(error)
+    if "trust_remote_code" in text:
+        reason = "it needs code from the checkpoint, which is never run; allowed is what transformers knows"
+    elif "model type" in text and "recognize" in text:
+        reason = f"its architecture is unknown to transformers {transformers.__version__}"
+    elif isinstance(error, OSError) and not spec.is_local and not Path(spec.path).exists():
+        reason = "no such folder here, and no such checkpoint in the hub's cache or within reach"
+    elif type(error).__name__ == "SafetensorError":
+        reason = f"the safetensors are corrupt: {text}"
+    else:
+        reason = describe_error(error)
+    if what == _TOKENIZER and spec.gguf_file and not spec.tokenizer:
+        reason += "; model-args tokenizer=FOLDER names one that need not be made out of the GGUF file"
+    raise ModelError(f"{spec.path}: {what} cannot be loaded: {reason}") from None
+
+
+def device_of(spec: ModelSpec) -> torch.device:
+    """Return the device a checkpoint goes to; :class:`ModelError` where it is not there."""
+    if spec.device != "auto":
+        check_there(spec.device)
+        try:
+            device = torch.device(spec.device)
+            torch.empty(0, device=device)
+        except (RuntimeError, AssertionError) as error:
+            raise ModelError(f"device {spec.device!r} is not available: {describe_error(error)}") from None
+        return device
+    if torch.cuda.is_available():
+        return torch.device("cuda")
+    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+
+
+def _folder(spec: ModelSpec) -> Path:
+    """Return the folder that holds the weights; for hub ids the snapshot in the cache."""
+    if spec.is_local:
+        return Path(spec.location)
+    names = [spec.gguf_file] if spec.gguf_file else ["model.safetensors", "model.safetensors.index.json"]
+    for name in names:
+        try:
+            found = cached_file(
+                spec.path,
+                name,
+                revision=spec.revision or None,
+                subfolder=spec.subfolder,
+                _raise_exceptions_for_missing_entries=False,
+                _raise_exceptions_for_connection_errors=False,
+            )
+        except Exception as error:
+            _refuse(spec, "the weights", error)
+        if found:
+            return Path(found).parent
+    raise ModelError(f"{spec.path}: no {' or '.join(names)} on the hub; allowed are safetensors only")
+
+
+def _load_tokenizer(spec: ModelSpec) -> Any:
+    options = _source(spec)
+    if spec.tokenizer:
+        options = {"trust_remote_code": False}
+    if not spec.use_fast_tokenizer:
+        options["use_fast"] = False
+    tokenizer = _from_pretrained(spec, _TOKENIZER, transformers.AutoTokenizer, spec.tokenizer, **options)
+    try:
+        echo = tokenizer.decode(tokenizer("a b 1")["input_ids"], skip_special_tokens=True)
+    except Exception as error:
+        _refuse(spec, _TOKENIZER, error)
+    # Without its files some classes make a tokenizer that knows nothing, and say nothing.
+    if not any(character.isalnum() for character in echo):
+        where = spec.tokenizer or spec.path
+        raise ModelError(
+            f"{where}: the tokenizer is missing or empty; tokenizer.json or tokenizer.model is needed; "
+            "model-args tokenizer=FOLDER names another place"
+        )
+    return tokenizer
+
+
+def _load_model(spec: ModelSpec, config: Any, device: torch.device) -> Any:
+    factory: Any = (
+        transformers.AutoModelForSeq2SeqLM if config.is_encoder_decoder else transformers.AutoModelForCausalLM
+    )
+    options: dict[str, Any] = {
+        **_source(spec),
+        "config": config,
+        "dtype": _dtype(spec, config, device),
+        "use_safetensors": True,
+        "output_loading_info": True,
+        "ignore_mismatched_sizes": True,
+    }
+    if spec.attn_implementation:
+        options["attn_implementation"] = spec.attn_implementation
+    if spec.load_in_4bit or spec.load_in_8bit:
+        options["device_map"] = {"": device}
+        options["quantization_config"] = transformers.BitsAndBytesConfig(
+            load_in_4bit=spec.load_in_4bit, load_in_8bit=spec.load_in_8bit, **_bnb_4bit(spec)
+        )
+    if spec.placement is not None:
+        options |= loading_options(spec.placement)
+    model, info = _from_pretrained(spec, "the model", factory, **options)
+    check_complete(spec, info, {name for name, _ in model.named_parameters()})
+    check_placed(spec, model)
+    # transformers puts it on unasked where PEFT is installed.
+    if getattr(model, "_hf_peft_config_loaded", False):
+        raise ModelError(
+            f"{spec.path}: an adapter (adapter_config.json) lies beside the checkpoint and would change its "
+            "answers unnamed; allowed: the adapter in a folder of its own, named by model-args peft=FOLDER "
+            "where it is meant"
+        )
+    if spec.peft:
+        try:
+            model = with_adapter(spec, model)
+        except Exception as error:
+            _refuse(spec, f"the adapter {spec.peft}", error)
+    if "device_map" not in options:
+        model = model.to(device)
+    return model.eval()
+
+
+def _bnb_4bit(spec: ModelSpec) -> dict[str, Any]:
+    given: dict[str, Any] = {f"bnb_4bit_{name}": value for name, value in spec.bnb_4bit}
+    if "bnb_4bit_use_double_quant" in given:
+        given["bnb_4bit_use_double_quant"] = given["bnb_4bit_use_double_quant"] == "True"
+    return given
+
+
+def _dtype(spec: ModelSpec, config: Any, device: torch.device) -> Any:
+    if spec.dtype != "auto":
+        return getattr(torch, spec.dtype)
+    saved = getattr(config, "dtype", None)
+    # Half precision on a CPU is slow, and coarser than the differences a gate decides on.
+    return torch.float32 if device.type == "cpu" and saved in (torch.float16, "float16") else "auto"
+
+
+def _max_length(config: Any) -> int | None:
+    limit = getattr(config.get_text_config(decoder=True), "max_position_embeddings", None)
+    return limit if isinstance(limit, int) and limit > 0 else None

@@ -1,0 +1,244 @@
+"""Greedy and beam continuations, the places where they stop, and their steps."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import torch
+from transformers import (
+    GenerationConfig,
+    LogitsProcessor,
+    LogitsProcessorList,
+    StoppingCriteria,
+    StoppingCriteriaList,
+)
+
+from pytest_kbrel.models.hf.kv_cache import Layers, cache_of
+from pytest_kbrel.models.tokens import Ids
+from pytest_kbrel.records import Failed, GenerateRequest, Step, record
+
+# Recurrent states that transformers mixes up among the rows of a batch, and cannot hand from beam to beam:
+# where there is more than one row, everything is computed anew for each token instead.
+_STATE_OF_ONE_ROW = ("rwkv",)
+
+
+@record
+class Continuation:
+    """What a model wrote: ``token_ids`` include the token that ended it.
+
+    ``thought`` is what it thought before, in ``thought_tokens`` tokens; both are no part of the rest.
+    """
+
+    text: str
+    token_ids: Ids
+    finish: Literal["stop", "length"]
+    steps: tuple[Step, ...] = ()
+    thought: str = ""
+    thought_tokens: int = 0
+
+
+class Endings:
+    """Knows where a model's text ends: at one of ``eos_ids``, or at one of the request's stop strings.
+
+    White space at the beginning of a text ends nothing. With ``special`` special tokens are part of the text.
+    """
+
+    def __init__(
+        self, tokenizer: Any, vocabulary: int, eos_ids: Sequence[int], *, special: bool = False
+    ) -> None:
+        self.tokenizer = tokenizer
+        self.eos_ids = tuple(eos_ids)
+        self._special = special
+        self._vocabulary = vocabulary
+        self._pieces: list[str] | None = None
+        self._masks: dict[str, torch.Tensor | None] = {}
+
+    def with_ends(self, eos_ids: Sequence[int], *, special: bool) -> Endings:
+        """Return the endings of other texts by the same tokenizer."""
+        return Endings(self.tokenizer, self._vocabulary, eos_ids, special=special)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Return the text of token ids, spaces untouched."""
+        text = self.tokenizer.decode(
+            list(ids), skip_special_tokens=not self._special, clean_up_tokenization_spaces=False
+        )
+        return str(text)
+
+    def piece(self, token: int) -> str:
+        """Return one token as a step shows it: its text or, without one, its name; empty for an end."""
+        if token in self.eos_ids:
+            return ""
+        # A word start that stands alone ("▁") is no text by itself, and no end either; an embedding may have
+        # rows without any token.
+        return self.decode([token]) or str(self.tokenizer.convert_ids_to_tokens(token) or f"<{token}>")
+
+    def mask(self, stop: str) -> torch.Tensor | None:
+        """Return, by token id, whether a token may be the last of ``stop``; ``None`` where that cannot tell.
+
+        It can tell by a last character in ASCII that tokenizers do not strip: the bytes of one beyond ASCII
+        may be spread over tokens.
+        """
+        if stop not in self._masks:
+            last = stop[-1:]
+            usable = last.isascii() and last not in ("", " ")
+            self._masks[stop] = torch.tensor([last in piece for piece in self._texts()]) if usable else None
+        return self._masks[stop]
+
+    def stops(self, ids: Sequence[int], stops: Sequence[str]) -> bool:
+        """Tell whether one of the stop strings is in the text of ``ids``."""
+        text = self.decode(ids).lstrip()
+        return any(stop in text for stop in stops)
+
+    def cut(self, ids: Ids, stops: Sequence[str]) -> Continuation:
+        """Return what of ``ids`` counts: up to the first ending, the text stripped and without it."""
+        for count, token in enumerate(ids, start=1):
+            if token in self.eos_ids:
+                return self._ended(ids[:count], self.decode(ids[: count - 1]))
+            for stop in stops:
+                mask = self.mask(stop)
+                if mask is not None and not bool(mask[token]):
+                    continue
+                text = self.decode(ids[:count]).lstrip()
+                if stop in text:
+                    first = min(text.find(s) for s in stops if s in text)
+                    return self._ended(ids[:count], text[:first])
+        return Continuation(text=self.decode(ids).strip(), token_ids=ids, finish="length")
+
+    def _ended(self, ids: Ids, text: str) -> Continuation:
+        return Continuation(text=text.strip(), token_ids=ids, finish="stop")
+
+    def _texts(self) -> list[str]:
+        if self._pieces is None:
+            # The embedding may have more rows than the tokenizer has tokens.
+            known = set(self.tokenizer.get_vocab().values())
+            self._pieces = [
+                self.decode([token]) if token in known else "" for token in range(self._vocabulary)
+            ]
+        return self._pieces
+
+
+class _StopAtStrings(StoppingCriteria):  # type: ignore[misc,unused-ignore]
+    def __init__(self, endings: Endings, stops: Sequence[str], prompt_length: int) -> None:
+        self._endings, self._stops = endings, stops
+        self._start = prompt_length
+        masks = [endings.mask(stop) for stop in stops]
+        known = [mask for mask in masks if mask is not None]
+        self._mask = torch.stack(known).any(0) if known and len(known) == len(masks) else None
+
+    def __call__(self, input_ids: torch.Tensor, scores: Any, **_: Any) -> torch.Tensor:
+        done = torch.zeros(len(input_ids), dtype=torch.bool, device=input_ids.device)
+        if not self._stops:
+            return done
+        last = input_ids[:, -1].cpu()
+        able = torch.arange(len(last)) if self._mask is None else self._mask[last].nonzero()[:, 0]
+        for row in able.tolist():
+            done[row] = self._endings.stops(input_ids[row, self._start :].tolist(), self._stops)
+        return done
+
+
+class _Watch(LogitsProcessor):  # type: ignore[misc,unused-ignore]
+    """Notes each step's top token of every first beam, and changes nothing."""
+
+    def __init__(self, beams: int, watch: Sequence[Ids], with_probabilities: bool) -> None:
+        self._beams = beams
+        self._watch = watch
+        self._with_probabilities = with_probabilities
+        self.steps: list[list[tuple[int, float, float | None]]] = [[] for _ in watch]
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        first = scores[:: self._beams]
+        if self._with_probabilities:
+            first = first.float().softmax(-1)
+        # The maximum is not a number as soon as one of the row's values is not.
+        values, tokens = first.max(-1)
+        step = len(self.steps[0])
+        for row, (value, token) in enumerate(zip(values.tolist(), tokens.tolist(), strict=True)):
+            watched = None
+            if self._with_probabilities and step < len(self._watch[row]):
+                watched = float(first[row, self._watch[row][step]])
+            self.steps[row].append((token, value, watched))
+        return scores
+
+
+def fixed_settings(model: Any, tokenizer: Any) -> GenerationConfig:
+    """Return generation settings that keep only which tokens begin, pad and end a text.
+
+    A checkpoint's own sampling, penalties and forced tokens would make two checkpoints incomparable.
+    """
+    own, config = model.generation_config, model.config.get_text_config(decoder=True)
+    eos = sorted(_ids(own.eos_token_id) | _ids(config.eos_token_id) | _ids(tokenizer.eos_token_id))
+    # A tokenizer may have a padding token that the embedding has no row for.
+    rows = int(model.get_input_embeddings().weight.shape[0])
+    pads = (tokenizer.pad_token_id, own.pad_token_id, *eos, 0)
+    start = own.decoder_start_token_id
+    return GenerationConfig(
+        do_sample=False,
+        num_beams=1,
+        length_penalty=1.0,
+        early_stopping=False,
+        repetition_penalty=1.0,
+        eos_token_id=eos or None,
+        pad_token_id=next(pad for pad in pads if pad is not None and pad < rows),
+        bos_token_id=own.bos_token_id,
+        decoder_start_token_id=getattr(config, "decoder_start_token_id", None) if start is None else start,
+    )
+
+
+def generate_batch(
+    model: Any,
+    prompts: Sequence[Ids],
+    requests: Sequence[GenerateRequest],
+    endings: Endings,
+    prefix: Layers = (),
+) -> list[Continuation | Failed]:
+    """Continue prompts of equal length; the requests agree in all but ``prompt`` and ``watch``.
+
+    Without padding batched and single runs agree for every architecture. ``prefix`` has the keys and values
+    of what all prompts begin with, where these need not be computed for every beam.
+    """
+    common = requests[0]
+    ids = torch.tensor(prompts, device=model.device)
+    start = 1 if model.config.is_encoder_decoder else ids.shape[1]
+    watch = _Watch(common.num_beams, [request.watch for request in requests], common.steps)
+    settings = copy.deepcopy(model.generation_config)
+    settings.max_new_tokens, settings.num_beams = common.max_new_tokens, common.num_beams
+    settings.eos_token_id = list(endings.eos_ids) or None
+    rows = len(prompts) * common.num_beams
+    settings.use_cache = rows == 1 or model.config.model_type not in _STATE_OF_ONE_ROW
+    with torch.inference_mode():
+        sequences = model.generate(
+            input_ids=ids,
+            attention_mask=torch.ones_like(ids),
+            **_beginning(model, prefix, rows),
+            generation_config=settings,
+            logits_processor=LogitsProcessorList([watch]),
+            stopping_criteria=StoppingCriteriaList([_StopAtStrings(endings, common.stop, start)]),
+        )
+    answers: list[Continuation | Failed] = []
+    for row, steps in zip(sequences[:, start:].tolist(), watch.steps, strict=True):
+        end = endings.cut(tuple(row), common.stop)
+        seen = steps[: len(end.token_ids)] if common.num_beams == 1 else steps
+        if any(not math.isfinite(value) for _, value, _ in seen):
+            answers.append(Failed(error="not a number among the model's logits"))
+            continue
+        kept = tuple(
+            Step(token_id=token, token=endings.piece(token), probability=min(value, 1.0), watched=watched)
+            for token, value, watched in (seen if common.steps else [])
+        )
+        answers.append(Continuation(text=end.text, token_ids=end.token_ids, finish=end.finish, steps=kept))
+    return answers
+
+
+def _beginning(model: Any, prefix: Layers, rows: int) -> dict[str, Any]:
+    """Return the argument by which ``generate`` takes a beginning that is there already, for so many rows."""
+    if not prefix:
+        return {}
+    shared = [(keys.expand(rows, -1, -1, -1), values.expand(rows, -1, -1, -1)) for keys, values in prefix]
+    return {"past_key_values": cache_of(model, shared)}
+
+
+def _ids(value: int | Sequence[int] | None) -> set[int]:
+    return set() if value is None else {value} if isinstance(value, int) else set(value)

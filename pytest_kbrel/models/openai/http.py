@@ -1,0 +1,170 @@
+"""An HTTP client that lets a server take only so long, send only so much, and send us to no other server."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import zlib
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import aclosing
+from contextvars import ContextVar
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from typing import Any
+
+import openai
+
+from pytest_kbrel.models.openai.limits import Limits, RedirectError, ReplyError
+
+# Of httpx or httpx2: which one it is depends on the version of openai.
+_httpx: Any = sys.modules[openai.DefaultAsyncHttpxClient.__mro__[1].__module__]
+Response: Any = _httpx.Response
+
+LIMITS: ContextVar[Limits] = ContextVar("limits of the question that a task asks")
+
+_MOST_REDIRECTS = 5
+# An error's message is some hundred bytes.
+_ERROR_BYTES = 64_000
+_PORTS = {"http": 80, "https": 443}
+# zlib's number for a header of gzip or of zlib, whichever stands there.
+_EITHER_HEADER = zlib.MAX_WBITS | 32
+# They no longer hold for a body that was unpacked or cut.
+_OF_THE_BODY = (b"content-encoding", b"content-length", b"transfer-encoding")
+_REFUSED = "pytest_kbrel.refused"
+
+
+class BoundedClient(openai.DefaultAsyncHttpxClient):
+    """The HTTP client of ``openai``, with :data:`LIMITS` over each try: connecting, headers and body.
+
+    A reply that is refused comes back as an empty one, with the reason for :func:`content_of`: what is
+    raised here would be tried again. Proxies and certificates are those of the environment, as ever.
+    """
+
+    def __init__(self) -> None:
+        # Nothing here needs cookies, and one that is no ASCII would spoil all further requests.
+        none = CookieJar(DefaultCookiePolicy(allowed_domains=()))
+        # A packed reply has its size hidden.
+        super().__init__(headers={"accept-encoding": "identity"}, cookies=none)
+
+    async def send(self, request: Any, **options: Any) -> Any:
+        """Return the whole response, redirects followed; raises ``ReadTimeout`` where it takes too long."""
+        limits = LIMITS.get()
+        try:
+            async with asyncio.timeout(limits.seconds):
+                return await self._followed(request, limits, options)
+        except TimeoutError:
+            raise _httpx.ReadTimeout("the time of a try is over", request=request) from None
+        except ReplyError as refused:
+            return Response(200, request=request, extensions={_REFUSED: refused})
+
+    async def _followed(self, request: Any, limits: Limits, options: dict[str, Any]) -> Any:
+        options |= {"stream": True, "follow_redirects": False}
+        opened: list[Any] = []
+        request.extensions["trace"] = _watcher(opened)
+        for _ in range(_MOST_REDIRECTS + 1):
+            try:
+                response = await super().send(request, **options)
+            except asyncio.CancelledError:
+                # Nobody else closes a connection that is given up within its handshake.
+                for stream in opened:
+                    await stream.aclose()
+                raise
+            try:
+                if not response.has_redirect_location:
+                    return await _read(response, limits)
+                request = _next(response)
+            finally:
+                await response.aclose()
+        raise RedirectError(f"redirects more than {_MOST_REDIRECTS} times, last to {request.url}")
+
+
+def content_of(response: Any) -> bytes:
+    """Return the body that :class:`BoundedClient` received; raises :class:`ReplyError` where it took none."""
+    refused = response.extensions.get(_REFUSED)
+    if refused is not None:
+        raise refused
+    content: bytes = response.content
+    return content
+
+
+def _watcher(opened: list[Any]) -> Callable[[str, Mapping[str, Any]], Coroutine[Any, Any, None]]:
+    """Return what keeps the connections that are open and not yet encrypted, if they ever will be."""
+
+    async def watch(event: str, info: Mapping[str, Any]) -> None:
+        if event.endswith("connect_tcp.complete"):
+            opened.append(info["return_value"])
+        elif event.endswith("start_tls.complete"):
+            opened.clear()
+
+    return watch
+
+
+def _next(response: Any) -> Any:
+    """Return the request that a redirect asks for; raises :class:`RedirectError` where it may not be sent."""
+    before, after = response.request, response.next_request
+    target = repr(str(after.url if after else response.headers["location"])[:200])
+    if after is None or not _same_server(before.url, after.url):
+        raise RedirectError(
+            f"redirects to {target}; allowed is the same host and port, or https in place of http on the "
+            "usual ports: if that is the server to ask, give its address as base_url"
+        )
+    if after.method != before.method:
+        raise RedirectError(
+            f"redirects to {target} by status {response.status_code}, which drops the question; allowed is "
+            "307 or 308: give that address as base_url"
+        )
+    return after
+
+
+def _same_server(before: Any, after: Any) -> bool:
+    old, new = ((url.scheme, url.port or _PORTS.get(url.scheme)) for url in (before, after))
+    upgraded = (old, new) == (("http", 80), ("https", 443))
+    return bool(before.host == after.host and (old == new or upgraded))
+
+
+async def _read(response: Any, limits: Limits) -> Any:
+    # What counts of an error is its status.
+    error = response.status_code >= 400
+    most = _ERROR_BYTES if error else limits.size
+    try:
+        content = await _content(response, most)
+        if len(content) > most and not error:
+            raise ReplyError(f"the reply is larger than {limits.told}")
+    except ReplyError as refused:
+        if not error:
+            raise
+        content = str(refused).encode()
+    headers = [pair for pair in response.headers.raw if pair[0].lower() not in _OF_THE_BODY]
+    return Response(response.status_code, headers=headers, content=content[:most], request=response.request)
+
+
+async def _content(response: Any, most: int) -> bytes:
+    """Return the body, unpacked; no more than a byte beyond ``most`` and what one read brings."""
+    unpacked = _unpacker(response.headers.get("content-encoding", ""))
+    content = bytearray()
+    async with aclosing(response.aiter_raw()) as parts:
+        async for part in parts:
+            content += unpacked(part, most + 1 - len(content))
+            if len(content) > most:
+                break
+    return bytes(content)
+
+
+def _unpacker(encoding: str) -> Callable[[bytes, int], bytes]:
+    """Return what unpacks a part to so many bytes at most, for servers that pack without being asked."""
+    encoding = encoding.strip().lower()
+    if encoding in ("", "identity"):
+        return lambda part, most: part
+    if encoding not in ("gzip", "x-gzip", "deflate"):
+        raise ReplyError(
+            f"the reply is compressed by {encoding[:40]!r}, which it was asked not to be; "
+            "allowed beside no compression: gzip, deflate"
+        )
+    packed = zlib.decompressobj(_EITHER_HEADER)
+
+    def unpacked(part: bytes, most: int) -> bytes:
+        try:
+            return packed.decompress(part, most)
+        except zlib.error:
+            raise ReplyError(f"the reply says that it is compressed by {encoding}, and is not") from None
+
+    return unpacked

@@ -1,0 +1,187 @@
+"""What the user typed for a model behind an OpenAI-compatible server, read without asking it anything."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Literal
+from urllib.parse import urlsplit
+
+from pytest_kbrel.bounds import REQUESTS, RETRIES, SECONDS, SEED, shown
+from pytest_kbrel.errors import ModelError
+from pytest_kbrel.models import lm_eval_args as lm_eval
+from pytest_kbrel.models.chat.args import CHAT_ARGS, ChatArgs, parse_chat_args
+from pytest_kbrel.models.model_args import all_auto, number, parse_args, whole, whole_or_auto
+from pytest_kbrel.records import record
+from pytest_kbrel.redaction import hide
+
+PREFIX = "openai/"
+DEFAULT_URL = "https://api.openai.com/v1"
+DEFAULT_KEY = "OPENAI_API_KEY"
+OPENAI_ARGS = (
+    "base_url",
+    "api_key_env",
+    "endpoint",
+    "num_concurrent",
+    "max_concurrent",
+    "timeout",
+    "max_retries",
+    "seed",
+    "model",
+    "pretrained",
+    *CHAT_ARGS,
+)
+"""The keys of the arguments of an ``openai/`` model; ``num_concurrent`` is lm-eval's ``max_concurrent``."""
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_ARGUMENT = re.compile(r"[,\s?&](\w+)=")
+
+# lm-eval's base_url names the endpoint as well.
+_ENDPOINTS: Mapping[str, Literal["chat", "completions"]] = {
+    "/chat/completions": "chat",
+    "/completions": "completions",
+}
+
+
+@record
+class OpenAISpec:
+    """A model behind a server: ``name`` at ``base_url``, and how it is asked.
+
+    ``api_key_env`` names the environment variable that holds the key, never the key itself. ``timeout`` is in
+    seconds for one try; ``max_concurrent`` is how many requests are under way at once. ``notes`` say what was
+    typed and has no effect, a sentence each.
+    """
+
+    text: str
+    name: str
+    backend: str = "openai"
+    base_url: str = DEFAULT_URL
+    api_key_env: str = DEFAULT_KEY
+    endpoint: Literal["chat", "completions"] = "chat"
+    max_concurrent: int = 8
+    timeout: float = 60.0
+    max_retries: int = 4
+    seed: int | None = None
+    chat: ChatArgs = ChatArgs()
+    notes: tuple[str, ...] = ()
+
+
+def parse_openai(text: str, model_args: str = "", *, chat_template: bool = False, **run: str) -> OpenAISpec:
+    """Read ``openai/NAME`` and its arguments.
+
+    Without ``base_url`` the environment's ``OPENAI_BASE_URL`` holds, then OpenAI's own address. Raises
+    :class:`ModelError` for a missing name, an unknown key, a value of the wrong kind, for ``run`` (device,
+    dtype, batch_size), which its server chooses, and for ``chat_template`` at an endpoint without one.
+    """
+    text = text.strip()
+    all_auto(text, "is for its server to choose", run)
+    args, notes = lm_eval.understood(parse_args(model_args, (*OPENAI_ARGS, *lm_eval.OPENAI)), lm_eval.OPENAI)
+    name = text.removeprefix(PREFIX).strip() if text.startswith(PREFIX) else ""
+    for given in (args.get("model", ""), args.get("pretrained", "")):
+        if name and given and given != name:
+            raise ModelError(f"two models are named: {name} and {given} in model-args")
+        name = name or given
+    if not name:
+        raise ModelError(
+            f"{text}: no model named; the form is openai/NAME, with the server's own name for it"
+        )
+    if "num_concurrent" in args and "max_concurrent" in args:
+        raise ModelError("model-args: num_concurrent and max_concurrent are one thing; give one of them")
+    _check_name(name)
+    key_env = args.get("api_key_env", DEFAULT_KEY)
+    if not _VARIABLE.fullmatch(key_env):
+        raise ModelError(
+            f"{text}: api_key_env holds no name of an environment variable (and is not repeated here, for it "
+            f"may be the key); allowed: letters, digits and _, such as {DEFAULT_KEY}"
+        )
+    base_url, endpoint = _address(args)
+    chat = parse_chat_args(args)
+    if endpoint == "completions" and chat.variables:
+        raise ModelError(
+            f"{text}: the endpoint completions has no chat template, and chat_template_args and "
+            "enable_thinking mean nothing to it; allowed is endpoint=chat"
+        )
+    if chat.think_end_token.isdecimal():
+        raise ModelError(
+            f"{text}: think_end_token={chat.think_end_token} is a token's id, and a server replies with "
+            "texts; allowed is the token's text"
+        )
+    if chat_template and endpoint == "completions":
+        raise ModelError(f"{text}: the endpoint completions has no chat template; allowed is endpoint=chat")
+    if chat_template:
+        notes += ["--kb-apply-chat-template is not used: the server wraps messages in its own chat template"]
+    return OpenAISpec(
+        text=f"{PREFIX}{name}",
+        name=name,
+        base_url=base_url,
+        api_key_env=key_env,
+        endpoint=endpoint,
+        max_concurrent=whole_or_auto(
+            "max_concurrent",
+            args.get("max_concurrent", args.get("num_concurrent", "auto")),
+            REQUESTS,
+            "of requests",
+        )
+        or 8,
+        timeout=number("timeout", args.get("timeout", "60"), SECONDS, "of seconds"),
+        max_retries=whole("max_retries", args.get("max_retries", "4"), RETRIES),
+        seed=whole("seed", args["seed"], SEED) if "seed" in args else None,
+        chat=chat,
+        notes=tuple(notes),
+    )
+
+
+def api_key(spec: OpenAISpec) -> str:
+    """Return the key out of the environment; a server of one's own needs none.
+
+    Raises :class:`ModelError` when a variable was named and is not set, or when OpenAI itself is to be asked
+    without a key.
+    """
+    key = os.environ.get(spec.api_key_env, "")
+    if not key and (spec.api_key_env != DEFAULT_KEY or spec.base_url == DEFAULT_URL):
+        # What is no usual name of a variable may be the key itself.
+        name = spec.api_key_env if spec.api_key_env.isupper() else "that api_key_env names"
+        raise ModelError(
+            f"{spec.text}: the environment variable {name} holds no key for {spec.base_url}; "
+            "set it, name another with api_key_env=NAME, or give the base_url of a server that needs none"
+        )
+    hide(key)
+    return key or "none"
+
+
+def _check_name(name: str) -> None:
+    """Refuse arguments behind a name: they would be sent and printed as a part of it, keys too."""
+    if found := _ARGUMENT.search(name):
+        raise ModelError(
+            f"{PREFIX}{name[: found.start()]}: found {found[1]}=… behind the name; allowed: the name alone, "
+            "with arguments in --kb-model-args or --kb-judge-args, and a key in the environment "
+            "(api_key_env=NAME)"
+        )
+
+
+def _address(args: Mapping[str, str]) -> tuple[str, Literal["chat", "completions"]]:
+    url = args.get("base_url") or os.environ.get("OPENAI_BASE_URL") or DEFAULT_URL
+    url = url.rstrip("/")
+    try:
+        parts = urlsplit(url)
+        # What is no port raises only when it is looked at.
+        host = parts.hostname or "" if parts.port != 0 else ""
+    except ValueError:
+        parts, host = urlsplit(""), ""
+    if any(mark in url for mark in "@?#"):
+        raise ModelError(
+            f"base_url of {host or 'no host'}: it carries a name, a password or a query; allowed is a plain "
+            "address: a key comes from the environment, api_key_env=NAME"
+        )
+    if parts.scheme not in ("http", "https") or not host:
+        raise ModelError(f"base_url {shown(url)}; allowed is an address such as http://localhost:8000/v1")
+    given = args.get("endpoint", "")
+    if given not in ("", "chat", "completions"):
+        raise ModelError(f"endpoint {given!r}; allowed: chat or completions")
+    for ending, implied in _ENDPOINTS.items():
+        if url.endswith(ending):
+            if given not in ("", implied):
+                raise ModelError(f"base_url {url} names the endpoint {implied}, endpoint={given} another")
+            return url.removesuffix(ending), implied
+    return url, "completions" if given == "completions" else "chat"

@@ -1,0 +1,287 @@
+"""From text to token ids: special tokens exactly once, continuations cut at the right boundary."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+from pytest_kbrel.errors import ModelError
+from pytest_kbrel.models.chat.args import ChatArgs
+from pytest_kbrel.models.chat.messages import messages_of, text_of
+from pytest_kbrel.models.chat.template import ChatTemplate, marks_of_tokenizer
+from pytest_kbrel.models.chat.thoughts import ThoughtMarks
+from pytest_kbrel.records import GenerateRequest, Request, ScoreRequest, record
+
+Ids = tuple[int, ...]
+R = TypeVar("R", bound=Request)
+# Requests whose texts are tokenised in one call.
+_AT_ONCE = 256
+_NOTHING_SAID = ChatArgs()
+
+
+@record
+class Pair:
+    """A prompt with a continuation. Causal: ``context`` leads ``targets`` in one sequence.
+
+    Encoder-decoder: ``context`` goes to the encoder, ``lead + targets`` are the decoder's labels;
+    ``lead`` are special tokens that are not scored.
+    """
+
+    prompt: Ids
+    context: Ids
+    targets: Ids
+    lead: Ids = ()
+
+
+def prompt_digest(ids: Ids, bos: int | None = None) -> str:
+    """Return a digest of token ids: equal exactly where the model sees the same prompt.
+
+    It is 16 hex digits of sha256 over the ids; a leading ``bos`` is left out of them and told by a ``b``
+    behind, so that prompts which differ in nothing else can be told from others.
+    """
+    leads = bos is not None and ids[:1] == (bos,)
+    digits = hashlib.sha256(",".join(map(str, ids[leads:])).encode()).hexdigest()[:16]
+    return digits + "b" * leads
+
+
+class PromptEncoder:
+    """Tokenises prompts the way one checkpoint wants them.
+
+    ``adds_bos`` tells whether prompts start with BOS. ``add_bos`` overrides what the tokenizer does by
+    itself; with ``chat_template`` a request becomes messages with the generation prompt behind them, else a
+    text. ``prefix_token_id`` stands for an empty prompt, in place of BOS. ``marks`` are those of a thought
+    that template or tokenizer declare, ``None`` without any.
+
+    Raises :class:`ModelError` when BOS or a chat template is asked for and the tokenizer has none.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Any,
+        *,
+        encoder_decoder: bool,
+        chat_template: bool = False,
+        add_bos: bool | None = None,
+        chat: ChatArgs = _NOTHING_SAID,
+        prefix_token_id: int | None = None,
+    ) -> None:
+        self.tokenizer = tokenizer
+        self._encoder_decoder = encoder_decoder
+        self._chat = chat
+        self.template = ChatTemplate(tokenizer, chat) if chat_template else None
+        self._bos: int | None = tokenizer.bos_token_id
+        first = self._bos if prefix_token_id is None else prefix_token_id
+        # What stands for an empty prompt.
+        self._start: Ids = () if first is None else (first,)
+        before, self._behind = _special_tokens_around(tokenizer)
+        if add_bos and self._bos is None:
+            raise ModelError("model-args: add_bos_token=True, but the tokenizer has no BOS token")
+        # Whether BOS must lead; ``None`` leaves a text, or a chat template, as it is.
+        self._wants_bos = add_bos
+        self._ahead: Mapping[str, Sequence[int]] = {}
+        if add_bos is None and not chat_template and self._bos is not None and before[:1] == (self._bos,):
+            self._wants_bos = True
+        self.marks = self._marks()
+        self.adds_bos = self._bos is not None and self.prompt("a")[:1] == (self._bos,)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the model's figures should know of its chat template, a sentence each."""
+        given = ", ".join(self._chat.variables)
+        if self.template is not None:
+            idle = ", ".join(self.template.idle)
+            return (f"the chat template does not know {idle}: it has no effect",) if idle else ()
+        found = []
+        if getattr(self.tokenizer, "chat_template", None):
+            found.append(
+                "the tokenizer has a chat template, and prompts are raw: apply_chat_template=True uses it"
+            )
+        if given:
+            found.append(f"{given} of a chat template has no effect: prompts are raw")
+        return tuple(found)
+
+    @property
+    def unscorable(self) -> str:
+        """Why no answer can be scored, whatever the prompt; empty where one can."""
+        return self.template.unscorable if self.template is not None else ""
+
+    def reading(self, requests: Iterable[R]) -> Iterator[R]:
+        """Yield ``requests`` as they are; while one is looked at, its texts are at hand.
+
+        A tokenizer takes much less for some hundred texts in one call than for each alone.
+        """
+        waiting = iter(requests)
+        try:
+            while some := list(itertools.islice(waiting, _AT_ONCE)):
+                self._ahead = self._read(some)
+                yield from some
+        finally:
+            self._ahead = {}
+
+    def _read(self, requests: Sequence[Request]) -> Mapping[str, Sequence[int]]:
+        # Of a template each prompt's text is yet to be made.
+        if self.template is not None:
+            return {}
+        try:
+            texts = {self.text(one) for one in requests}
+            if not self._encoder_decoder:
+                texts |= {
+                    _with_answer(self.text(one), one.continuation)
+                    for one in requests
+                    if isinstance(one, ScoreRequest)
+                }
+            found = self.tokenizer(list(texts))["input_ids"]
+            return dict(zip(texts, found, strict=True))
+        except Exception:
+            # One text that it refuses, and all are; read alone, only that one is.
+            return {}
+
+    def text(self, request: Request) -> str:
+        """Return a request's prompt as the model reads it, without a BOS that the tokenizer adds.
+
+        What is scored, and what is generated with its steps or with beams, stands where an answer stands when
+        nothing is thought. Raises ``ValueError`` where a thinking model's template has no such place, and
+        where a template leaves out the request's system message or turns.
+        """
+        if self.template is None:
+            return text_of(request, self._chat.system_instruction)
+        messages = messages_of(request, self._chat.system_instruction)
+        behind_thought = isinstance(request, ScoreRequest) or request.steps or request.num_beams > 1
+        fill = self.template.answer_prompt if behind_thought else self.template.prompt
+        text = fill(messages)
+        if request.system.strip() not in text:
+            raise ValueError("the chat template leaves system messages out, and the suite has one")
+        if any(part.strip() not in text for turn in request.turns for part in turn):
+            raise ValueError("the chat template leaves earlier turns out, and examples are such")
+        return text
+
+    def rendered(self, request: Request) -> str:
+        """Return a request's prompt for people: its :meth:`text` with the special tokens around it."""
+        text = self.text(request)
+        ids = self.encoded(text)
+        bare = tuple(self.tokenizer(text, add_special_tokens=False)["input_ids"])
+        start = _position(bare, ids)
+        if start < 0:
+            # A BOS that stood in the text was taken out.
+            return str(self.tokenizer.decode(ids, skip_special_tokens=False))
+        names = self.tokenizer.convert_ids_to_tokens
+        return "".join([*names(list(ids[:start])), text, *names(list(ids[start + len(bare) :]))])
+
+    def prompt(self, asked: Request | str) -> Ids:
+        """Return a prompt's token ids: BOS once or not at all, no EOS behind it for causal models.
+
+        A text stands for a question with nothing else to it. An empty prompt stands for BOS alone, or for the
+        prefix token; without either it has no ids. Raises as :meth:`text`.
+        """
+        request = GenerateRequest(prompt=asked, max_new_tokens=1) if isinstance(asked, str) else asked
+        return self.encoded(self.text(request))
+
+    def encoded(self, text: str) -> Ids:
+        """Return the token ids of a prompt that :meth:`text` made."""
+        ids = self._encode(text)
+        return self._start if self._says_nothing(ids) else ids
+
+    def pair(self, asked: ScoreRequest | str, continuation: str = "") -> Pair:
+        """Return prompt and continuation, tokenised jointly for causal models.
+
+        A text stands for a prompt with nothing else to it. A token that spans the boundary belongs to the
+        continuation. An empty prompt stands for BOS alone, or for the prefix token; so does one that is part
+        of the continuation's first token. Behind a chat template the continuation stands as an answer stands
+        there. For encoder-decoder models the continuation is a text of its own, without leading spaces or
+        EOS.
+
+        Raises ``ValueError`` when nothing is left to score or nothing to condition on, and as :meth:`text`.
+        """
+        request = ScoreRequest(prompt=asked, continuation=continuation) if isinstance(asked, str) else asked
+        continuation = request.continuation
+        text = self.text(request)
+        prompt_ids = self._encode(text)
+        if self._encoder_decoder:
+            lead, targets = self._labels(continuation.lstrip(" "))
+            pair = Pair(prompt=prompt_ids, context=prompt_ids, targets=targets, lead=lead)
+        else:
+            if self.template is not None:
+                continuation = self.template.place.lead + continuation.lstrip(" ")
+            whole = self._encode(_with_answer(text, continuation))
+            shared = common_prefix(prompt_ids, whole)
+            empty = self._says_nothing(prompt_ids)
+            pair = Pair(
+                prompt=self._start if empty else prompt_ids,
+                context=whole[:shared] if shared and not empty else self._start,
+                targets=whole[shared:],
+            )
+        if not pair.targets:
+            raise ValueError(f"the continuation {continuation!r} has no tokens of its own after this prompt")
+        if not pair.context:
+            what = "a prompt that is part of the answer's first token" if text else "an empty prompt"
+            raise ValueError(
+                f"{what} needs a BOS token, and this tokenizer has none; model-args prefix_token_id=ID names "
+                "the token to start from"
+            )
+        return pair
+
+    def _marks(self) -> ThoughtMarks | None:
+        # What an encoder reads cannot be gone on with.
+        if self._encoder_decoder:
+            return None
+        return self.template.marks if self.template else marks_of_tokenizer(self.tokenizer, self._chat)
+
+    def digest(self, prompt: Ids) -> str:
+        """Return the digest of a prompt's token ids, as :func:`prompt_digest` makes it."""
+        return prompt_digest(prompt, self._bos)
+
+    def _says_nothing(self, prompt: Ids) -> bool:
+        return prompt in ((), (self._bos,))
+
+    def _encode(self, text: str) -> Ids:
+        own_special = self.template is None
+        read = self._ahead.get(text)
+        if read is None:
+            read = self.tokenizer(text, add_special_tokens=own_special)["input_ids"]
+        ids = tuple(read)
+        if (
+            own_special
+            and self._behind
+            and not self._encoder_decoder
+            and ids[-len(self._behind) :] == self._behind
+        ):
+            ids = ids[: -len(self._behind)]
+        if self._bos is None or self._wants_bos is None:
+            return ids
+        start = next((k for k, token in enumerate(ids) if token != self._bos), len(ids))
+        return (self._bos, *ids[start:]) if self._wants_bos else ids[start:]
+
+    def _labels(self, text: str) -> tuple[Ids, Ids]:
+        bare = tuple(self.tokenizer(text_target=text, add_special_tokens=False)["input_ids"])
+        full = tuple(self.tokenizer(text_target=text)["input_ids"])
+        start = _position(bare, full)
+        return (full[:start] if start > 0 else ()), bare
+
+
+def _with_answer(prompt: str, continuation: str) -> str:
+    """Return prompt and continuation as one text: a blank between them is not doubled."""
+    return prompt + (continuation.lstrip(" ") if prompt[-1:].isspace() else continuation)
+
+
+def _special_tokens_around(tokenizer: Any) -> tuple[Ids, Ids]:
+    bare = tuple(tokenizer("a", add_special_tokens=False)["input_ids"])
+    full = tuple(tokenizer("a")["input_ids"])
+    start = _position(bare, full)
+    return ((), ()) if start < 0 else (full[:start], full[start + len(bare) :])
+
+
+def _position(part: Ids, whole: Ids) -> int:
+    starts = range(len(whole) - len(part) + 1)
+    return next((start for start in starts if whole[start : start + len(part)] == part), -1)
+
+
+def common_prefix(one: Sequence[int], other: Sequence[int]) -> int:
+    """Return the number of tokens that two sequences begin with alike."""
+    length = 0
+    for a, b in zip(one, other, strict=False):
+        if a != b:
+            break
+        length += 1
+    return length

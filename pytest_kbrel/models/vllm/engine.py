@@ -1,0 +1,242 @@
+"""The only place that touches vLLM: it starts an engine, puts questions to it and checks what comes back.
+
+Written after the source of vLLM 0.33.0 (``LLM.generate``, ``SamplingParams``, ``RequestOutput``), run with
+0.32.0.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import multiprocessing
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pytest_kbrel.errors import ModelError
+from pytest_kbrel.models.batching import Batcher, describe_error
+from pytest_kbrel.models.quiet import quiet
+from pytest_kbrel.models.tokens import Ids
+from pytest_kbrel.models.vllm.spec import VllmSpec
+from pytest_kbrel.models.vllm.watchdog import EngineEndedError, watch
+from pytest_kbrel.records import Failed, record
+
+MOST_NAMED = 128
+"""The most tokens whose log-probabilities one question may name (``MAX_LOGPROB_TOKEN_IDS``)."""
+
+# More questions than the engine runs at once keep it busy; what is under way is lost when a run is killed.
+_AT_ONCE = 512
+
+# Seconds. Those that are killed leave shared memory behind, and on a busy machine they take longer than
+# vLLM's own five.
+_TO_END = 30.0
+
+LogProbabilities = Mapping[int, float]
+
+
+@record
+class Question:
+    """Token ids to go on from, greedily, for up to ``max_tokens`` tokens or to one of ``ends`` or ``stop``.
+
+    ``named`` are tokens whose log-probabilities are wanted at each new place, beside that of the token
+    written. With ``of_prompt`` those of the prompt's own tokens are wanted.
+    """
+
+    ids: Ids
+    max_tokens: int = 1
+    ends: Ids = ()
+    stop: tuple[str, ...] = ()
+    named: Ids = ()
+    of_prompt: bool = False
+
+
+@record
+class Reply:
+    """What an engine wrote: ``steps`` holds log-probabilities (nats) by token id, one mapping a token.
+
+    ``prompt`` holds those of the prompt's tokens, one mapping each, empty where they were not asked for.
+    """
+
+    token_ids: Ids
+    steps: tuple[LogProbabilities, ...]
+    prompt: tuple[LogProbabilities, ...] = ()
+
+
+def probability(found: LogProbabilities, token: int) -> float:
+    """Return a token's probability; raise ``ValueError`` where there is none, or it is no number above 0."""
+    value = found.get(token)
+    if value is None:
+        raise ValueError(f"vLLM gave no log-probability of token {token}")
+    # vLLM fills what it did not compute with minus infinity.
+    if not math.isfinite(value):
+        raise ValueError(f"vLLM gave the log-probability {value} to token {token}")
+    return min(math.exp(value), 1.0)
+
+
+class Engine:
+    """A running engine. ``max_length`` is in tokens, prompt and answer together.
+
+    ``block`` is how many tokens the prefix cache keeps together, 0 where there is no such cache. ``text``
+    names the model in errors.
+    """
+
+    def __init__(self, text: str, llm: Any, library: Any, *, at_once: int = _AT_ONCE) -> None:
+        self._text, self._llm, self._library = text, llm, library
+        self.at_once = at_once
+        config = llm.llm_engine.vllm_config
+        self.max_length = int(config.model_config.max_model_len)
+        self.dtype = str(config.model_config.dtype).removeprefix("torch.")
+        self.device = str(config.device_config.device_type)
+        cache = config.cache_config
+        self.block = int(cache.block_size) if cache.enable_prefix_caching else 0
+        self._batcher = Batcher(at_once)
+        self._death = ""
+
+    def with_at_once(self, at_once: int) -> Engine:
+        """Return the same engine, asked ``at_once`` questions at a time."""
+        return Engine(self._text, self._llm, self._library, at_once=at_once)
+
+    def ask(self, questions: Sequence[Question]) -> list[Reply | Failed]:
+        """Return one reply per question, in order; a question that the engine refuses fails alone.
+
+        Raises :class:`ModelError` where the engine's processes have ended: they answer nothing any more.
+        """
+        replies = self._batcher.run(questions, len, self._asked)
+        if self._death:
+            raise ModelError(
+                f"{self._text}: vLLM's engine ended while it was asked: {self._death}; what its processes "
+                "wrote to stderr says why"
+            )
+        return replies
+
+    def close(self) -> None:
+        """Stop the engine's processes and free its GPUs."""
+        llm, self._llm = self._llm, None
+        if llm is None:
+            return
+        with quiet():
+            llm.llm_engine.engine_core.shutdown(timeout=_TO_END)
+            # vLLM leaves its sockets' context open, of which Python warns when it collects it: here nobody's
+            # pytest takes that for an error.
+            del llm
+            gc.collect()
+
+    def _asked(self, questions: Sequence[Question]) -> list[Reply | Failed]:
+        if self._llm is None:
+            raise ValueError("this engine is closed")
+        if self._death:
+            raise ValueError(self._death)
+        with quiet():
+            try:
+                outputs = self._llm.generate(
+                    [{"prompt_token_ids": list(question.ids)} for question in questions],
+                    [self._sampling(question) for question in questions],
+                    use_tqdm=False,
+                )
+            except Exception as error:
+                # By its name: the module it lies in is vLLM's own affair.
+                if isinstance(error, EngineEndedError) or type(error).__name__ == "EngineDeadError":
+                    self._death = describe_error(error)
+                raise
+        if len(outputs) != len(questions):
+            raise ValueError(f"vLLM gave {len(outputs)} answers to {len(questions)} questions")
+        return [_checked(question, output) for question, output in zip(questions, outputs, strict=True)]
+
+    def _sampling(self, question: Question) -> Any:
+        return self._library.SamplingParams(
+            temperature=0.0,
+            max_tokens=question.max_tokens,
+            stop=list(question.stop),
+            stop_token_ids=list(question.ends),
+            # The written token's own is always wanted: weights that yield no numbers show there.
+            logprobs=None if question.named else 0,
+            logprob_token_ids=list(question.named) or None,
+            prompt_logprobs=0 if question.of_prompt else None,
+        )
+
+
+def start(spec: VllmSpec, folder: str) -> tuple[Engine, str]:
+    """Start an engine for the checkpoint in ``folder``; return it, and what vLLM is called with its version.
+
+    Raises :class:`ModelError` with what was asked for and what vLLM said.
+    """
+    # A gate's report is no place for an engine's log, and nobody asked to tell others what runs here.
+    os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
+    os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
+    with quiet():
+        try:
+            import vllm
+        except Exception as error:
+            raise ModelError(f"loading {spec.text}: vllm does not import: {describe_error(error)}") from None
+        options = _options(spec, folder)
+        try:
+            others = set(multiprocessing.active_children())
+            llm = vllm.LLM(**options)
+            watch(llm, [*set(multiprocessing.active_children()) - others])
+            engine = Engine(spec.text, llm, vllm)
+        except Exception as error:
+            asked = ", ".join(f"{key}={value}" for key, value in options.items())
+            raise ModelError(
+                f"{spec.text}: vLLM {vllm.__version__} did not start: {_whole(error)}; asked with "
+                f"{asked}; allowed: a checkpoint whose architecture vLLM knows, as many free GPUs as "
+                "tensor_parallel_size, and enough memory (gpu_memory_utilization, max_model_len); what vLLM "
+                "wrote above says more"
+            ) from None
+    return engine, f"vllm {vllm.__version__}"
+
+
+def _whole(error: Exception) -> str:
+    """Return an error as one line: what was wrong with an option stands behind the first of its own."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:600]}"
+
+
+def _options(spec: VllmSpec, folder: str) -> dict[str, Any]:
+    checkpoint = spec.checkpoint
+    options: dict[str, Any] = {
+        "model": folder,
+        "tokenizer": checkpoint.tokenizer,
+        "dtype": checkpoint.dtype,
+        "tensor_parallel_size": spec.tensor_parallel_size,
+        "gpu_memory_utilization": spec.gpu_memory_utilization,
+        "max_model_len": checkpoint.max_length,
+        "max_num_seqs": spec.max_num_seqs,
+        "max_num_batched_tokens": checkpoint.batch_size,
+        "quantization": spec.quantization,
+        "enforce_eager": spec.enforce_eager,
+        "trust_remote_code": False,
+        # Never a pickle, and never a checkpoint's own limit of new tokens.
+        "load_format": "safetensors",
+        "generation_config": "vllm",
+        "logprobs_mode": "raw_logprobs",
+        "seed": 0,
+    }
+    return {key: value for key, value in options.items() if value not in (None, "")}
+
+
+def _checked(question: Question, output: Any) -> Reply | Failed:
+    """Return what an output says, or what about it cannot be."""
+    try:
+        if tuple(output.prompt_token_ids or ()) != question.ids:
+            raise ValueError("vLLM answered another prompt than the one that was asked")
+        if len(output.outputs) != 1:
+            raise ValueError(f"vLLM gave {len(output.outputs)} texts, not one")
+        (written,) = output.outputs
+        if written.finish_reason not in ("stop", "length"):
+            raise ValueError(f"vLLM ended the answer with {written.finish_reason!r}")
+        ids = tuple(int(token) for token in written.token_ids)
+        if not 1 <= len(ids) <= question.max_tokens:
+            raise ValueError(f"vLLM wrote {len(ids)} tokens, asked for at most {question.max_tokens}")
+        steps = _by_token(written.logprobs, len(ids), "written")
+        prompt = _by_token(output.prompt_logprobs, len(question.ids), "read") if question.of_prompt else ()
+        for token, found in zip(ids, steps, strict=True):
+            probability(found, token)
+    except ValueError as error:
+        return Failed(error=str(error))
+    return Reply(token_ids=ids, steps=steps, prompt=prompt)
+
+
+def _by_token(places: Any, count: int, what: str) -> tuple[LogProbabilities, ...]:
+    found = list(places or ())
+    if len(found) != count:
+        raise ValueError(f"vLLM gave log-probabilities of {len(found)} {what} tokens, not {count}")
+    return tuple({int(token): entry.logprob for token, entry in (place or {}).items()} for place in found)

@@ -1,0 +1,230 @@
+"""A checkpoint that vLLM runs: the protocol's four methods."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+from pytest_kbrel.models.chat.args import MAX_THINKING_TOKENS
+from pytest_kbrel.models.chat.thinking import Batches, Thinker, thought_endings
+from pytest_kbrel.models.checkpoint.file_record import FileRecord
+from pytest_kbrel.models.dedup import in_order
+from pytest_kbrel.models.hf.prompts import Prompt
+from pytest_kbrel.models.hf.sliding_window import check_length
+from pytest_kbrel.models.hf.stopping import Continuation, Endings
+from pytest_kbrel.models.responses import check_ids, check_request, failed, generated, scored
+from pytest_kbrel.models.tokens import Ids, Pair, PromptEncoder
+from pytest_kbrel.models.vllm.engine import MOST_NAMED, Engine, Question, Reply, probability
+from pytest_kbrel.models.vllm.logprobs import score_pairs
+from pytest_kbrel.records import (
+    Failed,
+    Fingerprint,
+    Generated,
+    GenerateRequest,
+    Request,
+    Scored,
+    ScoreRequest,
+    Step,
+    record,
+)
+
+_UNEXPLAINED = "vLLM ended the answer where neither EOS nor a stop string is"
+
+
+@record
+class VllmParts:
+    """A running engine and what belongs to it.
+
+    ``vocabulary`` is the number of tokens the model knows, ``files`` what the checkpoint was read from.
+    """
+
+    engine: Engine
+    encoder: PromptEncoder
+    endings: Endings
+    fingerprint: Fingerprint
+    files: FileRecord
+    vocabulary: int
+    max_thinking_tokens: int = MAX_THINKING_TOKENS
+    notes: tuple[str, ...] = ()
+
+
+class VllmModel:
+    """A causal checkpoint behind an engine of its own; made by :func:`pytest_kbrel.models.vllm.load`.
+
+    Prompts have the token ids and digests, and texts the ends, that the transformers backend gives them.
+    """
+
+    def __init__(self, parts: VllmParts) -> None:
+        self._parts = parts
+
+    def rendered(self, request: Request) -> str:
+        """Return a request's prompt as the model reads it, special tokens by name."""
+        return self._parts.encoder.rendered(request)
+
+    @property
+    def unscorable(self) -> str:
+        """Why the model can score no answer; empty where it can."""
+        return self._parts.encoder.unscorable
+
+    def describe(self) -> Fingerprint:
+        """Say what this model is, by content."""
+        return self._parts.fingerprint
+
+    @property
+    def files(self) -> FileRecord:
+        """The files that the checkpoint was read from."""
+        return self._parts.files
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of its figures should know, a sentence each."""
+        return self._parts.notes
+
+    def replanned(self) -> VllmModel:
+        """Return the same model on the same engine, asked a third as many questions at a time."""
+        engine = self._parts.engine
+        smaller = engine.with_at_once(max(1, engine.at_once // 3))
+        return VllmModel(dataclasses.replace(self._parts, engine=smaller))
+
+    def score(self, requests: Sequence[ScoreRequest]) -> list[Scored | Failed]:
+        """Return the probabilities (float32 softmax) of the continuations' tokens, one answer per request."""
+        return in_order(self.score_as_ready(requests))
+
+    def score_as_ready(self, requests: Sequence[ScoreRequest]) -> Iterator[list[tuple[int, Scored | Failed]]]:
+        """Yield the answers of :meth:`score`, each with its request's place, some at a time."""
+        encoder = self._parts.encoder
+        places: list[int] = []
+        pairs: list[Pair] = []
+        for index, request in enumerate(encoder.reading(requests)):
+            try:
+                pair = encoder.pair(request)
+                check_ids((*pair.context, *pair.targets), self._parts.vocabulary)
+                self._check_length(len(pair.context), len(pair.targets))
+            except Exception as error:
+                yield [(index, failed(error))]
+            else:
+                places.append(index)
+                pairs.append(pair)
+        for batch in score_pairs(self._parts.engine, pairs):
+            self.files.check()
+            yield [(places[n], scored(encoder, pairs[n], found)) for n, found in batch]
+
+    def generate(self, requests: Sequence[GenerateRequest]) -> list[Generated | Failed]:
+        """Return greedy continuations, one answer per request; beam search is a :class:`Failed`."""
+        return in_order(self.generate_as_ready(requests))
+
+    def generate_as_ready(
+        self, requests: Sequence[GenerateRequest]
+    ) -> Iterator[list[tuple[int, Generated | Failed]]]:
+        """Yield the answers of :meth:`generate`, each with its request's place, some at a time."""
+        places: list[int] = []
+        prompts: list[Prompt] = []
+        for index, request in enumerate(self._parts.encoder.reading(requests)):
+            try:
+                ids = self._parts.encoder.prompt(request)
+                self._check_request(ids, request)
+            except Exception as error:
+                yield [(index, failed(error))]
+            else:
+                places.append(index)
+                prompts.append(Prompt(ids=ids, request=request))
+        for batch in self._ready(prompts):
+            self.files.check()
+            yield [(places[n], generated(self._parts.encoder, prompts[n].ids, reply)) for n, reply in batch]
+
+    def _ready(self, prompts: Sequence[Prompt]) -> Batches:
+        marks, endings = self._parts.encoder.marks, self._parts.endings
+        if marks is None:
+            return self._continued(prompts, endings)
+        thoughts = thought_endings(endings, marks)
+        thinker = Thinker(
+            lambda some: self._continued(some, endings),
+            lambda some: self._continued(some, thoughts),
+            marks,
+            answers=endings,
+            thoughts=thoughts,
+            most=self._parts.max_thinking_tokens,
+            longest=self._parts.engine.max_length,
+        )
+        return thinker.ready(prompts)
+
+    def _continued(self, prompts: Sequence[Prompt], endings: Endings) -> Batches:
+        # Neighbours share most, and what is asked together finds it in the engine's cache.
+        order = sorted(range(len(prompts)), key=lambda n: prompts[n].ids)
+        at_once = self._parts.engine.at_once
+        for start in range(0, len(order), at_once):
+            places = order[start : start + at_once]
+            replies = self._written([prompts[place] for place in places], endings)
+            yield list(zip(places, replies, strict=True))
+
+    def close(self) -> None:
+        """Stop the engine; the model answers no more."""
+        self._parts.engine.close()
+
+    def _written(self, asked: Sequence[Prompt], endings: Endings) -> list[Continuation | Failed]:
+        found: list[Continuation | Failed | None] = self._attempt(asked, endings, stopping=True)
+        # Where vLLM saw an ending and the text has none, its stop strings are left out and it writes on.
+        early = [number for number, reply in enumerate(found) if reply is None]
+        again = self._attempt([asked[n] for n in early], endings, stopping=False)
+        for number, reply in zip(early, again, strict=True):
+            found[number] = reply or Failed(error=_UNEXPLAINED)
+        return [reply for reply in found if reply is not None]
+
+    def _attempt(
+        self, asked: Sequence[Prompt], endings: Endings, *, stopping: bool
+    ) -> list[Continuation | Failed | None]:
+        """Return what was written, ``None`` where it ends without an ending."""
+        questions = [
+            Question(
+                ids=prompt.ids,
+                max_tokens=prompt.request.max_new_tokens,
+                ends=endings.eos_ids,
+                stop=prompt.request.stop if stopping else (),
+                named=tuple(dict.fromkeys(prompt.request.watch)) if prompt.request.steps else (),
+            )
+            for prompt in asked
+        ]
+        replies = self._parts.engine.ask(questions)
+        return [
+            reply if isinstance(reply, Failed) else _continuation(prompt.request, reply, endings)
+            for prompt, reply in zip(asked, replies, strict=True)
+        ]
+
+    def _check_request(self, prompt: Ids, request: GenerateRequest) -> None:
+        check_request(request, prompt, self._parts.vocabulary)
+        if request.num_beams > 1:
+            raise ValueError(
+                f"num_beams={request.num_beams}: the backend vllm writes greedily only, for vLLM's own beam "
+                "search knows no stop strings and shows no steps; allowed is num_beams 1, or the backend hf"
+            )
+        if request.steps and len(set(request.watch)) > MOST_NAMED:
+            raise ValueError(
+                f"watch: {len(set(request.watch))} different tokens; allowed are {MOST_NAMED} with vLLM"
+            )
+        self._check_length(len(prompt), request.max_new_tokens)
+
+    def _check_length(self, prompt: int, behind: int) -> None:
+        check_length(prompt, behind, self._parts.engine.max_length, encoder_decoder=False)
+
+
+def _continuation(request: GenerateRequest, reply: Reply, endings: Endings) -> Continuation | Failed | None:
+    end = endings.cut(reply.token_ids, request.stop)
+    if end.finish == "length" and len(end.token_ids) < request.max_new_tokens:
+        return None
+    if not request.steps:
+        return end
+    steps: list[Step] = []
+    try:
+        for place, (token, found) in enumerate(zip(end.token_ids, reply.steps, strict=False)):
+            watched = request.watch[place] if place < len(request.watch) else None
+            steps.append(
+                Step(
+                    token_id=token,
+                    token=endings.piece(token),
+                    probability=probability(found, token),
+                    watched=None if watched is None else probability(found, watched),
+                )
+            )
+    except ValueError as error:
+        return Failed(error=str(error))
+    return dataclasses.replace(end, steps=tuple(steps))

@@ -1,0 +1,303 @@
+"""Which parts of a checkpoint its fingerprint tells apart: one change at a time, without loading anything."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+import torch
+import transformers
+from safetensors.torch import save_file
+
+from pytest_kbrel import SCORING_VERSION
+from pytest_kbrel.errors import ModelError
+from pytest_kbrel.models.checkpoint import fingerprint as module
+from pytest_kbrel.models.checkpoint.fingerprint import fingerprint, quantisation
+from pytest_kbrel.models.device_map import Placement
+from pytest_kbrel.models.spec import ModelSpec
+
+TEMPLATE = "{{ messages }}"
+
+
+class Tokenizer:
+    """A vocabulary of two words."""
+
+    def __init__(self, vocabulary=("a", "b"), special=None, template=TEMPLATE, backend=None):
+        self._vocabulary = vocabulary
+        self.special_tokens_map = special or {"eos_token": "b"}
+        self.chat_template = template
+        if backend is not None:
+            self.backend_tokenizer = SimpleNamespace(to_str=lambda: backend)
+
+    def get_vocab(self):
+        return {word: number for number, word in enumerate(self._vocabulary)}
+
+
+class Model:
+    """As much of a loaded checkpoint as is asked about it."""
+
+    def __init__(self, *, ends=1, decoder=None, starts=0, dtype=torch.float32):
+        self.config = SimpleNamespace(is_encoder_decoder=decoder is not None)
+        self.generation_config = SimpleNamespace(
+            eos_token_id=ends, decoder_start_token_id=decoder, bos_token_id=starts
+        )
+        self.dtype, self.device = dtype, torch.device("cpu")
+
+    def num_parameters(self):
+        return 12
+
+    def get_base_model(self):
+        return Tokenizer()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    made = tmp_path / "checkpoint"
+    made.mkdir()
+    save_file({"x": torch.ones(2)}, made / "model.safetensors")
+    (made / "config.json").write_text(json.dumps({"rms_norm_eps": 1.0}))
+    (made / "tokenizer.json").write_text("{}")
+    return made
+
+
+def found(folder, model=None, tokenizer=None, *, adds_bos=False, **settings):
+    spec = ModelSpec(**({"text": "here", "path": str(folder)} | settings))
+    return fingerprint(spec, folder, model or Model(), tokenizer or Tokenizer(), adds_bos=adds_bos)
+
+
+def test_what_a_fingerprint_says(folder):
+    said = found(folder)
+    assert replace(said, weights_digest="", tokenizer_digest="") == replace(
+        said,
+        spec="here",
+        backend="hf",
+        backend_version=f"transformers {transformers.__version__}, torch {torch.__version__}",
+        architecture="Model",
+        parameters=12,
+        weights_digest="",
+        tokenizer_digest="",
+        dtype="float32",
+        device="cpu",
+        derived="",
+        chat_template=False,
+        adds_bos=False,
+        scoring_version=SCORING_VERSION,
+        quantisation="",
+        decoding="greedy",
+    )
+    assert len(said.weights_digest) == len(said.tokenizer_digest) == 64
+    assert found(folder, Model(dtype=torch.bfloat16)).dtype == "bfloat16"
+    assert found(folder, adds_bos=True).adds_bos
+    assert found(folder, chat_template=True).chat_template
+
+
+@pytest.mark.parametrize(
+    ("settings", "derived"),
+    [
+        ({"derived": "int4"}, "int4"),
+        ({"load_in_4bit": True}, "load_in_4bit"),
+        ({"load_in_8bit": True}, "load_in_8bit"),
+        (
+            {"load_in_4bit": True, "bnb_4bit": (("quant_type", "nf4"), ("use_double_quant", "True"))},
+            "load_in_4bit(quant_type=nf4,use_double_quant=True)",
+        ),
+        ({"attn_implementation": "eager"}, "attn=eager"),
+        ({"derived": "pruned", "attn_implementation": "eager"}, "pruned+attn=eager"),
+    ],
+)
+def test_all_that_was_done_while_loading_is_named(folder, monkeypatch, settings, derived):
+    monkeypatch.setattr(module, "version", lambda name: "1")
+    assert found(folder, **settings).derived == derived
+
+
+@pytest.mark.parametrize(
+    ("settings", "more"),
+    [
+        ({"load_in_4bit": True}, ", bitsandbytes 7"),
+        ({"load_in_8bit": True}, ", bitsandbytes 7"),
+        ({"peft": "adapter"}, ", peft 7"),
+        ({"peft": "adapter", "load_in_4bit": True}, ", peft 7, bitsandbytes 7"),
+    ],
+)
+def test_the_libraries_that_compute_are_named(folder, monkeypatch, settings, more):
+    adapter(folder.parent)
+    monkeypatch.chdir(folder.parent)
+    monkeypatch.setattr(module, "version", lambda name: "7")
+    assert found(folder, **settings).backend_version == (
+        f"transformers {transformers.__version__}, torch {torch.__version__}{more}"
+    )
+
+
+def adapter(parent, value=1.0, scale=2):
+    made = parent / "adapter"
+    made.mkdir(exist_ok=True)
+    save_file({"lora": torch.full((2,), value)}, made / "adapter_model.safetensors")
+    (made / "adapter_config.json").write_text(json.dumps({"lora_alpha": scale}))
+
+
+def test_an_adapter_is_a_part_of_the_weights(folder, monkeypatch):
+    monkeypatch.chdir(folder.parent)
+    monkeypatch.setattr(module, "version", lambda name: "1")
+    digests = [found(folder).weights_digest]
+    for change in ({}, {"value": 2.0}, {"scale": 4}):
+        adapter(folder.parent, **change)
+        said = found(folder, peft="adapter")
+        digests.append(said.weights_digest)
+        assert (said.derived, said.architecture) == ("peft", "Tokenizer")
+    assert len(set(digests)) == 4
+    (folder.parent / "adapter" / "adapter_config.json").unlink()
+    monkeypatch.setattr("transformers.utils.hub.cached_file", lambda *names, **how: None)
+    with pytest.raises(ModelError, match=r"adapter 'adapter': adapter_config\.json was not found, so that"):
+        found(folder, peft="adapter")
+
+
+def changed(folder, name, text):
+    (folder / name).write_text(text)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda folder: save_file({"x": torch.zeros(2)}, folder / "model.safetensors"),
+        lambda folder: changed(folder, "config.json", '{"rms_norm_eps": 2.0}'),
+        lambda folder: changed(folder, "tokenizer_config.json", '{"legacy": false}'),
+    ],
+    ids=["weights", "config", "a tokenizer's own config"],
+)
+def test_another_content_is_another_model(folder, change):
+    before = found(folder)
+    change(folder)
+    after = found(folder)
+    assert after.weights_digest != before.weights_digest
+    assert after.tokenizer_digest == before.tokenizer_digest
+
+
+def test_where_texts_begin_and_end_makes_another_model(folder):
+    models = [
+        Model(),
+        Model(ends=2),
+        Model(ends=[1]),
+        Model(decoder=0),
+        Model(decoder=3),
+        Model(decoder=0, starts=3),
+    ]
+    digests = [found(folder, model).weights_digest for model in models]
+    assert len(set(digests)) == len(digests)
+    # A causal model's text begins as the tokenizer says.
+    assert found(folder, Model(starts=3)).weights_digest == digests[0]
+
+
+def test_a_token_in_place_of_an_empty_prompt_makes_another_model(folder):
+    digests = {found(folder, prefix_token_id=token).weights_digest for token in (None, 0, 1)}
+    assert len(digests) == 3
+
+
+def test_where_a_model_is_computed_makes_no_other_model(folder):
+    one, other = found(folder), found(folder, placement=Placement(), device="cuda:1")
+    assert one == other
+
+
+def test_a_slow_tokenizer_makes_another_model_only_where_there_is_one(folder):
+    fast, slow = Tokenizer(), Tokenizer()
+    fast.is_fast, slow.is_fast = True, False
+    usual = found(folder).tokenizer_digest
+    assert found(folder, tokenizer=fast, use_fast_tokenizer=False).tokenizer_digest == usual
+    assert found(folder, tokenizer=slow, use_fast_tokenizer=False).tokenizer_digest != usual
+
+
+def test_a_bos_that_is_typed_beside_a_template_makes_another_model(folder):
+    ways = [
+        found(folder, chat_template=template, add_bos_token=bos).weights_digest
+        for template, bos in [(False, None), (True, True), (True, False)]
+    ]
+    assert len(set(ways)) == 3
+    assert found(folder, chat_template=True).weights_digest == ways[0]
+    # Without a template ``adds_bos`` says what came of it.
+    assert found(folder, add_bos_token=False).weights_digest == ways[0]
+
+
+def test_the_settings_of_the_tokenizer_that_was_named_count(folder):
+    other = folder.parent / "other"
+    other.mkdir()
+    changed(other, "tokenizer.json", "[]")
+    before = found(folder)
+    spec = ModelSpec(text="here", path=str(folder), tokenizer=str(other))
+
+    def said():
+        return fingerprint(spec, folder, Model(), Tokenizer(), adds_bos=False)
+
+    assert said().tokenizer_digest != before.tokenizer_digest
+    assert said().weights_digest == before.weights_digest
+    changed(folder, "tokenizer_config.json", '{"legacy": false}')
+    assert said().weights_digest == before.weights_digest
+    changed(other, "tokenizer_config.json", '{"legacy": false}')
+    assert said().weights_digest != before.weights_digest
+
+
+def test_a_tokenizer_is_known_by_words_special_tokens_and_files(folder):
+    tokenizers = [
+        Tokenizer(),
+        Tokenizer(vocabulary=("b", "a")),
+        Tokenizer(vocabulary=("a", "b", "c")),
+        Tokenizer(special={"eos_token": "a"}),
+        Tokenizer(special={"bos_token": "b"}),
+    ]
+    digests = [found(folder, None, tokenizer).tokenizer_digest for tokenizer in tokenizers]
+    changed(folder, "tokenizer.json", "[]")
+    digests.append(found(folder).tokenizer_digest)
+    assert len(set(digests)) == len(digests)
+    # The files say all, where there are any.
+    assert found(folder, None, Tokenizer(backend="x")).tokenizer_digest == digests[-1]
+    (folder / "tokenizer.json").unlink()
+    inner = [found(folder, None, Tokenizer(backend=backend)).tokenizer_digest for backend in (None, "x", "y")]
+    assert len(set(inner)) == 3
+
+
+def test_a_template_counts_where_it_is_used(folder):
+    other = Tokenizer(template=TEMPLATE + "!")
+    assert found(folder, None, other).tokenizer_digest == found(folder).tokenizer_digest
+    used = [found(folder, None, one, chat_template=True).tokenizer_digest for one in (None, other)]
+    assert used[0] != used[1]
+
+
+def test_a_gguf_file_is_the_weights(folder):
+    changed(folder, "x.gguf", "1")
+    changed(folder, "y.gguf", "2")
+    one, other = (found(folder, gguf_file=name) for name in ("x.gguf", "y.gguf"))
+    assert one.quantisation == "gguf"
+    assert len({one.weights_digest, other.weights_digest, found(folder).weights_digest}) == 3
+    # Config and weights in other formats are then not read.
+    changed(folder, "config.json", '{"rms_norm_eps": 2.0}')
+    (folder / "model.safetensors").unlink()
+    assert found(folder, gguf_file="x.gguf") == one
+
+
+@pytest.mark.parametrize(
+    ("settings", "saved", "said"),
+    [
+        ({}, {"quant_method": "gptq", "bits": 4}, "gptq 4 bits"),
+        ({}, {"quant_method": "bitsandbytes", "load_in_4bit": True}, "bitsandbytes 4 bits"),
+        (
+            {},
+            {"quant_method": "bitsandbytes", "load_in_4bit": False, "load_in_8bit": True},
+            "bitsandbytes 8 bits",
+        ),
+        ({}, {"bits": 3}, "quantised 3 bits"),
+        ({}, {}, "quantised"),
+        ({}, "gptq", ""),
+        ({"derived": "int3"}, None, "int3"),
+        ({"derived": "int4"}, None, "int4"),
+        ({"derived": "pruned"}, None, ""),
+        ({"load_in_4bit": True}, {"quant_method": "fp8"}, "fp8 + bitsandbytes 4 bits"),
+        (
+            {"gguf_file": "x", "load_in_8bit": True, "derived": "int4"},
+            None,
+            "gguf + bitsandbytes 8 bits + int4",
+        ),
+    ],
+)
+def test_every_way_in_which_weights_were_made_smaller_is_named(settings, saved, said):
+    spec = ModelSpec(text="x", path="x", **settings)
+    assert quantisation(spec, {} if saved is None else {"quantization_config": saved}) == said

@@ -1,0 +1,175 @@
+"""A checkpoint whose files are written to while it is in use gives no answer from then on."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import sys
+from dataclasses import replace
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from pytest_kbrel.errors import ModelError
+from pytest_kbrel.models import vllm
+from pytest_kbrel.models.cache.caching_model import RememberingModel
+from pytest_kbrel.models.cache.store import Store
+from pytest_kbrel.models.hf import load, loading
+from pytest_kbrel.models.replan import Replanned
+from pytest_kbrel.models.spec import parse_spec
+from pytest_kbrel.models.vllm.spec import parse_vllm
+from pytest_kbrel.records import GenerateRequest, ScoreRequest
+from tests.models import fake_vllm, tiny_checkpoints
+from tests.models.tiny_checkpoints import change_json
+
+SCORES = [ScoreRequest(prompt=f"{n} times Paris is", continuation=" the capital") for n in range(12)]
+TEXTS = [GenerateRequest(prompt=f"{n} times Paris is", max_new_tokens=4) for n in range(12)]
+CHANGED = "changed while it was being read"
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    return tiny_checkpoints.make_checkpoint(tmp_path_factory.mktemp("saved"), "llama")
+
+
+@pytest.fixture
+def folder(saved, tmp_path):
+    return shutil.copytree(saved, tmp_path / "checkpoint")
+
+
+def opened(folder, args="", **options):
+    return load(parse_spec(str(folder), args, device="cpu", **options), threads=1)
+
+
+def overwrite(file):
+    """Write other weights into the file that is there, as a training run may do."""
+    other = {name: tensor + 1 for name, tensor in load_file(file).items()}
+    new = file.with_name("new")
+    save_file(other, new, metadata={"format": "pt"})
+    with file.open("r+b") as stream:
+        stream.write(new.read_bytes())
+    new.unlink()
+
+
+def overwritten_in_batch(model, number, file):
+    """Overwrite a file while the model computes the batch of this number, counted from 1."""
+    calls = []
+
+    def before(*_, **__):
+        calls.append(1)
+        if len(calls) == number:
+            overwrite(file)
+
+    model.parts.model.register_forward_pre_hook(before)
+
+
+@pytest.mark.parametrize(("method", "asked"), [("score", SCORES), ("generate", TEXTS)])
+def test_the_batch_in_which_weights_are_overwritten_is_not_kept(folder, saved, tmp_path, method, asked):
+    with contextlib.closing(Store(tmp_path / "store")) as store:
+        model = opened(folder, batch_size="24")
+        # What is tried on the checkpoint itself is no answer.
+        assert model.rungs
+        overwritten_in_batch(model, 6, folder / "model.safetensors")
+        with pytest.raises(ModelError, match=rf"^model\.safetensors of .* {CHANGED} \("):
+            getattr(RememberingModel(model, store), method)(asked)
+        # Weights are mapped: from there on answers were the new weights'.
+        old = RememberingModel(opened(saved), store)
+        found = getattr(old, method)(asked)
+        assert 0 < old.reused < len(asked)
+        right = getattr(opened(saved), method)(asked)
+        assert [replace(one, probabilities=()) if method == "score" else one.text for one in found] == [
+            replace(one, probabilities=()) if method == "score" else one.text for one in right
+        ]
+        if method == "score":
+            for mine, theirs in zip(found, right, strict=True):
+                assert mine.probabilities == pytest.approx(theirs.probabilities, abs=1e-5)
+        new = RememberingModel(opened(folder), store)
+        getattr(new, method)(asked)
+        assert new.reused == 0
+
+
+def test_weights_that_are_overwritten_give_other_answers_to_a_model_that_maps_them(folder):
+    # Were it otherwise, the test above would show nothing.
+    model = opened(folder)
+    before = model.score(SCORES)
+    overwrite(folder / "model.safetensors")
+    with torch.inference_mode():
+        weights = next(model.parts.model.parameters())
+        assert torch.equal(weights, load_file(folder / "model.safetensors")["model.embed_tokens.weight"])
+    assert opened(folder).score(SCORES) != before
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer_config.json", "generation_config.json"])
+def test_it_answers_nothing_more_once_a_file_changed_whoever_asks(folder, name):
+    model = opened(folder)
+    again = Replanned(model)
+    model.score(SCORES[:1])
+    change_json(folder / name, kbrel=1)
+    computed = []
+    model.parts.model.register_forward_pre_hook(lambda *_: computed.append(1))
+    with pytest.raises(ModelError, match=rf"^{name} of .* {CHANGED} \("):
+        model.score(SCORES[:1])
+    for ask in (model.score, again.score):
+        with pytest.raises(ModelError, match="the first failure says more"):
+            ask(SCORES)
+    with pytest.raises(ModelError, match="the first failure says more"):
+        model.generate(TEXTS)
+    assert computed == []
+
+
+@pytest.mark.parametrize("last", ["_load_config", "_load_tokenizer", "_load_model", "fingerprint"])
+def test_a_change_while_it_is_loaded_is_seen(folder, monkeypatch, last):
+    step = getattr(loading, last)
+
+    def then_changed(*given, **more):
+        found = step(*given, **more)
+        overwrite(folder / "model.safetensors")
+        return found
+
+    monkeypatch.setattr(loading, last, then_changed)
+    with pytest.raises(ModelError, match=CHANGED):
+        opened(folder)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_an_adapter_counts(saved, tmp_path):
+    peft = pytest.importorskip("peft")
+    import transformers
+
+    base = transformers.AutoModelForCausalLM.from_pretrained(saved)
+    settings = peft.LoraConfig(r=2, target_modules=["q_proj"], task_type="CAUSAL_LM")
+    peft.get_peft_model(base, settings).save_pretrained(tmp_path / "adapter")
+    model = opened(saved, f"peft={tmp_path / 'adapter'}")
+    model.score(SCORES)
+    overwrite(tmp_path / "adapter" / "adapter_model.safetensors")
+    with pytest.raises(ModelError, match=rf"^adapter_model\.safetensors of .*/adapter {CHANGED}"):
+        model.score(SCORES)
+
+
+def test_an_engine_gives_no_answer_after_a_change(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "vllm", fake_vllm)
+    model = vllm.load(parse_vllm(f"vllm/{folder}", "dtype=float32"))
+    model.score(SCORES[:1])
+    model.generate(TEXTS[:1])
+    overwrite(folder / "model.safetensors")
+    with pytest.raises(ModelError, match=CHANGED):
+        model.score(SCORES)
+    with pytest.raises(ModelError, match=CHANGED):
+        model.generate(TEXTS)
+
+
+def test_an_engine_that_started_on_changed_files_is_closed(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "vllm", fake_vllm)
+    started, start = [], vllm_loading.start
+
+    def changed_meanwhile(*given):
+        started.append(start(*given))
+        overwrite(folder / "model.safetensors")
+        return started[-1]
+
+    monkeypatch.setattr(vllm_loading, "start", changed_meanwhile)
+    with pytest.raises(ModelError, match=CHANGED):
+        vllm.load(parse_vllm(f"vllm/{folder}", "dtype=float32"))
+    ((engine, _),) = started
+    assert engine._llm is None

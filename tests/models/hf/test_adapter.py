@@ -1,0 +1,173 @@
+"""Adapters: what fits is applied, what does not fit as a whole is refused, another base model is told."""
+
+from __future__ import annotations
+
+import shutil
+from types import SimpleNamespace
+
+import pytest
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+
+from pytest_kbrel.errors import ModelError
+from pytest_kbrel.models.hf import load
+from pytest_kbrel.models.hf.adapter import base_note, check_keys
+from pytest_kbrel.models.spec import ModelSpec, parse_spec
+from pytest_kbrel.records import ScoreRequest
+from tests.models import tiny_checkpoints
+from tests.models.tiny_checkpoints import change_json
+
+SPEC = ModelSpec(text="./base", path="./base", peft="./adapter")
+ASKED = [ScoreRequest(prompt="Paris is", continuation=" the capital")]
+
+
+def test_keys_that_all_fit_are_no_error():
+    check_keys(SPEC)
+    # One that all layers share is saved once.
+    check_keys(SPEC, missing=["base_model.model.a.vblora_vector_bank.default"])
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        ({"missing": ["b", "a"]}, "no weights for some of the places that its config names: a and 1 more;"),
+        ({"left_over": ["a"]}, "weights that the model has no place for: a;"),
+        ({"misshapen": ["a"]}, "weights of another shape than the model's: a;"),
+    ],
+)
+def test_keys_that_do_not_fit_are_named(found, said):
+    with pytest.raises(ModelError, match=rf"\./base: the adapter \./adapter does not fit: it has {said}"):
+        check_keys(SPEC, **found)
+
+
+@pytest.mark.parametrize(
+    ("base", "is_another"),
+    [
+        (None, False),
+        ("", False),
+        ("org/base", False),
+        ("/data/models/Base/", False),
+        ("org/base-chat", True),
+        ("/data/other", True),
+    ],
+)
+def test_another_base_model_than_the_adapter_names_is_told(base, is_another):
+    said = base_note(SPEC, SimpleNamespace(base_model_name_or_path=base))
+    assert bool(said) == is_another
+    if is_another:
+        assert said.startswith(f"warning: the adapter ./adapter names another base model, {base},")
+
+
+def test_the_folder_that_an_adapter_names_is_known_by_any_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "real").mkdir()
+    (tmp_path / "base").symlink_to(tmp_path / "real")
+    named = SimpleNamespace(base_model_name_or_path=str(tmp_path / "real"))
+    assert base_note(SPEC, named) == ""
+    (tmp_path / "else").mkdir()
+    named.base_model_name_or_path = str(tmp_path / "else")
+    assert "another base model" in base_note(SPEC, named)
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory):
+    return tiny_checkpoints.make_checkpoint(tmp_path_factory.mktemp("base"), "llama")
+
+
+@pytest.fixture
+def adapter(base, tmp_path):
+    """Return a function that makes an adapter of the base, changed as its arguments say."""
+    peft = pytest.importorskip("peft")
+
+    def make(change=None, config=None, **options):
+        model = transformers.AutoModelForCausalLM.from_pretrained(base)
+        settings = {"r": 2, "target_modules": ["q_proj", "v_proj"], "task_type": "CAUSAL_LM"} | options
+        made = peft.get_peft_model(model, peft.LoraConfig(**settings))
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            for name, weights in made.named_parameters():
+                if "lora" in name:
+                    torch.nn.init.normal_(weights, std=0.5)
+        folder = tmp_path / "adapter"
+        shutil.rmtree(folder, ignore_errors=True)
+        made.save_pretrained(folder)
+        if change is not None:
+            weights = load_file(folder / "adapter_model.safetensors")
+            change(weights)
+            save_file(weights, folder / "adapter_model.safetensors")
+        change_json(folder / "adapter_config.json", **(config or {}))
+        return folder
+
+    return make
+
+
+def opened(base, folder, more=""):
+    return load(parse_spec(str(base), f"peft={folder}{more}", device="cpu"), threads=1)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("more", [{}, {"modules_to_save": ["lm_head"]}])
+def test_an_adapter_that_fits_changes_the_answers(base, adapter, more):
+    plain = load(parse_spec(str(base), device="cpu"), threads=1)
+    adapted = opened(base, adapter(**more))
+    assert adapted.notes == ()
+    assert adapted.score(ASKED)[0].probabilities != plain.score(ASKED)[0].probabilities
+    assert adapted.describe().weights_digest != plain.describe().weights_digest
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_base_model_that_was_taken_is_told_beside_the_answers(base, adapter):
+    assert (
+        "names another base model, org/other,"
+        in opened(base, adapter(config={"base_model_name_or_path": "org/other"})).notes[0]
+    )
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_an_adapter_beside_the_checkpoint_is_refused(base, adapter, tmp_path):
+    both = shutil.copytree(base, tmp_path / "both")
+    shutil.copytree(adapter(), both, dirs_exist_ok=True)
+    with pytest.raises(ModelError, match=r"both: an adapter .* lies beside the checkpoint .* peft=FOLDER"):
+        load(parse_spec(str(both), device="cpu"), threads=1)
+
+
+def renamed(weights):
+    for key in list(weights):
+        weights[key.replace("model.model.layers", "model.other.layers")] = weights.pop(key)
+
+
+def beyond(weights):
+    weights["base_model.model.model.layers.5.self_attn.q_proj.lora_A.weight"] = torch.zeros(2, 32)
+
+
+def wider(weights):
+    weights[min(weights)] = torch.zeros(2, 48)
+
+
+def without_the_head(weights):
+    del weights["base_model.model.lm_head.weight"]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        ({"change": renamed}, r"no place for: .*other\.layers\.0\..* and 7 more;"),
+        ({"change": lambda weights: weights.pop(min(weights))}, r"no weights for some .*layers\.0\..*lora_A"),
+        ({"change": beyond}, r"no place for: .*layers\.5\.self_attn\.q_proj\.lora_A\.weight;"),
+        ({"change": wider}, r"of another shape than the model's: .*layers\.0\..*lora_A"),
+        (
+            {"change": without_the_head, "modules_to_save": ["lm_head"]},
+            r"no weights for some .*lm_head\.weight;",
+        ),
+        ({"config": {"target_modules": ["q_proj", "k_proj", "v_proj"]}}, r"some .*k_proj.* and 3 more;"),
+        ({"config": {"target_modules": ["query"]}}, "cannot be loaded: .*not found in the base model"),
+    ],
+)
+def test_an_adapter_that_does_not_fit_as_a_whole_is_refused(base, adapter, made, said):
+    folder = adapter(**made)
+    with pytest.raises(ModelError, match=said) as caught:
+        opened(base, folder)
+    assert str(folder) in str(caught.value)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,400 @@
+"""What is decided about a checkpoint from its config and some numbers: tables, and the values beside them."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from pytest_kbrel.errors import ModelError
+from pytest_kbrel.models.hf.checks import check_architecture, check_complete, check_numbers
+from pytest_kbrel.models.hf.loading import _dtype, _max_length
+from pytest_kbrel.models.hf.prompts import Prompt, alike_of, may_loop, shared_of
+from pytest_kbrel.models.hf.sharing_support import agree, highest_rung, sample_pairs
+from pytest_kbrel.models.hf.sliding_window import check_length, packs, window_of
+from pytest_kbrel.models.hf.stopping import fixed_settings
+from pytest_kbrel.models.spec import ModelSpec
+from pytest_kbrel.models.tokens import common_prefix, prompt_digest
+from pytest_kbrel.records import GenerateRequest
+
+SPEC = ModelSpec(text="x", path="x")
+LONG = {"rope_type": "longrope", "original_max_position_embeddings": 50}
+
+
+class Config(SimpleNamespace):
+    """A config of a text model."""
+
+    def get_text_config(self, decoder=False):
+        return self
+
+
+@pytest.mark.parametrize(
+    ("settings", "window"),
+    [
+        ({}, None),
+        *(({name: 16}, 16) for name in ("sliding_window", "attention_chunk_size", "keep_window_size")),
+        ({"index_topk": 16}, 16),
+        ({"sliding_window": None}, None),
+        ({"sliding_window": 0}, None),
+        ({"sliding_window": 1}, 1),
+        ({"sliding_window": 32, "attention_chunk_size": 16}, 16),
+        # GPT-Neo's own, which counts where layers are local.
+        ({"window_size": 16}, None),
+        ({"window_size": 16, "attention_layers": ["global", "local"]}, 16),
+        ({"window_size": 16, "attention_layers": ["global"]}, None),
+        ({"rope_scaling": LONG}, 50),
+        ({"rope_parameters": LONG}, 50),
+        ({"rope_scaling": {**LONG, "rope_type": "dynamic"}}, 50),
+        ({"rope_scaling": {"type": "longrope", "original_max_position_embeddings": 50}}, 50),
+        ({"rope_scaling": {**LONG, "rope_type": "linear"}}, None),
+        ({"rope_scaling": {**LONG, "rope_type": "yarn"}}, None),
+        ({"rope_scaling": {"rope_type": "dynamic"}, "max_position_embeddings": 60}, 60),
+        (
+            {
+                "rope_scaling": {"rope_type": "dynamic"},
+                "original_max_position_embeddings": 40,
+                "max_position_embeddings": 60,
+            },
+            40,
+        ),
+        ({"rope_parameters": {"full": LONG, "sliding": {"rope_type": "default"}}}, 50),
+        ({"rope_scaling": None, "rope_parameters": []}, None),
+    ],
+)
+def test_up_to_how_many_tokens_a_sequence_may_be_packed(settings, window):
+    assert window_of(Config(**settings)) == window
+
+
+@pytest.mark.parametrize(
+    ("settings", "found"),
+    [({}, True), ({"attention_layers": ["global"]}, True), ({"attention_layers": ["local"]}, False)],
+)
+def test_whether_a_mask_of_our_own_is_all(settings, found):
+    assert packs(Config(**settings)) is found
+
+
+@pytest.mark.parametrize(
+    ("prompt", "behind", "limit", "encoder_decoder", "fits"),
+    [
+        (6, 4, 10, False, True),
+        (6, 5, 10, False, False),
+        (60, 50, None, False, True),
+        (10, 10, 10, True, True),
+        (11, 1, 10, True, False),
+        (1, 11, 10, True, False),
+    ],
+)
+def test_how_long_a_text_may_be(prompt, behind, limit, encoder_decoder, fits):
+    if fits:
+        check_length(prompt, behind, limit, encoder_decoder=encoder_decoder)
+        return
+    with pytest.raises(
+        ValueError, match=f"too long: {prompt} tokens of prompt and {behind} behind it; the model"
+    ):
+        check_length(prompt, behind, limit, encoder_decoder=encoder_decoder)
+
+
+@pytest.mark.parametrize(
+    ("limit", "found"), [(1, 1), (2048, 2048), (0, None), (-1, None), (None, None), ("8", None)]
+)
+def test_how_many_tokens_a_model_takes(limit, found):
+    assert _max_length(Config(max_position_embeddings=limit)) == found
+    assert _max_length(Config()) is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "saved", "device", "found"),
+    [
+        ("auto", "float16", "cpu", torch.float32),
+        ("auto", torch.float16, "cpu", torch.float32),
+        ("auto", torch.bfloat16, "cpu", "auto"),
+        ("auto", "float32", "cpu", "auto"),
+        ("auto", torch.float16, "cuda", "auto"),
+        ("auto", None, "cpu", "auto"),
+        ("float16", torch.float32, "cpu", torch.float16),
+        ("bfloat16", "float16", "cpu", torch.bfloat16),
+    ],
+)
+def test_in_which_format_a_checkpoint_is_loaded(asked, saved, device, found):
+    spec = ModelSpec(text="x", path="x", dtype=asked)
+    assert _dtype(spec, Config(dtype=saved), torch.device(device)) == found
+
+
+@pytest.mark.parametrize(
+    ("named", "refused"),
+    [
+        (["LlamaForCausalLM"], False),
+        (None, False),
+        ([], False),
+        (["BertForMaskedLM"], True),
+        (["LlamaForSequenceClassification"], True),
+        (["LlamaForTokenClassification"], True),
+        (["ClassificationForCausalLM"], False),
+        (["T5ForConditionalGeneration"], False),
+    ],
+)
+def test_which_architectures_write_text(named, refused):
+    config = SimpleNamespace(architectures=named)
+    if not refused:
+        check_architecture(SPEC, config)
+        return
+    with pytest.raises(ModelError, match=f"x: {named[0]} does not write text"):
+        check_architecture(SPEC, config)
+
+
+USED = {"model.layers.0.w", "model.layers.1.w", "head.w"}
+
+
+@pytest.mark.parametrize(
+    ("info", "said"),
+    [
+        ({}, None),
+        ({"missing_keys": ["b", "a"]}, "weights missing: a, b; random"),
+        ({"missing_keys": ["a", "b", "c"]}, "weights missing: a, b, c; random"),
+        ({"missing_keys": ["a", "b", "c", "d"]}, "weights missing: a, b, c and 1 more; random"),
+        ({"mismatched_keys": ["a"]}, "weights of another shape than the config says: a; random"),
+        ({"mismatched_keys": [("a", 1, 2)]}, "weights of another shape than the config says: a; random"),
+        ({"error_msgs": ["no"]}, "the weights cannot be loaded: no$"),
+        ({"error_msgs": []}, None),
+        ({"unexpected_keys": ["other.w", "pooler.w"]}, None),
+        (
+            {"unexpected_keys": ["model.layers.3.w", "model.layers.2.w"]},
+            "2 tensors would be left out, the first is model",
+        ),
+        ({"unexpected_keys": ["model.layers.2.other"]}, None),
+    ],
+)
+def test_which_weights_a_load_must_have_found(info, said):
+    whole = {"mismatched_keys": [], "missing_keys": [], "unexpected_keys": [], **info}
+    if said is None:
+        check_complete(SPEC, whole, USED)
+        return
+    with pytest.raises(ModelError, match=said):
+        check_complete(SPEC, whole, USED)
+
+
+@pytest.mark.parametrize(
+    ("values", "fine"),
+    [
+        ([0.0, -1e30], True),
+        ([1.0, float("nan")], False),
+        ([1.0, float("inf")], False),
+        ([1.0, float("-inf")], False),
+        ([], True),
+    ],
+)
+def test_weights_are_numbers(values, fine):
+    named = [("whole", torch.tensor([1, 2])), ("x", torch.tensor(values))]
+    model = SimpleNamespace(named_parameters=lambda: named)
+    if fine:
+        check_numbers(SPEC, model)
+        return
+    with pytest.raises(ModelError, match="NaN or infinity in x;"):
+        check_numbers(SPEC, model)
+
+
+def settings_of(own=None, config=None, tokenizer=None):
+    found = {"eos_token_id": None, "pad_token_id": None, "bos_token_id": None, "decoder_start_token_id": None}
+    model = SimpleNamespace(
+        generation_config=SimpleNamespace(**(found | (own or {}))),
+        config=Config(**({"eos_token_id": None} | (config or {}))),
+        get_input_embeddings=lambda: SimpleNamespace(weight=torch.zeros(10, 2)),
+    )
+    return fixed_settings(model, SimpleNamespace(**(found | (tokenizer or {}))))
+
+
+@pytest.mark.parametrize(
+    ("given", "name", "value"),
+    [
+        ({}, "eos_token_id", None),
+        ({"own": {"eos_token_id": 3}}, "eos_token_id", [3]),
+        ({"config": {"eos_token_id": [5, 4]}}, "eos_token_id", [4, 5]),
+        ({"tokenizer": {"eos_token_id": 0}}, "eos_token_id", [0]),
+        (
+            {"own": {"eos_token_id": [1]}, "config": {"eos_token_id": 2}, "tokenizer": {"eos_token_id": 1}},
+            "eos_token_id",
+            [1, 2],
+        ),
+        ({}, "pad_token_id", 0),
+        (
+            {"tokenizer": {"pad_token_id": 0}, "own": {"pad_token_id": 5, "eos_token_id": 6}},
+            "pad_token_id",
+            0,
+        ),
+        ({"own": {"pad_token_id": 0, "eos_token_id": 6}}, "pad_token_id", 0),
+        ({"own": {"eos_token_id": [7, 6]}}, "pad_token_id", 6),
+        ({"tokenizer": {"pad_token_id": 9}, "own": {"eos_token_id": 6}}, "pad_token_id", 9),
+        ({"tokenizer": {"pad_token_id": 10}, "own": {"eos_token_id": 6}}, "pad_token_id", 6),
+        ({"own": {"bos_token_id": 0}}, "bos_token_id", 0),
+        (
+            {"own": {"decoder_start_token_id": 0}, "config": {"decoder_start_token_id": 5}},
+            "decoder_start_token_id",
+            0,
+        ),
+        ({"config": {"decoder_start_token_id": 0}}, "decoder_start_token_id", 0),
+        ({}, "decoder_start_token_id", None),
+        ({}, "do_sample", False),
+        ({}, "num_beams", 1),
+        ({}, "repetition_penalty", 1.0),
+        ({}, "length_penalty", 1.0),
+        ({}, "early_stopping", False),
+    ],
+)
+def test_what_of_a_checkpoints_own_generation_settings_is_kept(given, name, value):
+    assert getattr(settings_of(**given), name) == value
+
+
+def test_a_checkpoints_own_sampling_is_left_out():
+    own = {"do_sample": True, "num_beams": 4, "repetition_penalty": 1.3, "forced_eos_token_id": 3}
+    found = settings_of(own=own)
+    assert (found.do_sample, found.num_beams, found.repetition_penalty) == (False, 1, 1.0)
+    assert found.forced_eos_token_id is None
+
+
+def model_of(dtype=torch.float32):
+    return SimpleNamespace(
+        dtype=dtype, get_input_embeddings=lambda: SimpleNamespace(weight=torch.zeros(30, 2))
+    )
+
+
+@pytest.mark.parametrize(
+    ("dtype", "factor", "same"),
+    [
+        (torch.float32, 1.0009, True),
+        (torch.float32, 1.0011, False),
+        (torch.float64, 1.0011, False),
+        (torch.bfloat16, 1.08, True),
+        (torch.bfloat16, 1.09, False),
+        (torch.float16, 1.08, True),
+    ],
+)
+def test_how_far_two_ways_may_differ(dtype, factor, same):
+    assert agree(model_of(dtype), [(0.5,)], [(0.5 * factor,)]) is same
+    assert agree(model_of(dtype), [(0.1, 0.5)], [(0.1, 0.5 * factor)]) is same
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [(0.0, 0.0, True), (0.0, 1e-30, False), (float("nan"), 0.5, False), (0.5, float("nan"), False)],
+)
+def test_a_probability_of_nothing_agrees_with_nothing_else(one, other, same):
+    assert agree(model_of(), [(one,)], [(other,)]) is same
+
+
+def ways(**changes):
+    """Return ways: the plain one tells contexts apart, others are as that one but for ``changes``."""
+
+    def plain(pairs):
+        return [tuple(1 / (2 + pair.context[0] + at) for at in range(len(pair.targets))) for pair in pairs]
+
+    found = {**dict.fromkeys(("packed", "prefix", "plain"), plain), **changes}
+    return {name: way for name, way in found.items() if way is not None}
+
+
+def wrong(pairs):
+    return [(0.9,) * len(pair.targets) for pair in pairs]
+
+
+def raises(pairs):
+    raise RuntimeError("no such mask")
+
+
+@pytest.mark.parametrize(
+    ("changes", "rung"),
+    [
+        ({}, "packed"),
+        ({"packed": wrong}, "prefix"),
+        ({"packed": raises}, "prefix"),
+        ({"packed": None}, "prefix"),
+        ({"packed": wrong, "prefix": raises}, "plain"),
+        ({"packed": wrong, "prefix": None}, "plain"),
+        # Where contexts do not change the numbers, nothing can be told.
+        ({"plain": wrong, "packed": wrong}, "plain"),
+        ({"plain": raises}, "plain"),
+    ],
+)
+def test_the_first_way_that_gives_the_plain_numbers_is_taken(changes, rung):
+    assert highest_rung(model_of(), ways(**changes), None) == rung
+
+
+@pytest.mark.parametrize(("longest", "prefix"), [(None, 6), (64, 6), (24, 6), (20, 5), (4, 1)])
+def test_the_pairs_that_are_tried_fit_into_short_models(longest, prefix):
+    found, moved = sample_pairs(model_of(), longest)
+    assert len(found) == len(moved) == 8
+    assert len({pair.context[:prefix] for pair in found}) == 1
+    assert {len(pair.context) - prefix for pair in found} == {1, 2, 3}
+    assert {len(pair.targets) for pair in found} == {1, 2}
+    assert [pair.targets for pair in found] == [pair.targets for pair in moved]
+    assert all(a.context[prefix:] == b.context[prefix:] for a, b in zip(found, moved, strict=True))
+
+
+def prompt(*ids, **more):
+    return Prompt(
+        ids=ids, request=GenerateRequest(**({"prompt": str(ids), "max_new_tokens": 4, "stop": ()} | more))
+    )
+
+
+@pytest.mark.parametrize(
+    ("one", "window", "found"),
+    [
+        (prompt(1, 2), None, True),
+        (prompt(1, 2, num_beams=2), None, False),
+        (prompt(1, 2), 7, True),
+        (prompt(1, 2), 6, False),
+        (prompt(1, 2, num_beams=2), 7, False),
+    ],
+)
+def test_which_prompts_are_continued_in_the_loop(one, window, found):
+    assert may_loop(one, window) is found
+
+
+@pytest.mark.parametrize(
+    ("change", "same"),
+    [
+        ({"prompt": "other"}, True),
+        ({"watch": (1,)}, True),
+        ({"max_new_tokens": 5}, False),
+        ({"num_beams": 2}, False),
+        ({"steps": True}, False),
+        ({"stop": ("x",)}, False),
+    ],
+)
+def test_what_prompts_of_one_plain_batch_share(change, same):
+    assert (prompt(1, 2).kind == prompt(3, 4, **change).kind) is same
+    assert prompt(1, 2).kind != prompt(1, 2, 3).kind
+
+
+def test_prompts_of_the_same_ids_are_one_whatever_their_text():
+    prompts = [prompt(1, 2), prompt(1, 2, prompt="other"), prompt(1, 2, watch=(1,)), prompt(1, 3)]
+    assert list(alike_of(prompts).values()) == [[0, 1], [2], [3]]
+
+
+@pytest.mark.parametrize(
+    ("ids", "shared"),
+    [
+        ([(1, 2, 3), (1, 2, 4)], 2),
+        ([(1, 2, 3), (1, 2)], 1),
+        ([(1, 2)], 1),
+        ([(1,), (1, 2)], 0),
+        ([(1, 2), (3, 4)], 0),
+        ([(1, 2, 9), (1, 3, 9), (1, 2, 8)], 1),
+    ],
+)
+def test_how_many_tokens_all_prompts_begin_with(ids, shared):
+    assert shared_of(ids) == shared
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "length"), [((), (1,), 0), ((1, 2), (1, 2), 2), ((1, 2), (1, 2, 3), 2), ((1,), (2,), 0)]
+)
+def test_how_far_two_sequences_are_alike(one, other, length):
+    assert common_prefix(one, other) == length
+
+
+@pytest.mark.parametrize(
+    ("ids", "bos", "leads"),
+    [((0, 5), 0, True), ((5, 0), 0, False), ((0, 5), None, False), ((), 0, False), ((0,), 0, True)],
+)
+def test_a_bos_of_zero_is_a_bos(ids, bos, leads):
+    assert len(prompt_digest(ids, bos)) == 16 + leads

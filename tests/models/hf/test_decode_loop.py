@@ -1,0 +1,346 @@
+"""Texts continued in one loop are those of plain batches, whatever comes in, leaves, or does not fit."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+import torch
+
+from pytest_kbrel.models.dedup import in_order
+from pytest_kbrel.models.hf import decode_loop, load
+from pytest_kbrel.models.hf.decode_loop import size_of
+from pytest_kbrel.models.hf.generator import Generator
+from pytest_kbrel.models.hf.kv_cache import KeptPrefix, Move, laid_out, roomy_cache
+from pytest_kbrel.models.hf.prompts import Prompt
+from pytest_kbrel.models.hf.stopping import Continuation, generate_batch
+from pytest_kbrel.models.spec import parse_spec
+from pytest_kbrel.records import Failed, GenerateRequest
+from tests.models.tiny_checkpoints import ALL, CAUSAL, ENCODER_DECODER
+
+EXPECTED = {
+    **dict.fromkeys(CAUSAL, "packed"),
+    # A mask of one's own is no place for their distances.
+    "bloom": "prefix",
+    "falcon-alibi": "prefix",
+    "rwkv": "plain",
+    "mamba": "plain",
+    # Their encoder reads a prompt once.
+    **dict.fromkeys(ENCODER_DECODER, "prefix"),
+}
+
+
+def prompts_of(seed=0, *, shared=9, count=24, most=7, steps=True):
+    """Return prompts that share a beginning, some of them more: fact by fact, and frame by frame."""
+    draw = random.Random(seed)
+
+    def tokens(number):
+        return tuple(draw.randrange(4, 390) for _ in range(number))
+
+    start = tokens(shared)
+    facts = [(*start, *tokens(1 + n % 4)) for n in range(4)]
+    stops = ((), ("a", "e"), ("in",))
+    return [
+        Prompt(
+            ids=(*draw.choice(facts), *tokens(draw.randint(1, 6))),
+            request=GenerateRequest(
+                prompt="",
+                max_new_tokens=draw.randint(1, most),
+                stop=stops[n % 3],
+                steps=steps and n % 4 != 1,
+                watch=tokens(2) if steps and n % 4 == 0 else (),
+            ),
+        )
+        for n in range(count)
+    ]
+
+
+def generator_of(model, budget=4096):
+    return Generator(
+        model.parts.model, model._generator._endings, budget=budget, longest=model.parts.max_length
+    )
+
+
+def alone(model, prompts):
+    """Return what plain batches of one prompt each answer."""
+    endings = model._generator._endings
+    return [generate_batch(model.parts.model, [p.ids], [p.request], endings)[0] for p in prompts]
+
+
+def same_as_plain(model, prompts, answers, wanted=None):
+    for expected, answer in zip(wanted or alone(model, prompts), answers, strict=True):
+        assert isinstance(answer, Continuation)
+        assert (answer.token_ids, answer.text, answer.finish) == (
+            expected.token_ids,
+            expected.text,
+            expected.finish,
+        )
+        assert [step.token for step in answer.steps] == [step.token for step in expected.steps]
+        for name in ("probability", "watched"):
+            found, wanted = ([getattr(step, name) for step in a.steps] for a in (answer, expected))
+            assert [value is None for value in found] == [value is None for value in wanted]
+            assert [v or 0.0 for v in found] == pytest.approx([v or 0.0 for v in wanted], abs=1e-4)
+    return True
+
+
+@pytest.fixture(scope="module", params=ALL)
+def kind(request):
+    return request.param
+
+
+def test_the_way_is_the_highest_that_the_architecture_allows(kind, model_of):
+    generator = generator_of(model_of(kind))
+    assert generator.rung == EXPECTED[kind]
+    assert generator.loops == (EXPECTED[kind] != "plain")
+
+
+def test_texts_and_steps_are_those_of_plain_batches(kind, model_of):
+    model = model_of(kind)
+    # The second lot lies within the sliding windows, the first beyond.
+    for prompts in (prompts_of(count=16), prompts_of(1, shared=2, most=3), prompts_of(3, shared=0, count=16)):
+        wanted = alone(model, prompts)
+        for budget in (40, 150, 4096):
+            generator = generator_of(model, budget)
+            assert same_as_plain(model, prompts, in_order(generator.ready(prompts)), wanted)
+            assert not generator.trouble
+
+
+@pytest.mark.slow
+def test_batches_stay_within_their_budget_and_rows_within_what_the_model_takes(model_of, monkeypatch):
+    model = model_of("gpt2")
+    sizes, real = [], decode_loop.laid_out
+
+    def noted(rows, slots, room, before, moves):
+        sizes.append((rows, room))
+        return real(rows, slots, room, before, moves)
+
+    monkeypatch.setattr(decode_loop, "laid_out", noted)
+    prompts = prompts_of(shared=60, count=120, most=9)
+    for budget in (300, 1000, 9000):
+        sizes.clear()
+        generator = generator_of(model, budget)
+        assert same_as_plain(model, prompts, in_order(generator.ready(prompts)))
+        assert not generator.trouble
+        assert max(rows * room for rows, room in sizes) <= budget
+        assert max(room for _, room in sizes) <= 256
+    assert max(rows for rows, _ in sizes) > 4
+
+
+def test_a_prefix_is_seen_by_many_texts_of_a_row():
+    assert size_of(600, 30, 4096, longest=None, vocabulary=400, packed=True).beside == 13
+    bare = size_of(0, 30, 4096, longest=None, vocabulary=400, packed=True)
+    assert (bare.beside, bare.most) == (1, 136)
+    rows = size_of(600, 30, 4096, longest=None, vocabulary=400, packed=False)
+    assert (rows.beside, rows.most) == (1, 6)
+
+
+def test_a_row_is_never_larger_than_the_model_or_the_budget_allows():
+    for before, own, budget, longest in ((600, 30, 700, None), (600, 30, 4096, 650), (90, 20, 60, 100)):
+        size = size_of(before, own, budget, longest=longest, vocabulary=400, packed=True)
+        assert size.most >= size.beside >= 1
+        room = min(budget, longest or budget)
+        assert size.beside == 1 or before + size.beside * own <= room
+
+
+def test_logits_of_a_large_vocabulary_bound_the_batch():
+    assert size_of(0, 2, 10**6, longest=None, vocabulary=2**20, packed=True).most == 64
+
+
+@pytest.mark.slow
+def test_what_does_not_fit_into_memory_is_cut_and_answered(model_of, monkeypatch):
+    model = model_of("llama")
+    prompts = prompts_of(count=80, shared=20)
+    generator = generator_of(model)
+    assert generator.rung == "packed"
+    real, sizes = decode_loop.laid_out, []
+
+    def tight(rows, slots, room, before, moves):
+        sizes.append(rows * room)
+        if rows * room > 400:
+            raise RuntimeError("CUDA out of memory")
+        return real(rows, slots, room, before, moves)
+
+    monkeypatch.setattr(decode_loop, "laid_out", tight)
+    assert same_as_plain(model, prompts, in_order(generator.ready(prompts)))
+    assert max(sizes) > 400 >= sizes[-1]
+    assert not generator.trouble
+
+
+def test_what_fails_is_answered_by_plain_batches_and_told(model_of, monkeypatch):
+    model = model_of("llama")
+    generator = generator_of(model)
+    assert generator.rung == "packed"
+
+    def broken(*_):
+        raise ValueError("a bug")
+
+    monkeypatch.setattr(decode_loop, "laid_out", broken)
+    prompts = prompts_of()
+    assert same_as_plain(model, prompts, in_order(generator.ready(prompts)))
+    assert generator.trouble == "ValueError: a bug"
+
+
+def test_numbers_that_are_none_spoil_no_other_text(checkpoint_of):
+    model = load(parse_spec(str(checkpoint_of("llama")), device="cpu"))
+    generator = generator_of(model)
+    assert generator.rung == "packed"
+    prompts = [prompt for prompt in prompts_of(count=30) if 399 not in prompt.ids]
+    spoilt = Prompt(ids=(*prompts[0].ids[:-1], 399), request=prompts[0].request)
+    with torch.no_grad():
+        model.parts.model.get_input_embeddings().weight[399] = float("nan")
+    *others, answer = in_order(generator.ready([*prompts, spoilt]))
+    assert isinstance(answer, Failed)
+    assert same_as_plain(model, prompts, others)
+
+
+def test_equal_prompts_are_continued_once(model_of):
+    model = model_of("llama")
+    generator = generator_of(model)
+    assert generator.rung == "packed"
+    once = prompts_of(count=5)
+    twice = [Prompt(ids=p.ids, request=GenerateRequest(**{**fields(p), "prompt": "other"})) for p in once]
+    tokens = []
+    handle = model.parts.model.register_forward_pre_hook(
+        lambda module, args, named: tokens.append(named["input_ids"].numel()), with_kwargs=True
+    )
+    try:
+        alone = in_order(generator.ready(once))
+        fed = sum(tokens)
+        tokens.clear()
+        both = in_order(generator.ready([*once, *twice]))
+    finally:
+        handle.remove()
+    assert both == [*alone, *alone]
+    assert sum(tokens) == fed
+
+
+def fields(prompt):
+    names = ("max_new_tokens", "stop", "num_beams", "steps", "watch")
+    return {name: getattr(prompt.request, name) for name in names}
+
+
+def test_the_last_prefix_is_kept_and_cut():
+    fed = []
+
+    def feed(ids):
+        fed.append(ids)
+        states = torch.arange(float(len(ids)))[None, None, :, None]
+        return [(states, states + 100)]
+
+    kept = KeptPrefix()
+    assert kept.layers((), feed) == []
+    ((keys, values),) = kept.layers((5, 6, 7), feed)
+    assert keys.flatten().tolist() == [0, 1, 2]
+    ((keys, values),) = kept.layers((5, 6), feed)
+    assert (keys.flatten().tolist(), values.flatten().tolist()) == ([0, 1], [100, 101])
+    kept.layers((5, 6, 7), feed)
+    assert fed == [(5, 6, 7)]
+    kept.layers((5, 9), feed)
+    kept.forget()
+    kept.layers((5, 9), feed)
+    assert fed == [(5, 6, 7), (5, 9), (5, 9)]
+
+
+def test_a_prefix_is_not_fed_again_in_the_next_round(model_of):
+    model = model_of("llama")
+    generator = generator_of(model, 60)
+    prompts = prompts_of(count=40, shared=30)
+    assert generator.rung == "packed"
+    lengths = []
+    handle = model.parts.model.register_forward_pre_hook(
+        lambda module, args, named: lengths.append(tuple(named["input_ids"].shape)), with_kwargs=True
+    )
+    try:
+        first = in_order(generator.ready(prompts))
+        before, lengths[:] = lengths[:], []
+        again = in_order(generator.ready(prompts))
+    finally:
+        handle.remove()
+    assert [answer.token_ids for answer in again] == [answer.token_ids for answer in first]
+    assert before[1:] == lengths
+    assert before[0] == (1, 30)
+
+
+def test_a_cache_laid_out_anew_has_what_was_moved_and_zeros_elsewhere():
+    def states(rows, slots):
+        return torch.arange(1.0, 1 + rows * slots).view(rows, 1, slots, 1)
+
+    one, other = roomy_cache(2, 5, []), roomy_cache(1, 3, [])
+    one.update(states(2, 4), -states(2, 4), 0)
+    other.update(torch.tensor([1.0, 70.0, 80.0]).view(1, 1, 3, 1), torch.zeros(1, 1, 3, 1), 0)
+    new = laid_out(
+        2,
+        3,
+        4,
+        1,
+        [
+            # Row 0, slot 3 and row 1, slot 1; then row 0, slot 2.
+            Move(cache=one, sources=(3, 6), targets=(1, 5)),
+            Move(cache=other, sources=(2,), targets=(2,)),
+        ],
+    )
+    (layer,) = new.layers
+    assert layer.keys.squeeze().tolist() == [[1, 4, 80], [1, 6, 0]]
+    assert layer.values.squeeze().tolist() == [[-1, -4, 0], [-1, -6, 0]]
+    assert new.get_seq_length() == 3
+    new.update(torch.full((2, 1, 1, 1), 9.0), torch.full((2, 1, 1, 1), 9.0), 0)
+    assert layer.keys[:, 0, -1, 0].tolist() == [9, 9]
+    with pytest.raises(RuntimeError):
+        new.update(torch.zeros(2, 1, 1, 1), torch.zeros(2, 1, 1, 1), 0)
+
+
+def test_beams_share_what_their_prompts_begin_with(kind, model_of):
+    model = model_of(kind)
+    generator = generator_of(model)
+    prompts = [
+        Prompt(
+            ids=prompt.ids,
+            request=GenerateRequest(prompt="", max_new_tokens=5, num_beams=3, stop=("a",), steps=n % 2 == 0),
+        )
+        for n, prompt in enumerate(prompts_of(5, shared=5, count=8))
+    ]
+    assert same_as_plain(model, prompts, in_order(generator.ready(prompts)))
+    assert generator._beams_share == (EXPECTED[kind] != "plain" and kind not in ENCODER_DECODER)
+
+
+def test_a_beginning_is_not_fed_for_every_beam(model_of):
+    model = model_of("llama")
+    generator = generator_of(model)
+    request = GenerateRequest(prompt="", max_new_tokens=1, num_beams=4, stop=())
+    prompts = [Prompt(ids=(*range(5, 45), 50 + n), request=request) for n in range(3)]
+    assert generator._beams_share
+    tokens = []
+    handle = model.parts.model.register_forward_pre_hook(
+        lambda module, args, named: tokens.append(named["input_ids"].numel()), with_kwargs=True
+    )
+    try:
+        in_order(generator.ready(prompts))
+    finally:
+        handle.remove()
+    assert tokens == [40, 3 * 4]
+
+
+@pytest.mark.parametrize("kind", ["mistral", "gemma2", "gpt2", "llama", "opt"])
+@pytest.mark.parametrize("rung", ["packed", "prefix"])
+def test_texts_that_have_ended_take_no_room_from_those_that_go_on(model_of, monkeypatch, kind, rung):
+    """Near the end of a window, or of the table of positions, every slot counts."""
+    rooms, real = [], decode_loop.laid_out
+    monkeypatch.setattr(decode_loop, "laid_out", lambda *a: rooms.append(a[2]) or real(*a))
+    model = model_of(kind)
+    generator = generator_of(model)
+    assert generator._is_right(rung)
+    vars(generator)["rung"] = rung
+    draw = random.Random(4)
+    longest = 15 if kind in ("mistral", "gemma2") else 60
+    prompts = [
+        Prompt(
+            ids=(5, 6, *(draw.randrange(4, 390) for _ in range(longest - count - 2))),
+            request=GenerateRequest(prompt="", max_new_tokens=count, stop=()),
+        )
+        for count in (2, *[longest - 5] * 6, *[longest - 3] * 3)
+    ]
+    generator._longest = longest
+    rooms.clear()
+    assert same_as_plain(model, prompts, in_order(generator.ready(prompts)))
+    assert not generator.trouble
+    assert rung == "prefix" or max(rooms) <= longest

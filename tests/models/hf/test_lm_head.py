@@ -1,0 +1,74 @@
+"""The output layer sees only the places that are needed, in pieces where its logits are the last word."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from pytest_kbrel.models.hf import lm_head
+from pytest_kbrel.models.hf.lm_head import head_is_last, logits_at, probabilities_at
+from tests.models.tiny_checkpoints import ALL, CAUSAL
+
+ROWS, COLUMNS = torch.tensor([0, 1, 1]), torch.tensor([2, 0, 3])
+TOKENS = torch.tensor([[5, 6, 7, 8], [9, 10, 11, 12]])
+
+
+@pytest.fixture
+def llama(model_of):
+    return model_of("llama").parts.model
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_only_where_logits_are_capped_the_model_has_the_last_word(kind, model_of):
+    assert head_is_last(model_of(kind).parts.model) == (kind != "gemma2")
+
+
+@pytest.mark.parametrize("kind", CAUSAL)
+def test_probabilities_are_those_of_all_logits(kind, model_of):
+    model = model_of(kind).parts.model
+    with torch.inference_mode():
+        everything = model(input_ids=TOKENS).logits.float().softmax(-1)
+    spots, targets = torch.tensor([2, 0, 1, 0]), torch.tensor([20, 30, 40, 50])
+    found = probabilities_at(model, ROWS, COLUMNS, {"input_ids": TOKENS}, spots, targets)
+    expected = everything[ROWS[spots], COLUMNS[spots], targets].tolist()
+    assert found == pytest.approx(expected, rel=1e-4)
+
+
+def test_the_pieces_add_up(llama, monkeypatch):
+    spots, targets = torch.tensor([2, 0, 1, 0, 2]), torch.tensor([20, 30, 40, 50, 60])
+    whole = probabilities_at(llama, ROWS, COLUMNS, {"input_ids": TOKENS}, spots, targets)
+    sizes = []
+    handle = llama.get_output_embeddings().register_forward_hook(
+        lambda _module, _given, found: sizes.append(found.shape[-2])
+    )
+    monkeypatch.setattr(lm_head, "_rows_at_once", lambda _head, _hidden: 2)
+    try:
+        pieces = probabilities_at(llama, ROWS, COLUMNS, {"input_ids": TOKENS}, spots, targets)
+    finally:
+        handle.remove()
+    # None for the model itself, which is asked for its hidden states alone.
+    assert sizes == [0, 2, 1]
+    assert pieces == pytest.approx(whole, rel=1e-5)
+
+
+def test_logits_are_those_of_the_places(llama):
+    with torch.inference_mode():
+        everything = llama(input_ids=TOKENS).logits
+    found = logits_at(llama, ROWS, COLUMNS, {"input_ids": TOKENS})
+    torch.testing.assert_close(found, everything[ROWS, COLUMNS])
+
+
+def test_nothing_stays_hooked_when_the_model_fails(llama):
+    with pytest.raises(ValueError, match="input_ids"):
+        logits_at(llama, ROWS, COLUMNS, {"no_such_input": TOKENS})
+    assert not llama.get_output_embeddings()._forward_pre_hooks
+
+
+def test_a_model_without_an_output_layer_of_its_own(llama, monkeypatch):
+    spots, targets = torch.arange(3), torch.tensor([20, 30, 40])
+    expected = probabilities_at(llama, ROWS, COLUMNS, {"input_ids": TOKENS}, spots, targets)
+    monkeypatch.setattr(type(llama), "get_output_embeddings", lambda _self: None)
+    monkeypatch.setattr(lm_head, "_last", {})
+    assert not head_is_last(llama)
+    found = probabilities_at(llama, ROWS, COLUMNS, {"input_ids": TOKENS}, spots, targets)
+    assert found == pytest.approx(expected, rel=1e-4)

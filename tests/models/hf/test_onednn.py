@@ -1,0 +1,158 @@
+"""Linear layers through oneDNN give PyTorch's own numbers, and step aside where they cannot."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+from transformers.pytorch_utils import Conv1D
+
+from pytest_kbrel.models.hf import loading, onednn
+from pytest_kbrel.models.hf.onednn import onednn_is_faster, use_onednn
+from pytest_kbrel.models.spec import parse_spec
+
+pytestmark = pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="this PyTorch has no oneDNN")
+
+
+@pytest.fixture(autouse=True)
+def no_gradients():
+    with torch.inference_mode():
+        yield
+
+
+def layers():
+    torch.manual_seed(0)
+    with torch.inference_mode(mode=False):
+        return nn.Sequential(nn.Linear(12, 20), nn.Linear(20, 7, bias=False), Conv1D(9, 7))
+
+
+def same(one, other, given):
+    torch.testing.assert_close(one(given), other(given), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(1, 12), (5, 12), (2, 3, 12), (0, 12), (12,)])
+def test_the_numbers_are_those_of_pytorch(shape):
+    plain = layers()
+    fast = copy.deepcopy(plain)
+    assert use_onednn(fast) == 3
+    same(plain, fast, torch.randn(shape))
+
+
+def test_what_is_multiplied_may_lie_anyhow():
+    plain = layers()
+    fast = copy.deepcopy(plain)
+    use_onednn(fast)
+    same(plain, fast, torch.randn(12, 5).T)
+    same(plain, fast, torch.randn(4, 6, 12)[:, ::2])
+
+
+def test_weights_are_neither_copied_nor_changed():
+    fast = layers()
+    before = {name: (one.data_ptr(), one.clone()) for name, one in fast.state_dict().items()}
+    use_onednn(fast)
+    fast(torch.randn(3, 12))
+    after = fast.state_dict()
+    assert list(after) == list(before)
+    for name, (place, values) in before.items():
+        assert after[name].data_ptr() == place
+        assert torch.equal(after[name], values)
+
+
+def test_it_is_really_used(monkeypatch):
+    used = []
+    real = onednn.product
+    monkeypatch.setattr(onednn, "product", lambda *given: used.append(1) or real(*given))
+    fast = layers()
+    use_onednn(fast)
+    used.clear()
+    fast(torch.randn(3, 12))
+    assert len(used) == 3
+
+
+def test_gradients_are_pytorchs_own():
+    fast = layers()
+    use_onednn(fast)
+    with torch.inference_mode(mode=False):
+        given = torch.randn(3, 12, requires_grad=True)
+        fast(given).sum().backward()
+    assert given.grad is not None
+
+
+def test_other_numbers_are_left_alone():
+    half = layers().bfloat16()
+    assert use_onednn(half) == 0
+    turned = layers()
+    use_onednn(turned)
+    # Converted afterwards: the layer asks what it is given.
+    assert turned.double()(torch.randn(3, 12, dtype=torch.float64)).dtype == torch.float64
+
+
+def test_a_class_of_its_own_is_left_alone():
+    class Special(nn.Linear):
+        pass
+
+    assert use_onednn(nn.Sequential(Special(3, 3))) == 0
+
+
+@pytest.mark.parametrize("found", [RuntimeError("no such operation"), torch.zeros(2, 3, 5), torch.zeros(1)])
+def test_where_onednn_is_missing_or_wrong_all_stays_as_it_was(found, monkeypatch):
+    def product(*_):
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    monkeypatch.setattr(onednn, "product", product)
+    fast = layers()
+    assert use_onednn(fast) == 0
+    assert type(fast[0]) is nn.Linear
+
+
+@pytest.mark.parametrize("faster", [True, False])
+@pytest.mark.parametrize("kind", ["llama", "gpt2", "t5"])
+def test_a_checkpoint_that_is_loaded_uses_it_where_it_is_faster(kind, faster, checkpoint_of, monkeypatch):
+    monkeypatch.setattr(loading, "onednn_is_faster", lambda: faster)
+    model = loading.load_parts(parse_spec(str(checkpoint_of(kind)), device="cpu")).model
+    kinds = {type(module) for module in model.modules()}
+    assert bool(kinds & {onednn._Linear, onednn._Conv1D}) is faster
+    assert bool(kinds & {nn.Linear, Conv1D}) is not faster
+
+
+@pytest.mark.parametrize("faster", [True, False])
+def test_it_is_taken_where_it_is_clearly_faster_and_right(faster, monkeypatch):
+    def thrice(given, weight):
+        for _ in range(3):
+            found = nn.functional.linear(given, weight)
+        return found
+
+    # In place of slow processors: one way does the work three times, the other hardly any.
+    monkeypatch.setattr(onednn, "_is_right", lambda: True)
+    monkeypatch.setattr(onednn, "product", (lambda given, weight: given) if faster else thrice)
+    onednn_is_faster.cache_clear()
+    try:
+        assert onednn_is_faster() is faster
+        monkeypatch.setattr(onednn, "_is_right", lambda: False)
+        onednn_is_faster.cache_clear()
+        assert not onednn_is_faster()
+    finally:
+        onednn_is_faster.cache_clear()
+
+
+def test_few_numbers_of_rows_are_met(monkeypatch):
+    """oneDNN makes and keeps code for each number of rows: memory would grow with every new batch."""
+    seen = set()
+    real = torch.ops.mkldnn._linear_pointwise
+
+    class Noting:
+        @staticmethod
+        def _linear_pointwise(rows, *others):
+            seen.add(len(rows))
+            return real(rows, *others)
+
+    monkeypatch.setattr(torch.ops, "mkldnn", Noting)
+    weight = torch.randn(3, 4)
+    for count in range(1, 2049):
+        assert onednn.product(torch.randn(count, 4), weight).shape == (count, 3)
+    assert len(seen) <= 31 + 16 * 7
+    assert all(rounded <= count * 17 / 16 for count in range(1, 4097) if (rounded := onednn._rounded(count)))

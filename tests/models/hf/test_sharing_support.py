@@ -1,0 +1,158 @@
+"""Which way of sharing each architecture gets, and that every way gives the numbers of plain batches."""
+
+from __future__ import annotations
+
+import random
+from types import SimpleNamespace
+
+import pytest
+
+from pytest_kbrel.models.dedup import in_order
+from pytest_kbrel.models.hf.logprobs import score_batch
+from pytest_kbrel.models.hf.model import HfModel
+from pytest_kbrel.models.hf.scorer import Scorer
+from pytest_kbrel.models.hf.sharing_support import highest_rung
+from pytest_kbrel.models.hf.sliding_window import window_of
+from pytest_kbrel.models.tokens import Pair
+from pytest_kbrel.records import Failed, ScoreRequest
+from tests.models.tiny_checkpoints import ALL, CAUSAL, ENCODER_DECODER
+
+EXPECTED = {
+    **dict.fromkeys(CAUSAL, "packed"),
+    "bloom": "prefix",
+    "falcon-alibi": "prefix",
+    "rwkv": "plain",
+    "mamba": "plain",
+    # Their encoder reads a prompt once.
+    **dict.fromkeys(ENCODER_DECODER, "prefix"),
+}
+
+
+def pairs_of(seed=0, *, prefix=20, contexts=12, answers=3):
+    draw = random.Random(seed)
+
+    def tokens(most):
+        return tuple(draw.randrange(4, 390) for _ in range(draw.randint(1, most)))
+
+    start = tuple(draw.randrange(4, 390) for _ in range(prefix))
+    found = []
+    for _ in range(contexts):
+        context = (*start, *tokens(8))
+        found += [Pair(prompt=context, context=context, targets=tokens(5)) for _ in range(answers)]
+    return found
+
+
+@pytest.fixture(scope="module", params=ALL)
+def kind(request):
+    return request.param
+
+
+@pytest.fixture
+def scorer(kind, model_of):
+    parts = model_of(kind).parts
+    return Scorer(parts.model, budget=128, longest=parts.max_length)
+
+
+def test_the_rung_is_the_highest_that_the_architecture_allows(kind, scorer):
+    assert scorer.rung == EXPECTED[kind]
+
+
+def test_sharing_gives_the_numbers_of_plain_batches(kind, model_of, scorer):
+    model = model_of(kind).parts.model
+    # The second lot lies within the sliding windows, the first beyond.
+    for pairs in (pairs_of(), pairs_of(1, prefix=3)):
+        expected = [score_batch(model, [pair], 0)[0] for pair in pairs]
+        for found, wanted in zip(in_order(scorer.ready(pairs)), expected, strict=True):
+            assert found == pytest.approx(wanted, rel=1e-3)
+
+
+def test_a_mask_that_is_not_obeyed_is_noticed(model_of):
+    model = model_of("llama").parts.model
+    plain = [score_batch(model, [pair], 0)[0] for pair in pairs_of(3)]
+
+    def right(pairs):
+        return [score_batch(model, [pair], 0)[0] for pair in pairs]
+
+    def wrong(pairs):
+        # As though every sequence saw one token of its neighbour.
+        moved = [Pair(prompt=p.prompt, context=(9, *p.context), targets=p.targets) for p in pairs]
+        return right(moved)
+
+    def closed(pairs):
+        raise RuntimeError("no such argument")
+
+    assert plain
+    assert highest_rung(model, {"packed": right, "prefix": right, "plain": right}, 256) == "packed"
+    assert highest_rung(model, {"packed": wrong, "prefix": right, "plain": right}, 256) == "prefix"
+    assert highest_rung(model, {"packed": closed, "prefix": wrong, "plain": right}, 256) == "plain"
+    assert highest_rung(model, {"packed": right, "prefix": right, "plain": closed}, 256) == "plain"
+
+
+def test_where_contexts_change_nothing_nothing_is_shared(model_of):
+    model = model_of("llama").parts.model
+
+    def constant(pairs):
+        return [(0.5,) * len(pair.targets) for pair in pairs]
+
+    assert highest_rung(model, {"packed": constant, "prefix": constant, "plain": constant}, 256) == "plain"
+
+
+@pytest.mark.slow
+def test_what_does_not_fit_into_memory_is_cut_and_answered(model_of, monkeypatch):
+    from pytest_kbrel.models.hf import scorer as hf_scorer
+
+    model = model_of("llama").parts.model
+    scorer = Scorer(model, budget=4096, longest=256)
+    assert scorer.rung == "packed"
+    real, sizes = hf_scorer.score_rows, []
+
+    def tight(model, before, prefix, rows, pairs, *, packed):
+        size = sum(len(row.tokens) for row in rows)
+        sizes.append(size)
+        if size > 300:
+            raise RuntimeError("CUDA out of memory")
+        return real(model, before, prefix, rows, pairs, packed=packed)
+
+    monkeypatch.setattr(hf_scorer, "score_rows", tight)
+    pairs = pairs_of(contexts=120)
+    found = in_order(scorer.ready(pairs))
+    assert max(sizes) > 300 >= sizes[-1]
+    for pair, answer in zip(pairs, found, strict=True):
+        assert answer == pytest.approx(score_batch(model, [pair], 0)[0], rel=1e-3)
+
+
+def test_a_row_that_fails_is_answered_by_the_plain_way_and_told(model_of, monkeypatch):
+    from pytest_kbrel.models.hf import scorer as hf_scorer
+
+    model = HfModel(model_of("llama").parts)
+    asked = [ScoreRequest(prompt="Oslo is in", continuation=f" {word}") for word in ("Norway", "Italy")]
+    assert model._scorer.rung == "packed"
+
+    def broken(*_, **__):
+        raise ValueError("a bug")
+
+    monkeypatch.setattr(hf_scorer, "score_rows", broken)
+    with pytest.warns(RuntimeWarning, match="plain ones answered: right, but slow \\(ValueError: a bug\\)"):
+        assert not any(isinstance(answer, Failed) for answer in model.score(asked))
+    # Once is enough: no second warning, which would be an error here.
+    assert not any(isinstance(answer, Failed) for answer in model.score(asked))
+
+
+@pytest.mark.parametrize(
+    ("settings", "window"),
+    [
+        ({}, None),
+        ({"sliding_window": 512, "attention_chunk_size": 8192}, 512),
+        ({"rope_parameters": {"rope_type": "default"}}, None),
+        ({"rope_scaling": {"type": "longrope"}, "original_max_position_embeddings": 4096}, 4096),
+        ({"rope_parameters": {"rope_type": "dynamic"}, "max_position_embeddings": 2048}, 2048),
+        (
+            {"rope_parameters": {"full": {"rope_type": "longrope", "original_max_position_embeddings": 64}}},
+            64,
+        ),
+    ],
+)
+def test_the_length_up_to_which_sequences_may_be_packed(settings, window):
+    config = SimpleNamespace(**settings)
+    config.get_text_config = lambda decoder: config
+    assert window_of(config) == window

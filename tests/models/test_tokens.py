@@ -1,0 +1,249 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import transformers as tf
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+from pytest_kbrel.errors import ModelError
+from pytest_kbrel.models import tokens
+from pytest_kbrel.models.tokens import PromptEncoder, prompt_digest
+from pytest_kbrel.records import GenerateRequest, ScoreRequest
+from tests.models.tiny_checkpoints import BOS, EOS, SENTENCES, make_tokenizer
+
+
+@pytest.fixture
+def tokenizer_of(tmp_path):
+    def make(around, **options):
+        make_tokenizer(tmp_path, around, **options)
+        return tf.AutoTokenizer.from_pretrained(tmp_path)
+
+    return make
+
+
+def causal(tokenizer, **options):
+    return PromptEncoder(tokenizer, encoder_decoder=False, **options)
+
+
+@pytest.mark.parametrize("around", ["", "bos", "eos", "bos eos"])
+def test_special_tokens_of_causal_prompts(tokenizer_of, around):
+    encoder = causal(tokenizer_of(around))
+    ids = encoder.prompt("Paris is")
+    assert (ids[0] == BOS) == encoder.adds_bos == ("bos" in around)
+    assert EOS not in ids
+    pair = encoder.pair("Paris is", " the capital")
+    assert pair.context == ids
+    assert EOS not in pair.targets
+
+
+def test_bos_is_never_doubled(tokenizer_of):
+    encoder = causal(tokenizer_of("bos"))
+    assert encoder.prompt("<s>Paris").count(BOS) == 1
+    assert encoder.prompt("<s>Paris") == encoder.prompt("Paris")
+
+
+@pytest.mark.parametrize("around", ["", "bos"])
+@pytest.mark.parametrize("wanted", [True, False])
+def test_add_bos_overrides_the_tokenizer(tokenizer_of, around, wanted):
+    encoder = causal(tokenizer_of(around), add_bos=wanted)
+    assert encoder.prompt("Paris").count(BOS) == int(wanted)
+    assert encoder.pair("Paris", " is").context.count(BOS) == int(wanted)
+    assert encoder.adds_bos is wanted
+
+
+class Counting:
+    """A tokenizer that counts its calls; ``refused`` is a text it cannot read."""
+
+    def __init__(self, tokenizer, refused=""):
+        self._tokenizer, self._refused, self.calls = tokenizer, refused, 0
+
+    def __getattr__(self, name):
+        return getattr(self._tokenizer, name)
+
+    def __call__(self, text=None, **options):
+        self.calls += 1
+        if self._refused and (text == self._refused or (self._refused in text and isinstance(text, list))):
+            raise UnicodeError("not a text")
+        return self._tokenizer(text, **options)
+
+
+ASKED = (
+    *(ScoreRequest(prompt=prompt, continuation=" Paris") for prompt in ("The capital is", "It is", "")),
+    ScoreRequest(prompt="It is", continuation=" the capital"),
+    *(GenerateRequest(prompt=prompt, stop=(), max_new_tokens=1) for prompt in ("It is", "Is it", "")),
+)
+
+
+def read(encoder, requests):
+    """Read requests one by one: ids, or the name of what is raised."""
+    found = []
+    for one in requests:
+        try:
+            scored = isinstance(one, ScoreRequest)
+            found.append(encoder.pair(one.prompt, one.continuation) if scored else encoder.prompt(one.prompt))
+        except Exception as error:
+            found.append(type(error).__name__)
+    return found
+
+
+@pytest.mark.parametrize("around", ["", "bos", "eos", "bos eos"])
+@pytest.mark.parametrize("encoder_decoder", [True, False])
+@pytest.mark.parametrize("options", [{}, {"add_bos": False}, {"chat_template": True}])
+def test_texts_read_ahead_are_those_read_alone(tokenizer_of, around, encoder_decoder, options, monkeypatch):
+    tokenizer = tokenizer_of(around)
+    if options.get("chat_template"):
+        tokenizer.chat_template = "{{ messages[0]['content'] }}!"
+    encoder = PromptEncoder(tokenizer, encoder_decoder=encoder_decoder, **options)
+    alone = read(encoder, ASKED)
+    for count in (1, 2, 256):
+        monkeypatch.setattr(tokens, "_AT_ONCE", count)
+        assert read(encoder, encoder.reading(ASKED)) == alone
+        assert read(encoder, encoder.reading(iter(ASKED))) == alone
+    assert read(encoder, encoder.reading(())) == []
+
+
+def test_reading_ahead_is_one_call_for_some_hundred(tokenizer_of, monkeypatch):
+    counting = Counting(tokenizer_of("bos"))
+    encoder = causal(counting)
+    counting.calls = 0
+    read(encoder, encoder.reading(ASKED))
+    assert counting.calls == 1
+    # What was read ahead is not held for longer.
+    encoder.prompt("It is")
+    assert counting.calls == 2
+    monkeypatch.setattr(tokens, "_AT_ONCE", 2)
+    read(encoder, encoder.reading(ASKED))
+    assert counting.calls == 2 + math.ceil(len(ASKED) / 2)
+
+
+def test_of_texts_read_ahead_only_the_refused_one_fails(tokenizer_of):
+    encoder = causal(Counting(tokenizer_of("bos"), refused="Is it"))
+    found = read(encoder, encoder.reading(ASKED))
+    assert [one == "UnicodeError" for one in found] == [one.prompt == "Is it" for one in ASKED]
+    nothing = ScoreRequest(prompt="It is", continuation=None)
+    assert read(encoder, encoder.reading([ASKED[0], nothing]))[1:] == ["TypeError"]
+
+
+def test_bos_that_does_not_exist(tokenizer_of):
+    with pytest.raises(ModelError, match="no BOS token"):
+        causal(tokenizer_of("eos"), add_bos=True)
+
+
+def test_token_across_the_boundary_belongs_to_the_continuation(tokenizer_of):
+    tokenizer = tokenizer_of("bos")
+    (whole,) = tokenizer(" Tokyo", add_special_tokens=False)["input_ids"]
+    pair = causal(tokenizer).pair("is ", "Tokyo")
+    assert pair.targets == (whole,)
+    assert len(pair.prompt) == len(pair.context) + 1
+    assert tokenizer.decode(pair.context) == "<s>is"
+
+
+def test_empty_prompt_stands_for_bos(tokenizer_of):
+    for around in ("", "bos"):
+        encoder = causal(tokenizer_of(around))
+        assert encoder.prompt("") == (BOS,)
+        pair = encoder.pair("", "Paris")
+        assert (pair.prompt, pair.context) == ((BOS,), (BOS,))
+        assert BOS not in pair.targets
+    without = causal(tokenizer_of("eos"))
+    assert without.prompt("") == ()
+    with pytest.raises(ValueError, match="empty prompt"):
+        without.pair("", "Paris")
+
+
+@pytest.mark.parametrize(("around", "prefix", "led"), [("", None, BOS), ("bos", None, BOS), ("eos", 7, 7)])
+def test_a_prompt_that_melts_into_its_answer_starts_from_bos(tokenizer_of, around, prefix, led):
+    tokenizer = tokenizer_of(around)
+    (whole,) = tokenizer("Paris", add_special_tokens=False)["input_ids"]
+    part = tuple(tokenizer("Par", add_special_tokens=False)["input_ids"])
+    pair = causal(tokenizer, prefix_token_id=prefix).pair("Par", "is")
+    assert (pair.context, pair.targets) == ((led,), (whole,))
+    assert pair.prompt == ((BOS, *part) if around == "bos" else part)
+
+
+def test_a_prompt_that_melts_needs_a_token_to_start_from(tokenizer_of):
+    with pytest.raises(ValueError, match=r"first token needs a BOS token, .* prefix_token_id=ID"):
+        causal(tokenizer_of("eos")).pair("Par", "is")
+
+
+@pytest.mark.parametrize("around", ["", "bos", "eos"])
+def test_a_prefix_token_stands_for_an_empty_prompt_and_for_no_other(tokenizer_of, around):
+    encoder = causal(tokenizer_of(around), prefix_token_id=7)
+    assert encoder.prompt("") == (7,)
+    pair = encoder.pair("", "Paris")
+    assert (pair.prompt, pair.context) == ((7,), (7,))
+    assert BOS not in pair.targets
+    assert 7 not in encoder.prompt("Paris")
+    assert encoder.pair("Paris", " is") == causal(encoder.tokenizer).pair("Paris", " is")
+
+
+def test_nothing_to_score(tokenizer_of):
+    with pytest.raises(ValueError, match="no tokens"):
+        causal(tokenizer_of("bos")).pair("Paris", "")
+
+
+def test_metaspace_tokenizer_keeps_the_boundary():
+    raw = Tokenizer(models.Unigram())
+    raw.pre_tokenizer = pre_tokenizers.Metaspace()
+    raw.decoder = decoders.Metaspace()
+    trainer = trainers.UnigramTrainer(
+        vocab_size=60, special_tokens=["<unk>", "<s>"], unk_token="<unk>", show_progress=False
+    )
+    raw.train_from_iterator(SENTENCES * 4, trainer)
+    tokenizer = tf.PreTrainedTokenizerFast(tokenizer_object=raw, bos_token="<s>", unk_token="<unk>")
+    encoder = causal(tokenizer)
+    pair = encoder.pair("The capital of Japan is", " Tokyo")
+    assert tokenizer.decode(pair.targets) == "Tokyo"
+    assert pair.context == pair.prompt == encoder.prompt("The capital of Japan is")
+
+
+def test_encoder_decoder_labels(tokenizer_of):
+    encoder = PromptEncoder(tokenizer_of("bos eos"), encoder_decoder=True)
+    pair = encoder.pair("Paris is", " the capital")
+    assert (pair.context[0], pair.context[-1]) == (BOS, EOS)
+    assert pair.lead == (BOS,)
+    assert encoder.tokenizer.decode(pair.targets) == "the capital"
+
+
+TEMPLATE = (
+    "<s>{% for m in messages %}[{{ m.role }}] {{ m.content }}</s>{% endfor %}"
+    "{% if add_generation_prompt %}[you]{% endif %}"
+)
+
+
+def test_chat_template_has_one_bos_and_a_generation_prompt(tokenizer_of):
+    tokenizer = tokenizer_of("bos", chat_template=TEMPLATE)
+    encoder = causal(tokenizer, chat_template=True)
+    assert tokenizer.decode(encoder.prompt("Paris?")) == "<s>[user] Paris?</s>[you]"
+    assert encoder.adds_bos
+    pair = encoder.pair("Paris?", " yes")
+    assert pair.context == encoder.prompt("Paris?")
+    assert tokenizer.decode(pair.targets) == "yes"
+
+
+def test_chat_template_and_bos(tokenizer_of):
+    tokenizer = tokenizer_of("bos", chat_template=TEMPLATE.removeprefix("<s>"))
+    assert BOS not in causal(tokenizer, chat_template=True).prompt("Paris?")
+    assert causal(tokenizer, chat_template=True, add_bos=True).prompt("Paris?")[0] == BOS
+
+
+def test_chat_template_absent_or_broken(tokenizer_of):
+    with pytest.raises(ModelError, match="tokenizer has none"):
+        causal(tokenizer_of("bos"), chat_template=True)
+    with pytest.raises(ModelError, match="does not work"):
+        causal(
+            tokenizer_of("bos", chat_template="{{ raise_exception('no users here') }}"), chat_template=True
+        )
+
+
+def test_prompt_digest_tells_prompts_apart():
+    assert prompt_digest((1, 23)) != prompt_digest((12, 3)) != prompt_digest((1, 2, 3))
+    assert len(prompt_digest(())) == 16
+
+
+def test_bos_is_told_beside_the_other_ids():
+    assert prompt_digest((1, 2, 3), bos=1) == prompt_digest((2, 3), bos=1) + "b"
+    assert prompt_digest((1, 1, 3), bos=1) == prompt_digest((1, 3)) + "b"
+    assert prompt_digest((2, 1), bos=1) == prompt_digest((2, 1))
+    assert prompt_digest((1, 2)) != prompt_digest((2,))

@@ -1,0 +1,405 @@
+"""The vLLM backend over a stand-in for the package: what is asked of it, and what is made of its answers."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+import sys
+
+import pytest
+
+from pytest_kbrel.errors import MissingExtraError, ModelError
+from pytest_kbrel.models import vllm
+from pytest_kbrel.models.cache.caching_model import RememberingModel
+from pytest_kbrel.models.cache.keys import digest_of
+from pytest_kbrel.models.cache.store import Store
+from pytest_kbrel.models.hf import load
+from pytest_kbrel.models.registry import open_model, read_spec
+from pytest_kbrel.models.replan import Replanned
+from pytest_kbrel.models.spec import parse_spec
+from pytest_kbrel.models.tokens import Pair
+from pytest_kbrel.models.vllm.engine import MOST_NAMED
+from pytest_kbrel.models.vllm.logprobs import computed_tokens, is_cheaper_stepwise, steps_of
+from pytest_kbrel.models.vllm.model import VllmModel
+from pytest_kbrel.models.vllm.spec import parse_vllm
+from pytest_kbrel.records import Failed, Generated, Scored
+from tests.models import fake_vllm
+from tests.models.tiny_checkpoints import BOS, CAUSAL, change_weights, make_checkpoint
+from tests.models.vllm.questions import (
+    BAD,
+    LONG,
+    SHORT,
+    STOPS,
+    TEXTS,
+    asked,
+    many_endings,
+    same_numbers,
+    same_steps,
+    spoils_no_other,
+)
+
+
+@pytest.fixture(autouse=True)
+def calls(monkeypatch):
+    """What stand-ins are asked in this test, and how their answers are spoilt."""
+    found = fake_vllm.Calls()
+    monkeypatch.setattr(fake_vllm, "calls", found)
+    monkeypatch.setitem(sys.modules, "vllm", fake_vllm)
+    return found
+
+
+@pytest.fixture(scope="module")
+def model(vllm_of):
+    found = vllm_of("llama")
+    yield found
+    found.close()
+
+
+@pytest.mark.parametrize("requests", [LONG, SHORT, [*LONG, *SHORT]], ids=["long", "short", "both"])
+def test_scores_are_those_of_the_transformers_backend(model, model_of, requests):
+    same_numbers(model.score(requests), model_of("llama").score(requests))
+
+
+def test_a_long_shared_beginning_is_asked_about_step_by_step(model, calls):
+    assert all(isinstance(answer, Scored) for answer in model.score(LONG))
+    pairs = [model._parts.encoder.pair(one.prompt, one.continuation) for one in LONG]
+    assert len(calls.prompts) == len(steps_of(pairs)) < sum(len(pair.targets) for pair in pairs)
+    for _, params in calls.prompts:
+        assert params.logprob_token_ids
+        assert (params.max_tokens, params.logprobs, params.prompt_logprobs) == (1, None, None)
+        assert not params.skip_reading_prefix_cache
+
+
+def test_short_prompts_of_their_own_are_asked_about_whole(model, calls):
+    assert all(isinstance(answer, Scored) for answer in model.score(SHORT))
+    assert len(calls.prompts) == len(SHORT)
+    assert all((params.prompt_logprobs, params.max_tokens) == (0, 1) for _, params in calls.prompts)
+
+
+def test_what_fills_the_context_leaves_no_room_for_a_prompt_of_its_own(vllm_of, model_of, calls):
+    encoder = model_of("llama").parts.encoder
+    pair = encoder.pair(SHORT[0].prompt, SHORT[0].continuation)
+    tokens = len(pair.context) + len(pair.targets)
+    full = vllm_of("llama", f"max_model_len={tokens}")
+    same_numbers(full.score(SHORT[:1]), model_of("llama").score(SHORT[:1]))
+    assert len(calls.prompts) == len(pair.targets)
+    (refused,) = vllm_of("llama", f"max_model_len={tokens - 1}").score(SHORT[:1])
+    assert isinstance(refused, Failed)
+    assert f"the model takes {tokens - 1}" in refused.error
+
+
+def test_computed_tokens():
+    assert computed_tokens([(1, 2, 3), (1, 2, 3, 4, 5), (9,)], block=0) == 9
+    # Whole blocks only, and the last token of a prompt is never taken from the cache.
+    assert computed_tokens([(1, 2, 3), (1, 2, 3, 4, 5), (9,)], block=2) == 3 + 3 + 1
+    assert computed_tokens([(1, 2, 3, 4), (1, 2, 3, 4)], block=2) == 4 + 2
+    assert computed_tokens([(5, 6, 7), (1, 2), (5, 6, 8)], block=1) == 3 + 2 + 1
+
+
+def test_the_cheaper_way():
+    def pair(*context, targets=(7, 8)):
+        return Pair(prompt=context, context=context, targets=targets)
+
+    beginning = tuple(range(100, 164))
+    many = [pair(*beginning, n) for n in range(4)]
+    assert is_cheaper_stepwise(many, block=16)
+    assert not is_cheaper_stepwise(many, block=0)
+    assert not is_cheaper_stepwise([pair(1, 2, 3)], block=16)
+    assert is_cheaper_stepwise([pair(1, 2, 3, targets=(7,))], block=16)
+    assert steps_of([pair(1, 2), pair(1, 2, targets=(7, 9))]) == {(1, 2): (7,), (1, 2, 7): (8, 9)}
+
+
+def test_more_tokens_than_one_question_may_name(model, model_of, calls):
+    encoder = model_of("llama").parts.encoder
+    requests = many_endings(encoder)
+    pairs = [encoder.pair(one.prompt, one.continuation) for one in requests]
+    assert max(map(len, steps_of(pairs).values())) > MOST_NAMED
+    same_numbers(model.score(requests), model_of("llama").score(requests))
+    assert max(len(params.logprob_token_ids or ()) for _, params in calls.prompts) <= MOST_NAMED
+
+
+@pytest.mark.parametrize("stop", STOPS)
+def test_texts_are_those_of_the_transformers_backend(model, model_of, stop):
+    requests = [asked(text, 30, stop) for text in TEXTS]
+    ours, theirs = model.generate(requests), model_of("llama").generate(requests)
+    assert ours == theirs
+    assert all(isinstance(answer, Generated) for answer in ours)
+
+
+def test_steps_are_those_of_the_transformers_backend(model, model_of):
+    requests = [asked(text, 8, ("e",), steps=True, watch=(7, 300, 7)) for text in TEXTS]
+    same_steps(model.generate(requests), model_of("llama").generate(requests))
+
+
+def test_vllms_own_view_of_an_ending_does_not_cut_a_text(model, model_of, calls):
+    calls.stop_early = True
+    requests = [asked(text, 9, ("never said",)) for text in TEXTS[:2]]
+    assert model.generate(requests) == model_of("llama").generate(requests)
+    assert calls.sizes == [2, 2]
+
+
+def test_an_ending_that_nothing_explains_is_a_failure(model, calls):
+    def cut(outputs):
+        for output in outputs:
+            output.outputs[0].token_ids[2:] = []
+            output.outputs[0].logprobs[2:] = []
+        return outputs
+
+    calls.spoil = cut
+    (answer,) = model.generate([asked(count=9)])
+    assert answer == Failed(error="vLLM ended the answer where neither EOS nor a stop string is")
+
+
+def test_the_checkpoint_ends_a_text_by_all_its_own_endings(model, calls):
+    model.generate([asked()])
+    assert list(calls.prompts[0][1].stop_token_ids) == list(model._parts.endings.eos_ids)
+
+
+def test_beams_are_refused_and_leave_others_alone(model):
+    refused, answered = model.generate([asked(num_beams=3), asked()])
+    assert "num_beams=3" in refused.error
+    assert "backend hf" in refused.error
+    assert isinstance(answered, Generated)
+
+
+@pytest.mark.parametrize("bad", BAD, ids=range(len(BAD)))
+def test_a_bad_request_spoils_no_other(model, bad):
+    spoils_no_other(model, bad)
+
+
+def test_a_question_that_the_engine_refuses_fails_alone(model, calls, monkeypatch):
+    real = fake_vllm.LLM._verify
+    pair = model._parts.encoder.pair(SHORT[0].prompt, SHORT[0].continuation)
+
+    def verify(self, ids, params):
+        if ids == (*pair.context, *pair.targets):
+            raise fake_vllm.VLLMValidationError("not this one")
+        real(self, ids, params)
+
+    monkeypatch.setattr(fake_vllm.LLM, "_verify", verify)
+    refused, answered = model.score(SHORT)
+    assert refused == Failed(error="VLLMValidationError: not this one")
+    assert isinstance(answered, Scored)
+
+
+@pytest.mark.parametrize("ask", [lambda one: one.score(SHORT), lambda one: one.generate([asked()])])
+def test_an_engine_that_dies_ends_the_case(vllm_of, calls, ask):
+    def die(outputs):
+        raise fake_vllm.EngineDeadError("EngineCore encountered an issue.")
+
+    model = vllm_of("llama")
+    calls.spoil = die
+    for _ in range(2):
+        with pytest.raises(ModelError) as caught:
+            ask(model)
+        assert "/llama" in str(caught.value)
+        assert "vLLM's engine ended while it was asked: EngineDeadError: EngineCore enc" in str(caught.value)
+
+
+def _dropped(output):
+    output.outputs[0].logprobs = None
+    output.prompt_logprobs = None
+
+
+def _short(output):
+    output.outputs[0].logprobs.pop()
+    if output.prompt_logprobs:
+        output.prompt_logprobs.pop()
+
+
+def _another(output):
+    output.prompt_token_ids = [BOS]
+
+
+def _aborted(output):
+    output.outputs[0].finish_reason = "abort"
+
+
+def _none_written(output):
+    output.outputs[0].token_ids = []
+    output.outputs[0].logprobs = []
+
+
+def _filled(value):
+    def fill(output):
+        for place in (*output.outputs[0].logprobs, *(output.prompt_logprobs or ())):
+            for entry in (place or {}).values():
+                entry.logprob = value
+
+    return fill
+
+
+def _others(output):
+    output.outputs[0].logprobs = [{0: fake_vllm.Logprob(-1.0)} for _ in output.outputs[0].token_ids]
+    if output.prompt_logprobs:
+        output.prompt_logprobs = [{0: fake_vllm.Logprob(-1.0)} for _ in output.prompt_logprobs]
+
+
+FAULTS = {
+    "no log-probabilities": (_dropped, "log-probabilities of 0"),
+    "too few": (_short, "log-probabilities of"),
+    "another prompt": (_another, "answered another prompt"),
+    "aborted": (_aborted, "ended the answer with 'abort'"),
+    "nothing written": (_none_written, "wrote 0 tokens"),
+    "minus infinity": (_filled(-math.inf), "log-probability -inf"),
+    "no number": (_filled(math.nan), "log-probability nan"),
+    "other tokens": (_others, "no log-probability of token"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("way", ["stepwise", "whole", "generate"])
+def test_what_cannot_be_is_a_failure_and_never_a_score(model, calls, way, fault):
+    spoil, said = FAULTS[fault]
+
+    def one(outputs):
+        spoil(outputs[0])
+        return outputs
+
+    calls.spoil = one
+    if way == "generate":
+        answers = model.generate([asked(text, 4, ()) for text in TEXTS])
+    else:
+        answers = model.score(LONG if way == "stepwise" else SHORT)
+    failures = [answer.error for answer in answers if isinstance(answer, Failed)]
+    assert failures
+    assert all(said in error for error in failures)
+    assert len(failures) < len(answers)
+
+
+def test_fewer_answers_than_questions_are_asked_again_one_by_one(model, model_of, calls):
+    calls.spoil = lambda outputs: outputs[1:] if len(outputs) > 1 else outputs
+    same_numbers(model.score(SHORT), model_of("llama").score(SHORT))
+    assert calls.sizes == [2, 1, 1]
+    calls.spoil = lambda outputs: []
+    assert model.score(SHORT[:1]) == [Failed(error="ValueError: vLLM gave 0 answers to 1 questions")]
+
+
+def test_a_model_is_the_same_by_content_and_another_by_what_computes_it(model, model_of, vllm_of, tmp_path):
+    ours, theirs = model.describe(), model_of("llama").describe()
+    assert ours.backend == "vllm"
+    assert ours.backend_version.startswith("vllm 0.33.0, torch ")
+    for name in ("weights_digest", "tokenizer_digest", "parameters", "architecture", "adds_bos", "dtype"):
+        assert getattr(ours, name) == getattr(theirs, name)
+    assert digest_of(ours) != digest_of(theirs)
+    many = vllm_of("llama", "tensor_parallel_size=2").describe()
+    assert many == dataclasses.replace(ours, device="cuda x 2")
+    smaller = vllm_of("llama", "quantization=fp8").describe()
+    assert (smaller.quantisation, smaller.derived) == ("vllm fp8", "quantization=fp8")
+    assert digest_of(smaller) != digest_of(ours)
+
+
+@pytest.mark.parametrize("kind", CAUSAL)
+def test_every_architecture_has_one_digest_of_its_weights(kind, vllm_of, model_of):
+    ours, theirs = vllm_of(kind).describe(), model_of(kind).describe()
+    assert ours.weights_digest == theirs.weights_digest
+    assert ours.parameters == theirs.parameters
+
+
+def test_kept_answers_are_not_asked_again(model, tmp_path, calls):
+    with_store = RememberingModel(model, Store(tmp_path))
+    first = with_store.score(SHORT), with_store.generate([asked()])
+    before = len(calls.prompts)
+    assert (with_store.score(SHORT), with_store.generate([asked()])) == first
+    assert len(calls.prompts) == before
+    with_store.close_store()
+
+
+def test_a_second_pass_asks_the_same_engine_in_smaller_batches(model, calls):
+    first = model.generate([asked(text) for text in TEXTS])
+    other = Replanned(model)
+    assert other.generate([asked(text) for text in TEXTS]) == first
+    assert other._model._parts.engine.at_once * 3 <= model._parts.engine.at_once
+    assert not calls.engines
+
+
+def test_questions_go_to_the_engine_in_pieces(model, calls):
+    parts = model._parts
+    model = VllmModel(dataclasses.replace(parts, engine=parts.engine.with_at_once(2)))
+    ready = list(model.generate_as_ready([asked(text) for text in TEXTS]))
+    assert [len(batch) for batch in ready] == [2, 2, 1] == calls.sizes
+    assert sorted(place for batch in ready for place, _ in batch) == [0, 1, 2, 3, 4]
+
+
+def test_closing_stops_the_engine(vllm_of, calls):
+    model = vllm_of("llama")
+    model.close()
+    assert calls.engines[0].closed
+    model.close()
+    (answer,) = model.generate([asked()])
+    assert "this engine is closed" in answer.error
+
+
+def test_options_reach_the_engine(checkpoint_of, calls):
+    folder = str(checkpoint_of("llama"))
+    spec = read_spec(
+        f"vllm/{folder}",
+        "tensor_parallel_size=2,gpu_memory_utilization=0.4,max_model_len=64,max_num_seqs=8,enforce_eager=True",
+        dtype="bf16",
+        batch_size="128",
+    )
+    open_model(spec, threads=1).close()
+    given = calls.engines[0].options
+    assert (given["model"], given["dtype"], given["tensor_parallel_size"]) == (folder, "bfloat16", 2)
+    assert (given["gpu_memory_utilization"], given["max_model_len"]) == (0.4, 64)
+    assert (given["max_num_seqs"], given["max_num_batched_tokens"], given["enforce_eager"]) == (8, 128, True)
+    assert os.environ["VLLM_NO_USAGE_STATS"] == "1"
+
+
+def test_an_engine_that_does_not_start(checkpoint_of, calls):
+    calls.refuse_start = "1 validation error for ModelConfig\n  max_model_len (9) is greater than 8"
+    with pytest.raises(ModelError) as caught:
+        vllm.load(parse_vllm(f"vllm/{checkpoint_of('llama')}", "tensor_parallel_size=8"))
+    said = str(caught.value)
+    assert "vLLM 0.33.0 did not start: RuntimeError: 1 validation error for ModelConfig max_model_len" in said
+    assert "tensor_parallel_size=8" in said
+    assert "allowed:" in said
+    assert "\n" not in said
+
+
+def test_checkpoints_that_cannot_be_trusted_start_no_engine(checkpoint_of, tmp_path, calls):
+    spoilt = make_checkpoint(tmp_path / "spoilt")
+    change_weights(spoilt, lambda tensors: tensors["model.norm.weight"].fill_(float("nan")))
+    for folder, said in (
+        (spoilt, "NaN or infinity in model.norm.weight"),
+        (checkpoint_of("t5"), "an encoder-decoder model; allowed with vllm are causal models"),
+        (tmp_path / "nowhere", "no such folder"),
+    ):
+        with pytest.raises(ModelError, match=said):
+            vllm.load(parse_vllm(f"vllm/{folder}"))
+    assert not calls.engines
+
+
+def test_without_the_package(checkpoint_of, monkeypatch):
+    monkeypatch.delitem(sys.modules, "vllm")
+    spec = parse_vllm(f"vllm/{checkpoint_of('llama')}")
+    try:
+        import vllm as _  # noqa: F401
+    except ImportError:
+        with pytest.raises(MissingExtraError, match=r'pip install "pytest-kbrel\[vllm\]"'):
+            vllm.load(spec)
+
+
+def test_what_comes_from_the_hub_is_what_is_digested(checkpoint_of, monkeypatch, calls):
+    import huggingface_hub
+
+    folder, wanted = checkpoint_of("llama"), {}
+
+    def download(name, **options):
+        wanted.update(options, name=name)
+        return str(folder)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
+    found = vllm.load(parse_vllm("vllm/some-org/some-name", "revision=abc"))
+    assert (wanted["name"], wanted["revision"]) == ("some-org/some-name", "abc")
+    assert calls.engines[0].options["model"] == str(folder)
+    assert found.describe().spec == "vllm/some-org/some-name"
+    assert found.describe().weights_digest == load(parse_spec(str(folder))).describe().weights_digest
+
+    def fail(name, **options):
+        raise OSError("offline")
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", fail)
+    with pytest.raises(ModelError, match="not to be had from the hub: OSError: offline"):
+        vllm.load(parse_vllm("vllm/some-org/some-name"))

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import pytest
+
+from pytest_kbrel import reference
+from pytest_kbrel.errors import ModelError
+from pytest_kbrel.models.registry import (
+    args_for,
+    backend_of,
+    check_spec,
+    gives_probabilities,
+    gpus_of,
+    read_spec,
+)
+from pytest_kbrel.models.spec import ModelSpec
+from pytest_kbrel.models.vllm.spec import VllmSpec, parse_vllm
+
+LM_EVAL = (
+    "pretrained=org/name,dtype=bfloat16,revision=main,tensor_parallel_size=2,gpu_memory_utilization=0.8,"
+    "max_model_len=2048,quantization=fp8,max_num_seqs=64,enforce_eager=True,data_parallel_size=1,"
+    "add_bos_token=True,trust_remote_code=False,tokenizer=./tok"
+)
+
+
+def test_lm_evals_own_string():
+    assert parse_vllm("vllm", LM_EVAL, batch_size="4096") == VllmSpec(
+        text="vllm/org/name",
+        checkpoint=ModelSpec(
+            text="vllm/org/name",
+            path="org/name",
+            dtype="bfloat16",
+            revision="main",
+            max_length=2048,
+            add_bos_token=True,
+            tokenizer="./tok",
+            batch_size=4096,
+        ),
+        tensor_parallel_size=2,
+        gpu_memory_utilization=0.8,
+        max_num_seqs=64,
+        quantization="fp8",
+        enforce_eager=True,
+    )
+
+
+def test_the_path_stands_in_the_spec():
+    assert parse_vllm("vllm/./here", "max_length=64").checkpoint.path == "./here"
+    assert parse_vllm("vllm/./here").text == "vllm/./here"
+    assert parse_vllm("vllm/openai/name").checkpoint.path == "openai/name"
+    assert parse_vllm("vllm/reference").checkpoint.path == str(reference.resolve("")[0])
+    assert parse_vllm("vllm/./here", device="cuda", chat_template=True).checkpoint.chat_template
+
+
+@pytest.mark.parametrize(
+    ("text", "args", "said"),
+    [
+        ("vllm/x/y", "tensor_paralel_size=2", "did you mean 'tensor_parallel_size'"),
+        ("vllm/x/y", "peft=./adapter", "unknown key 'peft'"),
+        ("vllm/x/y", "tensor_parallel_size=0", "tensor_parallel_size '0'; allowed is a whole number from 1"),
+        ("vllm/x/y", "tensor_parallel_size=1025", "to 1,024, of GPUs"),
+        ("vllm/x/y", "max_num_seqs=1000001", "from 1 to 1,000,000, of sequences"),
+        ("vllm/x/y", "gpu_memory_utilization=90", "a number above 0 and up to 1"),
+        ("vllm/x/y", "gpu_memory_utilization=most", "a number above 0 and up to 1"),
+        ("vllm/x/y", "gpu_memory_utilization=nan", "a number above 0 and up to 1"),
+        ("vllm/x/y", "max_model_len=-1", "from 1 to 100,000,000, of tokens"),
+        ("vllm/x/y", "max_model_len=5,max_length=5", "one thing"),
+        ("vllm/x/y", "dtype=float31", "did you mean 'float32'"),
+        ("vllm/x/y", "enforce_eager=perhaps", "True or False"),
+        ("vllm/x/y", "trust_remote_code=True", "never runs code"),
+        ("vllm/x/y", "data_parallel_size=2", "allowed is 1: more engines are pytest workers"),
+        ("vllm/x/y", "pretrained=x/z", "two checkpoints"),
+        ("vllm", "", "no checkpoint named"),
+        ("vllm/", "", "no checkpoint named"),
+        ("vllm/reference:int4", "", "allowed is reference"),
+        ("vllm/reference:nothing-like-it", "", "nothing-like-it"),
+    ],
+)
+def test_what_is_wrong_is_said(text, args, said):
+    with pytest.raises(ModelError, match=said):
+        parse_vllm(text, args)
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda:1"])
+def test_vllm_chooses_where_it_runs(device):
+    with pytest.raises(ModelError, match="CUDA_VISIBLE_DEVICES says"):
+        parse_vllm("vllm/x/y", device=device)
+
+
+def test_a_spec_goes_to_its_backend():
+    spec = read_spec("vllm/x/y", "dtype=half,tensor_parallel_size=4", batch_size="64")
+    assert isinstance(spec, VllmSpec)
+    assert (spec.backend, spec.checkpoint.dtype, spec.checkpoint.batch_size) == ("vllm", "float16", 64)
+    assert gives_probabilities(spec)
+    assert (gpus_of(spec), gpus_of(read_spec("./here"))) == (4, 0)
+    names = ("vllm/x/y", "vllm", "openai/x", "hf/vllm/x", "reference", "vllmx/y")
+    assert [backend_of(name).name for name in names] == ["vllm", "vllm", "openai", "hf", "hf", "hf"]
+
+
+def test_each_kind_of_model_takes_its_own_arguments():
+    args = "base_url=http://localhost:1/v1,dtype=bfloat16,max_model_len=64,peft=./a"
+    assert args_for("vllm/x", args) == "dtype=bfloat16,max_model_len=64"
+    assert args_for("hf/x", args) == "dtype=bfloat16,peft=./a"
+    assert args_for("openai/x", args) == "base_url=http://localhost:1/v1"
+
+
+def test_a_path_that_holds_no_checkpoint_is_found_before_the_package_is_missed(tmp_path):
+    with pytest.raises(ModelError, match="no such folder"):
+        check_spec(read_spec(f"vllm/{tmp_path}/nowhere"))
