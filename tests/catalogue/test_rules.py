@@ -8,7 +8,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from pytest_kbrel import bundled
+from pytest_kbrel import resources
 from pytest_kbrel.bounds import Bounds
 from pytest_kbrel.catalogue.rules import GATE_RULES, GateRule
 from pytest_kbrel.gates.foresight import MET
@@ -70,7 +70,7 @@ def test_a_name_in_other_tools_means_one_rule() -> None:
 
 
 def test_the_schema_of_reports_has_every_rule() -> None:
-    gate = json.loads(bundled.schema("report"))["$defs"]["gate"]
+    gate = json.loads(resources.schema("report"))["$defs"]["gate"]
     assert gate["properties"]["rule"]["enum"] == [*RULES]
 
 

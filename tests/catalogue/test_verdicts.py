@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from pytest_kbrel import bundled
+import pytest_kbrel
+from pytest_kbrel import resources
 from pytest_kbrel.catalogue.verdicts import SEVERITY, VERDICTS, VerdictKind, failing, worst
 from pytest_kbrel.records import JUDGEMENTS, Judgement
-from pytest_kbrel.reports.html_style import STYLE
 
+STYLE = Path(pytest_kbrel.__file__).parent / "reports" / "html" / "templates" / "report.css"
 README = Path(__file__).parents[2] / "README.md"
 EVERY_VERDICT = pytest.mark.parametrize("verdict", VERDICTS.values(), ids=lambda verdict: verdict.name)
 ALWAYS = {"fail", "invalid", "not run", "not comparable"}
@@ -32,7 +33,7 @@ def test_every_verdict_has_a_colour_and_says_when_it_fails(verdict: VerdictKind)
 @EVERY_VERDICT
 def test_the_page_has_the_colour_of_the_terminal(verdict: VerdictKind) -> None:
     # What has no colour of its own there is yellow.
-    names = re.findall(r"([^{}]*)\{[^{}]*--(good|bad)bg", STYLE)
+    names = re.findall(r"([^{}]*)\{[^{}]*--(good|bad)bg", STYLE.read_text(encoding="utf-8"))
     own = {part.strip(): tone for rule, tone in names for part in rule.split(",") if ".word." in part}
     tone = own.get(f".word.{verdict.name.replace(' ', '-')}", "warn")
     assert verdict.markup.get({"good": "green", "bad": "red", "warn": "yellow"}[tone])
@@ -64,7 +65,7 @@ def test_the_worst_of_verdicts() -> None:
 
 
 def test_the_schema_of_reports_has_every_verdict() -> None:
-    assert json.loads(bundled.schema("report"))["$defs"]["verdict"]["enum"] == list(JUDGEMENTS)
+    assert json.loads(resources.schema("report"))["$defs"]["verdict"]["enum"] == list(JUDGEMENTS)
 
 
 @EVERY_VERDICT

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pytest_kbrel.records import RULES
+
 HEAD = "suite: t\nfacts: facts.jsonl\n"
 
 GOOD = {
@@ -300,12 +302,12 @@ SHAPE_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
     "unknown rule": (
         HEAD + "monitor:\n  gates:\n    accuracy:\n      max_dropp: 0.1\n",
         6,
-        ("unknown rule 'max_dropp' in accuracy", "allowed: min, max, max_drop", "did you mean 'max_drop'?"),
+        ("unknown rule 'max_dropp' in accuracy", f"allowed: {', '.join(RULES)}", "did you mean 'max_drop'?"),
     ),
     "refused rule": (
         HEAD + "monitor:\n  gates:\n    accuracy: {gt: 0.1}\n",
         5,
-        ("rule 'gt' has no equal here", "use 'min'", "allowed: min, max, max_drop, recovery"),
+        ("rule 'gt' has no equal here", "use 'min'", f"allowed: {', '.join(RULES)}"),
     ),
     "rise of a good metric": (
         HEAD + "monitor:\n  gates:\n    accuracy: {max_rise: 0.1}\n",
