@@ -328,7 +328,7 @@ def test_a_wrong_judge_is_a_usage_error(pytester, mini_suite, flags, said):
 
 
 def test_a_missing_package_is_a_usage_error_that_names_its_extra(pytester, mini_suite, judge, monkeypatch):
-    from pytest_kbrel.models.openai.model import client
+    from pytest_kbrel.models.openai import client
 
     monkeypatch.setattr(client, "find_spec", lambda name: None)
     mini_suite(ONE, FACTS)
