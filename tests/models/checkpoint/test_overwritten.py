@@ -18,6 +18,7 @@ from pytest_kbrel.models.cache.store import Store
 from pytest_kbrel.models.hf import load, loading
 from pytest_kbrel.models.replan import Replanned
 from pytest_kbrel.models.spec import parse_spec
+from pytest_kbrel.models.vllm import loading as vllm_loading
 from pytest_kbrel.models.vllm.spec import parse_vllm
 from pytest_kbrel.records import GenerateRequest, ScoreRequest
 from tests.models import fake_vllm, tiny_checkpoints
