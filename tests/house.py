@@ -157,7 +157,7 @@ ROOMS: dict[str, Room] = {
     ),
     "metrics": Room(
         "the papers' formulas on plain arrays; correlations; text similarity",
-        "records",
+        "catalogue records",
         "numpy scipy",
     ),
     "printing": Room(
@@ -184,7 +184,7 @@ ROOMS: dict[str, Room] = {
     ),
     "probes": Room(
         "facts to questions, responses to outcomes, per probe",
-        "errors judges metrics records",
+        "catalogue errors judges metrics records",
     ),
     "reference": Room(
         "the embedded checkpoint and the candidates derived from it",
@@ -222,7 +222,7 @@ ROOMS: dict[str, Room] = {
     ),
     "evaluation": Room(
         "who answers: parsed specs, the pool of models, helper models, few-shot examples",
-        "baselines errors gates metrics models probes records settings",
+        "baselines catalogue errors gates metrics models probes records settings",
     ),
     "cli": Room(
         "the command kbrel, a module a subcommand",

@@ -1,27 +1,19 @@
-"""The names a suite file may use for metrics, with the range and the better direction of each.
+"""Metrics: name, range and better direction of each, and which slices and which aggregates have it.
 
-This is the one table: the checks, the JSON Schema and the documentation of the format follow it.
+The checks of suite files, their JSON Schema and reports follow this table. Formulas are in ``metrics/``.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from typing import Literal
 
 from pytest_kbrel.bounds import FIGURE
-from pytest_kbrel.records import ANSWER_TYPES, CaseKind, ProbeName, record
+from pytest_kbrel.catalogue.slices import SliceKind
+from pytest_kbrel.records import CaseKind, record
 
 Better = Literal["higher", "lower"]
-SliceKind = Literal["monitor", "head_to_tail", "seen", "unseen"]
-
-KINDS = ("seen", "unseen")
-PROMPTS = ("zero-shot", "four-shot", "four-shot-2")
-SLICE_BY = ("none", "answer_type", "dataset")
-_RELIABILITY_SLICE = re.compile(rf"({'|'.join(KINDS)})(?:-(.+?))?-({'|'.join(PROMPTS)})")
-# The most popular tenth of a domain's head; the other buckets share out all facts.
-TOP10 = "top10"
 
 
 @record
@@ -71,7 +63,6 @@ METRICS: Mapping[str, Metric] = {
     **_metrics("higher", -1, 1, "ncr nccr avg"),
     **_metrics("higher", 0, 1, "as_expected"),
 }
-BETTER: Mapping[str, Better] = {name: metric.better for name, metric in METRICS.items()}
 
 _SLICE_NAMES: Mapping[SliceKind, str] = {
     "monitor": "monitor pfd ird anchor_prob accuracy accuracy_avg accuracy_max accuracy_min accuracy_std "
@@ -100,15 +91,11 @@ OVERALL_METRICS: Mapping[CaseKind, Mapping[str, Metric]] = {
     probe: {name: METRICS[name] for name in names.split()} for probe, names in _OVERALL_NAMES.items()
 }
 
-# Metrics of single slices that there are only with this setting: (key, value).
-SETTING_NEEDS: Mapping[ProbeName, Mapping[str, tuple[str, str]]] = {
-    "monitor": {
-        **dict.fromkeys(("accuracy_wp", "accuracy_fc_pos", "accuracy_fc_neg"), ("formats", "all")),
-        **dict.fromkeys(("calls_study", "tokens_study", "saving_calls", "saving_tokens"), ("study", "full")),
-    },
-    "head_to_tail": {},
-    "reliability": {},
-}
+# A model that gives every answer the same small probability has good figures of MONITOR without knowing
+# anything, so they are shown with two others beside them.
+BESIDE: Mapping[str, tuple[str, ...]] = dict.fromkeys(
+    ("monitor", "pfd", "ird", "monitor_ablated"), ("accuracy", "anchor_prob")
+)
 
 # What a metric is held against: what would be measured without knowledge (metrics/reliability.py).
 CONTROLS: Mapping[str, tuple[str, ...]] = {
@@ -120,70 +107,3 @@ CONTROLS: Mapping[str, tuple[str, ...]] = {
     "cwr": ("cwr_control_random", "cwr_control_shuffled"),
     "nccr": ("nccr_control_majority", "nccr_control_random", "nccr_control_shuffled"),
 }
-
-# Figures over slices that mean nothing unless these slices are there: head_to_tail names its buckets only,
-# reliability seen or unseen.
-OVERALL_NEEDS: Mapping[ProbeName, Mapping[str, tuple[str, ...]]] = {
-    "monitor": {},
-    "head_to_tail": {
-        "gap": ("head", "tail"),
-        "accuracy_head": ("head",),
-        "accuracy_torso": ("torso",),
-        "accuracy_tail": ("tail",),
-        "accuracy_top10": (TOP10,),
-    },
-    "reliability": {
-        "nccr": ("seen",),
-        "ncr": ("seen",),
-        "ur": ("unseen",),
-        "iur": ("unseen",),
-        "c_wrong": ("seen", "unseen"),
-        "avg": ("seen", "unseen"),
-    },
-}
-
-
-@record
-class ReliabilitySlice:
-    """What the name of a reliability slice says; ``group`` is empty where the suite makes no groups."""
-
-    kind: str
-    group: str
-    prompt: str
-
-
-def reliability_slice(name: str) -> ReliabilitySlice | None:
-    """Take a slice's name apart: seen or unseen, group if any, prompt; ``None`` where it is no such name."""
-    match = _RELIABILITY_SLICE.fullmatch(name)
-    if match is None:
-        return None
-    kind, group, prompt = match.groups()
-    return ReliabilitySlice(kind=kind, group=group or "", prompt=prompt)
-
-
-def slice_name(kind: str, group: str, prompt: str) -> str:
-    """Return the name of a reliability slice."""
-    return "-".join(part for part in (kind, group, prompt) if part)
-
-
-def reliability_slices(slice_by: str) -> tuple[str, ...]:
-    """Return the slices that can be known without the facts: with datasets, those that belong to none."""
-    groups: tuple[str, ...] = ANSWER_TYPES if slice_by == "answer_type" else ("",)
-    return tuple(slice_name(kind, group, prompt) for prompt in PROMPTS for group in groups for kind in KINDS)
-
-
-def slice_kinds(probe: ProbeName) -> tuple[SliceKind, ...]:
-    """Return the kinds of slice a probe has."""
-    return ("seen", "unseen") if probe == "reliability" else (probe,)
-
-
-def slice_kind(probe: ProbeName, name: str) -> SliceKind:
-    """Return the kind of the slice ``name`` of a probe."""
-    if probe == "reliability":
-        return "unseen" if name.startswith("unseen-") else "seen"
-    return probe
-
-
-def probe_metrics(probe: ProbeName) -> dict[str, Metric]:
-    """Return all metrics that some slice of the probe has."""
-    return {name: metric for kind in slice_kinds(probe) for name, metric in SLICE_METRICS[kind].items()}

@@ -8,11 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
+from pytest_kbrel.catalogue.metrics import BESIDE
+from pytest_kbrel.catalogue.probes import PROBES, probe_named
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.records import (
-    BESIDE_MONITOR,
-    MONITOR_FIGURES,
-    PROBES,
     Correlation,
     ProbeName,
     is_published,
@@ -174,8 +173,8 @@ def side_by_side(models: Sequence[Compared]) -> tuple[SideBySide, ...]:
     for case in dict.fromkeys(case for of in named for case in of):
         figures = [of.get(case, {}) for of in named]
         known = [name for name, having in _having(figures).items() if having > 1]
-        # MONITOR never stands without these, though only one of the models has them.
-        known += BESIDE_MONITOR if set(known) & set(MONITOR_FIGURES) else ()
+        # Some never stand without others, though only one of the models has these.
+        known += [beside for name in known for beside in BESIDE.get(name, ())]
         rows = [(name, tuple(of.get(name) for of in figures)) for name in _having(figures) if name in known]
         if rows:
             tables.append(SideBySide(case=case, rows=tuple(rows), differing=_differing(models, case)))
@@ -222,7 +221,8 @@ def _differing(models: Sequence[Compared], case: str) -> str:
         values = list(dict.fromkeys(settings[name] for _, settings, _ in having if name in settings))
         told += [f"{name} {', '.join(values)}"] if len(values) > 1 else []
     judges = list(dict.fromkeys(dict(model.settings).get("judge", "") for _, _, model in having))
-    if len(judges) > 1 and not case_id.startswith("monitor["):
+    probe = probe_named(case_id.partition("[")[0])
+    if len(judges) > 1 and (probe is None or probe.judged):
         told.append(f"judges {', '.join(judges)}")
     return "; ".join(told)
 

@@ -12,6 +12,7 @@ from pytest_kbrel.baselines import (
     incomparable,
     listed_differences,
 )
+from pytest_kbrel.catalogue.probes import probe_named
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.catalogue.verdicts import failing
 from pytest_kbrel.commands.paired_read import Side, gate_of, waivers_of
@@ -145,7 +146,12 @@ def _obstacles(side: Side, cases: Sequence[CaseResult], baseline: Baseline) -> d
 
 
 def _incomparable(run: Baseline, baseline: Baseline, cases: Sequence[CaseResult]) -> tuple[str, ...]:
-    judged = any(row.expected for case in cases if case.probe != "monitor" for row in case.table.rows)
+    judged = any(
+        row.expected
+        for case in cases
+        if (probe := probe_named(case.probe)) and probe.judged
+        for row in case.table.rows
+    )
     written_by = {dict(case.settings).get("distractors_from", "") for case in cases}
     writers = [helper for helper in run.helpers if helper.spec in written_by]
     return incomparable(run.model, baseline, judged=judged, judge=run.judge, writers=writers)
@@ -158,7 +164,8 @@ def _with_texts(case: CaseResult, other: Table | None) -> Table:
         return case.table
     known = {row.fact_id: row for row in other.rows if row.question} if other is not None else {}
     # Of unseen knowledge nothing is expected; what else was expected, nobody knows any more.
-    unseen = case.probe == "reliability" and case.slice.startswith("unseen")
+    probe = probe_named(case.probe)
+    unseen = probe is not None and probe.kind(case.slice) == "unseen"
     told = []
     for row in rows:
         twin = known.get(row.fact_id)

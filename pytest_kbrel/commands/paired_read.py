@@ -8,9 +8,9 @@ from typing import Any
 
 from pytest_kbrel.baselines import Baseline, BaselineCase, case_key, read_baseline
 from pytest_kbrel.baselines.outcomes_file import read_packed, tables_of
+from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import BaselineError, KbrelError
 from pytest_kbrel.records import (
-    PROBES,
     AggregateCase,
     CaseKind,
     CaseResult,

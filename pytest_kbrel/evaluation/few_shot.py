@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_kbrel.records import Case, Fact, ReliabilitySettings
+from pytest_kbrel.records import Case, Fact
 
 if TYPE_CHECKING:
     from pytest_kbrel.models.embedding import Encoder
-
-TFIDF = "tfidf"
 
 
 class Retrieval:
@@ -32,14 +30,14 @@ class Retrieval:
         Raises ``KbrelError`` where the encoder cannot be had or too few examples are left for a fact.
         """
         settings = case.settings
-        if not isinstance(settings, ReliabilitySettings) or not sum(settings.shown):
+        if not sum(settings.shown):
             return case
         from pytest_kbrel.metrics.similarity import cosine, tfidf_cosine
         from pytest_kbrel.probes.shots import with_shots
 
-        if settings.retrieval == TFIDF:
+        if not settings.encoder:
             return with_shots(case, tfidf_cosine)
-        encoder = self._encoder(settings.retrieval, self._rootpath / Path(case.suite).parent)
+        encoder = self._encoder(settings.encoder, self._rootpath / Path(case.suite).parent)
 
         def similar(questions: Sequence[str], examples: Sequence[str]) -> Any:
             return cosine(encoder.embed(questions), encoder.embed(examples))
@@ -53,9 +51,9 @@ class Retrieval:
         cannot be had.
         """
         settings = case.settings
-        if not isinstance(settings, ReliabilitySettings) or settings.retrieval == TFIDF:
+        if not settings.encoder:
             return case
-        count = settings.distractors
+        count = getattr(settings, "distractors", 0)
         # Only of what was drawn by kind there are more.
         drawn = {name for name, _ in case.alike}
         spare = [fact for fact in case.facts if fact.id in drawn and len(fact.negatives) > count]
@@ -64,7 +62,7 @@ class Retrieval:
         from pytest_kbrel.metrics.similarity import cosine
         from pytest_kbrel.probes.shots import DIGITS
 
-        encoder = self._encoder(settings.retrieval, self._rootpath / Path(case.suite).parent)
+        encoder = self._encoder(settings.encoder, self._rootpath / Path(case.suite).parent)
         # All texts at once, not in a call for each fact.
         encoder.embed([text for fact in spare for text in (fact.object or "", *fact.negatives) if text])
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from pytest_kbrel.errors import KbrelError, ModelError
 from pytest_kbrel.evaluation.specs import helper_spec, notes_of
-from pytest_kbrel.records import Case, Fingerprint, ReliabilitySettings, Suite
-from pytest_kbrel.settings import FACTS, Settings
+from pytest_kbrel.records import Fingerprint, Suite
+from pytest_kbrel.settings import Settings
 
 if TYPE_CHECKING:
     from pytest_kbrel.models.base import Model
@@ -83,12 +83,4 @@ class Helping:
 def writers_of(suite: Suite, members: Iterable[str]) -> tuple[str, ...]:
     """Return the specs of the models that write distractors for these cases of a suite."""
     cases = [case for case in suite.cases if case.id in set(members)]
-    return tuple(dict.fromkeys(filter(None, map(writer_of, cases))))
-
-
-def writer_of(case: Case) -> str:
-    """Return the spec of the model that writes a case's distractors, empty where the facts have them."""
-    settings = case.settings
-    if isinstance(settings, ReliabilitySettings) and settings.distractors_from != FACTS:
-        return settings.distractors_from
-    return ""
+    return tuple(dict.fromkeys(filter(None, (case.settings.writer for case in cases))))

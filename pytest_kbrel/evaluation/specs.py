@@ -6,10 +6,11 @@ import dataclasses
 import functools
 from collections.abc import Callable
 
+from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.base import Spec
 from pytest_kbrel.models.registry import args_for, read_spec
-from pytest_kbrel.records import BASELINE
+from pytest_kbrel.records import BASELINE, ProbeName
 from pytest_kbrel.settings import RULES, ParsedSpec, Settings
 
 WHOSE = {"": "", BASELINE: "baseline model: "}
@@ -65,9 +66,10 @@ def typed_notes(settings: Settings) -> tuple[str, ...]:
     return tuple(f"{whose}{note}" for whose, one in parsed if one is not None for note in notes_of(one.spec))
 
 
-def unscored(why: str) -> ModelError:
-    """Return the error of MONITOR with a model that can score no answer."""
-    return ModelError(f"MONITOR cannot be run: {why}; allowed: -k 'not monitor', or another template")
+def unscored(probe: ProbeName, why: str) -> ModelError:
+    """Return the error of a probe that needs probabilities with a model that can score no answer."""
+    title = PROBES[probe].title
+    return ModelError(f"{title} cannot be run: {why}; allowed: -k 'not {probe}', or another template")
 
 
 def _own_spec(settings: Settings, text: str, args: str) -> Spec:

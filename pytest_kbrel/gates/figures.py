@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from pytest_kbrel import stats
-from pytest_kbrel.metrics import Metric
+from pytest_kbrel.metrics import MetricFormula
 from pytest_kbrel.records import Table, record
 
 _fact_of = operator.attrgetter("fact_id")
@@ -92,12 +92,12 @@ class Figure:
         )
 
 
-def figures_of(metrics: Sequence[Metric]) -> tuple[Figure, ...]:
+def figures_of(metrics: Sequence[MetricFormula]) -> tuple[Figure, ...]:
     """Return metrics as figures of a single case."""
     return tuple(figure_of(metric) for metric in metrics)
 
 
-def figure_of(metric: Metric) -> Figure:
+def figure_of(metric: MetricFormula) -> Figure:
     """Return a metric as the figure of a single case."""
     return Figure(
         name=metric.name,

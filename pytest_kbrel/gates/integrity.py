@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
+from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.gates.degenerate import (
     UNPARSABLE,
     anchor_prob,
@@ -149,8 +150,7 @@ def _answered(limits: Integrity, asked: int, rows: Sequence[Outcome]) -> Finding
 
 
 def _truncated(case: Case, table: Table) -> Iterator[Finding]:
-    # MONITOR's answers are short on purpose, and its probabilities do not depend on where they end.
-    if case.probe != "monitor":
+    if not PROBES[case.probe].brief_answers:
         truncated, n = truncated_in(table), len(table.rows)
         yield most(
             case.integrity,

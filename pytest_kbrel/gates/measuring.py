@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pytest_kbrel import stats
 from pytest_kbrel.baselines import Asked, PublishedCase, PublishedFigure
 from pytest_kbrel.gates.figures import Figure, figures_of
-from pytest_kbrel.metrics import Metric
+from pytest_kbrel.metrics import MetricFormula
 from pytest_kbrel.records import MetricValue, Outcome, Table, record
 
 IDENTICAL = "no outcome changed"
@@ -98,7 +98,11 @@ class Measurement:
 
 
 def measure(
-    table: Table, metrics: Sequence[Metric], baseline_table: Table | None = None, *, alpha: float = 0.05
+    table: Table,
+    metrics: Sequence[MetricFormula],
+    baseline_table: Table | None = None,
+    *,
+    alpha: float = 0.05,
 ) -> tuple[MetricValue, ...]:
     """Return the metrics of one case's table, against ``baseline_table`` paired by fact id.
 

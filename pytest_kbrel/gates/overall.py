@@ -6,18 +6,18 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from pytest_kbrel import stats
+from pytest_kbrel.catalogue.probes import RELIABILITY, Probe, probe_named
+from pytest_kbrel.catalogue.slices import TOP10
 from pytest_kbrel.gates.figures import Figure
-from pytest_kbrel.metrics import Metric, metrics_for
+from pytest_kbrel.metrics import MetricFormula, metrics_for
 from pytest_kbrel.metrics.reliability import average, c_wrong
-from pytest_kbrel.records import BUCKETS, CaseResult, slice_kind
+from pytest_kbrel.records import BUCKETS, CaseResult, ProbeName
 
 if TYPE_CHECKING:
     Combine = Callable[[Sequence[stats.Array]], stats.Array]
 
 # A metric over the pooled facts of some members, by their numbers.
-Term = tuple[Metric, tuple[int, ...]]
-
-TOP10 = "top10"
+Term = tuple[MetricFormula, tuple[int, ...]]
 
 
 def figures_over(cases: Sequence[CaseResult]) -> tuple[Figure, ...]:
@@ -26,27 +26,22 @@ def figures_over(cases: Sequence[CaseResult]) -> tuple[Figure, ...]:
         {metric.name: metric for metric in metrics_for(case.probe, case.slice, case.table.columns)}
         for case in cases
     ]
-    if cases[0].probe == "monitor":
-        return _monitor(metrics)
-    if cases[0].probe == "head_to_tail":
-        return _head_to_tail(metrics, [case.slice for case in cases])
-    return _reliability(metrics, [case.slice for case in cases])
+    known = probe_named(cases[0].probe)
+    assert known is not None
+    over = _OVER.get(known.name)
+    return over(metrics, [case.slice for case in cases]) if over else _means(metrics, known)
 
 
-def _monitor(metrics: Sequence[dict[str, Metric]]) -> tuple[Figure, ...]:
-    """Plain means over the relations (the paper's Table 4 has their sum / 21, which looks like a slip)."""
-    names = (
-        *("monitor", "pfd", "ird", "anchor_prob", "accuracy"),
-        *("accuracy_max", "accuracy_min", "accuracy_std", "accuracy_base", "monitor_ablated"),
-    )
+def _means(metrics: Sequence[dict[str, MetricFormula]], probe: Probe) -> tuple[Figure, ...]:
+    """Plain means over the slices (MONITOR's Table 4 has their sum / 21, which looks like a slip)."""
     return tuple(
         _figure(name, [(of[name], (member,)) for member, of in enumerate(metrics)], _mean)
-        for name in names
+        for name in probe.overall_metrics
         if all(name in of for of in metrics)
     )
 
 
-def _head_to_tail(metrics: Sequence[dict[str, Metric]], slices: Sequence[str]) -> tuple[Figure, ...]:
+def _head_to_tail(metrics: Sequence[dict[str, MetricFormula]], slices: Sequence[str]) -> tuple[Figure, ...]:
     """Accuracy by bucket over the facts of all domains, the gap, and means over the buckets present.
 
     In the paper a domain's buckets are of equal size, so that its figures over all domains, which are over
@@ -94,9 +89,9 @@ def _head_to_tail(metrics: Sequence[dict[str, Metric]], slices: Sequence[str]) -
     return tuple(figures)
 
 
-def _reliability(metrics: Sequence[dict[str, Metric]], slices: Sequence[str]) -> tuple[Figure, ...]:
+def _reliability(metrics: Sequence[dict[str, MetricFormula]], slices: Sequence[str]) -> tuple[Figure, ...]:
     """Seen and unseen figures over the pooled slices of their kind, and the two that need both."""
-    kinds = [slice_kind(name) for name in slices]
+    kinds = [RELIABILITY.kind(name) for name in slices]
     seen = tuple(member for member, kind in enumerate(kinds) if kind == "seen")
     unseen = tuple(member for member, kind in enumerate(kinds) if kind == "unseen")
 
@@ -122,6 +117,13 @@ def _reliability(metrics: Sequence[dict[str, Metric]], slices: Sequence[str]) ->
             ),
         ]
     return tuple(figures)
+
+
+# How papers combine slices, where it is not by plain means.
+_OVER: dict[ProbeName, Callable[[Sequence[dict[str, MetricFormula]], Sequence[str]], tuple[Figure, ...]]] = {
+    "head_to_tail": _head_to_tail,
+    "reliability": _reliability,
+}
 
 
 def _mean(values: Sequence[stats.Array]) -> stats.Array:

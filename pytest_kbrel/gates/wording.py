@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pytest_kbrel import stats
+from pytest_kbrel.catalogue.metrics import BESIDE
 from pytest_kbrel.gates.measuring import Measured, Measurement
-from pytest_kbrel.records import BESIDE_MONITOR, MONITOR_FIGURES, MetricValue
+from pytest_kbrel.records import MetricValue
 
 
 def moved(measured: Measured) -> str:
@@ -39,10 +40,8 @@ def moved(measured: Measured) -> str:
 
 
 def beside(name: str, figures: Mapping[str, Measured]) -> str:
-    """Say what is shown beside a figure of MONITOR, each with how it moved; nothing beside other figures."""
-    if name not in MONITOR_FIGURES:
-        return ""
-    values = [figures[other].value for other in BESIDE_MONITOR if other in figures]
+    """Say what is shown beside a figure, each with how it moved; nothing beside most figures."""
+    values = [figures[other].value for other in BESIDE.get(name, ()) if other in figures]
     told = [
         f"{value.name} {number(value.value)}" + (f" ({value.delta:+.3f})" if value.delta else "")
         for value in values

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from pytest_kbrel.metrics.base import Metric
+from pytest_kbrel.catalogue.probes import PROBES, probe_named
+from pytest_kbrel.catalogue.slices import SliceKind
+from pytest_kbrel.metrics.base import MetricFormula
 from pytest_kbrel.metrics.head_to_tail import head_to_tail_metrics
 from pytest_kbrel.metrics.monitor import monitor_metrics
 from pytest_kbrel.metrics.reliability import reliability_metrics
-from pytest_kbrel.records import slice_kind
+from pytest_kbrel.records import ProbeName
 
-__all__ = ["Metric", "metrics_for"]
+__all__ = ["MetricFormula", "metrics_for"]
+
+# The formulas of a table with some columns, by the kind of slice that it was made of.
+FORMULAS: Mapping[ProbeName, Callable[[SliceKind, Sequence[str]], tuple[MetricFormula, ...]]] = {
+    "monitor": lambda kind, columns: monitor_metrics(columns),
+    "head_to_tail": lambda kind, columns: head_to_tail_metrics(columns),
+    "reliability": reliability_metrics,
+}
 
 
-def metrics_for(probe: str, slice_name: str, columns: Sequence[str]) -> tuple[Metric, ...]:
+def metrics_for(probe: str, slice_name: str, columns: Sequence[str]) -> tuple[MetricFormula, ...]:
     """Return the metrics of a table with ``columns`` that ``probe`` made of the slice ``slice_name``.
 
     Raises ``ValueError`` on an unknown probe.
     """
-    if probe == "monitor":
-        return monitor_metrics(columns)
-    if probe == "head_to_tail":
-        return head_to_tail_metrics(columns)
-    if probe == "reliability":
-        return reliability_metrics(slice_kind(slice_name), columns)
-    raise ValueError(f"unknown probe {probe!r}; known: monitor, head_to_tail, reliability")
+    known = probe_named(probe)
+    if known is None:
+        raise ValueError(f"unknown probe {probe!r}; known: {', '.join(PROBES)}")
+    return FORMULAS[known.name](known.kind(slice_name), columns)

@@ -9,20 +9,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from pytest_kbrel.catalogue.metrics import Better
+
 Array = npt.NDArray[np.float64]
 Formula = Callable[[Array, Array], Array]
-Better = Literal["higher", "lower"]
 # The bounds of what is a difference of two shares.
 SIGNED = (-1.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Metric:
+class MetricFormula:
     """One metric on outcome tables.
 
     ``formula(totals, n)`` takes sums of ``columns`` over facts, shape (..., k), and the number of facts,
@@ -55,16 +56,16 @@ def ratio(above: Array, below: Array) -> Array:
     return quotients
 
 
-def mean(name: str, better: Better, column: str, **more: Any) -> Metric:
-    """Make the metric "mean of ``column`` over all facts"; ``more`` are further fields of :class:`Metric`."""
-    return Metric(
+def mean(name: str, better: Better, column: str, **more: Any) -> MetricFormula:
+    """Make the metric "mean of ``column`` over all facts"; ``more`` are further fields."""
+    return MetricFormula(
         name=name, better=better, columns=(column,), formula=lambda t, n: ratio(t[..., 0], n), **more
     )
 
 
-def quotient(name: str, better: Better, above: str, below: str, **more: Any) -> Metric:
+def quotient(name: str, better: Better, above: str, below: str, **more: Any) -> MetricFormula:
     """Make the metric "sum of ``above`` / sum of ``below``"; ``more`` as in :func:`mean`."""
-    return Metric(
+    return MetricFormula(
         name=name,
         better=better,
         columns=(above, below),
@@ -73,9 +74,9 @@ def quotient(name: str, better: Better, above: str, below: str, **more: Any) -> 
     )
 
 
-def difference(name: str, plus: str, minus: str, divisor: int = 1) -> Metric:
+def difference(name: str, plus: str, minus: str, divisor: int = 1) -> MetricFormula:
     """Make the metric "(mean of ``plus`` - mean of ``minus``) / ``divisor``", both means over all facts."""
-    return Metric(
+    return MetricFormula(
         name=name,
         better="higher",
         columns=(plus, minus),

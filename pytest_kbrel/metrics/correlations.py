@@ -15,8 +15,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.metrics.reliability import c_wrong
-from pytest_kbrel.records import CaseResult, Correlation, ProbeName, slice_kind
+from pytest_kbrel.records import CaseResult, Correlation, ProbeName
 
 Point = tuple[float | None, float | None]
 Figures = Mapping[str, float | None]
@@ -24,14 +25,6 @@ Figures = Mapping[str, float | None]
 FEWEST = 3
 # Up to so many points Spearman's p counts all orders; beyond, it is that of Student's t.
 MOST_ORDERS = 9
-_SCORES = ("rules", "em", "f1", "rouge_l")
-PAIRS: Mapping[ProbeName, tuple[tuple[str, str], ...]] = {
-    "monitor": (("monitor", "accuracy"), ("monitor", "accuracy_std"), ("monitor", "monitor_ablated")),
-    "head_to_tail": tuple(
-        (f"{figure}_{score}", figure) for figure in ("accuracy", "hallucination") for score in _SCORES
-    ),
-    "reliability": (("ncr", "ur"), ("nccr", "iur"), ("c_correct", "c_wrong")),
-}
 
 
 def correlate(x: str, y: str, points: Sequence[Point], *, over: str) -> tuple[Correlation, Correlation]:
@@ -67,7 +60,7 @@ def correlations(probe: ProbeName, points: Sequence[Figures], *, over: str) -> t
     rules are the judge).
     """
     found: list[Correlation] = []
-    for x, y in PAIRS[probe]:
+    for x, y in PROBES[probe].pairs:
         pairs = [(point.get(x), point.get(y)) for point in points]
         if any(a is not None and b is not None and a != b for a, b in pairs):
             found += correlate(x, y, pairs, over=over)
@@ -76,15 +69,13 @@ def correlations(probe: ProbeName, points: Sequence[Figures], *, over: str) -> t
 
 def over_slices(cases: Iterable[CaseResult]) -> tuple[Correlation, ...]:
     """Return the correlations over the slices of one run, without aggregates and the top tenths of heads."""
-    wanted = [
-        case for case in cases if not case.aggregate and case.metrics and not case.slice.endswith("-top10")
-    ]
+    wanted = [case for case in cases if not case.aggregate and case.metrics]
     found: list[Correlation] = []
-    for probe in PAIRS:
+    for probe, known in PROBES.items():
         points = joined(
             (case.suite, probe, case.slice, {value.name: value.value for value in case.metrics})
             for case in wanted
-            if case.probe == probe
+            if case.probe == probe and known.part(case.slice) not in known.subsets
         )
         found += correlations(probe, list(points.values()), over="slices")
     return tuple(found)
@@ -102,14 +93,14 @@ def joined(
     for suite, probe, name, figures in cases:
         found = dict(figures)
         point = name
-        if probe == "reliability":
-            point = name.removeprefix("unseen-").removeprefix("seen-")
-            found[f"c_wrong_{slice_kind(name)}"] = found.pop("c_wrong", None)
+        if len(PROBES[probe].kinds) > 1:
+            kind = PROBES[probe].kind(name)
+            point = name.removeprefix(f"{kind}-")
+            found[f"c_wrong_{kind}"] = found.pop("c_wrong", None)
         points.setdefault((suite, probe, point), {}).update(found)
     for (_, probe, _), point_figures in points.items():
-        if probe == "reliability":
-            kinds = [point_figures.pop(f"c_wrong_{kind}", None) for kind in ("seen", "unseen")]
-            point_figures["c_wrong"] = _both(*kinds)
+        if len(kinds := PROBES[probe].kinds) > 1:
+            point_figures["c_wrong"] = _both(*(point_figures.pop(f"c_wrong_{kind}", None) for kind in kinds))
     return points
 
 

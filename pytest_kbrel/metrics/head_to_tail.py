@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pytest_kbrel.metrics.base import Metric, mean, ratio
+from pytest_kbrel.metrics.base import MetricFormula, mean, ratio
 
 # What a table has that was written since answers were first judged by a model.
 _LATER = ("em", "rules", "unparsable")
@@ -19,7 +19,7 @@ def hallucination(accuracy: float, missing: float) -> float:
     return 1.0 - accuracy - missing
 
 
-def head_to_tail_metrics(columns: Sequence[str]) -> tuple[Metric, ...]:
+def head_to_tail_metrics(columns: Sequence[str]) -> tuple[MetricFormula, ...]:
     """Return the metrics of a table with the columns correct, missing (0 or 1), f1 and rouge_l (0..1).
 
     Where the table has them, also of ``em`` (equal to an accepted answer), ``rules`` (right by the rule
@@ -45,8 +45,8 @@ def head_to_tail_metrics(columns: Sequence[str]) -> tuple[Metric, ...]:
     return tuple(metric for metric in metrics if absent.isdisjoint(metric.columns))
 
 
-def _hallucination(name: str, score: str, *unread: str, rate: bool = False) -> Metric:
-    return Metric(
+def _hallucination(name: str, score: str, *unread: str, rate: bool = False) -> MetricFormula:
+    return MetricFormula(
         name=name,
         better="lower",
         columns=(score, "missing", *unread),

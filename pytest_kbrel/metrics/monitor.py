@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pytest_kbrel.metrics.base import SIGNED, Array, Better, Metric, quotient, ratio
+from pytest_kbrel.catalogue.metrics import Better
+from pytest_kbrel.metrics.base import SIGNED, Array, MetricFormula, quotient, ratio
 
 CELL = "cell:"
 BASE_CELL = "cell:none:0"
@@ -61,7 +62,7 @@ def _distance(anchor: npt.ArrayLike, others: npt.ArrayLike, what: str) -> float:
     return float(np.abs(foreign - primary).mean())
 
 
-def monitor_metrics(columns: Sequence[str]) -> tuple[Metric, ...]:
+def monitor_metrics(columns: Sequence[str]) -> tuple[MetricFormula, ...]:
     """Return the metrics of a table with ``columns``.
 
     These are kept, pfd, ird, term, anchor; ``ablated:FRAMES``, the term with these frames only; calls and
@@ -100,17 +101,17 @@ def monitor_metrics(columns: Sequence[str]) -> tuple[Metric, ...]:
 _UNDEFINED = "no fact was kept"
 
 
-def _share(name: str, better: Better, column: str, **more: Any) -> Metric:
+def _share(name: str, better: Better, column: str, **more: Any) -> MetricFormula:
     return quotient(name, better, column, "kept", over="kept", undefined=_UNDEFINED, **more)
 
 
-def _over_cells(name: str, cells: Sequence[str], reduce: str = "mean") -> Metric:
+def _over_cells(name: str, cells: Sequence[str], reduce: str = "mean") -> MetricFormula:
     def formula(totals: Array, n: Array) -> Array:
         accuracies = ratio(totals[..., :-1], totals[..., -1:])
         reduced: Array = getattr(np, reduce)(accuracies, axis=-1)
         return reduced
 
-    return Metric(
+    return MetricFormula(
         name=name,
         better="lower" if reduce == "std" else "higher",
         columns=(*cells, "kept"),
@@ -121,7 +122,7 @@ def _over_cells(name: str, cells: Sequence[str], reduce: str = "mean") -> Metric
     )
 
 
-def _over_all_cells(cells: Sequence[str]) -> Iterator[Metric]:
+def _over_all_cells(cells: Sequence[str]) -> Iterator[MetricFormula]:
     if cells:
         yield _over_cells("accuracy", cells)
         yield _over_cells("accuracy_avg", cells)
@@ -132,7 +133,7 @@ def _over_all_cells(cells: Sequence[str]) -> Iterator[Metric]:
         yield _share("accuracy_base", "higher", BASE_CELL, rate=True)
 
 
-def _by_context(columns: Sequence[str]) -> Iterator[Metric]:
+def _by_context(columns: Sequence[str]) -> Iterator[MetricFormula]:
     frames = [name for name in columns if name.startswith(f"{CELL}none:")]
     negatives = [name for name in columns if name.startswith(f"{CELL}negative") and name.endswith(":0")]
     if frames:
@@ -147,9 +148,9 @@ def _by_context(columns: Sequence[str]) -> Iterator[Metric]:
         yield _delta("delta_negative", negatives)
 
 
-def _delta(name: str, cells: Sequence[str]) -> Metric:
+def _delta(name: str, cells: Sequence[str]) -> MetricFormula:
     """Mean accuracy of ``cells`` minus that of the base cell (Table 3 prints it in brackets)."""
-    return Metric(
+    return MetricFormula(
         name=name,
         better="higher",
         columns=(*cells, BASE_CELL, "kept"),
@@ -160,10 +161,10 @@ def _delta(name: str, cells: Sequence[str]) -> Metric:
     )
 
 
-def _ablated(column: str, columns: Sequence[str]) -> Metric:
+def _ablated(column: str, columns: Sequence[str]) -> MetricFormula:
     drawn = len(column.removeprefix(ABLATED).split("+"))
     few = drawn >= sum(name.startswith(f"{CELL}none:") for name in columns)
-    return Metric(
+    return MetricFormula(
         name="monitor_ablated",
         better="lower",
         columns=(column, "anchor"),
@@ -174,7 +175,7 @@ def _ablated(column: str, columns: Sequence[str]) -> Metric:
     )
 
 
-def _costs(columns: Sequence[str]) -> Iterator[Metric]:
+def _costs(columns: Sequence[str]) -> Iterator[MetricFormula]:
     """Calls and tokens a kept fact, and how many times MONITOR's the study's are (Table 8)."""
     unbounded = {"bounds": (0.0, math.inf)}
     for unit in ("calls", "tokens"):

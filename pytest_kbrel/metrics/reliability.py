@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pytest_kbrel.metrics.base import Array, Metric, difference, mean, quotient, ratio
+from pytest_kbrel.catalogue.slices import SliceKind
+from pytest_kbrel.metrics.base import Array, MetricFormula, difference, mean, quotient, ratio
 from pytest_kbrel.metrics.reliability_controls import control_metrics, measured_by
-from pytest_kbrel.records import SliceKind
 
 # The columns every table has, also one of an older version.
 COLUMNS = ("correct", "wrong", "uninformative", "consistency_correct", "consistency_wrong")
@@ -142,7 +142,7 @@ _UNSEEN = (
     mean("wr", "lower", "wrong", rate=True),
     *_UNINFORMATIVE,
     _C_WRONG,
-    Metric(
+    MetricFormula(
         name="iur",
         better="higher",
         columns=("consistency_wrong",),
@@ -154,7 +154,7 @@ _UNSEEN = (
 )
 
 
-def reliability_metrics(kind: SliceKind, columns: Sequence[str] = COLUMNS) -> tuple[Metric, ...]:
+def reliability_metrics(kind: SliceKind, columns: Sequence[str] = COLUMNS) -> tuple[MetricFormula, ...]:
     """Return the metrics of a seen or unseen slice whose table has ``columns``.
 
     Every table has correct, wrong, uninformative (0 or 1), consistency_correct and consistency_wrong (the

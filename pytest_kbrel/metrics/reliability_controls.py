@@ -16,7 +16,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pytest_kbrel.metrics.base import SIGNED, Array, Better, Metric, difference, mean, quotient, ratio
+from pytest_kbrel.catalogue.metrics import Better
+from pytest_kbrel.metrics.base import SIGNED, Array, MetricFormula, difference, mean, quotient, ratio
 
 # The answer, three distractors and "unsure" (section 3.3).
 OPTIONS = 5
@@ -31,7 +32,7 @@ def measured_by(name: str) -> str:
     return name.partition("_control_")[0]
 
 
-def control_metrics(columns: Sequence[str]) -> tuple[Metric, ...]:
+def control_metrics(columns: Sequence[str]) -> tuple[MetricFormula, ...]:
     """Return the controls that a table with ``columns`` has.
 
     ``majority`` is 1 where the relation's most frequent object is right; ``shuffled_right`` where the
@@ -68,11 +69,11 @@ def control_metrics(columns: Sequence[str]) -> tuple[Metric, ...]:
     return tuple(metric for metric in metrics if set(metric.columns) <= set(columns))
 
 
-def _random(label: str, better: Better, undefined: str) -> Metric:
+def _random(label: str, better: Better, undefined: str) -> MetricFormula:
     def formula(totals: Array, n: Array) -> Array:
         return np.where(totals[..., 0] > 0, 1.0 / OPTIONS, math.nan)
 
-    return Metric(
+    return MetricFormula(
         name=f"c_{label}_control_random",
         better=better,
         columns=(label,),
@@ -83,15 +84,15 @@ def _random(label: str, better: Better, undefined: str) -> Metric:
     )
 
 
-def _share(name: str, better: Better, column: str) -> Metric:
-    return Metric(
+def _share(name: str, better: Better, column: str) -> MetricFormula:
+    return MetricFormula(
         name=name, better=better, columns=(column,), formula=lambda t, n: ratio(t[..., 0] / OPTIONS, n)
     )
 
 
-def _net(name: str) -> Metric:
+def _net(name: str) -> MetricFormula:
     """Right minus wrong, all answers that are not right being wrong."""
-    return Metric(
+    return MetricFormula(
         name=name,
         better="higher",
         columns=("majority",),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
+from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.metrics.similarity import tfidf_cosine
 from pytest_kbrel.models.cache.keys import key_of
 from pytest_kbrel.planning.aside import Aside
@@ -80,9 +81,8 @@ class Scenario:
 
 def is_fixed(case: Case) -> bool:
     """Tell whether what ``case`` asks depends on no answer."""
-    if case.probe == "monitor":
-        return getattr(case.settings, "variant", "definition") == "definition"
-    return case.probe == "head_to_tail" and case.judge == "rules"
+    by_model = PROBES[case.probe].judged and case.judge != "rules"
+    return not case.settings.follows_answers and not by_model
 
 
 def _driven(case: Case, stand_in: StandIn, asked: dict[str, Aside]) -> Generator[Call, None, ProbeResult]:

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 
 from pytest_kbrel.baselines import Baseline
+from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.evaluation.specs import helper_spec, role_of, unscored
 from pytest_kbrel.gates.foresight import Foreseen
@@ -136,8 +137,9 @@ def make_plan(
     """
     found = scenarios_of(cases, baseline)
     everybody = _everybody(options, found)
-    if (why := everybody[0].unscorable) and any(case.probe == "monitor" for case in cases):
-        raise unscored(why)
+    scored = next((case.probe for case in cases if PROBES[case.probe].scored), None)
+    if (why := everybody[0].unscorable) and scored:
+        raise unscored(scored, why)
     participants = tuple(_participant(options, found, who) for who in everybody)
     return Plan(
         cases=tuple(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.probes.judging import judged_by_rules
 from pytest_kbrel.probes.prompts import UNSURE
 from pytest_kbrel.records import (
@@ -13,7 +14,6 @@ from pytest_kbrel.records import (
     Fact,
     Generated,
     Outcome,
-    ReliabilitySettings,
     Response,
     Scored,
     ScoreRequest,
@@ -63,11 +63,10 @@ class StandIn:
             row = self._rows.get(fact.id)
             return "incorrect" if row is not None and row.label == "wrong" else "correct"
         settings = self._case.settings
-        count = settings.distractors if isinstance(settings, ReliabilitySettings) else 1
-        return "\n".join(f"{INVENTED} {number}" for number in range(count))
+        return "\n".join(f"{INVENTED} {number}" for number in range(getattr(settings, "distractors", 1)))
 
     def _said(self, ask: Ask, fact: Fact) -> str:
-        if self._case.probe == "monitor":
+        if PROBES[self._case.probe].drops_facts:
             return self._at_an_anchor(fact)
         if ask.role != "answer":
             # To whichever choice: no further question hangs on it.

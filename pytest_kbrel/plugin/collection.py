@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.plugin.options import SUITE_SUFFIX
 from pytest_kbrel.printing import printable
-from pytest_kbrel.records import PROBES, Case, Gate, ProbeName, Suite
+from pytest_kbrel.records import Case, Gate, ProbeName, Suite
 from pytest_kbrel.reports.text import one_line
 from pytest_kbrel.settings import Settings
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import KbrelError, ModelError, nearest
-from pytest_kbrel.evaluation.helper_models import writer_of
 from pytest_kbrel.evaluation.specs import helper_spec
 from pytest_kbrel.plugin.options import was_typed
-from pytest_kbrel.records import Case, ReliabilitySettings, Suite
+from pytest_kbrel.records import Case, Suite
 from pytest_kbrel.settings import FACTS, RULES, Settings
 
 if TYPE_CHECKING:
@@ -52,9 +52,10 @@ def unused_flags(
     cases = _selected(suites, expected)
     found = []
     explains = was_typed(config, "attribute") and settings.attribute
-    if explains and not any(case.probe == "monitor" for case in cases):
+    if explains and not any(PROBES[case.probe].scored for case in cases):
+        titles = " and ".join(probe.title for probe in PROBES.values() if probe.scored)
         found.append(
-            f"--kb-attribute={settings.attribute} is not used: it explains MONITOR cases, and none is "
+            f"--kb-attribute={settings.attribute} is not used: it explains {titles} cases, and none is "
             "selected"
         )
     judges = was_typed(config, "judge") and settings.judge != RULES
@@ -105,12 +106,13 @@ def check_cases(settings: Settings, cases: Iterable[Case]) -> None:
     cases = list(cases)
     mute = next((spec.text for spec in settings.own_specs if not gives_probabilities(spec)), "")
     for case in cases:
-        if case.probe == "monitor" and mute:
+        probe = PROBES[case.probe]
+        if probe.scored and mute:
             raise KbrelError(
-                f"{case.suite}::{case.id}: MONITOR needs token probabilities, and {mute} gives "
-                'none, it only writes; leave these cases out with -k "not monitor", or give a checkpoint'
+                f"{case.suite}::{case.id}: {probe.title} needs token probabilities, and {mute} gives none, "
+                f'it only writes; leave these cases out with -k "not {probe.name}", or give a checkpoint'
             )
-    for suite, text in dict.fromkeys((case.suite, writer_of(case)) for case in cases):
+    for suite, text in dict.fromkeys((case.suite, case.settings.writer) for case in cases):
         if text and not is_recorded(settings, text):
             try:
                 _check_word(text, FACTS)
@@ -129,10 +131,11 @@ def check_args(settings: Settings, suites: Iterable[Suite]) -> None:
 
     helpers = [] if settings.judge == RULES else [settings.judge]
     for case in (case for suite in suites for case in suite.cases):
-        helpers += filter(None, [writer_of(case)])
+        helpers += filter(None, [case.settings.writer])
         # An encoder on this machine takes none.
-        if isinstance(case.settings, ReliabilitySettings) and backend_of(case.settings.retrieval).embedder:
-            helpers += [case.settings.retrieval]
+        encoder = case.settings.encoder
+        if encoder and backend_of(encoder).embedder:
+            helpers += [encoder]
     helpers = list(dict.fromkeys(helpers))
     taken = {part for text in helpers for part in args_for(text, settings.judge_args).split(",")}
     if unused := unused_args(settings.judge_args, taken):

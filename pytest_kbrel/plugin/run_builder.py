@@ -15,10 +15,11 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel import __version__
+from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.plugin.collection import comparisons
 from pytest_kbrel.plugin.flags import NO_CACHE
 from pytest_kbrel.plugin.options import SUITE_SUFFIX
-from pytest_kbrel.records import BASELINE, PROBES, UNMEASURED, CaseKind, CaseResult, Fingerprint, Run, Suite
+from pytest_kbrel.records import BASELINE, UNMEASURED, CaseKind, CaseResult, Fingerprint, Run, Suite
 from pytest_kbrel.reports.files import OUTCOMES, RESPONSES, replacing, sha256_of
 from pytest_kbrel.settings import Settings
 

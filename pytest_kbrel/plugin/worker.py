@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_kbrel.baselines import incomparable
+from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.evaluation.comparison import ask_base, ask_twice
 from pytest_kbrel.evaluation.few_shot import Retrieval
-from pytest_kbrel.evaluation.helper_models import writer_of
 from pytest_kbrel.evaluation.model_pool import Answering, let_threads_sleep
 from pytest_kbrel.evaluation.specs import unscored
 from pytest_kbrel.plugin import collection
@@ -83,9 +83,9 @@ class Bench:
             asked += len(exchanges)
             self._spool(exchanges)
 
-        if case.probe == "monitor" and (why := self.answering.unscorable()):
+        if PROBES[case.probe].scored and (why := self.answering.unscorable()):
             # Its answers would be thought about, and its probabilities are not to be had.
-            raise unscored(why)
+            raise unscored(case.probe, why)
         started = time.perf_counter()
         nodeid = f"{case.suite}::{case.id}"
         case = self._retrieval.with_distractors(case)
@@ -129,7 +129,7 @@ class Bench:
         judged = is_judged(case)
         # Also where nobody asked it: whoever blesses this run blesses its judge.
         judge = self.answering.helper(case.judge) if judged and case.judge != RULES else None
-        writers = [self.answering.helper(text) for text in filter(None, [writer_of(case)])]
+        writers = [self.answering.helper(text) for text in filter(None, [case.settings.writer])]
         return incomparable(
             self.answering.fingerprint(), baseline, judged=judged, judge=judge, writers=writers
         )

@@ -1,48 +1,35 @@
-"""The three probes: facts to questions, responses to outcomes."""
+"""The probes: facts to questions, responses to outcomes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.probes import head_to_tail, monitor, reliability
 from pytest_kbrel.probes.base import ProbeResult, ProbeRun
+from pytest_kbrel.probes.registry import IMPLEMENTATIONS
 from pytest_kbrel.probes.stretches import joined, stretches_of
 from pytest_kbrel.probes.wording import check_wording
 from pytest_kbrel.records import (
     Ask,
     Case,
     Exchange,
-    HeadToTailSettings,
-    MonitorSettings,
-    ProbeName,
-    ReliabilitySettings,
     Request,
     Response,
 )
-
-_RUN: dict[ProbeName, Callable[[Case], ProbeRun]] = {
-    "monitor": monitor.run,
-    "head_to_tail": head_to_tail.run,
-    "reliability": reliability.run,
-}
-_SETTINGS: dict[ProbeName, type] = {
-    "monitor": MonitorSettings,
-    "head_to_tail": HeadToTailSettings,
-    "reliability": ReliabilitySettings,
-}
 
 
 def open_case(case: Case) -> ProbeRun:
     """Begin a case's probe; ``SuiteError`` where it has the settings of another, or no facts."""
     _check(case)
-    return _RUN[case.probe](case)
+    return IMPLEMENTATIONS[case.probe].run(case)
 
 
 def _check(case: Case) -> None:
-    if not isinstance(case.settings, _SETTINGS[case.probe]):
+    own = PROBES[case.probe].settings
+    if not isinstance(case.settings, own):
         raise SuiteError(
-            f"{case.id}: probe {case.probe!r} has settings of its own, {_SETTINGS[case.probe].__name__}; "
+            f"{case.id}: probe {case.probe!r} has settings of its own, {own.__name__}; "
             f"found {type(case.settings).__name__}"
         )
     check_wording(case.settings)

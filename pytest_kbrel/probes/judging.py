@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 
+from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import ResponseError
 from pytest_kbrel.judges.matching.parsing import quantity
 from pytest_kbrel.judges.replies import read_verdict
@@ -72,7 +73,7 @@ def judged(case: Case, answers: Mapping[str, str]) -> Judging:
 
 def is_judged(case: Case) -> bool:
     """Tell whether the verdicts of ``case`` may depend on who its judge is."""
-    return case.probe != "monitor" and any(fact.accepted for fact in case.facts)
+    return PROBES[case.probe].judged and any(fact.accepted for fact in case.facts)
 
 
 def judged_by_rules(case: Case, fact: Fact, answer: str, frame: int = 0) -> Judged:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 
 from pytest_kbrel.errors import SuiteError
@@ -119,6 +120,16 @@ def grid_of(case: Case) -> Grid:
         full=full,
         formats=settings.formats == "all",
     )
+
+
+def with_equal_negatives(case: Case) -> Case:
+    """Return the case with as many negatives for each fact as its poorest one has: all are asked with these.
+
+    Raises ``SuiteError`` as :func:`grid_of` does.
+    """
+    count = len(grid_of(case).negatives)
+    facts = tuple(dataclasses.replace(fact, negatives=fact.negatives[:count]) for fact in case.facts)
+    return dataclasses.replace(case, facts=facts)
 
 
 def _drawn(case: Case, frames: tuple[Cell, ...], count: int) -> tuple[Cell, ...]:

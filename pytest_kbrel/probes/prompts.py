@@ -6,9 +6,10 @@ The recipe of the embedded checkpoint trains on these builders, so prompts and t
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from pytest_kbrel.probes.templates import template
+from pytest_kbrel.probes.templates import QUESTION, template
+from pytest_kbrel.records import ProbeName
 
 UNSURE = "unsure"
 LETTERS = "ABCDEFGHIJ"
@@ -23,6 +24,12 @@ BRIEF = _BRIEF_INSTRUCTION + "\n\n{examples}\n\nQuestion: {question}"
 CONCISE = _CONCISE_INSTRUCTION + "\n\nQuestion: {question}"
 QA = _QA_INSTRUCTION + "\n{examples}\nQuestion: {question}"
 CHOICE = _CHOICE_INSTRUCTION + "\nQuestion: {question}\n{options}"
+# The text a probe asks with, by its setting of "prompt" where it has several; all others ask with QA.
+OWN_TEXTS: Mapping[tuple[ProbeName, str], str] = {
+    ("monitor", ""): QUESTION,
+    ("head_to_tail", ""): BRIEF,
+    ("head_to_tail", "concise"): CONCISE,
+}
 
 _VERDICT_INSTRUCTION = (
     "Compare an answer with the accepted answers to a question. It is correct if what it gives as the answer "

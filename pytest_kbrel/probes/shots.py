@@ -32,7 +32,7 @@ def with_shots(case: Case, similar: Similar) -> Case:
     fact when those that give its answer away are taken out.
     """
     settings = case.settings
-    if not isinstance(settings, ReliabilitySettings) or not sum(settings.shown):
+    if not sum(settings.shown):
         return case
     # In one order, whatever the repository's.
     shots = sorted(case.repository, key=lambda shot: (shot.question, shot.answer or ""))
@@ -45,7 +45,7 @@ def with_shots(case: Case, similar: Similar) -> Case:
         ranked = sorted(range(len(shots)), key=lambda place: (-round(float(row[place]), DIGITS), place))
         names = _Names(fact, question)
         usable = [place for place in ranked if not names.given_away(*texts[place], subjects[place])]
-        chosen.append((fact.id, _nearest(case, fact, [shots[place] for place in usable], settings)))
+        chosen.append((fact.id, _nearest(case, fact, [shots[place] for place in usable])))
     return dataclasses.replace(case, shots=tuple(chosen))
 
 
@@ -118,13 +118,12 @@ def shots_of(case: Case, fact: Fact) -> tuple[tuple[str, str], ...]:
     return _shown(shots)
 
 
-def _nearest(
-    case: Case, fact: Fact, ranked: Sequence[Shot], settings: ReliabilitySettings
-) -> tuple[Shot, ...]:
+def _nearest(case: Case, fact: Fact, ranked: Sequence[Shot]) -> tuple[Shot, ...]:
     answered = [shot for shot in ranked if shot.answer is not None]
     unanswerable = [shot for shot in ranked if shot.answer is None]
     found: list[Shot] = []
-    for pool, count, sort in zip((answered, unanswerable), settings.shown, ("with", "without"), strict=True):
+    pools, shown = (answered, unanswerable), case.settings.shown
+    for pool, count, sort in zip(pools, shown, ("with", "without"), strict=True):
         if len(pool) < count:
             raise SuiteError(
                 f"{case.id}: {fact.id!r} needs {count} examples {sort} an answer, found {len(pool)} that are "

@@ -8,29 +8,26 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Sequence
 
+from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.probes.base import ProbeResult
-from pytest_kbrel.probes.monitor_cells import grid_of
 from pytest_kbrel.probes.monitor_row import worst_first
+from pytest_kbrel.probes.registry import IMPLEMENTATIONS
 from pytest_kbrel.records import Case, ProbeName, Table
 
-# Facts in a stretch: so many that a round has about 20,000 requests. Shorter rounds share less, and leave a
-# model with little to do at the end of each.
-FACTS: dict[ProbeName, int] = {"monitor": 1024, "head_to_tail": 16384, "reliability": 512}
+FACTS: dict[ProbeName, int] = {name: probe.chunk for name, probe in PROBES.items()}
 
 
 def stretches_of(case: Case) -> Iterator[Case]:
     """Yield the case with as many facts at a time as :data:`FACTS` says, in their order.
 
-    Raises ``SuiteError`` as :func:`grid_of` does for a case of MONITOR that is too large for one stretch.
+    Raises ``SuiteError`` for a case of MONITOR that is too large for one stretch, as
+    :func:`~pytest_kbrel.probes.monitor_cells.grid_of` does.
     """
     size = FACTS[case.probe]
-    facts = case.facts
-    if len(facts) > size and case.probe == "monitor":
-        # The poorest fact of the whole case says how many contexts all are asked with.
-        count = len(grid_of(case).negatives)
-        facts = tuple(dataclasses.replace(fact, negatives=fact.negatives[:count]) for fact in facts)
-    for start in range(0, max(1, len(facts)), size):
-        yield dataclasses.replace(case, facts=facts[start : start + size])
+    if len(case.facts) > size:
+        case = IMPLEMENTATIONS[case.probe].level(case)
+    for start in range(0, max(1, len(case.facts)), size):
+        yield dataclasses.replace(case, facts=case.facts[start : start + size])
 
 
 def joined(results: Sequence[ProbeResult]) -> ProbeResult:

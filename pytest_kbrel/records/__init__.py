@@ -23,14 +23,11 @@ from pytest_kbrel.records.asked import (
 from pytest_kbrel.records.base import (
     ANSWER_TYPES,
     BASELINE,
-    BESIDE_MONITOR,
     BUCKETS,
     DEFAULT_LANGUAGE,
     JUDGEMENTS,
     LANGUAGE_TAG,
     LANGUAGES,
-    MONITOR_FIGURES,
-    PROBES,
     PUBLISHED,
     RULES,
     UNINFORMATIVE,
@@ -42,11 +39,9 @@ from pytest_kbrel.records.base import (
     Label,
     ProbeName,
     Rule,
-    SliceKind,
     base_language,
     is_published,
     record,
-    slice_kind,
 )
 from pytest_kbrel.records.digest import (
     Digest,
@@ -82,21 +77,25 @@ from pytest_kbrel.records.found import (
     Table,
     Unmatched,
 )
-from pytest_kbrel.records.wording import ANSWER_CUE, OWN_WORDING, WORDING_FIELDS, Wording, template_error
+from pytest_kbrel.records.wording import (
+    ANSWER_CUE,
+    OWN_WORDING,
+    WORDING_FIELDS,
+    ExampleWording,
+    Wording,
+    template_error,
+)
 
 __all__ = [
     "ANSWER_CUE",
     "ANSWER_TYPES",
     "BASELINE",
-    "BESIDE_MONITOR",
     "BUCKETS",
     "DEFAULT_LANGUAGE",
     "JUDGEMENTS",
     "LANGUAGES",
     "LANGUAGE_TAG",
-    "MONITOR_FIGURES",
     "OWN_WORDING",
-    "PROBES",
     "PUBLISHED",
     "RULES",
     "UNINFORMATIVE",
@@ -114,6 +113,7 @@ __all__ = [
     "Control",
     "Correlation",
     "Digest",
+    "ExampleWording",
     "Exchange",
     "Fact",
     "Failed",
@@ -141,7 +141,6 @@ __all__ = [
     "Settings",
     "Share",
     "Shot",
-    "SliceKind",
     "Step",
     "Suite",
     "Table",
@@ -155,7 +154,6 @@ __all__ = [
     "record",
     "settings_of",
     "short_digest",
-    "slice_kind",
     "template_error",
     "unsupported_languages",
 ]

@@ -113,6 +113,16 @@ class MonitorSettings(Wording):
     study: Literal["monitor", "full"] = "monitor"
     ablation: int = 4
 
+    @property
+    def own_stop(self) -> tuple[str, ...]:
+        """The published variant cuts its answers itself."""
+        return () if self.follows_answers else ("\n",)
+
+    @property
+    def follows_answers(self) -> bool:
+        """The published variant drops facts by its first answer."""
+        return self.variant == "published"
+
 
 @record
 class HeadToTailSettings(ExampleWording):
@@ -146,6 +156,21 @@ class ReliabilitySettings(ExampleWording):
     def shown(self) -> tuple[int, int]:
         """How many examples with and without an answer stand before a question (section 3.4)."""
         return {"zero-shot": (0, 0), "four-shot": (4, 0), "four-shot-2": (2, 2)}[self.prompt]
+
+    @property
+    def encoder(self) -> str:
+        """The spec of the encoder, where words do not find what is most alike."""
+        return "" if self.retrieval == "tfidf" else self.retrieval
+
+    @property
+    def writer(self) -> str:
+        """The spec of the model that writes distractors, where the facts do not hold them."""
+        return "" if self.distractors_from == "facts" else self.distractors_from
+
+    @property
+    def follows_answers(self) -> bool:
+        """Multiple-choice questions are about the model's own answers."""
+        return True
 
 
 Settings = MonitorSettings | HeadToTailSettings | ReliabilitySettings

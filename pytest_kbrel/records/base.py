@@ -11,27 +11,20 @@ T = TypeVar("T")
 ProbeName = Literal["monitor", "head_to_tail", "reliability"]
 # What a case is about: a probe, or all probes of a suite together; ``test`` is a test in Python that came to
 # no case, so that nobody knows what it would have asked.
-CaseKind = Literal["monitor", "head_to_tail", "reliability", "pooled", "test"]
+CaseKind = Literal[ProbeName, "pooled", "test"]
 Label = Literal["correct", "wrong", "uninformative"]
 Rule = Literal["min", "max", "max_drop", "recovery", "above_control"]
 Judgement = Literal["pass", "fail", "inconclusive", "not comparable", "no baseline", "invalid", "not run"]
 AnswerType = Literal["number", "person", "time", "location", "other"]
 Bucket = Literal["head", "torso", "tail"]
-# What a slice of Reliable KB is about: knowledge the model may have met, or cannot have.
-SliceKind = Literal["seen", "unseen"]
 # Cases with these verdicts have no figures.
 UNMEASURED: tuple[Judgement, ...] = ("invalid", "not run")
 JUDGEMENTS: tuple[Judgement, ...] = typing.get_args(Judgement)
-PROBES: tuple[ProbeName, ...] = typing.get_args(ProbeName)
 RULES: tuple[Rule, ...] = typing.get_args(Rule)
 ANSWER_TYPES: tuple[AnswerType, ...] = typing.get_args(AnswerType)
 BUCKETS: tuple[Bucket, ...] = typing.get_args(Bucket)
 # The kinds of uninformative answers: Reliable KB, section 3.3. The one found is the rule of the verdict.
 UNINFORMATIVE = ("repetition", "none", "unsure")
-# Figures of MONITOR: a model that gives every answer the same small probability has good ones without knowing
-# anything, so they are shown with two others beside them.
-MONITOR_FIGURES = ("monitor", "pfd", "ird", "monitor_ablated")
-BESIDE_MONITOR = ("accuracy", "anchor_prob")
 # What answers may be in: the judge has rules for these. Nothing stated is English.
 DEFAULT_LANGUAGE = "en"
 LANGUAGES = (DEFAULT_LANGUAGE, "ar", "de", "es", "fr", "hi", "it", "ja", "pt", "ru", "zh")
@@ -51,11 +44,6 @@ def is_published(baseline: str) -> bool:
 def base_language(tag: str) -> str:
     """Return the language of a tag: "pt" for "pt-BR"; English where nothing is stated."""
     return tag.partition("-")[0] or DEFAULT_LANGUAGE
-
-
-def slice_kind(slice_name: str) -> SliceKind:
-    """Tell seen from unseen knowledge by the name: ``unseen``, ``unseen-...``, else seen."""
-    return "unseen" if slice_name.partition("-")[0] == "unseen" else "seen"
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)

@@ -29,6 +29,31 @@ class Wording:
     answer_cue: str | None = None
     stop: tuple[str, ...] | None = None
 
+    @property
+    def own_stop(self) -> tuple[str, ...]:
+        """Where an answer ends unless the suite says otherwise: at the first line break."""
+        return ("\n",)
+
+    @property
+    def shown(self) -> tuple[int, int]:
+        """How many examples with and without an answer are chosen by likeness to stand before a question."""
+        return (0, 0)
+
+    @property
+    def encoder(self) -> str:
+        """The spec of the encoder that finds what is most alike; empty where no model does."""
+        return ""
+
+    @property
+    def writer(self) -> str:
+        """The spec of the model that writes distractors; empty where no model does."""
+        return ""
+
+    @property
+    def follows_answers(self) -> bool:
+        """Whether what is asked depends on earlier answers of the model under test."""
+        return False
+
 
 @record
 class ExampleWording(Wording):

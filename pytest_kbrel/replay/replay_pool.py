@@ -9,11 +9,10 @@ from pathlib import Path
 
 from pytest_kbrel import __version__
 from pytest_kbrel.errors import KbrelError, ModelError
-from pytest_kbrel.evaluation.few_shot import TFIDF
 from pytest_kbrel.evaluation.model_pool import Answering
 from pytest_kbrel.evaluation.specs import role_of
 from pytest_kbrel.models.base import Model
-from pytest_kbrel.records import BASELINE, Case, Fingerprint, ReliabilitySettings, Request, Response
+from pytest_kbrel.records import BASELINE, Case, Fingerprint, Request, Response
 from pytest_kbrel.replay.recorded_run import Record, not_recorded, read_run
 from pytest_kbrel.settings import Settings
 
@@ -57,10 +56,7 @@ class Recalling(Answering):
 
         So that encoder is not needed. Where words chose them, they do so again.
         """
-        settings = case.settings
-        if not isinstance(settings, ReliabilitySettings) or not sum(settings.shown):
-            return None
-        if settings.retrieval == TFIDF:
+        if not sum(case.settings.shown) or not case.settings.encoder:
             return None
         from pytest_kbrel.probes.shots import shots_in
 

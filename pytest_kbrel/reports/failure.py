@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from pytest_kbrel.catalogue.metrics import BESIDE
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.printing import printable
-from pytest_kbrel.records import BESIDE_MONITOR, MONITOR_FIGURES, CaseResult, Change, GateResult, MetricValue
+from pytest_kbrel.records import CaseResult, Change, GateResult, MetricValue
 from pytest_kbrel.reports import changed, notes
 from pytest_kbrel.reports.selection import metric
 from pytest_kbrel.reports.text import (
@@ -82,7 +83,7 @@ def _gate(result: CaseResult, gate: GateResult, baseline_name: str) -> list[str]
 
 def _beside(result: CaseResult, name: str) -> str:
     """Return what is shown beside a figure of MONITOR: ``accuracy 0.586 +0.002, anchor_prob 0.811 =``."""
-    found = [metric(result, other) for other in BESIDE_MONITOR] if name in MONITOR_FIGURES else []
+    found = [metric(result, other) for other in BESIDE.get(name, ())]
     return ", ".join(
         f"{value.name} {number(value.value)} {signed(value.delta)}".rstrip() for value in found if value
     )

@@ -10,8 +10,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.records import PROBES, CaseKind, CaseResult, MetricValue, Run
+from pytest_kbrel.records import CaseKind, CaseResult, MetricValue, Run
 from pytest_kbrel.reports import changed, notes, selection
 from pytest_kbrel.reports.files import REPORT, earlier_note, sha256_of, write_text
 from pytest_kbrel.serialization import to_wire

@@ -7,33 +7,16 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from pytest_kbrel.catalogue import verdicts
+from pytest_kbrel.catalogue.probes import PROBES, probe_named
 from pytest_kbrel.records import (
     JUDGEMENTS,
-    PROBES,
-    CaseKind,
     CaseResult,
     Correlation,
     Judgement,
     MetricValue,
-    ProbeName,
     Run,
     is_published,
-    slice_kind,
 )
-
-TITLES: dict[CaseKind, str] = {
-    "monitor": "MONITOR",
-    "head_to_tail": "Head-to-Tail",
-    "reliability": "Reliable KB",
-    "test": "Tests in Python",
-}
-SEEN = ("cr", "wr", "ncr", "c_correct", "nccr", "unparsable")
-UNSEEN = ("ur", "c_wrong", "iur")
-KEY_METRICS: dict[ProbeName, tuple[str, ...]] = {
-    "monitor": ("monitor", "pfd", "ird", "anchor_prob", "accuracy"),
-    "head_to_tail": ("accuracy", "hallucination", "missing", "unparsable"),
-    "reliability": (*SEEN, *UNSEEN),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,16 +62,13 @@ def metric(case: CaseResult, name: str) -> MetricValue | None:
 def key_metrics(case: CaseResult) -> tuple[str, ...]:
     """Return the names of the metrics that tell most about this case, those it has."""
     names = [value.name for value in case.metrics]
-    if case.probe == "pooled" or case.probe == "test":
+    probe = probe_named(case.probe)
+    if probe is None:
         return tuple(names)
-    wanted = KEY_METRICS[case.probe]
     if case.aggregate:
-        # MONITOR over all relations has more figures than a reader of the terminal asks for.
-        shown = {*wanted, *(gate.metric for gate in case.gates)} if case.probe == "monitor" else set(names)
+        shown = {*probe.headlines, *(gate.metric for gate in case.gates)} if probe.brief_overall else names
         return tuple(name for name in names if name in shown)
-    if case.probe == "reliability":
-        # Of unseen knowledge the question is whether the model says so: nothing it answers is right.
-        wanted = UNSEEN if "iur" in names and "nccr" not in names else SEEN
+    wanted = probe.headline[probe.kind(case.slice)]
     # A column of noughts says nothing: most judges are read without fail.
     idle = {value.name for value in case.metrics if value.name == "unparsable" and not value.value}
     # What a gate is about is shown, whatever else tells little.
@@ -104,30 +84,29 @@ def controls(case: CaseResult, name: str) -> tuple[tuple[str, MetricValue], ...]
 
 
 def groups(run: Run) -> tuple[Group, ...]:
-    """Return the tables of a run: one a probe, two where seen and unseen knowledge have their own metrics.
+    """Return the tables of a run: one a probe, or one a kind of slice where these have their own metrics.
 
     Tests in Python that came to no case have one of their own: what they would have asked nobody knows.
     """
     tables: list[Group] = []
     suites = {case.suite for case in run.cases}
-    for probe in PROBES:
-        of_probe = [case for case in slices(run) if case.probe == probe]
-        parts: dict[bool, list[CaseResult]] = {}
-        for case in of_probe:
+    for probe in PROBES.values():
+        of_probe = [case for case in slices(run) if case.probe == probe.name]
+        for kind in probe.kinds:
             # By the name: a case that was not run, or is invalid, has no metrics to tell by.
-            unseen = probe == "reliability" and slice_kind(case.slice) == "unseen"
-            parts.setdefault(unseen, []).append(case)
-        for unseen in sorted(parts):
-            present = dict.fromkeys(name for case in parts[unseen] for name in key_metrics(case))
-            first = [name for name in KEY_METRICS[probe] if name in present]
+            cases = tuple(case for case in of_probe if probe.kind(case.slice) == kind)
+            if not cases:
+                continue
+            present = dict.fromkeys(name for case in cases for name in key_metrics(case))
+            first = [name for name in probe.headlines if name in present]
             columns = tuple(dict.fromkeys([*first, *present]))
-            suffix = "" if probe != "reliability" else ", unseen" if unseen else ", seen"
-            labels = tuple(_label(case, suites) for case in parts[unseen])
-            tables.append(Group("slice", TITLES[probe] + suffix, columns, tuple(parts[unseen]), labels))
+            title = f"{probe.title}, {kind}" if len(probe.kinds) > 1 else probe.title
+            labels = tuple(_label(case, suites) for case in cases)
+            tables.append(Group("slice", title, columns, cases, labels))
     tests = tuple(case for case in slices(run) if case.probe == "test")
     if tests:
         labels = tuple(_label(case, suites) for case in tests)
-        tables.append(Group("test", TITLES["test"], (), tests, labels))
+        tables.append(Group("test", "Tests in Python", (), tests, labels))
     return tuple(tables)
 
 

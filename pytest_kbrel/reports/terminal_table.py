@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from pytest_kbrel.records import BESIDE_MONITOR, CaseResult
+from pytest_kbrel.catalogue.metrics import BESIDE
+from pytest_kbrel.records import CaseResult
 from pytest_kbrel.reports.selection import Group, metric
 from pytest_kbrel.reports.text import cells, fit, number, one_line, pad, signed
 
@@ -65,10 +66,9 @@ def _rows(group: Group, verdicts: Sequence[str], layout: _Layout) -> list[str]:
 
 
 def _kept(names: Sequence[str], most: int) -> Sequence[str]:
-    """Return the first ``most`` names; MONITOR's figures only with those that belong beside them."""
-    if "monitor" not in names:
-        return names[:most]
-    order = dict.fromkeys(name for name in (*BESIDE_MONITOR, *names) if name in names)
+    """Return the first ``most`` names; the first figure only with those that belong beside it."""
+    beside = BESIDE.get(names[0], ()) if names else ()
+    order = dict.fromkeys(name for name in (*beside, *names) if name in names)
     kept = list(order)[:most]
     return [name for name in names if name in kept]
 

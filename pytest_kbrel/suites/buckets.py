@@ -6,7 +6,8 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from pytest_kbrel.catalogue.metrics import TOP10
+from pytest_kbrel.catalogue.probes import PROBES
+from pytest_kbrel.catalogue.slices import TOP10
 from pytest_kbrel.facts.located.node import unknown
 from pytest_kbrel.facts.popularity import buckets, fact_buckets
 from pytest_kbrel.records import BUCKETS, Bucket, Case, Fact
@@ -23,7 +24,7 @@ def bucket_groups(written: WrittenProbe, world: World, seed: int) -> dict[str, t
     names = [f"{domain}-{bucket}" for domain in domains for bucket in (*BUCKETS, TOP10)]
     for part in written.slices or ():
         if part.name not in names:
-            raise part.node.error(unknown("slice", part.name, names, where=written.probe))
+            raise part.node.error(unknown("slice", part.name, names, where=written.probe.name))
     # The top tenth is asked for by name only, since its facts are the head's as well.
     every = [name for name in names if not name.endswith(f"-{TOP10}")]
     chosen = every if written.slices is None else [part.name for part in written.slices]
@@ -40,7 +41,7 @@ def bucket_groups(written: WrittenProbe, world: World, seed: int) -> dict[str, t
             if world.relations[fact.relation].domain == domain and fact.object is not None
         ]
         popularity = _of_predicates(relations, world, written) if by == "predicate" else {}
-        place = _buckets(facts, by, popularity, world)
+        place = _buckets(facts, by, popularity, world, written.probe.name)
         for fact in facts:
             groups[f"{domain}-{place[fact.id]}"].append(fact)
         if f"{domain}-{TOP10}" in chosen:
@@ -50,7 +51,7 @@ def bucket_groups(written: WrittenProbe, world: World, seed: int) -> dict[str, t
 
 
 def _buckets(
-    facts: Sequence[Fact], by: str, popularity: Mapping[str, float], world: World
+    facts: Sequence[Fact], by: str, popularity: Mapping[str, float], world: World, probe: str
 ) -> dict[str, Bucket]:
     """Return the bucket of each fact of one domain, by fact id."""
     if by == "predicate":
@@ -61,7 +62,7 @@ def _buckets(
     own = [fact for fact in facts if not fact.bucket]
     for scope in _scopes(own, by):
         for fact in scope:
-            _need_popularity(fact, world, "head_to_tail")
+            _need_popularity(fact, world, probe)
         found |= fact_buckets(scope)
     return found
 
@@ -138,8 +139,9 @@ def with_buckets(cases: Sequence[Case], world: World) -> tuple[Case, ...]:
 
 
 def _bucket_of_slice(case: Case) -> Bucket | None:
-    if case.probe != "head_to_tail":
+    probe = PROBES[case.probe]
+    if probe.slicing != "bucket":
         return None
-    name = case.slice.rpartition("-")[2]
+    name = probe.part(case.slice)
     # The top tenth is the most popular part of the head.
     return "head" if name == TOP10 else next((bucket for bucket in BUCKETS if bucket == name), None)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from pytest_kbrel.facts.distractors import is_spelt
-from pytest_kbrel.records import Case, Control, Fact, ReliabilitySettings
+from pytest_kbrel.records import Case, Control, Fact
 from pytest_kbrel.suites.examples import question_text
 from pytest_kbrel.suites.format import WrittenSlice
 from pytest_kbrel.suites.world import World
@@ -22,18 +22,18 @@ def controls_of(case: Case, pool: Sequence[Fact], world: World, part: WrittenSli
     With ``controls: asked`` each holds the fact's question about another subject of the same relation, one
     with another answer where there is one. Raises ``SuiteError`` on a fact whose question names no subject.
     """
-    assert isinstance(case.settings, ReliabilitySettings)
     majorities = {
         relation.id: _majority(world.by_relation.get(relation.id, ())) for relation in case.relations
     }
     others: dict[str, list[Fact]] = {}
-    if case.settings.controls == "asked":
+    asked = getattr(case.settings, "controls", "counted") == "asked"
+    if asked:
         for fact in sorted(pool, key=lambda fact: fact.id):
             others.setdefault(fact.relation, []).append(fact)
     controls = []
     for fact in case.facts:
         shuffled = ""
-        if case.settings.controls == "asked":
+        if asked:
             other = _other(fact, others, case.seed)
             shuffled = question_text(fact, world, other.subject) if other is not None else ""
             if not shuffled:

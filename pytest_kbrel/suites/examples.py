@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from pytest_kbrel.facts.shots_file import read_shots
 from pytest_kbrel.facts.unseen import unseen_examples
-from pytest_kbrel.records import Fact, ReliabilitySettings, Shot
+from pytest_kbrel.records import Fact, Settings, Shot
 from pytest_kbrel.suites.format import WrittenProbe
 from pytest_kbrel.suites.world import World
 
@@ -18,7 +18,7 @@ def example_repository(
     asked: Sequence[Fact],
     world: World,
     seed: int,
-    settings: Collection[ReliabilitySettings],
+    settings: Collection[Settings],
 ) -> tuple[Shot, ...]:
     """Return the examples for the ``settings`` of a suite's slices; none where all are zero-shot.
 
@@ -49,12 +49,13 @@ def example_repository(
         )
     answered = sum(shot.answer is not None for shot in shots)
     for setting in settings:
+        prompt = getattr(setting, written.probe.overall_by)
         for need, have, sort in zip(
             setting.shown, (answered, len(shots) - answered), ("with", "without"), strict=True
         ):
             if have < need:
                 raise written.entry.error(
-                    f"{setting.prompt} needs at least {need} examples {sort} an answer, found {have}; "
+                    f"{prompt} needs at least {need} examples {sort} an answer, found {have}; "
                     "allowed: more facts, or more examples under 'shots'"
                 )
     return shots

@@ -8,29 +8,22 @@ from pathlib import Path
 
 from pytest_kbrel.bounds import LIMIT, SEED, SHARE, UNSEEN
 from pytest_kbrel.bounds import SHOTS as SHOT_BOUNDS
-from pytest_kbrel.catalogue.metrics import (
-    OVERALL_METRICS,
-    SLICE_METRICS,
-    probe_metrics,
-    reliability_slice,
-    reliability_slices,
-    slice_kind,
-)
+from pytest_kbrel.catalogue.metrics import OVERALL_METRICS, SLICE_METRICS
+from pytest_kbrel.catalogue.probes import Probe, Setting
+from pytest_kbrel.catalogue.slices import reliability_slice, reliability_slices
 from pytest_kbrel.errors import nearest
 from pytest_kbrel.facts.located.node import Entry, Node, unknown
 from pytest_kbrel.facts.located.yaml import read_document
 from pytest_kbrel.facts.readers import FORMATS, Format, guessed
-from pytest_kbrel.records import LANGUAGE_TAG, PROBES, Gate, Integrity, ProbeName, Waiver, record
+from pytest_kbrel.records import LANGUAGE_TAG, PROBES, Gate, Integrity, Waiver, record
 from pytest_kbrel.suites.demands import read_gates
 from pytest_kbrel.suites.integrity import read_integrity
 from pytest_kbrel.suites.keys import (
-    SETTINGS,
     SHOT_KEYS,
     SHOTS,
     SLICE_KEYS,
     SUITE_KEYS,
     UNSEEN_KEYS,
-    Setting,
     probe_keys,
 )
 from pytest_kbrel.suites.waivers import read_waivers
@@ -73,7 +66,7 @@ class WrittenShots:
 class WrittenProbe:
     """One probe's part of the file. ``slices`` is ``None`` where the file leaves the choice open."""
 
-    probe: ProbeName
+    probe: Probe
     entry: Entry
     settings: dict[str, Value]
     slices: tuple[WrittenSlice, ...] | None
@@ -114,7 +107,7 @@ def read_suite_file(path: Path) -> WrittenSuite:
     relations = _relations(keys, path.parent, facts[0]) if "relations" in keys or form.own else None
     seed = keys["seed"].node.integer("seed", SEED) if "seed" in keys else 0
     limits = read_integrity(keys, "a suite", Integrity())
-    probes = tuple(_probe(probe, keys[probe], limits) for probe in PROBES if probe in keys)
+    probes = tuple(_probe(probe, keys[name], limits) for name, probe in PROBES.items() if name in keys)
     if not probes:
         raise root.error(f"no probe found; at least one is needed: {', '.join(PROBES)}")
     uninformative = None
@@ -146,7 +139,7 @@ def _language(node: Node) -> str:
 
 def _of_probes() -> dict[str, str]:
     """Say of the figures of single probes where their gates stand."""
-    names = {name for probe in PROBES for name in (*probe_metrics(probe), *OVERALL_METRICS[probe])}
+    names = {name for probe in PROBES.values() for name in (*probe.metrics, *probe.overall_metrics)}
     return dict.fromkeys(names, "is a figure of one probe: its gates stand under that probe")
 
 
@@ -187,21 +180,21 @@ def _file(node: Node, what: str, folder: Path, *, folders: bool = False) -> Path
     )
 
 
-def _probe(probe: ProbeName, entry: Entry, limits: Integrity) -> WrittenProbe:
-    keys = {} if entry.node.value is None else entry.node.keys(probe, probe_keys(probe))
+def _probe(probe: Probe, entry: Entry, limits: Integrity) -> WrittenProbe:
+    keys = {} if entry.node.value is None else entry.node.keys(probe.name, probe_keys(probe))
     settings = read_wording(probe, keys)
-    for name, setting in SETTINGS[probe].items():
+    for name, setting in probe.options.items():
         if name in keys:
-            settings[name] = _setting(keys[name].node, f"{name} of {probe}", setting)
+            settings[name] = _setting(keys[name].node, f"{name} of {probe.name}", setting)
     overall = keys.get("overall")
-    slice_names, overall_names = probe_metrics(probe), OVERALL_METRICS[probe]
+    slice_names, overall_names = probe.metrics, probe.overall_metrics
     inside = dict.fromkeys(
         slice_names, "is a figure of single slices: it stands under the probe's own 'gates'"
     )
     across = dict.fromkeys(
         overall_names, "is a figure over all slices: it stands under 'overall: {gates: ...}'"
     )
-    overall_keys = overall.node.keys(f"overall of {probe}", ("gates",)) if overall else {}
+    overall_keys = overall.node.keys(f"overall of {probe.name}", ("gates",)) if overall else {}
     return WrittenProbe(
         probe=probe,
         entry=entry,
@@ -209,14 +202,18 @@ def _probe(probe: ProbeName, entry: Entry, limits: Integrity) -> WrittenProbe:
         slices=_slices(probe, keys["slices"].node, str(settings.get("slice_by", "none")))
         if "slices" in keys
         else None,
-        limit=_limit(keys, probe),
-        gates=read_gates(keys, slice_names, probe, across),
+        limit=_limit(keys, probe.name),
+        gates=read_gates(keys, slice_names, probe.name, across),
         overall_line=overall.line if overall else entry.line,
-        overall_gates=read_gates(overall_keys, overall_names, f"overall of {probe}", inside, controls=()),
-        relations=_names(keys["relations"].node, "relations of reliability") if "relations" in keys else None,
+        overall_gates=read_gates(
+            overall_keys, overall_names, f"overall of {probe.name}", inside, controls=()
+        ),
+        relations=_names(keys["relations"].node, f"relations of {probe.name}")
+        if "relations" in keys
+        else None,
         unseen=_unseen(keys["unseen"].node) if "unseen" in keys else None,
-        shots=_shots(keys["shots"].node) if "shots" in keys else WrittenShots(),
-        integrity=read_integrity(keys, probe, limits),
+        shots=_shots(keys["shots"].node, probe) if "shots" in keys else WrittenShots(),
+        integrity=read_integrity(keys, probe.name, limits),
     )
 
 
@@ -240,8 +237,8 @@ def _is_there(path: Path) -> bool:
         return False
 
 
-def _shots(node: Node) -> WrittenShots:
-    what = "shots of reliability"
+def _shots(node: Node, probe: Probe) -> WrittenShots:
+    what = f"shots of {probe.name}"
     if isinstance(node.value, str):
         return WrittenShots(file=_file(node, what, node.path.parent))
     if not isinstance(node.value, dict):
@@ -271,8 +268,8 @@ def _names(node: Node, what: str) -> tuple[Node, ...]:
     return node.items(what)
 
 
-def _slices(probe: ProbeName, node: Node, slice_by: str) -> tuple[WrittenSlice, ...]:
-    what = f"slices of {probe}"
+def _slices(probe: Probe, node: Node, slice_by: str) -> tuple[WrittenSlice, ...]:
+    what = f"slices of {probe.name}"
     if not isinstance(node.value, dict):
         if not isinstance(node.value, tuple) or not node.value:
             raise node.wrong(what, "a list of names or a mapping of names, with at least one")
@@ -285,26 +282,26 @@ def _slices(probe: ProbeName, node: Node, slice_by: str) -> tuple[WrittenSlice, 
     for name, entry in node.value.items():
         place = Node(path=entry.node.path, line=entry.line, value=name)
         _known(probe, place, slice_by)
-        where = f"slice {name} of {probe}"
+        where = f"slice {name} of {probe.name}"
         keys = {} if entry.node.value is None else entry.node.keys(where, SLICE_KEYS)
-        metrics = SLICE_METRICS[slice_kind(probe, name)]
+        metrics = SLICE_METRICS[probe.kind(name)]
         across = dict.fromkeys(
-            OVERALL_METRICS[probe], "is a figure over all slices: it stands under 'overall'"
+            probe.overall_metrics, "is a figure over all slices: it stands under 'overall'"
         )
         gates = read_gates(keys, metrics, where, across)
         slices.append(WrittenSlice(name=name, node=place, limit=_limit(keys, where), gates=gates))
     return tuple(slices)
 
 
-def _known(probe: ProbeName, node: Node, slice_by: str) -> None:
-    # The slices of the other probes are names from the facts, which are not read yet; so are datasets.
-    if probe != "reliability":
+def _known(probe: Probe, node: Node, slice_by: str) -> None:
+    # Other slices are names from the facts, which are not read yet; so are datasets.
+    if probe.slicing != "knowledge":
         return
     name, allowed = str(node.value), reliability_slices(slice_by)
     parts = reliability_slice(name)
     if name not in allowed and (parts is None or slice_by != "dataset"):
         groups = "; groups are made by the key 'slice_by'" if parts and slice_by == "none" else ""
-        raise node.error(unknown("slice", name, allowed, where=probe) + groups)
+        raise node.error(unknown("slice", name, allowed, where=probe.name) + groups)
 
 
 def _unseen(node: Node) -> Unseen:

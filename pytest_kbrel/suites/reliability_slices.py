@@ -6,14 +6,7 @@ import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 
-from pytest_kbrel.catalogue.metrics import (
-    KINDS,
-    PROMPTS,
-    reliability_slice,
-    reliability_slices,
-    slice_kind,
-    slice_name,
-)
+from pytest_kbrel.catalogue.slices import KINDS, PROMPTS, reliability_slice, reliability_slices, slice_name
 from pytest_kbrel.facts.answer_types import answer_type_of
 from pytest_kbrel.facts.distractors import SPARE, Drawn, with_alike_negatives
 from pytest_kbrel.facts.located.node import unknown
@@ -45,7 +38,7 @@ def reliability_groups(written: WrittenProbe, world: World, seed: int) -> dict[s
     prompts = PROMPTS[:1] if chosen is None else PROMPTS
     groups: dict[str, list[Fact]] = {name: [] for name in reliability_slices(slice_by)}
     for kind in KINDS:
-        if chosen is not None and not any(slice_kind("reliability", name) == kind for name in chosen):
+        if chosen is not None and not any(written.probe.kind(name) == kind for name in chosen):
             continue
         for fact in seen_facts(written, world) if kind == "seen" else _unseen(written, world, seed):
             for prompt in prompts:
@@ -54,35 +47,38 @@ def reliability_groups(written: WrittenProbe, world: World, seed: int) -> dict[s
     for part in written.slices or ():
         if part.name not in groups:
             # Not a name that the next error would be about. Of the other kind no facts were made.
-            other = KINDS[slice_kind("reliability", part.name) == "seen"]
-            full = [name for name in groups if groups[name] or slice_kind("reliability", name) == other]
-            raise part.node.error(unknown("slice", part.name, full or groups, where=written.probe))
+            other = KINDS[written.probe.kind(part.name) == "seen"]
+            full = [name for name in groups if groups[name] or written.probe.kind(name) == other]
+            raise part.node.error(unknown("slice", part.name, full or groups, where=written.probe.name))
     return {name: tuple(facts) for name, facts in groups.items()}
 
 
 def limited(written: WrittenProbe, part: WrittenSlice, group: Sequence[Fact], seed: int) -> tuple[Fact, ...]:
     """Return the facts of a slice under the suite's own limit; a probe's general one is for seen facts."""
     limit = part.limit
-    if limit is None and slice_kind(written.probe, part.name) != "unseen":
+    if limit is None and written.probe.kind(part.name) != "unseen":
         limit = written.limit
     return sample(group, limit, seed)
 
 
 def reliability_prepared(
-    written: WrittenProbe, part: WrittenSlice, facts: tuple[Fact, ...], world: World, seed: int
+    written: WrittenProbe,
+    part: WrittenSlice,
+    facts: tuple[Fact, ...],
+    group: tuple[Fact, ...],
+    world: World,
+    seed: int,
 ) -> tuple[Drawn, ReliabilitySettings]:
     """Fill in distractors and settle the settings, the slice's prompt among them.
 
     Where an encoder is to choose the nearest, there are more of them than the settings say.
     """
-    world.need_questions(facts, written.probe)
+    world.need_questions(facts, written.probe.name)
     parts = reliability_slice(part.name)
     assert parts is not None
     settings = from_wire(ReliabilitySettings, {**written.settings, "prompt": parts.prompt})
     # A model that writes distractors needs none, and is helped out with those there are.
-    at_least = _FEWEST_DISTRACTORS if settings.distractors_from == "facts" else 0
-    default = ReliabilitySettings()
-    chosen_by_encoder = settings.retrieval != default.retrieval and settings.distractors_from == "facts"
+    at_least = 0 if settings.writer else _FEWEST_DISTRACTORS
     drawn = with_alike_negatives(
         facts,
         world.facts,
@@ -91,7 +87,7 @@ def reliability_prepared(
         seed,
         questions=settings.choices,
         at_least=at_least,
-        spare=SPARE if chosen_by_encoder else 1,
+        spare=SPARE if settings.encoder and not settings.writer else 1,
     )
     return drawn, settings
 
@@ -109,15 +105,18 @@ def with_surroundings(
     for part in chosen:
         # Under the suite's limit, not the user's, so that a sampled run is shown the same examples.
         asked.update((fact.id, fact) for fact in limited(written, part, groups[part.name], seed))
-    settings = [case.settings for case in cases if isinstance(case.settings, ReliabilitySettings)]
     repository = example_repository(
-        written, seen_facts(written, world), tuple(asked.values()), world, seed, settings
+        written,
+        seen_facts(written, world),
+        tuple(asked.values()),
+        world,
+        seed,
+        [case.settings for case in cases],
     )
     made = []
     for part, case in zip(chosen, cases, strict=True):
-        assert isinstance(case.settings, ReliabilitySettings)
         shots = repository if sum(case.settings.shown) else ()
-        pool = world.facts if slice_kind(written.probe, part.name) == "seen" else groups[part.name]
+        pool = world.facts if written.probe.kind(part.name) == "seen" else groups[part.name]
         controls = controls_of(case, pool, world, part)
         made.append(dataclasses.replace(case, repository=shots, controls=controls))
     return tuple(made)
@@ -130,7 +129,9 @@ def seen_facts(written: WrittenProbe, world: World) -> tuple[Fact, ...]:
     ids = {str(node.value) for node in written.relations}
     for node in written.relations:
         if node.value not in world.by_relation:
-            raise node.error(unknown("relation", str(node.value), world.by_relation, where="reliability"))
+            raise node.error(
+                unknown("relation", str(node.value), world.by_relation, where=written.probe.name)
+            )
     return tuple(fact for fact in world.facts if fact.relation in ids)
 
 

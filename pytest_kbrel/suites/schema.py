@@ -3,38 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Mapping
 from importlib import resources
 from typing import Any, cast
 
 from pytest_kbrel.bounds import LIMIT, SEED, UNSEEN, Bounds
 from pytest_kbrel.bounds import SHOTS as SHOT_BOUNDS
-from pytest_kbrel.catalogue.metrics import (
-    CONTROLS,
-    METRICS,
-    OVERALL_METRICS,
-    PROMPTS,
-    SLICE_METRICS,
-    Metric,
-    probe_metrics,
-    slice_kind,
-    slice_kinds,
-)
+from pytest_kbrel.catalogue.metrics import CONTROLS, METRICS, OVERALL_METRICS, SLICE_METRICS, Metric
+from pytest_kbrel.catalogue.probes import PROBES, Places, Probe, Setting
 from pytest_kbrel.catalogue.rules import GATE_RULES
+from pytest_kbrel.catalogue.slices import KINDS, PROMPTS, TOP10, Slicing
 from pytest_kbrel.facts.readers import FORMATS
-from pytest_kbrel.records import DEFAULT_LANGUAGE, LANGUAGE_TAG, PROBES, Integrity, ProbeName
+from pytest_kbrel.records import BUCKETS, DEFAULT_LANGUAGE, LANGUAGE_TAG, Integrity
 from pytest_kbrel.suites.integrity import CHOICES, LIMITS
 from pytest_kbrel.suites.keys import (
-    H2T_PROMPTS,
-    PLACES,
     PROMPT_KEYS,
-    SETTINGS,
     SHOT_KEYS,
     SHOTS,
     SUITE_KEYS,
     UNSEEN_KEYS,
-    WORDING,
-    Setting,
 )
 from pytest_kbrel.suites.synonyms import (
     ABSOLUTE_CHANGE,
@@ -93,7 +80,7 @@ def make_schema() -> Schema:
             "description": "What the facts that name no language are in: a tag such as de or pt-BR.",
         },
         "integrity": _integrity(),
-        **{probe: _probe(probe) for probe in PROBES},
+        **{name: _probe(probe) for name, probe in PROBES.items()},
         "overall": {
             **_object({"gates": _gates(OVERALL_METRICS["pooled"], controls=())}),
             "description": "What must hold over all slices of all probes.",
@@ -141,45 +128,52 @@ def _waiver() -> Schema:
     return _object(properties, required=list(WAIVER_KEYS[2:]), **one_of_two)
 
 
-def _probe(probe: ProbeName) -> Schema:
+def _probe(probe: Probe) -> Schema:
     properties: Schema = {
         "slices": _slices(probe),
         "limit": _LIMIT,
-        "gates": _gates(probe_metrics(probe)),
-        "overall": _object({"gates": _gates(OVERALL_METRICS[probe], controls=())}),
+        "gates": _gates(probe.metrics),
+        "overall": _object({"gates": _gates(probe.overall_metrics, controls=())}),
         "integrity": _integrity(),
-        **{name: _worded(probe, name) for name in WORDING[probe]},
-        **{name: _setting(setting) for name, setting in SETTINGS[probe].items()},
+        **{name: _worded(probe, name) for name in probe.wording},
+        **{name: _setting(setting) for name, setting in probe.options.items()},
+        **{name: _own(name) for name in probe.own_keys},
     }
-    if probe == "reliability":
-        properties["relations"] = {**_names(_TEXT), "description": "Which facts are the seen ones."}
-        unseen = {"count": _whole(UNSEEN), "as_of": _DATE, "expires": _DATE}
-        assert tuple(unseen) == UNSEEN_KEYS
-        properties["unseen"] = _object(unseen, required=list(UNSEEN_KEYS))
-        counts = {key: {**_whole(SHOT_BOUNDS), "default": SHOTS[key]} for key in SHOT_KEYS}
-        properties["shots"] = {
-            "description": "The examples to choose from: how many are made, or a file of own ones.",
-            "anyOf": [_TEXT, _object(counts)],
-        }
     return _or_nothing(_object(properties))
 
 
-def _worded(probe: ProbeName, name: str) -> Schema:
+def _own(key: str) -> Schema:
+    if key == "relations":
+        return {**_names(_TEXT), "description": "Which facts are the seen ones."}
+    if key == "unseen":
+        unseen = {"count": _whole(UNSEEN), "as_of": _DATE, "expires": _DATE}
+        assert tuple(unseen) == UNSEEN_KEYS
+        return _object(unseen, required=list(UNSEEN_KEYS))
+    assert key == "shots", key
+    counts = {key: {**_whole(SHOT_BOUNDS), "default": SHOTS[key]} for key in SHOT_KEYS}
+    return {
+        "description": "The examples to choose from: how many are made, or a file of own ones.",
+        "anyOf": [_TEXT, _object(counts)],
+    }
+
+
+def _worded(probe: Probe, name: str) -> Schema:
     kind: Schema = {"type": "string"}
     if name == "stop":
         one = {"type": "string", "minLength": 1}
         kind = {"anyOf": [one, {"type": "array", "items": one}]}
-    elif name in PLACES[probe]:
-        kind = _template(*PLACES[probe][name])
-    if name == "prompt" and probe == "head_to_tail":
-        named = {"enum": list(H2T_PROMPTS), "default": H2T_PROMPTS[0]}
+    elif name in probe.places:
+        kind = _template(probe.places[name])
+    if name == "prompt" and probe.prompts:
+        named = {"enum": list(probe.prompts), "default": probe.prompts[0]}
         both = _object(dict(zip(PROMPT_KEYS, (named, kind), strict=True)))
         kind = {"anyOf": [named, kind, both]}
-    return {**kind, "description": WORDING[probe][name]}
+    return {**kind, "description": probe.wording[name]}
 
 
-def _template(needed: Sequence[str], allowed: Sequence[str]) -> Schema:
+def _template(filled: Places) -> Schema:
     """Return what a text with places to fill in must be: each once, and no other names in braces."""
+    needed, allowed = filled
     known = "|".join((*needed, *allowed))
     places: list[Schema] = [{"not": {"pattern": rf"\{{(?!({known})\}})\w+\}}"}}]
     for name in needed:
@@ -203,21 +197,22 @@ def _integrity() -> Schema:
     }
 
 
-def _slices(probe: ProbeName) -> Schema:
-    one = {
-        "monitor": _TEXT,
-        "head_to_tail": {"type": "string", "pattern": "-(head|torso|tail|top10)$"},
-        "reliability": {"type": "string", "pattern": _reliability_pattern("(seen|unseen)")},
-    }[probe]
+def _slices(probe: Probe) -> Schema:
+    names: dict[Slicing, Schema] = {
+        "relation": _TEXT,
+        "bucket": {"type": "string", "pattern": f"-({'|'.join((*BUCKETS, TOP10))})$"},
+        "knowledge": {"type": "string", "pattern": _reliability_pattern(f"({'|'.join(KINDS)})")},
+    }
+    one = names[probe.slicing]
     mapping: Schema = {"type": "object", "minProperties": 1}
-    if probe == "reliability":
+    if probe.slicing == "knowledge":
         mapping["patternProperties"] = {
-            _reliability_pattern(kind): _slice(probe, f"{kind}-{PROMPTS[0]}") for kind in slice_kinds(probe)
+            _reliability_pattern(kind): _slice(probe, f"{kind}-{PROMPTS[0]}") for kind in probe.kinds
         }
         mapping["additionalProperties"] = False
     else:
         mapping["propertyNames"] = one
-        mapping["additionalProperties"] = _slice(probe, probe)
+        mapping["additionalProperties"] = _slice(probe, "")
     return {"anyOf": [_names(one), mapping]}
 
 
@@ -229,8 +224,8 @@ def _names(one: Schema) -> Schema:
     return {"type": "array", "items": one, "minItems": 1, "uniqueItems": True}
 
 
-def _slice(probe: ProbeName, name: str) -> Schema:
-    metrics = SLICE_METRICS[slice_kind(probe, name)]
+def _slice(probe: Probe, name: str) -> Schema:
+    metrics = SLICE_METRICS[probe.kind(name)]
     return _or_nothing(_object({"limit": _LIMIT, "gates": _gates(metrics)}))
 
 

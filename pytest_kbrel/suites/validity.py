@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.records import Case, Fact, ReliabilitySettings, Shot
+from pytest_kbrel.records import Case, Fact, Shot
 
 _UNSURE = ' answered "unsure"'
 
@@ -63,14 +63,14 @@ def without_expired(
 
 
 def _valid_shots(case: Case, path: Path, today: datetime.date) -> tuple[Shot, ...]:
-    settings = case.settings
-    if not isinstance(settings, ReliabilitySettings) or not settings.shown[1]:
+    wanted = case.settings.shown[1]
+    if not wanted:
         return case.repository
     left = tuple(shot for shot in case.repository if not _has_come(shot.valid_until, today))
     unsure = sum(shot.answer is None for shot in left)
-    if len(left) < len(case.repository) and unsure < settings.shown[1]:
+    if len(left) < len(case.repository) and unsure < wanted:
         raise SuiteError(
-            f"{case.id} shows {settings.shown[1]} examples{_UNSURE}, and {unsure} of those under "
+            f"{case.id} shows {wanted} examples{_UNSURE}, and {unsure} of those under "
             "'shots' have no answer by now; allowed: some that have none, or a later 'expires'",
             path,
             case.line,

@@ -4,67 +4,68 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pytest_kbrel.catalogue.probes import Probe
 from pytest_kbrel.errors import nearest
 from pytest_kbrel.facts.located.node import Entry, Node
-from pytest_kbrel.records import ANSWER_CUE, ProbeName, template_error
-from pytest_kbrel.suites.keys import H2T_PROMPTS, PLACES, PROMPT_KEYS, WORDING
+from pytest_kbrel.records import template_error
+from pytest_kbrel.suites.keys import PROMPT_KEYS
 
 Value = str | int | list[str]
 
 
-def read_wording(probe: ProbeName, keys: Mapping[str, Entry]) -> dict[str, Value]:
+def read_wording(probe: Probe, keys: Mapping[str, Entry]) -> dict[str, Value]:
     """Return the settings that the keys of a probe make; raises ``SuiteError`` with the line of a mistake."""
     found: dict[str, Value] = {}
-    for key in WORDING[probe]:
+    for key in probe.wording:
         if key not in keys:
             continue
-        node, what = keys[key].node, f"{key} of {probe}"
+        node, what = keys[key].node, f"{key} of {probe.name}"
         if key == "stop":
             found[key] = _stop(node, what)
         elif key in ("system", "answer_cue"):
             found[key] = _text(node, what)
-        elif key == "prompt" and probe == "head_to_tail":
-            found |= _prompt(node, what)
+        elif key == "prompt" and probe.prompts:
+            found |= _prompt(node, what, probe)
         else:
             found["prompt_text" if key == "prompt" else key] = _template(node, what, probe, key)
     return _without_own(probe, found, keys)
 
 
-def _without_own(probe: ProbeName, found: dict[str, Value], keys: Mapping[str, Entry]) -> dict[str, Value]:
+def _without_own(probe: Probe, found: dict[str, Value], keys: Mapping[str, Entry]) -> dict[str, Value]:
     """Leave out a stop and a cue that are the probe's own: whoever writes them down asks nothing else."""
     published = "variant" in keys and keys["variant"].node.value == "published"
     if found.get("stop") == ["\n"] and not published:
         del found["stop"]
     texts = [str(found[name]) for name in ("prompt_text", "choice_prompt") if name in found]
-    own = "" if probe == "monitor" else ANSWER_CUE
-    if found.get("answer_cue") == own and (not own or all(text.endswith("}") for text in texts)):
+    if found.get("answer_cue") == probe.cue and (not probe.cue or all(text.endswith("}") for text in texts)):
         del found["answer_cue"]
     return found
 
 
-def _prompt(node: Node, what: str) -> dict[str, Value]:
+def _prompt(node: Node, what: str, probe: Probe) -> dict[str, Value]:
     """Read the name of a setting, a text, or both in a mapping."""
     if isinstance(node.value, dict):
         keys = node.keys(what, PROMPT_KEYS)
         found: dict[str, Value] = {}
         if "setting" in keys:
-            found["prompt"] = keys["setting"].node.choice(f"setting of {what}", H2T_PROMPTS)
+            found["prompt"] = keys["setting"].node.choice(f"setting of {what}", probe.prompts)
         if "text" in keys:
-            found["prompt_text"] = _template(keys["text"].node, f"text of {what}", "head_to_tail", "prompt")
+            found["prompt_text"] = _template(keys["text"].node, f"text of {what}", probe, "prompt")
         return found
-    if node.value in H2T_PROMPTS:
+    if node.value in probe.prompts:
         return {"prompt": str(node.value)}
     # Who writes a text of one word has forgotten more than a place.
     if (isinstance(node.value, str) and len(node.value.split()) > 1) or "{" in str(node.value):
-        return {"prompt_text": _template(node, what, "head_to_tail", "prompt")}
-    hint = nearest(node.value, H2T_PROMPTS) if isinstance(node.value, str) else ""
-    allowed = f"one of {', '.join(H2T_PROMPTS)}, a text with {{question}} or {{setting: few-shot, text: ...}}"
+        return {"prompt_text": _template(node, what, probe, "prompt")}
+    hint = nearest(node.value, probe.prompts) if isinstance(node.value, str) else ""
+    names = ", ".join(probe.prompts)
+    allowed = f"one of {names}, a text with {{question}} or {{setting: {probe.prompts[0]}, text: ...}}"
     raise node.wrong(what, allowed, hint)
 
 
-def _template(node: Node, what: str, probe: ProbeName, key: str) -> str:
+def _template(node: Node, what: str, probe: Probe, key: str) -> str:
     text = _text(node, what)
-    needed, allowed = PLACES[probe][key]
+    needed, allowed = probe.places[key]
     if wrong := template_error(text, needed, allowed):
         raise node.error(f"{what}: {wrong}; found {text!r}")
     return text

@@ -11,7 +11,8 @@ import pytest
 from pytest_kbrel import resources
 from pytest_kbrel.baselines import PublishedCase, PublishedFigure, baseline_directory, read_baseline
 from pytest_kbrel.baselines.published import check_cases, published_names, read_published
-from pytest_kbrel.catalogue.metrics import METRICS, OVERALL_METRICS, SLICE_METRICS, slice_kind
+from pytest_kbrel.catalogue.metrics import METRICS, OVERALL_METRICS, SLICE_METRICS
+from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import BaselineError
 from tests.golden import publish
 from tests.golden.publish import SHIPPED
@@ -43,7 +44,7 @@ def test_each_is_read_and_has_our_own_metrics(name: str, tmp_path: Path) -> None
     for case in found.cases.values():
         assert isinstance(case, PublishedCase)
         probe, _, rest = case.id.removesuffix("]").partition("[")
-        kind = slice_kind(probe, rest)  # type: ignore[arg-type]
+        kind = PROBES[probe].kind(rest)
         known = METRICS if rest == "overall" else SLICE_METRICS[kind]
         assert case.figures
         for figure in case.figures:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.errors import KbrelError, ModelError
-from pytest_kbrel.evaluation.helper_models import writer_of, writers_of
+from pytest_kbrel.evaluation.helper_models import writers_of
 from pytest_kbrel.evaluation.specs import role_of
 from pytest_kbrel.models.cache.store import Store
 from pytest_kbrel.plugin.preflight import check_args, check_cases, check_judge, is_recorded
@@ -38,7 +38,7 @@ def written(by: str, name: str = "reliability[seen-zero-shot]", **more: str) -> 
     ],
 )
 def test_who_writes_the_distractors_of_a_case(case: Case, writer: str) -> None:
-    assert writer_of(case) == writer
+    assert case.settings.writer == writer
 
 
 def test_the_writers_of_some_cases_are_each_named_once() -> None:

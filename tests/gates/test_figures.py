@@ -12,7 +12,7 @@ from pytest_kbrel.gates.figures import Figure, figure_of
 from pytest_kbrel.gates.overall import figures_over
 from pytest_kbrel.gates.pooled import as_expected, once, pooled_figures
 from pytest_kbrel.gates.waiving import under_waivers, waived_facts, without
-from pytest_kbrel.metrics.base import Metric, ratio
+from pytest_kbrel.metrics.base import MetricFormula, ratio
 from pytest_kbrel.records import CaseResult, Change, Label, ProbeName, Table, Waiver
 from tests.gates.tables import answers, case, consistency, decided, outcome
 
@@ -80,7 +80,7 @@ def test_where_all_facts_are_alike_the_interval_goes_by_those_that_count() -> No
 
 
 def test_a_figure_of_one_case_is_its_metric() -> None:
-    metric = Metric(
+    metric = MetricFormula(
         name="m",
         better="lower",
         columns=("x", "k"),
@@ -100,7 +100,7 @@ def test_a_figure_of_one_case_is_its_metric() -> None:
     )
     assert (found.rate, found.over, found.undefined, found.vacuous) == (True, "k", "why", True)
     assert found.value((A,)) == 1.0
-    plain = figure_of(Metric(name="m", better="higher", columns=("x",), formula=metric.formula))
+    plain = figure_of(MetricFormula(name="m", better="higher", columns=("x",), formula=metric.formula))
     assert (plain.bounds, plain.rate, plain.over, plain.undefined, plain.vacuous) == (
         (0.0, 1.0), False, "", "no fact", False,
     )  # fmt: skip

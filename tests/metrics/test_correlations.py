@@ -7,7 +7,8 @@ import pytest
 from scipy import stats
 
 from pytest_kbrel.catalogue.metrics import METRICS
-from pytest_kbrel.metrics.correlations import PAIRS, correlate, correlations, joined, over_slices
+from pytest_kbrel.catalogue.probes import PROBES
+from pytest_kbrel.metrics.correlations import correlate, correlations, joined, over_slices
 from pytest_kbrel.records import CaseResult, MetricValue, ProbeName
 
 
@@ -93,9 +94,9 @@ def test_rules_that_are_the_judge_are_not_held_against_themselves() -> None:
     assert {one.x for one in correlations("head_to_tail", points, over="slices")} == {"accuracy_em"}
 
 
-@pytest.mark.parametrize("probe", PAIRS)
+@pytest.mark.parametrize("probe", PROBES)
 def test_all_figures_are_metrics(probe: ProbeName) -> None:
-    assert {name for pair in PAIRS[probe] for name in pair} <= METRICS.keys()
+    assert {name for pair in PROBES[probe].pairs for name in pair} <= METRICS.keys()
 
 
 def decided(probe: ProbeName, slice_name: str, aggregate: bool = False, **values: float | None) -> CaseResult:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pytest_kbrel.catalogue.metrics import METRICS
-from pytest_kbrel.metrics import Metric, metrics_for
+from pytest_kbrel.metrics import MetricFormula, metrics_for
 from pytest_kbrel.metrics.reliability_controls import control_metrics
 
 SHARE, SIGNED, HALF, AMOUNT = (0.0, 1.0), (-1.0, 1.0), (0.0, 0.5), (0.0, math.inf)
@@ -117,7 +117,7 @@ UNSEEN = BOTH_KINDS | {
 }
 
 
-def all_metrics() -> dict[str, tuple[Metric, ...]]:
+def all_metrics() -> dict[str, tuple[MetricFormula, ...]]:
     return {
         "monitor": metrics_for("monitor", "P19", MONITOR_COLUMNS),
         "head_to_tail": metrics_for("head_to_tail", "open-tail", HEAD_TO_TAIL_COLUMNS),

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
+from pytest_kbrel.catalogue.probes import RELIABILITY
 from pytest_kbrel.metrics import reliability
-from pytest_kbrel.records import slice_kind
 
 
 def test_a_model_that_says_unsure_to_all_unseen_is_fully_reliable_there() -> None:
@@ -26,7 +26,7 @@ def test_a_model_that_says_unsure_to_all_unseen_is_fully_reliable_there() -> Non
     ],
 )
 def test_the_kind_of_a_slice(name: str, kind: str) -> None:
-    assert slice_kind(name) == kind
+    assert RELIABILITY.kind(name) == kind
 
 
 @pytest.mark.parametrize(

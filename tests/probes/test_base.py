@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_kbrel import probes
 from pytest_kbrel.errors import ResponseError, SuiteError
 from pytest_kbrel.probes import head_to_tail, judging, open_case, run_case
 from pytest_kbrel.probes.base import (
@@ -19,6 +18,7 @@ from pytest_kbrel.probes.base import (
     relation_of,
 )
 from pytest_kbrel.probes.judging import is_judged, judged
+from pytest_kbrel.probes.registry import IMPLEMENTATIONS, Implementation
 from pytest_kbrel.records import (
     Ask,
     Failed,
@@ -59,7 +59,7 @@ def test_a_round_that_asks_several_asks_each_its_own_and_joins_the_answers_in_or
         told.extend((yield asks))
         return ProbeResult(table=Table(columns=(), rows=()))
 
-    monkeypatch.setitem(probes._RUN, "head_to_tail", probe)
+    monkeypatch.setitem(IMPLEMENTATIONS, "head_to_tail", Implementation(run=probe))
     asked, kept = [], []
 
     def answer(requests, to):

@@ -9,8 +9,10 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_kbrel.records import BESIDE_MONITOR, CaseResult, GateResult, MetricValue, Run
-from pytest_kbrel.reports import notes, selection
+from pytest_kbrel.catalogue.metrics import BESIDE
+from pytest_kbrel.catalogue.probes import MONITOR
+from pytest_kbrel.records import CaseResult, GateResult, MetricValue, Run
+from pytest_kbrel.reports import notes
 from pytest_kbrel.reports.failure import failure_text
 from pytest_kbrel.reports.html import report_html
 from pytest_kbrel.reports.json_report import report_dict
@@ -55,7 +57,7 @@ def test_no_table_of_the_terminal_is_too_narrow_for_them(run: Run, width: int) -
     (head,) = (line.split() for line in lines if line.split()[:1] == ["slice"])
     names = [name.rstrip("↑↓…") for name in head]
     shown = set(names) & {"monitor", "pfd", "ird", "monitor_ablated"}
-    assert not shown or set(BESIDE_MONITOR) <= set(names)
+    assert not shown or set(BESIDE["monitor"]) <= set(names)
     if width == 100:
         assert names == ["slice", "n", *FIGURES, "monitor_ablated", "verdict"]
 
@@ -139,4 +141,4 @@ def test_why_a_gate_is_inconclusive_names_them(run: Run, make_case: Make) -> Non
 
 
 def test_key_metrics_of_monitor_hold_them() -> None:
-    assert set(BESIDE_MONITOR) < set(selection.KEY_METRICS["monitor"])
+    assert set(BESIDE["monitor"]) < set(MONITOR.headlines)

@@ -6,15 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_kbrel.catalogue.metrics import (
-    CONTROLS,
-    METRICS,
-    OVERALL_NEEDS,
-    SETTING_NEEDS,
-    reliability_slice,
-    reliability_slices,
-    slice_name,
-)
+from pytest_kbrel.catalogue.metrics import CONTROLS, METRICS
+from pytest_kbrel.catalogue.probes import PROBES
+from pytest_kbrel.catalogue.slices import reliability_slice, reliability_slices, slice_name
 from pytest_kbrel.facts.located.node import Entry, Node
 from pytest_kbrel.records import Gate
 from pytest_kbrel.suites.demands import override
@@ -103,7 +97,7 @@ def test_the_metrics_that_have_controls() -> None:
 
 
 def test_what_a_metric_needs() -> None:
-    assert {probe: dict(needs) for probe, needs in SETTING_NEEDS.items()} == {
+    assert {name: dict(probe.setting_needs) for name, probe in PROBES.items()} == {
         "monitor": {
             **dict.fromkeys(("accuracy_wp", "accuracy_fc_pos", "accuracy_fc_neg"), ("formats", "all")),
             **dict.fromkeys(
@@ -113,7 +107,7 @@ def test_what_a_metric_needs() -> None:
         "head_to_tail": {},
         "reliability": {},
     }
-    assert {probe: dict(needs) for probe, needs in OVERALL_NEEDS.items()} == {
+    assert {name: dict(probe.overall_needs) for name, probe in PROBES.items()} == {
         "monitor": {},
         "head_to_tail": {
             "gap": ("head", "tail"),

@@ -1,0 +1,94 @@
+"""What the catalogue says of each probe is whole, and the code behind it is there."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+import pytest
+
+from pytest_kbrel.catalogue.metrics import METRICS, OVERALL_METRICS, SLICE_METRICS
+from pytest_kbrel.catalogue.probes import PROBES, Probe, probe_named, probe_of_settings
+from pytest_kbrel.catalogue.slices import SliceKind
+from pytest_kbrel.metrics import FORMULAS
+from pytest_kbrel.probes.registry import IMPLEMENTATIONS
+from pytest_kbrel.probes.wording import check_wording, template_of
+from pytest_kbrel.records import CaseKind, ProbeName
+from pytest_kbrel.reports.json_report import schema
+from pytest_kbrel.suites.keys import COMMON_KEYS, SUITE_KEYS, probe_keys
+from pytest_kbrel.suites.schema import _own
+from pytest_kbrel.suites.slices import _GROUPS, _PREPARED
+
+EACH = pytest.mark.parametrize("probe", PROBES.values(), ids=PROBES)
+
+
+def names_in(kind: object) -> set[str]:
+    return set(typing.get_args(kind))
+
+
+def test_every_probe_has_a_record_an_implementation_formulas_and_keys_in_files() -> None:
+    assert names_in(ProbeName) == PROBES.keys() == IMPLEMENTATIONS.keys() == FORMULAS.keys()
+    assert names_in(CaseKind) - {"test"} == OVERALL_METRICS.keys()
+    assert names_in(SliceKind) - {"reliability"} == SLICE_METRICS.keys()
+    assert PROBES.keys() <= set(SUITE_KEYS)
+    properties = schema()["$defs"]["case"]["properties"]
+    assert set(properties["probe"]["enum"]) == names_in(CaseKind)
+
+
+def test_no_metric_belongs_to_no_probe() -> None:
+    of_slices = {name for metrics in SLICE_METRICS.values() for name in metrics}
+    assert of_slices | {name for metrics in OVERALL_METRICS.values() for name in metrics} == METRICS.keys()
+
+
+@EACH
+def test_titles_and_settings_are_of_one_probe_only(probe: Probe) -> None:
+    others = [other for other in PROBES.values() if other is not probe]
+    assert probe.title
+    assert probe.title not in [other.title for other in others]
+    assert probe_of_settings(probe.settings()) is probe is probe_named(probe.name)
+
+
+@EACH
+def test_each_kind_of_slice_has_metrics_of_which_some_are_shown_first(probe: Probe) -> None:
+    assert probe.kinds
+    assert probe.headline.keys() == set(probe.kinds)
+    for kind in probe.kinds:
+        assert probe.headline[kind]
+        assert set(probe.headline[kind]) <= SLICE_METRICS[kind].keys()
+        assert probe.kind(f"{kind}-anything") == kind
+
+
+@EACH
+def test_what_is_said_of_a_metric_is_said_of_one_that_the_probe_has(probe: Probe) -> None:
+    assert probe.overall_metrics
+    assert probe.overall_needs.keys() <= probe.overall_metrics.keys()
+    assert {name for pair in probe.pairs for name in pair} <= probe.metrics.keys()
+    for metric, (key, value) in probe.setting_needs.items():
+        assert metric in probe.metrics
+        assert value in probe.options[key].options
+
+
+@EACH
+def test_the_keys_of_a_probe_are_settings_that_it_has(probe: Probe) -> None:
+    fields = {field.name: field for field in dataclasses.fields(probe.settings)}
+    # Which facts a slice has is settled before the probe asks.
+    slicing = {"bucket_by", "slice_by"}
+    assert probe.options.keys() - slicing <= fields.keys()
+    for name, setting in probe.options.items():
+        assert setting.help
+        assert setting.default == (fields[name].default if name in fields else setting.options[0])
+    worded = {"prompt_text" if name == "prompt" else name for name in probe.wording}
+    assert worded <= fields.keys()
+    assert probe.places.keys() <= probe.wording.keys()
+    assert len(set(probe_keys(probe))) == len(probe_keys(probe)) > len(COMMON_KEYS)
+    assert all(map(_own, probe.own_keys))
+    assert probe.overall_by in {"", *fields}
+
+
+@EACH
+def test_facts_can_be_grouped_and_prepared_for_it_and_its_own_words_hold_a_question(probe: Probe) -> None:
+    assert probe.slicing in _GROUPS
+    assert probe.reads in _PREPARED
+    assert probe.chunk > 0
+    check_wording(probe.settings())
+    assert "Who?" in template_of(probe.settings()).question("Who?")
