@@ -17,7 +17,7 @@ from pytest_kbrel.models.cache.store import FILE, Store
 from pytest_kbrel.models.dedup import one_each
 from pytest_kbrel.models.rates import known_rate, tokens_of
 from pytest_kbrel.models.token_counting import Counter
-from pytest_kbrel.planning.asking import Call, Kind
+from pytest_kbrel.planning.requests import Call, Kind
 from pytest_kbrel.records import Fingerprint, Generated, GenerateRequest, Request, ScoreRequest, record
 
 if TYPE_CHECKING:

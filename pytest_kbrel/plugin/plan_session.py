@@ -9,7 +9,7 @@ import pytest
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.evaluation.model_pool import let_threads_sleep
 from pytest_kbrel.evaluation.specs import typed_notes
-from pytest_kbrel.planning.gating import foresee_all
+from pytest_kbrel.planning.gate_power import foresee_all
 from pytest_kbrel.planning.plan import Plan, make_plan
 from pytest_kbrel.plugin import worker
 from pytest_kbrel.plugin.activation import check
@@ -24,7 +24,7 @@ from pytest_kbrel.settings import RULES, Settings
 if TYPE_CHECKING:
     from pytest_kbrel.baselines import Baseline
     from pytest_kbrel.gates.foresight import Foreseen
-    from pytest_kbrel.planning.asking import Scenario
+    from pytest_kbrel.planning.requests import DryRun
     from pytest_kbrel.records import Case
 
 
@@ -98,7 +98,7 @@ class Planner:
     @pytest.hookimpl
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print the plan."""
-        from pytest_kbrel.planning.text import plan_lines
+        from pytest_kbrel.planning.render import plan_lines
 
         if self._plan is None:
             return
@@ -114,11 +114,11 @@ class Planner:
         check_cases(settings, cases)
         family = comparisons(suites, nodeids)
 
-        def foreseen(scenario: Scenario) -> tuple[Foreseen, ...]:
+        def foreseen(dry_run: DryRun) -> tuple[Foreseen, ...]:
             return foresee_all(
                 suites,
                 cases,
-                scenario,
+                dry_run,
                 baseline=baseline,
                 comparisons=family,
                 coming=bool(settings.baseline_model),

@@ -11,24 +11,20 @@ from pytest_kbrel.models.cache.keys import digest_of, key_of
 from pytest_kbrel.models.cache.store import Store
 from pytest_kbrel.models.dedup import Asker
 from pytest_kbrel.models.rates import keep_rates
-from pytest_kbrel.models.registry import open_counter, open_model, read_spec
 from pytest_kbrel.models.token_counting import Estimating
 from pytest_kbrel.planning import cost_model
-from pytest_kbrel.planning.adding import workload_of
-from pytest_kbrel.planning.asking import Call, Scenario
 from pytest_kbrel.planning.cost_model import measure_costs, read_by
-from pytest_kbrel.planning.spans import Scenarios
+from pytest_kbrel.planning.requests import Call
+from pytest_kbrel.planning.workload import workload_of
 from pytest_kbrel.records import (
     Failed,
     Fingerprint,
     Generated,
     GenerateRequest,
-    MonitorSettings,
     Request,
     Scored,
     ScoreRequest,
 )
-from tests.planning.test_asking import FACTS, case
 
 TOKEN = 0.001
 MODEL = Fingerprint(
@@ -166,46 +162,10 @@ def test_what_is_kept_takes_no_time_but_in_a_second_pass(clocked, tmp_path):
         store.put(answers, MODEL)
     costs = measure_costs(lambda: clocked, calls("score"), tmp_path, anew=True)
     work = workload_of(calls("score"), costs, Estimating(), passes=1, anew=True)
-    assert (work.kept, work.seconds) == (len(answers), 0)
+    assert (work.cached, work.seconds) == (len(answers), 0)
     assert workload_of(calls("score"), costs, Estimating(), passes=2, anew=True).seconds > 0
     assert workload_of(calls("score"), costs, Estimating(), passes=2, anew=False).seconds == 0
     asked = clocked.asked
     none = measure_costs(lambda: clocked, calls("score"), tmp_path)
     assert clocked.asked == asked
     assert (none.answers, none.rates) == (0, {})
-
-
-def test_tokens_are_those_the_model_itself_counts():
-    """Prompts and continuations of every cell, as the loaded checkpoint tokenises them."""
-    spec = read_spec("reference")
-    counter = open_counter(spec)
-    assert counter.exact
-    facts = [dataclasses.replace(fact, negatives=fact.negatives[:2]) for fact in FACTS]
-    made = Scenario([case(MonitorSettings(negatives=2), *facts)], "most").calls()
-    planned = [request for call in made for request in call.requests]
-    model = open_model(spec)
-    try:
-        for request, answer in zip(planned, Asker(model).ask(planned), strict=True):
-            assert counter.prompt(request) == answer.prompt_tokens
-            if isinstance(request, ScoreRequest):
-                assert counter.continuation(request) == len(answer.token_ids)
-    finally:
-        model.close()
-
-
-def test_a_guess_never_lies_outside_its_range():
-    low, high, known = (Scenario([case(MonitorSettings(negatives=2), *FACTS)], "most") for _ in range(3))
-    for values in ((3, 5, 7), (3, 5, 1), (5, 3, 4)):
-        told = dict(zip((id(low), id(high), id(known)), values, strict=True))
-        span = Scenarios(low=low, high=high, known=known).span(lambda of, told=told: told[id(of)])
-        assert span.low == min(values)
-        assert span.high == max(values)
-        assert span.about == values[2]
-
-
-def test_the_system_message_of_a_served_model_is_counted():
-    spec = read_spec("openai/some", 'base_url=http://localhost:1/v1,system_instruction="Be brief."')
-    request = GenerateRequest(prompt="Where is Paris?", max_new_tokens=4)
-    assert open_counter(spec).prompt(request) == Estimating().prompt(
-        GenerateRequest(prompt="Be brief.\n\nWhere is Paris?", max_new_tokens=4)
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_kbrel.models.registry import read_spec
-from pytest_kbrel.planning.plan import _Who
+from pytest_kbrel.planning.workload import PlannedModel
 from tests.plugin.real_models.checkpoints import make_checkpoint
 from tests.plugin.real_models.world import write_suite
 
@@ -26,7 +26,7 @@ NOT_COUNTED = "  thoughts are not counted: at most 64 tokens before each answer,
     ],
 )
 def test_a_plan_knows_who_may_think(text, args, thoughts):
-    assert _Who("--kb-model", text, read_spec(text, args), 1).counter.thoughts == thoughts
+    assert PlannedModel("--kb-model", text, read_spec(text, args), 1).counter.thoughts == thoughts
 
 
 def test_a_plan_says_that_thoughts_are_not_counted_and_refuses_what_a_run_refuses(pytester):

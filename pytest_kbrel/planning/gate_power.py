@@ -11,14 +11,14 @@ from pytest_kbrel.gates.overall import figures_over
 from pytest_kbrel.gates.pooled import AS_EXPECTED, as_expected, pooled_figures
 from pytest_kbrel.gates.waiving import waived_facts, without
 from pytest_kbrel.metrics import metrics_for
-from pytest_kbrel.planning.asking import Scenario
+from pytest_kbrel.planning.requests import DryRun
 from pytest_kbrel.records import AggregateCase, Case, CaseResult, Outcome, Suite, Table, Waiver
 
 
 def foresee_all(
     suites: Sequence[Suite],
     cases: Sequence[Case],
-    scenario: Scenario,
+    dry_run: DryRun,
     *,
     baseline: Baseline | None,
     comparisons: int,
@@ -28,21 +28,21 @@ def foresee_all(
 
     ``coming``: a model to compare with is asked in the same run, so that nothing is known of it yet.
     """
-    view = _View(scenario, baseline, comparisons, coming)
+    view = _View(dry_run, baseline, comparisons, coming)
     here = {(case.suite, case.id): case for case in cases}
-    found = [foreseen for case in cases for foreseen in view.case(case)]
+    gates = [foreseen for case in cases for foreseen in view.case(case)]
     for suite in suites:
         for aggregate in suite.aggregates:
             members = [here.get((suite.path, member)) for member in aggregate.members]
-            known = [case for case in members if case is not None]
-            if len(known) == len(members) and known:
-                found += view.aggregate(aggregate, known)
-    return tuple(found)
+            selected = [case for case in members if case is not None]
+            if len(selected) == len(members) and selected:
+                gates += view.aggregate(aggregate, selected)
+    return tuple(gates)
 
 
 class _View:
-    def __init__(self, scenario: Scenario, baseline: Baseline | None, comparisons: int, coming: bool) -> None:
-        self._columns: Mapping[str, tuple[str, ...]] = scenario.columns
+    def __init__(self, dry_run: DryRun, baseline: Baseline | None, comparisons: int, coming: bool) -> None:
+        self._columns: Mapping[str, tuple[str, ...]] = dry_run.columns
         self._baseline = baseline
         self._comparisons = comparisons
         self._coming = coming
@@ -99,8 +99,8 @@ class _View:
 
 
 def _waived(waivers: Iterable[Waiver]) -> str:
-    found = next((waiver for waiver in waivers if waiver.case and not waiver.expired), None)
-    return "" if found is None else f"a waiver lets its failure pass until {found.expires}"
+    waiver = next((waiver for waiver in waivers if waiver.case and not waiver.expired), None)
+    return "" if waiver is None else f"a waiver lets its failure pass until {waiver.expires}"
 
 
 def _pooled(case: Case, member: Member) -> Member:

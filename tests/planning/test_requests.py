@@ -7,8 +7,8 @@ import gc
 
 import pytest
 
-from pytest_kbrel.planning.asking import Call, Scenario, is_fixed
-from pytest_kbrel.planning.standin import Mood
+from pytest_kbrel.planning.requests import Call, DryRun, DryRuns, is_fixed
+from pytest_kbrel.planning.stub_model import Scenario
 from pytest_kbrel.probes import run_case, stretches
 from pytest_kbrel.records import (
     Case,
@@ -72,12 +72,12 @@ def asked_by_a_run(cases: list[Case], say) -> dict[str, list[Request]]:
 
 
 class Made:
-    """The calls of a scenario, held."""
+    """The calls of a dry run, held."""
 
-    def __init__(self, cases: list[Case], mood: Mood, *rows) -> None:
-        scenario = Scenario(cases, mood, *rows)
-        self.calls = list(scenario.calls())
-        self.columns = scenario.columns
+    def __init__(self, cases: list[Case], scenario: Scenario, *rows) -> None:
+        dry_run = DryRun(cases, scenario, *rows)
+        self.calls = list(dry_run.calls())
+        self.columns = dry_run.columns
 
     def asked(self, to: str | None = None) -> int:
         return sum(call.asked for call in self._of("", to))
@@ -162,10 +162,10 @@ def test_with_the_answers_of_a_baseline_the_run_is_known():
         )
         for fact in FACTS
     ]
-    planned = Made([seen], "known", lambda case: rows)
+    planned = Made([seen], "baseline", lambda case: rows)
     assert planned.new() == tuple(dict.fromkeys(asked_by_a_run([seen], mixed)[""]))
     # A fact that the baseline does not have is taken to be answered.
-    partly = Made([seen], "known", lambda case: rows[2:])
+    partly = Made([seen], "baseline", lambda case: rows[2:])
     assert planned.asked() < partly.asked()
 
 
@@ -184,12 +184,12 @@ def test_of_the_calls_none_is_held(monkeypatch):
     """What has gone by is told from what is new all the same, in each of several drives."""
     monkeypatch.setitem(stretches.FACTS, "monitor", 1)
     one = case(MonitorSettings(negatives=2), *FACTS, FACTS[0])
-    scenario = Scenario([one], "most")
+    dry_run = DryRun([one], "most")
     kinds = (ScoreRequest, GenerateRequest)
     # What earlier tests left, held so that none of it goes while the rest is counted.
     before = [one for one in gc.get_objects() if type(one) in kinds]
-    alive = [sum(type(one) in kinds for one in gc.get_objects()) - len(before) for _ in scenario.calls()]
-    first, again = ([(call.asked, call.requests) for call in scenario.calls()] for _ in range(2))
+    alive = [sum(type(one) in kinds for one in gc.get_objects()) - len(before) for _ in dry_run.calls()]
+    first, again = ([(call.asked, call.requests) for call in dry_run.calls()] for _ in range(2))
     assert first == again
     assert len(first) == len(alive) > 9
     # Those of two stretches at most, of five.
@@ -197,3 +197,13 @@ def test_of_the_calls_none_is_held(monkeypatch):
     # The fact that comes twice is asked nothing new, in another stretch too.
     assert first[-1][0] > 0
     assert not first[-1][1]
+
+
+def test_a_guess_never_lies_outside_its_range():
+    low, high, known = (DryRun([case(MonitorSettings(negatives=2), *FACTS)], "most") for _ in range(3))
+    for values in ((3, 5, 7), (3, 5, 1), (5, 3, 4)):
+        told = dict(zip((id(low), id(high), id(known)), values, strict=True))
+        span = DryRuns(low=low, high=high, by_baseline=known).range(lambda of, told=told: told[id(of)])
+        assert span.low == min(values)
+        assert span.high == max(values)
+        assert span.about == values[2]

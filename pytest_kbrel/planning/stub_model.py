@@ -1,4 +1,4 @@
-"""A stand-in for every model of a run: it answers so that the probes go on to ask."""
+"""Stub model for dry runs: returns canned responses that make every probe emit all its requests."""
 
 from __future__ import annotations
 
@@ -20,22 +20,23 @@ from pytest_kbrel.records import (
     Step,
 )
 
-# ``known`` answers as the baseline did.
-Mood = Literal["fewest", "most", "known"]
+Scenario = Literal["fewest", "most", "baseline"]
+"""Answers after which a probe asks least, after which it asks most, and those that a baseline has."""
+
 # No fact of any suite has this answer, and no rule takes it for none.
 INVENTED = "Quillmere"
 
 
-class StandIn:
-    """Answers a case's asks in a mood.
+class StubModel:
+    """Stub model for dry runs: returns canned responses that make every probe emit all its requests.
 
-    ``fewest`` and ``most`` are the answers after which a probe asks least and most. ``known`` gives each fact
-    the answer it has in ``rows`` (by fact id), and those without one that of ``most``.
+    In the scenario ``baseline`` each fact gets the answer it has in ``rows`` (by fact id), and a fact without
+    one gets that of ``most``.
     """
 
-    def __init__(self, case: Case, mood: Mood, rows: Mapping[str, Outcome] | None = None) -> None:
+    def __init__(self, case: Case, scenario: Scenario, rows: Mapping[str, Outcome] | None = None) -> None:
         self._case = case
-        self._mood = mood
+        self._scenario = scenario
         self._rows = rows or {}
         self._facts = {fact.id: fact for fact in case.facts}
 
@@ -47,7 +48,7 @@ class StandIn:
         if isinstance(ask.request, ScoreRequest):
             return Scored(probabilities=(0.5,), token_ids=(0,), prompt_tokens=0, prompt_digest="")
         fact = self._facts[ask.fact_id]
-        text = self._helped(ask, fact) if ask.to else self._said(ask, fact)
+        text = self._helped(ask, fact) if ask.to else self._answered(ask, fact)
         step = Step(token_id=0, token=text, probability=0.5)
         return Generated(
             text=text,
@@ -65,27 +66,27 @@ class StandIn:
         settings = self._case.settings
         return "\n".join(f"{INVENTED} {number}" for number in range(getattr(settings, "distractors", 1)))
 
-    def _said(self, ask: Ask, fact: Fact) -> str:
+    def _answered(self, ask: Ask, fact: Fact) -> str:
         if PROBES[self._case.probe].drops_facts:
             return self._at_an_anchor(fact)
         if ask.role != "answer":
             # To whichever choice: no further question hangs on it.
             return "A"
-        if self._mood == "known" and fact.id in self._rows:
+        if self._scenario == "baseline" and fact.id in self._rows:
             return self._rows[fact.id].answer
-        return UNSURE if self._mood == "fewest" else self._asserted(fact)
+        return UNSURE if self._scenario == "fewest" else self._asserted(fact)
 
     def _at_an_anchor(self, fact: Fact) -> str:
         """Keep or drop a fact, as the published variant of MONITOR does by its first answer."""
-        kept = self._mood != "fewest"
-        if self._mood == "known" and fact.id in self._rows:
-            kept = any(self._rows[fact.id].values)
-        return (fact.object or "") if kept else ""
+        stays = self._scenario != "fewest"
+        if self._scenario == "baseline" and fact.id in self._rows:
+            stays = any(self._rows[fact.id].values)
+        return (fact.object or "") if stays else ""
 
     def _asserted(self, fact: Fact) -> str:
         # A judge is asked about what is not simply equal.
         if self._case.judge == "rules" and fact.accepted:
-            found = fact.accepted[0]
-            if judged_by_rules(self._case, fact, found).label != "uninformative":
-                return found
+            answer = fact.accepted[0]
+            if judged_by_rules(self._case, fact, answer).label != "uninformative":
+                return answer
         return INVENTED

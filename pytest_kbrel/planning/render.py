@@ -8,7 +8,7 @@ from itertools import groupby
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.gates.foresight import CORRELATION, DISCORDANT, Foreseen
 from pytest_kbrel.planning.plan import Participant, Plan, PlannedCase
-from pytest_kbrel.planning.spans import Span
+from pytest_kbrel.planning.requests import Range
 from pytest_kbrel.reports.text import cells, one_line, pad
 from pytest_kbrel.stats import sidak
 
@@ -33,25 +33,25 @@ def plan_lines(plan: Plan) -> list[str]:
     return lines
 
 
-def span_text(span: Span, digits: int = 0) -> str:
-    """Return a span in words: "300", "300 to 6,300", or "about 5,100 (300 to 6,300)"."""
-    low, high = _number(span.low, digits), _number(span.high, digits)
+def range_text(value: Range, digits: int = 0) -> str:
+    """Return a range in words: "300", "300 to 6,300", or "about 5,100 (300 to 6,300)"."""
+    low, high = _number(value.low, digits), _number(value.high, digits)
     between = low if low == high else f"{low} to {high}"
-    if span.about is None or low == high:
+    if value.about is None or low == high:
         return between
-    return f"about {_number(span.about, digits)} ({between})"
+    return f"about {_number(value.about, digits)} ({between})"
 
 
 def _number(value: float, digits: int = 0) -> str:
     return f"{value:,.{digits}f}"
 
 
-def _seconds(span: Span) -> str:
-    if span.high >= 5400:
-        return f"{span_text(span.times(1 / 3600), 1)} hours"
-    if span.high >= 180:
-        return f"{span_text(span.times(1 / 60), 1)} minutes"
-    return f"{span_text(span, 1)} s"
+def _seconds(value: Range) -> str:
+    if value.high >= 5400:
+        return f"{range_text(value.times(1 / 3600), 1)} hours"
+    if value.high >= 180:
+        return f"{range_text(value.times(1 / 60), 1)} minutes"
+    return f"{range_text(value, 1)} s"
 
 
 def _table(rows: Sequence[Sequence[str]], left: int = 1) -> Iterator[str]:
@@ -69,16 +69,16 @@ def _case_table(cases: Sequence[PlannedCase]) -> Iterator[str]:
     for case in cases:
         of = case.asked
         rows.append(
-            [one_line(case.id, 60), _number(case.facts), *map(span_text, (of.asked, of.new, of.read))]
+            [one_line(case.id, 60), _number(case.facts), *map(range_text, (of.asked, of.new, of.read))]
         )
     if len(cases) > 1:
         all_asked = [case.asked for case in cases]
         totals = [_sum([getattr(of, name) for of in all_asked]) for name in ("asked", "new", "read")]
-        rows.append(["all", _number(sum(case.facts for case in cases)), *map(span_text, totals)])
+        rows.append(["all", _number(sum(case.facts for case in cases)), *map(range_text, totals)])
     return _table(rows)
 
 
-def _sum(spans: Sequence[Span]) -> Span:
+def _sum(spans: Sequence[Range]) -> Range:
     total = spans[0]
     for span in spans[1:]:
         total = total.plus(span)
@@ -88,29 +88,29 @@ def _sum(spans: Sequence[Span]) -> Span:
 def _participant(who: Participant) -> Iterator[str]:
     asked = who.asked
     times = ", everything twice" if who.passes == 2 else ""
-    yield f"{who.role} {who.text}: {span_text(asked.asked)} calls{times}"
-    yield f"  after deduplication {span_text(asked.new)}: an equal question is asked once"
-    if who.kept is not None:
-        kept, new = span_text(who.kept), span_text(asked.new)
-        yield f"  {kept} of {new} calls kept from earlier runs, which are not asked again"
+    yield f"{who.role} {who.text}: {range_text(asked.asked)} calls{times}"
+    yield f"  after deduplication {range_text(asked.new)}: an equal question is asked once"
+    if who.cached is not None:
+        cached, new = range_text(who.cached), range_text(asked.new)
+        yield f"  {cached} of {new} calls kept from earlier runs, which are not asked again"
     how = "by its own tokenizer" if who.exact else "estimated, 4 characters a token"
-    scored = f", and {span_text(asked.scored)} scored" if asked.scored.high else ""
-    yield f"  tokens read {span_text(asked.read)}{scored} ({how})"
+    scored = f", and {range_text(asked.scored)} scored" if asked.scored.high else ""
+    yield f"  tokens read {range_text(asked.read)}{scored} ({how})"
     if who.fed is not None and who.fed.tokens.high:
         saving = asked.read.plus(asked.scored).high / who.fed.tokens.high
         ways = " and ".join(dict.fromkeys(_WAYS[way] for way in who.fed.rungs))
-        yield f"  tokens fed {span_text(who.fed.tokens)}: {saving:.1f} times fewer, {ways}"
-        yield f"  different tokens {span_text(who.fed.different)}: no fewer could be fed"
+        yield f"  tokens fed {range_text(who.fed.tokens)}: {saving:.1f} times fewer, {ways}"
+        yield f"  different tokens {range_text(who.fed.different)}: no fewer could be fed"
     wrote = ""
     if who.wrote is not None:
-        wrote = f", {span_text(who.wrote)} if answers are as long as those seen"
-    yield f"  tokens written at most {span_text(asked.written)}{wrote}"
+        wrote = f", {range_text(who.wrote)} if answers are as long as those seen"
+    yield f"  tokens written at most {range_text(asked.written)}{wrote}"
     if who.thoughts and asked.written.high:
         yield f"  thoughts are not counted: at most {who.thoughts:,} tokens before each answer, if it thinks"
 
 
 def _time(plan: Plan) -> Iterator[str]:
-    total = Span(low=plan.around, high=plan.around)
+    total = Range(low=plan.around, high=plan.around)
     measured = []
     unknown = []
     for who in plan.participants:
@@ -118,7 +118,7 @@ def _time(plan: Plan) -> Iterator[str]:
             unknown.append(who.text)
             continue
         of = who.costs
-        total = total.plus(who.seconds).plus(Span(low=of.loading, high=of.loading))
+        total = total.plus(who.seconds).plus(Range(low=of.loading, high=of.loading))
         basis = "asked nothing"
         if of.answers:
             basis = f"timed on a batch of {of.answers} questions ({of.seconds:.1f} s)"
@@ -157,7 +157,7 @@ def _gates(plan: Plan) -> Iterator[str]:
             f"a correlation of {CORRELATION} (other figures):"
         )
         rows = [["gate", "n", "allowed", "found from"]]
-        rows += [[*named, _number(n), allowed, found] for named, n, allowed, found in _alike(relative)]
+        rows += [[*named, _number(n), allowed, smallest] for named, n, allowed, smallest in _alike(relative)]
         yield from _table(rows)
     never = [gate for gate in plan.foreseen if gate.never]
     if never:
@@ -170,20 +170,20 @@ def _gates(plan: Plan) -> Iterator[str]:
 
 
 def _by(gates: Sequence[Foreseen], key: Callable[[Foreseen], str]) -> Iterator[tuple[str, list[Foreseen]]]:
-    found: dict[str, list[Foreseen]] = {}
+    groups: dict[str, list[Foreseen]] = {}
     for gate in gates:
-        found.setdefault(key(gate), []).append(gate)
-    yield from found.items()
+        groups.setdefault(key(gate), []).append(gate)
+    yield from groups.items()
 
 
 def _alike(gates: Sequence[Foreseen]) -> Iterator[tuple[list[str], int, str, str]]:
     """Yield gates that differ in their slice only as one row."""
-    told: dict[tuple[str, str, int, str, str], list[Foreseen]] = {}
+    rows: dict[tuple[str, str, int, str, str], list[Foreseen]] = {}
     for gate in gates:
         key = (gate.case.partition("[")[0], gate.metric, gate.n, _allowed(gate), _smallest(gate))
-        told.setdefault(key, []).append(gate)
-    for (_, metric, n, allowed, found), group in told.items():
-        yield [f"{metric} in {_cases(group)}"], n, allowed, found
+        rows.setdefault(key, []).append(gate)
+    for (_, metric, n, allowed, smallest), group in rows.items():
+        yield [f"{metric} in {_cases(group)}"], n, allowed, smallest
 
 
 def _cases(gates: Sequence[Foreseen]) -> str:

@@ -1,0 +1,225 @@
+"""Dry runs: the requests of a run, found by driving the probes with a stub in place of every model."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+import weakref
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from typing import TypeVar
+
+from pytest_kbrel.baselines import Baseline, BaselineCase
+from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.metrics.similarity import tfidf_cosine
+from pytest_kbrel.models.cache.keys import key_of
+from pytest_kbrel.planning.stub_model import Scenario, StubModel
+from pytest_kbrel.probes import open_case
+from pytest_kbrel.probes.base import ProbeResult
+from pytest_kbrel.probes.shots import with_shots
+from pytest_kbrel.probes.stretches import stretches_of
+from pytest_kbrel.records import Ask, Case, Outcome, Request, ScoreRequest, record
+
+# Which kind of work a request is: who is asked, probe, round and method (``score`` or ``generate``).
+Kind = tuple[str, str, int, str]
+Rows = Callable[[Case], Iterable[Outcome]]
+T = TypeVar("T")
+
+
+class TempStore:
+    """Set of byte strings in a temporary SQLite file without a name, which ends with this object.
+
+    Raises :class:`KbrelError` where that file cannot be written, as on a full disk.
+    """
+
+    def __init__(self) -> None:
+        # Any thread may end this object.
+        self._file = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        self._file.execute("CREATE TABLE items (bytes BLOB PRIMARY KEY) WITHOUT ROWID")
+        weakref.finalize(self, self._file.close)
+
+    def add(self, items: Iterable[bytes]) -> list[bool]:
+        """Add ``items``; return for each, in order, whether it is new."""
+
+        def write() -> list[bool]:
+            # Ends the transaction, whatever comes.
+            with self._file:
+                self._file.execute("BEGIN")
+                statement = "INSERT OR IGNORE INTO items VALUES (?)"
+                return [self._file.execute(statement, (item,)).rowcount > 0 for item in items]
+
+        return _guarded(write)
+
+    def in_order(self) -> Iterator[bytes]:
+        """Yield all items, sorted."""
+        rows = _guarded(lambda: self._file.execute("SELECT bytes FROM items ORDER BY bytes"))
+        while (row := _guarded(rows.fetchone)) is not None:
+            yield row[0]
+
+
+def _guarded(action: Callable[[], T]) -> T:
+    try:
+        return action()
+    except sqlite3.Error as error:
+        raise KbrelError(
+            f"a plan needs room for temporary files, and one cannot be written: {error}; allowed: another "
+            "folder for them (TMPDIR, or SQLITE_TMPDIR), or fewer slices at a time"
+        ) from None
+
+
+@record
+class Call:
+    """Requests that are put to one model at once: the new ones of a stretch of a case, of one round and kind.
+
+    ``asked`` is how many requests came in, those included that were asked before, here or in an earlier call.
+    """
+
+    case: str
+    kind: Kind
+    requests: tuple[Request, ...]
+    asked: int
+
+    @property
+    def to(self) -> str:
+        """Who is asked, as in :class:`pytest_kbrel.records.Ask`."""
+        return self.kind[0]
+
+
+class DryRun:
+    """A run of ``cases`` in order, with models that answer by one scenario.
+
+    ``rows`` gives a case's known outcomes. As in a run, a request that came before, in whatever case, is not
+    put to its model again: the counts are those of one process. An encoder that would choose the examples is
+    replaced by TF-IDF, which finds as many.
+
+    Once all calls were made, ``columns`` has the columns of each case's table of outcomes, by node id, and
+    ``seconds`` is how long the probes themselves took.
+    """
+
+    def __init__(self, cases: Sequence[Case], scenario: Scenario, rows: Rows = lambda case: ()) -> None:
+        self.scenario = scenario
+        self.columns: dict[str, tuple[str, ...]] = {}
+        self.seconds = 0.0
+        self._cases = cases
+        self._rows = rows
+
+    def calls(self) -> Iterator[Call]:
+        """Make all calls of the run, case by case and stretch by stretch; none is held here."""
+        self.seconds = 0.0
+        making = self._made()
+        while True:
+            started = time.perf_counter()
+            call = next(making, None)
+            self.seconds += time.perf_counter() - started
+            if call is None:
+                return
+            yield call
+
+    def _made(self) -> Iterator[Call]:
+        stores: dict[str, TempStore] = {}
+        for case in self._cases:
+            rows = {row.fact_id: row for row in self._rows(case)}
+            stub = StubModel(case, self.scenario, rows)
+            for part in stretches_of(with_shots(case, tfidf_cosine)):
+                result = yield from _driven(part, stub, stores)
+                self.columns[f"{case.suite}::{case.id}"] = result.table.columns
+
+
+def is_fixed(case: Case) -> bool:
+    """Return True if what ``case`` asks depends on no answer."""
+    if case.probe == "monitor":
+        return getattr(case.settings, "variant", "definition") == "definition"
+    return case.probe == "head_to_tail" and case.judge == "rules"
+
+
+def _driven(case: Case, stub: StubModel, stores: dict[str, TempStore]) -> Generator[Call, None, ProbeResult]:
+    probe = open_case(case)
+    number = 0
+    try:
+        asks = next(probe)
+        while True:
+            yield from _calls(case, number, asks, stores)
+            asks = probe.send(tuple(stub.answer(asks)))
+            number += 1
+    except StopIteration as stop:
+        result: ProbeResult = stop.value
+        return result
+
+
+def _calls(case: Case, number: int, asks: Sequence[Ask], stores: dict[str, TempStore]) -> Iterator[Call]:
+    by_kind: dict[Kind, list[Request]] = {}
+    for ask in asks:
+        method = "score" if isinstance(ask.request, ScoreRequest) else "generate"
+        by_kind.setdefault((ask.to, case.probe, number, method), []).append(ask.request)
+    for kind, requests in by_kind.items():
+        keys = (bytes.fromhex(key_of("", request)) for request in requests)
+        if kind[0] not in stores:
+            stores[kind[0]] = TempStore()
+        are_new = stores[kind[0]].add(keys)
+        new = tuple(request for request, is_new in zip(requests, are_new, strict=True) if is_new)
+        yield Call(case=f"{case.suite}::{case.id}", kind=kind, requests=new, asked=len(requests))
+
+
+@record
+class Range:
+    """A figure from the least to the most; ``about`` is what the baseline's answers lead to, if known."""
+
+    low: float
+    high: float
+    about: float | None = None
+
+    def plus(self, other: Range) -> Range:
+        """Return the sum; it has an ``about`` if one of the two has."""
+        about = None
+        if self.about is not None or other.about is not None:
+            about = self.nearest + other.nearest
+        return Range(low=self.low + other.low, high=self.high + other.high, about=about)
+
+    def times(self, factor: float) -> Range:
+        """Return so many times as much."""
+        about = None if self.about is None else self.about * factor
+        return Range(low=self.low * factor, high=self.high * factor, about=about)
+
+    @property
+    def nearest(self) -> float:
+        """The best guess there is."""
+        return self.high if self.about is None else self.about
+
+
+@record
+class DryRuns:
+    """Dry runs that ask least and most (the same where nothing depends on answers), and by a baseline."""
+
+    low: DryRun
+    high: DryRun
+    by_baseline: DryRun | None
+
+    def every(self) -> tuple[DryRun, ...]:
+        """Return those that differ, the one that asks most first."""
+        if self.low is self.high:
+            return (self.high,)
+        return (self.high, self.low, *([] if self.by_baseline is None else [self.by_baseline]))
+
+    def range(self, of: Callable[[DryRun], float]) -> Range:
+        """Return the range of a figure over the dry runs."""
+        if self.low is self.high:
+            only = of(self.high)
+            return Range(low=only, high=only)
+        about = None if self.by_baseline is None else of(self.by_baseline)
+        # Real answers may be longer than those of the stubs, and questions that have them in front.
+        ends = [of(self.low), of(self.high), *([] if about is None else [about])]
+        return Range(low=min(ends), high=max(ends), about=about)
+
+
+def dry_runs_of(cases: Sequence[Case], baseline: Baseline | None) -> DryRuns:
+    """Return the dry runs of ``cases``; one is by the answers of ``baseline`` where that has any of them."""
+    high = DryRun(cases, "most")
+    if all(map(is_fixed, cases)):
+        return DryRuns(low=high, high=high, by_baseline=None)
+
+    def rows(case: Case) -> Iterable[Outcome]:
+        blessed = None if baseline is None else baseline.case(case)
+        return blessed.table.rows if isinstance(blessed, BaselineCase) else ()
+
+    has_rows = any(any(True for _ in rows(case)) for case in cases)
+    by_baseline = DryRun(cases, "baseline", rows) if has_rows else None
+    return DryRuns(low=DryRun(cases, "fewest"), high=high, by_baseline=by_baseline)

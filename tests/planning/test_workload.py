@@ -1,0 +1,76 @@
+"""The tokens of a plan are those that the model itself counts, and those that a run feeds."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from pytest_kbrel.models.dedup import Asker
+from pytest_kbrel.models.registry import open_counter, open_model, read_spec
+from pytest_kbrel.models.token_counting import Estimating
+from pytest_kbrel.planning.cost_model import CostModel
+from pytest_kbrel.planning.requests import DryRun
+from pytest_kbrel.planning.workload import workload_of
+from pytest_kbrel.records import GenerateRequest, HeadToTailSettings, MonitorSettings, ScoreRequest
+from tests.models.fedometer import Fedometer
+from tests.planning.test_requests import FACTS, case
+
+
+def test_tokens_are_those_the_model_itself_counts():
+    """Prompts and continuations of every cell, as the loaded checkpoint tokenises them."""
+    spec = read_spec("reference")
+    counter = open_counter(spec)
+    assert counter.exact
+    facts = [dataclasses.replace(fact, negatives=fact.negatives[:2]) for fact in FACTS]
+    made = DryRun([case(MonitorSettings(negatives=2), *facts)], "most").calls()
+    planned = [request for call in made for request in call.requests]
+    model = open_model(spec)
+    try:
+        for request, answer in zip(planned, Asker(model).ask(planned), strict=True):
+            assert counter.prompt(request) == answer.prompt_tokens
+            if isinstance(request, ScoreRequest):
+                assert counter.continuation(request) == len(answer.token_ids)
+    finally:
+        model.close()
+
+
+def test_the_tokens_fed_are_those_that_a_run_feeds():
+    """By the way that the loaded checkpoint shares, with what one slice leaves to the next fed once."""
+    cases = [
+        case(MonitorSettings(negatives=2), *FACTS),
+        *(case(HeadToTailSettings(), fact, slice_=fact.subject) for fact in FACTS),
+    ]
+    calls = [
+        dataclasses.replace(call, requests=tuple(map(one_token, call.requests)))
+        for call in DryRun(cases, "most").calls()
+    ]
+    spec = read_spec("reference")
+    model = open_model(spec)
+    try:
+        # The self-checks are no part of a run's questions.
+        rungs = model.rungs
+        meter = Fedometer(model.parts.model)
+        asker = Asker(model)
+        for call in calls:
+            asker.ask(call.requests)
+        meter.stop()
+    finally:
+        model.close()
+    costs = CostModel(
+        rates={}, written={}, rungs=rungs, loading=0.0, answers=0, seconds=0.0, cached=lambda _: ()
+    )
+    work = workload_of(calls, costs, open_counter(spec), passes=1, anew=False)
+    assert work.different <= work.fed == meter.tokens
+
+
+def one_token(request):
+    """Nothing is fed then but what is asked."""
+    short = isinstance(request, GenerateRequest)
+    return dataclasses.replace(request, max_new_tokens=1) if short else request
+
+
+def test_the_system_message_of_a_served_model_is_counted():
+    spec = read_spec("openai/some", 'base_url=http://localhost:1/v1,system_instruction="Be brief."')
+    request = GenerateRequest(prompt="Where is Paris?", max_new_tokens=4)
+    assert open_counter(spec).prompt(request) == Estimating().prompt(
+        GenerateRequest(prompt="Be brief.\n\nWhere is Paris?", max_new_tokens=4)
+    )
