@@ -155,11 +155,6 @@ ROOMS: dict[str, Room] = {
         "the tables of probes, gate rules, metrics and verdicts",
         "bounds records",
     ),
-    "metrics": Room(
-        "the papers' formulas on plain arrays; correlations; text similarity",
-        "catalogue records",
-        "numpy scipy",
-    ),
     "printing": Room(
         "text of others as it may be printed: without log commands and control characters",
         "redaction",
@@ -168,10 +163,10 @@ ROOMS: dict[str, Room] = {
         "the tree of errors that a user can meet",
         "printing",
     ),
-    "judges": Room(
-        "right, wrong or uninformative: rules on answers in text/, matching/ and abstention/",
-        "metrics records",
-        "babel yaml",
+    "metrics": Room(
+        "the papers' formulas on plain arrays; correlations; text similarity",
+        "catalogue records",
+        "numpy scipy",
     ),
     "baselines": Room(
         "read, check and write blessed runs; read what papers print",
@@ -182,9 +177,10 @@ ROOMS: dict[str, Room] = {
         "__init__ bounds errors records untrusted",
         "duckdb yaml",
     ),
-    "probes": Room(
-        "facts to questions, responses to outcomes, per probe",
-        "catalogue errors judges metrics records",
+    "judges": Room(
+        "right, wrong or uninformative: rules on answers in text/, matching/ and abstention/",
+        "metrics records",
+        "babel yaml",
     ),
     "reference": Room(
         "the embedded checkpoint and the candidates derived from it",
@@ -207,9 +203,14 @@ ROOMS: dict[str, Room] = {
     ),
     "models": Room(
         "specs, backends and everything between a request and its response; registry.py knows all backends",
-        "__init__ bounds errors facts printing records redaction reference serialization untrusted",
+        "__init__ bounds errors facts printing records redaction reference serialization "
+        "untrusted",
         "accelerate captum huggingface_hub numpy openai safetensors sentence_transformers "
         "torch transformers vllm",
+    ),
+    "probes": Room(
+        "facts to questions, responses to outcomes, per probe",
+        "catalogue errors judges metrics records",
     ),
     "suites": Room(
         "YAML to Suite, every error with its line; the JSON Schema",
@@ -230,11 +231,13 @@ ROOMS: dict[str, Room] = {
     ),
     "planning": Room(
         "a dry run: requests, tokens, time and power of what would run",
-        "baselines catalogue errors evaluation gates metrics models probes records reports settings stats",
+        "baselines catalogue errors evaluation gates metrics models probes records reports "
+        "settings stats",
     ),
     "replay": Room(
         "a recorded run in place of models",
-        "__init__ baselines errors evaluation models probes records reports serialization settings untrusted",
+        "__init__ baselines errors evaluation models probes records reports serialization "
+        "settings untrusted",
     ),
     "plugin": Room(
         "pytest: hooks, flags, collection, fixtures, worker, controller, xdist",

@@ -9,13 +9,13 @@ from pathlib import Path
 from pytest_kbrel.bounds import LIMIT, SEED, SHARE, UNSEEN
 from pytest_kbrel.bounds import SHOTS as SHOT_BOUNDS
 from pytest_kbrel.catalogue.metrics import OVERALL_METRICS, SLICE_METRICS
-from pytest_kbrel.catalogue.probes import Probe, Setting
+from pytest_kbrel.catalogue.probes import PROBES, Probe, Setting
 from pytest_kbrel.catalogue.slices import reliability_slice, reliability_slices
 from pytest_kbrel.errors import nearest
 from pytest_kbrel.facts.located.node import Entry, Node, unknown
 from pytest_kbrel.facts.located.yaml import read_document
 from pytest_kbrel.facts.readers import FORMATS, Format, guessed
-from pytest_kbrel.records import LANGUAGE_TAG, PROBES, Gate, Integrity, Waiver, record
+from pytest_kbrel.records import LANGUAGE_TAG, Gate, Integrity, Waiver, record
 from pytest_kbrel.suites.demands import read_gates
 from pytest_kbrel.suites.integrity import read_integrity
 from pytest_kbrel.suites.keys import (
