@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from pytest_kbrel.models import rates
+from pytest_kbrel.models.cache.session import Keeping
 from pytest_kbrel.models.rates import RateMeter, keep_rates, known_rate
-from pytest_kbrel.records import Failed, Generated, Scored
-from tests.planning.test_cost_model import MODEL
+from pytest_kbrel.records import Failed, Generated, Scored, ScoreRequest
+from tests.planning.test_cost_model import MODEL, TOKEN, Clocked
 
 SCORED = Scored(probabilities=(0.5,) * 2, token_ids=(1, 2), prompt_tokens=8, prompt_digest="")
 TEXT = Generated(text="x", token_ids=(1,) * 9, finish="stop", prompt_tokens=5, prompt_digest="")
@@ -50,3 +51,14 @@ def test_a_rate_is_kept_by_model_and_device_and_not_by_a_worker(tmp_path, monkey
     monkeypatch.setenv("PYTEST_XDIST_WORKER", "gw0")
     keep_rates(tmp_path, MODEL, {"score": 9.0})
     assert known_rate(tmp_path, MODEL, "score") == 50.0
+
+
+def test_a_run_leaves_its_rate_beside_its_answers(tmp_path, monkeypatch):
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
+    model = Clocked()
+    monkeypatch.setattr(rates.time, "perf_counter", lambda: model.now)
+    session = Keeping(tmp_path, "run")
+    requests = [ScoreRequest(prompt=f"word {number}", continuation=" x") for number in range(100)]
+    session.remembering(model).score(requests)
+    session.close()
+    assert known_rate(tmp_path, MODEL, "score") == pytest.approx(1 / TOKEN)
