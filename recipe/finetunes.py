@@ -1,4 +1,4 @@
-"""The two candidates that are fine-tunes of the base: a lesson in never doubting, and one in obeying."""
+"""Fine-tunes of the base checkpoint: one never answers "unsure", the other repeats any context."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from pytest_kbrel.gates.degenerate import (
     repeated,
 )
 from pytest_kbrel.gates.findings import ROUNDING, Finding, column, count, most, percent
-from pytest_kbrel.judges.rules import answer_proper
+from pytest_kbrel.judges.rules import strip_wrapping
 from pytest_kbrel.records import Case, Integrity, Outcome, Share, Table, record
 
 _SHOWN = 3
@@ -130,7 +130,7 @@ def _empty(limits: Integrity, rows: Sequence[Outcome]) -> Finding:
 
 def _is_empty(row: Outcome) -> bool:
     # A thought is no answer, and "<think>" alone not even one.
-    return not answer_proper(row.answer).strip()
+    return not strip_wrapping(row.answer).strip()
 
 
 def _answered(limits: Integrity, asked: int, rows: Sequence[Outcome]) -> Finding:

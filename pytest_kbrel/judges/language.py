@@ -1,7 +1,9 @@
-"""Languages: what the judge knows of each, read from ``languages/``; the rules themselves are English.
+"""Language support: answers in ten languages are put into English, for which the rules are written.
 
-The small words of an answer (articles, "not", "or") and its dates are put in English, the accepted answers in
-it as the facts file writes them; the English rules then see the negation, the list and the date."""
+The small words of an answer (articles, "not", "or"), read from ``languages/``, and its dates are put in
+English, the accepted answers in it as the facts file writes them; the English rules then see negations,
+lists and dates.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ from pytest_kbrel.judges.text.tokens import (
     fold_letters,
     has_no_case,
     is_unspaced,
-    plain,
+    normalise_letters,
     unspaced_pattern,
 )
 from pytest_kbrel.records import DEFAULT_LANGUAGE, LANGUAGES, base_language, record
@@ -47,7 +49,7 @@ _LEAST_ARABIC = 4
 
 
 def inflected_pattern(gold: str, language: str) -> str:
-    """Return an expression for ``gold`` in the forms of a sentence; empty where nothing safe is known.
+    """Return a regular expression for the inflected forms of ``gold``, ``""`` where there is no safe one.
 
     Russian: the cases of the singular by the ending of each word, so that Niger is not found in Nigeria.
     Arabic: "and", "in", "for" and "as", which are written together with the word.
@@ -121,7 +123,7 @@ class Language:
 
     def folded(self, text: str) -> str:
         """Return a text without accents and with one spelling where a script has several."""
-        return plain(text.translate(self.letters))
+        return normalise_letters(text.translate(self.letters))
 
     def without_label(self, answer: str) -> str:
         """Return an answer without what the language calls one ("Antwort:")."""
@@ -135,7 +137,7 @@ def is_english(tag: str) -> bool:
 
 @lru_cache(maxsize=64)
 def language_of(tag: str) -> Language:
-    """Return what is known of a language; of one without rules only its tag, and nothing for English."""
+    """Return the patterns and words of a language; only its tag for English or a language without rules."""
     code = base_language(tag)
     if code == DEFAULT_LANGUAGE or code not in LANGUAGES:
         return Language(code=code, words={}, elided={}, unspaced=_UNSPACED.get(code, {}), letters={})
@@ -151,7 +153,9 @@ def language_of(tag: str) -> Language:
     elided = data.get("elided", {})
 
     def compiled(key: str) -> tuple[re.Pattern[str], ...]:
-        return tuple(re.compile(plain(pattern.translate(letters))) for pattern in data.get(key, ()))
+        return tuple(
+            re.compile(normalise_letters(pattern.translate(letters))) for pattern in data.get(key, ())
+        )
 
     spaced = not unspaced
     contrast = "|".join(map(re.escape, data["contrast"])) if spaced else "|".join(data["contrast"])
@@ -162,10 +166,11 @@ def language_of(tag: str) -> Language:
         lacks=compiled("lacks"),
         frames=compiled("frames"),
         hedges=compiled("hedges"),
-        asides=plain(data["asides"].translate(letters)),
+        asides=normalise_letters(data["asides"].translate(letters)),
         counting=re.compile(data["counting"], re.IGNORECASE),
         contrast=re.compile(
-            _WORD.format(plain(contrast.translate(letters))) if spaced else f"({contrast})", re.IGNORECASE
+            _WORD.format(normalise_letters(contrast.translate(letters))) if spaced else f"({contrast})",
+            re.IGNORECASE,
         ),
         label=re.compile(
             rf"^[\s*]*(?:{'|'.join(map(re.escape, data['labels']))})[\s*]*[:：=][\s*]*", re.IGNORECASE
@@ -187,7 +192,7 @@ def _words(words: Mapping[str, str]) -> re.Pattern[str] | None:
     return re.compile(_WORD.format("|".join(map(re.escape, longest))), re.IGNORECASE)
 
 
-def put_in_english(texts: Sequence[str], accepted: Sequence[str], tag: str) -> tuple[list[str], list[str]]:
+def to_english(texts: Sequence[str], accepted: Sequence[str], tag: str) -> tuple[list[str], list[str]]:
     """Return answer and question, and the accepted answers, with small words and dates put in English.
 
     An accepted answer that stands in one of ``texts`` without spaces around it or, in Russian, in another

@@ -1,4 +1,4 @@
-"""Whether an answer is right, wrong or uninformative; ``docs/judging.md`` has an example of each rule."""
+"""Rule-based judge: is an answer correct, wrong or uninformative? ``docs/judging.md`` explains each rule."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pytest_kbrel.judges.abstention.classify import (
     uninformative_kind,
     without_frame,
 )
-from pytest_kbrel.judges.language import is_english, language_of, put_in_english
+from pytest_kbrel.judges.language import is_english, language_of, to_english
 from pytest_kbrel.judges.matching.matcher import compare
-from pytest_kbrel.judges.matching.numbers import is_in_range, is_negative, says_plainly
+from pytest_kbrel.judges.matching.numbers import begins_with_yes_or_no, is_in_range, is_negative
 from pytest_kbrel.judges.matching.parsing import APPROXIMATE, quantity, read_answer, read_gold, read_question
 from pytest_kbrel.judges.matching.variants import STRICT, full_name
 from pytest_kbrel.judges.text.dates import as_dates
@@ -54,7 +54,7 @@ _normalised = lru_cache(maxsize=16384)(normalise)
 
 @record
 class Judged:
-    """What an answer is, and which rule says so: ``equal``, ``date``, ``contained``, ``unsure``, ..."""
+    """Label of an answer and the rule that decided: ``equal``, ``date``, ``contained``, ``unsure``, ..."""
 
     label: Label
     rule: str
@@ -89,7 +89,7 @@ def judge(
     ``within`` is the range of numbers or years that are right, in the unit of the first of ``accepted``:
     where the answer has a number, it alone decides (rule ``range``).
     """
-    answer = answer_proper(answer)
+    answer = strip_wrapping(answer)
     if not is_english(language):
         answer = language_of(language).without_label(answer)
     normal = normalise(answer)
@@ -122,7 +122,7 @@ def _compared(
     """Compare with the accepted answers, without those that the answer only seems to give."""
     answer = without_frame(answer, language)
     if not is_english(language):
-        (answer, question), accepted = put_in_english((answer, question), accepted, language)
+        (answer, question), accepted = to_english((answer, question), accepted, language)
     answer = _NOT_THIS.sub("", answer)
     if within is not None:
         query = read_question(question, answer_type)
@@ -135,7 +135,7 @@ def _compared(
         golds = [
             gold
             for gold in golds
-            if (plain := _normalised(gold)) not in ("yes", "no") or says_plainly(reply, plain)
+            if (plain := _normalised(gold)) not in ("yes", "no") or begins_with_yes_or_no(reply, plain)
         ]
     rule, right = compare(answer, golds, question, answer_type)
     if not right and _CALLED.search(answer):
@@ -143,8 +143,8 @@ def _compared(
     return rule, right
 
 
-def answer_proper(answer: str) -> str:
-    """Return an answer without what a model puts around it: thoughts, "Answer:", tags, the next question."""
+def strip_wrapping(answer: str) -> str:
+    """Return an answer without what models put around it: thoughts, "Answer:", tags, the next question."""
     if "<" in answer:
         answer = _THOUGHT.sub(" ", answer)
         # Some chat templates write the opening tag themselves, so that the answer has the closing one only.
@@ -161,7 +161,7 @@ def answer_proper(answer: str) -> str:
 def is_variant(
     answer: str, accepted: Sequence[str], question: str = "", answer_type: str = "", *, language: str = ""
 ) -> bool:
-    """Tell whether all of ``answer`` is one of ``accepted`` in another writing; a sentence with it is not.
+    """Tell whether all of ``answer`` is a variant of one of ``accepted``; a sentence with one in it is not.
 
     Head-to-Tail (arXiv 2308.10168, section 2.2) adds such variants to the accepted answers by hand before it
     scores how alike they are: "W Shakespeare" is as good as "William Shakespeare". The rules are those of
@@ -169,7 +169,7 @@ def is_variant(
     no part of a writing.
     """
     if not is_english(language):
-        (answer, question), accepted = put_in_english((answer, question), accepted, language)
+        (answer, question), accepted = to_english((answer, question), accepted, language)
     query = read_question(question, answer_type)
     reply = read_words(answer)
     if not reply.words:

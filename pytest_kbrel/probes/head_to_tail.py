@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.judges.rules import Judged, answer_proper
+from pytest_kbrel.judges.rules import Judged, strip_wrapping
 from pytest_kbrel.metrics.text import best_f1, best_rouge_l, exact_match
 from pytest_kbrel.probes.base import Answers, ProbeResult, ProbeRun, collect, digest_of, question_of
 from pytest_kbrel.probes.judging import UNPARSABLE, is_variant_of, judged, judged_by_rules
@@ -73,7 +73,7 @@ def _outcome(case: Case, fact: Fact, answers: Answers, found: Mapping[str, Judge
     unparsable = verdict.rule == UNPARSABLE
     missing = verdict.label == "uninformative" and not unparsable
     # What is a gold in another writing has the score of the variant that it is.
-    plain = answer_proper(said)
+    plain = strip_wrapping(said)
     golds = (*fact.accepted, *([plain] if is_variant_of(case, fact, plain) else []))
     scores = {
         "correct": float(verdict.label == "correct" and not unparsable),

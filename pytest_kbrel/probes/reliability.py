@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from pytest_kbrel.errors import ResponseError
 from pytest_kbrel.judges.replies import chosen_option
-from pytest_kbrel.judges.rules import Judged, answer_proper
+from pytest_kbrel.judges.rules import Judged, strip_wrapping
 from pytest_kbrel.metrics.text import normalise
 from pytest_kbrel.probes.base import (
     Answers,
@@ -117,7 +117,7 @@ class _Probe:
     def _said(self, fact: Fact) -> str:
         # An option that begins with "Answer:" would give itself away among names.
         text = self.answers.generated(fact.id, "answer").text
-        return answer_proper(text) or text
+        return strip_wrapping(text) or text
 
     def _questions(self, fact: Fact) -> Iterator[Ask]:
         shots = shots_of(self.case, fact)

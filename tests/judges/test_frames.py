@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_kbrel.judges.rules import answer_proper, label
+from pytest_kbrel.judges.rules import label, strip_wrapping
 
 TAGS = (
     "final_answer final answer response output result a b i u s p q em strong br hr div span sub sup code "
@@ -13,7 +13,7 @@ TAGS = (
 
 
 def proper(answer):
-    return " ".join(answer_proper(answer).split())
+    return " ".join(strip_wrapping(answer).split())
 
 
 @pytest.mark.parametrize("tag", TAGS.split())
@@ -102,7 +102,7 @@ def test_a_question_before_the_answer_is_kept():
 
 
 def test_of_an_answer_the_first_2000_characters_are_read():
-    assert answer_proper("x" * 3000) == "x" * 2000
+    assert strip_wrapping("x" * 3000) == "x" * 2000
     assert label("It is so" + "," * 1989 + "Lima", ("Lima",)) == "wrong"
     assert label("It is so" + "," * 1988 + "Lima", ("Lima",)) == "correct"
     # Space in front does not count.

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from pytest_kbrel.judges.abstention.classify import uninformative_kind
-from pytest_kbrel.judges.language import inflected_pattern, language_of, put_in_english
+from pytest_kbrel.judges.language import inflected_pattern, language_of, to_english
 from pytest_kbrel.judges.rules import is_variant, judge
 from pytest_kbrel.judges.text.dates import in_english_dates
 from pytest_kbrel.judges.text.tokens import fold_letters
@@ -306,5 +306,5 @@ def test_a_whole_answer_in_another_language_is_a_variant_of_an_accepted_one():
 
 
 def test_a_language_without_rules_leaves_the_words_as_they_are():
-    assert put_in_english(["Mji mkuu ni Lima."], ["Lima"], "sw") == (["Mji mkuu ni Lima."], ["Lima"])
+    assert to_english(["Mji mkuu ni Lima."], ["Lima"], "sw") == (["Mji mkuu ni Lima."], ["Lima"])
     assert judge("Mji mkuu ni Lima.", ["Lima"], language="sw").label == "correct"

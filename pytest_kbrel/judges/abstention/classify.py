@@ -1,4 +1,4 @@
-"""Answers that say nothing, in three kinds; the rules stand in ``uninformative.yaml`` beside this file."""
+"""Classifier of uninformative answers, in three kinds; its rules are in ``uninformative.yaml``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ from functools import lru_cache
 from importlib import resources
 from typing import Any, Literal
 
-from pytest_kbrel.judges.abstention.patterns import Abstaining, Abstention, cut_frames, read_abstention
+from pytest_kbrel.judges.abstention.patterns import (
+    Abstention,
+    AbstentionPatterns,
+    read_abstention,
+    strip_frames,
+)
 from pytest_kbrel.judges.language import is_english, language_of
 from pytest_kbrel.judges.text.tokens import LONGEST
 from pytest_kbrel.metrics.text import normalise
@@ -27,7 +32,7 @@ class _Rules:
     stretch_share: float
     question_words: int
     none: tuple[re.Pattern[str], ...]
-    abstaining: Abstaining
+    abstaining: AbstentionPatterns
     denials: tuple[re.Pattern[str], ...]
     lacks: tuple[re.Pattern[str], ...]
     counting: re.Pattern[str]
@@ -49,7 +54,7 @@ def _rules() -> _Rules:
         **data["repetition"],
         question_words=data["none"]["question_words"],
         none=_all(data["none"]["patterns"]),
-        abstaining=Abstaining(
+        abstaining=AbstentionPatterns(
             patterns=_all(unsure["patterns"]),
             denials=(),
             frames=_all(unsure["frames"]),
@@ -158,14 +163,14 @@ def _denying(question: str, tag: str) -> Denying:
 
 
 @lru_cache(maxsize=64)
-def _abstaining(code: str, denying: Denying) -> Abstaining:
+def _abstaining(code: str, denying: Denying) -> AbstentionPatterns:
     rules, language = _rules(), language_of(code)
     english = rules.abstaining
     denials = [*rules.denials, *language.denials] if denying else []
     if denying == "what is":
         denials += [*rules.lacks, *language.lacks]
     asides = [english.asides.pattern, *([language.asides] if language.asides else [])]
-    return Abstaining(
+    return AbstentionPatterns(
         patterns=(*english.patterns, *language.unsure),
         denials=tuple(denials),
         frames=(*english.frames, *language.frames),
@@ -175,13 +180,13 @@ def _abstaining(code: str, denying: Denying) -> Abstaining:
 
 
 def statement_besides(answer: str, language: str = "") -> str:
-    """Return what an answer with an abstention in it says besides, ``""`` for nothing or a guess."""
+    """Return what an answer states beside an abstention, ``""`` for nothing or a guess."""
     return _abstention(answer[:LONGEST], base_language(language), "").besides
 
 
 def without_frame(answer: str, language: str = "") -> str:
-    """Return an answer without clauses in front that say nothing of the matter ("As far as I know, ...")."""
-    return cut_frames(answer, _abstaining(base_language(language), ""), language_of(language).folded)
+    """Return an answer without introductory clauses ("As far as I know, ...")."""
+    return strip_frames(answer, _abstaining(base_language(language), ""), language_of(language).folded)
 
 
 def is_repetition(words: Sequence[str]) -> bool:

@@ -1,4 +1,4 @@
-"""Where an answer says that the model does not know, and what it says besides."""
+"""Abstention patterns: find where an answer says that the model does not know, and what else it states."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from itertools import count
 
-from pytest_kbrel.judges.text.lexicon import listed
+from pytest_kbrel.judges.text.lexicon import word_set
 from pytest_kbrel.metrics.text import normalise
 from pytest_kbrel.records import record
 
@@ -19,7 +19,7 @@ _APOSTROPHES = str.maketrans(dict.fromkeys("´`ʼ′’‘", "'"))
 _APART = re.compile(r"\s+(n't)\b", re.IGNORECASE)
 _CONTRAST = re.compile(r"^\W*(?:but|however|though|still|nevertheless)\b", re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d_][\w']*")
-_SMALL = listed("a an and as at but by de for from in is la le of on or the to with")
+_SMALL = word_set("a an and as at but by de for from in is la le of on or the to with")
 _TITLE_WORDS = 5
 _FRAMES = 4
 # An adverbial in front of the sentence proper; a relative clause speaks of what stands before it.
@@ -30,8 +30,8 @@ _RELATIVE = re.compile(
 
 
 @record
-class Abstaining:
-    """The patterns of ``uninformative.yaml`` that tell an abstention; all see normalised texts."""
+class AbstentionPatterns:
+    """Compiled abstention patterns of ``uninformative.yaml``; all are matched against normalised texts."""
 
     patterns: tuple[re.Pattern[str], ...]
     denials: tuple[re.Pattern[str], ...]
@@ -42,7 +42,7 @@ class Abstaining:
 
 @record
 class Abstention:
-    """Whether an answer abstains, and what it says besides.
+    """Whether an answer abstains, and what else it states.
 
     ``besides`` is ``""`` where that is nothing or a guess, and where no clause abstains.
     """
@@ -51,7 +51,7 @@ class Abstention:
     besides: str
 
 
-def read_abstention(answer: str, rules: Abstaining) -> Abstention:
+def read_abstention(answer: str, rules: AbstentionPatterns) -> Abstention:
     """Read an answer: the first sentence that is no mere frame tells whether it abstains.
 
     Quoted text and titles (five words and more with a capital each) are no abstention. One that goes on with
@@ -71,7 +71,7 @@ def read_abstention(answer: str, rules: Abstaining) -> Abstention:
     return Abstention(abstains=abstention.abstains, besides=besides)
 
 
-def _read(blanked: str, rules: Abstaining) -> Abstention:
+def _read(blanked: str, rules: AbstentionPatterns) -> Abstention:
     sentences = [part for part in _SENTENCE.split(blanked) if _WORD.search(part)]
     if not sentences:
         return Abstention(abstains=False, besides="")
@@ -105,7 +105,7 @@ def _read(blanked: str, rules: Abstaining) -> Abstention:
     return Abstention(abstains=not (stated and not guessed), besides="" if guessed else besides)
 
 
-def cut_frames(answer: str, rules: Abstaining, folded: Callable[[str], str]) -> str:
+def strip_frames(answer: str, rules: AbstentionPatterns, folded: Callable[[str], str]) -> str:
     """Return an answer from the first clause on that is no mere frame; all of it where there is none.
 
     ``folded`` writes a clause as the patterns have it.
@@ -120,7 +120,7 @@ def cut_frames(answer: str, rules: Abstaining, folded: Callable[[str], str]) -> 
     return answer
 
 
-def _denial(clauses: Sequence[str], rules: Abstaining) -> int | None:
+def _denial(clauses: Sequence[str], rules: AbstentionPatterns) -> int | None:
     """Return the place of the clause that denies what the question takes for granted.
 
     It is the first one that says something, or the next one behind a few words ("In 2032, ...").
@@ -135,7 +135,7 @@ def _denial(clauses: Sequence[str], rules: Abstaining) -> int | None:
     return None
 
 
-def _first_that_says(sentences: Sequence[str], rules: Abstaining) -> int:
+def _first_that_says(sentences: Sequence[str], rules: AbstentionPatterns) -> int:
     """Return the place of the first sentence that is neither a frame nor a question before another."""
     for index, sentence in enumerate(sentences):
         polite = sentence.endswith("?") and not _abstains(sentence, rules, whole=True)
@@ -144,7 +144,7 @@ def _first_that_says(sentences: Sequence[str], rules: Abstaining) -> int:
     return 0
 
 
-def _bare(text: str, rules: Abstaining) -> str:
+def _bare(text: str, rules: AbstentionPatterns) -> str:
     """Return a text normalised and without frames ("Sorry, but", "as an AI")."""
     normal = normalise(text)
     # One frame stands behind another ("Sorry, but unfortunately"); nobody means more than a few.
@@ -157,7 +157,7 @@ def _bare(text: str, rules: Abstaining) -> str:
     return normal
 
 
-def _abstains(text: str, rules: Abstaining, *, whole: bool) -> bool:
+def _abstains(text: str, rules: AbstentionPatterns, *, whole: bool) -> bool:
     """Tell whether a clause, or with ``whole`` a sentence, abstains; a sentence that is all frame does."""
     bare = _bare(text, rules)
     if not bare:
@@ -177,7 +177,7 @@ def _is_title(text: str) -> bool:
     return len(words) >= _TITLE_WORDS and all(word[0].isupper() for word in words) and not text.isupper()
 
 
-def _is_contrasted(clauses: Sequence[str], rules: Abstaining) -> bool:
+def _is_contrasted(clauses: Sequence[str], rules: AbstentionPatterns) -> bool:
     """Tell whether a statement of something else than the model or the reader follows with "but"."""
     contrast = False
     for clause in clauses:

@@ -1,4 +1,4 @@
-"""Which of several things an answer states as the answer, and which it only mentions in an aside."""
+"""Claims of a chatty answer: what it states as the answer, and what it only mentions in an aside."""
 
 from __future__ import annotations
 
@@ -7,22 +7,24 @@ from functools import lru_cache
 from itertools import pairwise
 
 from pytest_kbrel.judges.matching.parsing import Answer, Question, singular
-from pytest_kbrel.judges.text.lexicon import FUNCTION, PARTICLES, PLACES, TITLES, listed
+from pytest_kbrel.judges.text.lexicon import FUNCTION, PARTICLES, PLACES, TITLES, word_set
 
 Span = tuple[int, int]
-_COPULAS = listed("is was are were be been would called named")
-_LOCATING = listed("in at on to from near into along within")
+_COPULAS = word_set("is was are were be been would called named")
+_LOCATING = word_set("in at on to from near into along within")
 # A clause of its own begins with one of them.
-_OPPOSING = listed("but although though while whereas unlike")
+_OPPOSING = word_set("but although though while whereas unlike")
 _OPENING = _OPPOSING | {"which", "than", "like"}
-_ALIAS = listed("name named called aka alias pseudonym nickname nicknamed born real titled meaning stage pen")
-_LYING = PLACES | listed("country nation part located situated lies lying belongs area constituent")
-_INCLUDING = listed("including includes included particularly especially specifically mainly")
-_FORMERLY = listed("once formerly previously before until")
-_ONCE = _FORMERLY | listed("was were had used ago")
-_ASKING = listed("what which who whom whose where when how")
+_ALIAS = word_set(
+    "name named called aka alias pseudonym nickname nicknamed born real titled meaning stage pen"
+)
+_LYING = PLACES | word_set("country nation part located situated lies lying belongs area constituent")
+_INCLUDING = word_set("including includes included particularly especially specifically mainly")
+_FORMERLY = word_set("once formerly previously before until")
+_ONCE = _FORMERLY | word_set("was were had used ago")
+_ASKING = word_set("what which who whom whose where when how")
 # With a capital at the beginning, and no names.
-LEADING = listed(
+LEADING = word_set(
     "sure yes no hello hi hey okay ok great thanks absolutely indeed right exactly well "
     "several many some most one two all each every another other"
 )

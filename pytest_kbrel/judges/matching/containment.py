@@ -1,4 +1,4 @@
-"""A gold inside a longer answer, and what forbids to count it."""
+"""Containment: a gold inside a longer answer, and the contexts in which it does not count."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from pytest_kbrel.judges.text.lexicon import (
     PLACES,
     TITLES,
     WORKS,
-    listed,
+    word_set,
 )
 from pytest_kbrel.judges.text.tokens import STARTS, UPPER, Words, has_no_case, is_unspaced, read_words
 
-SHIPS = listed("hms rms uss ss hmas")
+SHIPS = word_set("hms rms uss ss hmas")
 # What a name in a gold may be said to be; "the suburb Clichy" is not all of a place's name.
-_KINDS = PERSONS | TITLES | WORKS | listed("band group company team club drama minister")
+_KINDS = PERSONS | TITLES | WORKS | word_set("band group company team club drama minister")
 _CAPITAL_KINDS = TITLES | NATIONAL | {"prime", "minister", "usa", "uk"}
 # A clause about a name begins with one of them, behind a comma.
 _CLAUSE = re.compile(r",\s+(?:who|whom|whose|which|where|when|as|in|with|after|because|since|while)\s")
@@ -42,7 +42,7 @@ _BYNAME = re.compile(r"(\S+(?: \S+)? [IVX]+),? the [A-Z]\w+")
 
 @lru_cache(maxsize=8192)
 def short_forms(gold: str) -> tuple[str, ...]:
-    """Return a gold without what it tells of the thing that it names; nothing where it only names it.
+    """Return a gold without its description of what it names; nothing where it has none.
 
     "The drama series Orion" is Orion, "U.S. President Ann Lee" is Ann Lee, "Orion, which opened in 1990" is
     Orion. What is left must have a capital: of "the band of brothers" nothing is left out.
@@ -110,7 +110,7 @@ _ORGANISED = ("party", "army", "forces", "troops")
 _SHORT_FOR = frozenset(PHRASES.values())
 
 
-def places(words: Sequence[str], sought: Sequence[str]) -> Iterator[tuple[int, int]]:
+def find_spans(words: Sequence[str], sought: Sequence[str]) -> Iterator[tuple[int, int]]:
     """Yield (start, end) wherever ``sought`` stands in ``words`` as whole words."""
     size = len(sought)
     if not size:
@@ -121,8 +121,8 @@ def places(words: Sequence[str], sought: Sequence[str]) -> Iterator[tuple[int, i
             yield start, start + size
 
 
-def findable(answer: Answer, gold: Gold, start: int) -> bool:
-    """Tell whether a gold can be found at a place: "IN" (India) is not the word "in"."""
+def may_stand_at(answer: Answer, gold: Gold, start: int) -> bool:
+    """Tell whether a gold may be meant at a word of the answer: "IN" (India) is not the word "in"."""
     word = gold.words[0]
     if _GRADE.fullmatch(gold.text):
         # "A+", "C++": the sign tells it from the letter.
@@ -140,7 +140,7 @@ def findable(answer: Answer, gold: Gold, start: int) -> bool:
 
 
 def is_other_name(answer: Answer, span: tuple[int, int], gold: Gold, question: Question) -> bool:
-    """Tell whether the words around make it another's name: "Paris Hilton", "West Virginia", "Apollo 11"."""
+    """Tell whether a gold is only a part of another name: "Paris Hilton", "West Virginia", "Apollo 11"."""
     start, end = span
     words, breaks, size = answer.words, answer.breaks, len(answer.words)
     if start and not breaks[start]:
@@ -178,8 +178,8 @@ def is_other_name(answer: Answer, span: tuple[int, int], gold: Gold, question: Q
     return False
 
 
-def is_its_city(answer: Answer, span: tuple[int, int]) -> bool:
-    """Tell whether a nation's or region's name is that of a city: "Mexico City" is not Mexico."""
+def is_city_named_so(answer: Answer, span: tuple[int, int]) -> bool:
+    """Tell whether the name of a nation or region is part of a city's: "Mexico City" is not Mexico."""
     start, end = span
     if end >= len(answer.words) or answer.breaks[end] or answer.words[end] != "city":
         return False

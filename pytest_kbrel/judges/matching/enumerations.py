@@ -1,4 +1,4 @@
-"""Whether an answer hedges: a gold among alternatives, or as one of many things that it lists."""
+"""Enumerations: detect answers that hedge, with a gold among alternatives or in a list of other things."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _STROKES = re.compile(r"[/|]")
 
 
 def is_trade(word: str) -> bool:
-    """Tell whether a word is what somebody is by trade: "a French biologist" is a biologist."""
+    """Tell whether a word is an occupation: "a French biologist" is a biologist."""
     return word in PERSONS or word.endswith(("ist", "ian", "or", "man"))
 
 

@@ -1,4 +1,4 @@
-"""An answer against all golds: the rules in their order, and what forbids them."""
+"""Matcher of an answer against all accepted answers: the rules in their order, and what rules them out."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ from collections.abc import Collection, Iterator, Sequence
 
 from pytest_kbrel.judges.matching.claims import is_aside
 from pytest_kbrel.judges.matching.containment import (
-    findable,
-    is_its_city,
+    find_spans,
+    is_city_named_so,
     is_other_name,
-    places,
+    may_stand_at,
     short_forms,
 )
 from pytest_kbrel.judges.matching.enumerations import is_one_of_several, is_region
-from pytest_kbrel.judges.matching.negation import is_beside, is_negated
+from pytest_kbrel.judges.matching.negation import is_negated, points_elsewhere
 from pytest_kbrel.judges.matching.numbers import contradicts_dates, is_date, is_period, is_quantity, is_rank
 from pytest_kbrel.judges.matching.parsing import (
     Answer,
     Gold,
     Question,
-    candidates,
-    part,
+    candidate_spans,
     read_answer,
     read_gold,
     read_question,
     singular,
-    stretches,
+    slice_answer,
+    unasked_spans,
 )
-from pytest_kbrel.judges.matching.variants import LOOSE, STRICT, items, recounted, without_parentheses
+from pytest_kbrel.judges.matching.variants import LOOSE, STRICT, list_items, swap_ordinal, without_parentheses
 from pytest_kbrel.judges.text.dates import dates_in
 from pytest_kbrel.judges.text.lexicon import FUNCTION, GIVEN
 from pytest_kbrel.judges.text.tokens import read_words
@@ -39,7 +39,7 @@ _YES_NO = (("yes",), ("no",))
 
 
 def compare(answer: str, accepted: Sequence[str], question: str, answer_type: str) -> tuple[str, bool]:
-    """Return (rule, whether right): the first rule that finds a gold, what forbade one, or "no rule"."""
+    """Return (rule, whether right): the first rule that matches, what ruled a match out, or "no rule"."""
     query = read_question(question, answer_type)
     reply = read_answer(answer, query)
     golds = [gold for gold in map(read_gold, _with_shorter(accepted)) if gold.words]
@@ -55,7 +55,10 @@ def compare(answer: str, accepted: Sequence[str], question: str, answer_type: st
             return rule, True
     texts = [gold for gold in golds if gold.is_text and gold.words not in _YES_NO]
     gold_spans = [
-        span for gold in texts for span in places(reply.words, gold.words) if findable(reply, gold, span[0])
+        span
+        for gold in texts
+        for span in find_spans(reply.words, gold.words)
+        if may_stand_at(reply, gold, span[0])
     ]
     refused = ""
     for rule, span in _matches(reply, texts, query, set(accepted)):
@@ -117,15 +120,15 @@ def _matches(
     golds = [gold for gold in golds if not answer.keys.isdisjoint(gold.keys)]
     if not golds:
         return
-    spans = list(candidates(answer))
-    meant = stretches(answer)
+    spans = list(candidate_spans(answer))
+    meant = unasked_spans(answer)
     own = {whole, *meant}
     # "The playwright Shakespeare" is one stretch with a name in it.
     loosely = spans if len(meant) == 1 else [whole]
     for variants, where in ((STRICT, spans), (LOOSE, loosely)):
         for variant in variants:
             for span in where:
-                words = part(answer, *span)
+                words = slice_answer(answer, *span)
                 for gold in golds:
                     rule = variant(words, gold, question)
                     if rule and _is_namesake(answer, span, gold, accepted, question):
@@ -213,9 +216,9 @@ def _refused(answer: Answer, span: Span, question: Question, gold_spans: Sequenc
         return "negated"
     if is_one_of_several(answer, span, question, [*gold_spans, span]):
         return "several"
-    if is_its_city(answer, span):
+    if is_city_named_so(answer, span):
         return "other name"
-    if is_beside(answer, span, question):
+    if points_elsewhere(answer, span, question):
         return "beside"
     return "aside" if is_aside(answer, span, question, gold_spans) else ""
 
@@ -231,11 +234,15 @@ def _contained(
     for gold in golds:
         spans = [
             span
-            for span in (*places(answer.words, gold.words), *places(answer.words, recounted(gold.words)))
-            if findable(answer, gold, span[0]) and not _is_namesake(answer, span, gold, accepted, question)
+            for span in (
+                *find_spans(answer.words, gold.words),
+                *find_spans(answer.words, swap_ordinal(gold.words)),
+            )
+            if may_stand_at(answer, gold, span[0])
+            and not _is_namesake(answer, span, gold, accepted, question)
         ]
         if spans:
-            in_question = len(list(places(question.words, gold.words)))
+            in_question = len(list(find_spans(question.words, gold.words)))
             yield "contained", _why_not(answer, gold, spans, in_question, question, gold_spans)
     answer_words, question_words = tuple(map(singular, answer.words)), tuple(map(singular, question.words))
     for gold in golds:
@@ -245,12 +252,12 @@ def _contained(
             continue
         spans = [
             (start, end)
-            for start, end in places(answer_words, words)
+            for start, end in find_spans(answer_words, words)
             if not (answer.cases[end - 1] and gold.cases[-1])
             and not _is_namesake(answer, (start, end), gold, accepted, question)
         ]
         if spans:
-            in_question = len(list(places(question_words, words)))
+            in_question = len(list(find_spans(question_words, words)))
             yield "plural", _why_not(answer, gold, spans, in_question, question, [*gold_spans, *spans])
 
 
@@ -285,7 +292,7 @@ def _adds_nothing(answer: Answer, spans: Sequence[Span]) -> bool:
 def _is_choice(answer: Answer, gold: Gold, question: Question) -> bool:
     """Tell whether the question lets choose ("Vogue or Elle?") and the answer has the gold, not the other."""
     words = question.words
-    for start, end in places(words, gold.words):
+    for start, end in find_spans(words, gold.words):
         if _takes_up_choice(answer, gold, words, (start, end)):
             return True
         before = words[start - 2] if start > 1 and words[start - 1] == "or" else ""
@@ -317,17 +324,17 @@ def _takes_up_choice(answer: Answer, gold: Gold, words: Sequence[str], at: Span)
     content = {word for word in lead if word not in FUNCTION} - set(gold.words)
     if not other or other[0] in clause or not content or not content.issubset(clause):
         return False
-    return any(places(clause, gold.words))
+    return any(find_spans(clause, gold.words))
 
 
 def _lists_all(answer: Answer, gold: Gold, question: Question) -> bool:
     """Tell whether an answer has all items of a gold that is a list, in any order and near each other."""
-    parts = items(gold.text)
+    parts = list_items(gold.text)
     if len(parts) < 2:
         return False
     spans: list[Span] = []
     for words in parts:
-        span = next(places(answer.words, words), None)
+        span = next(find_spans(answer.words, words), None)
         if span is None or (FUNCTION.issuperset(words)):
             return False
         spans.append(span)

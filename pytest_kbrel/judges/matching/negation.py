@@ -1,4 +1,4 @@
-"""What takes an answer back, or points from it to another thing: "not Paris", "the wife of Bill Gates"."""
+"""Negation and redirection: "not Paris", "the wife of Bill Gates"."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pytest_kbrel.judges.text.lexicon import (
     SURROUNDINGS,
     UNITS,
     WORKS,
-    listed,
+    word_set,
 )
 
 _NO_DENIAL = frozenset({"doubt", "only", "other"})
@@ -31,7 +31,7 @@ _REFERRING = ("it", "that", "this", "he", "she")
 # So many words at most stand in brackets or between commas.
 _ASIDE = 6
 _ASIDES = 3
-_COMPARING = listed("surpassing beating overtaking outselling outnumbering exceeding defeating")
+_COMPARING = word_set("surpassing beating overtaking outselling outnumbering exceeding defeating")
 _COMPARED = frozenset({("followed", "by"), ("ahead", "of"), ("compared", "to"), ("compared", "with")})
 # Who is asked for may be the one behind.
 _RANKED = ("next", "after", "second", "third", "last", "behind", "beat", "lose", "lost")
@@ -53,7 +53,7 @@ _OF_NAME = (
 
 
 def is_negated(answer: Answer, span: tuple[int, int], question: Question) -> bool:
-    """Tell whether the clause takes back what stands at ``span``, or the next sentence corrects it."""
+    """Tell whether the clause negates what stands at ``span``, or the next sentence corrects it."""
     start, end = span
     words, breaks = answer.words, answer.breaks
     first = start
@@ -214,8 +214,8 @@ def _is_corrected(answer: Answer, end: int) -> bool:
     )
 
 
-def is_beside(answer: Answer, span: tuple[int, int], question: Question) -> bool:
-    """Tell whether what stands at ``span`` only leads to the answer: "featuring X", "near X", "X's wife"."""
+def points_elsewhere(answer: Answer, span: tuple[int, int], question: Question) -> bool:
+    """Tell whether ``span`` only points to the answer: "featuring X", "near X", "X's wife"."""
     start, end = span
     words = answer.words
     before = words[max(0, start - 2) : start]

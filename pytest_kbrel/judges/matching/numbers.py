@@ -1,4 +1,4 @@
-"""Rules for golds that are a date, a period or a number."""
+"""Rules for accepted answers that are a date, a period or a number."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from decimal import Decimal
 from pytest_kbrel.judges.matching.negation import is_negated
 from pytest_kbrel.judges.matching.parsing import Answer, Gold, Question, is_number
 from pytest_kbrel.judges.text.dates import MONTHS, Date, dates_in, finest, periods_in
-from pytest_kbrel.judges.text.lexicon import EXACT_DAY, FUNCTION, NEGATIONS, UNITS, listed
+from pytest_kbrel.judges.text.lexicon import EXACT_DAY, FUNCTION, NEGATIONS, UNITS, word_set
 from pytest_kbrel.judges.text.tokens import read_words
 
 _UNIT_NAMES = frozenset(UNITS.values())
 # They count by more than one, or by parts.
-_MULTIPLES = listed("dozen dozens score scores gross pair pairs lakh lakhs crore crores percent th ths")
+_MULTIPLES = word_set("dozen dozens score scores gross pair pairs lakh lakhs crore crores percent th ths")
 _CURRENCY = re.compile(r"[¥₹₽₩₪₺₫฿₦₱₴]")
 _CODE_OF = {"dollar": "usd", "euro": "eur", "pound": "gbp"}
-_CODES = listed("usd eur gbp chf jpy cny inr rub krw aud cad nzd sek nok dkk pln brl mxn zar try rs rmb")
-_KINDS = listed("us usa metric full whole")
-_RATES = listed("per h hr hour s second sec squared cubed")
+_CODES = word_set("usd eur gbp chf jpy cny inr rub krw aud cad nzd sek nok dkk pln brl mxn zar try rs rmb")
+_KINDS = word_set("us usa metric full whole")
+_RATES = word_set("per h hr hour s second sec squared cubed")
 _TIMES = {
     time: (time, adverb)
     for time, adverb in (
@@ -30,11 +30,11 @@ _TIMES = {
         ("hour", "hourly"),
     )
 }
-_EARNING = listed("salary wage wages income earn earns earned earnings pay paid make makes")
-_LIMITING = listed("maximum most limit can may capacity allowed permitted")
-_ALLOWED = listed("allowed permitted limited")
-_RANKS = listed("rank ranked ranking place position finish finished")
-_BOUNDS = listed("under below above beyond exceeding beneath within")
+_EARNING = word_set("salary wage wages income earn earns earned earnings pay paid make makes")
+_LIMITING = word_set("maximum most limit can may capacity allowed permitted")
+_ALLOWED = word_set("allowed permitted limited")
+_RANKS = word_set("rank ranked ranking place position finish finished")
+_BOUNDS = word_set("under below above beyond exceeding beneath within")
 _BOUNDING = frozenset(
     {("more", "than"), ("less", "than"), ("fewer", "than"), ("greater", "than"), ("other", "than")}
     | {("at", "least"), ("at", "most"), ("up", "to"), ("half", "of"), ("part", "of"), ("out", "of")}
@@ -44,12 +44,12 @@ _ORDINAL_ENDS = ("st", "nd", "rd", "th")
 _RANK = re.compile(r"(\d+)(?:st|nd|rd|th)?")
 _MINUS = re.compile(r"\s*(?:[-−–]\s?\d|(?:minus|negative)\b)", re.IGNORECASE)
 _NEGATIVE = re.compile(r"(?<![\w.)\]])[-−–](\d[\d,.]*)")
-_SUBJECTS = listed("it he she they we i you this that these those there both neither only not because")
+_SUBJECTS = word_set("it he she they we i you this that these those there both neither only not because")
 _SCALED = Decimal(10000)
 # As they are written behind a number; "k" may be a unit as well.
 _SCALES = {"k": 10**3, "m": 10**6, "mn": 10**6, "b": 10**9, "bn": 10**9}
 _BETWEEN = frozenset({"or", "to", "and"})
-_ABOUT = listed("about around approximately roughly nearly almost some circa over")
+_ABOUT = word_set("about around approximately roughly nearly almost some circa over")
 _PARTS_OF_YEAR = {"early": range(1, 7), "mid": range(4, 10), "late": range(7, 13)}
 _PART_OF_YEAR = re.compile(r"\b(early|mid|late)[\s-]+(?:in\s+)?(\d{4})\b", re.IGNORECASE)
 
@@ -304,8 +304,8 @@ def _is_minus(answer: Answer, index: int) -> bool:
     return any(match[1].replace(",", "").rstrip(".") == digits for match in _NEGATIVE.finditer(answer.text))
 
 
-def says_plainly(answer: Answer, gold: str) -> bool:
-    """Tell whether an answer begins with ``gold``, "yes" or "no", as a word of its own, and keeps to it.
+def begins_with_yes_or_no(answer: Answer, gold: str) -> bool:
+    """Tell whether an answer begins with ``gold``, "yes" or "no", as a word of its own and keeps to it.
 
     "No one knows" and "No doubt" are no "no"; "Yes, but actually no" is neither.
     """

@@ -1,4 +1,4 @@
-"""What the rules see: an answer, the question it was given to, and one accepted answer."""
+"""Parsed forms of a question, an accepted answer (gold) and an answer, which all rules take."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pytest_kbrel.judges.text.lexicon import (
     TITLES,
     UNITS,
     WORKS,
-    listed,
+    word_set,
 )
 from pytest_kbrel.judges.text.tokens import (
     APOSTROPHES,
@@ -34,13 +34,13 @@ from pytest_kbrel.judges.text.tokens import (
 )
 from pytest_kbrel.records import record
 
-APPROXIMATE = listed(
+APPROXIMATE = word_set(
     "about around approximately roughly nearly almost some circa over at least full whole total exactly"
 )
-_PLACES = listed("where city town country place located village capital county state born")
+_PLACES = word_set("where city town country place located village capital county state born")
 _MANY = 99
 _TRADE = "ist"
-_FICTION = listed("film movie novel show series season episode sitcom soap cartoon tv character")
+_FICTION = word_set("film movie novel show series season episode sitcom soap cartoon tv character")
 # Who sings or plays in a work is no figure of it.
 _MAKING = (
     *("sing", "sang", "sung", "song", "album", "band", "music", "play", "act", "star", "voice", "perform"),
@@ -179,14 +179,14 @@ def read_gold(text: str) -> Gold:
 
 def _keys(words: tuple[str, ...]) -> frozenset[str]:
     """Return what at least must be shared: a word, pieced together or as a singular, or a nation."""
-    keys = {key_of(word) for word in words}
-    keys.update(key_of(one + other) for one, other in pairwise(words))
-    keys.update(key_of("".join(three)) for three in zip(words, words[1:], words[2:], strict=False))
+    keys = {spelling_key(word) for word in words}
+    keys.update(spelling_key(one + other) for one, other in pairwise(words))
+    keys.update(spelling_key("".join(three)) for three in zip(words, words[1:], words[2:], strict=False))
     keys.update(NATIONS[name] for name in (*words, " ".join(words)) if name in NATIONS)
     # "The ninth" is season 9.
     keys.update(word[:-2] for word in words if word[0].isdigit() and word.endswith(("st", "nd", "rd", "th")))
     if len(words) > 3:
-        keys.add(key_of("".join(words)))
+        keys.add(spelling_key("".join(words)))
     return frozenset(keys)
 
 
@@ -226,7 +226,7 @@ class Answer:
         return taken_up < 2 and not any(word in _FRAMES for word in self.words)
 
 
-_FRAMES = listed("is was are were be been being has have had did does do by called named known who")
+_FRAMES = word_set("is was are were be been being has have had did does do by called named known who")
 
 
 def read_answer(text: str, question: Question) -> Answer:
@@ -249,18 +249,18 @@ def read_answer(text: str, question: Question) -> Answer:
     )
 
 
-def candidates(answer: Answer) -> Iterator[tuple[int, int]]:
+def candidate_spans(answer: Answer) -> Iterator[tuple[int, int]]:
     """Yield the (start, end) of what may be the answer proper, each once: the whole, its stretches that the
     question does not hold, and the runs of capitals that it does not hold as a whole."""
     seen = {(0, len(answer.words))}
     yield 0, len(answer.words)
-    for span in (*stretches(answer), *_names(answer)):
+    for span in (*unasked_spans(answer), *_names(answer)):
         if span not in seen and any(answer.fresh[span[0] : span[1]]):
             seen.add(span)
             yield span
 
 
-def stretches(answer: Answer) -> list[tuple[int, int]]:
+def unasked_spans(answer: Answer) -> list[tuple[int, int]]:
     """Return the (start, end) of the stretches of words that the question does not hold, trimmed."""
     spans: list[tuple[int, int]] = []
     start = 0
@@ -332,19 +332,19 @@ _DOUBLE = re.compile(r"([^\W\d_])\1")
 
 
 @lru_cache(maxsize=16384)
-def once(word: str) -> str:
+def collapse_doubles(word: str) -> str:
     """Return a word with double letters and "ae" for "ä" written once, where it is long enough for that."""
     return _DOUBLE.sub(r"\1", _UMLAUT.sub(r"\1", word)) if len(word) > 5 else word
 
 
 @lru_cache(maxsize=16384)
-def key_of(word: str) -> str:
-    """Return what all spellings of a word share."""
-    return once(singular(word))
+def spelling_key(word: str) -> str:
+    """Return a key that all spellings of a word share."""
+    return collapse_doubles(singular(word))
 
 
-def part(answer: Answer, start: int, end: int) -> Words:
-    """Return a stretch of an answer."""
+def slice_answer(answer: Answer, start: int, end: int) -> Words:
+    """Return the words of an answer from ``start`` to before ``end``."""
     return Words(
         words=answer.words[start:end], cases=answer.cases[start:end], breaks=answer.breaks[start:end]
     )

@@ -1,4 +1,4 @@
-"""Rules that find an answer, or the part of it that answers, to be another way of writing a gold."""
+"""Variant rules: each returns its name where an answer is another way of writing a gold, else ``""``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
-from pytest_kbrel.judges.matching.parsing import Gold, Question, is_number, once, singular
+from pytest_kbrel.judges.matching.parsing import Gold, Question, collapse_doubles, is_number, singular
 from pytest_kbrel.judges.text.lexicon import (
     CITIES,
     COMPANY,
@@ -20,12 +20,12 @@ from pytest_kbrel.judges.text.lexicon import (
     SUFFIXES,
 )
 from pytest_kbrel.judges.text.person_names import (
-    contradict,
     is_full_name,
     is_given_name,
     is_surname,
     same_person,
-    untitled,
+    strip_titles,
+    titles_conflict,
 )
 from pytest_kbrel.judges.text.tokens import Words, read_words
 
@@ -60,7 +60,7 @@ def _lies_alike(answer: Words, gold: Gold) -> bool:
 
 
 def _alike(one: str, other: str) -> bool:
-    return one == other or once(one) == once(other)
+    return one == other or collapse_doubles(one) == collapse_doubles(other)
 
 
 def numeral(answer: Words, gold: Gold, question: Question) -> str:
@@ -70,10 +70,10 @@ def numeral(answer: Words, gold: Gold, question: Question) -> str:
     one, other = (tuple(_ORDINAL.sub(r"\1", word) for word in words) for words in (answer.words, gold.words))
     if one == other:
         return "numeral"
-    return "numeral" if recounted(answer.words) == gold.words else ""
+    return "numeral" if swap_ordinal(answer.words) == gold.words else ""
 
 
-def recounted(words: tuple[str, ...]) -> tuple[str, ...]:
+def swap_ordinal(words: tuple[str, ...]) -> tuple[str, ...]:
     """Return "9th season" as "season 9" and the other way round; nothing where neither is said."""
     ordinal = _ORDINAL.fullmatch(words[0])
     if len(words) < 2:
@@ -108,7 +108,7 @@ def without_parentheses(gold: str) -> str:
 
 
 @lru_cache(maxsize=8192)
-def items(gold: str) -> tuple[tuple[str, ...], ...]:
+def list_items(gold: str) -> tuple[tuple[str, ...], ...]:
     """Return the words of each item of a gold that is a list ("Paris and London")."""
     if "," not in gold and "&" not in gold and " and " not in gold.lower():
         return ()
@@ -130,10 +130,10 @@ def _heads(gold: str, is_place: bool) -> tuple[tuple[str, ...], ...]:
 
 def titled(answer: Words, gold: Gold, question: Question) -> str:
     """With and without a title or an honorific."""
-    one, other = untitled(answer).words, untitled(_words(gold)).words
+    one, other = strip_titles(answer).words, strip_titles(_words(gold)).words
     if one != other or answer.words == gold.words or FUNCTION.issuperset(one):
         return ""
-    if contradict(answer, _words(gold)):
+    if titles_conflict(answer, _words(gold)):
         return ""
     dropped = {*answer.words, *gold.words} - set(one)
     return "title" if question.asks_person or dropped <= HONORIFICS | SUFFIXES else ""

@@ -1,4 +1,4 @@
-"""Dates and periods in a text; those of other languages are put into English first.
+"""Date and period parser; dates of other languages are first rewritten in English.
 
 Names of months, the order of day and month and the words for "BC" are those of CLDR, through babel.
 """

@@ -1,4 +1,4 @@
-"""Lexicon of the judge: sets of words with a meaning of their own, and words that stand for others.
+"""Lexicon: sets of words that the rules treat alike, and tables of synonyms.
 
 They are read from ``word_sets.tsv`` and ``word_forms.tsv``, in the spelling of :mod:`tokens`.
 """
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from importlib import resources
 
 
-def listed(words: str) -> frozenset[str]:
+def word_set(words: str) -> frozenset[str]:
     """Return the words of a text, each once."""
     return frozenset(words.split())
 

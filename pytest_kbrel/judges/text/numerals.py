@@ -1,4 +1,4 @@
-"""Numbers as they are written: in digits, in words, with scales, as Roman numerals."""
+"""Number parser: digits, number words, scales ("million"), Roman numerals and signs."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def read_number(words: Sequence[str]) -> tuple[int, str]:
         while used < len(words) and words[used] in _SCALES:
             value *= _SCALES[words[used]]
             used += 1
-        return used, plain(value)
+        return used, format_decimal(value)
     return _spelled(words) if first in NUMBER_WORDS else (0, "")
 
 
@@ -113,7 +113,7 @@ def _continues(words: Sequence[str], index: int) -> bool:
     return index < len(words) and words[index] in NUMBER_WORDS
 
 
-def plain(value: Decimal) -> str:
+def format_decimal(value: Decimal) -> str:
     """Write a number without exponent and without zeros at the end of its decimals."""
     text = format(value, "f")
     return text.rstrip("0").rstrip(".") if "." in text else text

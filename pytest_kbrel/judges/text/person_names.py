@@ -1,4 +1,4 @@
-"""Names of persons: initials, nicknames, middle names, surnames, titles."""
+"""Comparison of person names: initials, nicknames, middle names, surnames, titles."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pytest_kbrel.judges.text.lexicon import (
     REGIONS,
     SUFFIXES,
     TITLES,
-    listed,
+    word_set,
 )
 from pytest_kbrel.judges.text.tokens import UPPER, Words
 
@@ -26,7 +26,7 @@ _MOST_GIVEN = 3
 # No name has one of them in it.
 _TYING = FUNCTION - PARTICLES - GIVEN
 # With a capital they look like surnames: "the Continental Congress".
-_INSTITUTIONS = listed("""
+_INSTITUTIONS = word_set("""
     congress senate parliament court council committee government house cabinet army navy party union league
     church company board commission bank club office bureau agency department guard force reserve assembly
     united rangers city college university school society institute association federation
@@ -48,7 +48,7 @@ _LONG = {
 }
 
 
-def untitled(name: Words) -> Words:
+def strip_titles(name: Words) -> Words:
     """Return a name without titles before it and without "Jr.", "PhD" and the like after it."""
     start, end = 0, len(name.words)
     while start < end - 1 and name.words[start] in TITLES:
@@ -58,14 +58,14 @@ def untitled(name: Words) -> Words:
     return name.part(start, end)
 
 
-def contradict(one: Words, other: Words) -> bool:
+def titles_conflict(one: Words, other: Words) -> bool:
     """Tell whether each of two names has a title or suffix that the other lacks: "Mr" and "Mrs"."""
     first, second = _dropped(one), _dropped(other)
     return not (first <= second or second <= first)
 
 
 def _dropped(name: Words) -> set[str]:
-    bare = untitled(name)
+    bare = strip_titles(name)
     size = len(bare.words)
     start = next(
         (index for index, word in enumerate(name.words) if word not in TITLES), len(name.words) - size
@@ -81,8 +81,8 @@ def same_person(answer: Words, gold: Words, *, full: bool = False) -> str:
     that one of the two leaves out. A middle name that only the answer has may be another's (John Adams,
     John Quincy Adams): it counts as an initial only, or where the ``full`` name is asked for.
     """
-    one, other = untitled(answer), untitled(gold)
-    if contradict(answer, gold):
+    one, other = strip_titles(answer), strip_titles(gold)
+    if titles_conflict(answer, gold):
         return ""
     if not (2 <= len(one.words) <= _MOST_WORDS and 2 <= len(other.words) <= _MOST_WORDS):
         return ""
@@ -136,8 +136,8 @@ def _agree(one: str, other: str) -> str:
 
 def is_surname(answer: Words, gold: Words) -> bool:
     """Tell whether an answer is the last name of a person's full name, or the last with its particles."""
-    name, whole = untitled(answer), untitled(gold)
-    if contradict(answer, gold):
+    name, whole = strip_titles(answer), strip_titles(gold)
+    if titles_conflict(answer, gold):
         return False
     size = len(name.words)
     if not 0 < size < len(whole.words) <= _MOST_WORDS or name.words != whole.words[-size:]:
@@ -154,7 +154,7 @@ def is_surname(answer: Words, gold: Words) -> bool:
 
 def is_given_name(short: Words, full: Words) -> bool:
     """Tell whether one name is the given name of another: "Donna" of "Donna Pinciotti"."""
-    whole = untitled(full)
+    whole = strip_titles(full)
     if len(short.words) != 1 or not 2 <= len(whole.words) <= _MOST_GIVEN or whole.words[0] != short.words[0]:
         return False
     if short.words[0] in _NO_SURNAMES | _NO_GIVEN or len(short.words[0]) < 3 or short.cases[0] in (0, UPPER):
@@ -169,7 +169,7 @@ def is_full_name(answer: Words, gold: Words) -> bool:
 
     Which of several persons of that surname is meant, the gold does not tell either.
     """
-    name = untitled(answer)
+    name = strip_titles(answer)
     size = len(name.words)
     if len(gold.words) != 1 or not 2 <= size <= 4 or name.words[-1] != gold.words[0]:
         return False

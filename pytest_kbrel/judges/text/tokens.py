@@ -1,4 +1,4 @@
-"""A text as words in one spelling: no diacritics, no articles, numbers in digits, units by one name.
+"""Tokeniser: a text as words in one spelling, without diacritics and articles, with numbers in digits.
 
 Letters of scripts that are written in several ways are folded first. The judges compare these words;
 :func:`pytest_kbrel.metrics.text.normalise` stays as it is, since published scores depend on it.
@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
-from pytest_kbrel.judges.text.lexicon import PHRASES, SPELLINGS, UNITS, listed
+from pytest_kbrel.judges.text.lexicon import PHRASES, SPELLINGS, UNITS, word_set
 from pytest_kbrel.judges.text.numerals import NUMBER_WORDS, ORDINALS, read_number, roman
 from pytest_kbrel.records import record
 
@@ -109,7 +109,7 @@ _LETTERS = str.maketrans(
 _SEASON = re.compile(r"\b(1\d{3}|20\d\d)([-–/])(\d\d)\b(?![-–/.,]?\d)((?: season)?)")
 _MONTHS = 12
 _CONTRACTED = re.compile(r"^(is|was|are|were|do|does|did|has|have|had|would|could|should|ca|wo)n't$")
-_ABBREVIATED = listed(
+_ABBREVIATED = word_set(
     "mr mrs ms dr st prof rev jr jnr sr snr capt gen col maj lt sen gov no vs mt ft inc ltd co corp c ave "
     "blvd rd"
 )
@@ -141,7 +141,7 @@ class Words:
 @lru_cache(maxsize=4096)
 def read_words(text: str) -> Words:
     """Read a text; of a longer one only the first ``LONGEST`` characters."""
-    pieces = _pieces(plain(text[:LONGEST]))
+    pieces = _pieces(normalise_letters(text[:LONGEST]))
     words: list[str] = []
     cases: list[int] = []
     breaks: list[str] = []
@@ -168,7 +168,7 @@ def read_words(text: str) -> Words:
     return Words(words=tuple(words), cases=tuple(cases), breaks=tuple(breaks))
 
 
-def plain(text: str) -> str:
+def normalise_letters(text: str) -> str:
     """Return a text without accents, and with one spelling of signs, letters and amounts of money."""
     text = unicodedata.normalize("NFKC", text.translate(APOSTROPHES))
     if not text.isascii():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_kbrel.judges.matching.containment import places
+from pytest_kbrel.judges.matching.containment import find_spans
 from pytest_kbrel.judges.matching.enumerations import is_region, is_trade
 from pytest_kbrel.judges.rules import judge
 
@@ -21,10 +21,10 @@ def rule(question, gold, answer):
 
 
 def test_the_places_of_words():
-    assert list(places(("a", "b", "a", "b", "a"), ("a", "b"))) == [(0, 2), (2, 4)]
-    assert list(places(("a",), ("a",))) == [(0, 1)]
-    assert list(places(("a",), ("a", "b"))) == []
-    assert list(places(("a", "b"), ())) == []
+    assert list(find_spans(("a", "b", "a", "b", "a"), ("a", "b"))) == [(0, 2), (2, 4)]
+    assert list(find_spans(("a",), ("a",))) == [(0, 1)]
+    assert list(find_spans(("a",), ("a", "b"))) == []
+    assert list(find_spans(("a", "b"), ())) == []
 
 
 OTHERS = [

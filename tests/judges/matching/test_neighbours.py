@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_kbrel.judges.matching.containment import findable, is_its_city, is_other_name, places
+from pytest_kbrel.judges.matching.containment import find_spans, is_city_named_so, is_other_name, may_stand_at
 from pytest_kbrel.judges.matching.enumerations import is_one_of_several
-from pytest_kbrel.judges.matching.negation import is_beside, is_negated
+from pytest_kbrel.judges.matching.negation import is_negated, points_elsewhere
 from pytest_kbrel.judges.matching.parsing import read_answer, read_gold, read_question
 from pytest_kbrel.judges.text.tokens import read_words
 
@@ -17,13 +17,13 @@ def found(rule, answer, sought, question=ASKED, accepted=()):
     """Apply a rule to the first place of ``sought`` in an answer."""
     asked = read_question(question)
     said = read_answer(answer, asked)
-    span = next(places(said.words, read_words(sought).words))
+    span = next(find_spans(said.words, read_words(sought).words))
     if rule is is_other_name:
         return rule(said, span, read_gold(sought), asked)
-    if rule is is_its_city:
+    if rule is is_city_named_so:
         return rule(said, span)
     if rule is is_one_of_several:
-        spans = [span, *(one for text in accepted for one in places(said.words, read_words(text).words))]
+        spans = [span, *(one for text in accepted for one in find_spans(said.words, read_words(text).words))]
         return rule(said, span, asked, spans)
     return rule(said, span, asked)
 
@@ -149,7 +149,7 @@ def test_what_stands_behind_of(answer, question, other):
     ],
 )
 def test_the_city_of_a_nation(answer, sought, question, city):
-    assert found(is_its_city, answer, sought, question) is city
+    assert found(is_city_named_so, answer, sought, question) is city
 
 
 @pytest.mark.parametrize(
@@ -170,8 +170,8 @@ def test_the_city_of_a_nation(answer, sought, question, city):
 )
 def test_short_words_are_found_in_capitals_only(answer, gold, can):
     said, sought = read_answer(answer, read_question(ASKED)), read_gold(gold)
-    start = next((start for start, _ in places(said.words, sought.words)), 0)
-    assert findable(said, sought, start) is can
+    start = next((start for start, _ in find_spans(said.words, sought.words)), 0)
+    assert may_stand_at(said, sought, start) is can
 
 
 @pytest.mark.parametrize(
@@ -278,7 +278,7 @@ def test_a_correction_says_something_new():
     ],
 )
 def test_what_an_answer_only_points_from(answer, question, beside):
-    assert found(is_beside, answer, "Saab", question) is beside
+    assert found(points_elsewhere, answer, "Saab", question) is beside
 
 
 @pytest.mark.parametrize(

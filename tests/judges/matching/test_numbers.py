@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_kbrel.judges.matching.numbers import says_plainly
+from pytest_kbrel.judges.matching.numbers import begins_with_yes_or_no
 from pytest_kbrel.judges.matching.parsing import read_answer, read_question
 from pytest_kbrel.judges.rules import judge
 
@@ -422,5 +422,5 @@ def test_a_figure_and_what_stands_around_it(subject):
 
 
 def test_one_word_says_yes_plainly():
-    assert says_plainly(read_answer("Yes", read_question("")), "yes")
-    assert not says_plainly(read_answer("Yes", read_question("")), "no")
+    assert begins_with_yes_or_no(read_answer("Yes", read_question("")), "yes")
+    assert not begins_with_yes_or_no(read_answer("Yes", read_question("")), "no")

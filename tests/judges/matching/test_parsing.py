@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_kbrel.judges.matching.parsing import candidates, read_answer, read_question, stretches
+from pytest_kbrel.judges.matching.parsing import candidate_spans, read_answer, read_question, unasked_spans
 
 NAME = "Name it."
 TOWN = "Which town is it?"
@@ -30,7 +30,7 @@ def test_stretches_are_what_the_question_does_not_say_between_framing_words():
         (NAME, "Lima, Quito", ["lima", "quito"]),
         (NAME, "it is", []),
     ]
-    assert [parts(stretches, question, text) for question, text, _ in rows] == [row[-1] for row in rows]
+    assert [parts(unasked_spans, question, text) for question, text, _ in rows] == [row[-1] for row in rows]
 
 
 def test_candidates_are_the_whole_the_stretches_and_the_names_each_place_once():
@@ -54,4 +54,4 @@ def test_candidates_are_the_whole_the_stretches_and_the_names_each_place_once():
         (NAME, "it was Lima in May", ["it was lima in may", "lima"]),
         (NAME, "it was May and Lima", ["it was may and lima", "lima"]),
     ]
-    assert [parts(candidates, question, text) for question, text, _ in rows] == [row[-1] for row in rows]
+    assert [parts(candidate_spans, question, text) for question, text, _ in rows] == [row[-1] for row in rows]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_kbrel.judges.matching.variants import items, without_parentheses
+from pytest_kbrel.judges.matching.variants import list_items, without_parentheses
 from pytest_kbrel.judges.rules import is_variant, judge
 
 WHO = "Who wrote the novel?"
@@ -266,7 +266,7 @@ def test_what_stands_in_parentheses_is_cut_out_unless_nothing_is_left():
     ],
 )
 def test_the_items_of_a_list(gold, expected):
-    assert items(gold) == expected
+    assert list_items(gold) == expected
 
 
 @pytest.mark.parametrize(

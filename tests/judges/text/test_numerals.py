@@ -7,7 +7,14 @@ from decimal import Decimal
 import pytest
 
 from pytest_kbrel.judges.rules import label
-from pytest_kbrel.judges.text.numerals import ORDINALS, has_other_sign, plain, read_number, roman, signs_of
+from pytest_kbrel.judges.text.numerals import (
+    ORDINALS,
+    format_decimal,
+    has_other_sign,
+    read_number,
+    roman,
+    signs_of,
+)
 
 # What stands behind the number is not part of it; a Roman numeral and an ordinal are read elsewhere.
 READ = [
@@ -266,6 +273,6 @@ def test_a_number_written_otherwise_is_that_number_and_no_other(gold, answer, ex
 
 
 def test_a_number_is_written_in_digits():
-    assert plain(Decimal("1E+6")) == "1000000"
-    assert plain(Decimal("2.50")) == "2.5"
-    assert plain(Decimal("250")) == "250"
+    assert format_decimal(Decimal("1E+6")) == "1000000"
+    assert format_decimal(Decimal("2.50")) == "2.5"
+    assert format_decimal(Decimal("250")) == "250"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_kbrel.judges.rules import judge
-from pytest_kbrel.judges.text.person_names import contradict, is_surname, same_person, untitled
+from pytest_kbrel.judges.text.person_names import is_surname, same_person, strip_titles, titles_conflict
 from pytest_kbrel.judges.text.tokens import read_words
 
 TITLES = """
@@ -20,17 +20,17 @@ SUFFIXES = "Jr Sr Junior Senior PhD MD Esq OBE CBE MBE KBE"
 @pytest.mark.parametrize("title", TITLES.split())
 def test_a_title_stands_before_a_name(title):
     for name in (f"{title} Ann Lee", f"{title}. Ann Lee", f"{title.lower()} Ann Lee", f"Mr {title} Ann Lee"):
-        assert untitled(read_words(name)).words == ("ann", "lee")
-    assert untitled(read_words(f"Ann {title}")).words[0] == "ann"
+        assert strip_titles(read_words(name)).words == ("ann", "lee")
+    assert strip_titles(read_words(f"Ann {title}")).words[0] == "ann"
     # A title alone is a name.
-    assert len(untitled(read_words(title)).words) == 1
+    assert len(strip_titles(read_words(title)).words) == 1
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES.split())
 def test_a_suffix_stands_behind_a_name(suffix):
     for name in (f"Ann Lee {suffix}", f"Ann Lee, {suffix}.", f"Dr Ann Lee {suffix} PhD"):
-        assert untitled(read_words(name)).words == ("ann", "lee")
-    assert len(untitled(read_words(suffix)).words) == 1
+        assert strip_titles(read_words(name)).words == ("ann", "lee")
+    assert len(strip_titles(read_words(suffix)).words) == 1
 
 
 @pytest.mark.parametrize(
@@ -56,8 +56,8 @@ def test_a_suffix_stands_behind_a_name(suffix):
     ],
 )
 def test_two_titles_may_contradict_each_other(one, other, differ):
-    assert contradict(read_words(one), read_words(other)) is differ
-    assert contradict(read_words(other), read_words(one)) is differ
+    assert titles_conflict(read_words(one), read_words(other)) is differ
+    assert titles_conflict(read_words(other), read_words(one)) is differ
 
 
 PERSONS = [
