@@ -33,6 +33,8 @@ def test_the_wheel_carries_suites_checkpoints_baseline_schemas_and_licence(wheel
         "pytest_kbrel/bundled_data/suites/world/SOURCES.md",
         "pytest_kbrel/bundled_data/baselines/reference/baseline.json",
         "pytest_kbrel/bundled_data/baselines/published/reliable-kb/llama-2-7b/four-shot.json",
+        "pytest_kbrel/judges/text/word_sets.tsv",
+        "pytest_kbrel/judges/text/word_forms.tsv",
         "pytest_kbrel/reference/checkpoints/base/model.safetensors",
         "pytest_kbrel/reference/checkpoints/overconfident/model.safetensors",
         "pytest_kbrel/reference/checkpoints/gullible/model.safetensors",
