@@ -18,7 +18,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         description="Train the embedded checkpoint and its fine-tunes, on one thread.",
     )
     parser.add_argument("--output", type=Path, required=True, help="folder to write, must not exist")
-    parser.add_argument("--documents", type=int, default=DOCUMENTS, help="size of the corpus")
+    parser.add_argument(
+        "--documents", type=int, default=DOCUMENTS, help="size of the corpus (default: %(default)s)"
+    )
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
     if options.output.exists():
