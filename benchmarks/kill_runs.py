@@ -52,7 +52,7 @@ import os
 from pathlib import Path
 
 from pytest_kbrel.models import hf
-from pytest_kbrel.models.cache.keys import digest_of, key_of
+from pytest_kbrel.models.cache.store import digest_of, key_of
 
 load = hf.load
 

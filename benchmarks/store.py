@@ -20,10 +20,9 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from pytest_kbrel.models.cache.keys import digest_of, key_of
-from pytest_kbrel.models.cache.store import FILE, Sound, Store
+from pytest_kbrel.models.cache.store import FILE, Answer, Store, digest_of, key_of
 from pytest_kbrel.models.resume.journal import begin
-from pytest_kbrel.models.resume.session import Underway
+from pytest_kbrel.models.resume.session import RunLock
 from pytest_kbrel.models.script import Script
 from pytest_kbrel.models.scripted import ScriptedModel
 from pytest_kbrel.records import Generated, GenerateRequest, Request, Scored, ScoreRequest
@@ -43,13 +42,13 @@ def requests(count: int) -> Iterator[Request]:
             yield GenerateRequest(prompt=prompt, max_new_tokens=16)
 
 
-def answers(count: int) -> list[tuple[str, Sound]]:
+def answers(count: int) -> list[tuple[str, Answer]]:
     """Return responses with their keys."""
     draw, who = random.Random(0), digest_of(MODEL)
-    found: list[tuple[str, Sound]] = []
+    found: list[tuple[str, Answer]] = []
     for request in requests(count):
         tokens = tuple(draw.randrange(50_000) for _ in range(draw.randint(3, 5)))
-        answer: Sound
+        answer: Answer
         digest = f"{draw.getrandbits(64):016x}"
         if isinstance(request, ScoreRequest):
             values = tuple(draw.random() for _ in tokens)
@@ -66,7 +65,7 @@ def answers(count: int) -> list[tuple[str, Sound]]:
     return found
 
 
-def put(folder: Path, rows: Sequence[tuple[str, Sound]], at_once: int) -> None:
+def put(folder: Path, rows: Sequence[tuple[str, Answer]], at_once: int) -> None:
     """Put answers into a store, ``at_once`` in each transaction."""
     store = Store(folder)
     for start in range(0, len(rows), at_once):
@@ -74,7 +73,7 @@ def put(folder: Path, rows: Sequence[tuple[str, Sound]], at_once: int) -> None:
     store.close()
 
 
-def put_by_two(folder: Path, rows: Sequence[tuple[str, Sound]]) -> None:
+def put_by_two(folder: Path, rows: Sequence[tuple[str, Answer]]) -> None:
     """Put answers by two processes at once, half of them each."""
     context = multiprocessing.get_context("fork")
     workers = [context.Process(target=put, args=(folder, rows[share::2], 64)) for share in (0, 1)]
@@ -84,7 +83,7 @@ def put_by_two(folder: Path, rows: Sequence[tuple[str, Sound]]) -> None:
         worker.join()
 
 
-def put_for_one_run(folder: Path, rows: Sequence[tuple[str, Sound]], asked: Sequence[Request]) -> None:
+def put_for_one_run(folder: Path, rows: Sequence[tuple[str, Answer]], asked: Sequence[Request]) -> None:
     """Put answers of a served model, one at a time, each with what was asked."""
     store = Store(folder)
     kept = begin(store, "run", PLAYED)
@@ -95,7 +94,7 @@ def put_for_one_run(folder: Path, rows: Sequence[tuple[str, Sound]], asked: Sequ
 
 def end_run(folder: Path) -> None:
     """Forget the answers of a run that has ended."""
-    Underway(folder, "run").end(ended=True)
+    RunLock(folder, "run").end(ended=True)
 
 
 def get(folder: Path, keys: Sequence[str]) -> None:

@@ -7,9 +7,8 @@ import time
 import pytest
 
 from pytest_kbrel.cli import main
-from pytest_kbrel.models.cache.caching_model import RememberingModel
-from pytest_kbrel.models.cache.keys import digest_of
-from pytest_kbrel.models.cache.store import FILE, Store
+from pytest_kbrel.models.cache.caching_model import CachingModel
+from pytest_kbrel.models.cache.store import FILE, Store, digest_of
 from pytest_kbrel.models.resume.journal import begin
 from pytest_kbrel.records import GenerateRequest
 from tests.function_model import FunctionModel
@@ -22,7 +21,7 @@ def folder(tmp_path):
     """Hold 30 answers of one model, half of them 40 days old, and 5 of another."""
     store = Store(tmp_path / "kept")
     for name, count in (("one", 30), ("two\x1b[31m", 5)):
-        model = RememberingModel(FunctionModel(answers=lambda prompt: "said " * 50, name=name), store)
+        model = CachingModel(FunctionModel(answers=lambda prompt: "said " * 50, name=name), store)
         model.generate([GenerateRequest(prompt=f"question {n}", max_new_tokens=60) for n in range(count)])
     old = int(time.time()) - 40 * DAY
     store.query(("UPDATE answers SET created = ? WHERE rowid <= 15", (old,)))
@@ -54,7 +53,7 @@ def test_info_tells_what_is_kept_for_one_run_only(folder, capsys):
     store = Store(folder)
     model = FunctionModel(name="served")
     journal = begin(store, "1", model)
-    RememberingModel(model, store, journal=journal).generate([GenerateRequest(prompt="a", max_new_tokens=1)])
+    CachingModel(model, store, journal=journal).generate([GenerateRequest(prompt="a", max_new_tokens=1)])
     store.close()
     assert main(["cache", "info", str(folder)]) == 0
     rows = [line for line in capsys.readouterr().out.splitlines() if "served" in line]
@@ -76,7 +75,7 @@ def test_a_store_of_the_version_before_keeps_its_answers(folder, capsys):
     assert main(["cache", "info", str(folder)]) == 0
     assert "35 answers of 2 models" in capsys.readouterr().out
     store = Store(folder)
-    model = RememberingModel(FunctionModel(name="one"), store)
+    model = CachingModel(FunctionModel(name="one"), store)
     model.generate([GenerateRequest(prompt=f"question {n}", max_new_tokens=60) for n in (0, 99)])
     assert model.reused == 1
     store.close()
@@ -113,7 +112,7 @@ def test_prune_forgets_what_it_was_told_and_nothing_else(folder, capsys, flags, 
 def test_what_was_forgotten_is_asked_for_again(folder):
     main(["cache", "prune", str(folder), "--model", short("one")])
     store = Store(folder)
-    model = RememberingModel(FunctionModel(name="one"), store)
+    model = CachingModel(FunctionModel(name="one"), store)
     model.generate([GenerateRequest(prompt="question 0", max_new_tokens=60)])
     model.generate([GenerateRequest(prompt="question 0", max_new_tokens=60)])
     assert (model.asked, model.reused) == (2, 1)

@@ -19,11 +19,11 @@ from pytest_kbrel.facts.jsonl import read_facts
 from pytest_kbrel.facts.question_set.dump import Dump, _header
 from pytest_kbrel.facts.readers import FORMATS, Relations, read
 from pytest_kbrel.facts.relations import read_relations
+from pytest_kbrel.models.base import within_size
 from pytest_kbrel.models.cache.store import FILE, Store
 from pytest_kbrel.models.chat.args import parse_chat_args
 from pytest_kbrel.models.checkpoint.files import read_config, weight_files
 from pytest_kbrel.models.checkpoint.hashing import digest_of_tensors
-from pytest_kbrel.models.dedup import within_size
 from pytest_kbrel.models.script import read_script
 from pytest_kbrel.models.spec import parse_spec
 from pytest_kbrel.records import Failed, Generated, GenerateRequest
@@ -220,7 +220,7 @@ def test_a_kept_answer_of_100_000_levels_is_an_error_of_the_store(tmp_path: Path
 
     store = Store(tmp_path)
     with pytest.raises(StoreError, match=f"is broken: {LEVELS}"):
-        store.sound(b"k", DEEP, _checksum(b"k", DEEP))
+        store.decode(b"k", DEEP, _checksum(b"k", DEEP))
     store.close()
 
 

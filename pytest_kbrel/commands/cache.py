@@ -15,7 +15,7 @@ from pytest_kbrel.errors import KbrelError
 
 if TYPE_CHECKING:
     from pytest_kbrel.commands import Commands
-    from pytest_kbrel.models.cache.maintenance import KeptModel
+    from pytest_kbrel.models.cache.maintenance import CachedModel
 
 _AGE = re.compile(r"([0-9]+)([hdw])")
 _SECONDS = {"h": 3600, "d": 24 * 3600, "w": 7 * 24 * 3600}
@@ -52,10 +52,10 @@ def register(commands: Commands) -> None:
 def _info(options: argparse.Namespace) -> int:
     from contextlib import closing
 
-    from pytest_kbrel.models.cache.maintenance import Upkeep
+    from pytest_kbrel.models.cache.maintenance import Maintenance
     from pytest_kbrel.reports.text import count
 
-    with closing(Upkeep(options.folder)) as store:
+    with closing(Maintenance(options.folder)) as store:
         models = store.models()
         answers = sum(model.answers for model in models)
         said = f"{count(answers, 'answer')} of {count(len(models), 'model')}"
@@ -69,7 +69,7 @@ def _prune(options: argparse.Namespace) -> int:
     import time
     from contextlib import closing
 
-    from pytest_kbrel.models.cache.maintenance import Upkeep
+    from pytest_kbrel.models.cache.maintenance import Maintenance
 
     chosen = options.older_than is not None or options.model is not None
     if options.all == chosen:
@@ -79,7 +79,7 @@ def _prune(options: argparse.Namespace) -> int:
             "these two together, or --all"
         )
     before = None if options.older_than is None else time.time() - options.older_than
-    with closing(Upkeep(options.folder)) as store:
+    with closing(Maintenance(options.folder)) as store:
         model = None if options.model is None else store.model(options.model)
         gone = store.prune(model=model, before=before)
         left = sum(one.answers for one in store.models())
@@ -90,12 +90,12 @@ def _prune(options: argparse.Namespace) -> int:
 def _export(options: argparse.Namespace) -> int:
     from contextlib import closing
 
-    from pytest_kbrel.models.cache.maintenance import Upkeep
+    from pytest_kbrel.models.cache.maintenance import Maintenance
 
     output = options.output
     if output.exists() and not options.force:
         raise FileExistsError(f"{output}: exists already; name another file or give --force")
-    with closing(Upkeep(options.folder)) as store, scratch_for(output) as scratch:
+    with closing(Maintenance(options.folder)) as store, scratch_for(output) as scratch:
         made = scratch / "answers.jsonl"
         with made.open("w", encoding="utf-8", newline="\n") as stream:
             model = None if options.model is None else store.model(options.model)
@@ -117,7 +117,7 @@ def _seconds(text: str) -> int:
     return whole(AGE)(found[1]) * _SECONDS[found[2]]
 
 
-def _table(models: tuple[KeptModel, ...]) -> str:
+def _table(models: tuple[CachedModel, ...]) -> str:
     from pytest_kbrel.models.cache.maintenance import SHORT
     from pytest_kbrel.reports.text import one_line
 

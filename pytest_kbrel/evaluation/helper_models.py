@@ -13,7 +13,7 @@ from pytest_kbrel.settings import Settings
 
 if TYPE_CHECKING:
     from pytest_kbrel.models.base import Model
-    from pytest_kbrel.models.cache.caching_model import RememberingModel
+    from pytest_kbrel.models.cache.caching_model import CachingModel
 
 
 class Helping:
@@ -22,12 +22,12 @@ class Helping:
     def __init__(self, settings: Settings, *, threads: int | None = None) -> None:
         self._settings = settings
         self._threads = threads
-        self._models: dict[str, RememberingModel] = {}
+        self._models: dict[str, CachingModel] = {}
         self._failed: set[str] = set()
         self._opened: dict[str, object] = {}
         self._told = (0, 0)
 
-    def model(self, text: str) -> RememberingModel:
+    def model(self, text: str) -> CachingModel:
         """Return the model that ``text`` names. A failure is explained once, then named.
 
         Raises :class:`KbrelError` where it cannot be opened, or where the store cannot.
@@ -35,7 +35,7 @@ class Helping:
         if text in self._failed:
             raise ModelError(f"the model {text!r} could not be opened; the first failure says why")
         if text not in self._models:
-            from pytest_kbrel.models.cache.caching_model import RememberingModel
+            from pytest_kbrel.models.cache.caching_model import CachingModel
             from pytest_kbrel.models.cache.store import Store
             from pytest_kbrel.models.registry import open_model
 
@@ -44,7 +44,7 @@ class Helping:
                 spec = helper_spec(text, self._settings.judge_args)
                 model = open_model(spec, threads=self._threads, folder=folder)
                 self._opened[text] = model
-                self._models[text] = RememberingModel(model, None if folder is None else Store(folder))
+                self._models[text] = CachingModel(model, None if folder is None else Store(folder))
             except KbrelError:
                 self._failed.add(text)
                 raise

@@ -15,9 +15,8 @@ from pytest_kbrel.settings import Settings
 
 if TYPE_CHECKING:
     from pytest_kbrel.models.base import Model
-    from pytest_kbrel.models.cache.session import Keeping
-    from pytest_kbrel.models.dedup import Asker
-    from pytest_kbrel.models.resume.session import Underway
+    from pytest_kbrel.models.resume.session import CacheSession, RunLock
+    from pytest_kbrel.models.session_cache import Asker
 
 # Whom the run itself is about, as ``Ask.to`` names them; all others are helping models.
 _OWN = ("", BASELINE)
@@ -34,7 +33,7 @@ class Answering:
         self._failed: set[str] = set()
         self._load_seconds: dict[str, float] = {}
         self._again: Asker | None = None
-        self._keeping: Keeping | None = None
+        self._keeping: CacheSession | None = None
         # Why no case can be decided: a model that all of them need cannot be opened or asked.
         self.unusable = ""
 
@@ -43,7 +42,7 @@ class Answering:
 
         ``ModelError`` says how a helping model is named.
         """
-        from pytest_kbrel.models.dedup import Asker
+        from pytest_kbrel.models.session_cache import Asker
 
         try:
             if to not in self._askers:
@@ -60,8 +59,8 @@ class Answering:
 
         Helping models are asked as ever: what they said stays said. No answer comes from the store.
         """
-        from pytest_kbrel.models.dedup import Asker
         from pytest_kbrel.models.replan import Replanned
+        from pytest_kbrel.models.session_cache import Asker
 
         if to:
             return self.ask(requests, to, case)
@@ -136,10 +135,10 @@ class Answering:
 
     def _remembering(self, which: str) -> Model:
         if self._keeping is None:
-            from pytest_kbrel.models.cache.session import Keeping
+            from pytest_kbrel.models.resume.session import CacheSession
 
-            self._keeping = Keeping(self._settings.use_cache, self._settings.run)
-        return self._keeping.remembering(self._opened(which))
+            self._keeping = CacheSession(self._settings.use_cache, self._settings.run)
+        return self._keeping.wrap(self._opened(which))
 
     def rendered(self, request: Request, case: str = "") -> str:
         """Return a prompt as the model under test reads it, empty where it cannot be put to this model."""
@@ -198,7 +197,7 @@ class Answering:
 
         Known are those kept from an earlier run.
         """
-        return self._keeping.news() if self._keeping is not None else (0, 0)
+        return self._keeping.new_counts() if self._keeping is not None else (0, 0)
 
     def not_kept(self) -> str:
         """Say why answers of the run's own models are not kept, empty where they are or are not to be."""
@@ -221,16 +220,16 @@ class Answering:
         self.helping.close()
 
 
-def underway(settings: Settings) -> Underway | None:
+def underway(settings: Settings) -> RunLock | None:
     """Return the journals of a run that asks served models, ``None`` where there are none to be kept."""
     from pytest_kbrel.models.registry import backend_of
 
     served = backend_of(settings.model).is_served or backend_of(settings.baseline_model).is_served
     if not served or settings.use_cache is None or settings.from_run is not None:
         return None
-    from pytest_kbrel.models.resume.session import Underway
+    from pytest_kbrel.models.resume.session import RunLock
 
-    return Underway(settings.use_cache, settings.run)
+    return RunLock(settings.use_cache, settings.run)
 
 
 def let_threads_sleep() -> None:

@@ -1,16 +1,18 @@
-"""Protocols of a model and its spec, and the record that describes a backend."""
+"""Protocols of a model and its spec, the record of a backend, and checks of any model's responses."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
+from pytest_kbrel.errors import ResponseError
 from pytest_kbrel.records import (
     Failed,
     Fingerprint,
     Generated,
     GenerateRequest,
     Request,
+    Response,
     Scored,
     ScoreRequest,
     record,
@@ -18,6 +20,10 @@ from pytest_kbrel.records import (
 
 if TYPE_CHECKING:
     from pytest_kbrel.models.token_counting import Counter
+
+A = TypeVar("A")
+# The longest tokens have some hundred characters.
+_CHARACTERS_PER_TOKEN, _EXTRA_CHARACTERS = 1_000, 10_000
 
 
 class Model(Protocol):
@@ -106,3 +112,42 @@ class Backend:
     is_served: bool = False
     gives_probabilities: bool = True
     gives_gradients: bool = False
+
+
+def check_count(requests: Sequence[Request], responses: list[A]) -> list[A]:
+    """Return ``responses``; raise :class:`ResponseError` if they are more or fewer than ``requests``."""
+    if len(responses) != len(requests):
+        raise ResponseError(f"the model gave {len(responses)} answers to {len(requests)} requests")
+    return responses
+
+
+def in_order(batches: Iterable[list[tuple[int, A]]]) -> list[A]:
+    """Return the responses of all batches, which come with their positions, as one list in that order."""
+    by_position = {position: response for batch in batches for position, response in batch}
+    return [by_position[position] for position in range(len(by_position))]
+
+
+def within_size(request: Request, response: Response) -> Response:
+    """Return the response, or a failure if it is far longer than its tokens can be."""
+    if isinstance(request, GenerateRequest) and isinstance(response, Generated):
+        most = _CHARACTERS_PER_TOKEN * request.max_new_tokens + _EXTRA_CHARACTERS
+        if len(response.text) > most:
+            return Failed(
+                error=f"an answer of {len(response.text):,} characters to a question for "
+                f"{request.max_new_tokens:,} tokens; allowed: at most {most:,}"
+            )
+    return response
+
+
+def numbers_only(response: Response) -> Response:
+    """Return the response, or a failure if one of its probabilities is not a number from 0 to 1."""
+    values: Iterable[float] = ()
+    if isinstance(response, Scored):
+        values = response.probabilities
+    elif isinstance(response, Generated) and response.steps:
+        values = [p for step in response.steps for p in (step.probability, step.watched) if p is not None]
+    for value in values:
+        # Both comparisons are false for NaN.
+        if not 0.0 <= value <= 1.0:
+            return Failed(error=f"not a probability: {value}")
+    return response

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from pytest_kbrel.models.cache.keys import digest_of
+from pytest_kbrel.models.cache.store import digest_of
 from pytest_kbrel.models.memory.measured import Notes
 from pytest_kbrel.records import Failed, Fingerprint, Generated, Scored
 

@@ -1,4 +1,4 @@
-"""What a model has said in this session, kept outside memory: answers are many, and few come twice."""
+"""Per-session response cache in a temporary SQLite file, and a wrapper that asks a model each thing once."""
 
 from __future__ import annotations
 
@@ -8,20 +8,18 @@ import threading
 import weakref
 from collections.abc import Mapping, Sequence
 
-from pytest_kbrel.records import Response
+from pytest_kbrel.models.base import Model, check_count, numbers_only, within_size
+from pytest_kbrel.models.cache.store import chunks, key_of
+from pytest_kbrel.records import Failed, GenerateRequest, Request, Response, ScoreRequest
 from pytest_kbrel.serialization import record_of, values_of
 
-# SQLite allows 32,766 places in a statement, older builds 999.
-_AT_ONCE = 500
 
+class SessionCache:
+    """Responses by the keys of their requests (hex), in a temporary file, so that memory does not grow.
 
-class Told:
-    """Responses by the keys of their requests (hex), in a temporary file.
-
-    It is SQLite's own, has no name and ends with this object.
-
-    Where that file cannot be written any more (a full disk) all is forgotten, and nothing is kept from there
-    on: whoever asks again is answered anew. Any thread may use it.
+    The file is SQLite's own, has no name and ends with this object. If it cannot be written any more (a full
+    disk), all is forgotten, and nothing is stored from there on: requests are then asked anew. Any thread may
+    use it.
     """
 
     def __init__(self) -> None:
@@ -30,44 +28,80 @@ class Told:
             "", isolation_level=None, check_same_thread=False
         )
         self._lock = threading.Lock()
-        self._file.execute("CREATE TABLE told (key BLOB PRIMARY KEY, response BLOB NOT NULL) WITHOUT ROWID")
+        self._file.execute(
+            "CREATE TABLE responses (key BLOB PRIMARY KEY, response BLOB NOT NULL) WITHOUT ROWID"
+        )
         weakref.finalize(self, self._file.close)
 
-    def find(self, keys: Sequence[str]) -> dict[str, Response]:
-        """Return what is known of the requests with these keys."""
+    def get(self, keys: Sequence[str]) -> dict[str, Response]:
+        """Return the cached responses by key."""
+        responses: dict[str, Response] = {}
         with self._lock:
-            return self._find(keys)
+            if self._file is None:
+                return {}
+            try:
+                for marks, chunk in chunks(keys):
+                    rows = self._file.execute(
+                        f"SELECT key, response FROM responses WHERE key IN ({marks})", chunk
+                    )
+                    responses.update((key.hex(), _read(response)) for key, response in rows)
+            except sqlite3.Error:
+                self._file = None
+                return {}
+        return responses
 
-    def keep(self, answers: Mapping[str, Response]) -> None:
-        """Keep what was said to the requests with these keys."""
+    def put(self, responses: Mapping[str, Response]) -> None:
+        """Store responses by key; a later one replaces an earlier one."""
+        rows = [(bytes.fromhex(key), _written(response)) for key, response in responses.items()]
         with self._lock:
-            self._keep(answers)
+            if self._file is None:
+                return
+            try:
+                self._file.execute("BEGIN")
+                self._file.executemany("INSERT OR REPLACE INTO responses VALUES (?, ?)", rows)
+                self._file.execute("COMMIT")
+            except sqlite3.Error:
+                self._file = None
 
-    def _find(self, keys: Sequence[str]) -> dict[str, Response]:
-        if self._file is None:
-            return {}
-        found: dict[str, Response] = {}
-        try:
-            for start in range(0, len(keys), _AT_ONCE):
-                some = [bytes.fromhex(key) for key in keys[start : start + _AT_ONCE]]
-                places = ",".join("?" * len(some))
-                rows = self._file.execute(f"SELECT key, response FROM told WHERE key IN ({places})", some)
-                found.update((key.hex(), _read(response)) for key, response in rows)
-        except sqlite3.Error:
-            self._file = None
-            return {}
-        return found
 
-    def _keep(self, answers: Mapping[str, Response]) -> None:
-        if self._file is None:
-            return
-        rows = [(bytes.fromhex(key), _written(response)) for key, response in answers.items()]
-        try:
-            self._file.execute("BEGIN")
-            self._file.executemany("INSERT OR REPLACE INTO told VALUES (?, ?)", rows)
-            self._file.execute("COMMIT")
-        except sqlite3.Error:
-            self._file = None
+class Asker:
+    """Wraps a model for one session: the same request is put to it once, whoever repeats it.
+
+    ``asked`` counts the requests that came in, ``answered`` those that the model was given. Failures are not
+    cached: a repeated request gets another try.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.asked = 0
+        self.answered = 0
+        self._cache = SessionCache()
+
+    def ask(self, requests: Sequence[Request]) -> list[Response]:
+        """Return one response per request, in order.
+
+        Raises :class:`ResponseError` if the model returns more or fewer responses than it was asked for.
+        """
+        keys = {request: key_of("", request) for request in dict.fromkeys(requests)}
+        cached = self._cache.get(list(keys.values()))
+        new = [request for request, key in keys.items() if key not in cached]
+        to_score = [request for request in new if isinstance(request, ScoreRequest)]
+        to_generate = [request for request in new if isinstance(request, GenerateRequest)]
+        responses: dict[Request, Response] = {}
+        if to_score:
+            scores = check_count(to_score, self.model.score(to_score))
+            responses.update(zip(to_score, scores, strict=True))
+        if to_generate:
+            texts = check_count(to_generate, self.model.generate(to_generate))
+            responses.update(zip(to_generate, texts, strict=True))
+        responses = {one: within_size(one, numbers_only(response)) for one, response in responses.items()}
+        self.asked += len(requests)
+        self.answered += len(new)
+        self._cache.put(
+            {keys[one]: response for one, response in responses.items() if not isinstance(response, Failed)}
+        )
+        responses |= {one: cached[key] for one, key in keys.items() if key in cached}
+        return [responses[request] for request in requests]
 
 
 # Not a format for others: the file is this process's own, and nobody else can open it. A record's own way

@@ -11,10 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from pytest_kbrel.errors import StoreError
-from pytest_kbrel.models.base import Model
-from pytest_kbrel.models.cache.keys import digest_of, key_of
-from pytest_kbrel.models.cache.store import FILE, Store
-from pytest_kbrel.models.dedup import one_each
+from pytest_kbrel.models.base import Model, check_count
+from pytest_kbrel.models.cache.store import FILE, Store, digest_of, key_of
 from pytest_kbrel.models.rates import known_rate, tokens_of
 from pytest_kbrel.models.token_counting import Counter
 from pytest_kbrel.planning.requests import Call, Kind
@@ -160,8 +158,8 @@ def _answers(model: Model, requests: Sequence[Request]) -> Sequence[object]:
     to_score = [request for request in requests if isinstance(request, ScoreRequest)]
     to_generate = [request for request in requests if isinstance(request, GenerateRequest)]
     return [
-        *(one_each(to_score, model.score(to_score)) if to_score else ()),
-        *(one_each(to_generate, model.generate(to_generate)) if to_generate else ()),
+        *(check_count(to_score, model.score(to_score)) if to_score else ()),
+        *(check_count(to_generate, model.generate(to_generate)) if to_generate else ()),
     ]
 
 

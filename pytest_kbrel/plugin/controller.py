@@ -85,7 +85,7 @@ class Recorder:
     def note_asking(self) -> None:
         """Let other runs see that this one goes on, if it was announced that it asks a model."""
         if self._underway is not None:
-            self._underway.start()
+            self._underway.acquire()
 
     def expect(self, nodeids: Iterable[str]) -> None:
         """Note items that must report before the session may end well."""
@@ -243,7 +243,7 @@ class Recorder:
             bring_back(self._settings.output_path)
         self._parts.end()
         if self._underway is not None:
-            self._underway.end(ended=ended)
+            self._underway.release(ended=ended)
 
     @pytest.hookimpl
     def pytest_unconfigure(self) -> None:
@@ -320,16 +320,16 @@ class Recorder:
         """Say what was taken over from a run that did not end; tell whether this one has ended."""
         if self._underway is None:
             return True
-        kept = self._underway.kept()
+        journals = self._underway.summary()
         undecided = any(case.verdict == "invalid" for case in run.cases)
-        ended = self._finished and self._arrivals.all_measured() and not (kept.failed and undecided)
+        ended = self._finished and self._arrivals.all_measured() and not (journals.failed and undecided)
         # Who stops at a failure may change the model next, and leave its name.
         if session.shouldfail or session.shouldstop:
-            ended = ended or self._arrivals.failed_measured(kept.failed)
-        count = kept.unused if ended else kept.answers
+            ended = ended or self._arrivals.failed_measured(journals.failed)
+        count = journals.unused if ended else journals.answers
         left = f"this run did not end: the server's {count} answers are kept for a day, for the next run"
         rest = f"{count} of the answers taken over were not needed, and stay for the next run"
-        lines = [*kept.notes, *([rest if ended else left] if count else [])]
+        lines = [*journals.notes, *([rest if ended else left] if count else [])]
         self._arrivals.resumed = "\n".join(lines)
         self._run = self._make_run(session)
         return ended

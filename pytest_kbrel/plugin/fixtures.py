@@ -160,7 +160,7 @@ def _announce(config: pytest.Config) -> None:
 
     journals = underway(read_settings(config))
     if journals is not None:
-        journals.announce()
+        journals.prepare()
 
 
 def failure_message(settings: Settings, result: CaseResult) -> str:

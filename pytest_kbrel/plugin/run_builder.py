@@ -87,7 +87,7 @@ class Arrivals:
 
         Return in words what of one is not as with the worker that was heard first, empty where all is.
         """
-        from pytest_kbrel.models.cache.keys import identity
+        from pytest_kbrel.models.cache.store import identity
 
         for name, model in models:
             first, now = identity(self.models.setdefault(name, model)), identity(model)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pytest_kbrel.errors import StoreError
 
 if TYPE_CHECKING:
-    from pytest_kbrel.models.cache.locks import Lock
+    from pytest_kbrel.models.cache.location import Lock
 
 PARTS = ".parts"
 _ALIVE = ".alive"
@@ -53,8 +53,7 @@ class Parts:
 
     def start(self) -> None:
         """Let others see that this run goes on, until it ends or dies."""
-        from pytest_kbrel.models.cache.location import network_of
-        from pytest_kbrel.models.cache.locks import Lock
+        from pytest_kbrel.models.cache.location import Lock, network_of
 
         if self._lock is not None or network_of(self._all):
             return
@@ -70,7 +69,7 @@ class Parts:
         if self._lock is None:
             yield
             return
-        from pytest_kbrel.models.cache.locks import Lock
+        from pytest_kbrel.models.cache.location import Lock
 
         writing = Lock(self._all / _WRITING)
         with contextlib.suppress(StoreError):
@@ -98,7 +97,7 @@ def _alive(folder: Path) -> Path:
 
 
 def _clear(folder: Path) -> None:
-    from pytest_kbrel.models.cache.locks import is_held
+    from pytest_kbrel.models.cache.location import is_held
 
     if not _alive(folder).exists():
         if time.time() - folder.stat().st_mtime < _OLD:

@@ -145,7 +145,7 @@ class Record:
         same request. ``to`` is who was asked, as in :class:`pytest_kbrel.records.Ask`. Raises
         :class:`ResponseError` where the file is broken, which is explained once, then named.
         """
-        from pytest_kbrel.models.dedup import numbers_only, within_size
+        from pytest_kbrel.models.base import numbers_only, within_size
         from pytest_kbrel.reports.responses import from_line
 
         self._check()

@@ -13,7 +13,7 @@ from pytest_kbrel.evaluation import model_pool
 from pytest_kbrel.evaluation.model_pool import Answering, underway
 from pytest_kbrel.evaluation.specs import typed_notes, with_specs
 from pytest_kbrel.models import registry
-from pytest_kbrel.models.cache.caching_model import RememberingModel
+from pytest_kbrel.models.cache.caching_model import CachingModel
 from pytest_kbrel.models.spec import ModelSpec
 from pytest_kbrel.records import BASELINE, GenerateRequest
 from pytest_kbrel.settings import ParsedSpec
@@ -280,7 +280,7 @@ def test_a_change_of_any_models_files_is_told_with_its_place(
     if text in ("", BASELINE):
         made._models |= {"": FunctionModel(), text: model}
     else:
-        made.helping._models[text] = RememberingModel(model, None)
+        made.helping._models[text] = CachingModel(model, None)
     with pytest.raises(ModelError) as raised:
         made.check_files()
     assert (str(raised.value), made.unusable) == (said, said if unusable else "")

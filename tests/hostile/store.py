@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 from collections.abc import Callable
@@ -58,9 +57,6 @@ ROWS = [
     kept("a store with flipped bytes", flipped),
     kept("a store of a later version", sql("pragma user_version = 99"), "answers.sqlite"),
     kept("a store of another program", sql("pragma application_id = 7"), "answers.sqlite"),
-    kept("an owner that is no JSON", lambda path: (path / "owner.json").write_text("{") and None),
-    kept("an owner of 100,000 levels", lambda path: (path / "owner.json").write_text("[" * 100_000) and None),
-    kept("an owner that is a list", lambda path: (path / "owner.json").write_text(json.dumps([1])) and None),
     kept("a store that is a pipe nobody writes to", fifo),
     Row("a file where the folder belongs", {".kbrel-cache": "text"}, PASSED, ".kbrel-cache"),
 ]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_kbrel.models.base import in_order, numbers_only
 from pytest_kbrel.models.batching import Batcher, Budget, describe_error, is_out_of_memory
-from pytest_kbrel.models.dedup import in_order, numbers_only
 from pytest_kbrel.models.memory.free import cpu_bytes
 from pytest_kbrel.models.memory.measured import FILE, Notes
 from pytest_kbrel.models.responses import check_request, failed, generated, scored

@@ -4,7 +4,7 @@ import pytest
 
 from pytest_kbrel.errors import ResponseError
 from pytest_kbrel.models.batching import Batcher
-from pytest_kbrel.models.dedup import Asker
+from pytest_kbrel.models.session_cache import Asker
 from pytest_kbrel.records import Failed, GenerateRequest, Scored, ScoreRequest
 from tests.function_model import FunctionModel
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from pytest_kbrel.models.cache.session import Keeping
 
 from pytest_kbrel.models import rates
-from pytest_kbrel.models.cache.session import Keeping
 from pytest_kbrel.models.rates import RateMeter, keep_rates, known_rate
 from pytest_kbrel.records import Failed, Generated, Scored, ScoreRequest
 from tests.planning.test_cost_model import MODEL, TOKEN, Clocked

@@ -9,9 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_kbrel.models.cache.keys import key_of
-from pytest_kbrel.models.dedup import Asker
-from pytest_kbrel.models.session_cache import Told
+from pytest_kbrel.models.cache.store import key_of
+from pytest_kbrel.models.session_cache import Asker, SessionCache
 from pytest_kbrel.records import Generated, GenerateRequest, Scored, ScoreRequest, Step
 from tests.forgetful import Forgetful
 from tests.function_model import FunctionModel
@@ -38,14 +37,14 @@ def rounds(count: int, size: int = 100):
 
 
 def test_what_was_said_comes_back_exactly():
-    told = Told()
+    cache = SessionCache()
     asked = {key_of("", ScoreRequest(prompt="\udfff", continuation=" ")): SCORED}
     long = GenerateRequest(prompt="p", max_new_tokens=2, stop=(), steps=True, watch=(7,))
     asked[key_of("", long)] = GENERATED
-    told.keep(asked)
+    cache.put(asked)
     unknown = key_of("", replace(long, max_new_tokens=3))
-    assert told.find([*asked, unknown]) == asked
-    assert told.find([]) == {}
+    assert cache.get([*asked, unknown]) == asked
+    assert cache.get([]) == {}
 
 
 def test_a_question_of_many_rounds_ago_is_not_asked_again():
@@ -81,7 +80,7 @@ def test_memory_does_not_grow_with_what_was_asked():
 
 @pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
 def test_it_may_end_in_another_thread_than_it_began_in():
-    held = [Told()]
+    held = [SessionCache()]
     # Where the garbage collector happens to run, as in the thread of a client or a server.
     thread = threading.Thread(target=held.clear)
     thread.start()
@@ -90,15 +89,15 @@ def test_it_may_end_in_another_thread_than_it_began_in():
 
 
 def test_several_threads_may_ask_at_once():
-    told = Told()
+    cache = SessionCache()
     keys = [key_of("", ScoreRequest(prompt=f"{n}", continuation=" x")) for n in range(400)]
     found, errors = [], []
 
     def work(part: list[str]) -> None:
         try:
             for key in part:
-                told.keep({key: SCORED})
-                found.append(told.find([key]) == {key: SCORED})
+                cache.put({key: SCORED})
+                found.append(cache.get([key]) == {key: SCORED})
         except Exception as error:
             errors.append(error)
 
@@ -110,17 +109,17 @@ def test_several_threads_may_ask_at_once():
     assert (errors, len(found), all(found)) == ([], 400, True)
 
 
-@pytest.mark.parametrize("broken", ["keep", "find"])
+@pytest.mark.parametrize("broken", ["put", "get"])
 def test_where_the_file_is_lost_questions_are_asked_anew(broken):
     model = FunctionModel()
     asker = Asker(model)
     asked = next(rounds(10, 10))
-    first = asker.ask(asked) if broken == "find" else None
-    file = asker._told._file
+    first = asker.ask(asked) if broken == "get" else None
+    file = asker._cache._file
     assert file is not None
     # As on a full disk: every statement fails from here on.
-    file.execute("DROP TABLE told")
+    file.execute("DROP TABLE responses")
     again = asker.ask(asked)
     assert again == asker.ask(asked)
     assert first in (None, again)
-    assert len(model.requests) == (30 if broken == "find" else 20)
+    assert len(model.requests) == (30 if broken == "get" else 20)

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.models.resume.session import Kept
+from pytest_kbrel.models.resume.session import JournalSummary
 from pytest_kbrel.plugin.controller import Recorder
 from pytest_kbrel.records import CaseResult, Fingerprint, Run
 from pytest_kbrel.replay.recorded_run import read_run
@@ -36,15 +36,15 @@ class Journals:
     """Journals of a run under way that hold what they are told to."""
 
     def __init__(self, **kept: Any) -> None:
-        self._kept, self.ended = Kept(**kept), None
+        self._summary, self.ended = JournalSummary(**kept), None
 
-    def start(self) -> None:
+    def acquire(self) -> None:
         """Do nothing."""
 
-    def kept(self) -> Kept:
-        return self._kept
+    def summary(self) -> JournalSummary:
+        return self._summary
 
-    def end(self, *, ended: bool) -> None:
+    def release(self, *, ended: bool) -> None:
         self.ended = ended
 
 

@@ -1,18 +1,15 @@
-"""A model whose answers are kept: what was asked in an earlier run is not asked again."""
+"""Model wrapper that answers from the response store, and asks the model only what is not there."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 from pytest_kbrel.errors import StoreError
-from pytest_kbrel.models.base import Model
-from pytest_kbrel.models.cache.keys import digest_of, key_of
-from pytest_kbrel.models.cache.store import Sound, Store
-from pytest_kbrel.models.dedup import numbers_only, one_each
+from pytest_kbrel.models.base import Model, check_count, numbers_only
+from pytest_kbrel.models.cache.store import Answer, Store, digest_of, key_of
 from pytest_kbrel.models.rates import RateMeter
-from pytest_kbrel.models.resume.journal import Journal
 from pytest_kbrel.records import (
     Failed,
     Fingerprint,
@@ -23,44 +20,47 @@ from pytest_kbrel.records import (
     ScoreRequest,
 )
 
+if TYPE_CHECKING:
+    from pytest_kbrel.models.resume.journal import Journal
+
 Q = TypeVar("Q", ScoreRequest, GenerateRequest)
 A = TypeVar("A", Scored, Generated)
 T = TypeVar("T")
 
-# How many answers of a model that gives them all at once may be lost when the process is killed.
-_AT_ONCE = 32
+# Responses that may be lost when the process is killed, of a model that returns them all at once.
+_CHUNK = 32
 
 
 @runtime_checkable
 class AnswersAsReady(Protocol):
-    """A model that can hand out each text the moment it is there."""
+    """A model that hands out generated texts batch by batch."""
 
     def generate_as_ready(
         self, requests: Sequence[GenerateRequest]
     ) -> Iterator[list[tuple[int, Generated | Failed]]]:
-        """Yield answers with their requests' places, in any order, those together that came together."""
+        """Yield batches of responses with the positions of their requests, in any order."""
         ...
 
 
 @runtime_checkable
 class ScoresAsReady(Protocol):
-    """A model that can hand out probabilities batch by batch."""
+    """A model that hands out probabilities batch by batch."""
 
     def score_as_ready(self, requests: Sequence[ScoreRequest]) -> Iterator[list[tuple[int, Scored | Failed]]]:
-        """Yield answers with their requests' places, in any order, those together that came together."""
+        """Yield batches of responses with the positions of their requests, in any order."""
         ...
 
 
-class RememberingModel:
-    """Wraps a model and a store. Each sound answer is kept the moment it exists; failures never are.
+class CachingModel:
+    """Wraps a model and a store; each valid response is stored the moment it exists, and failures never are.
 
-    An empty text of a server is not kept either: another try may bring more. ``asked`` counts the requests
-    that came in, ``reused`` those that the store answered. Without a store nothing is kept.
+    Nor is an empty text of a server, since another try may bring more. ``asked`` counts the requests that
+    came in, ``reused`` those that the store answered. Without a store nothing is stored.
 
-    With a ``journal`` answers are kept for this run and one that goes on in its place.
+    With a ``journal`` responses are stored for this run and one that goes on in its place.
 
-    Where the store fails, ``on_trouble`` is told, and the model goes on without it; without ``on_trouble``
-    the :class:`StoreError` is raised.
+    If the store fails, ``on_trouble`` is called once, and the model goes on without it; without
+    ``on_trouble`` the :class:`StoreError` is raised.
     """
 
     def __init__(
@@ -78,27 +78,27 @@ class RememberingModel:
         self.meter = RateMeter()
         self._on_trouble = on_trouble
         # Once: what a server says it serves may come to be known later, and must not change any key.
-        self._who = model.describe()
-        self._digest = digest_of(self._who) if journal is None else journal.digest
+        self._fingerprint = model.describe()
+        self._digest = digest_of(self._fingerprint) if journal is None else journal.digest
         self._journal = journal
 
     def describe(self) -> Fingerprint:
-        """Say what the model is."""
+        """Return the model's fingerprint."""
         return self.model.describe()
 
     def score(self, requests: Sequence[ScoreRequest]) -> list[Scored | Failed]:
-        """Return one answer per request, in order."""
+        """Return one response per request, in order."""
         model = self.model
         if isinstance(model, ScoresAsReady):
-            return self._answers(requests, Scored, model.score_as_ready)
-        return self._answers(requests, Scored, lambda new: self._in_pieces(new, model.score))
+            return self._responses(requests, Scored, model.score_as_ready)
+        return self._responses(requests, Scored, lambda new: _in_chunks(new, model.score))
 
     def generate(self, requests: Sequence[GenerateRequest]) -> list[Generated | Failed]:
-        """Return one answer per request, in order."""
+        """Return one response per request, in order."""
         model = self.model
         if isinstance(model, AnswersAsReady):
-            return self._answers(requests, Generated, model.generate_as_ready)
-        return self._answers(requests, Generated, lambda new: self._in_pieces(new, model.generate))
+            return self._responses(requests, Generated, model.generate_as_ready)
+        return self._responses(requests, Generated, lambda new: _in_chunks(new, model.generate))
 
     def close(self) -> None:
         """Close model and store."""
@@ -106,56 +106,60 @@ class RememberingModel:
         self.close_store()
 
     def close_store(self) -> None:
-        """Close the store; from here on nothing is kept."""
+        """Close the store; from here on nothing is stored."""
         if self.store is not None:
             self.store.close()
         self.store = None
 
-    def _answers(
+    def _responses(
         self,
         requests: Sequence[Q],
         kind: type[A],
         ask: Callable[[Sequence[Q]], Iterator[list[tuple[int, A | Failed]]]],
     ) -> list[A | Failed]:
-        # Without a store nobody asks for a key.
-        keys = {} if self.store is None else {one: key_of(self._digest, one) for one in requests}
+        # Without a store nobody needs a key.
+        keys = {} if self.store is None else {request: key_of(self._digest, request) for request in requests}
         by_key: dict[str, Q] = {key: request for request, key in keys.items()}
-        known: dict[str, Sound] = self._with_store(lambda store: self._get(by_key, store), {})
-        found: dict[Q, A | Failed] = {
-            by_key[key]: answer for key, answer in known.items() if isinstance(answer, kind)
+        stored: dict[str, Answer] = self._with_store(functools.partial(self._get, by_key), {})
+        responses: dict[Q, A | Failed] = {
+            by_key[key]: answer for key, answer in stored.items() if isinstance(answer, kind)
         }
         self.asked += len(requests)
-        self.reused += sum(request in found for request in requests)
-        new = [request for request in dict.fromkeys(requests) if request not in found]
+        self.reused += sum(request in responses for request in requests)
+        new = [request for request in dict.fromkeys(requests) if request not in responses]
         method = "score" if kind is Scored else "generate"
         for batch in self.meter.timed(method, ask(new)) if new else ():
-            found |= {new[place]: answer for place, answer in batch}
+            responses |= {new[position]: response for position, response in batch}
             if self.store is None:
                 continue
-            sound = [
-                (keys[new[place]], answer)
-                for place, answer in batch
-                if not isinstance(answer, Failed) and self._is_sound(answer)
+            valid = [
+                (keys[new[position]], response)
+                for position, response in batch
+                if not isinstance(response, Failed) and self._is_valid(response)
             ]
-            failed = sum(isinstance(answer, Failed) for _, answer in batch)
-            self._with_store(functools.partial(self._put, sound, by_key, failed), None)
-        return [found[request] for request in requests]
+            failed = sum(isinstance(response, Failed) for _, response in batch)
+            self._with_store(functools.partial(self._put, valid, by_key, failed), None)
+        return [responses[request] for request in requests]
 
-    def _get(self, asked: Mapping[str, Request], store: Store) -> dict[str, Sound]:
-        return store.get(list(asked)) if self._journal is None else self._journal.get(store, asked)
+    def _get(self, requests: Mapping[str, Request], store: Store) -> dict[str, Answer]:
+        return store.get(list(requests)) if self._journal is None else self._journal.get(store, requests)
 
     def _put(
-        self, answers: Sequence[tuple[str, Sound]], asked: Mapping[str, Request], failed: int, store: Store
+        self,
+        answers: Sequence[tuple[str, Answer]],
+        requests: Mapping[str, Request],
+        failed: int,
+        store: Store,
     ) -> None:
         if self._journal is None:
-            store.put(answers, self._who)
+            store.put(answers, self._fingerprint)
         else:
-            self._journal.put(store, self.model, answers, asked)
+            self._journal.put(store, self.model, answers, requests)
             self._journal.note_failures(store, failed)
 
-    def _with_store(self, action: Callable[[Store], T], otherwise: T) -> T:
+    def _with_store(self, action: Callable[[Store], T], default: T) -> T:
         if self.store is None:
-            return otherwise
+            return default
         try:
             return action(self.store)
         except StoreError as error:
@@ -163,18 +167,19 @@ class RememberingModel:
                 raise
             self._on_trouble(error)
             self.close_store()
-            return otherwise
+            return default
 
-    def _in_pieces(
-        self, requests: Sequence[Q], ask: Callable[[Sequence[Q]], list[A | Failed]]
-    ) -> Iterator[list[tuple[int, A | Failed]]]:
-        for start in range(0, len(requests), _AT_ONCE):
-            piece = requests[start : start + _AT_ONCE]
-            yield list(enumerate(one_each(piece, ask(piece)), start))
-
-    def _is_sound(self, answer: Scored | Generated) -> bool:
-        # A checkpoint here would say nothing again.
-        at_server = not self._who.weights_digest
-        if at_server and isinstance(answer, Generated) and not answer.text.strip():
+    def _is_valid(self, answer: Answer) -> bool:
+        # A checkpoint here would return the same empty text again.
+        is_served = not self._fingerprint.weights_digest
+        if is_served and isinstance(answer, Generated) and not answer.text.strip():
             return False
         return not isinstance(numbers_only(answer), Failed)
+
+
+def _in_chunks(
+    requests: Sequence[Q], ask: Callable[[Sequence[Q]], list[A | Failed]]
+) -> Iterator[list[tuple[int, A | Failed]]]:
+    for start in range(0, len(requests), _CHUNK):
+        chunk = requests[start : start + _CHUNK]
+        yield list(enumerate(check_count(chunk, ask(chunk)), start))

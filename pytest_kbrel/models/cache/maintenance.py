@@ -1,4 +1,4 @@
-"""Looking after a store: what is in it, what may go, and all of it as text."""
+"""Inspection, pruning and export of the response store (``kbrel cache``)."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from pytest_kbrel.records import Fingerprint, record
 from pytest_kbrel.serialization import from_wire
 from pytest_kbrel.untrusted import parse
 
-_AT_ONCE = 500
-# As many hex digits tell models apart in print.
+_CHUNK = 500
+# Hex digits of a digest that are printed.
 SHORT = 12
 
 
 @record
-class KeptModel:
-    """A model with answers in a store.
+class CachedModel:
+    """A model with responses in a store.
 
-    ``digest`` is what tells it from others, ``model`` how it was described when its first answer was kept.
-    ``first`` and ``last`` are when answers came (seconds since 1970), ``characters`` is their length.
-    ``for_one_run`` is set where they are those of a served model, and go when the run that asked has ended.
+    ``model`` is its description at its first response. ``first`` and ``last`` are when responses were stored
+    (seconds since 1970), ``characters`` is their length. ``for_one_run`` is set for a served model, whose
+    responses are deleted when the run that asked has ended.
     """
 
     digest: str
@@ -37,10 +37,10 @@ class KeptModel:
     for_one_run: bool = False
 
 
-class Upkeep:
-    """An existing store, opened to be looked after.
+class Maintenance:
+    """An existing store, opened for inspection, pruning and export.
 
-    Raises :class:`StoreError` where there is none, and as :class:`Store` does.
+    Raises :class:`StoreError` if there is none, and as :class:`Store` does.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -50,12 +50,12 @@ class Upkeep:
         self.path = self._store.path
 
     def size(self) -> int:
-        """Return the bytes the store takes on the disk, what is not yet in its main file included."""
+        """Return the bytes that the store takes on the disk, SQLite's own files beside it included."""
         files = self.path.parent.glob(f"{FILE}*")
         return sum(os.stat(file).st_size for file in files)
 
-    def models(self) -> tuple[KeptModel, ...]:
-        """Return the models that have answers, those with most first."""
+    def models(self) -> tuple[CachedModel, ...]:
+        """Return the models that have responses, those with most first."""
         rows: list[Any] = self._store.query(
             (
                 "SELECT digest, described, count(*) AS n, min(created), max(created), sum(length(response)), "
@@ -66,7 +66,7 @@ class Upkeep:
             )
         )
         return tuple(
-            KeptModel(
+            CachedModel(
                 digest=digest,
                 model=self._described(digest, text),
                 answers=answers,
@@ -78,20 +78,20 @@ class Upkeep:
             for digest, text, answers, first, last, characters, unfinished in rows
         )
 
-    def model(self, beginning: str) -> KeptModel:
-        """Return the model whose digest begins so; raises :class:`StoreError` for none and for several."""
+    def model(self, beginning: str) -> CachedModel:
+        """Return the model whose digest begins so; raise :class:`StoreError` for none and for several."""
         models = self.models()
-        found = [model for model in models if model.digest.startswith(beginning.lower())]
-        if len(found) == 1 and beginning:
-            return found[0]
+        matches = [model for model in models if model.digest.startswith(beginning.lower())]
+        if len(matches) == 1 and beginning:
+            return matches[0]
         allowed = ", ".join(model.digest[:SHORT] for model in models) or "none, for nothing is kept"
-        what = f"{len(found)} models begin so" if found else "no model begins so"
+        what = f"{len(matches)} models begin so" if matches else "no model begins so"
         raise StoreError(f"{self.path}: found {beginning!r}, and {what}; allowed: {allowed}")
 
-    def prune(self, *, model: KeptModel | None = None, before: float | None = None) -> int:
-        """Forget answers, of one model or of all, those older than ``before`` or all; return how many.
+    def prune(self, *, model: CachedModel | None = None, before: float | None = None) -> int:
+        """Delete responses, of one model or of all, those older than ``before`` or all; return how many.
 
-        The room is given back to the disk.
+        Their space is returned to the disk.
         """
         conditions: list[str] = ["1"]
         values: list[object] = []
@@ -102,18 +102,18 @@ class Upkeep:
             conditions.append("created < ?")
             values.append(int(before))
         where = " AND ".join(conditions)
-        ((gone,),) = self._store.query((f"SELECT count(*) FROM answers WHERE {where}", values))
+        ((count,),) = self._store.query((f"SELECT count(*) FROM answers WHERE {where}", values))
         self._store.query(
             (f"DELETE FROM answers WHERE {where}", values),
             ("DELETE FROM models WHERE id NOT IN (SELECT model FROM answers)", ()),
         )
         self._store.shrink()
-        return int(str(gone))
+        return int(str(count))
 
-    def lines(self, model: KeptModel | None = None) -> Iterator[str]:
-        """Yield each answer as a line of JSON, those of one model or all, in the order they came.
+    def lines(self, model: CachedModel | None = None) -> Iterator[str]:
+        """Yield each response as a line of JSON, those of one model or all, in the order they were stored.
 
-        Raises :class:`StoreError` at an answer that is not as it was put.
+        Raises :class:`StoreError` at a damaged response.
         """
         last = 0
         chosen = "" if model is None else "AND digest = ?"
@@ -123,15 +123,16 @@ class Upkeep:
                 (
                     "SELECT answers.rowid, key, digest, created, response, checksum FROM answers "
                     f"JOIN models ON models.id = answers.model WHERE answers.rowid > ? {chosen} "
-                    f"ORDER BY answers.rowid LIMIT {_AT_ONCE}",
+                    f"ORDER BY answers.rowid LIMIT {_CHUNK}",
                     values,
                 )
             )
             for number, key, digest, created, text, checksum in rows:
                 last = number
-                self._store.sound(key, text, checksum)
-                kept = {"key": key.hex(), "model": digest, "created": created, "answer": parse(text)}
-                yield json.dumps(kept)
+                self._store.decode(key, text, checksum)
+                yield json.dumps(
+                    {"key": key.hex(), "model": digest, "created": created, "answer": parse(text)}
+                )
             if not rows:
                 return
 

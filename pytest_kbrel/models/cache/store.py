@@ -1,7 +1,7 @@
-"""Answers kept from run to run, so that the same question is not put to the same model twice.
+"""SQLite store of model responses, and the keys that responses are stored under.
 
-One SQLite file, ``answers.sqlite``, in a folder that may be shared: several processes of one machine read and
-write it at once, and an answer that was put there stays there, whatever happens to the process.
+The store is one file, ``answers.sqlite``, in a folder that several processes of one machine may use at once.
+A response that was put there stays, whatever happens to the process.
 """
 
 from __future__ import annotations
@@ -10,17 +10,16 @@ import functools
 import hashlib
 import json
 import sqlite3
+import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from pytest_kbrel.errors import StoreError
-from pytest_kbrel.models.cache.keys import digest_of
 from pytest_kbrel.models.cache.location import make_folder, network_of
-from pytest_kbrel.models.cache.machine_lease import Owner
-from pytest_kbrel.records import Fingerprint, Generated, Scored
-from pytest_kbrel.serialization import encoder, fields_of, from_wire, to_wire
+from pytest_kbrel.records import Fingerprint, Generated, GenerateRequest, Request, Scored
+from pytest_kbrel.serialization import encoder, fields_of, from_wire, to_wire, values_of
 from pytest_kbrel.untrusted import LINE, parse
 
 FILE = "answers.sqlite"
@@ -29,15 +28,16 @@ SCHEMA_VERSION = 4
 _APPLICATION = 0x6B62726C
 # Seconds that a writer waits for the others.
 PATIENCE = 60.0
-_AT_ONCE = 500
-# Not WITHOUT ROWID: answers are longer than what that is made for, and writing took twice the time.
+# SQLite allows 32,766 values in a statement, older builds 999.
+_CHUNK = 500
+# Not WITHOUT ROWID: responses are longer than what that is made for, and writing took twice the time.
 _TABLES = (
     "CREATE TABLE models (id INTEGER PRIMARY KEY, digest TEXT UNIQUE NOT NULL, described TEXT NOT NULL)",
     "CREATE TABLE answers (key BLOB PRIMARY KEY, model INTEGER NOT NULL, created INTEGER NOT NULL, "
     "response TEXT NOT NULL, checksum BLOB NOT NULL, request TEXT, "
     "used INTEGER NOT NULL DEFAULT 0)",
 )
-# What came with versions 3 and 4: answers for an unfinished run only (journal.py), with what was asked, and
+# Versions 3 and 4 added responses for an unfinished run only (see models/resume), with their requests and
 # whether the run that goes on has used them.
 _JOURNALS = (
     "CREATE TABLE journals (digest TEXT PRIMARY KEY, run TEXT NOT NULL, who TEXT NOT NULL, "
@@ -49,19 +49,21 @@ _FROM_3 = (
     f"PRAGMA user_version = {SCHEMA_VERSION}",
 )
 _FROM_OLDER = {2: ("ALTER TABLE answers ADD COLUMN request TEXT", _JOURNALS, *_FROM_3), 3: _FROM_3}
+# The last fields of both kinds of requests.
+_LATER_FIELDS = ("system", "turns")
 
-Sound = Scored | Generated
-_written = encoder(separators=(",", ":"))
+Answer = Scored | Generated
+_dumps = encoder(separators=(",", ":"))
 T = TypeVar("T")
 
 
 class Store:
-    """The answers of all models in one folder; the folder is made at the first opening.
+    """Responses of all models in one folder, which is made at the first opening.
 
     ``patience`` is how many seconds a writer waits for another one.
 
-    Raises :class:`StoreError`, naming the file and the way out, where it is unreadable, of another program or
-    version, on a network folder or used by another machine, or may not be written.
+    Raises :class:`StoreError`, with the file and the way out, if it is unreadable, of another program or
+    version, on a network folder, or may not be written.
     """
 
     def __init__(self, folder: Path, *, patience: float = PATIENCE) -> None:
@@ -73,58 +75,56 @@ class Store:
                 "not safe; give a folder on a local disk with --kb-use-cache"
             )
         self._guarded(lambda: make_folder(folder))
-        self._owner = Owner(folder)
-        self._guarded(self._owner.hold)
+        # Of a folder that may not be written SQLite only says that it cannot open its file.
+        self._guarded(lambda: tempfile.TemporaryFile(dir=folder).close())
         self._connection = self._guarded(self._open)
-        self._opened = self._guarded(self._file)
+        self._inode = self._guarded(self._file)
 
-    def get(self, keys: Sequence[str]) -> dict[str, Sound]:
-        """Return the answers that are there, by key (hex). One that is not as it was put is an error."""
+    def get(self, keys: Sequence[str]) -> dict[str, Answer]:
+        """Return the stored responses by key (hex); raise :class:`StoreError` for a damaged one."""
 
         def read() -> list[tuple[bytes, str, bytes]]:
-            self._hold()
-            found: list[tuple[bytes, str, bytes]] = []
-            for start in range(0, len(keys), _AT_ONCE):
-                some = [bytes.fromhex(key) for key in keys[start : start + _AT_ONCE]]
-                places = ",".join("?" * len(some))
-                found += self._connection.execute(
-                    f"SELECT key, response, checksum FROM answers WHERE key IN ({places})", some
+            self._check_file()
+            rows: list[tuple[bytes, str, bytes]] = []
+            for marks, chunk in chunks(keys):
+                rows += self._connection.execute(
+                    f"SELECT key, response, checksum FROM answers WHERE key IN ({marks})", chunk
                 ).fetchall()
-            return found
+            return rows
 
-        return {key.hex(): self.sound(key, text, kept) for key, text, kept in self._guarded(read)}
+        return {key.hex(): self.decode(key, text, checksum) for key, text, checksum in self._guarded(read)}
 
     def put(
         self,
-        answers: Iterable[tuple[str, Sound]],
+        answers: Iterable[tuple[str, Answer]],
         model: Fingerprint,
         *,
         digest: str = "",
         requests: Mapping[str, str] | None = None,
     ) -> None:
-        """Keep answers of a model, all of them or none; what another process has put there first stays.
+        """Store responses of a model in one transaction; a key that another process stored first stays.
 
-        The model is known by its ``digest``, its own unless another is given. ``requests`` are what was
-        asked, by key, where that is to be kept as well; such answers are used by who keeps them.
+        The model is stored under ``digest``, its own unless another is given. ``requests`` are the texts of
+        the requests by key, where those are stored as well; such responses count as used by this run.
         """
         now = int(time.time())
         rows = []
-        for hexed, answer in answers:
-            key, text = bytes.fromhex(hexed), _text(answer)
-            asked = (requests or {}).get(hexed)
-            rows.append((key, now, text, _checksum(key, text), asked, asked is not None))
-        named = (digest or _named(model)[0], _named(model)[1])
+        for name, answer in answers:
+            key, text = bytes.fromhex(name), _encode(answer)
+            request = (requests or {}).get(name)
+            rows.append((key, now, text, _checksum(key, text), request, request is not None))
+        described = (digest or _described(model)[0], _described(model)[1])
 
         def write() -> None:
-            self._hold()
+            self._check_file()
             with self._connection:
                 self._connection.execute("BEGIN IMMEDIATE")
-                # Each time: another process may have taken the model away.
+                # Each time: another process may have deleted the model.
                 self._connection.execute(
-                    "INSERT OR IGNORE INTO models (digest, described) VALUES (?, ?)", named
+                    "INSERT OR IGNORE INTO models (digest, described) VALUES (?, ?)", described
                 )
                 (number,) = self._connection.execute(
-                    "SELECT id FROM models WHERE digest = ?", named[:1]
+                    "SELECT id FROM models WHERE digest = ?", described[:1]
                 ).fetchone()
                 self._connection.executemany(
                     f"INSERT OR IGNORE INTO answers VALUES (?, {int(number)}, ?, ?, ?, ?, ?)", rows
@@ -137,7 +137,7 @@ class Store:
         """Run statements in one transaction; return the rows of the last."""
 
         def run() -> list[tuple[object, ...]]:
-            self._hold()
+            self._check_file()
             rows: list[tuple[object, ...]] = []
             with self._connection:
                 self._connection.execute("BEGIN")
@@ -148,7 +148,7 @@ class Store:
         return self._guarded(run)
 
     def shrink(self) -> None:
-        """Give the room of what was deleted back to the disk."""
+        """Return the space of deleted rows to the disk."""
 
         def run() -> None:
             self._connection.execute("VACUUM")
@@ -156,8 +156,8 @@ class Store:
 
         self._guarded(run)
 
-    def sound(self, key: bytes, text: str, checksum: bytes) -> Sound:
-        """Read a row's answer; raises :class:`StoreError` where it is not what was put under this key."""
+    def decode(self, key: bytes, text: str, checksum: bytes) -> Answer:
+        """Read the response in a row; raise :class:`StoreError` if it is not what was put under this key."""
         try:
             if _checksum(key, text) != checksum:
                 raise ValueError("its checksum is wrong")
@@ -172,25 +172,26 @@ class Store:
         """Close the file."""
         self._connection.close()
 
-    def _hold(self) -> None:
-        # What is written to a deleted file is lost, and nothing else would say so.
-        if self._owner.hold() and self._file() != self._opened:
+    def _check_file(self) -> None:
+        # What is written to a deleted file is lost, and SQLite does not say so.
+        if self._file() != self._inode:
             raise StoreError(
                 f"{self.path}: was deleted or replaced while it was in use; the next run makes a new one"
             )
 
     def _file(self) -> tuple[int, int]:
-        if not self.path.exists():
+        try:
+            status = self.path.stat()
+        except FileNotFoundError:
             return 0, 0
-        found = self.path.stat()
-        return found.st_dev, found.st_ino
+        return status.st_dev, status.st_ino
 
     def _open(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self.path, timeout=self._patience, isolation_level=None)
-        # Whoever shares the file could have written more into it than any answer has.
+        # Anybody who shares the file could have written more into it than any response has.
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LINE)
         try:
-            # A commit is then safe from the end of the process, and cheap enough to have one for each answer.
+            # A commit is then safe from the end of the process, and cheap enough for one after each response.
             (mode,) = self._patiently(lambda: connection.execute("PRAGMA journal_mode = WAL").fetchone())
             if mode != "wal":
                 raise StoreError(
@@ -253,14 +254,63 @@ class Store:
         )
 
 
+def chunks(keys: Sequence[str]) -> Iterator[tuple[str, list[bytes]]]:
+    """Yield keys (hex) in chunks that one SQL statement takes, each with as many question marks."""
+    for start in range(0, len(keys), _CHUNK):
+        chunk = [bytes.fromhex(key) for key in keys[start : start + _CHUNK]]
+        yield ",".join("?" * len(chunk)), chunk
+
+
+def key_of(model: str, request: Request) -> str:
+    """Return the key of a response (sha256, hex): a digest of the model and of the request with its settings.
+
+    ``model`` is the model's :func:`digest_of`.
+    """
+    kind = "generate" if isinstance(request, GenerateRequest) else "score"
+    values = values_of(request)
+    if not (request.system or request.turns):
+        # Keys of older versions, which had neither field, stay valid.
+        values = values[: -len(_LATER_FIELDS)]
+    return hashlib.sha256(json.dumps([model, kind, values]).encode()).hexdigest()
+
+
+def digest_of(model: Fingerprint) -> str:
+    """Return the digest (sha256, hex) of a model's :func:`identity`."""
+    return hashlib.sha256(json.dumps(identity(model), sort_keys=True).encode()).hexdigest()
+
+
+def identity(model: Fingerprint) -> dict[str, object]:
+    """Return the fields that two models must have in common to share their responses.
+
+    A checkpoint is identified by its contents and by the code that computes its responses, not by its name,
+    path or device. Of a model behind a server only its name and the server's address are known.
+    """
+    fields: dict[str, object] = {
+        "backend": model.backend,
+        "weights": model.weights_digest,
+        "tokenizer": model.tokenizer_digest,
+        "dtype": model.dtype,
+        "derived": model.derived,
+        "quantisation": model.quantisation,
+        "decoding": model.decoding,
+        "chat_template": model.chat_template,
+        "adds_bos": model.adds_bos,
+        **({"prompting": model.prompting} if model.prompting else {}),
+    }
+    if model.weights_digest:
+        # Who tries a new version of a library wants to know what that one answers.
+        return fields | {"computed_by": model.backend_version, "scoring": model.scoring_version}
+    return fields | {"name": model.architecture, "server": model.device}
+
+
 @functools.lru_cache
-def _named(model: Fingerprint) -> tuple[str, str]:
-    """Return a model's digest, and what is said of it where its answers are kept."""
+def _described(model: Fingerprint) -> tuple[str, str]:
+    """Return a model's digest, and its description as JSON."""
     return digest_of(model), json.dumps(to_wire(model))
 
 
-def _text(answer: Sound) -> str:
-    return _written({"kind": "scored" if isinstance(answer, Scored) else "generated", **fields_of(answer)})
+def _encode(answer: Answer) -> str:
+    return _dumps({"kind": "scored" if isinstance(answer, Scored) else "generated", **fields_of(answer)})
 
 
 def _checksum(key: bytes, text: str) -> bytes:

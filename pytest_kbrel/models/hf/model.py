@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TypeVar
 
+from pytest_kbrel.models.base import in_order
 from pytest_kbrel.models.batching import Budget
 from pytest_kbrel.models.chat.thinking import Thinker, thought_endings
 from pytest_kbrel.models.checkpoint.file_record import FileRecord
-from pytest_kbrel.models.dedup import in_order
 from pytest_kbrel.models.hf.generator import Generator
 from pytest_kbrel.models.hf.loading import Parts
 from pytest_kbrel.models.hf.prompts import Prompt

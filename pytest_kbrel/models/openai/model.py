@@ -10,9 +10,9 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from typing import Any
 
 from pytest_kbrel import SCORING_VERSION
+from pytest_kbrel.models.base import in_order
 from pytest_kbrel.models.chat.messages import messages_of, text_of
 from pytest_kbrel.models.chat.thoughts import marks_in
-from pytest_kbrel.models.dedup import in_order
 from pytest_kbrel.models.openai.client import Connection, Post, refuses
 from pytest_kbrel.models.openai.limits import limits_for
 from pytest_kbrel.models.openai.replies import Reply, cut_at_stop, read_reply

@@ -1,6 +1,6 @@
-"""The answers of a served model, kept for as long as a run is unfinished.
+"""Journals: responses of a served model, stored for as long as a run is unfinished.
 
-Nobody can see what a server serves under a name, so what it said must not serve later runs. A run that was
+Nobody can see what a server serves under a name, so its responses must not serve later runs. A run that was
 killed is another matter: it goes on where it stopped, after some of its questions were asked once more.
 """
 
@@ -16,23 +16,20 @@ from typing import Any, Protocol, runtime_checkable
 
 from pytest_kbrel.errors import ModelError, StoreError
 from pytest_kbrel.models.base import Model
-from pytest_kbrel.models.cache.keys import digest_of, key_of
-from pytest_kbrel.models.cache.locks import Lock, is_held
-from pytest_kbrel.models.cache.store import Sound, Store
-from pytest_kbrel.models.resume.spot_check import difference, questions
+from pytest_kbrel.models.cache.location import Lock, is_held
+from pytest_kbrel.models.cache.store import Answer, Store, chunks, digest_of, key_of
+from pytest_kbrel.models.resume.spot_check import choose_questions, find_difference
 from pytest_kbrel.records import Request, record
 from pytest_kbrel.serialization import to_wire
 from pytest_kbrel.untrusted import parse
 
-# Seconds after its last answer for which an unfinished run can go on.
+# Seconds after its last response for which an unfinished run can go on.
 LIMIT = 24 * 3600
 # Seconds that a worker waits for another one to ask some questions again.
 _PATIENCE = 600.0
-# What a run's files are for: the first is locked as long as it goes on, the second by the worker that begins.
+# A run's lock files: the first is held as long as the run goes on, the second by the worker that begins.
 LOCKS = ("lock", "check")
-_NEW_ASKED = "all is asked anew"
 _MODEL = "(SELECT id FROM models WHERE digest = ?)"
-_AT_ONCE = 500
 
 
 @runtime_checkable
@@ -47,10 +44,10 @@ class SaysWhatItServes(Protocol):
 
 
 class Journal:
-    """Where one unfinished run's answers of one served model are kept.
+    """Responses of one served model in one unfinished run.
 
-    ``digests`` stand for both: under the first answers are kept, under all of them they are found, for
-    several runs may not have ended.
+    New ones are stored under the first of ``digests`` and looked up under all: those of several runs that did
+    not end may have been taken over.
     """
 
     def __init__(self, *digests: str) -> None:
@@ -58,46 +55,52 @@ class Journal:
         self._digests = digests
         self._noted: frozenset[str] = frozenset()
 
-    def get(self, store: Store, asked: Mapping[str, Request]) -> dict[str, Sound]:
-        """Return the answers that are there, by the keys of ``asked``; they are noted as used by this run."""
-        found: dict[str, Sound] = {}
+    def get(self, store: Store, requests: Mapping[str, Request]) -> dict[str, Answer]:
+        """Return the stored responses by the keys of ``requests``, and mark them as used by this run."""
+        answers: dict[str, Answer] = {}
         for digest in self._digests:
-            keys = {key_of(digest, request): key for key, request in asked.items() if key not in found}
-            known = store.get(list(keys))
-            _note_used(store, list(known))
-            found |= {keys[key]: answer for key, answer in known.items()}
-        return found
+            keys = {key_of(digest, request): key for key, request in requests.items() if key not in answers}
+            stored = store.get(list(keys))
+            for marks, chunk in chunks(list(stored)):
+                store.query((f"UPDATE answers SET used = 1 WHERE key IN ({marks})", chunk))
+            answers |= {keys[key]: answer for key, answer in stored.items()}
+        return answers
 
     def put(
-        self, store: Store, model: Model, answers: Sequence[tuple[str, Sound]], asked: Mapping[str, Request]
+        self,
+        store: Store,
+        model: Model,
+        answers: Sequence[tuple[str, Answer]],
+        requests: Mapping[str, Request],
     ) -> None:
-        """Keep answers with what was asked, and what the server said of itself with them."""
-        requests = {key: text_of(asked[key]) for key, _ in answers}
-        store.put(answers, model.describe(), digest=self.digest, requests=requests)
+        """Store responses with their requests, and what the server said of itself with them."""
+        texts = {key: text_of(requests[key]) for key, _ in answers}
+        store.put(answers, model.describe(), digest=self.digest, requests=texts)
         served = frozenset(served_by(model))
         if served - self._noted:
-            ((known,),) = store.query(
+            ((before,),) = store.query(
                 ("SELECT served FROM journals WHERE digest = ?", (self.digest,)),
             ) or [("[]",)]
-            both = sorted(served | set(_served(store, known)))
+            both = sorted(served | set(_parse_served(store, before)))
             store.query(("UPDATE journals SET served = ? WHERE digest = ?", (json.dumps(both), self.digest)))
             self._noted = served
 
     def note_failures(self, store: Store, count: int) -> None:
-        """Note that so many requests got no answer."""
-        if not count:
-            return
-        store.query(("UPDATE journals SET failed = failed + ? WHERE digest = ?", (count, self.digest)))
+        """Add to the number of requests that got no response."""
+        if count:
+            store.query(
+                ("UPDATE journals SET failed = failed + ? WHERE digest = ?", (count, self.digest)),
+            )
 
 
 def begin(store: Store, run: str, model: Model) -> Journal:
-    """Return where a served model's answers of this run are kept; the same for all workers of the run.
+    """Return a served model's journal in this run, the same for all workers of the run.
 
-    The answers of a run that did not end are taken over where nothing tells the model from the one it asked:
-    not what the server says of itself, and not its answers to some of the questions, which are asked again.
-    Otherwise they are forgotten. One worker finds that out, the others wait.
+    Journals of runs that did not end are taken over if nothing tells the model from the one they asked: not
+    what the server says of itself, and not its responses to some of the questions, which are asked again.
+    Otherwise they are deleted. One worker finds that out, the others wait.
 
-    Raises :class:`ModelError` where these questions get no answer, and as :class:`Store` does.
+    Raises :class:`ModelError` if these questions get no response, and as :class:`Store` does.
     """
     lock = Lock(lock_path(store, run, "check"))
     if not lock.take(_PATIENCE):
@@ -112,7 +115,7 @@ def begin(store: Store, run: str, model: Model) -> Journal:
 
 @record
 class _Row:
-    """A journal as it is kept: what the server said of the model (``entry``) and of itself (``served``)."""
+    """A stored journal: what the server said of the model (``entry``) and of itself (``served``)."""
 
     digest: str
     entry: str
@@ -131,45 +134,46 @@ class _Beginning:
         self._before = frozenset(served_by(model))
 
     def journal(self) -> Journal:
-        """Find this run's journals, take over those of earlier ones, or begin one."""
-        kept: list[_Row] = []
-        lost: list[str] = []
+        """Return this run's journal: its own, those taken over from earlier runs, or a new one."""
+        usable: list[_Row] = []
+        reasons: list[str] = []
         for row in self._own() or self._taken_over():
-            reason = "" if row.checked else self._changed(row)
+            reason = "" if row.checked else self._check(row)
             if reason:
-                lost.append(reason)
+                reasons.append(reason)
             else:
-                kept.append(row)
-        for row in kept:
-            _note_served(self._model, row.served)
-        if not kept:
-            return self._new("\n".join(lost))
-        if lost:
+                usable.append(row)
+        for row in usable:
+            if isinstance(self._model, SaysWhatItServes):
+                self._model.served |= set(row.served)
+        if not usable:
+            return self._new("\n".join(reasons))
+        if reasons:
+            note = "".join(f"\n{reason}" for reason in reasons)
             self._store.query(
-                (
-                    "UPDATE journals SET note = note || ? WHERE digest = ?",
-                    ("".join(f"\n{one}" for one in lost), kept[0].digest),
-                )
+                ("UPDATE journals SET note = note || ? WHERE digest = ?", (note, usable[0].digest))
             )
-        return Journal(*(row.digest for row in kept))
+        return Journal(*(row.digest for row in usable))
 
-    def _changed(self, row: _Row) -> str:
-        """Forget a journal whose model has changed, and say so; else open it to this run."""
-        answers = _count(self._store, row.digest)
+    def _check(self, row: _Row) -> str:
+        """Open a journal to this run, or delete it and return the reason if its model has changed."""
+        ((answers,),) = self._store.query(
+            (f"SELECT count(*) FROM answers WHERE model = {_MODEL}", (row.digest,))
+        )
         when = time.strftime("%Y-%m-%d %H:%M", time.gmtime(row.started)) + " UTC"
-        asked = 0
+        repeated = 0
         reason = _differs("of the model", row.entry, _about(self._model))
         if not reason:
-            asked, reason = self._ask_again(row)
+            repeated, reason = self._ask_again(row)
         if reason:
-            forget(self._store, row.digest)
+            delete(self._store, row.digest)
             return (
                 f"{answers} answers of {self._spec} from the run of {when}, which did not end, are not used, "
-                f"and {_NEW_ASKED}: {reason}"
+                f"and all is asked anew: {reason}"
             )
         note = (
             f"{answers} answers of {self._spec} taken over from the run of {when}, which did not end; "
-            f"{asked} of the questions were asked again, and the answers are the same. --kb-use-cache=off "
+            f"{repeated} of the questions were asked again, and the answers are the same. --kb-use-cache=off "
             f"asks all anew"
         )
         self._store.query(
@@ -190,7 +194,7 @@ class _Beginning:
             _Row(
                 digest=digest,
                 entry=entry,
-                served=_served(self._store, served),
+                served=_parse_served(self._store, served),
                 started=started,
                 checked=bool(checked),
             )
@@ -198,7 +202,7 @@ class _Beginning:
         ]
 
     def _taken_over(self) -> list[_Row]:
-        """Make the journals of runs that are over this run's own, and forget those that are too old."""
+        """Make the journals of runs that are over this run's own, and delete those that are too old."""
         rows: list[Any] = self._store.query(
             (
                 "SELECT journals.digest, run, ifnull(max(created), 0) FROM journals "
@@ -212,7 +216,7 @@ class _Beginning:
             if is_held(lock_path(self._store, run)):
                 continue
             if newest < time.time() - LIMIT:
-                forget(self._store, digest)
+                delete(self._store, digest)
             else:
                 self._store.query(
                     (
@@ -223,19 +227,19 @@ class _Beginning:
         return self._own()
 
     def _ask_again(self, row: _Row) -> tuple[int, str]:
-        """Ask some stored questions again; return how many, and what of the answers differs."""
-        stored = questions(self._store, row.digest)
+        """Ask some stored questions again; return how many, and in words what differs."""
+        questions = choose_questions(self._store, row.digest)
         try:
-            found = difference(self._model, stored)
+            difference = find_difference(self._model, questions)
         except ModelError as error:
             raise ModelError(
                 f"{error}; so nothing tells whether it still is the model of the run that did not end. Its "
                 "answers stay; --kb-use-cache=off asks all anew"
             ) from None
         now = set(served_by(self._model)) - self._before
-        if not found and now and row.served and not now & set(row.served):
-            found = _differs("of itself", ", ".join(row.served), ", ".join(sorted(now)))
-        return len(stored), found
+        if not difference and now and row.served and not now & set(row.served):
+            difference = _differs("of itself", ", ".join(row.served), ", ".join(sorted(now)))
+        return len(questions), difference
 
     def _new(self, note: str) -> Journal:
         digest = hashlib.sha256(f"{self._who} {uuid.uuid4().hex}".encode()).hexdigest()
@@ -244,8 +248,8 @@ class _Beginning:
         return Journal(digest)
 
 
-def forget(store: Store, digest: str) -> None:
-    """Forget a journal with its answers."""
+def delete(store: Store, digest: str) -> None:
+    """Delete a journal with its responses."""
     store.query(
         (f"DELETE FROM answers WHERE model = {_MODEL}", (digest,)),
         ("DELETE FROM models WHERE digest = ?", (digest,)),
@@ -254,7 +258,7 @@ def forget(store: Store, digest: str) -> None:
 
 
 def end(store: Store, run: str) -> None:
-    """Forget the answers that a run used or got, with journals that are then empty.
+    """Delete the responses that a run used or got, with journals that are then empty.
 
     What it took over and did not need stays for the next run, which checks the model again.
     """
@@ -272,30 +276,14 @@ def end(store: Store, run: str) -> None:
         )
 
 
-def _note_used(store: Store, keys: Sequence[str]) -> None:
-    for start in range(0, len(keys), _AT_ONCE):
-        some = [bytes.fromhex(key) for key in keys[start : start + _AT_ONCE]]
-        store.query((f"UPDATE answers SET used = 1 WHERE key IN ({','.join('?' * len(some))})", some))
-
-
 def lock_path(store: Store, run: str, what: str = LOCKS[0]) -> Path:
-    """Return one of a run's files (:data:`LOCKS`)."""
+    """Return the path of one of a run's lock files (:data:`LOCKS`)."""
     return store.path.with_name(f"run-{run}.{what}")
 
 
 def text_of(request: Request) -> str:
-    """Return a request as it is kept."""
+    """Return a request as JSON, as it is stored."""
     return json.dumps([type(request).__name__, to_wire(request)])
-
-
-def _served(store: Store, text: object) -> tuple[str, ...]:
-    try:
-        return tuple(str(said) for said in parse(str(text)))
-    except (ValueError, TypeError) as error:
-        raise StoreError(
-            f"{store.path}: what a server said of itself cannot be read: {error}; delete {store.path} (its "
-            "answers are then asked for anew)"
-        ) from None
 
 
 def served_by(model: Model) -> set[str]:
@@ -303,18 +291,18 @@ def served_by(model: Model) -> set[str]:
     return model.served if isinstance(model, SaysWhatItServes) else set()
 
 
-def _note_served(model: Model, served: Sequence[str]) -> None:
-    if isinstance(model, SaysWhatItServes):
-        model.served |= set(served)
+def _parse_served(store: Store, text: object) -> tuple[str, ...]:
+    try:
+        return tuple(str(entry) for entry in parse(str(text)))
+    except (ValueError, TypeError) as error:
+        raise StoreError(
+            f"{store.path}: what a server said of itself cannot be read: {error}; delete {store.path} (its "
+            "answers are then asked for anew)"
+        ) from None
 
 
 def _about(model: Model) -> str:
     return model.about() if isinstance(model, SaysWhatItServes) else ""
-
-
-def _count(store: Store, digest: str) -> int:
-    ((count,),) = store.query((f"SELECT count(*) FROM answers WHERE model = {_MODEL}", (digest,)))
-    return int(str(count))
 
 
 def _differs(what: str, then: str, now: str) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Sequence
 
+from pytest_kbrel.models.base import in_order
 from pytest_kbrel.models.chat.args import MAX_THINKING_TOKENS
 from pytest_kbrel.models.chat.thinking import Batches, Thinker, thought_endings
 from pytest_kbrel.models.checkpoint.file_record import FileRecord
-from pytest_kbrel.models.dedup import in_order
 from pytest_kbrel.models.hf.prompts import Prompt
 from pytest_kbrel.models.hf.sliding_window import check_length
 from pytest_kbrel.models.hf.stopping import Continuation, Endings

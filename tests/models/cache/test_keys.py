@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from pytest_kbrel.models.cache.keys import digest_of
+from pytest_kbrel.models.cache.store import digest_of
 from pytest_kbrel.models.hf import load
 from pytest_kbrel.models.spec import parse_spec
 from pytest_kbrel.records import GenerateRequest

@@ -15,9 +15,7 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.errors import ModelError, StoreError
-from pytest_kbrel.models.cache.caching_model import RememberingModel
-from pytest_kbrel.models.cache.keys import digest_of
-from pytest_kbrel.models.cache.keys import key_of as key_under
+from pytest_kbrel.models.cache.caching_model import CachingModel
 from pytest_kbrel.models.cache.location import network_of
 from pytest_kbrel.models.cache.store import FILE, Store
 from pytest_kbrel.models.openai.model import OpenAIModel
@@ -133,7 +131,7 @@ def test_a_served_model_is_known_by_name_and_server():
 def test_a_second_run_asks_nothing(store):
     for asked in (2, 0):
         inner = FunctionModel(answers=lambda prompt: f"said {prompt}", probability=lambda p, c: 0.5)
-        model = RememberingModel(inner, store)
+        model = CachingModel(inner, store)
         first, second, again = model.generate([ask(1), ask(2), ask(1)])
         assert (first.text, second.text, again) == ("said question 1", "said question 2", first)
         assert model.score([SCORE])[0].probabilities == (0.5,)
@@ -157,7 +155,7 @@ class Served(FunctionModel):
     ],
 )
 def test_only_sound_answers_are_kept(store, inner):
-    model = RememberingModel(inner, store)
+    model = CachingModel(inner, store)
     first = model.generate([WHERE])
     assert model.generate([WHERE]) == first
     assert len(inner.requests) == 2
@@ -166,14 +164,14 @@ def test_only_sound_answers_are_kept(store, inner):
 
 def test_a_checkpoint_that_says_nothing_is_not_asked_again(store):
     inner = FunctionModel(answers=lambda prompt: "")
-    model = RememberingModel(inner, store)
+    model = CachingModel(inner, store)
     assert model.generate([WHERE]) == model.generate([WHERE])
     assert len(inner.requests) == 1
 
 
 def test_a_probability_that_is_no_number_is_not_kept(store):
     inner = FunctionModel(probability=lambda prompt, continuation: float("nan"))
-    model = RememberingModel(inner, store)
+    model = CachingModel(inner, store)
     for _ in range(2):
         model.score([SCORE])
     assert len(inner.requests) == 2
@@ -182,7 +180,7 @@ def test_a_probability_that_is_no_number_is_not_kept(store):
 def test_what_came_before_a_failure_is_kept(store, openai_server):
     spec = parse_openai("openai/judge", f"base_url={openai_server.base_url},max_concurrent=1,max_retries=0")
     openai_server.inject(Fault(), TOO_MANY, Fault(), Fault(status=401))
-    model = RememberingModel(OpenAIModel(spec), store)
+    model = CachingModel(OpenAIModel(spec), store)
     with pytest.raises(ModelError):
         model.generate([ask(n) for n in range(6)])
     asked = len(openai_server.calls)
@@ -208,7 +206,7 @@ def test_an_answer_is_kept_the_moment_it_exists(store, openai_server):
 
     openai_server.say = say
     spec = parse_openai("openai/judge", f"base_url={openai_server.base_url},max_concurrent=2")
-    model = RememberingModel(OpenAIModel(spec), store)
+    model = CachingModel(OpenAIModel(spec), store)
     model.generate([ask(0), ask(1)])
     assert seen
     model.model.close()
@@ -422,7 +420,7 @@ def test_version_control_leaves_a_new_folder_alone_and_an_old_one_stays_as_it_is
 
 def test_without_a_store_all_is_asked():
     inner = FunctionModel()
-    model = RememberingModel(inner, None)
+    model = CachingModel(inner, None)
     for _ in range(2):
         model.generate([WHERE])
     assert (model.asked, model.reused, len(inner.requests)) == (2, 0, 2)
@@ -431,12 +429,12 @@ def test_without_a_store_all_is_asked():
 @pytest.mark.parametrize("kept", [True, False])
 def test_what_stands_twice_in_a_round_is_asked_once(store, kept):
     model = FunctionModel(answers=str.upper)
-    remembering = RememberingModel(model, store if kept else None)
-    first = remembering.generate([ask(1), ask(2), ask(1)])
+    caching = CachingModel(model, store if kept else None)
+    first = caching.generate([ask(1), ask(2), ask(1)])
     assert [answer.text for answer in first] == ["QUESTION 1", "QUESTION 2", "QUESTION 1"]
-    assert remembering.generate([ask(2), ask(2)]) == [first[1], first[1]]
+    assert caching.generate([ask(2), ask(2)]) == [first[1], first[1]]
     assert model.requests == [ask(1), ask(2), *([] if kept else [ask(2)])]
-    assert (remembering.asked, remembering.reused) == (5, 2 if kept else 0)
+    assert (caching.asked, caching.reused) == (5, 2 if kept else 0)
 
 
 def test_a_key_is_the_same_in_every_version():
@@ -450,7 +448,7 @@ def test_a_model_goes_on_where_its_store_fails_and_says_so_once(tmp_path):
     store.put([(key_of(ONE, WHERE), SAID)], ONE)
     _in_file(store, "UPDATE answers SET response = replace(response, 'Krak', 'Kr0k')")
     told = []
-    model = RememberingModel(FunctionModel(answers=lambda prompt: "asked"), store, on_trouble=told.append)
+    model = CachingModel(FunctionModel(answers=lambda prompt: "asked"), store, on_trouble=told.append)
     assert [answer.text for answer in model.generate([WHERE, ask(1)])] == ["asked", "asked"]
     assert model.score([SCORE])
     assert [str(error).partition(": ")[0] for error in told] == [str(store.path)]
@@ -461,7 +459,7 @@ def test_a_store_that_fails_while_it_is_written_costs_no_answer(tmp_path):
     store = Store(tmp_path)
     told = []
     inner = FunctionModel(answers=lambda prompt: f"{prompt} " + "x" * 400)
-    model = RememberingModel(inner, store, on_trouble=told.append)
+    model = CachingModel(inner, store, on_trouble=told.append)
     store.query(("PRAGMA max_page_count = 16", ()))
     found = model.generate([ask(n) for n in range(200)])
     assert [answer.text[:12].strip("x ") for answer in found] == [f"question {n}" for n in range(200)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 import shutil
@@ -14,9 +15,7 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.errors import StoreError
-from pytest_kbrel.models.cache import machine_lease as store_owner
-from pytest_kbrel.models.cache.locks import Lock, is_held
-from pytest_kbrel.models.cache.machine_lease import RECORD, Owner
+from pytest_kbrel.models.cache.location import Lock, is_held
 from pytest_kbrel.models.cache.store import FILE, Store
 from pytest_kbrel.records import Generated
 from tests.function_model import FunctionModel
@@ -148,94 +147,31 @@ def test_a_disk_that_is_read_only_is_an_error(tmp_path, filled):
     assert "Read-only file system" in done.stdout
 
 
-@pytest.fixture
-def quick(monkeypatch):
-    """Listen for other machines a tenth of a second."""
-    monkeypatch.setattr(store_owner, "SILENCE", 0.1)
-    monkeypatch.setattr(store_owner, "BEAT", 0.0)
-
-
-def other(folder: Path, beat: str = "1", at: float | None = None) -> None:
-    """Leave another machine's sign in the folder."""
-    signs = {"machine": "other", "host": "node7", "at": time.time() if at is None else at, "beat": beat}
-    (folder / RECORD).write_text(json.dumps(signs))
-
-
-def test_another_machine_that_is_alive_keeps_the_folder(tmp_path, monkeypatch, quick):
-    other(tmp_path)
-    beats = iter(range(100))
-    sleep = time.sleep
-
-    def beating(seconds):
-        other(tmp_path, beat=str(next(beats)))
-        sleep(seconds)
-
-    monkeypatch.setattr(store_owner.time, "sleep", beating)
-    with pytest.raises(StoreError, match=r"another machine uses this folder, 'node7'.*--kb-use-cache"):
-        Store(tmp_path)
-    assert json.loads((tmp_path / RECORD).read_text())["machine"] == "other"
-    assert not (tmp_path / FILE).exists()
-
-
-def test_a_folder_of_a_machine_that_is_gone_is_taken_over(tmp_path, quick):
+def test_a_sign_of_life_that_an_older_version_left_is_ignored(tmp_path):
     fill(tmp_path)
-    other(tmp_path)
-    store = Store(tmp_path)
-    assert store.get(KEYS[:1]) == {KEYS[0]: said(KEYS[0])}
-    assert json.loads((tmp_path / RECORD).read_text())["machine"] == store_owner.machine()
-    store.close()
-
-
-def test_workers_of_one_machine_take_a_folder_over_together(tmp_path, monkeypatch, quick):
-    other(tmp_path)
-    sleep, first = time.sleep, Owner(tmp_path)
-
-    def taking(seconds):
-        monkeypatch.setattr(store_owner.time, "sleep", sleep)
-        first.hold()
-
-    monkeypatch.setattr(store_owner.time, "sleep", taking)
-    second = Owner(tmp_path)
-    second.hold()
-    first.hold()
-    assert json.loads((tmp_path / RECORD).read_text())["machine"] == store_owner.machine()
-
-
-def test_a_sign_from_long_ago_is_not_waited_for(tmp_path, monkeypatch):
-    other(tmp_path, at=time.time() - 3600)
-    waits = []
-    monkeypatch.setattr(store_owner.time, "sleep", waits.append)
-    Store(tmp_path).close()
-    assert store_owner.SILENCE / 10 not in waits
+    sign = json.dumps({"machine": "other", "host": "node7", "at": time.time(), "beat": "1"})
+    (tmp_path / "owner.json").write_text(sign)
+    with contextlib.closing(Store(tmp_path)) as store:
+        assert store.get(KEYS[:1]) == {KEYS[0]: said(KEYS[0])}
+    assert (tmp_path / "owner.json").read_text() == sign
 
 
 @pytest.mark.parametrize("use", ["get", "put", "query"])
-def test_a_machine_that_took_the_folder_is_noticed_before_the_next_use(tmp_path, quick, use):
-    store = Store(tmp_path)
-    other(tmp_path)
+@pytest.mark.parametrize("replaced", [True, False])
+def test_a_file_deleted_or_replaced_is_noticed_before_its_next_use(tmp_path, use, replaced):
+    path = fill(tmp_path)
     uses = {
         "get": lambda: store.get(KEYS[:1]),
         "put": lambda: store.put([(KEYS[0], said(KEYS[0]))], ONE),
         "query": lambda: store.query(("SELECT 1", ())),
     }
-    with pytest.raises(StoreError, match="another machine uses this folder, 'node7'"):
+    with contextlib.closing(Store(tmp_path)) as store:
         uses[use]()
-    store.close()
-
-
-@pytest.mark.parametrize("sign", ["", "{", "[]", '"x"', "\x00"])
-def test_a_sign_that_cannot_be_read_is_none(tmp_path, quick, sign):
-    (tmp_path / RECORD).write_text(sign)
-    Store(tmp_path).close()
-    assert json.loads((tmp_path / RECORD).read_text())["machine"] == store_owner.machine()
-
-
-def test_many_stores_of_one_machine_get_along(tmp_path, quick):
-    owners = [Owner(tmp_path) for _ in range(5)]
-    for _ in range(20):
-        for owner in owners:
-            owner.hold()
-    assert [path.name for path in tmp_path.iterdir()] == [RECORD]
+        path.rename(tmp_path / "moved")
+        if replaced:
+            path.write_bytes((tmp_path / "moved").read_bytes())
+        with pytest.raises(StoreError, match="was deleted or replaced while it was in use"):
+            uses[use]()
 
 
 def test_a_lock_ends_with_its_process(tmp_path):
@@ -243,7 +179,7 @@ def test_a_lock_ends_with_its_process(tmp_path):
     code = f"""
         import time
         from pathlib import Path
-        from pytest_kbrel.models.cache.locks import Lock
+        from pytest_kbrel.models.cache.location import Lock
         assert Lock(Path({str(path)!r})).take()
         print("held", flush=True)
         time.sleep(60)

@@ -7,18 +7,16 @@ import hashlib
 import json
 import os
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 
 import pytest
 
 from pytest_kbrel.errors import StoreError
-from pytest_kbrel.models.cache.caching_model import RememberingModel
-from pytest_kbrel.models.cache.keys import digest_of, key_of
-from pytest_kbrel.models.cache.location import make_folder, network_of
-from pytest_kbrel.models.cache.locks import Lock, is_held
-from pytest_kbrel.models.cache.maintenance import Upkeep
-from pytest_kbrel.models.cache.store import FILE, Store
-from pytest_kbrel.models.session_cache import Told
+from pytest_kbrel.models.cache.caching_model import CachingModel
+from pytest_kbrel.models.cache.location import Lock, is_held, make_folder, network_of
+from pytest_kbrel.models.cache.maintenance import Maintenance
+from pytest_kbrel.models.cache.store import FILE, Store, digest_of, key_of
+from pytest_kbrel.models.session_cache import SessionCache
 from pytest_kbrel.records import Failed, Fingerprint, Generated, GenerateRequest, Scored, ScoreRequest
 from tests.function_model import FunctionModel
 
@@ -105,10 +103,20 @@ def test_each_part_of_what_is_asked_makes_another_key(request_, changes):
         *((kind, True) for kind in ("nfs", "nfs4", "cifs", "smb", "smb3", "smbfs", "afs", "ceph", "lustre")),
         *(
             (kind, True)
-            for kind in ("gpfs", "beegfs", "gluster", "glusterfs", "fuse.sshfs", "fuse.glusterfs")
+            for kind in (
+                "gpfs",
+                "beegfs",
+                "gluster",
+                "glusterfs",
+                "fuse.sshfs",
+                "fuse.glusterfs",
+                "wekafs",
+                "panfs",
+                "orangefs",
+            )
         ),
         *((kind, True) for kind in ("fuse.ceph-fuse", "fuse.rclone", "fuse.s3fs", "fuse.gcsfuse")),
-        ("fuse.juicefs", True),
+        *((kind, True) for kind in ("fuse.juicefs", "wekafs", "panfs", "orangefs")),
         *(
             (kind, False)
             for kind in ("ext4", "xfs", "tmpfs", "overlay", "fuse", "fuseblk", "fuse.lxcfs", "9p")
@@ -144,6 +152,23 @@ def test_the_deepest_and_then_the_latest_mount_is_what_a_folder_lies_on(mounts, 
 )
 def test_names_of_mounts_are_read_as_the_kernel_writes_them(name, written):
     assert network_of(Path("/") / name / "c", f"there /{written} nfs rw\n") == "nfs"
+
+
+class WindowsFolder:
+    """A folder on Windows, where a mapped drive resolves to the share."""
+
+    def __init__(self, path):
+        self._path = path
+
+    def resolve(self):
+        return PureWindowsPath(self._path)
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"), [(r"\\server\share\cache", "Windows share"), (r"C:\Users\me\cache", "")]
+)
+def test_a_share_of_windows_is_a_network_folder(path, kind):
+    assert network_of(WindowsFolder(path), "") == kind
 
 
 def test_a_folder_that_is_there_gets_no_file(tmp_path):
@@ -189,7 +214,7 @@ def upkeep(tmp_path):
             answers = [(hexed(f"{name} {n}"), text(name * (n + 1))) for n in range(count)]
             store.put(answers, model)
         store.query(("UPDATE answers SET created = 100 * rowid", ()))
-    with contextlib.closing(Upkeep(tmp_path)) as made:
+    with contextlib.closing(Maintenance(tmp_path)) as made:
         yield made
 
 
@@ -264,13 +289,13 @@ def test_answers_are_told_in_the_order_they_came_with_whose_they_are(upkeep):
 def test_more_answers_than_are_read_at_once_are_all_told(tmp_path):
     with contextlib.closing(Store(tmp_path)) as store:
         store.put(((hexed(str(n)), text(str(n))) for n in range(1001)), MODEL)
-    with contextlib.closing(Upkeep(tmp_path)) as made:
+    with contextlib.closing(Maintenance(tmp_path)) as made:
         assert [json.loads(line)["answer"]["text"] for line in made.lines()] == [str(n) for n in range(1001)]
 
 
 def test_the_size_of_a_store_is_that_of_all_its_files(tmp_path):
     Store(tmp_path).close()
-    with contextlib.closing(Upkeep(tmp_path)) as made:
+    with contextlib.closing(Maintenance(tmp_path)) as made:
         (tmp_path / f"{FILE}-more").write_bytes(b"x" * 1000)
         (tmp_path / "other").write_bytes(b"x" * 1000)
         own = [path for path in tmp_path.iterdir() if path.name.startswith(FILE)]
@@ -278,10 +303,10 @@ def test_the_size_of_a_store_is_that_of_all_its_files(tmp_path):
 
 
 def test_of_many_keys_each_is_found_and_the_latest_answer_holds():
-    told = Told()
-    told.keep({hexed(str(n)): text(str(n)) for n in range(1001)})
-    told.keep({hexed("0"): Failed(error="x")})
-    found = told.find([hexed(str(n)) for n in range(-5, 1001)])
+    cache = SessionCache()
+    cache.put({hexed(str(n)): text(str(n)) for n in range(1001)})
+    cache.put({hexed("0"): Failed(error="x")})
+    found = cache.get([hexed(str(n)) for n in range(-5, 1001)])
     assert len(found) == 1001
     assert (found[hexed("0")], found[hexed("1000")].text) == (Failed(error="x"), "1000")
 
@@ -307,14 +332,14 @@ def asked(count):
 @pytest.mark.parametrize("kind", [FunctionModel, AsReady])
 def test_answers_come_in_order_however_a_model_hands_them_out(tmp_path, kind):
     model = kind(str.upper, lambda prompt, continuation: int(prompt[1:]) / 100)
-    remembering = RememberingModel(model, Store(tmp_path))
-    assert [one.text for one in remembering.generate(asked(40))] == [f"Q{n}" for n in range(40)]
+    caching = CachingModel(model, Store(tmp_path))
+    assert [one.text for one in caching.generate(asked(40))] == [f"Q{n}" for n in range(40)]
     scores = [ScoreRequest(prompt=f"q{n}", continuation=" x") for n in range(40)]
-    assert [one.probabilities for one in remembering.score(scores)] == [(n / 100,) for n in range(40)]
-    assert remembering.describe() == model.describe()
-    remembering.close()
+    assert [one.probabilities for one in caching.score(scores)] == [(n / 100,) for n in range(40)]
+    assert caching.describe() == model.describe()
+    caching.close()
     assert model.closed
-    assert remembering.store is None
+    assert caching.store is None
 
 
 def test_a_model_that_answers_at_once_is_asked_in_pieces(tmp_path):
@@ -322,14 +347,14 @@ def test_a_model_that_answers_at_once_is_asked_in_pieces(tmp_path):
     sizes = []
     whole = model.generate
     model.generate = lambda requests: sizes.append(len(requests)) or whole(requests)
-    remembering = RememberingModel(model, Store(tmp_path))
-    remembering.generate(asked(65))
+    caching = CachingModel(model, Store(tmp_path))
+    caching.generate(asked(65))
     # What is lost where the process is killed is one piece at most.
     assert sizes == [32, 32, 1]
-    remembering.generate(asked(66))
+    caching.generate(asked(66))
     assert sizes == [32, 32, 1, 1]
-    assert (remembering.asked, remembering.reused) == (131, 65)
-    remembering.close()
+    assert (caching.asked, caching.reused) == (131, 65)
+    caching.close()
 
 
 @pytest.mark.parametrize(
@@ -356,7 +381,7 @@ def test_which_answers_are_kept(tmp_path, served, response, kept):
 
     request = SCORE if isinstance(response, Scored) else ASK
     with contextlib.closing(Store(tmp_path)) as store:
-        model = RememberingModel(Model(), store)
+        model = CachingModel(Model(), store)
         ask = model.score if request is SCORE else model.generate
         assert ask([request]) == [response]
         assert bool(store.get([key_of(digest_of(SERVED if served else MODEL), request)])) is kept

@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models import vllm
-from pytest_kbrel.models.cache.caching_model import RememberingModel
+from pytest_kbrel.models.cache.caching_model import CachingModel
 from pytest_kbrel.models.cache.store import Store
 from pytest_kbrel.models.hf import load, loading
 from pytest_kbrel.models.replan import Replanned
@@ -73,9 +73,9 @@ def test_the_batch_in_which_weights_are_overwritten_is_not_kept(folder, saved, t
         assert model.rungs
         overwritten_in_batch(model, 6, folder / "model.safetensors")
         with pytest.raises(ModelError, match=rf"^model\.safetensors of .* {CHANGED} \("):
-            getattr(RememberingModel(model, store), method)(asked)
+            getattr(CachingModel(model, store), method)(asked)
         # Weights are mapped: from there on answers were the new weights'.
-        old = RememberingModel(opened(saved), store)
+        old = CachingModel(opened(saved), store)
         found = getattr(old, method)(asked)
         assert 0 < old.reused < len(asked)
         right = getattr(opened(saved), method)(asked)
@@ -85,7 +85,7 @@ def test_the_batch_in_which_weights_are_overwritten_is_not_kept(folder, saved, t
         if method == "score":
             for mine, theirs in zip(found, right, strict=True):
                 assert mine.probabilities == pytest.approx(theirs.probabilities, abs=1e-5)
-        new = RememberingModel(opened(folder), store)
+        new = CachingModel(opened(folder), store)
         getattr(new, method)(asked)
         assert new.reused == 0
 

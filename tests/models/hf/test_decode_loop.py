@@ -7,7 +7,7 @@ import random
 import pytest
 import torch
 
-from pytest_kbrel.models.dedup import in_order
+from pytest_kbrel.models.base import in_order
 from pytest_kbrel.models.hf import decode_loop, load
 from pytest_kbrel.models.hf.decode_loop import size_of
 from pytest_kbrel.models.hf.generator import Generator

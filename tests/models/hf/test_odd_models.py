@@ -8,7 +8,7 @@ import pytest
 import torch
 import transformers as tf
 
-from pytest_kbrel.models.dedup import in_order
+from pytest_kbrel.models.base import in_order
 from pytest_kbrel.models.hf.generator import Generator
 from pytest_kbrel.models.hf.lm_head import head_is_last
 from pytest_kbrel.models.hf.prompts import Prompt

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.cache.keys import digest_of
+from pytest_kbrel.models.cache.store import digest_of
 from pytest_kbrel.models.hf import load
 from pytest_kbrel.models.registry import check_spec
 from pytest_kbrel.models.spec import FLASH, parse_spec

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pytest_kbrel.models.dedup import in_order
+from pytest_kbrel.models.base import in_order
 from pytest_kbrel.models.hf.logprobs import score_batch
 from pytest_kbrel.models.hf.model import HfModel
 from pytest_kbrel.models.hf.scorer import Scorer

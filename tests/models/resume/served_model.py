@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pytest_kbrel.models.cache.keys import key_of
+from pytest_kbrel.models.cache.store import key_of
 from pytest_kbrel.models.resume import journal
 from pytest_kbrel.records import GenerateRequest
 from tests.function_model import FunctionModel

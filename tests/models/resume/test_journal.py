@@ -8,9 +8,8 @@ import time
 import pytest
 
 from pytest_kbrel.errors import ModelError, StoreError
-from pytest_kbrel.models.cache.keys import key_of
-from pytest_kbrel.models.cache.locks import Lock, is_held
-from pytest_kbrel.models.cache.store import Store
+from pytest_kbrel.models.cache.location import Lock, is_held
+from pytest_kbrel.models.cache.store import Store, key_of
 from pytest_kbrel.models.resume import journal
 from tests.models.resume.served_model import Served, ask, known, rows, said
 

@@ -7,11 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_kbrel.models.cache.locks import Lock
-from pytest_kbrel.models.cache.session import Keeping
+from pytest_kbrel.models.cache.location import Lock
 from pytest_kbrel.models.cache.store import Store
 from pytest_kbrel.models.resume import journal
-from pytest_kbrel.models.resume.session import Kept, Underway
+from pytest_kbrel.models.resume.session import CacheSession, JournalSummary, RunLock
 from pytest_kbrel.records import Failed, ScoreRequest
 from tests.function_model import FunctionModel
 from tests.models.resume.served_model import Served, ask, known, rows, said
@@ -31,7 +30,7 @@ def locks(folder):
 
 
 def test_what_a_run_under_way_has_kept_is_told_of_all_its_journals(tmp_path, store):
-    assert Underway(tmp_path, "none").kept() == Kept(notes=(), answers=0, failed=0, unused=0)
+    assert RunLock(tmp_path, "none").summary() == JournalSummary(notes=(), answers=0, failed=0, unused=0)
     said(store, "one", ask(1), ask(2), ask(3))
     taken = journal.begin(store, "two", Served())
     known(store, taken, ask(1))
@@ -39,20 +38,20 @@ def test_what_a_run_under_way_has_kept_is_told_of_all_its_journals(tmp_path, sto
     taken.note_failures(store, 2)
     other.note_failures(store, 1)
     said(store, "three", ask(1), model=Served(name="third"))
-    kept = Underway(tmp_path, "two").kept()
+    kept = RunLock(tmp_path, "two").summary()
     assert [note.split(" taken")[0] for note in kept.notes] == ["3 answers of openai/judge"]
     assert (kept.answers, kept.failed, kept.unused) == (4, 3, 2)
     store.query(("UPDATE journals SET checked = 0", ()))
-    assert Underway(tmp_path, "two").kept().unused == 0
+    assert RunLock(tmp_path, "two").summary().unused == 0
 
 
 @pytest.mark.parametrize("ended", [True, False])
 def test_a_run_forgets_when_it_ends_and_only_then(tmp_path, store, ended):
-    underway = Underway(tmp_path, "one")
-    underway.start()
+    run_lock = RunLock(tmp_path, "one")
+    run_lock.acquire()
     said(store, "one", ask(1))
     assert locks(tmp_path) == {"run-one.lock", "run-one.check"}
-    underway.end(ended=ended)
+    run_lock.release(ended=ended)
     assert rows(store, "SELECT count(*) FROM answers") == [(0 if ended else 1,)]
     assert not list(tmp_path.glob("run-*"))
 
@@ -63,64 +62,64 @@ def test_the_files_of_runs_that_were_killed_are_taken_away(tmp_path, store):
     for name in ("dead", "alive"):
         for what in ("lock", "check"):
             journal.lock_path(store, name, what).touch()
-    Underway(tmp_path, "own").start()
+    RunLock(tmp_path, "own").acquire()
     assert locks(tmp_path) == {"run-alive.lock", "run-alive.check", "run-own.lock"}
     alive.free()
 
 
 def test_nothing_is_locked_in_a_folder_that_was_not_announced(tmp_path):
-    underway = Underway(tmp_path / "new", "one")
-    underway.start()
+    run_lock = RunLock(tmp_path / "new", "one")
+    run_lock.acquire()
     assert not (tmp_path / "new").exists()
-    underway.end(ended=True)
-    assert underway.kept() == Kept()
-    underway.announce()
-    underway.start()
+    run_lock.release(ended=True)
+    assert run_lock.summary() == JournalSummary()
+    run_lock.prepare()
+    run_lock.acquire()
     assert (tmp_path / "new" / "run-one.lock").exists()
-    underway.end(ended=False)
+    run_lock.release(ended=False)
 
 
 def test_a_checkpoint_has_no_journal_and_a_served_model_has(tmp_path):
-    keeping = Keeping(tmp_path, "one")
+    session = CacheSession(tmp_path, "one")
     real = replace(FunctionModel().describe(), weights_digest="w")
 
     class Checkpoint(FunctionModel):
         def describe(self):
             return replace(real, backend="hf")
 
-    here, served = keeping.remembering(Checkpoint()), keeping.remembering(Served())
+    here, served = session.wrap(Checkpoint()), session.wrap(Served())
     for model in (here, served, here):
         model.generate([ask(1)])
-    assert keeping.news() == (3, 1)
-    assert keeping.news() == (0, 0)
+    assert session.new_counts() == (3, 1)
+    assert session.new_counts() == (0, 0)
     here.score([SCORE])
-    assert keeping.news() == (1, 0)
-    assert keeping.trouble == ""
+    assert session.new_counts() == (1, 0)
+    assert session.trouble == ""
     with contextlib.closing(Store(tmp_path)) as store:
         assert rows(store, "SELECT count(*) FROM journals") == [(1,)]
         assert rows(store, "SELECT count(*) FROM answers WHERE request IS NULL") == [(2,)]
-    keeping.close()
+    session.close()
 
 
 def test_where_nothing_can_be_kept_the_first_reason_is_told(tmp_path):
     (tmp_path / "file").touch()
-    keeping = Keeping(tmp_path / "file" / "x", "one")
-    model = keeping.remembering(Served())
-    first = keeping.trouble
+    session = CacheSession(tmp_path / "file" / "x", "one")
+    model = session.wrap(Served())
+    first = session.trouble
     assert "kept answers cannot be read or written" in first
     assert model.generate([ask(1)])[0].text == "QUESTION 1"
-    keeping.remembering(Served(name="other"))
-    assert keeping.trouble == first
-    none = Keeping(None, "one")
-    none.remembering(Served()).generate([ask(1)])
-    assert (none.trouble, none.news()) == ("", (1, 0))
+    session.wrap(Served(name="other"))
+    assert session.trouble == first
+    none = CacheSession(None, "one")
+    none.wrap(Served()).generate([ask(1)])
+    assert (none.trouble, none.new_counts()) == ("", (1, 0))
 
 
 def test_failures_are_not_kept_and_are_counted(tmp_path):
-    keeping = Keeping(tmp_path, "one")
+    session = CacheSession(tmp_path, "one")
     mute = Served(fails=lambda prompt: "no" if prompt == "question 1" else None)
-    found = keeping.remembering(mute).generate([ask(1), ask(2)])
+    found = session.wrap(mute).generate([ask(1), ask(2)])
     assert isinstance(found[0], Failed)
-    kept = Underway(tmp_path, "one").kept()
+    kept = RunLock(tmp_path, "one").summary()
     assert (kept.answers, kept.failed) == (1, 1)
-    keeping.close()
+    session.close()

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_kbrel.errors import ModelError, StoreError
 from pytest_kbrel.models.cache.store import Store
-from pytest_kbrel.models.resume.spot_check import Question, difference, questions
+from pytest_kbrel.models.resume.spot_check import Question, choose_questions, find_difference
 from pytest_kbrel.records import Generated, Scored, ScoreRequest
 from tests.function_model import FunctionModel
 from tests.models.resume.served_model import Served, ask, said
@@ -36,7 +36,7 @@ def test_questions_that_are_asked_again_are_of_different_kinds(store):
     alike = [ask(0, prompt=f"An instruction of length {number}") for number in range(8)]
     kept = said(store, "one", *kinds.values(), *alike, model=Served(lambda prompt: "same"))
     # Those with an answer of their own come first, which is one of them; then one of each kind.
-    chosen = [question.request for question in questions(store, kept.digest, 7)]
+    chosen = [question.request for question in choose_questions(store, kept.digest, 7)]
     assert set(kinds.values()) <= set(chosen)
     assert len(set(chosen)) == len(chosen) == 7
 
@@ -44,13 +44,13 @@ def test_questions_that_are_asked_again_are_of_different_kinds(store):
 def test_five_questions_are_asked_again_those_with_other_answers_first(store):
     one_text = Served(lambda prompt: "other" if prompt == "question 7" else "same")
     kept = said(store, "one", *map(ask, range(10)), model=one_text)
-    chosen = questions(store, kept.digest)
+    chosen = choose_questions(store, kept.digest)
     assert [len(chosen), len({question.request for question in chosen})] == [5, 5]
     assert {question.answer.text for question in chosen[:2]} == {"same", "other"}
-    assert questions(store, kept.digest) == chosen
-    assert len(questions(store, kept.digest, 20)) == 10
-    assert questions(store, kept.digest, 0) == ()
-    assert questions(store, "0" * 64) == ()
+    assert choose_questions(store, kept.digest) == chosen
+    assert len(choose_questions(store, kept.digest, 20)) == 10
+    assert choose_questions(store, kept.digest, 0) == ()
+    assert choose_questions(store, "0" * 64) == ()
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_a_stored_question_that_is_broken_is_named(store, change, said_of_it):
     kept = said(store, "one", ask(1))
     store.query((f"UPDATE answers SET {change}", ()))
     with pytest.raises(StoreError, match=said_of_it):
-        questions(store, kept.digest)
+        choose_questions(store, kept.digest)
 
 
 def text(said, **more):
@@ -108,7 +108,7 @@ class Saying(Served):
     ],
 )
 def test_when_two_answers_are_the_same(request_, then, now, same):
-    found = difference(Saying(now), [Question(request=request_, answer=then)])
+    found = find_difference(Saying(now), [Question(request=request_, answer=then)])
     assert (found == "") is same
 
 
@@ -119,14 +119,14 @@ def test_every_question_is_compared_with_its_own_answer():
         Question(request=SCORE, answer=scored(0.5, ids=model.score([SCORE])[0].token_ids)),
         Question(request=ask(2), answer=text("QUESTION 2")),
     ]
-    assert difference(model, asked) == ""
-    assert difference(model, []) == ""
+    assert find_difference(model, asked) == ""
+    assert find_difference(model, []) == ""
     wrong = replace(asked[2], answer=text("y" * 200))
-    assert difference(model, [*asked[:2], wrong]) == (
+    assert find_difference(model, [*asked[:2], wrong]) == (
         f"asked again, the server said 'QUESTION 2', and then {'y' * 200!r:.80}"
     )
-    assert "said (0.5,), and then (0.75,)" in difference(
+    assert "said (0.5,), and then (0.75,)" in find_difference(
         model, [replace(asked[1], answer=scored(0.75, ids=()))]
     )
     with pytest.raises(ModelError, match=r"^scripted: a stored question asked again got no answer: no$"):
-        difference(FunctionModel(fails=lambda prompt: "no"), asked)
+        find_difference(FunctionModel(fails=lambda prompt: "no"), asked)

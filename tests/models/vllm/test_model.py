@@ -11,9 +11,8 @@ import pytest
 
 from pytest_kbrel.errors import MissingExtraError, ModelError
 from pytest_kbrel.models import vllm
-from pytest_kbrel.models.cache.caching_model import RememberingModel
-from pytest_kbrel.models.cache.keys import digest_of
-from pytest_kbrel.models.cache.store import Store
+from pytest_kbrel.models.cache.caching_model import CachingModel
+from pytest_kbrel.models.cache.store import Store, digest_of
 from pytest_kbrel.models.hf import load
 from pytest_kbrel.models.registry import open_model, read_spec
 from pytest_kbrel.models.replan import Replanned
@@ -298,7 +297,7 @@ def test_every_architecture_has_one_digest_of_its_weights(kind, vllm_of, model_o
 
 
 def test_kept_answers_are_not_asked_again(model, tmp_path, calls):
-    with_store = RememberingModel(model, Store(tmp_path))
+    with_store = CachingModel(model, Store(tmp_path))
     first = with_store.score(SHORT), with_store.generate([asked()])
     before = len(calls.prompts)
     assert (with_store.score(SHORT), with_store.generate([asked()])) == first

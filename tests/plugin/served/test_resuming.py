@@ -7,8 +7,7 @@ import sqlite3
 import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
 import pytest
 
-from pytest_kbrel.models.cache import machine_lease as store_owner
-from pytest_kbrel.models.cache.locks import Lock
+from pytest_kbrel.models.cache.location import Lock
 from pytest_kbrel.reports.json_report import comparable
 from tests.openai_server import BROKEN, Fault
 from tests.plugin.conftest import SLOW_N2
@@ -229,9 +228,8 @@ def test_who_stops_at_a_server_that_broke_down_has_not(pytester, mini_suite, ser
     unfinished(pytester, server, *gate, flag)
 
 
-def test_a_store_deleted_under_a_run_is_said(pytester, mini_suite, report, server, gate, monkeypatch):
+def test_a_store_deleted_under_a_run_is_said(pytester, mini_suite, report, server, gate):
     mini_suite(ONE)
-    monkeypatch.setattr(store_owner, "BEAT", 0.0)
 
     def say(text):
         if len(prompts(server)) == 6:
