@@ -1,4 +1,4 @@
-"""``kbrel cache``: what is kept of models' answers, and how to be rid of it."""
+"""``kbrel cache``: inspect, prune and export the store of responses."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def _info(options: argparse.Namespace) -> int:
     with closing(Maintenance(options.folder)) as store:
         models = store.models()
         answers = sum(model.answers for model in models)
-        said = f"{count(answers, 'answer')} of {count(len(models), 'model')}"
-        say(f"{store.path}: {said}, {_size(store.size())}")
+        contents = f"{count(answers, 'answer')} of {count(len(models), 'model')}"
+        say(f"{store.path}: {contents}, {_size(store.size())}")
         if models:
             say(_table(models))
     return 0
@@ -73,17 +73,17 @@ def _prune(options: argparse.Namespace) -> int:
 
     chosen = options.older_than is not None or options.model is not None
     if options.all == chosen:
-        found = "both" if chosen else "none"
+        given = "both" if chosen else "none"
         raise KbrelError(
-            f"cache prune: found {found} of what to forget; allowed: --older-than AGE, --model DIGEST, "
+            f"cache prune: found {given} of what to forget; allowed: --older-than AGE, --model DIGEST, "
             "these two together, or --all"
         )
     before = None if options.older_than is None else time.time() - options.older_than
     with closing(Maintenance(options.folder)) as store:
         model = None if options.model is None else store.model(options.model)
-        gone = store.prune(model=model, before=before)
-        left = sum(one.answers for one in store.models())
-        say(f"{store.path}: {gone} answers forgotten, {left} left, {_size(store.size())}")
+        deleted = store.prune(model=model, before=before)
+        remaining = sum(one.answers for one in store.models())
+        say(f"{store.path}: {deleted} answers forgotten, {remaining} left, {_size(store.size())}")
     return 0
 
 
@@ -109,12 +109,12 @@ def _export(options: argparse.Namespace) -> int:
 
 
 def _seconds(text: str) -> int:
-    found = _AGE.fullmatch(text)
-    if found is None:
+    match = _AGE.fullmatch(text)
+    if match is None:
         raise argparse.ArgumentTypeError(
             f"found {shown(text)}; allowed: a number with h, d or w, such as 30d"
         )
-    return whole(AGE)(found[1]) * _SECONDS[found[2]]
+    return whole(AGE)(match[1]) * _SECONDS[match[2]]
 
 
 def _table(models: tuple[CachedModel, ...]) -> str:
@@ -124,15 +124,15 @@ def _table(models: tuple[CachedModel, ...]) -> str:
     head = ("model", "answers", "backend", "dtype", "first", "last", "named at first")
     rows = [
         (
-            kept.digest[:SHORT],
-            str(kept.answers),
-            kept.model.backend,
-            kept.model.dtype or "-",
-            _day(kept.first),
-            _day(kept.last),
-            one_line(kept.model.spec, 60) + (" (until its run ends)" if kept.for_one_run else ""),
+            cached.digest[:SHORT],
+            str(cached.answers),
+            cached.model.backend,
+            cached.model.dtype or "-",
+            _day(cached.first),
+            _day(cached.last),
+            one_line(cached.model.spec, 60) + (" (until its run ends)" if cached.for_one_run else ""),
         )
-        for kept in models
+        for cached in models
     ]
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     return "\n".join(

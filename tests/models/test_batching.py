@@ -211,3 +211,47 @@ def test_a_request_that_no_model_can_answer(request_, prompt, said):
         return
     with pytest.raises(ValueError, match=said):
         check_request(request, prompt, 10)
+
+
+class Rows:
+    """Rows of one token each; more than ``room`` at once do not fit, and ``bad`` ones raise."""
+
+    def __init__(self, room=10, bad=()):
+        self.room, self.bad, self.sizes = room, bad, []
+
+    def __call__(self, rows):
+        self.sizes.append(len(rows))
+        if len(rows) > self.room:
+            raise RuntimeError("CUDA out of memory. Tried to allocate 2 GiB")
+        if set(rows) & set(self.bad):
+            raise KeyError("a bad row")
+        return [row * 2 for row in rows]
+
+
+def test_batches_keep_the_budget():
+    rows = Rows()
+    assert Batcher(4).run(range(10), len, rows) == [row * 2 for row in range(10)]
+    assert rows.sizes == [4, 4, 2]
+
+
+def test_out_of_memory_halves_the_budget_and_remembers():
+    rows, batcher = Rows(room=3), Batcher(10)
+    assert batcher.run(range(10), len, rows) == [row * 2 for row in range(10)]
+    assert batcher.budget == 2
+    assert max(rows.sizes[2:]) == 2
+
+
+def test_a_row_that_never_fits_fails_alone():
+    answers = Batcher(10).run(range(3), len, Rows(room=0))
+    assert all(isinstance(answer, Failed) and "out of memory" in answer.error for answer in answers)
+
+
+def test_a_bad_row_spoils_no_other():
+    answers = Batcher(10).run(range(5), len, Rows(bad=(3,)))
+    assert answers == [0, 2, 4, Failed(error="KeyError: 'a bad row'"), 8]
+
+
+def test_a_row_beyond_the_budget_runs_alone():
+    rows = Rows()
+    Batcher(1).run([5, 6], sum, rows)
+    assert rows.sizes == [1, 1]

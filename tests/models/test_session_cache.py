@@ -1,4 +1,4 @@
-"""What was said in a session is known to the end of it, and lies in no memory."""
+"""Responses of one session: each thing is asked once, and none of it lies in memory."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from dataclasses import replace
 
 import pytest
 
+from pytest_kbrel.errors import ResponseError
 from pytest_kbrel.models.cache.store import key_of
 from pytest_kbrel.models.session_cache import Asker, SessionCache
-from pytest_kbrel.records import Generated, GenerateRequest, Scored, ScoreRequest, Step
+from pytest_kbrel.records import Failed, Generated, GenerateRequest, Scored, ScoreRequest, Step
 from tests.forgetful import Forgetful
 from tests.function_model import FunctionModel
+from tests.models.cache.stored import hexed, text
 
 GENERATED = Generated(
     text="\ud800\x00\u2028\n<|end|>",
@@ -23,6 +25,8 @@ GENERATED = Generated(
     prompt_digest="cd",
     steps=(Step(token_id=5, token="▁x", probability=0.1 + 0.2, watched=None),),
 )
+
+
 SCORED = Scored(probabilities=(1 / 3, 5e-324), token_ids=(1, 2**40), prompt_tokens=3, prompt_digest="ab")
 
 
@@ -34,6 +38,57 @@ def rounds(count: int, size: int = 100):
             else GenerateRequest(prompt=f"question {n} about something or other", max_new_tokens=4)
             for n in range(start, start + size)
         ]
+
+
+SCORE = [ScoreRequest(prompt=f"p{k}", continuation=" x y") for k in range(3)]
+
+
+GENERATE = [GenerateRequest(prompt=f"p{k}", max_new_tokens=4) for k in range(3)]
+
+
+def test_order_is_kept_and_each_thing_asked_once():
+    model = FunctionModel(answers=lambda prompt: f"said {prompt}", probability=lambda p, c: float(p[1]) / 10)
+    asker = Asker(model)
+    mixed = [GENERATE[1], SCORE[2], SCORE[0], GENERATE[1], GENERATE[0], SCORE[2]]
+    answers = asker.ask(mixed)
+    assert [getattr(answer, "text", None) for answer in answers] == [
+        "said p1",
+        None,
+        None,
+        "said p1",
+        "said p0",
+        None,
+    ]
+    assert [answers[k].probabilities for k in (1, 2, 5)] == [(0.2, 0.2), (0.0, 0.0), (0.2, 0.2)]
+    assert (asker.asked, asker.answered, len(model.requests)) == (6, 4, 4)
+    assert asker.ask([SCORE[2], SCORE[1]])[0] == answers[1]
+    assert (asker.asked, asker.answered, model.score_calls, model.generate_calls) == (8, 5, 2, 1)
+    assert asker.ask([]) == []
+    assert asker.ask([SCORE[0]]) == [answers[2]]
+    assert model.score_calls == 2
+
+
+def test_failures_are_asked_again():
+    down = [True]
+    model = FunctionModel(fails=lambda prompt: "down" if down[0] and prompt == "p1" else None)
+    asker = Asker(model)
+    assert [isinstance(answer, Failed) for answer in asker.ask(SCORE)] == [False, True, False]
+    down[0] = False
+    assert isinstance(asker.ask([SCORE[1]])[0], Scored)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 1.5, -0.1])
+def test_what_is_no_probability_is_a_failure(value):
+    asker = Asker(FunctionModel(probability=lambda prompt, continuation: value))
+    steps = GenerateRequest(prompt="p", max_new_tokens=3, steps=True)
+    assert all(isinstance(answer, Failed) for answer in asker.ask([*SCORE, steps]))
+
+
+def test_a_model_that_miscounts():
+    model = FunctionModel()
+    model.score = lambda requests: []
+    with pytest.raises(ResponseError, match="0 answers to 3 requests"):
+        Asker(model).ask(SCORE)
 
 
 def test_what_was_said_comes_back_exactly():
@@ -123,3 +178,12 @@ def test_where_the_file_is_lost_questions_are_asked_anew(broken):
     assert again == asker.ask(asked)
     assert first in (None, again)
     assert len(model.requests) == (30 if broken == "get" else 20)
+
+
+def test_of_many_keys_each_is_found_and_the_latest_answer_holds():
+    cache = SessionCache()
+    cache.put({hexed(str(n)): text(str(n)) for n in range(1001)})
+    cache.put({hexed("0"): Failed(error="x")})
+    found = cache.get([hexed(str(n)) for n in range(-5, 1001)])
+    assert len(found) == 1001
+    assert (found[hexed("0")], found[hexed("1000")].text) == (Failed(error="x"), "1000")

@@ -1,3 +1,5 @@
+"""The store as several processes use it, and files that are damaged."""
+
 from __future__ import annotations
 
 import hashlib
@@ -8,29 +10,35 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
-import time
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from pytest_kbrel.errors import ModelError, StoreError
-from pytest_kbrel.models.cache.caching_model import CachingModel
-from pytest_kbrel.models.cache.location import network_of
-from pytest_kbrel.models.cache.store import FILE, Store
-from pytest_kbrel.models.openai.model import OpenAIModel
-from pytest_kbrel.models.openai.spec import parse_openai
-from pytest_kbrel.records import Failed, Generated, GenerateRequest, Scored, ScoreRequest
+from pytest_kbrel.errors import StoreError
+from pytest_kbrel.models.cache.store import FILE, Store, digest_of
+from pytest_kbrel.models.cache.store import key_of as key_under
+from pytest_kbrel.records import Generated, GenerateRequest, Scored, ScoreRequest
 from tests.function_model import FunctionModel
-from tests.openai_server import TOO_MANY, Fault
 
 WHERE = GenerateRequest(prompt="Where?", max_new_tokens=4)
+
+
 SAID = Generated(text="Kraków \ud800", token_ids=(3,), finish="stop", prompt_tokens=1, prompt_digest="d")
+
+
 SCORE = ScoreRequest(prompt="Where?", continuation=" here")
+
+
 # sha256 of [model, kind, [fields]] as JSON.
 WHERE_KEY = "66232b236c7d312ab1786a55695048953a4f740a376fe7352799a6d927468185"
+
+
 SCORE_KEY = "548261e6f8ce7a4049e01ab4710ed22848505edaffe28dce3077410449c6e657"
+
+
 A, B = "a" * 64, "b" * 64
+
+
 SCORED = Scored(probabilities=(0.25,), token_ids=(1,), prompt_tokens=1, prompt_digest="d")
 
 
@@ -126,90 +134,6 @@ def test_a_served_model_is_known_by_name_and_server():
     assert key_of(here, WHERE) != key_of(replace(here, architecture="other"), WHERE)
     assert key_of(here, WHERE) != key_of(replace(here, device="http://b/v1"), WHERE)
     assert key_of(here, WHERE) == key_of(replace(here, backend_version="2", spec="x"), WHERE)
-
-
-def test_a_second_run_asks_nothing(store):
-    for asked in (2, 0):
-        inner = FunctionModel(answers=lambda prompt: f"said {prompt}", probability=lambda p, c: 0.5)
-        model = CachingModel(inner, store)
-        first, second, again = model.generate([ask(1), ask(2), ask(1)])
-        assert (first.text, second.text, again) == ("said question 1", "said question 2", first)
-        assert model.score([SCORE])[0].probabilities == (0.5,)
-        assert len([r for r in inner.requests if isinstance(r, GenerateRequest)]) == asked
-        assert model.reused == (0 if asked else 4)
-
-
-class Served(FunctionModel):
-    """A model of which nothing is known but its name."""
-
-    def describe(self):
-        return replace(super().describe(), weights_digest="", tokenizer_digest="")
-
-
-@pytest.mark.parametrize(
-    "inner",
-    [
-        FunctionModel(fails=lambda prompt: "out of order"),
-        Served(answers=lambda prompt: ""),
-        Served(answers=lambda prompt: " \n"),
-    ],
-)
-def test_only_sound_answers_are_kept(store, inner):
-    model = CachingModel(inner, store)
-    first = model.generate([WHERE])
-    assert model.generate([WHERE]) == first
-    assert len(inner.requests) == 2
-    assert model.reused == 0
-
-
-def test_a_checkpoint_that_says_nothing_is_not_asked_again(store):
-    inner = FunctionModel(answers=lambda prompt: "")
-    model = CachingModel(inner, store)
-    assert model.generate([WHERE]) == model.generate([WHERE])
-    assert len(inner.requests) == 1
-
-
-def test_a_probability_that_is_no_number_is_not_kept(store):
-    inner = FunctionModel(probability=lambda prompt, continuation: float("nan"))
-    model = CachingModel(inner, store)
-    for _ in range(2):
-        model.score([SCORE])
-    assert len(inner.requests) == 2
-
-
-def test_what_came_before_a_failure_is_kept(store, openai_server):
-    spec = parse_openai("openai/judge", f"base_url={openai_server.base_url},max_concurrent=1,max_retries=0")
-    openai_server.inject(Fault(), TOO_MANY, Fault(), Fault(status=401))
-    model = CachingModel(OpenAIModel(spec), store)
-    with pytest.raises(ModelError):
-        model.generate([ask(n) for n in range(6)])
-    asked = len(openai_server.calls)
-    found = model.generate([ask(n) for n in range(3)])
-    assert not any(isinstance(answer, Failed) for answer in found)
-    assert [call.text for call in openai_server.calls[asked:]] == ["question 1"]
-    assert model.reused == 2
-    model.model.close()
-
-
-def test_an_answer_is_kept_the_moment_it_exists(store, openai_server):
-    """The second question is under way when the answer to the first is looked for."""
-    seen = []
-
-    def say(text):
-        if text == "question 1":
-            for _ in range(3000):
-                seen[:] = Store(store.path.parent).get([key_of(model.describe(), ask(0))])
-                if seen:
-                    break
-                time.sleep(0.02)
-        return "said"
-
-    openai_server.say = say
-    spec = parse_openai("openai/judge", f"base_url={openai_server.base_url},max_concurrent=2")
-    model = CachingModel(OpenAIModel(spec), store)
-    model.generate([ask(0), ask(1)])
-    assert seen
-    model.model.close()
 
 
 def _write(folder, worker):
@@ -380,95 +304,10 @@ def test_a_store_that_somebody_holds_is_an_error_after_a_while(store):
     other.close()
 
 
-MOUNTS = """\
-server:/home /home nfs4 rw,vers=4.2 0 0
-/dev/vda / ext4 rw 0 0
-/dev/vdb /home/local\\040disk xfs rw 0 0
-me@there:/ /mnt fuse.sshfs rw 0 0
-"""
-
-
-@pytest.mark.parametrize(
-    ("folder", "kind"),
-    [
-        ("/tmp/cache", ""),
-        ("/home/me/.kbrel-cache", "nfs4"),
-        ("/home/local disk/cache", ""),
-        ("/mnt/x", "fuse.sshfs"),
-    ],
-)
-def test_a_network_folder_is_known_by_its_file_system(folder, kind):
-    assert network_of(Path(folder), MOUNTS) == kind
-
-
-def test_a_network_folder_is_refused(tmp_path, monkeypatch):
-    mounts = tmp_path / "mounts"
-    mounts.write_text(f"server:/x {tmp_path}/shared nfs rw 0 0\n")
-    monkeypatch.setattr("pytest_kbrel.models.cache.location._MOUNTS", mounts)
-    with pytest.raises(StoreError, match=r"is on a network folder \(nfs\).*--kb-use-cache"):
-        Store(tmp_path / "shared" / "cache")
-    assert not (tmp_path / "shared").exists()
-    Store(tmp_path / "own").close()
-
-
-def test_version_control_leaves_a_new_folder_alone_and_an_old_one_stays_as_it_is(tmp_path):
-    Store(tmp_path / "new").close()
-    assert (tmp_path / "new" / ".gitignore").read_text() == "*\n"
-    Store(tmp_path).close()
-    assert not (tmp_path / ".gitignore").exists()
-
-
-def test_without_a_store_all_is_asked():
-    inner = FunctionModel()
-    model = CachingModel(inner, None)
-    for _ in range(2):
-        model.generate([WHERE])
-    assert (model.asked, model.reused, len(inner.requests)) == (2, 0, 2)
-
-
-@pytest.mark.parametrize("kept", [True, False])
-def test_what_stands_twice_in_a_round_is_asked_once(store, kept):
-    model = FunctionModel(answers=str.upper)
-    caching = CachingModel(model, store if kept else None)
-    first = caching.generate([ask(1), ask(2), ask(1)])
-    assert [answer.text for answer in first] == ["QUESTION 1", "QUESTION 2", "QUESTION 1"]
-    assert caching.generate([ask(2), ask(2)]) == [first[1], first[1]]
-    assert model.requests == [ask(1), ask(2), *([] if kept else [ask(2)])]
-    assert (caching.asked, caching.reused) == (5, 2 if kept else 0)
-
-
 def test_a_key_is_the_same_in_every_version():
     # Else all that was kept would be asked anew.
     assert key_under(A, WHERE) == WHERE_KEY
     assert key_under(A, SCORE) == SCORE_KEY
-
-
-def test_a_model_goes_on_where_its_store_fails_and_says_so_once(tmp_path):
-    store = Store(tmp_path)
-    store.put([(key_of(ONE, WHERE), SAID)], ONE)
-    _in_file(store, "UPDATE answers SET response = replace(response, 'Krak', 'Kr0k')")
-    told = []
-    model = CachingModel(FunctionModel(answers=lambda prompt: "asked"), store, on_trouble=told.append)
-    assert [answer.text for answer in model.generate([WHERE, ask(1)])] == ["asked", "asked"]
-    assert model.score([SCORE])
-    assert [str(error).partition(": ")[0] for error in told] == [str(store.path)]
-    assert model.reused == 0
-
-
-def test_a_store_that_fails_while_it_is_written_costs_no_answer(tmp_path):
-    store = Store(tmp_path)
-    told = []
-    inner = FunctionModel(answers=lambda prompt: f"{prompt} " + "x" * 400)
-    model = CachingModel(inner, store, on_trouble=told.append)
-    store.query(("PRAGMA max_page_count = 16", ()))
-    found = model.generate([ask(n) for n in range(200)])
-    assert [answer.text[:12].strip("x ") for answer in found] == [f"question {n}" for n in range(200)]
-    assert len(inner.requests) == 200
-    assert len(told) == 1
-    other = Store(tmp_path)
-    kept = other.get([key_of(ONE, ask(n)) for n in range(200)])
-    assert 0 < len(kept) < 200
-    other.close()
 
 
 def test_a_folder_that_cannot_be_made_is_an_error(tmp_path):

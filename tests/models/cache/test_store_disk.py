@@ -15,13 +15,16 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.errors import StoreError
-from pytest_kbrel.models.cache.location import Lock, is_held
 from pytest_kbrel.models.cache.store import FILE, Store
 from pytest_kbrel.records import Generated
 from tests.function_model import FunctionModel
 
 ONE = FunctionModel().describe()
+
+
 KEYS = [f"{n:064x}" for n in range(400)]
+
+
 PAGE = 4096
 
 
@@ -172,33 +175,6 @@ def test_a_file_deleted_or_replaced_is_noticed_before_its_next_use(tmp_path, use
             path.write_bytes((tmp_path / "moved").read_bytes())
         with pytest.raises(StoreError, match="was deleted or replaced while it was in use"):
             uses[use]()
-
-
-def test_a_lock_ends_with_its_process(tmp_path):
-    path = tmp_path / "run-1.lock"
-    code = f"""
-        import time
-        from pathlib import Path
-        from pytest_kbrel.models.cache.location import Lock
-        assert Lock(Path({str(path)!r})).take()
-        print("held", flush=True)
-        time.sleep(60)
-    """
-    code = (
-        textwrap.dedent(code).replace("assert Lock", "lock = Lock").replace(".take()", "; assert lock.take()")
-    )
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "held\n"
-        assert is_held(path, patience=0)
-        assert not Lock(path).take()
-        process.kill()
-    assert not is_held(path)
-    assert not is_held(tmp_path / "none")
-    lock = Lock(path)
-    assert lock.take()
-    assert is_held(path, patience=0)
-    lock.free()
 
 
 def test_an_older_page_that_fits_is_never_served_as_another_answer(tmp_path):

@@ -1,0 +1,253 @@
+"""What a model wrapped in the store asks, and which responses it stores."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from dataclasses import replace
+
+import pytest
+
+from pytest_kbrel.errors import ModelError
+from pytest_kbrel.models.cache.caching_model import CachingModel
+from pytest_kbrel.models.cache.store import Store, digest_of
+from pytest_kbrel.models.cache.store import key_of as key_under
+from pytest_kbrel.models.openai.model import OpenAIModel
+from pytest_kbrel.models.openai.spec import parse_openai
+from pytest_kbrel.records import Failed, Generated, GenerateRequest, Scored, ScoreRequest
+from tests.function_model import FunctionModel
+from tests.models.cache.stored import MODEL, SERVED, text
+from tests.openai_server import TOO_MANY, Fault
+
+WHERE = GenerateRequest(prompt="Where?", max_new_tokens=4)
+
+
+SAID = Generated(text="Kraków \ud800", token_ids=(3,), finish="stop", prompt_tokens=1, prompt_digest="d")
+
+
+SCORE = ScoreRequest(prompt="Where?", continuation=" here")
+
+
+@pytest.fixture
+def store(tmp_path):
+    made = Store(tmp_path / "deep" / "cache")
+    yield made
+    made.close()
+
+
+ONE = FunctionModel().describe()
+
+
+def key_of(model, request):
+    return key_under(digest_of(model), request)
+
+
+def ask(n: int) -> GenerateRequest:
+    return GenerateRequest(prompt=f"question {n}", max_new_tokens=4)
+
+
+def test_a_second_run_asks_nothing(store):
+    for asked in (2, 0):
+        inner = FunctionModel(answers=lambda prompt: f"said {prompt}", probability=lambda p, c: 0.5)
+        model = CachingModel(inner, store)
+        first, second, again = model.generate([ask(1), ask(2), ask(1)])
+        assert (first.text, second.text, again) == ("said question 1", "said question 2", first)
+        assert model.score([SCORE])[0].probabilities == (0.5,)
+        assert len([r for r in inner.requests if isinstance(r, GenerateRequest)]) == asked
+        assert model.reused == (0 if asked else 4)
+
+
+class Served(FunctionModel):
+    """A model of which nothing is known but its name."""
+
+    def describe(self):
+        return replace(super().describe(), weights_digest="", tokenizer_digest="")
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        FunctionModel(fails=lambda prompt: "out of order"),
+        Served(answers=lambda prompt: ""),
+        Served(answers=lambda prompt: " \n"),
+    ],
+)
+def test_only_sound_answers_are_kept(store, inner):
+    model = CachingModel(inner, store)
+    first = model.generate([WHERE])
+    assert model.generate([WHERE]) == first
+    assert len(inner.requests) == 2
+    assert model.reused == 0
+
+
+def test_a_checkpoint_that_says_nothing_is_not_asked_again(store):
+    inner = FunctionModel(answers=lambda prompt: "")
+    model = CachingModel(inner, store)
+    assert model.generate([WHERE]) == model.generate([WHERE])
+    assert len(inner.requests) == 1
+
+
+def test_a_probability_that_is_no_number_is_not_kept(store):
+    inner = FunctionModel(probability=lambda prompt, continuation: float("nan"))
+    model = CachingModel(inner, store)
+    for _ in range(2):
+        model.score([SCORE])
+    assert len(inner.requests) == 2
+
+
+def test_what_came_before_a_failure_is_kept(store, openai_server):
+    spec = parse_openai("openai/judge", f"base_url={openai_server.base_url},max_concurrent=1,max_retries=0")
+    openai_server.inject(Fault(), TOO_MANY, Fault(), Fault(status=401))
+    model = CachingModel(OpenAIModel(spec), store)
+    with pytest.raises(ModelError):
+        model.generate([ask(n) for n in range(6)])
+    asked = len(openai_server.calls)
+    found = model.generate([ask(n) for n in range(3)])
+    assert not any(isinstance(answer, Failed) for answer in found)
+    assert [call.text for call in openai_server.calls[asked:]] == ["question 1"]
+    assert model.reused == 2
+    model.model.close()
+
+
+def test_an_answer_is_kept_the_moment_it_exists(store, openai_server):
+    """The second question is under way when the answer to the first is looked for."""
+    seen = []
+
+    def say(text):
+        if text == "question 1":
+            for _ in range(3000):
+                seen[:] = Store(store.path.parent).get([key_of(model.describe(), ask(0))])
+                if seen:
+                    break
+                time.sleep(0.02)
+        return "said"
+
+    openai_server.say = say
+    spec = parse_openai("openai/judge", f"base_url={openai_server.base_url},max_concurrent=2")
+    model = CachingModel(OpenAIModel(spec), store)
+    model.generate([ask(0), ask(1)])
+    assert seen
+    model.model.close()
+
+
+def test_without_a_store_all_is_asked():
+    inner = FunctionModel()
+    model = CachingModel(inner, None)
+    for _ in range(2):
+        model.generate([WHERE])
+    assert (model.asked, model.reused, len(inner.requests)) == (2, 0, 2)
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_what_stands_twice_in_a_round_is_asked_once(store, kept):
+    model = FunctionModel(answers=str.upper)
+    caching = CachingModel(model, store if kept else None)
+    first = caching.generate([ask(1), ask(2), ask(1)])
+    assert [answer.text for answer in first] == ["QUESTION 1", "QUESTION 2", "QUESTION 1"]
+    assert caching.generate([ask(2), ask(2)]) == [first[1], first[1]]
+    assert model.requests == [ask(1), ask(2), *([] if kept else [ask(2)])]
+    assert (caching.asked, caching.reused) == (5, 2 if kept else 0)
+
+
+def test_a_model_goes_on_where_its_store_fails_and_says_so_once(tmp_path):
+    store = Store(tmp_path)
+    store.put([(key_of(ONE, WHERE), SAID)], ONE)
+    store.query(("UPDATE answers SET response = replace(response, 'Krak', 'Kr0k')", ()))
+    told = []
+    model = CachingModel(FunctionModel(answers=lambda prompt: "asked"), store, on_trouble=told.append)
+    assert [answer.text for answer in model.generate([WHERE, ask(1)])] == ["asked", "asked"]
+    assert model.score([SCORE])
+    assert [str(error).partition(": ")[0] for error in told] == [str(store.path)]
+    assert model.reused == 0
+
+
+def test_a_store_that_fails_while_it_is_written_costs_no_answer(tmp_path):
+    store = Store(tmp_path)
+    told = []
+    inner = FunctionModel(answers=lambda prompt: f"{prompt} " + "x" * 400)
+    model = CachingModel(inner, store, on_trouble=told.append)
+    store.query(("PRAGMA max_page_count = 16", ()))
+    found = model.generate([ask(n) for n in range(200)])
+    assert [answer.text[:12].strip("x ") for answer in found] == [f"question {n}" for n in range(200)]
+    assert len(inner.requests) == 200
+    assert len(told) == 1
+    other = Store(tmp_path)
+    kept = other.get([key_of(ONE, ask(n)) for n in range(200)])
+    assert 0 < len(kept) < 200
+    other.close()
+
+
+class AsReady(FunctionModel):
+    """Hands its answers out in two batches, the later one first."""
+
+    def generate_as_ready(self, requests):
+        answers = self.generate(requests)
+        yield list(enumerate(answers))[1:]
+        yield [(0, answers[0])]
+
+    def score_as_ready(self, requests):
+        answers = self.score(requests)
+        yield list(enumerate(answers))[1:]
+        yield [(0, answers[0])]
+
+
+def asked(count):
+    return [GenerateRequest(prompt=f"q{n}", max_new_tokens=4) for n in range(count)]
+
+
+@pytest.mark.parametrize("kind", [FunctionModel, AsReady])
+def test_answers_come_in_order_however_a_model_hands_them_out(tmp_path, kind):
+    model = kind(str.upper, lambda prompt, continuation: int(prompt[1:]) / 100)
+    caching = CachingModel(model, Store(tmp_path))
+    assert [one.text for one in caching.generate(asked(40))] == [f"Q{n}" for n in range(40)]
+    scores = [ScoreRequest(prompt=f"q{n}", continuation=" x") for n in range(40)]
+    assert [one.probabilities for one in caching.score(scores)] == [(n / 100,) for n in range(40)]
+    assert caching.describe() == model.describe()
+    caching.close()
+    assert model.closed
+    assert caching.store is None
+
+
+def test_a_model_that_answers_at_once_is_asked_in_pieces(tmp_path):
+    model = FunctionModel()
+    sizes = []
+    whole = model.generate
+    model.generate = lambda requests: sizes.append(len(requests)) or whole(requests)
+    caching = CachingModel(model, Store(tmp_path))
+    caching.generate(asked(65))
+    # What is lost where the process is killed is one piece at most.
+    assert sizes == [32, 32, 1]
+    caching.generate(asked(66))
+    assert sizes == [32, 32, 1, 1]
+    assert (caching.asked, caching.reused) == (131, 65)
+    caching.close()
+
+
+@pytest.mark.parametrize(
+    ("served", "response", "kept"),
+    [
+        (False, text(""), True),
+        (True, text(""), False),
+        (True, text("\n "), False),
+        (True, text("x"), True),
+        (True, Scored(probabilities=(), token_ids=(), prompt_tokens=1, prompt_digest="d"), True),
+        (False, Scored(probabilities=(1.5,), token_ids=(1,), prompt_tokens=1, prompt_digest="d"), False),
+        (False, Failed(error="x"), False),
+    ],
+)
+def test_which_answers_are_kept(tmp_path, served, response, kept):
+    class Model(FunctionModel):
+        def describe(self):
+            return SERVED if served else MODEL
+
+        def generate(self, requests):
+            return [response] * len(requests)
+
+        score = generate
+
+    request = SCORE if isinstance(response, Scored) else WHERE
+    with contextlib.closing(Store(tmp_path)) as store:
+        model = CachingModel(Model(), store)
+        ask = model.score if request is SCORE else model.generate
+        assert ask([request]) == [response]
+        assert bool(store.get([key_of(SERVED if served else MODEL, request)])) is kept
