@@ -94,7 +94,7 @@ def put_for_one_run(folder: Path, rows: Sequence[tuple[str, Answer]], asked: Seq
 
 def end_run(folder: Path) -> None:
     """Forget the answers of a run that has ended."""
-    RunLock(folder, "run").end(ended=True)
+    RunLock(folder, "run").release(ended=True)
 
 
 def get(folder: Path, keys: Sequence[str]) -> None:
