@@ -203,7 +203,8 @@ ROOMS: dict[str, Room] = {
     ),
     "models": Room(
         "specs, backends and everything between a request and its response; registry.py knows all backends",
-        "__init__ bounds errors facts printing records redaction reference serialization untrusted",
+        "__init__ bounds errors facts printing records redaction reference serialization "
+        "untrusted",
         "accelerate captum huggingface_hub numpy openai safetensors sentence_transformers "
         "torch transformers vllm",
     ),
@@ -230,11 +231,13 @@ ROOMS: dict[str, Room] = {
     ),
     "planning": Room(
         "a dry run: requests, tokens, time and power of what would run",
-        "baselines catalogue errors evaluation gates metrics models probes records reports settings stats",
+        "baselines catalogue errors evaluation gates metrics models probes records reports "
+        "settings stats",
     ),
     "replay": Room(
         "a recorded run in place of models",
-        "__init__ baselines errors evaluation models probes records reports serialization settings untrusted",
+        "__init__ baselines errors evaluation models probes records reports serialization "
+        "settings untrusted",
     ),
     "plugin": Room(
         "pytest: hooks, flags, collection, fixtures, worker, controller, xdist",
