@@ -120,6 +120,7 @@ def _seconds(text: str) -> int:
 def _table(models: tuple[CachedModel, ...]) -> str:
     from pytest_kbrel.models.cache.maintenance import SHORT
     from pytest_kbrel.reports.text import one_line
+    from pytest_kbrel.tables import format_table
 
     head = ("model", "answers", "backend", "dtype", "first", "last", "named at first")
     rows = [
@@ -134,11 +135,7 @@ def _table(models: tuple[CachedModel, ...]) -> str:
         )
         for cached in models
     ]
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in (head, *rows)
-    )
+    return "\n".join(format_table([head, *rows], left=range(len(head))))
 
 
 def _day(seconds: int) -> str:

@@ -144,7 +144,8 @@ def _lines(
 
 def _table(table: SideBySide, models: int, width: int) -> Iterator[str]:
     """Yield a table, in as many parts as the width asks for; with two models also how the second differs."""
-    from pytest_kbrel.reports.text import number, one_line, pad, signed
+    from pytest_kbrel.reports.text import number, one_line, signed
+    from pytest_kbrel.tables import format_table
 
     first = max(len(name) for name, _ in table.rows) + 2
     a_line = max(1, (width - first) // (_CELL + 1))
@@ -154,17 +155,19 @@ def _table(table: SideBySide, models: int, width: int) -> Iterator[str]:
     for start in range(0, models, a_line):
         shown = range(start, min(start + a_line, models))
         heads = [str(model + 1) for model in shown] + (["2 - 1"] if models == 2 else [])
-        yield pad("", first) + " ".join(pad(head, _CELL, right=True) for head in heads)
+        rows = [["", *heads]]
         for name, values in table.rows:
             cells = [number(values[model]) for model in shown]
             if models == 2:
                 a, b = values
                 cells.append(signed(None if a is None or b is None else b - a))
-            yield pad(f"  {one_line(name)}", first) + " ".join(pad(cell, _CELL, right=True) for cell in cells)
+            rows.append([f"  {one_line(name)}", *cells])
+        yield from format_table(rows, least=(0, _CELL, *(_CELL + 1 for _ in heads[1:])), gap="")
 
 
 def _correlated(correlations: Sequence[tuple[str, Correlation]]) -> Iterator[str]:
-    from pytest_kbrel.reports.text import count, number, one_line, p_value, pad
+    from pytest_kbrel.reports.text import count, number, one_line, p_value
+    from pytest_kbrel.tables import pad
 
     yield "Correlations over models"
     pairs = list(zip(correlations[::2], correlations[1::2], strict=True))

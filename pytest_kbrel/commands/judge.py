@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_kbrel.commands.output import say, scratch_for
 from pytest_kbrel.records import LANGUAGES, Label, base_language
+from pytest_kbrel.tables import format_table
 
 if TYPE_CHECKING:
     from pytest_kbrel.commands import Commands
@@ -57,9 +58,10 @@ class Agreement:
 
     def table(self) -> str:
         """Return the counts as text of four lines, with a line of shares below where there is an answer."""
-        lines = [f"{'':16}" + "".join(f"{label:>15}" for label in _LABELS)]
+        rows: list[list[str]] = [["", *_LABELS]]
         for human, name in ((True, "human: correct"), (False, "human: wrong")):
-            lines.append(f"{name:16}" + "".join(f"{self._counts[human, label]:15}" for label in _LABELS))
+            rows.append([name, *(str(self._counts[human, label]) for label in _LABELS)])
+        lines = format_table(rows, least=(16, 13, 13, 13))
         if self.answers:
             share = f"agreement {self.agreeing / self.answers:.3f} ({self.agreeing} of {self.answers})"
             if self.wrong:

@@ -17,17 +17,16 @@ from pytest_kbrel.reports.text import (
     number,
     one_line,
     p_value,
-    pad,
     signed,
     spoken,
     wanted,
 )
 from pytest_kbrel.serialization import to_wire
+from pytest_kbrel.tables import format_table
 
 SHOWN_FACTS = 5
-_CELL = 7
-_INTERVAL = 18
-_P = 10
+# The least widths of a row: name, baseline, candidate, difference, its interval, p.
+_WIDTHS = (0, 8, 7, 7, 19, 11)
 
 
 def paired_lines(
@@ -130,11 +129,10 @@ def _case_lines(paired: Paired, case: CaseResult, numbers: tuple[int, int], widt
     if waiver := notes.waiver(case, paired.run):
         yield from _wrapped(waiver, width)
     if values:
-        first = max(len(value.name) for value in values) + 4
-        heads = (str(numbers[0]), str(numbers[1]), f"{numbers[1]} - {numbers[0]}")
-        yield pad("", first) + " ".join(pad(head, _CELL, right=True) for head in heads) + "  95 % interval"
-        for value in values:
-            yield _figure(paired, case, value, first)
+        first, second = map(str, numbers)
+        heads = ("", first, second, f"{second} - {first}", " 95 % interval", "", "")
+        rows = [heads, *(_figure(paired, case, value) for value in values)]
+        yield from format_table(rows, left=(0, 4, 5, 6), least=_WIDTHS, gap=" ")
     obstacle = paired.obstacles.get(case.nodeid, "")
     if obstacle:
         yield from _wrapped(one_line(obstacle, 600), width)
@@ -144,19 +142,22 @@ def _case_lines(paired: Paired, case: CaseResult, numbers: tuple[int, int], widt
         yield from _wrapped(rule if repeated else f"{rule}: {one_line(gate.reason, 600)}", width)
 
 
-def _figure(paired: Paired, case: CaseResult, value: MetricValue, first: int) -> str:
+def _figure(paired: Paired, case: CaseResult, value: MetricValue) -> tuple[str, ...]:
     # Where facts have no partner, the difference is over those that have one.
     now = value.value
     if value.baseline is not None and value.delta is not None:
         now = value.baseline + value.delta
-    cells = [number(value.baseline), number(now), signed(value.delta)]
-    line = pad(f"  {one_line(value.name)}", first) + " ".join(pad(cell, _CELL, right=True) for cell in cells)
     ends = difference(value.delta_low, value.delta_high) if value.delta is not None else ""
     holm = paired.p_holm.get((case.nodeid, value.name))
-    parts = [pad(ends, _INTERVAL), pad(p_value(value.p), _P)]
-    if holm is not None:
-        parts.append(f"Holm {p_value(holm).removeprefix('p ').removeprefix('= ')}")
-    return f"{line}  {'  '.join(parts)}".rstrip()
+    return (
+        f"  {one_line(value.name)}",
+        number(value.baseline),
+        number(now),
+        signed(value.delta),
+        f" {ends}",
+        f" {p_value(value.p)}",
+        "" if holm is None else f" Holm {p_value(holm).removeprefix('p ').removeprefix('= ')}",
+    )
 
 
 def _changes(paired: Paired, width: int) -> Iterator[str]:

@@ -9,10 +9,10 @@ from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.gates.foresight import CORRELATION, DISCORDANT, Foreseen
 from pytest_kbrel.planning.plan import Participant, Plan, PlannedCase
 from pytest_kbrel.planning.requests import Range
-from pytest_kbrel.reports.text import cells, one_line, pad
+from pytest_kbrel.reports.text import one_line
 from pytest_kbrel.stats import sidak
+from pytest_kbrel.tables import format_table
 
-_GAP = "  "
 _WAYS = {
     "packed": "in packed rows behind shared prefixes",
     "prefix": "behind shared prefixes",
@@ -54,17 +54,7 @@ def _seconds(value: Range) -> str:
     return f"{range_text(value, 1)} s"
 
 
-def _table(rows: Sequence[Sequence[str]], left: int = 1) -> Iterator[str]:
-    widths = [max(cells(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for row in rows:
-        padded = (
-            pad(cell, width, right=column >= left)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        yield _GAP.join(padded).rstrip()
-
-
-def _case_table(cases: Sequence[PlannedCase]) -> Iterator[str]:
+def _case_table(cases: Sequence[PlannedCase]) -> list[str]:
     rows = [["slice", "facts", "calls", "different", "prompt tokens"]]
     for case in cases:
         of = case.asked
@@ -75,7 +65,7 @@ def _case_table(cases: Sequence[PlannedCase]) -> Iterator[str]:
         all_asked = [case.asked for case in cases]
         totals = [_sum([getattr(of, name) for of in all_asked]) for name in ("asked", "new", "read")]
         rows.append(["all", _number(sum(case.facts for case in cases)), *map(range_text, totals)])
-    return _table(rows)
+    return format_table(rows)
 
 
 def _sum(spans: Sequence[Range]) -> Range:
@@ -158,7 +148,7 @@ def _gates(plan: Plan) -> Iterator[str]:
         )
         rows = [["gate", "n", "allowed", "found from"]]
         rows += [[*named, _number(n), allowed, smallest] for named, n, allowed, smallest in _alike(relative)]
-        yield from _table(rows)
+        yield from format_table(rows)
     never = [gate for gate in plan.foreseen if gate.never]
     if never:
         yield ""

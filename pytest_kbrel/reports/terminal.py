@@ -14,7 +14,6 @@ from pytest_kbrel.reports.terminal_table import WIDEST, table_lines
 from pytest_kbrel.reports.text import (
     count,
     difference,
-    fit,
     interval,
     number,
     one_line,
@@ -22,6 +21,7 @@ from pytest_kbrel.reports.text import (
     spoken,
     wanted,
 )
+from pytest_kbrel.tables import fit
 
 __all__ = ["failure_text", "terminal_lines"]
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from pytest_kbrel.catalogue.metrics import BESIDE
 from pytest_kbrel.records import CaseResult
 from pytest_kbrel.reports.selection import Group, metric
-from pytest_kbrel.reports.text import cells, fit, number, one_line, pad, signed
+from pytest_kbrel.reports.text import number, one_line, signed
+from pytest_kbrel.tables import cells, fit, format_table, pad
 
 WIDEST = 100
-GAP = "  "
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +55,12 @@ def table_lines(group: Group, verdicts: Sequence[str], width: int) -> list[tuple
 def _rows(group: Group, verdicts: Sequence[str], layout: _Layout) -> list[str]:
     names = _kept(group.metrics, layout.columns)
     columns = [
-        _column(
-            group.row, [fit(one_line(label, 200), layout.slice_width) for label in group.labels], right=False
-        ),
-        _column("n", [str(case.n) for case in group.cases]),
+        [group.row, *(fit(one_line(label, 200), layout.slice_width) for label in group.labels)],
+        ["n", *(str(case.n) for case in group.cases)],
         *(_metric_column(name, group, layout) for name in names),
-        _column("verdict", list(verdicts), right=False),
+        ["verdict", *verdicts],
     ]
-    return [GAP.join(row).rstrip() for row in zip(*columns, strict=True)]
+    return format_table(list(zip(*columns, strict=True)), left=(0, len(columns) - 1))
 
 
 def _kept(names: Sequence[str], most: int) -> Sequence[str]:
@@ -71,11 +69,6 @@ def _kept(names: Sequence[str], most: int) -> Sequence[str]:
     order = dict.fromkeys(name for name in (*beside, *names) if name in names)
     kept = list(order)[:most]
     return [name for name in names if name in kept]
-
-
-def _column(heading: str, values: list[str], *, right: bool = True) -> list[str]:
-    width = max(cells(value) for value in (heading, *values))
-    return [pad(value, width, right=right) for value in (heading, *values)]
 
 
 def _metric_column(name: str, group: Group, layout: _Layout) -> list[str]:
@@ -91,4 +84,4 @@ def _metric_column(name: str, group: Group, layout: _Layout) -> list[str]:
     if layout.arrows:
         better = next((value.better for value in found if value is not None), "higher")
         heading += "↑" if better == "higher" else "↓"
-    return _column(heading, values)
+    return [heading, *values]

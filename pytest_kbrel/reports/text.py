@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-import unicodedata
 
-from pytest_kbrel.printing import HARMLESS_FORMAT, visible
+from pytest_kbrel.printing import visible
 
 DASH = "–"
 
@@ -80,31 +79,3 @@ def bound(value: float) -> str:
 def count(n: int, noun: str) -> str:
     """Return ``1 fact`` or ``12 facts``."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
-
-
-def cells(text: str) -> int:
-    """Return how many terminal columns ``text`` takes."""
-    return sum(
-        0
-        if unicodedata.combining(char) or char in HARMLESS_FORMAT
-        else 1 + (unicodedata.east_asian_width(char) in "WF")
-        for char in text
-    )
-
-
-def fit(text: str, width: int) -> str:
-    """Cut ``text`` to ``width`` terminal columns."""
-    if cells(text) <= width:
-        return text
-    kept = ""
-    for char in text:
-        if cells(kept + char) > width - 1:
-            break
-        kept += char
-    return kept + "…"
-
-
-def pad(text: str, width: int, *, right: bool = False) -> str:
-    """Fill ``text`` with blanks to ``width`` terminal columns; ``right`` aligns it to the right."""
-    fill = " " * (width - cells(text))
-    return fill + text if right else text + fill

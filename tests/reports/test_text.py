@@ -8,15 +8,12 @@ from hypothesis import strategies as st
 
 from pytest_kbrel.reports.text import (
     bound,
-    cells,
     count,
     difference,
-    fit,
     interval,
     number,
     one_line,
     p_value,
-    pad,
     signed,
     spoken,
     wanted,
@@ -158,20 +155,3 @@ def test_differences_carry_their_sign() -> None:
     ]  # fmt: skip
     assert difference(-0.11, 0.0) == "[-0.110, 0.000]"
     assert interval(0.1, None) == ""
-
-
-@given(st.text(max_size=30), st.integers(1, 40))
-def test_fitting_and_padding_count_terminal_columns(text: str, width: int) -> None:
-    fitted = fit(one_line(text), width)
-    assert cells(fitted) <= width
-    assert cells(pad(fitted, width)) == width
-
-
-def test_wide_characters_take_two_columns() -> None:
-    assert cells("東京") == 4
-    assert cells("e\u0301") == 1
-    assert fit("東京都", 4) == "東…"
-    assert (fit("東京", 4), fit("abcd", 4), fit("abcde", 4), fit("ab", 1)) == ("東京", "abcd", "abc…", "…")
-    # Full width takes two columns too; what joins or combines takes none.
-    assert (cells("Ａ"), cells("ｱ"), cells("a\u200db\u200c"), cells("")) == (2, 1, 2, 0)
-    assert (pad("東", 4), pad("東", 4, right=True), pad("abc", 2)) == ("東  ", "  東", "abc")
