@@ -18,7 +18,7 @@ from pytest_kbrel.records import (
     Unmatched,
     Waiver,
 )
-from pytest_kbrel.reports.html import environment, view
+from pytest_kbrel.reports.html import environment, page_data
 from pytest_kbrel.reports.notes import STOPPED
 
 SUITE = "suites/world.kb.yaml"
@@ -395,7 +395,7 @@ def make_metric() -> Callable[..., MetricValue]:
 
 def macro(template: str, name: str, run: Run | None = None) -> Callable[..., str]:
     """Return a macro of a template of the page; those that say something of the run need one."""
-    context = {} if run is None else view(run)
+    context = {} if run is None else page_data(run)
     made: Callable[..., str] = getattr(
         environment().get_template(f"{template}.html.j2").make_module(context), name
     )

@@ -31,7 +31,7 @@ def report_html(run: Run) -> str:
 
 def render(template: str, run: Run) -> str:
     """Return a template filled with ``run``: the page (``report``) or one of its sections."""
-    return environment().get_template(f"{template}.html.j2").render(view(run))
+    return environment().get_template(f"{template}.html.j2").render(page_data(run))
 
 
 @functools.cache
@@ -111,7 +111,7 @@ class _FactColumns(NamedTuple):
     origin: bool
 
 
-def view(run: Run) -> dict[str, Any]:
+def page_data(run: Run) -> dict[str, Any]:
     """Return what the templates show of ``run``; an empty list has no section."""
     slices, ordered, groups = selection.slices(run), selection.ordered(run), selection.groups(run)
     passed = [case for case in slices if case.verdict == "pass"]
