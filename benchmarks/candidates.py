@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.reports.formatting import DASH, count, number, signed
 from pytest_kbrel.reports.json_report import read_report
-from pytest_kbrel.reports.text import DASH, count, number, signed
 
 TOLERANCE = 0.02
 START, END = "<!-- table: benchmarks/candidates.py -->", "<!-- end of table -->"

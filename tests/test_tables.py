@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_kbrel.reports.text import one_line
+from pytest_kbrel.reports.formatting import one_line
 from pytest_kbrel.tables import cells, fit, format_table, pad
 
 

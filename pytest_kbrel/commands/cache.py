@@ -53,7 +53,7 @@ def _info(options: argparse.Namespace) -> int:
     from contextlib import closing
 
     from pytest_kbrel.models.cache.maintenance import Maintenance
-    from pytest_kbrel.reports.text import count
+    from pytest_kbrel.reports.formatting import count
 
     with closing(Maintenance(options.folder)) as store:
         models = store.models()
@@ -119,7 +119,7 @@ def _seconds(text: str) -> int:
 
 def _table(models: tuple[CachedModel, ...]) -> str:
     from pytest_kbrel.models.cache.maintenance import SHORT
-    from pytest_kbrel.reports.text import one_line
+    from pytest_kbrel.reports.formatting import one_line
     from pytest_kbrel.tables import format_table
 
     head = ("model", "answers", "backend", "dtype", "first", "last", "named at first")

@@ -71,7 +71,7 @@ def _run(options: argparse.Namespace) -> int:
         )
     width = max(_NARROWEST, shutil.get_terminal_size().columns)
     if options.json is not None:
-        from pytest_kbrel.reports.files import write_text
+        from pytest_kbrel.reports.atomic_files import write_text
 
         write_text(options.json, _json(models, tables, correlations, paired_json(pairs, names)))
     if pairs and len(models) == 2:
@@ -121,7 +121,7 @@ def _json(
 
 def _models(models: Sequence[Compared]) -> Iterator[str]:
     from pytest_kbrel.commands.compared import run_settings
-    from pytest_kbrel.reports.text import one_line
+    from pytest_kbrel.reports.formatting import one_line
 
     for number, (model, settings) in enumerate(zip(models, run_settings(models), strict=True), start=1):
         yield f"{number:>3}  {one_line(model.name)}  ({one_line(model.about, 120)})"
@@ -144,7 +144,7 @@ def _lines(
 
 def _table(table: SideBySide, models: int, width: int) -> Iterator[str]:
     """Yield a table, in as many parts as the width asks for; with two models also how the second differs."""
-    from pytest_kbrel.reports.text import number, one_line, signed
+    from pytest_kbrel.reports.formatting import number, one_line, signed
     from pytest_kbrel.tables import format_table
 
     first = max(len(name) for name, _ in table.rows) + 2
@@ -166,7 +166,7 @@ def _table(table: SideBySide, models: int, width: int) -> Iterator[str]:
 
 
 def _correlated(correlations: Sequence[tuple[str, Correlation]]) -> Iterator[str]:
-    from pytest_kbrel.reports.text import count, number, one_line, p_value
+    from pytest_kbrel.reports.formatting import count, number, one_line, p_value
     from pytest_kbrel.tables import pad
 
     yield "Correlations over models"

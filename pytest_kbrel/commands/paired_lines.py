@@ -9,8 +9,8 @@ from typing import Any
 from pytest_kbrel.catalogue.verdicts import SEVERITY
 from pytest_kbrel.commands.paired import Paired
 from pytest_kbrel.records import CaseResult, Change, MetricValue
-from pytest_kbrel.reports import changed, notes, selection
-from pytest_kbrel.reports.text import (
+from pytest_kbrel.reports import fact_changes, phrases, view
+from pytest_kbrel.reports.formatting import (
     bound,
     count,
     difference,
@@ -62,7 +62,7 @@ def summary_lines(pairs: Sequence[Paired], numbers: Sequence[int]) -> Iterator[s
     if pairs:
         yield ""
     for at, paired in enumerate(pairs, start=1):
-        found = changed.moved(paired.run)
+        found = fact_changes.moved(paired.run)
         facts = f"{count(len(found.lost), 'fact')} lost, {len(found.gained)} gained"
         yield f"{numbers[at]} against {numbers[0]}: {_verdicts(paired)}; {facts}"
 
@@ -118,15 +118,15 @@ def _case_json(paired: Paired, case: CaseResult) -> dict[str, Any]:
 
 def _case_lines(paired: Paired, case: CaseResult, numbers: tuple[int, int], width: int) -> Iterator[str]:
     """Yield a case's figures that tell most or have gates, then what stands in the way, then its gates."""
-    shown = {*selection.key_metrics(case), *(gate.metric for gate in case.gates)}
+    shown = {*view.key_metrics(case), *(gate.metric for gate in case.gates)}
     values = [value for value in case.metrics if value.name in shown]
     facts = max((value.paired for value in values), default=0)
     told = case.gates or case.expired or case.verdict == "invalid"
-    verdict = f": {notes.verdict_words(case, paired.run)}" if told else ""
+    verdict = f": {phrases.verdict_words(case, paired.run)}" if told else ""
     yield f"{one_line(case.id)}, {count(facts, 'fact')} paired{verdict}"
     for error in case.errors if case.verdict == "invalid" else ():
         yield from _wrapped(one_line(error, 300), width)
-    if waiver := notes.waiver(case, paired.run):
+    if waiver := phrases.waiver(case, paired.run):
         yield from _wrapped(waiver, width)
     if values:
         first, second = map(str, numbers)
@@ -161,7 +161,7 @@ def _figure(paired: Paired, case: CaseResult, value: MetricValue) -> tuple[str, 
 
 
 def _changes(paired: Paired, width: int) -> Iterator[str]:
-    found = changed.moved(paired.run)
+    found = fact_changes.moved(paired.run)
     yield f"{count(len(found.lost), 'fact')} lost, {len(found.gained)} gained"
     for word, facts in (("lost", found.lost), ("gained", found.gained)):
         for change in facts[:SHOWN_FACTS]:

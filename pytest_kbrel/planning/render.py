@@ -9,7 +9,7 @@ from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.gates.foresight import CORRELATION, DISCORDANT, Foreseen
 from pytest_kbrel.planning.plan import Participant, Plan, PlannedCase
 from pytest_kbrel.planning.requests import Range
-from pytest_kbrel.reports.text import one_line
+from pytest_kbrel.reports.formatting import one_line
 from pytest_kbrel.stats import sidak
 from pytest_kbrel.tables import format_table
 

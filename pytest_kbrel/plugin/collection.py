@@ -18,7 +18,7 @@ from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.plugin.options import SUITE_SUFFIX
 from pytest_kbrel.printing import printable
 from pytest_kbrel.records import Case, Gate, ProbeName, Suite
-from pytest_kbrel.reports.text import one_line
+from pytest_kbrel.reports.formatting import one_line
 from pytest_kbrel.settings import Settings
 
 Check = Callable[[Case], object]

@@ -30,9 +30,9 @@ from pytest_kbrel.plugin.spool import Parts
 from pytest_kbrel.plugin.synthetic_reports import add_suite_properties, hand_in
 from pytest_kbrel.printing import printable
 from pytest_kbrel.records import BASELINE, CaseResult, Fingerprint, Run, Suite
+from pytest_kbrel.reports.formatting import one_line
 from pytest_kbrel.reports.junit import case_properties, suite_properties
-from pytest_kbrel.reports.notes import STOPPED
-from pytest_kbrel.reports.text import one_line
+from pytest_kbrel.reports.phrases import STOPPED
 from pytest_kbrel.serialization import from_wire, unpacked
 from pytest_kbrel.settings import RULES, Settings
 

@@ -175,7 +175,7 @@ def failure_message(settings: Settings, result: CaseResult) -> str:
 def excuse_for(config: pytest.Config, result: CaseResult) -> str:
     """Return the waiver that lets a case's failure pass, in words; ``""`` without, and with --runxfail."""
     from pytest_kbrel.printing import printable
-    from pytest_kbrel.reports.notes import excuse
+    from pytest_kbrel.reports.phrases import excuse
 
     if result.waiver is None or not result.waived or config.getoption("runxfail", False):
         return ""

@@ -18,7 +18,7 @@ from pytest_kbrel.plugin.options import SUITE_SUFFIX, is_active, was_typed
 from pytest_kbrel.plugin.preflight import check_args, check_cases
 from pytest_kbrel.plugin.settings import read_settings
 from pytest_kbrel.printing import printable
-from pytest_kbrel.reports.text import one_line
+from pytest_kbrel.reports.formatting import one_line
 from pytest_kbrel.settings import RULES, Settings
 
 if TYPE_CHECKING:

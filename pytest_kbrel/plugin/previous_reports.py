@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_kbrel.reports.files import PREVIOUS, REPORT, REPORT_FILES
+from pytest_kbrel.reports.atomic_files import PREVIOUS, REPORT, REPORT_FILES
 
 
 def set_aside(directory: Path) -> bool:

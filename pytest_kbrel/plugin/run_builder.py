@@ -20,7 +20,7 @@ from pytest_kbrel.plugin.collection import comparisons
 from pytest_kbrel.plugin.flags import NO_CACHE
 from pytest_kbrel.plugin.options import SUITE_SUFFIX
 from pytest_kbrel.records import BASELINE, UNMEASURED, CaseKind, CaseResult, Fingerprint, Run, Suite
-from pytest_kbrel.reports.files import OUTCOMES, RESPONSES, replacing, sha256_of
+from pytest_kbrel.reports.atomic_files import OUTCOMES, RESPONSES, replacing, sha256_of
 from pytest_kbrel.settings import Settings
 
 _PACKAGES = ("pytest", "pytest-xdist", "torch", "transformers", "openai", "numpy", "scipy")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pytest_kbrel.records import CaseResult
-from pytest_kbrel.reports.text import one_line, signed
+from pytest_kbrel.reports.formatting import one_line, signed
 
 SHOWN_TOKENS = 3
 _BLANKS = {" ": "␣", "\n": "↵", "": "∅"}

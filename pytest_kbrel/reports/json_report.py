@@ -13,8 +13,8 @@ from typing import Any
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.records import CaseKind, CaseResult, MetricValue, Run
-from pytest_kbrel.reports import changed, notes, selection
-from pytest_kbrel.reports.files import REPORT, earlier_note, sha256_of, write_text
+from pytest_kbrel.reports import fact_changes, phrases, view
+from pytest_kbrel.reports.atomic_files import REPORT, earlier_note, sha256_of, write_text
 from pytest_kbrel.serialization import to_wire
 from pytest_kbrel.untrusted import read_json
 
@@ -43,18 +43,17 @@ def report_dict(run: Run) -> dict[str, Any]:
         "comparisons": _comparisons(run),
         "environment": dict(sorted(run.environment)),
         "settings": dict(sorted(run.settings)),
-        "cases": [_case(case) for case in selection.ordered(run)],
+        "cases": [_case(case) for case in view.ordered(run)],
         "aggregates": {
-            kind: _aggregate(case for case in selection.aggregates(run) if case.probe == kind)
-            for kind in kinds
+            kind: _aggregate(case for case in view.aggregates(run) if case.probe == kind) for kind in kinds
         },
         "correlations": list(run.correlations),
         "summary": {
-            "verdict": selection.verdict(run),
-            **selection.tally(run),
-            "waived": sum(notes.is_waived(case, run) for case in run.cases),
-            **_changed(changed.moved(run)),
-            "headline": changed.sentence(run),
+            "verdict": view.verdict(run),
+            **view.tally(run),
+            "waived": sum(phrases.is_waived(case, run) for case in run.cases),
+            **_changed(fact_changes.moved(run)),
+            "headline": fact_changes.sentence(run),
         },
         "exit_status": run.exit_status,
         "complete": run.complete,
@@ -73,8 +72,8 @@ def _comparisons(run: Run) -> dict[str, Any]:
     return {"counted": run.comparisons, "made": made, "note": note}
 
 
-def _changed(moved: changed.Moved) -> dict[str, Any]:
-    def counts(parts: Iterable[changed.Part]) -> dict[str, Any]:
+def _changed(moved: fact_changes.Moved) -> dict[str, Any]:
+    def counts(parts: Iterable[fact_changes.Part]) -> dict[str, Any]:
         return {part.name: {"lost": part.lost, "gained": part.gained} for part in parts}
 
     return {

@@ -6,8 +6,8 @@ import re
 
 from pytest_kbrel.printing import printable
 from pytest_kbrel.records import CaseResult, Run
-from pytest_kbrel.reports import changed, notes, selection
-from pytest_kbrel.reports.text import number, one_line
+from pytest_kbrel.reports import fact_changes, phrases, view
+from pytest_kbrel.reports.formatting import number, one_line
 
 _LONGEST = 200
 # The complement of XML 1.0's Char production.
@@ -26,8 +26,8 @@ def case_properties(result: CaseResult) -> list[tuple[str, str]]:
     without a partner how many there are; and the waiver, where there is one.
     """
     properties = [("kb_verdict", result.verdict), ("kb_n", str(result.n))]
-    for name in selection.key_metrics(result):
-        value = selection.metric(result, name)
+    for name in view.key_metrics(result):
+        value = view.metric(result, name)
         if value is not None and value.value is not None:
             properties.append((f"kb_{xml_text(name)}", number(value.value, 4)))
     if result.lost or result.gained:
@@ -38,10 +38,10 @@ def case_properties(result: CaseResult) -> list[tuple[str, str]]:
         if gate.p_sidak is not None
     ]
     properties += [
-        (f"kb_integrity_{xml_text(share.name)}", xml_text(notes.share(share)))
-        for share in notes.noteworthy(result)
+        (f"kb_integrity_{xml_text(share.name)}", xml_text(phrases.share(share)))
+        for share in phrases.noteworthy(result)
     ]
-    if unmatched := notes.unmatched(result.unmatched):
+    if unmatched := phrases.unmatched(result.unmatched):
         properties.append(("kb_facts_unmatched", unmatched))
     if result.waiver is not None:
         properties.append(
@@ -55,7 +55,7 @@ def case_properties(result: CaseResult) -> list[tuple[str, str]]:
 
 def suite_properties(run: Run) -> list[tuple[str, str]]:
     """Return the properties of the testsuite: which model, against which baseline, with which result."""
-    properties = [("kb_version", xml_text(run.kbrel_version)), ("kb_verdict", selection.verdict(run))]
+    properties = [("kb_version", xml_text(run.kbrel_version)), ("kb_verdict", view.verdict(run))]
     if run.model is not None:
         properties += [
             ("kb_model", xml_text(run.model.spec)),
@@ -64,11 +64,11 @@ def suite_properties(run: Run) -> list[tuple[str, str]]:
         ]
     if run.baseline:
         properties.append(("kb_baseline", xml_text(run.baseline)))
-    if said := changed.sentence(run):
+    if said := fact_changes.sentence(run):
         properties.append(("kb_facts", xml_text(said)))
     if run.differences:
         properties.append(("kb_differences", xml_text("; ".join(run.differences))))
-    if left := selection.tally(run)["not run"]:
+    if left := view.tally(run)["not run"]:
         # pytest writes no testcase for these.
         properties.append(("kb_not_run", str(left)))
     if run.recorded:

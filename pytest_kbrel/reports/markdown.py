@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from pytest_kbrel.printing import printable
 from pytest_kbrel.records import CaseResult, Change, MetricValue, Run
-from pytest_kbrel.reports import changed, notes, selection
+from pytest_kbrel.reports import fact_changes, phrases, view
 from pytest_kbrel.reports.attributions import attribution_lines
-from pytest_kbrel.reports.text import (
+from pytest_kbrel.reports.formatting import (
     bound,
     count,
     interval,
@@ -55,39 +55,39 @@ def summary_markdown(run: Run) -> str:
 
 
 def _headline(run: Run) -> Iterator[str]:
-    yield f"## Knowledge gates: {selection.verdict(run)}"
+    yield f"## Knowledge gates: {view.verdict(run)}"
     yield ""
     model = markdown_text(run.model.spec) if run.model else "no model"
-    named = f" against baseline **{markdown_text(run.baseline)}**{selection.against(run)}"
+    named = f" against baseline **{markdown_text(run.baseline)}**{view.against(run)}"
     against = named if run.baseline else ""
-    against += "".join(f", {role} {markdown_text(who)}" for role, who in selection.helped_by(run))
-    yield f"**{model}**{against}: {selection.headline(run)}."
+    against += "".join(f", {role} {markdown_text(who)}" for role, who in view.helped_by(run))
+    yield f"**{model}**{against}: {view.headline(run)}."
     yield ""
-    if said := changed.sentence(run):
+    if said := fact_changes.sentence(run):
         yield f"**{markdown_text(said)}.**"
         yield ""
-    told = [f"- {markdown_text(note, 600)}" for note in (*notes.about(run), *_unjudged(run))]
+    told = [f"- {markdown_text(note, 600)}" for note in (*phrases.about(run), *_unjudged(run))]
     if told:
         yield from (*told, "")
 
 
 def _unjudged(run: Run) -> Iterator[str]:
     # Without a baseline nobody expects these to be judged.
-    if run.baseline and (gates := selection.unjudged(run)):
+    if run.baseline and (gates := view.unjudged(run)):
         yield f"nothing published to compare with: {count(gates, 'gate')} not judged"
 
 
 def _table(run: Run) -> Iterator[str]:
     if not run.cases:
         return
-    names = selection.names(run)
+    names = view.names(run)
     yield "| verdict | case | n | metrics |"
     yield "|---|---|--:|---|"
-    cases = (*selection.aggregates(run), *selection.slices(run))
+    cases = (*view.aggregates(run), *view.slices(run))
     for case in sorted(cases, key=lambda case: case.verdict == "not run"):
-        said = notes.verdict_words(case, run)
+        said = phrases.verdict_words(case, run)
         word = said if case.verdict == "pass" else f"**{said}**"
-        found = [selection.metric(case, name) for name in selection.key_metrics(case)]
+        found = [view.metric(case, name) for name in view.key_metrics(case)]
         shown = (_figure(value) + _controls(case, value.name) for value in found if value is not None)
         figures = "<br>".join(shown)
         yield f"| {word} | {markdown_text(names[case.nodeid])} | {case.n} | {figures} |"
@@ -105,18 +105,18 @@ def _figure(value: MetricValue) -> str:
 
 
 def _controls(case: CaseResult, name: str) -> str:
-    kinds = [f"{markdown_text(kind)} {number(value.value)}" for kind, value in selection.controls(case, name)]
+    kinds = [f"{markdown_text(kind)} {number(value.value)}" for kind, value in view.controls(case, name)]
     return f" (controls: {', '.join(kinds)})" if kinds else ""
 
 
 def _case_blocks(run: Run) -> Iterator[str]:
-    names = selection.names(run)
-    passed = [case for case in selection.ordered(run) if case.verdict == "pass"]
-    for case in (*selection.unsettled(run), *passed):
+    names = view.names(run)
+    passed = [case for case in view.ordered(run) if case.verdict == "pass"]
+    for case in (*view.unsettled(run), *passed):
         # All that were not run have one and the same reason: it stands among the problems.
         lines = list(_case(case, run)) if case.verdict != "not run" else []
         if lines:
-            word = notes.verdict_words(case, run)
+            word = phrases.verdict_words(case, run)
             yield "\n".join([f"### {markdown_text(names[case.nodeid])}: {word}", "", *lines])
 
 
@@ -124,13 +124,13 @@ def _case(case: CaseResult, run: Run) -> Iterator[str]:
     told = []
     for gate in (gate for gate in case.gates if gate.verdict != "pass"):
         rule = f"{markdown_text(gate.metric)} {markdown_text(gate.rule)} {bound(gate.bound)}"
-        sure = f" ({markdown_text(notes.corrected(gate))})" if notes.corrected(gate) else ""
+        sure = f" ({markdown_text(phrases.corrected(gate))})" if phrases.corrected(gate) else ""
         told.append(f"- {rule}: **{gate.verdict}**: {markdown_text(gate.reason, 600)}{sure}")
     told += [f"- error: {markdown_text(error, 300)}" for error in case.errors[:SHOWN_FACTS]]
     if case.waiver is not None:
-        told.append(f"- {markdown_text(notes.waiver(case, run), 600)}")
-    told += [f"- responses: {markdown_text(notes.share(share))}" for share in notes.noteworthy(case)]
-    if unmatched := notes.unmatched(case.unmatched):
+        told.append(f"- {markdown_text(phrases.waiver(case, run), 600)}")
+    told += [f"- responses: {markdown_text(phrases.share(share))}" for share in phrases.noteworthy(case)]
+    if unmatched := phrases.unmatched(case.unmatched):
         told.append(f"- compared without {unmatched}")
     if told:
         yield from (*told, "")
@@ -153,8 +153,8 @@ def _changes(changes: tuple[Change, ...], what: str) -> Iterator[str]:
         "expected": [wanted(change.expected, _LONGEST) for change in shown],
         "old answer": [spoken(change.old_answer, _LONGEST) for change in shown],
         "new answer": [spoken(change.new_answer, _LONGEST) for change in shown],
-        "anchor": [changed.probability(change) for change in shown],
-        "from": [changed.place(change) for change in shown],
+        "anchor": [fact_changes.probability(change) for change in shown],
+        "from": [fact_changes.place(change) for change in shown],
     }
     # What no fact of the table has needs no column.
     kept = {name: texts for name, texts in columns.items() if name == "question" or any(texts)}
@@ -166,7 +166,7 @@ def _changes(changes: tuple[Change, ...], what: str) -> Iterator[str]:
 
 
 def _correlations(run: Run) -> Iterator[str]:
-    pairs = selection.correlated(run)
+    pairs = view.correlated(run)
     if not pairs:
         return
     yield "### Correlations over slices"
@@ -182,7 +182,7 @@ def _correlations(run: Run) -> Iterator[str]:
 
 
 def _problems(run: Run) -> Iterator[str]:
-    told = [said for said in (notes.partial(run), notes.unrun(run), *sorted(run.problems)) if said]
+    told = [said for said in (phrases.partial(run), phrases.unrun(run), *sorted(run.problems)) if said]
     if not told:
         return
     yield "### Problems"

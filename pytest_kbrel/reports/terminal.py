@@ -8,10 +8,9 @@ from collections.abc import Iterator, Sequence
 from pytest_kbrel.catalogue.verdicts import VERDICTS
 from pytest_kbrel.printing import printable
 from pytest_kbrel.records import CaseResult, Change, Run, is_published
-from pytest_kbrel.reports import changed, notes, selection
-from pytest_kbrel.reports.failure import failure_text
-from pytest_kbrel.reports.terminal_table import WIDEST, table_lines
-from pytest_kbrel.reports.text import (
+from pytest_kbrel.reports import fact_changes, phrases, view
+from pytest_kbrel.reports.failure_message import failure_text
+from pytest_kbrel.reports.formatting import (
     count,
     difference,
     interval,
@@ -21,6 +20,7 @@ from pytest_kbrel.reports.text import (
     spoken,
     wanted,
 )
+from pytest_kbrel.reports.terminal_table import WIDEST, table_lines
 from pytest_kbrel.tables import fit
 
 __all__ = ["failure_text", "terminal_lines"]
@@ -61,23 +61,23 @@ def _identity(run: Run, width: int) -> Iterator[Line]:
     if run.model is None:
         return
     against = f" against baseline {one_line(run.baseline)}" if run.baseline else ""
-    parts = (run.model.dtype, run.model.device, notes.prompts(run.model))
+    parts = (run.model.dtype, run.model.device, phrases.prompts(run.model))
     where = ", ".join(one_line(part) for part in parts if part)
-    word = selection.verdict(run)
+    word = view.verdict(run)
     yield f"{one_line(run.model.spec)} ({where}){against}: {word}", VERDICTS[word].markup
-    for role, who in selection.helped_by(run):
+    for role, who in view.helped_by(run):
         yield f"{role} {one_line(who)}", _PLAIN
     if is_published(run.baseline):
         yield "the baseline is what a paper prints: differences from it are unpaired", _PLAIN
-    for note in notes.about(run):
+    for note in phrases.about(run):
         yield from _wrapped(note, width, indent="")
     yield "", _PLAIN
 
 
 def _tables(run: Run, width: int) -> Iterator[Line]:
-    for group in selection.groups(run):
+    for group in view.groups(run):
         yield group.title, _BOLD
-        words = ["waived" if notes.is_waived(case, run) else case.verdict for case in group.cases]
+        words = ["waived" if phrases.is_waived(case, run) else case.verdict for case in group.cases]
         for text, case in table_lines(group, words, width - 2):
             yield f"  {text}", _PLAIN if case is None else _markup(case, run)
         for held in group.cases:
@@ -90,7 +90,7 @@ def _controls(case: CaseResult, metrics: Sequence[str]) -> str:
     """Say what the metrics of a case are held against; nothing where they have no controls."""
     found = []
     for name in metrics:
-        kinds = [f"{number(value.value)} {one_line(kind)}" for kind, value in selection.controls(case, name)]
+        kinds = [f"{number(value.value)} {one_line(kind)}" for kind, value in view.controls(case, name)]
         if kinds:
             found.append(f"{one_line(name)} {', '.join(kinds)}")
     return f"controls of {one_line(case.slice)}: {'; '.join(found)}" if found else ""
@@ -98,29 +98,29 @@ def _controls(case: CaseResult, metrics: Sequence[str]) -> str:
 
 def _integrity(case: CaseResult) -> str:
     """Say how sound the responses of a case are, where a reader should know."""
-    found = "; ".join(map(notes.share, notes.noteworthy(case)))
+    found = "; ".join(map(phrases.share, phrases.noteworthy(case)))
     return f"responses of {one_line(case.slice)}: {found}" if found else ""
 
 
 def _markup(case: CaseResult, run: Run) -> dict[str, bool]:
     if case.verdict == "pass":
         return _PLAIN
-    return VERDICTS["inconclusive" if notes.is_waived(case, run) else case.verdict].markup
+    return VERDICTS["inconclusive" if phrases.is_waived(case, run) else case.verdict].markup
 
 
 def _aggregates(run: Run, width: int) -> Iterator[Line]:
-    cases = selection.aggregates(run)
+    cases = view.aggregates(run)
     if not cases:
         return
-    names = selection.names(run)
+    names = view.names(run)
     yield "Over all slices", _BOLD
     for case in cases:
         markup = _markup(case, run)
-        yield f"  {one_line(names[case.nodeid])}  {notes.verdict_words(case, run)}", markup
-        if why := notes.unmeasured(case):
+        yield f"  {one_line(names[case.nodeid])}  {phrases.verdict_words(case, run)}", markup
+        if why := phrases.unmeasured(case):
             for line, _ in _wrapped(why, width):
                 yield line, markup
-        shown = selection.key_metrics(case)
+        shown = view.key_metrics(case)
         wide = max((16, *map(len, shown)))
         for value in (value for value in case.metrics if value.name in shown):
             parts = [number(value.value), interval(value.low, value.high)]
@@ -137,7 +137,7 @@ def _aggregates(run: Run, width: int) -> Iterator[Line]:
 
 def _reasons(run: Run, width: int) -> Iterator[Line]:
     """Say why cases are inconclusive: those that failed are explained among pytest's failures."""
-    told = notes.inconclusive(run)
+    told = phrases.inconclusive(run)
     if told:
         yield "Inconclusive", _BOLD
     left = REASON_LINES
@@ -151,18 +151,18 @@ def _reasons(run: Run, width: int) -> Iterator[Line]:
         yield from lines
     if told:
         yield "", _PLAIN
-    if gates := selection.unjudged(run):
+    if gates := view.unjudged(run):
         why = "nothing published to compare with" if run.baseline else "no baseline given (--kb-baseline)"
         yield f"{why}: {count(gates, 'gate')} not judged", _PLAIN
 
 
 def _waivers(run: Run, width: int) -> Iterator[Line]:
-    names = selection.names(run)
-    cases = [case for case in selection.ordered(run) if case.waiver is not None]
+    names = view.names(run)
+    cases = [case for case in view.ordered(run) if case.waiver is not None]
     if cases:
         yield "Waivers", _BOLD
     for case in cases:
-        said = f"{one_line(names[case.nodeid])}: {case.verdict}, {notes.waiver(case, run)}"
+        said = f"{one_line(names[case.nodeid])}: {case.verdict}, {phrases.waiver(case, run)}"
         yield from _wrapped(said, width, indent="  ")
     if cases:
         yield "", _PLAIN
@@ -170,7 +170,7 @@ def _waivers(run: Run, width: int) -> Iterator[Line]:
 
 def _facts(run: Run, width: int) -> Iterator[Line]:
     """Name the facts that moved furthest: the last lines say how many there are."""
-    found = changed.moved(run)
+    found = fact_changes.moved(run)
     if not found.lost and not found.gained:
         return
     yield "Lost and gained facts", _BOLD
@@ -184,12 +184,12 @@ def _facts(run: Run, width: int) -> Iterator[Line]:
 
 def _told(change: Change) -> str:
     """Say of one fact what was asked, what is right, and how the answer changed."""
-    moved = changed.probability(change)
+    moved = fact_changes.probability(change)
     parts = [
         f"{one_line(change.question, 120)} {wanted(change.expected, 60)}",
         f"said {spoken(change.old_answer, 60)} → {spoken(change.new_answer, 60)}",
         moved and f"anchor {moved}",
-        changed.place(change),
+        fact_changes.place(change),
     ]
     return "; ".join(part for part in parts if part)
 
@@ -205,15 +205,15 @@ def _problems(run: Run, width: int) -> Iterator[Line]:
     for problem in sorted(run.problems):
         for text, _ in _wrapped(f"problem: {one_line(problem, 600)}", width, indent=""):
             yield text, VERDICTS["fail"].markup
-    if said := notes.partial(run):
+    if said := phrases.partial(run):
         yield said, VERDICTS["inconclusive"].markup
 
 
 def _headline(run: Run, width: int) -> Iterator[Line]:
-    if said := changed.sentence(run):
+    if said := fact_changes.sentence(run):
         against = f" against baseline {one_line(run.baseline)}" if run.baseline else ""
         head, *rest = said.split("; ")
         for text, _ in _wrapped("; ".join([head + against, *rest]), width, indent=""):
             yield text, _BOLD
-    word = selection.verdict(run)
-    yield f"{word}: {selection.headline(run)}", {**VERDICTS[word].markup, "bold": True}
+    word = view.verdict(run)
+    yield f"{word}: {view.headline(run)}", {**VERDICTS[word].markup, "bold": True}

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from pytest_kbrel.catalogue.metrics import BESIDE
 from pytest_kbrel.records import CaseResult
-from pytest_kbrel.reports.selection import Group, metric
-from pytest_kbrel.reports.text import number, one_line, signed
+from pytest_kbrel.reports.formatting import number, one_line, signed
+from pytest_kbrel.reports.view import Group, metric
 from pytest_kbrel.tables import cells, fit, format_table, pad
 
 WIDEST = 100

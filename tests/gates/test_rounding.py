@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pytest_kbrel.records import CaseResult, Integrity, MetricValue, Table
-from pytest_kbrel.reports.text import signed
+from pytest_kbrel.reports.formatting import signed
 from tests.gates.tables import MONITOR, case, consistency, decided, gate, outcome, scores
 from tests.gates.test_aggregates import member, over
 

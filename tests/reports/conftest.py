@@ -19,7 +19,7 @@ from pytest_kbrel.records import (
     Waiver,
 )
 from pytest_kbrel.reports.html import environment, page_data
-from pytest_kbrel.reports.notes import STOPPED
+from pytest_kbrel.reports.phrases import STOPPED
 
 SUITE = "suites/world.kb.yaml"
 HOSTILE = (

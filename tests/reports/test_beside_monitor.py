@@ -12,8 +12,8 @@ import pytest
 from pytest_kbrel.catalogue.metrics import BESIDE
 from pytest_kbrel.catalogue.probes import MONITOR
 from pytest_kbrel.records import CaseResult, GateResult, MetricValue, Run
-from pytest_kbrel.reports import notes
-from pytest_kbrel.reports.failure import failure_text
+from pytest_kbrel.reports import phrases
+from pytest_kbrel.reports.failure_message import failure_text
 from pytest_kbrel.reports.html import report_html
 from pytest_kbrel.reports.json_report import report_dict
 from pytest_kbrel.reports.junit import case_properties
@@ -133,7 +133,7 @@ def test_why_a_gate_is_inconclusive_names_them(run: Run, make_case: Make) -> Non
         "same; beside it accuracy 0.125, anchor_prob 0.250",
     )
     case = make_case("monitor", "P36", "inconclusive", figures(), gates=(unsure,))
-    ((told, _),) = notes.inconclusive(replace(run, cases=(case,)))
+    ((told, _),) = phrases.inconclusive(replace(run, cases=(case,)))
     assert told == (
         "monitor[P36]: monitor max_drop 0.1: drop 0.020; about 700 facts would decide; beside it accuracy "
         "0.125, anchor_prob 0.250"

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_kbrel.records import CaseResult, MetricValue, Run
 from pytest_kbrel.reports.html import Room, report_html, scale_of
-from pytest_kbrel.reports.notes import STOPPED
+from pytest_kbrel.reports.phrases import STOPPED
 from tests.reports.conftest import macro
 
 VOID = {"meta", "rect", "br"}

@@ -18,7 +18,7 @@ from pytest_kbrel.records import (
     Unmatched,
     Waiver,
 )
-from pytest_kbrel.reports import selection
+from pytest_kbrel.reports import view
 from pytest_kbrel.reports.markdown import markdown_text, summary_markdown
 from pytest_kbrel.reports.terminal import terminal_lines
 from pytest_kbrel.reports.terminal_table import table_lines
@@ -419,7 +419,7 @@ def test_the_widest_table_that_fits_is_taken(width: int, small_run: Run, make_ca
         make_case("monitor", "P1", "pass", metrics),
         make_case("monitor", f"P{'2' * 44}", "fail", (value(),)),
     )
-    (group,) = selection.groups(replace(small_run, cases=cases))
+    (group,) = view.groups(replace(small_run, cases=cases))
     found = table_lines(group, ["pass", "a long verdict"], width)
     # Whichever case lacks a figure.
     turned = replace(group, cases=group.cases[::-1], labels=group.labels[::-1])
@@ -433,7 +433,7 @@ def test_the_widest_table_that_fits_is_taken(width: int, small_run: Run, make_ca
 
 def test_the_arrows_go_first(small_run: Run, make_case: Make) -> None:
     cases = (make_case("head_to_tail", "P" * 40, "pass", (value(name="hallucination", better="lower"),)),)
-    (group,) = selection.groups(replace(small_run, cases=cases))
+    (group,) = view.groups(replace(small_run, cases=cases))
 
     def heading(width: int) -> str:
         return table_lines(group, ["inconclusive"], width)[0][0]

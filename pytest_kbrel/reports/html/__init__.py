@@ -9,10 +9,10 @@ from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_kbrel.records import Attribution, Change, MetricValue, Run
-from pytest_kbrel.reports import changed, notes, selection, text
+from pytest_kbrel.reports import fact_changes, formatting, phrases, view
 from pytest_kbrel.reports.attributions import shown_token, where
-from pytest_kbrel.reports.failure import allowed
-from pytest_kbrel.reports.selection import Group
+from pytest_kbrel.reports.failure_message import allowed
+from pytest_kbrel.reports.view import Group
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -49,29 +49,29 @@ def environment() -> Environment:
         loader=PackageLoader(__name__), autoescape=True, undefined=StrictUndefined, extensions=[Dense]
     )
     made.filters |= {
-        "bound": text.bound,
-        "line": lambda words, limit=_LONGEST: text.one_line(words, limit),
+        "bound": formatting.bound,
+        "line": lambda words, limit=_LONGEST: formatting.one_line(words, limit),
         "lines": _prompt_lines,
-        "number": text.number,
-        "p_value": text.p_value,
+        "number": formatting.number,
+        "p_value": formatting.p_value,
         "percent_of": _percent_of,
-        "place": changed.place,
-        "plural": text.count,
-        "probability": changed.probability,
-        "signed": text.signed,
-        "spoken": text.spoken,
+        "place": fact_changes.place,
+        "plural": formatting.count,
+        "probability": fact_changes.probability,
+        "signed": formatting.signed,
+        "spoken": formatting.spoken,
         "tone": _tone,
-        "wanted": text.wanted,
+        "wanted": formatting.wanted,
         "where": where,
     }
     made.globals |= {
         "allowed": allowed,
         "columns_of": _fact_columns,
-        "difference": text.difference,
-        "interval": text.interval,
-        "metric": selection.metric,
+        "difference": formatting.difference,
+        "interval": formatting.interval,
+        "metric": view.metric,
         "names_of": _names,
-        "notes": notes,
+        "phrases": phrases,
         "room": Room,
         "scale_of": scale_of,
         "tokens_of": _tokens,
@@ -113,25 +113,25 @@ class _FactColumns(NamedTuple):
 
 def page_data(run: Run) -> dict[str, Any]:
     """Return what the templates show of ``run``; an empty list has no section."""
-    slices, ordered, groups = selection.slices(run), selection.ordered(run), selection.groups(run)
+    slices, ordered, groups = view.slices(run), view.ordered(run), view.groups(run)
     passed = [case for case in slices if case.verdict == "pass"]
     return {
         "run": run,
-        "names": selection.names(run),
-        "verdict": selection.verdict(run),
-        "headline": selection.headline(run),
-        "against": selection.against(run),
-        "sentence": changed.sentence(run),
-        "about": notes.about(run),
+        "names": view.names(run),
+        "verdict": view.verdict(run),
+        "headline": view.headline(run),
+        "against": view.against(run),
+        "sentence": fact_changes.sentence(run),
+        "about": phrases.about(run),
         "identity": _identity(run),
-        "problems": [*filter(None, [notes.partial(run)]), *sorted(run.problems)],
-        "aggregates": selection.aggregates(run),
-        "moved": changed.moved(run),
+        "problems": [*filter(None, [phrases.partial(run)]), *sorted(run.problems)],
+        "aggregates": view.aggregates(run),
+        "moved": fact_changes.moved(run),
         "waived": [case for case in ordered if case.waiver is not None],
         "groups": [(group, _columns(group)) for group in groups],
         # All that were not run have one and the same reason.
-        "failing": [case for case in selection.unsettled(run) if case.verdict != "not run"],
-        "unrun": notes.unrun(run),
+        "failing": [case for case in view.unsettled(run) if case.verdict != "not run"],
+        "unrun": phrases.unrun(run),
         "moving": [case for case in passed if case.lost or case.gained],
         "attributed": [
             (case, [list(facts) for _, facts in groupby(case.attributions, lambda one: one.fact_id)])
@@ -146,7 +146,7 @@ def page_data(run: Run) -> dict[str, Any]:
         # The others show theirs among their details.
         "prompted": [case for case in passed if case.prompt and not (case.lost or case.gained)],
         "checked": [case for case in ordered if case.integrity],
-        "correlated": selection.correlated(run),
+        "correlated": view.correlated(run),
     }
 
 
@@ -163,7 +163,7 @@ def _identity(run: Run) -> Iterator[tuple[str, str]]:
         yield "decoding", model.decoding
         yield "prompts", "in the chat template" if model.chat_template else "raw"
         yield "said of prompts", model.prompting
-    yield from selection.helped_by(run)
+    yield from view.helped_by(run)
     yield "made", run.created
     yield "pytest-kbrel", run.kbrel_version
     yield "exit status", str(run.exit_status)
@@ -172,7 +172,7 @@ def _identity(run: Run) -> Iterator[tuple[str, str]]:
 def _columns(group: Group) -> list[_Column]:
     columns = []
     for name in group.metrics:
-        values = [value for case in group.cases if (value := selection.metric(case, name)) is not None]
+        values = [value for case in group.cases if (value := view.metric(case, name)) is not None]
         columns.append(_Column(name, values[0].better, scale_of(values)))
     return columns
 
@@ -184,7 +184,7 @@ def _names(records: Iterable[Iterable[Any]]) -> list[str]:
 
 def _fact_columns(changes: Sequence[Change]) -> _FactColumns:
     """Return whether the anchor's probability is known of any of these facts, and where any is from."""
-    return _FactColumns(any(map(changed.probability, changes)), any(map(changed.place, changes)))
+    return _FactColumns(any(map(fact_changes.probability, changes)), any(map(fact_changes.place, changes)))
 
 
 def scale_of(values: Iterable[MetricValue]) -> Scale:
@@ -207,7 +207,7 @@ def _tone(value: MetricValue) -> str:
 
 
 def _prompt_lines(prompt: str) -> str:
-    lines = (text.one_line(line, _LONGEST_PROMPT) for line in prompt[:_LONGEST_PROMPT].split("\n"))
+    lines = (formatting.one_line(line, _LONGEST_PROMPT) for line in prompt[:_LONGEST_PROMPT].split("\n"))
     return "\n".join(lines) + ("\n…" if len(prompt) > _LONGEST_PROMPT else "")
 
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from pytest_kbrel.records import Run, Share
-from pytest_kbrel.reports import notes
-from pytest_kbrel.reports.failure import failure_text
+from pytest_kbrel.reports import phrases
+from pytest_kbrel.reports.failure_message import failure_text
 from pytest_kbrel.reports.html import report_html
 from pytest_kbrel.reports.json_report import comparable, report_dict
 from pytest_kbrel.reports.junit import case_properties, suite_properties
@@ -154,7 +154,9 @@ def test_a_waived_failure_is_a_word_of_its_own_in_eighty_columns(rich_run: Run) 
 
 def test_a_waiver_that_was_for_failures_only_is_not_used(rich_run: Run) -> None:
     case = replace(rich_run.cases[0], verdict="invalid")
-    assert notes.waiver(case, rich_run).startswith("waiver not used, it is for failures only: until 2026-03")
+    assert phrases.waiver(case, rich_run).startswith(
+        "waiver not used, it is for failures only: until 2026-03"
+    )
 
 
 @pytest.mark.parametrize(
@@ -175,12 +177,12 @@ def test_a_waiver_that_was_for_failures_only_is_not_used(rich_run: Run) -> None:
 )
 def test_what_is_noteworthy_of_the_responses(found: Share, told: bool, rich_run: Run) -> None:
     case = replace(rich_run.cases[2], integrity=(found,))
-    assert bool(notes.noteworthy(case)) == told
+    assert bool(phrases.noteworthy(case)) == told
 
 
 def test_shares_in_words() -> None:
-    assert notes.share(share("answered", 40)) == "40 of 100 answered (at least 50 %)"
-    assert notes.share(share("below_random", 3, 0.1667)) == (
+    assert phrases.share(share("answered", 40)) == "40 of 100 answered (at least 50 %)"
+    assert phrases.share(share("below_random", 3, 0.1667)) == (
         "3 of 100 informative answers right (random answers: 16.7 %)"
     )
-    assert notes.share(share("new_thing", 3, 0.05)) == "3 of 100 new thing (at most 5 %)"
+    assert phrases.share(share("new_thing", 3, 0.05)) == "3 of 100 new thing (at most 5 %)"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_kbrel.reports.text import (
+from pytest_kbrel.reports.formatting import (
     bound,
     count,
     difference,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_kbrel.records import CaseResult, GateResult, Run, Share, Unmatched, Waiver
-from pytest_kbrel.reports import notes
+from pytest_kbrel.reports import phrases
 
 STOPPED = "the session stopped before all its cases were decided"
 
@@ -30,11 +30,11 @@ def gate(**more: Any) -> GateResult:
     ],
 )
 def test_what_was_held_against_a_bound(rule: Any, said: str) -> None:
-    assert notes.observed(gate(rule=rule, observed=0.25, low=0.0, high=0.5)) == said
-    assert notes.observed(gate(rule=rule, observed=0.25)) == said.partition(" [")[0]
+    assert phrases.observed(gate(rule=rule, observed=0.25, low=0.0, high=0.5)) == said
+    assert phrases.observed(gate(rule=rule, observed=0.25)) == said.partition(" [")[0]
     # Nothing is something else than none.
-    assert notes.observed(gate(rule=rule, observed=0.0)).endswith(" 0.000")
-    assert notes.observed(gate(rule=rule, low=0.0, high=0.5)) == ""
+    assert phrases.observed(gate(rule=rule, observed=0.0)).endswith(" 0.000")
+    assert phrases.observed(gate(rule=rule, low=0.0, high=0.5)) == ""
 
 
 @pytest.mark.parametrize(
@@ -56,8 +56,8 @@ def test_what_was_held_against_a_bound(rule: Any, said: str) -> None:
     ],
 )
 def test_p_values_that_are_known_are_told(known: dict[str, float], said: str, family: str) -> None:
-    assert notes.corrected(gate(**known)) == said
-    assert notes.family(gate(**known)) == family
+    assert phrases.corrected(gate(**known)) == said
+    assert phrases.family(gate(**known)) == family
 
 
 WAIVER = Waiver(owner="Ann", reason="known", expires="2026-12-31", case="monitor[P30]", line=9)
@@ -70,15 +70,15 @@ def case(small_run: Run) -> CaseResult:
 
 def test_a_figure_that_no_gate_judges_is_measured(case: CaseResult, small_run: Run) -> None:
     overall = replace(case, aggregate=True, verdict="pass")
-    assert notes.verdict_words(overall, small_run) == "measured"
+    assert phrases.verdict_words(overall, small_run) == "measured"
     for other in (
         replace(overall, aggregate=False),
         replace(overall, verdict="inconclusive"),
         replace(overall, gates=(gate(verdict="pass"),)),
     ):
-        assert notes.verdict_words(other, small_run) == other.verdict
+        assert phrases.verdict_words(other, small_run) == other.verdict
     waived = replace(overall, verdict="fail", waiver=WAIVER)
-    assert notes.verdict_words(waived, small_run) == "fail, waived"
+    assert phrases.verdict_words(waived, small_run) == "fail, waived"
 
 
 @pytest.mark.parametrize(
@@ -100,8 +100,8 @@ def test_a_figure_that_no_gate_judges_is_measured(case: CaseResult, small_run: R
 def test_what_became_of_a_waiver(
     verdict: Any, expired: tuple[Waiver, ...], said: str, case: CaseResult, small_run: Run
 ) -> None:
-    assert notes.waiver(replace(case, verdict=verdict, waiver=WAIVER, expired=expired), small_run) == said
-    assert notes.waiver(replace(case, verdict=verdict), small_run) == ""
+    assert phrases.waiver(replace(case, verdict=verdict, waiver=WAIVER, expired=expired), small_run) == said
+    assert phrases.waiver(replace(case, verdict=verdict), small_run) == ""
 
 
 @pytest.mark.parametrize(
@@ -119,9 +119,9 @@ def test_what_became_of_a_waiver(
     ],
 )
 def test_shares_of_responses_in_words(name: str, said: str) -> None:
-    assert notes.share(Share(name=name, value=3, total=8, limit=0.125)) == said
-    assert notes.limit_word(name) == ("at least" if name in ("answered", "below_random") else "at most")
-    assert "0 %)" in notes.share(Share(name=name, value=3, total=8, limit=0.0))
+    assert phrases.share(Share(name=name, value=3, total=8, limit=0.125)) == said
+    assert phrases.limit_word(name) == ("at least" if name in ("answered", "below_random") else "at most")
+    assert "0 %)" in phrases.share(Share(name=name, value=3, total=8, limit=0.0))
 
 
 @pytest.mark.parametrize(
@@ -133,9 +133,9 @@ def test_shares_of_responses_in_words(name: str, said: str) -> None:
     ],
 )
 def test_a_mean_probability_in_words_is_no_share(value: float, limit: float, said: str) -> None:
-    assert notes.share(Share(name="anchor_prob", value=value, total=8, limit=limit)) == said
+    assert phrases.share(Share(name="anchor_prob", value=value, total=8, limit=limit)) == said
     none = Share(name="anchor_prob", value=0, total=0, limit=0.01)
-    assert notes.share(none) == "mean anchor probability 0 over 0 facts (at least 0.01)"
+    assert phrases.share(none) == "mean anchor probability 0 over 0 facts (at least 0.01)"
 
 
 @pytest.mark.parametrize(
@@ -160,9 +160,9 @@ def test_half_of_what_is_allowed_is_worth_a_note(
     name: str, value: float, total: int, limit: float, told: bool, case: CaseResult
 ) -> None:
     found = Share(name=name, value=value, total=total, limit=limit)
-    assert notes.noteworthy(replace(case, integrity=(found,))) == ((found,) if told else ())
+    assert phrases.noteworthy(replace(case, integrity=(found,))) == ((found,) if told else ())
     broken = replace(found, broken=True)
-    assert notes.noteworthy(replace(case, integrity=(broken,))) == (broken,)
+    assert phrases.noteworthy(replace(case, integrity=(broken,))) == (broken,)
 
 
 WORDS = {
@@ -176,24 +176,24 @@ WORDS = {
 @pytest.mark.parametrize("name", WORDS)
 def test_each_kind_of_fact_without_a_partner(name: str, case: CaseResult, small_run: Run) -> None:
     one, two = Unmatched(**{name: ("a",)}), Unmatched(**{name: ("b", "a")})
-    assert notes.unmatched(one) == f"1 fact {WORDS[name]}"
-    assert notes.unmatched(two) == f"2 facts {WORDS[name]}"
-    assert list(notes.unmatched_lists(two)) == [(WORDS[name], ("b", "a"))]
+    assert phrases.unmatched(one) == f"1 fact {WORDS[name]}"
+    assert phrases.unmatched(two) == f"2 facts {WORDS[name]}"
+    assert list(phrases.unmatched_lists(two)) == [(WORDS[name], ("b", "a"))]
     # A fact of several cases is one fact; figures over several cases have no facts of their own.
     cases = (
         replace(case, unmatched=one),
         replace(case, id="z", unmatched=two),
         replace(case, id="zz", aggregate=True, unmatched=Unmatched(**{name: ("c",)})),
     )
-    assert notes.all_unmatched(replace(small_run, cases=cases)) == Unmatched(**{name: ("a", "b")})
+    assert phrases.all_unmatched(replace(small_run, cases=cases)) == Unmatched(**{name: ("a", "b")})
 
 
 def test_all_kinds_together_have_their_order() -> None:
-    assert notes.unmatched(Unmatched()) == ""
-    assert list(notes.unmatched_lists(Unmatched())) == []
+    assert phrases.unmatched(Unmatched()) == ""
+    assert list(phrases.unmatched_lists(Unmatched())) == []
     every = Unmatched(waived=("d",), unanswered=("c",), unasked=("b",), added=("a",))
-    assert notes.unmatched(every) == ", ".join(f"1 fact {words}" for words in WORDS.values())
-    assert [words for words, _ in notes.unmatched_lists(every)] == list(WORDS.values())
+    assert phrases.unmatched(every) == ", ".join(f"1 fact {words}" for words in WORDS.values())
+    assert [words for words, _ in phrases.unmatched_lists(every)] == list(WORDS.values())
 
 
 @pytest.mark.parametrize(
@@ -209,8 +209,8 @@ def test_all_kinds_together_have_their_order() -> None:
 def test_a_partial_run_says_so_once(
     complete: bool, problems: tuple[str, ...], said: str, small_run: Run
 ) -> None:
-    assert notes.partial(replace(small_run, complete=complete, problems=problems)) == said
-    assert notes.STOPPED == STOPPED
+    assert phrases.partial(replace(small_run, complete=complete, problems=problems)) == said
+    assert phrases.STOPPED == STOPPED
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ def test_cases_that_were_not_run_are_counted(left: int, said: str, small_run: Ru
     cases = tuple(
         replace(case, verdict="not run") if at < left else case for at, case in enumerate(small_run.cases)
     )
-    assert notes.unrun(replace(small_run, cases=cases)) == said
+    assert phrases.unrun(replace(small_run, cases=cases)) == said
 
 
 @pytest.mark.parametrize(
@@ -239,8 +239,8 @@ def test_cases_that_were_not_run_are_counted(left: int, said: str, small_run: Ru
 def test_why_a_case_has_no_figures(
     more: dict[str, Any], said: str, case: CaseResult, make_metric: Callable[..., Any]
 ) -> None:
-    assert notes.unmeasured(replace(case, **more)) == said
-    assert notes.unmeasured(replace(case, **more, metrics=(make_metric("pfd", 0.0),))) == ""
+    assert phrases.unmeasured(replace(case, **more)) == said
+    assert phrases.unmeasured(replace(case, **more, metrics=(make_metric("pfd", 0.0),))) == ""
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,7 @@ def test_why_a_case_has_no_figures(
     ],
 )
 def test_how_answers_were_come_by(environment: dict[str, str], said: list[str], empty_run: Run) -> None:
-    assert list(notes.about(replace(empty_run, environment=tuple(environment.items())))) == said
+    assert list(phrases.about(replace(empty_run, environment=tuple(environment.items())))) == said
 
 
 def test_notes_keep_to_one_line(small_run: Run, case: CaseResult) -> None:
@@ -281,7 +281,7 @@ def test_notes_keep_to_one_line(small_run: Run, case: CaseResult) -> None:
         recorded=bad,
         differences=(bad,),
     )
-    assert list(notes.about(run)) == [
+    assert list(phrases.about(run)) == [
         r"model loaded in a\x1bb s; a\x1bb",
         r"1 of 2 answers reused from a\x1bb",
         r"a\x1bb",
@@ -291,31 +291,31 @@ def test_notes_keep_to_one_line(small_run: Run, case: CaseResult) -> None:
         r"differs from the baseline in: a\x1bb",
     ]
     given = Waiver(owner=bad, reason=bad, expires=bad, case=bad, fact=bad, line=1)
-    assert notes.excuse(given) == r"waived until a\x1bb by a\x1bb: a\x1bb"
+    assert phrases.excuse(given) == r"waived until a\x1bb by a\x1bb: a\x1bb"
     late = replace(case, suite=bad, expired=(given, replace(given, fact="")))
-    assert all(line.count(r"a\x1bb") == 5 and "\x1b" not in line for line in notes.expired(late))
+    assert all(line.count(r"a\x1bb") == 5 and "\x1b" not in line for line in phrases.expired(late))
     unsure = replace(
         case,
         id=bad,
         verdict="inconclusive",
         gates=(gate(metric=bad, reason=bad), gate(metric="m", reason=bad)),
     )
-    assert notes.inconclusive(replace(small_run, cases=(unsure,))) == (
+    assert phrases.inconclusive(replace(small_run, cases=(unsure,))) == (
         (r"a\x1bb: a\x1bb min 0.5: a\x1bb", 1),
         (r"a\x1bb: m min 0.5: a\x1bb", 1),
     )
-    assert notes.unmeasured(replace(case, errors=(bad,))) == r"a\x1bb"
-    assert notes.share(Share(name=bad, value=0, total=1, limit=0.0)) == r"0 of 1 a\x1bb (at most 0 %)"
+    assert phrases.unmeasured(replace(case, errors=(bad,))) == r"a\x1bb"
+    assert phrases.share(Share(name=bad, value=0, total=1, limit=0.0)) == r"0 of 1 a\x1bb (at most 0 %)"
 
 
 def test_the_comparison_as_a_whole(small_run: Run, case: CaseResult) -> None:
     assert small_run.model is not None
     plain = replace(small_run, environment=(), cases=(case,), baseline="prod")
-    assert list(notes.about(plain)) == []
+    assert list(phrases.about(plain)) == []
     known = replace(plain, base=replace(small_run.model, spec="prod"))
     # Its name says it already, or there is none.
-    assert list(notes.about(known)) == []
-    assert list(notes.about(replace(known, base=replace(small_run.model, spec="")))) == []
+    assert list(phrases.about(known)) == []
+    assert list(phrases.about(replace(known, base=replace(small_run.model, spec="")))) == []
     full = replace(
         plain,
         base=replace(small_run.model, spec="hf/x"),
@@ -323,7 +323,7 @@ def test_the_comparison_as_a_whole(small_run: Run, case: CaseResult) -> None:
         differences=("dtype (a and b)", "age"),
         cases=(replace(case, unmatched=Unmatched(added=("a",))),),
     )
-    assert list(notes.about(full)) == [
+    assert list(phrases.about(full)) == [
         "decided again over runs/a, the model was not asked",
         "the baseline's model is hf/x",
         "differs from the baseline in: dtype (a and b); age",
@@ -341,7 +341,7 @@ def test_reasons_that_gates_share_are_told_together(small_run: Run, case: CaseRe
         # Of a case that failed, its failure tells.
         replace(case, id="monitor[d]", verdict="fail", gates=(seen, gate(verdict="fail"))),
     )
-    assert notes.inconclusive(replace(small_run, cases=cases)) == (
+    assert phrases.inconclusive(replace(small_run, cases=cases)) == (
         (
             "monitor[a] and 2 more: accuracy max_drop 0.02: drop 0.100 [-0.100, 0.300]; "
             "about 363 facts would decide",
@@ -351,5 +351,5 @@ def test_reasons_that_gates_share_are_told_together(small_run: Run, case: CaseRe
         ("monitor[b]: pfd min 0.5: why", 1),
     )
     never = replace(seen, reason="fell; no number of facts below a million would decide", observed=0.0)
-    (told,) = notes.inconclusive(replace(small_run, cases=(replace(cases[2], gates=(never,)),)))
+    (told,) = phrases.inconclusive(replace(small_run, cases=(replace(cases[2], gates=(never,)),)))
     assert told[0].endswith(": drop 0.000 [-0.100, 0.300]; no number of facts below a million would decide")

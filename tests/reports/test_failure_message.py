@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_kbrel.records import CaseResult, GateResult, MetricValue, Run, Share, Unmatched, Waiver
-from pytest_kbrel.reports.failure import allowed, failure_text
+from pytest_kbrel.reports.failure_message import allowed, failure_text
 from pytest_kbrel.reports.junit import case_properties, suite_properties, xml_text
 
 Make = Callable[..., CaseResult]

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from pytest_kbrel.records import BUCKETS, Change, Run
-from pytest_kbrel.reports.selection import names, slices, worst
-from pytest_kbrel.reports.text import count, number, one_line, signed
+from pytest_kbrel.reports.formatting import count, number, one_line, signed
+from pytest_kbrel.reports.view import names, slices, worst
 
 UNANSWERABLE = "unanswerable"
 _LONGEST = 60

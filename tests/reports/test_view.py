@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from pytest_kbrel.records import CaseResult, Correlation, GateResult, Judgement, MetricValue, Run, Waiver
-from pytest_kbrel.reports import notes, selection
-from pytest_kbrel.reports.selection import key_metrics
+from pytest_kbrel.reports import phrases, view
+from pytest_kbrel.reports.view import key_metrics
 
 
 def case(unparsable: float | None) -> CaseResult:
@@ -50,15 +50,15 @@ def test_a_gated_metric_is_shown_whatever_else_is():
         settings=(),
         cases=(gated, replace(case(0.25), id="head_to_tail[b-head]")),
     )
-    (group,) = selection.groups(run)
+    (group,) = view.groups(run)
     assert group.metrics == ("accuracy", "hallucination", "missing", "unparsable", "accuracy_em")
 
 
 def test_rows_name_their_suite_where_there_are_several(small_run):
     (one, *_) = small_run.cases
     other = replace(one, suite="more/second.kb.yaml")
-    alone = selection.groups(replace(small_run, cases=(one,)))
-    both = selection.groups(replace(small_run, cases=(one, other)))
+    alone = view.groups(replace(small_run, cases=(one,)))
+    both = view.groups(replace(small_run, cases=(one, other)))
     assert [group.labels for group in alone] == [(one.slice,)]
     assert [group.labels for group in both] == [(f"{one.slice} (second)", f"{one.slice} (world)")]
 
@@ -69,24 +69,24 @@ def test_who_judged_and_who_wrote_distractors(small_run):
     judge, writer = fingerprint("openai/judge"), fingerprint("openai/writer")
     asked = (("helpers_asked", "30"), ("helpers_reused", "12"))
     reused = " (12 of 30 replies reused from earlier runs)"
-    assert selection.helped_by(small_run) == ()
+    assert view.helped_by(small_run) == ()
     both = replace(
         small_run, settings=(("judge", "openai/judge"),), helpers=(judge, writer), environment=asked
     )
     expected = (("judged by", "openai/judge"), ("distractors by", "openai/writer" + reused))
-    assert selection.helped_by(both) == expected
+    assert view.helped_by(both) == expected
     alone = replace(both, settings=(("judge", "rules"),), helpers=(writer,))
-    assert selection.helped_by(alone) == expected[1:]
+    assert view.helped_by(alone) == expected[1:]
     # One model may do both, which its metric tells.
     (one, *_) = small_run.cases
     written = replace(one, metrics=(MetricValue(name="distractors_written", better="higher", value=1.0),))
     same = replace(both, helpers=(judge,), cases=(written,))
-    assert selection.helped_by(same) == (expected[0], ("distractors by", "openai/judge" + reused))
-    assert selection.helped_by(replace(same, cases=())) == (("judged by", "openai/judge" + reused),)
+    assert view.helped_by(same) == (expected[0], ("distractors by", "openai/judge" + reused))
+    assert view.helped_by(replace(same, cases=())) == (("judged by", "openai/judge" + reused),)
 
 
 def test_seen_and_unseen_knowledge_are_told_apart_without_metrics(stopped_run):
-    groups = {group.title: group.labels for group in selection.groups(stopped_run)}
+    groups = {group.title: group.labels for group in view.groups(stopped_run)}
     assert groups == {"MONITOR": ("P30",), "Reliable KB, unseen": ("unseen-zero-shot",)}
 
 
@@ -109,12 +109,12 @@ def run_of(small_run: Run, *verdicts: str, **more: object) -> Run:
 @pytest.mark.parametrize("at", range(7))
 def test_the_worst_case_decides_and_is_told_first(at: int, small_run: Run) -> None:
     run = run_of(small_run, *WORST_FIRST[at:][::-1])
-    assert selection.verdict(run) == WORST_FIRST[at]
-    assert selection.headline(run) == ", ".join(f"1 {word}" for word in WORST_FIRST[at:])
-    assert [case.verdict for case in selection.unsettled(run)] == [
+    assert view.verdict(run) == WORST_FIRST[at]
+    assert view.headline(run) == ", ".join(f"1 {word}" for word in WORST_FIRST[at:])
+    assert [case.verdict for case in view.unsettled(run)] == [
         word for word in WORST_FIRST[at:] if word != "pass"
     ]
-    assert selection.tally(run) == {word: int(word in WORST_FIRST[at:]) for word in WORST_FIRST}
+    assert view.tally(run) == {word: int(word in WORST_FIRST[at:]) for word in WORST_FIRST}
 
 
 WAIVER = Waiver(owner="Ann", reason="known", expires="2026-12-31", case="x")
@@ -137,15 +137,15 @@ def test_a_waived_case_is_counted_and_does_not_decide(verdict: str, waived: bool
     run = run_of(small_run, verdict, "pass")
     case, passed = run.cases
     found = replace(run, cases=(replace(case, waiver=WAIVER), passed))
-    assert selection.verdict(found) == ("pass" if waived else verdict)
-    assert ("(1 waived)" in selection.headline(found)) is waived
-    assert notes.is_waived(found.cases[0], found) is waived
+    assert view.verdict(found) == ("pass" if waived else verdict)
+    assert ("(1 waived)" in view.headline(found)) is waived
+    assert phrases.is_waived(found.cases[0], found) is waived
     late = replace(case, waiver=replace(WAIVER, expired=True))
-    assert selection.verdict(replace(run, cases=(late, passed))) == verdict
+    assert view.verdict(replace(run, cases=(late, passed))) == verdict
     # Where nobody asked for a blessed run, a case without one is no failure that would be waived.
     for baseline in ("", "published/monitor/vicuna-7b"):
         alone = replace(found, baseline=baseline)
-        assert notes.is_waived(alone.cases[0], alone) is (waived and verdict != "no baseline")
+        assert phrases.is_waived(alone.cases[0], alone) is (waived and verdict != "no baseline")
 
 
 @pytest.mark.parametrize(
@@ -163,8 +163,8 @@ def test_an_empty_or_broken_run_never_passes(
     verdicts: tuple[str, ...], problems: tuple[str, ...], complete: bool, found: str, small_run: Run
 ) -> None:
     run = run_of(small_run, *verdicts, problems=problems, complete=complete)
-    assert selection.verdict(run) == found
-    assert selection.headline(replace(run, cases=())) == "no case was decided"
+    assert view.verdict(run) == found
+    assert view.headline(replace(run, cases=())) == "no case was decided"
 
 
 @pytest.mark.parametrize(
@@ -186,10 +186,10 @@ def test_who_was_asked_for_as_baseline(
     )
     run = run_of(small_run, "pass", "no baseline", baseline=baseline)
     run = replace(run, cases=tuple(replace(case, gates=gates) for case in run.cases))
-    assert selection.is_blessed(run) is blessed
-    assert selection.against(run) == said
-    assert [case.verdict for case in selection.unsettled(run)] == left
-    assert selection.unjudged(run) == (0 if blessed else 4)
+    assert view.is_blessed(run) is blessed
+    assert view.against(run) == said
+    assert [case.verdict for case in view.unsettled(run)] == left
+    assert view.unjudged(run) == (0 if blessed else 4)
 
 
 def named(of: CaseResult, *names: str, **more: object) -> CaseResult:
@@ -254,7 +254,7 @@ def test_a_control_is_one_of_this_metric_that_has_a_value(small_run: Run) -> Non
     none = MetricValue(name="c_control_majority", better="higher", value=None)
     nought = MetricValue(name="c_control_shuffled", better="higher", value=0.0)
     of = replace(of, metrics=(*of.metrics, none, nought))
-    assert [(kind, value.value) for kind, value in selection.controls(of, "c")] == [
+    assert [(kind, value.value) for kind, value in view.controls(of, "c")] == [
         ("random", 0.5), ("shuffled", 0.0),
     ]  # fmt: skip
 
@@ -271,17 +271,17 @@ def test_cases_have_one_order_and_pooled_figures_come_first(small_run: Run) -> N
         )
     ]
     run = replace(small_run, cases=tuple(cases))
-    assert [case.nodeid for case in selection.ordered(run)] == ["a::b", "a::c", "a::z", "b::a"]
-    assert [case.nodeid for case in selection.slices(run)] == ["a::b", "b::a"]
-    assert [case.nodeid for case in selection.aggregates(run)] == ["a::z", "a::c"]
-    assert selection.names(run) == {case.nodeid: case.nodeid for case in cases}
-    assert selection.names(replace(run, cases=tuple(cases[1:]))) == {"a::z": "z", "a::c": "c", "a::b": "b"}
+    assert [case.nodeid for case in view.ordered(run)] == ["a::b", "a::c", "a::z", "b::a"]
+    assert [case.nodeid for case in view.slices(run)] == ["a::b", "b::a"]
+    assert [case.nodeid for case in view.aggregates(run)] == ["a::z", "a::c"]
+    assert view.names(run) == {case.nodeid: case.nodeid for case in cases}
+    assert view.names(replace(run, cases=tuple(cases[1:]))) == {"a::z": "z", "a::c": "c", "a::b": "b"}
 
 
 def test_suites_whose_files_have_one_name_are_told_apart_by_their_paths(small_run: Run) -> None:
     one = small_run.cases[0]
     both = (replace(one, suite="x/world.kb.yaml"), replace(one, suite="y/world.kb.yaml"))
-    (group,) = selection.groups(replace(small_run, cases=both))
+    (group,) = view.groups(replace(small_run, cases=both))
     assert group.labels == ("P30 (x/world.kb.yaml)", "P30 (y/world.kb.yaml)")
 
 
@@ -292,7 +292,7 @@ def test_tables_are_one_a_probe_and_two_of_reliability(
     unseen = [case for case in small_run.cases if case.slice == "unseen-zero-shot"]
     also = replace(unseen[0], id="reliability[unseen]", slice="unseen")
     unlike = replace(unseen[0], id="reliability[unseenly]", slice="unseenly")
-    found = selection.groups(replace(small_run, cases=(failed, *small_run.cases[::-1], also, unlike)))
+    found = view.groups(replace(small_run, cases=(failed, *small_run.cases[::-1], also, unlike)))
     assert [(group.row, group.title) for group in found] == [
         ("slice", "MONITOR"),
         ("slice", "Head-to-Tail"),
@@ -321,7 +321,7 @@ def test_only_reliable_kb_has_a_table_of_unseen_knowledge(small_run: Run) -> Non
         replace(unseen, suite="a.kb.yaml"),
         seen,
     )
-    found = selection.groups(replace(small_run, cases=cases))
+    found = view.groups(replace(small_run, cases=cases))
     assert [group.title for group in found] == [
         "MONITOR", "Head-to-Tail", "Reliable KB, seen", "Reliable KB, unseen",
     ]  # fmt: skip
@@ -330,12 +330,12 @@ def test_only_reliable_kb_has_a_table_of_unseen_knowledge(small_run: Run) -> Non
 def test_the_case_that_lost_most_facts_is_the_worst(small_run: Run) -> None:
     lost = small_run.cases[0].lost
     cases = [replace(small_run.cases[0], id=f"monitor[{n}]", lost=lost[:n]) for n in (0, 1, 3, 2)]
-    assert selection.worst(replace(small_run, cases=tuple(cases))) == cases[2]
-    assert selection.worst(replace(small_run, cases=tuple(cases[:1]))) is None
+    assert view.worst(replace(small_run, cases=tuple(cases))) == cases[2]
+    assert view.worst(replace(small_run, cases=tuple(cases[:1]))) is None
     same = replace(cases[2], id="monitor[a]")
-    assert selection.worst(replace(small_run, cases=(*cases, same))) == cases[2]
+    assert view.worst(replace(small_run, cases=(*cases, same))) == cases[2]
     overall = replace(cases[2], aggregate=True)
-    assert selection.worst(replace(small_run, cases=(overall, cases[1]))) == cases[1]
+    assert view.worst(replace(small_run, cases=(overall, cases[1]))) == cases[1]
 
 
 def test_correlations_are_shown_in_pairs_that_have_a_value(small_run: Run) -> None:
@@ -344,7 +344,7 @@ def test_correlations_are_shown_in_pairs_that_have_a_value(small_run: Run) -> No
         return Correlation(method=method, r=r, **given)
 
     def shown(*found: Correlation) -> tuple[tuple[Correlation, Correlation], ...]:
-        return selection.correlated(replace(small_run, correlations=found))
+        return view.correlated(replace(small_run, correlations=found))
 
     pair = (one("pearson", 0.0), one("spearman", 0.0))
     assert shown(*pair) == shown(*pair[::-1]) == (pair,)
@@ -390,7 +390,7 @@ def test_the_helpers_of_a_run(
         helpers=tuple(map(fingerprint, helpers)),
         environment=tuple(asked.items()),
     )
-    assert selection.helped_by(run) == found
+    assert view.helped_by(run) == found
     # Rules judge where nothing is said of it.
     if judge == "rules":
-        assert selection.helped_by(replace(run, settings=())) == found
+        assert view.helped_by(replace(run, settings=())) == found

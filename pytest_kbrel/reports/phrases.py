@@ -16,8 +16,8 @@ from pytest_kbrel.records import (
     Waiver,
     unsupported_languages,
 )
-from pytest_kbrel.reports.selection import is_blessed, names, not_run, slices, unsettled
-from pytest_kbrel.reports.text import bound, count, interval, number, one_line, p_value
+from pytest_kbrel.reports.formatting import bound, count, interval, number, one_line, p_value
+from pytest_kbrel.reports.view import is_blessed, names, not_run, slices, unsettled
 
 # From this part of what is allowed on, a reader should know of a share that breaks no limit yet.
 NOTEWORTHY = 0.5

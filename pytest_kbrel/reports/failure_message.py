@@ -6,9 +6,8 @@ from pytest_kbrel.catalogue.metrics import BESIDE
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.printing import printable
 from pytest_kbrel.records import CaseResult, Change, GateResult, MetricValue
-from pytest_kbrel.reports import changed, notes
-from pytest_kbrel.reports.selection import metric
-from pytest_kbrel.reports.text import (
+from pytest_kbrel.reports import fact_changes, phrases
+from pytest_kbrel.reports.formatting import (
     bound,
     count,
     difference,
@@ -20,6 +19,7 @@ from pytest_kbrel.reports.text import (
     spoken,
     wanted,
 )
+from pytest_kbrel.reports.view import metric
 
 SHOWN_FACTS = 5
 SHOWN_ERRORS = 5
@@ -35,12 +35,12 @@ def failure_text(result: CaseResult, *, baseline_name: str) -> str:
         lines[0] += f", {len(missed)} of {count(len(result.gates), 'gate')} not passed"
     for gate in missed:
         lines += _gate(result, gate, baseline_name)
-    lines += [f"  {told}" for told in notes.expired(result)]
+    lines += [f"  {told}" for told in phrases.expired(result)]
     lines += [f"  error: {one_line(error, 500)}" for error in result.errors[:SHOWN_ERRORS]]
     if len(result.errors) > SHOWN_ERRORS:
         lines.append(f"  and {count(len(result.errors) - SHOWN_ERRORS, 'more error')}")
-    lines += [f"  responses: {notes.share(share)}" for share in notes.noteworthy(result)]
-    if unmatched := notes.unmatched(result.unmatched):
+    lines += [f"  responses: {phrases.share(share)}" for share in phrases.noteworthy(result)]
+    if unmatched := phrases.unmatched(result.unmatched):
         lines.append(f"  compared without {unmatched}")
     if result.prompt:
         lines.append(f"  first prompt  {one_line(result.prompt, _LONGEST_PROMPT)}")
@@ -126,13 +126,13 @@ def _lost(result: CaseResult, baseline_name: str) -> list[str]:
 
 
 def _change(at: int, change: Change) -> list[str]:
-    place = changed.place(change)
+    place = fact_changes.place(change)
     lines = [
         f"    {at}. {one_line(change.question, _LONGEST)}" + (f" ({place})" if place else ""),
         f"       expected    {wanted(change.expected, _LONGEST)}",
         f"       old answer  {spoken(change.old_answer, _LONGEST)}",
         f"       new answer  {spoken(change.new_answer, _LONGEST)}",
     ]
-    if moved := changed.probability(change):
+    if moved := fact_changes.probability(change):
         lines.append(f"       anchor      {moved}")
     return lines
