@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pytest_kbrel.printing import printable
 from pytest_kbrel.records import CaseResult, Change, MetricValue, Run
 from pytest_kbrel.reports import fact_changes, phrases, view
-from pytest_kbrel.reports.attributions import attribution_lines
 from pytest_kbrel.reports.formatting import (
     bound,
     count,
@@ -20,6 +19,7 @@ from pytest_kbrel.reports.formatting import (
     spoken,
     wanted,
 )
+from pytest_kbrel.reports.phrases import attribution_lines
 
 SHOWN_FACTS = 10
 _LONGEST = 160

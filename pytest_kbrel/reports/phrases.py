@@ -1,4 +1,4 @@
-"""What stands beside the figures, in words: p values, integrity, waivers, facts without a partner."""
+"""What stands beside the figures, in words: p values, integrity, waivers, unpaired facts, attributions."""
 
 from __future__ import annotations
 
@@ -16,9 +16,12 @@ from pytest_kbrel.records import (
     Waiver,
     unsupported_languages,
 )
-from pytest_kbrel.reports.formatting import bound, count, interval, number, one_line, p_value
+from pytest_kbrel.reports.formatting import bound, count, interval, number, one_line, p_value, signed
 from pytest_kbrel.reports.view import is_blessed, names, not_run, slices, unsettled
 
+_SHOWN_TOKENS = 3
+# What stands for a token of blanks alone.
+_BLANKS = {" ": "␣", "\n": "↵", "": "∅"}
 # From this part of what is allowed on, a reader should know of a share that breaks no limit yet.
 NOTEWORTHY = 0.5
 # How many notes on single cases stand at the head of a report.
@@ -323,3 +326,23 @@ def _kept(run: Run) -> Iterator[str]:
     yield from (one_line(text, 400) for text in known.get("answers_resumed", "").splitlines())
     if "answers_not_kept" in known:
         yield f"answers are not kept: {one_line(known['answers_not_kept'], 400)}"
+
+
+def attribution_lines(case: CaseResult) -> Iterator[str]:
+    """Yield, for each attribution, its prompt and the tokens that moved the answer most, in plain words."""
+    for found in case.attributions:
+        strongest = sorted(zip(found.tokens, found.scores, strict=True), key=lambda pair: -abs(pair[1]))
+        shown = strongest[:_SHOWN_TOKENS]
+        told = ", ".join(f"{shown_token(token)} {signed(score)}" for token, score in shown)
+        yield f"{found.target} ({where(found.role)}, {one_line(found.prompt, 160)}): {told}"
+
+
+def where(role: str) -> str:
+    """Say in words in which cell a prompt stands."""
+    return "after a wrong context" if role.startswith("negative") else "without context"
+
+
+def shown_token(token: str) -> str:
+    """Return a token without the blanks around it, cut; a sign for one of blanks alone."""
+    stripped = one_line(token.strip(), 60)
+    return stripped or _BLANKS.get(token[:1], "␣")

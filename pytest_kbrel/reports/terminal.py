@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
+from pytest_kbrel.catalogue.metrics import BESIDE
 from pytest_kbrel.catalogue.verdicts import VERDICTS
 from pytest_kbrel.printing import printable
 from pytest_kbrel.records import CaseResult, Change, Run, is_published
@@ -20,13 +22,14 @@ from pytest_kbrel.reports.formatting import (
     spoken,
     wanted,
 )
-from pytest_kbrel.reports.terminal_table import WIDEST, table_lines
-from pytest_kbrel.tables import fit
+from pytest_kbrel.reports.view import Group, metric
+from pytest_kbrel.tables import cells, fit, format_table, pad
 
 __all__ = ["failure_text", "terminal_lines"]
 
 Line = tuple[str, dict[str, bool]]
 
+_WIDEST = 100
 SHOWN_FACTS = 3
 # Why cases are inconclusive is told in so many lines, and counted beyond.
 REASON_LINES = 8
@@ -40,7 +43,7 @@ def terminal_lines(run: Run, *, width: int, color: bool = True, written_to: str 
     No line is wider than ``width``, nor than 100 columns, but the last: the path of the reports stays whole.
     Without ``color`` the markup is empty: every verdict is also a word.
     """
-    width = max(20, min(width, WIDEST))
+    width = max(20, min(width, _WIDEST))
     lines = [
         *_identity(run, width),
         *_tables(run, width),
@@ -217,3 +220,76 @@ def _headline(run: Run, width: int) -> Iterator[Line]:
             yield text, _BOLD
     word = view.verdict(run)
     yield f"{word}: {view.headline(run)}", {**VERDICTS[word].markup, "bold": True}
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    digits: int
+    zero: bool
+    arrows: bool
+    deltas: bool = True
+    columns: int = 99
+    slice_width: int = 40
+
+
+_LAYOUTS = (
+    _Layout(3, True, True),
+    _Layout(3, True, False),
+    _Layout(3, False, False),
+    _Layout(2, False, False),
+    _Layout(2, False, False, slice_width=12),
+    _Layout(2, False, False, deltas=False, slice_width=16),
+)
+
+
+def table_lines(group: Group, verdicts: Sequence[str], width: int) -> list[tuple[str, CaseResult | None]]:
+    """Return the lines of a table, the heading first, each with the case it is about.
+
+    ``verdicts`` are the words of the last column, one a case.
+    """
+    width = min(width, _WIDEST)
+    narrowing = [
+        replace(_LAYOUTS[-1], columns=columns, slice_width=12)
+        for columns in range(len(group.metrics) - 1, -1, -1)
+    ]
+    for layout in (*_LAYOUTS, *narrowing):
+        rows = _rows(group, verdicts, layout)
+        # The verdicts may reach further than their heading.
+        if max(map(cells, rows)) <= width:
+            break
+    return list(zip((fit(row, width) for row in rows), (None, *group.cases), strict=True))
+
+
+def _rows(group: Group, verdicts: Sequence[str], layout: _Layout) -> list[str]:
+    names = _kept(group.metrics, layout.columns)
+    columns = [
+        [group.row, *(fit(one_line(label, 200), layout.slice_width) for label in group.labels)],
+        ["n", *(str(case.n) for case in group.cases)],
+        *(_metric_column(name, group, layout) for name in names),
+        ["verdict", *verdicts],
+    ]
+    return format_table(list(zip(*columns, strict=True)), left=(0, len(columns) - 1))
+
+
+def _kept(names: Sequence[str], most: int) -> Sequence[str]:
+    """Return the first ``most`` names; the first figure only with those that belong beside it."""
+    beside = BESIDE.get(names[0], ()) if names else ()
+    order = dict.fromkeys(name for name in (*beside, *names) if name in names)
+    kept = list(order)[:most]
+    return [name for name in names if name in kept]
+
+
+def _metric_column(name: str, group: Group, layout: _Layout) -> list[str]:
+    found = [metric(case, name) for case in group.cases]
+    values = [number(value.value if value else None, layout.digits, zero=layout.zero) for value in found]
+    if layout.deltas and any(value is not None and value.delta is not None for value in found):
+        deltas = [signed(value.delta if value else None, layout.digits, zero=layout.zero) for value in found]
+        wide = max(map(cells, deltas))
+        values = [
+            f"{value} {pad(delta, wide, right=True)}" for value, delta in zip(values, deltas, strict=True)
+        ]
+    heading = one_line(name, 40)
+    if layout.arrows:
+        better = next((value.better for value in found if value is not None), "higher")
+        heading += "↑" if better == "higher" else "↓"
+    return [heading, *values]

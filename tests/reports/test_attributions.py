@@ -7,10 +7,10 @@ import jsonschema
 import pytest
 
 from pytest_kbrel.records import Attribution, Run
-from pytest_kbrel.reports.attributions import attribution_lines
 from pytest_kbrel.reports.html import report_html
 from pytest_kbrel.reports.json_report import report_dict, schema
 from pytest_kbrel.reports.markdown import summary_markdown
+from pytest_kbrel.reports.phrases import attribution_lines
 from tests.reports.conftest import HOSTILE
 
 

@@ -20,8 +20,8 @@ from pytest_kbrel.records import (
     Unmatched,
     Waiver,
 )
-from pytest_kbrel.reports.attributions import attribution_lines
 from pytest_kbrel.reports.html import Room, render, report_html, scale_of
+from pytest_kbrel.reports.phrases import attribution_lines
 from tests.reports.conftest import change, macro
 from tests.reports.test_attributions import attribution
 

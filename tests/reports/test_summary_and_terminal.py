@@ -20,8 +20,7 @@ from pytest_kbrel.records import (
 )
 from pytest_kbrel.reports import view
 from pytest_kbrel.reports.markdown import markdown_text, summary_markdown
-from pytest_kbrel.reports.terminal import terminal_lines
-from pytest_kbrel.reports.terminal_table import table_lines
+from pytest_kbrel.reports.terminal import table_lines, terminal_lines
 from tests.reports.conftest import change
 from tests.reports.test_attributions import attribution
 

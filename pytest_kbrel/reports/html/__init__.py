@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_kbrel.records import Attribution, Change, MetricValue, Run
 from pytest_kbrel.reports import fact_changes, formatting, phrases, view
-from pytest_kbrel.reports.attributions import shown_token, where
 from pytest_kbrel.reports.failure_message import allowed
+from pytest_kbrel.reports.phrases import shown_token, where
 from pytest_kbrel.reports.view import Group
 
 if TYPE_CHECKING:
