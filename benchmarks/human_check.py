@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_kbrel.commands.judge import Agreement
+from pytest_kbrel.cli.judge import Agreement
 from pytest_kbrel.judges.rules import judge
 from pytest_kbrel.metrics.text import normalise
 from pytest_kbrel.records import Label

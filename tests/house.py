@@ -168,6 +168,10 @@ ROOMS: dict[str, Room] = {
         "catalogue records",
         "numpy scipy",
     ),
+    "tables": Room(
+        "",
+        "printing",
+    ),
     "baselines": Room(
         "read, check and write blessed runs; read what papers print",
         "bounds errors records resources serialization untrusted",
@@ -189,7 +193,7 @@ ROOMS: dict[str, Room] = {
     ),
     "reports": Room(
         "one file an output, each a function of a finished Run; nothing is computed here",
-        "catalogue errors printing records serialization untrusted",
+        "catalogue errors printing records serialization tables untrusted",
         "jinja2",
     ),
     "settings": Room(
@@ -203,8 +207,7 @@ ROOMS: dict[str, Room] = {
     ),
     "models": Room(
         "specs, backends and everything between a request and its response; registry.py knows all backends",
-        "__init__ bounds errors facts printing records redaction reference serialization "
-        "untrusted",
+        "__init__ bounds errors facts printing records redaction reference serialization untrusted",
         "accelerate captum huggingface_hub numpy openai safetensors sentence_transformers "
         "torch transformers vllm",
     ),
@@ -216,28 +219,23 @@ ROOMS: dict[str, Room] = {
         "YAML to Suite, every error with its line; the JSON Schema",
         "bounds catalogue errors facts records serialization",
     ),
-    "commands": Room(
-        "a file a subcommand of kbrel",
+    "cli": Room(
+        "the command kbrel, a module a subcommand",
         "__init__ baselines bounds catalogue errors facts gates judges metrics models "
-        "printing records reports resources serialization stats suites",
+        "printing records reports resources serialization stats suites tables",
     ),
     "evaluation": Room(
         "who answers: parsed specs, the pool of models, helper models, few-shot examples",
         "baselines catalogue errors gates metrics models probes records settings",
     ),
-    "cli": Room(
-        "the command kbrel, a module a subcommand",
-        "__init__ commands errors printing",
-    ),
     "planning": Room(
         "a dry run: requests, tokens, time and power of what would run",
         "baselines catalogue errors evaluation gates metrics models probes records reports "
-        "settings stats",
+        "settings stats tables",
     ),
     "replay": Room(
         "a recorded run in place of models",
-        "__init__ baselines errors evaluation models probes records reports serialization "
-        "settings untrusted",
+        "__init__ baselines errors evaluation models probes records reports serialization settings untrusted",
     ),
     "plugin": Room(
         "pytest: hooks, flags, collection, fixtures, worker, controller, xdist",

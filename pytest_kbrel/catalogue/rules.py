@@ -1,6 +1,6 @@
 """The rules of gates: what each may demand, what it needs, and its words in reports.
 
-How a rule is judged is in :mod:`pytest_kbrel.gates.judging`, which has one function for each.
+How a rule is judged is in :mod:`pytest_kbrel.gates.rules`, which has one function for each.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class Retrieval:
         if not sum(settings.shown):
             return case
         from pytest_kbrel.metrics.similarity import cosine, tfidf_cosine
-        from pytest_kbrel.probes.shots import with_shots
+        from pytest_kbrel.probes.reliability.shots import with_shots
 
         if not settings.encoder:
             return with_shots(case, tfidf_cosine)
@@ -60,7 +60,7 @@ class Retrieval:
         if not spare:
             return case
         from pytest_kbrel.metrics.similarity import cosine
-        from pytest_kbrel.probes.shots import DIGITS
+        from pytest_kbrel.probes.reliability.shots import DIGITS
 
         encoder = self._encoder(settings.encoder, self._rootpath / Path(case.suite).parent)
         # All texts at once, not in a call for each fact.

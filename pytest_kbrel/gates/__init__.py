@@ -2,12 +2,12 @@
 
 from pytest_kbrel.gates.aggregates import decide_aggregate
 from pytest_kbrel.gates.cases import compare_case, decide_case, verdict_of
-from pytest_kbrel.gates.changes import changes
+from pytest_kbrel.gates.fact_changes import changes
 from pytest_kbrel.gates.family import with_family
 from pytest_kbrel.gates.integrity import Soundness, integrity
-from pytest_kbrel.gates.judging import decide
-from pytest_kbrel.gates.measuring import measure
+from pytest_kbrel.gates.measurement import measure
 from pytest_kbrel.gates.noise import asked_again
+from pytest_kbrel.gates.rules import decide
 from pytest_kbrel.gates.silent import silent
 
 __all__ = [

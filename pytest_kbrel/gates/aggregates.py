@@ -10,13 +10,13 @@ from collections.abc import Sequence
 
 from pytest_kbrel import stats
 from pytest_kbrel.baselines import Baseline, BaselineCase, PublishedCase, setting_differences
+from pytest_kbrel.gates.aggregate_statistics import figures_over
 from pytest_kbrel.gates.cases import obstacle_of, unjudged, verdict_of
-from pytest_kbrel.gates.judging import decide
-from pytest_kbrel.gates.measuring import Pairing, measure_figures, pair
+from pytest_kbrel.gates.measurement import Pairing, measure_figures, pair
 from pytest_kbrel.gates.noise import noise_floors, with_noise, with_own
-from pytest_kbrel.gates.overall import figures_over
 from pytest_kbrel.gates.pooled import as_expected, once, pooled_figures
-from pytest_kbrel.gates.waiving import under_waivers, without
+from pytest_kbrel.gates.rules import decide
+from pytest_kbrel.gates.waivers import under_waivers, without
 from pytest_kbrel.records import AggregateCase, CaseResult, Change, GateResult, Judgement, MetricValue
 
 

@@ -8,14 +8,14 @@ from collections.abc import Iterable, Sequence
 from pytest_kbrel import stats
 from pytest_kbrel.baselines import BaselineCase, PublishedCase, asked_differently, setting_differences
 from pytest_kbrel.catalogue.verdicts import worst
-from pytest_kbrel.gates.changes import changes
-from pytest_kbrel.gates.figures import figures_of
-from pytest_kbrel.gates.findings import count
+from pytest_kbrel.gates.fact_changes import changes
 from pytest_kbrel.gates.integrity import integrity, is_nan, truncated_in
-from pytest_kbrel.gates.judging import Obstacle, decide
-from pytest_kbrel.gates.measuring import Measurement, Pairing, measure_figures, pair
+from pytest_kbrel.gates.integrity_findings import count
+from pytest_kbrel.gates.measurement import Measurement, Pairing, measure_figures, pair
 from pytest_kbrel.gates.noise import with_noise
-from pytest_kbrel.gates.waiving import under_waivers, waived_facts, without
+from pytest_kbrel.gates.rules import Obstacle, decide
+from pytest_kbrel.gates.statistics import figures_of
+from pytest_kbrel.gates.waivers import under_waivers, waived_facts, without
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.records import Case, CaseResult, Gate, GateResult, Judgement, Table, Unmatched, settings_of
 

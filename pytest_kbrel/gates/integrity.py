@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from pytest_kbrel.catalogue.probes import PROBES
-from pytest_kbrel.gates.degenerate import (
+from pytest_kbrel.gates.degenerate_answers import (
     UNPARSABLE,
     anchor_prob,
     below_random,
@@ -14,7 +14,7 @@ from pytest_kbrel.gates.degenerate import (
     first_token,
     repeated,
 )
-from pytest_kbrel.gates.findings import ROUNDING, Finding, column, count, most, percent
+from pytest_kbrel.gates.integrity_findings import ROUNDING, Finding, column, count, most, percent
 from pytest_kbrel.judges.rules import strip_wrapping
 from pytest_kbrel.records import Case, Integrity, Outcome, Share, Table, record
 

@@ -7,8 +7,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from pytest_kbrel import stats
-from pytest_kbrel.gates.figures import Figure, figures_of
-from pytest_kbrel.gates.measuring import Measurement, pair
+from pytest_kbrel.gates.measurement import Measurement, pair
+from pytest_kbrel.gates.statistics import Figure, figures_of
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.records import CaseResult, MetricValue, Table
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from pytest_kbrel import stats
-from pytest_kbrel.gates.changes import is_good
-from pytest_kbrel.gates.figures import Figure
+from pytest_kbrel.gates.fact_changes import is_good
+from pytest_kbrel.gates.statistics import Figure
 from pytest_kbrel.metrics.base import ratio
 from pytest_kbrel.records import Change, Outcome, Table
 

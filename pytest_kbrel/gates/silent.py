@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from pytest_kbrel.gates.degenerate import FEWEST, is_informative
-from pytest_kbrel.gates.findings import count
+from pytest_kbrel.gates.degenerate_answers import FEWEST, is_informative
+from pytest_kbrel.gates.integrity_findings import count
 from pytest_kbrel.metrics.text import normalise
 from pytest_kbrel.records import CaseResult, Outcome
 

@@ -1,15 +1,15 @@
-"""What all gates of a plan could find, by :mod:`pytest_kbrel.gates.foresight`."""
+"""What all gates of a plan could find, by :mod:`pytest_kbrel.gates.power`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
 from pytest_kbrel.baselines import Baseline, BaselineCase
-from pytest_kbrel.gates.figures import Figure, figures_of
-from pytest_kbrel.gates.foresight import Foreseen, Member, foresee
-from pytest_kbrel.gates.overall import figures_over
+from pytest_kbrel.gates.aggregate_statistics import figures_over
 from pytest_kbrel.gates.pooled import AS_EXPECTED, as_expected, pooled_figures
-from pytest_kbrel.gates.waiving import waived_facts, without
+from pytest_kbrel.gates.power import Foreseen, Member, foresee
+from pytest_kbrel.gates.statistics import Figure, figures_of
+from pytest_kbrel.gates.waivers import waived_facts, without
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.planning.requests import DryRun
 from pytest_kbrel.records import AggregateCase, Case, CaseResult, Outcome, Suite, Table, Waiver

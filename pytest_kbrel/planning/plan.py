@@ -9,7 +9,7 @@ from pytest_kbrel.baselines import Baseline
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.evaluation.specs import helper_spec, role_of, unscored
-from pytest_kbrel.gates.foresight import Foreseen
+from pytest_kbrel.gates.power import Foreseen
 from pytest_kbrel.models.registry import BACKENDS, open_model
 from pytest_kbrel.planning.cost_model import CostModel, measure_costs
 from pytest_kbrel.planning.requests import Call, DryRun, DryRuns, Range, dry_runs_of

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
 from pytest_kbrel.catalogue.rules import GATE_RULES
-from pytest_kbrel.gates.foresight import CORRELATION, DISCORDANT, Foreseen
+from pytest_kbrel.gates.power import CORRELATION, DISCORDANT, Foreseen
 from pytest_kbrel.planning.plan import Participant, Plan, PlannedCase
 from pytest_kbrel.planning.requests import Range
 from pytest_kbrel.reports.formatting import one_line

@@ -15,8 +15,8 @@ from pytest_kbrel.models.cache.store import key_of
 from pytest_kbrel.planning.stub_model import Scenario, StubModel
 from pytest_kbrel.probes import open_case
 from pytest_kbrel.probes.base import ProbeResult
-from pytest_kbrel.probes.shots import with_shots
-from pytest_kbrel.probes.stretches import stretches_of
+from pytest_kbrel.probes.chunks import stretches_of
+from pytest_kbrel.probes.reliability.shots import with_shots
 from pytest_kbrel.records import Ask, Case, Outcome, Request, ScoreRequest, record
 
 # Which kind of work a request is: who is asked, probe, round and method (``score`` or ``generate``).

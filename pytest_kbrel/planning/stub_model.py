@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from pytest_kbrel.catalogue.probes import PROBES
-from pytest_kbrel.probes.judging import judged_by_rules
+from pytest_kbrel.probes.grading import judged_by_rules
 from pytest_kbrel.probes.prompts import UNSURE
 from pytest_kbrel.records import (
     Ask,

@@ -23,7 +23,7 @@ from pytest_kbrel.settings import RULES, Settings
 
 if TYPE_CHECKING:
     from pytest_kbrel.baselines import Baseline
-    from pytest_kbrel.gates.foresight import Foreseen
+    from pytest_kbrel.gates.power import Foreseen
     from pytest_kbrel.planning.requests import DryRun
     from pytest_kbrel.records import Case
 

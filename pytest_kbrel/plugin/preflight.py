@@ -47,7 +47,7 @@ def unused_flags(
 
     ``expected`` are their node ids. In ini file or environment it may be there for other suites.
     """
-    from pytest_kbrel.probes.judging import is_judged
+    from pytest_kbrel.probes.grading import is_judged
 
     cases = _selected(suites, expected)
     found = []

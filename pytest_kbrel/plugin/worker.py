@@ -124,7 +124,7 @@ class Bench:
         return tuple(attribute(self.answering.model(), ask) for ask in asks)
 
     def _incomparable(self, case: Case, baseline: Baseline | None) -> tuple[str, ...]:
-        from pytest_kbrel.probes.judging import is_judged
+        from pytest_kbrel.probes.grading import is_judged
 
         judged = is_judged(case)
         # Also where nobody asked it: whoever blesses this run blesses its judge.

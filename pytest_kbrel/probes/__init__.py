@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.probes.base import ProbeResult, ProbeRun
+from pytest_kbrel.probes.chunks import joined, stretches_of
 from pytest_kbrel.probes.registry import IMPLEMENTATIONS
-from pytest_kbrel.probes.stretches import joined, stretches_of
 from pytest_kbrel.probes.wording import check_wording
 from pytest_kbrel.records import (
     Ask,

@@ -11,7 +11,7 @@ from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.judges.rules import Judged, strip_wrapping
 from pytest_kbrel.metrics.text import best_f1, best_rouge_l, exact_match
 from pytest_kbrel.probes.base import Answers, ProbeResult, ProbeRun, collect, digest_of, question_of
-from pytest_kbrel.probes.judging import UNPARSABLE, is_variant_of, judged, judged_by_rules
+from pytest_kbrel.probes.grading import UNPARSABLE, is_variant_of, judged, judged_by_rules
 from pytest_kbrel.probes.prompts import BRIEF_SHOTS, UNSURE, in_domain_shots
 from pytest_kbrel.probes.wording import question_request
 from pytest_kbrel.records import Ask, Case, Fact, HeadToTailSettings, Outcome, Shot, Table

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from pytest_kbrel.probes import head_to_tail, monitor, reliability
 from pytest_kbrel.probes.base import ProbeRun
-from pytest_kbrel.probes.monitor_cells import with_equal_negatives
+from pytest_kbrel.probes.monitor.cells import with_equal_negatives
 from pytest_kbrel.records import Case, ProbeName, record
 
 

@@ -4,7 +4,41 @@ The way is ``Fact -> Ask -> Response -> Outcome -> Metric value -> Verdict -> Ru
 a layer makes new ones and never fills in another layer's fields.
 """
 
-from pytest_kbrel.records.asked import (
+from pytest_kbrel.records.digest import (
+    Digest,
+    changed_digest,
+    read_digest,
+    settings_of,
+    short_digest,
+    unsupported_languages,
+)
+from pytest_kbrel.records.exchange import (
+    Ask,
+    Exchange,
+    Failed,
+    Generated,
+    GenerateRequest,
+    Request,
+    Response,
+    Scored,
+    ScoreRequest,
+    Step,
+)
+from pytest_kbrel.records.results import (
+    Attribution,
+    CaseResult,
+    Change,
+    Correlation,
+    Fingerprint,
+    GateResult,
+    MetricValue,
+    Outcome,
+    Run,
+    Share,
+    Table,
+    Unmatched,
+)
+from pytest_kbrel.records.suite import (
     AggregateCase,
     Case,
     Control,
@@ -20,7 +54,7 @@ from pytest_kbrel.records.asked import (
     Suite,
     Waiver,
 )
-from pytest_kbrel.records.base import (
+from pytest_kbrel.records.vocabulary import (
     ANSWER_TYPES,
     BASELINE,
     BUCKETS,
@@ -42,40 +76,6 @@ from pytest_kbrel.records.base import (
     base_language,
     is_published,
     record,
-)
-from pytest_kbrel.records.digest import (
-    Digest,
-    changed_digest,
-    read_digest,
-    settings_of,
-    short_digest,
-    unsupported_languages,
-)
-from pytest_kbrel.records.exchanged import (
-    Ask,
-    Exchange,
-    Failed,
-    Generated,
-    GenerateRequest,
-    Request,
-    Response,
-    Scored,
-    ScoreRequest,
-    Step,
-)
-from pytest_kbrel.records.found import (
-    Attribution,
-    CaseResult,
-    Change,
-    Correlation,
-    Fingerprint,
-    GateResult,
-    MetricValue,
-    Outcome,
-    Run,
-    Share,
-    Table,
-    Unmatched,
 )
 from pytest_kbrel.records.wording import (
     ANSWER_CUE,

@@ -9,8 +9,8 @@ import json
 import re
 from collections.abc import Iterable
 
-from pytest_kbrel.records.asked import Case, Settings
-from pytest_kbrel.records.base import DEFAULT_LANGUAGE, LANGUAGES, base_language, record
+from pytest_kbrel.records.suite import Case, Settings
+from pytest_kbrel.records.vocabulary import DEFAULT_LANGUAGE, LANGUAGES, base_language, record
 from pytest_kbrel.records.wording import WORDING_FIELDS
 
 # How examples are found, and what stands beside a question, is no part of how a fact is asked.

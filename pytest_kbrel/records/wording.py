@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
-from pytest_kbrel.records.base import record
+from pytest_kbrel.records.vocabulary import record
 
 # What leads an answer, unless a suite says otherwise.
 ANSWER_CUE = "Answer:"

@@ -58,7 +58,7 @@ class Recalling(Answering):
         """
         if not sum(case.settings.shown) or not case.settings.encoder:
             return None
-        from pytest_kbrel.probes.shots import shots_in
+        from pytest_kbrel.probes.reliability.shots import shots_in
 
         return shots_in(case, self._record.asked(f"{case.suite}::{case.id}", "answer"))
 

@@ -28,6 +28,7 @@ def load_suite(
     files.
     """
     # Collecting other tests must not pay for yaml.
+    from pytest_kbrel.suites.abstention_patterns import read_uninformative
     from pytest_kbrel.suites.aggregates import (
         aggregate_cases,
         dated_warnings,
@@ -36,12 +37,11 @@ def load_suite(
         unused_gates,
     )
     from pytest_kbrel.suites.buckets import with_buckets
-    from pytest_kbrel.suites.format import read_suite_file
-    from pytest_kbrel.suites.slices import Draw, fact_ids, probe_cases
-    from pytest_kbrel.suites.uninformative import read_uninformative
-    from pytest_kbrel.suites.validity import without_expired
+    from pytest_kbrel.suites.cases import Draw, fact_ids, probe_cases
+    from pytest_kbrel.suites.dataset import read_world
+    from pytest_kbrel.suites.expiry import without_expired
+    from pytest_kbrel.suites.parse import read_suite_file
     from pytest_kbrel.suites.waivers import with_waivers
-    from pytest_kbrel.suites.world import read_world
 
     name = str(path) if nodeid_path is None else nodeid_path
     written = read_suite_file(path)

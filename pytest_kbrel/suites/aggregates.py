@@ -9,7 +9,7 @@ from pytest_kbrel.catalogue.metrics import SLICE_METRICS
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.records import AggregateCase, Case
-from pytest_kbrel.suites.format import WrittenProbe, WrittenSuite
+from pytest_kbrel.suites.parse import WrittenProbe, WrittenSuite
 
 
 def aggregate_cases(written: WrittenProbe, cases: Sequence[Case]) -> tuple[AggregateCase, ...]:

@@ -11,8 +11,8 @@ from pytest_kbrel.catalogue.slices import TOP10
 from pytest_kbrel.facts.located.node import unknown
 from pytest_kbrel.facts.popularity import buckets, fact_buckets
 from pytest_kbrel.records import BUCKETS, Bucket, Case, Fact
-from pytest_kbrel.suites.format import WrittenProbe
-from pytest_kbrel.suites.world import World
+from pytest_kbrel.suites.dataset import World
+from pytest_kbrel.suites.parse import WrittenProbe
 
 
 def bucket_groups(written: WrittenProbe, world: World, seed: int) -> dict[str, tuple[Fact, ...]]:

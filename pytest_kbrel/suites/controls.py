@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 
 from pytest_kbrel.facts.distractors import is_spelt
 from pytest_kbrel.records import Case, Control, Fact
+from pytest_kbrel.suites.dataset import World
 from pytest_kbrel.suites.examples import question_text
-from pytest_kbrel.suites.format import WrittenSlice
-from pytest_kbrel.suites.world import World
+from pytest_kbrel.suites.parse import WrittenSlice
 
 # Other subjects that are tried until one has another answer.
 _TRIES = 50

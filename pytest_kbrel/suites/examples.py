@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Sequence
 from pytest_kbrel.facts.shots_file import read_shots
 from pytest_kbrel.facts.unseen import unseen_examples
 from pytest_kbrel.records import Fact, Settings, Shot
-from pytest_kbrel.suites.format import WrittenProbe
-from pytest_kbrel.suites.world import World
+from pytest_kbrel.suites.dataset import World
+from pytest_kbrel.suites.parse import WrittenProbe
 
 
 def example_repository(

@@ -16,9 +16,9 @@ from pytest_kbrel.facts.unseen_from_file import with_options
 from pytest_kbrel.records import Case, Fact, ReliabilitySettings
 from pytest_kbrel.serialization import from_wire
 from pytest_kbrel.suites.controls import controls_of
+from pytest_kbrel.suites.dataset import World
 from pytest_kbrel.suites.examples import example_repository
-from pytest_kbrel.suites.format import WrittenProbe, WrittenSlice
-from pytest_kbrel.suites.world import World
+from pytest_kbrel.suites.parse import WrittenProbe, WrittenSlice
 
 # A question shows three distractors, and the model's own answer may be one of those there are.
 _FEWEST_DISTRACTORS = 4

@@ -16,7 +16,7 @@ from pytest_kbrel.catalogue.slices import KINDS, PROMPTS, TOP10, Slicing
 from pytest_kbrel.facts.readers import FORMATS
 from pytest_kbrel.records import BUCKETS, DEFAULT_LANGUAGE, LANGUAGE_TAG, Integrity
 from pytest_kbrel.suites.integrity import CHOICES, LIMITS
-from pytest_kbrel.suites.keys import (
+from pytest_kbrel.suites.settings_table import (
     PROMPT_KEYS,
     SHOT_KEYS,
     SHOTS,

@@ -11,8 +11,8 @@ import pytest
 from pytest_kbrel import resources
 from pytest_kbrel.bounds import Bounds
 from pytest_kbrel.catalogue.rules import GATE_RULES, GateRule
-from pytest_kbrel.gates.foresight import MET
-from pytest_kbrel.gates.judging import JUDGES
+from pytest_kbrel.gates.power import MET
+from pytest_kbrel.gates.rules import JUDGES
 from pytest_kbrel.records import RULES, Rule
 from pytest_kbrel.suites.synonyms import DIRECTED, REFUSED, SAME, WORSE_WHEN
 

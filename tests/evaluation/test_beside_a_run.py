@@ -174,7 +174,9 @@ def test_an_encoder_is_opened_once_for_each_folder(tmp_path: Path, monkeypatch: 
         return opened[-1]
 
     monkeypatch.setattr(embedding, "Encoder", open_encoder)
-    monkeypatch.setattr("pytest_kbrel.probes.shots.with_shots", lambda case, by: similar.append(by) or case)
+    monkeypatch.setattr(
+        "pytest_kbrel.probes.reliability.shots.with_shots", lambda case, by: similar.append(by) or case
+    )
     found = Retrieval(tmp_path, "seed=1,peft=x,base_url=http://localhost:9/v1")
 
     def case(suite: str, **settings: str) -> Any:

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_kbrel.baselines import BaselineCase
 from pytest_kbrel.gates.cases import compare_case, obstacle_of, unjudged, verdict_of
-from pytest_kbrel.gates.measuring import Measurement, measure_figures, pair
+from pytest_kbrel.gates.measurement import Measurement, measure_figures, pair
 from pytest_kbrel.records import (
     CaseResult,
     Digest,

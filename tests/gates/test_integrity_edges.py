@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pytest_kbrel.gates.findings import count, percent
+from pytest_kbrel.gates.integrity_findings import count, percent
 from pytest_kbrel.records import Fact, MonitorSettings, ProbeName, Table
 from tests.gates.tables import HEAD_TO_TAIL, MONITOR, answers, case, outcome
 from tests.gates.test_integrity import anchored, continents, found, said, share

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_kbrel.gates import asked_again, decide_aggregate, measure
-from pytest_kbrel.gates.figures import figures_of
+from pytest_kbrel.gates.aggregate_statistics import figures_over
 from pytest_kbrel.gates.noise import noise_floors
-from pytest_kbrel.gates.overall import figures_over
+from pytest_kbrel.gates.statistics import figures_of
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.records import AggregateCase, Table
 from tests.gates.tables import answers, blessed, case, consistency, decided, gate

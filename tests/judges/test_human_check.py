@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_kbrel.commands.judge import Agreement
+from pytest_kbrel.cli.judge import Agreement
 
 PATH = Path(__file__).resolve().parents[2] / "benchmarks" / "human_check.py"
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from pytest_kbrel.cli import main
-from pytest_kbrel.commands.judge import Agreement
+from pytest_kbrel.cli.judge import Agreement
 
 ROWS = [
     {

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel import resources
-from pytest_kbrel.commands.judge import Agreement
+from pytest_kbrel.cli.judge import Agreement
 from pytest_kbrel.facts.jsonl import read_facts
 from pytest_kbrel.judges.rules import judge
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from pytest_kbrel.models.cache.session import Keeping
 
 from pytest_kbrel.models import rates
 from pytest_kbrel.models.rates import RateMeter, keep_rates, known_rate
+from pytest_kbrel.models.resume.session import CacheSession
 from pytest_kbrel.records import Failed, Generated, Scored, ScoreRequest
 from tests.planning.test_cost_model import MODEL, TOKEN, Clocked
 
@@ -57,8 +57,8 @@ def test_a_run_leaves_its_rate_beside_its_answers(tmp_path, monkeypatch):
     monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
     model = Clocked()
     monkeypatch.setattr(rates.time, "perf_counter", lambda: model.now)
-    session = Keeping(tmp_path, "run")
+    session = CacheSession(tmp_path, "run")
     requests = [ScoreRequest(prompt=f"word {number}", continuation=" x") for number in range(100)]
-    session.remembering(model).score(requests)
+    session.wrap(model).score(requests)
     session.close()
     assert known_rate(tmp_path, MODEL, "score") == pytest.approx(1 / TOKEN)

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_kbrel.planning.requests import Call, DryRun, DryRuns, is_fixed
 from pytest_kbrel.planning.stub_model import Scenario
-from pytest_kbrel.probes import run_case, stretches
+from pytest_kbrel.probes import chunks, run_case
 from pytest_kbrel.records import (
     Case,
     Fact,
@@ -182,7 +182,7 @@ def _answer(request: GenerateRequest) -> Generated:
 @pytest.mark.slow
 def test_of_the_calls_none_is_held(monkeypatch):
     """What has gone by is told from what is new all the same, in each of several drives."""
-    monkeypatch.setitem(stretches.FACTS, "monitor", 1)
+    monkeypatch.setitem(chunks.FACTS, "monitor", 1)
     one = case(MonitorSettings(negatives=2), *FACTS, FACTS[0])
     dry_run = DryRun([one], "most")
     kinds = (ScoreRequest, GenerateRequest)

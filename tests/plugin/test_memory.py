@@ -9,7 +9,7 @@ import pytest
 
 from pytest_kbrel.models import scripted
 from pytest_kbrel.plugin import worker
-from pytest_kbrel.probes import stretches
+from pytest_kbrel.probes import chunks
 from pytest_kbrel.reports.json_report import comparable
 from tests.forgetful import Forgetful
 from tests.plugin.conftest import MODEL
@@ -41,7 +41,7 @@ class Quick(Forgetful):
 def peak(pytester, monkeypatch):
     """Gate a relation of so many facts; return the most that Python held while it was decided, in bytes."""
     monkeypatch.setattr(scripted, "load", lambda spec: Quick())
-    monkeypatch.setitem(stretches.FACTS, "monitor", STRETCH)
+    monkeypatch.setitem(chunks.FACTS, "monitor", STRETCH)
     suite = (
         "suite: large\nfacts: P36-subclass.json\nformat: fktc\nmonitor: {negatives: 5}\n"
         "integrity: {repeated: 1.0, constant: allowed, below_random: allowed}\n"
@@ -98,7 +98,7 @@ def test_asked_in_stretches_a_run_is_the_same_whoever_works(pytester, mini_suite
     pytester.runpytest(*gate)
     whole, said = comparable(report()), sorted_responses(pytester)
     pytester.makeconftest(IN_WORKERS)
-    monkeypatch.setattr(stretches, "FACTS", dict.fromkeys(stretches.FACTS, 5))
+    monkeypatch.setattr(chunks, "FACTS", dict.fromkeys(chunks.FACTS, 5))
     for workers in (), ("-n2",):
         pytester.runpytest(*gate, *workers)
         assert kill_runs.first_difference(comparable(report()), whole) == ""

@@ -18,7 +18,7 @@ from pytest_kbrel.records import (
     Step,
 )
 from tests.probes.conftest import FRANCE, Oracle, make_case
-from tests.probes.test_monitor import generated
+from tests.probes.monitor.test_monitor import generated
 
 POOL = ("Rome", "Oslo", "Bern", "Lima")
 FACT = dataclasses.replace(FRANCE, negatives=POOL)

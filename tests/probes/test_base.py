@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_kbrel.errors import ResponseError, SuiteError
-from pytest_kbrel.probes import head_to_tail, judging, open_case, run_case
+from pytest_kbrel.probes import grading, head_to_tail, open_case, run_case
 from pytest_kbrel.probes.base import (
     Answers,
     ProbeResult,
@@ -17,7 +17,7 @@ from pytest_kbrel.probes.base import (
     question_of,
     relation_of,
 )
-from pytest_kbrel.probes.judging import is_judged, judged
+from pytest_kbrel.probes.grading import is_judged, judged
 from pytest_kbrel.probes.registry import IMPLEMENTATIONS, Implementation
 from pytest_kbrel.records import (
     Ask,
@@ -251,10 +251,10 @@ def test_an_unanswerable_example_in_domain_is_answered_unsure():
 
 def test_a_facts_answer_is_judged_by_the_type_of_its_own_relation(monkeypatch):
     seen = []
-    monkeypatch.setattr(judging, "judge", lambda *given, answer_type, **more: seen.append(answer_type))
+    monkeypatch.setattr(grading, "judge", lambda *given, answer_type, **more: seen.append(answer_type))
     case = replace(make_case(HeadToTailSettings(), FRANCE), relations=(OTHER, CAPITAL))
     for fact in (FRANCE, replace(FRANCE, relation="P17")):
-        judging.judged_by_rules(case, fact, "Lutetia")
+        grading.judged_by_rules(case, fact, "Lutetia")
     assert seen == ["", "location"]
 
 

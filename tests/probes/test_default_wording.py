@@ -18,7 +18,7 @@ from pytest_kbrel.records import (
     changed_digest,
 )
 from tests.probes.conftest import FRANCE, Oracle, make_case
-from tests.probes.test_monitor import generated
+from tests.probes.monitor.test_monitor import generated
 
 FACT = dataclasses.replace(FRANCE, negatives=("Rome", "Oslo", "Bern", "Lima"))
 EXAMPLES = tuple(

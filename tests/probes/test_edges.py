@@ -7,14 +7,15 @@ from dataclasses import replace
 import pytest
 
 from pytest_kbrel.errors import ResponseError
-from pytest_kbrel.probes import monitor_published, reliability, run_case
+from pytest_kbrel.probes import reliability, run_case
 from pytest_kbrel.probes.base import draws_for
-from pytest_kbrel.probes.monitor_cells import grid_of
-from pytest_kbrel.probes.monitor_published import cleaned, trimmed_length
-from pytest_kbrel.probes.monitor_row import worst_first
-from pytest_kbrel.probes.reliability_options import option_lists, read_distractors
-from pytest_kbrel.probes.shots import shots_in, with_shots
-from pytest_kbrel.probes.stretches import FACTS, stretches_of
+from pytest_kbrel.probes.chunks import FACTS, stretches_of
+from pytest_kbrel.probes.monitor import published
+from pytest_kbrel.probes.monitor.cells import grid_of
+from pytest_kbrel.probes.monitor.published import cleaned, trimmed_length
+from pytest_kbrel.probes.monitor.row import worst_first
+from pytest_kbrel.probes.reliability.distractors import option_lists, read_distractors
+from pytest_kbrel.probes.reliability.shots import shots_in, with_shots
 from pytest_kbrel.records import (
     Control,
     Generated,
@@ -101,7 +102,7 @@ def test_how_many_steps_the_published_script_counts(tokens, length):
 
 
 def test_the_published_script_asks_with_five_beams_and_watches_only_monitors_own_cells():
-    assert monitor_published.NUM_BEAMS == 5
+    assert published.NUM_BEAMS == 5
     step = Step(token_id=1, token="Paris", probability=0.5, watched=0.5)
     said = {"token_ids": (1,), "finish": "stop", "prompt_tokens": 1, "prompt_digest": "d"}
     oracle = Oracle(say=lambda request: Generated(text="Paris", steps=(step,), **said))

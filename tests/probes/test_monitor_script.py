@@ -14,9 +14,9 @@ from pytest_kbrel.models.hf import load
 from pytest_kbrel.models.session_cache import Asker
 from pytest_kbrel.models.spec import parse_spec
 from pytest_kbrel.probes import run_case
-from pytest_kbrel.probes.monitor_published import trimmed_length
+from pytest_kbrel.probes.monitor.published import trimmed_length
 from pytest_kbrel.suites import load_suite
-from tests.probes.script_oracle import Script, SessionCache, trimmed
+from tests.probes.script_oracle import Script, Told, trimmed
 from tests.probes.trained_checkpoints import ENDINGS, ENDS, FRAMES, make_trained, taught
 
 
@@ -34,7 +34,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Pa
     return make
 
 
-def measured(checkpoint: Path, facts: SessionCache, folder: Path) -> tuple[dict[str, float], list[str]]:
+def measured(checkpoint: Path, facts: Told, folder: Path) -> tuple[dict[str, float], list[str]]:
     """Return our figures of a checkpoint, and the subjects of the facts that were kept."""
     lines: list[object] = [{"relations": FRAMES}]
     lines += [{"subject": land, "object": town, "taxonomy": wrong} for land, town, wrong in facts]
@@ -60,7 +60,7 @@ def measured(checkpoint: Path, facts: SessionCache, folder: Path) -> tuple[dict[
     return figures, [fact.subject for fact in case.facts if rows[fact.id]["kept"]]
 
 
-def agree(checkpoint: Path, facts: SessionCache, folder: Path) -> Script:
+def agree(checkpoint: Path, facts: Told, folder: Path) -> Script:
     script = Script(checkpoint, FRAMES, facts)
     figures, kept = measured(checkpoint, facts, folder)
     assert kept == script.kept

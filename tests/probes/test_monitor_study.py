@@ -9,7 +9,7 @@ import pytest
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.metrics.monitor import degree
 from pytest_kbrel.probes import run_case
-from pytest_kbrel.probes.monitor_cells import grid_of
+from pytest_kbrel.probes.monitor.cells import grid_of
 from pytest_kbrel.records import (
     Case,
     Generated,
@@ -20,7 +20,7 @@ from pytest_kbrel.records import (
     Table,
 )
 from tests.probes.conftest import CAPITAL, FRANCE, NORWAY, Oracle, make_case
-from tests.probes.test_monitor import believe, generated
+from tests.probes.monitor.test_monitor import believe, generated
 
 FULL = MonitorSettings(negatives=2, study="full")
 # As many frames as P264 and P276 have in the authors' data.

@@ -11,7 +11,7 @@ import pytest
 
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.probes import prompts, run_case
-from pytest_kbrel.probes.shots import shots_in
+from pytest_kbrel.probes.reliability.shots import shots_in
 from pytest_kbrel.probes.templates import template
 from pytest_kbrel.records import (
     Control,
@@ -24,8 +24,8 @@ from pytest_kbrel.records import (
     settings_of,
 )
 from tests.probes.conftest import FRANCE, Oracle, make_case
+from tests.probes.monitor.test_monitor import generated
 from tests.probes.test_asked import same
-from tests.probes.test_monitor import generated
 
 GERMAN = "Antworte kurz.\n\n{examples}\n\nFrage: {question}"
 FACT = replace(FRANCE, negatives=("Rome", "Oslo", "Bern", "Lima"))

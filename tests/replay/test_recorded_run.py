@@ -10,7 +10,7 @@ import pytest
 from pytest_kbrel import SCORING_VERSION
 from pytest_kbrel.errors import ResponseError
 from pytest_kbrel.probes.prompts import qa
-from pytest_kbrel.probes.shots import shots_in
+from pytest_kbrel.probes.reliability.shots import shots_in
 from pytest_kbrel.records import (
     Ask,
     Case,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.probes.judging import judged_by_rules
+from pytest_kbrel.probes.grading import judged_by_rules
 from pytest_kbrel.records import LANGUAGES, settings_of, unsupported_languages
 from pytest_kbrel.suites import load_suite
 

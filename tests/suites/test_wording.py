@@ -4,7 +4,7 @@ import pytest
 
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.records import ANSWER_CUE
-from pytest_kbrel.suites.format import read_suite_file
+from pytest_kbrel.suites.parse import read_suite_file
 from tests.suites.examples import HEAD
 
 

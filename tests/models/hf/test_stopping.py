@@ -256,7 +256,7 @@ def test_a_word_start_that_stands_alone_is_a_step_of_its_own_and_no_end():
     from transformers import PreTrainedTokenizerFast
 
     from pytest_kbrel.models.hf.stopping import Endings
-    from pytest_kbrel.probes.monitor_published import trimmed_length
+    from pytest_kbrel.probes.monitor.published import trimmed_length
 
     vocabulary = {"<pad>": 0, "<s>": 1, "</s>": 2, "<unk>": 3, "▁": 4, "Łódź": 5, ".": 6, "▁Paris": 7}
     inner = Tokenizer(models.BPE(vocabulary, [], unk_token="<unk>"))

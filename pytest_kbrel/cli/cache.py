@@ -1,0 +1,148 @@
+"""``kbrel cache``: inspect, prune and export the store of responses."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_kbrel.bounds import AGE, shown
+from pytest_kbrel.cli.numbers import whole
+from pytest_kbrel.cli.output import say, scratch_for
+from pytest_kbrel.errors import KbrelError
+
+if TYPE_CHECKING:
+    from pytest_kbrel.cli.commands import Commands
+    from pytest_kbrel.models.cache.maintenance import CachedModel
+
+_AGE = re.compile(r"([0-9]+)([hdw])")
+_SECONDS = {"h": 3600, "d": 24 * 3600, "w": 7 * 24 * 3600}
+_DEFAULT = ".kbrel-cache"
+
+
+def register(commands: Commands) -> None:
+    """Add the command with its three actions."""
+    parser = commands.add_parser("cache", help="look at kept answers of models, forget some, or export them")
+    actions = parser.add_subparsers(required=True, metavar="ACTION")
+    info = actions.add_parser("info", help="say how many answers are kept, of which models, since when")
+    prune = actions.add_parser("prune", help="forget answers, and give their room back to the disk")
+    prune.add_argument(
+        "--older-than", metavar="AGE", type=_seconds, help="those older than this, such as 12h, 30d or 8w"
+    )
+    prune.add_argument("--model", metavar="DIGEST", help="those of this model, as info names it")
+    prune.add_argument("--all", action="store_true", help="all of them")
+    export = actions.add_parser("export", help="write the answers as JSON, one a line")
+    export.add_argument("--output", metavar="OUT.jsonl", type=Path, required=True)
+    export.add_argument("--model", metavar="DIGEST", help="only those of this model, as info names it")
+    export.add_argument("--force", action="store_true", help="replace the output if it is there")
+    for action, run in ((info, _info), (prune, _prune), (export, _export)):
+        action.add_argument(
+            "folder",
+            metavar="DIR",
+            type=Path,
+            nargs="?",
+            default=Path(os.environ.get("KB_USE_CACHE") or _DEFAULT),
+            help="the folder given to --kb-use-cache (default: $KB_USE_CACHE, else .kbrel-cache)",
+        )
+        action.set_defaults(run=run)
+
+
+def _info(options: argparse.Namespace) -> int:
+    from contextlib import closing
+
+    from pytest_kbrel.models.cache.maintenance import Maintenance
+    from pytest_kbrel.reports.formatting import count
+
+    with closing(Maintenance(options.folder)) as store:
+        models = store.models()
+        answers = sum(model.answers for model in models)
+        contents = f"{count(answers, 'answer')} of {count(len(models), 'model')}"
+        say(f"{store.path}: {contents}, {_size(store.size())}")
+        if models:
+            say(_table(models))
+    return 0
+
+
+def _prune(options: argparse.Namespace) -> int:
+    import time
+    from contextlib import closing
+
+    from pytest_kbrel.models.cache.maintenance import Maintenance
+
+    chosen = options.older_than is not None or options.model is not None
+    if options.all == chosen:
+        given = "both" if chosen else "none"
+        raise KbrelError(
+            f"cache prune: found {given} of what to forget; allowed: --older-than AGE, --model DIGEST, "
+            "these two together, or --all"
+        )
+    before = None if options.older_than is None else time.time() - options.older_than
+    with closing(Maintenance(options.folder)) as store:
+        model = None if options.model is None else store.model(options.model)
+        deleted = store.prune(model=model, before=before)
+        remaining = sum(one.answers for one in store.models())
+        say(f"{store.path}: {deleted} answers forgotten, {remaining} left, {_size(store.size())}")
+    return 0
+
+
+def _export(options: argparse.Namespace) -> int:
+    from contextlib import closing
+
+    from pytest_kbrel.models.cache.maintenance import Maintenance
+
+    output = options.output
+    if output.exists() and not options.force:
+        raise FileExistsError(f"{output}: exists already; name another file or give --force")
+    with closing(Maintenance(options.folder)) as store, scratch_for(output) as scratch:
+        made = scratch / "answers.jsonl"
+        with made.open("w", encoding="utf-8", newline="\n") as stream:
+            model = None if options.model is None else store.model(options.model)
+            written = 0
+            for line in store.lines(model):
+                stream.write(line + "\n")
+                written += 1
+        made.replace(output)
+    say(f"{written} answers written to {output}")
+    return 0
+
+
+def _seconds(text: str) -> int:
+    match = _AGE.fullmatch(text)
+    if match is None:
+        raise argparse.ArgumentTypeError(
+            f"found {shown(text)}; allowed: a number with h, d or w, such as 30d"
+        )
+    return whole(AGE)(match[1]) * _SECONDS[match[2]]
+
+
+def _table(models: tuple[CachedModel, ...]) -> str:
+    from pytest_kbrel.models.cache.maintenance import SHORT
+    from pytest_kbrel.reports.formatting import one_line
+    from pytest_kbrel.tables import format_table
+
+    head = ("model", "answers", "backend", "dtype", "first", "last", "named at first")
+    rows = [
+        (
+            cached.digest[:SHORT],
+            str(cached.answers),
+            cached.model.backend,
+            cached.model.dtype or "-",
+            _day(cached.first),
+            _day(cached.last),
+            one_line(cached.model.spec, 60) + (" (until its run ends)" if cached.for_one_run else ""),
+        )
+        for cached in models
+    ]
+    return "\n".join(format_table([head, *rows], left=range(len(head))))
+
+
+def _day(seconds: int) -> str:
+    import datetime
+
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e6:.1f} MB"

@@ -1,0 +1,189 @@
+"""What ``kbrel compare`` prints and writes of runs that were compared fact by fact."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pytest_kbrel.catalogue.verdicts import SEVERITY
+from pytest_kbrel.cli.compare.pairing import Paired
+from pytest_kbrel.records import CaseResult, Change, MetricValue
+from pytest_kbrel.reports import fact_changes, phrases, view
+from pytest_kbrel.reports.formatting import (
+    bound,
+    count,
+    difference,
+    number,
+    one_line,
+    p_value,
+    signed,
+    spoken,
+    wanted,
+)
+from pytest_kbrel.serialization import to_wire
+from pytest_kbrel.tables import format_table
+
+SHOWN_FACTS = 5
+# The least widths of a row: name, baseline, candidate, difference, its interval, p.
+_WIDTHS = (0, 8, 7, 7, 19, 11)
+
+
+def paired_lines(
+    pairs: Sequence[Paired], names: Sequence[str], numbers: Sequence[int], width: int
+) -> Iterator[str]:
+    """Yield the lines about each candidate.
+
+    ``names[0]`` is the baseline's, ``names[k]`` candidate k's, and ``numbers`` are those they have above.
+    """
+    for at, paired in enumerate(pairs, start=1):
+        run = paired.run
+        yield ""
+        yield f"{numbers[at]} against {numbers[0]}, paired fact by fact: {one_line(names[at])}"
+        if run.differences:
+            yield from _wrapped(f"differs: {'; '.join(map(one_line, run.differences))}", width, "  ")
+        for case in run.cases:
+            yield ""
+            yield from _case_lines(paired, case, (numbers[0], numbers[at]), width)
+        yield ""
+        yield from _changes(paired, width)
+    if pairs:
+        yield ""
+        yield from _wrapped(
+            "p is one-sided (worse); Holm: corrected for all figures of all these cases; fail of a gate: "
+            "corrected for the gates of all candidates (Šidák)",
+            width,
+            "",
+        )
+
+
+def summary_lines(pairs: Sequence[Paired], numbers: Sequence[int]) -> Iterator[str]:
+    """Yield what became of each candidate, a line each; ``numbers`` as for :func:`paired_lines`."""
+    if pairs:
+        yield ""
+    for at, paired in enumerate(pairs, start=1):
+        found = fact_changes.moved(paired.run)
+        facts = f"{count(len(found.lost), 'fact')} lost, {len(found.gained)} gained"
+        yield f"{numbers[at]} against {numbers[0]}: {_verdicts(paired)}; {facts}"
+
+
+def paired_json(pairs: Sequence[Paired], names: Sequence[str]) -> list[dict[str, Any]]:
+    """Return all of it as JSON's own types."""
+    return [
+        {
+            "baseline": names[0],
+            "candidate": names[at],
+            "differences": list(paired.run.differences),
+            "fails": paired.fails,
+            "cases": [_case_json(paired, case) for case in paired.run.cases],
+        }
+        for at, paired in enumerate(pairs, start=1)
+    ]
+
+
+def _case_json(paired: Paired, case: CaseResult) -> dict[str, Any]:
+    figures = {}
+    for value in case.metrics:
+        figures[value.name] = {
+            "better": value.better,
+            "baseline": value.baseline,
+            "value": value.value,
+            "delta": value.delta,
+            "delta_low": value.delta_low,
+            "delta_high": value.delta_high,
+            "p": value.p,
+            "p_holm": paired.p_holm.get((case.nodeid, value.name)),
+            "paired": value.paired,
+            "note": value.note,
+        }
+    found: dict[str, Any] = to_wire(
+        {
+            "id": case.nodeid,
+            "aggregate": case.aggregate,
+            "verdict": case.verdict,
+            "n": case.n,
+            "waiver": case.waiver,
+            "expired": list(case.expired),
+            "obstacle": paired.obstacles.get(case.nodeid, ""),
+            "figures": figures,
+            "gates": case.gates,
+            "lost": case.lost,
+            "gained": case.gained,
+            "unmatched": case.unmatched,
+            "errors": case.errors,
+        }
+    )
+    return found
+
+
+def _case_lines(paired: Paired, case: CaseResult, numbers: tuple[int, int], width: int) -> Iterator[str]:
+    """Yield a case's figures that tell most or have gates, then what stands in the way, then its gates."""
+    shown = {*view.key_metrics(case), *(gate.metric for gate in case.gates)}
+    values = [value for value in case.metrics if value.name in shown]
+    facts = max((value.paired for value in values), default=0)
+    told = case.gates or case.expired or case.verdict == "invalid"
+    verdict = f": {phrases.verdict_words(case, paired.run)}" if told else ""
+    yield f"{one_line(case.id)}, {count(facts, 'fact')} paired{verdict}"
+    for error in case.errors if case.verdict == "invalid" else ():
+        yield from _wrapped(one_line(error, 300), width)
+    if waiver := phrases.waiver(case, paired.run):
+        yield from _wrapped(waiver, width)
+    if values:
+        first, second = map(str, numbers)
+        heads = ("", first, second, f"{second} - {first}", " 95 % interval", "", "")
+        rows = [heads, *(_figure(paired, case, value) for value in values)]
+        yield from format_table(rows, left=(0, 4, 5, 6), least=_WIDTHS, gap=" ")
+    obstacle = paired.obstacles.get(case.nodeid, "")
+    if obstacle:
+        yield from _wrapped(one_line(obstacle, 600), width)
+    for gate in case.gates:
+        rule = f"{one_line(gate.metric)} {gate.rule} {bound(gate.bound)}: {gate.verdict}"
+        repeated = gate.verdict == "pass" or case.verdict == "invalid" or f"{gate.verdict}: " in obstacle
+        yield from _wrapped(rule if repeated else f"{rule}: {one_line(gate.reason, 600)}", width)
+
+
+def _figure(paired: Paired, case: CaseResult, value: MetricValue) -> tuple[str, ...]:
+    # Where facts have no partner, the difference is over those that have one.
+    now = value.value
+    if value.baseline is not None and value.delta is not None:
+        now = value.baseline + value.delta
+    ends = difference(value.delta_low, value.delta_high) if value.delta is not None else ""
+    holm = paired.p_holm.get((case.nodeid, value.name))
+    return (
+        f"  {one_line(value.name)}",
+        number(value.baseline),
+        number(now),
+        signed(value.delta),
+        f" {ends}",
+        f" {p_value(value.p)}",
+        "" if holm is None else f" Holm {p_value(holm).removeprefix('p ').removeprefix('= ')}",
+    )
+
+
+def _changes(paired: Paired, width: int) -> Iterator[str]:
+    found = fact_changes.moved(paired.run)
+    yield f"{count(len(found.lost), 'fact')} lost, {len(found.gained)} gained"
+    for word, facts in (("lost", found.lost), ("gained", found.gained)):
+        for change in facts[:SHOWN_FACTS]:
+            yield from _wrapped(f"{word}: {_change(change)}", width, "  ")
+        if len(facts) > SHOWN_FACTS:
+            yield f"  {word}: and {len(facts) - SHOWN_FACTS} more (--json has all)"
+
+
+def _change(change: Change) -> str:
+    return (
+        f"{one_line(change.question, 120)} {wanted(change.expected, 60)}: "
+        f"{spoken(change.old_answer, 60)} -> {spoken(change.new_answer, 60)}"
+    )
+
+
+def _verdicts(paired: Paired) -> str:
+    gates = [gate.verdict for case in paired.run.cases for gate in case.gates]
+    told = [f"{gates.count(word)} {word}" for word in SEVERITY if word in gates]
+    return f"gates: {', '.join(told) or 'none are known'}"
+
+
+def _wrapped(text: str, width: int, indent: str = "    ") -> list[str]:
+    return textwrap.wrap(
+        text, width, initial_indent=indent, subsequent_indent=indent + "  ", break_on_hyphens=False
+    )

@@ -1,0 +1,107 @@
+"""``kbrel import``: a public dataset as the project's own facts and relations."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from pytest_kbrel.cli.output import say, scratch_for
+
+if TYPE_CHECKING:
+    from pytest_kbrel.cli.commands import Commands
+    from pytest_kbrel.facts.readers import Row
+
+_NAMED = 3
+_RELATIONS = "relations.yaml"
+
+
+def register(commands: Commands) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "import",
+        help="turn a public dataset into facts.jsonl with relations.yaml beside it",
+        epilog="formats: see docs/datasets.md, or name a wrong one",
+    )
+    parser.add_argument("format", metavar="FORMAT", help="fktc, popqa, triviaqa, ...")
+    parser.add_argument("path", metavar="PATH", type=Path, help="the file, or for some formats a folder")
+    parser.add_argument("--output", metavar="FACTS.jsonl", type=Path, required=True)
+    parser.add_argument(
+        "--skip-broken", action="store_true", help="leave rows out that cannot be read, and count them"
+    )
+    parser.add_argument("--force", action="store_true", help="replace files that are there")
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from pytest_kbrel.facts.readers import Relations, format_of, read
+    from pytest_kbrel.facts.serialize import relations_text
+
+    form, output = format_of(options.format), options.output
+    if output.name == _RELATIONS:
+        raise FileExistsError(
+            f"{output}: the relations are written under this name; name the facts otherwise"
+        )
+    relations = Relations()
+    with scratch_for(output) as scratch:
+        facts, wordings = scratch / "facts.jsonl", scratch / _RELATIONS
+        with facts.open("w", encoding="utf-8", newline="\n") as stream:
+            counts = _write(read(form, [options.path], relations), stream, skip=options.skip_broken)
+        wordings.write_text(relations_text(relations.values()), encoding="utf-8", newline="\n")
+        targets = ((facts, output), (wordings, output.parent / _RELATIONS))
+        for made, target in targets:
+            _may_write(made, target, options.force)
+        for made, target in targets:
+            made.replace(target)
+    say(
+        f"rows read: {counts.read}, facts written to {output}: {counts.written}, duplicates marked: "
+        f"{counts.duplicates}, rows skipped: {counts.skipped}, relations in {targets[1][1]}: {len(relations)}"
+    )
+    for message in counts.broken:
+        say(f"skipped: {message}")
+    if counts.skipped > len(counts.broken):
+        say(f"skipped: {counts.skipped - len(counts.broken)} more")
+    return 0
+
+
+class _Counts:
+    """What became of the rows; ``broken`` holds the messages of the first that were skipped."""
+
+    def __init__(self) -> None:
+        self.read = self.written = self.duplicates = self.skipped = 0
+        self.broken: list[str] = []
+
+
+def _write(rows: Iterator[Row], stream: TextIO, *, skip: bool) -> _Counts:
+    """Write the facts as they come; a row that is none is raised, or counted where it may be skipped."""
+    from pytest_kbrel.errors import SuiteError
+    from pytest_kbrel.facts.serialize import fact_line
+
+    counts = _Counts()
+    for row in rows:
+        counts.read += 1
+        if row.fact is not None:
+            counts.written += 1
+            counts.duplicates += bool(row.fact.duplicate_of)
+            stream.write(fact_line(row.fact))
+            continue
+        assert row.error is not None
+        if not skip:
+            raise row.error
+        counts.skipped += 1
+        if len(counts.broken) < _NAMED:
+            counts.broken.append(str(row.error))
+    if not counts.written:
+        raise SuiteError(f"none of {counts.read} rows could be read; the first: {counts.broken[0]}")
+    return counts
+
+
+def _may_write(made: Path, target: Path, force: bool) -> None:
+    import filecmp
+
+    if target.exists() and not force and not filecmp.cmp(made, target, shallow=False):
+        raise FileExistsError(
+            f"{target}: exists already with other content and is left as it is; name another folder, or "
+            "replace it with --force"
+        )

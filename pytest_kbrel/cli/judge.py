@@ -1,0 +1,198 @@
+"""``kbrel judge``: verdicts on the predictions of any model, by the rules that the suites use."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_kbrel.cli.output import say, scratch_for
+from pytest_kbrel.records import LANGUAGES, Label, base_language
+from pytest_kbrel.tables import format_table
+
+if TYPE_CHECKING:
+    from pytest_kbrel.cli.commands import Commands
+    from pytest_kbrel.judges.rules import Judged
+
+_FORM = (
+    'a predictions file has one JSON object a line: {"id": 7, "question": "What is the capital of Peru?", '
+    '"answers": ["Lima"], "prediction": "It is Lima."}'
+)
+_ADDED = ("verdict", "rule")
+_HUMAN = {"1": True, "true": True, "correct": True, "0": False, "false": False, "wrong": False}
+_HUMAN |= {"incorrect": False}
+_LABELS: Sequence[Label] = ("correct", "uninformative", "wrong")
+
+
+class Agreement:
+    """Counts of (what the human says, what the judge says)."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[bool, Label]] = Counter()
+
+    def add(self, human: bool, label: Label) -> None:
+        """Count one answer; ``human`` is whether a human calls it right."""
+        self._counts[human, label] += 1
+
+    @property
+    def answers(self) -> int:
+        """Return the number of answers."""
+        return self._counts.total()
+
+    @property
+    def agreeing(self) -> int:
+        """Return how many answers both call right, or neither."""
+        return sum(n for (human, label), n in self._counts.items() if human == (label == "correct"))
+
+    @property
+    def wrong(self) -> int:
+        """Return how many answers the human calls wrong."""
+        return sum(n for (human, _), n in self._counts.items() if not human)
+
+    @property
+    def called_right(self) -> int:
+        """Return how many of the wrong answers the judge calls right."""
+        return self._counts[False, "correct"]
+
+    def table(self) -> str:
+        """Return the counts as text of four lines, with a line of shares below where there is an answer."""
+        rows: list[list[str]] = [["", *_LABELS]]
+        for human, name in ((True, "human: correct"), (False, "human: wrong")):
+            rows.append([name, *(str(self._counts[human, label]) for label in _LABELS)])
+        lines = format_table(rows, least=(16, 13, 13, 13))
+        if self.answers:
+            share = f"agreement {self.agreeing / self.answers:.3f} ({self.agreeing} of {self.answers})"
+            if self.wrong:
+                missed = f"{self.called_right / self.wrong:.3f} ({self.called_right} of {self.wrong})"
+                share += f", wrong answers called right {missed}"
+            lines.append(share)
+        return "\n".join(lines)
+
+
+def register(commands: Commands) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "judge",
+        help="say of each prediction in a file whether it is correct, wrong or uninformative",
+        epilog='each line: {"id", "question", "answers": [...], "prediction"}, and "language" ("de") where '
+        "that is not English; other keys are kept",
+    )
+    parser.add_argument("path", metavar="IN.jsonl", type=Path)
+    parser.add_argument("--output", metavar="OUT.jsonl", type=Path, required=True)
+    parser.add_argument(
+        "--uninformative",
+        metavar="FILE",
+        type=Path,
+        help="YAML with further patterns of uninformative answers",
+    )
+    parser.add_argument(
+        "--human",
+        metavar="KEY",
+        help="print how far the verdicts agree with a human's under this key (0 or 1)",
+    )
+    parser.add_argument("--force", action="store_true", help="replace the output if it is there")
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    import json
+
+    from pytest_kbrel.errors import SuiteError
+    from pytest_kbrel.facts.located.json import json_rows
+    from pytest_kbrel.suites.abstention_patterns import read_uninformative
+
+    output = options.output
+    if output.is_file() and not options.force:
+        raise FileExistsError(f"{output}: exists already; name another file or give --force")
+    extra = read_uninformative(options.uninformative) if options.uninformative else ()
+    counts: Counter[str] = Counter()
+    unsupported: Counter[str] = Counter()
+    agreement = Agreement()
+    with scratch_for(output) as scratch:
+        made = scratch / "judged.jsonl"
+        with made.open("w", encoding="utf-8", newline="\n") as stream:
+            for line, row in json_rows(options.path, _FORM):
+                if isinstance(row, SuiteError):
+                    raise row
+                try:
+                    verdict = _judged(row, extra)
+                    if options.human:
+                        agreement.add(_human(row, options.human), verdict.label)
+                except ValueError as error:
+                    raise SuiteError(str(error), options.path, line) from None
+                counts[verdict.label] += 1
+                if (language := base_language(row.get("language", ""))) not in LANGUAGES:
+                    unsupported[language] += 1
+                judged = {**row, "verdict": verdict.label, "rule": verdict.rule}
+                stream.write(json.dumps(judged, ensure_ascii=False, allow_nan=False) + "\n")
+        if not counts:
+            raise SuiteError(f"no predictions found; {_FORM}", options.path, 1)
+        made.replace(output)
+    totals = ", ".join(f"{counts[label]} {label}" for label in ("correct", "wrong", "uninformative"))
+    say(f"{counts.total()} predictions: {totals}; written to {output}")
+    for language, number in unsupported.items():
+        say(
+            f"{number} of them in {language!r}, for which there are no rules: judged by those for English; "
+            f"known are {', '.join(LANGUAGES)}"
+        )
+    if options.human:
+        say(agreement.table())
+    return 0
+
+
+def _judged(row: dict[str, Any], extra: tuple[tuple[str, str], ...]) -> Judged:
+    """Judge one row; raises ``ValueError`` where it is no prediction."""
+    from pytest_kbrel.facts.jsonl import check_language, check_range
+    from pytest_kbrel.facts.located.node import describe
+    from pytest_kbrel.judges.rules import judge
+
+    for key in ("question", "answers", "prediction"):
+        if key not in row:
+            from pytest_kbrel.errors import nearest
+
+            keys = ", ".join(row) or "nothing"
+            raise ValueError(f"the key {key!r} is missing; found: {keys}{nearest(key, row)}; {_FORM}")
+    for key in _ADDED:
+        if key in row:
+            raise ValueError(f"the key {key!r} is there already; it is what this command adds")
+    language = row.get("language", "")
+    check_language(language)
+    answers = row["answers"]
+    if not isinstance(answers, list):
+        raise ValueError(f"'answers' must be a list of texts, found {describe(answers)}")
+    accepted = [_text("'answers'", answer, "texts or numbers") for answer in answers]
+    if any(not answer.strip() for answer in accepted):
+        raise ValueError("each of 'answers' must say something, found a blank one")
+    question = _text("'question'", row["question"], "text")
+    prediction = "" if row["prediction"] is None else _text("'prediction'", row["prediction"], "text")
+    within = None if row.get("answer_range") is None else check_range(row["answer_range"])
+    if within is not None and not accepted:
+        raise ValueError("'answer_range' is for questions with an answer; found no 'answers' beside it")
+    return judge(prediction, accepted, question, extra=extra, language=language, within=within)
+
+
+def _text(what: str, value: object, allowed: str) -> str:
+    from pytest_kbrel.facts.located.node import describe
+
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return str(value)
+    raise ValueError(f"{what} must be {allowed}, found {describe(value)}")
+
+
+def _human(row: dict[str, Any], key: str) -> bool:
+    from pytest_kbrel.errors import nearest
+    from pytest_kbrel.facts.located.node import describe
+
+    if key not in row:
+        raise ValueError(f"the key {key!r} with the human's verdict is missing{nearest(key, row)}")
+    value = row[key]
+    # Tables that other programs write have 1.0 for 1.
+    text = f"{value:g}" if isinstance(value, float) else str(value)
+    verdict = _HUMAN.get(text.lower()) if isinstance(value, (str, int, float)) else None
+    if verdict is None:
+        raise ValueError(f"{key!r} must be 0 or 1, correct or wrong, found {describe(value)}")
+    return verdict

@@ -1,0 +1,291 @@
+"""Outcome tables to metric values: pairing with the baseline, intervals and differences."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+
+from pytest_kbrel import stats
+from pytest_kbrel.baselines import Asked, PublishedCase, PublishedFigure
+from pytest_kbrel.gates.statistics import Figure, figures_of
+from pytest_kbrel.metrics import MetricFormula
+from pytest_kbrel.records import MetricValue, Outcome, Table, record
+
+IDENTICAL = "no outcome changed"
+# A model that changes a quarter of its answers would leave nine facts alone in one run of thirteen.
+FEWEST_IDENTICAL = 10
+# The same model on another processor: texts and verdicts are equal, probabilities this close.
+_SAME = 1e-4
+# Rounding (another processor, another matrix library) moves a probability by about 1e-7, and would otherwise
+# count as a change of every fact. No gate is about the fifth digit of one fact, and all facts together then
+# move a mean by no more. Smaller than _SAME, for this also decides what is said where other facts changed.
+_ROUNDING = 1e-5
+# MONITOR divides by the sum of these, so what is nothing there shrinks with them, as their rounding does.
+_DIVISOR = "anchor"
+
+
+@record
+class Pairing:
+    """The rows of a candidate's and a baseline's table that belong together, in the order of fact ids.
+
+    Not compared are ``differing`` (not asked the same way), ``added`` (not in the baseline's table) and
+    ``unasked`` facts (not in the candidate's). ``asked`` are the digests of all common facts,
+    ``settings`` those that differ: (name, candidate's, baseline's).
+    """
+
+    candidate: Table
+    baseline: Table
+    differing: tuple[str, ...]
+    added: tuple[str, ...]
+    unasked: tuple[str, ...]
+    asked: tuple[Asked, ...] = ()
+    settings: tuple[tuple[str, str, str], ...] = ()
+
+
+@record
+class Measured:
+    """One figure measured; ``difference`` is that from the baseline, where there is one to compare with.
+
+    ``unasked`` counts the facts of the baseline's figure that the candidate was not asked. ``published`` is
+    what a paper prints of the figure, where that is the baseline; ``own`` and ``printed`` are then the two
+    independent estimates. ``identical``: whatever was measured of enough facts is as in the baseline.
+    """
+
+    figure: Figure
+    value: MetricValue
+    difference: stats.Difference | None = None
+    unasked: int = 0
+    identical: bool = False
+    published: PublishedFigure | None = None
+    own: stats.Estimate = stats.Estimate()
+    printed: stats.Estimate = stats.Estimate()
+
+
+@record
+class Measurement:
+    """Several figures measured over the same tables. ``paper`` is the one compared with, where it is one."""
+
+    figures: tuple[Measured, ...]
+    pairings: tuple[Pairing, ...] = ()
+    paper: str = ""
+
+    @property
+    def values(self) -> tuple[MetricValue, ...]:
+        """The metric values, in the order of the figures."""
+        return tuple(measured.value for measured in self.figures)
+
+    def contrast(self, measured: Measured, recovery: float) -> stats.Estimate:
+        """Estimate how far the candidate stands above ``recovery`` times the baseline, paired if it can be.
+
+        That is candidate - recovery * baseline where higher is better, baseline - recovery * candidate where
+        lower is: at least 0 when the candidate recovers that share.
+        """
+        figure = measured.figure
+        if measured.published is not None:
+            weights = (1.0, -recovery) if figure.better == "higher" else (-recovery, 1.0)
+            return stats.contrast([(weights[0], measured.own), (weights[1], measured.printed)])
+        before = [pairing.baseline for pairing in self.pairings]
+        return stats.paired_recovery(
+            figure.sample([pairing.candidate for pairing in self.pairings]),
+            figure.sample(before),
+            figure.statistic,
+            recovery,
+            better=figure.better,
+            bounds=figure.bounds,
+            rate=figure.rate,
+            facts=figure.weight(before),
+        )
+
+
+def measure(
+    table: Table,
+    metrics: Sequence[MetricFormula],
+    baseline_table: Table | None = None,
+    *,
+    alpha: float = 0.05,
+) -> tuple[MetricValue, ...]:
+    """Return the metrics of one case's table, against ``baseline_table`` paired by fact id.
+
+    ``alpha`` is the one-sided level of each comparison, which the minimum detectable effect depends on.
+    """
+    pairings = () if baseline_table is None else (pair(table, baseline_table),)
+    return measure_figures(figures_of(metrics), (table,), pairings, alpha=alpha).values
+
+
+def measure_figures(
+    figures: Sequence[Figure],
+    tables: Sequence[Table],
+    pairings: Sequence[Pairing],
+    *,
+    alpha: float,
+    published: PublishedCase | None = None,
+    paper: str = "",
+) -> Measurement:
+    """Measure ``figures`` over one table a member; ``pairings`` is empty or has one a member.
+
+    ``published`` is what a ``paper`` prints of these figures; nothing is paired then.
+    """
+    printed = {} if published is None else {figure.name: figure for figure in published.figures}
+    unchanged = [_unchanged(pairing) for pairing in pairings]
+    return Measurement(
+        figures=tuple(
+            _unpaired(figure, tables, printed[figure.name], alpha)
+            if figure.name in printed
+            else _measured(figure, tables, pairings, unchanged, alpha)
+            for figure in figures
+        ),
+        pairings=tuple(pairings),
+        paper=paper,
+    )
+
+
+def pair(candidate: Table, baseline: Table, settings: Sequence[tuple[str, str, str]] = ()) -> Pairing:
+    """Pair two tables by fact id, leaving out facts of one table only and those asked in another way.
+
+    ``settings`` are those of the two cases that differ. A number of the candidate's that differs from the
+    baseline's by rounding only is the baseline's in the pairing: all that is made of it calls it unchanged.
+    """
+    ours = {row.fact_id: row for row in candidate.rows}
+    theirs = {row.fact_id: row for row in baseline.rows}
+    common = sorted(ours.keys() & theirs.keys())
+    same = [fact for fact in common if ours[fact].prompt_digest == theirs[fact].prompt_digest]
+    old = Table(columns=baseline.columns, rows=tuple(theirs[fact] for fact in same))
+    new = Table(columns=candidate.columns, rows=tuple(ours[fact] for fact in same))
+    return Pairing(
+        candidate=_rounded(new, old),
+        baseline=old,
+        differing=tuple(sorted(set(common) - set(same))),
+        added=tuple(sorted(ours.keys() - theirs.keys())),
+        unasked=tuple(sorted(theirs.keys() - ours.keys())),
+        asked=tuple((fact, ours[fact].prompt_digest, theirs[fact].prompt_digest) for fact in common),
+        settings=tuple(settings),
+    )
+
+
+def _rounded(new: Table, old: Table) -> Table:
+    """Return ``new`` with the values of ``old``, row by row, where they differ by rounding only."""
+    places = {name: place for place, name in enumerate(old.columns)}
+    order = [places.get(name) for name in new.columns]
+    least = _ROUNDING
+    if old.rows and (divisor := places.get(_DIVISOR)) is not None:
+        least *= min(1.0, sum(row.values[divisor] for row in old.rows) / len(old.rows))
+
+    def row(ours: Outcome, theirs: Outcome) -> Outcome:
+        before = [None if place is None else theirs.values[place] for place in order]
+        values = tuple(
+            value if old is None or not abs(value - old) <= least else old
+            for value, old in zip(ours.values, before, strict=True)
+        )
+        return ours if values == ours.values else dataclasses.replace(ours, values=values)
+
+    return Table(columns=new.columns, rows=tuple(map(row, new.rows, old.rows)))
+
+
+def _value(figure: Figure, tables: Sequence[Table], estimate: stats.Estimate) -> MetricValue:
+    return MetricValue(
+        name=figure.name,
+        better=figure.better,
+        value=estimate.value,
+        low=estimate.low,
+        high=estimate.high,
+        n=figure.count(tables),
+        note=figure.undefined if estimate.value is None else estimate.note,
+    )
+
+
+def _unpaired(figure: Figure, tables: Sequence[Table], published: PublishedFigure, alpha: float) -> Measured:
+    own, low, high = figure.estimate(tables), published.value, published.value
+    if published.n:
+        low, high = stats.wilson(published.value * published.n, published.n)
+    printed = stats.Estimate(value=published.value, low=low, high=high)
+    difference = stats.unpaired_difference(
+        own, printed, better=figure.better, alpha=alpha, bounds=figure.bounds
+    )
+    delta = difference.estimate
+    value = dataclasses.replace(
+        _value(figure, tables, own),
+        baseline=published.value,
+        delta=delta.value,
+        delta_low=delta.low,
+        delta_high=delta.high,
+        p=difference.p,
+        mde=difference.mde,
+        unpaired=True,
+    )
+    return Measured(
+        figure=figure, value=value, difference=difference, published=published, own=own, printed=printed
+    )
+
+
+def _measured(
+    figure: Figure,
+    tables: Sequence[Table],
+    pairings: Sequence[Pairing],
+    unchanged: Sequence[frozenset[str] | None],
+    alpha: float,
+) -> Measured:
+    value = _value(figure, tables, figure.estimate(tables))
+    before = [pairing.baseline for pairing in pairings]
+    if not pairings or figure.lacking(before):
+        return Measured(figure=figure, value=value)
+    difference = stats.paired_difference(
+        figure.sample([pairing.candidate for pairing in pairings]),
+        figure.sample(before),
+        figure.statistic,
+        better=figure.better,
+        alpha=alpha,
+        bounds=figure.bounds,
+        rate=figure.rate,
+        facts=figure.weight(before),
+    )
+    delta = difference.estimate
+    same = _identical(unchanged[member] for member, _ in figure.columns)
+    if same and delta.note == stats.UNCHANGED:
+        delta = dataclasses.replace(delta, note=IDENTICAL)
+        difference = dataclasses.replace(difference, estimate=delta)
+    compared = dataclasses.replace(
+        value,
+        baseline=figure.value(before),
+        delta=delta.value,
+        delta_low=delta.low,
+        delta_high=delta.high,
+        p=difference.p,
+        mde=difference.mde,
+        paired=delta.n,
+        note="; ".join(dict.fromkeys(filter(None, (value.note, _delta_note(figure, delta, value, before))))),
+    )
+    unasked = {fact for member, _ in figure.columns for fact in pairings[member].unasked}
+    return Measured(
+        figure=figure, value=compared, difference=difference, unasked=len(unasked), identical=same
+    )
+
+
+def _unchanged(pairing: Pairing) -> frozenset[str] | None:
+    """Return the facts of a pairing in which no outcome changed; ``None`` where one did."""
+    new, old = pairing.candidate, pairing.baseline
+    places = [
+        (place, old.columns.index(name)) for place, name in enumerate(new.columns) if name in old.columns
+    ]
+    for ours, theirs in zip(new.rows, old.rows, strict=True):
+        if ours.label != theirs.label:
+            return None
+        if any(abs(ours.values[here] - theirs.values[there]) > _SAME for here, there in places):
+            return None
+    return frozenset(row.fact_id for row in new.rows)
+
+
+def _identical(unchanged: Iterable[frozenset[str] | None]) -> bool:
+    facts: set[str] = set()
+    for found in unchanged:
+        if found is None:
+            return False
+        facts |= found
+    return len(facts) >= FEWEST_IDENTICAL
+
+
+def _delta_note(figure: Figure, delta: stats.Estimate, value: MetricValue, before: Sequence[Table]) -> str:
+    if delta.value is not None or value.value is None:
+        return delta.note if delta.value is not None else ""
+    if not delta.n:
+        return "no fact in common with the baseline"
+    return f"{'baseline' if figure.value(before) is None else 'paired facts'}: {figure.undefined}"

@@ -1,0 +1,314 @@
+"""What gates could find, before anything is asked: minimum detectable effects, and gates that cannot fail."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+from pytest_kbrel import stats
+from pytest_kbrel.catalogue.rules import GATE_RULES
+from pytest_kbrel.gates.measurement import measure_figures, pair
+from pytest_kbrel.gates.statistics import Figure
+from pytest_kbrel.records import Gate, Outcome, Rule, Table, record
+
+T = TypeVar("T")
+
+# Nobody knows beforehand how much two models differ. A tenth of the facts, one way or the other, is what a
+# fine-tune or a quantisation often moves; for a rate of one half that is a correlation of 0.8.
+DISCORDANT = 0.1
+CORRELATION = 0.8
+# More facts than these are significant when all are lost, or half, in a family of any size that is met.
+_FEW = 40
+_TOO_FEW = "no drop is found among so few facts"
+# Of so many columns all combinations of 0 and 1 are looked at.
+_COMBINED = 4
+
+
+@record
+class Foreseen:
+    """What one gate could find over ``n`` facts.
+
+    ``mde`` is the drop found with 80 % power, under the assumptions :data:`DISCORDANT` (rates) and
+    :data:`CORRELATION` (all else); ``None`` where ``note`` says why. ``never`` says why the gate cannot fail,
+    empty where it can.
+    """
+
+    case: str
+    metric: str
+    rule: Rule
+    bound: float
+    n: int
+    line: int = 0
+    mde: float | None = None
+    note: str = ""
+    never: str = ""
+
+
+@record
+class Member:
+    """One case as far as it is known beforehand: its facts, its table's columns, and its blessed outcomes.
+
+    ``before`` has the facts of this case only; ``None`` without a blessed run of it.
+    """
+
+    facts: tuple[str, ...]
+    columns: tuple[str, ...]
+    before: Table | None = None
+
+
+def foresee(
+    case: str,
+    gates: Sequence[Gate],
+    figures: Sequence[Figure],
+    members: Sequence[Member],
+    *,
+    comparisons: int,
+    unknown: str = "",
+    paired: bool = True,
+    waived: str = "",
+) -> tuple[Foreseen, ...]:
+    """Say of each gate what it could find.
+
+    ``figures`` are over ``members``, one for a single case. ``comparisons`` is the number of relative gates
+    of the run; ``unknown`` says why a member has no blessed outcomes, ``waived`` why a failure of the case is
+    let pass. ``paired``: the comparison is one fact by fact.
+    """
+    by_name = {figure.name: figure for figure in figures}
+    alpha = stats.sidak(comparisons)
+    found = []
+    for gate in gates:
+        figure = by_name.get(gate.metric)
+        start = Foreseen(
+            case=case,
+            metric=gate.metric,
+            rule=gate.rule,
+            bound=gate.bound,
+            n=len({fact for member in members for fact in member.facts}),
+            line=gate.line,
+            never=waived,
+        )
+        if figure is None:
+            found.append(dataclasses.replace(start, note="no metric of this name is measured"))
+        elif GATE_RULES[gate.rule].relative:
+            found.append(_relative(start, gate, figure, members, alpha, unknown, paired))
+        else:
+            found.append(dataclasses.replace(start, never=waived or _absolute(gate, figure)))
+    return tuple(found)
+
+
+def _relative(
+    start: Foreseen,
+    gate: Gate,
+    figure: Figure,
+    members: Sequence[Member],
+    alpha: float,
+    unknown: str,
+    paired: bool,
+) -> Foreseen:
+    facts = {fact for member in _used(figure, members) for fact in member.facts}
+    before = _before(members)
+    if before is not None:
+        facts &= {row.fact_id for table in before for row in table.rows}
+    mde, note = _mde(figure, members, before, alpha) if paired else (None, "")
+    never = start.never or _tolerance(gate, figure, before)
+    if paired and not never:
+        never = _power(figure, members, facts, before, alpha)
+    return dataclasses.replace(
+        start,
+        n=len(facts),
+        mde=mde,
+        note=unknown if before is None and unknown else note,
+        never=never,
+    )
+
+
+def _used(figure: Figure, of_members: Sequence[T]) -> list[T]:
+    """Return those of the members that the figure is over."""
+    return [of_members[member] for member in sorted({member for member, _ in figure.columns})]
+
+
+def _before(members: Sequence[Member]) -> tuple[Table, ...] | None:
+    tables = tuple(member.before for member in members if member.before is not None and member.before.rows)
+    return tables if len(tables) == len(members) else None
+
+
+def _absolute(gate: Gate, figure: Figure) -> str:
+    """Say why a bound is met by every value there can be."""
+    why = GATE_RULES[gate.rule].always_met(gate.bound, *figure.bounds)
+    return why and f"{gate.metric} {why}"
+
+
+def _tolerance(gate: Gate, figure: Figure, before: Sequence[Table] | None) -> str:
+    """Say why the largest drop there can be is allowed."""
+    value = None if before is None or figure.lacking(before) else figure.value(before)
+    return MET[gate.rule](gate.bound, figure, value)
+
+
+def _met_drop(bound: float, figure: Figure, value: float | None) -> str:
+    low, high = figure.bounds
+    if value is None:
+        most, where = high - low, "its range is"
+    else:
+        most = value - low if figure.better == "higher" else high - value
+        where = f"from the baseline's {value:.3f} it can get worse by"
+    return f"{where} {most:.3g}, within the tolerance" if bound >= most else ""
+
+
+def _met_recovery(bound: float, figure: Figure, value: float | None) -> str:
+    high = figure.bounds[1]
+    if value == 0 and figure.better == "higher":
+        return "of a baseline of 0 nothing can be recovered"
+    worst = 0.0
+    if figure.better == "lower" and value and math.isfinite(high):
+        worst = value / high
+    return f"at least {worst:.3g} of the baseline is left in any case" if bound <= worst else ""
+
+
+# Of each relative rule why every value meets its bound, empty where one may not: (bound, figure, baseline's).
+MET: Mapping[Rule, Callable[[float, Figure, float | None], str]] = {
+    "max_drop": _met_drop,
+    "recovery": _met_recovery,
+}
+
+
+def _power(
+    figure: Figure,
+    members: Sequence[Member],
+    facts: Collection[str],
+    before: Sequence[Table] | None,
+    alpha: float,
+) -> str:
+    """Say why not even the worst outcome there can be is significant."""
+    if before is not None and figure.lacking(before):
+        return ""
+    if len(facts) < 2:
+        return "nothing can be concluded from one fact"
+    worst, best = _extreme(figure, members, worst=True), _extreme(figure, members, worst=False)
+    if worst is None or (before is None and best is None):
+        return ""
+    was = list(before) if before is not None else [_filled(member, best or {}) for member in members]
+    for lost in _losses(facts, stats.fewest_flips(alpha)):
+        now = [_lost(table, worst, lost) for table in was]
+        measured = measure_figures(
+            [figure], now, [pair(a, b) for a, b in zip(now, was, strict=True)], alpha=alpha
+        ).figures[0]
+        if measured.value.p is not None and measured.value.p < alpha:
+            return ""
+    return f"not even the loss of all {len(facts)} facts would be significant (p < {alpha:.2g} is needed)"
+
+
+def _losses(facts: Collection[str], fewest: int) -> Iterator[set[str]]:
+    """Yield facts to lose: all, then fewer of them from either end, at least ``fewest``.
+
+    A quotient that is at its worst in all facts has no spread left. The loss of some can then be significant
+    where that of all is not.
+    """
+    order = sorted(facts)
+    every = range(len(order), fewest - 1, -1)
+    for count in every if len(order) <= _FEW else (len(order), len(order) // 2):
+        yield set(order[:count])
+        yield set(order[-count:])
+
+
+def _extreme(figure: Figure, members: Sequence[Member], *, worst: bool) -> dict[str, float] | None:
+    """Return the values of a fact, by column, that bring the figure to an end of its range if all have them.
+
+    ``None`` where no values of 0 and 1 are seen to do that.
+    """
+    end = figure.bounds[0 if (figure.better == "higher") == worst else 1]
+    for values in _combinations(figure):
+        tables = [_filled(member, values) for member in members]
+        if not figure.lacking(tables) and figure.value(tables) == end:
+            return values
+    return None
+
+
+def _combinations(figure: Figure) -> Iterator[dict[str, float]]:
+    names = sorted({name for _, columns in figure.columns for name in columns if name != figure.over})
+    # A fact that does not count in the figure can neither be lost nor found.
+    counted = {figure.over: 1.0} if figure.over else {}
+    if len(names) > _COMBINED:
+        yield from ({**dict.fromkeys(names, value), **counted} for value in (0.0, 1.0))
+        return
+    for values in itertools.product((0.0, 1.0), repeat=len(names)):
+        yield {**dict(zip(names, values, strict=True)), **counted}
+
+
+def _filled(member: Member, values: dict[str, float]) -> Table:
+    row = tuple(values.get(name, 0.0) for name in member.columns)
+    return Table(columns=member.columns, rows=tuple(_row(fact, row) for fact in dict.fromkeys(member.facts)))
+
+
+def _lost(table: Table, values: dict[str, float], lost: Collection[str]) -> Table:
+    rows = []
+    for row in table.rows:
+        if row.fact_id in lost:
+            changed = zip(table.columns, row.values, strict=True)
+            rows.append(_row(row.fact_id, tuple(values.get(name, value) for name, value in changed), row))
+        else:
+            rows.append(row)
+    return Table(columns=table.columns, rows=tuple(rows))
+
+
+def _row(fact: str, values: tuple[float, ...], like: Outcome | None = None) -> Outcome:
+    return Outcome(
+        fact_id=fact,
+        question="",
+        expected="",
+        answer="",
+        label="wrong",
+        values=values,
+        prompt_digest=like.prompt_digest if like is not None else "",
+    )
+
+
+def _mde(
+    figure: Figure, members: Sequence[Member], before: Sequence[Table] | None, alpha: float
+) -> tuple[float | None, str]:
+    if before is not None and figure.lacking(before):
+        return None, "the baseline has not measured it"
+    ids = [fact for member in _used(figure, members) for fact in member.facts]
+    if figure.rate and len(set(ids)) == len(ids):
+        n = len(ids) if before is None else figure.count(before)
+        found = stats.rate_mde(n, DISCORDANT * n, alpha) if n else None
+        return found, "" if found is not None else _TOO_FEW
+    if before is None:
+        return None, "its spread is known with a baseline only"
+    estimate = stats.jackknife([(1.0, figure.sample(before))], figure.statistic)
+    mde = stats.foreseen_mde(estimate, alpha, CORRELATION)
+    if mde is None:
+        return None, estimate.note
+    least = _least_found(figure, members, before, alpha)
+    found = mde if least is None else max(mde, least)
+    low, high = figure.bounds
+    if found > high - low:
+        return None, _TOO_FEW
+    return found, "or more" if least is None else ""
+
+
+def _least_found(
+    figure: Figure, members: Sequence[Member], before: Sequence[Table], alpha: float
+) -> float | None:
+    """Return the drop when so many facts are lost as the sign-flip test needs at least to call it one.
+
+    However even a spread looks, fewer changed facts are never significant. ``None`` where no values of 0
+    and 1 are seen to be the worst.
+    """
+    worst = _extreme(figure, members, worst=True)
+    was = figure.value(before)
+    if worst is None or was is None:
+        return None
+    moved = {
+        row.fact_id
+        for table in _used(figure, before)
+        for row, after in zip(
+            table.rows, _lost(table, worst, {row.fact_id for row in table.rows}).rows, strict=True
+        )
+        if row.values != after.values
+    }
+    lost = set(sorted(moved)[: stats.fewest_flips(alpha)])
+    now = figure.value([_lost(table, worst, lost) for table in before])
+    return None if now is None else abs(was - now)

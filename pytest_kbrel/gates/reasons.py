@@ -1,0 +1,113 @@
+"""The sentences in which a judgement gives its reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pytest_kbrel import stats
+from pytest_kbrel.catalogue.metrics import BESIDE
+from pytest_kbrel.gates.measurement import Measured, Measurement
+from pytest_kbrel.records import MetricValue
+
+
+def moved(measured: Measured) -> str:
+    """Say how the figure moved against the baseline, over how many facts, and how surely."""
+    value, difference = measured.value, measured.difference
+    assert value.delta is not None
+    assert value.baseline is not None
+    assert difference is not None
+    of = f" of the baseline's {value.paired + measured.unasked}" if measured.unasked else ""
+    over = f"paired over {facts(value.paired)}{of}"
+    if measured.published is not None:
+        over = f"unpaired, against a published figure: {measured.published.source}"
+    ends = (value.delta_low, value.delta_high)
+    within = "" if ends == (None, None) else f" {interval(*ends)}"
+    if value.delta == 0:
+        note = difference.estimate.note
+        about = f"{note}, " if note else ""
+        return f"{value.name} did not change{within} from {number(value.baseline)} ({about}{over})"
+    verb = "fell" if value.delta < 0 else "rose"
+    told = [over]
+    if value.p is not None:
+        told.append("p < 0.0001" if value.p < 0.0001 else f"p {value.p:.4f}")
+    if difference.estimate.note:
+        told.append(difference.estimate.note)
+    now = value.baseline + value.delta
+    return (
+        f"{value.name} {verb} by {number(abs(value.delta))}{within} from {number(value.baseline)} "
+        f"to {number(now)} ({', '.join(told)})"
+    )
+
+
+def beside(name: str, figures: Mapping[str, Measured]) -> str:
+    """Say what is shown beside a figure, each with how it moved; nothing beside most figures."""
+    values = [figures[other].value for other in BESIDE.get(name, ()) if other in figures]
+    told = [
+        f"{value.name} {number(value.value)}" + (f" ({value.delta:+.3f})" if value.delta else "")
+        for value in values
+        if value.value is not None
+    ]
+    return f"; beside it {', '.join(told)}" if told else ""
+
+
+def left_out(measured: Measured, measurement: Measurement) -> str:
+    """Say how many of the candidate's facts the baseline lacks; nothing where it has them all."""
+    if not measurement.pairings:
+        return ""
+    members = [member for member, _ in measured.figure.columns]
+    added = {fact for member in members for fact in measurement.pairings[member].added}
+    return f"; {facts(len(added))} not in the baseline left out" if added else ""
+
+
+def open_end(measured: Measured, *, clear: float | None = None, alarm: float | None = None) -> str:
+    """Say what is missing for a judgement, and how many facts would bring it.
+
+    ``alarm`` is the level at which an alarm would be raised; without it a clearance is missing, and ``clear``
+    is how far the drop stands from its tolerance.
+    """
+    assert measured.difference is not None
+    difference = measured.difference
+    # More facts of ours make the paper's own figure no more certain.
+    if not difference.estimate.se or measured.published is not None:
+        return power(measured)
+    if alarm is not None:
+        return power(measured) + needed(stats.facts_to_alarm(difference, alarm))
+    assert clear is not None
+    return power(measured) + needed(stats.facts_to_clear(difference, clear))
+
+
+def power(measured: Measured) -> str:
+    """Say which drop would be found; nothing where that is not known."""
+    mde = measured.value.mde
+    if mde is None:
+        return ""
+    word = "drop" if measured.value.better == "higher" else "rise"
+    return f"; a {word} of {number(mde)} would be found with 80 % power"
+
+
+def needed(facts: int | None) -> str:
+    """Say how many facts would decide; ``None``: no number that could be asked."""
+    if facts is None:
+        return "; no number of facts below a million would decide"
+    return f"; about {facts} facts would decide, were the difference the same"
+
+
+def number(value: float) -> str:
+    """Return a figure as the reasons print it."""
+    return f"{value:.3f}"
+
+
+def interval(low: float | None, high: float | None) -> str:
+    """Return an interval as the reasons print it; a missing end is infinite."""
+    ends = ("-inf" if low is None else number(low), "inf" if high is None else number(high))
+    return f"[{ends[0]}, {ends[1]}]"
+
+
+def between(value: MetricValue) -> str:
+    """Return the interval of a metric behind its value; nothing where it has none."""
+    return f" {interval(value.low, value.high)}" if value.low is not None else ""
+
+
+def facts(n: int) -> str:
+    """Return a number of facts in words."""
+    return f"{n} fact{'' if n == 1 else 's'}"

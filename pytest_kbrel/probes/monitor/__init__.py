@@ -1,0 +1,140 @@
+"""MONITOR: how far prompt framing and interfering contexts move the probability of a known answer.
+
+Wang et al., "Assessing the Reliability of Large Language Model Knowledge", arXiv 2310.09820.
+
+Every fact is asked in the same cells: the base frame after the gold object (the primary anchor), each frame
+without context, and the base frame after each of M wrong objects (the foreign anchors of eq. 1 and 2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pytest_kbrel.errors import ResponseError
+from pytest_kbrel.judges.rules import Judged
+from pytest_kbrel.probes.base import Answers, ProbeResult, ProbeRun, collect, digest_of, question_of
+from pytest_kbrel.probes.grading import judged_by_rules
+from pytest_kbrel.probes.monitor import published
+from pytest_kbrel.probes.monitor.cells import ANCHOR, BASE, Cell, Grid, answer_text, grid_of, prompt_of
+from pytest_kbrel.probes.monitor.formats import format_answers, format_asks, format_values
+from pytest_kbrel.probes.monitor.row import row_values, to_explain, worst_first
+from pytest_kbrel.probes.wording import request_of, score_request
+from pytest_kbrel.records import (
+    Ask,
+    Case,
+    Fact,
+    GenerateRequest,
+    MonitorSettings,
+    Outcome,
+    Scored,
+    Table,
+)
+
+
+def run(case: Case) -> ProbeRun:
+    """Run the variant the settings name; columns as :attr:`monitor_cells.Grid.columns` gives them.
+
+    ``definition``: teacher-forced probabilities of the gold object's tokens, every fact counts, an answer is
+    right by the judge's rules. ``published``: :mod:`pytest_kbrel.probes.monitor.published`.
+    """
+    settings = case.settings
+    assert isinstance(settings, MonitorSettings)
+    if settings.variant == "published":
+        return published.run(case, settings)
+    return _run_definition(case, settings)
+
+
+def _run_definition(case: Case, settings: MonitorSettings) -> ProbeRun:
+    grid = grid_of(case)
+
+    def request(prompt: str) -> GenerateRequest:
+        return request_of(settings, prompt)
+
+    def asks_about(fact: Fact) -> Iterator[Ask]:
+        for cell in grid.cells:
+            prompt = prompt_of(case, fact, cell)
+            if cell in own:
+                scored = score_request(settings, prompt, answer_text(fact))
+                yield Ask(fact_id=fact.id, role=f"{cell.name}/score", request=scored)
+            yield Ask(fact_id=fact.id, role=f"{cell.name}/answer", request=request(prompt))
+        yield from format_asks(case, fact, grid, request)
+
+    own = frozenset(grid.own)
+    asks = tuple(ask for fact in case.facts for ask in asks_about(fact))
+    answers = Answers()
+    answers.add(asks, (yield asks))
+    facts = {fact.id: _Asked(case, fact, grid, answers) for fact in case.facts}
+    rows, errors = collect(case.facts, lambda fact: facts[fact.id].outcome())
+    table = Table(columns=grid.columns, rows=rows)
+    return ProbeResult(
+        table=table,
+        errors=errors,
+        explain=tuple(facts[fact_id].to_explain() for fact_id in worst_first(table)),
+    )
+
+
+class _Asked:
+    """One fact with the answers about it."""
+
+    def __init__(self, case: Case, fact: Fact, grid: Grid, answers: Answers) -> None:
+        self._case, self._fact, self._grid, self._answers = case, fact, grid, answers
+        self._scored: dict[Cell, Scored] = {}
+        self._verdicts: dict[tuple[str, int], Judged] = {}
+
+    def outcome(self) -> Outcome:
+        """Return the fact's row; ``ResponseError`` where a response cannot be used."""
+        case, fact, grid, answers = self._case, self._fact, self._grid, self._answers
+        self._scored = {cell: answers.scored(fact.id, f"{cell.name}/score") for cell in grid.own}
+        scored = list(self._scored.values())
+        generated = {cell: answers.generated(fact.id, f"{cell.name}/answer") for cell in grid.cells}
+        judged = {cell: self._judged(answer.text, cell) for cell, answer in generated.items()}
+        values = row_values(
+            grid,
+            anchor=self._probabilities(ANCHOR),
+            foreign=self._probabilities,
+            right=lambda cell: judged[cell].label == "correct",
+            asked=scored,
+            study=generated.values(),
+            formats=format_values(case, fact, grid, answers, self._is_right),
+            # White space, or a decoder's own token, may stand before an answer.
+            written=self._scored[BASE].token_ids[0] in generated[BASE].token_ids[:2],
+        )
+        # Only what is asked beyond MONITOR's own cells: runs without must stay comparable with older ones.
+        others = [generated[cell] for cell in grid.others]
+        return Outcome(
+            fact_id=fact.id,
+            question=question_of(case, fact),
+            expected=fact.object or "",
+            answer=generated[BASE].text,
+            label=judged[BASE].label,
+            values=values,
+            prompt_digest=digest_of(
+                case, fact, [*scored, *others, *format_answers(case, fact, grid, answers)]
+            ),
+            rule=judged[BASE].rule,
+        )
+
+    def to_explain(self) -> tuple[Ask, Ask]:
+        """Return what attribution is to explain about the fact, once it has its outcome."""
+        anchor = self._probabilities(ANCHOR)
+        return to_explain(self._case, self._fact, self._grid, anchor, self._probabilities)
+
+    def _probabilities(self, cell: Cell) -> tuple[float, ...]:
+        anchor, found = self._scored[ANCHOR], self._scored[cell]
+        if found.token_ids != anchor.token_ids:
+            raise ResponseError(
+                f"{self._fact.id} ({cell.name}): {self._fact.object!r} is tokenised into {found.token_ids} "
+                f"here and into {anchor.token_ids} after the positive context, so the probabilities have no "
+                "common length"
+            )
+        return found.probabilities
+
+    def _judged(self, text: str, cell: Cell) -> Judged:
+        # Behind several contexts a model often answers the same, to the same question.
+        told = text, cell.frame
+        if told not in self._verdicts:
+            self._verdicts[told] = judged_by_rules(self._case, self._fact, *told)
+        return self._verdicts[told]
+
+    def _is_right(self, text: str) -> bool:
+        return self._judged(text, BASE).label == "correct"

@@ -1,0 +1,224 @@
+"""Reliable KB: factuality and consistency on seen and unseen knowledge.
+
+Zheng, Lapata and Pan, "How Reliable are LLMs as Knowledge Bases?", arXiv 2407.13578.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pytest_kbrel.errors import ResponseError
+from pytest_kbrel.judges.replies import chosen_option
+from pytest_kbrel.judges.rules import Judged, strip_wrapping
+from pytest_kbrel.metrics.text import normalise
+from pytest_kbrel.probes.base import (
+    Answers,
+    ProbeResult,
+    ProbeRun,
+    collect,
+    digest_of,
+    draws_for,
+    question_of,
+)
+from pytest_kbrel.probes.grading import UNPARSABLE, Verdicts, judged, judged_by_rules
+from pytest_kbrel.probes.reliability.distractors import (
+    Distractors,
+    distractors_for,
+    length_ratio,
+    option_lists,
+)
+from pytest_kbrel.probes.reliability.shots import shots_of
+from pytest_kbrel.probes.wording import choice_request, question_request
+from pytest_kbrel.records import (
+    UNINFORMATIVE,
+    Ask,
+    Case,
+    Control,
+    Fact,
+    Outcome,
+    ReliabilitySettings,
+    Table,
+)
+
+COLUMNS = (
+    *("correct", "wrong", "uninformative", "consistency_correct", "consistency_wrong"),
+    *UNINFORMATIVE,
+    *("unparsable", "choices", "choices_unread"),
+)
+MAJORITY = "majority"
+SHUFFLED = ("shuffled_right", "shuffled_correct", "shuffled_wrong")
+WRITTEN = ("distractors", "distractors_written")
+ALIKE = ("distractors_drawn", "distractors_alike", "distractors_length")
+# Shuffled questions cost as much as others, and a share of few is enough for a mean over the facts.
+_MOST_SHUFFLED = 4
+
+
+def run(case: Case) -> ProbeRun:
+    """Ask each question, then K multiple-choice questions about each correct or wrong answer (section 3.3).
+
+    The consistency of an answer is the share of the K questions in which the model picks it again (eq. 4).
+    The columns are :data:`COLUMNS`; :data:`MAJORITY` where the case has such controls, :data:`SHUFFLED`
+    where they are asked, :data:`WRITTEN` where a model writes distractors, and :data:`ALIKE` where they were
+    drawn by the kind of the answer.
+    """
+    return (yield from _Probe(case).run())
+
+
+class _Probe:
+    """One run of the probe: what is said in one round is asked about in the next."""
+
+    def __init__(self, case: Case) -> None:
+        assert isinstance(case.settings, ReliabilitySettings)
+        self.case, self.settings = case, case.settings
+        self.controls = {control.fact_id: control for control in case.controls}
+        self.answers = Answers()
+        self.verdicts: Verdicts
+        self.distractors: Distractors
+        self.offered: dict[str, list[list[str]]] = {}
+        self.columns: tuple[str, ...] = COLUMNS
+        if any(control.majority for control in case.controls):
+            self.columns += (MAJORITY,)
+        if self.settings.controls == "asked":
+            self.columns += SHUFFLED
+        if self.settings.distractors_from != "facts":
+            self.columns += WRITTEN
+        self.alike = dict(case.alike)
+        if self.alike and self.settings.distractors_from == "facts":
+            self.columns += ALIKE
+
+    def run(self) -> ProbeRun:
+        """Ask three rounds, and two more where models judge and write distractors."""
+        facts = self.case.facts
+        first = tuple(ask for fact in facts for ask in self._questions(fact))
+        self.answers.add(first, (yield first))
+        failures: dict[str, str] = {}
+        said: dict[str, str] = {}
+        for fact in facts:
+            try:
+                said[fact.id] = self._said(fact)
+            except ResponseError as error:
+                failures[fact.id] = str(error)
+        self.verdicts = yield from judged(self.case, said)
+        asserted = {name: text for name, text in said.items() if _asserts(self.verdicts.get(name))}
+        self.distractors = yield from distractors_for(self.case, asserted)
+        failures.update(self.distractors.failures)
+        for fact in facts:
+            try:
+                if fact.id in self.distractors.found:
+                    self.offered[fact.id] = option_lists(
+                        fact,
+                        said[fact.id],
+                        self.distractors.found[fact.id],
+                        self.settings.choices,
+                        draws_for(self.case, fact),
+                    )
+            except ResponseError as error:
+                failures[fact.id] = str(error)
+        second = tuple(ask for fact in facts for ask in self._choices(fact))
+        self.answers.add(second, (yield second))
+        rows, errors = collect([fact for fact in facts if fact.id not in failures], self._outcome)
+        return ProbeResult(table=Table(columns=self.columns, rows=rows), errors=(*failures.values(), *errors))
+
+    def _said(self, fact: Fact) -> str:
+        # An option that begins with "Answer:" would give itself away among names.
+        text = self.answers.generated(fact.id, "answer").text
+        return strip_wrapping(text) or text
+
+    def _questions(self, fact: Fact) -> Iterator[Ask]:
+        shots = shots_of(self.case, fact)
+        # Of unseen knowledge no answer is right, whatever the subject.
+        shuffled = self._control(fact).shuffled if fact.accepted else ""
+        for role, question in (("answer", question_of(self.case, fact)), ("shuffled/answer", shuffled)):
+            if question:
+                yield Ask(
+                    fact_id=fact.id, role=role, request=question_request(self.settings, question, shots)
+                )
+
+    def _choices(self, fact: Fact) -> Iterator[Ask]:
+        lists, shuffled = self.offered.get(fact.id, []), self._control(fact).shuffled
+        asked = [("choice", question_of(self.case, fact), lists)]
+        if shuffled:
+            asked.append(("shuffled/choice", shuffled, lists[:_MOST_SHUFFLED]))
+        for role, question, offered in asked:
+            for number, options in enumerate(offered):
+                request = choice_request(self.settings, question, options)
+                yield Ask(fact_id=fact.id, role=f"{role}:{number}", request=request)
+
+    def _control(self, fact: Fact) -> Control:
+        return self.controls.get(fact.id) or Control(fact_id=fact.id)
+
+    def _outcome(self, fact: Fact) -> Outcome:
+        response = self.answers.generated(fact.id, "answer")
+        verdict = self.verdicts[fact.id]
+        lists = self.offered.get(fact.id, [])
+        consistency = self._picked_again(fact, "choice", lists)
+        correct, wrong = (float(_asserts(verdict) and verdict.label == name) for name in ("correct", "wrong"))
+        values = {
+            "correct": correct,
+            "wrong": wrong,
+            "uninformative": float(verdict.label == "uninformative"),
+            "consistency_correct": correct * consistency,
+            "consistency_wrong": wrong * consistency,
+            "choices": float(len(lists)),
+            "choices_unread": float(self._unread(fact, lists)),
+            **{kind: float(verdict.rule == kind) for kind in UNINFORMATIVE},
+            "unparsable": float(verdict.rule == UNPARSABLE),
+            "distractors": float(len(self.distractors.found.get(fact.id, ()))),
+            "distractors_written": float(self.distractors.written.get(fact.id, 0)),
+            "distractors_drawn": float(fact.id in self.alike),
+            "distractors_alike": self.alike.get(fact.id, 0.0),
+            "distractors_length": length_ratio(fact) if fact.id in self.alike else 0.0,
+            **self._controlled(fact, correct, wrong),
+        }
+        return Outcome(
+            fact_id=fact.id,
+            question=question_of(self.case, fact),
+            expected=fact.object or "",
+            answer=response.text,
+            label=verdict.label,
+            values=tuple(values[name] for name in self.columns),
+            # The options hold the answer, so their texts cannot be compared: what they are drawn from is.
+            prompt_digest=digest_of(
+                self.case,
+                fact,
+                [response],
+                draws=(str(self.case.seed), *fact.negatives),
+            ),
+            truncated=response.finish == "length",
+            rule=verdict.rule,
+        )
+
+    def _controlled(self, fact: Fact, correct: float, wrong: float) -> dict[str, float]:
+        control = self._control(fact)
+        by_rules = judged_by_rules(self.case, fact, control.majority)
+        values = {MAJORITY: float(bool(control.majority) and by_rules.label == "correct")}
+        if self.settings.controls != "asked":
+            return values
+        right = 0.0
+        if control.shuffled and fact.accepted:
+            reply = self.answers.generated(fact.id, "shuffled/answer").text
+            right = float(judged_by_rules(self.case, fact, reply).label == "correct")
+        lists = self.offered.get(fact.id, [])[:_MOST_SHUFFLED] if control.shuffled else []
+        again = self._picked_again(fact, "shuffled/choice", lists)
+        return {**values, **dict(zip(SHUFFLED, (right, correct * again, wrong * again), strict=True))}
+
+    def _unread(self, fact: Fact, lists: Sequence[Sequence[str]]) -> int:
+        """Return how many replies to the multiple-choice questions pick none of the options."""
+        return sum(
+            chosen_option(self.answers.generated(fact.id, f"choice:{number}").text, options) is None
+            for number, options in enumerate(lists)
+        )
+
+    def _picked_again(self, fact: Fact, role: str, lists: Sequence[Sequence[str]]) -> float:
+        """Return the share of the questions in which the model picks its own answer, 0 without questions."""
+        said = normalise(self._said(fact))
+        again = 0
+        for number, options in enumerate(lists):
+            picked = chosen_option(self.answers.generated(fact.id, f"{role}:{number}").text, options)
+            again += picked is not None and normalise(options[picked]) == said
+        return again / len(lists) if lists else 0.0
+
+
+def _asserts(verdict: Judged | None) -> bool:
+    """Tell whether an answer was found correct or wrong."""
+    return verdict is not None and verdict.label != "uninformative" and verdict.rule != UNPARSABLE

@@ -1,0 +1,122 @@
+"""What is put to a model, and what comes back."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pytest_kbrel.records.vocabulary import record
+
+Turn = tuple[str, str]
+"""What a user asked, and what was answered."""
+
+
+@record
+class ScoreRequest:
+    """Ask for the probability of each token of ``continuation`` after ``prompt``, teacher-forced.
+
+    A blank that leads the continuation stands between words: it is left out where the prompt ends in white
+    space or a chat template. ``system`` and ``turns`` are as :class:`GenerateRequest` has them.
+    """
+
+    prompt: str
+    continuation: str
+    system: str = ""
+    turns: tuple[Turn, ...] = ()
+
+
+@record
+class GenerateRequest:
+    """Ask for a greedy (or beam) continuation of ``prompt`` up to one of the ``stop`` strings.
+
+    White space that leads the continuation ends nothing. ``system`` is the system message, ``turns`` are
+    earlier questions with their answers; without a chat template both lead the prompt. With ``steps`` the
+    response carries, per step of the first beam, the most probable token and its probability, and the
+    probability of ``watch[k]`` at step ``k``.
+    """
+
+    prompt: str
+    max_new_tokens: int
+    stop: tuple[str, ...] = ("\n",)
+    num_beams: int = 1
+    steps: bool = False
+    watch: tuple[int, ...] = ()
+    system: str = ""
+    turns: tuple[Turn, ...] = ()
+
+
+Request = ScoreRequest | GenerateRequest
+
+
+@record
+class Ask:
+    """A request with its place: the fact it is about and its role in the probe (``anchor``, ``frame:3``).
+
+    ``to`` is who is asked: the model under test (empty), the one it is compared with (``BASELINE``), or the
+    spec of a model that helps (a judge, a writer of distractors).
+    """
+
+    fact_id: str
+    role: str
+    request: Request
+    to: str = ""
+
+
+@record
+class Step:
+    """One free-running step: top-1 token id and probability; ``watched`` is that of the watched token.
+
+    ``token`` is its text, the tokenizer's name for it where it has none ("▁", "<unk>"), and empty where it
+    ends a text.
+    """
+
+    token_id: int
+    token: str
+    probability: float
+    watched: float | None = None
+
+
+@record
+class Scored:
+    """Probabilities (0..1, float32 softmax) of the continuation's tokens, in order."""
+
+    probabilities: tuple[float, ...]
+    token_ids: tuple[int, ...]
+    prompt_tokens: int
+    prompt_digest: str
+
+
+@record
+class Generated:
+    """Generated text without prompt, stop string and special tokens. ``finish`` tells why it ended.
+
+    ``thought`` is what the model thought before it answered, without the marks around it, in
+    ``thought_tokens`` tokens (0 where a server does not say); it is no part of ``text`` and ``token_ids``.
+    """
+
+    text: str
+    token_ids: tuple[int, ...]
+    finish: Literal["stop", "length"]
+    prompt_tokens: int
+    prompt_digest: str
+    steps: tuple[Step, ...] = ()
+    thought: str = ""
+    thought_tokens: int = 0
+
+
+@record
+class Failed:
+    """A request that got no usable answer. Never a score."""
+
+    error: str
+
+
+Response = Scored | Generated | Failed
+
+
+@record
+class Exchange:
+    """One request and its response, as ``responses.jsonl`` keeps them."""
+
+    case: str
+    ask: Ask
+    response: Response

@@ -1,0 +1,297 @@
+"""What is asked about: facts, settings, cases, suites."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pytest_kbrel.records.vocabulary import AnswerType, Bucket, CaseKind, ProbeName, Rule, record
+from pytest_kbrel.records.wording import ExampleWording, Wording
+
+
+@record
+class Relation:
+    """One kind of fact and its wordings. ``[X]`` stands for the subject, ``[Y]`` for the object.
+
+    ``frames`` are paraphrased questions, the first is the base frame; ``statements`` are declarative.
+    ``id`` is a Wikidata property id where there is one. ``answer_type`` is that of its objects, empty where
+    it is not known. ``popularity`` is the predicate's own, such as the number of triples with it.
+    """
+
+    id: str
+    label: str
+    domain: str
+    frames: tuple[str, ...]
+    statements: tuple[str, ...] = ()
+    answer_type: Literal["", AnswerType] = ""
+    popularity: float | None = None
+
+    @property
+    def openings(self) -> tuple[str, ...]:
+        """The statements up to ``[Y]``, of those that end with it: a model can complete these."""
+        parts = (statement.partition("[Y]") for statement in self.statements)
+        return tuple(before.rstrip() for before, _, after in parts if not after.strip(" .!?"))
+
+
+@record
+class Fact:
+    """One thing to know. ``object`` is ``None`` where no answer exists (unseen knowledge).
+
+    ``negatives`` are wrong objects of the same kind: MONITOR's interfering contexts, or the distractors of
+    multiple-choice questions. ``question`` overrides the relation's base frame. ``popularity`` is in the
+    source's own unit, comparable within a relation only; ``bucket`` is given where the source has bucketed
+    the fact itself. ``dataset`` names the dataset a fact was read from, ``duplicate_of`` the id of an earlier
+    fact that says the same. ``valid_until`` (ISO date) is the day from which the question of an unseen fact
+    may have an answer; empty: never. ``language`` is the tag ("de", "pt-BR") of what question and answer
+    are in, empty for English. ``answer_range`` are the least and the greatest number, or year, that is a
+    right answer, in the object's own unit; where it is given, numbers outside are wrong.
+    """
+
+    id: str
+    relation: str
+    subject: str
+    object: str | None
+    aliases: tuple[str, ...] = ()
+    popularity: float | None = None
+    negatives: tuple[str, ...] = ()
+    question: str | None = None
+    source: str = ""
+    licence: str = ""
+    answer_type: Literal["", AnswerType] = ""
+    dataset: str = ""
+    bucket: Literal["", Bucket] = ""
+    duplicate_of: str = ""
+    valid_until: str = ""
+    language: str = ""
+    answer_range: tuple[float, float] | None = None
+
+    @property
+    def accepted(self) -> tuple[str, ...]:
+        """The right answers: the object and its aliases; empty for unseen knowledge."""
+        return () if self.object is None else (self.object, *self.aliases)
+
+
+@record
+class Shot:
+    """A worked example in front of a question; ``answer`` is ``None`` where none exists ("unsure").
+
+    ``subject`` is what the example is about, empty where that is not known. ``valid_until`` is that of
+    :class:`Fact`, for examples without an answer.
+    """
+
+    question: str
+    answer: str | None
+    subject: str = ""
+    valid_until: str = ""
+
+
+@record
+class Control:
+    """What the answers to one fact are held against.
+
+    ``majority`` is the most frequent object of the fact's relation in the suite, empty where there is none;
+    ``shuffled`` the fact's question about another subject, empty where it is not asked.
+    """
+
+    fact_id: str
+    majority: str = ""
+    shuffled: str = ""
+
+
+@record
+class MonitorSettings(Wording):
+    """How MONITOR asks. ``negatives`` is M, the number of interfering contexts per fact.
+
+    ``formats``: questions only, or word prediction and fact checking as well (Table 2). ``study``: the cells
+    MONITOR needs, or all frames x contexts. ``ablation`` is the size of the subset of frames over which
+    MONITOR is computed a second time (section 6.2).
+    """
+
+    variant: Literal["definition", "published"] = "definition"
+    negatives: int = 5
+    max_new_tokens: int = 15
+    formats: Literal["questions", "all"] = "questions"
+    study: Literal["monitor", "full"] = "monitor"
+    ablation: int = 4
+
+    @property
+    def own_stop(self) -> tuple[str, ...]:
+        """The published variant cuts its answers itself."""
+        return () if self.follows_answers else ("\n",)
+
+    @property
+    def follows_answers(self) -> bool:
+        """The published variant drops facts by its first answer."""
+        return self.variant == "published"
+
+
+@record
+class HeadToTailSettings(ExampleWording):
+    """How Head-to-Tail asks. ``concise`` asks for brief answers and offers no "unsure" (Prompt 6)."""
+
+    prompt: Literal["few-shot", "zero-shot", "in-domain", "concise"] = "few-shot"
+    max_new_tokens: int = 32
+
+
+@record
+class ReliabilitySettings(ExampleWording):
+    """How Reliable KB asks: K = ``choices`` questions of five options, 3 of ``distractors`` in each.
+
+    ``prompt`` is the setting of the slice. ``distractors_from`` is ``facts``, or the spec of a model that
+    writes them; ``retrieval`` finds the shots most like a question: ``tfidf``, or the spec of an encoder.
+    ``controls``: computed from the facts and from counting only (majority answer, random option), or with the
+    subject-shuffled one, which asks further questions. ``choice_prompt`` is the text of multiple-choice
+    questions, with ``{question}`` and ``{options}``; ``None`` stands for the probe's own.
+    """
+
+    prompt: Literal["zero-shot", "four-shot", "four-shot-2"] = "zero-shot"
+    choices: int = 20
+    distractors: int = 20
+    max_new_tokens: int = 32
+    distractors_from: str = "facts"
+    retrieval: str = "tfidf"
+    controls: Literal["counted", "asked"] = "counted"
+    choice_prompt: str | None = None
+
+    @property
+    def shown(self) -> tuple[int, int]:
+        """How many examples with and without an answer stand before a question (section 3.4)."""
+        return {"zero-shot": (0, 0), "four-shot": (4, 0), "four-shot-2": (2, 2)}[self.prompt]
+
+    @property
+    def encoder(self) -> str:
+        """The spec of the encoder, where words do not find what is most alike."""
+        return "" if self.retrieval == "tfidf" else self.retrieval
+
+    @property
+    def writer(self) -> str:
+        """The spec of the model that writes distractors, where the facts do not hold them."""
+        return "" if self.distractors_from == "facts" else self.distractors_from
+
+    @property
+    def follows_answers(self) -> bool:
+        """Multiple-choice questions are about the model's own answers."""
+        return True
+
+
+Settings = MonitorSettings | HeadToTailSettings | ReliabilitySettings
+
+
+@record
+class Gate:
+    """One demand on one metric. ``line`` is where the suite file states it."""
+
+    metric: str
+    rule: Rule
+    bound: float
+    line: int = 0
+
+
+@record
+class Integrity:
+    """What responses must at least be before anything is measured on them: shares, 0..1.
+
+    ``answered`` is the least share of a case's facts with an answer that is not empty; the others are the
+    most that may be: ``empty`` or ``truncated`` (cut short) of the answers, ``repeated`` of the facts with
+    one and the same wrong answer, ``errored`` of the facts without usable response (these are then left out
+    of all figures), ``unparsable`` of a judge's replies, ``unread`` of the replies to multiple-choice
+    questions. ``below_random``: how a case fares whose informative answers are right significantly less often
+    than a random object of the same relation would be; ``constant``: one whose probabilities are all equal.
+    ``anchor_prob`` is the least mean probability (0..1) of MONITOR's primary anchors; ``first_token`` the
+    least share of the facts with a right answer whose scored first token is the one that the model wrote.
+    """
+
+    answered: float = 0.5
+    empty: float = 0.5
+    truncated: float = 0.5
+    repeated: float = 0.9
+    errored: float = 0.0
+    unparsable: float = 0.1
+    unread: float = 0.5
+    below_random: Literal["invalid", "allowed"] = "invalid"
+    constant: Literal["invalid", "allowed"] = "invalid"
+    anchor_prob: float = 0.01
+    first_token: float = 0.5
+
+
+@record
+class Waiver:
+    """A known loss that somebody answers for, until a day.
+
+    ``fact`` is the id of a fact that is left out of comparisons with the baseline; or ``case`` is the id of a
+    case (``monitor[P36]``) whose failure does not fail the run. ``expires`` is an ISO date; after that day
+    the waiver has ``expired``: it excuses nothing any more, and fails every case it concerns. ``line`` is
+    where the suite file states it.
+    """
+
+    owner: str
+    reason: str
+    expires: str
+    fact: str = ""
+    case: str = ""
+    line: int = 0
+    expired: bool = False
+
+
+@record
+class Case:
+    """One slice of a suite with one probe: what one pytest item runs.
+
+    ``facts`` are those of this slice after sampling, each with its negatives filled in; ``relations`` are the
+    ones these facts use. ``seed`` fixes every draw the probe makes. ``judge`` is who decides whether an
+    answer is right: ``rules`` or the spec of a model. ``shots`` are those chosen for each fact, by fact id;
+    ``repository`` is what they are chosen from. ``uninformative`` are the user's own rules: (kind, pattern).
+    ``controls`` are those of the reliability probe, one for each fact. ``integrity`` are the limits of the
+    suite, ``waivers`` those that concern this case or its facts. ``buckets`` are the popularity buckets of
+    the facts that have one: (fact id, bucket). ``alike`` are the facts whose negatives were drawn by the kind
+    of the answer, and which share (0..1) of them is of that kind: (fact id, share). ``notes`` say in words
+    what a reader of the figures should know of how the facts are asked.
+    """
+
+    id: str
+    suite: str
+    probe: ProbeName
+    slice: str
+    facts: tuple[Fact, ...]
+    relations: tuple[Relation, ...]
+    settings: Settings
+    gates: tuple[Gate, ...]
+    seed: int = 0
+    line: int = 0
+    judge: str = "rules"
+    repository: tuple[Shot, ...] = ()
+    shots: tuple[tuple[str, tuple[Shot, ...]], ...] = ()
+    uninformative: tuple[tuple[str, str], ...] = ()
+    controls: tuple[Control, ...] = ()
+    integrity: Integrity = Integrity()
+    waivers: tuple[Waiver, ...] = ()
+    buckets: tuple[tuple[str, Bucket], ...] = ()
+    alike: tuple[tuple[str, float], ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@record
+class AggregateCase:
+    """A figure over several cases, decided when all of ``members`` (case ids) have run.
+
+    With the probe ``pooled`` it is over all cases of the suite.
+    """
+
+    id: str
+    suite: str
+    probe: CaseKind
+    slice: str
+    members: tuple[str, ...]
+    gates: tuple[Gate, ...]
+    line: int = 0
+    waivers: tuple[Waiver, ...] = ()
+
+
+@record
+class Suite:
+    """A suite file, read and checked."""
+
+    name: str
+    path: str
+    cases: tuple[Case, ...]
+    aggregates: tuple[AggregateCase, ...]
+    warnings: tuple[str, ...] = ()

@@ -1,0 +1,215 @@
+"""From what a suite file says and the facts it names to the cases that run."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+from pytest_kbrel.catalogue.metrics import SLICE_METRICS
+from pytest_kbrel.catalogue.slices import Slicing
+from pytest_kbrel.errors import SuiteError
+from pytest_kbrel.facts.distractors import Drawn, fewest_negatives, with_negatives
+from pytest_kbrel.facts.in_domain_examples import in_domain_examples
+from pytest_kbrel.facts.located.node import Node, unknown
+from pytest_kbrel.facts.sampling import sample
+from pytest_kbrel.records import (
+    Case,
+    Fact,
+    MonitorSettings,
+    Settings,
+    Shot,
+    record,
+)
+from pytest_kbrel.serialization import from_wire
+from pytest_kbrel.suites.buckets import bucket_groups
+from pytest_kbrel.suites.dataset import World
+from pytest_kbrel.suites.gates import override
+from pytest_kbrel.suites.parse import Limit, WrittenProbe, WrittenSlice, WrittenSuite
+from pytest_kbrel.suites.reliability_slices import (
+    limited,
+    reliability_groups,
+    reliability_prepared,
+    with_surroundings,
+)
+
+_SHOWN = 6
+
+
+@record
+class Draw:
+    """How cases are named, sampled and judged.
+
+    ``limit`` is the user's own, on top of the suite's; ``language`` is that of facts that name none.
+    """
+
+    suite: str
+    seed: int
+    limit: Limit
+    judge: str = "rules"
+    uninformative: tuple[tuple[str, str], ...] = ()
+    language: str = ""
+
+
+def probe_cases(written: WrittenProbe, world: World, draw: Draw) -> tuple[Case, ...]:
+    """Make the cases of one probe, in the order of the file."""
+    groups = _GROUPS[written.probe.slicing](written, world, draw.seed)
+    chosen = written.slices
+    if chosen is None:
+        place = Node(path=written.entry.node.path, line=written.entry.line, value=None)
+        chosen = tuple(WrittenSlice(name=name, node=place) for name, facts in groups.items() if facts)
+        if not chosen:
+            raise place.error(
+                f"no slice of {written.probe.name} has facts; allowed: facts of at least one relation"
+            )
+    for part in chosen:
+        if not groups[part.name]:
+            full = [name for name, facts in groups.items() if facts][:_SHOWN]
+            found, allowed = f"no fact for it in {world.path.name}", "at least 1 fact"
+            if full:
+                allowed += f"; {', '.join(full)} have some"
+            if written.unseen is None and written.probe.kind(part.name) == "unseen":
+                found = f"no 'unseen' key under {written.probe.name}"
+                allowed = (
+                    "unseen: {count: 200, as_of: 2026-11-01, expires: 2028-01-01} there, or facts whose "
+                    "object is null"
+                )
+            raise part.node.error(f"empty slice {part.name!r}: found {found}; allowed: {allowed}")
+    cases = tuple(_case(written, part, groups[part.name], world, draw) for part in chosen)
+    if written.probe.reads != "distractors":
+        return cases
+    return with_surroundings(written, chosen, groups, cases, world, draw.seed)
+
+
+def fact_ids(written: WrittenSuite, world: World) -> set[str]:
+    """Return the ids of all facts that the suite may ask under its own seed, whatever the limits."""
+    ids = set(world.places)
+    for probe in written.probes:
+        # No line of the facts files has those that are made.
+        if probe.probe.slicing == "knowledge":
+            groups = reliability_groups(probe, world, written.seed)
+            ids |= {fact.id for facts in groups.values() for fact in facts}
+    return ids
+
+
+def _case(
+    written: WrittenProbe, part: WrittenSlice, group: tuple[Fact, ...], world: World, draw: Draw
+) -> Case:
+    facts = sample(limited(written, part, group, draw.seed), draw.limit, draw.seed)
+    metrics = SLICE_METRICS[written.probe.kind(part.name)]
+    try:
+        drawn, settings = _PREPARED[written.probe.reads](written, part, facts, group, world, draw.seed)
+    except SuiteError as error:
+        if error.path is not None:
+            raise
+        raise part.node.error(f"slice {part.name!r}: {error}") from None
+    facts = drawn.facts
+    if draw.language:
+        facts = tuple(
+            fact if fact.language else dataclasses.replace(fact, language=draw.language) for fact in facts
+        )
+    shots = _shots(facts, settings, world, draw.seed)
+    return Case(
+        id=f"{written.probe.name}[{part.name}]",
+        suite=draw.suite,
+        probe=written.probe.name,
+        slice=part.name,
+        facts=facts,
+        relations=world.used(facts),
+        settings=settings,
+        gates=override((gate for gate in written.gates if gate.metric in metrics), part.gates),
+        seed=draw.seed,
+        line=part.node.line,
+        judge=draw.judge,
+        uninformative=draw.uninformative,
+        integrity=written.integrity,
+        shots=shots,
+        alike=drawn.alike,
+        notes=_notes(drawn, shots),
+    )
+
+
+def _shots(
+    facts: tuple[Fact, ...], settings: Settings, world: World, seed: int
+) -> tuple[tuple[str, tuple[Shot, ...]], ...]:
+    """Choose the worked examples that depend on the question."""
+    if getattr(settings, "prompt", "") != "in-domain":
+        return ()
+    return in_domain_examples(facts, world.by_relation, world.relations, seed)
+
+
+def _notes(drawn: Drawn, shots: tuple[tuple[str, tuple[Shot, ...]], ...]) -> tuple[str, ...]:
+    """Say which of a case's facts are not asked as the others are."""
+    asked, found = f"of {len(drawn.facts)} facts", []
+    if few := sum(share < 1 for _, share in drawn.alike):
+        found.append(
+            f"{few} {asked}: the data have too few wrong answers of the kind of the right one, so that some "
+            "distractors are of another (distractors_alike)"
+        )
+    if bare := sum(not examples for _, examples in shots):
+        found.append(
+            f"{bare} {asked}: no other fact of the relation can be an in-domain example, so that the "
+            "examples of 'few-shot' are shown"
+        )
+    return tuple(found)
+
+
+def _with_question(
+    written: WrittenProbe,
+    part: WrittenSlice,
+    facts: tuple[Fact, ...],
+    group: tuple[Fact, ...],
+    world: World,
+    seed: int,
+) -> tuple[Drawn, Settings]:
+    world.need_questions(facts, written.probe.name)
+    return Drawn(facts=facts), from_wire(written.probe.settings, written.settings)
+
+
+def _with_contexts(
+    written: WrittenProbe,
+    part: WrittenSlice,
+    facts: tuple[Fact, ...],
+    group: tuple[Fact, ...],
+    world: World,
+    seed: int,
+) -> tuple[Drawn, Settings]:
+    """Fill in negatives, as many for each fact, and settle how many these are."""
+    pool = world.by_relation[part.name]
+    relation = world.relations[part.name]
+    if not relation.frames:
+        raise world.error(
+            group[0],
+            f"cannot be asked by {written.probe.name}: relation {part.name!r} has no frames; allowed: "
+            f"'frames', questions with [X], under {part.name} in the relations file, or 'slices' without it",
+        )
+    settings = from_wire(MonitorSettings, written.settings)
+    if settings.formats == "all" and not relation.openings:
+        raise part.node.error(
+            f"'formats: all' needs 'statements' of relation {part.name!r}, one of them with [Y] at its "
+            f"end; found {len(relation.statements)}, none of which ends so"
+        )
+    # Over the whole relation, so that a sampled run asks what the full one asks.
+    count = min(settings.negatives, fewest_negatives(group, pool))
+    drawn = Drawn(facts=with_negatives(facts, pool, count, seed))
+    return drawn, dataclasses.replace(settings, negatives=count)
+
+
+def _relation_groups(written: WrittenProbe, world: World, seed: int) -> dict[str, tuple[Fact, ...]]:
+    for part in written.slices or ():
+        if part.name not in world.relations:
+            raise part.node.error(unknown("slice", part.name, world.by_relation, where=written.probe.name))
+    return {name: world.by_relation.get(name, ()) for name in world.relations}
+
+
+# The facts of every slice a probe could have; those that are not chosen may be empty.
+_GROUPS: dict[Slicing, Callable[[WrittenProbe, World, int], dict[str, tuple[Fact, ...]]]] = {
+    "relation": _relation_groups,
+    "bucket": bucket_groups,
+    "knowledge": reliability_groups,
+}
+# Check that the facts have what a probe reads, fill in wrong objects and settle the settings.
+_PREPARED: dict[str, Callable[..., tuple[Drawn, Settings]]] = {
+    "question": _with_question,
+    "contexts": _with_contexts,
+    "distractors": reliability_prepared,
+}

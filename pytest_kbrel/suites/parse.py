@@ -1,0 +1,318 @@
+"""What a suite file says, checked key by key, before any fact is read."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from pathlib import Path
+
+from pytest_kbrel.bounds import LIMIT, SEED, SHARE, UNSEEN
+from pytest_kbrel.bounds import SHOTS as SHOT_BOUNDS
+from pytest_kbrel.catalogue.metrics import OVERALL_METRICS, SLICE_METRICS
+from pytest_kbrel.catalogue.probes import PROBES, Probe, Setting
+from pytest_kbrel.catalogue.slices import reliability_slice, reliability_slices
+from pytest_kbrel.errors import nearest
+from pytest_kbrel.facts.located.node import Entry, Node, unknown
+from pytest_kbrel.facts.located.yaml import read_document
+from pytest_kbrel.facts.readers import FORMATS, Format, guessed
+from pytest_kbrel.records import LANGUAGE_TAG, Gate, Integrity, Waiver, record
+from pytest_kbrel.suites.gates import read_gates
+from pytest_kbrel.suites.integrity import read_integrity
+from pytest_kbrel.suites.settings_table import (
+    SHOT_KEYS,
+    SHOTS,
+    SLICE_KEYS,
+    SUITE_KEYS,
+    UNSEEN_KEYS,
+    probe_keys,
+)
+from pytest_kbrel.suites.waivers import read_waivers
+from pytest_kbrel.suites.wording import Value, read_wording
+
+Limit = int | float | None
+
+
+@record
+class WrittenSlice:
+    """A slice that the file names, with what it says about it."""
+
+    name: str
+    node: Node
+    limit: Limit = None
+    gates: tuple[Gate, ...] = ()
+
+
+@record
+class Unseen:
+    """The unseen questions a suite asks for."""
+
+    count: int
+    as_of: datetime.date
+    expires: datetime.date
+    as_of_line: int
+    expires_line: int
+
+
+@record
+class WrittenShots:
+    """Where worked examples come from: so many of the suite's facts and unseen questions, or a file."""
+
+    seen: int = SHOTS["seen"]
+    unseen: int = SHOTS["unseen"]
+    file: Path | None = None
+
+
+@record
+class WrittenProbe:
+    """One probe's part of the file. ``slices`` is ``None`` where the file leaves the choice open."""
+
+    probe: Probe
+    entry: Entry
+    settings: dict[str, Value]
+    slices: tuple[WrittenSlice, ...] | None
+    limit: Limit
+    gates: tuple[Gate, ...]
+    overall_line: int
+    overall_gates: tuple[Gate, ...]
+    relations: tuple[Node, ...] | None
+    unseen: Unseen | None
+    shots: WrittenShots = WrittenShots()
+    integrity: Integrity = Integrity()
+
+
+@record
+class WrittenSuite:
+    """A suite file as it stands, every type and range checked."""
+
+    name: str
+    root: Node
+    facts: tuple[Path, ...]
+    format: Format
+    relations: Path | None
+    seed: int
+    probes: tuple[WrittenProbe, ...]
+    uninformative: Path | None = None
+    language: str = ""
+    overall_line: int = 0
+    overall_gates: tuple[Gate, ...] = ()
+    waivers: tuple[Waiver, ...] = ()
+
+
+def read_suite_file(path: Path) -> WrittenSuite:
+    """Read and check a suite file; raises ``SuiteError`` with the line of the first mistake."""
+    root = read_document(path)
+    keys = root.keys("a suite file", SUITE_KEYS, required=("suite", "facts"))
+    name = keys["suite"].node.text("suite")
+    facts, form = _facts(keys, path.parent)
+    relations = _relations(keys, path.parent, facts[0]) if "relations" in keys or form.own else None
+    seed = keys["seed"].node.integer("seed", SEED) if "seed" in keys else 0
+    limits = read_integrity(keys, "a suite", Integrity())
+    probes = tuple(_probe(probe, keys[name], limits) for name, probe in PROBES.items() if name in keys)
+    if not probes:
+        raise root.error(f"no probe found; at least one is needed: {', '.join(PROBES)}")
+    uninformative = None
+    if "uninformative" in keys:
+        uninformative = _file(keys["uninformative"].node, "uninformative", path.parent)
+    overall = keys["overall"].node.keys("overall", ("gates",)) if "overall" in keys else {}
+    return WrittenSuite(
+        name=name,
+        root=root,
+        facts=facts,
+        format=form,
+        relations=relations,
+        seed=seed,
+        probes=probes,
+        uninformative=uninformative,
+        language=_language(keys["language"].node) if "language" in keys else "",
+        overall_line=keys["overall"].line if "overall" in keys else root.line,
+        overall_gates=read_gates(overall, OVERALL_METRICS["pooled"], "overall", _of_probes(), controls=()),
+        waivers=read_waivers(keys["waivers"].node) if "waivers" in keys else (),
+    )
+
+
+def _language(node: Node) -> str:
+    tag = node.text("language")
+    if not re.fullmatch(LANGUAGE_TAG, tag):
+        raise node.wrong("language", "a language tag such as de or pt-BR")
+    return tag
+
+
+def _of_probes() -> dict[str, str]:
+    """Say of the figures of single probes where their gates stand."""
+    names = {name for probe in PROBES.values() for name in (*probe.metrics, *probe.overall_metrics)}
+    return dict.fromkeys(names, "is a figure of one probe: its gates stand under that probe")
+
+
+def _facts(keys: dict[str, Entry], folder: Path) -> tuple[tuple[Path, ...], Format]:
+    """Return the facts files and the format they are in."""
+    node = keys["facts"].node
+    nodes = _names(node, "facts") if isinstance(node.value, tuple) else (node,)
+    if "format" in keys:
+        form = FORMATS[keys["format"].node.choice("format", tuple(FORMATS))]
+    else:
+        form = guessed(Path(nodes[0].text("facts")))
+    return tuple(_file(one, "facts", folder, folders=form.folders) for one in nodes), form
+
+
+def _relations(keys: dict[str, Entry], folder: Path, facts: Path) -> Path:
+    if "relations" in keys:
+        return _file(keys["relations"].node, "relations", folder)
+    beside = facts.parent / "relations.yaml"
+    if not beside.is_file():
+        raise keys["facts"].error(
+            f"no relations.yaml beside the facts file: {beside} was not found; allowed: "
+            "that file, or its path under the key 'relations'"
+        )
+    return beside
+
+
+def _file(node: Node, what: str, folder: Path, *, folders: bool = False) -> Path:
+    path = folder / node.text(what)
+    try:
+        if path.is_file() or (folders and path.is_dir()):
+            return path
+        beside = sorted(p.name for p in path.parent.iterdir()) if path.parent.is_dir() else []
+    except OSError as error:
+        raise node.wrong(what, "a file", f": {error.strerror}") from None
+    raise node.error(
+        f"{what} must be a file, found {node.value!r}, which is none (looked for {path})"
+        f"{nearest(path.name, beside)}"
+    )
+
+
+def _probe(probe: Probe, entry: Entry, limits: Integrity) -> WrittenProbe:
+    keys = {} if entry.node.value is None else entry.node.keys(probe.name, probe_keys(probe))
+    settings = read_wording(probe, keys)
+    for name, setting in probe.options.items():
+        if name in keys:
+            settings[name] = _setting(keys[name].node, f"{name} of {probe.name}", setting)
+    overall = keys.get("overall")
+    slice_names, overall_names = probe.metrics, probe.overall_metrics
+    inside = dict.fromkeys(
+        slice_names, "is a figure of single slices: it stands under the probe's own 'gates'"
+    )
+    across = dict.fromkeys(
+        overall_names, "is a figure over all slices: it stands under 'overall: {gates: ...}'"
+    )
+    overall_keys = overall.node.keys(f"overall of {probe.name}", ("gates",)) if overall else {}
+    return WrittenProbe(
+        probe=probe,
+        entry=entry,
+        settings=settings,
+        slices=_slices(probe, keys["slices"].node, str(settings.get("slice_by", "none")))
+        if "slices" in keys
+        else None,
+        limit=_limit(keys, probe.name),
+        gates=read_gates(keys, slice_names, probe.name, across),
+        overall_line=overall.line if overall else entry.line,
+        overall_gates=read_gates(
+            overall_keys, overall_names, f"overall of {probe.name}", inside, controls=()
+        ),
+        relations=_names(keys["relations"].node, f"relations of {probe.name}")
+        if "relations" in keys
+        else None,
+        unseen=_unseen(keys["unseen"].node) if "unseen" in keys else None,
+        shots=_shots(keys["shots"].node, probe) if "shots" in keys else WrittenShots(),
+        integrity=read_integrity(keys, probe.name, limits),
+    )
+
+
+def _setting(node: Node, what: str, setting: Setting) -> str | int:
+    if setting.options:
+        return node.choice(what, setting.options)
+    if not setting.plain:
+        return node.integer(what, setting.bounds)
+    spec = node.text(what)
+    known = spec in setting.plain or "/" in spec or spec.split(":")[0] == "reference"
+    if not known and not _is_there(node.path.parent / spec):
+        allowed = f"{', '.join(setting.plain)}, openai/NAME, hf/NAME or a folder beside the suite"
+        raise node.wrong(what, allowed, nearest(spec, setting.plain))
+    return spec
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:
+        return False
+
+
+def _shots(node: Node, probe: Probe) -> WrittenShots:
+    what = f"shots of {probe.name}"
+    if isinstance(node.value, str):
+        return WrittenShots(file=_file(node, what, node.path.parent))
+    if not isinstance(node.value, dict):
+        raise node.wrong(what, "a file of examples or {seen: 280, unseen: 40}")
+    keys = node.keys(what, SHOT_KEYS)
+    counts = dict(SHOTS)
+    counts.update((key, entry.node.integer(f"{key} of shots", SHOT_BOUNDS)) for key, entry in keys.items())
+    return WrittenShots(seen=counts["seen"], unseen=counts["unseen"])
+
+
+def _limit(keys: dict[str, Entry], where: str) -> Limit:
+    if "limit" not in keys:
+        return None
+    node, what = keys["limit"].node, f"limit of {where}"
+    # 1.0 is all of them, and 1 one of them.
+    bounds = LIMIT if isinstance(node.value, int) else SHARE
+    return node.number(what, f"{LIMIT}, or a share above 0 and up to 1.0", bounds)
+
+
+def _names(node: Node, what: str) -> tuple[Node, ...]:
+    first: dict[str, int] = {}
+    for item in node.items(what):
+        name = item.text(f"each of {what}")
+        if name in first:
+            raise item.error(f"{name!r} stands twice in {what}; the first is on line {first[name]}")
+        first[name] = item.line
+    return node.items(what)
+
+
+def _slices(probe: Probe, node: Node, slice_by: str) -> tuple[WrittenSlice, ...]:
+    what = f"slices of {probe.name}"
+    if not isinstance(node.value, dict):
+        if not isinstance(node.value, tuple) or not node.value:
+            raise node.wrong(what, "a list of names or a mapping of names, with at least one")
+        for item in _names(node, what):
+            _known(probe, item, slice_by)
+        return tuple(WrittenSlice(name=item.text(what), node=item) for item in node.value)
+    if not node.value:
+        raise node.wrong(what, "a list of names or a mapping of names, with at least one")
+    slices = []
+    for name, entry in node.value.items():
+        place = Node(path=entry.node.path, line=entry.line, value=name)
+        _known(probe, place, slice_by)
+        where = f"slice {name} of {probe.name}"
+        keys = {} if entry.node.value is None else entry.node.keys(where, SLICE_KEYS)
+        metrics = SLICE_METRICS[probe.kind(name)]
+        across = dict.fromkeys(
+            probe.overall_metrics, "is a figure over all slices: it stands under 'overall'"
+        )
+        gates = read_gates(keys, metrics, where, across)
+        slices.append(WrittenSlice(name=name, node=place, limit=_limit(keys, where), gates=gates))
+    return tuple(slices)
+
+
+def _known(probe: Probe, node: Node, slice_by: str) -> None:
+    # Other slices are names from the facts, which are not read yet; so are datasets.
+    if probe.slicing != "knowledge":
+        return
+    name, allowed = str(node.value), reliability_slices(slice_by)
+    parts = reliability_slice(name)
+    if name not in allowed and (parts is None or slice_by != "dataset"):
+        groups = "; groups are made by the key 'slice_by'" if parts and slice_by == "none" else ""
+        raise node.error(unknown("slice", name, allowed, where=probe.name) + groups)
+
+
+def _unseen(node: Node) -> Unseen:
+    keys = node.keys("unseen", UNSEEN_KEYS, required=UNSEEN_KEYS)
+    as_of, expires = keys["as_of"].node.date("as_of"), keys["expires"].node.date("expires")
+    if expires <= as_of:
+        raise keys["expires"].error(f"expires must be later than as_of ({as_of}), found {expires}")
+    return Unseen(
+        count=keys["count"].node.integer("count of unseen", UNSEEN),
+        as_of=as_of,
+        expires=expires,
+        as_of_line=keys["as_of"].line,
+        expires_line=keys["expires"].line,
+    )

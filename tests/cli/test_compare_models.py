@@ -1,0 +1,206 @@
+"""Models side by side, on figures made by hand: what is shown, what is not alike, what is correlated."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_kbrel.cli.compare.loading import read_side
+from pytest_kbrel.cli.compare.models import Compared, over_models, read_models, run_settings, side_by_side
+from pytest_kbrel.errors import KbrelError
+
+SUITE = "w.kb.yaml"
+HEAD = "head_to_tail[a]"
+
+
+def model(name: str = "a", cases: Any = None, **more: Any) -> Compared:
+    return Compared(name=name, about="", cases=cases or {(SUITE, HEAD): {"accuracy": 0.5}}, **more)
+
+
+def asked(case: str = HEAD, suite: str = SUITE, **settings: str) -> Any:
+    return (((suite, case), tuple(settings.items())),)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "said"),
+    [
+        ({}, {}, ("", "")),
+        ({"judge": "rules"}, {"judge": "rules"}, ("", "")),
+        ({"judge": "rules"}, {"judge": "openai/j"}, ("judge rules", "judge openai/j")),
+        ({"limit": "3"}, {"limit": ""}, ("limit 3", "limit none")),
+        ({"seed": "0"}, {"judge": ""}, ("seed 0", "seed none")),
+        ({"apply_chat_template": "true"}, {"apply_chat_template": "false"}, None),
+        # These change nothing of what is asked.
+        ({"device": "cpu", "batch_size": "1"}, {"device": "cuda", "batch_size": "2"}, ("", "")),
+        # A paper says nothing of its runs.
+        ({"judge": "rules"}, {}, ("", "")),
+        (
+            {"judge": "rules", "seed": "1"},
+            {"judge": "openai/j", "seed": "2"},
+            ("judge rules, seed 1", "judge openai/j, seed 2"),
+        ),
+    ],
+)
+def test_what_of_the_settings_of_two_runs_can_change_figures(
+    first: dict[str, str], second: dict[str, str], said: tuple[str, str] | None
+) -> None:
+    found = run_settings([model(settings=tuple(of.items())) for of in (first, second)])
+    assert found == (said or ("apply_chat_template true", "apply_chat_template false"))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "said"),
+    [
+        ({}, {}, ""),
+        ({"asked": asked(choices="3")}, {"asked": asked(choices="3")}, ""),
+        ({"asked": asked(choices="3")}, {"asked": asked(choices="4")}, "choices 3, 4"),
+        ({"asked": asked(choices="3")}, {"asked": asked()}, ""),
+        ({"asked": asked(choices="3")}, {"asked": asked("head_to_tail[b]", choices="4")}, ""),
+        ({"asked": asked()}, {"asked": asked(suite="v.kb.yaml")}, "suites w.kb.yaml, v.kb.yaml"),
+        (
+            {"asked": asked(), "settings": (("judge", "rules"),)},
+            {"asked": asked(), "settings": (("judge", "openai/j"),)},
+            "judges rules, openai/j",
+        ),
+        (
+            {"asked": asked(a="1", b="1"), "settings": (("judge", "rules"),)},
+            {"asked": asked(suite="v.kb.yaml", a="2", b="2"), "settings": (("judge", "x"),)},
+            "suites w.kb.yaml, v.kb.yaml; a 1, 2; b 1, 2; judges rules, x",
+        ),
+    ],
+)
+def test_in_what_a_case_was_not_asked_alike(first: dict[str, Any], second: dict[str, Any], said: str) -> None:
+    (table,) = side_by_side([model("a", **first), model("b", **second)])
+    assert (table.case, table.differing) == (HEAD, said)
+
+
+def test_monitor_has_no_judge() -> None:
+    cases = {(SUITE, "monitor[a]"): {"monitor": 0.5}}
+    models = [
+        model(judge, cases, asked=asked("monitor[a]"), settings=(("judge", judge),))
+        for judge in ("rules", "openai/j")
+    ]
+    assert side_by_side(models)[0].differing == ""
+
+
+def test_figures_that_two_models_have_are_shown_with_gaps_where_others_have_none() -> None:
+    models = [
+        model("a", {(SUITE, HEAD): {"accuracy": 0.0, "f1": 0.1, "em": None}}),
+        model("b", {(SUITE, HEAD): {"accuracy": 0.5, "em": 0.2}}),
+        model("c", {(SUITE, HEAD): {"f1": 0.3}, (SUITE, "head_to_tail[b]"): {"f1": 0.3}}),
+    ]
+    (table,) = side_by_side(models)
+    assert table.rows == (("accuracy", (0.0, 0.5, None)), ("f1", (0.1, None, 0.3)))
+    with pytest.raises(KbrelError, match="no figure is in two of a, c; allowed"):
+        side_by_side([model("a", {(SUITE, HEAD): {"em": 0.1}}), models[2]])
+
+
+@pytest.mark.parametrize(
+    ("cases", "names"),
+    [
+        ([{(SUITE, HEAD): {}}, {("v.kb.yaml", HEAD): {}}], [HEAD]),
+        (
+            [{(SUITE, HEAD): {}, ("v.kb.yaml", HEAD): {}}, {("", HEAD): {}}, {(SUITE, HEAD): {}}],
+            [f"{SUITE}::{HEAD}", f"v.kb.yaml::{HEAD}", HEAD],
+        ),
+    ],
+)
+def test_a_case_keeps_its_suite_where_a_model_has_it_in_two(cases: list[Any], names: list[str]) -> None:
+    filled = [model(str(n), {case: {"accuracy": 0.5} for case in of}) for n, of in enumerate(cases)]
+    found = {
+        table.case for table in side_by_side([*filled, *(replace(m, name=f"{m.name}b") for m in filled)])
+    }
+    assert found == set(names)
+
+
+@pytest.mark.parametrize(
+    ("slices", "within"),
+    [
+        (("seen-zero-shot",), ["reliability[zero-shot]"]),
+        (("seen-zero-shot", "unseen-zero-shot"), ["reliability[zero-shot]"]),
+        (("seen-a", "seen-b"), ["reliability[a]", "reliability[b]"]),
+    ],
+)
+def test_figures_are_correlated_over_models_within_a_slice(
+    slices: tuple[str, ...], within: list[str]
+) -> None:
+    models = [
+        model(str(k), {("", f"reliability[{name}]"): {"ncr": 0.1 * k, "ur": 0.2 * k} for name in slices})
+        for k in range(3)
+    ]
+    found = over_models(models)
+    assert list(dict.fromkeys(name for name, _ in found)) == within
+    assert {(one.x, one.y, one.over, one.n) for _, one in found} == {("ncr", "ur", "models", 3)}
+    # One model is no pair.
+    assert over_models([models[0], model("x", {("", "head_to_tail[a]"): {"accuracy": 1.0}})]) == ()
+
+
+def in_settings(name: str, ncr: float, *settings: str, within: str = "overall") -> list[Compared]:
+    """Return one model of a paper, a little better in each further setting."""
+    return [
+        model(
+            f"{name}/{setting}",
+            {("", f"reliability[{within}]"): {"ncr": ncr + k, "ur": 2 * ncr - k}},
+            setting=setting,
+        )
+        for k, setting in enumerate(settings)
+    ]
+
+
+def test_a_model_in_several_settings_is_one_model_in_each_of_them() -> None:
+    models = [one for k in range(4) for one in in_settings(f"m{k}", 0.1 * k, "zero-shot", "four-shot")]
+    found = over_models(models)
+    assert [(within, one.n, one.note) for within, one in found if one.method == "pearson"] == [
+        ("reliability[overall], zero-shot", 4, ""),
+        ("reliability[overall], four-shot", 4, ""),
+    ]
+    assert [one.r for _, one in found] == [pytest.approx(1.0)] * 4
+    # In one setting it need not be named, and a setting that is missing in one model leaves that one out.
+    assert {within for within, _ in over_models(models[::2])} == {"reliability[overall]"}
+    assert [one.n for _, one in over_models(models[:-1])] == [4, 4, 3, 3]
+    # Three settings of one model are no three models.
+    assert over_models(in_settings("m", 0.1, "zero-shot", "four-shot", "four-shot-2")) == ()
+
+
+def test_a_run_beside_a_papers_models_counts_in_every_setting() -> None:
+    models = [one for k in range(3) for one in in_settings(f"m{k}", 0.1 * k, "zero-shot", "four-shot")]
+    run = model("run", {(SUITE, "reliability[overall]"): {"ncr": 0.9, "ur": 0.0}})
+    assert [one.n for _, one in over_models([*models, run])] == [4, 4, 4, 4]
+    # What no model of a paper has is correlated over the runs, once.
+    alone = {(SUITE, "monitor[P1]"): {"monitor": 0.1, "accuracy": 0.2}}
+    found = over_models([*models, model("x", alone), model("y", alone)])
+    assert [(name, one.n) for name, one in found if name.startswith("monitor")] == [("monitor[P1]", 2)] * 2
+
+
+@pytest.mark.parametrize(
+    ("sources", "count"),
+    [
+        (("published/monitor",), 12),
+        (("published/monitor/",), 12),
+        (("published/monitor/vicuna-7b", "published/monitor"), 12),
+        (("published/monitor/*", "published/reliable-kb/*/zero-shot"), 38),
+    ],
+)
+def test_models_of_papers_are_named_by_folders_and_patterns(
+    sources: tuple[str, ...], count: int, tmp_path: Path
+) -> None:
+    models = read_models(sources, tmp_path)
+    assert len({one.name for one in models}) == len(models) == count
+    assert all(one.settings == one.asked == () for one in models)
+    for case in (case for one in models for case in one.cases):
+        assert case[0] == ""
+
+
+def test_a_papers_figures_and_a_report_without_outcomes_are_not_paired(tmp_path: Path) -> None:
+    assert read_side("published/monitor/vicuna-7b", tmp_path) == "a paper's figures have no facts behind them"
+    (tmp_path / "report.json").write_text("{}")
+    for source in (tmp_path, tmp_path / "report.json"):
+        assert read_side(str(source), tmp_path) == (
+            "there is no outcomes.jsonl.xz beside its report, as older versions left it"
+        )
+    said = read_side("none-of-this-name", tmp_path)
+    assert isinstance(said, str)
+    assert "none-of-this-name" in said

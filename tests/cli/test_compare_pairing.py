@@ -1,0 +1,240 @@
+"""Runs paired fact by fact, on cases made by hand: what fails, what is printed and what is written."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_kbrel.baselines import Baseline, BaselineCase
+from pytest_kbrel.cli.compare.loading import Side, gate_of, waivers_of
+from pytest_kbrel.cli.compare.pairing import FAILING, Paired, pair_up
+from pytest_kbrel.cli.compare.render import paired_json, paired_lines, summary_lines
+from pytest_kbrel.records import (
+    CaseResult,
+    Change,
+    Gate,
+    GateResult,
+    MetricValue,
+    Outcome,
+    Run,
+    Table,
+    Waiver,
+)
+
+SUITE = "w.kb.yaml"
+HEAD = "head_to_tail[a]"
+
+
+def gate(verdict: str = "pass", rule: str = "max_drop", **more: Any) -> GateResult:
+    found = {"metric": "accuracy", "rule": rule, "bound": 0.1, "verdict": verdict, "reason": "", "line": 7}
+    return GateResult(**(found | more))
+
+
+def case(name: str = HEAD, *gates: GateResult, labels: str = "", **more: Any) -> CaseResult:
+    rows = tuple(
+        Outcome(
+            **{"fact_id": f"f{n}", "question": "q?", "expected": "e", "answer": "a", "prompt_digest": "d"},
+            label="correct" if label == "+" else "wrong",
+            values=(float(label == "+"), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
+        )
+        for n, label in enumerate(labels)
+    )
+    columns = ("correct", "missing", "f1", "rouge_l", "em", "rules", "unparsable")
+    found = {
+        **{"id": name, "suite": SUITE, "probe": "head_to_tail", "slice": "a", "verdict": "pass"},
+        **{"n": len(rows), "duration": 0.0, "metrics": (), "gates": gates},
+        "table": Table(columns=columns, rows=rows) if rows else Table(columns=(), rows=()),
+    }
+    return CaseResult(**(found | more))
+
+
+def run(*cases: CaseResult, **more: Any) -> Run:
+    found = {"kbrel_version": "1", "created": "", "model": None, "environment": (), "settings": ()}
+    return Run(**(found | {"cases": cases} | more))
+
+
+def paired(*cases: CaseResult, **more: Any) -> Paired:
+    return Paired(run=run(*cases), **({"p_holm": {}, "obstacles": {}} | more))
+
+
+WAIVER = Waiver(owner="o", reason="r", expires="2090-01-01", case=HEAD)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "fails"),
+    [
+        *((verdict, True) for verdict in ("fail", "invalid", "not run", "not comparable", "no baseline")),
+        *((verdict, False) for verdict in ("pass", "inconclusive")),
+    ],
+)
+def test_which_verdicts_of_a_gate_fail_a_comparison(verdict: str, fails: bool) -> None:
+    assert paired(case(HEAD, gate(), gate(verdict), verdict=verdict)).fails is fails
+    assert (verdict in FAILING) is fails
+    # Of the sound ones a waiver excuses any.
+    excused = paired(case(HEAD, gate(verdict), verdict=verdict, waiver=WAIVER))
+    assert excused.fails is (verdict in ("invalid", "not run"))
+    # One that fails is enough, in whatever case.
+    assert paired(case(), case("head_to_tail[b]", gate(verdict), verdict=verdict)).fails is fails
+
+
+def test_an_expired_waiver_fails_a_comparison() -> None:
+    assert paired(case(HEAD, gate(), expired=(replace(WAIVER, expired=True),))).fails
+    assert not paired(case(HEAD, gate()), case("head_to_tail[b]")).fails
+    assert not paired().fails
+
+
+def test_a_demand_and_its_waivers_are_read_back() -> None:
+    assert gate_of(gate()) == Gate(metric="accuracy", rule="max_drop", bound=0.1, line=7)
+    assert waivers_of(case()) == ()
+    assert waivers_of(case(waiver=WAIVER)) == (WAIVER,)
+    expired = replace(WAIVER, expired=True)
+    assert waivers_of(case(waiver=expired, expired=(expired, WAIVER))) == (expired, WAIVER)
+
+
+def side(*cases: CaseResult) -> Side:
+    return Side(
+        run=Baseline(
+            path=Path("x"),
+            **{"kbrel_version": "1", "created": "", "reason": "", "commit": "", "versions": ()},
+            model=None,
+            settings=(),
+            cases={
+                f"{SUITE}::{one.id}": BaselineCase(key=f"{SUITE}::{one.id}", table=one.table, metrics=())
+                for one in cases
+            },
+        ),
+        cases=cases,
+    )
+
+
+def test_gates_of_all_candidates_are_one_family() -> None:
+    before = side(case(labels="+" * 40))
+    gates = (
+        gate(),
+        gate(rule="recovery", bound=0.9),
+        gate(rule="min", bound=0.1),
+        gate(rule="max", bound=0.9),
+    )
+    after = side(case(HEAD, *gates, labels="+" * 30 + "-" * 10))
+    one = pair_up(before, [("b", after)], "a")
+    two = pair_up(before, [("b", after), ("c", after)], "a")
+    (p, sidak), (_, of_both) = (
+        (found.run.cases[0].gates[0].p, found.run.cases[0].gates[0].p_sidak) for found in (one[0], two[0])
+    )
+    assert p is not None
+    # Two gates of each candidate compare with the baseline.
+    assert sidak == pytest.approx(1 - (1 - p) ** 2)
+    assert of_both == pytest.approx(1 - (1 - p) ** 4)
+    assert [found.run.baseline for found in two] == ["a", "a"]
+    assert one[0].fails
+
+
+def test_a_case_that_was_not_measured_is_not_compared_and_one_that_is_new_has_no_baseline() -> None:
+    before = side(case(labels="++--"))
+    broken = case(HEAD, gate("invalid"), verdict="invalid", errors=("no answers",))
+    new = case("head_to_tail[b]", gate(), labels="++--")
+    (found,) = pair_up(before, [("b", side(broken, new))], "a")
+    first, second = found.run.cases
+    assert (first, second.gates[0].verdict) == (broken, "no baseline")
+    assert list(found.obstacles) == [f"{SUITE}::head_to_tail[b]"]
+    assert found.obstacles[f"{SUITE}::head_to_tail[b]"].startswith("no baseline: ")
+    assert list(found.p_holm.values()) == [None] * len(found.p_holm)
+
+
+def change(number: int) -> Change:
+    return Change(
+        fact_id=f"f{number}", question=f"q{number}?", expected="e", old_answer="old", new_answer="new"
+    )
+
+
+def told(at: Paired, width: int = 200) -> list[str]:
+    return list(paired_lines([at], ["a", "b"], [1, 3], width))
+
+
+def test_what_is_printed_of_a_candidate() -> None:
+    figure = MetricValue(
+        **{"name": "accuracy", "better": "higher", "value": 0.9, "baseline": 0.5, "delta": -0.2},
+        **{"delta_low": -0.3, "delta_high": -0.1, "p": 0.01, "paired": 3},
+    )
+    other = replace(figure, name="f1", delta=None, p=None, baseline=None)
+    facts = tuple(map(change, range(6)))
+    shown = case(
+        HEAD, gate("fail", reason="worse"), gate(), metrics=(figure, other), lost=facts, gained=facts[:5]
+    )
+    lines = told(paired(shown, p_holm={(f"{SUITE}::{HEAD}", "accuracy"): 0.04}))
+    assert lines[1] == "3 against 1, paired fact by fact: b"
+    assert "head_to_tail[a], 3 facts paired: pass" in lines
+    (head,) = [line for line in lines if line.endswith("95 % interval")]
+    assert head.split() == ["1", "3", "3", "-", "1", "95", "%", "interval"]
+    (row,) = [line for line in lines if line.startswith("  accuracy ")]
+    # The difference is over the facts that have a partner, and so is the second figure.
+    assert row.split()[:4] == ["accuracy", "0.500", "0.300", "-0.200"]
+    assert row.endswith("Holm 0.040")
+    assert "    accuracy max_drop 0.1: fail: worse" in lines
+    assert "    accuracy max_drop 0.1: pass" in lines
+    assert "6 facts lost, 5 gained" in lines
+    assert sum(line.startswith("  lost: q") for line in lines) == 5
+    assert "  lost: and 1 more (--json has all)" in lines
+    assert not any(line.startswith("  gained: and") for line in lines)
+    assert lines[-1].startswith("p is one-sided (worse); Holm:")
+    assert list(paired_lines([], ["a"], [1], 200)) == []
+
+
+def test_why_a_case_cannot_be_compared_is_said_once() -> None:
+    stuck = case(HEAD, gate("not comparable", reason="other prompts"))
+    lines = told(paired(stuck, obstacles={f"{SUITE}::{HEAD}": "not comparable: other prompts"}))
+    assert [line.strip() for line in lines if "other prompts" in line] == ["not comparable: other prompts"]
+    assert "    accuracy max_drop 0.1: not comparable" in lines
+    broken = told(paired(case(HEAD, gate("invalid", reason="x"), verdict="invalid", errors=("no answers",))))
+    assert [line.strip() for line in broken if "no answers" in line] == ["no answers"]
+    # An error that left facts out, and no more, is none of the comparison's.
+    assert not any("left out" in line for line in told(paired(case(errors=("left out",)))))
+
+
+def test_a_summary_counts_verdicts_the_worst_first() -> None:
+    verdicts = ("pass", "inconclusive", "no baseline", "not comparable", "not run", "invalid", "fail", "pass")
+    one = paired(case(HEAD, *map(gate, verdicts), lost=(change(1),)))
+    assert list(summary_lines([one, paired(case())], [1, 2, 4])) == [
+        "",
+        "2 against 1: gates: 1 fail, 1 invalid, 1 not run, 1 not comparable, 1 no baseline, 1 inconclusive, "
+        "2 pass; 1 fact lost, 0 gained",
+        "4 against 1: gates: none are known; 0 facts lost, 0 gained",
+    ]
+    assert list(summary_lines([], [1])) == []
+
+
+def test_everything_of_a_pair_is_written_as_json() -> None:
+    figure = MetricValue(
+        **{"name": "accuracy", "better": "higher", "value": 0.9, "baseline": 0.5, "delta": 0.4},
+        **{"delta_low": 0.3, "delta_high": 0.5, "p": 0.0, "paired": 3, "note": "n"},
+    )
+    expired = replace(WAIVER, expired=True)
+    shown = case(
+        HEAD,
+        gate(),
+        **{"metrics": (figure,), "lost": (change(1),), "gained": (change(2),), "errors": ("e",)},
+        **{"waiver": expired, "expired": (expired,), "n": 3, "verdict": "fail"},
+    )
+    one = paired(shown, p_holm={(f"{SUITE}::{HEAD}", "accuracy"): 0.0}, obstacles={f"{SUITE}::{HEAD}": "o"})
+    (found,) = paired_json([one], ["a", "b"])
+    json.dumps(found)
+    assert {name: found[name] for name in ("baseline", "candidate", "differences", "fails")} == {
+        **{"baseline": "a", "candidate": "b", "differences": [], "fails": True}
+    }
+    (written,) = found["cases"]
+    assert written["figures"] == {
+        "accuracy": {
+            **{"better": "higher", "baseline": 0.5, "value": 0.9, "delta": 0.4, "delta_low": 0.3},
+            **{"delta_high": 0.5, "p": 0.0, "p_holm": 0.0, "paired": 3, "note": "n"},
+        }
+    }
+    assert (written["id"], written["aggregate"], written["verdict"]) == (f"{SUITE}::{HEAD}", False, "fail")
+    assert (written["n"], written["obstacle"], written["errors"]) == (3, "o", ["e"])
+    assert (written["waiver"]["owner"], written["expired"][0]["owner"]) == ("o", "o")
+    assert [written[name][0]["fact_id"] for name in ("lost", "gained")] == ["f1", "f2"]
+    assert written["unmatched"] == {"added": [], "unasked": [], "waived": [], "unanswered": []}
+    assert written["gates"][0]["metric"] == "accuracy"

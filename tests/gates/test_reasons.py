@@ -1,0 +1,113 @@
+"""The sentences in which judgements give their reasons, part by part."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from pytest_kbrel import stats
+from pytest_kbrel.gates.measurement import Measured, Measurement, pair
+from pytest_kbrel.gates.reasons import (
+    between,
+    facts,
+    interval,
+    left_out,
+    moved,
+    needed,
+    number,
+    open_end,
+    power,
+)
+from pytest_kbrel.records import MetricValue
+from tests.gates.tables import answers
+from tests.gates.test_statistics import figure
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        (0.0, 0.0, "[0.000, 0.000]"),
+        (None, 0.5, "[-inf, 0.500]"),
+        (-0.5, None, "[-0.500, inf]"),
+        (None, None, "[-inf, inf]"),
+    ],
+)
+def test_an_interval_without_an_end(low: float | None, high: float | None, said: str) -> None:
+    assert interval(low, high) == said
+    of = MetricValue(name="m", better="higher", value=0.5, low=low, high=high)
+    assert between(of) == ("" if low is None else f" {said}")
+
+
+def test_words_for_numbers() -> None:
+    assert [facts(n) for n in (0, 1, 2)] == ["0 facts", "1 fact", "2 facts"]
+    assert number(0.0004) == "0.000"
+    assert needed(None) == "; no number of facts below a million would decide"
+    assert needed(0) == "; about 0 facts would decide, were the difference the same"
+
+
+def measured(*, estimate: Any = None, unasked: int = 0, **more: Any) -> Measured:
+    given = {"name": "m", "better": "higher", "value": 0.5, "baseline": 0.75, "delta": -0.25, "paired": 9}
+    difference = stats.Difference(estimate=stats.Estimate(**(estimate or {})))
+    return Measured(
+        figure=figure((0, "x")),
+        value=MetricValue(**{**given, **more}),
+        difference=difference,
+        unasked=unasked,
+    )
+
+
+@pytest.mark.parametrize(
+    ("of", "said"),
+    [
+        (measured(), "m fell by 0.250 from 0.750 to 0.500 (paired over 9 facts)"),
+        (measured(delta=0.25), "m rose by 0.250 from 0.750 to 1.000 (paired over 9 facts)"),
+        (
+            measured(delta_low=-0.5, p=0.0, unasked=1, paired=1, estimate={"note": "why"}),
+            "m fell by 0.250 [-0.500, inf] from 0.750 to 0.500 "
+            "(paired over 1 fact of the baseline's 2, p < 0.0001, why)",
+        ),
+        (
+            measured(delta_high=0.0, p=0.0001),
+            "m fell by 0.250 [-inf, 0.000] from 0.750 to 0.500 (paired over 9 facts, p 0.0001)",
+        ),
+        (measured(delta=0.0), "m did not change from 0.750 (paired over 9 facts)"),
+        (
+            measured(delta=0.0, delta_low=0.0, delta_high=0.0, estimate={"note": "why"}),
+            "m did not change [0.000, 0.000] from 0.750 (why, paired over 9 facts)",
+        ),
+        (measured(baseline=0.0, delta=0.25), "m rose by 0.250 from 0.000 to 0.250 (paired over 9 facts)"),
+    ],
+)
+def test_how_a_figure_moved(of: Measured, said: str) -> None:
+    assert moved(of) == said
+
+
+@pytest.mark.parametrize(
+    ("mde", "better", "said"),
+    [
+        (None, "higher", ""),
+        (0.0, "higher", "; a drop of 0.000 would be found with 80 % power"),
+        (0.125, "lower", "; a rise of 0.125 would be found with 80 % power"),
+    ],
+)
+def test_which_drop_would_be_found(mde: float | None, better: Any, said: str) -> None:
+    assert power(measured(mde=mde, better=better)) == said
+    # Without a spread, or with none, no number of facts can be told.
+    for se in (None, 0.0):
+        assert open_end(measured(mde=mde, better=better, estimate={"se": se}), clear=0.0) == said
+
+
+def test_facts_that_the_baseline_lacks_are_counted_over_the_members_of_the_figure() -> None:
+    pairings = tuple(pair(answers(new), answers(old)) for new, old in (("+++", "++"), ("++++", "++")))
+    assert left_out(measured(), Measurement(figures=(), pairings=pairings)) == (
+        "; 1 fact not in the baseline left out"
+    )
+    both = dataclasses.replace(measured(), figure=figure((0, "x"), (1, "x")))
+    assert left_out(both, Measurement(figures=(), pairings=pairings)) == (
+        "; 2 facts not in the baseline left out"
+    )
+    same = (pair(answers("+"), answers("+")),)
+    assert left_out(measured(), Measurement(figures=(), pairings=same)) == ""
+    assert left_out(measured(), Measurement(figures=())) == ""

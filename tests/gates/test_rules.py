@@ -1,0 +1,284 @@
+"""What a judgement says where there is little to go by: nothing measured, one fact, no spread, a paper."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import Any
+
+import pytest
+
+from pytest_kbrel.baselines import BaselineCase
+from pytest_kbrel.gates import decide
+from pytest_kbrel.gates.measurement import measure, measure_figures, pair
+from pytest_kbrel.gates.statistics import figures_of
+from pytest_kbrel.metrics import metrics_for
+from pytest_kbrel.metrics.base import mean, quotient
+from pytest_kbrel.records import GateResult, Integrity, Table
+from tests.gates.tables import (
+    HEAD_TO_TAIL,
+    MONITOR,
+    answers,
+    case,
+    consistency,
+    decided,
+    gate,
+    outcome,
+    scores,
+)
+from tests.gates.test_unpaired import against, only, printed
+
+
+def judged(metric: str, rule: Any, bound: float, after: Table, before: Table, **more: Any) -> GateResult:
+    return only(decided(case(gate(metric, rule, bound)), after, before, **more))
+
+
+def test_a_metric_that_is_not_there_is_told_with_those_that_are() -> None:
+    figures = figures_of([mean(name, "higher", "correct") for name in ("accuracy", "missing", "f1")])
+    (found,) = decide(
+        [gate("acuracy", "min", 0.5)], measure_figures(figures, (answers("++"),), (), alpha=0.05)
+    )
+    assert (found.verdict, found.reason) == (
+        "invalid",
+        "no metric 'acuracy' was measured; did you mean 'accuracy'?; there are accuracy, missing, f1",
+    )
+
+
+def test_a_comparison_that_is_the_only_one_needs_no_correction() -> None:
+    before = answers("+" * 20)
+    measured = measure_figures(
+        figures_of([mean("c", "higher", "correct", rate=True)]),
+        (answers("-" * 3 + "+" * 17),),
+        (pair(answers("-" * 3 + "+" * 17), before),),
+        alpha=0.05,
+    )
+    (found,) = decide([gate("c", "max_drop", 0.1)], measured)
+    # Three facts were lost and none gained: 0.5 ** 3, of which the middle counts half.
+    assert found.p == pytest.approx(0.0625)
+    assert found.p_sidak == pytest.approx(0.0625)
+
+
+CONTROLS = [f"wr_control_{name}" for name in ("a", "b")]
+
+
+def against_controls(better: Any, own: float, *controls: float | None) -> GateResult:
+    """Judge ``above_control`` over three facts; a control without a value is undefined."""
+    columns = ("c", "one", *CONTROLS, *(f"n_{name}" for name in CONTROLS))
+    values = (own, 1.0, *(of or 0.0 for of in controls), *(float(of is not None) for of in controls))
+    rows = tuple(outcome(f"Q{at}", values, "correct") for at in range(3))
+    metrics = [
+        quotient("wr", better, "c", "one"),
+        *(
+            quotient(name, better, name, f"n_{name}", undefined=f"{name} is not there")
+            for name in CONTROLS[: len(controls)]
+        ),
+    ]
+    measured = measure_figures(figures_of(metrics), (Table(columns=columns, rows=rows),), (), alpha=0.05)
+    (found,) = decide([gate("wr", "above_control", 0.25)], measured)
+    return found
+
+
+def test_a_value_is_held_against_the_best_of_the_controls_that_have_one() -> None:
+    rows = [
+        ("higher", 0.5, (0.0, 0.25), "pass", "over 3 facts, 0.250 above its control wr_control_b, 0.250"),
+        ("higher", 0.25, (0.0, None), "pass", "over 3 facts, 0.250 above its control wr_control_a, 0.000"),
+        ("higher", 0.0, (0.5, 0.25), "fail", "over 3 facts, -0.500 above its control wr_control_a, 0.500"),
+        ("lower", 0.0, (0.25, 0.75), "pass", "over 3 facts, 0.250 below its control wr_control_a, 0.250"),
+        ("lower", 0.5, (0.0, 0.25), "fail", "over 3 facts, -0.500 below its control wr_control_a, 0.000"),
+    ]
+    for better, own, controls, verdict, said in rows:
+        found = against_controls(better, own, *controls)
+        # Where all facts are alike an interval stands behind each value.
+        plain = re.sub(r" \[[^]]*\]", "", found.reason)
+        assert (found.verdict, plain) == (verdict, f"wr is {own:.3f} {said}; allowed: at least 0.250")
+
+
+def test_without_a_value_of_its_own_or_of_a_control_nothing_can_be_said() -> None:
+    nothing = against_controls("higher", 0.5, None, None)
+    assert (nothing.verdict, nothing.reason) == (
+        "inconclusive",
+        "wr has no control to compare with: wr_control_a is not there; allowed: at least 0.250",
+    )
+    metrics = [quotient("wr", "higher", "missing", "missing", undefined="nothing is missing")]
+    measured = measure_figures(figures_of(metrics), (answers("++"),), (), alpha=0.05)
+    for vacuous, verdict in ((False, "fail"), (True, "inconclusive")):
+        (one,) = measured.figures
+        figure = dataclasses.replace(one.figure, vacuous=vacuous)
+        known = dataclasses.replace(measured, figures=(dataclasses.replace(one, figure=figure),))
+        (found,) = decide([gate("wr", "above_control", 0.25)], known)
+        assert (found.verdict, found.reason) == (
+            verdict,
+            "wr is undefined: nothing is missing; allowed: at least 0.250",
+        )
+
+
+def test_what_the_baseline_has_not_measured_is_told() -> None:
+    old = Table(
+        columns=HEAD_TO_TAIL[:2], rows=tuple(outcome(f"Q00{at}", (1, 0), "correct") for at in range(2))
+    )
+    for rule in ("max_drop", "recovery"):
+        found = judged("accuracy_f1", rule, 0.9, answers("++"), old)
+        assert (found.verdict, found.observed) == ("not comparable", None)
+        assert found.reason.startswith(
+            "the baseline has not measured what accuracy_f1 needs: bless all suites anew; allowed: "
+        )
+
+
+def test_the_noise_floor_is_told_after_what_has_moved() -> None:
+    after, before = answers("-" * 8 + "+" * 52), answers("+" * 60)
+    baseline = BaselineCase(key="key", table=before, metrics=(), noise=(("accuracy", 0.2),))
+    said = {"max_drop": "accuracy fell by 0.133 [", "recovery": "accuracy recovered 0.867 ["}
+    for rule, start in said.items():
+        found = only(
+            decided(
+                case(gate("accuracy", rule, 0.95 if rule == "recovery" else 0.02)),
+                after,
+                baseline=baseline,
+                baseline_asked=True,
+            )
+        )
+        assert found.verdict == "inconclusive"
+        assert found.reason.startswith(start)
+        assert found.reason.endswith(
+            "; no alarm inside the noise floor: asked twice, the baseline's own model moved by 0.200"
+        )
+
+
+def test_the_loss_of_all_is_within_a_tolerance_of_all() -> None:
+    assert judged("accuracy", "max_drop", 1.0, answers("-" * 5), answers("+" * 5)).verdict == "pass"
+
+
+def test_of_a_share_that_is_none_or_of_one_fact_no_interval_is_told() -> None:
+    rows = [
+        ("accuracy", "-----", "+++--", "accuracy recovered 0.000 of the baseline: accuracy fell by 0.600 ["),
+        ("hallucination", "+-", "++", "hallucination recovered 0.000 of the baseline: hallucination rose by"),
+        (
+            "accuracy",
+            "+",
+            "+",
+            "accuracy recovered 1.000 of the baseline: accuracy did not change from 1.000",
+        ),
+    ]
+    for metric, after, before, start in rows:
+        found = judged(metric, "recovery", 0.9, answers(after), answers(before))
+        assert (found.verdict, found.low, found.high) == ("inconclusive", None, None)
+        assert found.reason.startswith(start)
+    # Nobody knows how many facts it takes to tell more than one does.
+    assert "would decide" not in found.reason
+    mean_of_one = judged("accuracy_f1", "recovery", 0.9, scores([0.5]), scores([0.5]))
+    assert (mean_of_one.verdict, mean_of_one.low, mean_of_one.high) == ("inconclusive", None, None)
+    assert "would decide" not in mean_of_one.reason
+
+
+def test_of_a_baseline_that_may_be_zero_any_share_may_be_kept() -> None:
+    found = judged(
+        "accuracy_f1", "recovery", 0.9,
+        scores([0.3, 0.1, 0.1, 0.1, 0.2, 0.1, 0.1, 0.1]), scores([0.6, 0, 0, 0, 0, 0, 0, 0]),
+    )  # fmt: skip
+    assert (found.low, found.high) == (0.0, None)
+    assert found.reason.startswith("accuracy_f1 recovered 1.833 [0.000, inf] of the baseline: ")
+
+
+def test_as_many_facts_as_are_said_to_decide_do_decide() -> None:
+    """A twentieth of the facts is lost: 0.8 of 0.85 is above nine tenths, and over 240 facts surely so."""
+    after, before = "+" * 16 + "-" * 4, "+" * 17 + "-" * 3
+    found = {
+        times: judged("accuracy", "recovery", 0.9, answers(after * times), answers(before * times))
+        for times in (1, 11, 12)
+    }
+    assert [found[times].verdict for times in (1, 11, 12)] == ["inconclusive", "inconclusive", "pass"]
+    for times in (1, 11):
+        assert "; about 240 facts would decide, were the difference the same" in found[times].reason
+
+
+def test_the_share_of_a_papers_figure_is_uncertain_by_our_own_facts_alone() -> None:
+    table = answers("+" * 16 + "-" * 4)
+    found = only(against(printed(accuracy=0.9), table, gate("accuracy", "recovery", 0.85)))
+    assert found.verdict == "inconclusive"
+    assert found.reason.endswith("; allowed: at least 0.850; a drop of 0.213 would be found with 80 % power")
+    assert found.observed == pytest.approx(0.8 / 0.9)
+
+
+def test_a_flat_figure_against_a_paper_is_as_uncertain_as_so_many_facts_allow() -> None:
+    found = against(printed(accuracy_f1=0.6), scores([0.5] * 20))
+    (value,) = (value for value in found.metrics if value.name == "accuracy_f1")
+    # Were a share q of the facts different, 20 of them would be alike with probability (1 - q) ** 20.
+    margin = 1 - 0.05 ** (1 / 20)
+    assert value.delta_low == pytest.approx(-0.1 - margin)
+    assert value.delta_high == pytest.approx(-0.1 + margin)
+
+
+def test_what_could_be_found_is_less_where_more_is_compared() -> None:
+    def found(comparisons: int, **more: Any) -> float:
+        result = decided(case(), scores([0.25, 0.5, 0.75] * 7), comparisons=comparisons, **more)
+        (value,) = (value for value in result.metrics if value.name == "accuracy_f1")
+        assert value.mde is not None
+        return value.mde
+
+    paper = {"baseline": printed(accuracy_f1=0.6), "baseline_asked": True, "paper": "Some"}
+    run = {"before": scores([0.5, 0.5, 0.75] * 7)}
+    for given in (paper, run):
+        assert found(1, **given) < found(20, **given)
+
+
+def test_a_quotient_is_compared_as_surely_as_the_facts_that_count_in_it_allow() -> None:
+    rows = tuple(outcome(f"Q{at}", (at < 10, at < 10), "correct") for at in range(20))
+    table = Table(columns=("x", "k"), rows=rows)
+    figures = figures_of([quotient("c", "higher", "x", "k", over="k")])
+    measurement = measure_figures(figures, (table,), (pair(table, table),), alpha=0.05)
+    found = measurement.contrast(measurement.figures[0], 1.0)
+    # Two imagined facts beside twenty, each of which moves the figure as far as 1.96 of the ten could.
+    assert found.low == pytest.approx(-2.0930 * 20 / 22 * 1.9600 / 10, rel=1e-4)
+
+
+def test_facts_in_common_in_which_nothing_is_measured_are_told_from_the_baselines() -> None:
+    metrics = [
+        of for of in metrics_for("reliability", "seen-x", consistency([]).columns) if of.name == "c_correct"
+    ]
+    after = consistency([("+", 0.5), ("?", 0), ("?", 0)])
+    before = consistency([("?", 0), ("+", 0.5), ("+", 0.5)])
+    common = Table(columns=before.columns, rows=before.rows[1:])
+    (found,) = measure(after, metrics, common)
+    assert found.value == 0.5
+    assert found.note.endswith("paired facts: no correct answer")
+
+
+def anchored(*rows: tuple[float, float, float], shift: float = 0.0) -> Table:
+    """A table of MONITOR: the term, the anchor and whether the base answer is right, one row a fact."""
+    return Table(
+        columns=MONITOR,
+        rows=tuple(
+            outcome(f"Q{at}", (1, term, term, term, anchor + shift, right, 1), "correct")
+            for at, (term, anchor, right) in enumerate(rows)
+        ),
+    )
+
+
+BEFORE = anchored((0.2, 0.5, 1), (0.3, 0.7, 1))
+AFTER = anchored((0.4, 0.5, 0), (0.3, 0.7, 1))
+
+
+@pytest.mark.parametrize("metric", ["monitor", "pfd", "ird"])
+def test_what_a_figure_of_monitor_is_worth_stands_beside_it(metric: str) -> None:
+    demanded = case(
+        *(gate(metric, rule, 0.01) for rule in ("max", "max_drop", "recovery")), probe="monitor", slice="P36"
+    )
+    for found in decided(demanded, AFTER, BEFORE).gates:
+        assert found.reason.endswith("; beside it accuracy 0.750 (-0.250), anchor_prob 0.600")
+    # Without a baseline nothing is shown of the figure but where it is bounded.
+    ends = [found.reason.rpartition("; ")[2] for found in decided(demanded, AFTER).gates]
+    assert ends[0] == "beside it accuracy 0.750, anchor_prob 0.600"
+    assert {end.partition(" ")[0] for end in ends[1:]} == {"allowed:"}
+
+
+def test_beside_other_figures_and_what_is_undefined_stands_nothing() -> None:
+    demanded = case(
+        gate("accuracy", "min", 0.9), gate("accuracy_base", "min", 0.9), probe="monitor", slice="P36"
+    )
+    assert all("beside" not in found.reason for found in decided(demanded, AFTER).gates)
+    undefined = case(
+        gate("monitor", "max", 0.9), probe="monitor", slice="P36", integrity=Integrity(anchor_prob=0.0)
+    )
+    (found,) = decided(undefined, anchored((0.0, 0.0, 0))).gates
+    assert found.reason.startswith("monitor is undefined: ")
+    assert "beside" not in found.reason

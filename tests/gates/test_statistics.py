@@ -1,0 +1,260 @@
+"""A figure over the tables of several members: whom it counts and what it lacks; facts that changed."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from pytest_kbrel.gates.aggregate_statistics import figures_over
+from pytest_kbrel.gates.fact_changes import changes, is_good
+from pytest_kbrel.gates.pooled import as_expected, once, pooled_figures
+from pytest_kbrel.gates.statistics import Figure, figure_of
+from pytest_kbrel.gates.waivers import under_waivers, waived_facts, without
+from pytest_kbrel.metrics.base import MetricFormula, ratio
+from pytest_kbrel.records import CaseResult, Change, Label, ProbeName, Table, Waiver
+from tests.gates.tables import answers, case, consistency, decided, outcome
+
+
+def table(columns: str, *rows: tuple[str, tuple[float, ...]]) -> Table:
+    return Table(columns=tuple(columns), rows=tuple(outcome(fact, of, "correct") for fact, of in rows))
+
+
+def figure(*columns: tuple[int, str], **more: Any) -> Figure:
+    given = {
+        "name": "f",
+        "better": "higher",
+        "statistic": lambda parts: ratio(parts[0][0][..., 0], parts[0][1]),
+    }
+    return Figure(**{**given, "columns": tuple((at, tuple(names)) for at, names in columns), **more})
+
+
+A = table("xk", ("q2", (1, 1)), ("q1", (0, 1)), ("q3", (1, 0)))
+B = table("x", ("q1", (0.5,)), ("q4", (1.0,)))
+# Of which nothing is measured.
+C = table("xk", ("q5", (1, 0)))
+
+
+@pytest.mark.parametrize(
+    ("of", "count", "weight"),
+    [
+        (figure((0, "x")), 3, 3),
+        # A fact of two members is one.
+        (figure((0, "x"), (1, "x")), 4, 4),
+        (figure((1, "x")), 2, 2),
+        (figure((0, "x"), (2, "x")), 4, 2),
+        # Of those that are counted in a column, that many.
+        (figure((0, "x"), over="k"), 2, 2),
+        (figure((0, "x"), (1, "x"), over="k"), 4, 4),
+        (figure((2, "x"), over="k"), 0, 1),
+        (figure((0, "x"), (2, "x"), over="k"), 2, 1),
+    ],
+)
+def test_how_many_facts_a_figure_is_over_and_what_one_weighs(of: Figure, count: int, weight: int) -> None:
+    assert (of.count((A, B, C)), of.weight((A, B, C))) == (count, weight)
+
+
+def test_columns_that_a_member_lacks_are_named() -> None:
+    assert figure((0, "xk"), (1, "xk")).lacking((A, B)) == ("'k'",)
+    assert figure((1, "ky")).lacking((A, B)) == ("'k'", "'y'")
+    assert figure((0, "kx")).lacking((A, B)) == ()
+
+
+def test_rows_go_by_the_fact_and_columns_by_their_name() -> None:
+    turned = table("kx", ("q3", (0, 1)), ("q1", (1, 0)), ("q2", (1, 1)))
+    for of in (A, turned):
+        sample = figure((0, "x")).sample((of,))
+        assert [list(row) for row in sample.values[0]] == [[0.0], [1.0], [1.0]]
+    assert figure((0, "x")).value((A,)) == pytest.approx(2 / 3)
+    assert figure((0, "x")).value((table("x"),)) is None
+    assert figure((0, "x")).value((table("x", ("q1", (0.0,))),)) == 0.0
+
+
+def test_where_all_facts_are_alike_the_interval_goes_by_those_that_count() -> None:
+    of = figure((0, "xk"), over="k", statistic=lambda parts: ratio(parts[0][0][..., 0], parts[0][0][..., 1]))
+    found = of.estimate((table("xk", ("q1", (1, 1)), ("q2", (1, 1)), ("q3", (0, 0))),))
+    # Wilson's interval of 2 of 2, with t over three facts (4.3027) for z: 2 / (2 + t * t).
+    assert (found.value, found.high) == (1.0, 1.0)
+    assert found.low == pytest.approx(2 / (2 + 4.3027**2), rel=1e-4)
+
+
+def test_a_figure_of_one_case_is_its_metric() -> None:
+    metric = MetricFormula(
+        name="m",
+        better="lower",
+        columns=("x", "k"),
+        formula=lambda totals, n: ratio(totals[..., 0], totals[..., 1]),
+        bounds=(-2.0, 3.0),
+        rate=True,
+        over="k",
+        undefined="why",
+        vacuous=True,
+    )
+    found = figure_of(metric)
+    assert (found.name, found.better, found.columns, found.bounds) == (
+        "m",
+        "lower",
+        ((0, ("x", "k")),),
+        (-2, 3),
+    )
+    assert (found.rate, found.over, found.undefined, found.vacuous) == (True, "k", "why", True)
+    assert found.value((A,)) == 1.0
+    plain = figure_of(MetricFormula(name="m", better="higher", columns=("x",), formula=metric.formula))
+    assert (plain.bounds, plain.rate, plain.over, plain.undefined, plain.vacuous) == (
+        (0.0, 1.0), False, "", "no fact", False,
+    )  # fmt: skip
+
+
+def result(probe: ProbeName, name: str, of: Table) -> CaseResult:
+    return decided(case(probe=probe, slice=name), of)
+
+
+def over(*cases: CaseResult) -> dict[str, Figure]:
+    return {found.name: found for found in figures_over(cases)}
+
+
+def test_what_figures_over_cases_take_over_from_their_metrics() -> None:
+    seen, unseen = consistency([("+", 0.5)], "s"), consistency([("?", 0)], "u", False)
+    kinds = [result("reliability", "seen-a", seen), result("reliability", "unseen", unseen)]
+    found = over(kinds[0], result("reliability", "seen-b", seen), kinds[1])
+    assert list(found) == ["nccr", "ncr", "iur", "ur", "c_wrong", "avg"]
+    assert {name: [at for at, _ in of.columns] for name, of in found.items()} == {
+        "nccr": [0, 1], "ncr": [0, 1], "iur": [2], "ur": [2], "c_wrong": [0, 1, 2], "avg": [0, 1, 2],
+    }  # fmt: skip
+    # Plain rates are those over the pooled facts of one kind.
+    assert {name for name, of in found.items() if of.rate} == {"ur"}
+    assert {name: of.better for name, of in found.items()} == {
+        **dict.fromkeys(("nccr", "ncr", "iur", "ur", "avg"), "higher"),
+        "c_wrong": "lower",
+    }
+    assert {name: of.bounds for name, of in found.items() if of.bounds != (0.0, 1.0)} == {
+        "nccr": (-1.0, 1.0), "ncr": (-1.0, 1.0), "avg": (-1.0, 1.0),
+    }  # fmt: skip
+    assert {name for name, of in found.items() if of.vacuous} == {"c_wrong"}
+    assert found["c_wrong"].undefined.endswith(" in one of the cases")
+    assert not found["nccr"].undefined.endswith(" in one of the cases")
+    # Of one kind there is nothing that needs both.
+    assert list(over(kinds[1])) == ["iur", "ur"]
+
+
+def test_figures_of_head_and_tail() -> None:
+    names = ("a-head", "b-head", "a-torso", "a-tail", "a-top10")
+    found = over(*(result("head_to_tail", name, answers("+-")) for name in names))
+    assert {name: [at for at, _ in of.columns] for name, of in found.items()} == {
+        "accuracy_head": [0, 1],
+        "accuracy_torso": [2],
+        "accuracy_tail": [3],
+        "accuracy_top10": [4],
+        "gap": [0, 1, 3],
+        **{name: [0, 1, 2, 3] for name in ("accuracy", "hallucination", "missing")},
+        **{name: [0, 2, 3, 1] for name in ("accuracy_macro", "hallucination_macro", "missing_macro")},
+    }
+    assert (found["gap"].better, found["gap"].bounds) == ("lower", (-1.0, 1.0))
+    assert {name: of.better for name, of in found.items() if of.better == "lower"} == dict.fromkeys(
+        ("gap", "hallucination", "missing", "hallucination_macro", "missing_macro"), "lower"
+    )
+    assert {name for name, of in found.items() if of.rate} == {
+        "accuracy_head", "accuracy_torso", "accuracy_tail", "accuracy_top10",
+    }  # fmt: skip
+    for lacking in ("head", "tail"):
+        some = over(*(result("head_to_tail", n, answers("+-")) for n in names if not n.endswith(lacking)))
+        assert "gap" not in some
+        assert f"accuracy_{lacking}" not in some
+    # A domain may have a dash of its own.
+    dashed = over(*(result("head_to_tail", n, answers("+-")) for n in ("open-web-head", "open-web-tail")))
+    assert [at for at, _ in dashed["gap"].columns] == [0, 1]
+
+
+def test_the_pooled_figure_has_one_column_of_each_member() -> None:
+    (found,) = pooled_figures(2)
+    assert (found.name, found.better, found.rate, found.bounds) == ("as_expected", "higher", True, (0.0, 1.0))
+    assert found.columns == ((0, ("as_expected",)), (1, ("as_expected",)))
+
+
+@pytest.mark.parametrize(
+    ("label", "expected", "good"),
+    [
+        ("correct", "Oslo", True),
+        ("wrong", "Oslo", False),
+        ("uninformative", "Oslo", False),
+        ("correct", "", False),
+        ("wrong", "", False),
+        ("uninformative", "", True),
+    ],
+)
+def test_what_is_as_expected(label: Label, expected: str, good: bool) -> None:
+    row = outcome("q", (1,), label, expected=expected, prompt_digest="d")
+    assert is_good(row, expected) is good
+    asked = Table(columns=("x",), rows=(row,))
+    blessed = Table(columns=("x",), rows=(dataclasses.replace(row, expected="", question=""),))
+    for of in (asked, blessed):
+        (found,) = as_expected(of, asked).rows
+        assert found.values == (float(good),)
+        assert dataclasses.replace(found, values=(1.0,)) == of.rows[0]
+    # What nobody asks now is judged by what it says itself.
+    (alone,) = as_expected(asked, Table(columns=(), rows=())).rows
+    assert alone.values == (float(good),)
+
+
+def change(fact: str, **more: Any) -> Change:
+    return Change(fact_id=fact, question="q", expected="e", old_answer="o", new_answer="n", **more)
+
+
+def test_of_several_changes_of_a_fact_one_with_probabilities_is_kept() -> None:
+    bare, told, other = change("b"), change("b", old_probability=0.0), change("b", old_probability=0.5)
+    assert once([[bare], [told], [other]]) == (told,)
+    assert once([[told, bare]]) == (told,)
+    assert once([[bare, change("b", relation="P1")]]) == (bare,)
+    assert once([[change("c")], [bare, change("a")]]) == (change("a"), bare, change("c"))
+    assert once([]) == ()
+
+
+def test_lost_and_gained_facts_go_by_their_ids() -> None:
+    lost, gained = changes(None, answers("-+-+-+"), answers("+-+-+-"))
+    assert [of.fact_id for of in lost] == ["Q000", "Q002", "Q004"]
+    assert [of.fact_id for of in gained] == ["Q001", "Q003", "Q005"]
+    assert {(of.relation, of.bucket, of.question) for of in (*lost, *gained)} == {
+        ("", "", f"What of Q00{n}?") for n in range(6)
+    }
+
+
+def waiver(**more: Any) -> Waiver:
+    return Waiver(**{"owner": "Ann", "reason": "known", "expires": "2026-12-31", **more})
+
+
+def test_which_facts_waivers_leave_out() -> None:
+    given = [waiver(fact="b"), waiver(case="c"), waiver(fact="d", expired=True), waiver(fact="a")]
+    assert waived_facts(given) == ("a", "b")
+    of = answers("+-?")
+    assert without(of, ()) is of
+    assert [row.fact_id for row in without(of, ("Q001", "Q009")).rows] == ["Q000", "Q002"]
+    assert without(of, ("Q001",)).columns == of.columns
+
+
+LATE, OLD, OWN, FACT = (
+    waiver(case="c", expired=True),
+    waiver(fact="q", expired=True),
+    waiver(case="c"),
+    waiver(fact="q"),
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "stands", "expired"),
+    [
+        ((), None, ()),
+        ((FACT,), None, ()),
+        ((FACT, OWN), OWN, ()),
+        ((OWN, LATE), LATE, (LATE,)),
+        ((OWN, OLD, LATE), OLD, (OLD, LATE)),
+    ],
+)
+@pytest.mark.parametrize("verdict", ["pass", "fail", "inconclusive", "invalid"])
+def test_which_waiver_a_case_stands_under(
+    given: tuple[Waiver, ...], stands: Waiver | None, expired: tuple[Waiver, ...], verdict: Any
+) -> None:
+    before = dataclasses.replace(decided(case(), answers("+")), verdict=verdict)
+    found = under_waivers(before, iter(given))
+    assert (found.waiver, found.expired) == (stands, expired)
+    assert found.verdict == ("fail" if expired and verdict != "invalid" else verdict)

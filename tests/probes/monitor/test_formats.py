@@ -1,0 +1,201 @@
+"""Word prediction and fact checking (Table 1, probes 1 and 3)."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from pytest_kbrel.errors import SuiteError
+from pytest_kbrel.judges.replies import read_truth
+from pytest_kbrel.metrics import metrics_for
+from pytest_kbrel.probes import run_case
+from pytest_kbrel.probes.monitor.formats import completes
+from pytest_kbrel.records import Case, MonitorSettings
+from tests.probes.conftest import CAPITAL, FRANCE, Oracle, make_case
+from tests.probes.monitor.test_monitor import generated
+
+TOLD = dataclasses.replace(
+    CAPITAL,
+    statements=("The capital of [X] is [Y].", "[Y] governs [X].", "[X] has its seat in [Y]"),
+)
+ALL = MonitorSettings(negatives=2, formats="all")
+
+
+def told_case(settings: MonitorSettings = ALL, relation=TOLD) -> Case:
+    return dataclasses.replace(make_case(settings, FRANCE), relations=(relation,))
+
+
+def answer(prompt: str) -> str:
+    """Half of the openings right; true statements half known, false ones 4 of 6 times seen through."""
+    return {
+        "The capital of France is": "Paris, which lies on the Seine",
+        "France has its seat in": "Rome",
+        "Statement: The capital of France is Paris. Is the statement true or false?": "True.",
+        "Statement: Paris governs France. Is the statement true or false?": "false",
+        "Statement: France has its seat in Paris Is the statement true or false?": "I cannot say.",
+        "Statement: The capital of France is Rome. Is the statement true or false?": "False",
+        "Statement: Rome governs France. Is the statement true or false?": "It is not true.",
+        "Statement: France has its seat in Rome Is the statement true or false?": "True",
+        "Statement: The capital of France is Oslo. Is the statement true or false?": "It is false.",
+        "Statement: Oslo governs France. Is the statement true or false?": "",
+        "Statement: France has its seat in Oslo Is the statement true or false?": "FALSE",
+    }.get(prompt, "Paris")
+
+
+@pytest.mark.parametrize("variant", ["definition", "published"])
+def test_the_shares_by_hand(variant, columns_of):
+    def say(request):
+        text = answer(request.prompt)
+        if variant == "published" and text.startswith("Paris,"):
+            text = "Paris."
+        return generated(text, ("P", 0.5, 0.5)) if variant == "published" else text
+
+    oracle = Oracle(say=say)
+    settings = dataclasses.replace(ALL, variant=variant)
+    table = run_case(told_case(settings), oracle, oracle.keep).table
+    found = columns_of(table)
+    # Two of the three statements end with [Y].
+    assert found["format:wp"] == pytest.approx(1 / 2)
+    assert found["format:fc_pos"] == pytest.approx(1 / 3)
+    assert found["format:fc_neg"] == pytest.approx(4 / 6)
+    named = {metric.name: metric for metric in metrics_for("monitor", "P36", table.columns)}
+    assert named["accuracy_wp"].columns == ("format:wp", "kept")
+    assert named["accuracy_fc_pos"].of([[1 / 3, 1], [1, 1], [0, 0]]) == pytest.approx(2 / 3)
+    assert named["accuracy_fc_neg"].columns == ("format:fc_neg", "kept")
+
+
+@pytest.mark.parametrize("variant", ["definition", "published"])
+def test_a_share_is_of_what_is_right_and_not_of_what_is_wrong(variant, columns_of):
+    rows = [
+        # completion, reply to every statement, shares of each format
+        ("Paris", "True", (1, 1, 0)),
+        ("Paris", "False", (1, 0, 1)),
+        ("Paris", "Paris", (1, 0, 0)),
+        ("Paris. It lies on the Seine.", "True", (1, 1, 0)),
+        ("Rome, not Paris", "False", (0, 0, 1)),
+        ("Rome", "True", (0, 1, 0)),
+        ("", "True", (0, 1, 0)),
+    ]
+    found = []
+    for completion, truth, _ in rows:
+
+        def say(request, completion=completion, truth=truth):
+            said = {"The": completion, "France": completion, "Statement:": truth}
+            return generated(said.get(request.prompt.split()[0], "Paris"), ("P", 0.5, 0.5))
+
+        oracle = Oracle(say=say)
+        table = run_case(told_case(dataclasses.replace(ALL, variant=variant)), oracle, oracle.keep).table
+        found.append(table.rows[0].values[-3:])
+    assert found == [shares for _, _, shares in rows]
+
+
+def test_what_is_asked_and_that_it_is_one_round():
+    oracle = Oracle(say=lambda request: answer(request.prompt))
+    run_case(told_case(), oracle, oracle.keep)
+    roles = [exchange.ask.role for exchange in oracle.kept if exchange.ask.role.startswith(("wp", "fc"))]
+    assert sorted(roles) == [
+        *("fc_neg1:0", "fc_neg1:1", "fc_neg1:2", "fc_neg2:0", "fc_neg2:1", "fc_neg2:2"),
+        *("fc_pos:0", "fc_pos:1", "fc_pos:2", "wp:0", "wp:1"),
+    ]
+    assert len(oracle.rounds) == 1
+
+
+def test_nothing_of_it_is_asked_unless_wanted():
+    oracle = Oracle(say=lambda request: answer(request.prompt))
+    table = run_case(told_case(MonitorSettings(negatives=2)), oracle, oracle.keep).table
+    assert not any("tatement" in request.prompt for request in oracle.rounds[0])
+    assert not any(name.startswith("format:") for name in table.columns)
+
+
+def test_a_fact_the_published_variant_drops_is_not_asked():
+    oracle = Oracle(say=lambda request: generated("Rome", ("R", 0.5, None)))
+    settings = dataclasses.replace(ALL, variant="published")
+    table = run_case(told_case(settings), oracle, oracle.keep).table
+    assert len(oracle.rounds[1]) == 1
+    assert set(table.rows[0].values) == {0.0}
+
+
+@pytest.mark.parametrize("statements", [(), ("[Y] governs [X].",)])
+def test_a_relation_with_nothing_to_complete_is_named(statements):
+    case = told_case(relation=dataclasses.replace(TOLD, statements=statements))
+    oracle = Oracle()
+    with pytest.raises(SuiteError, match=r"`formats: all` needs `statements` of relation 'P36'.*found \d"):
+        run_case(case, oracle, oracle.keep)
+    assert oracle.rounds == []
+
+
+def test_other_statements_are_another_way_of_asking():
+    def digest(relation, variant="definition"):
+        step_by_step = generated("Paris", ("P", 0.5, 0.5))
+        oracle = Oracle(say=lambda request: step_by_step if variant == "published" else "Paris")
+        settings = dataclasses.replace(ALL, variant=variant)
+        return run_case(told_case(settings, relation), oracle, oracle.keep).table.rows[0].prompt_digest
+
+    other = dataclasses.replace(TOLD, statements=("The capital city of [X] is [Y].", *TOLD.statements[1:]))
+    # The scripted published answers have one prompt digest, so that only the texts can tell.
+    assert digest(TOLD, "published") != digest(other, "published")
+    assert digest(TOLD) != digest(other)
+
+
+@pytest.mark.parametrize(
+    ("text", "right"),
+    [
+        ("Paris", True),
+        ("Paris, on the Seine", True),
+        ("Paris. It has", True),
+        ("Paris (France)", True),
+        ("St. Louis", False),
+        ("Rome, not Paris", False),
+        ("", False),
+    ],
+)
+def test_a_completion_is_right_when_it_or_its_first_clause_is(text, right):
+    assert completes(text, lambda said: said.strip() == "Paris") is right
+
+
+def test_a_name_with_a_stop_in_it_is_whole():
+    assert completes("Washington, D.C.", lambda said: said == "Washington, D.C.")
+
+
+@pytest.mark.parametrize(
+    ("reply", "verdict"),
+    [
+        ("True", True),
+        (" true.", True),
+        ("TRUE!", True),
+        ("The statement is true.", True),
+        ("True or False? True", True),
+        ("True. It would be false to say otherwise.", True),
+        ("It is not false.", True),
+        ("False", False),
+        ("false, since Rome is", False),
+        ("The statement is False.", False),
+        ("This is not true.", False),
+        ("That isn't true.", False),
+        ("untrue", False),
+        ("", None),
+        ("Yes", None),
+        ("Paris", None),
+        ("true or false", None),
+        ("neither true nor false", None),
+        ("It may be true and it may be false.", None),
+        ("trueness", None),
+    ],
+)
+def test_a_reply_is_read_as_true_false_or_neither(reply, verdict):
+    assert read_truth(reply) is verdict
+
+
+@pytest.mark.parametrize(
+    ("statement", "openings"),
+    [
+        ("[X] lies in [Y].", ("[X] lies in",)),
+        ("[X] lies in [Y] .", ("[X] lies in",)),
+        ("[X] lies in [Y]", ("[X] lies in",)),
+        ("[Y] contains [X].", ()),
+        ("[X] lies in [Y] today.", ()),
+    ],
+)
+def test_only_a_statement_that_ends_with_its_object_can_be_completed(statement, openings):
+    assert dataclasses.replace(CAPITAL, statements=(statement,)).openings == openings

@@ -1,0 +1,133 @@
+"""A large case is asked in stretches of its facts: the same outcomes, with less in memory at a time."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from pytest_kbrel.errors import SuiteError
+from pytest_kbrel.probes import chunks, open_case, run_case
+from pytest_kbrel.records import (
+    Fact,
+    Failed,
+    Generated,
+    HeadToTailSettings,
+    MonitorSettings,
+    ReliabilitySettings,
+    ScoreRequest,
+    Step,
+)
+from tests.probes.conftest import FRANCE, NORWAY, Oracle, make_case
+
+CITIES = ("Rome", "Madrid", "Lima", "Quito", "Bern", "Riga", "Kyiv")
+
+
+def facts(count: int) -> tuple[Fact, ...]:
+    return tuple(
+        dataclasses.replace(NORWAY, id=f"P36-{n}", subject=f"Land {n}", object=f"Town {n}", negatives=CITIES)
+        for n in range(count)
+    )
+
+
+def said(request) -> str | Generated | Failed:
+    if "Land 3" in request.prompt:
+        return Failed(error="out of memory")
+    text = next((word for word in request.prompt.split(". ")[:1] if word.startswith("Town")), "Rome")
+    if not request.steps:
+        return "Town 2" if "Land 2" in request.prompt else text
+    probability = len(request.prompt) % 7 / 10
+    return Generated(
+        text=text,
+        token_ids=(1,),
+        finish="stop",
+        prompt_tokens=3,
+        prompt_digest=request.prompt,
+        steps=(Step(token_id=1, token=text, probability=probability, watched=probability),),
+    )
+
+
+def believed(request: ScoreRequest) -> tuple[float, ...]:
+    return (sum(map(ord, request.prompt)) % 97 / 100,)
+
+
+SETTINGS = [
+    MonitorSettings(negatives=7),
+    MonitorSettings(negatives=7, study="full"),
+    MonitorSettings(negatives=7, variant="published"),
+    HeadToTailSettings(),
+    ReliabilitySettings(choices=3, distractors=7),
+]
+
+
+def outcome(settings, asked, size: int, monkeypatch):
+    monkeypatch.setattr(chunks, "FACTS", dict.fromkeys(chunks.FACTS, size))
+    oracle = Oracle(say=said, believe=believed)
+    result = run_case(make_case(settings, *asked), oracle, oracle.keep)
+    exchanges = {(one.ask.fact_id, one.ask.role, one.ask.request, repr(one.response)) for one in oracle.kept}
+    return result, exchanges, oracle
+
+
+@pytest.mark.parametrize(
+    "settings", SETTINGS, ids=["monitor", "full", "published", "head_to_tail", "reliability"]
+)
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_in_stretches_a_case_has_the_outcomes_it_has_at_once(settings, size, monkeypatch):
+    asked = facts(7)
+    whole, of_whole, at_once = outcome(settings, asked, 100, monkeypatch)
+    parts, of_parts, in_parts = outcome(settings, asked, size, monkeypatch)
+    assert parts == whole
+    assert of_parts == of_whole
+    assert len(in_parts.kept) == len(at_once.kept)
+    assert max(map(len, in_parts.rounds)) < max(map(len, at_once.rounds))
+    assert len(whole.table.rows) == 6
+    assert len(whole.errors) == 1
+    if isinstance(settings, MonitorSettings):
+        assert len(whole.explain) > 1
+
+
+def test_every_answer_is_kept_before_the_next_stretch_is_asked(monkeypatch):
+    monkeypatch.setattr(chunks, "FACTS", dict.fromkeys(chunks.FACTS, 2))
+    oracle = Oracle(believe=believed)
+    known: list[tuple[int, int]] = []
+
+    def answer(requests, to):
+        known.append((len(oracle.kept), sum(map(len, oracle.rounds))))
+        return oracle(requests, to)
+
+    run_case(make_case(MonitorSettings(negatives=7), *facts(5)), answer, oracle.keep)
+    assert [kept == asked for kept, asked in known] == [True] * 3
+    assert [asked for _, asked in known] == [0, 44, 88]
+
+
+def test_no_round_of_a_very_large_case_is_large():
+    oracle = Oracle(believe=believed)
+    result = run_case(make_case(MonitorSettings(negatives=5), *facts(1100)), oracle, oracle.keep)
+    assert len(result.table.rows) == 1100
+    # 3 frames, 7 contexts in the facts, and the anchor: two requests each.
+    assert [len(asked) // 22 for asked in oracle.rounds] == [1024, 76]
+
+
+def test_the_poorest_fact_says_how_many_contexts_the_facts_of_all_stretches_get(monkeypatch):
+    settings = MonitorSettings(negatives=2)
+    whole, of_whole, _ = outcome(settings, (NORWAY, FRANCE), 2, monkeypatch)
+    parts, of_parts, _ = outcome(settings, (NORWAY, FRANCE), 1, monkeypatch)
+    assert len(NORWAY.negatives) > len(FRANCE.negatives)
+    assert (parts, of_parts) == (whole, of_whole)
+
+
+def test_a_fact_that_cannot_be_asked_stops_a_case_before_its_first_stretch(monkeypatch):
+    monkeypatch.setattr(chunks, "FACTS", dict.fromkeys(chunks.FACTS, 1))
+    oracle = Oracle()
+    poor = dataclasses.replace(FRANCE, negatives=())
+    with pytest.raises(SuiteError, match="found P36-FR with 0"):
+        run_case(make_case(MonitorSettings(), NORWAY, poor), oracle, oracle.keep)
+    assert oracle.rounds == []
+
+
+def test_a_large_case_with_the_settings_of_another_probe_is_refused(monkeypatch):
+    monkeypatch.setattr(chunks, "FACTS", dict.fromkeys(chunks.FACTS, 1))
+    case = dataclasses.replace(make_case(HeadToTailSettings(), *facts(3)), probe="monitor")
+    for ask in (open_case, lambda case: run_case(case, Oracle(), Oracle().keep)):
+        with pytest.raises(SuiteError, match="MonitorSettings; found HeadToTailSettings"):
+            ask(case)
