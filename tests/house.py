@@ -159,10 +159,6 @@ ROOMS: dict[str, Room] = {
         "text of others as it may be printed: without log commands and control characters",
         "redaction",
     ),
-    "tables": Room(
-        "text tables, measured in terminal columns",
-        "printing",
-    ),
     "errors": Room(
         "the tree of errors that a user can meet",
         "printing",
