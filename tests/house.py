@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -113,14 +114,54 @@ def room_graph() -> dict[str, set[str]]:
     return {room: targets - {room} for room, targets in graph.items()}
 
 
-def height(graph: dict[str, set[str]]) -> int:
-    """Return how many rooms stand on the longest chain of imports; the graph has no circle."""
+def floors(graph: dict[str, set[str]]) -> dict[str, int]:
+    """Return the floor of each room, from 1: one above the highest room that it imports."""
 
     @functools.cache
     def floor(room: str) -> int:
         return 1 + max((floor(target) for target in graph[room]), default=0)
 
-    return max(map(floor, graph))
+    return {room: floor(room) for room in graph}
+
+
+def height(graph: dict[str, set[str]]) -> int:
+    """Return how many rooms stand on the longest chain of imports; the graph has no circle."""
+    return max(floors(graph).values())
+
+
+def page() -> str:
+    """Return the part of docs/architecture.md that is computed: the figures, and the table of rooms."""
+    graph = room_graph()
+    by_module = {module: own - {module} for module, (own, _) in imports().items()}
+    lines = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in modules().items()}
+    within = {room: [name for name in lines if room_of(name) == room] for room in ROOMS}
+    figures = (
+        f"{len(ROOMS)} rooms on {height(graph)} floors, {sum(map(len, graph.values()))} arrows between them, "
+        f"{len(circles(graph)) + len(circles(by_module))} circles; {len(lines)} modules, the longest of "
+        f"{max(lines.values())} lines, {sum(lines.values()):,} lines in all."
+    )
+    rows = ["| floor | room | what it is for | modules | lines | imports |", "|---|---|---|---|---|---|"]
+    above = sorted(floors(graph).items(), key=lambda item: (-item[1], item[0]))
+    for room, floor in above:
+        names = within[room]
+        folder = (PACKAGE / room).is_dir()
+        label = f"`{room}/`" if folder and room else f"`{room or '__init__'}.py`"
+        targets = ", ".join(sorted(target or "`__init__`" for target in graph[room])) or "nothing"
+        size = sum(lines[name] for name in names)
+        rows.append(
+            f"| {floor} | {label} | {ROOMS[room].purpose} | {len(names)} | {size:,} | {targets} |"
+        )
+    return "\n".join([figures, "", *rows])
+
+
+def main() -> None:
+    """Print the computed part of the page, or write it with ``--write``."""
+    if sys.argv[1:] != ["--write"]:
+        print(page())
+        return
+    text = PAGE.read_text(encoding="utf-8")
+    before, rest = text.split(BEGIN)
+    PAGE.write_text(f"{before}{BEGIN}\n\n{page()}\n\n{END}{rest.split(END)[1]}", encoding="utf-8")
 
 
 # A module below the package without a row is an error. The rows stand from the ground up.
@@ -244,3 +285,7 @@ ROOMS: dict[str, Room] = {
         "pytest",
     ),
 }
+
+
+if __name__ == "__main__":
+    main()
