@@ -148,9 +148,7 @@ def page() -> str:
         label = f"`{room}/`" if folder and room else f"`{room or '__init__'}.py`"
         targets = ", ".join(sorted(target or "`__init__`" for target in graph[room])) or "nothing"
         size = sum(lines[name] for name in names)
-        rows.append(
-            f"| {floor} | {label} | {ROOMS[room].purpose} | {len(names)} | {size:,} | {targets} |"
-        )
+        rows.append(f"| {floor} | {label} | {ROOMS[room].purpose} | {len(names)} | {size:,} | {targets} |")
     return "\n".join([figures, "", *rows])
 
 

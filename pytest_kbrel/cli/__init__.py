@@ -41,7 +41,3 @@ def _parser() -> argparse.ArgumentParser:
     for command in COMMANDS:
         command.register(commands)
     return parser
-
-
-if __name__ == "__main__":
-    sys.exit(main())

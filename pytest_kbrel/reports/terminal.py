@@ -272,8 +272,10 @@ def _rows(group: Group, verdicts: Sequence[str], layout: _Layout) -> list[str]:
 
 
 def _kept(names: Sequence[str], most: int) -> Sequence[str]:
-    """Return the first ``most`` names; the first figure only with those that belong beside it."""
-    beside = BESIDE.get(names[0], ()) if names else ()
+    """Return the first ``most`` names; MONITOR's score only with those that belong beside it."""
+    if "monitor" not in names:
+        return names[:most]
+    beside = BESIDE["monitor"]
     order = dict.fromkeys(name for name in (*beside, *names) if name in names)
     kept = list(order)[:most]
     return [name for name in names if name in kept]

@@ -13,7 +13,7 @@ from pytest_kbrel.facts.readers import FORMATS
 from pytest_kbrel.facts.relations import read_relations
 from pytest_kbrel.suites import load_suite
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[1] / "data"
 FKTC, QUESTIONS = DATA / "P36-subclass.json", DATA / "questions.jsonl"
 
 
@@ -150,7 +150,7 @@ def test_tables_become_facts(tmp_path):
 
 
 def test_the_transcript_in_the_documentation_is_what_is_printed(tmp_path, monkeypatch, capsys):
-    docs = Path(__file__).parents[1] / "docs" / "datasets.md"
+    docs = Path(__file__).parents[2] / "docs" / "datasets.md"
     lines = [line.removeprefix("    ") for line in docs.read_text(encoding="utf-8").splitlines()]
     monkeypatch.chdir(tmp_path)
     (tmp_path / "tests").mkdir()

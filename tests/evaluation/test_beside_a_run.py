@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.evaluation import few_shot
 from pytest_kbrel.evaluation.few_shot import Retrieval
 from pytest_kbrel.models import embedding
 from pytest_kbrel.plugin import preflight
@@ -198,7 +197,6 @@ def test_an_encoder_is_opened_once_for_each_folder(tmp_path: Path, monkeypatch: 
         ("openai/e", "seed=1,base_url=http://localhost:9/v1", tmp_path / "x"),
     ]
     assert len(similar) == 5
-    assert few_shot.TFIDF == "tfidf"
     found.close()
     assert all(encoder.closed for encoder in opened)
 

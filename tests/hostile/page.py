@@ -27,7 +27,7 @@ Faults that are no input are tested beside their part:
 | SIGTERM, SIGINT and SIGKILL of a run | `tests/plugin/test_ended_early.py` |
 | killed runs that go on, servers that change meanwhile | `tests/plugin/served/` |
 | a blessing that is killed, a full disk | `tests/baselines/test_atomic_replace.py` |
-| damaged and full stores of answers | `tests/models/test_store.py` |
+| damaged and full stores of answers | `tests/models/cache/test_store.py` |
 | folders shared by several runs | `tests/plugin/test_shared_folder.py` |
 | weights that change during a run | `tests/plugin/test_overwritten_checkpoint.py` |
 | endless, huge, compressed and redirected replies | `tests/models/openai/test_bounds.py` |

@@ -123,7 +123,9 @@ def test_the_batch_is_short_and_has_each_kind_by_its_share(clocked):
     assert costs.rates.keys() == {"score", "generate"}
 
 
-def test_the_rate_of_the_last_run_is_taken_where_there_is_one(clocked, tmp_path):
+def test_the_rate_of_the_last_run_is_taken_where_there_is_one(clocked, tmp_path, monkeypatch):
+    # No rate is kept by a worker, as which these tests may run.
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
     keep_rates(tmp_path, MODEL, {"score": 50.0})
     keep_rates(tmp_path, dataclasses.replace(MODEL, device="cuda"), {"score": 5000.0})
     costs = measure_costs(lambda: clocked, calls("score"), tmp_path)

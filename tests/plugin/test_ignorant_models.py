@@ -17,7 +17,7 @@ from pytest_kbrel.records import Case, CaseResult, MonitorSettings, Suite
 from pytest_kbrel.suites import load_suite
 from tests.function_model import FunctionModel
 
-WORLD = Path(__file__).parents[1] / "suites" / "world.kb.yaml"
+WORLD = Path(__file__).parents[2] / "suites" / "world.kb.yaml"
 # So many facts a slice: from 10 on, all that is looked at in responses is.
 LIMIT = 12
 PROBES = ("monitor", "head_to_tail", "reliability")

@@ -9,12 +9,12 @@ from typing import Any, cast
 import pytest
 
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.plugin import previous_reports
 from pytest_kbrel.plugin.activation import check
 from pytest_kbrel.plugin.activation import start as begin
 from pytest_kbrel.plugin.controller import Recorder
 from pytest_kbrel.plugin.plan_session import Planner
 from pytest_kbrel.plugin.spool import Parts
+from pytest_kbrel.reports.atomic_files import REPORT_FILES
 from tests.made_cases import made_options
 from tests.stub_config import StubConfig
 
@@ -29,7 +29,7 @@ def checked(
 
 
 def test_the_reports_of_a_run_are_these_five() -> None:
-    assert previous_reports.REPORTS == REPORTS
+    assert REPORT_FILES == REPORTS
 
 
 def test_settings_with_which_a_run_can_be(tmp_path: Path) -> None:
