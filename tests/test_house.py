@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
+import pytest
+
 from tests import house
 
 # Libraries that are slow to import or not always installed: only rooms that say so may import them.
@@ -46,3 +50,16 @@ def test_a_module_stays_small_enough_to_hold_in_the_head() -> None:
         name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in house.modules().items()
     }
     assert [name for name, count in lines.items() if count > 500] == []
+
+
+@pytest.mark.parametrize("name", ["architecture.md", "decisions.md", "extending.md"])
+def test_the_pages_name_files_that_are_there(name: str) -> None:
+    text = house.PAGE.with_name(name).read_text(encoding="utf-8")
+    roots = (house.PACKAGE, house.PACKAGE.parent)
+    paths = set(re.findall(r"`([\w./-]+(?:\.py|\.json|\.md|/))`", text))
+    assert paths
+    assert [path for path in sorted(paths) if not any((root / path).exists() for root in roots)] == []
+
+
+def test_the_figures_and_rooms_on_the_page_are_those_of_the_code() -> None:
+    assert house.page() in house.PAGE.read_text(encoding="utf-8"), "write them: python -m tests.house --write"
