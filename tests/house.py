@@ -170,11 +170,11 @@ ROOMS: dict[str, Room] = {
     "bounds": Room(
         "the least and the most of every number that a user states in a file, a flag or an argument",
     ),
+    "printing": Room(
+        "text of others as it may be printed: without keys, log commands and control characters",
+    ),
     "records": Room(
         "the frozen records that travel from room to room",
-    ),
-    "redaction": Room(
-        "keys taken out of what others sent",
     ),
     "resources": Room(
         "where the shipped suites, baselines and schemas lie",
@@ -194,18 +194,9 @@ ROOMS: dict[str, Room] = {
         "the tables of probes, gate rules, metrics and verdicts",
         "bounds records",
     ),
-    "printing": Room(
-        "text of others as it may be printed: without log commands and control characters",
-        "redaction",
-    ),
     "errors": Room(
         "the tree of errors that a user can meet",
         "printing",
-    ),
-    "metrics": Room(
-        "the papers' formulas on plain arrays; correlations; text similarity",
-        "catalogue records",
-        "numpy scipy",
     ),
     "tables": Room(
         "",
@@ -220,10 +211,10 @@ ROOMS: dict[str, Room] = {
         "__init__ bounds errors records untrusted",
         "duckdb yaml",
     ),
-    "judges": Room(
-        "right, wrong or uninformative: rules on answers in text/, matching/ and abstention/",
-        "metrics records",
-        "babel yaml",
+    "metrics": Room(
+        "the papers' formulas on plain arrays; correlations; text similarity",
+        "catalogue records",
+        "numpy scipy",
     ),
     "reference": Room(
         "the embedded checkpoint and the candidates derived from it",
@@ -239,24 +230,29 @@ ROOMS: dict[str, Room] = {
         "everything the user asked for, in one frozen record with parsed model specs",
         "catalogue errors records",
     ),
+    "judges": Room(
+        "right, wrong or uninformative: rules on answers in text/, matching/ and abstention/",
+        "metrics records",
+        "babel yaml",
+    ),
+    "models": Room(
+        "specs, backends and everything between a request and its response; registry.py knows all backends",
+        "__init__ bounds errors facts printing records reference serialization untrusted",
+        "accelerate captum huggingface_hub numpy openai safetensors sentence_transformers "
+        "torch transformers vllm",
+    ),
+    "suites": Room(
+        "YAML to Suite, every error with its line; the JSON Schema",
+        "bounds catalogue errors facts records serialization",
+    ),
     "gates": Room(
         "outcomes to measurement to verdict, for cases and aggregates",
         "baselines catalogue errors judges metrics records stats",
         "numpy",
     ),
-    "models": Room(
-        "specs, backends and everything between a request and its response; registry.py knows all backends",
-        "__init__ bounds errors facts printing records redaction reference serialization untrusted",
-        "accelerate captum huggingface_hub numpy openai safetensors sentence_transformers "
-        "torch transformers vllm",
-    ),
     "probes": Room(
         "facts to questions, responses to outcomes, per probe",
         "catalogue errors judges metrics records",
-    ),
-    "suites": Room(
-        "YAML to Suite, every error with its line; the JSON Schema",
-        "bounds catalogue errors facts records serialization",
     ),
     "cli": Room(
         "the command kbrel, a module a subcommand",
@@ -274,7 +270,8 @@ ROOMS: dict[str, Room] = {
     ),
     "replay": Room(
         "a recorded run in place of models",
-        "__init__ baselines errors evaluation models probes records reports serialization settings untrusted",
+        "__init__ baselines errors evaluation models probes records reports serialization "
+        "settings untrusted",
     ),
     "plugin": Room(
         "pytest: hooks, flags, collection, fixtures, worker, controller, xdist",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_kbrel.plugin import flags
+from pytest_kbrel.plugin import options
 from pytest_kbrel.resources import suites
 from pytest_kbrel.suites import load_suite
 
@@ -24,7 +24,7 @@ def test_the_suite_it_shows_loads(tmp_path):
     assert [case.id for case in suite.cases] == ["monitor[P36]", "monitor[P17]"]
 
 
-@pytest.mark.parametrize("flag", flags.FLAGS, ids=lambda flag: flag.name)
+@pytest.mark.parametrize("flag", options.FLAGS, ids=lambda flag: flag.name)
 def test_it_lists_every_flag(flag):
     assert f"`{flag.flag}" in README
 

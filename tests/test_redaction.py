@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_kbrel import redaction
+from pytest_kbrel import printing
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.batching import describe_error
-from pytest_kbrel.redaction import hide, redacted, redacted_reply
+from pytest_kbrel.printing import hide, redacted, redacted_reply
 
 KEY = 'sk-Very/Secret+12"3&=%4é'
 
 
 @pytest.fixture(autouse=True)
 def _no_key_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(redaction, "_known", {})
+    monkeypatch.setattr(printing, "_known", {})
     hide(KEY)
 
 
@@ -62,7 +62,7 @@ def test_a_key_is_hidden_where_each_character_is_spelled_in_its_own_way(data: st
 
 @pytest.mark.parametrize("key", ["none", "EMPTY", "test", "x", "", "1234567"])
 def test_a_short_key_hides_no_ordinary_words(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
-    monkeypatch.setattr(redaction, "_known", {})
+    monkeypatch.setattr(printing, "_known", {})
     hide(key)
     text = "none of the x, 1234567 times, in EMPTY test runs"
     assert redacted(text) == text

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from pytest_kbrel.models.memory.measured import Notes
+from pytest_kbrel.printing import redacted
 from pytest_kbrel.records import Failed
-from pytest_kbrel.redaction import redacted
 
 J = TypeVar("J")
 R = TypeVar("R")

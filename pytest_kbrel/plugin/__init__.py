@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_kbrel.plugin import fixtures, options
-from pytest_kbrel.plugin.flags import FLAGS
+from pytest_kbrel.plugin.options import FLAGS
 
 if TYPE_CHECKING:
     from pytest_kbrel.plugin.collection import SuiteFile
@@ -95,7 +95,7 @@ def pytest_runtest_makereport(
     if report.when == "call" and fixtures.results_key in item.stash:
         fixtures.attach(report, item)
     if fixtures.asks(item):
-        from pytest_kbrel.plugin.printable_reports import make_printable
+        from pytest_kbrel.plugin.pytest_reports import make_printable
 
         make_printable(report)
         if report.failed:
@@ -112,7 +112,7 @@ def pytest_make_collect_report(
     """Let what is wrong with a suite be printed, whatever the file holds."""
     report = yield
     if report.failed and collector.path.name.endswith(options.SUITE_SUFFIX):
-        from pytest_kbrel.plugin.printable_reports import make_printable
+        from pytest_kbrel.plugin.pytest_reports import make_printable
 
         make_printable(report)
     return report

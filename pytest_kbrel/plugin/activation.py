@@ -12,8 +12,8 @@ from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.plugin import worker
 from pytest_kbrel.plugin.controller import Recorder
 from pytest_kbrel.plugin.options import stands_on_the_line, suites_in_sight, was_typed
+from pytest_kbrel.plugin.output_folder import set_aside
 from pytest_kbrel.plugin.preflight import check_judge
-from pytest_kbrel.plugin.previous_reports import set_aside
 from pytest_kbrel.plugin.settings import read_settings
 from pytest_kbrel.reports.atomic_files import REPORT_FILES
 from pytest_kbrel.settings import Settings

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,18 +19,23 @@ from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.evaluation.model_pool import underway
 from pytest_kbrel.evaluation.specs import typed_notes
 from pytest_kbrel.plugin import worker
-from pytest_kbrel.plugin.aggregates import baseline_of_session, decide_aggregates
-from pytest_kbrel.plugin.baseline_update import Blessed, bless, blessed_lines, with_commit
 from pytest_kbrel.plugin.fixtures import asks, excuse_for, failure_message
 from pytest_kbrel.plugin.options import SUITE_SUFFIX, suites_in_sight
+from pytest_kbrel.plugin.output_folder import Parts, bring_back, set_aside
 from pytest_kbrel.plugin.preflight import check_suites, unused_flags
-from pytest_kbrel.plugin.previous_reports import bring_back, set_aside
-from pytest_kbrel.plugin.run_builder import Arrivals, assemble, join, without_figures, write
+from pytest_kbrel.plugin.pytest_reports import add_suite_properties, hand_in
+from pytest_kbrel.plugin.run_builder import (
+    Arrivals,
+    assemble,
+    baseline_of_session,
+    decide_aggregates,
+    join,
+    without_figures,
+    write,
+)
 from pytest_kbrel.plugin.sigterm import TERMINATED, Termination
-from pytest_kbrel.plugin.spool import Parts
-from pytest_kbrel.plugin.synthetic_reports import add_suite_properties, hand_in
 from pytest_kbrel.printing import printable
-from pytest_kbrel.records import BASELINE, CaseResult, Fingerprint, Run, Suite
+from pytest_kbrel.records import BASELINE, CaseResult, Fingerprint, Run, Suite, record
 from pytest_kbrel.reports.formatting import one_line
 from pytest_kbrel.reports.junit import case_properties, suite_properties
 from pytest_kbrel.reports.phrases import STOPPED
@@ -384,3 +390,47 @@ class Recorder:
             complete=run.complete and not self._problems,
             exit_status=int(session.exitstatus),
         )
+
+
+@record
+class Blessed:
+    """Where a run was blessed, and the noise floor that the baseline before it had and this one has not.
+
+    ``dropped`` is (answers that changed when asked again, of how many); ``None`` where nothing is lost.
+    """
+
+    folder: Path
+    dropped: tuple[int, int] | None
+
+
+def with_commit(run: Run, rootdir: Path) -> Run:
+    """Return a run that says at which commit of the project it was made."""
+    from pytest_kbrel.baselines import commit_of
+
+    environment = {**dict(run.environment), "commit": commit_of(rootdir)}
+    return replace(run, environment=tuple(sorted(environment.items())))
+
+
+def bless(run: Run, name: str, settings: Settings, rootdir: Path) -> Blessed:
+    """Write a run as the baseline ``name``; raises as ``baselines.write_baseline``."""
+    from pytest_kbrel.baselines import baseline_directory, measured_floor, write_baseline
+
+    folder = baseline_directory(name, rootdir)
+    floor = measured_floor(folder)
+    write_baseline(folder, run, settings.baseline_reason)
+    return Blessed(folder=folder, dropped=None if settings.noise_floor else floor)
+
+
+def blessed_lines(blessed: Blessed, run: Run, settings: Settings, here: Path) -> Iterator[str]:
+    """Yield what the terminal says; ``here`` is where pytest was called."""
+    yield f"blessed as {settings.baseline_update}: {os.path.relpath(blessed.folder, here)}"
+    if blessed.dropped is not None:
+        changed, of = blessed.dropped
+        measured = f"the noise floor of the old baseline ({changed} of {of} answers)"
+        yield f"{measured} is dropped: add --kb-noise-floor to measure it again"
+    if settings.noise_floor:
+        from pytest_kbrel.baselines import changed_labels
+
+        found = [changed_labels(case) for case in run.cases]
+        changed, of = (sum(counts) for counts in zip(*found, strict=True))
+        yield f"noise floor: {changed} of {of} answers changed when asked again in other batches"

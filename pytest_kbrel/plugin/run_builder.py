@@ -11,17 +11,30 @@ import platform
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_kbrel import __version__
 from pytest_kbrel.catalogue.probes import PROBES
+from pytest_kbrel.evaluation.model_pool import writers_of
 from pytest_kbrel.plugin.collection import comparisons
-from pytest_kbrel.plugin.flags import NO_CACHE
-from pytest_kbrel.plugin.options import SUITE_SUFFIX
-from pytest_kbrel.records import BASELINE, UNMEASURED, CaseKind, CaseResult, Fingerprint, Run, Suite
+from pytest_kbrel.plugin.options import NO_CACHE, SUITE_SUFFIX
+from pytest_kbrel.records import (
+    BASELINE,
+    UNMEASURED,
+    AggregateCase,
+    CaseKind,
+    CaseResult,
+    Fingerprint,
+    Run,
+    Suite,
+)
 from pytest_kbrel.reports.atomic_files import OUTCOMES, RESPONSES, replacing, sha256_of
 from pytest_kbrel.settings import Settings
+
+if TYPE_CHECKING:
+    from pytest_kbrel.baselines import Baseline
 
 _PACKAGES = ("pytest", "pytest-xdist", "torch", "transformers", "openai", "numpy", "scipy")
 
@@ -339,3 +352,61 @@ def _settings(settings: Settings) -> dict[str, str]:
         "limit": "" if settings.limit is None else str(settings.limit),
         "seed": "" if settings.seed is None else str(settings.seed),
     }
+
+
+def decide_aggregates(
+    suites: Sequence[Suite],
+    arrivals: Arrivals,
+    *,
+    model: Fingerprint | None,
+    baseline: Baseline | None,
+    judge: str,
+) -> Iterator[tuple[AggregateCase, CaseResult]]:
+    """Decide the aggregates all of whose members took part; yield each with its result.
+
+    ``judge`` is who judged the run's answers, as its settings name it.
+    """
+    from pytest_kbrel.baselines import another_tokenizer, incomparable
+    from pytest_kbrel.gates import decide_aggregate
+
+    family = comparisons(suites, arrivals.expected)
+    helpers = arrivals.helpers
+    for suite in suites:
+        for aggregate in suite.aggregates:
+            members = [f"{suite.path}::{member}" for member in aggregate.members]
+            if not arrivals.took_part(members):
+                continue
+            writers = writers_of(suite, aggregate.members)
+            yield (
+                aggregate,
+                decide_aggregate(
+                    aggregate,
+                    [arrivals.results[member] for member in members if member in arrivals.results],
+                    baseline=baseline,
+                    comparisons=family,
+                    another_tokenizer=another_tokenizer(model, baseline),
+                    incomparable=incomparable(
+                        model,
+                        baseline,
+                        judged=any(not member.startswith("monitor[") for member in aggregate.members),
+                        judge=helpers.get(judge),
+                        writers=[helpers[text] for text in writers if text in helpers],
+                    ),
+                ),
+            )
+
+
+def baseline_of_session(base: Fingerprint, arrivals: Arrivals, judge: str) -> Baseline:
+    """Return what the model ``base``, asked in this session too, answered: a baseline like a blessed run."""
+    from pytest_kbrel.baselines import session_baseline
+
+    return session_baseline(
+        base,
+        [
+            (result.suite, result.id, result.base, result.settings)
+            for result in arrivals.results.values()
+            if result.base.rows
+        ],
+        judge=judge,
+        helpers=arrivals.helpers.values(),
+    )

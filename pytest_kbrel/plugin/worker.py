@@ -19,7 +19,7 @@ from pytest_kbrel.evaluation.few_shot import Retrieval
 from pytest_kbrel.evaluation.model_pool import Answering, let_threads_sleep
 from pytest_kbrel.evaluation.specs import unscored
 from pytest_kbrel.plugin import collection
-from pytest_kbrel.plugin.spool import parts_of
+from pytest_kbrel.plugin.output_folder import parts_of
 from pytest_kbrel.records import (
     Ask,
     Attribution,

@@ -15,7 +15,7 @@ from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.evaluation.few_shot import Retrieval
 from pytest_kbrel.models import embedding
 from pytest_kbrel.plugin import preflight
-from pytest_kbrel.plugin.baseline_update import Blessed, blessed_lines, with_commit
+from pytest_kbrel.plugin.controller import Blessed, blessed_lines, with_commit
 from pytest_kbrel.plugin.fixtures import excuse_for, failure_message
 from pytest_kbrel.plugin.preflight import check_suites
 from pytest_kbrel.records import CaseResult, Fact, Outcome, ReliabilitySettings, Run, Table, Waiver

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_kbrel.plugin.flags import FLAGS
+from pytest_kbrel.plugin.options import FLAGS
 from tests.hostile.row import FAILED, PASSED, RUN, USAGE, Row
 
 HUGE = "9" * 5000

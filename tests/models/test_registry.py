@@ -19,7 +19,7 @@ from pytest_kbrel.models.registry import (
     read_spec,
 )
 from pytest_kbrel.models.spec import ModelSpec
-from pytest_kbrel.plugin.flags import FLAGS
+from pytest_kbrel.plugin.options import FLAGS
 
 DOCS = Path(__file__).parents[2] / "docs" / "models.md"
 

@@ -9,8 +9,7 @@ from typing import Any, cast
 import pytest
 
 from pytest_kbrel.evaluation.specs import with_specs
-from pytest_kbrel.plugin import replay_settings
-from pytest_kbrel.plugin.replay_settings import as_recorded
+from pytest_kbrel.plugin.settings import as_recorded
 from pytest_kbrel.records import Fingerprint
 from pytest_kbrel.replay.recorded_run import RecordedRun
 from pytest_kbrel.settings import Settings
@@ -54,7 +53,7 @@ def again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
             base=base,
             cases=frozenset(),
         )
-        monkeypatch.setattr(replay_settings, "read_run", lambda folder: run)
+        monkeypatch.setattr(settings, "read_run", lambda folder: run)
         options = made_options(from_run=tmp_path / "run", output_path=tmp_path / "out")
         config = cast(pytest.Config, StubConfig(tmp_path, **(typed or {})))
         return with_specs(as_recorded(config, replace(options, **{**(typed or {}), **settings})))

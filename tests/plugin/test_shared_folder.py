@@ -13,7 +13,7 @@ import time
 import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
 import pytest
 
-from pytest_kbrel.plugin.spool import Parts
+from pytest_kbrel.plugin.output_folder import Parts
 from tests.plugin.conftest import SLOW_N2
 
 ONE = """\

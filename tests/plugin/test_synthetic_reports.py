@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from pytest_kbrel.plugin.synthetic_reports import hand_in
+from pytest_kbrel.plugin.pytest_reports import hand_in
 
 CASE = "suites/mini.kb.yaml::head_to_tail[overall]"
 

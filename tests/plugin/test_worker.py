@@ -12,8 +12,7 @@ import pytest
 from pytest_kbrel.errors import KbrelError, ModelError
 from pytest_kbrel.models import attribution, registry
 from pytest_kbrel.plugin import worker as module
-from pytest_kbrel.plugin.aggregates import baseline_of_session, decide_aggregates
-from pytest_kbrel.plugin.run_builder import Arrivals
+from pytest_kbrel.plugin.run_builder import Arrivals, baseline_of_session, decide_aggregates
 from pytest_kbrel.plugin.worker import Bench
 from pytest_kbrel.records import (
     AggregateCase,

@@ -14,8 +14,8 @@ from pytest_kbrel.models.openai.event_loop import LoopThread
 from pytest_kbrel.models.openai.limits import Limits, RedirectError, ReplyError, limits_of_list
 from pytest_kbrel.models.openai.replies import read_json
 from pytest_kbrel.models.openai.spec import OpenAISpec, api_key
+from pytest_kbrel.printing import redacted, redacted_reply
 from pytest_kbrel.records import Failed
-from pytest_kbrel.redaction import redacted, redacted_reply
 from pytest_kbrel.serialization import whole
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from pytest_kbrel.models.chat.thoughts import ThoughtMarks, marks_of
+from pytest_kbrel.printing import redacted
 from pytest_kbrel.records import Failed, GenerateRequest, record
-from pytest_kbrel.redaction import redacted
 from pytest_kbrel.serialization import whole
 
 # Under which names servers hand out a thought apart from the answer.

@@ -13,8 +13,8 @@ from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models import lm_eval_args as lm_eval
 from pytest_kbrel.models.chat.args import CHAT_ARGS, ChatArgs, parse_chat_args
 from pytest_kbrel.models.model_args import all_auto, number, parse_args, whole, whole_or_auto
+from pytest_kbrel.printing import hide
 from pytest_kbrel.records import record
-from pytest_kbrel.redaction import hide
 
 PREFIX = "openai/"
 DEFAULT_URL = "https://api.openai.com/v1"

@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote
 import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
 import pytest
 
-from pytest_kbrel import redaction
+from pytest_kbrel import printing
 from pytest_kbrel.cli import main
 from tests.openai_server import Call, OpenAIServer
 
@@ -85,7 +85,7 @@ class Repeating(OpenAIServer):
 @pytest.fixture
 def server(monkeypatch):
     monkeypatch.setenv("MY_KEY", KEY)
-    monkeypatch.setattr(redaction, "_known", {})
+    monkeypatch.setattr(printing, "_known", {})
     Repeating.refuses = False
     with Repeating() as server:
         server.about = {"description": ECHO, "root": ECHO, ECHO: ECHO}
