@@ -9,20 +9,12 @@ from typing import Any, cast
 import pytest
 
 from pytest_kbrel.errors import KbrelError
-<<<<<<< HEAD
-=======
-from pytest_kbrel.plugin import output_folder
->>>>>>> 6aeffc9 (Fold the splinters of plugin, evaluation and printing: 21 modules of the plugin become 15)
 from pytest_kbrel.plugin.activation import check
 from pytest_kbrel.plugin.activation import start as begin
 from pytest_kbrel.plugin.controller import Recorder
 from pytest_kbrel.plugin.output_folder import Parts
 from pytest_kbrel.plugin.plan_session import Planner
-<<<<<<< HEAD
-from pytest_kbrel.plugin.spool import Parts
 from pytest_kbrel.reports.atomic_files import REPORT_FILES
-=======
->>>>>>> 6aeffc9 (Fold the splinters of plugin, evaluation and printing: 21 modules of the plugin become 15)
 from tests.made_cases import made_options
 from tests.stub_config import StubConfig
 
@@ -37,11 +29,7 @@ def checked(
 
 
 def test_the_reports_of_a_run_are_these_five() -> None:
-<<<<<<< HEAD
     assert REPORT_FILES == REPORTS
-=======
-    assert output_folder.REPORTS == REPORTS
->>>>>>> 6aeffc9 (Fold the splinters of plugin, evaluation and printing: 21 modules of the plugin become 15)
 
 
 def test_settings_with_which_a_run_can_be(tmp_path: Path) -> None:
