@@ -20,8 +20,8 @@ from pytest_kbrel.records import (
     HeadToTailSettings,
     MonitorSettings,
     ProbeName,
+    ProbeSettings,
     ReliabilitySettings,
-    Settings,
     record,
 )
 
@@ -72,7 +72,7 @@ class Probe:
 
     name: ProbeName
     title: str
-    settings: type[Settings]
+    settings: type[ProbeSettings]
     slicing: Slicing
     kinds: tuple[SliceKind, ...]
     reads: Literal["question", "contexts", "distractors"]
@@ -139,7 +139,7 @@ _EXAMPLES: Places = (("question",), ("examples",))
 _SCORES = ("rules", "em", "f1", "rouge_l")
 
 
-def _new_tokens(settings: Settings) -> Setting:
+def _new_tokens(settings: ProbeSettings) -> Setting:
     return Setting(help="Longest answer in tokens.", bounds=NEW_TOKENS, default=settings.max_new_tokens)
 
 
@@ -299,7 +299,7 @@ PROBES: Mapping[ProbeName, Probe] = {probe.name: probe for probe in (MONITOR, HE
 _BY_SETTINGS = {probe.settings: probe for probe in PROBES.values()}
 
 
-def probe_of_settings(settings: Settings) -> Probe:
+def probe_of_settings(settings: ProbeSettings) -> Probe:
     """Return the probe that asks under ``settings``."""
     return _BY_SETTINGS[type(settings)]
 

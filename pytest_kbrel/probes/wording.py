@@ -11,21 +11,21 @@ from pytest_kbrel.probes.templates import Examples, Template, template
 from pytest_kbrel.records import (
     ExampleWording,
     GenerateRequest,
+    ProbeSettings,
     ReliabilitySettings,
     ScoreRequest,
-    Settings,
     template_error,
 )
 
 
-def template_of(settings: Settings) -> Template:
+def template_of(settings: ProbeSettings) -> Template:
     """Return the text around each question of a probe: the suite's, or the probe's own."""
     probe = probe_of_settings(settings)
     own = OWN_TEXTS.get((probe.name, getattr(settings, "prompt", ""))) or OWN_TEXTS.get((probe.name, ""), QA)
     return template(settings.prompt_text or own, settings.answer_cue, probe.cue)
 
 
-def question_request(settings: Settings, question: str, examples: Examples = ()) -> GenerateRequest:
+def question_request(settings: ProbeSettings, question: str, examples: Examples = ()) -> GenerateRequest:
     """Return the request that asks a question behind (question, answer) examples, in text or as turns."""
     found = template_of(settings)
     turns, prompt = (
@@ -42,7 +42,9 @@ def choice_request(settings: ReliabilitySettings, question: str, options: Sequen
     return request_of(settings, found.question(question, lettered(options)))
 
 
-def request_of(settings: Settings, prompt: str, turns: tuple[tuple[str, str], ...] = ()) -> GenerateRequest:
+def request_of(
+    settings: ProbeSettings, prompt: str, turns: tuple[tuple[str, str], ...] = ()
+) -> GenerateRequest:
     """Return the request that asks what a prompt says."""
     return GenerateRequest(
         prompt=prompt,
@@ -53,12 +55,12 @@ def request_of(settings: Settings, prompt: str, turns: tuple[tuple[str, str], ..
     )
 
 
-def score_request(settings: Settings, prompt: str, answer: str) -> ScoreRequest:
+def score_request(settings: ProbeSettings, prompt: str, answer: str) -> ScoreRequest:
     """Return the request that asks how probable an answer is behind a prompt."""
     return ScoreRequest(prompt=prompt, continuation=answer, system=settings.system)
 
 
-def check_wording(settings: Settings) -> None:
+def check_wording(settings: ProbeSettings) -> None:
     """Raise ``SuiteError`` where a text has not the places that are to be filled in, or a stop is empty."""
     for key, (needed, allowed) in probe_of_settings(settings).places.items():
         name = "prompt_text" if key == "prompt" else key

@@ -1,4 +1,4 @@
-"""What is put to a model, and what comes back."""
+"""Records of requests to a model and of its responses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal
 from pytest_kbrel.records.vocabulary import record
 
 Turn = tuple[str, str]
-"""What a user asked, and what was answered."""
+"""A user's message with the answer to it."""
 
 
 @record
@@ -49,7 +49,7 @@ Request = ScoreRequest | GenerateRequest
 
 @record
 class Ask:
-    """A request with its place: the fact it is about and its role in the probe (``anchor``, ``frame:3``).
+    """A request with the fact it is about and its role in the probe (``anchor``, ``frame:3``).
 
     ``to`` is who is asked: the model under test (empty), the one it is compared with (``BASELINE``), or the
     spec of a model that helps (a judge, a writer of distractors).

@@ -1,11 +1,26 @@
-"""What the answers mean: outcomes, measurements, verdicts, runs."""
+"""Records of results: outcomes and their digests, metric values, verdicts on gates and cases, the run."""
 
 from __future__ import annotations
 
-from typing import Literal
+import dataclasses
+import functools
+import hashlib
+import json
+import re
+from collections.abc import Iterable
+from typing import Any, Literal
 
-from pytest_kbrel.records.suite import Waiver
-from pytest_kbrel.records.vocabulary import UNMEASURED, CaseKind, Judgement, Label, Rule, record
+from pytest_kbrel.records.suite import WORDING_FIELDS, Case, CaseKind, ProbeSettings, Waiver
+from pytest_kbrel.records.vocabulary import (
+    DEFAULT_LANGUAGE,
+    LANGUAGES,
+    UNMEASURED,
+    Judgement,
+    Label,
+    Rule,
+    base_language,
+    record,
+)
 
 
 @record
@@ -285,3 +300,105 @@ class Run:
     recorded: str = ""
     comparisons: int = 0
     files: tuple[tuple[str, str], ...] = ()
+
+
+# How examples are chosen, and which controls are asked, is no part of how a fact is asked.
+_NOT_IN_DIGEST = ("retrieval", "controls")
+_NO_RULES = " (no rules)"
+_FORM = re.compile(
+    r"(?P<prompts>[0-9a-f]{8})\.(?P<bos>\d+)/(?P<count>\d+)"
+    r"\.(?P<settings>[0-9a-f]{8})\.(?P<accepted>[0-9a-f]{8})\.(?P<draws>[0-9a-f]{8})"
+)
+
+
+@record
+class Digest:
+    """The parts of :attr:`Outcome.prompt_digest`, written ``prompts.BOS/COUNT.settings.accepted.draws``.
+
+    ``prompts`` is a digest of the token ids of all ``count`` prompts, BOS left out; ``bos`` is how many of
+    them begin with BOS. ``settings`` is a digest of the probe's settings, ``accepted`` one of the accepted
+    answers and their type, ``draws`` one of what else fixes the questions. Digests have 8 hex digits.
+    """
+
+    prompts: str
+    bos: int
+    count: int
+    settings: str
+    accepted: str
+    draws: str
+
+    def __str__(self) -> str:
+        return f"{self.prompts}.{self.bos}/{self.count}.{self.settings}.{self.accepted}.{self.draws}"
+
+
+def read_digest(text: str) -> Digest | None:
+    """Return the parts of a digest; ``None`` where the text has another form."""
+    match = _FORM.fullmatch(text)
+    if match is None:
+        return None
+    parts: dict[str, Any] = match.groupdict()
+    return Digest(**{**parts, "bos": int(parts["bos"]), "count": int(parts["count"])})
+
+
+def short_digest(value: object) -> str:
+    """Return 8 hex digits of sha256 over the JSON form of a value."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:8]
+
+
+def settings_of(case: Case) -> tuple[tuple[str, str], ...]:
+    """Return all settings under which a case asks and judges, as pairs of name and value.
+
+    A wording is listed only where it is not the probe's own.
+    """
+    changed = _changed(case.settings)
+    settings = {
+        name: json.dumps(value, ensure_ascii=False) if isinstance(value, tuple) else str(value)
+        for name, value in _fields(case.settings).items()
+        if name not in WORDING_FIELDS or name in changed
+    }
+    if case.uninformative:
+        settings["uninformative"] = f"{len(case.uninformative)} rules ({short_digest(case.uninformative)})"
+    # A case has few languages, however many facts.
+    languages = {base_language(tag) for tag in {fact.language for fact in case.facts}}
+    if languages - {DEFAULT_LANGUAGE}:
+        settings["language"] = ", ".join(
+            language if language in LANGUAGES else f"{language}{_NO_RULES}" for language in sorted(languages)
+        )
+    return tuple(sorted(settings.items()))
+
+
+def unsupported_languages(settings: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """Return the languages in the settings of a case for which the judge has no rules."""
+    languages = dict(settings).get("language", "").split(", ")
+    return tuple(part.removesuffix(_NO_RULES) for part in languages if part.endswith(_NO_RULES))
+
+
+def changed_digest(case: Case, language: str = "") -> str:
+    """Return the short digest of the settings of a case that are not the default ones, and a fact's language.
+
+    A setting that a later version adds leaves outcomes without it comparable.
+    """
+    return _changed_digest(case.settings, case.uninformative, base_language(language))
+
+
+# All facts of a case are asked under the same settings.
+@functools.lru_cache
+def _changed_digest(
+    settings: ProbeSettings, uninformative: tuple[tuple[str, str], ...], language: str
+) -> str:
+    changed = _changed(settings)
+    if uninformative:
+        changed["uninformative"] = uninformative
+    if language != DEFAULT_LANGUAGE:
+        changed["language"] = language
+    return short_digest(changed)
+
+
+def _fields(settings: ProbeSettings) -> dict[str, object]:
+    names = (field.name for field in dataclasses.fields(settings))
+    return {name: getattr(settings, name) for name in names if name not in _NOT_IN_DIGEST}
+
+
+def _changed(settings: ProbeSettings) -> dict[str, object]:
+    default = _fields(type(settings)())
+    return {name: value for name, value in _fields(settings).items() if value != default[name]}

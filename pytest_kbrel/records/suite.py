@@ -1,16 +1,23 @@
-"""What is asked about: facts, settings, cases, suites."""
+"""Records of suites: facts, the settings of each probe, cases, gates and waivers."""
 
 from __future__ import annotations
 
+import dataclasses
+import re
+from collections.abc import Sequence
 from typing import Literal
 
-from pytest_kbrel.records.vocabulary import AnswerType, Bucket, CaseKind, ProbeName, Rule, record
-from pytest_kbrel.records.wording import ExampleWording, Wording
+from pytest_kbrel.records.vocabulary import AnswerType, Bucket, Rule, record
+
+ProbeName = Literal["monitor", "head_to_tail", "reliability"]
+# What a case is about: a probe, or all probes of a suite together; ``test`` is a test in Python that failed
+# before it made a case.
+CaseKind = Literal[ProbeName, "pooled", "test"]
 
 
 @record
 class Relation:
-    """One kind of fact and its wordings. ``[X]`` stands for the subject, ``[Y]`` for the object.
+    """A relation and its wordings. ``[X]`` stands for the subject, ``[Y]`` for the object.
 
     ``frames`` are paraphrased questions, the first is the base frame; ``statements`` are declarative.
     ``id`` is a Wikidata property id where there is one. ``answer_type`` is that of its objects, empty where
@@ -34,7 +41,7 @@ class Relation:
 
 @record
 class Fact:
-    """One thing to know. ``object`` is ``None`` where no answer exists (unseen knowledge).
+    """A fact to ask about. ``object`` is ``None`` where no answer exists (unseen knowledge).
 
     ``negatives`` are wrong objects of the same kind: MONITOR's interfering contexts, or the distractors of
     multiple-choice questions. ``question`` overrides the relation's base frame. ``popularity`` is in the
@@ -86,7 +93,7 @@ class Shot:
 
 @record
 class Control:
-    """What the answers to one fact are held against.
+    """The controls of one fact: answers that need no knowledge, to compare the model's with.
 
     ``majority`` is the most frequent object of the fact's relation in the suite, empty where there is none;
     ``shuffled`` the fact's question about another subject, empty where it is not asked.
@@ -95,6 +102,57 @@ class Control:
     fact_id: str
     majority: str = ""
     shuffled: str = ""
+
+
+# What leads an answer, unless a suite says otherwise.
+ANSWER_CUE = "Answer:"
+
+
+@record
+class Wording:
+    """What stands around a question. ``None`` stands for the probe's own wording.
+
+    ``prompt_text`` has ``{question}`` where the question goes and may have ``{examples}`` where the examples
+    do; ``answer_cue`` is the line behind it. ``system`` is the system message, and an answer ends at one of
+    the ``stop`` strings.
+    """
+
+    prompt_text: str | None = None
+    system: str = ""
+    answer_cue: str | None = None
+    stop: tuple[str, ...] | None = None
+
+    @property
+    def own_stop(self) -> tuple[str, ...]:
+        """Where an answer ends unless the suite says otherwise: at the first line break."""
+        return ("\n",)
+
+    @property
+    def shown(self) -> tuple[int, int]:
+        """How many examples with and without an answer are chosen by likeness to stand before a question."""
+        return (0, 0)
+
+    @property
+    def encoder(self) -> str:
+        """The spec of the encoder that finds what is most alike; empty where no model does."""
+        return ""
+
+    @property
+    def writer(self) -> str:
+        """The spec of the model that writes distractors; empty where no model does."""
+        return ""
+
+    @property
+    def follows_answers(self) -> bool:
+        """Whether what is asked depends on earlier answers of the model under test."""
+        return False
+
+
+@record
+class ExampleWording(Wording):
+    """The wording of a probe that shows examples: in the prompt's ``text``, or as earlier ``turns``."""
+
+    example_style: Literal["text", "turns"] = "text"
 
 
 @record
@@ -173,7 +231,41 @@ class ReliabilitySettings(ExampleWording):
         return True
 
 
-Settings = MonitorSettings | HeadToTailSettings | ReliabilitySettings
+ProbeSettings = MonitorSettings | HeadToTailSettings | ReliabilitySettings
+
+
+# Settings that word a case's questions; reports list them only where they are not the probe's own.
+WORDING_FIELDS = (*(field.name for field in dataclasses.fields(ExampleWording)), "choice_prompt")
+
+
+OWN_WORDING = "the probe's own"
+
+
+# A name in braces; other braces stand for themselves.
+_PLACEHOLDER = re.compile(r"\{(\w+)\}")
+
+
+def template_error(text: str, needed: Sequence[str], allowed: Sequence[str] = ()) -> str:
+    """Return what is wrong with the placeholders of a text; empty where they are right.
+
+    Each of the ``needed`` names stands in it once, in braces; each of the ``allowed`` at most once, and in
+    front of these.
+    """
+    names = _PLACEHOLDER.findall(text)
+    for name in names:
+        if name not in (*needed, *allowed):
+            listed = ", ".join(f"{{{one}}}" for one in (*needed, *allowed))
+            return f"unknown placeholder {{{name}}}; allowed: {listed}"
+    for name in needed:
+        if names.count(name) != 1:
+            times = f"{names.count(name)} times" if name in names else "nowhere"
+            return f"{{{name}}} must stand in it once, found {times}"
+    for name in allowed:
+        if names.count(name) > 1:
+            return f"{{{name}}} may stand in it once, found {names.count(name)} times"
+        if name in names and names.index(name) > min(map(names.index, needed)):
+            return f"{{{name}}} must stand before {{{needed[0]}}}"
+    return ""
 
 
 @record
@@ -188,7 +280,7 @@ class Gate:
 
 @record
 class Integrity:
-    """What responses must at least be before anything is measured on them: shares, 0..1.
+    """Limits on the responses of a case; beyond one the case is invalid. They are shares, 0..1.
 
     ``answered`` is the least share of a case's facts with an answer that is not empty; the others are the
     most that may be: ``empty`` or ``truncated`` (cut short) of the answers, ``repeated`` of the facts with
@@ -215,7 +307,7 @@ class Integrity:
 
 @record
 class Waiver:
-    """A known loss that somebody answers for, until a day.
+    """A known loss that a named owner accepts until a day.
 
     ``fact`` is the id of a fact that is left out of comparisons with the baseline; or ``case`` is the id of a
     case (``monitor[P36]``) whose failure does not fail the run. ``expires`` is an ISO date; after that day
@@ -253,7 +345,7 @@ class Case:
     slice: str
     facts: tuple[Fact, ...]
     relations: tuple[Relation, ...]
-    settings: Settings
+    settings: ProbeSettings
     gates: tuple[Gate, ...]
     seed: int = 0
     line: int = 0

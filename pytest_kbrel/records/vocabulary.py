@@ -1,4 +1,4 @@
-"""What all records share: how they are declared, and the words they use."""
+"""The ``record`` decorator, and the literals and constants that records share."""
 
 from __future__ import annotations
 
@@ -8,10 +8,6 @@ from typing import Literal, TypeVar, dataclass_transform
 
 T = TypeVar("T")
 
-ProbeName = Literal["monitor", "head_to_tail", "reliability"]
-# What a case is about: a probe, or all probes of a suite together; ``test`` is a test in Python that came to
-# no case, so that nobody knows what it would have asked.
-CaseKind = Literal[ProbeName, "pooled", "test"]
 Label = Literal["correct", "wrong", "uninformative"]
 Rule = Literal["min", "max", "max_drop", "recovery", "above_control"]
 Judgement = Literal["pass", "fail", "inconclusive", "not comparable", "no baseline", "invalid", "not run"]
@@ -23,9 +19,9 @@ JUDGEMENTS: tuple[Judgement, ...] = typing.get_args(Judgement)
 RULES: tuple[Rule, ...] = typing.get_args(Rule)
 ANSWER_TYPES: tuple[AnswerType, ...] = typing.get_args(AnswerType)
 BUCKETS: tuple[Bucket, ...] = typing.get_args(Bucket)
-# The kinds of uninformative answers: Reliable KB, section 3.3. The one found is the rule of the verdict.
+# The kinds of uninformative answers: Reliable KB, section 3.3. The kind is the rule of the verdict.
 UNINFORMATIVE = ("repetition", "none", "unsure")
-# What answers may be in: the judge has rules for these. Nothing stated is English.
+# The languages that the judge has rules for; facts that state none are in English.
 DEFAULT_LANGUAGE = "en"
 LANGUAGES = (DEFAULT_LANGUAGE, "ar", "de", "es", "fr", "hi", "it", "ja", "pt", "ru", "zh")
 # As in BCP 47: "de", "pt-BR".
@@ -37,7 +33,7 @@ PUBLISHED = "published/"
 
 
 def is_published(baseline: str) -> bool:
-    """Tell whether the name of a baseline stands for a paper's figures."""
+    """Return True if the name of a baseline stands for a paper's figures."""
     return f"{baseline}/".startswith(PUBLISHED)
 
 

@@ -16,7 +16,7 @@ from pytest_kbrel.records import (
     Case,
     Fact,
     MonitorSettings,
-    Settings,
+    ProbeSettings,
     Shot,
     record,
 )
@@ -129,7 +129,7 @@ def _case(
 
 
 def _shots(
-    facts: tuple[Fact, ...], settings: Settings, world: World, seed: int
+    facts: tuple[Fact, ...], settings: ProbeSettings, world: World, seed: int
 ) -> tuple[tuple[str, tuple[Shot, ...]], ...]:
     """Choose the worked examples that depend on the question."""
     if getattr(settings, "prompt", "") != "in-domain":
@@ -160,7 +160,7 @@ def _with_question(
     group: tuple[Fact, ...],
     world: World,
     seed: int,
-) -> tuple[Drawn, Settings]:
+) -> tuple[Drawn, ProbeSettings]:
     world.need_questions(facts, written.probe.name)
     return Drawn(facts=facts), from_wire(written.probe.settings, written.settings)
 
@@ -172,7 +172,7 @@ def _with_contexts(
     group: tuple[Fact, ...],
     world: World,
     seed: int,
-) -> tuple[Drawn, Settings]:
+) -> tuple[Drawn, ProbeSettings]:
     """Fill in negatives, as many for each fact, and settle how many these are."""
     pool = world.by_relation[part.name]
     relation = world.relations[part.name]
@@ -208,7 +208,7 @@ _GROUPS: dict[Slicing, Callable[[WrittenProbe, World, int], dict[str, tuple[Fact
     "knowledge": reliability_groups,
 }
 # Check that the facts have what a probe reads, fill in wrong objects and settle the settings.
-_PREPARED: dict[str, Callable[..., tuple[Drawn, Settings]]] = {
+_PREPARED: dict[str, Callable[..., tuple[Drawn, ProbeSettings]]] = {
     "question": _with_question,
     "contexts": _with_contexts,
     "distractors": reliability_prepared,

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from pytest_kbrel.facts.shots_file import read_shots
 from pytest_kbrel.facts.unseen import unseen_examples
-from pytest_kbrel.records import Fact, Settings, Shot
+from pytest_kbrel.records import Fact, ProbeSettings, Shot
 from pytest_kbrel.suites.dataset import World
 from pytest_kbrel.suites.parse import WrittenProbe
 
@@ -18,7 +18,7 @@ def example_repository(
     asked: Sequence[Fact],
     world: World,
     seed: int,
-    settings: Collection[Settings],
+    settings: Collection[ProbeSettings],
 ) -> tuple[Shot, ...]:
     """Return the examples for the ``settings`` of a suite's slices; none where all are zero-shot.
 
