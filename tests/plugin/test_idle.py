@@ -6,7 +6,7 @@ import sys
 OURS = [
     "pytest_kbrel",
     *(f"pytest_kbrel.{name}" for name in ("bounds", "errors", "plugin")),
-    *(f"pytest_kbrel.plugin.{name}" for name in ("fixtures", "flags", "options")),
+    *(f"pytest_kbrel.plugin.{name}" for name in ("fixtures", "options")),
 ]
 HEAVY = ("torch", "transformers", "numpy", "scipy", "yaml", "pydantic", "jinja2", "xdist", "openai")
 
