@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from pytest_kbrel.baselines import Baseline, BaselineCase
+from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.metrics.similarity import tfidf_cosine
 from pytest_kbrel.models.cache.store import key_of
@@ -18,6 +19,7 @@ from pytest_kbrel.probes.base import ProbeResult
 from pytest_kbrel.probes.chunks import stretches_of
 from pytest_kbrel.probes.reliability.shots import with_shots
 from pytest_kbrel.records import Ask, Case, Outcome, Request, ScoreRequest, record
+from pytest_kbrel.settings import RULES
 
 # Which kind of work a request is: who is asked, probe, round and method (``score`` or ``generate``).
 Kind = tuple[str, str, int, str]
@@ -126,9 +128,8 @@ class DryRun:
 
 def is_fixed(case: Case) -> bool:
     """Return True if what ``case`` asks depends on no answer."""
-    if case.probe == "monitor":
-        return getattr(case.settings, "variant", "definition") == "definition"
-    return case.probe == "head_to_tail" and case.judge == "rules"
+    by_model = PROBES[case.probe].judged and case.judge != RULES
+    return not case.settings.follows_answers and not by_model
 
 
 def _driven(case: Case, stub: StubModel, stores: dict[str, TempStore]) -> Generator[Call, None, ProbeResult]:
