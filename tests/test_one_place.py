@@ -30,7 +30,7 @@ def test_what_a_backend_is_stands_in_its_record() -> None:
 
 
 def test_a_table_has_one_name() -> None:
-    tables = ("RELATIVE", "SEVERITY", "FAILING", "REPORT_FILES", "PROBES", "METRICS", "GATE_RULES", "VERDICTS")
+    tables = ("RELATIVE", "SEVERITY", "FAILING", "REPORT_FILES", "PROBES", "METRICS", "GATE_RULES")
     for table in tables:
         defined = [name for name, text in SOURCES.items() if re.search(rf"^{table}\b[^=\n]*= ", text, re.M)]
         assert len(defined) <= 1, (table, defined)
