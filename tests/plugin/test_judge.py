@@ -328,9 +328,9 @@ def test_a_wrong_judge_is_a_usage_error(pytester, mini_suite, flags, said):
 
 
 def test_a_missing_package_is_a_usage_error_that_names_its_extra(pytester, mini_suite, judge, monkeypatch):
-    from pytest_kbrel.models.openai import client
+    from pytest_kbrel.models.openai import spec
 
-    monkeypatch.setattr(client, "find_spec", lambda name: None)
+    monkeypatch.setattr(spec, "find_spec", lambda name: None)
     mini_suite(ONE, FACTS)
     result = gate(pytester, *judge)
     assert result.ret == pytest.ExitCode.USAGE_ERROR

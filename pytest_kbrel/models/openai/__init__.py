@@ -1,0 +1,41 @@
+"""Backend for OpenAI-compatible servers; the package ``openai`` is imported when one is opened."""
+
+from __future__ import annotations
+
+from pytest_kbrel.models import lm_eval_args as lm_eval
+from pytest_kbrel.models.base import Backend, Embedder, Model
+from pytest_kbrel.models.openai.spec import OPENAI_ARGS, OpenAISpec, check, parse_openai
+from pytest_kbrel.models.token_counting import Estimating
+
+
+def _open(spec: OpenAISpec, **_: object) -> Model:
+    check(spec)
+    from pytest_kbrel.models.openai.model import OpenAIModel
+
+    return OpenAIModel(spec)
+
+
+def _embedder(spec: OpenAISpec) -> Embedder:
+    check(spec)
+    from pytest_kbrel.models.openai.client import OpenAIEmbedder
+
+    return OpenAIEmbedder(spec)
+
+
+def _counter(spec: OpenAISpec) -> Estimating:
+    may_think = spec.chat.enable_thinking is not False and (spec.endpoint == "chat" or spec.chat.thinks)
+    return Estimating(spec.chat.system_instruction, spec.chat.max_thinking_tokens if may_think else 0)
+
+
+OPENAI = Backend(
+    name="openai",
+    forms=("openai/NAME",),
+    args=(*OPENAI_ARGS, *lm_eval.OPENAI),
+    parse=parse_openai,
+    check=check,
+    open=_open,
+    counter=_counter,
+    embedder=_embedder,
+    is_served=True,
+    gives_probabilities=False,
+)

@@ -1,70 +1,65 @@
-"""The connection to an OpenAI-compatible server: one client, and what its errors mean."""
+"""Connection to an OpenAI-compatible server, its embeddings endpoint, and what the server's errors mean."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
-from collections.abc import Callable, Coroutine, Mapping
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+import threading
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import CancelledError
+from typing import Any, TypeVar
 
-from pytest_kbrel.errors import MissingExtraError, ModelError
+import openai
+
+from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.batching import describe_error
-from pytest_kbrel.models.openai.event_loop import LoopThread
-from pytest_kbrel.models.openai.limits import Limits, RedirectError, ReplyError, limits_of_list
-from pytest_kbrel.models.openai.replies import read_json
-from pytest_kbrel.models.openai.spec import OpenAISpec, api_key
+from pytest_kbrel.models.openai.http import (
+    LIMITS,
+    BoundedClient,
+    Limits,
+    RedirectError,
+    ReplyError,
+    Response,
+    content_of,
+    limits_for,
+)
+from pytest_kbrel.models.openai.spec import OpenAISpec, api_key, check
 from pytest_kbrel.printing import redacted, redacted_reply
 from pytest_kbrel.records import Failed
 from pytest_kbrel.serialization import whole
 
-if TYPE_CHECKING:
-    import openai
-
+T = TypeVar("T")
 Post = Callable[[str, Mapping[str, Any]], Coroutine[Any, Any, bytes]]
-"""Sends a body to a path of the server and returns what came back."""
+"""Sends a body to a path of the server and returns the reply's body."""
 
 _TEMPLATE = "chat_template_kwargs"
 # vLLM makes these anew for each call.
 _CHANGING = ("created", "permission")
-
-
-def check(spec: OpenAISpec) -> None:
-    """Find what can be found without asking the server: a package or a key that is missing.
-
-    Raises :class:`MissingExtraError` or :class:`ModelError`.
-    """
-    if find_spec("openai") is None:
-        raise MissingExtraError("openai", "openai", f"asking {spec.text}")
-    api_key(spec)
-
-
-def refuses(error: openai.BadRequestError, option: str) -> bool:
-    """Tell whether a server refused a request for an option in it."""
-    return error.param == option or bool(re.search(f"['\"`]{option}['\"`]", str(error)))
+# Nobody waits long for the list of models.
+_LIST_SECONDS, _LIST_BYTES = 10.0, 8_000_000
+# Servers limit how many texts one request may hold; all we know of take as many as this.
+_TEXTS_A_REQUEST = 128
+# The longest vectors that we know of have 8,192 numbers, and a number has up to 24 characters.
+_VECTOR_BYTES = 256_000
 
 
 class Connection:
-    """A client for one model of one server. May be used from several threads at once.
+    """Client for one model of one server; any thread may use it.
 
-    A reply that does not come is tried again by the client itself, ``spec.max_retries`` times and with longer
-    and longer pauses, for time limits, 408, 409, 429 and 5xx. ``spec.timeout`` is for each try as a whole.
-    ``repeats_key`` tells whether a reply held a key.
+    The client itself repeats a request ``spec.max_retries`` times, with longer and longer pauses, after time
+    limits, 408, 409, 429 and 5xx. ``spec.timeout`` is for each try as a whole. ``repeats_key`` is True once a
+    reply held a key.
     """
 
     def __init__(self, spec: OpenAISpec) -> None:
         check(spec)
-        import openai
-
-        from pytest_kbrel.models.openai.http import BoundedClient
-
         self.spec = spec
-        key = api_key(spec)
         self.repeats_key = False
         self._reached = False
         self._loop = LoopThread("kbrel-openai-client")
         self.client = openai.AsyncOpenAI(
-            api_key=key,
+            api_key=api_key(spec),
             base_url=spec.base_url,
             timeout=spec.timeout,
             max_retries=spec.max_retries,
@@ -74,14 +69,11 @@ class Connection:
     def ask(self, call: Callable[[Post], Coroutine[Any, Any, bytes]], limits: Limits) -> Any | Failed:
         """Return the JSON that ``call`` gets from the server, as builtins, or why it got nothing.
 
-        Raises :class:`ModelError` where asking on is of no use: the key is refused, the server does not know
-        the model or the path or takes no temperature 0, it sends us to another server, or it was never
-        reached at all.
+        Raises :class:`ModelError` where no further request can succeed: the server refuses the key, does not
+        know the model or the path, takes no temperature 0, redirects to another server, or was never reached.
         """
-        import openai
-
         try:
-            content = self._loop.run(_within(limits, lambda: call(self._post)))
+            content = self._run(lambda: call(self._post), limits)
         except (openai.AuthenticationError, openai.PermissionDeniedError) as error:
             raise ModelError(
                 f"{self._where()} refuses the key in {self.spec.api_key_env}: {self._why(error)}"
@@ -122,24 +114,26 @@ class Connection:
             self._reached = True
             return Failed(error=self._why(error))
         self._reached = True
-        found = read_json(content)
-        return found if isinstance(found, Failed) else self._redacted(found)
+        reply = read_json(content)
+        return reply if isinstance(reply, Failed) else self._redacted(reply)
 
     def about(self) -> str:
         """Return what the server's list of models says of this one, as JSON; empty where it has no list.
 
         What changes from call to call with some servers (times, permissions) is left out.
         """
-        import openai
-
+        limits = Limits(
+            seconds=min(self.spec.timeout, _LIST_SECONDS),
+            size=_LIST_BYTES,
+            description=f"{_LIST_BYTES // 1000} kB",
+        )
         try:
-            content = self._loop.run(_within(limits_of_list(self.spec.timeout), self._list))
-            listed: Any = self._redacted(read_json(content))
-            found = [
+            listed: Any = self._redacted(read_json(self._run(self._list, limits)))
+            entries = [
                 one for one in listed["data"] if isinstance(one, dict) and one.get("id") == self.spec.name
             ]
-            said = [{key: value for key, value in one.items() if key not in _CHANGING} for one in found]
-            return json.dumps(said[0], sort_keys=True) if said else ""
+            entry = entries[0]
+            return json.dumps({key: entry[key] for key in entry if key not in _CHANGING}, sort_keys=True)
         except (openai.OpenAIError, ReplyError, ValueError, TypeError, LookupError, RecursionError):
             return ""
 
@@ -147,14 +141,17 @@ class Connection:
         """Give up what is under way and close the client's connections."""
         self._loop.close(self.client.close())
 
-    async def _post(self, path: str, body: Mapping[str, Any]) -> bytes:
-        from pytest_kbrel.models.openai.http import Response, content_of
+    def _run(self, call: Callable[[], Coroutine[Any, Any, bytes]], limits: Limits) -> bytes:
+        async def within() -> bytes:
+            LIMITS.set(limits)
+            return await call()
 
+        return self._loop.run(within())
+
+    async def _post(self, path: str, body: Mapping[str, Any]) -> bytes:
         return content_of(await self.client.post(path, body=body, cast_to=Response))
 
     async def _list(self) -> bytes:
-        from pytest_kbrel.models.openai.http import Response, content_of
-
         once = self.client.with_options(max_retries=0)
         return content_of(await once.get("/models", cast_to=Response))
 
@@ -165,14 +162,148 @@ class Connection:
         return whole(describe_error(error))
 
     def _redacted(self, reply: Any) -> Any:
-        """Return a reply without keys; all that a server says comes in through here or as an error."""
-        found, held = redacted_reply(reply)
-        self.repeats_key |= held
-        return found
+        # All that a server says comes in through here or as an error.
+        clean, held_key = redacted_reply(reply)
+        self.repeats_key |= held_key
+        return clean
 
 
-async def _within(limits: Limits, call: Callable[[], Coroutine[Any, Any, bytes]]) -> bytes:
-    from pytest_kbrel.models.openai.http import LIMITS
+class OpenAIEmbedder:
+    """Encoder of texts behind a server."""
 
-    LIMITS.set(limits)
-    return await call()
+    def __init__(self, spec: OpenAISpec) -> None:
+        self._connection = Connection(spec)
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """Return one vector a text, all of one length; raises :class:`ModelError`."""
+        vectors: list[list[float]] = []
+        for start in range(0, len(texts), _TEXTS_A_REQUEST):
+            vectors += self._request(texts[start : start + _TEXTS_A_REQUEST])
+        if len({len(vector) for vector in vectors}) > 1:
+            raise ModelError(
+                f"{self._connection.spec.text}: vectors of one length expected, found several lengths"
+            )
+        return vectors
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def _request(self, texts: Sequence[str]) -> list[list[float]]:
+        spec = self._connection.spec
+        # The protocol's other format of numbers is base64, which not every server knows.
+        body = {"model": spec.name, "input": list(texts), "encoding_format": "float"}
+        limits = limits_for(spec.timeout, len(texts), _VECTOR_BYTES, "text")
+        reply = self._connection.ask(lambda post: post("/embeddings", body), limits)
+        if isinstance(reply, Failed):
+            raise ModelError(f"{spec.text}: {reply.error}")
+        try:
+            vectors = {item["index"]: _vector(item["embedding"]) for item in reply["data"]}
+        except (LookupError, TypeError, ValueError, OverflowError):
+            vectors = {}
+        if vectors.keys() != set(range(len(texts))):
+            raise ModelError(
+                f"{spec.text}: an embedding for each of {len(texts)} texts expected, the server at "
+                f"{spec.base_url} sent something else; allowed is a server with an embeddings endpoint"
+            )
+        return [vectors[index] for index in range(len(texts))]
+
+
+def _vector(numbers: Any) -> list[float]:
+    if not (isinstance(numbers, list) and numbers and all(type(one) in (int, float) for one in numbers)):
+        raise TypeError("no list of numbers")
+    return [float(number) for number in numbers]
+
+
+def refuses(error: openai.BadRequestError, option: str) -> bool:
+    """Return True if a server refused a request for an option in it."""
+    return error.param == option or bool(re.search(f"['\"`]{option}['\"`]", str(error)))
+
+
+def read_json(content: bytes) -> Any | Failed:
+    """Return a reply's JSON as builtins, of equal keys the last; what is none is a :class:`Failed`.
+
+    NaN and infinity are let through, since some servers send them where nothing depends on them.
+    """
+    try:
+        return json.loads(content)
+    except RecursionError:
+        return Failed(error="the server's reply is no JSON that can be read: it is nested too deeply")
+    except UnicodeDecodeError as error:
+        return Failed(error=f"the server's reply is no UTF-8: byte {error.start} of {len(content)}")
+    except json.JSONDecodeError as error:
+        return Failed(error=f"the server's reply is no JSON ({error.msg}): {excerpt(content)}")
+    except ValueError:
+        # Python reads no integers of more than some thousand digits.
+        return Failed(error=f"the server's reply holds a number that is too long: {excerpt(content)}")
+
+
+def excerpt(value: Any) -> str:
+    """Return the beginning of a part of a reply, for messages."""
+    try:
+        text = value.decode(errors="replace") if isinstance(value, bytes) else json.dumps(value)
+    except RecursionError:
+        return "something that is nested too deeply"
+    # Before it is cut: half a key is one too.
+    return repr(whole(redacted(text))[:100])
+
+
+class LoopThread:
+    """Event loop in a thread of its own, started at its first coroutine; any thread may use it.
+
+    Only a coroutine can be cancelled whatever it waits for: a name that is looked up, a handshake, the rest
+    of a header. A thread that reads from a socket cannot.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._closed = False
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Return what the coroutine returns, or raise what it raises; an interrupted wait cancels it.
+
+        Raises ``concurrent.futures.CancelledError`` where the loop is closed, before or meanwhile.
+        """
+        with self._lock:
+            if self._closed:
+                coroutine.close()
+                raise CancelledError
+            future = asyncio.run_coroutine_threadsafe(coroutine, self._started())
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def close(self, last: Coroutine[Any, Any, None]) -> None:
+        """Cancel what runs, run ``last``, and end the thread."""
+        with self._lock:
+            loop, thread = self._loop, self._thread
+            self._loop = self._thread = None
+            self._closed = True
+        if loop is None or thread is None:
+            last.close()
+            return
+        asyncio.run_coroutine_threadsafe(_ended(last), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+    def _started(self) -> asyncio.AbstractEventLoop:
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            # As a daemon it keeps no process alive that forgot to close it.
+            self._thread = threading.Thread(target=self._loop.run_forever, name=self._name, daemon=True)
+            self._thread.start()
+        return self._loop
+
+
+async def _ended(last: Coroutine[Any, Any, None]) -> None:
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+    await last

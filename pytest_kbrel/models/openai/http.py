@@ -1,4 +1,4 @@
-"""An HTTP client that lets a server take only so long, send only so much, and send us to no other server."""
+"""HTTP client with limits on the time, size and redirects of a reply."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from typing import Any
 
 import openai
 
-from pytest_kbrel.models.openai.limits import Limits, RedirectError, ReplyError
+from pytest_kbrel.records import record
 
 # Of httpx or httpx2: which one it is depends on the version of openai.
 _httpx: Any = sys.modules[openai.DefaultAsyncHttpxClient.__mro__[1].__module__]
 Response: Any = _httpx.Response
 
-LIMITS: ContextVar[Limits] = ContextVar("limits of the question that a task asks")
-
+# What stands in a reply beside its answer: names, counts, and what else a server likes to tell.
+_ENVELOPE_BYTES = 64_000
 _MOST_REDIRECTS = 5
 # An error's message is some hundred bytes.
 _ERROR_BYTES = 64_000
@@ -30,6 +30,40 @@ _EITHER_HEADER = zlib.MAX_WBITS | 32
 # They no longer hold for a body that was unpacked or cut.
 _OF_THE_BODY = (b"content-encoding", b"content-length", b"transfer-encoding")
 _REFUSED = "pytest_kbrel.refused"
+
+
+@record
+class Limits:
+    """Limits of one try: ``seconds``, and a reply of ``size`` bytes, which ``description`` names."""
+
+    seconds: float
+    size: int
+    description: str
+
+
+class ReplyError(Exception):
+    """Raised for a reply that is refused; the message says why."""
+
+
+class RedirectError(ReplyError):
+    """Raised for a redirect to another server; the message goes on after the server's name."""
+
+
+def limits_for(seconds: float, count: int, each: int, one: str) -> Limits:
+    """Return the limits of a request for ``count`` items of up to ``each`` bytes; ``one`` names an item."""
+    size = _ENVELOPE_BYTES + each * count
+    description = (
+        f"{_kilobytes(size)}, the most for {count} {one}{'s' * (count > 1)}: "
+        f"{_kilobytes(_ENVELOPE_BYTES)} and {_kilobytes(each)} more for each"
+    )
+    return Limits(seconds=seconds, size=size, description=description)
+
+
+def _kilobytes(size: int) -> str:
+    return f"{size // 1000} kB"
+
+
+LIMITS: ContextVar[Limits] = ContextVar("limits of the current task's request")
 
 
 class BoundedClient(openai.DefaultAsyncHttpxClient):
@@ -128,7 +162,7 @@ async def _read(response: Any, limits: Limits) -> Any:
     try:
         content = await _content(response, most)
         if len(content) > most and not error:
-            raise ReplyError(f"the reply is larger than {limits.told}")
+            raise ReplyError(f"the reply is larger than {limits.description}")
     except ReplyError as refused:
         if not error:
             raise

@@ -1,21 +1,22 @@
-"""A model behind an OpenAI-compatible server: it writes, and shows no probabilities."""
+"""Model behind an OpenAI-compatible server, and its replies; it generates text and gives no probabilities."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from typing import Any
+
+import openai
 
 from pytest_kbrel import SCORING_VERSION
 from pytest_kbrel.models.base import in_order
 from pytest_kbrel.models.chat.messages import messages_of, text_of
-from pytest_kbrel.models.chat.thoughts import marks_in
-from pytest_kbrel.models.openai.client import Connection, Post, refuses
-from pytest_kbrel.models.openai.limits import limits_for
-from pytest_kbrel.models.openai.replies import Reply, cut_at_stop, read_reply
+from pytest_kbrel.models.chat.thoughts import ThoughtMarks, marks_in, marks_of
+from pytest_kbrel.models.openai.client import Connection, Post, excerpt, refuses
+from pytest_kbrel.models.openai.http import limits_for
 from pytest_kbrel.models.openai.spec import OpenAISpec
 from pytest_kbrel.records import (
     Failed,
@@ -25,6 +26,7 @@ from pytest_kbrel.records import (
     Request,
     Scored,
     ScoreRequest,
+    record,
 )
 from pytest_kbrel.serialization import whole
 
@@ -45,11 +47,11 @@ _TOKEN_BYTES = 4_000
 
 
 class OpenAIModel:
-    """A model asked through the ``openai`` client, at temperature 0; see :class:`OpenAISpec`.
+    """Model queried through the ``openai`` client, at temperature 0; see :class:`OpenAISpec`.
 
-    Over the endpoint ``chat`` a prompt is a user message, over ``completions`` the text to go on with. A
-    model that thinks before it answers is asked without stop strings and with room for its thought: a
-    server's limit is one for both. ``served`` is what the replies so far said that they come from.
+    Over the endpoint ``chat`` a prompt is a user message, over ``completions`` the text to continue. A model
+    that thinks before it answers gets no stop strings and room for its thought, since a server has one limit
+    for both. ``served`` are the model names and system fingerprints of the replies so far.
     """
 
     def __init__(self, spec: OpenAISpec) -> None:
@@ -68,13 +70,11 @@ class OpenAIModel:
         self.served: set[str] = set()
 
     def describe(self) -> Fingerprint:
-        """Say what is known of the model: its name, its server, and what the server said it is.
+        """Return the model's fingerprint: its name, its server, and what the server said that it serves.
 
-        There are no digests: what a server serves under a name is its own affair. ``architecture`` is the
-        name, ``device`` the server's address, ``chat_template`` whether the server wraps the prompts.
+        There are no digests, since nobody sees what a server serves under a name. ``architecture`` is the
+        name, ``device`` the server's address, ``chat_template`` is True if the server wraps the prompts.
         """
-        import openai
-
         served = f", served {' and '.join(sorted(self.served))}" if self.served else ""
         return Fingerprint(
             spec=self._spec.text,
@@ -93,7 +93,7 @@ class OpenAIModel:
         )
 
     def rendered(self, request: Request) -> str:
-        """Return what the server is sent: messages as JSON, for its template is its own, or a text."""
+        """Return what the server is sent: messages as JSON, or a text."""
         instruction = self._spec.chat.system_instruction
         if self._spec.endpoint == "completions":
             return text_of(request, instruction)
@@ -105,32 +105,31 @@ class OpenAIModel:
         return self._spec.notes + (_REPEATS_KEY,) * self._connection.repeats_key
 
     def about(self) -> str:
-        """Ask the server what it says of the model (``/v1/models``); empty where it says nothing."""
+        """Return the server's entry for the model (``/v1/models``); empty if it has none."""
         return self._connection.about()
 
     def score(self, requests: Sequence[ScoreRequest]) -> list[Scored | Failed]:
-        """Return a failure for each request: the protocol has no such question."""
+        """Return a failure for each request, since the protocol has no such request."""
         return [Failed(error=NO_PROBABILITIES) for _ in requests]
 
     def generate(self, requests: Sequence[GenerateRequest]) -> list[Generated | Failed]:
-        """Return the texts, one answer per request, in their order."""
+        """Return one response per request, in order."""
         return in_order(self.generate_as_ready(requests))
 
     def generate_as_ready(
         self, requests: Sequence[GenerateRequest]
     ) -> Iterator[list[tuple[int, Generated | Failed]]]:
-        """Yield each answer with its request's place as soon as it is there, in any order.
+        """Yield each response with its request's position as soon as it arrives, in any order.
 
-        Raises :class:`ModelError` as :meth:`Connection.ask` does, once all that was under way has been handed
-        out; what was not yet asked then stays unasked.
+        Raises :class:`ModelError` as :meth:`Connection.ask` does, once all responses under way have been
+        yielded; further requests are then not sent.
         """
         first = 0 if self._looked else 1
-        for place, request in enumerate(requests[:first]):
-            yield [(place, self._first(request))]
+        for request in requests[:first]:
+            yield [(0, self._first(request))]
         futures = {
-            self._pool.submit(self._generate, request): place
-            for place, request in enumerate(requests)
-            if place >= first
+            self._pool.submit(self._generate, request): position
+            for position, request in enumerate(requests[first:], first)
         }
         failure: BaseException | None = None
         try:
@@ -147,29 +146,29 @@ class OpenAIModel:
             raise failure
 
     def close(self) -> None:
-        """Stop asking, give up what is under way, and close the connections."""
+        """Cancel the requests under way and close the connections."""
         self._pool.shutdown(wait=False, cancel_futures=True)
         self._connection.close()
         self._pool.shutdown()
 
     def _first(self, request: GenerateRequest) -> Generated | Failed:
-        """Return the first answer, and find out whether this model thinks before it answers.
+        """Return the first response, and find out whether this model thinks before it answers.
 
         A server that leaves thoughts in the text, without a mark at their beginning, shows them only where
         they come to their end.
         """
-        found = self._once(request)
-        # What failed shows nothing: the next first question does.
-        self._looked = not isinstance(found, Failed)
-        if isinstance(found, Failed) or self._thinks or self._spec.endpoint != "chat":
-            return self._behind_blanks(request, found)
-        stopped = _ends_lines(request) and (not found.text or _is_sentence(found.text))
-        if found.finish == "length" or stopped:
-            reply = self._asked(request, thinking=True)
+        response = self._once(request)
+        # A failure shows nothing: the next first request does.
+        self._looked = not isinstance(response, Failed)
+        if isinstance(response, Failed) or self._thinks or self._spec.endpoint != "chat":
+            return self._behind_blanks(request, response)
+        stopped = _ends_lines(request) and (not response.text or _is_sentence(response.text))
+        if response.finish == "length" or stopped:
+            reply = self._reply(request, thinking=True)
             if isinstance(reply, Reply) and reply.shows_thoughts:
                 self._thinks = True
                 return self._answer(request, reply, thinking=True)
-        return self._behind_blanks(request, found)
+        return self._behind_blanks(request, response)
 
     def _generate(self, request: GenerateRequest) -> Generated | Failed:
         return self._behind_blanks(request, self._once(request))
@@ -180,37 +179,38 @@ class OpenAIModel:
         if request.num_beams > 1:
             return Failed(error="a server of this kind has no beam search")
         thinking = self._thinks
-        reply = self._asked(request, thinking=thinking)
+        reply = self._reply(request, thinking=thinking)
         if isinstance(reply, Reply) and reply.shows_thoughts and not thinking:
             # The limit and the stop strings of an answer have cut its thought.
             self._thinks = thinking = True
-            reply = self._asked(request, thinking=True)
+            reply = self._reply(request, thinking=True)
         return reply if isinstance(reply, Failed) else self._answer(request, reply, thinking=thinking)
 
-    def _behind_blanks(self, request: GenerateRequest, found: Generated | Failed) -> Generated | Failed:
-        """Return an answer that is not empty because it begins with a line break, at which a server stops."""
-        if isinstance(found, Failed) or found.text or self._thinks or found.finish == "length":
-            return found
+    def _behind_blanks(self, request: GenerateRequest, response: Generated | Failed) -> Generated | Failed:
+        """Return a response that is not empty for beginning with a line break, at which a server stops."""
+        if isinstance(response, Failed) or response.text or self._thinks or response.finish == "length":
+            return response
         if not _ends_lines(request):
-            return found
-        reply = self._asked(request, thinking=False, stopping=False)
-        return found if isinstance(reply, Failed) else self._answer(request, reply)
+            return response
+        reply = self._reply(request, thinking=False, stopping=False)
+        return response if isinstance(reply, Failed) else self._answer(request, reply)
 
-    def _asked(self, request: GenerateRequest, *, thinking: bool, stopping: bool = True) -> Reply | Failed:
+    def _reply(self, request: GenerateRequest, *, thinking: bool, stopping: bool = True) -> Reply | Failed:
         # In a thought stop strings end nothing, and a server does not tell one from an answer.
         stops = request.stop[:_MOST_STOPS] if stopping and not thinking else ()
         most = request.max_new_tokens + (self._spec.chat.max_thinking_tokens if thinking else 0)
-        reply = self._connection.ask(
+        data = self._connection.ask(
             lambda post: self._posted(post, request, most, stops),
             limits_for(self._spec.timeout, most, _TOKEN_BYTES, "token"),
         )
-        if isinstance(reply, Failed):
-            return self._with_hint(reply) if thinking else reply
-        found = read_reply(reply)
-        if isinstance(found, Reply):
-            self._note(reply)
-            self._unopened = self._unopened or found.hides_opening
-        return found
+        if isinstance(data, Failed):
+            return self._with_hint(data) if thinking else data
+        reply = read_reply(data)
+        if isinstance(reply, Reply):
+            names = [data.get("model"), data.get("system_fingerprint")]
+            self.served.add(whole(" ".join(name for name in names if isinstance(name, str))))
+            self._unopened = self._unopened or reply.hides_opening
+        return reply
 
     def _with_hint(self, failed: Failed) -> Failed:
         if not _TOO_MANY.search(failed.error):
@@ -222,8 +222,6 @@ class OpenAIModel:
         )
 
     async def _posted(self, post: Post, request: GenerateRequest, most: int, stops: Sequence[str]) -> bytes:
-        import openai
-
         chat = self._spec.chat
         body: dict[str, Any] = {"model": self._spec.name, "temperature": 0}
         stops = stops if self._takes_stops else ()
@@ -265,15 +263,11 @@ class OpenAIModel:
             thought_tokens=reply.thought_tokens,
         )
 
-    def _note(self, reply: Mapping[str, Any]) -> None:
-        told = [reply.get("model"), reply.get("system_fingerprint")]
-        self.served.add(whole(" ".join(part for part in told if isinstance(part, str))))
-
     def _prompt_digest(self, request: GenerateRequest) -> str:
         chat = self._spec.chat
         beside = [request.system, request.turns, chat.system_instruction, chat.variables]
-        told = json.dumps(beside, sort_keys=True) if any(beside) else ""
-        return hashlib.sha256(f"{self._spec.endpoint}\n{told}{request.prompt}".encode()).hexdigest()[:16]
+        context = json.dumps(beside, sort_keys=True) if any(beside) else ""
+        return hashlib.sha256(f"{self._spec.endpoint}\n{context}{request.prompt}".encode()).hexdigest()[:16]
 
 
 def _ends_lines(request: GenerateRequest) -> bool:
@@ -287,3 +281,98 @@ def _is_sentence(text: str) -> bool:
 def _cancel(futures: Iterable[Future[Generated | Failed]]) -> None:
     for future in futures:
         future.cancel()
+
+
+# Under which names servers hand out a thought apart from the answer.
+_APART = ("reasoning_content", "reasoning")
+_NO_ANSWER = ("content_filter", "tool_calls", "function_call")
+# A count of tokens beyond this is none.
+_MOST_TOKENS = 10**12
+
+
+@record
+class Reply:
+    """One choice of a server's reply, cut at no stop string.
+
+    ``apart`` is the thought that the server returns in a field of its own; ``thought_tokens`` is its count of
+    it, 0 if it gives none. ``ended`` is True if the text came to its end within the limit of tokens.
+    """
+
+    content: str
+    apart: str = ""
+    thought_tokens: int = 0
+    prompt_tokens: int = 0
+    ended: bool = True
+
+    @property
+    def shows_thoughts(self) -> bool:
+        """True if this reply shows that the model thinks before it answers."""
+        spent = self.thought_tokens > 0 and not self.content and not self.ended
+        return bool(self.apart) or spent or marks_of(self.content) is not None
+
+    @property
+    def hides_opening(self) -> bool:
+        """True if it holds the end of a thought without its beginning, which the template has written."""
+        marks = marks_of(self.content)
+        return marks is not None and marks.closing in self.content and not marks.begun_by(self.content)
+
+    def parted(self, marks: ThoughtMarks | None, *, unopened: bool = False) -> tuple[str, str, bool]:
+        """Return thought, answer, and whether a thought has no end.
+
+        ``marks`` are those the user named, ``None`` for the known ones. ``unopened``: thoughts of this model
+        begin without a mark, so that what was cut short without the end of one is a thought.
+        """
+        marks = marks or marks_of(self.content)
+        ends = marks is not None and marks.closing in self.content
+        if unopened and not (self.apart or self.ended or ends):
+            return self.content.strip(), "", True
+        thought, answer = marks.split(self.content) if marks else ("", self.content)
+        parts = [part for part in (self.apart.strip(), thought) if part]
+        unclosed = bool(parts) and not answer.strip() and not self.ended
+        if marks and marks.begun_by(self.content) and not ends:
+            unclosed = True
+        return "\n".join(parts), answer, unclosed
+
+
+def read_reply(reply: Any) -> Reply | Failed:
+    """Return the first choice of a reply's JSON; a reply without one is a :class:`Failed`."""
+    choices = reply.get("choices") if isinstance(reply, dict) else None
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    # Over the endpoint ``completions`` the text stands in the choice itself.
+    message = choice.get("message", choice) if isinstance(choice, dict) else None
+    if not (isinstance(choice, dict) and isinstance(message, dict)):
+        return Failed(error=f"the server's reply holds no answer: {excerpt(reply)}")
+    finish = choice.get("finish_reason")
+    if finish is not None and not isinstance(finish, str):
+        return Failed(error=f"the server's finish_reason is no text: {excerpt(finish)}")
+    if finish in _NO_ANSWER:
+        return Failed(error=f"the server gave no answer: {finish}")
+    # A refusal, and a model that spent all its tokens on thinking, leave nothing: an empty answer.
+    content = message.get("text" if message is choice else "content")
+    if content is not None and not isinstance(content, str):
+        return Failed(error=f"the server's reply holds no text: {excerpt(content)}")
+    apart = next((text for name in _APART if isinstance(text := message.get(name), str)), "")
+    usage = _object(reply.get("usage"))
+    return Reply(
+        content=whole(content or ""),
+        apart=whole(apart),
+        thought_tokens=_count(_object(usage.get("completion_tokens_details")).get("reasoning_tokens")),
+        prompt_tokens=_count(usage.get("prompt_tokens")),
+        ended=finish != "length",
+    )
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _count(value: Any) -> int:
+    # Not every server counts tokens, and no answer depends on it.
+    return value if type(value) is int and 0 <= value <= _MOST_TOKENS else 0
+
+
+def cut_at_stop(text: str, request: GenerateRequest) -> tuple[str, bool]:
+    """Return a text up to the first stop string, and whether there was one; leading blanks end nothing."""
+    text = text.lstrip()
+    cut = min((text.find(stop) for stop in request.stop if stop in text), default=len(text))
+    return text[:cut].strip(), cut < len(text)

@@ -1,15 +1,16 @@
-"""What the user typed for a model behind an OpenAI-compatible server, read without asking it anything."""
+"""Spec of a model behind an OpenAI-compatible server: parsing, and checks that ask no server."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import Literal
 from urllib.parse import urlsplit
 
 from pytest_kbrel.bounds import REQUESTS, RETRIES, SECONDS, SEED, shown
-from pytest_kbrel.errors import ModelError
+from pytest_kbrel.errors import MissingExtraError, ModelError
 from pytest_kbrel.models import lm_eval_args as lm_eval
 from pytest_kbrel.models.chat.args import CHAT_ARGS, ChatArgs, parse_chat_args
 from pytest_kbrel.models.model_args import all_auto, number, parse_args, whole, whole_or_auto
@@ -46,11 +47,11 @@ _ENDPOINTS: Mapping[str, Literal["chat", "completions"]] = {
 
 @record
 class OpenAISpec:
-    """A model behind a server: ``name`` at ``base_url``, and how it is asked.
+    """Model ``name`` at ``base_url``, with the settings of its requests.
 
-    ``api_key_env`` names the environment variable that holds the key, never the key itself. ``timeout`` is in
-    seconds for one try; ``max_concurrent`` is how many requests are under way at once. ``notes`` say what was
-    typed and has no effect, a sentence each.
+    ``api_key_env`` names the environment variable of the key, never the key itself. ``timeout`` is in seconds
+    for one try; ``max_concurrent`` is the number of parallel requests. ``notes`` are sentences on arguments
+    without effect.
     """
 
     text: str
@@ -132,11 +133,17 @@ def parse_openai(text: str, model_args: str = "", *, chat_template: bool = False
     )
 
 
-def api_key(spec: OpenAISpec) -> str:
-    """Return the key out of the environment; a server of one's own needs none.
+def check(spec: OpenAISpec) -> None:
+    """Raise :class:`MissingExtraError` without the package ``openai``, :class:`ModelError` without a key."""
+    if find_spec("openai") is None:
+        raise MissingExtraError("openai", "openai", f"asking {spec.text}")
+    api_key(spec)
 
-    Raises :class:`ModelError` when a variable was named and is not set, or when OpenAI itself is to be asked
-    without a key.
+
+def api_key(spec: OpenAISpec) -> str:
+    """Return the key from the environment, ``"none"`` where none is set for a server of the user's own.
+
+    Raises :class:`ModelError` if a named variable is not set, or for OpenAI's own server without a key.
     """
     key = os.environ.get(spec.api_key_env, "")
     if not key and (spec.api_key_env != DEFAULT_KEY or spec.base_url == DEFAULT_URL):
@@ -151,11 +158,11 @@ def api_key(spec: OpenAISpec) -> str:
 
 
 def _check_name(name: str) -> None:
-    """Refuse arguments behind a name: they would be sent and printed as a part of it, keys too."""
-    if found := _ARGUMENT.search(name):
+    # Arguments behind a name would be sent and printed as a part of it, keys too.
+    if argument := _ARGUMENT.search(name):
         raise ModelError(
-            f"{PREFIX}{name[: found.start()]}: found {found[1]}=… behind the name; allowed: the name alone, "
-            "with arguments in --kb-model-args or --kb-judge-args, and a key in the environment "
+            f"{PREFIX}{name[: argument.start()]}: found {argument[1]}=… behind the name; allowed: the name "
+            "alone, with arguments in --kb-model-args or --kb-judge-args, and a key in the environment "
             "(api_key_env=NAME)"
         )
 

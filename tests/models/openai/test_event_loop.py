@@ -7,7 +7,7 @@ from concurrent.futures import CancelledError
 
 import pytest
 
-from pytest_kbrel.models.openai.event_loop import LoopThread
+from pytest_kbrel.models.openai.client import LoopThread
 
 
 @pytest.fixture

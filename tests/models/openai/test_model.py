@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_kbrel.errors import MissingExtraError, ModelError
-from pytest_kbrel.models.openai import client
+from pytest_kbrel.models.openai import spec
 from pytest_kbrel.models.openai.model import OpenAIModel
 from pytest_kbrel.models.openai.spec import OpenAISpec
 from pytest_kbrel.records import Failed, Generated, GenerateRequest, ScoreRequest
@@ -255,6 +255,6 @@ def test_the_prompt_digest_is_that_of_prompt_and_endpoint(openai_server, model_a
 
 
 def test_a_missing_package_names_its_extra(monkeypatch):
-    monkeypatch.setattr(client, "find_spec", lambda name: None)
+    monkeypatch.setattr(spec, "find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r'needs openai: pip install "pytest-kbrel\[openai\]"'):
         OpenAIModel(OpenAISpec(text="openai/judge", name="judge", base_url="http://localhost/v1"))

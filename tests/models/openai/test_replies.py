@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from pytest_kbrel.models.openai.replies import Reply, read_json, read_reply
+from pytest_kbrel.models.openai.client import read_json
+from pytest_kbrel.models.openai.model import Reply, read_reply
 from pytest_kbrel.records import Failed
 from pytest_kbrel.serialization import to_wire
 from tests.raw_server import chat
