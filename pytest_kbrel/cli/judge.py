@@ -101,7 +101,7 @@ def _run(options: argparse.Namespace) -> int:
 
     from pytest_kbrel.errors import SuiteError
     from pytest_kbrel.facts.located.json import json_rows
-    from pytest_kbrel.suites.abstention_patterns import read_uninformative
+    from pytest_kbrel.suites.parse import read_uninformative
 
     output = options.output
     if output.is_file() and not options.force:

@@ -28,19 +28,19 @@ def load_suite(
     files.
     """
     # Collecting other tests must not pay for yaml.
-    from pytest_kbrel.suites.abstention_patterns import read_uninformative
-    from pytest_kbrel.suites.aggregates import (
+    from pytest_kbrel.suites.buckets import with_buckets
+    from pytest_kbrel.suites.cases import (
+        Draw,
         aggregate_cases,
-        dated_warnings,
+        fact_ids,
         pooled_case,
+        probe_cases,
         unasked_gates,
         unused_gates,
     )
-    from pytest_kbrel.suites.buckets import with_buckets
-    from pytest_kbrel.suites.cases import Draw, fact_ids, probe_cases
     from pytest_kbrel.suites.dataset import read_world
-    from pytest_kbrel.suites.expiry import without_expired
-    from pytest_kbrel.suites.parse import read_suite_file
+    from pytest_kbrel.suites.expiry import dated_warnings, without_expired
+    from pytest_kbrel.suites.parse import read_suite_file, read_uninformative
     from pytest_kbrel.suites.waivers import with_waivers
 
     name = str(path) if nodeid_path is None else nodeid_path

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from pytest_kbrel.catalogue.metrics import SLICE_METRICS
+from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.catalogue.slices import Slicing
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.distractors import Drawn, fewest_negatives, with_negatives
@@ -13,6 +14,7 @@ from pytest_kbrel.facts.in_domain_examples import in_domain_examples
 from pytest_kbrel.facts.located.node import Node, unknown
 from pytest_kbrel.facts.sampling import sample
 from pytest_kbrel.records import (
+    AggregateCase,
     Case,
     Fact,
     MonitorSettings,
@@ -25,7 +27,7 @@ from pytest_kbrel.suites.buckets import bucket_groups
 from pytest_kbrel.suites.dataset import World
 from pytest_kbrel.suites.gates import override
 from pytest_kbrel.suites.parse import Limit, WrittenProbe, WrittenSlice, WrittenSuite
-from pytest_kbrel.suites.reliability_slices import (
+from pytest_kbrel.suites.reliability import (
     limited,
     reliability_groups,
     reliability_prepared,
@@ -213,3 +215,106 @@ _PREPARED: dict[str, Callable[..., tuple[Drawn, ProbeSettings]]] = {
     "contexts": _with_contexts,
     "distractors": reliability_prepared,
 }
+
+
+def aggregate_cases(written: WrittenProbe, cases: Sequence[Case]) -> tuple[AggregateCase, ...]:
+    """Make the cases over the slices of a probe: with two or more slices, or with gates for it.
+
+    That is one over all slices; where a probe asks in several prompt settings, one a setting.
+    """
+    if not written.probe.overall_by:
+        return _aggregate(written, cases, "overall")
+    settings: dict[str, list[Case]] = {}
+    for case in cases:
+        settings.setdefault(getattr(case.settings, written.probe.overall_by), []).append(case)
+    several = len(settings) > 1
+    return tuple(
+        aggregate
+        for setting, members in settings.items()
+        for aggregate in _aggregate(written, members, f"overall-{setting}" if several else "overall")
+    )
+
+
+def _aggregate(written: WrittenProbe, cases: Sequence[Case], name: str) -> tuple[AggregateCase, ...]:
+    if len(cases) < 2 and not written.overall_gates:
+        return ()
+    probe = written.probe
+    needs = probe.overall_needs
+    slices = [case.slice for case in cases]
+    present = [probe.part(name) for name in slices]
+    for gate in written.overall_gates:
+        if probe.any_part and gate.metric not in needs and not {*present} & {*probe.any_part}:
+            message = f"{gate.metric} needs a slice {', '.join(probe.any_part)}, found: {', '.join(slices)}"
+            raise SuiteError(f"{message}; allowed: one of those", written.entry.node.path, gate.line)
+        for needed in needs.get(gate.metric, ()):
+            if needed not in present:
+                setting = getattr(cases[0].settings, probe.overall_by) if probe.overall_by else ""
+                wanted = f"{needed}-{setting}" if setting else needed
+                message = f"{gate.metric} needs a slice {wanted}, found: {', '.join(slices)}"
+                raise SuiteError(
+                    f"{message}; allowed: that slice, or no gate", written.entry.node.path, gate.line
+                )
+    return (
+        AggregateCase(
+            id=f"{probe.name}[{name}]",
+            suite=cases[0].suite,
+            probe=probe.name,
+            slice=name,
+            members=tuple(case.id for case in cases),
+            gates=written.overall_gates,
+            line=written.overall_line,
+        ),
+    )
+
+
+def pooled_case(written: WrittenSuite, cases: Sequence[Case]) -> tuple[AggregateCase, ...]:
+    """Make the case over all slices of all probes: with two or more of them, or with gates for it.
+
+    A slice that is part of another (the top tenth is part of the head) would count twice.
+    """
+    probes = [(case, PROBES[case.probe]) for case in cases]
+    members = tuple(case.id for case, probe in probes if probe.part(case.slice) not in probe.subsets)
+    if written.overall_gates and not members:
+        slices = ", ".join(case.id for case in cases)
+        raise SuiteError(
+            f"'overall' needs a slice that is not part of another, found: {slices}; allowed: one such slice",
+            written.root.path,
+            written.overall_line,
+        )
+    if not members or (len(members) < 2 and not written.overall_gates):
+        return ()
+    return (
+        AggregateCase(
+            id="pooled[overall]",
+            suite=cases[0].suite,
+            probe="pooled",
+            slice="overall",
+            members=members,
+            gates=written.overall_gates,
+            line=written.overall_line,
+        ),
+    )
+
+
+def unused_gates(written: WrittenProbe, cases: Sequence[Case]) -> None:
+    """Raise on a gate of the probe that no slice has a metric for: it would never be decided."""
+    for gate in written.gates:
+        if not any(gate.metric in SLICE_METRICS[written.probe.kind(case.slice)] for case in cases):
+            slices = ", ".join(case.slice for case in cases)
+            message = f"no slice has the metric {gate.metric}, found: {slices}"
+            raise SuiteError(
+                f"{message}; allowed: a slice with it, or no gate", written.entry.node.path, gate.line
+            )
+
+
+def unasked_gates(written: WrittenProbe, cases: Sequence[Case]) -> None:
+    """Raise on a gate whose metric needs a setting that the probe does not have."""
+    for gate in (gate for case in cases for gate in case.gates):
+        key, value = written.probe.setting_needs.get(gate.metric, ("", ""))
+        found = written.settings.get(key, written.probe.options[key].default) if key else value
+        if found != value:
+            name = written.probe.name
+            message = f"{gate.metric} is measured with '{key}: {value}' of {name}, found: {found}"
+            raise SuiteError(
+                f"{message}; allowed: that setting, or no gate", written.entry.node.path, gate.line
+            )

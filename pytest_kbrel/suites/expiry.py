@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.records import Case, Fact, Shot
+from pytest_kbrel.suites.parse import WrittenSuite
 
 _UNSURE = ' answered "unsure"'
 
@@ -60,6 +61,24 @@ def without_expired(
         f"{place}: left out {_since(count, 'example', _UNSURE, day)}" for day, count in sorted(days.items())
     ]
     return tuple(kept), tuple(warnings)
+
+
+def dated_warnings(written: WrittenSuite, today: datetime.date) -> tuple[str, ...]:
+    """Say when the unseen questions of the suite are no longer, or not yet, what they were meant to be."""
+    warnings = []
+    for probe in written.probes:
+        unseen, place = probe.unseen, probe.entry.node.path
+        if unseen is not None and today > unseen.expires:
+            warnings.append(
+                f"{place}:{unseen.expires_line}: the unseen questions expired on {unseen.expires}: a newer "
+                "model may know their answers; move 'as_of' and 'expires' on and bless a new baseline"
+            )
+        if unseen is not None and today < unseen.as_of:
+            warnings.append(
+                f"{place}:{unseen.as_of_line}: as_of {unseen.as_of} is after today ({today}): the unseen "
+                "questions are made for a later day"
+            )
+    return tuple(warnings)
 
 
 def _valid_shots(case: Case, path: Path, today: datetime.date) -> tuple[Shot, ...]:

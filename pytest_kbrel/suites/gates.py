@@ -1,14 +1,66 @@
-"""Gates as a suite file writes them."""
+"""Gates and limits of integrity, as suite files write them.
+
+A gate may also be written as users of other tools do; each synonym has one precise meaning here.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Container, Iterable, Mapping
+from typing import Any
 
+from pytest_kbrel.bounds import SHARE_OR_NONE
 from pytest_kbrel.catalogue.metrics import CONTROLS, Metric
+from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.located.node import Entry, Node, unknown
-from pytest_kbrel.records import Gate
-from pytest_kbrel.suites.synonyms import as_gate, plain_rule
+from pytest_kbrel.records import RULES, Gate, Integrity, Rule
+
+
+# The same demand by another name: evidently, pytest, llm-compressor.
+SAME: Mapping[str, Rule] = {name: rule.name for rule in GATE_RULES.values() for name in rule.synonyms}
+# A rise is a drop in quality only where lower is better, and the other way round.
+WORSE_WHEN: Mapping[str, str] = {"max_rise": "lower", "max_increase": "lower", "max_decrease": "higher"}
+# promptfoo, deepeval and MLflow: the worst value that is still good.
+DIRECTED = "threshold"
+# MLflow: how much better, in the metric's own direction, the candidate must at least be.
+ABSOLUTE_CHANGE = "min_absolute_change"
+RELATIVE_CHANGE = "min_relative_change"
+SYNONYMS: tuple[str, ...] = (*SAME, *WORSE_WHEN, DIRECTED, ABSOLUTE_CHANGE, RELATIVE_CHANGE)
+
+
+# Rules of other tools without an exact equal here, each with what to write instead.
+REFUSED: Mapping[str, str] = {
+    "gt": "a strict bound is not supported; use 'min' (the bound itself passes)",
+    "lt": "a strict bound is not supported; use 'max' (the bound itself passes)",
+    "eq": "use 'min' and 'max'",
+    "not_eq": "use 'min' and 'max'",
+    "tolerance": "it would forbid an improvement as well; use 'max_drop'",
+    "rtol": "it would forbid an improvement as well; use 'recovery'",
+    "atol": "it would forbid an improvement as well; use 'max_drop'",
+    "relative": "use 'recovery'",
+    "absolute": "use 'max_drop'",
+    "greater_is_better": "each metric knows its own direction; leave it out",
+    "higher_is_better": "each metric knows its own direction; leave it out",
+    "weight": "every gate must hold; leave it out",
+}
+
+
+# The meaning of each limit, in the order of the record; the JSON Schema follows it.
+LIMITS: Mapping[str, str] = {
+    "answered": "Least share of the facts with an answer that is not empty.",
+    "empty": "Largest share of the answers that may be empty.",
+    "truncated": "Largest share of the answers that may be cut short at max_new_tokens.",
+    "repeated": "Largest share of the facts that may get one and the same wrong answer.",
+    "errored": "Largest share of the facts that may be without usable response; they are in no figure.",
+    "unparsable": "Largest share of a judge's replies that may not be readable.",
+    "unread": "Largest share of the replies to multiple-choice questions that may pick no option.",
+    "below_random": "Whether answers may be right less often than random objects of the relation would be.",
+    "constant": "Whether MONITOR's probabilities may all be equal.",
+    "anchor_prob": "Least mean probability of the right answers behind MONITOR's prompt that states them.",
+    "first_token": "Least share of MONITOR's right answers whose scored first token the model wrote first.",
+}
+CHOICES = ("invalid", "allowed")
 
 
 def read_gates(
@@ -20,8 +72,8 @@ def read_gates(
 ) -> tuple[Gate, ...]:
     """Read the mapping under ``gates`` of ``entries``, if there is one.
 
-    ``elsewhere`` tells, for metrics that exist but not here, where they belong. ``controls`` are the metrics
-    that have a control here.
+    ``elsewhere`` are hints for metrics that belong to another part of the file. ``controls`` are the metrics
+    that have a control here. Raises ``SuiteError`` with the line of the first mistake.
     """
     if "gates" not in entries:
         return ()
@@ -71,3 +123,86 @@ def _gate(line: int, node: Node, key: str, value: float, metric: Metric, control
     except ValueError as error:
         raise SuiteError(str(error), node.path, line) from None
     return Gate(metric=metric.name, rule=rule, bound=float(bound), line=line)
+
+
+def plain_rule(metric: Metric) -> Rule:
+    """Return the rule that a bare number stands for: the worst value that is still good."""
+    return "min" if metric.better == "higher" else "max"
+
+
+def as_gate(key: str, value: float, metric: Metric, controlled: bool = False) -> tuple[Rule, float]:
+    """Return the rule and bound that ``key: value`` means for the metric.
+
+    ``controlled``: a control of the metric is measured too. Raises ``ValueError`` with what was found and
+    what is allowed.
+    """
+    rule: Rule
+    if key in RULES:
+        rule, bound = key, value
+    elif key in SAME:
+        rule, bound = SAME[key], value
+    elif key == DIRECTED:
+        rule, bound = plain_rule(metric), value
+    elif key in WORSE_WHEN:
+        if metric.better != WORSE_WHEN[key]:
+            raise ValueError(f"{key!r} would forbid an improvement of {metric.name}; use 'max_drop'")
+        rule, bound = "max_drop", value
+    elif key == ABSOLUTE_CHANGE:
+        rule, bound = "max_drop", _loss(key, value, "max_drop")
+    elif key == RELATIVE_CHANGE:
+        if metric.better == "lower":
+            raise ValueError(
+                f"{key!r} is not defined for {metric.name}, where lower is better; use 'recovery'"
+            )
+        rule, bound = "recovery", 1 - _loss(key, value, "recovery")
+    elif key in REFUSED:
+        raise ValueError(f"rule {key!r} has no equal here: {REFUSED[key]}; allowed: {', '.join(RULES)}")
+    else:
+        raise ValueError(unknown("rule", key, (*RULES, *SYNONYMS), where=metric.name))
+    if GATE_RULES[rule].controlled and not controlled:
+        raise ValueError(
+            f"{key!r} compares a metric with its control, and {metric.name} has none here; "
+            f"allowed: on {', '.join(CONTROLS)} of single slices of reliability"
+        )
+    _check(key, rule, bound, metric)
+    return rule, bound
+
+
+def _loss(key: str, value: float, instead: str) -> float:
+    if value > 0:
+        raise ValueError(
+            f"{key!r} must be at most 0, found {value:g}: no gate demands an improvement; "
+            f"the loss that is allowed is {instead!r}"
+        )
+    return abs(value)
+
+
+def _check(key: str, rule: Rule, bound: float, metric: Metric) -> None:
+    what = repr(key) if key == rule else f"{key!r} (here {rule!r})"
+    if GATE_RULES[rule].ratio and metric.low < 0:
+        raise ValueError(f"{what} is a ratio, and {metric.name} can be negative; use 'max_drop'")
+    if bound not in GATE_RULES[rule].range(metric.low, metric.most):
+        allowed = GATE_RULES[rule].range_in_words(metric.low, metric.most)
+        percent = f"; did you mean {bound / 100:g}?" if 1 < bound <= 100 else ""
+        raise ValueError(f"{what} of {metric.name} must be {allowed}, found {bound:g}{percent}")
+
+
+def read_integrity(entries: Mapping[str, Entry], where: str, general: Integrity) -> Integrity:
+    """Return the limits under ``integrity`` of ``entries``; those it does not state come from ``general``.
+
+    Raises ``SuiteError`` on an unknown limit, and on a value that is no share (0..1) or none of
+    :data:`CHOICES`.
+    """
+    if "integrity" not in entries:
+        return general
+    what = f"integrity of {where}"
+    written = entries["integrity"].node.keys(what, tuple(LIMITS))
+    stated: dict[str, Any] = {name: _limit(name, entry.node, what) for name, entry in written.items()}
+    return dataclasses.replace(general, **stated)
+
+
+def _limit(name: str, node: Node, where: str) -> float | str:
+    what = f"{name} in {where}"
+    if isinstance(getattr(Integrity(), name), str):
+        return node.choice(what, CHOICES)
+    return float(node.number(what, f"a share, {SHARE_OR_NONE}", SHARE_OR_NONE))

@@ -11,24 +11,34 @@ from pytest_kbrel.bounds import SHOTS as SHOT_BOUNDS
 from pytest_kbrel.catalogue.metrics import OVERALL_METRICS, SLICE_METRICS
 from pytest_kbrel.catalogue.probes import PROBES, Probe, Setting
 from pytest_kbrel.catalogue.slices import reliability_slice, reliability_slices
-from pytest_kbrel.errors import nearest
+from pytest_kbrel.errors import SuiteError, nearest
 from pytest_kbrel.facts.located.node import Entry, Node, unknown
 from pytest_kbrel.facts.located.yaml import read_document
 from pytest_kbrel.facts.readers import FORMATS, Format, guessed
-from pytest_kbrel.records import LANGUAGE_TAG, Gate, Integrity, Waiver, record
-from pytest_kbrel.suites.gates import read_gates
-from pytest_kbrel.suites.integrity import read_integrity
-from pytest_kbrel.suites.settings_table import (
-    SHOT_KEYS,
-    SHOTS,
-    SLICE_KEYS,
-    SUITE_KEYS,
-    UNSEEN_KEYS,
-    probe_keys,
-)
+from pytest_kbrel.records import LANGUAGE_TAG, UNINFORMATIVE, Gate, Integrity, Waiver, record
+from pytest_kbrel.suites.gates import read_gates, read_integrity
 from pytest_kbrel.suites.waivers import read_waivers
 from pytest_kbrel.suites.wording import Value, read_wording
 
+SUITE_KEYS = (
+    "suite",
+    "facts",
+    "format",
+    "relations",
+    "seed",
+    "uninformative",
+    "language",
+    "integrity",
+    *PROBES,
+    "overall",
+    "waivers",
+)
+COMMON_KEYS = ("slices", "limit", "gates", "overall", "integrity")
+SLICE_KEYS = ("limit", "gates")
+UNSEEN_KEYS = ("count", "as_of", "expires")
+SHOT_KEYS = ("seen", "unseen")
+# The sizes of the paper's two repositories (section 3.4).
+SHOTS = {"seen": 280, "unseen": 40}
 Limit = int | float | None
 
 
@@ -217,6 +227,11 @@ def _probe(probe: Probe, entry: Entry, limits: Integrity) -> WrittenProbe:
     )
 
 
+def probe_keys(probe: Probe) -> tuple[str, ...]:
+    """Return all keys that may stand under a probe."""
+    return (*COMMON_KEYS, *probe.wording, *probe.options, *probe.own_keys)
+
+
 def _setting(node: Node, what: str, setting: Setting) -> str | int:
     if setting.options:
         return node.choice(what, setting.options)
@@ -316,3 +331,35 @@ def _unseen(node: Node) -> Unseen:
         as_of_line=keys["as_of"].line,
         expires_line=keys["expires"].line,
     )
+
+
+def read_uninformative(path: Path) -> tuple[tuple[str, str], ...]:
+    """Read a YAML file of patterns: a mapping from ``repetition``, ``none`` or ``unsure`` to a list of them.
+
+    Returns (kind, Python regular expression) in the file's order. Raises ``SuiteError`` with file and line
+    for another kind, an empty list, and an expression that is none or matches an empty answer.
+    """
+    kinds = read_document(path).mapping("a file of uninformative answers")
+    found: list[tuple[str, str]] = []
+    for kind, entry in kinds.items():
+        if kind not in UNINFORMATIVE:
+            raise entry.error(unknown("kind", kind, UNINFORMATIVE))
+        found += [
+            (kind, _pattern(kind, node)) for node in entry.node.items(repr(kind), "regular expressions")
+        ]
+    if not found:
+        raise SuiteError(
+            f"no patterns; allowed: lists of regular expressions under {', '.join(UNINFORMATIVE)}", path, 1
+        )
+    return tuple(found)
+
+
+def _pattern(kind: str, node: Node) -> str:
+    expression = node.text(f"a pattern of {kind!r}")
+    try:
+        compiled = re.compile(expression)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise node.error(f"not a regular expression: {expression!r} ({error})") from None
+    if compiled.search(""):
+        raise node.error(f"the pattern {expression!r} matches every answer, also an empty one")
+    return expression

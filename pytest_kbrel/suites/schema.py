@@ -15,23 +15,24 @@ from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.catalogue.slices import KINDS, PROMPTS, TOP10, Slicing
 from pytest_kbrel.facts.readers import FORMATS
 from pytest_kbrel.records import BUCKETS, DEFAULT_LANGUAGE, LANGUAGE_TAG, Integrity
-from pytest_kbrel.suites.integrity import CHOICES, LIMITS
-from pytest_kbrel.suites.settings_table import (
-    PROMPT_KEYS,
-    SHOT_KEYS,
-    SHOTS,
-    SUITE_KEYS,
-    UNSEEN_KEYS,
-)
-from pytest_kbrel.suites.synonyms import (
+from pytest_kbrel.suites.gates import (
     ABSOLUTE_CHANGE,
+    CHOICES,
     DIRECTED,
+    LIMITS,
     RELATIVE_CHANGE,
     SAME,
     WORSE_WHEN,
     plain_rule,
 )
+from pytest_kbrel.suites.parse import (
+    SHOT_KEYS,
+    SHOTS,
+    SUITE_KEYS,
+    UNSEEN_KEYS,
+)
 from pytest_kbrel.suites.waivers import WAIVER_KEYS
+from pytest_kbrel.suites.wording import PROMPT_KEYS
 
 Schema = dict[str, Any]
 

@@ -8,8 +8,8 @@ from pytest_kbrel.catalogue.probes import Probe
 from pytest_kbrel.errors import nearest
 from pytest_kbrel.facts.located.node import Entry, Node
 from pytest_kbrel.records import template_error
-from pytest_kbrel.suites.settings_table import PROMPT_KEYS
 
+PROMPT_KEYS = ("setting", "text")
 Value = str | int | list[str]
 
 

@@ -16,8 +16,8 @@ from pytest_kbrel.probes.wording import check_wording, template_of
 from pytest_kbrel.records import CaseKind, ProbeName
 from pytest_kbrel.reports.json_report import schema
 from pytest_kbrel.suites.cases import _GROUPS, _PREPARED
+from pytest_kbrel.suites.parse import COMMON_KEYS, SUITE_KEYS, probe_keys
 from pytest_kbrel.suites.schema import _own
-from pytest_kbrel.suites.settings_table import COMMON_KEYS, SUITE_KEYS, probe_keys
 
 EACH = pytest.mark.parametrize("probe", PROBES.values(), ids=PROBES)
 

@@ -14,7 +14,7 @@ from pytest_kbrel.catalogue.rules import GATE_RULES, GateRule
 from pytest_kbrel.gates.power import MET
 from pytest_kbrel.gates.rules import JUDGES
 from pytest_kbrel.records import RULES, Rule
-from pytest_kbrel.suites.synonyms import DIRECTED, REFUSED, SAME, WORSE_WHEN
+from pytest_kbrel.suites.gates import DIRECTED, REFUSED, SAME, WORSE_WHEN
 
 DOCS = Path(__file__).parents[2] / "docs" / "suite-files.md"
 EVERY_RULE = pytest.mark.parametrize("rule", GATE_RULES.values(), ids=lambda rule: rule.name)

@@ -4,8 +4,8 @@ import jsonschema
 import pytest
 
 from pytest_kbrel.catalogue.metrics import CONTROLS, METRICS
+from pytest_kbrel.suites.gates import as_gate
 from pytest_kbrel.suites.schema import make_schema
-from pytest_kbrel.suites.synonyms import as_gate
 
 
 @pytest.mark.parametrize("name", CONTROLS)

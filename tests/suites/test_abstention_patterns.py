@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.suites.abstention_patterns import read_uninformative
+from pytest_kbrel.suites.parse import read_uninformative
 
 
 def test_patterns_are_read_by_kind_in_the_files_order(tmp_path):

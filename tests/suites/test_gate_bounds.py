@@ -11,9 +11,7 @@ from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.catalogue.slices import reliability_slice, reliability_slices, slice_name
 from pytest_kbrel.facts.located.node import Entry, Node
 from pytest_kbrel.records import Gate
-from pytest_kbrel.suites.gates import override
-from pytest_kbrel.suites.integrity import CHOICES, LIMITS, read_integrity
-from pytest_kbrel.suites.synonyms import REFUSED, SYNONYMS, as_gate
+from pytest_kbrel.suites.gates import CHOICES, LIMITS, REFUSED, SYNONYMS, as_gate, override, read_integrity
 
 SAME = {
     "min": "gte ge minimum",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pytest_kbrel.records import Integrity
 from pytest_kbrel.suites import load_suite
-from pytest_kbrel.suites.integrity import LIMITS
+from pytest_kbrel.suites.gates import LIMITS
 from tests.suites.examples import HEAD
 
 

@@ -13,8 +13,8 @@ import pytest
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.records import Case, Fact, ReliabilitySettings, Shot
 from pytest_kbrel.suites import load_suite
-from pytest_kbrel.suites.controls import _majority, _other
 from pytest_kbrel.suites.expiry import without_expired
+from pytest_kbrel.suites.reliability import _majority, _other
 from tests.suites.conftest import world_facts
 from tests.suites.examples import HEAD
 

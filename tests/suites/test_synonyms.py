@@ -6,7 +6,7 @@ import pytest
 
 from pytest_kbrel.catalogue.metrics import METRICS
 from pytest_kbrel.records import RULES
-from pytest_kbrel.suites.synonyms import REFUSED, SYNONYMS, as_gate, plain_rule
+from pytest_kbrel.suites.gates import REFUSED, SYNONYMS, as_gate, plain_rule
 
 DOCS = Path(__file__).parents[2] / "docs" / "suite-files.md"
 

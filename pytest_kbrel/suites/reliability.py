@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import random
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from pytest_kbrel.catalogue.slices import KINDS, PROMPTS, reliability_slice, reliability_slices, slice_name
 from pytest_kbrel.facts.answer_types import answer_type_of
-from pytest_kbrel.facts.distractors import SPARE, Drawn, with_alike_negatives
+from pytest_kbrel.facts.distractors import SPARE, Drawn, is_spelt, with_alike_negatives
 from pytest_kbrel.facts.located.node import unknown
 from pytest_kbrel.facts.sampling import sample
-from pytest_kbrel.facts.unseen import make_unseen
+from pytest_kbrel.facts.shots_file import read_shots
+from pytest_kbrel.facts.unseen import make_unseen, unseen_examples
 from pytest_kbrel.facts.unseen_from_file import with_options
-from pytest_kbrel.records import Case, Fact, ReliabilitySettings
+from pytest_kbrel.records import Case, Control, Fact, ProbeSettings, ReliabilitySettings, Shot
 from pytest_kbrel.serialization import from_wire
-from pytest_kbrel.suites.controls import controls_of
 from pytest_kbrel.suites.dataset import World
-from pytest_kbrel.suites.examples import example_repository
 from pytest_kbrel.suites.parse import WrittenProbe, WrittenSlice
 
 # A question shows three distractors, and the model's own answer may be one of those there are.
@@ -156,3 +158,142 @@ def _group(fact: Fact, slice_by: str, world: World) -> str:
         allowed = "ASCII letters, digits, _, . and -, since slices are named by it"
         raise world.error(fact, f"has the dataset {fact.dataset!r}; allowed: {allowed}")
     return fact.dataset
+
+
+# Other subjects that are tried until one has another answer.
+_TRIES = 50
+
+
+def controls_of(case: Case, pool: Sequence[Fact], world: World, part: WrittenSlice) -> tuple[Control, ...]:
+    """Return one control for each fact of ``case``; other subjects come from ``pool``, whatever its order.
+
+    With ``controls: asked`` each holds the fact's question about another subject of the same relation, one
+    with another answer where there is one. Raises ``SuiteError`` on a fact whose question names no subject.
+    """
+    majorities = {
+        relation.id: _majority(world.by_relation.get(relation.id, ())) for relation in case.relations
+    }
+    others: dict[str, list[Fact]] = {}
+    asked = getattr(case.settings, "controls", "counted") == "asked"
+    if asked:
+        for fact in sorted(pool, key=lambda fact: fact.id):
+            others.setdefault(fact.relation, []).append(fact)
+    controls = []
+    for fact in case.facts:
+        shuffled = ""
+        if asked:
+            other = _other(fact, others, case.seed)
+            shuffled = question_text(fact, world, other.subject) if other is not None else ""
+            if not shuffled:
+                raise part.node.error(
+                    f"slice {part.name!r}: fact {fact.id!r} cannot be asked about another subject: found no "
+                    "other subject, or a question without its own; allowed: 'controls: counted'"
+                )
+        controls.append(
+            Control(fact_id=fact.id, majority=majorities.get(fact.relation, ""), shuffled=shuffled)
+        )
+    return tuple(controls)
+
+
+def _majority(facts: Sequence[Fact]) -> str:
+    """Return the most frequent object, case apart; of equally frequent ones the least.
+
+    One without letter or digit does not count: as an answer it says nothing.
+    """
+    spelling: dict[str, str] = {}
+    counts: Counter[str] = Counter()
+    for fact in facts:
+        if fact.object is not None and is_spelt(fact.object):
+            folded = fact.object.casefold()
+            counts[folded] += 1
+            spelling[folded] = min(fact.object, spelling.get(folded, fact.object))
+    return spelling[min(counts, key=lambda name: (-counts[name], name))] if counts else ""
+
+
+def _other(fact: Fact, others: Mapping[str, Sequence[Fact]], seed: int) -> Fact | None:
+    draws = random.Random(f"{seed}/shuffled/{fact.id}")
+    right = {name.casefold() for name in fact.accepted}
+    for name in (fact.relation, *sorted(others.keys() - {fact.relation})):
+        facts = others.get(name, ())
+        for other in draws.sample(facts, min(len(facts), _TRIES)):
+            another = other.subject.casefold() != fact.subject.casefold()
+            if another and right.isdisjoint(answer.casefold() for answer in other.accepted):
+                return other
+    return None
+
+
+def example_repository(
+    written: WrittenProbe,
+    seen: Sequence[Fact],
+    asked: Sequence[Fact],
+    world: World,
+    seed: int,
+    settings: Collection[ProbeSettings],
+) -> tuple[Shot, ...]:
+    """Return the examples for the ``settings`` of a suite's slices; none where all are zero-shot.
+
+    They come from the file the suite names, or are made: of the ``seen`` facts those that are not ``asked``
+    first, in an order by seed and fact id, and unanswerable questions of other invented names than the
+    suite's own. Raises ``SuiteError`` when there are too few for some setting.
+    """
+    if not any(sum(setting.shown) for setting in settings):
+        return ()
+    wanted = written.shots
+    if wanted.file is not None:
+        shots = read_shots(wanted.file)
+    else:
+        after = written.unseen.expires.year if written.unseen is not None else None
+        avoid = [fact.question for fact in asked if fact.question is not None]
+        unseen = unseen_examples(world.facts, count=wanted.unseen, seed=seed, after=after, avoid=avoid)
+        shots = (
+            *_seen_shots(seen, {fact.id for fact in asked}, world, wanted.seen, seed),
+            *(
+                Shot(
+                    question=fact.question or "",
+                    answer=None,
+                    subject=fact.subject,
+                    valid_until=fact.valid_until,
+                )
+                for fact in unseen
+            ),
+        )
+    answered = sum(shot.answer is not None for shot in shots)
+    for setting in settings:
+        prompt = getattr(setting, written.probe.overall_by)
+        for need, have, sort in zip(
+            setting.shown, (answered, len(shots) - answered), ("with", "without"), strict=True
+        ):
+            if have < need:
+                raise written.entry.error(
+                    f"{prompt} needs at least {need} examples {sort} an answer, found {have}; "
+                    "allowed: more facts, or more examples under 'shots'"
+                )
+    return shots
+
+
+def _seen_shots(
+    facts: Iterable[Fact], asked: Collection[str], world: World, count: int, seed: int
+) -> tuple[Shot, ...]:
+    def rank(fact: Fact) -> tuple[bool, bytes]:
+        return fact.id in asked, hashlib.sha256(f"{seed}\0shots\0{fact.id}".encode()).digest()
+
+    shots: dict[str, Shot] = {}
+    for fact in sorted(facts, key=rank):
+        if len(shots) == count:
+            break
+        question = question_text(fact, world)
+        if fact.object is not None and question and not fact.duplicate_of:
+            shots.setdefault(question, Shot(question=question, answer=fact.object, subject=fact.subject))
+    return tuple(shots.values())
+
+
+def question_text(fact: Fact, world: World, subject: str | None = None) -> str:
+    """Return the question about a fact, or the same about another ``subject``; empty where there is none."""
+    if fact.question is not None:
+        if subject is None:
+            return fact.question
+        return fact.question.replace(fact.subject, subject) if fact.subject in fact.question else ""
+    relation = world.relations.get(fact.relation)
+    if relation is None or not relation.frames:
+        return ""
+    return relation.frames[0].replace("[X]", fact.subject if subject is None else subject)
