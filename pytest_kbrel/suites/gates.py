@@ -16,7 +16,6 @@ from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.located.node import Entry, Node, unknown
 from pytest_kbrel.records import RULES, Gate, Integrity, Rule
 
-
 # The same demand by another name: evidently, pytest, llm-compressor.
 SAME: Mapping[str, Rule] = {name: rule.name for rule in GATE_RULES.values() for name in rule.synonyms}
 # A rise is a drop in quality only where lower is better, and the other way round.
