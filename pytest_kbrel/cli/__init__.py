@@ -1,4 +1,8 @@
-"""The ``kbrel`` command: what needs no pytest run."""
+"""The ``kbrel`` command: what needs no pytest run, with a module for each subcommand.
+
+Each function of ``COMMANDS`` adds a parser and sets ``run`` on it: a function of the parsed options that
+returns the exit code. Heavy imports belong inside that function.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,19 @@ import sys
 from collections.abc import Sequence
 
 from pytest_kbrel import __version__
-from pytest_kbrel.cli.commands import COMMANDS
+from pytest_kbrel.cli import build, cache, compare, import_, judge, shipped
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.printing import printable
 
+COMMANDS = (
+    shipped.register_init,
+    import_.register,
+    shipped.register_schema,
+    build.register,
+    compare.register,
+    judge.register,
+    cache.register,
+)
 # What a shell reports of a program that the signal of a broken pipe ended.
 _BROKEN_PIPE = 128 + 13
 
@@ -38,6 +51,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"kbrel {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in COMMANDS:
-        command.register(commands)
+    for register in COMMANDS:
+        register(commands)
     return parser

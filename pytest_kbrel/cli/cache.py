@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_kbrel.bounds import AGE, shown
-from pytest_kbrel.cli.numbers import whole
-from pytest_kbrel.cli.output import say, scratch_for
+from pytest_kbrel.cli.arguments import say, scratch_for, whole
 from pytest_kbrel.errors import KbrelError
 
 if TYPE_CHECKING:
-    from pytest_kbrel.cli.commands import Commands
+    from pytest_kbrel.cli.arguments import Commands
     from pytest_kbrel.models.cache.maintenance import CachedModel
 
 _AGE = re.compile(r"([0-9]+)([hdw])")

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from pytest_kbrel.cli.output import say, scratch_for
+from pytest_kbrel.cli.arguments import say, scratch_for
 
 if TYPE_CHECKING:
-    from pytest_kbrel.cli.commands import Commands
+    from pytest_kbrel.cli.arguments import Commands
     from pytest_kbrel.facts.readers import Row
 
 _NAMED = 3

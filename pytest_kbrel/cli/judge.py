@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_kbrel.cli.output import say, scratch_for
+from pytest_kbrel.cli.arguments import say, scratch_for
 from pytest_kbrel.records import LANGUAGES, Label, base_language
 from pytest_kbrel.tables import format_table
 
 if TYPE_CHECKING:
-    from pytest_kbrel.cli.commands import Commands
+    from pytest_kbrel.cli.arguments import Commands
     from pytest_kbrel.judges.rules import Judged
 
 _FORM = (

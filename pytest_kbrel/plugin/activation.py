@@ -15,7 +15,7 @@ from pytest_kbrel.plugin.options import stands_on_the_line, suites_in_sight, was
 from pytest_kbrel.plugin.output_folder import set_aside
 from pytest_kbrel.plugin.preflight import check_judge
 from pytest_kbrel.plugin.settings import read_settings
-from pytest_kbrel.reports.atomic_files import REPORT_FILES
+from pytest_kbrel.reports.files import REPORT_FILES
 from pytest_kbrel.settings import Settings
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_kbrel.errors import StoreError
-from pytest_kbrel.reports.atomic_files import PREVIOUS, REPORT, REPORT_FILES
+from pytest_kbrel.reports.files import PREVIOUS, REPORT, REPORT_FILES
 
 if TYPE_CHECKING:
     from pytest_kbrel.models.cache.location import Lock

@@ -30,7 +30,7 @@ from pytest_kbrel.records import (
     Run,
     Suite,
 )
-from pytest_kbrel.reports.atomic_files import OUTCOMES, RESPONSES, replacing, sha256_of
+from pytest_kbrel.reports.files import OUTCOMES, RESPONSES, replacing, sha256_of
 from pytest_kbrel.settings import Settings
 
 if TYPE_CHECKING:

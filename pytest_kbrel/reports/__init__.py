@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pytest_kbrel.records import Run
-from pytest_kbrel.reports.atomic_files import PAGE, REPORT, SUMMARY, write_text
+from pytest_kbrel.reports.files import PAGE, REPORT, SUMMARY, write_text
 from pytest_kbrel.reports.html import report_html
 from pytest_kbrel.reports.json_report import write_json
 from pytest_kbrel.reports.markdown import summary_markdown

@@ -6,7 +6,7 @@ from pytest_kbrel.catalogue.metrics import BESIDE
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.printing import printable
 from pytest_kbrel.records import CaseResult, Change, GateResult, MetricValue
-from pytest_kbrel.reports import fact_changes, phrases
+from pytest_kbrel.reports import phrases, view
 from pytest_kbrel.reports.formatting import (
     bound,
     count,
@@ -126,13 +126,13 @@ def _lost(result: CaseResult, baseline_name: str) -> list[str]:
 
 
 def _change(at: int, change: Change) -> list[str]:
-    place = fact_changes.place(change)
+    place = view.place(change)
     lines = [
         f"    {at}. {one_line(change.question, _LONGEST)}" + (f" ({place})" if place else ""),
         f"       expected    {wanted(change.expected, _LONGEST)}",
         f"       old answer  {spoken(change.old_answer, _LONGEST)}",
         f"       new answer  {spoken(change.new_answer, _LONGEST)}",
     ]
-    if moved := fact_changes.probability(change):
+    if moved := view.probability(change):
         lines.append(f"       anchor      {moved}")
     return lines

@@ -13,8 +13,8 @@ from typing import Any
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.records import CaseKind, CaseResult, MetricValue, Run
-from pytest_kbrel.reports import fact_changes, phrases, view
-from pytest_kbrel.reports.atomic_files import REPORT, earlier_note, sha256_of, write_text
+from pytest_kbrel.reports import phrases, view
+from pytest_kbrel.reports.files import REPORT, earlier_note, sha256_of, write_text
 from pytest_kbrel.serialization import to_wire
 from pytest_kbrel.untrusted import read_json
 
@@ -52,8 +52,8 @@ def report_dict(run: Run) -> dict[str, Any]:
             "verdict": view.verdict(run),
             **view.tally(run),
             "waived": sum(phrases.is_waived(case, run) for case in run.cases),
-            **_changed(fact_changes.moved(run)),
-            "headline": fact_changes.sentence(run),
+            **_changed(view.moved(run)),
+            "headline": view.sentence(run),
         },
         "exit_status": run.exit_status,
         "complete": run.complete,
@@ -72,8 +72,8 @@ def _comparisons(run: Run) -> dict[str, Any]:
     return {"counted": run.comparisons, "made": made, "note": note}
 
 
-def _changed(moved: fact_changes.Moved) -> dict[str, Any]:
-    def counts(parts: Iterable[fact_changes.Part]) -> dict[str, Any]:
+def _changed(moved: view.Moved) -> dict[str, Any]:
+    def counts(parts: Iterable[view.Part]) -> dict[str, Any]:
         return {part.name: {"lost": part.lost, "gained": part.gained} for part in parts}
 
     return {

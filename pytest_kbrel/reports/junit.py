@@ -6,7 +6,7 @@ import re
 
 from pytest_kbrel.printing import printable
 from pytest_kbrel.records import CaseResult, Run
-from pytest_kbrel.reports import fact_changes, phrases, view
+from pytest_kbrel.reports import phrases, view
 from pytest_kbrel.reports.formatting import number, one_line
 
 _LONGEST = 200
@@ -64,7 +64,7 @@ def suite_properties(run: Run) -> list[tuple[str, str]]:
         ]
     if run.baseline:
         properties.append(("kb_baseline", xml_text(run.baseline)))
-    if said := fact_changes.sentence(run):
+    if said := view.sentence(run):
         properties.append(("kb_facts", xml_text(said)))
     if run.differences:
         properties.append(("kb_differences", xml_text("; ".join(run.differences))))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from pytest_kbrel.printing import printable
 from pytest_kbrel.records import CaseResult, Change, MetricValue, Run
-from pytest_kbrel.reports import fact_changes, phrases, view
+from pytest_kbrel.reports import phrases, view
 from pytest_kbrel.reports.formatting import (
     bound,
     count,
@@ -63,7 +63,7 @@ def _headline(run: Run) -> Iterator[str]:
     against += "".join(f", {role} {markdown_text(who)}" for role, who in view.helped_by(run))
     yield f"**{model}**{against}: {view.headline(run)}."
     yield ""
-    if said := fact_changes.sentence(run):
+    if said := view.sentence(run):
         yield f"**{markdown_text(said)}.**"
         yield ""
     told = [f"- {markdown_text(note, 600)}" for note in (*phrases.about(run), *_unjudged(run))]
@@ -153,8 +153,8 @@ def _changes(changes: tuple[Change, ...], what: str) -> Iterator[str]:
         "expected": [wanted(change.expected, _LONGEST) for change in shown],
         "old answer": [spoken(change.old_answer, _LONGEST) for change in shown],
         "new answer": [spoken(change.new_answer, _LONGEST) for change in shown],
-        "anchor": [fact_changes.probability(change) for change in shown],
-        "from": [fact_changes.place(change) for change in shown],
+        "anchor": [view.probability(change) for change in shown],
+        "from": [view.place(change) for change in shown],
     }
     # What no fact of the table has needs no column.
     kept = {name: texts for name, texts in columns.items() if name == "question" or any(texts)}

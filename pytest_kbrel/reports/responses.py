@@ -25,7 +25,7 @@ from pytest_kbrel.records import (
     Scored,
     ScoreRequest,
 )
-from pytest_kbrel.reports.atomic_files import replacing
+from pytest_kbrel.reports.files import replacing
 from pytest_kbrel.serialization import encoder, fields_of, from_wire
 from pytest_kbrel.untrusted import lines, parse
 

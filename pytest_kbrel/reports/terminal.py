@@ -10,7 +10,7 @@ from pytest_kbrel.catalogue.metrics import BESIDE
 from pytest_kbrel.catalogue.verdicts import VERDICTS
 from pytest_kbrel.printing import printable
 from pytest_kbrel.records import CaseResult, Change, Run, is_published
-from pytest_kbrel.reports import fact_changes, phrases, view
+from pytest_kbrel.reports import phrases, view
 from pytest_kbrel.reports.failure_message import failure_text
 from pytest_kbrel.reports.formatting import (
     count,
@@ -173,7 +173,7 @@ def _waivers(run: Run, width: int) -> Iterator[Line]:
 
 def _facts(run: Run, width: int) -> Iterator[Line]:
     """Name the facts that moved furthest: the last lines say how many there are."""
-    found = fact_changes.moved(run)
+    found = view.moved(run)
     if not found.lost and not found.gained:
         return
     yield "Lost and gained facts", _BOLD
@@ -187,12 +187,12 @@ def _facts(run: Run, width: int) -> Iterator[Line]:
 
 def _told(change: Change) -> str:
     """Say of one fact what was asked, what is right, and how the answer changed."""
-    moved = fact_changes.probability(change)
+    moved = view.probability(change)
     parts = [
         f"{one_line(change.question, 120)} {wanted(change.expected, 60)}",
         f"said {spoken(change.old_answer, 60)} → {spoken(change.new_answer, 60)}",
         moved and f"anchor {moved}",
-        fact_changes.place(change),
+        view.place(change),
     ]
     return "; ".join(part for part in parts if part)
 
@@ -213,7 +213,7 @@ def _problems(run: Run, width: int) -> Iterator[Line]:
 
 
 def _headline(run: Run, width: int) -> Iterator[Line]:
-    if said := fact_changes.sentence(run):
+    if said := view.sentence(run):
         against = f" against baseline {one_line(run.baseline)}" if run.baseline else ""
         head, *rest = said.split("; ")
         for text, _ in _wrapped("; ".join([head + against, *rest]), width, indent=""):

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.bounds import CAP
-from pytest_kbrel.cli import cache, judge, main
-from pytest_kbrel.cli.build import head_to_tail
-from pytest_kbrel.cli.numbers import whole
+from pytest_kbrel.cli import build, cache, judge, main
+from pytest_kbrel.cli.arguments import whole
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.facts.question_set import Columns
 
@@ -85,13 +84,13 @@ def test_every_number_of_the_command_line_has_a_most(line: str, capsys: pytest.C
 
 @pytest.mark.parametrize(("text", "value"), [("0", 0.0), ("0.6", 0.6), ("0.9999", 0.9999)])
 def test_a_share(text: str, value: float) -> None:
-    assert head_to_tail._share(text) == value
+    assert build._share(text) == value
 
 
 @pytest.mark.parametrize("text", ["1", "-0.1", "nan", "inf", "", "x"])
 def test_what_is_no_share(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="allowed: a number from 0 to below 1"):
-        head_to_tail._share(text)
+        build._share(text)
 
 
 @pytest.mark.parametrize(
@@ -99,10 +98,10 @@ def test_what_is_no_share(text: str) -> None:
 )
 def test_a_size_is_not_negative(text: str, fine: bool) -> None:
     if fine:
-        assert head_to_tail._size(text) == text
+        assert build._size(text) == text
         return
     with pytest.raises(argparse.ArgumentTypeError, match="allowed: a size such as 4GB or 800MB"):
-        head_to_tail._size(text)
+        build._size(text)
 
 
 NAMES = ("subject", "relation", "object", "popularity", "year", "type")
@@ -120,14 +119,14 @@ NAMES = ("subject", "relation", "object", "popularity", "year", "type")
 )
 def test_which_column_holds_what(given: dict[str, str], columns: Columns) -> None:
     options = argparse.Namespace(**{**dict.fromkeys(NAMES), "table": False, **given})
-    assert head_to_tail._mapping(options) == columns
+    assert build._mapping(options) == columns
 
 
 @pytest.mark.parametrize("name", ["relation", "object"])
 def test_a_table_names_its_relations_elsewhere(name: str) -> None:
     options = argparse.Namespace(**{**dict.fromkeys(NAMES), "table": True, name: "x"})
     with pytest.raises(KbrelError, match=f"^--{name} 'x' beside --table"):
-        head_to_tail._mapping(options)
+        build._mapping(options)
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from pytest_kbrel.cli.compare.loading import read_side
 from pytest_kbrel.cli.compare.models import Compared, over_models, read_models, run_settings, side_by_side
+from pytest_kbrel.cli.compare.pairing import read_side
 from pytest_kbrel.errors import KbrelError
 
 SUITE = "w.kb.yaml"

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_kbrel.baselines import Baseline, BaselineCase
-from pytest_kbrel.cli.compare.loading import Side, gate_of, waivers_of
-from pytest_kbrel.cli.compare.pairing import FAILING, Paired, pair_up
+from pytest_kbrel.cli.compare.pairing import FAILING, Paired, Side, gate_of, pair_up, waivers_of
 from pytest_kbrel.cli.compare.render import paired_json, paired_lines, summary_lines
 from pytest_kbrel.records import (
     CaseResult,

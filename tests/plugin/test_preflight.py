@@ -14,7 +14,7 @@ from pytest_kbrel.plugin.activation import start as begin
 from pytest_kbrel.plugin.controller import Recorder
 from pytest_kbrel.plugin.output_folder import Parts
 from pytest_kbrel.plugin.plan_session import Planner
-from pytest_kbrel.reports.atomic_files import REPORT_FILES
+from pytest_kbrel.reports.files import REPORT_FILES
 from tests.made_cases import made_options
 from tests.stub_config import StubConfig
 

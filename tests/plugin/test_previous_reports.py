@@ -9,7 +9,7 @@ import pytest
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.plugin.output_folder import bring_back, set_aside
 from pytest_kbrel.replay.recorded_run import read_run
-from pytest_kbrel.reports.atomic_files import REPORT_FILES
+from pytest_kbrel.reports.files import REPORT_FILES
 from pytest_kbrel.reports.json_report import read_report
 
 

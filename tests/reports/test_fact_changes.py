@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_kbrel.records import CaseResult, Change, Run
-from pytest_kbrel.reports.fact_changes import moved, place, probability, sentence
+from pytest_kbrel.reports.view import moved, place, probability, sentence
 
 Make = Callable[..., CaseResult]
 

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_kbrel.cli.output import say
+from pytest_kbrel.cli.arguments import say
 from pytest_kbrel.errors import KbrelError
 
 if TYPE_CHECKING:
-    from pytest_kbrel.cli.commands import Commands
+    from pytest_kbrel.cli.arguments import Commands
     from pytest_kbrel.cli.compare.models import Compared, SideBySide
     from pytest_kbrel.cli.compare.pairing import Paired
     from pytest_kbrel.records import Correlation
@@ -45,9 +45,8 @@ def register(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from pytest_kbrel.cli.compare.loading import Side, read_side
     from pytest_kbrel.cli.compare.models import over_models, read_models, side_by_side
-    from pytest_kbrel.cli.compare.pairing import pair_up
+    from pytest_kbrel.cli.compare.pairing import Side, pair_up, read_side
     from pytest_kbrel.cli.compare.render import paired_json, paired_lines, summary_lines
 
     models = read_models(options.model, Path.cwd())
@@ -71,7 +70,7 @@ def _run(options: argparse.Namespace) -> int:
         )
     width = max(_NARROWEST, shutil.get_terminal_size().columns)
     if options.json is not None:
-        from pytest_kbrel.reports.atomic_files import write_text
+        from pytest_kbrel.reports.files import write_text
 
         write_text(options.json, _json(models, tables, correlations, paired_json(pairs, names)))
     if pairs and len(models) == 2:

@@ -17,7 +17,7 @@ from pytest_kbrel.records import (
     is_published,
     record,
 )
-from pytest_kbrel.reports.atomic_files import REPORT
+from pytest_kbrel.reports.files import REPORT
 
 ALLOWED = "a report folder, a report.json, a baseline's name or path, or published/..."
 Figures = Mapping[str, float | None]

@@ -9,7 +9,7 @@ from typing import Any
 from pytest_kbrel.catalogue.verdicts import SEVERITY
 from pytest_kbrel.cli.compare.pairing import Paired
 from pytest_kbrel.records import CaseResult, Change, MetricValue
-from pytest_kbrel.reports import fact_changes, phrases, view
+from pytest_kbrel.reports import phrases, view
 from pytest_kbrel.reports.formatting import (
     bound,
     count,
@@ -62,7 +62,7 @@ def summary_lines(pairs: Sequence[Paired], numbers: Sequence[int]) -> Iterator[s
     if pairs:
         yield ""
     for at, paired in enumerate(pairs, start=1):
-        found = fact_changes.moved(paired.run)
+        found = view.moved(paired.run)
         facts = f"{count(len(found.lost), 'fact')} lost, {len(found.gained)} gained"
         yield f"{numbers[at]} against {numbers[0]}: {_verdicts(paired)}; {facts}"
 
@@ -161,7 +161,7 @@ def _figure(paired: Paired, case: CaseResult, value: MetricValue) -> tuple[str, 
 
 
 def _changes(paired: Paired, width: int) -> Iterator[str]:
-    found = fact_changes.moved(paired.run)
+    found = view.moved(paired.run)
     yield f"{count(len(found.lost), 'fact')} lost, {len(found.gained)} gained"
     for word, facts in (("lost", found.lost), ("gained", found.gained)):
         for change in facts[:SHOWN_FACTS]:

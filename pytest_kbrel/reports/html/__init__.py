@@ -9,7 +9,7 @@ from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_kbrel.records import Attribution, Change, MetricValue, Run
-from pytest_kbrel.reports import fact_changes, formatting, phrases, view
+from pytest_kbrel.reports import formatting, phrases, view
 from pytest_kbrel.reports.failure_message import allowed
 from pytest_kbrel.reports.phrases import shown_token, where
 from pytest_kbrel.reports.view import Group
@@ -55,9 +55,9 @@ def environment() -> Environment:
         "number": formatting.number,
         "p_value": formatting.p_value,
         "percent_of": _percent_of,
-        "place": fact_changes.place,
+        "place": view.place,
         "plural": formatting.count,
-        "probability": fact_changes.probability,
+        "probability": view.probability,
         "signed": formatting.signed,
         "spoken": formatting.spoken,
         "tone": _tone,
@@ -121,12 +121,12 @@ def page_data(run: Run) -> dict[str, Any]:
         "verdict": view.verdict(run),
         "headline": view.headline(run),
         "against": view.against(run),
-        "sentence": fact_changes.sentence(run),
+        "sentence": view.sentence(run),
         "about": phrases.about(run),
         "identity": _identity(run),
         "problems": [*filter(None, [phrases.partial(run)]), *sorted(run.problems)],
         "aggregates": view.aggregates(run),
-        "moved": fact_changes.moved(run),
+        "moved": view.moved(run),
         "waived": [case for case in ordered if case.waiver is not None],
         "groups": [(group, _columns(group)) for group in groups],
         # All that were not run have one and the same reason.
@@ -184,7 +184,7 @@ def _names(records: Iterable[Iterable[Any]]) -> list[str]:
 
 def _fact_columns(changes: Sequence[Change]) -> _FactColumns:
     """Return whether the anchor's probability is known of any of these facts, and where any is from."""
-    return _FactColumns(any(map(fact_changes.probability, changes)), any(map(fact_changes.place, changes)))
+    return _FactColumns(any(map(view.probability, changes)), any(map(view.place, changes)))
 
 
 def scale_of(values: Iterable[MetricValue]) -> Scale:

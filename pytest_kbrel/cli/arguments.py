@@ -1,12 +1,18 @@
-"""What a command puts out: lines for people, and files that are written whole or not at all."""
+"""What the subcommands share: numbers from argparse, printed lines, and files written whole or not at all."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import argparse
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from pytest_kbrel.bounds import Bounds
 from pytest_kbrel.printing import printable
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 
 def say(text: object) -> None:
@@ -29,3 +35,15 @@ def scratch_for(output: Path) -> Iterator[Path]:
         raise IsADirectoryError(f"{output}: is a folder; allowed: the name of a file in it")
     with tempfile.TemporaryDirectory(prefix=".kbrel-", dir=output.parent) as folder:
         yield Path(folder)
+
+
+def whole(bounds: Bounds) -> Callable[[str], int]:
+    """Return a reader of whole numbers within ``bounds``; argparse says what its error says."""
+
+    def read(text: str) -> int:
+        try:
+            return bounds.integer(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return read

@@ -1,4 +1,4 @@
-"""``kbrel build head-to-tail``: a bucketed question set from a dump of facts."""
+"""``kbrel build head-to-tail``: a question set with popularity buckets from a dump of facts."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_kbrel.bounds import CAP, FLAG_SEED, THREADS, YEAR, shown
-from pytest_kbrel.cli.numbers import whole
-from pytest_kbrel.cli.output import say
+from pytest_kbrel.cli.arguments import say, whole
 
 if TYPE_CHECKING:
-    from pytest_kbrel.cli.commands import Commands
+    from pytest_kbrel.cli.arguments import Commands
     from pytest_kbrel.facts.question_set import Columns, Manifest
 
 _ABOUT = """\
@@ -20,9 +19,10 @@ by the rules of Head-to-Tail. Defaults are the paper's where it has one for all 
 docs/building-question-sets.md explains every rule."""
 
 
-def register(targets: Commands) -> None:
-    """Add the target."""
-    parser = targets.add_parser(
+def register(commands: Commands) -> None:
+    """Add the command with its one target."""
+    build = commands.add_parser("build", help="make something from its sources")
+    parser = build.add_subparsers(required=True, metavar="WHAT").add_parser(
         "head-to-tail",
         help="make a question set with popularity buckets from a dump of facts",
         description=_ABOUT,
