@@ -51,7 +51,7 @@ _PLUGIN = '''\
 import os
 from pathlib import Path
 
-from pytest_kbrel.models import hf
+from pytest_kbrel.models.hf import backend as hf
 from pytest_kbrel.models.cache.store import digest_of, key_of
 
 load = hf.load

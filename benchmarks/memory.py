@@ -72,7 +72,7 @@ _SCRIPTED = '''\
 import dataclasses
 import hashlib
 
-from pytest_kbrel.models import hf
+from pytest_kbrel.models.hf import backend as hf
 from pytest_kbrel.models.script import WrittenText
 from pytest_kbrel.models.scripted import ScriptedModel
 

@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from speed_work import VOCABULARY, Task
 
+from pytest_kbrel.models.hf.batch_plan import asked_of
 from pytest_kbrel.models.hf.model import HfModel
 from pytest_kbrel.models.hf.onednn import product
-from pytest_kbrel.models.hf.packing import asked_of
-from pytest_kbrel.models.prefix_tree import distinct_tokens
+from pytest_kbrel.models.hf.prefix_tree import distinct_tokens
 
 Clock = Callable[[], float]
 

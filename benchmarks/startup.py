@@ -76,7 +76,7 @@ def stepped(method):
 
 
 def pytest_collection_finish(session):
-    from pytest_kbrel.models import hf
+    from pytest_kbrel.models.hf import backend as hf
     from pytest_kbrel.models.hf.model import HfModel
 
     HfModel.score_as_ready = stepped(HfModel.score_as_ready)

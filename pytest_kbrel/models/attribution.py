@@ -56,8 +56,8 @@ def attribute(model: Model, ask: Ask) -> Attribution:
     """
     check(model.describe().backend)
     from pytest_kbrel.models.batching import describe_error
+    from pytest_kbrel.models.hf.loading import quiet
     from pytest_kbrel.models.hf.model import HfModel
-    from pytest_kbrel.models.quiet import quiet
 
     request, parts = ask.request, model.parts if isinstance(model, HfModel) else None
     assert isinstance(request, ScoreRequest)

@@ -87,7 +87,7 @@ class _SentenceEncoder:
 
         from pytest_kbrel.models.batching import describe_error
         from pytest_kbrel.models.checkpoint.file_record import record_of_encoder
-        from pytest_kbrel.models.quiet import quiet
+        from pytest_kbrel.models.hf.loading import quiet
 
         self._spec = spec
         name = spec.removeprefix(HF_PREFIX)

@@ -11,8 +11,8 @@ from pytest_kbrel.models.chat.messages import text_of
 from pytest_kbrel.records import Request, ScoreRequest
 
 if TYPE_CHECKING:
-    from pytest_kbrel.models.hf.token_accounting import Feeder
-    from pytest_kbrel.models.spec import ModelSpec
+    from pytest_kbrel.models.hf.batch_plan import Feeder
+    from pytest_kbrel.models.hf.spec import ModelSpec
 
 # The rule of thumb for English text; nobody tells us a served model's tokenizer.
 CHARACTERS = 4
@@ -53,8 +53,8 @@ def open_feeder(spec: ModelSpec) -> Feeder:
     Raises :class:`ModelError` where the tokenizer cannot be loaded.
     """
     try:
+        from pytest_kbrel.models.hf.batch_plan import Feeder
         from pytest_kbrel.models.hf.loading import device_of, load_outline
-        from pytest_kbrel.models.hf.token_accounting import Feeder
         from pytest_kbrel.models.memory.budget import token_budget
     except ImportError as error:
         raise ModelError(f"loading {spec.text}: torch or transformers does not import: {error}") from None

@@ -19,7 +19,7 @@ from pytest_kbrel.planning.requests import Call, Kind
 from pytest_kbrel.records import Fingerprint, Generated, GenerateRequest, Request, ScoreRequest, record
 
 if TYPE_CHECKING:
-    from pytest_kbrel.models.hf.sharing_support import Rung
+    from pytest_kbrel.models.hf.sharing import Rung
 
 # Questions of the short batch: the answers of a few seconds.
 _BATCH = 64

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.base import Spec
-from pytest_kbrel.models.prefix_tree import distinct_in_order
+from pytest_kbrel.models.hf.prefix_tree import distinct_in_order
 from pytest_kbrel.models.registry import open_counter
 from pytest_kbrel.models.token_counting import Counter
 from pytest_kbrel.models.tokens import Ids

@@ -14,7 +14,7 @@ from pytest_kbrel.evaluation.model_pool import Answering, underway
 from pytest_kbrel.evaluation.specs import typed_notes, with_specs
 from pytest_kbrel.models import registry
 from pytest_kbrel.models.cache.caching_model import CachingModel
-from pytest_kbrel.models.spec import ModelSpec
+from pytest_kbrel.models.hf.spec import ModelSpec
 from pytest_kbrel.records import BASELINE, GenerateRequest
 from pytest_kbrel.settings import ParsedSpec
 from tests.function_model import FunctionModel

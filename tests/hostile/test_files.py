@@ -24,8 +24,8 @@ from pytest_kbrel.models.cache.store import FILE, Store
 from pytest_kbrel.models.chat.args import parse_chat_args
 from pytest_kbrel.models.checkpoint.files import read_config, weight_files
 from pytest_kbrel.models.checkpoint.hashing import digest_of_tensors
+from pytest_kbrel.models.hf.spec import parse_spec
 from pytest_kbrel.models.script import read_script
-from pytest_kbrel.models.spec import parse_spec
 from pytest_kbrel.records import Failed, Generated, GenerateRequest
 from pytest_kbrel.reports.json_report import read_report
 from pytest_kbrel.reports.responses import read_responses

@@ -7,8 +7,8 @@ import torch
 
 from pytest_kbrel.errors import MissingExtraError, ModelError
 from pytest_kbrel.models import attribution
-from pytest_kbrel.models.hf import load
-from pytest_kbrel.models.spec import parse_spec
+from pytest_kbrel.models.hf.backend import load
+from pytest_kbrel.models.hf.spec import parse_spec
 from pytest_kbrel.records import Ask, Attribution, ScoreRequest
 from tests.function_model import FunctionModel
 

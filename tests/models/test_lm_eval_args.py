@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pytest_kbrel.errors import ModelError
+from pytest_kbrel.models.hf.spec import ModelSpec, parse_spec
 from pytest_kbrel.models.openai.spec import parse_openai
 from pytest_kbrel.models.registry import args_for, read_spec
-from pytest_kbrel.models.spec import ModelSpec, parse_spec
 from pytest_kbrel.models.vllm.spec import parse_vllm
 
 DEFAULTS = (

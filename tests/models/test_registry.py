@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.hf import HF
+from pytest_kbrel.models.hf.backend import HF
+from pytest_kbrel.models.hf.spec import ModelSpec
 from pytest_kbrel.models.openai.model import OpenAIModel
 from pytest_kbrel.models.openai.spec import OpenAISpec
 from pytest_kbrel.models.registry import (
@@ -18,7 +19,6 @@ from pytest_kbrel.models.registry import (
     open_model,
     read_spec,
 )
-from pytest_kbrel.models.spec import ModelSpec
 from pytest_kbrel.plugin.options import FLAGS
 
 DOCS = Path(__file__).parents[2] / "docs" / "models.md"

@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 
 from pytest_kbrel.models.chat.thoughts import ThoughtMarks
-from pytest_kbrel.models.hf.prompts import Prompt
+from pytest_kbrel.models.hf.batch_plan import Prompt
 from pytest_kbrel.models.hf.stopping import Continuation, Endings
 from pytest_kbrel.models.tokens import Ids
 from pytest_kbrel.records import Failed, record

@@ -7,7 +7,7 @@ from pathlib import Path
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.checkpoint.files import check_contents, check_folder, looks_like_hub_id
 from pytest_kbrel.models.checkpoint.weight_headers import check_safetensors
-from pytest_kbrel.models.spec import ModelSpec
+from pytest_kbrel.models.hf.spec import ModelSpec
 
 _ADAPTER = "adapter_model.safetensors"
 # One of them is in every repository that has a tokenizer.

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.checkpoint.files import tokenizer_files, weight_files
-from pytest_kbrel.models.spec import ModelSpec
+from pytest_kbrel.models.hf.spec import ModelSpec
 from pytest_kbrel.records import record
 
 # What a load reads of a folder beside its weights and the vocabulary's files. One that is not there counts:

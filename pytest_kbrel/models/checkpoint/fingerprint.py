@@ -20,8 +20,8 @@ from pytest_kbrel.models.checkpoint.files import (
     weight_files,
 )
 from pytest_kbrel.models.checkpoint.hashing import digest_of_tensors
-from pytest_kbrel.models.hf.placement import device_words
-from pytest_kbrel.models.spec import ModelSpec
+from pytest_kbrel.models.hf.devices import device_words
+from pytest_kbrel.models.hf.spec import ModelSpec
 from pytest_kbrel.records import Fingerprint
 
 # The factor an adapter is scaled by stands in its settings.

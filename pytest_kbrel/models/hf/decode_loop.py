@@ -15,54 +15,21 @@ from itertools import pairwise
 from typing import Any
 
 import torch
+from transformers import DynamicCache, EncoderDecoderCache
 
+from pytest_kbrel.models.hf.batch_plan import Size
 from pytest_kbrel.models.hf.kv_cache import Layers, Move, laid_out, roomy_cache
-from pytest_kbrel.models.hf.lm_head import LOGITS_AT_ONCE, logits_at
-from pytest_kbrel.models.hf.logprobs import right_padded
-from pytest_kbrel.models.hf.packing import row_inputs, states_places
-from pytest_kbrel.models.hf.sequence import Line, take_next
+from pytest_kbrel.models.hf.lm_head import logits_at
+from pytest_kbrel.models.hf.prefix_tree import Row
+from pytest_kbrel.models.hf.scorer import right_padded, row_inputs, states_places
 from pytest_kbrel.models.hf.stopping import Continuation, Endings
-from pytest_kbrel.models.prefix_tree import Row
 from pytest_kbrel.models.tokens import Ids
-from pytest_kbrel.records import Failed, GenerateRequest, record
+from pytest_kbrel.records import Failed, GenerateRequest, Step
 
 # Texts leave, and others come in, when so large a share of the batch has ended: doing so copies the cache.
 _ENDED = 0.25
 # In steps. Memory is taken for so many at a time: most answers are short.
 _AHEAD = 16
-# Reading a slot once more costs so many times what seeing one in vain does; measured on a CPU.
-_READING = 9
-_MOST_BESIDE = 32
-
-
-@record
-class Size:
-    """How large a batch may be: ``most`` texts, of which ``beside`` in one row; ``budget`` slots in all.
-
-    ``longest`` is the number of slots that a row may have, ``None`` for any.
-    """
-
-    beside: int
-    most: int
-    budget: int
-    longest: int | None = None
-
-
-def size_of(
-    before: int, own: int, budget: int, *, longest: int | None, vocabulary: int, packed: bool
-) -> Size:
-    """Return the size of batches behind a prefix of ``before`` tokens, of texts of at most ``own`` more.
-
-    The more texts share a row, the fewer copies of the prefix there are, and the more slots each passes over.
-    """
-    beside = 1
-    if packed:
-        room = min(budget, budget if longest is None else longest) - before
-        best = round(math.sqrt(_READING * before / own))
-        beside = max(1, min(best, _MOST_BESIDE, room // own))
-    rows = max(1, budget // (before + beside * own))
-    most = max(1, min(beside * rows, LOGITS_AT_ONCE // vocabulary))
-    return Size(beside=beside, most=most, budget=budget, longest=longest if packed else None)
 
 
 class Loop:
@@ -252,3 +219,120 @@ def _path(row: Row, place: int) -> Ids:
         found.append(place)
         place = row.parents[place]
     return tuple(reversed(found))
+
+
+class Line:
+    """One text under way. ``slots`` are those of the row's cache that it sees behind the shared prefix."""
+
+    def __init__(
+        self, number: int, request: GenerateRequest, endings: Endings, slots: Sequence[int] = ()
+    ) -> None:
+        self.number, self.request = number, request
+        self.slots = list(slots)
+        self.written: list[int] = []
+        self.over = False
+        # A token's probability or logit, and that of the watched token.
+        self._seen: list[tuple[float, float | None]] = []
+        self._endings = endings
+        self._masks = [endings.mask(stop) for stop in request.stop]
+
+    @property
+    def left(self) -> int:
+        """How many more tokens it may write."""
+        return self.request.max_new_tokens - len(self.written)
+
+    @property
+    def watched(self) -> int | None:
+        """The token whose probability is asked for at the next step."""
+        watch, step = self.request.watch, len(self.written)
+        return watch[step] if self.request.steps and step < len(watch) else None
+
+    def take(self, token: int, value: float, watched: float | None) -> None:
+        """Write one more token, of which ``value`` is the probability or the logit."""
+        self.written.append(token)
+        self._seen.append((value, watched))
+        self.over = (
+            self.left <= 0
+            or token in self._endings.eos_ids
+            or not math.isfinite(value)
+            or (
+                any(mask is None or bool(mask[token]) for mask in self._masks)
+                and self._endings.stops(self.written, self.request.stop)
+            )
+        )
+
+    def result(self) -> Continuation | Failed:
+        """Return what was written, up to where it ends."""
+        if any(not math.isfinite(value) for value, _ in self._seen):
+            return Failed(error="not a number among the model's logits")
+        end = self._endings.cut(tuple(self.written), self.request.stop)
+        steps = tuple(
+            Step(
+                token_id=token,
+                token=self._endings.piece(token),
+                probability=min(value, 1.0),
+                watched=watched,
+            )
+            for token, (value, watched) in zip(end.token_ids, self._seen, strict=False)
+        )
+        kept = steps if self.request.steps else ()
+        return Continuation(text=end.text, token_ids=end.token_ids, finish=end.finish, steps=kept)
+
+
+def take_next(lines: Sequence[Line], places: Sequence[int], logits: torch.Tensor) -> None:
+    """Let every line write the most probable token by its row ``places[i]`` of ``logits``."""
+    scores = logits.float()
+    if any(line.request.steps for line in lines):
+        scores = scores.softmax(-1)
+    on_cpu = scores.device.type == "cpu"
+    # PyTorch's own search for the greatest takes ten times as long.
+    tokens = torch.from_numpy(scores.numpy().argmax(-1)) if on_cpu else scores.argmax(-1)
+    # The greatest is not a number as soon as one of the row's values is not.
+    values = scores.gather(-1, tokens[:, None])[:, 0].tolist()
+    written = tokens.tolist()
+    for line, place in zip(lines, places, strict=True):
+        if not line.over:
+            watched = None if line.watched is None else float(scores[place, line.watched])
+            line.take(written[place], values[place], watched)
+
+
+@torch.inference_mode()  # type: ignore[untyped-decorator,unused-ignore]
+def continue_encoded(
+    model: Any, prompts: Sequence[Ids], requests: Sequence[GenerateRequest], endings: Endings
+) -> list[Continuation | Failed]:
+    """Continue prompts of any lengths, one answer each; ``requests`` must be greedy ones."""
+    lines = [Line(number, request, endings) for number, request in enumerate(requests)]
+    found: list[Continuation | Failed] = [Failed(error="not asked")] * len(lines)
+    distinct = {ids: place for place, ids in enumerate(dict.fromkeys(prompts))}
+    tokens = right_padded(list(distinct), int(model.generation_config.pad_token_id)).to(model.device)
+    mask = right_padded([[1] * len(ids) for ids in distinct], 0).to(model.device)
+    encoded = model.get_encoder()(input_ids=tokens, attention_mask=mask)
+    rows = torch.tensor([distinct[ids] for ids in prompts], device=model.device)
+    states, mask = encoded.last_hidden_state[rows.to(encoded.last_hidden_state.device)], mask[rows]
+    own = roomy_cache(len(lines), max(request.max_new_tokens for request in requests), [])
+    cache = EncoderDecoderCache(own, DynamicCache())
+    start = int(model.generation_config.decoder_start_token_id)
+    while lines:
+        fed = [[line.written[-1] if line.written else start] for line in lines]
+        logits = model(
+            # Of its own class: some decoders ask for more than the states.
+            encoder_outputs=type(encoded)(last_hidden_state=states),
+            attention_mask=mask,
+            decoder_input_ids=torch.tensor(fed, device=model.device),
+            past_key_values=cache,
+            use_cache=True,
+        ).logits
+        take_next(lines, range(len(lines)), logits[:, -1])
+        over = [line for line in lines if line.over]
+        if len(over) >= _ENDED * len(lines):
+            for line in over:
+                found[line.number] = line.result()
+            places = [place for place, line in enumerate(lines) if not line.over]
+            lines = [lines[place] for place in places]
+            if lines:
+                kept = torch.tensor(places, device=model.device)
+                states, mask = states[kept.to(states.device)], mask[kept]
+                for part in (cache.self_attention_cache, cache.cross_attention_cache):
+                    for layer in part.layers:
+                        layer.batch_select_indices(kept.to(layer.keys.device))
+    return found

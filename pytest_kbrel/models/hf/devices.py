@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from pytest_kbrel.errors import ModelError
+from pytest_kbrel.models.hf.spec import ModelSpec, Placement
 
 
 def check_there(name: str) -> None:
@@ -42,3 +45,72 @@ def _count(kind: str) -> int:
     # Of a kind that torch knows and cannot run on (meta) it has no such module.
     module = torch.get_device_module(kind)
     return int(module.device_count())
+
+
+_OFFLOADED = ("cpu", "disk")
+
+
+def loading_options(placement: Placement) -> dict[str, Any]:
+    """Return the arguments of ``from_pretrained`` that spread a checkpoint as ``placement`` says."""
+    parts = placement.parts
+    options: dict[str, Any] = {"device_map": placement.device_map if parts is None else parts}
+    if placement.max_memory_per_gpu or placement.max_cpu_memory:
+        from accelerate.utils import get_max_memory
+
+        most: dict[int | str, int | str] = dict(get_max_memory())
+        for device in most:
+            given = placement.max_cpu_memory if device == "cpu" else placement.max_memory_per_gpu
+            most[device] = _bytes(given) if given else most[device]
+        options["max_memory"] = most
+    if placement.offload_folder:
+        options["offload_folder"] = placement.offload_folder
+    return options
+
+
+def check_placed(spec: ModelSpec, model: Any) -> None:
+    """Refuse a model whose embedding is offloaded, and an adapter on a model with offloaded weights."""
+    if spec.placement is None:
+        return
+    if model.device.type == "meta" or model.get_input_embeddings().weight.device != model.device:
+        raise ModelError(
+            f"{spec.text}: device_map={spec.placement.device_map} leaves the first layers on the disk or in "
+            "main memory beside a GPU; allowed: an embedding that lies where it is computed (its own entry "
+            "in device_map, or more max_memory_per_gpu or max_cpu_memory)"
+        )
+    if spec.peft and is_offloaded(model):
+        raise ModelError(
+            f"{spec.text}: peft={spec.peft} on weights of which some are offloaded: PEFT places such a model "
+            "anew; allowed: more memory, or the merged checkpoint (merge_and_unload)"
+        )
+
+
+def is_offloaded(model: Any) -> bool:
+    """Tell whether some weights are brought to their device only while they are used."""
+    return any(parameter.device.type == "meta" for parameter in model.parameters())
+
+
+def devices_of(model: Any) -> tuple[torch.device, ...]:
+    """Return the devices that compute a model, the one that takes its inputs first."""
+    places = list(dict.fromkeys((getattr(model, "hf_device_map", None) or {}).values()))
+    others = [place for place in places if place not in _OFFLOADED]
+    # What is offloaded is computed where the rest is, and on the CPU where there is no rest.
+    found = [
+        torch.device("cuda", place) if isinstance(place, int) else torch.device(place) for place in others
+    ]
+    return tuple(dict.fromkeys([model.device, *found]))
+
+
+def device_words(model: Any) -> str:
+    """Return where a model is computed: ``cuda:0``, ``cuda x 2``, ``cuda x 2, partly offloaded``."""
+    if not getattr(model, "hf_device_map", None):
+        return str(model.device)
+    devices = devices_of(model)
+    kinds = dict.fromkeys(device.type for device in devices)
+    words = str(model.device)
+    if len(devices) > 1:
+        words = " + ".join(f"{kind} x {sum(device.type == kind for device in devices)}" for kind in kinds)
+    return f"{words}, partly offloaded" if is_offloaded(model) else words
+
+
+def _bytes(memory: str) -> int | str:
+    return int(memory) if memory.isdigit() else memory.replace(" ", "")

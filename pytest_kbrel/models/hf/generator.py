@@ -8,16 +8,22 @@ from functools import cached_property
 from typing import Any
 
 from pytest_kbrel.models.batching import Batcher, Budget, describe_error, is_out_of_memory
-from pytest_kbrel.models.hf.decode_loop import Loop, Size, size_of
-from pytest_kbrel.models.hf.encoder_decoder import continue_encoded
+from pytest_kbrel.models.hf.batch_plan import Prompt, Size, alike_of, groups_of, may_loop, shared_of, size_of
+from pytest_kbrel.models.hf.decode_loop import Loop, continue_encoded
 from pytest_kbrel.models.hf.kv_cache import KeptPrefix, Layers
-from pytest_kbrel.models.hf.logprobs import score_batch
-from pytest_kbrel.models.hf.packing import feed_prefix
-from pytest_kbrel.models.hf.prompts import Prompt, alike_of, groups_of, may_loop, shared_of
-from pytest_kbrel.models.hf.sharing_support import RUNGS, TRIAL, Rung, agree, sample_pairs
-from pytest_kbrel.models.hf.sliding_window import forget_lengths, packs, window_of
+from pytest_kbrel.models.hf.prefix_tree import Asked, Group, plan
+from pytest_kbrel.models.hf.scorer import feed_prefix, score_batch
+from pytest_kbrel.models.hf.sharing import (
+    RUNGS,
+    TRIAL,
+    Rung,
+    agree,
+    forget_lengths,
+    packs,
+    sample_pairs,
+    window_of,
+)
 from pytest_kbrel.models.hf.stopping import Continuation, Endings, generate_batch
-from pytest_kbrel.models.prefix_tree import Asked, Group, plan
 from pytest_kbrel.models.tokens import Pair
 from pytest_kbrel.records import Failed, GenerateRequest
 

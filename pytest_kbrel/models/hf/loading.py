@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
 import torch
 import transformers
+from transformers.utils import logging as hf_logging
 from transformers.utils.hub import cached_file
 
 from pytest_kbrel.errors import KbrelError, ModelError
 from pytest_kbrel.models.batching import describe_error
 from pytest_kbrel.models.checkpoint.file_record import FileRecord, record_of
 from pytest_kbrel.models.checkpoint.fingerprint import fingerprint
-from pytest_kbrel.models.hf.adapter import base_note, with_adapter
 from pytest_kbrel.models.hf.checks import (
+    base_note,
     bos_note,
     check_architecture,
     check_complete,
@@ -23,13 +28,12 @@ from pytest_kbrel.models.hf.checks import (
     check_numbers,
     end_note,
     fast_note,
+    with_adapter,
 )
-from pytest_kbrel.models.hf.devices import check_there
+from pytest_kbrel.models.hf.devices import check_placed, check_there, loading_options
 from pytest_kbrel.models.hf.onednn import onednn_is_faster, use_onednn
-from pytest_kbrel.models.hf.placement import check_placed, loading_options
+from pytest_kbrel.models.hf.spec import ModelSpec
 from pytest_kbrel.models.hf.stopping import fixed_settings
-from pytest_kbrel.models.quiet import quiet
-from pytest_kbrel.models.spec import ModelSpec
 from pytest_kbrel.models.tokens import PromptEncoder
 from pytest_kbrel.records import Fingerprint, record
 
@@ -296,3 +300,19 @@ def _dtype(spec: ModelSpec, config: Any, device: torch.device) -> Any:
 def _max_length(config: Any) -> int | None:
     limit = getattr(config.get_text_config(decoder=True), "max_position_embeddings", None)
     return limit if isinstance(limit, int) and limit > 0 else None
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep the library's advice and progress bars off the terminal; what matters is checked here instead."""
+    verbosity, bars = hf_logging.get_verbosity(), hf_logging.is_progress_bar_enabled()
+    hf_logging.set_verbosity(logging.CRITICAL)
+    hf_logging.disable_progress_bar()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        hf_logging.set_verbosity(verbosity)
+        if bars:
+            hf_logging.enable_progress_bar()

@@ -13,15 +13,13 @@ from pytest_kbrel.models.base import in_order
 from pytest_kbrel.models.batching import Budget
 from pytest_kbrel.models.chat.thinking import Thinker, thought_endings
 from pytest_kbrel.models.checkpoint.file_record import FileRecord
+from pytest_kbrel.models.hf.batch_plan import Prompt
 from pytest_kbrel.models.hf.generator import Generator
-from pytest_kbrel.models.hf.loading import Parts
-from pytest_kbrel.models.hf.prompts import Prompt
+from pytest_kbrel.models.hf.loading import Parts, quiet
 from pytest_kbrel.models.hf.scorer import Scorer
-from pytest_kbrel.models.hf.sharing_support import Rung
-from pytest_kbrel.models.hf.sliding_window import check_length
+from pytest_kbrel.models.hf.sharing import Rung, check_length
 from pytest_kbrel.models.hf.stopping import Continuation, Endings
 from pytest_kbrel.models.memory.budget import token_budget
-from pytest_kbrel.models.quiet import quiet
 from pytest_kbrel.models.responses import check_ids, check_request, failed, generated, scored
 from pytest_kbrel.models.tokens import Ids, Pair
 from pytest_kbrel.printing import printable
@@ -50,7 +48,7 @@ _WRITTEN: dict[Rung, str] = {
 
 
 class HfModel:
-    """A causal or encoder-decoder checkpoint; made by :func:`pytest_kbrel.models.hf.load`.
+    """A causal or encoder-decoder checkpoint; made by :func:`pytest_kbrel.models.hf.backend.load`.
 
     Answers do not depend on what else is asked in the same call: probabilities agree within 1e-4 in float32,
     texts are equal. ``budget`` is what scoring and writing share; by default what the spec says. Several

@@ -14,11 +14,11 @@ from typing import Any
 import torch
 
 from pytest_kbrel.models.batching import Budget
-from pytest_kbrel.models.hf.logprobs import score_batch
-from pytest_kbrel.models.hf.placement import devices_of
+from pytest_kbrel.models.hf.devices import devices_of
+from pytest_kbrel.models.hf.scorer import score_batch
+from pytest_kbrel.models.hf.spec import ModelSpec
 from pytest_kbrel.models.memory.free import free_bytes
 from pytest_kbrel.models.memory.measured import Notes
-from pytest_kbrel.models.spec import ModelSpec
 from pytest_kbrel.models.tokens import Pair
 from pytest_kbrel.records import Fingerprint
 

@@ -9,7 +9,7 @@ from pytest_kbrel.errors import MissingExtraError, ModelError
 from pytest_kbrel.models import lm_eval_args as lm_eval
 from pytest_kbrel.models.base import Backend
 from pytest_kbrel.models.checkpoint.availability import check_at_hand
-from pytest_kbrel.models.spec import check_path
+from pytest_kbrel.models.hf.spec import check_path
 from pytest_kbrel.models.token_counting import Tokenising
 from pytest_kbrel.models.vllm.spec import VLLM_ARGS, VllmSpec, parse_vllm
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.batching import Batcher, describe_error
-from pytest_kbrel.models.quiet import quiet
+from pytest_kbrel.models.hf.loading import quiet
 from pytest_kbrel.models.tokens import Ids
 from pytest_kbrel.models.vllm.spec import VllmSpec
 from pytest_kbrel.models.vllm.watchdog import EngineEndedError, watch

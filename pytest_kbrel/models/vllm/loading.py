@@ -17,10 +17,9 @@ from pytest_kbrel.models.checkpoint.file_record import record_of
 from pytest_kbrel.models.checkpoint.files import check_folder, weight_files
 from pytest_kbrel.models.checkpoint.fingerprint import fingerprint
 from pytest_kbrel.models.hf.checks import bos_note, check_fit, check_numbers, end_note
-from pytest_kbrel.models.hf.loading import load_outline
+from pytest_kbrel.models.hf.loading import load_outline, quiet
+from pytest_kbrel.models.hf.spec import ModelSpec
 from pytest_kbrel.models.hf.stopping import Endings, fixed_settings
-from pytest_kbrel.models.quiet import quiet
-from pytest_kbrel.models.spec import ModelSpec
 from pytest_kbrel.models.vllm.engine import start
 from pytest_kbrel.models.vllm.model import VllmModel, VllmParts
 from pytest_kbrel.models.vllm.spec import VllmSpec

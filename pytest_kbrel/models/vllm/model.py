@@ -9,8 +9,8 @@ from pytest_kbrel.models.base import in_order
 from pytest_kbrel.models.chat.args import MAX_THINKING_TOKENS
 from pytest_kbrel.models.chat.thinking import Batches, Thinker, thought_endings
 from pytest_kbrel.models.checkpoint.file_record import FileRecord
-from pytest_kbrel.models.hf.prompts import Prompt
-from pytest_kbrel.models.hf.sliding_window import check_length
+from pytest_kbrel.models.hf.batch_plan import Prompt
+from pytest_kbrel.models.hf.sharing import check_length
 from pytest_kbrel.models.hf.stopping import Continuation, Endings
 from pytest_kbrel.models.responses import check_ids, check_request, failed, generated, scored
 from pytest_kbrel.models.tokens import Ids, Pair, PromptEncoder

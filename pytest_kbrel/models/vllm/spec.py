@@ -9,8 +9,8 @@ from pytest_kbrel.bounds import DEVICES, SEQUENCES, SHARE
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models import lm_eval_args as lm_eval
 from pytest_kbrel.models.chat.args import CHAT_ARGS
+from pytest_kbrel.models.hf.spec import ModelSpec, parse_spec
 from pytest_kbrel.models.model_args import flag, join_args, number, parse_args, whole_or_auto
-from pytest_kbrel.models.spec import ModelSpec, parse_spec
 from pytest_kbrel.records import record
 
 PREFIX = "vllm/"

@@ -7,8 +7,8 @@ import shutil
 import pytest
 
 from pytest_kbrel.models.cache.store import digest_of
-from pytest_kbrel.models.hf import load
-from pytest_kbrel.models.spec import parse_spec
+from pytest_kbrel.models.hf.backend import load
+from pytest_kbrel.models.hf.spec import parse_spec
 from pytest_kbrel.records import GenerateRequest
 from tests.models.tiny_checkpoints import BOS, EOS, change_json, change_weights, make_checkpoint
 

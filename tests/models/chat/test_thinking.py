@@ -7,7 +7,7 @@ import transformers as tf
 
 from pytest_kbrel.models.chat.thinking import Thinker, thought_endings
 from pytest_kbrel.models.chat.thoughts import KNOWN, ThoughtMarks, marks_in, marks_of
-from pytest_kbrel.models.hf.prompts import Prompt
+from pytest_kbrel.models.hf.batch_plan import Prompt
 from pytest_kbrel.models.hf.stopping import Endings
 from pytest_kbrel.records import Failed, GenerateRequest
 from tests.models.tiny_checkpoints import EOS, make_tokenizer

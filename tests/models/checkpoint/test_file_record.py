@@ -13,7 +13,7 @@ import pytest
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.checkpoint.file_record import FileRecord, check_files, record_of, record_of_encoder
-from pytest_kbrel.models.spec import ModelSpec
+from pytest_kbrel.models.hf.spec import ModelSpec
 
 # What a load reads of a folder; each file is as good as its name here.
 READ = (

@@ -15,8 +15,7 @@ from pytest_kbrel import SCORING_VERSION
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.checkpoint import fingerprint as module
 from pytest_kbrel.models.checkpoint.fingerprint import fingerprint, quantisation
-from pytest_kbrel.models.device_map import Placement
-from pytest_kbrel.models.spec import ModelSpec
+from pytest_kbrel.models.hf.spec import ModelSpec, Placement
 
 TEMPLATE = "{{ messages }}"
 

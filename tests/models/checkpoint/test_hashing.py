@@ -11,7 +11,7 @@ from safetensors.torch import save_file
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.checkpoint.fingerprint import quantisation
 from pytest_kbrel.models.checkpoint.hashing import digest_of_tensors
-from pytest_kbrel.models.spec import parse_spec
+from pytest_kbrel.models.hf.spec import parse_spec
 
 TENSORS = {
     "a.weight": torch.arange(12.0).reshape(3, 4),

@@ -15,8 +15,8 @@ ROOT = Path(__file__).parents[2]
 # Loads, asks, says so, waits until the other process has done the same, then looks at its own memory.
 WORKER = """\
 import json, re, sys
-from pytest_kbrel.models.hf import load
-from pytest_kbrel.models.spec import parse_spec
+from pytest_kbrel.models.hf.backend import load
+from pytest_kbrel.models.hf.spec import parse_spec
 from pytest_kbrel.records import GenerateRequest, ScoreRequest
 
 model = load(parse_spec(sys.argv[1]), threads=1)

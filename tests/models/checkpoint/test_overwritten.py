@@ -15,9 +15,10 @@ from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models import vllm
 from pytest_kbrel.models.cache.caching_model import CachingModel
 from pytest_kbrel.models.cache.store import Store
-from pytest_kbrel.models.hf import load, loading
+from pytest_kbrel.models.hf import loading
+from pytest_kbrel.models.hf.backend import load
+from pytest_kbrel.models.hf.spec import parse_spec
 from pytest_kbrel.models.replan import Replanned
-from pytest_kbrel.models.spec import parse_spec
 from pytest_kbrel.models.vllm import loading as vllm_loading
 from pytest_kbrel.models.vllm.spec import parse_vllm
 from pytest_kbrel.records import GenerateRequest, ScoreRequest

@@ -12,9 +12,9 @@ import torch
 import transformers
 
 from pytest_kbrel.errors import MissingExtraError, ModelError
-from pytest_kbrel.models.hf import load
+from pytest_kbrel.models.hf.backend import load
+from pytest_kbrel.models.hf.spec import ModelSpec, parse_spec
 from pytest_kbrel.models.registry import check_spec
-from pytest_kbrel.models.spec import ModelSpec, parse_spec
 from pytest_kbrel.records import ScoreRequest
 from tests.models.tiny_checkpoints import change_json, change_weights, make_checkpoint, make_tokenizer
 

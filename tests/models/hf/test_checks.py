@@ -12,7 +12,7 @@ import torch
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.hf.checks import bos_note, check_fit, check_kind, fast_note
-from pytest_kbrel.models.spec import ModelSpec
+from pytest_kbrel.models.hf.spec import ModelSpec
 
 SPEC = ModelSpec(text="x", path="x")
 

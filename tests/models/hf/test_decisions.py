@@ -8,13 +8,12 @@ import pytest
 import torch
 
 from pytest_kbrel.errors import ModelError
+from pytest_kbrel.models.hf.batch_plan import Prompt, alike_of, may_loop, shared_of
 from pytest_kbrel.models.hf.checks import check_architecture, check_complete, check_numbers
 from pytest_kbrel.models.hf.loading import _dtype, _max_length
-from pytest_kbrel.models.hf.prompts import Prompt, alike_of, may_loop, shared_of
-from pytest_kbrel.models.hf.sharing_support import agree, highest_rung, sample_pairs
-from pytest_kbrel.models.hf.sliding_window import check_length, packs, window_of
+from pytest_kbrel.models.hf.sharing import agree, check_length, highest_rung, packs, sample_pairs, window_of
+from pytest_kbrel.models.hf.spec import ModelSpec
 from pytest_kbrel.models.hf.stopping import fixed_settings
-from pytest_kbrel.models.spec import ModelSpec
 from pytest_kbrel.models.tokens import common_prefix, prompt_digest
 from pytest_kbrel.records import GenerateRequest
 

@@ -8,13 +8,13 @@ import pytest
 import torch
 
 from pytest_kbrel.models.base import in_order
-from pytest_kbrel.models.hf import decode_loop, load
-from pytest_kbrel.models.hf.decode_loop import size_of
+from pytest_kbrel.models.hf import decode_loop
+from pytest_kbrel.models.hf.backend import load
+from pytest_kbrel.models.hf.batch_plan import Prompt, size_of
 from pytest_kbrel.models.hf.generator import Generator
 from pytest_kbrel.models.hf.kv_cache import KeptPrefix, Move, laid_out, roomy_cache
-from pytest_kbrel.models.hf.prompts import Prompt
+from pytest_kbrel.models.hf.spec import parse_spec
 from pytest_kbrel.models.hf.stopping import Continuation, generate_batch
-from pytest_kbrel.models.spec import parse_spec
 from pytest_kbrel.records import Failed, GenerateRequest
 from tests.models.tiny_checkpoints import ALL, CAUSAL, ENCODER_DECODER
 

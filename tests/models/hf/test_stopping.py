@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from pytest_kbrel.models.hf import load
-from pytest_kbrel.models.prefix_tree import distinct_tokens
-from pytest_kbrel.models.spec import parse_spec
+from pytest_kbrel.models.hf.backend import load
+from pytest_kbrel.models.hf.prefix_tree import distinct_tokens
+from pytest_kbrel.models.hf.spec import parse_spec
 from pytest_kbrel.records import Failed, GenerateRequest, ScoreRequest
 from tests.models.tiny_checkpoints import BOS, EOS, change_json
 

@@ -15,6 +15,7 @@ import torch
 
 from pytest_kbrel.models.batching import Batcher, Budget
 from pytest_kbrel.models.hf.model import HfModel
+from pytest_kbrel.models.hf.spec import ModelSpec, parse_spec
 from pytest_kbrel.models.memory import budget as module
 from pytest_kbrel.models.memory.budget import (
     CPU_MOST,
@@ -28,7 +29,6 @@ from pytest_kbrel.models.memory.budget import (
 )
 from pytest_kbrel.models.memory.free import cpu_bytes
 from pytest_kbrel.models.memory.measured import FILE, Notes
-from pytest_kbrel.models.spec import ModelSpec, parse_spec
 from pytest_kbrel.records import GenerateRequest, ScoreRequest
 
 GIB = 2**30
@@ -308,7 +308,7 @@ torch.set_num_threads(1)
 from pytest_kbrel.models.batching import Budget
 from pytest_kbrel.models.hf.loading import load_parts
 from pytest_kbrel.models.hf.model import HfModel
-from pytest_kbrel.models.spec import parse_spec
+from pytest_kbrel.models.hf.spec import parse_spec
 from pytest_kbrel.records import Scored, ScoreRequest
 
 parts = load_parts(parse_spec(sys.argv[1], device="cpu"))
@@ -348,7 +348,7 @@ def test_a_process_that_runs_out_of_memory_halves_and_ends_right(checkpoint_of, 
 
 
 def test_a_run_remembers_beside_its_answers(model_of, tmp_path, monkeypatch, checkpoint_of):
-    from pytest_kbrel.models.hf import load
+    from pytest_kbrel.models.hf.backend import load
 
     monkeypatch.setattr(module, "free_bytes", lambda device: 4 * GIB)
     spec = parse_spec(str(checkpoint_of("llama")), device="cpu")

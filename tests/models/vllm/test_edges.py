@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pytest_kbrel.errors import ModelError
+from pytest_kbrel.models.hf.spec import ModelSpec
 from pytest_kbrel.models.registry import args_for, backend_of
-from pytest_kbrel.models.spec import ModelSpec
 from pytest_kbrel.models.vllm.spec import VllmSpec, parse_vllm
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from pytest_kbrel import reference
 from pytest_kbrel.errors import ModelError
+from pytest_kbrel.models.hf.spec import ModelSpec
 from pytest_kbrel.models.registry import (
     args_for,
     backend_of,
@@ -12,7 +13,6 @@ from pytest_kbrel.models.registry import (
     gpus_of,
     read_spec,
 )
-from pytest_kbrel.models.spec import ModelSpec
 from pytest_kbrel.models.vllm.spec import VllmSpec, parse_vllm
 
 LM_EVAL = (

@@ -20,7 +20,7 @@ import transformers as tf
 from pytest_kbrel.models.chat.args import ChatArgs
 from pytest_kbrel.models.chat.messages import message
 from pytest_kbrel.models.chat.template import ChatTemplate
-from pytest_kbrel.models.quiet import quiet
+from pytest_kbrel.models.hf.loading import quiet
 from pytest_kbrel.probes.prompts import brief, choice, fill, qa
 from pytest_kbrel.records import record
 from tests.models.chat_shapes import SHAPES

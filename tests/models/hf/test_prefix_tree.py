@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_kbrel.models.prefix_tree import Asked, distinct_tokens, plan
+from pytest_kbrel.models.hf.prefix_tree import Asked, distinct_tokens, plan
 
 TOKENS = st.lists(st.integers(0, 2), min_size=1, max_size=9).map(tuple)
 

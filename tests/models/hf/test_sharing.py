@@ -8,11 +8,9 @@ from types import SimpleNamespace
 import pytest
 
 from pytest_kbrel.models.base import in_order
-from pytest_kbrel.models.hf.logprobs import score_batch
 from pytest_kbrel.models.hf.model import HfModel
-from pytest_kbrel.models.hf.scorer import Scorer
-from pytest_kbrel.models.hf.sharing_support import highest_rung
-from pytest_kbrel.models.hf.sliding_window import window_of
+from pytest_kbrel.models.hf.scorer import Scorer, score_batch
+from pytest_kbrel.models.hf.sharing import highest_rung, window_of
 from pytest_kbrel.models.tokens import Pair
 from pytest_kbrel.records import Failed, ScoreRequest
 from tests.models.tiny_checkpoints import ALL, CAUSAL, ENCODER_DECODER

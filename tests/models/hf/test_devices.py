@@ -12,13 +12,12 @@ import torch
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.batching import Budget
-from pytest_kbrel.models.device_map import Placement
-from pytest_kbrel.models.hf import load
+from pytest_kbrel.models.hf.backend import load
+from pytest_kbrel.models.hf.devices import check_placed, device_words, devices_of, loading_options
 from pytest_kbrel.models.hf.loading import load_parts
 from pytest_kbrel.models.hf.model import HfModel
-from pytest_kbrel.models.hf.placement import check_placed, device_words, devices_of, loading_options
+from pytest_kbrel.models.hf.spec import ModelSpec, Placement, parse_spec
 from pytest_kbrel.models.memory import budget
-from pytest_kbrel.models.spec import ModelSpec, parse_spec
 from pytest_kbrel.records import GenerateRequest, ScoreRequest
 from tests.models import tiny_checkpoints
 

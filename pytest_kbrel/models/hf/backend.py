@@ -1,0 +1,100 @@
+"""Backend for checkpoints that transformers runs; nothing heavy is imported before a model is loaded."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_kbrel.errors import MissingExtraError, ModelError
+from pytest_kbrel.models import lm_eval_args as lm_eval
+from pytest_kbrel.models.base import Backend
+from pytest_kbrel.models.checkpoint.availability import check_at_hand
+from pytest_kbrel.models.hf.spec import FLASH, MODEL_ARGS, ModelSpec, check_path, parse_spec
+from pytest_kbrel.models.token_counting import Tokenising
+
+if TYPE_CHECKING:
+    from pytest_kbrel.models.hf.model import HfModel
+
+
+def check(spec: ModelSpec) -> None:
+    """Find what can be found without loading: a path that holds no checkpoint, a package that is missing.
+
+    Raises as :func:`load`.
+    """
+    check_path(spec)
+    for package in ("torch", "transformers", "safetensors"):
+        if find_spec(package) is None:
+            raise MissingExtraError(package, "hf", f"loading {spec.text}")
+    # Without flash_attn transformers may fetch a kernel from the hub: code from outside.
+    flash = f"attn_implementation={FLASH}" if spec.attn_implementation == FLASH else ""
+    quantised = "load_in_4bit=True" if spec.load_in_4bit else "load_in_8bit=True" if spec.load_in_8bit else ""
+    spread = "" if spec.placement is None else f"device_map={spec.placement.device_map}"
+    for option, package in (
+        (f"peft={spec.peft}" if spec.peft else "", "peft"),
+        (f"gguf_file={spec.gguf_file}" if spec.gguf_file else "", "gguf"),
+        (quantised, "bitsandbytes"),
+        (quantised, "accelerate"),
+        (spread, "accelerate"),
+        (flash, "flash_attn"),
+    ):
+        if option and find_spec(package) is None:
+            named = package.replace("_", "-")
+            raise ModelError(f"model-args: {option} needs the package {package}: pip install {named}")
+
+
+def check_runs(spec: ModelSpec) -> None:
+    """Find out whether the device of ``spec`` is there; torch is imported for another device than the CPU.
+
+    Raises as :func:`load`.
+    """
+    if spec.device in ("auto", "cpu"):
+        return
+    try:
+        from pytest_kbrel.models.hf.devices import check_there
+    except ImportError as error:
+        raise ModelError(f"loading {spec.text}: torch or transformers does not import: {error}") from None
+    check_there(spec.device)
+
+
+def load(spec: ModelSpec, *, threads: int | None = None, folder: Path | None = None) -> HfModel:
+    """Load a causal or encoder-decoder checkpoint and check that it can be trusted.
+
+    ``threads`` is the number of CPU threads torch may use; ``None`` leaves torch's own choice.
+    ``folder`` is where it is remembered how much memory a token takes, ``None`` for nowhere.
+
+    Raises :class:`~pytest_kbrel.errors.ModelError` for anything wrong with weights, tokenizer, config or
+    device, and :class:`~pytest_kbrel.errors.MissingExtraError` without torch, transformers or safetensors.
+    """
+    check(spec)
+    try:
+        import torch
+
+        from pytest_kbrel.models.hf.loading import load_parts
+        from pytest_kbrel.models.hf.model import HfModel
+        from pytest_kbrel.models.memory.budget import measured
+    except ImportError as error:
+        raise ModelError(f"loading {spec.text}: torch or transformers does not import: {error}") from None
+    if threads is not None:
+        torch.set_num_threads(threads)
+    parts = load_parts(spec)
+    return HfModel(parts, budget=measured(parts.model, spec, parts.fingerprint, folder))
+
+
+def _check_all(spec: ModelSpec) -> None:
+    check(spec)
+    check_at_hand(spec)
+    check_runs(spec)
+
+
+HF = Backend(
+    name="hf",
+    forms=("hf/PATH", "a checkpoint's folder", "a hub id org/name"),
+    args=(*MODEL_ARGS, *lm_eval.HF),
+    parse=parse_spec,
+    check=_check_all,
+    open=load,
+    counter=Tokenising,
+    gpus=lambda spec: 0 if spec.placement is None else None,
+    gives_gradients=True,
+)
