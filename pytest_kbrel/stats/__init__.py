@@ -5,9 +5,14 @@ totals (:mod:`pytest_kbrel.metrics.base`), so one delete-one-fact jackknife (Efr
 means, ratios and composites, alone, paired and over several cases.
 """
 
-from typing import TYPE_CHECKING
-
-from pytest_kbrel.stats.differences import paired_difference, paired_recovery
+from pytest_kbrel.stats.differences import (
+    contrast,
+    fewest_flips,
+    paired_difference,
+    paired_recovery,
+    sign_flip,
+    unpaired_difference,
+)
 from pytest_kbrel.stats.estimates import (
     FAMILY_LEVEL,
     FLAT,
@@ -18,23 +23,19 @@ from pytest_kbrel.stats.estimates import (
     TOO_FEW,
     UNCHANGED,
     UNDEFINED,
+    Array,
     Difference,
     Estimate,
     Flips,
+    Parts,
+    Sample,
+    Statistic,
+    sample,
 )
 from pytest_kbrel.stats.family import benjamini_hochberg, holm, sidak, sidak_p
-from pytest_kbrel.stats.flips import fewest_flips, sign_flip
-from pytest_kbrel.stats.intervals import estimate, jackknife, wilson
+from pytest_kbrel.stats.intervals import bootstrap, estimate, jackknife, ratio_low, wilson
 from pytest_kbrel.stats.paired_rates import mcnemar, rate_mde, rate_recovery, tango
-from pytest_kbrel.stats.planning import foreseen_mde
-from pytest_kbrel.stats.power import facts_needed, facts_to_alarm, facts_to_clear
-from pytest_kbrel.stats.ratios import ratio_low
-from pytest_kbrel.stats.resampling import bootstrap
-from pytest_kbrel.stats.samples import Sample, sample
-from pytest_kbrel.stats.unpaired import contrast, unpaired_difference
-
-if TYPE_CHECKING:
-    from pytest_kbrel.stats.samples import Array, Parts, Statistic
+from pytest_kbrel.stats.power import facts_needed, facts_to_alarm, facts_to_clear, foreseen_mde
 
 __all__ = [
     "FAMILY_LEVEL",

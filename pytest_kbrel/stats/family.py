@@ -27,12 +27,12 @@ def holm(ps: Sequence[float | None]) -> tuple[float | None, ...]:
 
     ``None`` (no test was possible) stays ``None`` and does not count as a comparison.
     """
-    found = _ascending(ps)
+    ascending = _ascending(ps)
     adjusted: list[float | None] = [None] * len(ps)
     highest = 0.0
-    for rank, (p, place) in enumerate(found):
-        highest = max(highest, min((len(found) - rank) * p, 1.0))
-        adjusted[place] = highest
+    for rank, (p, index) in enumerate(ascending):
+        highest = max(highest, min((len(ascending) - rank) * p, 1.0))
+        adjusted[index] = highest
     return tuple(adjusted)
 
 
@@ -41,14 +41,14 @@ def benjamini_hochberg(ps: Sequence[float | None]) -> tuple[float | None, ...]:
 
     Order and ``None`` as in :func:`holm`.
     """
-    found = _ascending(ps)
+    ascending = _ascending(ps)
     adjusted: list[float | None] = [None] * len(ps)
     lowest = 1.0
-    for rank, (p, place) in reversed(tuple(enumerate(found, start=1))):
-        lowest = min(lowest, p * len(found) / rank)
-        adjusted[place] = lowest
+    for rank, (p, index) in reversed(tuple(enumerate(ascending, start=1))):
+        lowest = min(lowest, p * len(ascending) / rank)
+        adjusted[index] = lowest
     return tuple(adjusted)
 
 
 def _ascending(ps: Sequence[float | None]) -> list[tuple[float, int]]:
-    return sorted((p, place) for place, p in enumerate(ps) if p is not None)
+    return sorted((p, index) for index, p in enumerate(ps) if p is not None)

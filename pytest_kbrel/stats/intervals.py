@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
-from pytest_kbrel.stats.estimates import FLAT, FRAGILE, LEVEL, ROUNDING, TOO_FEW, UNDEFINED, Estimate
-from pytest_kbrel.stats.samples import Sample, alone
+import numpy as np
+from scipy.special import stdtrit
 
-if TYPE_CHECKING:
-    from pytest_kbrel.stats.samples import Array, Statistic
+from pytest_kbrel.stats.estimates import (
+    FLAT,
+    FRAGILE,
+    LEVEL,
+    ROUNDING,
+    TOO_FEW,
+    UNDEFINED,
+    Array,
+    Estimate,
+    Sample,
+    Statistic,
+    Z,
+    alone,
+)
 
 
-def wilson(successes: float, n: float, level: float = LEVEL) -> tuple[float, float]:
+def wilson(successes: float, n: float) -> tuple[float, float]:
     """Return Wilson's score interval of a rate (Wilson 1927); ``n`` > 0 trials."""
-    from scipy.special import ndtri
-
-    return _score(successes / n, n, float(ndtri((1 + level) / 2)))
+    return _score(successes / n, n, Z)
 
 
 def _score(rate: float, n: float, z: float) -> tuple[float, float]:
@@ -42,8 +51,6 @@ def estimate(
     size", Korn and Graubard 1998) and t for z; where all facts are alike, with ``facts`` trials, the number
     of facts that count. Anything else has the jackknife's t interval.
     """
-    from scipy.special import stdtrit
-
     if rate and (trials := _trials(sample, statistic)) is not None:
         hits, n = trials
         if n < 2:
@@ -51,22 +58,20 @@ def estimate(
             return Estimate(value=value, n=n, note=TOO_FEW if n else UNDEFINED)
         low, high = wilson(hits, n)
         return Estimate(value=hits / n, low=low, high=high, n=n)
-    found = jackknife([(1.0, sample)], statistic, bounds)
+    whole = jackknife([(1.0, sample)], statistic, bounds)
     reach = bounds[1] - bounds[0]
-    if found.value is None or found.se is None or not math.isfinite(reach):
-        return found
-    share, df = (found.value - bounds[0]) / reach, found.df or float(found.n - 1)
-    trials_like = share * (1 - share) / (found.se / reach) ** 2 if found.se else float(facts or found.n)
+    if whole.value is None or whole.se is None or not math.isfinite(reach):
+        return whole
+    share, df = (whole.value - bounds[0]) / reach, whole.df or float(whole.n - 1)
+    trials_like = share * (1 - share) / (whole.se / reach) ** 2 if whole.se else float(facts or whole.n)
     # Values that go beyond their bounds by rounding are at them.
     ends = _score(min(max(share, 0.0), 1.0), max(trials_like, 1.0), float(stdtrit(df, (1 + LEVEL) / 2)))
     low, high = (min(max(bounds[0] + reach * end, bounds[0]), bounds[1]) for end in ends)
-    return dataclasses.replace(found, low=low, high=high)
+    return dataclasses.replace(whole, low=low, high=high)
 
 
 def _trials(sample: Sample, statistic: Statistic) -> tuple[int, int] | None:
     """Return hits and tries; ``None`` unless each fact has one 0 or 1, or does not count."""
-    import numpy as np
-
     values = alone(sample, statistic)
     counted = ~np.isnan(values)
     ids = np.array([fact for facts in sample.facts for fact in facts])[counted]
@@ -88,9 +93,6 @@ def jackknife(
     of them or a case has one fact only: then the facts of all cases form one stratum. A stratum keeps its
     weight without a fact. The interval is cut at ``bounds``.
     """
-    import numpy as np
-    from scipy.special import stdtrit
-
     n = terms[0][1].n
     if n == 0:
         return Estimate(note=UNDEFINED)
@@ -103,7 +105,7 @@ def jackknife(
     strata: list[Array] = [
         np.sum(parts, axis=0)
         for parts in zip(
-            *([weight * left for left in _left_out(sample, statistic)] for weight, sample in terms),
+            *([weight * part for part in _left_out(sample, statistic)] for weight, sample in terms),
             strict=True,
         )
     ]
@@ -122,27 +124,90 @@ def jackknife(
 
 def _left_out(sample: Sample, statistic: Statistic) -> list[Array]:
     """Return the statistic without each fact in turn: one array a stratum, one value a fact."""
-    import numpy as np
-
     whole = list(sample.totals)
-    ids = [fact for facts in sample.facts for fact in facts]
-    if len(set(ids)) == len(ids) and all(len(facts) > 1 for facts in sample.facts):
+    if sample.is_disjoint and all(len(facts) > 1 for facts in sample.facts):
         strata = []
-        for number, values in enumerate(sample.values):
-            totals, n = whole[number]
+        for case, values in enumerate(sample.values):
+            totals, n = whole[case]
             without = [*whole]
             # The case's other facts stand in for the one left out. Were the case merely smaller, a figure
             # over the pooled facts of several would have ((n - 1) / n)^2 of its variance.
             more = float(n) / (float(n) - 1)
-            without[number] = ((totals - values) * more, np.full(len(values), float(n)))
+            without[case] = ((totals - values) * more, np.full(len(values), float(n)))
             strata.append(np.broadcast_to(statistic(without), (len(values),)))
         return strata
-    place = {fact: number for number, fact in enumerate(dict.fromkeys(ids))}
     without = []
-    for (totals, n), values, facts in zip(whole, sample.values, sample.facts, strict=True):
-        rows = np.array([place[fact] for fact in facts], dtype=int)
-        clusters = np.zeros((len(place), values.shape[1]))
-        np.add.at(clusters, rows, values)
-        present = np.bincount(rows, minlength=len(place)).astype(float)
-        without.append((totals - clusters, n - present))
-    return [np.broadcast_to(statistic(without), (len(place),))]
+    for (totals, n), values, rows in zip(whole, sample.values, sample.clusters, strict=True):
+        sums = np.zeros((sample.n, values.shape[1]))
+        np.add.at(sums, rows, values)
+        present = np.bincount(rows, minlength=sample.n).astype(float)
+        without.append((totals - sums, n - present))
+    return [np.broadcast_to(statistic(without), (sample.n,))]
+
+
+def bootstrap(
+    terms: Sequence[tuple[float, Sample]],
+    statistic: Statistic,
+    *,
+    seed: int,
+    draws: int = 2000,
+    level: float = LEVEL,
+) -> tuple[float, float]:
+    """Return the percentile interval (Efron 1979) of the weighted sum of ``statistic`` over ``terms``.
+
+    Terms (weight, sample) as in :func:`pytest_kbrel.stats.jackknife`. Facts are drawn with replacement, in
+    all terms and cases the same ones; in each case by itself where no fact occurs in several. Draws in which
+    the statistic is undefined are left out.
+    """
+    rng = np.random.default_rng(seed)
+    counts = _counts(terms[0][1], draws, rng)
+    drawn = np.zeros(draws)
+    for weight, sample in terms:
+        parts = [(n @ values, n.sum(axis=1)) for n, values in zip(counts, sample.values, strict=True)]
+        drawn += weight * np.asarray(statistic(parts))
+    drawn = drawn[~np.isnan(drawn)]
+    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
+def _counts(sample: Sample, draws: int, rng: np.random.Generator) -> list[Array]:
+    """Return how often each row of each case is drawn, shape (draws, rows)."""
+
+    def times(n: int) -> Array:
+        return rng.multinomial(n, np.full(n, 1 / n), size=draws).astype(float)
+
+    if sample.is_disjoint:
+        return [times(len(facts)) for facts in sample.facts]
+    drawn = times(sample.n)
+    return [drawn[:, rows] for rows in sample.clusters]
+
+
+# Shares below this are none.
+_LEAST = 1e-6
+# How far below the ratio to look where the test is undecided at the ratio itself.
+_BELOW = 1e-7
+
+
+def ratio_low(above: Callable[[float], float | None], ratio: float) -> float | None:
+    """Return the lower end of the interval of ``ratio``: the least share that cannot be ruled out.
+
+    ``above(share)`` is the lower end of the interval of numerator - share x denominator, ``None`` where there
+    is none; a share is ruled out where that is above 0. With a t interval, as the jackknife's, this is the
+    method of Fieller (1954), with the score test that of Nam and Blackwelder (2002). ``None`` where there is
+    no spread to judge by.
+    """
+    from scipy.optimize import brentq
+
+    least = above(_LEAST)
+    if least is None or ratio <= _LEAST:
+        return None
+    if least <= 0:
+        return 0.0
+    upper, at = ratio, above(ratio)
+    if at == 0:
+        # Where nothing changed, the test ends at the ratio itself, and just below it there is spread.
+        upper = ratio * (1 - _BELOW)
+        at = above(upper)
+    if at is None or at >= 0:
+        return None
+    return float(brentq(lambda share: above(share) or 0.0, _LEAST, upper, xtol=1e-9))

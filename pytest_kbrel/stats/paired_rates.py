@@ -11,7 +11,10 @@ import functools
 import math
 from collections.abc import Callable
 
-from pytest_kbrel.stats.estimates import LEVEL, POWER, TOO_FEW, UNDEFINED, Estimate, Flips
+import numpy as np
+from scipy.special import bdtrc, ndtri
+
+from pytest_kbrel.stats.estimates import POWER, TOO_FEW, UNDEFINED, Estimate, Flips, Z
 
 # Halving an interval of length 2 this often leaves nothing between two floats.
 _HALVINGS = 60
@@ -23,24 +26,19 @@ def mcnemar(worse: int, better: int) -> float:
     That is P(X > worse) + P(X = worse) / 2 with X binomial of ``worse + better`` tries at one half: 0.5 where
     no fact flipped.
     """
-    from scipy.special import bdtrc
-
-    above, at_least = (float(bdtrc(place, worse + better, 0.5)) for place in (worse, worse - 1))
+    above, at_least = (float(bdtrc(k, worse + better, 0.5)) for k in (worse, worse - 1))
     return (above + at_least) / 2
 
 
-def tango(n: float, down: float, up: float, level: float = LEVEL) -> tuple[float, float]:
+def tango(n: float, down: float, up: float) -> tuple[float, float]:
     """Return Tango's score interval (1998) of the difference ``(up - down) / n`` of two paired rates."""
-    return _tango_low(n, down, up, level), -_tango_low(n, up, down, level)
+    return _tango_low(n, down, up), -_tango_low(n, up, down)
 
 
 @functools.lru_cache(maxsize=4096)
-def _tango_low(n: float, down: float, up: float, level: float) -> float:
-    from scipy.special import ndtri
-
+def _tango_low(n: float, down: float, up: float) -> float:
     if down >= n:
         return -1.0
-    z = float(ndtri((1 + level) / 2))
     low, high = -1.0, (up - down) / n
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
@@ -49,7 +47,7 @@ def _tango_low(n: float, down: float, up: float, level: float) -> float:
         flip = (math.sqrt(b * b + 8 * n * down * middle * (1 - middle)) - b) / (4 * n)
         variance = n * (2 * flip + middle * (1 - middle))
         above = up - down - n * middle
-        if above * above > z * z * variance:
+        if above * above > Z * Z * variance:
             low = middle
         else:
             high = middle
@@ -61,15 +59,13 @@ def rate_difference(flips: Flips) -> Estimate:
 
     The standard error is that of the interval's wider side, so that it is none of 0 where no fact flipped.
     """
-    from scipy.special import ndtri
-
     if not flips.n:
         return Estimate(note=UNDEFINED)
     value = (flips.up - flips.down) / flips.n
     if flips.n < 2:
         return Estimate(value=value, n=flips.n, note=TOO_FEW)
     low, high = tango(flips.n, flips.down, flips.up)
-    se = max(high - value, value - low) / float(ndtri((1 + LEVEL) / 2))
+    se = max(high - value, value - low) / Z
     return Estimate(value=value, se=se, df=math.inf, low=low, high=high, n=flips.n)
 
 
@@ -79,8 +75,6 @@ def rate_recovery(flips: Flips, share: float) -> Estimate:
     ``low`` is at least 0 when the score test (Nam and Blackwelder 2002) finds that the rate after is at least
     that share; there is no other end.
     """
-    from scipy.special import ndtri
-
     if flips.n < 2:
         return Estimate(n=flips.n, note=TOO_FEW)
     after, before = (flips.both + flips.up) / flips.n, (flips.both + flips.down) / flips.n
@@ -90,9 +84,7 @@ def rate_recovery(flips: Flips, share: float) -> Estimate:
     lost = share * gained + (1 - share) * (flips.both / flips.n + up + down)
     value = after - share * before
     se = math.sqrt(max(share * (gained + lost), 0.0) / flips.n)
-    return Estimate(
-        value=value, se=se, df=math.inf, low=value - float(ndtri((1 + LEVEL) / 2)) * se, n=flips.n
-    )
+    return Estimate(value=value, se=se, df=math.inf, low=value - Z * se, n=flips.n)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -103,11 +95,11 @@ def rate_mde(n: int, changed: float, alpha: float) -> float | None:
     not even the loss of all facts would be found.
     """
 
-    def found(drop: float) -> bool:
+    def is_detected(drop: float) -> bool:
         share = max(changed / n, drop)
         return _power(n, share, (share + drop) / (2 * share), alpha) >= POWER
 
-    return _least(found, 1.0) if found(1.0) else None
+    return _least(is_detected, 1.0) if is_detected(1.0) else None
 
 
 def _power(n: int, share: float, down: float, alpha: float) -> float:
@@ -115,8 +107,6 @@ def _power(n: int, share: float, down: float, alpha: float) -> float:
 
     A flip goes ``down`` with that probability.
     """
-    import numpy as np
-    from scipy.special import bdtrc, ndtri
     from scipy.stats import binom
 
     spread = 9 * math.sqrt(n * share * (1 - share)) + 9
@@ -139,7 +129,7 @@ def rate_facts_to_clear(flips: Flips, tolerance: float) -> int | None:
         return None
 
     def clear(times: float) -> bool:
-        worst = -_tango_low(flips.n * times, flips.down * times, flips.up * times, LEVEL)
+        worst = -_tango_low(flips.n * times, flips.down * times, flips.up * times)
         return worst <= tolerance
 
     most = 1e6 / flips.n

@@ -1,10 +1,12 @@
-"""How many more facts would have to be known."""
+"""Minimum detectable effects, and how many facts would decide."""
 
 from __future__ import annotations
 
 import math
 
-from pytest_kbrel.stats.estimates import LEVEL, Difference
+from scipy.special import ndtri, stdtrit
+
+from pytest_kbrel.stats.estimates import LEVEL, POWER, Difference, Estimate
 from pytest_kbrel.stats.paired_rates import rate_facts_to_clear
 
 _MOST = 1e6
@@ -15,8 +17,6 @@ def facts_needed(distance: float, se: float, n: int, alpha: float) -> int | None
 
     ``se`` is the standard error over ``n`` facts; ``None`` when no number of facts below a million would do.
     """
-    from scipy.special import ndtri
-
     # Also where the square would overflow.
     if distance <= 0 or se / distance > _MOST:
         return None
@@ -49,3 +49,20 @@ def facts_to_clear(difference: Difference, distance: float) -> int | None:
     needed = rate_facts_to_clear(flips, distance + (flips.down - flips.up) / flips.n)
     # Where not every fact counts in the rate, as many more are needed.
     return None if needed is None else math.ceil(needed * estimate.n / flips.n)
+
+
+def mde(se: float, df: float, alpha: float) -> float:
+    """Return the drop that a t test at level ``alpha`` finds with 80 % power."""
+    return (float(stdtrit(df, 1 - alpha)) + float(stdtrit(df, POWER))) * se
+
+
+def foreseen_mde(figure: Estimate, alpha: float, correlation: float) -> float | None:
+    """Return the drop of ``figure`` that a paired t test at level ``alpha`` would find with 80 % power.
+
+    ``figure`` is estimated before the comparison, and is taken to have the same standard error after it;
+    ``correlation`` is that of the facts' values before and after. The difference then has the standard error
+    se * sqrt(2 * (1 - correlation)). ``None`` where the estimate has no spread to go by.
+    """
+    if not figure.se or figure.n < 2:
+        return None
+    return mde(figure.se, figure.df or figure.n - 1, alpha) * math.sqrt(2 * (1 - correlation))

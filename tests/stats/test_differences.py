@@ -22,11 +22,11 @@ def test_where_many_facts_changed_it_is_the_paired_t_test(better: str, alternati
     before = rng.random(60)
     after = before + rng.normal(-0.02, 0.2, 60)
     expected = scipy.stats.ttest_rel(after, before, alternative=alternative)
-    found = stats.paired_difference(sample(after), sample(before), mean, better=better)  # type: ignore[arg-type]
-    assert found.p == pytest.approx(expected.pvalue)
+    result = stats.paired_difference(sample(after), sample(before), mean, better=better)  # type: ignore[arg-type]
+    assert result.p == pytest.approx(expected.pvalue)
     two_sided = scipy.stats.ttest_rel(after, before).confidence_interval(0.95)
     # Two imagined facts widen the interval a little.
-    assert (found.estimate.low, found.estimate.high) == pytest.approx(
+    assert (result.estimate.low, result.estimate.high) == pytest.approx(
         (two_sided.low, two_sided.high), abs=0.01
     )
 
@@ -37,13 +37,13 @@ def test_where_few_changed_it_is_the_exact_permutation_test(better: str, alterna
     before = rng.random(40)
     after = before.copy()
     after[:9] += rng.normal(-0.1, 0.2, 9)
-    found = stats.paired_difference(sample(after), sample(before), mean, better=better)  # type: ignore[arg-type]
+    result = stats.paired_difference(sample(after), sample(before), mean, better=better)  # type: ignore[arg-type]
     moved = (after - before)[:9]
     theirs = scipy.stats.permutation_test(
         (moved,), np.sum, permutation_type="samples", alternative=alternative, n_resamples=np.inf
     )
     # No two ways of the 512 give the same sum.
-    assert found.p == pytest.approx(theirs.pvalue - 0.5 / 512)
+    assert result.p == pytest.approx(theirs.pvalue - 0.5 / 512)
 
 
 @given(st.integers(0, 8), st.integers(0, 8))
@@ -67,9 +67,9 @@ def test_the_difference_of_ratios_agrees_with_a_paired_bootstrap() -> None:
     rng = RNG(2)
     before = rng.beta([2, 3], [3, 2], size=(150, 2))
     after = np.clip(before + rng.normal(0.03, 0.1, size=(150, 2)), 0, 1)
-    found = stats.paired_difference(sample(after), sample(before), quotient, better="lower").estimate
+    result = stats.paired_difference(sample(after), sample(before), quotient, better="lower").estimate
     drawn = stats.bootstrap([(1.0, sample(after)), (-1.0, sample(before))], quotient, seed=5)
-    assert (found.low, found.high) == pytest.approx(drawn, abs=0.01)
+    assert (result.low, result.high) == pytest.approx(drawn, abs=0.01)
 
 
 def test_pairing_over_several_cases() -> None:
@@ -82,10 +82,10 @@ def test_pairing_over_several_cases() -> None:
     welch = sum(variances) ** 2 / sum(
         v**2 / (len(d) - 1) for v, d in zip(variances, differences, strict=True)
     )
-    found = stats.paired_difference(sample(*after), sample(*before), macro, better="higher")
+    result = stats.paired_difference(sample(*after), sample(*before), macro, better="higher")
     value = np.mean([d.mean() for d in differences])
-    assert found.estimate.value == pytest.approx(value)
-    assert found.p == pytest.approx(scipy.stats.t.cdf(value / se, welch))
+    assert result.estimate.value == pytest.approx(value)
+    assert result.p == pytest.approx(scipy.stats.t.cdf(value / se, welch))
 
 
 def test_facts_in_several_cases_have_obuchowskis_variance() -> None:
@@ -97,7 +97,7 @@ def test_facts_in_several_cases_have_obuchowskis_variance() -> None:
     per_fact = (after - before).sum(axis=0)
     delta = per_fact.sum() / 180
     se = math.sqrt(60 / 59 * ((per_fact - 3 * delta) ** 2).sum()) / 180
-    found = stats.paired_difference(
+    result = stats.paired_difference(
         sample(*after, facts=[ids] * 3),
         sample(*before, facts=[ids] * 3),
         pooled,
@@ -105,9 +105,9 @@ def test_facts_in_several_cases_have_obuchowskis_variance() -> None:
         bounds=(0, 1),
         rate=True,
     )
-    assert found.estimate.value == pytest.approx(delta)
-    assert found.p == pytest.approx(scipy.stats.t.cdf(delta / se, 59))
-    assert found.flips is None
+    assert result.estimate.value == pytest.approx(delta)
+    assert result.p == pytest.approx(scipy.stats.t.cdf(delta / se, 59))
+    assert result.flips is None
 
 
 def test_the_interval_is_bonett_and_prices_where_steps_are_whole() -> None:
@@ -115,28 +115,28 @@ def test_the_interval_is_bonett_and_prices_where_steps_are_whole() -> None:
     for n, down, up in ((100, 6, 2), (400, 3, 9)):
         before = np.array([1.0] * down + [0.0] * (n - down))
         after = np.array([0.0] * down + [1.0] * up + [0.0] * (n - down - up))
-        found = stats.paired_difference(sample(after), sample(before), mean, better="higher", bounds=(0, 1))
+        result = stats.paired_difference(sample(after), sample(before), mean, better="higher", bounds=(0, 1))
         worse, better = (down + 1) / (n + 2), (up + 1) / (n + 2)
         half = scipy.stats.t.ppf(0.975, n - 1) * math.sqrt((worse + better - (better - worse) ** 2) / (n + 2))
-        assert (found.estimate.low, found.estimate.high) == pytest.approx(
+        assert (result.estimate.low, result.estimate.high) == pytest.approx(
             (better - worse - half, better - worse + half)
         )
 
 
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=40))
 def test_equal_runs_do_not_differ_and_still_are_no_certainty(values: list[float]) -> None:
-    found = stats.paired_difference(sample(values), sample(values), mean, better="higher", bounds=(0, 1))
-    estimate, n = found.estimate, len(values)
-    assert (estimate.value, found.p, estimate.note) == (0, 0.5, stats.UNCHANGED)
+    result = stats.paired_difference(sample(values), sample(values), mean, better="higher", bounds=(0, 1))
+    estimate, n = result.estimate, len(values)
+    assert (estimate.value, result.p, estimate.note) == (0, 0.5, stats.UNCHANGED)
     t = scipy.stats.t.ppf(0.975, n - 1)
     margin = min(t * 1.959964 / (n + 2), 1.0)
     assert (estimate.low, estimate.high) == pytest.approx((-margin, margin))
 
 
 def test_unchanged_without_bounds_has_no_interval() -> None:
-    found = stats.paired_difference(sample([0.5] * 9), sample([0.5] * 9), mean, better="lower")
-    assert (found.estimate.value, found.estimate.low, found.estimate.high) == (0, None, None)
-    assert (found.p, found.mde, found.estimate.note) == (0.5, None, stats.UNCHANGED)
+    result = stats.paired_difference(sample([0.5] * 9), sample([0.5] * 9), mean, better="lower")
+    assert (result.estimate.value, result.estimate.low, result.estimate.high) == (0, None, None)
+    assert (result.p, result.mde, result.estimate.note) == (0.5, None, stats.UNCHANGED)
 
 
 @given(st.lists(st.floats(0, 1), min_size=3, max_size=30), st.floats(-1, 0))
@@ -171,11 +171,11 @@ def test_one_fact_more_that_is_lost_never_looks_better(seed: int, changed: int) 
     further = after.copy()
     place = int(rng.integers(30))
     further[place] = before[place] - 1.0
-    found = [
+    result = [
         stats.paired_difference(sample(v), sample(before), mean, better="higher", bounds=(0, 1))
         for v in (after, further)
     ]
-    assert found[1].estimate.low <= found[0].estimate.low + 1e-9  # type: ignore[operator]
+    assert result[1].estimate.low <= result[0].estimate.low + 1e-9  # type: ignore[operator]
 
 
 THIRDS = st.sampled_from([0.0, 1 / 3, 2 / 3, 1.0])
@@ -219,8 +219,8 @@ def test_facts_cut_into_two_cases_differ_from_them_in_one_by_the_variance_alone(
     places = list(range(n))
     shuffler.shuffle(places)
     cut = 2 + cut % (n - 3)
-    whole, found = over_cases(steps, places), over_cases(steps, places[:cut], places[cut:])
-    one, two = whole.estimate, found.estimate
+    whole, result = over_cases(steps, places), over_cases(steps, places[:cut], places[cut:])
+    one, two = whole.estimate, result.estimate
     assert (two.value, two.n) == (pytest.approx(one.value), n)
 
     moves = np.array([steps[place][1] - steps[place][0] for place in places])
@@ -237,12 +237,12 @@ def test_facts_cut_into_two_cases_differ_from_them_in_one_by_the_variance_alone(
         assert (estimate.low, estimate.high) == pytest.approx(ends, abs=1e-9)
 
     if np.count_nonzero(moves) <= 16:
-        assert found.p == pytest.approx(whole.p)
+        assert result.p == pytest.approx(whole.p)
     elif sum(parts) > 1e-12:
         welch = sum(parts) ** 2 / sum(
             v**2 / (len(moves[s]) - 1) for v, s in zip(parts, (slice(cut), slice(cut, n)), strict=True)
         )
-        assert found.p == pytest.approx(scipy.stats.t.cdf(moves.mean() / math.sqrt(sum(parts)), welch))
+        assert result.p == pytest.approx(scipy.stats.t.cdf(moves.mean() / math.sqrt(sum(parts)), welch))
 
 
 @pytest.mark.parametrize("step", [0.001, 0.1, 1.0])
@@ -259,19 +259,19 @@ def test_one_change_in_a_small_case_is_as_one_in_a_large_case(size: int, step: f
 
 
 def test_one_fact_decides_nothing() -> None:
-    found = stats.paired_difference(sample([0.0]), sample([1.0]), mean, better="higher")
-    assert (found.estimate.value, found.estimate.low, found.p) == (-1.0, None, None)
-    assert found.estimate.note == stats.TOO_FEW
+    result = stats.paired_difference(sample([0.0]), sample([1.0]), mean, better="higher")
+    assert (result.estimate.value, result.estimate.low, result.p) == (-1.0, None, None)
+    assert result.estimate.note == stats.TOO_FEW
 
 
 @pytest.mark.parametrize("n", [12, 20])
 def test_all_facts_moved_alike_is_judged_by_the_sign_test(n: int) -> None:
-    found = stats.paired_difference(
+    result = stats.paired_difference(
         sample([0.0] * n), sample([0.5] * n), mean, better="higher", bounds=(0, 1)
     )
-    assert found.p == pytest.approx(0.5 ** (n + 1), abs=0)
-    assert found.estimate.note == stats.SIGN_TEST
-    assert found.estimate.low < -0.5 < found.estimate.high < 0  # type: ignore[operator]
+    assert result.p == pytest.approx(0.5 ** (n + 1), abs=0)
+    assert result.estimate.note == stats.SIGN_TEST
+    assert result.estimate.low < -0.5 < result.estimate.high < 0  # type: ignore[operator]
     gained = stats.paired_difference(
         sample([0.5] * n), sample([0.0] * n), mean, better="higher", bounds=(0, 1)
     )
@@ -285,9 +285,9 @@ def test_one_case_lost_as_a_whole_and_one_gained_are_no_unchanged_run(
     n: int, statistic: stats.Statistic
 ) -> None:
     before, after = sample([0.5] * n, [0.5] * n), sample([0.0] * n, [1.0] * n)
-    found = stats.paired_difference(after, before, statistic, better="higher", bounds=(0, 1))
-    assert (found.estimate.value, found.p) == (pytest.approx(0), pytest.approx(0.5))
-    assert found.estimate.note == stats.SIGN_TEST
+    result = stats.paired_difference(after, before, statistic, better="higher", bounds=(0, 1))
+    assert (result.estimate.value, result.p) == (pytest.approx(0), pytest.approx(0.5))
+    assert result.estimate.note == stats.SIGN_TEST
 
 
 @pytest.mark.parametrize("better", ["higher", "lower"])
@@ -303,46 +303,46 @@ def test_cases_that_each_moved_as_a_whole_are_set_off_against_each_other(better:
     place = 2 * gained * 20
     exact = (ways[:place].sum() + ways[place] / 2) / 2**40
     steps = (-lost, gained) if better == "higher" else (lost, -gained)
-    found = stats.paired_difference(
+    result = stats.paired_difference(
         sample(*([0.5 + step / 10] * 20 for step in steps)),
         sample([0.5] * 20, [0.5] * 20),
         pooled,
         better=better,  # type: ignore[arg-type]
         bounds=(0, 1),
     )
-    assert found.p == pytest.approx(exact, rel=0.02)
+    assert result.p == pytest.approx(exact, rel=0.02)
     assert 0.2 < exact < 0.3
 
 
 def test_three_facts_lost_of_three_are_too_few_for_a_direction() -> None:
-    found = stats.paired_difference(sample([0.0] * 3), sample([0.5] * 3), mean, better="higher")
-    assert found.p == 0.0625
-    assert found.estimate.low < 0 < found.estimate.high  # type: ignore[operator]
+    result = stats.paired_difference(sample([0.0] * 3), sample([0.5] * 3), mean, better="higher")
+    assert result.p == 0.0625
+    assert result.estimate.low < 0 < result.estimate.high  # type: ignore[operator]
 
 
 def test_undefined_in_the_baseline_is_no_difference() -> None:
-    found = stats.paired_difference(
+    result = stats.paired_difference(
         sample([[0.5, 1.0]] * 3), sample([[0.0, 0.0]] * 3), quotient, better="lower"
     )
-    assert (found.estimate.value, found.p, found.estimate.note) == (None, None, stats.UNDEFINED)
+    assert (result.estimate.value, result.p, result.estimate.note) == (None, None, stats.UNDEFINED)
 
 
 def test_a_difference_that_rests_on_one_fact_has_no_interval() -> None:
-    found = stats.paired_difference(
+    result = stats.paired_difference(
         sample([[0.7, 1.0], [0.0, 0.0], [0.0, 0.0]]),
         sample([[0.9, 1.0], [0.0, 0.0], [0.0, 0.0]]),
         quotient,
         better="higher",
         bounds=(0, 1),
     )
-    assert (found.estimate.value, found.p) == (pytest.approx(-0.2), None)
-    assert found.estimate.note == stats.FRAGILE
+    assert (result.estimate.value, result.p) == (pytest.approx(-0.2), None)
+    assert result.estimate.note == stats.FRAGILE
 
 
 def test_the_detectable_drop_is_detected_with_80_percent_power() -> None:
     rng = RNG(4)
     n, sd, alpha = 60, 0.5, 0.01
-    found = 0
+    result = 0
     for _ in range(400):
         noise = rng.normal(0, sd, n)
         difference = stats.paired_difference(
@@ -354,8 +354,8 @@ def test_the_detectable_drop_is_detected_with_80_percent_power() -> None:
             sample(noise - mde), sample(np.zeros(n)), mean, better="higher", alpha=alpha
         )
         assert shifted.p is not None
-        found += shifted.p < alpha
-    assert 0.74 <= found / 400 <= 0.86
+        result += shifted.p < alpha
+    assert 0.74 <= result / 400 <= 0.86
 
 
 def test_facts_needed_would_indeed_decide() -> None:
@@ -372,21 +372,21 @@ def test_recovery_of_a_mean_is_a_t_interval_of_the_contrast(better: str, share: 
     rng = RNG(6)
     before = rng.random(200)
     after = before + rng.normal(0, 0.1, 200)
-    found = stats.paired_recovery(sample(after), sample(before), mean, 0.9, better=better, bounds=(0, 1))  # type: ignore[arg-type]
+    result = stats.paired_recovery(sample(after), sample(before), mean, 0.9, better=better, bounds=(0, 1))  # type: ignore[arg-type]
     contrast = after - 0.9 * before if better == "higher" else before - 0.9 * after
-    assert found.value == pytest.approx(contrast.mean())
+    assert result.value == pytest.approx(contrast.mean())
     plain = scipy.stats.t.interval(0.95, 199, contrast.mean(), scipy.stats.sem(contrast))
-    assert found.low == pytest.approx(plain[0], abs=0.005)
-    assert found.low < plain[0]  # type: ignore[operator]
+    assert result.low == pytest.approx(plain[0], abs=0.005)
+    assert result.low < plain[0]  # type: ignore[operator]
 
 
 def test_recovery_of_a_rate_is_judged_by_the_counts() -> None:
     before, after = [1.0] * 80 + [0.0] * 20, [1.0] * 78 + [0.0] * 22
-    found = stats.paired_recovery(
+    result = stats.paired_recovery(
         sample(after), sample(before), mean, 0.9, better="higher", bounds=(0, 1), rate=True
     )
-    assert found == stats.rate_recovery(stats.Flips(n=100, down=2, up=0, both=78), 0.9)
+    assert result == stats.rate_recovery(stats.Flips(n=100, down=2, up=0, both=78), 0.9)
     lower = stats.paired_recovery(
         sample(before), sample(after), mean, 0.9, better="lower", bounds=(0, 1), rate=True
     )
-    assert lower == found
+    assert lower == result

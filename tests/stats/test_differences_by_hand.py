@@ -29,11 +29,11 @@ def test_how_far_unchanged_figures_may_have_moved_depends_on_their_reach() -> No
         ((2, 5), None, 3 * Z / 32),
         ((-1, 1), 10, 3 * 2 * Z / 32),
     ):
-        found = stats.paired_difference(
+        result = stats.paired_difference(
             sample(values), sample(values), mean, better="higher", bounds=bounds, facts=facts
         )
-        assert (found.estimate.low, found.estimate.high) == pytest.approx((-t(29) * margin, t(29) * margin))
-        assert (found.estimate.se, found.estimate.df) == (pytest.approx(margin), 29)
+        assert (result.estimate.low, result.estimate.high) == pytest.approx((-t(29) * margin, t(29) * margin))
+        assert (result.estimate.se, result.estimate.df) == (pytest.approx(margin), 29)
         none = [0.0] * 30
         recovered = stats.paired_recovery(
             sample(none), sample(none), mean, 0.9, better="higher", bounds=bounds, facts=facts
@@ -42,10 +42,10 @@ def test_how_far_unchanged_figures_may_have_moved_depends_on_their_reach() -> No
 
 
 def test_an_interval_of_a_difference_ends_where_no_difference_can_be() -> None:
-    found = stats.paired_difference(
+    result = stats.paired_difference(
         sample([0.0, 0.1, 0.0]), sample([1.0, 1.0, 0.9]), mean, better="higher", bounds=(0, 1)
     ).estimate
-    assert found.low == -1.0
+    assert result.low == -1.0
     gained = stats.paired_difference(
         sample([1.0, 1.0, 0.9]), sample([0.0, 0.1, 0.0]), mean, better="higher", bounds=(0, 1)
     ).estimate
@@ -59,50 +59,50 @@ def test_the_detectable_drop_is_by_imagined_facts_where_few_changed_and_by_the_t
     steps = np.linspace(-0.47, 0.31, moved)
     before, after = np.full(60, 0.5), np.full(60, 0.5)
     after[:moved] += steps
-    found = stats.paired_difference(
+    result = stats.paired_difference(
         sample(after), sample(before), mean, better="higher", alpha=0.01, bounds=(0, 1)
     )
-    error = found.estimate.se if moved == 16 else scipy.stats.sem(after - before)
-    assert found.mde == pytest.approx((t(59, 0.99) + t(59, 0.8)) * error)
+    error = result.estimate.se if moved == 16 else scipy.stats.sem(after - before)
+    assert result.mde == pytest.approx((t(59, 0.99) + t(59, 0.8)) * error)
     paired = scipy.stats.ttest_rel(after, before, alternative="less").pvalue
-    assert found.p == pytest.approx(stats.sign_flip(steps) if moved == 16 else paired)
+    assert result.p == pytest.approx(stats.sign_flip(steps) if moved == 16 else paired)
     # The imagined facts widen the interval.
-    assert found.estimate.se > scipy.stats.sem(after - before) * 60 / 62  # type: ignore[operator]
+    assert result.estimate.se > scipy.stats.sem(after - before) * 60 / 62  # type: ignore[operator]
 
 
 def test_differences_by_rounding_are_none() -> None:
     small = sample([1e-14, 2e-14, 3e-14]), sample([2e-14, 2e-14, 2e-14])
     large = sample([1e9 + 1e-5, 1e9, 1e9]), sample([1e9, 1e9, 1e9])
     for after, before in (small, large):
-        found = stats.paired_difference(after, before, mean, better="higher")
-        assert (found.estimate.value, found.p, found.mde) == (0.0, 0.5, None)
-        assert (found.estimate.se, found.estimate.low, found.estimate.high) == (None, None, None)
-        assert found.estimate.note == stats.UNCHANGED
+        result = stats.paired_difference(after, before, mean, better="higher")
+        assert (result.estimate.value, result.p, result.mde) == (0.0, 0.5, None)
+        assert (result.estimate.se, result.estimate.low, result.estimate.high) == (None, None, None)
+        assert result.estimate.note == stats.UNCHANGED
 
 
 def test_a_figure_that_rests_on_one_fact_may_still_be_unchanged() -> None:
     rests = sample([[0.7, 1.0], [0.0, 0.0], [0.0, 0.0]])
-    found = stats.paired_difference(rests, rests, quotient, better="higher", bounds=(0, 1), facts=1)
-    assert (found.estimate.value, found.p, found.estimate.note) == (0.0, 0.5, stats.UNCHANGED)
-    assert (found.estimate.low, found.estimate.high) == (-1.0, 1.0)
+    result = stats.paired_difference(rests, rests, quotient, better="higher", bounds=(0, 1), facts=1)
+    assert (result.estimate.value, result.p, result.estimate.note) == (0.0, 0.5, stats.UNCHANGED)
+    assert (result.estimate.low, result.estimate.high) == (-1.0, 1.0)
 
 
 def test_a_case_without_facts_changes_nothing() -> None:
     after, before = [0.1, 0.5, 0.5, 0.9], [0.3, 0.5, 0.6, 0.4]
     without = stats.paired_difference(sample(after), sample(before), pooled, better="higher", bounds=(0, 1))
     empty = np.empty((0, 1))
-    found = stats.paired_difference(
+    result = stats.paired_difference(
         sample(after, empty), sample(before, empty), pooled, better="higher", bounds=(0, 1)
     )
-    assert found.p == pytest.approx(without.p)
-    assert dataclasses.asdict(found.estimate) == pytest.approx(dataclasses.asdict(without.estimate))
+    assert result.p == pytest.approx(without.p)
+    assert dataclasses.asdict(result.estimate) == pytest.approx(dataclasses.asdict(without.estimate))
 
 
 def test_counts_decide_only_of_what_is_zero_or_one_in_both_runs() -> None:
     hard, soft = sample([1.0, 0.0, 1.0, 1.0]), sample([1.0, 0.5, 0.0, 1.0])
     for after, before in ((soft, hard), (hard, soft)):
-        found = stats.paired_difference(after, before, mean, better="higher", bounds=(0, 1), rate=True)
-        assert found.flips is None
+        result = stats.paired_difference(after, before, mean, better="higher", bounds=(0, 1), rate=True)
+        assert result.flips is None
     # Whoever does not say that a figure is a rate has it judged as any other.
     plain = stats.paired_difference(hard, sample([1.0, 1.0, 0.0, 1.0]), mean, better="higher", bounds=(0, 1))
     assert plain.flips is None
@@ -122,23 +122,23 @@ def test_to_stand_above_twice_another_is_for_it_to_stand_below_half() -> None:
 def test_few_facts_that_changed_much_widen_the_interval_of_a_recovery() -> None:
     """Of ten facts one fell by 0.5, from a figure that was 0.6 in all: by hand."""
     before, after = [0.6] * 10, [0.1] + [0.6] * 9
-    found = stats.paired_recovery(sample(after), sample(before), mean, 0.5, better="higher", bounds=(0, 1))
+    result = stats.paired_recovery(sample(after), sample(before), mean, 0.5, better="higher", bounds=(0, 1))
     value = 0.55 - 0.3
     spread = 0.05**2 * 0.9 + 2 * max(0.05**2, (Z / 10) ** 2 / 2) + 2 * 10 / 12 * (value / 10) ** 2
     se = 10 / 12 * math.sqrt(spread)
-    assert (found.value, found.se) == pytest.approx((value, se))
-    assert found.low == pytest.approx(10 / 12 * value - t(9) * se)
+    assert (result.value, result.se) == pytest.approx((value, se))
+    assert result.low == pytest.approx(10 / 12 * value - t(9) * se)
 
 
 def test_the_degrees_of_freedom_are_those_of_the_facts_and_of_the_imagined_ones_together() -> None:
     """One fact of a case of three fell by 0.6, and nine of another case stayed: by hand."""
-    found = stats.paired_difference(
+    result = stats.paired_difference(
         sample([-0.6, 0.0, 0.0], [0.0] * 9), sample([0.0] * 3, [0.0] * 9), pooled, better="higher"
     ).estimate
     # Three facts of variance 0.12, by two degrees of freedom; two imagined ones that each move 0.6 / 12.
     seen = 3 * 0.12 / 12**2 * 11 / 12
     imagined = 2 * 0.05**2 + 2 * 12 / 14 * (0.05 / 12) ** 2
     share = seen / (seen + imagined)
-    assert found.se == pytest.approx(12 / 14 * math.sqrt(seen + imagined))
-    assert found.df == pytest.approx(1 / (share**2 / 2 + (1 - share) ** 2 / 11))
-    assert 2 < found.df < 11
+    assert result.se == pytest.approx(12 / 14 * math.sqrt(seen + imagined))
+    assert result.df == pytest.approx(1 / (share**2 / 2 + (1 - share) ** 2 / 11))
+    assert 2 < result.df < 11

@@ -41,9 +41,9 @@ def test_the_adjusted_p_value_decides_as_the_adjusted_level_does(p: float, compa
 def test_tests_that_were_not_possible_stay_none_and_do_not_count(ps: list[float | None]) -> None:
     known = [p for p in ps if p is not None]
     for adjust in (stats.holm, stats.benjamini_hochberg):
-        found = adjust(ps)
-        assert [p is None for p in found] == [p is None for p in ps]
-        assert [p for p in found if p is not None] == list(adjust(known))
+        result = adjust(ps)
+        assert [p is None for p in result] == [p is None for p in ps]
+        assert [p for p in result if p is not None] == list(adjust(known))
 
 
 @given(st.lists(P, max_size=20), st.randoms())

@@ -24,10 +24,10 @@ def test_wilson_agrees_with_scipy(n: int, share: float) -> None:
 
 def test_the_jackknife_of_a_mean_is_the_t_interval() -> None:
     values = RNG(1).normal(size=40)
-    found = stats.jackknife([(1.0, sample(values))], mean)
+    result = stats.jackknife([(1.0, sample(values))], mean)
     expected = scipy.stats.t.interval(0.95, 39, values.mean(), scipy.stats.sem(values))
-    assert (found.low, found.high) == pytest.approx(expected)
-    assert (found.value, found.se, found.df) == pytest.approx((values.mean(), scipy.stats.sem(values), 39))
+    assert (result.low, result.high) == pytest.approx(expected)
+    assert (result.value, result.se, result.df) == pytest.approx((values.mean(), scipy.stats.sem(values), 39))
 
 
 def test_the_jackknife_of_a_ratio_agrees_with_leaving_out_one_by_one() -> None:
@@ -40,8 +40,8 @@ def test_the_jackknife_of_a_ratio_agrees_with_leaving_out_one_by_one() -> None:
 
 def test_the_jackknife_of_a_ratio_agrees_with_a_bootstrap() -> None:
     rows = RNG(3).beta([2, 3], [3, 2], size=(200, 2))
-    found = stats.jackknife([(1.0, sample(rows))], quotient)
-    assert (found.low, found.high) == pytest.approx(
+    result = stats.jackknife([(1.0, sample(rows))], quotient)
+    assert (result.low, result.high) == pytest.approx(
         stats.bootstrap([(1.0, sample(rows))], quotient, seed=3), abs=0.01
     )
 
@@ -50,18 +50,18 @@ def test_variances_of_cases_add_up() -> None:
     rng = RNG(4)
     members = [rng.normal(size=n) for n in (10, 30, 55)]
     squares = [m.var(ddof=1) / len(m) for m in members]
-    found = stats.jackknife([(1.0, sample(*members))], macro)
-    assert found.se == pytest.approx(math.sqrt(sum(squares)) / 3)
+    result = stats.jackknife([(1.0, sample(*members))], macro)
+    assert result.se == pytest.approx(math.sqrt(sum(squares)) / 3)
     welch = sum(squares) ** 2 / sum(v**2 / (len(m) - 1) for v, m in zip(squares, members, strict=True))
-    assert found.df == pytest.approx(welch)
+    assert result.df == pytest.approx(welch)
 
 
 def test_the_variance_of_pooled_facts_is_that_of_a_stratified_sample() -> None:
     """Cochran 1977, 5.4: cases of n_h facts, N in all, have the variance sum n_h * s_h^2 / N^2."""
     rng = RNG(14)
     members = [rng.normal(size=n) for n in (2, 3, 2, 12)]
-    found = stats.jackknife([(1.0, sample(*members))], pooled)
-    assert found.se == pytest.approx(math.sqrt(sum(len(m) * m.var(ddof=1) for m in members)) / 19)
+    result = stats.jackknife([(1.0, sample(*members))], pooled)
+    assert result.se == pytest.approx(math.sqrt(sum(len(m) * m.var(ddof=1) for m in members)) / 19)
 
 
 def test_coverage_of_pooled_facts_of_many_small_cases_is_near_nominal() -> None:
@@ -69,10 +69,10 @@ def test_coverage_of_pooled_facts_of_many_small_cases_is_near_nominal() -> None:
     hits = 0
     for _ in range(300):
         members = rng.normal(size=(20, 3))
-        found = stats.jackknife([(1.0, sample(*members))], pooled)
-        assert found.low is not None
-        assert found.high is not None
-        hits += found.low <= 0 <= found.high
+        result = stats.jackknife([(1.0, sample(*members))], pooled)
+        assert result.low is not None
+        assert result.high is not None
+        hits += result.low <= 0 <= result.high
     assert 0.92 <= hits / 300 <= 0.98
 
 
@@ -88,9 +88,9 @@ def test_a_fact_in_several_cases_is_one_cluster() -> None:
 def test_a_case_with_one_fact_does_not_count_as_without_spread() -> None:
     rng = RNG(6)
     lone, many = rng.normal(size=1), rng.normal(size=20)
-    found = stats.jackknife([(1.0, sample(lone, many))], pooled)
+    result = stats.jackknife([(1.0, sample(lone, many))], pooled)
     together = stats.jackknife([(1.0, sample(np.concatenate([lone, many])))], mean)
-    assert found.se == pytest.approx(together.se)
+    assert result.se == pytest.approx(together.se)
     assert stats.jackknife([(1.0, sample(lone, many))], macro).note == stats.FRAGILE
 
 
@@ -114,18 +114,18 @@ def test_order_does_not_matter(values: list[float], random: object) -> None:
     ],
 )
 def test_degenerate_samples_have_no_interval(values: object, note: str) -> None:
-    found = stats.jackknife([(1.0, sample(values))], mean)  # type: ignore[arg-type]
-    assert (found.low, found.high, found.note) == (None, None, note)
+    result = stats.jackknife([(1.0, sample(values))], mean)  # type: ignore[arg-type]
+    assert (result.low, result.high, result.note) == (None, None, note)
 
 
 def test_a_figure_that_rests_on_one_fact_has_no_interval() -> None:
-    found = stats.jackknife([(1.0, sample([[0.7, 1.0], [0.0, 0.0], [0.0, 0.0]]))], quotient)
-    assert (found.value, found.low, found.note) == (0.7, None, stats.FRAGILE)
+    result = stats.jackknife([(1.0, sample([[0.7, 1.0], [0.0, 0.0], [0.0, 0.0]]))], quotient)
+    assert (result.value, result.low, result.note) == (0.7, None, stats.FRAGILE)
 
 
 def test_intervals_stay_within_the_bounds_of_the_figure() -> None:
-    found = stats.jackknife([(1.0, sample([0.0] * 9 + [1.0]))], mean, (0.0, 1.0))
-    assert found.low == 0.0
+    result = stats.jackknife([(1.0, sample([0.0] * 9 + [1.0]))], mean, (0.0, 1.0))
+    assert result.low == 0.0
 
 
 def test_coverage_of_a_ratio_is_near_nominal() -> None:
@@ -135,31 +135,31 @@ def test_coverage_of_a_ratio_is_near_nominal() -> None:
     for _ in range(300):
         kept = rng.random(80) < 0.7
         rows = np.stack([kept * rng.beta(2, 5, 80), kept * rng.beta(5, 2, 80)], axis=1)
-        found = stats.jackknife([(1.0, sample(rows))], quotient)
-        assert found.low is not None
-        assert found.high is not None
-        hits += found.low <= (2 / 7) / (5 / 7) <= found.high
+        result = stats.jackknife([(1.0, sample(rows))], quotient)
+        assert result.low is not None
+        assert result.high is not None
+        hits += result.low <= (2 / 7) / (5 / 7) <= result.high
     assert 0.92 <= hits / 300 <= 0.98
 
 
 def test_a_rate_has_wilsons_interval_as_statsmodels_has_it() -> None:
     for hits, n in ((0, 9), (4, 40), (200, 200)):
         values = [1.0] * hits + [0.0] * (n - hits)
-        found = stats.estimate(sample(values), mean, bounds=(0, 1), rate=True)
-        assert (found.low, found.high) == pytest.approx(proportion_confint(hits, n, method="wilson"))
-        assert (found.value, found.n, found.note) == (hits / n, n, "")
+        result = stats.estimate(sample(values), mean, bounds=(0, 1), rate=True)
+        assert (result.low, result.high) == pytest.approx(proportion_confint(hits, n, method="wilson"))
+        assert (result.value, result.n, result.note) == (hits / n, n, "")
 
 
 def test_a_rate_over_some_facts_counts_only_these() -> None:
     rows = [[1.0, 1.0]] * 3 + [[0.0, 1.0]] * 5 + [[0.0, 0.0]] * 90
-    found = stats.estimate(sample(rows), quotient, bounds=(0, 1), rate=True)
-    assert (found.low, found.high, found.n) == (*stats.wilson(3, 8), 8)
+    result = stats.estimate(sample(rows), quotient, bounds=(0, 1), rate=True)
+    assert (result.low, result.high, result.n) == (*stats.wilson(3, 8), 8)
 
 
 @pytest.mark.parametrize(("values", "note"), [([1.0], stats.TOO_FEW), ([], stats.UNDEFINED)])
 def test_a_rate_of_too_few_facts_has_no_interval(values: list[float], note: str) -> None:
-    found = stats.estimate(sample(np.array(values)), mean, bounds=(0, 1), rate=True)
-    assert (found.low, found.note) == (None, note)
+    result = stats.estimate(sample(np.array(values)), mean, bounds=(0, 1), rate=True)
+    assert (result.low, result.note) == (None, note)
 
 
 def test_a_rate_over_cases_that_share_facts_counts_facts() -> None:
@@ -175,43 +175,43 @@ def test_a_rate_over_cases_that_share_facts_counts_facts() -> None:
 def test_a_mean_of_zeros_and_ones_nearly_has_wilsons_interval_by_its_variance_alone() -> None:
     for hits in (3, 100, 197):
         values = [1.0] * hits + [0.0] * (200 - hits)
-        found = stats.estimate(sample(values), mean, bounds=(0, 1))
-        assert (found.low, found.high) == pytest.approx(stats.wilson(hits, 200), abs=0.002)
+        result = stats.estimate(sample(values), mean, bounds=(0, 1))
+        assert (result.low, result.high) == pytest.approx(stats.wilson(hits, 200), abs=0.002)
 
 
 def test_a_figure_without_spread_is_no_certainty() -> None:
     """As many trials as facts that count: a rule of three, with t for z."""
-    found = stats.estimate(sample([1.0] * 30), mean, bounds=(0, 1))
-    assert (found.se, found.note, found.high) == (0.0, stats.FLAT, 1.0)
+    result = stats.estimate(sample([1.0] * 30), mean, bounds=(0, 1))
+    assert (result.se, result.note, result.high) == (0.0, stats.FLAT, 1.0)
     t = scipy.stats.t.ppf(0.975, 29)
-    assert found.low == pytest.approx(30 / (30 + t * t))
+    assert result.low == pytest.approx(30 / (30 + t * t))
     few = stats.estimate(sample([1.0] * 30), mean, bounds=(0, 1), facts=4)
     assert few.low == pytest.approx(4 / (4 + t * t))
     signed = stats.estimate(sample([1.0] * 30), mean, bounds=(-1, 1))
-    assert signed.low == pytest.approx(2 * found.low - 1)  # type: ignore[operator]
+    assert signed.low == pytest.approx(2 * result.low - 1)  # type: ignore[operator]
     assert stats.estimate(sample([1.0] * 30), mean).low is None
 
 
 def test_an_unbounded_figure_keeps_the_jackknifes_interval() -> None:
     rows = RNG(8).uniform(size=(25, 2))
-    found = stats.estimate(sample(rows), quotient, bounds=(0.0, math.inf))
-    assert found == stats.jackknife([(1.0, sample(rows))], quotient, (0.0, math.inf))
+    result = stats.estimate(sample(rows), quotient, bounds=(0.0, math.inf))
+    assert result == stats.jackknife([(1.0, sample(rows))], quotient, (0.0, math.inf))
 
 
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=30))
 def test_the_interval_holds_the_value_and_stays_within_the_bounds(values: list[float]) -> None:
-    found = stats.estimate(sample(values), mean, bounds=(0, 1))
-    assert 0 <= found.low <= found.value + 1e-9  # type: ignore[operator]
-    assert found.value - 1e-9 <= found.high <= 1  # type: ignore[operator]
+    result = stats.estimate(sample(values), mean, bounds=(0, 1))
+    assert 0 <= result.low <= result.value + 1e-9  # type: ignore[operator]
+    assert result.value - 1e-9 <= result.high <= 1  # type: ignore[operator]
 
 
 def test_the_interval_of_a_bounded_ratio_agrees_with_a_bootstrap() -> None:
     rng = RNG(9)
     wrong = rng.random(300) < 0.6
     rows = np.stack([wrong * rng.beta(2, 2, 300), wrong], axis=1)
-    found = stats.estimate(sample(rows), quotient, bounds=(0, 1), facts=int(wrong.sum()))
+    result = stats.estimate(sample(rows), quotient, bounds=(0, 1), facts=int(wrong.sum()))
     drawn = stats.bootstrap([(1.0, sample(rows))], quotient, seed=1)
-    assert (found.low, found.high) == pytest.approx(drawn, abs=0.005)
+    assert (result.low, result.high) == pytest.approx(drawn, abs=0.005)
 
 
 def test_the_ends_of_a_rate_of_nothing_and_of_everything_are_exact() -> None:
@@ -234,29 +234,29 @@ def test_a_figure_in_other_units_has_the_same_interval_in_them() -> None:
     values = RNG(10).random(12)
     plain = stats.estimate(sample(values), mean, bounds=(0, 1))
     for shift, times in ((-1.0, 2.0), (0.0, 100.0)):
-        found = stats.estimate(sample(shift + times * values), mean, bounds=(shift, shift + times))
+        result = stats.estimate(sample(shift + times * values), mean, bounds=(shift, shift + times))
         ends = [shift + times * end for end in (plain.low, plain.high)]  # type: ignore[operator]
-        assert [found.low, found.high] == pytest.approx(ends)
+        assert [result.low, result.high] == pytest.approx(ends)
 
 
 def test_the_interval_of_two_facts_ends_where_the_score_test_does() -> None:
     """A variance of 0.16 is that of 0.25 / 0.16 trials of a rate of one half; t has one degree of freedom."""
-    found = stats.estimate(sample([0.1, 0.9]), mean, bounds=(0, 1))
+    result = stats.estimate(sample([0.1, 0.9]), mean, bounds=(0, 1))
     t = scipy.stats.t.ppf(0.975, 1)
-    for end in (found.low, found.high):
+    for end in (result.low, result.high):
         assert (end - 0.5) ** 2 == pytest.approx(t**2 * end * (1 - end) / (0.25 / 0.16))  # type: ignore[operator]
 
 
 def test_a_bounded_figure_that_rests_on_one_fact_has_no_interval() -> None:
     rests = sample([[0.7, 1.0], [0.0, 0.0], [0.0, 0.0]])
-    found = stats.estimate(rests, quotient, bounds=(0, 1))
-    assert (found.value, found.low, found.high, found.note) == (0.7, None, None, stats.FRAGILE)
+    result = stats.estimate(rests, quotient, bounds=(0, 1))
+    assert (result.value, result.low, result.high, result.note) == (0.7, None, None, stats.FRAGILE)
 
 
 def test_a_figure_with_one_bound_is_cut_there() -> None:
-    found = stats.estimate(sample([0.0] * 9 + [1.0]), mean, bounds=(0.0, math.inf))
-    assert found.low == 0.0
-    assert found.high == pytest.approx(0.1 + scipy.stats.t.ppf(0.975, 9) * 0.1)
+    result = stats.estimate(sample([0.0] * 9 + [1.0]), mean, bounds=(0.0, math.inf))
+    assert result.low == 0.0
+    assert result.high == pytest.approx(0.1 + scipy.stats.t.ppf(0.975, 9) * 0.1)
 
 
 def test_what_has_no_interval_still_says_of_how_many_facts_it_is() -> None:

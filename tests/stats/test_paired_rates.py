@@ -16,7 +16,7 @@ from pytest_kbrel.stats import Flips
 from pytest_kbrel.stats.paired_rates import rate_difference
 from tests.stats.samples import mean, pooled, quotient, sample
 
-FLIPS = st.tuples(*[st.integers(0, 40)] * 4).filter(lambda found: sum(found) > 1)
+FLIPS = st.tuples(*[st.integers(0, 40)] * 4).filter(lambda result: sum(result) > 1)
 
 
 def flips(down: int, up: int, both: int, neither: int) -> Flips:
@@ -44,11 +44,11 @@ def test_the_mid_p_is_the_exact_p_less_half_the_probability_of_what_was_found(
 ) -> None:
     assume(worse + better)
     exact = scipy.stats.binomtest(worse, worse + better, 0.5, alternative="greater").pvalue
-    found = scipy.stats.binom.pmf(worse, worse + better, 0.5)
-    assert stats.mcnemar(worse, better) == pytest.approx(exact - found / 2)
+    result = scipy.stats.binom.pmf(worse, worse + better, 0.5)
+    assert stats.mcnemar(worse, better) == pytest.approx(exact - result / 2)
     table = [[5, max(worse, better)], [min(worse, better), 5]]
     two_sided = their_mcnemar(table, exact=True).pvalue
-    larger = stats.mcnemar(max(worse, better), min(worse, better)) + found / 2
+    larger = stats.mcnemar(max(worse, better), min(worse, better)) + result / 2
     assert min(2 * larger, 1.0) == pytest.approx(two_sided)
 
 
@@ -137,27 +137,27 @@ def test_one_more_lost_fact_never_looks_better(counts: tuple[int, int, int, int]
 
 @given(FLIPS)
 def test_p_and_interval_do_not_contradict_each_other(counts: tuple[int, int, int, int]) -> None:
-    found = compared(flips(*counts))
+    result = compared(flips(*counts))
     # Four flips down and none up are the one case of disagreement: z is 2.0, the mid-p 0.031.
-    if found.estimate.high < 0:  # type: ignore[operator]
-        assert found.p < 0.032  # type: ignore[operator]
-    if found.p < 0.02:  # type: ignore[operator]
-        assert found.estimate.high < 0  # type: ignore[operator]
+    if result.estimate.high < 0:  # type: ignore[operator]
+        assert result.p < 0.032  # type: ignore[operator]
+    if result.p < 0.02:  # type: ignore[operator]
+        assert result.estimate.high < 0  # type: ignore[operator]
 
 
 def test_facts_outside_the_rate_do_not_count() -> None:
     """As accuracy over kept facts; where other facts are kept, the difference is one of ratios."""
     kept = [[0.0, 1.0]] * 3 + [[1.0, 1.0]] * 20 + [[0.0, 0.0]] * 40
     before = [[1.0, 1.0]] * 23 + [[0.0, 0.0]] * 40
-    found = stats.paired_difference(
+    result = stats.paired_difference(
         sample(kept), sample(before), quotient, better="higher", bounds=(0, 1), rate=True
     )
-    assert found.flips == Flips(n=23, down=3, up=0, both=20)
-    assert (found.estimate.low, found.estimate.high) == stats.tango(23, 3, 0)
-    assert found.estimate.n == 63
+    assert result.flips == Flips(n=23, down=3, up=0, both=20)
+    assert (result.estimate.low, result.estimate.high) == stats.tango(23, 3, 0)
+    assert result.estimate.n == 63
     among_kept = stats.facts_to_clear(compared(flips(3, 0, 20, 0)), 0.1)
     assert among_kept is not None
-    assert stats.facts_to_clear(found, 0.1) == math.ceil(among_kept * 63 / 23)
+    assert stats.facts_to_clear(result, 0.1) == math.ceil(among_kept * 63 / 23)
     other = [[0.0, 0.0], *before[1:]]
     unlike = stats.paired_difference(
         sample(kept), sample(other), quotient, better="higher", bounds=(0, 1), rate=True, facts=22
@@ -190,9 +190,9 @@ def test_pooled_cases_are_one_table_unless_they_share_facts() -> None:
     ],
 )
 def test_what_cannot_be_said_is_stated(of: Flips, note: str, p: float | None) -> None:
-    found = compared(of)
-    assert (found.estimate.note, found.p) == (note, p)
-    assert (found.estimate.low is None) == (p is None)
+    result = compared(of)
+    assert (result.estimate.note, result.p) == (note, p)
+    assert (result.estimate.low is None) == (p is None)
 
 
 def brute_power(n: int, share: float, down: float, alpha: float) -> float:
@@ -200,8 +200,8 @@ def brute_power(n: int, share: float, down: float, alpha: float) -> float:
     for m in range(n + 1):
         losses = np.arange(m + 1)
         p = scipy.stats.binom.sf(losses, m, 0.5) + scipy.stats.binom.pmf(losses, m, 0.5) / 2
-        found = scipy.stats.binom.pmf(losses[p < alpha], m, down).sum()
-        total += scipy.stats.binom.pmf(m, n, share) * found
+        result = scipy.stats.binom.pmf(losses[p < alpha], m, down).sum()
+        total += scipy.stats.binom.pmf(m, n, share) * result
     return total
 
 
@@ -220,9 +220,9 @@ def test_no_drop_is_detectable_in_five_facts_at_a_small_level() -> None:
 
 @pytest.mark.parametrize("counts", [(0, 0, 80, 20), (1, 1, 78, 20), (3, 2, 150, 45)])
 def test_the_facts_needed_clear_the_tolerance(counts: tuple[int, int, int, int]) -> None:
-    found = compared(flips(*counts))
-    distance = 0.02 + found.estimate.value  # type: ignore[operator]
-    needed = stats.facts_to_clear(found, distance)
+    result = compared(flips(*counts))
+    distance = 0.02 + result.estimate.value  # type: ignore[operator]
+    needed = stats.facts_to_clear(result, distance)
     assert needed is not None
     for n, within in ((needed, True), (needed - 2, False)):
         times = n / sum(counts)
@@ -230,8 +230,8 @@ def test_the_facts_needed_clear_the_tolerance(counts: tuple[int, int, int, int])
 
 
 def test_the_facts_needed_raise_the_alarm() -> None:
-    found = compared(flips(6, 3, 80, 11), alpha=0.001)
-    needed = stats.facts_to_alarm(found, 0.001)
+    result = compared(flips(6, 3, 80, 11), alpha=0.001)
+    needed = stats.facts_to_alarm(result, 0.001)
     assert needed is not None
     times = needed / 100
     assert stats.mcnemar(round(6 * times), round(3 * times)) == pytest.approx(0.001, rel=0.3)
@@ -242,11 +242,11 @@ def test_the_recovered_share_is_judged_by_the_score_test() -> None:
     """The variance under the bound, by a general optimiser over the 2 x 2 table."""
     for counts, share in (((8, 3, 70, 19), 0.95), ((2, 5, 30, 23), 0.9), ((0, 0, 80, 20), 0.98)):
         of = flips(*counts)
-        found = stats.rate_recovery(of, share)
+        result = stats.rate_recovery(of, share)
         after, before = (of.both + of.up) / of.n, (of.both + of.down) / of.n
-        assert found.value == pytest.approx(after - share * before)
-        assert found.se == pytest.approx(_constrained(of, share), rel=1e-3)
-        assert found.low == pytest.approx(found.value - 1.959964 * found.se)  # type: ignore[operator]
+        assert result.value == pytest.approx(after - share * before)
+        assert result.se == pytest.approx(_constrained(of, share), rel=1e-3)
+        assert result.low == pytest.approx(result.value - 1.959964 * result.se)  # type: ignore[operator]
 
 
 def _constrained(of: Flips, share: float) -> float:
@@ -297,11 +297,17 @@ def test_the_coverage_of_tangos_interval(n: int, down: float, up: float) -> None
 
 def test_the_standard_error_of_a_rate_difference_is_that_of_the_wider_side() -> None:
     for of in (flips(9, 2, 30, 10), flips(2, 9, 30, 10), flips(0, 0, 5, 5), flips(1, 0, 1, 0)):
-        found = rate_difference(of)
+        result = rate_difference(of)
         low, high = stats.tango(of.n, of.down, of.up)
         value = (of.up - of.down) / of.n
-        assert (found.value, found.low, found.high, found.n, found.df) == (value, low, high, of.n, math.inf)
-        assert found.se == pytest.approx(max(high - value, value - low) / 1.959964)
+        assert (result.value, result.low, result.high, result.n, result.df) == (
+            value,
+            low,
+            high,
+            of.n,
+            math.inf,
+        )
+        assert result.se == pytest.approx(max(high - value, value - low) / 1.959964)
 
 
 def test_one_fact_has_a_rate_difference_but_no_interval() -> None:
@@ -313,9 +319,9 @@ def test_one_fact_has_a_rate_difference_but_no_interval() -> None:
 
 
 def test_as_many_lost_as_gained_is_no_unchanged_run() -> None:
-    found = compared(flips(3, 3, 80, 14), alpha=0.01)
-    assert (found.estimate.value, found.estimate.note, found.p) == (0.0, "", 0.5)
-    assert found.mde == stats.rate_mde(100, 6, 0.01)
+    result = compared(flips(3, 3, 80, 14), alpha=0.01)
+    assert (result.estimate.value, result.estimate.note, result.p) == (0.0, "", 0.5)
+    assert result.mde == stats.rate_mde(100, 6, 0.01)
 
 
 def test_a_tolerance_that_is_kept_already_is_kept_by_one_fact_more() -> None:
@@ -324,7 +330,7 @@ def test_a_tolerance_that_is_kept_already_is_kept_by_one_fact_more() -> None:
 
 def test_more_than_a_million_facts_are_none_to_ask_for() -> None:
     """One lost fact of 100: within 0.01 + d there are 0.01 * (1.96 / d)^2 facts, about, needed."""
-    found = compared(flips(1, 0, 80, 19))
-    assert stats.facts_to_clear(found, 1e-5) is None
-    needed = stats.facts_to_clear(found, 3e-4)
+    result = compared(flips(1, 0, 80, 19))
+    assert stats.facts_to_clear(result, 1e-5) is None
+    needed = stats.facts_to_clear(result, 3e-4)
     assert needed == pytest.approx(0.0099 * (1.959964 / 3e-4) ** 2, rel=0.05)

@@ -21,8 +21,8 @@ def test_it_is_scipys_percentile_bootstrap() -> None:
         vectorized=True,
         rng=RNG(2),
     ).confidence_interval
-    found = stats.bootstrap([(1.0, sample(rows))], quotient, seed=3, draws=6000)
-    assert found == pytest.approx((theirs.low, theirs.high), abs=0.003)
+    result = stats.bootstrap([(1.0, sample(rows))], quotient, seed=3, draws=6000)
+    assert result == pytest.approx((theirs.low, theirs.high), abs=0.003)
 
 
 def test_the_same_seed_draws_the_same() -> None:
@@ -43,9 +43,9 @@ def test_a_fact_in_several_cases_is_drawn_as_one() -> None:
 
 def test_cases_are_drawn_by_themselves() -> None:
     members = [RNG(7).normal(0, 1, 40), RNG(8).normal(5, 1, 10)]
-    found = stats.bootstrap([(1.0, sample(*members))], macro, seed=9)
+    result = stats.bootstrap([(1.0, sample(*members))], macro, seed=9)
     expected = stats.jackknife([(1.0, sample(*members))], macro)
-    assert found == pytest.approx((expected.low, expected.high), abs=0.1)
+    assert result == pytest.approx((expected.low, expected.high), abs=0.1)
 
 
 def test_draws_without_a_denominator_are_left_out() -> None:

@@ -28,9 +28,9 @@ def exactly(value: float) -> stats.Estimate:
 def test_two_rates_have_newcombes_interval(
     first: tuple[int, int], second: tuple[int, int], low: float, high: float
 ) -> None:
-    found = stats.contrast([(1.0, rate(*first)), (-1.0, rate(*second))], (-1.0, 1.0))
-    assert found.value == pytest.approx(first[0] / first[1] - second[0] / second[1])
-    assert (found.low, found.high) == (pytest.approx(low, abs=5e-5), pytest.approx(high, abs=5e-5))
+    result = stats.contrast([(1.0, rate(*first)), (-1.0, rate(*second))], (-1.0, 1.0))
+    assert result.value == pytest.approx(first[0] / first[1] - second[0] / second[1])
+    assert (result.low, result.high) == (pytest.approx(low, abs=5e-5), pytest.approx(high, abs=5e-5))
 
 
 def sampled(values: np.ndarray) -> stats.Estimate:
@@ -41,44 +41,44 @@ def sampled(values: np.ndarray) -> stats.Estimate:
 def test_two_means_have_welchs_test_and_interval() -> None:
     rng = np.random.default_rng(3)
     a, b = rng.normal(0.2, 1, 12), rng.normal(0.9, 2.5, 30)
-    found = stats.unpaired_difference(sampled(a), sampled(b), better="higher")
+    result = stats.unpaired_difference(sampled(a), sampled(b), better="higher")
     welch = scipy_stats.ttest_ind(a, b, equal_var=False, alternative="less")
-    assert found.estimate.df == pytest.approx(welch.df)
-    assert found.p == pytest.approx(welch.pvalue)
-    assert found.estimate.value == pytest.approx(a.mean() - b.mean())
+    assert result.estimate.df == pytest.approx(welch.df)
+    assert result.p == pytest.approx(welch.pvalue)
+    assert result.estimate.value == pytest.approx(a.mean() - b.mean())
 
 
 def test_against_an_exact_figure_it_is_the_one_sample_test() -> None:
     values = np.random.default_rng(4).normal(0.2, 1, 15)
-    found = stats.unpaired_difference(sampled(values), exactly(0.5), better="higher")
+    result = stats.unpaired_difference(sampled(values), exactly(0.5), better="higher")
     plain = scipy_stats.ttest_1samp(values, 0.5, alternative="less")
-    assert found.p == pytest.approx(plain.pvalue)
+    assert result.p == pytest.approx(plain.pvalue)
     interval = scipy_stats.ttest_1samp(values, 0.5).confidence_interval(0.95)
-    assert found.estimate.low == pytest.approx(interval.low - 0.5)
-    assert found.estimate.high == pytest.approx(interval.high - 0.5)
+    assert result.estimate.low == pytest.approx(interval.low - 0.5)
+    assert result.estimate.high == pytest.approx(interval.high - 0.5)
     quantiles = scipy_stats.t.ppf(0.95, 14) + scipy_stats.t.ppf(0.8, 14)
-    assert found.mde == pytest.approx(quantiles * scipy_stats.sem(values))
+    assert result.mde == pytest.approx(quantiles * scipy_stats.sem(values))
     better = stats.unpaired_difference(sampled(values), exactly(0.5), better="lower")
     assert better.p == pytest.approx(1 - plain.pvalue)
 
 
 def test_weights_turn_intervals_round() -> None:
     skewed = stats.Estimate(value=0.2, se=0.05, low=0.15, high=0.4, n=9, df=8)
-    found = stats.contrast([(-2.0, skewed), (1.0, exactly(0.7))])
-    assert (found.value, found.low, found.high) == (
+    result = stats.contrast([(-2.0, skewed), (1.0, exactly(0.7))])
+    assert (result.value, result.low, result.high) == (
         pytest.approx(0.3),
         pytest.approx(0.3 - 2 * 0.2),
         pytest.approx(0.3 + 2 * 0.05),
     )
-    assert (found.se, found.df, found.n) == (pytest.approx(0.1), pytest.approx(8), 9)
+    assert (result.se, result.df, result.n) == (pytest.approx(0.1), pytest.approx(8), 9)
 
 
 def test_without_an_interval_there_is_no_verdict() -> None:
     single = stats.Estimate(value=0.4, n=1, note=stats.TOO_FEW)
-    found = stats.unpaired_difference(single, exactly(0.5), better="higher")
-    assert found.estimate == stats.Estimate(value=pytest.approx(-0.1), n=1, note=stats.TOO_FEW)  # type: ignore[arg-type]
-    assert (found.p, found.mde) == (None, None)
-    assert stats.unpaired_difference(single, exactly(0.5), better="higher", bounds=(0, 1)) == found
+    result = stats.unpaired_difference(single, exactly(0.5), better="higher")
+    assert result.estimate == stats.Estimate(value=pytest.approx(-0.1), n=1, note=stats.TOO_FEW)  # type: ignore[arg-type]
+    assert (result.p, result.mde) == (None, None)
+    assert stats.unpaired_difference(single, exactly(0.5), better="higher", bounds=(0, 1)) == result
     undefined = stats.unpaired_difference(stats.Estimate(n=3), exactly(0.5), better="higher")
     assert (undefined.estimate, undefined.p) == (stats.Estimate(n=3, note=stats.UNDEFINED), None)
     half = stats.Estimate(value=0.5, se=0.1, low=0.3, n=9, note="one end")
@@ -103,13 +103,13 @@ def test_facts_that_are_all_alike_have_an_interval_by_their_number() -> None:
     # 0.05 ** (1 / 200) is 0.98513: with more than 1.487 % of other facts, 200 alike would be rarer than 5 %.
     worst = sampled(np.full(200, -1.0))
     assert worst.low is None
-    found = stats.unpaired_difference(worst, exactly(0.3), better="higher", bounds=(-1.0, 1.0))
-    assert found.estimate.value == pytest.approx(-1.3)
-    assert found.estimate.high == pytest.approx(-1.3 + 2 * 0.014867, abs=1e-4)
-    assert found.estimate.low == pytest.approx(-1.3)
-    assert (found.estimate.se, found.estimate.df) == pytest.approx((2 * 0.014867 / 1.959964, 199), rel=1e-4)
-    assert found.p is not None
-    assert found.p < 1e-6
+    result = stats.unpaired_difference(worst, exactly(0.3), better="higher", bounds=(-1.0, 1.0))
+    assert result.estimate.value == pytest.approx(-1.3)
+    assert result.estimate.high == pytest.approx(-1.3 + 2 * 0.014867, abs=1e-4)
+    assert result.estimate.low == pytest.approx(-1.3)
+    assert (result.estimate.se, result.estimate.df) == pytest.approx((2 * 0.014867 / 1.959964, 199), rel=1e-4)
+    assert result.p is not None
+    assert result.p < 1e-6
     few = stats.unpaired_difference(sampled(np.full(2, -1.0)), exactly(-0.9), better="higher", bounds=(-1, 1))
     assert few.p is not None
     assert few.p > 0.05
