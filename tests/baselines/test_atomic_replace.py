@@ -37,12 +37,12 @@ def read(folder: Path) -> Baseline:
     return read_baseline(f"{folder}/", folder.parent)
 
 
-def is_whole(found: Baseline) -> bool:
+def is_whole(result: Baseline) -> bool:
     """Both halves are of the same run: the readable one has its marks, the other the labels."""
-    blessed = found.case("world.kb.yaml::head_to_tail[world-head]")
+    blessed = result.case("world.kb.yaml::head_to_tail[world-head]")
     assert blessed is not None
     labels = "".join("+" if row.label == "correct" else "-" for row in blessed.table.rows)
-    return labels == found.created
+    return labels == result.created
 
 
 def blessing(folder: Path, marks: str) -> subprocess.Popen[str]:
@@ -107,9 +107,9 @@ def test_two_at_once_leave_the_one_that_came_last(tmp_path):
     try:
         # A slow machine may need longer for two runs to come by, but a look takes as long as a fast one's.
         while (past := time.monotonic() - start) < 0.7 or (len(seen) < 2 and past < 60):
-            found = read(folder)
-            assert is_whole(found)
-            seen.add(found.created)
+            result = read(folder)
+            assert is_whole(result)
+            seen.add(result.created)
     finally:
         for process in processes:
             end(process)

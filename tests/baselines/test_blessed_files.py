@@ -32,8 +32,8 @@ KEY = "world.kb.yaml::head_to_tail[world-head]"
 
 
 def meta_of(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((folder / "baseline.json").read_text(encoding="utf-8"))
-    return found
+    result: dict[str, Any] = json.loads((folder / "baseline.json").read_text(encoding="utf-8"))
+    return result
 
 
 def overall(*metrics: MetricValue, **more: Any) -> CaseResult:
@@ -48,9 +48,9 @@ def test_the_readable_half_is_the_documented_one(tmp_path: Path) -> None:
     gap = MetricValue(name="gap", better="lower", value=None)
     run = sound(decided(case(), answers("+-")), overall(gap), environment=environment)
     write_baseline(tmp_path, run, reason="why")
-    found = meta_of(tmp_path)
-    outcomes, cases, model = found.pop("outcomes"), found.pop("cases"), found.pop("model")
-    assert found == {
+    result = meta_of(tmp_path)
+    outcomes, cases, model = result.pop("outcomes"), result.pop("cases"), result.pop("model")
+    assert result == {
         "schema_version": 2,
         "kbrel_version": "0.1.0",
         "created": "2026-01-02T03:04:05+00:00",
@@ -173,21 +173,21 @@ def test_floors_are_blessed_where_the_model_was_asked_twice_and_only_there(tmp_p
         ONCE, metrics=tuple(dataclasses.replace(value, noise=0.3) for value in ONCE.metrics)
     )
     write_baseline(tmp_path / "twice", sound(TWICE, lent, gap))
-    found = meta_of(tmp_path / "twice")
-    noise = found["cases"][KEY]["noise"]
+    result = meta_of(tmp_path / "twice")
+    noise = result["cases"][KEY]["noise"]
     assert (noise["changed"], noise["of"], noise["metrics"]["accuracy"]) == (1, 4, 0.25)
     assert noise["metrics"]["missing"] == 0.0
-    assert "noise" not in found["cases"]["world.kb.yaml::head_to_tail[world-tail]"]
-    assert found["aggregates"]["world.kb.yaml::o"]["noise"] == {"metrics": {"gap": 0.0}}
+    assert "noise" not in result["cases"]["world.kb.yaml::head_to_tail[world-tail]"]
+    assert result["aggregates"]["world.kb.yaml::o"]["noise"] == {"metrics": {"gap": 0.0}}
     again = read_baseline(f"{tmp_path}/twice", tmp_path)
     assert again.noise_over(dataclasses.replace(of, suite="x/world.kb.yaml")) == (("gap", 0.0),)
     assert again.noise_over(dataclasses.replace(of, suite="x/other.kb.yaml")) == ()
     assert measured_floor(tmp_path / "twice") == (1, 4)
 
     write_baseline(tmp_path / "once", sound(lent, gap))
-    found = meta_of(tmp_path / "once")
-    assert "noise" not in found["cases"]["world.kb.yaml::head_to_tail[world-tail]"]
-    assert "noise" not in found["aggregates"]["world.kb.yaml::o"]
+    result = meta_of(tmp_path / "once")
+    assert "noise" not in result["cases"]["world.kb.yaml::head_to_tail[world-tail]"]
+    assert "noise" not in result["aggregates"]["world.kb.yaml::o"]
     assert measured_floor(tmp_path / "once") is None
     assert measured_floor(tmp_path / "nowhere") is None
 
@@ -301,9 +301,9 @@ def test_halves_that_do_not_belong_together_are_refused(
 def test_the_order_of_facts_and_what_older_files_do_not_say_are_no_matter(tmp_path: Path) -> None:
     write_baseline(tmp_path / "b", sound(decided(case(), answers("+-"))))
     respelt(lambda of: of.pop("aggregates"))(tmp_path / "b")
-    found = read_baseline(f"{tmp_path}/b", tmp_path)
-    assert found.aggregates == ()
-    blessed = found.case(KEY)
+    result = read_baseline(f"{tmp_path}/b", tmp_path)
+    assert result.aggregates == ()
+    blessed = result.case(KEY)
     assert isinstance(blessed, BaselineCase)
     assert (blessed.key, blessed.noise) == (KEY, ())
 

@@ -100,9 +100,9 @@ NO_MODEL = blessed(model=None)
     ],
 )
 def test_the_tokenizer_is_another_one_where_both_are_known_and_differ(
-    model: Fingerprint | None, baseline: Baseline | None, found: bool
+    model: Fingerprint | None, baseline: Baseline | None, result: bool
 ) -> None:
-    assert another_tokenizer(model, baseline) is found
+    assert another_tokenizer(model, baseline) is result
 
 
 WRITER = dataclasses.replace(JUDGE, spec="openai/writer")
@@ -135,9 +135,9 @@ SCORING = "scoring_version (2 and 1)"
     ],
 )
 def test_what_forbids_a_comparison(
-    model: Fingerprint | None, baseline: Baseline | None, more: dict[str, Any], found: tuple[str, ...]
+    model: Fingerprint | None, baseline: Baseline | None, more: dict[str, Any], result: tuple[str, ...]
 ) -> None:
-    assert incomparable(model, baseline, **more) == found
+    assert incomparable(model, baseline, **more) == result
 
 
 # What stands in a run's environment and says nothing of its answers.
@@ -197,13 +197,13 @@ def test_a_paper_differs_in_nothing_that_could_be_listed() -> None:
 
 def test_a_case_has_the_same_name_in_a_file_elsewhere_and_keeps_colons_of_its_own() -> None:
     of: CaseResult = decided(case(id="TestIt::monitor[P36]"), answers("+"))
-    found = session_baseline(MODEL, [(of.suite, of.id, of.table, ())], judge="rules")
-    assert list(found.cases) == ["world.kb.yaml::TestIt::monitor[P36]"]
-    assert found.case(of) is found.case("elsewhere/world.kb.yaml::TestIt::monitor[P36]") is not None
-    assert found.case("monitor[P36]") is None
-    assert found.other_suites("suites/world.kb.yaml") == ()
-    assert found.other_suites("suites/other.kb.yaml") == ("world.kb.yaml",)
-    known = dataclasses.replace(found, kbrel_version="0.1.0")
+    result = session_baseline(MODEL, [(of.suite, of.id, of.table, ())], judge="rules")
+    assert list(result.cases) == ["world.kb.yaml::TestIt::monitor[P36]"]
+    assert result.case(of) is result.case("elsewhere/world.kb.yaml::TestIt::monitor[P36]") is not None
+    assert result.case("monitor[P36]") is None
+    assert result.other_suites("suites/world.kb.yaml") == ()
+    assert result.other_suites("suites/other.kb.yaml") == ("world.kb.yaml",)
+    known = dataclasses.replace(result, kbrel_version="0.1.0")
     beside: CaseResult = decided(case(id="TestIt::monitor[P37]"), answers("+"))
     plain: CaseResult = decided(case(id="monitor[P37]"), answers("+"))
     asked = "1 case of the baseline was not asked (first: world.kb.yaml::TestIt::monitor[P36])"
@@ -225,8 +225,8 @@ def test_a_runs_judge_is_the_helper_of_that_name() -> None:
     ],
 )
 def test_the_suites_of_a_baseline_are_told_to_one_that_it_lacks(
-    suite: str, paper: str, found: tuple[str, ...]
+    suite: str, paper: str, result: tuple[str, ...]
 ) -> None:
     named = [("world.kb.yaml", "a"), ("world.kb.yaml", "b"), ("x/other.kb.yaml", "a")]
     of = session_baseline(MODEL, [(file, name, answers("+"), ()) for file, name in named], judge="rules")
-    assert dataclasses.replace(of, paper=paper).other_suites(suite) == found
+    assert dataclasses.replace(of, paper=paper).other_suites(suite) == result

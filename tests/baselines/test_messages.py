@@ -81,13 +81,13 @@ def test_why_a_baseline_cannot_be_read(tmp_path: Path) -> None:
         ),
     ]
     assert [after(spoil) for spoil, _ in rows] == [message for _, message in rows]
-    found = after(lambda of: meta.write_text("{", encoding="utf-8"))
-    assert found.startswith(f"{meta}: cannot be read: ")
-    assert found.endswith(f"; allowed: {WRITTEN}")
+    result = after(lambda of: meta.write_text("{", encoding="utf-8"))
+    assert result.startswith(f"{meta}: cannot be read: ")
+    assert result.endswith(f"; allowed: {WRITTEN}")
     assert after(lambda of: meta.unlink()) == f"{folder}: has no baseline.json; allowed: {WRITTEN}"
-    found = after(lambda of: outcomes.write_bytes(b"plain"))
-    assert found.startswith(f"{outcomes}: cannot be read: ")
-    assert found.endswith("; allowed: the file as it was written")
+    result = after(lambda of: outcomes.write_bytes(b"plain"))
+    assert result.startswith(f"{outcomes}: cannot be read: ")
+    assert result.endswith("; allowed: the file as it was written")
 
 
 def test_why_a_path_or_a_name_is_no_baseline(tmp_path: Path) -> None:
@@ -191,18 +191,18 @@ def test_the_readable_half_has_letters_as_they_are(tmp_path: Path) -> None:
     text = (tmp_path / "b" / "baseline.json").read_text(encoding="utf-8")
     assert '"reason": "größer, 更大"' in text
     assert text.endswith("}\n")
-    found = read_baseline(f"{tmp_path}/b", tmp_path)
-    assert (found.reason, found.helpers) == ("größer, 更大", (JUDGE,))
+    result = read_baseline(f"{tmp_path}/b", tmp_path)
+    assert (result.reason, result.helpers) == ("größer, 更大", (JUDGE,))
     assert json.loads(text)["helpers"][0]["spec"] == JUDGE.spec
 
 
 def test_a_baseline_of_the_session_knows_answers_and_nothing_of_files() -> None:
     of = decided(case(), answers("+-"))
     key = "world.kb.yaml::head_to_tail[world-head]"
-    found = session_baseline(
+    result = session_baseline(
         MODEL, [(of.suite, of.id, of.table, of.settings)], judge="openai/judge", helpers=iter([JUDGE])
     )
-    assert found == Baseline(
+    assert result == Baseline(
         path=Path(),
         kbrel_version="",
         created="",
@@ -221,4 +221,4 @@ def test_a_baseline_of_the_session_knows_answers_and_nothing_of_files() -> None:
         },
         helpers=(JUDGE,),
     )
-    assert found.judge == JUDGE
+    assert result.judge == JUDGE

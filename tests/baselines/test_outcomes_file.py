@@ -41,8 +41,8 @@ def tables(draw: st.DrawFn) -> Table:
 
 
 @given(st.lists(tables(), max_size=3))
-def test_tables_are_read_as_they_were_written(found: list[Table]) -> None:
-    named = {f"suite.kb.yaml::case[{number}]": table for number, table in enumerate(found)}
+def test_tables_are_read_as_they_were_written(result: list[Table]) -> None:
+    named = {f"suite.kb.yaml::case[{number}]": table for number, table in enumerate(result)}
     data = packed(lines_of(named.items(), texts=True))
     assert tables_of(unpack(data, MIB)) == named
     assert data == packed(lines_of(named.items(), texts=True))

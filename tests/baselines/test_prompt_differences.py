@@ -82,12 +82,12 @@ def test_other_prompts_of_another_number_say_nothing_of_bos() -> None:
 def test_a_setting_that_one_of_the_two_does_not_have_does_not_differ() -> None:
     ours = (("limit", "0"), ("new", "1"), ("prompt", ""), ("seed", "1"))
     theirs = (("limit", ""), ("old", "1"), ("prompt", "x"), ("seed", "1"))
-    found = setting_differences(ours, theirs)
-    assert found == (("limit", "0", ""), ("prompt", "", "x"))
-    told = words((made(), made(settings="f" * 8)), settings=found)
+    result = setting_differences(ours, theirs)
+    assert result == (("limit", "0", ""), ("prompt", "", "x"))
+    told = words((made(), made(settings="f" * 8)), settings=result)
     assert told == "settings limit (0 and ), prompt ( and x)"
     # They stand in the place of the settings, and of nothing else.
-    several = words((made(), made(prompts="f" * 8, settings="f" * 8, draws="f" * 8)), settings=found[:1])
+    several = words((made(), made(prompts="f" * 8, settings="f" * 8, draws="f" * 8)), settings=result[:1])
     assert several == (
         "the token ids of the prompts on 1 of 1 fact (first: Q0); settings limit (0 and ); "
         "the draws (seed, distractors, contexts) on 1 of 1 fact (first: Q0)"
@@ -132,8 +132,8 @@ def test_the_language_of_a_fact_is_a_setting() -> None:
 
 def test_several_things_at_once_are_all_told() -> None:
     other = dataclasses.replace(FACT, aliases=())
-    found = words((digest(case(), A + "b"), digest(case(), B, fact=other)))
-    assert [part.split(" on ")[0] for part in found.split("; ")] == [
+    result = words((digest(case(), A + "b"), digest(case(), B, fact=other)))
+    assert [part.split(" on ")[0] for part in result.split("; ")] == [
         "BOS added",
         "the token ids of the prompts",
         "accepted answers",
@@ -188,8 +188,8 @@ def test_a_wording_that_one_of_the_two_does_not_have_is_the_probes_own() -> None
 
 
 def test_a_long_setting_is_told_in_short() -> None:
-    found = asked_differently(
+    result = asked_differently(
         [("f", "00000000.0/1.aaaaaaaa.00000000.00000000", "00000000.0/1.bbbbbbbb.00000000.00000000")],
         [("prompt_text", "x" * 61, "y" * 60)],
     )
-    assert f"prompt_text ({'x' * 57}... and {'y' * 60})" in found
+    assert f"prompt_text ({'x' * 57}... and {'y' * 60})" in result

@@ -38,25 +38,25 @@ def test_every_model_of_the_papers_is_there() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_is_read_and_has_our_own_metrics(name: str, tmp_path: Path) -> None:
-    found = read_baseline(name, tmp_path)
-    assert found.paper
-    assert found.model is None
-    for case in found.cases.values():
+    result = read_baseline(name, tmp_path)
+    assert result.paper
+    assert result.model is None
+    for case in result.cases.values():
         assert isinstance(case, PublishedCase)
         probe, _, rest = case.id.removesuffix("]").partition("[")
         kind = PROBES[probe].kind(rest)
         known = METRICS if rest == "overall" else SLICE_METRICS[kind]
         assert case.figures
         for figure in case.figures:
-            assert figure.source.startswith(f"{found.paper}, Table ")
+            assert figure.source.startswith(f"{result.paper}, Table ")
             # Of the aggregates some figures are there for kbrel compare only.
             assert figure.name in known
             assert known[figure.name].low <= figure.value <= known[figure.name].high
-        assert set(case.members) < found.cases.keys()
+        assert set(case.members) < result.cases.keys()
         # A bucket over all domains, and a domain over all buckets, are no slices of a suite.
         several = rest == "overall" or (probe == "head_to_tail" and "-" not in rest)
         assert bool(case.members) is several
-    (overall,) = (case for case in found.cases.values() if case.id.endswith("[overall]"))  # type: ignore[union-attr]
+    (overall,) = (case for case in result.cases.values() if case.id.endswith("[overall]"))  # type: ignore[union-attr]
     assert isinstance(overall, PublishedCase)
     gated = {figure.name for figure in overall.figures}
     assert len(gated & OVERALL_METRICS[overall.id.partition("[")[0]].keys()) >= 5  # type: ignore[index]
@@ -89,9 +89,9 @@ def read_row(paper: str, table: int, model: str, relation: str, metric: str) -> 
 
 
 def test_cases_are_found_in_any_suite(tmp_path: Path) -> None:
-    found = read_baseline("published/monitor/vicuna-7b", tmp_path)
-    assert found.case("suites/world.kb.yaml::monitor[P37]") is found.case("monitor[P37]") is not None
-    assert found.case("suites/world.kb.yaml::monitor[P36]") is None
+    result = read_baseline("published/monitor/vicuna-7b", tmp_path)
+    assert result.case("suites/world.kb.yaml::monitor[P37]") is result.case("monitor[P37]") is not None
+    assert result.case("suites/world.kb.yaml::monitor[P36]") is None
 
 
 def test_the_projects_own_files_come_first(tmp_path: Path) -> None:
@@ -126,9 +126,9 @@ def test_a_name_that_is_none_is_answered_with_those_there_are(
 
 
 def broken(change: Callable[[dict[str, Any]], object]) -> str:
-    found = json.loads((SHIPPED / "monitor" / "vicuna-7b.json").read_text(encoding="utf-8"))
-    change(found)
-    return json.dumps(found)
+    result = json.loads((SHIPPED / "monitor" / "vicuna-7b.json").read_text(encoding="utf-8"))
+    change(result)
+    return json.dumps(result)
 
 
 @pytest.mark.parametrize(
@@ -214,9 +214,9 @@ def test_a_rate_over_a_known_number_is_a_share(figure: dict[str, Any], good: boo
     cases = {"monitor[P37]": {"figures": {"monitor": {"table": "2", **figure}}}}
     own_file(tmp_path, "zoo/small", cases=cases)
     if good:
-        (found,) = read_baseline("published/zoo/small", tmp_path).cases.values()
-        assert isinstance(found, PublishedCase)
-        assert (found.figures[0].value, found.figures[0].n) == (figure["value"], figure.get("n", 0))
+        (result,) = read_baseline("published/zoo/small", tmp_path).cases.values()
+        assert isinstance(result, PublishedCase)
+        assert (result.figures[0].value, result.figures[0].n) == (figure["value"], figure.get("n", 0))
     else:
         said = r"monitor of monitor\[P37\] is {|found (NaN|Infinity); allowed: finite numbers"
         with pytest.raises(BaselineError, match=said):
@@ -264,18 +264,18 @@ def test_a_paper_that_has_none_of_the_cases_asked_is_refused(tmp_path: Path) -> 
         name: {"figures": {}} for name in ("monitor[P1]", "monitor[P2]", "head_to_tail[a]", "monitor[P3]")
     }
     own_file(tmp_path, "zoo/small", cases=cases)
-    found = read_baseline("published/zoo/small", tmp_path)
-    check_cases(found, "NAME", [])
-    check_cases(found, "NAME", ["reliability[x]", "monitor[P3]"])
+    result = read_baseline("published/zoo/small", tmp_path)
+    check_cases(result, "NAME", [])
+    check_cases(result, "NAME", ["reliability[x]", "monitor[P3]"])
     with pytest.raises(BaselineError) as caught:
-        check_cases(found, "NAME", ["c", "a", "b", "d"])
+        check_cases(result, "NAME", ["c", "a", "b", "d"])
     assert str(caught.value) == (
         "--kb-baseline: NAME has none of the cases of the suites (c, a, b, ...); found in it: head_to_tail, "
         "monitor cases (head_to_tail[a], monitor[P1], monitor[P2], ...); "
         "allowed: figures of a paper that has some of them, or a blessed run"
     )
     with pytest.raises(BaselineError, match=r"cases of the suites \(c, a, b\); "):
-        check_cases(found, "NAME", ["c", "a", "b"])
+        check_cases(result, "NAME", ["c", "a", "b"])
 
 
 def test_no_run_is_blessed_as_a_papers_figures(tmp_path: Path) -> None:

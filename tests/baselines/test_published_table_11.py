@@ -32,8 +32,8 @@ def place(domain: str, bucket: str) -> str:
 
 def shipped(model: str, root: Path) -> tuple[Cases, dict[str, int], dict[str, tuple[str, ...]]]:
     """Return a model's figures, questions and members by case."""
-    found = read_baseline(f"published/head-to-tail/{slug(model)}", root).cases.values()
-    cases = [case for case in found if isinstance(case, PublishedCase)]
+    result = read_baseline(f"published/head-to-tail/{slug(model)}", root).cases.values()
+    cases = [case for case in result if isinstance(case, PublishedCase)]
     figures = {case.id: {figure.name: figure.value for figure in case.figures} for case in cases}
     asked = {case.id: case.questions for case in cases}
     return figures, asked, {case.id: case.members for case in cases}

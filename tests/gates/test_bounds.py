@@ -44,8 +44,8 @@ def judged(
     )
     (one,) = measured.figures
     known = dataclasses.replace(one, value=dataclasses.replace(one.value, noise=noise))
-    (found,) = decide([gate("c", rule, bound)], dataclasses.replace(measured, figures=(known,)))
-    return found
+    (result,) = decide([gate("c", rule, bound)], dataclasses.replace(measured, figures=(known,)))
+    return result
 
 
 @pytest.mark.parametrize(
@@ -98,9 +98,9 @@ def test_a_drop_on_its_tolerance_is_no_alarm(
 def test_a_drop_must_be_larger_than_the_noise_floor(
     noise: float | None, verdict: str, rule: str, bound: float
 ) -> None:
-    found = judged(rule, bound, 0.5, 0.625, noise=noise)
-    assert found.verdict == verdict
-    assert ("; no alarm inside the noise floor: asked twice, " in found.reason) == (verdict != "fail")
+    result = judged(rule, bound, 0.5, 0.625, noise=noise)
+    assert result.verdict == verdict
+    assert ("; no alarm inside the noise floor: asked twice, " in result.reason) == (verdict != "fail")
 
 
 def test_the_noise_floor_is_no_excuse_where_no_alarm_would_be_raised() -> None:
@@ -132,15 +132,15 @@ def test_the_noise_floor_is_no_excuse_where_no_alarm_would_be_raised() -> None:
 def test_which_figures_have_a_ratio(
     after: float, before: float, better: str, verdict: str, said: str
 ) -> None:
-    found = judged("recovery", 0.9, after, before, better=better)
-    assert found.verdict == verdict
-    assert found.reason.startswith(said)
+    result = judged("recovery", 0.9, after, before, better=better)
+    assert result.verdict == verdict
+    assert result.reason.startswith(said)
     if "no ratio" in said or "all of" in said:
-        assert (found.observed, found.low, found.high) == (None, None, None)
+        assert (result.observed, result.low, result.high) == (None, None, None)
     else:
-        assert found.observed == pytest.approx(float(said.split()[2]))
-    assert found.p is not None
-    assert (found.p < 0.05) is (after != before and (after < before) == (better == "higher"))
+        assert result.observed == pytest.approx(float(said.split()[2]))
+    assert result.p is not None
+    assert (result.p < 0.05) is (after != before and (after < before) == (better == "higher"))
 
 
 @pytest.mark.parametrize(
@@ -148,9 +148,9 @@ def test_which_figures_have_a_ratio(
 )
 def test_ten_facts_in_which_nothing_changed_are_enough(n: int, verdict: str) -> None:
     demand = case(*(gate("accuracy", rule, bound) for rule, bound in (("max_drop", 0.0), ("recovery", 1.0))))
-    for found in decided(demand, answers("+" * n), answers("+" * n)).gates:
-        assert found.verdict == verdict
-        assert ("no outcome changed" in found.reason) == (verdict == "pass")
+    for result in decided(demand, answers("+" * n), answers("+" * n)).gates:
+        assert result.verdict == verdict
+        assert ("no outcome changed" in result.reason) == (verdict == "pass")
 
 
 def test_a_rate_that_did_not_change_where_other_outcomes_did_passes_no_stricter_gate_than_a_loose_one() -> (
@@ -159,7 +159,7 @@ def test_a_rate_that_did_not_change_where_other_outcomes_did_passes_no_stricter_
     """Of forty right answers up to nine in a hundred could yet be lost: 1 - 3.84 / 43.84 is 0.912."""
     before, after = answers("+" * 40 + "-"), answers("+" * 40 + "?")
     demand = case(*(gate("accuracy", "recovery", bound) for bound in (0.9, 0.95, 1.0)))
-    verdicts = [found.verdict for found in decided(demand, after, before).gates]
+    verdicts = [result.verdict for result in decided(demand, after, before).gates]
     assert verdicts == ["pass", "inconclusive", "inconclusive"]
 
 
@@ -179,8 +179,8 @@ def test_a_bound_on_the_lower_end_of_what_was_recovered_passes() -> None:
 )
 def test_an_outcome_is_the_same_to_four_digits(shift: float, same: bool) -> None:
     demand = case(gate("accuracy_f1", "max_drop", 0.0))
-    found = decided(demand, scores([0.5] * 11 + [0.5 + shift]), scores([0.5] * 12)).gates[0]
-    assert (found.verdict == "pass") is same
+    result = decided(demand, scores([0.5] * 11 + [0.5 + shift]), scores([0.5] * 12)).gates[0]
+    assert (result.verdict == "pass") is same
 
 
 @pytest.mark.parametrize(
@@ -225,15 +225,15 @@ def test_facts_of_two_tables_go_by_their_ids() -> None:
 def test_an_interval_stays_within_what_the_figure_can_be() -> None:
     """Reliable KB's net rates lie between -1 and 1."""
     marks = [("-", 0.9), ("-", 0.2), ("+", 0.1)]
-    found = {
+    result = {
         value.name: value
         for value in decided(case(probe="reliability", slice="seen-x"), consistency(marks)).metrics
     }
-    assert found["nccr"].value == pytest.approx(-1 / 3)
-    assert found["nccr"].low is not None
-    assert -1.0 <= found["nccr"].low < -0.5
-    assert found["cr"].low is not None
-    assert found["cr"].low >= 0.0
+    assert result["nccr"].value == pytest.approx(-1 / 3)
+    assert result["nccr"].low is not None
+    assert -1.0 <= result["nccr"].low < -0.5
+    assert result["cr"].low is not None
+    assert result["cr"].low >= 0.0
 
 
 @pytest.mark.parametrize(
@@ -295,8 +295,8 @@ def test_what_is_missing_for_a_judgement_is_told(
     demand: Gate, after: Table, before: Table, said: str
 ) -> None:
     more: dict[str, Any] = {"probe": "reliability", "slice": "seen-x"} if "c_" in demand.metric else {}
-    found = decided(case(demand, **more), after, before).gates[0]
-    assert (found.verdict, found.reason) == ("inconclusive", said)
+    result = decided(case(demand, **more), after, before).gates[0]
+    assert (result.verdict, result.reason) == ("inconclusive", said)
 
 
 @pytest.mark.parametrize(
@@ -308,5 +308,5 @@ def test_what_is_missing_for_a_judgement_is_told(
     ],
 )
 def test_why_a_value_has_no_interval_is_told(values: list[float], said: str) -> None:
-    found = decided(case(gate("accuracy_f1", "min", 0.5)), scores(values)).gates[0]
-    assert (found.verdict, found.reason) == ("pass", said)
+    result = decided(case(gate("accuracy_f1", "min", 0.5)), scores(values)).gates[0]
+    assert (result.verdict, result.reason) == ("pass", said)

@@ -44,8 +44,8 @@ def test_what_is_known_of_a_case_stays_with_its_result(
         settings=HeadToTailSettings(max_new_tokens=7),
         notes=("1 of 4 facts: otherwise",),
     )
-    found = decided(of, table, errors=errors, duration=2.5, requests=11)
-    assert dataclasses.replace(found, metrics=(), gates=(), integrity=()) == CaseResult(
+    result = decided(of, table, errors=errors, duration=2.5, requests=11)
+    assert dataclasses.replace(result, metrics=(), gates=(), integrity=()) == CaseResult(
         id="head_to_tail[x-tail]",
         suite="suites/world.kb.yaml",
         probe="head_to_tail",
@@ -64,17 +64,17 @@ def test_what_is_known_of_a_case_stays_with_its_result(
         errors=("1 fact without usable responses: Q9: gone; allowed: none",) if errors else (),
     )
     asked = 4 + len(errors)
-    assert found.integrity[0] == Share(name="answered", value=4, total=asked, limit=0.5)
-    (judged,) = found.gates
+    assert result.integrity[0] == Share(name="answered", value=4, total=asked, limit=0.5)
+    (judged,) = result.gates
     assert (judged.metric, judged.rule, judged.bound, judged.line) == ("accuracy", "min", 0.1, 7)
     if errors:
-        assert judged == unjudged([gate("accuracy", "min", 0.1)], found.errors[0])[0]
-        assert judged.reason == f"not judged: {found.errors[0]}"
+        assert judged == unjudged([gate("accuracy", "min", 0.1)], result.errors[0])[0]
+        assert judged.reason == f"not judged: {result.errors[0]}"
 
 
 def test_a_case_that_was_measured_in_a_moment_was_so() -> None:
-    for found in (decided(case(), answers("+"), duration=0.0, requests=0), decided(case(), answers("+"))):
-        assert (found.duration, found.requests, found.truncated) == (0.0, 0, 0)
+    for result in (decided(case(), answers("+"), duration=0.0, requests=0), decided(case(), answers("+"))):
+        assert (result.duration, result.requests, result.truncated) == (0.0, 0, 0)
 
 
 def test_a_recorded_case_is_compared_with_a_run_of_the_same_tokenizer_unless_said_otherwise() -> None:
@@ -160,8 +160,8 @@ def test_what_stands_in_the_way_of_a_comparison_is_told_in_this_order(
     measurement: Measurement, more: dict[str, Any], verdict: str | None, reason: str | None
 ) -> None:
     given = {"missing": (), "asked": True, "incomparable": (), **more}
-    found = obstacle_of(["c"], measurement, given.pop("missing"), **given)
-    assert found == (None if verdict is None else (verdict, reason))
+    result = obstacle_of(["c"], measurement, given.pop("missing"), **given)
+    assert result == (None if verdict is None else (verdict, reason))
 
 
 def test_what_changed_is_told_with_the_relation_and_the_bucket_of_the_fact() -> None:
@@ -173,9 +173,9 @@ def test_what_changed_is_told_with_the_relation_and_the_bucket_of_the_fact() -> 
 
 def test_why_token_ids_and_suites_differ_is_told_with_the_case() -> None:
     tables = [answers("++", prompt_digest=digest(prompts=prompts)) for prompts in ("a" * 8, "f" * 8)]
-    found = decided(case(DROP), *tables, another_tokenizer=True)
+    result = decided(case(DROP), *tables, another_tokenizer=True)
     assert "the token ids of the prompts on 2 of 2 facts (first: Q000): another tokenizer" in (
-        found.gates[0].reason
+        result.gates[0].reason
     )
     assert "another tokenizer" not in decided(case(DROP), *tables).gates[0].reason
     gone = decided(case(DROP), tables[0], baseline_asked=True, other_suites=["a.kb.yaml"])
@@ -186,10 +186,10 @@ def test_settings_that_both_know_are_told_where_facts_were_asked_otherwise() -> 
     of = case(DROP, settings=HeadToTailSettings(max_new_tokens=7))
     before = decided(case(), answers("++", prompt_digest=digest()))
     known = BaselineCase(key="key", table=before.table, metrics=(), settings=before.settings)
-    found = decided(
+    result = decided(
         of, answers("++", prompt_digest=digest(settings="f" * 8)), baseline=known, baseline_asked=True
     )
-    assert "candidate and baseline differ in settings max_new_tokens (7 and 32); " in found.gates[0].reason
+    assert "candidate and baseline differ in settings max_new_tokens (7 and 32); " in result.gates[0].reason
 
 
 @pytest.mark.parametrize(
@@ -203,10 +203,10 @@ def test_facts_that_were_asked_otherwise_count_among_those_that_need_a_partner(
     before = answers("+" * n)
     changed = (*before.rows[:same], *answers("+" * n, prompt_digest="x").rows[same:])
     rows = (*changed, *(outcome(f"R{at}", (1, 0, 1, 1), "correct") for at in range(added)))
-    found = decided(case(DROP), Table(columns=HEAD_TO_TAIL, rows=rows), before)
-    assert found.verdict == "not comparable"
+    result = decided(case(DROP), Table(columns=HEAD_TO_TAIL, rows=rows), before)
+    assert result.verdict == "not comparable"
     lacking = f"{added} of {n + added} fact{'s' if n + added > 1 else ''} are not in the baseline (first: R0)"
     before_it = " draws; first: Q001); " if differing > 1 else " draws; first: Q000); " if differing else ": "
-    assert (f"{before_it}{lacking}" in found.gates[0].reason) == too_many
-    assert (" not in the baseline" in found.gates[0].reason) == too_many
-    assert found.unmatched == Unmatched(added=tuple(f"R{at}" for at in range(added)))
+    assert (f"{before_it}{lacking}" in result.gates[0].reason) == too_many
+    assert (" not in the baseline" in result.gates[0].reason) == too_many
+    assert result.unmatched == Unmatched(added=tuple(f"R{at}" for at in range(added)))

@@ -56,10 +56,10 @@ def run_of(*before: CaseResult, **more: Any) -> Baseline:
 
 
 def test_what_an_aggregate_says_of_itself() -> None:
-    found = over(members(), GAP)
-    assert (found.id, found.suite, found.probe, found.slice) == ("overall", SUITE, "head_to_tail", "all")
-    assert (found.members, found.aggregate, found.duration, found.n) == ((HEAD, TAIL), True, 0.0, 8)
-    assert (found.errors, found.waiver, found.settings, found.integrity) == ((), None, (), ())
+    result = over(members(), GAP)
+    assert (result.id, result.suite, result.probe, result.slice) == ("overall", SUITE, "head_to_tail", "all")
+    assert (result.members, result.aggregate, result.duration, result.n) == ((HEAD, TAIL), True, 0.0, 8)
+    assert (result.errors, result.waiver, result.settings, result.integrity) == ((), None, (), ())
 
 
 NO_ROWS = dataclasses.replace(member("a-tail", "+"), table=Table(columns=HEAD_TO_TAIL, rows=()))
@@ -83,19 +83,19 @@ def test_why_nothing_can_be_measured(
     of: list[CaseResult], named: Sequence[str], why: str, probe: CaseKind
 ) -> None:
     late = Waiver(owner="Ann", reason="known", expires="2026-12-31", case="overall")
-    found = over(of, gate("gap", "min", 0.0), named=named, probe=probe, waivers=[late])
+    result = over(of, gate("gap", "min", 0.0), named=named, probe=probe, waivers=[late])
     said = f"overall cannot be measured: {why}; allowed: members that were all measured"
-    assert (found.verdict, found.errors, found.metrics, found.n) == ("invalid", (said,), (), 0)
-    assert [(one.verdict, one.reason, one.line) for one in found.gates] == [
+    assert (result.verdict, result.errors, result.metrics, result.n) == ("invalid", (said,), (), 0)
+    assert [(one.verdict, one.reason, one.line) for one in result.gates] == [
         ("invalid", f"not judged: {said}", 7)
     ]
-    assert (found.waiver, found.members) == (late, tuple(named))
+    assert (result.waiver, result.members) == (late, tuple(named))
 
 
 @pytest.mark.parametrize("verdict", ["fail", "inconclusive", "not comparable", "no baseline", "pass"])
 def test_members_that_were_measured_count_whatever_became_of_their_own_gates(verdict: Any) -> None:
-    found = over([dataclasses.replace(of, verdict=verdict) for of in members()], gate("gap", "max", 0.5))
-    assert found.verdict == "pass"
+    result = over([dataclasses.replace(of, verdict=verdict) for of in members()], gate("gap", "max", 0.5))
+    assert result.verdict == "pass"
     # Others that the aggregate does not name do not.
     assert over([*members(), member("a-torso", "---")], gate("gap", "max", 0.5)).n == 8
 
@@ -156,8 +156,8 @@ def test_why_members_were_asked_otherwise_is_told() -> None:
         known, cases={key: dataclasses.replace(blessed_case, settings=(("limit", "9"),))}
     )
     drop = gate("accuracy_head", "max_drop", 0.5)
-    found = over(after, drop, named=[HEAD], baseline=known, another_tokenizer=True)
-    assert found.gates[0].reason.startswith(
+    result = over(after, drop, named=[HEAD], baseline=known, another_tokenizer=True)
+    assert result.gates[0].reason.startswith(
         f"{HEAD}: candidate and baseline differ in the token ids of the prompts on 2 of 2 facts "
         "(first: Q000): another tokenizer; settings limit (0 and 9); allowed: "
     )
@@ -175,8 +175,8 @@ def test_only_the_pooled_case_lists_the_facts_that_changed() -> None:
 def test_facts_that_a_waiver_names_are_left_out_on_both_sides() -> None:
     waiver = Waiver(owner="Ann", reason="known", expires="2026-12-31", fact="a-head000")
     after = [member("a-head", "-+++", waivers=(waiver,)), member("a-tail", "+---")]
-    found = over(after, baseline=run_of(*members("++++", "+---")))
-    (value,) = (value for value in found.metrics if value.name == "accuracy_head")
+    result = over(after, baseline=run_of(*members("++++", "+---")))
+    (value,) = (value for value in result.metrics if value.name == "accuracy_head")
     assert (value.value, value.n, value.paired, value.baseline, value.delta) == (0.75, 4, 3, 1.0, 0.0)
 
 
@@ -188,9 +188,9 @@ def test_a_waived_fact_is_neither_added_nor_left_unasked_in_a_member() -> None:
     # Without them three of four facts would lack a partner, which stands in the way of a comparison.
     one_left = Table(columns=HEAD_TO_TAIL, rows=answers("++++", prefix="a-head").rows[3:])
     wide = gate("gap", "max_drop", 2.0)
-    found = over(after, wide, baseline=run_of(decided(case(slice="a-head"), one_left), after[1]))
-    assert found.verdict == "pass"
-    assert "not in the baseline" not in found.gates[0].reason
+    result = over(after, wide, baseline=run_of(decided(case(slice="a-head"), one_left), after[1]))
+    assert result.verdict == "pass"
+    assert "not in the baseline" not in result.gates[0].reason
     rest = [decided(case(slice="a-head", waivers=waivers), one_left), after[1]]
     assert "paired over 5 facts)" in over(rest, wide, baseline=run_of(*after)).gates[0].reason
 
@@ -198,8 +198,8 @@ def test_a_waived_fact_is_neither_added_nor_left_unasked_in_a_member() -> None:
 def test_a_case_that_a_blessed_run_lacks_outweighs_gates_that_pass_and_no_run_at_all_does_not() -> None:
     demands = (GAP, gate("gap", "min", -1.0))
     lacking, none_given = over(members(), *demands, baseline=run_of(members()[0])), over(members(), *demands)
-    for found in (lacking, none_given):
-        assert [judged.verdict for judged in found.gates] == ["no baseline", "pass"]
+    for result in (lacking, none_given):
+        assert [judged.verdict for judged in result.gates] == ["no baseline", "pass"]
     assert (lacking.verdict, none_given.verdict) == ("no baseline", "pass")
 
 
@@ -208,10 +208,10 @@ def test_the_floor_that_is_blessed_is_that_of_the_baseline_unless_asked_twice(pr
     name = "as_expected" if probe == "pooled" else "gap"
     key = "world.kb.yaml::overall"
     baseline = run_of(*members(), aggregates=((key, ((name, 0.5),)), ("other.kb.yaml::overall", ())))
-    (found,) = (
+    (result,) = (
         value for value in over(members(), probe=probe, baseline=baseline).metrics if value.name == name
     )
-    assert found.noise == 0.5
+    assert result.noise == 0.5
     twice = [asked_again(of, of.table) for of in members()]
     (own,) = (value for value in over(twice, probe=probe, baseline=baseline).metrics if value.name == name)
     assert own.noise == 0.0
@@ -242,12 +242,12 @@ def test_a_papers_figure_is_one_over_the_same_members(
 ) -> None:
     of = [*members(), member("a-top10", "+")]
     drop = gate("accuracy", "max_drop", 0.1)
-    found = over(of, drop, named=ours, baseline=paper(*theirs))
-    (value,) = (value for value in found.metrics if value.name == "accuracy")
+    result = over(of, drop, named=ours, baseline=paper(*theirs))
+    (value,) = (value for value in result.metrics if value.name == "accuracy")
     assert value.unpaired is same
     assert value.baseline == (0.9 if same else None)
     said = f"Some has no figures of overall over the same {len(ours)} cases"
-    assert (found.gates[0].reason == said) is not same
+    assert (result.gates[0].reason == said) is not same
     # Of a paper nobody expects what it did not measure.
     other = over(of, drop, gate("accuracy", "min", 0.1), named=ours, baseline=paper(*theirs))
     assert (other.verdict == "pass") is not same

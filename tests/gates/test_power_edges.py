@@ -36,13 +36,18 @@ RULES = ("min", "max", "max_drop", "recovery", "above_control")
 
 @pytest.mark.parametrize("rule", RULES)
 def test_what_a_gate_says_of_itself(rule: Any) -> None:
-    found = ahead("accuracy", rule, 0.25, n=50)
-    assert (found.case, found.metric, found.rule, found.bound) == ("s.kb.yaml::case", "accuracy", rule, 0.25)
-    assert (found.line, found.n, found.note, found.never) == (7, 50, "", "")
-    assert (found.mde is not None) is (rule in ("max_drop", "recovery"))
+    result = ahead("accuracy", rule, 0.25, n=50)
+    assert (result.case, result.metric, result.rule, result.bound) == (
+        "s.kb.yaml::case",
+        "accuracy",
+        rule,
+        0.25,
+    )
+    assert (result.line, result.n, result.note, result.never) == (7, 50, "", "")
+    assert (result.mde is not None) is (rule in ("max_drop", "recovery"))
     # A waiver is the reason that counts, and a metric that is not measured is another matter.
     waived = ahead("accuracy", rule, 0.25, n=50, waived="a waiver lets it")
-    assert (waived.never, waived.mde) == ("a waiver lets it", found.mde)
+    assert (waived.never, waived.mde) == ("a waiver lets it", result.mde)
     met = ahead(
         "accuracy", rule, {"max": 1.0, "max_drop": 1.0}.get(rule, -1.0), n=50, waived="a waiver lets it"
     )
@@ -97,14 +102,14 @@ def test_of_a_perfect_baseline_all_can_be_lost() -> None:
 @pytest.mark.parametrize(("bound", "never"), [(1.0, "its range is 1, within the tolerance"), (0.1, "")])
 def test_of_what_the_baseline_has_not_measured_nothing_is_known(bound: float, never: str) -> None:
     old = Table(columns=("correct", "missing"), rows=tuple(outcome(q, (1, 0), "correct") for q in ids(40)))
-    (found,) = foresee(
+    (result,) = foresee(
         "c",
         [gate("accuracy_f1", "max_drop", bound)],
         figures_of(metrics_for("head_to_tail", "x", HEAD_TO_TAIL)),
         [Member(facts=ids(40), columns=HEAD_TO_TAIL, before=old)],
         comparisons=1,
     )
-    assert (found.never, found.mde, found.note) == (never, None, "the baseline has not measured it")
+    assert (result.never, result.mde, result.note) == (never, None, "the baseline has not measured it")
 
 
 @pytest.mark.parametrize("paired", [True, False])
@@ -125,10 +130,10 @@ def of_two(*before: Table | None, facts: int = 20) -> Foreseen:
         Member(facts=ids(facts, prefix), columns=("as_expected",), before=one)
         for prefix, one in zip("AB", before, strict=True)
     ]
-    (found,) = foresee(
+    (result,) = foresee(
         "c", [gate("as_expected", "max_drop", 0.01)], pooled_figures(2), members, comparisons=1, unknown="why"
     )
-    return found
+    return result
 
 
 def expected(prefix: str, n: int) -> Table:
@@ -176,8 +181,8 @@ def test_the_loss_of_some_facts_may_be_significant_where_that_of_all_is_not() ->
         (wrong * 2 + right * 58, ""),
         (right * 7 + wrong * 2, f"{NOT_EVEN} 9 facts would be significant (p < 0.0013 is needed)"),
     ]
-    found = [ahead("c_wrong", "max_drop", 0.1, before=consistency(of), comparisons=40) for of, _ in rows]
-    assert [one.never for one in found] == [never for _, never in rows]
+    result = [ahead("c_wrong", "max_drop", 0.1, before=consistency(of), comparisons=40) for of, _ in rows]
+    assert [one.never for one in result] == [never for _, never in rows]
     before = consistency(rows[0][0])
     of = case(gate("c_wrong", "max_drop", 0.1), probe="reliability", slice="seen-x")
     for lost, verdict in ((10, "inconclusive"), (9, "fail"), (8, "inconclusive")):
@@ -187,14 +192,14 @@ def test_the_loss_of_some_facts_may_be_significant_where_that_of_all_is_not() ->
 
 def monitor_ahead(metric: str, cells: Sequence[str], rule: str = "max_drop", bound: float = 0.1) -> Foreseen:
     columns = (*MONITOR[:5], *cells)
-    (found,) = foresee(
+    (result,) = foresee(
         "c",
         [gate(metric, rule, bound)],
         figures_of(metrics_for("monitor", "P36", columns)),
         [Member(facts=ids(2), columns=columns)],
         comparisons=1,
     )
-    return found
+    return result
 
 
 def test_the_worst_of_a_figure_of_many_columns_is_that_of_all_alike() -> None:
@@ -218,9 +223,9 @@ def test_a_spread_is_at_most_one_half_so_that_some_of_it_is_always_left() -> Non
     gates = [gate("accuracy_std", "recovery", bound) for bound in (0.5, 0.51)]
     figures = figures_of(metrics_for("monitor", "P36", MONITOR))
     members = [Member(facts=ids(40), columns=MONITOR, before=table)]
-    found = foresee("c", gates, figures, members, comparisons=1)
+    result = foresee("c", gates, figures, members, comparisons=1)
     # The two cells' accuracies are 1 and 0.5, whose standard deviation is 0.25.
-    assert [one.never for one in found] == ["at least 0.5 of the baseline is left in any case", ""]
+    assert [one.never for one in result] == ["at least 0.5 of the baseline is left in any case", ""]
 
 
 def test_where_the_best_is_not_seen_the_baseline_tells_whether_a_drop_can_be_found() -> None:
@@ -230,15 +235,15 @@ def test_where_the_best_is_not_seen_the_baseline_tells_whether_a_drop_can_be_fou
         (answers("++"), "not even the loss of all 2 facts would be significant (p < 0.05 is needed)"),
     ):
         member = Member(facts=ids(2), columns=HEAD_TO_TAIL, before=before)
-        (found,) = foresee("c", [gate("c", "max_drop", 0.1)], figures, [member], comparisons=1)
-        assert found.never == never
+        (result,) = foresee("c", [gate("c", "max_drop", 0.1)], figures, [member], comparisons=1)
+        assert result.never == never
 
 
 def test_facts_that_a_blessed_run_lacks_are_in_no_drop() -> None:
     member = Member(facts=ids(50), columns=HEAD_TO_TAIL, before=answers("+" * 30))
     figures = figures_of(metrics_for("head_to_tail", "x", HEAD_TO_TAIL))
-    (found,) = foresee("c", [gate("accuracy", "max_drop", 0.1)], figures, [member], comparisons=1)
-    assert (found.n, found.mde) == (30, stats.rate_mde(30, 3.0, stats.sidak(1)))
+    (result,) = foresee("c", [gate("accuracy", "max_drop", 0.1)], figures, [member], comparisons=1)
+    assert (result.n, result.mde) == (30, stats.rate_mde(30, 3.0, stats.sidak(1)))
 
 
 def test_what_is_noted_where_nothing_else_says_why_no_drop_is_known() -> None:
@@ -256,8 +261,8 @@ def test_what_is_noted_where_nothing_else_says_why_no_drop_is_known() -> None:
     ],
 )
 def test_why_no_drop_can_be_foreseen(before: Table, mde: bool, note: str) -> None:
-    found = ahead("accuracy_f1", "max_drop", 0.01, before=before)
-    assert ((found.mde is not None), found.note) == (mde, note)
+    result = ahead("accuracy_f1", "max_drop", 0.01, before=before)
+    assert ((result.mde is not None), result.note) == (mde, note)
 
 
 def test_where_the_worst_is_not_known_a_drop_may_have_to_be_larger() -> None:
@@ -267,11 +272,11 @@ def test_where_the_worst_is_not_known_a_drop_may_have_to_be_larger() -> None:
     )
     facts = tuple(f"Q{i:03}" for i in range(40))
     gates = [gate(name, "max_drop", 0.01) for name in ("monitor", "pfd")]
-    found = foresee(
+    result = foresee(
         "c", gates, figures, [Member(facts=facts, columns=MONITOR, before=monitor())], comparisons=1
     )
-    assert [one.note for one in found] == ["or more", ""]
-    assert all(one.mde is not None and one.never == "" for one in found)
+    assert [one.note for one in result] == ["or more", ""]
+    assert all(one.mde is not None and one.never == "" for one in result)
 
 
 def test_drops_of_rates_over_few_facts_are_not_found() -> None:
@@ -284,14 +289,14 @@ def test_gates_are_foreseen_in_their_order() -> None:
     gates = [
         Gate(metric=name, rule="min", bound=0.1, line=at) for at, name in enumerate(("missing", "accuracy"))
     ]
-    found = foresee(
+    result = foresee(
         "c",
         gates,
         figures_of(metrics_for("head_to_tail", "x", HEAD_TO_TAIL)),
         [Member(facts=("a",), columns=HEAD_TO_TAIL)],
         comparisons=0,
     )
-    assert [(one.metric, one.line) for one in found] == [("missing", 0), ("accuracy", 1)]
+    assert [(one.metric, one.line) for one in result] == [("missing", 0), ("accuracy", 1)]
 
 
 def test_a_figure_that_is_undefined_has_no_floor() -> None:
@@ -337,5 +342,5 @@ def test_a_models_own_floor_takes_the_place_of_anothers() -> None:
 )
 def test_why_a_difference_is_not_known(after: Any, before: Any, note: str) -> None:
     metrics = [of for of in metrics_for("reliability", "seen-x", BEFORE.columns) if of.name == "c_correct"]
-    (found,) = measure(consistency(after), metrics, consistency(before))
-    assert found.note == note
+    (result,) = measure(consistency(after), metrics, consistency(before))
+    assert result.note == note

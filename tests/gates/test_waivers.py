@@ -26,72 +26,72 @@ def under(*waivers: Waiver, after: str = AFTER, **more: Any) -> CaseResult:
 
 
 def test_a_waived_fact_is_in_the_figures_and_in_no_comparison() -> None:
-    plain, found = under(), under(*facts(0, 1, 2, 3, 4, 5, 6, 49))
-    assert (plain.verdict, found.verdict) == ("fail", "inconclusive")
-    assert [change.fact_id for change in found.lost] == ["Q007"]
-    value, open_value = found.metrics[0], plain.metrics[0]
+    plain, result = under(), under(*facts(0, 1, 2, 3, 4, 5, 6, 49))
+    assert (plain.verdict, result.verdict) == ("fail", "inconclusive")
+    assert [change.fact_id for change in result.lost] == ["Q007"]
+    value, open_value = result.metrics[0], plain.metrics[0]
     assert (value.value, value.low, value.n) == (open_value.value, open_value.low, 50)
     assert (value.paired, value.baseline, value.delta) == (42, 33 / 42, -1 / 42)
-    assert found.unmatched == Unmatched(waived=(*(f"Q{n:03}" for n in range(7)), "Q049"))
-    assert found.waiver is None
-    assert not found.waived
+    assert result.unmatched == Unmatched(waived=(*(f"Q{n:03}" for n in range(7)), "Q049"))
+    assert result.waiver is None
+    assert not result.waived
 
 
 def test_a_waived_fact_is_neither_added_nor_unasked() -> None:
-    found = decided(
+    result = decided(
         case(DROP, waivers=facts(0, 30)),
         answers("+" * 30, prefix="Q"),
         Table(columns=answers("").columns, rows=answers("+" * 31).rows[1:]),
     )
-    assert found.unmatched == Unmatched(waived=("Q000", "Q030"))
+    assert result.unmatched == Unmatched(waived=("Q000", "Q030"))
 
 
 def test_a_case_whose_facts_are_all_waived_has_nothing_to_compare() -> None:
-    found = decided(case(DROP, waivers=facts(0, 1)), answers("--"), answers("++"))
-    assert found.verdict == "not comparable"
-    assert found.gates[0].reason.startswith(
+    result = decided(case(DROP, waivers=facts(0, 1)), answers("--"), answers("++"))
+    assert result.verdict == "not comparable"
+    assert result.gates[0].reason.startswith(
         f"{SLICE}: all facts are waived, and none is left to compare; allowed: "
     )
 
 
 def test_a_waived_case_keeps_its_verdict_and_says_so() -> None:
-    found = under(waiver(case=SLICE))
-    assert (found.verdict, found.waived) == ("fail", True)
-    assert found.waiver is not None
-    assert (found.waiver.owner, found.gates[0].verdict) == ("Ann", "fail")
+    result = under(waiver(case=SLICE))
+    assert (result.verdict, result.waived) == ("fail", True)
+    assert result.waiver is not None
+    assert (result.waiver.owner, result.gates[0].verdict) == ("Ann", "fail")
 
 
 def test_a_waiver_that_is_not_needed_is_kept_with_the_case() -> None:
-    found = under(waiver(case=SLICE), after=BEFORE)
-    assert (found.verdict, found.waived, found.waiver is None) == ("pass", False, False)
+    result = under(waiver(case=SLICE), after=BEFORE)
+    assert (result.verdict, result.waived, result.waiver is None) == ("pass", False, False)
 
 
 def test_unsound_responses_are_never_waived() -> None:
     table = Table(columns=answers("").columns, rows=answers(BEFORE, answer=" ").rows)
-    found = decided(case(DROP, waivers=(waiver(case=SLICE),)), table, answers(BEFORE))
-    assert (found.verdict, found.waived) == ("invalid", False)
+    result = decided(case(DROP, waivers=(waiver(case=SLICE),)), table, answers(BEFORE))
+    assert (result.verdict, result.waived) == ("invalid", False)
     late = waiver(case=SLICE, expired=True)
     assert decided(case(DROP, waivers=(late,)), table, answers(BEFORE)).verdict == "invalid"
 
 
 def test_an_expired_waiver_fails_a_case_that_passes_its_gates() -> None:
     late = waiver(case=SLICE, expired=True)
-    found = under(late, after=BEFORE)
-    assert (found.verdict, found.waived, found.expired) == ("fail", False, (late,))
-    assert {gate.verdict for gate in found.gates} == {"pass"}
-    assert found.errors == ()
+    result = under(late, after=BEFORE)
+    assert (result.verdict, result.waived, result.expired) == ("fail", False, (late,))
+    assert {gate.verdict for gate in result.gates} == {"pass"}
+    assert result.errors == ()
 
 
 def test_an_expired_waiver_of_a_fact_fails_the_case_and_excuses_nothing() -> None:
     late = facts(0, 1, 2, expired=True)
-    found = under(*late, *facts(3))
-    assert (found.verdict, found.expired) == ("fail", late)
-    assert "Q000" in {change.fact_id for change in found.lost}
-    assert found.unmatched.waived == ("Q003",)
+    result = under(*late, *facts(3))
+    assert (result.verdict, result.expired) == ("fail", late)
+    assert "Q000" in {change.fact_id for change in result.lost}
+    assert result.unmatched.waived == ("Q003",)
 
 
 def test_an_expired_waiver_of_a_fact_outweighs_the_waiver_of_its_case() -> None:
-    found = under(*facts(0, expired=True), waiver(case=SLICE))
-    assert (found.verdict, found.waived) == ("fail", False)
-    assert found.waiver is not None
-    assert found.waiver.fact == "Q000"
+    result = under(*facts(0, expired=True), waiver(case=SLICE))
+    assert (result.verdict, result.waived) == ("fail", False)
+    assert result.waiver is not None
+    assert result.waiver.fact == "Q000"

@@ -47,14 +47,14 @@ def test_the_exact_p_ends_where_there_are_many_points(n: int) -> None:
 
 @pytest.mark.parametrize("n", [0, 1, 2])
 def test_below_three_there_is_no_correlation(n: int) -> None:
-    for found in correlate("x", "y", [(0.1, 0.2), (0.3, 0.1)][:n], over="models"):
-        assert (found.r, found.p, found.n) == (None, None, n)
-        assert found.note == f"not enough models: {n}, and 3 are needed"
+    for result in correlate("x", "y", [(0.1, 0.2), (0.3, 0.1)][:n], over="models"):
+        assert (result.r, result.p, result.n) == (None, None, n)
+        assert result.note == f"not enough models: {n}, and 3 are needed"
 
 
 def test_a_constant_figure_has_no_correlation() -> None:
-    for found in correlate("x", "y", [(0.1, 0.2), (0.1, 0.3), (0.1, 0.4)], over="slices"):
-        assert (found.r, found.p, found.n, found.note) == (None, None, 3, "x is the same in all")
+    for result in correlate("x", "y", [(0.1, 0.2), (0.1, 0.3), (0.1, 0.4)], over="slices"):
+        assert (result.r, result.p, result.n, result.note) == (None, None, 3, "x is the same in all")
     (both, _) = correlate("x", "y", [(0.1, 0.2)] * 3, over="slices")
     assert both.note == "x and y are the same in all"
     (zero, _) = correlate("x", "y", [(0.0, 0.2), (0.0, 0.3), (0.0, 0.4)], over="slices")
@@ -66,11 +66,11 @@ def test_a_constant_figure_has_no_correlation() -> None:
 def test_points_that_lack_a_figure_are_left_out_and_counted() -> None:
     whole = [(1.0, 2.0), (2.0, 1.0), (3.0, 5.0)]
     holes = [(None, 1.0), (1.0, math.nan), *whole, (math.inf, 2.0)]
-    for plain, found in zip(
+    for plain, result in zip(
         correlate("x", "y", whole, over="models"), correlate("x", "y", holes, over="models"), strict=True
     ):
-        assert (found.r, found.p, found.n) == (plain.r, plain.p, 3)
-        assert found.note == "3 of 6 models left out: they lack one of the figures"
+        assert (result.r, result.p, result.n) == (plain.r, plain.p, 3)
+        assert result.note == "3 of 6 models left out: they lack one of the figures"
 
 
 def test_why_there_is_no_correlation_stands_before_what_was_left_out() -> None:
@@ -81,12 +81,12 @@ def test_why_there_is_no_correlation_stands_before_what_was_left_out() -> None:
 
 def test_pairs_that_no_point_has_bring_nothing() -> None:
     points = [{"monitor": 0.1 * k, "accuracy": 1 - 0.2 * k, "accuracy_std": None} for k in range(4)]
-    found = correlations("monitor", points, over="models")
-    assert [(one.x, one.y, one.method) for one in found] == [
+    result = correlations("monitor", points, over="models")
+    assert [(one.x, one.y, one.method) for one in result] == [
         ("monitor", "accuracy", "pearson"),
         ("monitor", "accuracy", "spearman"),
     ]
-    assert found[0].r == pytest.approx(-1)
+    assert result[0].r == pytest.approx(-1)
 
 
 def test_rules_that_are_the_judge_are_not_held_against_themselves() -> None:
@@ -124,14 +124,14 @@ def test_seen_and_unseen_slices_of_a_group_make_one_point() -> None:
         cases.append(decided("reliability", f"seen-{group}-zero-shot", **seen))
         cases.append(decided("reliability", f"unseen-{group}-zero-shot", **unseen))
     cases.append(decided("reliability", "seen-four-shot", ncr=0.5, nccr=0.1, c_correct=0.9, c_wrong=1.5))
-    found = {(one.x, one.y): one for one in over_slices(cases) if one.method == "pearson"}
-    assert found["ncr", "ur"].r == pytest.approx(1)
-    assert (found["ncr", "ur"].n, found["ncr", "ur"].over) == (3, "slices")
-    assert found["ncr", "ur"].note == "1 of 4 slices left out: they lack one of the figures"
-    assert found["nccr", "iur"].note.startswith("nccr and iur are the same in all")
+    result = {(one.x, one.y): one for one in over_slices(cases) if one.method == "pearson"}
+    assert result["ncr", "ur"].r == pytest.approx(1)
+    assert (result["ncr", "ur"].n, result["ncr", "ur"].over) == (3, "slices")
+    assert result["ncr", "ur"].note == "1 of 4 slices left out: they lack one of the figures"
+    assert result["nccr", "iur"].note.startswith("nccr and iur are the same in all")
     # C_wrong is the mean of both; a group without unseen questions has that of its seen ones.
-    assert found["c_correct", "c_wrong"].n == 4
-    assert found["c_correct", "c_wrong"].r == pytest.approx(
+    assert result["c_correct", "c_wrong"].n == 4
+    assert result["c_correct", "c_wrong"].r == pytest.approx(
         np.corrcoef([0.0, 0.3, 0.6, 0.9], [0.1, 0.2, 0.3, 1.5])[0, 1]
     )
 

@@ -24,11 +24,11 @@ Place = tuple[str, str, str, str]
 
 def printed(table: int) -> dict[Place, dict[str, float]]:
     """Figures of one table as shares, by bucket, domain, model and variant; misprints as corrected."""
-    found: dict[Place, dict[str, float]] = {}
+    result: dict[Place, dict[str, float]] = {}
     for row, value in figures_of("head_to_tail.csv", table):
         place = (row["bucket"], row["domain"], row["model"], row["variant"])
-        found.setdefault(place, {})[row["metric"]] = value / 100
-    return found
+        result.setdefault(place, {})[row["metric"]] = value / 100
+    return result
 
 
 ELEVEN = printed(11)
@@ -62,7 +62,7 @@ def aggregate(slices: dict[str, tuple[float, dict[str, float]]]) -> dict[str, fl
     for n, of in slices.values():
         rates = {"correct": of["a_lm"], "missing": 1 - of["a_lm"] - of["h_lm"]}
         totals.append(({column: n * rates[column] for column in columns}, np.asarray(n)))
-    found = {}
+    result = {}
     for figure in figures_over(cases):
         parts = [
             (np.array([totals[member][0][name] for name in names]), totals[member][1])
@@ -70,8 +70,8 @@ def aggregate(slices: dict[str, tuple[float, dict[str, float]]]) -> dict[str, fl
             if set(names) <= set(columns)
         ]
         if len(parts) == len(figure.columns):
-            found[figure.name] = float(figure.statistic(parts))
-    return found
+            result[figure.name] = float(figure.statistic(parts))
+    return result
 
 
 def test_the_paper_asks_as_many_questions_as_its_domains_say() -> None:
@@ -104,18 +104,18 @@ def test_table_11_over_domains_and_buckets(model: str) -> None:
         for domain in DOMAINS
         for bucket in BUCKETS
     }
-    found = aggregate(slices)
+    result = aggregate(slices)
     everything = {bucket: ELEVEN[bucket, "all", model, ""] for bucket in (*BUCKETS, "all")}
     for bucket in BUCKETS:
-        assert found[f"accuracy_{bucket}"] == pytest.approx(everything[bucket]["a_lm"], abs=ROUNDING)
+        assert result[f"accuracy_{bucket}"] == pytest.approx(everything[bucket]["a_lm"], abs=ROUNDING)
         single = {name: of for name, of in slices.items() if name.endswith(bucket)}
         of_bucket = aggregate(single)
         for metric, name in SHORT.items():
             assert of_bucket[name] == pytest.approx(everything[bucket][metric], abs=ROUNDING + 5e-4), name
     gap = everything["head"]["a_lm"] - everything["tail"]["a_lm"]
-    assert found["gap"] == pytest.approx(gap, abs=2 * ROUNDING)
+    assert result["gap"] == pytest.approx(gap, abs=2 * ROUNDING)
     for metric, name in SHORT.items():
-        assert found[name] == pytest.approx(everything["all"][metric], abs=ROUNDING + 5e-4), name
+        assert result[name] == pytest.approx(everything["all"][metric], abs=ROUNDING + 5e-4), name
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -124,10 +124,10 @@ def test_table_11_over_the_buckets_of_a_domain(model: str, domain: str) -> None:
     slices = {
         f"{domain}-{bucket}": (ASKED[domain] / 3, ELEVEN[bucket, domain, model, ""]) for bucket in BUCKETS
     }
-    found = aggregate(slices)
+    result = aggregate(slices)
     of = ELEVEN["all", domain, model, ""]
-    assert found["accuracy"] == pytest.approx(of["a_lm"], abs=ROUNDING)
-    assert found["hallucination"] == pytest.approx(of["h_lm"], abs=ROUNDING)
+    assert result["accuracy"] == pytest.approx(of["a_lm"], abs=ROUNDING)
+    assert result["hallucination"] == pytest.approx(of["h_lm"], abs=ROUNDING)
 
 
 @pytest.mark.parametrize(("table", "cells"), [(3, 20), (4, 60), (7, 108), (9, 12)])
@@ -169,7 +169,7 @@ def pairs(metric: str, other: str) -> Iterator[tuple[float, float]]:
 def test_rates_by_rules_and_by_judge_go_together(score: str) -> None:
     """Table 8's question, asked of the rates that Table 11 prints of each model and bucket."""
     for of_model, of_rule in (("a_lm", f"a_{score}"), ("h_lm", f"h_{score}")):
-        for found in correlate(of_rule, of_model, list(pairs(of_rule, of_model)), over="models"):
-            assert found.r is not None
-            assert found.r > 0.7
-            assert found.n == 14 * 4
+        for result in correlate(of_rule, of_model, list(pairs(of_rule, of_model)), over="models"):
+            assert result.r is not None
+            assert result.r > 0.7
+            assert result.n == 14 * 4

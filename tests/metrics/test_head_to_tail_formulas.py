@@ -25,8 +25,8 @@ def test_by_hand() -> None:
     right, missing = [1, 0, 1, 1, 1, 1, 0], [0, 1, 0, 0, 0, 0, 0]
     # A judge calls it right where no rule does; one whose reply nobody could read; a wrong one.
     judged, unread, wrong = [1, 0, 0.5, 0.25, 0, 0, 0], [0, 0, 0.5, 0.5, 0, 1, 1], [0, 0, 0, 0, 0, 0, 0]
-    found = measured([right, missing, judged, unread, wrong])
-    assert found == pytest.approx(
+    result = measured([right, missing, judged, unread, wrong])
+    assert result == pytest.approx(
         {
             "accuracy": 0.4,
             "hallucination": 0.2,
@@ -55,10 +55,10 @@ ANSWERS = st.one_of(
 
 @given(st.lists(ANSWERS, min_size=1, max_size=20))
 def test_accuracy_hallucination_and_missing_make_one(rows: list[list[float]]) -> None:
-    found = measured(rows)
+    result = measured(rows)
     for score in ("", "_em", "_f1", "_rouge_l", "_rules"):
-        parts = [found[f"accuracy{score}"], found[f"hallucination{score}"], found["missing"]]
-        parts += [] if score else [found["unparsable"]]
+        parts = [result[f"accuracy{score}"], result[f"hallucination{score}"], result["missing"]]
+        parts += [] if score else [result["unparsable"]]
         assert sum(parts) == pytest.approx(1)
         assert all(-1e-12 <= part <= 1 + 1e-12 for part in parts)
 

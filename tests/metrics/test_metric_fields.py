@@ -134,9 +134,9 @@ def test_each_metric_has_its_direction_bounds_and_facts(
     kind: str, promised: dict[str, tuple[object, ...]]
 ) -> None:
     metrics = all_metrics()[kind]
-    found = {m.name: (m.better, m.bounds, m.rate, m.over, m.undefined, m.vacuous) for m in metrics}
-    assert len(found) == len(metrics)
-    assert found == promised
+    result = {m.name: (m.better, m.bounds, m.rate, m.over, m.undefined, m.vacuous) for m in metrics}
+    assert len(result) == len(metrics)
+    assert result == promised
 
 
 def test_suites_know_of_each_metric_what_it_is() -> None:
@@ -162,9 +162,9 @@ def test_a_relation_with_too_few_frames_for_the_ablation_says_so() -> None:
     columns = [name for name in MONITOR_COLUMNS if name != "cell:none:2"]
     metric = {m.name: m for m in metrics_for("monitor", "P19", columns)}["monitor_ablated"]
     assert metric.undefined == "the relation has no more frames than the ablation takes"
-    found = metric.formula(np.ones((4, 2)), np.ones(4))
-    assert found.shape == (4,)
-    assert np.isnan(found).all()
+    result = metric.formula(np.ones((4, 2)), np.ones(4))
+    assert result.shape == (4,)
+    assert np.isnan(result).all()
 
 
 def test_a_delta_needs_both_of_its_cells() -> None:

@@ -24,8 +24,8 @@ def test_the_example_of_table_7(
 ) -> None:
     framed, interfered = pfd([anchor], [[framing]]), ird([anchor], [[negative]])
     term = degree(framed, interfered)
-    found = (framed, interfered, term, term / anchor)
-    assert found == pytest.approx(expected, abs=6e-6)
+    result = (framed, interfered, term, term / anchor)
+    assert result == pytest.approx(expected, abs=6e-6)
 
 
 def test_degrees_are_means_over_tokens_and_prompts() -> None:
@@ -70,12 +70,12 @@ ROWS = np.array(
 
 
 def test_metrics_of_a_relation_by_hand() -> None:
-    found = {
+    result = {
         metric.name: metric.of(ROWS[:, [COLUMNS.index(name) for name in metric.columns]])
         for metric in monitor_metrics(COLUMNS)
     }
     cells = [1 / 3, 2 / 3, 1.0]
-    assert found == pytest.approx(
+    assert result == pytest.approx(
         {
             "monitor": 0.6 / 2.0,
             "pfd": 0.1,
@@ -122,15 +122,15 @@ right_or_wrong = arrays.arrays(
 
 @given(right_or_wrong)
 def test_the_mean_lies_between_the_extremes_and_the_deltas_are_differences(rows: np.ndarray) -> None:
-    found = of(CELLS, rows)
+    result = of(CELLS, rows)
     slack = 1e-12
-    assert found["accuracy_min"] - slack <= found["accuracy_avg"] <= found["accuracy_max"] + slack
-    assert found["accuracy_avg"] == pytest.approx(rows.mean())
-    assert 0 <= found["accuracy_std"] <= 0.5 + slack
-    assert found["accuracy_std"] <= (found["accuracy_max"] - found["accuracy_min"]) / 2 + slack
+    assert result["accuracy_min"] - slack <= result["accuracy_avg"] <= result["accuracy_max"] + slack
+    assert result["accuracy_avg"] == pytest.approx(rows.mean())
+    assert 0 <= result["accuracy_std"] <= 0.5 + slack
+    assert result["accuracy_std"] <= (result["accuracy_max"] - result["accuracy_min"]) / 2 + slack
     for name in ("positive", "negative"):
-        difference = found[f"accuracy_{name}"] - found["accuracy_base"]
-        assert found[f"delta_{name}"] == pytest.approx(difference)
+        difference = result[f"accuracy_{name}"] - result["accuracy_base"]
+        assert result[f"delta_{name}"] == pytest.approx(difference)
 
 
 @given(right_or_wrong)
@@ -160,14 +160,14 @@ def test_the_ablated_score_is_a_ratio_of_sums_like_the_whole_one() -> None:
 
 
 def test_each_form_of_answering_has_its_own_accuracy() -> None:
-    found = of(("format:wp", "format:fc_pos", "format:fc_neg"), np.array([[1.0, 1, 0], [1, 0, 0]]))
-    assert found == {"accuracy_wp": 1.0, "accuracy_fc_pos": 0.5, "accuracy_fc_neg": 0.0}
+    result = of(("format:wp", "format:fc_pos", "format:fc_neg"), np.array([[1.0, 1, 0], [1, 0, 0]]))
+    assert result == {"accuracy_wp": 1.0, "accuracy_fc_pos": 0.5, "accuracy_fc_neg": 0.0}
 
 
 def test_the_saving_is_study_by_monitor() -> None:
     """Table 8 prints 2.97 for GPU hours; in calls it is 49 / 13."""
     rows = np.array([[13.0, 49.0, 130.0, 500.0], [13.0, 49.0, 170.0, 700.0]])
-    found = of(("calls:monitor", "calls:study", "tokens:monitor", "tokens:study"), rows)
-    assert found["saving_calls"] == pytest.approx(3.769, abs=5e-4)
-    assert found["saving_tokens"] == pytest.approx(1200 / 300)
-    assert (found["calls_monitor"], found["tokens_study"]) == (13, 600)
+    result = of(("calls:monitor", "calls:study", "tokens:monitor", "tokens:study"), rows)
+    assert result["saving_calls"] == pytest.approx(3.769, abs=5e-4)
+    assert result["saving_tokens"] == pytest.approx(1200 / 300)
+    assert (result["calls_monitor"], result["tokens_study"]) == (13, 600)

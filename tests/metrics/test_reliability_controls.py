@@ -62,10 +62,10 @@ def test_what_was_not_asked_is_not_measured() -> None:
 
 
 def test_without_such_an_answer_there_is_no_control() -> None:
-    found = measured("seen", rows=({"uninformative": 1},))
-    assert math.isnan(found["c_correct_control_random"])
-    assert math.isnan(found["c_wrong_control_shuffled"])
-    assert found["nccr_control_random"] == 0
+    result = measured("seen", rows=({"uninformative": 1},))
+    assert math.isnan(result["c_correct_control_random"])
+    assert math.isnan(result["c_wrong_control_shuffled"])
+    assert result["nccr_control_random"] == 0
 
 
 def test_a_constant_answerer_is_consistent_and_no_better_than_its_control() -> None:

@@ -36,5 +36,5 @@ def test_the_kind_of_a_slice(name: str, kind: str) -> None:
 def test_the_overall_consistency_of_wrong_answers_is_undefined_only_where_there_are_none(
     seen: float, unseen: float, both: float
 ) -> None:
-    found = float(reliability.c_wrong(np.array(seen), np.array(unseen)))
-    assert found == pytest.approx(both, nan_ok=True)
+    result = float(reliability.c_wrong(np.array(seen), np.array(unseen)))
+    assert result == pytest.approx(both, nan_ok=True)

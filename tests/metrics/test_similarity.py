@@ -16,9 +16,9 @@ def test_by_hand() -> None:
     red, rare = math.log(4 / 3) + 1, math.log(4 / 2) + 1
     house = math.hypot(red, rare)
     car = math.hypot(2 * red, rare)
-    found = tfidf_cosine(["Red house!", "a red sky", "green"], DOCUMENTS)
+    result = tfidf_cosine(["Red house!", "a red sky", "green"], DOCUMENTS)
     expected = [[1.0, (red * 2 * red + 0) / (house * car), 0.0], [red / house, 2 * red / car, 0.0], [0, 0, 0]]
-    assert found == pytest.approx(np.array(expected))
+    assert result == pytest.approx(np.array(expected))
 
 
 def test_a_query_is_compared_with_the_documents_alone() -> None:
@@ -39,13 +39,13 @@ def test_it_agrees_with_scikit_learn() -> None:
 
 
 def test_cosine_of_vectors() -> None:
-    found = cosine(np.array([[3.0, 4.0], [0.0, 0.0]]), np.array([[4.0, 3.0], [-6.0, -8.0], [0.0, 0.0]]))
-    assert found == pytest.approx(np.array([[24 / 25, -1.0, 0.0], [0.0, 0.0, 0.0]]))
+    result = cosine(np.array([[3.0, 4.0], [0.0, 0.0]]), np.array([[4.0, 3.0], [-6.0, -8.0], [0.0, 0.0]]))
+    assert result == pytest.approx(np.array([[24 / 25, -1.0, 0.0], [0.0, 0.0, 0.0]]))
 
 
 def test_the_length_of_a_vector_does_not_matter() -> None:
-    found = cosine(np.array([[0.3, 0.4], [300.0, 400.0]]), np.array([[0.4, 0.3]]))
-    assert found == pytest.approx(np.array([[24 / 25], [24 / 25]]))
+    result = cosine(np.array([[0.3, 0.4], [300.0, 400.0]]), np.array([[0.4, 0.3]]))
+    assert result == pytest.approx(np.array([[24 / 25], [24 / 25]]))
 
 
 def test_no_document_and_no_query() -> None:
