@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import datetime
+import json
+import time
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -8,6 +11,7 @@ import pytest
 import yaml
 
 from pytest_kbrel.catalogue.metrics import METRICS, OVERALL_METRICS, SLICE_METRICS
+from pytest_kbrel.suites import load_suite
 from pytest_kbrel.suites.schema import make_schema, suite_schema
 from tests.suites.examples import GOOD, SHAPE_ERRORS
 
@@ -45,3 +49,67 @@ def test_wrong_suites_are_not(name: str) -> None:
 def test_every_metric_has_a_place() -> None:
     used = {name for table in (*SLICE_METRICS.values(), *OVERALL_METRICS.values()) for name in table}
     assert used == set(METRICS)
+
+
+WORLD = Path(__file__).parents[2] / "suites" / "world.kb.yaml"
+DAY = datetime.date(2026, 12, 1)
+
+
+def test_it_loads_whole() -> None:
+    start = time.perf_counter()
+    suite = load_suite(WORLD, nodeid_path="suites/world.kb.yaml", today=DAY)
+    print(f"{time.perf_counter() - start:.2f} s")
+    count = {probe: [c for c in suite.cases if c.probe == probe] for probe in ("monitor", "head_to_tail")}
+    assert len(count["monitor"]) == 12
+    assert len(count["head_to_tail"]) == 9
+    assert [case.id for case in suite.cases[-2:]] == [
+        "reliability[seen-zero-shot]",
+        "reliability[unseen-zero-shot]",
+    ]
+    assert [len(case.facts) for case in suite.cases[-2:]] == [300, 200]
+    assert all(case.facts and case.gates for case in suite.cases)
+    assert len(suite.aggregates) == 4
+    assert len(suite.aggregates[-1].members) == len(suite.cases)
+    assert suite.warnings == ()
+
+
+def test_editors_accept_it() -> None:
+    data = as_json(yaml.safe_load(WORLD.read_text("utf-8")))
+    assert [
+        error.message for error in jsonschema.Draft202012Validator(suite_schema()).iter_errors(data)
+    ] == []
+
+
+def test_the_example_of_the_readme_loads_as_it_stands(tmp_path: Path) -> None:
+    text = """\
+suite: world
+facts: world/facts.jsonl
+monitor:
+  slices: [P17, P30, P36, P37, P38]
+  gates:
+    monitor: {max: 0.60}
+    accuracy: {min: 0.40, max_drop: 0.02}
+    anchor_prob: {recovery: 0.98}
+"""
+    (tmp_path / "world").symlink_to(WORLD.parent / "world")
+    path = tmp_path / "world.kb.yaml"
+    path.write_text(text, "utf-8")
+    suite = load_suite(path)
+    assert [case.id for case in suite.cases] == [f"monitor[P{n}]" for n in (17, 30, 36, 37, 38)]
+    assert len(suite.cases[0].gates) == 4
+
+
+def test_every_probe_has_a_floor_that_leaves_the_embedded_checkpoint_room() -> None:
+    suite = load_suite(WORLD, nodeid_path="suites/world.kb.yaml", today=DAY)
+    blessed = json.loads((WORLD.parents[1] / "baselines/reference/baseline.json").read_text("utf-8"))
+    known = {**blessed["cases"], **blessed["aggregates"]}
+    floors = {
+        case.id: {gate.metric: gate.bound for gate in case.gates if gate.rule == "min"}
+        for case in (*suite.cases, *suite.aggregates)
+    }
+    # Nobody can be right about unseen questions, and over all of reliability there is no such figure.
+    without = {name for name, bounds in floors.items() if not {"accuracy", "cr"} & set(bounds)}
+    assert without == {"reliability[unseen-zero-shot]", "reliability[overall]", "pooled[overall]"}
+    for name, bounds in floors.items():
+        figures = known[f"world.kb.yaml::{name}"]["metrics"]
+        assert all(0.1 <= bound <= figures[metric] / 1.5 for metric, bound in bounds.items()), name

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from pytest_kbrel.catalogue.metrics import CONTROLS, METRICS
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.catalogue.slices import reliability_slice, reliability_slices, slice_name
 from pytest_kbrel.facts.located.node import Entry, Node
-from pytest_kbrel.records import Gate
-from pytest_kbrel.suites.gates import CHOICES, LIMITS, REFUSED, SYNONYMS, as_gate, override, read_integrity
+from pytest_kbrel.records import RULES, Gate, Integrity
+from pytest_kbrel.suites import load_suite
+from pytest_kbrel.suites.gates import (
+    CHOICES,
+    LIMITS,
+    REFUSED,
+    SYNONYMS,
+    as_gate,
+    override,
+    plain_rule,
+    read_integrity,
+)
+from pytest_kbrel.suites.schema import make_schema
+from tests.suites.examples import HEAD
 
 SAME = {
     "min": "gte ge minimum",
@@ -191,3 +206,120 @@ def test_the_slices_that_are_known_without_facts() -> None:
         *("seen-number-zero-shot", "unseen-number-zero-shot", "seen-person-zero-shot"),
         "unseen-person-zero-shot",
     )
+
+
+DOCS = Path(__file__).parents[2] / "docs" / "suite-files.md"
+
+
+@pytest.mark.parametrize(
+    ("metric", "key", "value", "expected"),
+    [
+        ("accuracy", "gte", 0.4, ("min", 0.4)),
+        ("accuracy", "ge", 0.4, ("min", 0.4)),
+        ("accuracy", "minimum", 0.4, ("min", 0.4)),
+        ("accuracy", "lte", 0.4, ("max", 0.4)),
+        ("accuracy", "le", 0.4, ("max", 0.4)),
+        ("accuracy", "maximum", 0.4, ("max", 0.4)),
+        ("accuracy", "threshold", 0.4, ("min", 0.4)),
+        ("pfd", "threshold", 0.4, ("max", 0.4)),
+        ("accuracy", "max_regression", 0.1, ("max_drop", 0.1)),
+        ("pfd", "max_regression", 0.1, ("max_drop", 0.1)),
+        ("pfd", "max_rise", 0.1, ("max_drop", 0.1)),
+        ("pfd", "max_increase", 0.1, ("max_drop", 0.1)),
+        ("accuracy", "max_decrease", 0.1, ("max_drop", 0.1)),
+        ("accuracy", "min_absolute_change", -0.1, ("max_drop", 0.1)),
+        ("pfd", "min_absolute_change", -0.1, ("max_drop", 0.1)),
+        ("accuracy", "min_absolute_change", 0, ("max_drop", 0)),
+        ("accuracy", "min_relative_change", -0.25, ("recovery", 0.75)),
+        ("accuracy", "recovery_threshold", 0.98, ("recovery", 0.98)),
+        ("accuracy", "min_recovery", 0.98, ("recovery", 0.98)),
+        ("monitor", "max", 7.5, ("max", 7.5)),
+        ("nccr", "min", -1, ("min", -1)),
+    ],
+)
+def test_meaning(metric: str, key: str, value: float, expected: tuple[str, float]) -> None:
+    assert as_gate(key, value, METRICS[metric]) == expected
+
+
+@pytest.mark.parametrize("key", REFUSED)
+def test_what_has_no_equal_is_refused_with_the_way_out(key: str) -> None:
+    with pytest.raises(ValueError, match=f"rule '{key}' has no equal here: .*allowed: {', '.join(RULES)}$"):
+        as_gate(key, 0.1, METRICS["accuracy"])
+
+
+def test_a_bare_number_is_the_worst_that_is_good() -> None:
+    assert plain_rule(METRICS["accuracy"]) == "min"
+    assert plain_rule(METRICS["gap"]) == "max"
+
+
+def test_the_documentation_has_every_name() -> None:
+    text = DOCS.read_text("utf-8")
+    for name in (*METRICS, *SYNONYMS, *REFUSED):
+        assert f"`{name}`" in text, name
+
+
+@pytest.mark.parametrize("name", CONTROLS)
+def test_a_metric_with_a_control_may_be_demanded_to_stand_above_it(name: str) -> None:
+    assert as_gate("above_control", 0.05, METRICS[name], True) == ("above_control", 0.05)
+
+
+@pytest.mark.parametrize(
+    ("name", "controlled", "bound", "message"),
+    [
+        ("monitor", False, 0.1, "monitor has none here; allowed: on cr, "),
+        ("c_correct", False, 0.1, "c_correct has none here"),
+        ("c_correct", True, -0.1, "must be at least 0 and at most 1, found -0.1"),
+        ("c_correct", True, 5, "found 5; did you mean 0.05?"),
+        ("nccr", True, 2.5, "at most 2, found 2.5"),
+    ],
+)
+def test_what_cannot_be_demanded_is_refused(name: str, controlled: bool, bound: float, message: str) -> None:
+    with pytest.raises(ValueError, match="above_control") as caught:
+        as_gate("above_control", bound, METRICS[name], controlled)
+    assert message in str(caught.value)
+
+
+def checks(text: dict[str, object]) -> bool:
+    validator = jsonschema.Draft202012Validator(make_schema())
+    return validator.is_valid({"suite": "s", "facts": "facts.jsonl", **text})
+
+
+def test_the_schema_knows_where_there_are_controls() -> None:
+    demand = {"above_control": 0.05}
+    assert checks({"reliability": {"gates": {"c_correct": demand}}})
+    assert not checks({"reliability": {"gates": {"c_correct": {"above_control": 1.5}}}})
+    assert not checks({"reliability": {"gates": {"ur": demand}}})
+    assert not checks({"reliability": {"overall": {"gates": {"nccr": demand}}}})
+    assert not checks({"monitor": {"gates": {"accuracy": demand}}})
+
+
+def limits(path: Path) -> dict[str, Integrity]:
+    """The limits of all cases, by case."""
+    return {case.id: case.integrity for case in load_suite(path).cases}
+
+
+def test_without_the_key_the_defaults_hold(suite_file: Callable[..., Path]) -> None:
+    assert set(limits(suite_file(HEAD + "monitor:\nhead_to_tail:\n")).values()) == {Integrity()}
+
+
+def test_a_probe_states_what_the_suite_states_otherwise(suite_file: Callable[..., Path]) -> None:
+    text = (
+        HEAD
+        + "integrity: {empty: 0.2, errored: 0.01}\n"
+        + "monitor:\n  slices: [P36]\n  integrity: {empty: 1, below_random: allowed}\n"
+        + "head_to_tail:\n  slices: [culture-tail]\n"
+    )
+    assert limits(suite_file(text)) == {
+        "monitor[P36]": Integrity(empty=1.0, errored=0.01, below_random="allowed"),
+        "head_to_tail[culture-tail]": Integrity(empty=0.2, errored=0.01),
+    }
+
+
+def test_a_whole_number_is_a_share_too(suite_file: Callable[..., Path]) -> None:
+    (found,) = set(limits(suite_file(HEAD + "integrity: {answered: 1}\nmonitor:\n")).values())
+    # Wire form and JSON tell 1 from 1.0.
+    assert isinstance(found.answered, float)
+
+
+def test_every_limit_can_be_stated() -> None:
+    assert tuple(LIMITS) == tuple(field.name for field in dataclasses.fields(Integrity))
