@@ -1,1 +1,1 @@
-"""What a probe, a metric, a gate rule and a verdict is, each said once: tables that import records only."""
+"""Tables of the probes, metrics, gate rules and verdicts. They import records and bounds only."""

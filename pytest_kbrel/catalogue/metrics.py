@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from typing import Literal
 
 from pytest_kbrel.bounds import FIGURE
-from pytest_kbrel.catalogue.slices import SliceKind
-from pytest_kbrel.records import CaseKind, record
+from pytest_kbrel.records import CaseKind, ProbeName, record
 
 Better = Literal["higher", "lower"]
+# Slices of one kind have the same metrics.
+SliceKind = Literal[ProbeName, "seen", "unseen"]
 
 
 @record

@@ -1,20 +1,20 @@
-"""Probes: all that the rest of the package decides by which probe asks.
+"""Table of the probes: names, settings, keys of suite files, slices and headline metrics of each.
 
-A probe's questions, outcomes and formulas are code and lie in ``probes/`` and ``metrics/``; what it is
-called, what a suite file may say of it, what its slices are and which figures count first is said here.
+Questions and outcomes are made in ``probes/``, formulas are in ``metrics/``.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping
 from typing import Literal
 
 from pytest_kbrel.bounds import COUNT, DISTRACTORS, NEW_TOKENS, Bounds
-from pytest_kbrel.catalogue.metrics import OVERALL_METRICS, SLICE_METRICS, Metric
-from pytest_kbrel.catalogue.slices import KINDS, SLICE_BY, TOP10, SliceKind, Slicing
+from pytest_kbrel.catalogue.metrics import OVERALL_METRICS, SLICE_METRICS, Metric, SliceKind
 from pytest_kbrel.records import (
     ANSWER_CUE,
+    ANSWER_TYPES,
     BUCKETS,
     CaseKind,
     HeadToTailSettings,
@@ -24,6 +24,15 @@ from pytest_kbrel.records import (
     ReliabilitySettings,
     record,
 )
+
+# What a probe's slices are: the relations of a suite, the popularity buckets of its domains, or seen and
+# unseen knowledge in each prompt setting.
+Slicing = Literal["relation", "bucket", "knowledge"]
+KINDS: tuple[Literal["seen", "unseen"], ...] = ("seen", "unseen")
+PROMPTS = ("zero-shot", "four-shot", "four-shot-2")
+SLICE_BY = ("none", "answer_type", "dataset")
+# The most popular tenth of a domain's head; the other buckets share out all facts.
+TOP10 = "top10"
 
 
 @record
@@ -305,5 +314,36 @@ def probe_of_settings(settings: ProbeSettings) -> Probe:
 
 
 def probe_named(kind: CaseKind | str) -> Probe | None:
-    """Return the probe that cases of this kind are about; ``None`` for those of all probes or of none."""
+    """Return the probe of this name; ``None`` for kinds of cases that are of all probes or of none."""
     return next((probe for name, probe in PROBES.items() if name == kind), None)
+
+
+_RELIABILITY_SLICE = re.compile(rf"({'|'.join(KINDS)})(?:-(.+?))?-({'|'.join(PROMPTS)})")
+
+
+@record
+class ReliabilitySlice:
+    """The parts of a reliability slice's name; ``group`` is empty where the suite makes no groups."""
+
+    kind: str
+    group: str
+    prompt: str
+
+
+def reliability_slice(name: str) -> ReliabilitySlice | None:
+    """Return the parts of a reliability slice's name; ``None`` where it is no such name."""
+    match = _RELIABILITY_SLICE.fullmatch(name)
+    if match is None:
+        return None
+    return ReliabilitySlice(kind=match[1], group=match[2] or "", prompt=match[3])
+
+
+def slice_name(kind: str, group: str, prompt: str) -> str:
+    """Return the name of a reliability slice."""
+    return "-".join(part for part in (kind, group, prompt) if part)
+
+
+def reliability_slices(slice_by: str) -> tuple[str, ...]:
+    """Return the slices whose names need no facts: with datasets, those of facts that belong to none."""
+    groups: tuple[str, ...] = ANSWER_TYPES if slice_by == "answer_type" else ("",)
+    return tuple(slice_name(kind, group, prompt) for prompt in PROMPTS for group in groups for kind in KINDS)

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from pytest_kbrel import stats
-from pytest_kbrel.catalogue.probes import RELIABILITY, Probe, probe_named
-from pytest_kbrel.catalogue.slices import TOP10
+from pytest_kbrel.catalogue.probes import RELIABILITY, TOP10, Probe, probe_named
 from pytest_kbrel.gates.statistics import Figure
 from pytest_kbrel.metrics import MetricFormula, metrics_for
 from pytest_kbrel.metrics.reliability import average, c_wrong

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from pytest_kbrel.catalogue.metrics import SliceKind
 from pytest_kbrel.catalogue.probes import PROBES, probe_named
-from pytest_kbrel.catalogue.slices import SliceKind
 from pytest_kbrel.metrics.base import MetricFormula
 from pytest_kbrel.metrics.head_to_tail import head_to_tail_metrics
 from pytest_kbrel.metrics.monitor import monitor_metrics

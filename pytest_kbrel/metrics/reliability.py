@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pytest_kbrel.catalogue.slices import SliceKind
+from pytest_kbrel.catalogue.metrics import SliceKind
 from pytest_kbrel.metrics.base import Array, MetricFormula, difference, mean, quotient, ratio
 from pytest_kbrel.metrics.reliability_controls import control_metrics, measured_by
 

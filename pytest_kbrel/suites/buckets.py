@@ -6,8 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from pytest_kbrel.catalogue.probes import PROBES
-from pytest_kbrel.catalogue.slices import TOP10
+from pytest_kbrel.catalogue.probes import PROBES, TOP10
 from pytest_kbrel.facts.located.node import unknown
 from pytest_kbrel.facts.popularity import buckets, fact_buckets
 from pytest_kbrel.records import BUCKETS, Bucket, Case, Fact

@@ -6,8 +6,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 
 from pytest_kbrel.catalogue.metrics import SLICE_METRICS
-from pytest_kbrel.catalogue.probes import PROBES
-from pytest_kbrel.catalogue.slices import Slicing
+from pytest_kbrel.catalogue.probes import PROBES, Slicing
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.distractors import Drawn, fewest_negatives, with_negatives
 from pytest_kbrel.facts.in_domain_examples import in_domain_examples

@@ -9,8 +9,7 @@ from pathlib import Path
 from pytest_kbrel.bounds import LIMIT, SEED, SHARE, UNSEEN
 from pytest_kbrel.bounds import SHOTS as SHOT_BOUNDS
 from pytest_kbrel.catalogue.metrics import OVERALL_METRICS, SLICE_METRICS
-from pytest_kbrel.catalogue.probes import PROBES, Probe, Setting
-from pytest_kbrel.catalogue.slices import reliability_slice, reliability_slices
+from pytest_kbrel.catalogue.probes import PROBES, Probe, Setting, reliability_slice, reliability_slices
 from pytest_kbrel.errors import SuiteError, nearest
 from pytest_kbrel.facts.located.node import Entry, Node, unknown
 from pytest_kbrel.facts.located.yaml import read_document

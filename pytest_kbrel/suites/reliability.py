@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from pytest_kbrel.catalogue.slices import KINDS, PROMPTS, reliability_slice, reliability_slices, slice_name
+from pytest_kbrel.catalogue.probes import KINDS, PROMPTS, reliability_slice, reliability_slices, slice_name
 from pytest_kbrel.facts.answer_types import answer_type_of
 from pytest_kbrel.facts.distractors import SPARE, Drawn, is_spelt, with_alike_negatives
 from pytest_kbrel.facts.located.node import unknown

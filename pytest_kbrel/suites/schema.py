@@ -10,9 +10,8 @@ from typing import Any, cast
 from pytest_kbrel.bounds import LIMIT, SEED, UNSEEN, Bounds
 from pytest_kbrel.bounds import SHOTS as SHOT_BOUNDS
 from pytest_kbrel.catalogue.metrics import CONTROLS, METRICS, OVERALL_METRICS, SLICE_METRICS, Metric
-from pytest_kbrel.catalogue.probes import PROBES, Places, Probe, Setting
+from pytest_kbrel.catalogue.probes import KINDS, PROBES, PROMPTS, TOP10, Places, Probe, Setting, Slicing
 from pytest_kbrel.catalogue.rules import GATE_RULES
-from pytest_kbrel.catalogue.slices import KINDS, PROMPTS, TOP10, Slicing
 from pytest_kbrel.facts.readers import FORMATS
 from pytest_kbrel.records import BUCKETS, DEFAULT_LANGUAGE, LANGUAGE_TAG, Integrity
 from pytest_kbrel.suites.gates import (

@@ -7,9 +7,8 @@ import typing
 
 import pytest
 
-from pytest_kbrel.catalogue.metrics import METRICS, OVERALL_METRICS, SLICE_METRICS
+from pytest_kbrel.catalogue.metrics import METRICS, OVERALL_METRICS, SLICE_METRICS, SliceKind
 from pytest_kbrel.catalogue.probes import PROBES, Probe, probe_named, probe_of_settings
-from pytest_kbrel.catalogue.slices import SliceKind
 from pytest_kbrel.metrics import FORMULAS
 from pytest_kbrel.probes.registry import IMPLEMENTATIONS
 from pytest_kbrel.probes.wording import check_wording, template_of

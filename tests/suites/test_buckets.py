@@ -14,8 +14,8 @@ from pytest_kbrel.cli import main
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.popularity import buckets
 from pytest_kbrel.suites import load_suite
+from tests.suites.examples import HEAD
 
-HEAD = "suite: t\nfacts: facts.jsonl\n"
 RELATIONS = """\
 P36:
   label: capital

@@ -286,9 +286,6 @@ def test_a_fact_alone_cannot_be_asked_about_another_subject(suite_file: Write) -
     assert [control.shuffled for control in case.controls] == ["Who wrote Book 5?", "Who wrote Book 4?"]
 
 
-HEAD = "suite: t\nfacts: facts.jsonl\n"
-
-
 def test_a_suites_language_is_that_of_facts_that_name_none(suite_file: Write) -> None:
     path = suite_file(HEAD + "language: de\nmonitor: {slices: [P36]}\n")
     facts = path.parent / "facts.jsonl"
