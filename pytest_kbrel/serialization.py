@@ -69,30 +69,27 @@ def encoder(separators: tuple[str, str] = (", ", ": ")) -> Callable[[Any], str]:
     return json.JSONEncoder(allow_nan=False, separators=separators, default=fields_of).encode
 
 
-def packed(value: Any) -> str:
-    """Return builtins with records among them as one :func:`whole` text: execnet carries that much faster.
+def dumps_compact(value: Any) -> str:
+    """Return builtins with records among them as compact JSON, which execnet carries much faster.
 
-    Of a record only what differs from its defaults is told. Read it with :func:`unpacked`, and the records in
-    it with :func:`from_wire`. Raises ``ValueError`` on NaN and infinity.
+    Fields of a record that have their default value are left out. ``json.loads`` and :func:`from_wire` read
+    it. Raises ``ValueError`` on NaN and infinity.
     """
-    return whole(_packed(value))
+    return replace_surrogates(_encode_compact(value))
 
 
-def unpacked(text: str) -> Any:
-    """Return what was :func:`packed`, records as objects."""
-    return json.loads(text)
-
-
-def _told(record: Any) -> dict[str, Any]:
+def _non_default_fields(record: Any) -> dict[str, Any]:
     kind: Any = type(record)
     told = zip(_names_of(kind), _defaults(kind), _getter(kind)(record), strict=True)
     return {name: value for name, default, value in told if value is not default}
 
 
-_packed = json.JSONEncoder(allow_nan=False, separators=(",", ":"), ensure_ascii=False, default=_told).encode
+_encode_compact = json.JSONEncoder(
+    allow_nan=False, separators=(",", ":"), ensure_ascii=False, default=_non_default_fields
+).encode
 
 
-def whole(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """Return ``text`` with U+FFFD for each half of a surrogate pair: no UTF-8 holds those, nor execnet."""
     if text.isascii():
         return text

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.evaluation.model_pool import Answering
+from pytest_kbrel.evaluation.model_pool import ModelPool
 from pytest_kbrel.records import BASELINE, Case, CaseResult, Exchange, Request, Response, Table, settings_of
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Keep = Callable[[Sequence[Exchange]], None]
 
 
-def ask_base(case: Case, answering: Answering, keep: Keep) -> tuple[Table, Baseline]:
+def run_baseline_model(case: Case, pool: ModelPool, keep: Keep) -> tuple[Table, Baseline]:
     """Put a case to the model that the run compares with: its outcomes, and these as a baseline.
 
     ``keep`` is handed its exchanges, marked as such. Raises ``ModelError`` where the model cannot be opened,
@@ -30,7 +30,7 @@ def ask_base(case: Case, answering: Answering, keep: Keep) -> tuple[Table, Basel
     nodeid = f"{case.suite}::{case.id}"
 
     def ask(requests: Sequence[Request], to: str) -> Sequence[Response]:
-        return answering.ask(requests, to or BASELINE, nodeid)
+        return pool.ask(requests, to or BASELINE, nodeid)
 
     def keep_marked(exchanges: Sequence[Exchange]) -> None:
         keep(
@@ -43,13 +43,13 @@ def ask_base(case: Case, answering: Answering, keep: Keep) -> tuple[Table, Basel
     found = run_case(case, ask, keep_marked)
     if broken := integrity(case, found.table, found.errors).broken:
         raise ModelError(f"{case.id}: nothing can be compared with --kb-baseline-model: {broken[0]}")
-    model = answering.base()
+    model = pool.base()
     assert model is not None
     answered = (case.suite, case.id, found.table, settings_of(case))
-    return found.table, session_baseline(model, [answered], judge=case.judge, helpers=answering.helpers())
+    return found.table, session_baseline(model, [answered], judge=case.judge, helpers=pool.helpers())
 
 
-def ask_twice(case: Case, decided: CaseResult, answering: Answering) -> CaseResult:
+def measure_noise(case: Case, decided: CaseResult, pool: ModelPool) -> CaseResult:
     """Put a decided case to the model under test again, under another batch plan, and note what changed.
 
     The second answers decide nothing and are not recorded. A response that cannot be used this time is an
@@ -59,6 +59,6 @@ def ask_twice(case: Case, decided: CaseResult, answering: Answering) -> CaseResu
     from pytest_kbrel.probes import run_case
 
     nodeid = f"{case.suite}::{case.id}"
-    second = run_case(case, functools.partial(answering.ask_again, case=nodeid), lambda exchanges: None)
+    second = run_case(case, functools.partial(pool.ask_again, case=nodeid), lambda exchanges: None)
     errors = tuple(f"asked again: {error}" for error in second.errors)
     return asked_again(dataclasses.replace(decided, errors=(*decided.errors, *errors)), second.table)

@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 _OWN = ("", BASELINE)
 
 
-class Answering:
+class ModelPool:
     """One process's answers. ``to`` is who is asked, as in :class:`pytest_kbrel.records.Ask`."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._askers: dict[str, Asker] = {}
-        self.helping = Helping(settings, threads=_threads())
+        self.helper_models = HelperModels(settings, threads=_threads())
         self._models: dict[str, Model] = {}
         self._failed: set[str] = set()
         self._load_seconds: dict[str, float] = {}
         self._again: Asker | None = None
-        self._keeping: CacheSession | None = None
+        self._cache: CacheSession | None = None
         # Why no case can be decided: a model that all of them need cannot be opened or asked.
         self.unusable = ""
 
@@ -47,7 +47,8 @@ class Answering:
 
         try:
             if to not in self._askers:
-                self._askers[to] = Asker(self._remembering(to) if to in _OWN else self.helping.model(to))
+                model = self._caching(to) if to in _OWN else self.helper_models.model(to)
+                self._askers[to] = Asker(model)
             return self._askers[to].ask(requests)
         except ModelError as error:
             if to in _OWN:
@@ -79,7 +80,7 @@ class Answering:
         except ModelError as error:
             self._note_unusable(error)
             raise
-        for text, helper in self.helping.opened():
+        for text, helper in self.helper_models.opened():
             try:
                 check_files(helper)
             except ModelError as error:
@@ -99,7 +100,7 @@ class Answering:
     def opened(self) -> list[tuple[str, Fingerprint]]:
         """Say what all models are that were opened so far, each with its name in ``Ask.to``."""
         own = [(which, model.describe()) for which, model in self._models.items()]
-        return [*own, *((helper.spec, helper) for helper in self.helping.fingerprints())]
+        return [*own, *((helper.spec, helper) for helper in self.helper_models.fingerprints())]
 
     def _opened(self, which: str) -> Model:
         if which in self._failed:
@@ -134,12 +135,12 @@ class Answering:
         if self._settings.from_run is None:
             self.unusable = self.unusable or str(error)
 
-    def _remembering(self, which: str) -> Model:
-        if self._keeping is None:
+    def _caching(self, which: str) -> Model:
+        if self._cache is None:
             from pytest_kbrel.models.resume.session import CacheSession
 
-            self._keeping = CacheSession(self._settings.use_cache, self._settings.run)
-        return self._keeping.wrap(self._opened(which))
+            self._cache = CacheSession(self._settings.use_cache, self._settings.run)
+        return self._cache.wrap(self._opened(which))
 
     def rendered(self, request: Request, case: str = "") -> str:
         """Return a prompt as the model under test reads it, empty where it cannot be put to this model."""
@@ -176,52 +177,52 @@ class Answering:
     def notes(self) -> tuple[str, ...]:
         """Return what a reader should know of the models that were opened so far, a sentence each."""
         found = [f"{WHOSE[which]}{note}" for which, model in self._models.items() for note in notes_of(model)]
-        return (*found, *self.helping.notes())
+        return (*found, *self.helper_models.notes())
 
     def helper(self, text: str) -> Fingerprint:
         """Say what the helping model is that ``text`` names."""
         try:
-            return self.helping.fingerprint(text)
+            return self.helper_models.fingerprint(text)
         except ModelError as error:
             raise self._of_helper(text, error) from None
 
     def helpers(self) -> tuple[Fingerprint, ...]:
         """Say what all helping models are that took part so far."""
-        return self.helping.fingerprints()
+        return self.helper_models.fingerprints()
 
-    def help_news(self) -> tuple[int, int]:
+    def new_helper_counts(self) -> tuple[int, int]:
         """Return how many requests helping models got since the last call, and how many were known."""
-        return self.helping.news()
+        return self.helper_models.new_counts()
 
-    def answer_news(self) -> tuple[int, int]:
+    def new_answer_counts(self) -> tuple[int, int]:
         """Return how many answers the run's own models were to give since the last call; how many were known.
 
         Known are those kept from an earlier run.
         """
-        return self._keeping.new_counts() if self._keeping is not None else (0, 0)
+        return self._cache.new_counts() if self._cache is not None else (0, 0)
 
-    def not_kept(self) -> str:
+    def cache_problem(self) -> str:
         """Say why answers of the run's own models are not kept, empty where they are or are not to be."""
-        return self._keeping.trouble if self._keeping is not None else ""
+        return self._cache.trouble if self._cache is not None else ""
 
     def with_examples(self, case: Case) -> Case | None:
         """Return the case with the examples it was asked with, ``None`` where they are to be chosen."""
         return None
 
-    def lacking(self, case: str) -> str:
+    def missing_responses(self, case: str) -> str:
         """Say why a case got no answers that only a model could give; empty where models are asked."""
         return ""
 
     def close(self) -> None:
         """Free the models."""
-        if self._keeping is not None:
-            self._keeping.close()
+        if self._cache is not None:
+            self._cache.close()
         for model in self._models.values():
             model.close()
-        self.helping.close()
+        self.helper_models.close()
 
 
-def underway(settings: Settings) -> RunLock | None:
+def run_lock(settings: Settings) -> RunLock | None:
     """Return the journals of a run that asks served models, ``None`` where there are none to be kept."""
     from pytest_kbrel.models.registry import backend_of
 
@@ -248,7 +249,7 @@ def _threads() -> int | None:
     return max(1, (os.cpu_count() or 1) // workers)
 
 
-class Helping:
+class HelperModels:
     """One process's helping models, each opened when it is first needed, over one store of answers."""
 
     def __init__(self, settings: Settings, *, threads: int | None = None) -> None:
@@ -298,13 +299,13 @@ class Helping:
         """Return what a reader should know of the models that were opened, a sentence each."""
         return tuple(f"{text}: {note}" for text, model in self._opened.items() for note in notes_of(model))
 
-    def news(self) -> tuple[int, int]:
+    def new_counts(self) -> tuple[int, int]:
         """Return how many requests came in, and how many the store answered, since this was last called."""
         models = self._models.values()
         now = (sum(model.asked for model in models), sum(model.reused for model in models))
-        news = (now[0] - self._told[0], now[1] - self._told[1])
+        new_counts = (now[0] - self._told[0], now[1] - self._told[1])
         self._told = now
-        return news
+        return new_counts
 
     def close(self) -> None:
         """Free the models and close the store."""

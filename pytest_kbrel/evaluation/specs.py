@@ -53,7 +53,7 @@ def notes_of(model: object) -> tuple[str, ...]:
     return notes
 
 
-def typed_notes(settings: Settings) -> tuple[str, ...]:
+def spec_notes(settings: Settings) -> tuple[str, ...]:
     """Return what was typed for the models of a run and has no effect, a sentence each.
 
     Nothing is opened. A model whose spec is wrong has none: that is told where it is asked for.
@@ -66,7 +66,7 @@ def typed_notes(settings: Settings) -> tuple[str, ...]:
     return tuple(f"{whose}{note}" for whose, one in parsed if one is not None for note in notes_of(one.spec))
 
 
-def unscored(probe: ProbeName, why: str) -> ModelError:
+def no_probabilities(probe: ProbeName, why: str) -> ModelError:
     """Return the error of a probe that needs probabilities with a model that can score no answer."""
     title = PROBES[probe].title
     return ModelError(f"{title} cannot be run: {why}; allowed: -k 'not {probe}', or another template")

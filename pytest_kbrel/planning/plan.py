@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pytest_kbrel.baselines import Baseline
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.evaluation.specs import helper_spec, role_of, unscored
+from pytest_kbrel.evaluation.specs import helper_spec, no_probabilities, role_of
 from pytest_kbrel.gates.power import Foreseen
 from pytest_kbrel.models.registry import BACKENDS, open_model
 from pytest_kbrel.planning.cost_model import CostModel, measure_costs
@@ -94,7 +94,7 @@ def make_plan(
     models = _models(options, dry_runs)
     scored = next((case.probe for case in cases if PROBES[case.probe].scored), None)
     if (why := models[0].unscorable) and scored:
-        raise unscored(scored, why)
+        raise no_probabilities(scored, why)
     participants = tuple(_participant(options, dry_runs, model) for model in models)
     return Plan(
         cases=tuple(

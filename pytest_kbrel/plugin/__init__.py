@@ -35,7 +35,7 @@ def pytest_configure(config: pytest.Config) -> None:
         from pytest_kbrel.plugin.settings import read_settings
 
         read_settings(config)
-    if options.only_shows(config):
+    if options.is_listing_only(config):
         return
     if options.is_planning(config):
         from pytest_kbrel.plugin.plan_session import start_plan
@@ -66,17 +66,17 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SuiteFile 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Say that models will be asked, before the controller hears what was collected."""
-    if not (options.only_shows(session.config) or options.is_planning(session.config)):
-        fixtures.announce(session)
+    if not (options.is_listing_only(session.config) or options.is_planning(session.config)):
+        fixtures.register_run(session)
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """Say which suites stay uncollected for want of a model, and which typed flags have no effect."""
-    if options.is_active(config) or options.only_shows(config):
+    if options.is_active(config) or options.is_listing_only(config):
         return []
-    found = options.suites_in_sight(config)
+    found = options.find_suites(config)
     lines = [f"kbrel: no model given (--kb-model), not collected: {', '.join(found)}"] if found else []
-    unused = [flag.flag for flag in FLAGS if options.stands_on_the_line(config, flag.name)]
+    unused = [flag.flag for flag in FLAGS if options.is_on_command_line(config, flag.name)]
     if unused:
         lines.append(f"kbrel: {', '.join(unused)} not used: no model is given (--kb-model)")
     if not lines:
@@ -94,12 +94,12 @@ def pytest_runtest_makereport(
     report = yield
     if report.when == "call" and fixtures.results_key in item.stash:
         fixtures.attach(report, item)
-    if fixtures.asks(item):
+    if fixtures.uses_model(item):
         from pytest_kbrel.plugin.pytest_reports import make_printable
 
         make_printable(report)
         if report.failed:
-            report.kbrel_asks = True  # type: ignore[attr-defined]
+            report.kbrel_uses_model = True  # type: ignore[attr-defined]
             fixtures.note_unusable(report, item)
             fixtures.attach_models(report, item)
     return report
@@ -120,7 +120,7 @@ def pytest_make_collect_report(
 
 def _refuse_suites_without_model(config: pytest.Config) -> None:
     for flag in FLAGS:
-        if flag.name in _NEED_A_MODEL and options.stands_on_the_line(config, flag.name):
+        if flag.name in _NEED_A_MODEL and options.is_on_command_line(config, flag.name):
             found = "nothing (an unset variable?)" if flag.name in ("model", "from_run") else "no model"
             raise pytest.UsageError(
                 f"{flag.flag}: found {found}, and a model or a record is needed; allowed: with "

@@ -11,8 +11,8 @@ import pytest
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.plugin import worker
 from pytest_kbrel.plugin.controller import Recorder
-from pytest_kbrel.plugin.options import stands_on_the_line, suites_in_sight, was_typed
-from pytest_kbrel.plugin.output_folder import set_aside
+from pytest_kbrel.plugin.options import find_suites, is_explicit, is_on_command_line
+from pytest_kbrel.plugin.output_folder import move_aside
 from pytest_kbrel.plugin.preflight import check_judge
 from pytest_kbrel.plugin.settings import read_settings
 from pytest_kbrel.reports.files import REPORT_FILES
@@ -30,12 +30,12 @@ def start(config: pytest.Config) -> None:
     """
     settings = read_settings(config)
     baseline = None
-    if was_typed(config, "model") or was_typed(config, "from_run") or suites_in_sight(config):
+    if is_explicit(config, "model") or is_explicit(config, "from_run") or find_suites(config):
         try:
             baseline = check(config, settings)
         except (KbrelError, pytest.UsageError) as error:
             # Whoever publishes the folder must not publish what an older run left there.
-            set_aside(settings.output_path)
+            move_aside(settings.output_path)
             raise pytest.UsageError(str(error)) from None
     recorder = Recorder(config, settings, baseline)
     config.pluginmanager.register(recorder, "kbrel-recorder")
@@ -52,7 +52,7 @@ def _gpus_each(config: pytest.Config, settings: Settings) -> int | None:
     """Return how many GPUs each worker needs for itself, 0 where it can share one, ``None`` for its share."""
     from pytest_kbrel.models.registry import gpus_of
 
-    if settings.from_run is not None or not (was_typed(config, "model") or suites_in_sight(config)):
+    if settings.from_run is not None or not (is_explicit(config, "model") or find_suites(config)):
         return 0
     needed = [gpus_of(spec) for spec in settings.own_specs]
     # An engine says how many it takes; what is spread makes do with those.
@@ -118,13 +118,13 @@ def _check_noise_floor(settings: Settings) -> None:
 
 def _check_company(config: pytest.Config, settings: Settings) -> None:
     """Refuse what is typed and would be ignored: it is empty, or the flag that it belongs to is missing."""
-    if stands_on_the_line(config, "from_run") and not settings.from_run and not was_typed(config, "model"):
+    if is_on_command_line(config, "from_run") and not settings.from_run and not is_explicit(config, "model"):
         raise pytest.UsageError("--kb-from-run: found nothing (an unset variable?); allowed: a recorded run")
     for name, present, needed, why in (
         ("prices", settings.plan, "--kb-plan", "prices are what a plan reckons with"),
         ("baseline_reason", settings.baseline_update, "--kb-baseline-update", "it is kept with the baseline"),
     ):
-        if not present and stands_on_the_line(config, name):
+        if not present and is_on_command_line(config, name):
             flag = "--kb-" + name.replace("_", "-")
             raise pytest.UsageError(f"{flag}: found without {needed}; allowed: with it, for {why}")
 

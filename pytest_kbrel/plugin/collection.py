@@ -146,12 +146,12 @@ def case_of(item: pytest.Item) -> Case | None:
     return found if isinstance(found, Case) else None
 
 
-def relative(gates: Iterable[Gate]) -> int:
+def count_relative(gates: Iterable[Gate]) -> int:
     """Return how many of these gates compare with a baseline."""
     return sum(GATE_RULES[gate.rule].relative for gate in gates)
 
 
-def comparisons(suites: Iterable[Suite], selected: Iterable[str]) -> int:
+def count_comparisons(suites: Iterable[Suite], selected: Iterable[str]) -> int:
     """Return m, how many comparisons with a baseline a run makes: the size of its family of tests.
 
     ``selected`` are node ids. Aggregates count when all their members are selected.
@@ -164,5 +164,5 @@ def comparisons(suites: Iterable[Suite], selected: Iterable[str]) -> int:
         for aggregate in suite.aggregates:
             if here.issuperset(aggregate.members):
                 gates += aggregate.gates
-        total += relative(gates)
+        total += count_relative(gates)
     return total

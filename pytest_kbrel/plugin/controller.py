@@ -6,6 +6,7 @@ pytest counts like any other, with and without xdist.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -16,18 +17,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.evaluation.model_pool import underway
-from pytest_kbrel.evaluation.specs import typed_notes
+from pytest_kbrel.evaluation.model_pool import run_lock
+from pytest_kbrel.evaluation.specs import spec_notes
 from pytest_kbrel.plugin import worker
-from pytest_kbrel.plugin.fixtures import asks, excuse_for, failure_message
-from pytest_kbrel.plugin.options import SUITE_SUFFIX, suites_in_sight
-from pytest_kbrel.plugin.output_folder import Parts, bring_back, set_aside
+from pytest_kbrel.plugin.fixtures import failure_message, uses_model, waiver_text
+from pytest_kbrel.plugin.options import SUITE_SUFFIX, find_suites
+from pytest_kbrel.plugin.output_folder import SpoolDirectory, move_aside, move_back
 from pytest_kbrel.plugin.preflight import check_suites, unused_flags
-from pytest_kbrel.plugin.pytest_reports import add_suite_properties, hand_in
+from pytest_kbrel.plugin.pytest_reports import add_suite_properties, emit_reports
 from pytest_kbrel.plugin.run_builder import (
-    Arrivals,
-    assemble,
+    SessionResults,
     baseline_of_session,
+    build_run,
     decide_aggregates,
     join,
     without_figures,
@@ -39,7 +40,7 @@ from pytest_kbrel.records import BASELINE, CaseResult, Fingerprint, Run, Suite, 
 from pytest_kbrel.reports.formatting import one_line
 from pytest_kbrel.reports.junit import case_properties, suite_properties
 from pytest_kbrel.reports.phrases import STOPPED
-from pytest_kbrel.serialization import from_wire, unpacked
+from pytest_kbrel.serialization import from_wire
 from pytest_kbrel.settings import RULES, Settings
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class Recorder:
         self._config = config
         self._settings = settings
         self._baseline = baseline
-        self._arrivals = Arrivals()
+        self._results = SessionResults()
         self._suites: list[Suite] = []
         self._model: Fingerprint | None = None
         self._base: Fingerprint | None = None
@@ -65,8 +66,8 @@ class Recorder:
         self._run: Run | None = None
         self._written = False
         self._blessed: Blessed | None = None
-        self._underway = underway(settings)
-        self._parts = Parts(settings.output_path, settings.run)
+        self._run_lock = run_lock(settings)
+        self._spool_directory = SpoolDirectory(settings.output_path, settings.run)
         self._termination = Termination()
         self._began = self._collected = self._set_aside = False
         self._session: pytest.Session | None = None
@@ -82,41 +83,41 @@ class Recorder:
         if not self._began:
             self._began = True
             self._termination.watch()
-            self._set_aside = set_aside(self._settings.output_path)
+            self._set_aside = move_aside(self._settings.output_path)
 
     def note_collected(self) -> None:
         """Note that it is known which of our cases are to run, be it none."""
         self._collected = True
 
-    def note_asking(self) -> None:
+    def mark_active(self) -> None:
         """Let other runs see that this one goes on, if it was announced that it asks a model."""
-        if self._underway is not None:
-            self._underway.acquire()
+        if self._run_lock is not None:
+            self._run_lock.acquire()
 
     def expect(self, nodeids: Iterable[str]) -> None:
         """Note items that must report before the session may end well."""
         # Tests in Python ask models too: who collected them has announced it.
-        self.note_asking()
+        self.mark_active()
         new = [nodeid for nodeid in nodeids if nodeid.split("::", 1)[0].endswith(SUITE_SUFFIX)]
-        new = [nodeid for nodeid in new if nodeid not in self._arrivals.expected]
+        new = [nodeid for nodeid in new if nodeid not in self._results.expected]
         if not new:
             return
         self.begin()
-        self._arrivals.expected |= dict.fromkeys(new)
+        self._results.expected |= dict.fromkeys(new)
         try:
             # Now, since a suite may be edited while the run goes on.
-            self._suites = worker.suites_of(self._config, list(self._arrivals.expected), self._settings)
+            self._suites = worker.suites_of(self._config, list(self._results.expected), self._settings)
         except KbrelError as error:
             self._problems[str(error)] = None
         self._check_cases()
-        self._unused = unused_flags(self._config, self._settings, self._suites, self._arrivals.expected)
-        self._arrivals.notes |= dict.fromkeys(self._unused)
-        self._parts.start()
+        self._unused = unused_flags(self._config, self._settings, self._suites, self._results.expected)
+        self._results.notes |= dict.fromkeys(self._unused)
+        self._spool_directory.start()
 
     @pytest.hookimpl
     def pytest_report_header(self) -> list[str]:
         """Name the model, who judges it and what it is held against; say what was typed and has no effect."""
-        notes = [one_line(note, 500) for note in typed_notes(self._settings)]
+        notes = [one_line(note, 500) for note in spec_notes(self._settings)]
         return [printable(f"kbrel: {line}") for line in (self._who(), *notes)]
 
     @pytest.hookimpl
@@ -141,8 +142,8 @@ class Recorder:
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         """Clear away the responses of runs that were killed; begin where suites are in sight."""
         self._session = session
-        self._parts.clear()
-        if suites_in_sight(self._config):
+        self._spool_directory.clear()
+        if find_suites(self._config):
             self.begin()
 
     @pytest.hookimpl
@@ -165,46 +166,46 @@ class Recorder:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Learn the items of a serial run."""
-        if any(map(asks, session.items)):
+        if any(map(uses_model, session.items)):
             self.begin()
         self.expect(item.nodeid for item in session.items)
 
     @pytest.hookimpl
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Note what was begun: a session may stop before the rest."""
-        self._arrivals.begun.add(nodeid)
+        self._results.begun.add(nodeid)
 
     @pytest.hookimpl
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take in what arrives, from this process or from a worker."""
-        self._arrivals.note(report)
+        self._results.note(report)
         text: str | None = getattr(report, "kbrel", None)
         if text is not None:
-            wire: dict[str, Any] = unpacked(text)
+            wire: dict[str, Any] = json.loads(text)
             # A worker's test that asks for its fixtures while it runs is known by now only.
             self.begin()
-            self.note_asking()
-            self._parts.start()
+            self.mark_active()
+            self._spool_directory.start()
             self._model = from_wire(Fingerprint, wire["model"])
             self._base = from_wire(Fingerprint, wire["base"]) if wire["base"] is not None else None
             helpers = [from_wire(Fingerprint, one) for one in wire["helpers"]]
             own = [("", self._model), *([(BASELINE, self._base)] if self._base is not None else [])]
             mixed = self._note_models([*own, *((one.spec, one) for one in helpers)])
-            self._arrivals.add_help(helpers, *wire["helped"])
-            self._arrivals.add_answers(wire["not_kept"], *wire["answered"])
-            self._arrivals.add_loading(*wire["loading"])
-            self._arrivals.notes |= dict.fromkeys(wire["notes"])
+            self._results.add_help(helpers, *wire["helped"])
+            self._results.add_answers(wire["cache_problem"], *wire["answered"])
+            self._results.add_loading(*wire["loading"])
+            self._results.notes |= dict.fromkeys(wire["notes"])
             for result in wire["results"]:
                 decided = from_wire(CaseResult, result)
-                self._arrivals.add(report.nodeid, without_figures(decided, mixed) if mixed else decided)
+                self._results.add(report.nodeid, without_figures(decided, mixed) if mixed else decided)
             # pytest keeps all reports to the end.
             del report.kbrel
         elif (found := getattr(report, "kbrel_models", None)) is not None:
-            self._note_models([(name, from_wire(Fingerprint, one)) for name, one in unpacked(found)])
+            self._note_models([(name, from_wire(Fingerprint, one)) for name, one in json.loads(found)])
 
     def _note_models(self, models: Iterable[tuple[str, Fingerprint]]) -> str:
         """Note which models a worker has; say in words where they are not those of the others."""
-        mixed = self._arrivals.add_models(models)
+        mixed = self._results.add_models(models)
         if mixed:
             self._problems[mixed] = None
             self._mixed = True
@@ -224,14 +225,14 @@ class Recorder:
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
         """Hold what arrived against what was expected, then decide the aggregates."""
         outcome = yield
-        self._arrivals.expect_crashed()
-        for nodeid, what in self._arrivals.unaccounted():
-            hand_in(session, nodeid, what)
+        self._results.expect_crashed()
+        for nodeid, what in self._results.unaccounted():
+            emit_reports(session, nodeid, what)
         self._decide_aggregates(session)
-        if self._arrivals.results:
+        if self._results.cases:
             from pytest_kbrel.gates import silent
 
-            self._problems |= dict.fromkeys(silent(self._arrivals.results.values()))
+            self._problems |= dict.fromkeys(silent(self._results.cases.values()))
         self._finished = True
         return outcome
 
@@ -242,14 +243,14 @@ class Recorder:
         self._termination.hold()
         if not self._finished and self.stop_workers is not None:
             self.stop_workers(self._termination.arrived)
-        if self._arrivals.expected or self._arrivals.results or self._stopped_collecting(session):
-            with self._parts.alone():
+        if self._results.expected or self._results.cases or self._stopped_collecting(session):
+            with self._spool_directory.alone():
                 ended = self._finish(session)
         elif self._set_aside and self._collected:
-            bring_back(self._settings.output_path)
-        self._parts.end()
-        if self._underway is not None:
-            self._underway.release(ended=ended)
+            move_back(self._settings.output_path)
+        self._spool_directory.end()
+        if self._run_lock is not None:
+            self._run_lock.release(ended=ended)
 
     @pytest.hookimpl
     def pytest_unconfigure(self) -> None:
@@ -266,7 +267,7 @@ class Recorder:
     def _finish(self, session: pytest.Session) -> bool:
         if not self._finished:
             self._problems[STOPPED] = None
-            self._arrivals.stopped = True
+            self._results.stopped = True
         if self._termination.arrived:
             self._problems[TERMINATED] = None
         self._run = self._make_run(session)
@@ -316,7 +317,9 @@ class Recorder:
     def _join(self, run: Run) -> bool:
         """Join the responses, before anything is blessed by them; tell whether that was possible."""
         try:
-            self._problems |= dict.fromkeys(join(run, self._parts.folder, self._settings.output_path))
+            self._problems |= dict.fromkeys(
+                join(run, self._spool_directory.folder, self._settings.output_path)
+            )
         except (KbrelError, OSError, ValueError) as error:
             self._problems[f"the reports could not be written: {error}"] = None
             return False
@@ -324,25 +327,25 @@ class Recorder:
 
     def _note_journals(self, session: pytest.Session, run: Run) -> bool:
         """Say what was taken over from a run that did not end; tell whether this one has ended."""
-        if self._underway is None:
+        if self._run_lock is None:
             return True
-        journals = self._underway.summary()
+        journals = self._run_lock.summary()
         undecided = any(case.verdict == "invalid" for case in run.cases)
-        ended = self._finished and self._arrivals.all_measured() and not (journals.failed and undecided)
+        ended = self._finished and self._results.all_measured() and not (journals.failed and undecided)
         # Who stops at a failure may change the model next, and leave its name.
         if session.shouldfail or session.shouldstop:
-            ended = ended or self._arrivals.failed_measured(journals.failed)
+            ended = ended or self._results.failed_measured(journals.failed)
         count = journals.unused if ended else journals.answers
         left = f"this run did not end: the server's {count} answers are kept for a day, for the next run"
         rest = f"{count} of the answers taken over were not needed, and stay for the next run"
         lines = [*journals.notes, *([rest if ended else left] if count else [])]
-        self._arrivals.resumed = "\n".join(lines)
+        self._results.resumed = "\n".join(lines)
         self._run = self._make_run(session)
         return ended
 
     def _check_cases(self) -> None:
         """Refuse what the models cannot do before they are asked anything, with nothing to report on."""
-        expected = self._arrivals.expected
+        expected = self._results.expected
         try:
             check_suites(self._config, self._settings, self._baseline, self._suites, expected)
         except KbrelError as error:
@@ -352,34 +355,34 @@ class Recorder:
     def _decide_aggregates(self, session: pytest.Session) -> None:
         for aggregate, result in decide_aggregates(
             self._suites,
-            self._arrivals,
+            self._results,
             model=self._model,
             baseline=self._compared_with(),
             judge=self._settings.judge,
         ):
-            self._arrivals.add(result.nodeid, result)
-            hand_in(
+            self._results.add(result.nodeid, result)
+            emit_reports(
                 session,
                 result.nodeid,
                 failure_message(self._settings, result),
                 properties=case_properties(result),
                 line=aggregate.line,
                 is_new=True,
-                waived=excuse_for(self._config, result),
+                waived=waiver_text(self._config, result),
             )
 
     def _compared_with(self) -> Baseline | None:
         """Return the baseline: a blessed run, or what the other model of this session answered."""
         if self._base is None:
             return self._baseline
-        return baseline_of_session(self._base, self._arrivals, self._settings.judge)
+        return baseline_of_session(self._base, self._results, self._settings.judge)
 
     def _make_run(self, session: pytest.Session) -> Run:
         if self._problems and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
         # What answered is then not known of any recorded response, and nothing may be decided on them again.
         model = None if self._mixed else self._model
-        run = assemble(self._config, self._settings, self._suites, self._arrivals, model)
+        run = build_run(self._config, self._settings, self._suites, self._results, model)
         if (baseline := self._compared_with()) is not None:
             from pytest_kbrel.baselines import listed_differences
 

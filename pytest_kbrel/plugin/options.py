@@ -61,24 +61,24 @@ def is_planning(config: pytest.Config) -> bool:
     return is_on(config, "plan")
 
 
-def was_typed(config: pytest.Config, name: str) -> bool:
+def is_explicit(config: pytest.Config, name: str) -> bool:
     """Tell whether a setting stands on the command line, not only in ini file or environment."""
     return config.getoption(_flag(name).ini, None) is not None
 
 
-def stands_on_the_line(config: pytest.Config, name: str) -> bool:
+def is_on_command_line(config: pytest.Config, name: str) -> bool:
     """Tell whether a flag was typed for this very run, and comes from no ``addopts`` either."""
     flag = _flag(name).flag
     typed = map(str, config.invocation_params.args)
     return any(argument == flag or argument.startswith(f"{flag}=") for argument in typed)
 
 
-def only_shows(config: pytest.Config) -> bool:
+def is_listing_only(config: pytest.Config) -> bool:
     """Tell whether this pytest run shows things and runs no test."""
     return any(getattr(config.option, name, None) for name in _SHOWING)
 
 
-def suites_in_sight(config: pytest.Config) -> list[str]:
+def find_suites(config: pytest.Config) -> list[str]:
     """Return the suites that the arguments name, or that lie in the folders they name.
 
     Two levels deep only: a header must not walk somebody's whole tree.
@@ -134,7 +134,7 @@ def text_of(config: pytest.Config, name: str) -> str:
 def origin_of(config: pytest.Config, name: str) -> str:
     """Return where a setting was given: the flag, the environment variable or the ini key."""
     flag = _flag(name)
-    if was_typed(config, name):
+    if is_explicit(config, name):
         return flag.flag
     return flag.environment if os.environ.get(flag.environment) else flag.ini
 

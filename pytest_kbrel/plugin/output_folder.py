@@ -26,12 +26,12 @@ _OLD = 86400.0
 _PATIENCE = 60.0
 
 
-def parts_of(output: Path, run: str) -> Path:
+def spool_folder(output: Path, run: str) -> Path:
     """Return the folder of a run's parts, under the folder ``output`` of its reports."""
     return output / PARTS / run
 
 
-class Parts:
+class SpoolDirectory:
     """The parts of one run, and of others that use the same folder for their reports.
 
     Where no lock can be had (a network's file system), parts count as alive for a day.
@@ -39,7 +39,7 @@ class Parts:
 
     def __init__(self, output: Path, run: str) -> None:
         self._all = output / PARTS
-        self.folder = parts_of(output, run)
+        self.folder = spool_folder(output, run)
         self._lock: Lock | None = None
 
     def clear(self) -> None:
@@ -111,7 +111,7 @@ def _clear(folder: Path) -> None:
     _alive(folder).unlink(missing_ok=True)
 
 
-def set_aside(directory: Path) -> bool:
+def move_aside(directory: Path) -> bool:
     """Move the reports in ``directory`` into its folder ``previous``, in place of those there.
 
     Whoever finds a report in ``directory`` afterwards has one of a later run, also where that run is killed.
@@ -137,8 +137,8 @@ def set_aside(directory: Path) -> bool:
     return True
 
 
-def bring_back(directory: Path) -> None:
-    """Undo :func:`set_aside`: it came to no run."""
+def move_back(directory: Path) -> None:
+    """Undo :func:`move_aside`: it came to no run."""
     previous = directory / PREVIOUS
     # What cannot be moved back is not lost.
     with contextlib.suppress(OSError):

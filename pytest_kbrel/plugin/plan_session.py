@@ -8,13 +8,13 @@ import pytest
 
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.evaluation.model_pool import let_threads_sleep
-from pytest_kbrel.evaluation.specs import typed_notes
+from pytest_kbrel.evaluation.specs import spec_notes
 from pytest_kbrel.planning.gate_power import foresee_all
 from pytest_kbrel.planning.plan import Plan, make_plan
 from pytest_kbrel.plugin import worker
 from pytest_kbrel.plugin.activation import check
-from pytest_kbrel.plugin.collection import case_of, comparisons
-from pytest_kbrel.plugin.options import SUITE_SUFFIX, is_active, was_typed
+from pytest_kbrel.plugin.collection import case_of, count_comparisons
+from pytest_kbrel.plugin.options import SUITE_SUFFIX, is_active, is_explicit
 from pytest_kbrel.plugin.preflight import check_args, check_cases
 from pytest_kbrel.plugin.settings import read_settings
 from pytest_kbrel.printing import printable
@@ -70,7 +70,7 @@ class Planner:
     def pytest_report_header(self) -> list[str]:
         """Say that nothing will run, and what was typed for a model and has no effect."""
         judge = f", judge {self._settings.judge}" if self._settings.judge != RULES else ""
-        notes = [one_line(note, 500) for note in typed_notes(self._settings)]
+        notes = [one_line(note, 500) for note in spec_notes(self._settings)]
         plan = f"plan for model {self._settings.model}{judge}; nothing is run"
         return [printable(f"kbrel: {line}") for line in (plan, *notes)]
 
@@ -109,10 +109,10 @@ class Planner:
     def _planned(self, nodeids: list[str], cases: list[Case]) -> Plan:
         settings, baseline = self._settings, self._baseline
         suites = worker.suites_of(self._config, nodeids, settings)
-        if was_typed(self._config, "judge_args"):
+        if is_explicit(self._config, "judge_args"):
             check_args(settings, suites)
         check_cases(settings, cases)
-        family = comparisons(suites, nodeids)
+        family = count_comparisons(suites, nodeids)
 
         def foreseen(dry_run: DryRun) -> tuple[Foreseen, ...]:
             return foresee_all(

@@ -10,7 +10,7 @@ import pytest
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import KbrelError, ModelError, nearest
 from pytest_kbrel.evaluation.specs import helper_spec
-from pytest_kbrel.plugin.options import was_typed
+from pytest_kbrel.plugin.options import is_explicit
 from pytest_kbrel.records import Case, Suite
 from pytest_kbrel.settings import FACTS, RULES, Settings
 
@@ -30,7 +30,7 @@ def check_suites(
     ``expected`` are the node ids of the cases that are to run.
     """
     # In ini file or environment they may be there for other suites of the project.
-    if was_typed(config, "judge_args"):
+    if is_explicit(config, "judge_args"):
         check_args(settings, suites)
     if baseline is not None and baseline.paper:
         from pytest_kbrel.baselines.published import check_cases as check_published
@@ -51,14 +51,14 @@ def unused_flags(
 
     cases = _selected(suites, expected)
     found = []
-    explains = was_typed(config, "attribute") and settings.attribute
+    explains = is_explicit(config, "attribute") and settings.attribute
     if explains and not any(PROBES[case.probe].scored for case in cases):
         titles = " and ".join(probe.title for probe in PROBES.values() if probe.scored)
         found.append(
             f"--kb-attribute={settings.attribute} is not used: it explains {titles} cases, and none is "
             "selected"
         )
-    judges = was_typed(config, "judge") and settings.judge != RULES
+    judges = is_explicit(config, "judge") and settings.judge != RULES
     if judges and not any(is_judged(case) and case.judge == settings.judge for case in cases):
         found.append(f"--kb-judge={settings.judge} is not used: no case is selected whose answers it judges")
     return tuple(found)

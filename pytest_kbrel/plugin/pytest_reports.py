@@ -10,7 +10,7 @@ import pytest
 from pytest_kbrel.printing import printable
 
 
-def hand_in(
+def emit_reports(
     session: pytest.Session,
     nodeid: str,
     failure: str,

@@ -18,7 +18,7 @@ import pytest
 from pytest_kbrel import __version__
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.evaluation.model_pool import writers_of
-from pytest_kbrel.plugin.collection import comparisons
+from pytest_kbrel.plugin.collection import count_comparisons
 from pytest_kbrel.plugin.options import NO_CACHE, SUITE_SUFFIX
 from pytest_kbrel.records import (
     BASELINE,
@@ -40,18 +40,18 @@ _PACKAGES = ("pytest", "pytest-xdist", "torch", "transformers", "openai", "numpy
 
 
 @dataclass
-class Arrivals:
+class SessionResults:
     """What a session expected, and what came: outcomes and failures by item, results by case."""
 
     expected: dict[str, None] = field(default_factory=dict)
     outcomes: dict[str, str] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
-    results: dict[str, CaseResult] = field(default_factory=dict)
+    cases: dict[str, CaseResult] = field(default_factory=dict)
     cases_of: dict[str, list[str]] = field(default_factory=dict)
     helpers: dict[str, Fingerprint] = field(default_factory=dict)
     helped: list[int] = field(default_factory=lambda: [0, 0])
     answered: list[int] = field(default_factory=lambda: [0, 0])
-    not_kept: str = ""
+    cache_problem: str = ""
     resumed: str = ""
     begun: set[str] = field(default_factory=set)
     crashed: set[str] = field(default_factory=set)
@@ -70,12 +70,12 @@ class Arrivals:
             if str(report.when) == "???":
                 self.crashed.add(report.nodeid)
             # A test in Python is expected by nobody: that it asks a model is known when it does.
-            if hasattr(report, "kbrel_asks") and report.nodeid not in self.cases_of:
+            if hasattr(report, "kbrel_uses_model") and report.nodeid not in self.cases_of:
                 self.expected[report.nodeid] = None
 
     def add(self, item: str, result: CaseResult) -> None:
         """Take in a decided case that ``item`` reported."""
-        self.results[result.nodeid] = result
+        self.cases[result.nodeid] = result
         self.cases_of.setdefault(item, []).append(result.nodeid)
 
     def add_help(self, helpers: Iterable[Fingerprint], asked: int, reused: int) -> None:
@@ -83,11 +83,11 @@ class Arrivals:
         self.helpers |= {helper.spec: helper for helper in helpers}
         self.helped = [self.helped[0] + asked, self.helped[1] + reused]
 
-    def add_answers(self, not_kept: str, asked: int, reused: int) -> None:
+    def add_answers(self, cache_problem: str, asked: int, reused: int) -> None:
         """Take in how many answers a worker needed, how many were known, and why any are not kept."""
         self.answered = [self.answered[0] + asked, self.answered[1] + reused]
         # Once is enough: it will be the same with all workers.
-        self.not_kept = self.not_kept or not_kept
+        self.cache_problem = self.cache_problem or cache_problem
 
     def add_loading(self, seconds: float, engine: str) -> None:
         """Take in how long a worker's checkpoint took to load, and how it computes, as far as known."""
@@ -127,7 +127,7 @@ class Arrivals:
             outcome = self.outcomes.get(nodeid)
             if outcome is None:
                 yield nodeid, "no report arrived for this item: it was expected and never ended"
-            elif outcome in ("passed", "xfail") and nodeid not in self.results:
+            elif outcome in ("passed", "xfail") and nodeid not in self.cases:
                 yield nodeid, "this item ended without a measurement: nothing it says can be a pass"
 
     def took_part(self, nodeids: Iterable[str]) -> bool:
@@ -141,7 +141,7 @@ class Arrivals:
     def failed_measured(self, unanswered: int) -> bool:
         """Tell whether an item failed by what was measured: not as so many requests were ``unanswered``."""
         cases = [case for nodeid in self.failures for case in self.cases_of.get(nodeid, ())]
-        return any(not unanswered or self.results[case].verdict != "invalid" for case in cases)
+        return any(not unanswered or self.cases[case].verdict != "invalid" for case in cases)
 
     def began(self, nodeid: str) -> bool:
         """Tell whether an item was begun, or should have been: the session did not stop before it."""
@@ -155,14 +155,14 @@ class Arrivals:
 
     def skipped(self, nodeid: str) -> bool:
         """Tell whether an item was skipped before it could measure anything."""
-        return self.outcomes.get(nodeid) == "skipped" and nodeid not in self.results
+        return self.outcomes.get(nodeid) == "skipped" and nodeid not in self.cases
 
 
-def assemble(
+def build_run(
     config: pytest.Config,
     settings: Settings,
     suites: Sequence[Suite],
-    arrivals: Arrivals,
+    results: SessionResults,
     model: Fingerprint | None,
 ) -> Run:
     """Make the run of a session.
@@ -177,19 +177,19 @@ def assemble(
     from pytest_kbrel.gates import with_family
     from pytest_kbrel.metrics.correlations import over_slices
 
-    cases = dict(arrivals.results)
+    cases = dict(results.cases)
     if config.getoption("runxfail", False):
         cases = {
             nodeid: replace(case, waiver=None) if case.waived else case for nodeid, case in cases.items()
         }
-    for nodeid in arrivals.expected:
-        if nodeid not in cases and not arrivals.skipped(nodeid):
-            cases[nodeid] = _undecided(nodeid, arrivals.why_undecided(nodeid), begun=arrivals.began(nodeid))
-    for aggregate in (aggregate for suite in suites for aggregate in suite.aggregates if arrivals.stopped):
+    for nodeid in results.expected:
+        if nodeid not in cases and not results.skipped(nodeid):
+            cases[nodeid] = _undecided(nodeid, results.why_undecided(nodeid), begun=results.began(nodeid))
+    for aggregate in (aggregate for suite in suites for aggregate in suite.aggregates if results.stopped):
         members = [f"{aggregate.suite}::{member}" for member in aggregate.members]
         nodeid = f"{aggregate.suite}::{aggregate.id}"
-        if nodeid not in cases and arrivals.took_part(members):
-            left = _undecided(nodeid, arrivals.why_undecided(nodeid), begun=False)
+        if nodeid not in cases and results.took_part(members):
+            left = _undecided(nodeid, results.why_undecided(nodeid), begun=False)
             cases[nodeid] = replace(
                 left,
                 probe=aggregate.probe,
@@ -197,8 +197,8 @@ def assemble(
                 aggregate=True,
                 members=aggregate.members,
             )
-    for item, why in arrivals.failures.items():
-        for nodeid in arrivals.cases_of.get(item, ()):
+    for item, why in results.failures.items():
+        for nodeid in results.cases_of.get(item, ()):
             verdict = cases[nodeid].verdict
             # A case whose test failed was begun.
             if verdict == "not run" or verdict not in settings.failing or cases[nodeid].waived:
@@ -208,14 +208,14 @@ def assemble(
         kbrel_version=__version__,
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         model=model,
-        environment=tuple(sorted(_environment(config, settings, arrivals).items())),
+        environment=tuple(sorted(_environment(config, settings, results).items())),
         settings=tuple(sorted(_settings(settings).items())),
         cases=with_family([cases[nodeid] for nodeid in sorted(cases)]),
         baseline=settings.compared_with,
-        helpers=tuple(helper for _, helper in sorted(arrivals.helpers.items())),
+        helpers=tuple(helper for _, helper in sorted(results.helpers.items())),
         correlations=over_slices(cases[nodeid] for nodeid in sorted(cases)),
         recorded=_recorded(config, settings),
-        comparisons=comparisons(suites, arrivals.expected) if settings.compared_with else 0,
+        comparisons=count_comparisons(suites, results.expected) if settings.compared_with else 0,
         complete=asked_for <= cases.keys() and not any(case.verdict in UNMEASURED for case in cases.values()),
     )
 
@@ -246,8 +246,8 @@ def write(run: Run, directory: Path) -> Run:
     with replacing(directory / OUTCOMES) as stream:
         stream.write(packed(lines_of(tables, texts=True)))
     # A report is read with its own parts only.
-    parts_of = [directory / name for name in (RESPONSES, OUTCOMES)]
-    run = replace(run, files=tuple((path.name, sha256_of(path)) for path in parts_of if path.is_file()))
+    spool_folder = [directory / name for name in (RESPONSES, OUTCOMES)]
+    run = replace(run, files=tuple((path.name, sha256_of(path)) for path in spool_folder if path.is_file()))
     write_reports(run, directory)
     return run
 
@@ -289,13 +289,13 @@ def _last_line(text: str) -> str:
     return text.splitlines()[-1] if text else "it failed and did not say why"
 
 
-def _environment(config: pytest.Config, settings: Settings, arrivals: Arrivals) -> dict[str, str]:
+def _environment(config: pytest.Config, settings: Settings, results: SessionResults) -> dict[str, str]:
     found = {"python": platform.python_version(), "platform": f"{platform.system()} {platform.machine()}"}
     found |= _versions()
     found["workers"] = str(config.getoption("numprocesses", None) or 0)
-    if arrivals.notes:
-        found["model_notes"] = "\n".join(arrivals.notes)
-    return found | _loading(arrivals) | _help(arrivals) | _answers(config, settings, arrivals)
+    if results.notes:
+        found["model_notes"] = "\n".join(results.notes)
+    return found | _loading(results) | _help(results) | _answers(config, settings, results)
 
 
 @functools.cache
@@ -308,31 +308,31 @@ def _versions() -> dict[str, str]:
     return found
 
 
-def _loading(arrivals: Arrivals) -> dict[str, str]:
-    if not arrivals.load_seconds:
+def _loading(results: SessionResults) -> dict[str, str]:
+    if not results.load_seconds:
         return {}
     found = {
-        "model_load_seconds": f"{arrivals.load_seconds:.2f}",
-        "engine": ", ".join(sorted(arrivals.engines)),
+        "model_load_seconds": f"{results.load_seconds:.2f}",
+        "engine": ", ".join(sorted(results.engines)),
     }
     return {name: text for name, text in found.items() if text}
 
 
-def _help(arrivals: Arrivals) -> dict[str, str]:
-    if not arrivals.helpers:
+def _help(results: SessionResults) -> dict[str, str]:
+    if not results.helpers:
         return {}
-    asked, reused = arrivals.helped
+    asked, reused = results.helped
     return {"helpers_asked": str(asked), "helpers_reused": str(reused)}
 
 
-def _answers(config: pytest.Config, settings: Settings, arrivals: Arrivals) -> dict[str, str]:
-    asked, reused = arrivals.answered
-    if not asked and not arrivals.resumed:
+def _answers(config: pytest.Config, settings: Settings, results: SessionResults) -> dict[str, str]:
+    asked, reused = results.answered
+    if not asked and not results.resumed:
         return {}
     here = config.invocation_params.dir
     store = NO_CACHE if settings.use_cache is None else os.path.relpath(settings.use_cache, here)
     found = {"answers_asked": str(asked), "answers_reused": str(reused), "answers_store": store}
-    said = {"answers_not_kept": arrivals.not_kept, "answers_resumed": arrivals.resumed}
+    said = {"answers_not_kept": results.cache_problem, "answers_resumed": results.resumed}
     return found | {name: text for name, text in said.items() if text}
 
 
@@ -356,7 +356,7 @@ def _settings(settings: Settings) -> dict[str, str]:
 
 def decide_aggregates(
     suites: Sequence[Suite],
-    arrivals: Arrivals,
+    results: SessionResults,
     *,
     model: Fingerprint | None,
     baseline: Baseline | None,
@@ -369,19 +369,19 @@ def decide_aggregates(
     from pytest_kbrel.baselines import another_tokenizer, incomparable
     from pytest_kbrel.gates import decide_aggregate
 
-    family = comparisons(suites, arrivals.expected)
-    helpers = arrivals.helpers
+    family = count_comparisons(suites, results.expected)
+    helpers = results.helpers
     for suite in suites:
         for aggregate in suite.aggregates:
             members = [f"{suite.path}::{member}" for member in aggregate.members]
-            if not arrivals.took_part(members):
+            if not results.took_part(members):
                 continue
             writers = writers_of(suite, aggregate.members)
             yield (
                 aggregate,
                 decide_aggregate(
                     aggregate,
-                    [arrivals.results[member] for member in members if member in arrivals.results],
+                    [results.cases[member] for member in members if member in results.cases],
                     baseline=baseline,
                     comparisons=family,
                     another_tokenizer=another_tokenizer(model, baseline),
@@ -396,7 +396,7 @@ def decide_aggregates(
             )
 
 
-def baseline_of_session(base: Fingerprint, arrivals: Arrivals, judge: str) -> Baseline:
+def baseline_of_session(base: Fingerprint, results: SessionResults, judge: str) -> Baseline:
     """Return what the model ``base``, asked in this session too, answered: a baseline like a blessed run."""
     from pytest_kbrel.baselines import session_baseline
 
@@ -404,9 +404,9 @@ def baseline_of_session(base: Fingerprint, arrivals: Arrivals, judge: str) -> Ba
         base,
         [
             (result.suite, result.id, result.base, result.settings)
-            for result in arrivals.results.values()
+            for result in results.cases.values()
             if result.base.rows
         ],
         judge=judge,
-        helpers=arrivals.helpers.values(),
+        helpers=results.helpers.values(),
     )

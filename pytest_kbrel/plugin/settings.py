@@ -18,12 +18,12 @@ from pytest_kbrel.plugin.options import (
     FLAGS,
     NO_CACHE,
     SUITE_SUFFIX,
+    is_explicit,
     is_on,
     origin_of,
     run_id,
     text_of,
     today,
-    was_typed,
 )
 from pytest_kbrel.printing import printable
 from pytest_kbrel.replay.recorded_run import RecordedRun, read_run
@@ -115,7 +115,7 @@ def _check_no_key(flag: str, text: str) -> None:
 def _from_run(config: pytest.Config) -> Path | None:
     text = text_of(config, "from_run")
     # A model that is typed wins over a record that only ini file or environment name.
-    if not text or (was_typed(config, "model") and not was_typed(config, "from_run")):
+    if not text or (is_explicit(config, "model") and not is_explicit(config, "from_run")):
         return None
     return config.invocation_params.dir / Path(text).expanduser()
 
@@ -224,10 +224,10 @@ def as_recorded(config: pytest.Config, settings: Settings) -> Settings:
         plan=False,
         output_path=_output(config, settings.output_path, settings.from_run),
     )
-    if not was_typed(config, "judge"):
+    if not is_explicit(config, "judge"):
         settings = replace(settings, judge=run.setting("judge") or RULES)
     same = settings.judge == run.setting("judge")
-    if not was_typed(config, "judge_args") and (same or not settings.judge_args):
+    if not is_explicit(config, "judge_args") and (same or not settings.judge_args):
         settings = replace(settings, judge_args=run.setting("judge_args"))
     try:
         return _same_facts(config, settings, run)
@@ -239,29 +239,29 @@ def as_recorded(config: pytest.Config, settings: Settings) -> Settings:
 def _base(config: pytest.Config, settings: Settings, run: RecordedRun) -> str:
     """Return the model to compare with: that of the record, if it has one and no baseline takes its place."""
     recorded = run.setting("baseline_model") if run.base is not None else ""
-    if was_typed(config, "baseline_model") and settings.baseline_model != recorded:
+    if is_explicit(config, "baseline_model") and settings.baseline_model != recorded:
         what = f"those of {printable(recorded)}" if recorded else "none of a second model"
         raise pytest.UsageError(
             f"--kb-baseline-model: found {settings.baseline_model}, and --kb-from-run decides again over "
             f"what was recorded in {run.folder}: {what}; allowed: a recorded model, or --kb-baseline"
         )
-    if settings.baseline and not was_typed(config, "baseline_model"):
+    if settings.baseline and not is_explicit(config, "baseline_model"):
         return ""
     return recorded
 
 
 def _same_facts(config: pytest.Config, settings: Settings, run: RecordedRun) -> Settings:
     limit, seed = run.setting("limit"), run.setting("seed")
-    if not was_typed(config, "limit"):
+    if not is_explicit(config, "limit"):
         settings = replace(settings, limit=limit_value(limit) if limit else None)
-    if not was_typed(config, "seed"):
+    if not is_explicit(config, "seed"):
         settings = replace(settings, seed=FLAG_SEED.integer(seed) if seed else None)
     return settings
 
 
 def _output(config: pytest.Config, output: Path, record: Path) -> Path:
     there, here = record.resolve(), output.resolve()
-    if was_typed(config, "output_path"):
+    if is_explicit(config, "output_path"):
         if here == there:
             raise pytest.UsageError(
                 f"--kb-output-path: {output} holds the recorded run of --kb-from-run, and that is kept; "

@@ -14,12 +14,12 @@ import pytest
 from pytest_kbrel.baselines import incomparable
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.evaluation.comparison import ask_base, ask_twice
+from pytest_kbrel.evaluation.comparison import measure_noise, run_baseline_model
 from pytest_kbrel.evaluation.few_shot import Retrieval
-from pytest_kbrel.evaluation.model_pool import Answering, let_threads_sleep
-from pytest_kbrel.evaluation.specs import unscored
+from pytest_kbrel.evaluation.model_pool import ModelPool, let_threads_sleep
+from pytest_kbrel.evaluation.specs import no_probabilities
 from pytest_kbrel.plugin import collection
-from pytest_kbrel.plugin.output_folder import parts_of
+from pytest_kbrel.plugin.output_folder import spool_folder
 from pytest_kbrel.records import (
     Ask,
     Attribution,
@@ -29,7 +29,7 @@ from pytest_kbrel.records import (
     Suite,
     Table,
 )
-from pytest_kbrel.replay.replay_pool import Recalling
+from pytest_kbrel.replay.replay_pool import ReplayPool
 from pytest_kbrel.settings import RULES, Settings
 
 if TYPE_CHECKING:
@@ -38,18 +38,20 @@ if TYPE_CHECKING:
 NO_TABLE = Table(columns=(), rows=())
 
 
-class Bench:
+class CaseRunner:
     """One process's share of a run. Everything heavy is made at first use."""
 
     def __init__(self, session: pytest.Session, settings: Settings) -> None:
         self._session = session
         self.settings = settings
-        self.answering = answering_for(settings)
+        self.pool = pool_for(settings)
         self._retrieval = Retrieval(session.config.rootpath, settings.judge_args)
         self._baseline: Baseline | None = None
         self._comparisons: int | None = None
         let_threads_sleep()
-        self.spool_path = parts_of(settings.output_path, settings.run) / f"{_worker_id(session.config)}.jsonl"
+        self.spool_path = (
+            spool_folder(settings.output_path, settings.run) / f"{_worker_id(session.config)}.jsonl"
+        )
 
     def baseline(self) -> Baseline | None:
         """Return the blessed run to compare with, ``None`` when none was asked for."""
@@ -64,9 +66,9 @@ class Bench:
         were when it was loaded.
         """
         # Kept answers come without a batch, after which the model itself would look.
-        self.answering.check_files()
+        self.pool.check_files()
         decided = self._decided(case)
-        self.answering.check_files()
+        self.pool.check_files()
         return decided
 
     def _decided(self, case: Case) -> CaseResult:
@@ -79,70 +81,68 @@ class Bench:
         def keep(exchanges: Sequence[Exchange]) -> None:
             nonlocal asked, prompt
             if not asked:
-                prompt = self.answering.rendered(exchanges[0].ask.request, nodeid)
+                prompt = self.pool.rendered(exchanges[0].ask.request, nodeid)
             asked += len(exchanges)
             self._spool(exchanges)
 
-        if PROBES[case.probe].scored and (why := self.answering.unscorable()):
+        if PROBES[case.probe].scored and (why := self.pool.unscorable()):
             # Its answers would be thought about, and its probabilities are not to be had.
-            raise unscored(case.probe, why)
+            raise no_probabilities(case.probe, why)
         started = time.perf_counter()
         nodeid = f"{case.suite}::{case.id}"
         case = self._retrieval.with_distractors(case)
-        case = self.answering.with_examples(case) or self._retrieval.with_examples(case)
-        result = run_case(case, functools.partial(self.answering.ask, case=nodeid), keep)
+        case = self.pool.with_examples(case) or self._retrieval.with_examples(case)
+        result = run_case(case, functools.partial(self.pool.ask, case=nodeid), keep)
         baseline, base = self.baseline(), NO_TABLE
         if self.settings.baseline_model:
-            base, baseline = ask_base(case, self.answering, self._spool)
+            base, baseline = run_baseline_model(case, self.pool, self._spool)
         decided = decide_case(
             case,
             result.table,
             result.errors,
             baseline=baseline.case(case) if baseline is not None else None,
             baseline_asked=baseline is not None,
-            comparisons=max(self._family(), collection.relative(case.gates)),
+            comparisons=max(self._family(), collection.count_relative(case.gates)),
             incomparable=self._incomparable(case, baseline),
-            another_tokenizer=another_tokenizer(self.answering.fingerprint(), baseline),
+            another_tokenizer=another_tokenizer(self.pool.fingerprint(), baseline),
             paper=baseline.paper if baseline is not None else "",
             other_suites=baseline.other_suites(case.suite) if baseline is not None else (),
             duration=time.perf_counter() - started,
             requests=asked,
         )
         decided = dataclasses.replace(decided, base=base, prompt=prompt)
-        if lacking := self.answering.lacking(nodeid):
-            decided = dataclasses.replace(decided, errors=(*decided.errors, lacking))
+        if missing_responses := self.pool.missing_responses(nodeid):
+            decided = dataclasses.replace(decided, errors=(*decided.errors, missing_responses))
         if decided.verdict == "invalid":
             return decided
         if self.settings.noise_floor:
-            decided = ask_twice(case, decided, self.answering)
+            decided = measure_noise(case, decided, self.pool)
         return dataclasses.replace(decided, attributions=self._explained(result.explain))
 
     def _explained(self, pairs: Sequence[tuple[Ask, Ask]]) -> tuple[Attribution, ...]:
         from pytest_kbrel.models.attribution import attribute
 
         asks = [ask for pair in pairs[: self.settings.attribute] for ask in pair]
-        return tuple(attribute(self.answering.model(), ask) for ask in asks)
+        return tuple(attribute(self.pool.model(), ask) for ask in asks)
 
     def _incomparable(self, case: Case, baseline: Baseline | None) -> tuple[str, ...]:
         from pytest_kbrel.probes.grading import is_judged
 
         judged = is_judged(case)
         # Also where nobody asked it: whoever blesses this run blesses its judge.
-        judge = self.answering.helper(case.judge) if judged and case.judge != RULES else None
-        writers = [self.answering.helper(text) for text in filter(None, [case.settings.writer])]
-        return incomparable(
-            self.answering.fingerprint(), baseline, judged=judged, judge=judge, writers=writers
-        )
+        judge = self.pool.helper(case.judge) if judged and case.judge != RULES else None
+        writers = [self.pool.helper(text) for text in filter(None, [case.settings.writer])]
+        return incomparable(self.pool.fingerprint(), baseline, judged=judged, judge=judge, writers=writers)
 
     def close(self) -> None:
         """Free the models."""
-        self.answering.close()
+        self.pool.close()
         self._retrieval.close()
 
     def _family(self) -> int:
         if self._comparisons is None:
             config, ids = self._session.config, [item.nodeid for item in self._session.items]
-            self._comparisons = collection.comparisons(suites_of(config, ids, self.settings), ids)
+            self._comparisons = collection.count_comparisons(suites_of(config, ids, self.settings), ids)
         return self._comparisons
 
     def _spool(self, exchanges: Sequence[Exchange]) -> None:
@@ -177,6 +177,6 @@ def _worker_id(config: pytest.Config) -> str:
     return str(workerinput["workerid"]) if workerinput is not None else "main"
 
 
-def answering_for(settings: Settings) -> Answering:
+def pool_for(settings: Settings) -> ModelPool:
     """Return who answers under these settings: models, or the record of an earlier run."""
-    return Answering(settings) if settings.from_run is None else Recalling(settings, settings.from_run)
+    return ModelPool(settings) if settings.from_run is None else ReplayPool(settings, settings.from_run)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pytest_kbrel import __version__
 from pytest_kbrel.errors import KbrelError, ModelError
-from pytest_kbrel.evaluation.model_pool import Answering
+from pytest_kbrel.evaluation.model_pool import ModelPool
 from pytest_kbrel.evaluation.specs import role_of
 from pytest_kbrel.models.base import Model
 from pytest_kbrel.records import BASELINE, Case, Fingerprint, Request, Response
@@ -17,7 +17,7 @@ from pytest_kbrel.replay.recorded_run import Record, not_recorded, read_run
 from pytest_kbrel.settings import Settings
 
 
-class Recalling(Answering):
+class ReplayPool(ModelPool):
     """One process's answers out of a recorded run. The model under test is never loaded.
 
     A judge or writer of distractors is opened only for what the record does not hold of it.
@@ -31,7 +31,7 @@ class Recalling(Answering):
         self._recalled: dict[str, Fingerprint] = {}
         self._told_replies = 0
         self._replies = 0
-        self._lacking: Counter[str] = Counter()
+        self._missing: Counter[str] = Counter()
         self._asked: Counter[str] = Counter()
 
     def ask(self, requests: Sequence[Request], to: str, case: str = "") -> Sequence[Response]:
@@ -44,7 +44,7 @@ class Recalling(Answering):
         missing = [request for request, response in zip(requests, found, strict=True) if response is None]
         if to in ("", BASELINE):
             self._asked[case] += len(requests)
-            self._lacking[case] += len(missing)
+            self._missing[case] += len(missing)
             new = iter(not_recorded(len(missing)))
         else:
             self._replies += len(requests) - len(missing)
@@ -74,13 +74,14 @@ class Recalling(Answering):
         """Return what the recorded run said of its models."""
         return self.run.notes
 
-    def lacking(self, case: str) -> str:
+    def missing_responses(self, case: str) -> str:
         """Say of a case how much of what it asks is not recorded and what that comes from, if any is."""
-        lacking = self._lacking[case]
-        if not lacking:
+        missing = self._missing[case]
+        if not missing:
             return ""
-        whole = "all" if lacking == self._asked[case] else f"{lacking} of {self._asked[case]}"
-        head = f"{whole} requests of this case are not among the responses recorded in {self._folder}"
+        total = self._asked[case]
+        count = "all" if missing == total else f"{missing} of {total}"
+        head = f"{count} requests of this case are not among the responses recorded in {self._folder}"
         if case not in self.run.cases:
             return (
                 f"{head}: the recorded run did not ask this case; leave it out with -k as that run did, "
@@ -129,9 +130,9 @@ class Recalling(Answering):
         """Return nothing: all workers read one record."""
         return []
 
-    def help_news(self) -> tuple[int, int]:
+    def new_helper_counts(self) -> tuple[int, int]:
         """Return how many requests helping models got since the last call, and how many were known."""
-        asked, reused = super().help_news()
+        asked, reused = super().new_helper_counts()
         replies, self._told_replies = self._replies - self._told_replies, self._replies
         return asked + replies, reused + replies
 
@@ -159,7 +160,7 @@ class Recalling(Answering):
         """Refuse to join the replies of two models that go by one name."""
         from pytest_kbrel.baselines import helper_differences
 
-        differing = helper_differences("now and then", self.helping.fingerprint(to), known)
+        differing = helper_differences("now and then", self.helper_models.fingerprint(to), known)
         if differing:
             raise ModelError(
                 f"it is not the model that was recorded: {differing[0]}; allowed: the same one, or one under "

@@ -16,7 +16,7 @@ from pytest_kbrel.evaluation.few_shot import Retrieval
 from pytest_kbrel.models import embedding
 from pytest_kbrel.plugin import preflight
 from pytest_kbrel.plugin.controller import Blessed, blessed_lines, with_commit
-from pytest_kbrel.plugin.fixtures import excuse_for, failure_message
+from pytest_kbrel.plugin.fixtures import failure_message, waiver_text
 from pytest_kbrel.plugin.preflight import check_suites
 from pytest_kbrel.records import CaseResult, Fact, Outcome, ReliabilitySettings, Run, Table, Waiver
 from tests.made_cases import made_case, made_options, made_suite
@@ -98,7 +98,7 @@ WAIVER = Waiver(owner="Ann", reason="known", expires="2090-01-01", case="head_to
 )
 def test_which_failure_a_waiver_lets_pass(one: CaseResult, runxfail: bool, excused: bool) -> None:
     config = cast(pytest.Config, StubConfig(Path(), others={"runxfail": runxfail}))
-    assert excuse_for(config, one) == ("waived until 2090-01-01 by Ann: known" if excused else "")
+    assert waiver_text(config, one) == ("waived until 2090-01-01 by Ann: known" if excused else "")
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ import pytest
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.evaluation import model_pool
-from pytest_kbrel.evaluation.model_pool import Answering, underway
-from pytest_kbrel.evaluation.specs import typed_notes, with_specs
+from pytest_kbrel.evaluation.model_pool import ModelPool, run_lock
+from pytest_kbrel.evaluation.specs import spec_notes, with_specs
 from pytest_kbrel.models import registry
 from pytest_kbrel.models.cache.caching_model import CachingModel
 from pytest_kbrel.models.hf.spec import ModelSpec
@@ -73,7 +73,7 @@ def test_journals_are_kept_of_runs_that_ask_served_models(
     tmp_path: Path, settings: dict[str, Any], kept: bool
 ) -> None:
     options = made_options(**({"use_cache": tmp_path, "run": "0123"} | settings))
-    assert (underway(options) is not None) is kept
+    assert (run_lock(options) is not None) is kept
 
 
 @pytest.mark.parametrize(
@@ -107,8 +107,8 @@ def test_workers_share_the_cores(
         return FunctionModel()
 
     monkeypatch.setattr(registry, "open_model", open_model)
-    Answering(made_options()).model()
-    Answering(made_options(judge="reference")).helping.model("reference")
+    ModelPool(made_options()).model()
+    ModelPool(made_options(judge="reference")).helper_models.model("reference")
     assert told == [found, found]
 
 
@@ -127,7 +127,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[FunctionModel]:
     return found
 
 
-def said(asked: Answering, to: str = "") -> Any:
+def said(asked: ModelPool, to: str = "") -> Any:
     (response,) = asked.ask([ASK], to)
     return getattr(response, "text", response)
 
@@ -135,7 +135,7 @@ def said(asked: Answering, to: str = "") -> Any:
 def test_the_model_under_test_and_the_one_it_is_compared_with_are_opened_once_each(
     opened: list[FunctionModel],
 ) -> None:
-    asked = Answering(made_options(model="hf/a/m", baseline_model="hf/a/b", judge="hf/a/j"))
+    asked = ModelPool(made_options(model="hf/a/m", baseline_model="hf/a/b", judge="hf/a/j"))
     assert [said(asked), said(asked, "baseline"), said(asked), said(asked, "hf/a/j")] == [
         *("hf/a/m", "hf/a/b", "hf/a/m", "hf/a/j")
     ]
@@ -149,20 +149,25 @@ def test_the_model_under_test_and_the_one_it_is_compared_with_are_opened_once_ea
     )
     assert [one.spec for one in asked.helpers()] == ["hf/a/j"]
     # What the run's own models gave and what helping models gave is told apart.
-    assert (asked.answer_news(), asked.help_news()) == ((2, 0), (1, 0))
-    assert (asked.answer_news(), asked.help_news()) == ((0, 0), (0, 0))
+    assert (asked.new_answer_counts(), asked.new_helper_counts()) == ((2, 0), (1, 0))
+    assert (asked.new_answer_counts(), asked.new_helper_counts()) == ((0, 0), (0, 0))
     asked.close()
     assert all(model.closed for model in opened)
 
 
 def test_without_a_model_to_compare_with_there_is_none(opened: list[FunctionModel]) -> None:
-    asked = Answering(made_options(model="hf/a/m"))
-    assert (asked.base(), asked.helpers(), asked.answer_news(), asked.not_kept()) == (None, (), (0, 0), "")
-    assert (asked.lacking("x"), asked.loading(), opened) == ("", (0.0, ""), [])
+    asked = ModelPool(made_options(model="hf/a/m"))
+    assert (asked.base(), asked.helpers(), asked.new_answer_counts(), asked.cache_problem()) == (
+        None,
+        (),
+        (0, 0),
+        "",
+    )
+    assert (asked.missing_responses("x"), asked.loading(), opened) == ("", (0.0, ""), [])
 
 
 def test_the_second_time_the_model_under_test_alone_is_asked_anew(opened: list[FunctionModel]) -> None:
-    asked = Answering(made_options(model="hf/a/m", judge="hf/a/j"))
+    asked = ModelPool(made_options(model="hf/a/m", judge="hf/a/j"))
     for _ in range(2):
         said(asked)
         said(asked, "hf/a/j")
@@ -193,7 +198,7 @@ def test_the_second_time_the_model_under_test_alone_is_asked_anew(opened: list[F
 def test_a_model_that_cannot_be_opened_is_explained_once_and_then_named(
     opened: list[FunctionModel], to: str, first: str, second: str
 ) -> None:
-    asked = Answering(made_options(model="hf/a/none", baseline_model="hf/b/none", judge="hf/j/none"))
+    asked = ModelPool(made_options(model="hf/a/none", baseline_model="hf/b/none", judge="hf/j/none"))
     for wanted in (first, second, second):
         with pytest.raises(ModelError, match=f"^{wanted}"):
             said(asked, to)
@@ -202,7 +207,7 @@ def test_a_model_that_cannot_be_opened_is_explained_once_and_then_named(
 def test_what_a_reader_should_know_is_told_of_every_model_that_was_opened(
     monkeypatch: pytest.MonkeyPatch, opened: list[FunctionModel]
 ) -> None:
-    asked = Answering(made_options(model="hf/a/m", baseline_model="hf/a/b", judge="hf/a/j"))
+    asked = ModelPool(made_options(model="hf/a/m", baseline_model="hf/a/b", judge="hf/a/j"))
     said(asked)
     assert asked.notes() == ()
     monkeypatch.setattr(FunctionModel, "notes", ("one", "two"), raising=False)
@@ -222,14 +227,14 @@ def test_what_was_typed_without_effect_is_told_before_anything_is_opened() -> No
         judge="openai/j",
         judge_args="max_length=9",
     )
-    assert [note.partition(" is not")[0] for note in typed_notes(options)] == [
+    assert [note.partition(" is not")[0] for note in spec_notes(options)] == [
         *("model-args: batch_size=8", "model-args: max_batch_size=4"),
         *("baseline model: model-args: batch_size=2", "judge: model-args: max_length=9"),
     ]
-    assert len(typed_notes(with_specs(replace(options, from_run=Path("run"))))) == 2
+    assert len(spec_notes(with_specs(replace(options, from_run=Path("run"))))) == 2
     # What is wrong with a model is said where it is opened.
-    assert len(typed_notes(with_specs(replace(options, model_args="batch_sizes=8")))) == 2
-    assert typed_notes(made_options()) == ()
+    assert len(spec_notes(with_specs(replace(options, model_args="batch_sizes=8")))) == 2
+    assert spec_notes(made_options()) == ()
 
 
 def test_how_long_a_checkpoint_took_to_load_is_told_of_the_one_under_test(
@@ -237,7 +242,7 @@ def test_how_long_a_checkpoint_took_to_load_is_told_of_the_one_under_test(
 ) -> None:
     described = FunctionModel.describe
     monkeypatch.setattr(FunctionModel, "describe", lambda self: replace(described(self), parameters=7))
-    asked = Answering(made_options(model="hf/a/m", baseline_model="hf/a/b"))
+    asked = ModelPool(made_options(model="hf/a/m", baseline_model="hf/a/b"))
     said(asked, "baseline")
     assert asked.loading() == (0.0, "")
     said(asked)
@@ -273,14 +278,14 @@ class Changed:
 def test_a_change_of_any_models_files_is_told_with_its_place(
     text: str, from_run: Path | None, said: str, unusable: bool
 ) -> None:
-    made = Answering(made_options(judge="hf/judge", from_run=from_run))
+    made = ModelPool(made_options(judge="hf/judge", from_run=from_run))
     made.check_files()
     model: Any = FunctionModel()
     model.files = Changed()
     if text in ("", BASELINE):
         made._models |= {"": FunctionModel(), text: model}
     else:
-        made.helping._models[text] = CachingModel(model, None)
+        made.helper_models._models[text] = CachingModel(model, None)
     with pytest.raises(ModelError) as raised:
         made.check_files()
     assert (str(raised.value), made.unusable) == (said, said if unusable else "")

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from pytest_kbrel.plugin.collection import case_of, comparisons, is_suite, relative
+from pytest_kbrel.plugin.collection import case_of, count_comparisons, count_relative, is_suite
 from pytest_kbrel.records import AggregateCase, Gate
 from tests.made_cases import made_case, made_suite
 
@@ -25,7 +25,7 @@ from tests.made_cases import made_case, made_suite
 )
 def test_gates_that_compare_with_a_baseline(rules: tuple[str, ...], count: int) -> None:
     gates = [Gate(metric="accuracy", rule=cast(Any, rule), bound=0.1) for rule in rules]
-    assert relative(gates) == count
+    assert count_relative(gates) == count
 
 
 @pytest.mark.parametrize(
@@ -54,8 +54,8 @@ def test_a_family_has_the_gates_of_selected_cases_and_of_whole_aggregates(
         made_case("head_to_tail[b]", "max_drop", "recovery"),
         aggregates=(overall,),
     )
-    assert comparisons([suite], selected) == count
-    assert comparisons([suite, suite], selected) == 2 * count
+    assert count_comparisons([suite], selected) == count
+    assert count_comparisons([suite, suite], selected) == 2 * count
 
 
 @pytest.mark.parametrize(

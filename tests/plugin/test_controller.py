@@ -14,7 +14,7 @@ from pytest_kbrel.models.resume.session import JournalSummary
 from pytest_kbrel.plugin.controller import Recorder
 from pytest_kbrel.records import CaseResult, Fingerprint, Run
 from pytest_kbrel.replay.recorded_run import read_run
-from pytest_kbrel.serialization import packed
+from pytest_kbrel.serialization import dumps_compact
 from tests.made_cases import made_case, made_options, made_suite
 from tests.stub_config import StubConfig
 
@@ -82,10 +82,10 @@ def report(*results: CaseResult, when: str = "call", **more: Any) -> Any:
     )
     wire = {
         **{"results": results, "model": MODEL, "base": None, "helpers": (), "helped": (0, 0)},
-        **{"answered": (0, 0), "not_kept": "", "loading": (0.0, ""), "notes": ()},
+        **{"answered": (0, 0), "cache_problem": "", "loading": (0.0, ""), "notes": ()},
     }
     if results:
-        found.kbrel = packed(wire | more)  # type: ignore[attr-defined]
+        found.kbrel = dumps_compact(wire | more)  # type: ignore[attr-defined]
     return found
 
 
@@ -101,7 +101,7 @@ def finished(recorder: Recorder, **more: Any) -> tuple[Run, Any]:
 def test_what_arrives_with_a_report_is_taken_in_and_off_it(recorder: Recorder) -> None:
     recorder.expect([ITEM])
     base, judge = replace(MODEL, spec="base"), replace(MODEL, spec="openai/j")
-    one = report(decided(), base=base, helpers=(judge,), helped=(5, 2), answered=(7, 3), not_kept="x")
+    one = report(decided(), base=base, helpers=(judge,), helped=(5, 2), answered=(7, 3), cache_problem="x")
     two = report(decided(), loading=(1.5, "packed"), base=base, notes=("one", "two"))
     recorder.pytest_runtest_logreport(one)
     assert not hasattr(one, "kbrel")
@@ -222,7 +222,7 @@ def test_a_worker_whose_cases_all_failed_counts_too(recorder: Recorder) -> None:
     recorder.pytest_runtest_logreport(report(decided(), model=HF))
     for model in (HF, OTHER):
         failed = report(nodeid="mini.kb.yaml::head_to_tail[b]", outcome="failed")
-        failed.kbrel_models = packed([("", model)])
+        failed.kbrel_models = dumps_compact([("", model)])
         recorder.pytest_runtest_logreport(failed)
         assert bool(recorder._problems) is (model is OTHER)
 
@@ -295,7 +295,7 @@ def test_whether_a_run_against_a_server_has_ended_and_what_is_said_of_it(
     said: str | None,
 ) -> None:
     journals = Journals(**kept)
-    recorder._underway = cast(Any, journals)
+    recorder._run_lock = cast(Any, journals)
     recorder.expect([ITEM])
     for one in came:
         # A report is taken apart when it is taken in.

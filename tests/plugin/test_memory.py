@@ -47,7 +47,7 @@ def peak(pytester, monkeypatch):
         "integrity: {repeated: 1.0, constant: allowed, below_random: allowed}\n"
     )
     found = []
-    real = worker.Bench.decide
+    real = worker.CaseRunner.decide
 
     def decide(self, case):
         tracemalloc.start()
@@ -57,7 +57,7 @@ def peak(pytester, monkeypatch):
             found.append(tracemalloc.get_traced_memory()[1])
             tracemalloc.stop()
 
-    monkeypatch.setattr(worker.Bench, "decide", decide)
+    monkeypatch.setattr(worker.CaseRunner, "decide", decide)
 
     def measure(facts: int) -> int:
         pytester.makefile(".kb.yaml", large=suite)

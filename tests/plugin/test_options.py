@@ -11,7 +11,7 @@ import pytest
 
 from pytest_kbrel.bounds import limit_value
 from pytest_kbrel.plugin import options
-from pytest_kbrel.plugin.options import suites_in_sight
+from pytest_kbrel.plugin.options import find_suites
 from pytest_kbrel.plugin.settings import read_settings
 from pytest_kbrel.settings import Settings
 from tests.stub_config import StubConfig
@@ -278,8 +278,8 @@ def test_a_typed_model_goes_before_a_record_that_is_not_typed(
     ],
 )
 def test_a_run_that_only_shows_things(given: Given, name: str) -> None:
-    assert options.only_shows(given(others={name: True}))
-    assert not options.only_shows(given(others={name: False, "verbose": 1}))
+    assert options.is_listing_only(given(others={name: True}))
+    assert not options.is_listing_only(given(others={name: False, "verbose": 1}))
 
 
 @pytest.mark.parametrize(
@@ -294,17 +294,17 @@ def test_a_run_that_only_shows_things(given: Given, name: str) -> None:
     ],
 )
 def test_what_stands_on_the_line_of_this_very_run(given: Given, line: list[str], stands: bool) -> None:
-    assert options.stands_on_the_line(given(line=line), "model") is stands
+    assert options.is_on_command_line(given(line=line), "model") is stands
 
 
 def test_suites_are_seen_two_levels_deep_and_named_once(given: Given, tmp_path: Path) -> None:
     for name in ("b.kb.yaml", "a.kb.yaml", "x/c.kb.yaml", "x/y/d.kb.yaml", "e.kb.yml", "x/f.yaml"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
-    assert suites_in_sight(given(args=["."])) == ["a.kb.yaml", "b.kb.yaml", "x/c.kb.yaml"]
-    assert suites_in_sight(given(args=["x", "x/c.kb.yaml::monitor[P36]"])) == ["x/c.kb.yaml", "x/y/d.kb.yaml"]
+    assert find_suites(given(args=["."])) == ["a.kb.yaml", "b.kb.yaml", "x/c.kb.yaml"]
+    assert find_suites(given(args=["x", "x/c.kb.yaml::monitor[P36]"])) == ["x/c.kb.yaml", "x/y/d.kb.yaml"]
     # A name that no file has is the user's to hear of.
-    assert suites_in_sight(given(args=["gone.kb.yaml", "e.kb.yml"])) == ["gone.kb.yaml"]
+    assert find_suites(given(args=["gone.kb.yaml", "e.kb.yml"])) == ["gone.kb.yaml"]
 
 
 def test_a_worker_has_the_day_and_the_run_of_its_controller(given: Given) -> None:
@@ -316,8 +316,8 @@ def test_a_worker_has_the_day_and_the_run_of_its_controller(given: Given) -> Non
 
 
 def test_what_is_typed_counts_also_where_it_is_nothing(given: Given) -> None:
-    assert options.was_typed(given(judge_args=""), "judge_args")
-    assert not options.was_typed(given(ini={"kb_judge_args": "x"}), "judge_args")
+    assert options.is_explicit(given(judge_args=""), "judge_args")
+    assert not options.is_explicit(given(ini={"kb_judge_args": "x"}), "judge_args")
 
 
 def test_flags_of_the_command_line_have_their_own_shapes(pytester: pytest.Pytester) -> None:
@@ -331,7 +331,7 @@ def test_flags_of_the_command_line_have_their_own_shapes(pytester: pytest.Pytest
     assert found.seed == 0
     none = pytester.parseconfig("x")
     for flag in options.FLAGS:
-        assert not options.was_typed(none, flag.name)
+        assert not options.is_explicit(none, flag.name)
     # The only one that may stand without a value.
     bare = pytester.parseconfig("x", "--kb-baseline=b", "--kb-baseline-update")
     assert read_settings(bare).baseline_update == "b"

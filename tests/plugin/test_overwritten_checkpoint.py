@@ -172,14 +172,14 @@ def test_a_change_after_the_last_answer_ends_the_case(pytester, mini_suite, repo
     from pytest_kbrel.plugin import worker
 
     mini_suite(ONE)
-    real = worker.Bench._decided
+    real = worker.CaseRunner._decided
 
     def then_overwritten(self, case):
         decided = real(self, case)
         overwrite(checkpoint)
         return decided
 
-    monkeypatch.setattr(worker.Bench, "_decided", then_overwritten)
+    monkeypatch.setattr(worker.CaseRunner, "_decided", then_overwritten)
     assert pytester.runpytest(*GATE, "-k", "head]").ret == pytest.ExitCode.USAGE_ERROR
     ((said,),) = errors(report).values()
     assert said.startswith(f"model.safetensors {CHANGED}")

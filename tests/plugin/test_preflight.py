@@ -12,7 +12,7 @@ from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.plugin.activation import check
 from pytest_kbrel.plugin.activation import start as begin
 from pytest_kbrel.plugin.controller import Recorder
-from pytest_kbrel.plugin.output_folder import Parts
+from pytest_kbrel.plugin.output_folder import SpoolDirectory
 from pytest_kbrel.plugin.plan_session import Planner
 from pytest_kbrel.reports.files import REPORT_FILES
 from tests.made_cases import made_options
@@ -177,7 +177,7 @@ def test_the_header_says_what_was_typed_without_effect(tmp_path: Path) -> None:
 
 
 def test_parts_of_an_older_version_go_and_those_of_the_run_itself_stay(tmp_path: Path) -> None:
-    mine = Parts(tmp_path, "mine")
+    mine = SpoolDirectory(tmp_path, "mine")
     mine.clear()
     assert mine.folder == tmp_path / ".parts" / "mine"
     mine.folder.mkdir(parents=True)
@@ -188,7 +188,7 @@ def test_parts_of_an_older_version_go_and_those_of_the_run_itself_stay(tmp_path:
 
 
 def test_parts_of_a_living_run_stay_and_those_of_a_dead_one_go(tmp_path: Path) -> None:
-    alive, mine = Parts(tmp_path, "alive"), Parts(tmp_path, "mine")
+    alive, mine = SpoolDirectory(tmp_path, "alive"), SpoolDirectory(tmp_path, "mine")
     alive.start()
     alive.start()
     alive.folder.mkdir()
@@ -210,10 +210,10 @@ def test_reports_are_written_while_no_other_run_writes_them(
     from pytest_kbrel.plugin import output_folder
 
     monkeypatch.setattr(output_folder, "_PATIENCE", 0.0)
-    unlocked = Parts(tmp_path, "one")
+    unlocked = SpoolDirectory(tmp_path, "one")
     with unlocked.alone():
         assert not (tmp_path / ".parts").exists()
-    mine, other = Parts(tmp_path, "mine"), Parts(tmp_path, "other")
+    mine, other = SpoolDirectory(tmp_path, "mine"), SpoolDirectory(tmp_path, "other")
     mine.start()
     other.start()
     lock = Lock(tmp_path / ".parts" / "writing.lock")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.plugin.output_folder import bring_back, set_aside
+from pytest_kbrel.plugin.output_folder import move_aside, move_back
 from pytest_kbrel.replay.recorded_run import read_run
 from pytest_kbrel.reports.files import REPORT_FILES
 from pytest_kbrel.reports.json_report import read_report
@@ -29,7 +29,7 @@ def test_reports_take_the_place_of_those_before_them(tmp_path: Path) -> None:
         (tmp_path / "previous" / "notes.md").parent.mkdir(exist_ok=True)
         (tmp_path / "previous" / "notes.md").write_text("mine")
         (tmp_path / "notes.md").write_text("mine")
-        assert set_aside(tmp_path)
+        assert move_aside(tmp_path)
         assert _names(tmp_path) == {"previous", "notes.md"}
         assert _names(tmp_path / "previous") == {*REPORT_FILES, "notes.md"}
         assert (tmp_path / "previous" / "report.json").read_text() == text
@@ -38,28 +38,28 @@ def test_reports_take_the_place_of_those_before_them(tmp_path: Path) -> None:
 def test_a_part_that_only_the_run_before_that_had_does_not_stay_among_others(tmp_path: Path) -> None:
     _reports(tmp_path / "previous", "old")
     (tmp_path / "report.json").write_text("new")
-    assert set_aside(tmp_path)
+    assert move_aside(tmp_path)
     assert _names(tmp_path / "previous") == {"report.json"}
 
 
 def test_what_a_killed_run_left_does_not_replace_whole_reports(tmp_path: Path) -> None:
     _reports(tmp_path / "previous", "whole")
     (tmp_path / "responses.jsonl").write_text("torn")
-    assert not set_aside(tmp_path)
+    assert not move_aside(tmp_path)
     assert _names(tmp_path) == {"previous"}
     assert _names(tmp_path / "previous") == set(REPORT_FILES)
 
 
 def test_where_there_is_nothing_nothing_is_made(tmp_path: Path) -> None:
-    assert not set_aside(tmp_path / "new")
-    assert not set_aside(tmp_path)
+    assert not move_aside(tmp_path / "new")
+    assert not move_aside(tmp_path)
     assert not _names(tmp_path)
 
 
 def test_reports_come_back_where_it_came_to_no_run(tmp_path: Path) -> None:
     _reports(tmp_path, "one")
-    assert set_aside(tmp_path)
-    bring_back(tmp_path)
+    assert move_aside(tmp_path)
+    move_back(tmp_path)
     assert _names(tmp_path) == set(REPORT_FILES)
 
 
@@ -69,12 +69,12 @@ def test_reports_that_cannot_be_moved_are_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(
         pytest.UsageError, match=r"^--kb-output-path: .*cannot be moved to .*previous: .*; allo"
     ):
-        set_aside(tmp_path)
+        move_aside(tmp_path)
 
 
 def test_who_looks_for_a_report_that_was_set_aside_is_told_where_it_is(tmp_path: Path) -> None:
     _reports(tmp_path, "{}")
-    set_aside(tmp_path)
+    move_aside(tmp_path)
     for read in (read_report, read_run):
         with pytest.raises(
             KbrelError, match=r"did not end \(killed\?\), or was refused; the one before: .*/prev"

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from pytest_kbrel.plugin.run_builder import Arrivals
+from pytest_kbrel.plugin.run_builder import SessionResults
 from pytest_kbrel.records import (
     CaseResult,
     Fingerprint,
@@ -71,8 +71,8 @@ def decided(nodeid: str = ONE, verdict: str = "pass", **more: Any) -> CaseResult
     return CaseResult(**(found | more))
 
 
-def session(*expected: str, **more: Any) -> Arrivals:
-    return Arrivals(expected=dict.fromkeys(expected), **more)
+def session(*expected: str, **more: Any) -> SessionResults:
+    return SessionResults(expected=dict.fromkeys(expected), **more)
 
 
 @pytest.mark.parametrize(
@@ -91,53 +91,53 @@ def session(*expected: str, **more: Any) -> Arrivals:
     ],
 )
 def test_the_outcome_of_an_item_is_that_of_its_call_or_of_what_failed(came: list[Any], outcome: str) -> None:
-    arrivals = Arrivals()
+    results = SessionResults()
     for one in came:
-        arrivals.note(one)
-    assert arrivals.outcomes.get(ONE) == outcome
+        results.note(one)
+    assert results.outcomes.get(ONE) == outcome
 
 
 def test_the_first_failure_of_an_item_is_kept() -> None:
-    arrivals = Arrivals()
-    arrivals.note(report(outcome="failed", why="\n one \n"))
-    arrivals.note(report(outcome="failed", when="teardown", why="two"))
-    arrivals.note(report(TWO))
-    assert arrivals.failures == {ONE: "one"}
-    assert arrivals.crashed == set()
+    results = SessionResults()
+    results.note(report(outcome="failed", why="\n one \n"))
+    results.note(report(outcome="failed", when="teardown", why="two"))
+    results.note(report(TWO))
+    assert results.failures == {ONE: "one"}
+    assert results.crashed == set()
 
 
 @pytest.mark.parametrize(
     ("one", "known", "expected"),
     [
-        (report(outcome="failed", kbrel_asks=True), {}, True),
-        (report(outcome="failed", kbrel_asks=True), {ONE: ["x"]}, False),
+        (report(outcome="failed", kbrel_uses_model=True), {}, True),
+        (report(outcome="failed", kbrel_uses_model=True), {ONE: ["x"]}, False),
         (report(outcome="failed"), {}, False),
-        (report(kbrel_asks=True), {}, False),
+        (report(kbrel_uses_model=True), {}, False),
     ],
 )
 def test_a_test_in_python_is_expected_once_it_fails_and_asks(
     one: Any, known: dict[str, list[str]], expected: bool
 ) -> None:
-    arrivals = Arrivals(cases_of=known)
-    arrivals.note(one)
-    assert (ONE in arrivals.expected) is expected
+    results = SessionResults(cases_of=known)
+    results.note(one)
+    assert (ONE in results.expected) is expected
 
 
 def test_what_workers_report_adds_up() -> None:
-    arrivals = Arrivals()
+    results = SessionResults()
     other = replace(JUDGE, spec="openai/w")
-    arrivals.add_help([JUDGE], 5, 2)
-    arrivals.add_help([other, JUDGE], 1, 1)
-    arrivals.add_help([], 0, 0)
-    assert (list(arrivals.helpers), arrivals.helped) == (["openai/j", "openai/w"], [6, 3])
-    arrivals.add_answers("", 4, 1)
-    arrivals.add_answers("a full disk", 2, 2)
-    arrivals.add_answers("another", 0, 0)
-    assert (arrivals.answered, arrivals.not_kept) == ([6, 3], "a full disk")
-    arrivals.add_loading(0.5, "packed, writing")
-    arrivals.add_loading(2.0, "")
-    arrivals.add_loading(1.0, "packed, plain")
-    assert (arrivals.load_seconds, list(arrivals.engines)) == (2.0, ["packed", "writing", "plain"])
+    results.add_help([JUDGE], 5, 2)
+    results.add_help([other, JUDGE], 1, 1)
+    results.add_help([], 0, 0)
+    assert (list(results.helpers), results.helped) == (["openai/j", "openai/w"], [6, 3])
+    results.add_answers("", 4, 1)
+    results.add_answers("a full disk", 2, 2)
+    results.add_answers("another", 0, 0)
+    assert (results.answered, results.cache_problem) == ([6, 3], "a full disk")
+    results.add_loading(0.5, "packed, writing")
+    results.add_loading(2.0, "")
+    results.add_loading(1.0, "packed, plain")
+    assert (results.load_seconds, list(results.engines)) == (2.0, ["packed", "writing", "plain"])
 
 
 @pytest.mark.parametrize(
@@ -152,10 +152,10 @@ def test_what_workers_report_adds_up() -> None:
 def test_where_a_worker_died_a_result_is_expected_if_neighbours_ask(
     crashed: str, known: dict[str, list[str]], expected: list[str], found: bool
 ) -> None:
-    arrivals = session(*expected, cases_of=known)
-    arrivals.note(report(crashed, outcome="failed", when="???"))
-    arrivals.expect_crashed()
-    assert (crashed in arrivals.expected) is found
+    results = session(*expected, cases_of=known)
+    results.note(report(crashed, outcome="failed", when="???"))
+    results.expect_crashed()
+    assert (crashed in results.expected) is found
 
 
 @pytest.mark.parametrize(
@@ -172,14 +172,14 @@ def test_where_a_worker_died_a_result_is_expected_if_neighbours_ask(
     ],
 )
 def test_an_expected_item_must_end_and_measure(outcome: str | None, result: bool, said: str | None) -> None:
-    arrivals = session(ONE, outcomes={} if outcome is None else {ONE: outcome})
+    results = session(ONE, outcomes={} if outcome is None else {ONE: outcome})
     if result:
-        arrivals.add(ONE, decided())
-    assert list(arrivals.unaccounted()) == ([] if said is None else [(ONE, said)])
+        results.add(ONE, decided())
+    assert list(results.unaccounted()) == ([] if said is None else [(ONE, said)])
 
 
 @pytest.mark.parametrize(
-    ("expected", "outcomes", "results", "took_part", "measured"),
+    ("expected", "outcomes", "decided_ids", "took_part", "measured"),
     [
         ([ONE, TWO], {}, [ONE, TWO], True, True),
         ([ONE], {}, [ONE], False, True),
@@ -190,13 +190,13 @@ def test_an_expected_item_must_end_and_measure(outcome: str | None, result: bool
     ],
 )
 def test_an_aggregate_needs_all_its_members_and_a_run_all_it_expected(
-    expected: list[str], outcomes: dict[str, str], results: list[str], took_part: bool, measured: bool
+    expected: list[str], outcomes: dict[str, str], decided_ids: list[str], took_part: bool, measured: bool
 ) -> None:
-    arrivals = session(*expected, outcomes=outcomes)
-    for nodeid in results:
-        arrivals.add(nodeid, decided(nodeid))
-    assert arrivals.took_part([ONE, TWO]) is took_part
-    assert arrivals.all_measured() is measured
+    results = session(*expected, outcomes=outcomes)
+    for nodeid in decided_ids:
+        results.add(nodeid, decided(nodeid))
+    assert results.took_part([ONE, TWO]) is took_part
+    assert results.all_measured() is measured
 
 
 @pytest.mark.parametrize(
@@ -214,10 +214,10 @@ def test_an_aggregate_needs_all_its_members_and_a_run_all_it_expected(
 def test_an_item_failed_by_what_was_measured(
     verdicts: list[str], failing: bool, unanswered: int, found: bool
 ) -> None:
-    arrivals = session(ONE, failures={ONE: "why"} if failing else {})
+    results = session(ONE, failures={ONE: "why"} if failing else {})
     for number, verdict in enumerate(verdicts):
-        arrivals.add(ONE, decided(f"{HERE}::head_to_tail[{number}]", verdict))
-    assert arrivals.failed_measured(unanswered) is found
+        results.add(ONE, decided(f"{HERE}::head_to_tail[{number}]", verdict))
+    assert results.failed_measured(unanswered) is found
 
 
 @pytest.mark.parametrize(
@@ -233,5 +233,5 @@ def test_an_item_failed_by_what_was_measured(
 def test_why_an_item_has_no_result(
     stopped: bool, begun: set[str], outcomes: dict[str, str], failures: dict[str, str], said: str
 ) -> None:
-    arrivals = session(ONE, stopped=stopped, begun=begun, outcomes=outcomes, failures=failures)
-    assert arrivals.why_undecided(ONE) == said
+    results = session(ONE, stopped=stopped, begun=begun, outcomes=outcomes, failures=failures)
+    assert results.why_undecided(ONE) == said

@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from pytest_kbrel.plugin import run_builder
-from pytest_kbrel.plugin.run_builder import Arrivals, assemble, join, write
+from pytest_kbrel.plugin.run_builder import SessionResults, build_run, join, write
 from pytest_kbrel.records import (
     AggregateCase,
     Ask,
@@ -78,8 +78,8 @@ def decided(nodeid: str = ONE, verdict: str = "pass", **more: Any) -> CaseResult
     return CaseResult(**(found | more))
 
 
-def session(*expected: str, **more: Any) -> Arrivals:
-    return Arrivals(expected=dict.fromkeys(expected), **more)
+def session(*expected: str, **more: Any) -> SessionResults:
+    return SessionResults(expected=dict.fromkeys(expected), **more)
 
 
 def suite(*cases: str, aggregates: tuple[AggregateCase, ...] = ()) -> Suite:
@@ -100,14 +100,14 @@ def suite(*cases: str, aggregates: tuple[AggregateCase, ...] = ()) -> Suite:
 
 
 def assembled(
-    arrivals: Arrivals,
+    results: SessionResults,
     *suites: Suite,
     options: Settings = OPTIONS,
     others: dict[str, object] | None = None,
     folder: Path = Path("/work"),
 ) -> Run:
     config = cast(pytest.Config, StubConfig(folder, others=others))
-    return assemble(config, options, suites, arrivals, JUDGE)
+    return build_run(config, options, suites, results, JUDGE)
 
 
 def verdicts(run: Run) -> dict[str, str]:
@@ -116,8 +116,8 @@ def verdicts(run: Run) -> dict[str, str]:
 
 def test_an_expected_item_without_a_result_is_an_invalid_case() -> None:
     python = "tests/t.py::monitor[x]"
-    arrivals = session(ONE, TWO, python, failures={TWO: "first\nlast"})
-    (head, monitor, test) = assembled(arrivals).cases
+    results = session(ONE, TWO, python, failures={TWO: "first\nlast"})
+    (head, monitor, test) = assembled(results).cases
     assert (head.nodeid, head.probe, head.slice, head.errors) == (
         ONE,
         "head_to_tail",
@@ -146,25 +146,25 @@ def test_an_item_that_failed_although_its_gates_did_not_is_invalid(
     verdict: str, waived: bool, failing: str, after: str
 ) -> None:
     waiver = Waiver(owner="o", reason="r", expires="2090-01-01", case="head_to_tail[a]") if waived else None
-    arrivals = session(ONE, failures={ONE: "its worker\ndied"})
-    arrivals.add(ONE, decided(verdict=verdict, waiver=waiver))
-    (case,) = assembled(arrivals, options=replace(OPTIONS, inconclusive=failing)).cases
+    results = session(ONE, failures={ONE: "its worker\ndied"})
+    results.add(ONE, decided(verdict=verdict, waiver=waiver))
+    (case,) = assembled(results, options=replace(OPTIONS, inconclusive=failing)).cases
     assert case.verdict == after
     assert case.errors == (("died",) if after != verdict or waived else case.errors)
 
 
 def test_a_failure_without_a_word_is_said_to_be_one() -> None:
-    arrivals = session(ONE, failures={ONE: ""})
-    arrivals.add(ONE, decided())
-    assert assembled(arrivals).cases[0].errors == ("it failed and did not say why",)
+    results = session(ONE, failures={ONE: ""})
+    results.add(ONE, decided())
+    assert assembled(results).cases[0].errors == ("it failed and did not say why",)
 
 
 @pytest.mark.parametrize(("runxfail", "kept"), [(False, True), (True, False)])
 def test_with_runxfail_a_waiver_lets_nothing_pass(runxfail: bool, kept: bool) -> None:
     waiver = Waiver(owner="o", reason="r", expires="2090-01-01", case="head_to_tail[a]")
-    arrivals = session(ONE)
-    arrivals.add(ONE, decided(verdict="fail", waiver=waiver))
-    (case,) = assembled(arrivals, others={"runxfail": runxfail}).cases
+    results = session(ONE)
+    results.add(ONE, decided(verdict="fail", waiver=waiver))
+    (case,) = assembled(results, others={"runxfail": runxfail}).cases
     assert (case.waiver == waiver) is kept
     passing = session(ONE)
     passing.add(ONE, decided(verdict="pass", waiver=waiver))
@@ -188,9 +188,9 @@ OVERALL = AggregateCase(
 def test_where_a_session_stops_its_aggregates_are_not_run(
     stopped: bool, expected: tuple[str, ...], told: bool
 ) -> None:
-    arrivals = session(*expected, stopped=stopped, begun={ONE})
-    arrivals.add(ONE, decided())
-    found = {case.nodeid: case for case in assembled(arrivals, suite(aggregates=(OVERALL,))).cases}
+    results = session(*expected, stopped=stopped, begun={ONE})
+    results.add(ONE, decided())
+    found = {case.nodeid: case for case in assembled(results, suite(aggregates=(OVERALL,))).cases}
     overall = found.get(f"{HERE}::head_to_tail[overall]")
     assert (overall is not None) is told
     if overall is not None:
@@ -217,10 +217,10 @@ def test_where_a_session_stops_its_aggregates_are_not_run(
 def test_a_run_is_complete_when_every_case_was_decided_on_sound_responses(
     cases: dict[str, str], complete: bool
 ) -> None:
-    arrivals = session(*cases)
+    results = session(*cases)
     for nodeid, verdict in cases.items():
-        arrivals.add(nodeid, decided(nodeid, verdict))
-    assert assembled(arrivals, suite("head_to_tail[a]", "monitor[b]")).complete is complete
+        results.add(nodeid, decided(nodeid, verdict))
+    assert assembled(results, suite("head_to_tail[a]", "monitor[b]")).complete is complete
 
 
 @pytest.mark.parametrize(
@@ -229,15 +229,15 @@ def test_a_run_is_complete_when_every_case_was_decided_on_sound_responses(
 def test_comparisons_are_counted_where_there_is_something_to_compare_with(
     baseline: str, baseline_model: str, comparisons: int
 ) -> None:
-    arrivals = session(ONE)
-    arrivals.add(ONE, decided())
+    results = session(ONE)
+    results.add(ONE, decided())
     options = replace(OPTIONS, baseline=baseline, baseline_model=baseline_model)
-    run = assembled(arrivals, suite("head_to_tail[a]", "monitor[b]"), options=options)
+    run = assembled(results, suite("head_to_tail[a]", "monitor[b]"), options=options)
     assert (run.comparisons, run.baseline) == (comparisons, baseline or baseline_model)
 
 
 def test_what_a_run_says_of_its_cases_is_in_their_order_and_of_them_all() -> None:
-    arrivals = session()
+    results = session()
     for number in (2, 1, 3):
         nodeid = f"{HERE}::head_to_tail[{number}]"
         gate = GateResult(
@@ -247,8 +247,8 @@ def test_what_a_run_says_of_its_cases_is_in_their_order_and_of_them_all() -> Non
             MetricValue(name=name, better="higher", value=value)
             for name, value in (("accuracy_rules", 0.1 * number), ("accuracy", 0.2 * number))
         )
-        arrivals.add(nodeid, decided(nodeid, slice=str(number), gates=(gate,), metrics=metrics))
-    run = assembled(arrivals)
+        results.add(nodeid, decided(nodeid, slice=str(number), gates=(gate,), metrics=metrics))
+    run = assembled(results)
     assert [case.slice for case in run.cases] == ["1", "2", "3"]
     assert [case.gates[0].p_holm for case in run.cases] == pytest.approx([0.03, 0.04, 0.04])
     pearson, _ = run.correlations
@@ -274,8 +274,8 @@ def test_the_settings_a_run_keeps() -> None:
     assert assembled(session(), options=some).settings == tuple(sorted((kept | changed).items()))
 
 
-def environment(arrivals: Arrivals, **more: Any) -> dict[str, str]:
-    found = dict(assembled(arrivals, **more).environment)
+def environment(results: SessionResults, **more: Any) -> dict[str, str]:
+    found = dict(assembled(results, **more).environment)
     own = {
         "python",
         "platform",
@@ -294,16 +294,16 @@ def environment(arrivals: Arrivals, **more: Any) -> dict[str, str]:
 def test_what_a_run_says_of_its_helpers_and_of_kept_answers(tmp_path: Path) -> None:
     assert environment(session()) == {"workers": "0"}
     assert environment(session(), others={"numprocesses": 2}) == {"workers": "2"}
-    helped = Arrivals()
+    helped = SessionResults()
     helped.add_help([JUDGE], 0, 0)
     assert environment(helped) == {"workers": "0", "helpers_asked": "0", "helpers_reused": "0"}
-    loaded = Arrivals()
+    loaded = SessionResults()
     loaded.add_loading(0.126, "b, a")
     assert environment(loaded) == {"workers": "0", "model_load_seconds": "0.13", "engine": "a, b"}
-    loaded = Arrivals()
+    loaded = SessionResults()
     loaded.add_loading(1.0, "")
     assert environment(loaded) == {"workers": "0", "model_load_seconds": "1.00"}
-    asked = Arrivals(resumed="went on")
+    asked = SessionResults(resumed="went on")
     asked.add_answers("no room", 7, 3)
     assert environment(asked) == {
         **{"workers": "0", "answers_asked": "7", "answers_reused": "3", "answers_store": "off"},
@@ -311,19 +311,19 @@ def test_what_a_run_says_of_its_helpers_and_of_kept_answers(tmp_path: Path) -> N
     }
     # A run that asked nothing may have something to say of what stays for the next one.
     kept = replace(OPTIONS, use_cache=tmp_path / "kept")
-    assert environment(Arrivals(resumed="stays"), options=kept, folder=tmp_path) == {
+    assert environment(SessionResults(resumed="stays"), options=kept, folder=tmp_path) == {
         **{"workers": "0", "answers_asked": "0", "answers_reused": "0"},
         **{"answers_store": "kept", "answers_resumed": "stays"},
     }
 
 
 def test_a_run_names_its_helpers_and_the_record_it_decides_again(tmp_path: Path) -> None:
-    arrivals = Arrivals()
+    results = SessionResults()
     other = replace(JUDGE, spec="hf/a")
-    arrivals.add_help([JUDGE, other], 0, 0)
-    run = assembled(arrivals, options=replace(OPTIONS, from_run=tmp_path / "old"), folder=tmp_path / "here")
+    results.add_help([JUDGE, other], 0, 0)
+    run = assembled(results, options=replace(OPTIONS, from_run=tmp_path / "old"), folder=tmp_path / "here")
     assert (run.helpers, run.recorded) == ((other, JUDGE), "../old")
-    assert assembled(arrivals).recorded == ""
+    assert assembled(results).recorded == ""
 
 
 def exchange(case: str, fact: str, to: str = "") -> Exchange:

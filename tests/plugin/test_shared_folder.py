@@ -13,7 +13,7 @@ import time
 import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
 import pytest
 
-from pytest_kbrel.plugin.output_folder import Parts
+from pytest_kbrel.plugin.output_folder import SpoolDirectory
 from tests.plugin.conftest import SLOW_N2
 
 ONE = """\
@@ -127,7 +127,7 @@ def test_lost_responses_are_no_pass_and_are_not_blessed(pytester, mini_suite, re
 
 
 def test_parts_that_were_never_locked_stay_for_a_day(tmp_path):
-    mine, other = Parts(tmp_path, "mine"), tmp_path / ".parts" / "other"
+    mine, other = SpoolDirectory(tmp_path, "mine"), tmp_path / ".parts" / "other"
     other.mkdir(parents=True)
     (other / "main.jsonl").write_text(json.dumps({}) + "\n")
     mine.clear()

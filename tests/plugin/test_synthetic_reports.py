@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from pytest_kbrel.plugin.pytest_reports import hand_in
+from pytest_kbrel.plugin.pytest_reports import emit_reports
 
 CASE = "suites/mini.kb.yaml::head_to_tail[overall]"
 
@@ -25,7 +25,7 @@ class Hooks:
 def handed_in(failure: str = "", **more: Any) -> tuple[list[tuple[str, Any]], int]:
     hooks = Hooks()
     session = SimpleNamespace(testscollected=7, config=SimpleNamespace(hook=hooks))
-    hand_in(cast(pytest.Session, session), CASE, failure, **more)
+    emit_reports(cast(pytest.Session, session), CASE, failure, **more)
     return hooks.calls, session.testscollected
 
 

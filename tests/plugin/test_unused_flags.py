@@ -62,7 +62,7 @@ def test_they_stand_in_the_report_and_below_what_was_collected(
     assert recorder.pytest_report_collectionfinish() == []
     recorder.expect([ANSWERS])
     assert recorder.pytest_report_collectionfinish() == [f"kbrel: {EXPLAINS}"]
-    assert list(recorder._arrivals.notes) == [EXPLAINS]
+    assert list(recorder._results.notes) == [EXPLAINS]
 
 
 def test_a_server_has_a_chat_template_of_its_own() -> None:

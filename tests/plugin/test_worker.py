@@ -12,8 +12,8 @@ import pytest
 from pytest_kbrel.errors import KbrelError, ModelError
 from pytest_kbrel.models import attribution, registry
 from pytest_kbrel.plugin import worker as module
-from pytest_kbrel.plugin.run_builder import Arrivals, baseline_of_session, decide_aggregates
-from pytest_kbrel.plugin.worker import Bench
+from pytest_kbrel.plugin.run_builder import SessionResults, baseline_of_session, decide_aggregates
+from pytest_kbrel.plugin.worker import CaseRunner
 from pytest_kbrel.records import (
     AggregateCase,
     Attribution,
@@ -75,14 +75,16 @@ def models(monkeypatch: pytest.MonkeyPatch) -> dict[str, FunctionModel]:
     return found
 
 
-def made(folder: Path, *cases: Case, worker: dict[str, str] | None = None, **settings: Any) -> Bench:
+def made(folder: Path, *cases: Case, worker: dict[str, str] | None = None, **settings: Any) -> CaseRunner:
     """Return a bench of a session that selected these cases of one suite."""
     config = StubConfig(folder, worker=worker)
     suite = made_suite(*cases)
     config.stash[module.collection.suites_key] = {"mini.kb.yaml": suite}
     items = [SimpleNamespace(nodeid=f"mini.kb.yaml::{case.id}") for case in cases]
     session = cast(pytest.Session, SimpleNamespace(config=config, items=items))
-    return Bench(session, made_options(**({"model": "hf/a/m", "output_path": folder / "out"} | settings)))
+    return CaseRunner(
+        session, made_options(**({"model": "hf/a/m", "output_path": folder / "out"} | settings))
+    )
 
 
 def accuracy(result: CaseResult) -> float | None:
@@ -93,8 +95,8 @@ CASE = with_facts("head_to_tail[a]", Gate(metric="accuracy", rule="min", bound=0
 
 
 def test_a_case_is_asked_written_down_and_decided(tmp_path: Path, models: dict[str, FunctionModel]) -> None:
-    bench = made(tmp_path, CASE)
-    result = bench.decide(CASE)
+    runner = made(tmp_path, CASE)
+    result = runner.decide(CASE)
     assert (result.verdict, accuracy(result), result.requests, result.n) == ("pass", 1.0, 4, 4)
     assert result.base == result.again == Table(columns=(), rows=())
     assert result.attributions == result.errors == ()
@@ -103,7 +105,7 @@ def test_a_case_is_asked_written_down_and_decided(tmp_path: Path, models: dict[s
     assert [(one.case, one.ask.fact_id, one.ask.to) for one in written] == [
         ("mini.kb.yaml::head_to_tail[a]", land, "") for land in CITIES
     ]
-    bench.close()
+    runner.close()
     assert models["hf/a/m"].closed
 
 
@@ -156,8 +158,8 @@ def test_with_a_noise_floor_a_sound_case_is_asked_twice(
 def test_a_response_that_fails_the_second_time_is_an_error_of_the_case(
     tmp_path: Path, models: dict[str, FunctionModel], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bench = made(tmp_path, CASE, noise_floor=True)
-    model = bench.answering.model()
+    runner = made(tmp_path, CASE, noise_floor=True)
+    model = runner.pool.model()
     whole, calls = model.generate, [0]
 
     def generate(requests: Any) -> Any:
@@ -166,7 +168,7 @@ def test_a_response_that_fails_the_second_time_is_an_error_of_the_case(
         return [Failed(error="no"), *answers[1:]] if calls[0] == 2 else answers
 
     monkeypatch.setattr(model, "generate", generate)
-    result = bench.decide(CASE)
+    result = runner.decide(CASE)
     # It is asked in the reverse order.
     assert result.errors == ("asked again: Japan (answer): no",)
     assert [row.fact_id for row in result.again.rows] == ["France", "Peru", "Norway"]
@@ -233,9 +235,9 @@ def made_result(name: str = "head_to_tail[a]", verdict: str = "pass", **more: An
 def test_whoever_helps_with_a_case_is_told_also_where_nobody_asked_it(
     tmp_path: Path, models: dict[str, FunctionModel], case: Case, helpers: list[str]
 ) -> None:
-    bench = made(tmp_path, case, judge=case.judge)
-    bench.decide(case)
-    assert [one.spec for one in bench.answering.helpers()] == helpers
+    runner = made(tmp_path, case, judge=case.judge)
+    runner.decide(case)
+    assert [one.spec for one in runner.pool.helpers()] == helpers
 
 
 def test_suites_are_those_collected_here_or_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -284,15 +286,15 @@ def test_an_aggregate_is_decided_over_its_members_that_took_part(
     monkeypatch.setattr("pytest_kbrel.baselines.incomparable", lambda *given, **how: how)
     suite = made_suite(*(made_case(name, "max_drop") for name in aggregate.members), aggregates=(aggregate,))
     ids = [f"mini.kb.yaml::{name}" for name in aggregate.members]
-    arrivals = Arrivals(expected=dict.fromkeys(ids[:1]))
+    results = SessionResults(expected=dict.fromkeys(ids[:1]))
     more = {"model": None, "baseline": None, "judge": "openai/j"}
 
     def decide() -> list[Any]:
-        return list(decide_aggregates([suite], arrivals, **cast(Any, more)))
+        return list(decide_aggregates([suite], results, **cast(Any, more)))
 
     assert decide() == []
-    arrivals.expected[ids[1]] = None
-    arrivals.add(ids[0], made_result(aggregate.members[0]))
+    results.expected[ids[1]] = None
+    results.add(ids[0], made_result(aggregate.members[0]))
     assert [found.id for _, found in decide()] == ["head_to_tail[overall]"]
     ((_, results), how) = told[0]
     # One that failed before it could measure is no result, and the aggregate is told without it.
@@ -303,11 +305,11 @@ def test_an_aggregate_is_decided_over_its_members_that_took_part(
 
 def test_what_the_other_model_of_a_session_answered_is_a_baseline(models: dict[str, FunctionModel]) -> None:
     base = FunctionModel(name="base").describe()
-    arrivals = Arrivals()
+    results = SessionResults()
     rows = Table(columns=("correct",), rows=(cast(Any, SimpleNamespace(fact_id="f")),))
-    arrivals.add("x", made_result("head_to_tail[a]", base=rows))
-    arrivals.add("y", made_result("head_to_tail[b]"))
-    found = baseline_of_session(base, arrivals, "openai/j")
+    results.add("x", made_result("head_to_tail[a]", base=rows))
+    results.add("y", made_result("head_to_tail[b]"))
+    found = baseline_of_session(base, results, "openai/j")
     assert found.model == base
     assert found.case("mini.kb.yaml::head_to_tail[a]") is not None
     assert found.case("mini.kb.yaml::head_to_tail[b]") is None

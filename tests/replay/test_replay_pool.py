@@ -12,9 +12,9 @@ import pytest
 
 from pytest_kbrel import SCORING_VERSION, __version__
 from pytest_kbrel.errors import KbrelError, ModelError
-from pytest_kbrel.evaluation.model_pool import Answering
+from pytest_kbrel.evaluation.model_pool import ModelPool
 from pytest_kbrel.models import registry
-from pytest_kbrel.plugin.worker import answering_for
+from pytest_kbrel.plugin.worker import pool_for
 from pytest_kbrel.records import (
     Ask,
     Exchange,
@@ -25,7 +25,7 @@ from pytest_kbrel.records import (
     ScoreRequest,
 )
 from pytest_kbrel.replay.recorded_run import read_run
-from pytest_kbrel.replay.replay_pool import Recalling
+from pytest_kbrel.replay.replay_pool import ReplayPool
 from pytest_kbrel.reports.files import sha256_of
 from pytest_kbrel.reports.responses import to_line
 from pytest_kbrel.serialization import to_wire
@@ -65,15 +65,15 @@ def recorded(folder: Path, *exchanges: Exchange, **report: Any) -> Path:
     return folder
 
 
-def recalling(folder: Path, **settings: Any) -> Recalling:
+def recalling(folder: Path, **settings: Any) -> ReplayPool:
     options = made_options(from_run=folder, **settings)
-    found = answering_for(options)
-    assert isinstance(found, Recalling)
+    found = pool_for(options)
+    assert isinstance(found, ReplayPool)
     return found
 
 
 def test_models_answer_where_no_run_is_decided_again() -> None:
-    assert type(answering_for(made_options())) is Answering
+    assert type(pool_for(made_options())) is ModelPool
 
 
 @pytest.mark.parametrize(
@@ -155,33 +155,38 @@ def test_no_model_is_loaded_and_the_recorded_one_is_told(tmp_path: Path) -> None
     found = recalling(folder, baseline_model="base").base()
     assert found is not None
     assert found.spec == "base"
-    assert (asked.answer_news(), asked.help_news(), asked.loading()) == ((0, 0), (0, 0), (0.0, ""))
+    assert (asked.new_answer_counts(), asked.new_helper_counts(), asked.loading()) == (
+        (0, 0),
+        (0, 0),
+        (0.0, ""),
+    )
 
 
 def test_what_is_not_recorded_fails_and_is_counted_by_case(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)
     folder = recorded(tmp_path / "run", exchange(1), exchange(2, to="baseline", text="base"))
     asked = recalling(folder)
-    assert asked.lacking(CASE) == ""
+    assert asked.missing_responses(CASE) == ""
     assert asked.ask([ask(1)], "", CASE) == [said("recorded")]
-    assert asked.lacking(CASE) == ""
+    assert asked.missing_responses(CASE) == ""
     found = asked.ask([ask(3), ask(1), ask(4)], "", CASE)
     assert found == [Failed(error="not recorded"), said("recorded"), Failed(error="not recorded")]
     assert asked.ask([ask(2), ask(1)], "baseline", CASE) == [said("base"), Failed(error="not recorded")]
-    assert asked.lacking(CASE).startswith(
+    assert asked.missing_responses(CASE).startswith(
         "3 of 6 requests of this case are not among the responses recorded in run: the suite asks something"
     )
-    assert asked.lacking("other.kb.yaml::x") == ""
+    assert asked.missing_responses("other.kb.yaml::x") == ""
     other = "mini.kb.yaml::head_to_tail[b]"
     asked.ask([ask(9)], "", other)
-    assert asked.lacking(other) == (
+    assert asked.missing_responses(other) == (
         "all requests of this case are not among the responses recorded in run: the recorded run did not ask "
         "this case; leave it out with -k as that run did, or record a run with it"
     )
     older = recalling(recorded(tmp_path / "older", kbrel_version="0.0"))
     older.ask([ask(9)], "", CASE)
-    assert f"older: pytest-kbrel 0.0 recorded it, this is {__version__}; the suite asks" in older.lacking(
-        CASE
+    assert (
+        f"older: pytest-kbrel 0.0 recorded it, this is {__version__}; the suite asks"
+        in older.missing_responses(CASE)
     )
 
 
@@ -227,15 +232,15 @@ def test_a_helping_model_is_opened_for_what_is_not_recorded_of_it(tmp_path: Path
     asked = recalling(folder, judge="hf/a/j")
     assert asked.helper("hf/a/j") == judge
     assert asked.ask([ask(1)], "hf/a/j", CASE) == [said("recorded")]
-    assert (opened, asked.help_news()) == ([], (1, 1))
+    assert (opened, asked.new_helper_counts()) == ([], (1, 1))
     found = asked.ask([ask(2), ask(1)], "hf/a/j", CASE)
     assert [one.text for one in found if isinstance(one, Generated)] == ["live", "recorded"]
-    assert (opened, asked.help_news()) == (["hf/a/j"], (2, 1))
+    assert (opened, asked.new_helper_counts()) == (["hf/a/j"], (2, 1))
     assert asked.ask([ask(1)], "hf/a/w", CASE) != [said("recorded")]
     assert asked.helper("hf/a/w").spec == "hf/a/w"
     assert [one.spec for one in asked.helpers()] == ["hf/a/j", "hf/a/w"]
     # Nothing of that is lacking: a helping model can still be asked.
-    assert asked.lacking(CASE) == ""
+    assert asked.missing_responses(CASE) == ""
     asked.close()
 
 

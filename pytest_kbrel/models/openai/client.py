@@ -27,7 +27,7 @@ from pytest_kbrel.models.openai.http import (
 from pytest_kbrel.models.openai.spec import OpenAISpec, api_key, check
 from pytest_kbrel.printing import redacted, redacted_reply
 from pytest_kbrel.records import Failed
-from pytest_kbrel.serialization import whole
+from pytest_kbrel.serialization import replace_surrogates
 
 T = TypeVar("T")
 Post = Callable[[str, Mapping[str, Any]], Coroutine[Any, Any, bytes]]
@@ -84,10 +84,10 @@ class Connection:
                 "allowed is a name and a base_url that the server knows"
             ) from None
         except RedirectError as error:
-            raise ModelError(f"{self._where()} {whole(redacted(str(error)))}") from None
+            raise ModelError(f"{self._where()} {replace_surrogates(redacted(str(error)))}") from None
         except ReplyError as error:
             self._reached = True
-            return Failed(error=whole(redacted(str(error))))
+            return Failed(error=replace_surrogates(redacted(str(error))))
         except openai.APITimeoutError:
             return Failed(
                 error=f"no complete reply within {self.spec.timeout:g} seconds; timeout=SECONDS allows more"
@@ -159,7 +159,7 @@ class Connection:
         return f"{self.spec.text}: the server {self.spec.base_url}"
 
     def _why(self, error: Exception) -> str:
-        return whole(describe_error(error))
+        return replace_surrogates(describe_error(error))
 
     def _redacted(self, reply: Any) -> Any:
         # All that a server says comes in through here or as an error.

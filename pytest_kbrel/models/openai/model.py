@@ -28,7 +28,7 @@ from pytest_kbrel.records import (
     ScoreRequest,
     record,
 )
-from pytest_kbrel.serialization import whole
+from pytest_kbrel.serialization import replace_surrogates
 
 NO_PROBABILITIES = "a server of this kind gives no probabilities of given tokens"
 # The protocol's own limit; what it cannot be sent is cut off here.
@@ -208,7 +208,7 @@ class OpenAIModel:
         reply = read_reply(data)
         if isinstance(reply, Reply):
             names = [data.get("model"), data.get("system_fingerprint")]
-            self.served.add(whole(" ".join(name for name in names if isinstance(name, str))))
+            self.served.add(replace_surrogates(" ".join(name for name in names if isinstance(name, str))))
             self._unopened = self._unopened or reply.hides_opening
         return reply
 
@@ -354,8 +354,8 @@ def read_reply(reply: Any) -> Reply | Failed:
     apart = next((text for name in _APART if isinstance(text := message.get(name), str)), "")
     usage = _object(reply.get("usage"))
     return Reply(
-        content=whole(content or ""),
-        apart=whole(apart),
+        content=replace_surrogates(content or ""),
+        apart=replace_surrogates(apart),
         thought_tokens=_count(_object(usage.get("completion_tokens_details")).get("reasoning_tokens")),
         prompt_tokens=_count(usage.get("prompt_tokens")),
         ended=finish != "length",
