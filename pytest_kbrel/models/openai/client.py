@@ -245,7 +245,7 @@ def excerpt(value: Any) -> str:
     except RecursionError:
         return "something that is nested too deeply"
     # Before it is cut: half a key is one too.
-    return repr(whole(redacted(text))[:100])
+    return repr(replace_surrogates(redacted(text))[:100])
 
 
 class LoopThread:
