@@ -23,12 +23,12 @@ def fit(text: str, width: int) -> str:
     """Cut ``text`` to ``width`` terminal columns."""
     if cells(text) <= width:
         return text
-    kept = ""
+    cut = ""
     for char in text:
-        if cells(kept + char) > width - 1:
+        if cells(cut + char) > width - 1:
             break
-        kept += char
-    return kept + "…"
+        cut += char
+    return cut + "…"
 
 
 def pad(text: str, width: int, *, right: bool = False) -> str:

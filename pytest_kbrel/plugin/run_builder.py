@@ -230,7 +230,7 @@ def join(run: Run, parts: Path, directory: Path) -> Iterator[str]:
     if joined.torn:
         workers = ", ".join(path.stem for path in joined.torn)
         yield f"the last response of {workers} is torn and left out"
-    found = dict(joined.found)
+    found = dict(joined.counts)
     for case in run.cases:
         # Not the other way round: a case that ran again has more.
         if (kept := found.get(case.nodeid, 0)) < case.requests:

@@ -197,13 +197,13 @@ def check_file(report: dict[str, Any], path: Path) -> None:
     if known is None:
         return
     try:
-        found = sha256_of(path)
+        digest = sha256_of(path)
     except OSError as error:
         raise KbrelError(f"{path}: cannot be read: {error.strerror}") from None
-    if found != known:
+    if digest != known:
         raise KbrelError(
             f"{path}: is not the file that {path.with_name(REPORT)} was written with (sha256 "
-            f"{found[:12]}, not {str(known)[:12]}); allowed: a report folder as one run wrote it"
+            f"{digest[:12]}, not {str(known)[:12]}); allowed: a report folder as one run wrote it"
         )
 
 

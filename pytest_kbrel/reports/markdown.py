@@ -66,9 +66,9 @@ def _headline(run: Run) -> Iterator[str]:
     if said := view.sentence(run):
         yield f"**{markdown_text(said)}.**"
         yield ""
-    told = [f"- {markdown_text(note, 600)}" for note in (*phrases.about(run), *_unjudged(run))]
-    if told:
-        yield from (*told, "")
+    notes = [f"- {markdown_text(note, 600)}" for note in (*phrases.about(run), *_unjudged(run))]
+    if notes:
+        yield from (*notes, "")
 
 
 def _unjudged(run: Run) -> Iterator[str]:
@@ -87,8 +87,8 @@ def _table(run: Run) -> Iterator[str]:
     for case in sorted(cases, key=lambda case: case.verdict == "not run"):
         said = phrases.verdict_words(case, run)
         word = said if case.verdict == "pass" else f"**{said}**"
-        found = [view.metric(case, name) for name in view.key_metrics(case)]
-        shown = (_figure(value) + _controls(case, value.name) for value in found if value is not None)
+        values = [view.metric(case, name) for name in view.key_metrics(case)]
+        shown = (_figure(value) + _controls(case, value.name) for value in values if value is not None)
         figures = "<br>".join(shown)
         yield f"| {word} | {markdown_text(names[case.nodeid])} | {case.n} | {figures} |"
     yield ""
@@ -121,19 +121,19 @@ def _case_blocks(run: Run) -> Iterator[str]:
 
 
 def _case(case: CaseResult, run: Run) -> Iterator[str]:
-    told = []
+    lines = []
     for gate in (gate for gate in case.gates if gate.verdict != "pass"):
         rule = f"{markdown_text(gate.metric)} {markdown_text(gate.rule)} {bound(gate.bound)}"
         sure = f" ({markdown_text(phrases.corrected(gate))})" if phrases.corrected(gate) else ""
-        told.append(f"- {rule}: **{gate.verdict}**: {markdown_text(gate.reason, 600)}{sure}")
-    told += [f"- error: {markdown_text(error, 300)}" for error in case.errors[:SHOWN_FACTS]]
+        lines.append(f"- {rule}: **{gate.verdict}**: {markdown_text(gate.reason, 600)}{sure}")
+    lines += [f"- error: {markdown_text(error, 300)}" for error in case.errors[:SHOWN_FACTS]]
     if case.waiver is not None:
-        told.append(f"- {markdown_text(phrases.waiver(case, run), 600)}")
-    told += [f"- responses: {markdown_text(phrases.share(share))}" for share in phrases.noteworthy(case)]
+        lines.append(f"- {markdown_text(phrases.waiver(case, run), 600)}")
+    lines += [f"- responses: {markdown_text(phrases.share(share))}" for share in phrases.noteworthy(case)]
     if unmatched := phrases.unmatched(case.unmatched):
-        told.append(f"- compared without {unmatched}")
-    if told:
-        yield from (*told, "")
+        lines.append(f"- compared without {unmatched}")
+    if lines:
+        yield from (*lines, "")
     yield from _changes(case.lost, "lost")
     yield from _changes(case.gained, "gained")
     moved = [f"- {markdown_text(line, 400)}" for line in attribution_lines(case)]
@@ -173,11 +173,11 @@ def _correlations(run: Run) -> Iterator[str]:
     yield ""
     for pearson, spearman in pairs:
         figures = f"{markdown_text(pearson.x)} and {markdown_text(pearson.y)}"
-        told = [
+        rows = [
             f"{word} {number(one.r)} ({markdown_text(p_value(one.p))})"
             for word, one in (("Pearson", pearson), ("Spearman", spearman))
         ]
-        yield f"- {figures}: {', '.join(told)}, n = {pearson.n}"
+        yield f"- {figures}: {', '.join(rows)}, n = {pearson.n}"
     yield ""
 
 

@@ -89,15 +89,15 @@ def inconclusive(run: Run) -> tuple[tuple[str, int], ...]:
     Gates of several cases with one and the same reason are told together.
     """
     called = names(run)
-    found: dict[str, list[str]] = {}
+    by_reason: dict[str, list[str]] = {}
     for case in unsettled(run):
         for gate in case.gates if case.verdict == "inconclusive" else ():
             if gate.verdict == "inconclusive":
                 rule = f"{one_line(gate.metric)} {gate.rule} {bound(gate.bound)}"
-                found.setdefault(f"{rule}: {_short(gate)}", []).append(one_line(called[case.nodeid]))
+                by_reason.setdefault(f"{rule}: {_short(gate)}", []).append(one_line(called[case.nodeid]))
     return tuple(
         (f"{cases[0]}{f' and {len(cases) - 1} more' if cases[1:] else ''}: {reason}", len(cases))
-        for reason, cases in found.items()
+        for reason, cases in by_reason.items()
     )
 
 
@@ -165,29 +165,29 @@ def _told(given: Waiver) -> str:
     return f"{one_line(given.owner, 80)}: {one_line(given.reason, 300)}"
 
 
-def share(found: Share) -> str:
+def share(part: Share) -> str:
     """Return a figure of integrity: ``14 of 20 cut short (at most 50 %)``."""
-    if found.name == ANCHOR:
-        return f"{counted(found)} over {count(found.total, 'fact')} ({limit(found)})"
-    name = _SHARES.get(found.name, one_line(found.name, 60).replace("_", " "))
-    said = f"random answers: {_percent(found)}" if found.name == "below_random" else limit(found)
-    return f"{counted(found)} {name} ({said})"
+    if part.name == ANCHOR:
+        return f"{counted(part)} over {count(part.total, 'fact')} ({limit(part)})"
+    name = _SHARES.get(part.name, one_line(part.name, 60).replace("_", " "))
+    said = f"random answers: {_percent(part)}" if part.name == "below_random" else limit(part)
+    return f"{counted(part)} {name} ({said})"
 
 
-def counted(found: Share) -> str:
+def counted(part: Share) -> str:
     """Return what was counted: ``14 of 20``; of anchors the mean of what was added up."""
-    if found.name == ANCHOR:
-        return f"mean anchor probability {found.value / found.total if found.total else 0.0:.2g}"
-    return f"{found.value} of {found.total}"
+    if part.name == ANCHOR:
+        return f"mean anchor probability {part.value / part.total if part.total else 0.0:.2g}"
+    return f"{part.value} of {part.total}"
 
 
-def limit(found: Share) -> str:
+def limit(part: Share) -> str:
     """Return what is allowed: ``at most 50 %``; of a mean probability, which is no share, the number."""
-    return f"{limit_word(found.name)} {f'{found.limit:g}' if found.name == ANCHOR else _percent(found)}"
+    return f"{limit_word(part.name)} {f'{part.limit:g}' if part.name == ANCHOR else _percent(part)}"
 
 
-def _percent(found: Share) -> str:
-    return f"{number(100 * found.limit, 1).removesuffix('.0')} %"
+def _percent(part: Share) -> str:
+    return f"{number(100 * part.limit, 1).removesuffix('.0')} %"
 
 
 def limit_word(name: str) -> str:
@@ -197,7 +197,7 @@ def limit_word(name: str) -> str:
 
 def noteworthy(case: CaseResult) -> tuple[Share, ...]:
     """Return the figures of integrity that break their limit or use up half of what it allows."""
-    return tuple(found for found in case.integrity if found.broken or _used(found) >= NOTEWORTHY)
+    return tuple(part for part in case.integrity if part.broken or _used(part) >= NOTEWORTHY)
 
 
 def _used(found: Share) -> float:
@@ -289,11 +289,11 @@ def about(run: Run) -> Iterator[str]:
 
 def _unsupported(run: Run) -> Iterator[str]:
     """Yield for each language without rules of its own how its answers were judged, and in which cases."""
-    called, found = names(run), dict[str, list[str]]()
+    called, cases_by_note = names(run), dict[str, list[str]]()
     for case in slices(run):
         for language in unsupported_languages(case.settings):
-            found.setdefault(language, []).append(one_line(called[case.nodeid]))
-    for language, cases in found.items():
+            cases_by_note.setdefault(language, []).append(one_line(called[case.nodeid]))
+    for language, cases in cases_by_note.items():
         yield (
             f"the judge has no rules for the language {one_line(language, 20)!r} "
             f"({cases[0]}{f' and {len(cases) - 1} more' if cases[1:] else ''}): its answers were judged by "
@@ -333,8 +333,8 @@ def attribution_lines(case: CaseResult) -> Iterator[str]:
     for found in case.attributions:
         strongest = sorted(zip(found.tokens, found.scores, strict=True), key=lambda pair: -abs(pair[1]))
         shown = strongest[:_SHOWN_TOKENS]
-        told = ", ".join(f"{shown_token(token)} {signed(score)}" for token, score in shown)
-        yield f"{found.target} ({where(found.role)}, {one_line(found.prompt, 160)}): {told}"
+        scores = ", ".join(f"{shown_token(token)} {signed(score)}" for token, score in shown)
+        yield f"{found.target} ({where(found.role)}, {one_line(found.prompt, 160)}): {scores}"
 
 
 def where(role: str) -> str:

@@ -150,7 +150,7 @@ class Joined:
 
     exchanges: int
     torn: tuple[Path, ...]
-    found: tuple[tuple[str, int], ...] = ()
+    counts: tuple[tuple[str, int], ...] = ()
 
 
 def join_spools(spools: Sequence[Path], output: Path, order: Sequence[str]) -> Joined:
@@ -163,11 +163,11 @@ def join_spools(spools: Sequence[Path], output: Path, order: Sequence[str]) -> J
     """
     present = [spool for spool in spools if spool.exists()]
     torn: list[Path] = []
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     # No name: a temporary file that SQLite removes itself.
     with closing(sqlite3.connect("", isolation_level=None)) as index, ExitStack() as stack:
         try:
-            cases = _indexed(index, present, torn, found)
+            cases = _indexed(index, present, torn, counts)
             streams = [stack.enter_context(spool.open("rb")) for spool in present]
             rank = {case: at for at, case in enumerate(order)}
             written = 0
@@ -181,11 +181,11 @@ def join_spools(spools: Sequence[Path], output: Path, order: Sequence[str]) -> J
                         written += 1
         except sqlite3.Error as error:
             raise ResponseError(f"{output}: the spools cannot be joined: {error}") from None
-    return Joined(exchanges=written, torn=tuple(torn), found=tuple(found.items()))
+    return Joined(exchanges=written, torn=tuple(torn), counts=tuple(counts.items()))
 
 
 def _indexed(
-    index: sqlite3.Connection, spools: Sequence[Path], torn: list[Path], found: Counter[str]
+    index: sqlite3.Connection, spools: Sequence[Path], torn: list[Path], counts: Counter[str]
 ) -> dict[str, int]:
     """Note where each exchange's last line is; return the number of each case.
 
@@ -196,7 +196,7 @@ def _indexed(
     def places() -> Iterator[tuple[int, bytes, int, int]]:
         for number, spool in enumerate(spools):
             for at, data in _whole_lines(spool, torn):
-                found[data["case"]] += data.get("to") != BASELINE
+                counts[data["case"]] += data.get("to") != BASELINE
                 place = json.dumps([data["fact"], data["role"], data.get("to"), data.get("request")])
                 key = hashlib.blake2b(place.encode("ascii"), digest_size=16).digest()
                 yield cases.setdefault(data["case"], len(cases)), key, number, at

@@ -91,18 +91,18 @@ def _tables(run: Run, width: int) -> Iterator[Line]:
 
 def _controls(case: CaseResult, metrics: Sequence[str]) -> str:
     """Say what the metrics of a case are held against; nothing where they have no controls."""
-    found = []
+    lines = []
     for name in metrics:
         kinds = [f"{number(value.value)} {one_line(kind)}" for kind, value in view.controls(case, name)]
         if kinds:
-            found.append(f"{one_line(name)} {', '.join(kinds)}")
-    return f"controls of {one_line(case.slice)}: {'; '.join(found)}" if found else ""
+            lines.append(f"{one_line(name)} {', '.join(kinds)}")
+    return f"controls of {one_line(case.slice)}: {'; '.join(lines)}" if lines else ""
 
 
 def _integrity(case: CaseResult) -> str:
     """Say how sound the responses of a case are, where a reader should know."""
-    found = "; ".join(map(phrases.share, phrases.noteworthy(case)))
-    return f"responses of {one_line(case.slice)}: {found}" if found else ""
+    shares = "; ".join(map(phrases.share, phrases.noteworthy(case)))
+    return f"responses of {one_line(case.slice)}: {shares}" if shares else ""
 
 
 def _markup(case: CaseResult, run: Run) -> dict[str, bool]:
@@ -165,8 +165,8 @@ def _waivers(run: Run, width: int) -> Iterator[Line]:
     if cases:
         yield "Waivers", _BOLD
     for case in cases:
-        said = f"{one_line(names[case.nodeid])}: {case.verdict}, {phrases.waiver(case, run)}"
-        yield from _wrapped(said, width, indent="  ")
+        line = f"{one_line(names[case.nodeid])}: {case.verdict}, {phrases.waiver(case, run)}"
+        yield from _wrapped(line, width, indent="  ")
     if cases:
         yield "", _PLAIN
 
@@ -277,21 +277,21 @@ def _kept(names: Sequence[str], most: int) -> Sequence[str]:
         return names[:most]
     beside = BESIDE["monitor"]
     order = dict.fromkeys(name for name in (*beside, *names) if name in names)
-    kept = list(order)[:most]
-    return [name for name in names if name in kept]
+    chosen = list(order)[:most]
+    return [name for name in names if name in chosen]
 
 
 def _metric_column(name: str, group: Group, layout: _Layout) -> list[str]:
-    found = [metric(case, name) for case in group.cases]
-    values = [number(value.value if value else None, layout.digits, zero=layout.zero) for value in found]
-    if layout.deltas and any(value is not None and value.delta is not None for value in found):
-        deltas = [signed(value.delta if value else None, layout.digits, zero=layout.zero) for value in found]
+    column = [metric(case, name) for case in group.cases]
+    values = [number(value.value if value else None, layout.digits, zero=layout.zero) for value in column]
+    if layout.deltas and any(value is not None and value.delta is not None for value in column):
+        deltas = [signed(value.delta if value else None, layout.digits, zero=layout.zero) for value in column]
         wide = max(map(cells, deltas))
         values = [
             f"{value} {pad(delta, wide, right=True)}" for value, delta in zip(values, deltas, strict=True)
         ]
     heading = one_line(name, 40)
     if layout.arrows:
-        better = next((value.better for value in found if value is not None), "higher")
+        better = next((value.better for value in column if value is not None), "higher")
         heading += "↑" if better == "higher" else "↓"
     return [heading, *values]

@@ -83,8 +83,8 @@ def key_metrics(case: CaseResult) -> tuple[str, ...]:
 def controls(case: CaseResult, name: str) -> tuple[tuple[str, MetricValue], ...]:
     """Return what the metric ``name`` is held against: (kind of control, value), those that have one."""
     start = f"{name}_control_"
-    found = [value for value in case.metrics if value.name.startswith(start) and value.value is not None]
-    return tuple((value.name.removeprefix(start), value) for value in found)
+    values = [value for value in case.metrics if value.name.startswith(start) and value.value is not None]
+    return tuple((value.name.removeprefix(start), value) for value in values)
 
 
 def groups(run: Run) -> tuple[Group, ...]:
@@ -135,10 +135,10 @@ def verdict(run: Run) -> Judgement:
     A run over a selection of cases is partial, not broken: it is judged by the cases it has. A waived
     failure is none.
     """
-    found: set[Judgement] = {"pass" if case.waived else case.verdict for case in run.cases}
+    words: set[Judgement] = {"pass" if case.waived else case.verdict for case in run.cases}
     if not run.cases or run.problems:
-        found.add("invalid")
-    return verdicts.worst(found)
+        words.add("invalid")
+    return verdicts.worst(words)
 
 
 def worst(run: Run) -> CaseResult | None:
@@ -173,12 +173,12 @@ def helped_by(run: Run) -> tuple[tuple[str, str], ...]:
     others = [helper.spec for helper in run.helpers if helper.spec != judge]
     # The one model there is may do both.
     writers = others or ([judge] if wrote and judges else [])
-    found = [*judges, *(("distractors by", spec) for spec in writers)]
+    roles = [*judges, *(("distractors by", spec) for spec in writers)]
     asked = dict(run.environment)
-    if found and "helpers_asked" in asked:
+    if roles and "helpers_asked" in asked:
         known = f" ({asked['helpers_reused']} of {asked['helpers_asked']} replies reused from earlier runs)"
-        found[-1] = (found[-1][0], found[-1][1] + known)
-    return tuple(found)
+        roles[-1] = (roles[-1][0], roles[-1][1] + known)
+    return tuple(roles)
 
 
 def unsettled(run: Run) -> tuple[CaseResult, ...]:
@@ -205,22 +205,22 @@ def unjudged(run: Run) -> int:
 
 def headline(run: Run) -> str:
     """Return how many cases have each verdict, worst first: ``2 fail (1 waived), 18 pass``."""
-    found = tally(run)
+    counts = tally(run)
     waived = Counter(case.verdict for case in run.cases if case.waived)
     parts = [
-        f"{found[word]} {word}" + (f" ({waived[word]} waived)" if waived[word] else "")
+        f"{counts[word]} {word}" + (f" ({waived[word]} waived)" if waived[word] else "")
         for word in verdicts.SEVERITY
-        if found[word]
+        if counts[word]
     ]
     return ", ".join(parts) or "no case was decided"
 
 
 def correlated(run: Run) -> tuple[tuple[Correlation, Correlation], ...]:
     """Return Pearson's and Spearman's correlation of each pair of figures that could be correlated."""
-    found: dict[tuple[str, str, str], dict[str, Correlation]] = {}
+    rows: dict[tuple[str, str, str], dict[str, Correlation]] = {}
     for one in run.correlations:
-        found.setdefault((one.x, one.y, one.over), {})[one.method] = one
-    pairs = [(both["pearson"], both["spearman"]) for both in found.values() if len(both) == 2]
+        rows.setdefault((one.x, one.y, one.over), {})[one.method] = one
+    pairs = [(both["pearson"], both["spearman"]) for both in rows.values() if len(both) == 2]
     return tuple(pair for pair in pairs if pair[0].r is not None)
 
 
@@ -280,23 +280,23 @@ def sentence(run: Run) -> str:
 
     ``12 facts lost, 5 gained; 9 of the 12 are head; worst P108``
     """
-    found = moved(run)
-    if not found.lost and not found.gained:
+    changes = moved(run)
+    if not changes.lost and not changes.gained:
         compared = any(value.paired for case in slices(run) for value in case.metrics)
         return "no fact lost or gained" if compared else ""
-    parts = [f"{count(len(found.lost), 'fact')} lost, {len(found.gained)} gained"]
-    if found.lost:
-        parts.append(_share(found.lost))
+    parts = [f"{count(len(changes.lost), 'fact')} lost, {len(changes.gained)} gained"]
+    if changes.lost:
+        parts.append(_share(changes.lost))
         case = worst(run)
-        where = found.worst_relations or ((names(run)[case.nodeid],) if case else ())
+        where = changes.worst_relations or ((names(run)[case.nodeid],) if case else ())
         parts.append(_worst([one_line(name, _LONGEST) for name in where]))
     return "; ".join(part for part in parts if part)
 
 
-def _worst(found: Sequence[str]) -> str:
-    if len(found) < 3:
-        return f"worst {' and '.join(found)}" if found else ""
-    return f"worst {found[0]} and {len(found) - 1} others"
+def _worst(labels: Sequence[str]) -> str:
+    if len(labels) < 3:
+        return f"worst {' and '.join(labels)}" if labels else ""
+    return f"worst {labels[0]} and {len(labels) - 1} others"
 
 
 def place(change: Change) -> str:
@@ -313,19 +313,19 @@ def probability(change: Change) -> str:
     return f"{number(old)} → {number(new)}{by}"
 
 
-def _once(found: Iterable[tuple[str, Change]]) -> tuple[Change, ...]:
-    kept: dict[tuple[str, str], Change] = {}
-    for suite, change in found:
+def _once(changes: Iterable[tuple[str, Change]]) -> tuple[Change, ...]:
+    by_fact: dict[tuple[str, str], Change] = {}
+    for suite, change in changes:
         key = (suite, change.fact_id)
-        first = kept.get(key)
+        first = by_fact.get(key)
         if first is None:
-            kept[key] = change
+            by_fact[key] = change
             continue
-        told = change if _fall(first) is None and _fall(change) is not None else first
-        kept[key] = replace(
-            told, relation=first.relation or change.relation, bucket=first.bucket or change.bucket
+        shown = change if _fall(first) is None and _fall(change) is not None else first
+        by_fact[key] = replace(
+            shown, relation=first.relation or change.relation, bucket=first.bucket or change.bucket
         )
-    return tuple(sorted(kept.values(), key=lambda change: -abs(_fall(change) or 0.0)))
+    return tuple(sorted(by_fact.values(), key=lambda change: -abs(_fall(change) or 0.0)))
 
 
 def _fall(change: Change) -> float | None:

@@ -249,7 +249,7 @@ def test_the_lines_of_each_case_are_counted_but_for_the_baselines_own(spool: Spo
     only = replace(base, case="c")
     made = [ASKED, ASKED, base, judged, exchange("b", "f0"), only]
     joined = join_spools([spool("gw0", made)], tmp_path / "o.jsonl", [])
-    assert (joined.found, joined.exchanges) == ((("a", 3), ("b", 1), ("c", 0)), 5)
+    assert (joined.counts, joined.exchanges) == ((("a", 3), ("b", 1), ("c", 0)), 5)
 
 
 @pytest.mark.parametrize("key", ["case", "fact", "role"])

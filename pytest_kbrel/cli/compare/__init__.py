@@ -105,7 +105,7 @@ def _json(
     from pytest_kbrel import __version__
     from pytest_kbrel.serialization import to_wire
 
-    found = {
+    wire = {
         "schema_version": SCHEMA_VERSION,
         "kbrel_version": __version__,
         "models": [{"name": model.name, "about": model.about} for model in models],
@@ -115,7 +115,7 @@ def _json(
         "correlations": [{"within": within, **to_wire(one)} for within, one in correlations],
         "paired": paired,
     }
-    return json.dumps(to_wire(found), indent=1, ensure_ascii=True, allow_nan=False) + "\n"
+    return json.dumps(to_wire(wire), indent=1, ensure_ascii=True, allow_nan=False) + "\n"
 
 
 def _models(models: Sequence[Compared]) -> Iterator[str]:
@@ -170,11 +170,11 @@ def _correlated(correlations: Sequence[tuple[str, Correlation]]) -> Iterator[str
 
     yield "Correlations over models"
     pairs = list(zip(correlations[::2], correlations[1::2], strict=True))
-    told = [
+    lines = [
         (within, pearson, spearman) for (within, pearson), (_, spearman) in pairs if pearson.r is not None
     ]
-    width = max((len(within) for within, _, _ in told), default=0)
-    for within, pearson, spearman in told:
+    width = max((len(within) for within, _, _ in lines), default=0)
+    for within, pearson, spearman in lines:
         both = [f"{one.method} {number(one.r)} ({p_value(one.p)})" for one in (pearson, spearman)]
         note = f" ({pearson.note})" if pearson.note else ""
         head = f"{pad(one_line(within), width)}  {pearson.x}, {pearson.y}"

@@ -94,9 +94,9 @@ def _read_published(source: str, rootdir: Path) -> list[Compared]:
 
     names = published_names(shelves(rootdir))
     pattern = source.rstrip("/")
-    found = [name for name in names if fnmatch.fnmatchcase(name, pattern) or name.startswith(f"{pattern}/")]
+    chosen = [name for name in names if fnmatch.fnmatchcase(name, pattern) or name.startswith(f"{pattern}/")]
     models = []
-    for name in found or [source]:
+    for name in chosen or [source]:
         baseline = read_baseline(name, rootdir)
         settings = dict(baseline.settings)
         about = ", ".join(value for value in settings.values() if value)
@@ -216,15 +216,15 @@ def _differing(models: Sequence[Compared], case: str) -> str:
         if found == case_id and case in (case_id, f"{suite}::{case_id}")
     ]
     suites = list(dict.fromkeys(suite for suite, _, _ in having))
-    told = [f"suites {', '.join(suites)}"] if len(suites) > 1 else []
+    parts = [f"suites {', '.join(suites)}"] if len(suites) > 1 else []
     for name in dict.fromkeys(name for _, settings, _ in having for name in settings):
         values = list(dict.fromkeys(settings[name] for _, settings, _ in having if name in settings))
-        told += [f"{name} {', '.join(values)}"] if len(values) > 1 else []
+        parts += [f"{name} {', '.join(values)}"] if len(values) > 1 else []
     judges = list(dict.fromkeys(dict(model.settings).get("judge", "") for _, _, model in having))
     probe = probe_named(case_id.partition("[")[0])
     if len(judges) > 1 and (probe is None or probe.judged):
-        told.append(f"judges {', '.join(judges)}")
-    return "; ".join(told)
+        parts.append(f"judges {', '.join(judges)}")
+    return "; ".join(parts)
 
 
 def over_models(models: Sequence[Compared]) -> tuple[tuple[str, Correlation], ...]:
@@ -237,21 +237,21 @@ def over_models(models: Sequence[Compared]) -> tuple[tuple[str, Correlation], ..
     from pytest_kbrel.metrics.correlations import correlations, joined
 
     points = [joined(_placed(of)) for of in _named(models)]
-    found = []
-    for place in dict.fromkeys(place for of in points for place in of):
-        suite, probe, name = place
+    rows = []
+    for key in dict.fromkeys(key for of in points for key in of):
+        suite, probe, name = key
         within = f"{suite}::{probe}[{name}]" if suite else f"{probe}[{name}]"
-        settings = _settings_of(models, [place in of for of in points])
+        settings = _settings_of(models, [key in of for of in points])
         for setting in settings:
             # A run is one model in whatever setting.
             of_models = [
-                of.get(place, {})
+                of.get(key, {})
                 for of, model in zip(points, models, strict=True)
                 if model.setting in ("", setting)
             ]
-            told = f"{within}, {setting}" if len(settings) > 1 else within
-            found += [(told, one) for one in correlations(probe, of_models, over="models") if one.n > 1]
-    return tuple(found)
+            label = f"{within}, {setting}" if len(settings) > 1 else within
+            rows += [(label, one) for one in correlations(probe, of_models, over="models") if one.n > 1]
+    return tuple(rows)
 
 
 def _settings_of(models: Sequence[Compared], having: Sequence[bool]) -> tuple[str, ...]:

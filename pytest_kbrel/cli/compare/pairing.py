@@ -103,28 +103,28 @@ def _decided(side: Side, baseline: Baseline, comparisons: int) -> list[CaseResul
     from pytest_kbrel.gates.waivers import under_waivers
 
     tokenizer = another_tokenizer(side.run.model, baseline)
-    found: list[CaseResult] = []
+    cases: list[CaseResult] = []
     for case in side.cases:
         before = baseline.case(case)
         if case.verdict == "invalid" or not case.table.rows:
-            found.append(case)
+            cases.append(case)
             continue
         known = before.table if isinstance(before, BaselineCase) else None
-        told = dataclasses.replace(case, table=_with_texts(case, known))
+        completed = dataclasses.replace(case, table=_with_texts(case, known))
         decided = compare_case(
-            told,
+            completed,
             [gate_of(gate) for gate in case.gates],
             baseline=before,
             baseline_asked=True,
             comparisons=comparisons,
-            incomparable=_incomparable(side.run, baseline, [told]),
+            incomparable=_incomparable(side.run, baseline, [completed]),
             another_tokenizer=tokenizer,
             other_suites=baseline.other_suites(case.suite),
         )
-        found.append(under_waivers(decided, waivers_of(case)))
+        cases.append(under_waivers(decided, waivers_of(case)))
     for aggregate in side.aggregates:
-        members = [case for case in found if case.suite == aggregate.suite]
-        found.append(
+        members = [case for case in cases if case.suite == aggregate.suite]
+        cases.append(
             decide_aggregate(
                 aggregate,
                 members,
@@ -136,7 +136,7 @@ def _decided(side: Side, baseline: Baseline, comparisons: int) -> list[CaseResul
                 another_tokenizer=tokenizer,
             )
         )
-    return found
+    return cases
 
 
 def _obstacles(side: Side, cases: Sequence[CaseResult], baseline: Baseline) -> dict[str, str]:
@@ -145,7 +145,7 @@ def _obstacles(side: Side, cases: Sequence[CaseResult], baseline: Baseline) -> d
     from pytest_kbrel.gates.cases import obstacle_of
     from pytest_kbrel.gates.measurement import Measurement, Pairing, pair
 
-    found = {}
+    tables = {}
     for case in cases:
         before = baseline.case(case)
         if case.aggregate or case.verdict in UNMEASURED:
@@ -163,8 +163,8 @@ def _obstacles(side: Side, cases: Sequence[CaseResult], baseline: Baseline) -> d
             other_suites=baseline.other_suites(case.suite),
         )
         if obstacle is not None:
-            found[case.nodeid] = ": ".join(obstacle)
-    return found
+            tables[case.nodeid] = ": ".join(obstacle)
+    return tables
 
 
 def _incomparable(run: Baseline, baseline: Baseline, cases: Sequence[CaseResult]) -> tuple[str, ...]:
@@ -188,13 +188,13 @@ def _with_texts(case: CaseResult, other: Table | None) -> Table:
     # Of unseen knowledge nothing is expected; what else was expected, nobody knows any more.
     probe = probe_named(case.probe)
     unseen = probe is not None and probe.kind(case.slice) == "unseen"
-    told = []
+    lines = []
     for row in rows:
         twin = known.get(row.fact_id)
         expected = twin.expected if twin is not None else "" if unseen else "?"
         question = twin.question if twin is not None else row.fact_id
-        told.append(dataclasses.replace(row, question=question, expected=expected))
-    return Table(columns=case.table.columns, rows=tuple(told))
+        lines.append(dataclasses.replace(row, question=question, expected=expected))
+    return Table(columns=case.table.columns, rows=tuple(lines))
 
 
 def _run_of(side: Side, cases: tuple[CaseResult, ...], baseline: Baseline, name: str) -> Run:

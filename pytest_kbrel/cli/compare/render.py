@@ -62,8 +62,8 @@ def summary_lines(pairs: Sequence[Paired], numbers: Sequence[int]) -> Iterator[s
     if pairs:
         yield ""
     for at, paired in enumerate(pairs, start=1):
-        found = view.moved(paired.run)
-        facts = f"{count(len(found.lost), 'fact')} lost, {len(found.gained)} gained"
+        changes = view.moved(paired.run)
+        facts = f"{count(len(changes.lost), 'fact')} lost, {len(changes.gained)} gained"
         yield f"{numbers[at]} against {numbers[0]}: {_verdicts(paired)}; {facts}"
 
 
@@ -96,7 +96,7 @@ def _case_json(paired: Paired, case: CaseResult) -> dict[str, Any]:
             "paired": value.paired,
             "note": value.note,
         }
-    found: dict[str, Any] = to_wire(
+    wire: dict[str, Any] = to_wire(
         {
             "id": case.nodeid,
             "aggregate": case.aggregate,
@@ -113,7 +113,7 @@ def _case_json(paired: Paired, case: CaseResult) -> dict[str, Any]:
             "errors": case.errors,
         }
     )
-    return found
+    return wire
 
 
 def _case_lines(paired: Paired, case: CaseResult, numbers: tuple[int, int], width: int) -> Iterator[str]:
@@ -161,9 +161,9 @@ def _figure(paired: Paired, case: CaseResult, value: MetricValue) -> tuple[str, 
 
 
 def _changes(paired: Paired, width: int) -> Iterator[str]:
-    found = view.moved(paired.run)
-    yield f"{count(len(found.lost), 'fact')} lost, {len(found.gained)} gained"
-    for word, facts in (("lost", found.lost), ("gained", found.gained)):
+    changes = view.moved(paired.run)
+    yield f"{count(len(changes.lost), 'fact')} lost, {len(changes.gained)} gained"
+    for word, facts in (("lost", changes.lost), ("gained", changes.gained)):
         for change in facts[:SHOWN_FACTS]:
             yield from _wrapped(f"{word}: {_change(change)}", width, "  ")
         if len(facts) > SHOWN_FACTS:
@@ -179,8 +179,8 @@ def _change(change: Change) -> str:
 
 def _verdicts(paired: Paired) -> str:
     gates = [gate.verdict for case in paired.run.cases for gate in case.gates]
-    told = [f"{gates.count(word)} {word}" for word in SEVERITY if word in gates]
-    return f"gates: {', '.join(told) or 'none are known'}"
+    counts = [f"{gates.count(word)} {word}" for word in SEVERITY if word in gates]
+    return f"gates: {', '.join(counts) or 'none are known'}"
 
 
 def _wrapped(text: str, width: int, indent: str = "    ") -> list[str]:
