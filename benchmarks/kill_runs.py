@@ -54,7 +54,7 @@ from pathlib import Path
 from pytest_kbrel.models.hf import backend as hf
 from pytest_kbrel.models.cache.store import digest_of, key_of
 
-load = hf.load
+load = hf.HF.open
 
 
 def loaded(*args, **options):
@@ -75,7 +75,8 @@ def loaded(*args, **options):
     return model
 
 
-hf.load = loaded
+# The record of the backend, which is frozen, is what a model is opened by.
+object.__setattr__(hf.HF, "open", loaded)
 '''
 
 

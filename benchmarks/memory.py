@@ -100,7 +100,7 @@ class Quick(ScriptedModel):
         return dataclasses.replace(super().describe(), backend="hf")
 
 
-hf.load = lambda *arguments, **options: Quick()
+object.__setattr__(hf.HF, "open", lambda *arguments, **options: Quick())
 '''
 
 

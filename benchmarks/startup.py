@@ -82,7 +82,7 @@ def pytest_collection_finish(session):
     HfModel.score_as_ready = stepped(HfModel.score_as_ready)
     HfModel.generate_as_ready = stepped(HfModel.generate_as_ready)
     load = hf.load
-    hf.load = lambda *args, **kwargs: inside(lambda: load(*args, **kwargs))
+    object.__setattr__(hf.HF, "open", lambda *args, **kwargs: inside(lambda: load(*args, **kwargs)))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
