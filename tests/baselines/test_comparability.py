@@ -89,7 +89,7 @@ NO_MODEL = blessed(model=None)
 
 
 @pytest.mark.parametrize(
-    ("model", "baseline", "found"),
+    ("model", "baseline", "result"),
     [
         (OTHER, blessed(), True),
         (dataclasses.replace(OTHER, tokenizer_digest="t" * 64), blessed(), False),
@@ -113,7 +113,7 @@ SCORING = "scoring_version (2 and 1)"
 
 
 @pytest.mark.parametrize(
-    ("model", "baseline", "more", "found"),
+    ("model", "baseline", "more", "result"),
     [
         (MODEL, blessed(), {}, ()),
         (OTHER, blessed(), {}, (SCORING,)),
@@ -216,7 +216,7 @@ def test_a_runs_judge_is_the_helper_of_that_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("suite", "paper", "found"),
+    ("suite", "paper", "result"),
     [
         ("suites/world.kb.yaml", "", ()),
         ("elsewhere/other.kb.yaml", "", ()),

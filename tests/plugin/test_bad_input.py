@@ -150,9 +150,8 @@ def test_a_wrong_setting_is_a_usage_error(pytester, mini_suite, flag, said):
 
 
 def test_a_missing_extra_is_a_usage_error_that_names_it(pytester, mini_suite, monkeypatch):
-    from pytest_kbrel.models.hf import backend as hf
 
-    monkeypatch.setattr(hf, "find_spec", lambda name: None)
+    monkeypatch.setattr("pytest_kbrel.models.hf.backend.find_spec", lambda name: None)
     mini_suite(ONE)
     result = gate(pytester, "reference")
     assert result.ret == pytest.ExitCode.USAGE_ERROR

@@ -258,7 +258,7 @@ def test_missing_package_of_an_option(llama, args, package, monkeypatch):
 def without(monkeypatch, package):
     real = importlib.util.find_spec
     monkeypatch.setattr(
-        "pytest_kbrel.models.hf.find_spec", lambda name: None if name == package else real(name)
+        "pytest_kbrel.models.hf.backend.find_spec", lambda name: None if name == package else real(name)
     )
 
 

@@ -268,7 +268,9 @@ def test_spreading_needs_accelerate(monkeypatch, tmp_path):
     (tmp_path / "config.json").write_text("{}")
     (tmp_path / "model.safetensors").write_bytes(b"")
     found = hf.find_spec
-    monkeypatch.setattr(hf, "find_spec", lambda name: None if name == "accelerate" else found(name))
+    monkeypatch.setattr(
+        "pytest_kbrel.models.hf.backend.find_spec", lambda name: None if name == "accelerate" else found(name)
+    )
     hf.check(parse_spec(str(tmp_path)))
     with pytest.raises(ModelError, match="device_map=auto needs the package accelerate: pip install"):
         hf.check(parse_spec(str(tmp_path), "parallelize=True"))
