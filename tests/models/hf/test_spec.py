@@ -267,9 +267,9 @@ def test_what_cannot_be_a_place_is_refused(args, said):
 def test_spreading_needs_accelerate(monkeypatch, tmp_path):
     (tmp_path / "config.json").write_text("{}")
     (tmp_path / "model.safetensors").write_bytes(b"")
-    found = hf.find_spec
+    real = hf.find_spec
     monkeypatch.setattr(
-        "pytest_kbrel.models.hf.backend.find_spec", lambda name: None if name == "accelerate" else found(name)
+        "pytest_kbrel.models.hf.backend.find_spec", lambda name: None if name == "accelerate" else real(name)
     )
     hf.check(parse_spec(str(tmp_path)))
     with pytest.raises(ModelError, match="device_map=auto needs the package accelerate: pip install"):
