@@ -27,9 +27,9 @@ import torch
 from pytest_kbrel import resources
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.models.base import Model
+from pytest_kbrel.models.cache.caching_model import Asker
 from pytest_kbrel.models.hf.backend import load
 from pytest_kbrel.models.hf.spec import parse_spec
-from pytest_kbrel.models.session_cache import Asker
 from pytest_kbrel.probes import run_case
 from pytest_kbrel.records import (
     Case,

@@ -15,9 +15,8 @@ from pytest_kbrel.settings import Settings
 
 if TYPE_CHECKING:
     from pytest_kbrel.models.base import Model
-    from pytest_kbrel.models.cache.caching_model import CachingModel
-    from pytest_kbrel.models.resume.session import CacheSession, RunLock
-    from pytest_kbrel.models.session_cache import Asker
+    from pytest_kbrel.models.cache.caching_model import Asker, CachingModel
+    from pytest_kbrel.models.cache.session import CacheSession, RunLock
 
 # Whom the run itself is about, as ``Ask.to`` names them; all others are helping models.
 _OWN = ("", BASELINE)
@@ -43,7 +42,7 @@ class ModelPool:
 
         ``ModelError`` says how a helping model is named.
         """
-        from pytest_kbrel.models.session_cache import Asker
+        from pytest_kbrel.models.cache.caching_model import Asker
 
         try:
             if to not in self._askers:
@@ -61,8 +60,8 @@ class ModelPool:
 
         Helping models are asked as ever: what they said stays said. No answer comes from the store.
         """
-        from pytest_kbrel.models.replan import Replanned
-        from pytest_kbrel.models.session_cache import Asker
+        from pytest_kbrel.models.base import Replanned
+        from pytest_kbrel.models.cache.caching_model import Asker
 
         if to:
             return self.ask(requests, to, case)
@@ -72,7 +71,7 @@ class ModelPool:
 
     def check_files(self) -> None:
         """Raise ``ModelError`` where a file of a checkpoint that was opened is not what it was."""
-        from pytest_kbrel.models.checkpoint.file_record import check_files
+        from pytest_kbrel.models.checkpoint.integrity import check_files
 
         try:
             for model in self._models.values():
@@ -137,7 +136,7 @@ class ModelPool:
 
     def _caching(self, which: str) -> Model:
         if self._cache is None:
-            from pytest_kbrel.models.resume.session import CacheSession
+            from pytest_kbrel.models.cache.session import CacheSession
 
             self._cache = CacheSession(self._settings.use_cache, self._settings.run)
         return self._cache.wrap(self._opened(which))
@@ -145,7 +144,7 @@ class ModelPool:
     def rendered(self, request: Request, case: str = "") -> str:
         """Return a prompt as the model under test reads it, empty where it cannot be put to this model."""
         from pytest_kbrel.models.base import Renders
-        from pytest_kbrel.models.chat.messages import text_of
+        from pytest_kbrel.models.chat import text_of
 
         model = self.model()
         if not isinstance(model, Renders):
@@ -229,7 +228,7 @@ def run_lock(settings: Settings) -> RunLock | None:
     served = backend_of(settings.model).is_served or backend_of(settings.baseline_model).is_served
     if not served or settings.use_cache is None or settings.from_run is not None:
         return None
-    from pytest_kbrel.models.resume.session import RunLock
+    from pytest_kbrel.models.cache.session import RunLock
 
     return RunLock(settings.use_cache, settings.run)
 

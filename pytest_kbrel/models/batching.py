@@ -7,7 +7,7 @@ import ctypes
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-from pytest_kbrel.models.memory.measured import Notes
+from pytest_kbrel.models.measurements import Notes
 from pytest_kbrel.printing import redacted
 from pytest_kbrel.records import Failed
 

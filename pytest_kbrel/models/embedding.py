@@ -86,7 +86,7 @@ class _SentenceEncoder:
         from sentence_transformers import SentenceTransformer
 
         from pytest_kbrel.models.batching import describe_error
-        from pytest_kbrel.models.checkpoint.file_record import record_of_encoder
+        from pytest_kbrel.models.checkpoint.integrity import record_of_encoder
         from pytest_kbrel.models.hf.loading import quiet
 
         self._spec = spec

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_kbrel.errors import ModelError, nearest
+from pytest_kbrel.models.arguments import join_args, parse_args
 from pytest_kbrel.models.base import Backend, Model, Spec
 from pytest_kbrel.models.hf.backend import HF
 from pytest_kbrel.models.hf.spec import NoFolderError
-from pytest_kbrel.models.model_args import join_args, parse_args
 from pytest_kbrel.models.openai import OPENAI
 from pytest_kbrel.models.scripted import SCRIPTED
 from pytest_kbrel.models.vllm import VLLM

@@ -29,7 +29,7 @@ from pytest_kbrel.errors import ModelError, SuiteError
 from pytest_kbrel.facts.located.json import json_rows
 from pytest_kbrel.facts.located.node import Entry, Node
 from pytest_kbrel.facts.located.yaml import read_document
-from pytest_kbrel.models.model_args import all_auto
+from pytest_kbrel.models.arguments import all_auto
 from pytest_kbrel.records import record
 
 PREFIX = "scripted/"

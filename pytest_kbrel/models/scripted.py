@@ -11,7 +11,7 @@ from typing import Protocol
 
 from pytest_kbrel import SCORING_VERSION
 from pytest_kbrel.models.base import Backend
-from pytest_kbrel.models.chat.messages import text_of
+from pytest_kbrel.models.chat import text_of
 from pytest_kbrel.models.script import (
     Probabilities,
     ScriptedError,

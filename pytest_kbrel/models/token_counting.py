@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING, Protocol
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.chat.messages import text_of
+from pytest_kbrel.models.chat import text_of
 from pytest_kbrel.records import Request, ScoreRequest
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def open_feeder(spec: ModelSpec) -> Feeder:
     try:
         from pytest_kbrel.models.hf.batch_plan import Feeder
         from pytest_kbrel.models.hf.loading import device_of, load_outline
-        from pytest_kbrel.models.memory.budget import token_budget
+        from pytest_kbrel.models.memory import token_budget
     except ImportError as error:
         raise ModelError(f"loading {spec.text}: torch or transformers does not import: {error}") from None
     found = load_outline(spec)

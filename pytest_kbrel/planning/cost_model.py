@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from pytest_kbrel.errors import StoreError
 from pytest_kbrel.models.base import Model, check_count
 from pytest_kbrel.models.cache.store import FILE, Store, digest_of, key_of
-from pytest_kbrel.models.rates import known_rate, tokens_of
+from pytest_kbrel.models.measurements import known_rate, tokens_of
 from pytest_kbrel.models.token_counting import Counter
 from pytest_kbrel.planning.requests import Call, Kind
 from pytest_kbrel.records import Fingerprint, Generated, GenerateRequest, Request, ScoreRequest, record

@@ -15,7 +15,7 @@ from pytest_kbrel.errors import StoreError
 from pytest_kbrel.reports.files import PREVIOUS, REPORT, REPORT_FILES
 
 if TYPE_CHECKING:
-    from pytest_kbrel.models.cache.location import Lock
+    from pytest_kbrel.models.cache.store import Lock
 
 PARTS = ".parts"
 _ALIVE = ".alive"
@@ -56,7 +56,7 @@ class SpoolDirectory:
 
     def start(self) -> None:
         """Let others see that this run goes on, until it ends or dies."""
-        from pytest_kbrel.models.cache.location import Lock, network_of
+        from pytest_kbrel.models.cache.store import Lock, network_of
 
         if self._lock is not None or network_of(self._all):
             return
@@ -72,7 +72,7 @@ class SpoolDirectory:
         if self._lock is None:
             yield
             return
-        from pytest_kbrel.models.cache.location import Lock
+        from pytest_kbrel.models.cache.store import Lock
 
         writing = Lock(self._all / _WRITING)
         with contextlib.suppress(StoreError):
@@ -100,7 +100,7 @@ def _alive(folder: Path) -> Path:
 
 
 def _clear(folder: Path) -> None:
-    from pytest_kbrel.models.cache.location import is_held
+    from pytest_kbrel.models.cache.store import is_held
 
     if not _alive(folder).exists():
         if time.time() - folder.stat().st_mtime < _OLD:

@@ -79,8 +79,7 @@ def is_recorded(settings: Settings, text: str) -> bool:
 
 def check_judge(settings: Settings) -> None:
     """Find what can be found before a run about judge and store; raises :class:`KbrelError`."""
-    from pytest_kbrel.models.cache.location import network_of
-    from pytest_kbrel.models.cache.store import FILE, Store
+    from pytest_kbrel.models.cache.store import FILE, Store, network_of
     from pytest_kbrel.models.registry import check_spec
 
     if settings.judge_spec is None or is_recorded(settings, settings.judge):
@@ -126,7 +125,7 @@ def check_args(settings: Settings, suites: Iterable[Suite]) -> None:
 
     Raises :class:`KbrelError`.
     """
-    from pytest_kbrel.models.lm_eval_args import public
+    from pytest_kbrel.models.arguments import public
     from pytest_kbrel.models.registry import args_for, backend_of, unused_args
 
     helpers = [] if settings.judge == RULES else [settings.judge]

@@ -8,8 +8,8 @@ import pytest
 
 from pytest_kbrel.cli import main
 from pytest_kbrel.models.cache.caching_model import CachingModel
+from pytest_kbrel.models.cache.journal import begin
 from pytest_kbrel.models.cache.store import FILE, Store, digest_of
-from pytest_kbrel.models.resume.journal import begin
 from pytest_kbrel.records import GenerateRequest
 from tests.function_model import FunctionModel
 

@@ -21,9 +21,8 @@ from pytest_kbrel.facts.readers import FORMATS, Relations, read
 from pytest_kbrel.facts.relations import read_relations
 from pytest_kbrel.models.base import within_size
 from pytest_kbrel.models.cache.store import FILE, Store
-from pytest_kbrel.models.chat.args import parse_chat_args
-from pytest_kbrel.models.checkpoint.files import read_config, weight_files
-from pytest_kbrel.models.checkpoint.hashing import digest_of_tensors
+from pytest_kbrel.models.chat import parse_chat_args
+from pytest_kbrel.models.checkpoint.files import digest_of_tensors, read_config, weight_files
 from pytest_kbrel.models.hf.spec import parse_spec
 from pytest_kbrel.models.script import read_script
 from pytest_kbrel.records import Failed, Generated, GenerateRequest

@@ -10,7 +10,7 @@ import pytest
 from pytest_kbrel.gates.aggregate_statistics import figures_over
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.metrics.correlations import correlate
-from pytest_kbrel.models.session_cache import Asker
+from pytest_kbrel.models.cache.caching_model import Asker
 from pytest_kbrel.probes import run_case
 from pytest_kbrel.records import Case, CaseResult, Correlation, Fact, MonitorSettings, Relation, Table
 from tests.function_model import FunctionModel

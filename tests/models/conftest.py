@@ -8,7 +8,7 @@ import torch
 from pytest_kbrel.models import vllm
 from pytest_kbrel.models.hf.backend import load
 from pytest_kbrel.models.hf.spec import parse_spec
-from pytest_kbrel.models.vllm.spec import parse_vllm
+from pytest_kbrel.models.vllm import parse_vllm
 from tests.models import fake_vllm, tiny_checkpoints
 
 torch.set_num_threads(1)

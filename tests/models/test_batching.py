@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_kbrel.models.base import in_order, numbers_only
+from pytest_kbrel.models.base import check_request, failed, generated, in_order, numbers_only, scored
 from pytest_kbrel.models.batching import Batcher, Budget, describe_error, is_out_of_memory
-from pytest_kbrel.models.memory.free import cpu_bytes
-from pytest_kbrel.models.memory.measured import FILE, Notes
-from pytest_kbrel.models.responses import check_request, failed, generated, scored
+from pytest_kbrel.models.measurements import FILE, Notes
+from pytest_kbrel.models.memory import cpu_bytes
 from pytest_kbrel.records import Failed, Generated, GenerateRequest, Scored, Step
 
 

@@ -8,7 +8,7 @@ from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.hf.spec import ModelSpec, parse_spec
 from pytest_kbrel.models.openai.spec import parse_openai
 from pytest_kbrel.models.registry import args_for, read_spec
-from pytest_kbrel.models.vllm.spec import parse_vllm
+from pytest_kbrel.models.vllm import parse_vllm
 
 DEFAULTS = (
     "backend=default,revision=None,subfolder=None,tokenizer=None,truncation=False,logits_cache=True,"

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
+from pytest_kbrel.models.base import Replanned
 from pytest_kbrel.models.hf.backend import load
 from pytest_kbrel.models.hf.spec import parse_spec
-from pytest_kbrel.models.replan import Replanned
 from pytest_kbrel.records import GenerateRequest, ScoreRequest
 from tests.function_model import FunctionModel
 

@@ -7,9 +7,9 @@ from contextlib import closing
 
 import pytest
 
+from pytest_kbrel.models.cache.caching_model import Asker
 from pytest_kbrel.models.cache.store import Store, digest_of, key_of
-from pytest_kbrel.models.rates import keep_rates
-from pytest_kbrel.models.session_cache import Asker
+from pytest_kbrel.models.measurements import keep_rates
 from pytest_kbrel.models.token_counting import Estimating
 from pytest_kbrel.planning import cost_model
 from pytest_kbrel.planning.cost_model import measure_costs, read_by

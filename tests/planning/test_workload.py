@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
+from pytest_kbrel.models.cache.caching_model import Asker
 from pytest_kbrel.models.registry import open_counter, open_model, read_spec
-from pytest_kbrel.models.session_cache import Asker
 from pytest_kbrel.models.token_counting import Estimating
 from pytest_kbrel.planning.cost_model import CostModel
 from pytest_kbrel.planning.requests import DryRun

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.models.resume.session import JournalSummary
+from pytest_kbrel.models.cache.session import JournalSummary
 from pytest_kbrel.plugin.controller import Recorder
 from pytest_kbrel.records import CaseResult, Fingerprint, Run
 from pytest_kbrel.replay.recorded_run import read_run

@@ -206,7 +206,7 @@ def test_parts_of_a_living_run_stay_and_those_of_a_dead_one_go(tmp_path: Path) -
 def test_reports_are_written_while_no_other_run_writes_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pytest_kbrel.models.cache.location import Lock
+    from pytest_kbrel.models.cache.store import Lock
     from pytest_kbrel.plugin import output_folder
 
     monkeypatch.setattr(output_folder, "_PATIENCE", 0.0)

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.metrics import metrics_for
+from pytest_kbrel.models.cache.caching_model import Asker
 from pytest_kbrel.models.hf.backend import load
 from pytest_kbrel.models.hf.spec import parse_spec
-from pytest_kbrel.models.session_cache import Asker
 from pytest_kbrel.probes import run_case
 from pytest_kbrel.probes.monitor.published import trimmed_length
 from pytest_kbrel.suites import load_suite

@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.checkpoint.weight_headers import check_gguf, check_safetensors, refuse_pointer
-from pytest_kbrel.untrusted import read_json
+from pytest_kbrel.untrusted import parse, read_json
 
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.msgpack", "*.h5")
@@ -168,3 +167,123 @@ def _gguf_hint(folder: Path) -> str:
 def _listing(folder: Path) -> str:
     names = sorted(p.name for p in folder.iterdir())
     return ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "") or "nothing"
+
+
+# What a clone without Git LFS has in place of each large file.
+_POINTER = b"version https://git-lfs.github.com/spec/"
+# The safetensors library reads no longer header.
+_LONGEST = 100_000_000
+_ABOUT = "__metadata__"
+
+
+def refuse_pointer(file: Path) -> None:
+    """Raise :class:`ModelError` where Git LFS's note on a file stands in its place, or it cannot be read."""
+    if _begin(file).startswith(_POINTER):
+        raise ModelError(
+            f"{file}: this is a Git LFS pointer, the note on a file that was not fetched; 'git lfs pull' in "
+            "its repository fetches it"
+        )
+
+
+def check_safetensors(file: Path) -> None:
+    """Raise :class:`ModelError` where a file is no safetensors file, or not a whole one."""
+    refuse_pointer(file)
+    begin, size = _begin(file), file.stat().st_size
+    length = int.from_bytes(begin[:8], "little")
+    if size < 8 or length > _LONGEST:
+        raise ModelError(f"{file}: no safetensors file: its {size} bytes begin with {begin[:16]!r}")
+    if length > size - 8:
+        raise ModelError(_cut(file, size, f"a header of {length} bytes"))
+    with file.open("rb") as stream:
+        stream.seek(8)
+        end = _end(file, stream.read(length))
+    if size < 8 + length + end:
+        raise ModelError(_cut(file, size, f"{8 + length + end} bytes by its header"))
+    if size > 8 + length + end:
+        raise ModelError(
+            f"{file}: no whole safetensors file: it has {size} bytes, and by its header {8 + length + end}"
+        )
+
+
+def check_gguf(file: Path) -> None:
+    """Raise :class:`ModelError` where a file does not begin as a GGUF file does."""
+    refuse_pointer(file)
+    if (begin := _begin(file)[:4]) != b"GGUF":
+        raise ModelError(f"{file}: no GGUF file: it begins with {begin!r}; allowed: b'GGUF'")
+
+
+def _begin(file: Path) -> bytes:
+    try:
+        with file.open("rb") as stream:
+            return stream.read(64)
+    except OSError as error:
+        raise ModelError(f"{file}: cannot be read: {error.strerror}") from None
+
+
+def _end(file: Path, header: bytes) -> int:
+    """Return where the last tensor ends, counted in bytes from the header's end."""
+    try:
+        found: dict[str, Any] = parse(header)
+        ends = [entry["data_offsets"][1] for name, entry in found.items() if name != _ABOUT]
+        if not all(isinstance(end, int) and end >= 0 for end in ends):
+            raise TypeError("an offset is a whole number")
+    except (ValueError, TypeError, LookupError, AttributeError) as error:
+        raise ModelError(
+            f"{file}: no safetensors file: its header is broken: {type(error).__name__}: {error}"
+        ) from None
+    return max(ends, default=0)
+
+
+def _cut(file: Path, size: int, needed: str) -> str:
+    return (
+        f"{file}: the safetensors are cut short: the file has {size} bytes and needs {needed}; copy it again"
+    )
+
+
+_CHUNK = 2**22
+# The names of the two ends of a tensor's bytes, and how many bytes say how long a file's header is.
+_OFFSETS, _LENGTH = "data_offsets", 8
+# That of the safetensors library.
+_LONGEST_HEADER = 100_000_000
+
+
+def digest_of_tensors(files: Iterable[Path]) -> str:
+    """Return the sha256 (hex) over names, formats, shapes and bytes of all tensors of safetensors files.
+
+    The same tensors in other shards, in another order or beside other notes have the same digest. Files are
+    read once, from front to back, and never held in memory.
+
+    Raises :class:`ModelError` for a file that is no safetensors.
+    """
+    found: list[tuple[str, str]] = []
+    for file in files:
+        with file.open("rb") as stream:
+            try:
+                found += _tensors(stream)
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                raise ModelError(f"{file}: no readable safetensors: {error!r}") from None
+    return hashlib.sha256(json.dumps(sorted(found)).encode()).hexdigest()
+
+
+def _tensors(stream: BinaryIO) -> Iterator[tuple[str, str]]:
+    """Yield what each tensor is, with the digest of its bytes, in the order of the file."""
+    size = int.from_bytes(stream.read(_LENGTH), "little")
+    if size > _LONGEST_HEADER:
+        raise ValueError(f"a header of {size} bytes")
+    header: dict[str, Any] = parse(stream.read(size))
+    header.pop("__metadata__", None)
+    for name, about in sorted(header.items(), key=lambda item: item[1][_OFFSETS]):
+        start, end = about[_OFFSETS]
+        stream.seek(_LENGTH + size + start)
+        yield json.dumps([name, about["dtype"], about["shape"]]), _digest(stream, end - start)
+
+
+def _digest(stream: BinaryIO, size: int) -> str:
+    total = hashlib.sha256()
+    while size:
+        chunk = stream.read(min(size, _CHUNK))
+        if not chunk:
+            raise ValueError("it ends early")
+        total.update(chunk)
+        size -= len(chunk)
+    return total.hexdigest()

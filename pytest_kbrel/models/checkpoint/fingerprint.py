@@ -13,13 +13,13 @@ from pytest_kbrel import SCORING_VERSION
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.checkpoint.files import (
     digest_of_files,
+    digest_of_tensors,
     effective_config,
     read_config,
     tokenizer_files,
     tokenizer_settings,
     weight_files,
 )
-from pytest_kbrel.models.checkpoint.hashing import digest_of_tensors
 from pytest_kbrel.models.hf.devices import device_words
 from pytest_kbrel.models.hf.spec import ModelSpec
 from pytest_kbrel.records import Fingerprint

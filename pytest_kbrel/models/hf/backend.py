@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_kbrel.errors import MissingExtraError, ModelError
-from pytest_kbrel.models import lm_eval_args as lm_eval
+from pytest_kbrel.models.arguments import LM_EVAL
 from pytest_kbrel.models.base import Backend
-from pytest_kbrel.models.checkpoint.availability import check_at_hand
+from pytest_kbrel.models.checkpoint.integrity import check_at_hand
 from pytest_kbrel.models.hf.spec import FLASH, MODEL_ARGS, ModelSpec, check_path, parse_spec
 from pytest_kbrel.models.token_counting import Tokenising
 
@@ -72,7 +72,7 @@ def load(spec: ModelSpec, *, threads: int | None = None, folder: Path | None = N
 
         from pytest_kbrel.models.hf.loading import load_parts
         from pytest_kbrel.models.hf.model import HfModel
-        from pytest_kbrel.models.memory.budget import measured
+        from pytest_kbrel.models.memory import measured
     except ImportError as error:
         raise ModelError(f"loading {spec.text}: torch or transformers does not import: {error}") from None
     if threads is not None:
@@ -90,7 +90,7 @@ def _check_all(spec: ModelSpec) -> None:
 HF = Backend(
     name="hf",
     forms=("hf/PATH", "a checkpoint's folder", "a hub id org/name"),
-    args=(*MODEL_ARGS, *lm_eval.HF),
+    args=(*MODEL_ARGS, *LM_EVAL["hf"]),
     parse=parse_spec,
     check=_check_all,
     open=load,

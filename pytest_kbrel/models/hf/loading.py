@@ -16,8 +16,8 @@ from transformers.utils.hub import cached_file
 
 from pytest_kbrel.errors import KbrelError, ModelError
 from pytest_kbrel.models.batching import describe_error
-from pytest_kbrel.models.checkpoint.file_record import FileRecord, record_of
 from pytest_kbrel.models.checkpoint.fingerprint import fingerprint
+from pytest_kbrel.models.checkpoint.integrity import FileRecord, record_of
 from pytest_kbrel.models.hf.checks import (
     base_note,
     bos_note,

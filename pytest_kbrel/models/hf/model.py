@@ -9,18 +9,17 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TypeVar
 
-from pytest_kbrel.models.base import in_order
+from pytest_kbrel.models.base import check_ids, check_request, failed, generated, in_order, scored
 from pytest_kbrel.models.batching import Budget
-from pytest_kbrel.models.chat.thinking import Thinker, thought_endings
-from pytest_kbrel.models.checkpoint.file_record import FileRecord
+from pytest_kbrel.models.checkpoint.integrity import FileRecord
 from pytest_kbrel.models.hf.batch_plan import Prompt
 from pytest_kbrel.models.hf.generator import Generator
 from pytest_kbrel.models.hf.loading import Parts, quiet
 from pytest_kbrel.models.hf.scorer import Scorer
 from pytest_kbrel.models.hf.sharing import Rung, check_length
 from pytest_kbrel.models.hf.stopping import Continuation, Endings
-from pytest_kbrel.models.memory.budget import token_budget
-from pytest_kbrel.models.responses import check_ids, check_request, failed, generated, scored
+from pytest_kbrel.models.memory import token_budget
+from pytest_kbrel.models.thinking import Thinker, thought_endings
 from pytest_kbrel.models.tokens import Ids, Pair
 from pytest_kbrel.printing import printable
 from pytest_kbrel.records import (

@@ -9,10 +9,9 @@ from pathlib import Path
 
 from pytest_kbrel.bounds import BATCH, DEVICE_NUMBER, TOKEN_ID, TOKENS
 from pytest_kbrel.errors import ModelError, nearest
-from pytest_kbrel.models import lm_eval_args as lm_eval
-from pytest_kbrel.models.chat.args import CHAT_ARGS, ChatArgs, parse_chat_args
+from pytest_kbrel.models.arguments import flag, parse_backend_args, whole, whole_or_auto
+from pytest_kbrel.models.chat import CHAT_ARGS, ChatArgs, parse_chat_args
 from pytest_kbrel.models.checkpoint.files import check_folder, looks_like_hub_id
-from pytest_kbrel.models.model_args import flag, parse_args, whole, whole_or_auto
 from pytest_kbrel.records import record
 from pytest_kbrel.untrusted import parse
 
@@ -141,7 +140,7 @@ def parse_spec(
     that contradict each other.
     """
     text = text.strip()
-    args, notes = lm_eval.understood(parse_args(model_args, (*MODEL_ARGS, *lm_eval.HF)), lm_eval.HF)
+    args, notes = parse_backend_args(model_args, MODEL_ARGS, "hf")
     own_template = flag(args, "apply_chat_template")
     if flag(args, "trust_remote_code"):
         raise ModelError(

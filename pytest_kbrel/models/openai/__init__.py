@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_kbrel.models import lm_eval_args as lm_eval
+from pytest_kbrel.models.arguments import LM_EVAL
 from pytest_kbrel.models.base import Backend, Embedder, Model
 from pytest_kbrel.models.openai.spec import OPENAI_ARGS, OpenAISpec, check, parse_openai
 from pytest_kbrel.models.token_counting import Estimating
@@ -30,7 +30,7 @@ def _counter(spec: OpenAISpec) -> Estimating:
 OPENAI = Backend(
     name="openai",
     forms=("openai/NAME",),
-    args=(*OPENAI_ARGS, *lm_eval.OPENAI),
+    args=(*OPENAI_ARGS, *LM_EVAL["openai"]),
     parse=parse_openai,
     check=check,
     open=_open,

@@ -13,8 +13,7 @@ import openai
 
 from pytest_kbrel import SCORING_VERSION
 from pytest_kbrel.models.base import in_order
-from pytest_kbrel.models.chat.messages import messages_of, text_of
-from pytest_kbrel.models.chat.thoughts import ThoughtMarks, marks_in, marks_of
+from pytest_kbrel.models.chat import ThoughtMarks, marks_in, marks_of, messages_of, text_of
 from pytest_kbrel.models.openai.client import Connection, Post, excerpt, refuses
 from pytest_kbrel.models.openai.http import limits_for
 from pytest_kbrel.models.openai.spec import OpenAISpec

@@ -11,9 +11,8 @@ from urllib.parse import urlsplit
 
 from pytest_kbrel.bounds import REQUESTS, RETRIES, SECONDS, SEED, shown
 from pytest_kbrel.errors import MissingExtraError, ModelError
-from pytest_kbrel.models import lm_eval_args as lm_eval
-from pytest_kbrel.models.chat.args import CHAT_ARGS, ChatArgs, parse_chat_args
-from pytest_kbrel.models.model_args import all_auto, number, parse_args, whole, whole_or_auto
+from pytest_kbrel.models.arguments import all_auto, number, parse_backend_args, whole, whole_or_auto
+from pytest_kbrel.models.chat import CHAT_ARGS, ChatArgs, parse_chat_args
 from pytest_kbrel.printing import hide
 from pytest_kbrel.records import record
 
@@ -77,7 +76,7 @@ def parse_openai(text: str, model_args: str = "", *, chat_template: bool = False
     """
     text = text.strip()
     all_auto(text, "is for its server to choose", run)
-    args, notes = lm_eval.understood(parse_args(model_args, (*OPENAI_ARGS, *lm_eval.OPENAI)), lm_eval.OPENAI)
+    args, notes = parse_backend_args(model_args, OPENAI_ARGS, "openai")
     name = text.removeprefix(PREFIX).strip() if text.startswith(PREFIX) else ""
     for given in (args.get("model", ""), args.get("pretrained", "")):
         if name and given and given != name:

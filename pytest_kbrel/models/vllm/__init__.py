@@ -1,27 +1,137 @@
-"""Backend for checkpoints that vLLM runs; nothing heavy is imported before an engine is started."""
+"""Backend and spec of checkpoints that vLLM runs; nothing heavy is imported before an engine is started."""
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from pytest_kbrel.bounds import DEVICES, SEQUENCES, SHARE
 from pytest_kbrel.errors import MissingExtraError, ModelError
-from pytest_kbrel.models import lm_eval_args as lm_eval
+from pytest_kbrel.models.arguments import LM_EVAL, flag, join_args, number, parse_backend_args, whole_or_auto
 from pytest_kbrel.models.base import Backend
-from pytest_kbrel.models.checkpoint.availability import check_at_hand
-from pytest_kbrel.models.hf.spec import check_path
+from pytest_kbrel.models.chat import CHAT_ARGS
+from pytest_kbrel.models.checkpoint.integrity import check_at_hand
+from pytest_kbrel.models.hf.spec import ModelSpec, check_path, parse_spec
 from pytest_kbrel.models.token_counting import Tokenising
-from pytest_kbrel.models.vllm.spec import VLLM_ARGS, VllmSpec, parse_vllm
+from pytest_kbrel.records import record
 
 if TYPE_CHECKING:
     from pytest_kbrel.models.vllm.model import VllmModel
 
 
-def check(spec: VllmSpec) -> None:
-    """Find what can be found without loading: a path that holds no checkpoint, a package that is missing.
+PREFIX = "vllm/"
+_ENGINE_ARGS = (
+    "tensor_parallel_size",
+    "gpu_memory_utilization",
+    "max_model_len",
+    "max_num_seqs",
+    "quantization",
+    "enforce_eager",
+    "data_parallel_size",
+)
+_OF_CHECKPOINT = (
+    "pretrained",
+    "dtype",
+    "revision",
+    "tokenizer",
+    "trust_remote_code",
+    "add_bos_token",
+    "prefix_token_id",
+    "max_length",
+    "apply_chat_template",
+    *CHAT_ARGS,
+)
+VLLM_ARGS = (*_OF_CHECKPOINT, *_ENGINE_ARGS)
+"""The keys of the arguments of a ``vllm/`` model, as lm-eval's model ``vllm`` names them."""
 
-    Raises as :func:`load`.
+
+@record
+class VllmSpec:
+    """Checkpoint with the options of vLLM's engine; ``None`` or an empty text leaves the choice to vLLM.
+
+    ``tensor_parallel_size`` is the number of GPUs the weights are split over, ``gpu_memory_utilization`` the
+    share of each GPU's memory that the engine takes, ``max_num_seqs`` how many sequences run at once.
+    ``notes`` are sentences on arguments without effect.
     """
+
+    text: str
+    checkpoint: ModelSpec
+    backend: str = "vllm"
+    tensor_parallel_size: int = 1
+    gpu_memory_utilization: float | None = None
+    max_num_seqs: int | None = None
+    quantization: str = ""
+    enforce_eager: bool = False
+    notes: tuple[str, ...] = ()
+
+
+def parse_vllm(
+    text: str,
+    model_args: str = "",
+    *,
+    device: str = "auto",
+    dtype: str = "auto",
+    batch_size: str = "auto",
+    chat_template: bool = False,
+) -> VllmSpec:
+    """Read ``vllm/PATH_OR_HUB_ID`` and its arguments; ``vllm/reference`` is the embedded checkpoint.
+
+    ``batch_size`` is the engine's budget of tokens for one step. Raises :class:`ModelError` for an unknown
+    key, a value of the wrong kind, a device that only the engine can choose, and a candidate that is made
+    from a checkpoint after loading.
+    """
+    text = text.strip()
+    args, notes = parse_backend_args(model_args, VLLM_ARGS, "vllm")
+    if device not in ("auto", "cuda"):
+        raise ModelError(
+            f"{text}: device {device!r} is for vLLM to choose; allowed is auto (CUDA_VISIBLE_DEVICES says "
+            "which GPUs it sees)"
+        )
+    if args.get("data_parallel_size", "1") != "1":
+        raise ModelError(
+            f"model-args: data_parallel_size={args['data_parallel_size']:.60}; allowed is 1: more engines "
+            "are pytest workers, -n 2, with GPUs of their own"
+        )
+    if "max_length" in args and "max_model_len" in args:
+        raise ModelError("model-args: max_length and max_model_len are one thing; give one of them")
+    rest = text.removeprefix(PREFIX) if text.startswith(PREFIX) else ""
+    checkpoint = parse_spec(
+        rest if rest.split(":")[0] == "reference" else f"hf/{rest}",
+        join_args(_checkpoint_args(args)),
+        dtype=dtype,
+        batch_size=batch_size,
+        chat_template=chat_template,
+    )
+    if checkpoint.derived:
+        raise ModelError(f"{text}: made from the embedded checkpoint after loading; allowed is reference")
+    return VllmSpec(
+        text=text if rest else f"{PREFIX}{checkpoint.path}",
+        checkpoint=dataclasses.replace(checkpoint, text=text if rest else f"{PREFIX}{checkpoint.path}"),
+        tensor_parallel_size=whole_or_auto(
+            "tensor_parallel_size", args.get("tensor_parallel_size", "1"), DEVICES, "of GPUs"
+        )
+        or 1,
+        gpu_memory_utilization=number("gpu_memory_utilization", args["gpu_memory_utilization"], SHARE)
+        if "gpu_memory_utilization" in args
+        else None,
+        max_num_seqs=whole_or_auto(
+            "max_num_seqs", args.get("max_num_seqs", "auto"), SEQUENCES, "of sequences"
+        ),
+        quantization=args.get("quantization", ""),
+        enforce_eager=bool(flag(args, "enforce_eager")),
+        notes=tuple(notes),
+    )
+
+
+def _checkpoint_args(args: Mapping[str, str]) -> dict[str, str]:
+    named = {"max_length" if key == "max_model_len" else key: value for key, value in args.items()}
+    return {key: value for key, value in named.items() if key in _OF_CHECKPOINT}
+
+
+def check(spec: VllmSpec) -> None:
+    """Check path and packages without loading anything; raises as :func:`load`."""
     check_path(spec.checkpoint)
     for package in ("vllm", "torch", "transformers", "safetensors"):
         if find_spec(package) is None:
@@ -50,7 +160,7 @@ def _check_all(spec: VllmSpec) -> None:
 VLLM = Backend(
     name="vllm",
     forms=("vllm/PATH",),
-    args=(*VLLM_ARGS, *lm_eval.VLLM),
+    args=(*VLLM_ARGS, *LM_EVAL["vllm"]),
     parse=parse_vllm,
     check=_check_all,
     open=lambda spec, **_: load(spec),

@@ -11,15 +11,20 @@ import math
 import multiprocessing
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from multiprocessing import connection
+from multiprocessing.process import BaseProcess
+from queue import Queue
+from threading import Thread
+from typing import TYPE_CHECKING, Any
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.batching import Batcher, describe_error
 from pytest_kbrel.models.hf.loading import quiet
 from pytest_kbrel.models.tokens import Ids
-from pytest_kbrel.models.vllm.spec import VllmSpec
-from pytest_kbrel.models.vllm.watchdog import EngineEndedError, watch
 from pytest_kbrel.records import Failed, record
+
+if TYPE_CHECKING:
+    from pytest_kbrel.models.vllm import VllmSpec
 
 MOST_NAMED = 128
 """The most tokens whose log-probabilities one question may name (``MAX_LOGPROB_TOKEN_IDS``)."""
@@ -240,3 +245,22 @@ def _by_token(places: Any, count: int, what: str) -> tuple[LogProbabilities, ...
     if len(found) != count:
         raise ValueError(f"vLLM gave log-probabilities of {len(found)} {what} tokens, not {count}")
     return tuple({int(token): entry.logprob for token, entry in (place or {}).items()} for place in found)
+
+
+class EngineEndedError(Exception):
+    """A process of an engine is no more."""
+
+
+def watch(llm: Any, processes: Sequence[BaseProcess]) -> None:
+    """Tell whoever waits for the engine's next output when one of its processes has ended.
+
+    An engine that runs in this process has none, and no queue that anybody waits at.
+    """
+    outputs = getattr(llm.llm_engine.engine_core, "outputs_queue", None)
+    if outputs is not None and processes:
+        Thread(target=_tell, args=(outputs, processes), daemon=True, name="kbrel-vllm").start()
+
+
+def _tell(outputs: Queue[Any], processes: Sequence[BaseProcess]) -> None:
+    connection.wait([process.sentinel for process in processes])
+    outputs.put(EngineEndedError("a process of vLLM's engine was ended from outside, or by itself"))

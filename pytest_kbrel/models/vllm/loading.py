@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import transformers
@@ -13,17 +13,19 @@ from safetensors import safe_open
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.batching import describe_error
-from pytest_kbrel.models.checkpoint.file_record import record_of
 from pytest_kbrel.models.checkpoint.files import check_folder, weight_files
 from pytest_kbrel.models.checkpoint.fingerprint import fingerprint
+from pytest_kbrel.models.checkpoint.integrity import record_of
 from pytest_kbrel.models.hf.checks import bos_note, check_fit, check_numbers, end_note
 from pytest_kbrel.models.hf.loading import load_outline, quiet
 from pytest_kbrel.models.hf.spec import ModelSpec
 from pytest_kbrel.models.hf.stopping import Endings, fixed_settings
 from pytest_kbrel.models.vllm.engine import start
 from pytest_kbrel.models.vllm.model import VllmModel, VllmParts
-from pytest_kbrel.models.vllm.spec import VllmSpec
 from pytest_kbrel.records import Fingerprint
+
+if TYPE_CHECKING:
+    from pytest_kbrel.models.vllm import VllmSpec
 
 # What a load needs of a repository on the hub: no pickles, and nothing of its subfolders.
 _FILES = ["*.json", "*.safetensors", "*.model", "*.txt", "*.tiktoken", "*.jinja"]

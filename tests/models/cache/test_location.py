@@ -10,8 +10,7 @@ from pathlib import Path, PureWindowsPath
 import pytest
 
 from pytest_kbrel.errors import StoreError
-from pytest_kbrel.models.cache.location import Lock, is_held, make_folder, network_of
-from pytest_kbrel.models.cache.store import Store
+from pytest_kbrel.models.cache.store import Lock, Store, is_held, make_folder, network_of
 
 
 @pytest.mark.parametrize(
@@ -138,7 +137,7 @@ def test_a_network_folder_is_known_by_its_file_system(folder, kind):
 def test_a_network_folder_is_refused(tmp_path, monkeypatch):
     mounts = tmp_path / "mounts"
     mounts.write_text(f"server:/x {tmp_path}/shared nfs rw 0 0\n")
-    monkeypatch.setattr("pytest_kbrel.models.cache.location._MOUNTS", mounts)
+    monkeypatch.setattr("pytest_kbrel.models.cache.store._MOUNTS", mounts)
     with pytest.raises(StoreError, match=r"is on a network folder \(nfs\).*--kb-use-cache"):
         Store(tmp_path / "shared" / "cache")
     assert not (tmp_path / "shared").exists()
@@ -157,7 +156,7 @@ def test_a_lock_ends_with_its_process(tmp_path):
     code = f"""
         import time
         from pathlib import Path
-        from pytest_kbrel.models.cache.location import Lock
+        from pytest_kbrel.models.cache.store import Lock
         assert Lock(Path({str(path)!r})).take()
         print("held", flush=True)
         time.sleep(60)

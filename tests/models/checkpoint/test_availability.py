@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.checkpoint.availability import check_at_hand
+from pytest_kbrel.models.checkpoint.integrity import check_at_hand
 from pytest_kbrel.models.hf.spec import parse_spec
 from pytest_kbrel.models.registry import check_spec
 from pytest_kbrel.reference import resolve

@@ -9,8 +9,8 @@ import torch
 from safetensors.torch import save_file
 
 from pytest_kbrel.errors import ModelError
+from pytest_kbrel.models.checkpoint.files import digest_of_tensors
 from pytest_kbrel.models.checkpoint.fingerprint import quantisation
-from pytest_kbrel.models.checkpoint.hashing import digest_of_tensors
 from pytest_kbrel.models.hf.spec import parse_spec
 
 TENSORS = {

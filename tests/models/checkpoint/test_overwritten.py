@@ -13,14 +13,14 @@ from safetensors.torch import load_file, save_file
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models import vllm
+from pytest_kbrel.models.base import Replanned
 from pytest_kbrel.models.cache.caching_model import CachingModel
 from pytest_kbrel.models.cache.store import Store
 from pytest_kbrel.models.hf import loading
 from pytest_kbrel.models.hf.backend import load
 from pytest_kbrel.models.hf.spec import parse_spec
-from pytest_kbrel.models.replan import Replanned
 from pytest_kbrel.models.vllm import loading as vllm_loading
-from pytest_kbrel.models.vllm.spec import parse_vllm
+from pytest_kbrel.models.vllm import parse_vllm
 from pytest_kbrel.records import GenerateRequest, ScoreRequest
 from tests.models import fake_vllm, tiny_checkpoints
 from tests.models.tiny_checkpoints import change_json

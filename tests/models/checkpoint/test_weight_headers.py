@@ -8,8 +8,13 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.checkpoint.files import check_contents, read_config
-from pytest_kbrel.models.checkpoint.weight_headers import check_gguf, check_safetensors, refuse_pointer
+from pytest_kbrel.models.checkpoint.files import (
+    check_contents,
+    check_gguf,
+    check_safetensors,
+    read_config,
+    refuse_pointer,
+)
 
 POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 4976698672\n"
 

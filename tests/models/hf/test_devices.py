@@ -11,13 +11,13 @@ import pytest
 import torch
 
 from pytest_kbrel.errors import ModelError
+from pytest_kbrel.models import memory
 from pytest_kbrel.models.batching import Budget
 from pytest_kbrel.models.hf.backend import load
 from pytest_kbrel.models.hf.devices import check_placed, device_words, devices_of, loading_options
 from pytest_kbrel.models.hf.loading import load_parts
 from pytest_kbrel.models.hf.model import HfModel
 from pytest_kbrel.models.hf.spec import ModelSpec, Placement, parse_spec
-from pytest_kbrel.models.memory import budget
 from pytest_kbrel.records import GenerateRequest, ScoreRequest
 from tests.models import tiny_checkpoints
 
@@ -67,16 +67,16 @@ def test_a_batch_has_the_memory_of_the_fullest_device(monkeypatch):
     described = SimpleNamespace(weights_digest="w", derived="", dtype="float32")
     free = {"cpu": 8 * 2**30, "cuda:0": 6 * 2**30, "cuda:1": 3 * 2**30}
     monkeypatch.delenv("PYTEST_XDIST_WORKER_COUNT", raising=False)
-    monkeypatch.setattr(budget, "free_bytes", lambda device: free[str(device)])
-    monkeypatch.setattr(budget, "bytes_a_token", lambda model: 1e6)
+    monkeypatch.setattr(memory, "free_bytes", lambda device: free[str(device)])
+    monkeypatch.setattr(memory, "bytes_a_token", lambda model: 1e6)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "card")
     found = [
-        budget.measured(placed(device_map=device_map), spec, described).tokens
+        memory.measured(placed(device_map=device_map), spec, described).tokens
         for device_map in ({"a": 0, "b": 1}, {"a": 1, "b": 0})
     ]
-    expected = budget.tokens_within(3 * 2**30, 1e6, budget.GPU_MOST)
+    expected = memory.tokens_within(3 * 2**30, 1e6, memory.GPU_MOST)
     assert found == [expected, expected]
-    assert isinstance(budget.measured(placed(device_map={"a": 0, "b": 1}), spec, described), Budget)
+    assert isinstance(memory.measured(placed(device_map={"a": 0, "b": 1}), spec, described), Budget)
 
 
 def test_an_offloaded_embedding_is_refused():

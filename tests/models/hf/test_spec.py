@@ -191,7 +191,7 @@ def test_a_checkpoint_in_a_subfolder(folder):
 
 def test_nothing_heavy_is_imported():
     code = (
-        "import sys; import pytest_kbrel.models.hf.backend, pytest_kbrel.models.session_cache;"
+        "import sys; import pytest_kbrel.models.hf.backend, pytest_kbrel.models.cache.caching_model;"
         "import pytest_kbrel.models.scripted;"
         "print([m for m in ('torch', 'transformers', 'numpy', 'scipy') if m in sys.modules])"
     )

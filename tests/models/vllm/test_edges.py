@@ -7,7 +7,7 @@ import pytest
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.hf.spec import ModelSpec
 from pytest_kbrel.models.registry import args_for, backend_of
-from pytest_kbrel.models.vllm.spec import VllmSpec, parse_vllm
+from pytest_kbrel.models.vllm import VllmSpec, parse_vllm
 
 
 @pytest.mark.parametrize(

@@ -11,17 +11,16 @@ import pytest
 
 from pytest_kbrel.errors import MissingExtraError, ModelError
 from pytest_kbrel.models import vllm
+from pytest_kbrel.models.base import Replanned
 from pytest_kbrel.models.cache.caching_model import CachingModel
 from pytest_kbrel.models.cache.store import Store, digest_of
 from pytest_kbrel.models.hf.backend import load
 from pytest_kbrel.models.hf.spec import parse_spec
 from pytest_kbrel.models.registry import open_model, read_spec
-from pytest_kbrel.models.replan import Replanned
 from pytest_kbrel.models.tokens import Pair
+from pytest_kbrel.models.vllm import parse_vllm
 from pytest_kbrel.models.vllm.engine import MOST_NAMED
-from pytest_kbrel.models.vllm.logprobs import computed_tokens, is_cheaper_stepwise, steps_of
-from pytest_kbrel.models.vllm.model import VllmModel
-from pytest_kbrel.models.vllm.spec import parse_vllm
+from pytest_kbrel.models.vllm.model import VllmModel, computed_tokens, is_cheaper_stepwise, steps_of
 from pytest_kbrel.records import Failed, Generated, Scored
 from tests.models import fake_vllm
 from tests.models.tiny_checkpoints import BOS, CAUSAL, change_weights, make_checkpoint

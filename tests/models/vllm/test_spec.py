@@ -13,7 +13,7 @@ from pytest_kbrel.models.registry import (
     gpus_of,
     read_spec,
 )
-from pytest_kbrel.models.vllm.spec import VllmSpec, parse_vllm
+from pytest_kbrel.models.vllm import VllmSpec, parse_vllm
 
 LM_EVAL = (
     "pretrained=org/name,dtype=bfloat16,revision=main,tensor_parallel_size=2,gpu_memory_utilization=0.8,"

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pytest_kbrel.models.vllm.watchdog import EngineEndedError, watch
+from pytest_kbrel.models.vllm.engine import EngineEndedError, watch
 
 
 def engine(**parts):

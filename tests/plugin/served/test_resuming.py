@@ -7,7 +7,7 @@ import sqlite3
 import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
 import pytest
 
-from pytest_kbrel.models.cache.location import Lock
+from pytest_kbrel.models.cache.store import Lock
 from pytest_kbrel.reports.json_report import comparable
 from tests.openai_server import BROKEN, Fault
 from tests.plugin.conftest import SLOW_N2

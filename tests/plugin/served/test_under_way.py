@@ -9,7 +9,7 @@ from textwrap import dedent
 import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
 import pytest
 
-from pytest_kbrel.models.cache.location import Lock, is_held
+from pytest_kbrel.models.cache.store import Lock, is_held
 from tests.plugin.served.runs import ONE, prompts, run_files, start, stored
 
 PYTHON = """

@@ -1,0 +1,203 @@
+"""Arguments of a model (``--kb-model-args``): ``key=value,key=value`` as lm-evaluation-harness has them.
+
+``lm_eval_args.tsv`` has lm-eval's arguments that mean something else here, or nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import resources
+
+from pytest_kbrel.bounds import Bounds, shown
+from pytest_kbrel.errors import ModelError, nearest
+from pytest_kbrel.records import record
+from pytest_kbrel.untrusted import parse
+
+_CLOSING = {"{": "}", "[": "]"}
+_NEXT = re.compile(r",|\s+(?=\w+=)")
+
+
+def parse_args(model_args: str, allowed: Sequence[str]) -> dict[str, str]:
+    """Read ``key=value,key=value``.
+
+    A value in quotation marks, or one that is JSON in braces or brackets, may hold commas. Raises
+    :class:`ModelError` for a key that is not ``allowed``, has no value or is given twice, and for quotation
+    marks or brackets that are not closed.
+    """
+    args: dict[str, str] = {}
+    for part in _parts(model_args.strip()):
+        if not part:
+            continue
+        key, equals, value = part.partition("=")
+        key, value = key.strip(), _unquoted(value.strip())
+        if key not in allowed:
+            raise ModelError(
+                f"model-args: unknown key {key!r}; allowed: {', '.join(allowed)}{nearest(key, allowed)}"
+            )
+        if not equals or not value:
+            raise ModelError(f"model-args: {key} has no value; the form is key=value,key=value")
+        if key in args:
+            raise ModelError(f"model-args: {key} is given twice")
+        args[key] = value
+    return args
+
+
+def join_args(args: Mapping[str, str]) -> str:
+    """Return arguments as one text that :func:`parse_args` reads as the same ones."""
+    return ",".join(f"{key}={_quoted(value)}" for key, value in args.items())
+
+
+def all_auto(text: str, why: str, run: Mapping[str, str]) -> None:
+    """Raise :class:`ModelError` where ``run`` tells the model ``text`` its device, dtype or batch size."""
+    for key, value in run.items():
+        if value != "auto":
+            raise ModelError(f"{text}: {key.replace('_', ' ')} {value!r} {why}; allowed is auto")
+
+
+def flag(args: Mapping[str, str], key: str) -> bool | None:
+    """Return an argument that is True or False, ``None`` without it; else raise :class:`ModelError`."""
+    if key not in args:
+        return None
+    value = args[key].lower()
+    if value not in ("true", "false", "1", "0"):
+        raise ModelError(f"model-args: {key}={args[key]}; allowed is True or False")
+    return value in ("true", "1")
+
+
+def whole(what: str, value: str, bounds: Bounds, unit: str = "") -> int:
+    """Return ``value`` as a whole number within ``bounds``; else raise :class:`ModelError`."""
+    try:
+        return bounds.integer(value)
+    except ValueError:
+        raise ModelError(f"{what} {shown(value)}; allowed is {bounds}{unit and ', ' + unit}") from None
+
+
+def whole_or_auto(what: str, value: str, bounds: Bounds, unit: str = "") -> int | None:
+    """Return ``value`` as :func:`whole` does, ``None`` for ``auto``."""
+    return None if value == "auto" else whole(what, value, bounds, unit)
+
+
+def number(what: str, value: str, bounds: Bounds, unit: str = "") -> float:
+    """Return ``value`` as a number within ``bounds``; else raise :class:`ModelError`."""
+    try:
+        return bounds.number(value)
+    except ValueError:
+        raise ModelError(f"{what} {shown(value)}; allowed is {bounds}{unit and ', ' + unit}") from None
+
+
+def _parts(text: str) -> Iterator[str]:
+    """Yield the parts between commas, or blanks before the next key, that are outside of values."""
+    start = i = 0
+    while i < len(text):
+        if text[i] in "\"'{[" and text[:i].rstrip()[-1:] == "=":
+            i = _end_of_value(text, i)
+        elif between := _NEXT.match(text, i):
+            yield text[start:i].strip()
+            start = i = between.end()
+        else:
+            i += 1
+    yield text[start:].strip()
+
+
+def _end_of_value(text: str, start: int) -> int:
+    """Return the index behind a quoted or bracketed value that begins at ``start``."""
+    opening = text[start]
+    if opening not in _CLOSING:
+        end = text.find(opening, start + 1) + 1
+        if not end:
+            raise ModelError(f"model-args: {_key(text, start)}: the quotation mark {opening} is not closed")
+        return end
+    depth, inside = 0, False
+    for i in range(start, len(text)):
+        character = text[i]
+        if character == '"' and text[i - 1] != "\\":
+            inside = not inside
+        elif not inside:
+            depth += (character == opening) - (character == _CLOSING[opening])
+            if not depth:
+                return i + 1
+    raise ModelError(f"model-args: {_key(text, start)}: {opening} is not closed by {_CLOSING[opening]}")
+
+
+def _key(text: str, start: int) -> str:
+    """Return the key before a value; the value may be a secret."""
+    return re.split(r"[,\s]", text[:start].rstrip())[-1].rstrip("=")
+
+
+def _unquoted(value: str) -> str:
+    is_quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
+    return value[1:-1] if is_quoted else value
+
+
+def _is_json(value: str) -> bool:
+    try:
+        return value[0] in _CLOSING and bool(parse(value))
+    except ValueError:
+        return False
+
+
+def _quoted(value: str) -> str:
+    if not re.search(r"[,\s\"']", value) or _is_json(value):
+        return value
+    mark = "'" if '"' in value else '"'
+    return f"{mark}{value}{mark}"
+
+
+@record
+class ForeignArgument:
+    """Argument of lm-eval without an effect of its own: ``instead`` says what happens, or why it is refused.
+
+    A value that matches ``same`` as a whole (a regular expression, in lower case) asks for what is done
+    anyway. One that matches ``refused`` is an error, and any other gets a note.
+    """
+
+    same: str
+    refused: str
+    instead: str
+
+
+def _lm_eval_table() -> dict[str, dict[str, ForeignArgument]]:
+    table: dict[str, dict[str, ForeignArgument]] = {}
+    text = resources.files("pytest_kbrel.models").joinpath("lm_eval_args.tsv").read_text(encoding="utf-8")
+    for line in text.splitlines()[1:]:
+        backend, key, same, refused, instead = line.split("\t")
+        table.setdefault(backend, {})[key] = ForeignArgument(same=same, refused=refused, instead=instead)
+    return table
+
+
+LM_EVAL: Mapping[str, Mapping[str, ForeignArgument]] = _lm_eval_table()
+"""By backend and name: arguments of lm-eval's models that have another counterpart here, or none.
+``compile`` is lighteval's."""
+
+_SECRET = ("auth_token", "header")
+
+
+def public(key: str, value: str) -> str:
+    """Return an argument as a message may show it: without its value where that may be a secret."""
+    return f"{key}=…" if key in _SECRET or "@" in value else f"{key}={value:.60}"
+
+
+def parse_backend_args(model_args: str, own: Sequence[str], backend: str) -> tuple[dict[str, str], list[str]]:
+    """Return the arguments with the keys ``own``, and a note on each of lm-eval's that has no effect.
+
+    A string that was written for lm-eval works unchanged, ``None`` being the default. Raises
+    :class:`ModelError` as :func:`parse_args`, and for an argument that would change the figures.
+    """
+    foreign = LM_EVAL[backend]
+    effective: dict[str, str] = {}
+    notes: list[str] = []
+    for key, value in parse_args(model_args, (*own, *foreign)).items():
+        if value.lower() == "none":
+            continue
+        if key not in foreign:
+            effective[key] = value
+            continue
+        rule, low = foreign[key], value.lower()
+        if re.fullmatch(rule.same, low):
+            continue
+        argument = public(key, value)
+        if rule.refused and re.fullmatch(rule.refused, low):
+            raise ModelError(f"model-args: {argument} is refused: {rule.instead}")
+        notes.append(f"model-args: {argument} is not used: {rule.instead}")
+    return effective, notes

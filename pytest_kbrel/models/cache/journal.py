@@ -1,0 +1,434 @@
+"""Journals: responses of a served model, stored for as long as a run is unfinished.
+
+Nobody can see what a server serves under a name, so its responses must not serve later runs. A run that was
+killed is another matter: it goes on where it stopped, after some of its questions were asked once more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from pytest_kbrel.errors import ModelError, StoreError
+from pytest_kbrel.models.base import Model
+from pytest_kbrel.models.cache.store import Answer, Lock, Store, chunks, digest_of, is_held, key_of
+from pytest_kbrel.records import (
+    Failed,
+    Generated,
+    GenerateRequest,
+    Request,
+    Response,
+    Scored,
+    ScoreRequest,
+    record,
+)
+from pytest_kbrel.serialization import from_wire, to_wire
+from pytest_kbrel.untrusted import parse
+
+# Seconds after its last response for which an unfinished run can go on.
+LIMIT = 24 * 3600
+# Seconds that a worker waits for another one to ask some questions again.
+_PATIENCE = 600.0
+# A run's lock files: the first is held as long as the run goes on, the second by the worker that begins.
+LOCKS = ("lock", "check")
+_MODEL = "(SELECT id FROM models WHERE digest = ?)"
+
+
+@runtime_checkable
+class SaysWhatItServes(Protocol):
+    """A model behind a server that says something of itself: ``served`` is what its replies said so far."""
+
+    served: set[str]
+
+    def about(self) -> str:
+        """Ask the server what it says of the model, in a text that stays the same from call to call."""
+        ...
+
+
+class Journal:
+    """Responses of one served model in one unfinished run.
+
+    New ones are stored under the first of ``digests`` and looked up under all: those of several runs that did
+    not end may have been taken over.
+    """
+
+    def __init__(self, *digests: str) -> None:
+        self.digest = digests[0]
+        self._digests = digests
+        self._noted: frozenset[str] = frozenset()
+
+    def get(self, store: Store, requests: Mapping[str, Request]) -> dict[str, Answer]:
+        """Return the stored responses by the keys of ``requests``, and mark them as used by this run."""
+        answers: dict[str, Answer] = {}
+        for digest in self._digests:
+            keys = {key_of(digest, request): key for key, request in requests.items() if key not in answers}
+            stored = store.get(list(keys))
+            for marks, chunk in chunks(list(stored)):
+                store.query((f"UPDATE answers SET used = 1 WHERE key IN ({marks})", chunk))
+            answers |= {keys[key]: answer for key, answer in stored.items()}
+        return answers
+
+    def put(
+        self,
+        store: Store,
+        model: Model,
+        answers: Sequence[tuple[str, Answer]],
+        requests: Mapping[str, Request],
+    ) -> None:
+        """Store responses with their requests, and what the server said of itself with them."""
+        texts = {key: text_of(requests[key]) for key, _ in answers}
+        store.put(answers, model.describe(), digest=self.digest, requests=texts)
+        served = frozenset(served_by(model))
+        if served - self._noted:
+            ((before,),) = store.query(
+                ("SELECT served FROM journals WHERE digest = ?", (self.digest,)),
+            ) or [("[]",)]
+            both = sorted(served | set(_parse_served(store, before)))
+            store.query(("UPDATE journals SET served = ? WHERE digest = ?", (json.dumps(both), self.digest)))
+            self._noted = served
+
+    def note_failures(self, store: Store, count: int) -> None:
+        """Add to the number of requests that got no response."""
+        if count:
+            store.query(
+                ("UPDATE journals SET failed = failed + ? WHERE digest = ?", (count, self.digest)),
+            )
+
+
+def begin(store: Store, run: str, model: Model) -> Journal:
+    """Return a served model's journal in this run, the same for all workers of the run.
+
+    Journals of runs that did not end are taken over if nothing tells the model from the one they asked: not
+    what the server says of itself, and not its responses to some of the questions, which are asked again.
+    Otherwise they are deleted. One worker finds that out, the others wait.
+
+    Raises :class:`ModelError` if these questions get no response, and as :class:`Store` does.
+    """
+    lock = Lock(lock_path(store, run, "check"))
+    if not lock.take(_PATIENCE):
+        raise StoreError(
+            f"{lock.path}: another worker did not find out in {_PATIENCE:.0f} seconds what is kept"
+        )
+    try:
+        return _Beginning(store, run, model).journal()
+    finally:
+        lock.free()
+
+
+@record
+class _Row:
+    """A stored journal: what the server said of the model (``entry``) and of itself (``served``)."""
+
+    digest: str
+    entry: str
+    served: tuple[str, ...]
+    started: int
+    checked: bool
+
+
+class _Beginning:
+    def __init__(self, store: Store, run: str, model: Model) -> None:
+        self._store = store
+        self._run = run
+        self._model = model
+        self._spec = model.describe().spec
+        self._who = digest_of(model.describe())
+        self._before = frozenset(served_by(model))
+
+    def journal(self) -> Journal:
+        """Return this run's journal: its own, those taken over from earlier runs, or a new one."""
+        usable: list[_Row] = []
+        reasons: list[str] = []
+        for row in self._own() or self._taken_over():
+            reason = "" if row.checked else self._check(row)
+            if reason:
+                reasons.append(reason)
+            else:
+                usable.append(row)
+        for row in usable:
+            if isinstance(self._model, SaysWhatItServes):
+                self._model.served |= set(row.served)
+        if not usable:
+            return self._new("\n".join(reasons))
+        if reasons:
+            note = "".join(f"\n{reason}" for reason in reasons)
+            self._store.query(
+                ("UPDATE journals SET note = note || ? WHERE digest = ?", (note, usable[0].digest))
+            )
+        return Journal(*(row.digest for row in usable))
+
+    def _check(self, row: _Row) -> str:
+        """Open a journal to this run, or delete it and return the reason if its model has changed."""
+        ((answers,),) = self._store.query(
+            (f"SELECT count(*) FROM answers WHERE model = {_MODEL}", (row.digest,))
+        )
+        when = time.strftime("%Y-%m-%d %H:%M", time.gmtime(row.started)) + " UTC"
+        repeated = 0
+        reason = _differs("of the model", row.entry, _about(self._model))
+        if not reason:
+            repeated, reason = self._ask_again(row)
+        if reason:
+            delete(self._store, row.digest)
+            return (
+                f"{answers} answers of {self._spec} from the run of {when}, which did not end, are not used, "
+                f"and all is asked anew: {reason}"
+            )
+        note = (
+            f"{answers} answers of {self._spec} taken over from the run of {when}, which did not end; "
+            f"{repeated} of the questions were asked again, and the answers are the same. --kb-use-cache=off "
+            f"asks all anew"
+        )
+        self._store.query(
+            (f"UPDATE answers SET used = 0 WHERE model = {_MODEL}", (row.digest,)),
+            ("UPDATE journals SET checked = 1, failed = 0, note = ? WHERE digest = ?", (note, row.digest)),
+        )
+        return ""
+
+    def _own(self) -> list[_Row]:
+        rows: list[Any] = self._store.query(
+            (
+                "SELECT digest, entry, served, started, checked FROM journals WHERE run = ? AND who = ? "
+                "ORDER BY started DESC, digest",
+                (self._run, self._who),
+            )
+        )
+        return [
+            _Row(
+                digest=digest,
+                entry=entry,
+                served=_parse_served(self._store, served),
+                started=started,
+                checked=bool(checked),
+            )
+            for digest, entry, served, started, checked in rows
+        ]
+
+    def _taken_over(self) -> list[_Row]:
+        """Make the journals of runs that are over this run's own, and delete those that are too old."""
+        rows: list[Any] = self._store.query(
+            (
+                "SELECT journals.digest, run, ifnull(max(created), 0) FROM journals "
+                "LEFT JOIN models ON models.digest = journals.digest "
+                "LEFT JOIN answers ON answers.model = models.id "
+                "WHERE who = ? GROUP BY journals.digest",
+                (self._who,),
+            )
+        )
+        for digest, run, newest in rows:
+            if is_held(lock_path(self._store, run)):
+                continue
+            if newest < time.time() - LIMIT:
+                delete(self._store, digest)
+            else:
+                self._store.query(
+                    (
+                        "UPDATE journals SET run = ?, checked = 0 WHERE digest = ? AND run = ?",
+                        (self._run, digest, run),
+                    )
+                )
+        return self._own()
+
+    def _ask_again(self, row: _Row) -> tuple[int, str]:
+        """Ask some stored questions again; return how many, and in words what differs."""
+        questions = choose_questions(self._store, row.digest)
+        try:
+            difference = find_difference(self._model, questions)
+        except ModelError as error:
+            raise ModelError(
+                f"{error}; so nothing tells whether it still is the model of the run that did not end. Its "
+                "answers stay; --kb-use-cache=off asks all anew"
+            ) from None
+        now = set(served_by(self._model)) - self._before
+        if not difference and now and row.served and not now & set(row.served):
+            difference = _differs("of itself", ", ".join(row.served), ", ".join(sorted(now)))
+        return len(questions), difference
+
+    def _new(self, note: str) -> Journal:
+        digest = hashlib.sha256(f"{self._who} {uuid.uuid4().hex}".encode()).hexdigest()
+        values = (digest, self._run, self._who, _about(self._model), "[]", int(time.time()), 1, 0, note)
+        self._store.query((f"INSERT INTO journals VALUES ({','.join('?' * len(values))})", values))
+        return Journal(digest)
+
+
+def delete(store: Store, digest: str) -> None:
+    """Delete a journal with its responses."""
+    store.query(
+        (f"DELETE FROM answers WHERE model = {_MODEL}", (digest,)),
+        ("DELETE FROM models WHERE digest = ?", (digest,)),
+        ("DELETE FROM journals WHERE digest = ?", (digest,)),
+    )
+
+
+def end(store: Store, run: str) -> None:
+    """Delete the responses that a run used or got, with journals that are then empty.
+
+    What it took over and did not need stays for the next run, which checks the model again.
+    """
+    rows = store.query(("SELECT digest FROM journals WHERE run = ? AND checked", (run,)))
+    for (digest,) in rows:
+        store.query(
+            (f"DELETE FROM answers WHERE used AND model = {_MODEL}", (digest,)),
+            (
+                "DELETE FROM models WHERE digest = ? AND NOT EXISTS "
+                "(SELECT 1 FROM answers WHERE model = models.id)",
+                (digest,),
+            ),
+            (f"DELETE FROM journals WHERE digest = ? AND {_MODEL} IS NULL", (digest, digest)),
+            ("UPDATE journals SET checked = 0, failed = 0, note = '' WHERE digest = ?", (digest,)),
+        )
+
+
+def lock_path(store: Store, run: str, what: str = LOCKS[0]) -> Path:
+    """Return the path of one of a run's lock files (:data:`LOCKS`)."""
+    return store.path.with_name(f"run-{run}.{what}")
+
+
+def text_of(request: Request) -> str:
+    """Return a request as JSON, as it is stored."""
+    return json.dumps([type(request).__name__, to_wire(request)])
+
+
+def served_by(model: Model) -> set[str]:
+    """Return what the server said of itself in its replies."""
+    return model.served if isinstance(model, SaysWhatItServes) else set()
+
+
+def _parse_served(store: Store, text: object) -> tuple[str, ...]:
+    try:
+        return tuple(str(entry) for entry in parse(str(text)))
+    except (ValueError, TypeError) as error:
+        raise StoreError(
+            f"{store.path}: what a server said of itself cannot be read: {error}; delete {store.path} (its "
+            "answers are then asked for anew)"
+        ) from None
+
+
+def _about(model: Model) -> str:
+    return model.about() if isinstance(model, SaysWhatItServes) else ""
+
+
+def _differs(what: str, then: str, now: str) -> str:
+    if then == now:
+        return ""
+    return f"then the server said {what} {then or 'nothing'!r:.200}, now {now or 'nothing'!r:.200}"
+
+
+COUNT = 5
+# Probabilities of a server differ by this much with what else it is asked at the moment.
+TOLERANCE = 0.01
+# The questions are chosen among this many responses, which stand in the order of a hash.
+_AMONG = 2000
+# Prompts that begin alike are of one kind: they share an instruction.
+_BEGINNING = 24
+
+
+@record
+class Question:
+    """A stored request with its response."""
+
+    request: Request
+    answer: Answer
+
+
+def choose_questions(store: Store, digest: str, count: int = COUNT) -> tuple[Question, ...]:
+    """Return ``count`` stored questions of a journal: of different kinds, and with different responses.
+
+    Fewer are returned if there are no more. The same responses give the same choice.
+
+    Raises :class:`StoreError` for a damaged row.
+    """
+    rows: list[Any] = store.query(
+        (
+            "SELECT key, response, checksum, request FROM answers "
+            "WHERE model = (SELECT id FROM models WHERE digest = ?) ORDER BY key LIMIT ?",
+            (digest, _AMONG),
+        )
+    )
+    kinds: dict[object, list[Question]] = {}
+    for key, text, checksum, request in rows:
+        question = Question(
+            request=_request(store, digest, key, request), answer=store.decode(key, text, checksum)
+        )
+        kinds.setdefault(_kind(question.request), []).append(question)
+    chosen: list[Question] = []
+    for only_new in (True, False):
+        # In turns: first of each kind, then the second of each.
+        waiting = [list(kind) for kind in kinds.values()]
+        while any(waiting) and len(chosen) < count:
+            for kind in waiting:
+                contents = {_content(one.answer) for one in chosen}
+                eligible = [
+                    one
+                    for one in kind
+                    if one not in chosen and not (only_new and _content(one.answer) in contents)
+                ]
+                kind[:] = eligible[1:]
+                chosen += eligible[:1]
+    return tuple(chosen[:count])
+
+
+def find_difference(model: Model, questions: Sequence[Question]) -> str:
+    """Ask a model stored questions; return in words the first response that differs, or ``""``.
+
+    Raises :class:`ModelError` if there is no response to compare with.
+    """
+    responses = _responses(model, [question.request for question in questions])
+    for question, response in zip(questions, responses, strict=True):
+        if isinstance(response, Failed):
+            raise ModelError(
+                f"{model.describe().spec}: a stored question asked again got no answer: {response.error}"
+            )
+        if not _same(question.answer, response):
+            then, now = _content(question.answer), _content(response)
+            return f"asked again, the server said {now!r:.80}, and then {then!r:.80}"
+    return ""
+
+
+def _responses(model: Model, requests: Sequence[Request]) -> list[Response]:
+    responses: dict[int, Response] = {}
+    to_generate = [(n, one) for n, one in enumerate(requests) if isinstance(one, GenerateRequest)]
+    to_score = [(n, one) for n, one in enumerate(requests) if isinstance(one, ScoreRequest)]
+    if to_generate:
+        texts = model.generate([one for _, one in to_generate])
+        responses |= zip((n for n, _ in to_generate), texts, strict=True)
+    if to_score:
+        responses |= zip((n for n, _ in to_score), model.score([one for _, one in to_score]), strict=True)
+    return [responses[n] for n in range(len(requests))]
+
+
+def _same(then: Answer, now: Answer) -> bool:
+    if isinstance(then, Scored) and isinstance(now, Scored):
+        pairs = zip(then.probabilities, now.probabilities, strict=False)
+        return then.token_ids == now.token_ids and all(abs(a - b) <= TOLERANCE for a, b in pairs)
+    return isinstance(then, Generated) and isinstance(now, Generated) and then.text == now.text
+
+
+def _kind(request: Request) -> object:
+    if isinstance(request, ScoreRequest):
+        return "score", request.prompt[:_BEGINNING]
+    return request.max_new_tokens, request.stop, request.num_beams, request.steps, request.prompt[:_BEGINNING]
+
+
+def _content(answer: Answer) -> object:
+    return answer.text if isinstance(answer, Generated) else answer.probabilities
+
+
+def _request(store: Store, digest: str, key: bytes, text: str | None) -> Request:
+    try:
+        kind, data = parse(text or "")
+        request: Request = (
+            from_wire(ScoreRequest, data) if kind == "ScoreRequest" else from_wire(GenerateRequest, data)
+        )
+        if key_of(digest, request) != key.hex():
+            raise ValueError("it belongs to another answer")
+    except (ValueError, TypeError, KeyError) as error:
+        raise StoreError(
+            f"{store.path}: the question {key.hex()[:12]} is broken: {error}; delete {store.path} (its "
+            "answers are then asked for anew), or give another folder with --kb-use-cache"
+        ) from None
+    return request

@@ -1,0 +1,221 @@
+"""A record of the files that a checkpoint is read from: it tells whether they are still the same ones."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pytest_kbrel.errors import ModelError
+from pytest_kbrel.models.checkpoint.files import (
+    check_contents,
+    check_folder,
+    check_safetensors,
+    looks_like_hub_id,
+    tokenizer_files,
+    weight_files,
+)
+from pytest_kbrel.models.hf.spec import ModelSpec
+from pytest_kbrel.records import record
+
+# What a load reads of a folder beside its weights and the vocabulary's files. One that is not there counts:
+# it may be there later.
+_SETTINGS = ("config.json", "generation_config.json")
+_WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
+_TOKENIZER = (
+    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
+    *("chat_template.jinja", "chat_template.json"),
+)
+_ADAPTER = ("adapter_config.json", "adapter_model.safetensors")
+# Of a sentence encoder, which has a folder for each of its parts.
+_OF_ENCODER = (".json", ".safetensors", ".txt", ".model")
+
+Files = Callable[[], Iterable[Path]]
+
+
+@record
+class _Seen:
+    """A file as it was: its number on the disk, its size in bytes, and when it was written to (ns)."""
+
+    inode: int
+    size: int
+    written: int
+
+
+class FileRecord:
+    """The files of a checkpoint as they were when this record was made; :meth:`check` holds them against now.
+
+    Make it before the first file is read, and check it after whatever was computed from them. ``places`` are
+    what a folder is called in messages, with a function that names the files in it that matter, those too
+    that are not there. Symbolic links are followed.
+
+    A file is another one where its inode, its size or the time of its last change (ns) differs. What that
+    cannot show: a program that sets the time back; two changes within one tick of the file system's clock; a
+    change that another machine makes to a network folder, for as long as this one keeps what it knows of its
+    files; one made through a shared memory map, which moves the time when a page is first written to and then
+    not before the page is on the disk, and never in a folder in memory (tmpfs).
+    """
+
+    def __init__(self, places: Iterable[tuple[str, Files]]) -> None:
+        self._places = tuple(places)
+        self._then = self._now()
+        self._changed = ""
+        self._told = False
+
+    def check(self) -> None:
+        """Raise :class:`ModelError` where a file changed, came or went, from then on at each call.
+
+        The first error says what changed, the others name the file. It takes a few calls of ``stat``.
+        """
+        if not self._changed:
+            self._find_change()
+        if not self._changed:
+            return
+        if self._told:
+            raise ModelError(f"{self._changed} while it was being read; the first failure says more")
+        self._told = True
+        raise ModelError(
+            f"{self._changed} while it was being read ({self._how}); answers from before and after cannot be "
+            "told apart; run again when nothing writes there, or gate a copy"
+        )
+
+    def _find_change(self) -> None:
+        now = self._now()
+        if now == self._then:
+            return
+        paths = [path for path in (*self._then, *now) if self._then.get(path) != now.get(path)]
+        found = list(dict.fromkeys(paths))
+        first, more = found[0], f" and {len(found) - 1} more" if len(found) > 1 else ""
+        (folder, path), then, seen = first, self._then.get(first), now.get(first)
+        self._changed = f"{path.name} of {folder}{more} changed"
+        self._how = _difference(then, seen)
+
+    def _now(self) -> dict[tuple[str, Path], _Seen | None]:
+        return {(called, path): _seen(path) for called, files in self._places for path in files()}
+
+
+def record_of(spec: ModelSpec) -> FileRecord:
+    """Record the files that ``spec`` names on this machine: checkpoint, tokenizer and adapter.
+
+    A hub's are not recorded: its cache names them by their contents, and never writes to one again. Raises
+    :class:`ModelError` where no weights are found.
+    """
+    places: list[tuple[str, Files]] = []
+    if spec.is_local:
+        folder = Path(spec.location).absolute()
+        weights = [folder / spec.gguf_file] if spec.gguf_file else [*weight_files(folder)]
+        names = (*_WEIGHTS, *_SETTINGS, *_ADAPTER)
+        called = os.path.join(spec.path, spec.subfolder) if spec.subfolder else spec.path
+        places.append((called, lambda: [*weights, *_in(folder, names), *_of_tokenizer(folder)]))
+    if spec.tokenizer and (own := Path(spec.tokenizer).absolute()).is_dir():
+        places.append((spec.tokenizer, lambda: _of_tokenizer(own)))
+    if spec.peft and (adapter := Path(spec.peft).absolute()).is_dir():
+        places.append((spec.peft, lambda: _in(adapter, _ADAPTER)))
+    return FileRecord(places)
+
+
+def record_of_encoder(called: str, folder: Path) -> FileRecord:
+    """Record the files of a sentence encoder, in ``folder`` and in the folders in it."""
+    inside = folder.absolute()
+    found = sorted(path for path in inside.rglob("*") if path.suffix in _OF_ENCODER)
+    return FileRecord([(called, lambda: found)])
+
+
+def check_files(model: object) -> None:
+    """Check the files of a model that was read from some; raises as :meth:`FileRecord.check`."""
+    files: FileRecord | None = getattr(model, "files", None)
+    if files is not None:
+        files.check()
+
+
+def _in(folder: Path, names: Iterable[str]) -> list[Path]:
+    return [folder / name for name in names]
+
+
+def _of_tokenizer(folder: Path) -> list[Path]:
+    return [*_in(folder, _TOKENIZER), *tokenizer_files(folder)]
+
+
+def _seen(path: Path) -> _Seen | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        # Whatever keeps it from being looked at keeps it from being read.
+        return None
+    return _Seen(inode=found.st_ino, size=found.st_size, written=found.st_mtime_ns)
+
+
+def _difference(then: _Seen | None, now: _Seen | None) -> str:
+    if then is None or now is None:
+        return "it was not there before" if then is None else "it is there no more"
+    if (then.size, then.written) == (now.size, now.written):
+        return f"another file of the same size and time, {_time(now)}, took its place"
+    sizes = then.size != now.size
+    return " -> ".join(f"{_time(seen)}{f', {seen.size:,} bytes' * sizes}" for seen in (then, now))
+
+
+def _time(seen: _Seen) -> str:
+    # Of this machine's clock, as "ls" shows it.
+    moment = datetime.fromtimestamp(seen.written / 1e9, UTC).astimezone()
+    return moment.isoformat(sep=" ", timespec="milliseconds")
+
+
+_ADAPTER_WEIGHTS = "adapter_model.safetensors"
+# One of them is in every repository that has a tokenizer.
+_ANY_TOKENIZER = ("tokenizer_config.json", "tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt")
+
+
+def check_at_hand(spec: ModelSpec) -> None:
+    """Find weights that are cut short or no weights, and names of the hub that cannot be resolved.
+
+    Of weights the headers are read. The hub is not asked: its names pass where the process may fetch from it.
+    The adapter and a tokenizer of another place are looked for as well. Raises :class:`ModelError`.
+    """
+    if spec.is_local:
+        folder: Path | None = Path(spec.location)
+    else:
+        names = [part for part in (spec.subfolder, spec.gguf_file or "config.json") if part]
+        folder = _offline_folder(spec.path, "/".join(names), revision=spec.revision)
+        if folder is not None:
+            check_folder(folder, gguf_file=spec.gguf_file)
+    if folder is not None:
+        check_contents(folder, gguf_file=spec.gguf_file)
+    if spec.peft and (folder := _beside("peft", spec.peft, _ADAPTER_WEIGHTS)) is not None:
+        check_safetensors(folder / _ADAPTER_WEIGHTS)
+    if spec.tokenizer:
+        _beside("tokenizer", spec.tokenizer, *_ANY_TOKENIZER)
+
+
+def _beside(what: str, place: str, *names: str) -> Path | None:
+    """Return the folder of what stands beside a checkpoint, ``None`` where it may be fetched or is a file."""
+    if Path(place).exists():
+        return Path(place) if Path(place).is_dir() else None
+    if not looks_like_hub_id(place):
+        raise ModelError(
+            f"model-args: {what}={place}: no such folder; allowed is a folder, or a hub id org/name"
+        )
+    return _offline_folder(place, *names)
+
+
+def _offline_folder(repository: str, *names: str, revision: str = "") -> Path | None:
+    """Return the folder of the hub's cache that holds one of the files ``names`` of a ``repository``.
+
+    ``None`` where the process may fetch what is missing. Raises :class:`ModelError` where it may not, since
+    ``HF_HUB_OFFLINE`` or ``TRANSFORMERS_OFFLINE`` is set, and the file is not in the cache.
+    """
+    from huggingface_hub import constants, try_to_load_from_cache
+
+    if not constants.HF_HUB_OFFLINE:
+        return None
+    cache = constants.HF_HUB_CACHE
+    for name in names:
+        found = try_to_load_from_cache(repository, name, cache_dir=cache, revision=revision or None)
+        if isinstance(found, str):
+            return Path(found).parent
+    version = f" in revision {revision}" if revision else ""
+    raise ModelError(
+        f"{repository}: no such folder here, and the hub's cache ({cache}) has no {names[0]} of it{version}; "
+        "HF_HUB_OFFLINE or TRANSFORMERS_OFFLINE forbids to fetch it; allowed: a checkpoint that is there, "
+        "or a run that may fetch it"
+    )

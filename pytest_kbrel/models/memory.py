@@ -1,0 +1,212 @@
+"""How many tokens a batch may have: from the memory that is free, halved where that was too many, remembered.
+
+No answer depends on it. What is remembered is how many bytes a token takes, not how many tokens fitted: the
+next run may find more memory free, or less.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from pytest_kbrel.models.batching import Budget
+from pytest_kbrel.models.hf.devices import devices_of
+from pytest_kbrel.models.hf.scorer import score_batch
+from pytest_kbrel.models.hf.spec import ModelSpec
+from pytest_kbrel.models.measurements import Notes
+from pytest_kbrel.models.tokens import Pair
+from pytest_kbrel.records import Fingerprint
+
+if TYPE_CHECKING:
+    import torch
+
+CPU_MOST, GPU_MOST = 4096, 32768
+"""Tokens a batch at most. On a CPU a larger batch is no faster, it only takes memory (measured:
+benchmarks/options.py); a GPU idles with a smaller one (not measured)."""
+
+# Of the memory that is free; the rest is for others, and for what an allocator cannot use again.
+_SHARE = 0.6
+# In bytes, for the logits: they are counted apart (``hf_batches``), and softmax takes two copies of them.
+_FOR_LOGITS = 3 * 2**28
+# In tokens: a packed row. With less than that nothing can be shared.
+_LEAST = 256
+# In tokens: two batches to measure, and the length of their rows.
+_SMALL, _LARGE, _ROW = 256, 1024, 128
+
+
+def token_budget(spec: ModelSpec, device: str) -> int:
+    """Return how many tokens a batch has at most on a kind of device (``"cpu"``, ``"cuda"``)."""
+    return spec.batch_size or (CPU_MOST if device == "cpu" else GPU_MOST)
+
+
+def tokens_within(free: float, per_token: float, most: int, *, workers: int = 1) -> int:
+    """Return how many tokens fit into ``free`` bytes that ``workers`` share, ``most`` at most.
+
+    ``per_token`` is in bytes. Never fewer than a packed row has, unless ``most`` is fewer: whether that fits,
+    only trying it can tell.
+    """
+    return max(min(_LEAST, most), min(most, int(allowed_bytes(free, workers) / per_token)))
+
+
+def allowed_bytes(free: float, workers: int) -> float:
+    """Return how many bytes the batches of one of ``workers`` processes may take, logits left out."""
+    return max(0.0, _SHARE * free / workers - _FOR_LOGITS)
+
+
+def measured(model: Any, spec: ModelSpec, described: Fingerprint, folder: Path | None = None) -> Budget:
+    """Return the budget of a loaded checkpoint, from the memory that is free now.
+
+    On a GPU two small batches show what a token takes, on a CPU its shape does. What an earlier run learned
+    stands in ``folder``; ``None`` looks nowhere and keeps nothing.
+    """
+    device = model.device
+    most = token_budget(spec, device.type)
+    devices = devices_of(model)
+    # A batch goes through all devices, so the fullest one sets the limit.
+    frees = [free for free in map(free_bytes, devices) if free is not None]
+    if not frees:
+        return Budget(most)
+    notes = Notes(folder) if folder is not None else None
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+    name += f" x {len(devices)}" if len(devices) > 1 else ""
+    key = f"{described.weights_digest} {described.derived} {described.dtype} {name}".replace("  ", " ")
+    per_token = notes.find(key) if notes is not None else None
+    if per_token is None:
+        per_token = bytes_a_token(model)
+        # What a token takes on one of several devices says nothing of the others.
+        if device.type == "cuda" and len(devices) == 1:
+            per_token = _probed(model) or per_token
+            if notes is not None:
+                notes.keep(key, per_token)
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    tokens = tokens_within(min(frees), per_token, most, workers=workers)
+    return Budget(tokens, allowed=allowed_bytes(min(frees), workers), notes=notes, key=key)
+
+
+def bytes_a_token(model: Any) -> float:
+    """Return from a model's shape how many bytes a token of a batch takes.
+
+    Twice its keys and values, for a cache is copied when it grows; and in one layer its input, its sum with
+    the last, queries, keys, values and their attention, three parts of a gated feed-forward, a packed row's
+    mask and attention weights of one row's length.
+    """
+    config = model.config.get_text_config(decoder=True)
+    width = float(model.get_input_embeddings().weight.shape[1])
+    heads = _number(config, 1.0, "num_attention_heads", "n_head", "num_heads")
+    inner = _number(config, 4 * width, "intermediate_size", "ffn_dim", "n_inner", "d_ff")
+    size = float(model.dtype.itemsize)
+    layer = 7 * width + 3 * inner + 2 * _LEAST * (1 + heads)
+    return size * (2 * _cached(model) + layer)
+
+
+def slope(small: float, large: float) -> float:
+    """Return the bytes a token by the peaks of batches of :data:`_SMALL` and :data:`_LARGE` tokens."""
+    return (large - small) / (_LARGE - _SMALL)
+
+
+def _cached(model: Any) -> float:
+    """Return how many numbers the keys and values of a token are, in all layers."""
+    config = model.config.get_text_config(decoder=True)
+    width = float(model.get_input_embeddings().weight.shape[1])
+    layers = _number(config, 1.0, "num_hidden_layers", "n_layer", "num_layers")
+    heads = _number(config, 1.0, "num_attention_heads", "n_head", "num_heads")
+    one = _number(config, width / heads, "head_dim", "d_kv")
+    return 2 * layers * one * _number(config, heads, "num_key_value_heads")
+
+
+def _number(config: Any, otherwise: float, *names: str) -> float:
+    found = (getattr(config, name, None) for name in names)
+    return next((float(one) for one in found if isinstance(one, int) and one > 0), otherwise)
+
+
+def _probed(model: Any) -> float | None:
+    """Return the bytes a token by two batches on the GPU, ``None`` where they tell nothing."""
+    try:
+        peaks = [_peak(model, tokens) for tokens in (_SMALL, _SMALL, _LARGE)]
+    # Whatever an architecture raises here, the first question will tell it.
+    except Exception:
+        return None
+    # Scoring keeps no keys and values, sharing and writing do. The first batch loads libraries.
+    found = slope(*peaks[1:]) + 2 * _cached(model) * model.dtype.itemsize
+    return found if math.isfinite(found) and found > 0 else None
+
+
+def _peak(model: Any, tokens: int) -> float:
+    row = (0,) * (_ROW - 1)
+    pair = Pair(prompt=row, context=row, targets=(0,))
+    torch.cuda.synchronize(model.device)
+    torch.cuda.reset_peak_memory_stats(model.device)
+    before = torch.cuda.memory_allocated(model.device)
+    score_batch(model, [pair] * (tokens // _ROW), 0)
+    return float(torch.cuda.max_memory_allocated(model.device) - before)
+
+
+_PROC = Path("/proc")
+_CGROUPS = Path("/sys/fs/cgroup")
+# Limit and use, in version 2 and 1 of cgroups.
+_FILES = (
+    ("memory.max", "memory.current"),
+    ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
+)
+
+
+def free_bytes(device: torch.device) -> int | None:
+    """Return the bytes that are free on a device, ``None`` where nothing tells: other systems or devices.
+
+    On a CPU the least of what the machine has left, what the container may take and what the process may.
+    """
+    if device.type == "cuda":
+        import torch
+
+        return int(torch.cuda.mem_get_info(device)[0])
+    return cpu_bytes() if device.type == "cpu" else None
+
+
+def cpu_bytes(proc: Path = _PROC, cgroups: Path = _CGROUPS) -> int | None:
+    """Return the bytes of main memory that this process may still take; the folders are Linux's own."""
+    found = [
+        one for one in (_of_machine(proc), _of_container(proc, cgroups), _of_process(proc)) if one is not None
+    ]
+    return max(0, min(found)) if found else None
+
+
+def _of_machine(proc: Path) -> int | None:
+    kilobytes = re.search(r"^MemAvailable:\s+([0-9]+) kB", _text(proc / "meminfo"), re.MULTILINE)
+    return int(kilobytes[1]) * 1024 if kilobytes else None
+
+
+def _of_container(proc: Path, cgroups: Path) -> int | None:
+    # The process's own group where the container shows it, and the root of what it shows.
+    own = re.search(r"^0::(/.*)$", _text(proc / "self" / "cgroup"), re.MULTILINE)
+    folders = [cgroups, *([cgroups / own[1].lstrip("/")] if own else [])]
+    left = []
+    for folder in folders:
+        for limit, used in _FILES:
+            most, now = _text(folder / limit).strip(), _text(folder / used).strip()
+            if most.isdigit() and now.isdigit():
+                # What files hold in memory counts as used, and is given back when it is needed.
+                left.append(int(most) - int(now) + _of_files(folder))
+    return min(left) if left else None
+
+
+def _of_files(folder: Path) -> int:
+    found = re.search(r"^inactive_file ([0-9]+)$", _text(folder / "memory.stat"), re.MULTILINE)
+    return int(found[1]) if found else 0
+
+
+def _of_process(proc: Path) -> int | None:
+    limit = re.search(r"^Max address space\s+([0-9]+)\s", _text(proc / "self" / "limits"), re.MULTILINE)
+    used = re.search(r"^VmSize:\s+([0-9]+) kB", _text(proc / "self" / "status"), re.MULTILINE)
+    return int(limit[1]) - int(used[1]) * 1024 if limit and used else None
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

@@ -1,0 +1,190 @@
+"""Answers of a model that may think first: the thought is written, then the answer behind it.
+
+Stop strings and the limit of an answer's length hold behind the thought, which has a limit of its own. Each
+part is an ordinary continuation, of the prompt with all that was written so far.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+
+from pytest_kbrel.models.chat import ThoughtMarks
+from pytest_kbrel.models.hf.batch_plan import Prompt
+from pytest_kbrel.models.hf.stopping import Continuation, Endings
+from pytest_kbrel.models.tokens import Ids
+from pytest_kbrel.records import Failed, record
+
+Answer = Continuation | Failed
+Batches = Iterator[list[tuple[int, Answer]]]
+Write = Callable[[Sequence[Prompt]], Batches]
+
+
+@record
+class _Thought:
+    """What a model wrote of its thought so far; ``closed`` where its end is there, and is the last of it."""
+
+    place: int
+    written: Ids = ()
+    closed: bool = False
+
+
+class Thinker:
+    """Asks a model for answers, and lets it think before them where it begins to.
+
+    ``write`` continues prompts to the answers' endings, ``think`` to those of thoughts; ``answers`` and
+    ``thoughts`` are these endings. ``longest`` is how many tokens the model takes, ``None`` where it sets no
+    limit; ``most`` is how many a thought may have.
+    """
+
+    def __init__(
+        self,
+        write: Write,
+        think: Write,
+        marks: ThoughtMarks,
+        *,
+        answers: Endings,
+        thoughts: Endings,
+        most: int,
+        longest: int | None,
+    ) -> None:
+        self._write, self._think, self._marks = write, think, marks
+        self._answers, self._thoughts = answers, thoughts
+        self._most, self._longest = most, longest
+
+    def ready(self, prompts: Sequence[Prompt]) -> Batches:
+        """Yield, some at a time, each prompt's number and answer; what fails is a :class:`Failed`."""
+        begun = [_Thought(place=n) for n, prompt in enumerate(prompts) if self._thinks_at_once(prompt)]
+        thinking = {one.place for one in begun}
+        asked = [n for n in range(len(prompts)) if n not in thinking]
+        for batch in self._written(prompts, asked):
+            done: list[tuple[int, Answer]] = []
+            for place, answer in batch:
+                if self._begins_to_think(prompts[place], answer):
+                    assert isinstance(answer, Continuation)
+                    begun.append(self._thought(place, answer.token_ids))
+                else:
+                    done.append((place, answer))
+            yield done
+        closed: list[_Thought] = [one for one in begun if one.closed]
+        unthought: list[int] = []
+        for one, found in self._thought_on(prompts, [one for one in begun if not one.closed]):
+            if isinstance(found, _Thought):
+                closed.append(found)
+            elif found is None:
+                unthought.append(one.place)
+            else:
+                yield [(one.place, found)]
+        yield from self._written(prompts, unthought)
+        behind = [_further(prompts[one.place], one.written) for one in closed]
+        for written in self._write(behind):
+            yield [(closed[n].place, self._with_thought(answer, closed[n].written)) for n, answer in written]
+
+    def _written(self, prompts: Sequence[Prompt], places: Sequence[int]) -> Batches:
+        for batch in self._write([prompts[place] for place in places]) if places else ():
+            yield [(places[n], answer) for n, answer in batch]
+
+    def _thinks_at_once(self, prompt: Prompt) -> bool:
+        # Without an opening mark nothing tells a thought from an answer before its end.
+        at_once = not self._marks.opening or self._marks.opened_by(self._text(prompt.ids))
+        return at_once and _may_think(prompt)
+
+    def _begins_to_think(self, prompt: Prompt, answer: Answer) -> bool:
+        if isinstance(answer, Failed) or not _may_think(prompt):
+            return False
+        text = self._text(answer.token_ids).lstrip()
+        # A short answer may end within the mark.
+        begins = answer.finish == "length" and text and self._marks.opening.startswith(text)
+        return bool(begins) or self._marks.begun_by(text)
+
+    def _thought_on(
+        self, prompts: Sequence[Prompt], begun: Sequence[_Thought]
+    ) -> Iterator[tuple[_Thought, _Thought | Answer | None]]:
+        """Yield what became of each thought: it is closed, or there is an answer without one behind it.
+
+        ``None`` stands for a text that came to its end and was no thought.
+        """
+        able: list[_Thought] = []
+        further: list[Prompt] = []
+        for one in begun:
+            prompt = prompts[one.place]
+            room = self._room(prompt) - len(one.written)
+            if one.written[-1:] and one.written[-1] in self._answers.eos_ids:
+                yield one, self._unclosed(one.written)
+            elif room < 1:
+                error = f"no room to think: {len(prompt.ids)} tokens of prompt, and {self._longest} are all"
+                yield one, self._unclosed(one.written) if one.written else Failed(error=error)
+            else:
+                able.append(one)
+                request = dataclasses.replace(
+                    prompt.request, stop=(self._marks.closing,), max_new_tokens=room
+                )
+                further.append(_further(Prompt(ids=prompt.ids, request=request), one.written))
+        for batch in self._think(further) if further else ():
+            for n, found in batch:
+                yield able[n], self._ended(prompts[able[n].place], able[n], found)
+
+    def _ended(self, prompt: Prompt, one: _Thought, found: Answer) -> _Thought | Answer | None:
+        if isinstance(found, Failed):
+            return found
+        if not (
+            self._thinks_at_once(prompt) or self._marks.begun_by(self._text(one.written + found.token_ids))
+        ):
+            return None
+        thought = self._thought(one.place, one.written + found.token_ids)
+        if thought.closed:
+            return thought
+        if not self._marks.opening and found.finish == "stop":
+            return None
+        return self._unclosed(thought.written)
+
+    def _thought(self, place: int, written: Ids) -> _Thought:
+        """Return a thought, without what stands behind its end where that is there."""
+        if self._marks.closing in self._text(written):
+            mask = self._thoughts.mask(self._marks.closing)
+            for count, token in enumerate(written, start=1):
+                able = mask is None or bool(mask[token])
+                if able and self._marks.closing in self._text(written[:count]):
+                    return _Thought(place=place, written=written[:count], closed=True)
+        return _Thought(place=place, written=written)
+
+    def _unclosed(self, written: Ids) -> Continuation:
+        ended = written[-1:] and written[-1] in self._answers.eos_ids
+        text = self._text(written[:-1] if ended else written).lstrip()
+        return Continuation(
+            text="",
+            token_ids=(),
+            finish="length",
+            thought=text.removeprefix(self._marks.opening).strip(),
+            thought_tokens=len(written),
+        )
+
+    def _with_thought(self, answer: Answer, written: Ids) -> Answer:
+        if isinstance(answer, Failed):
+            return answer
+        thought, _ = self._marks.split(self._text(written))
+        return dataclasses.replace(answer, thought=thought, thought_tokens=len(written))
+
+    def _room(self, prompt: Prompt) -> int:
+        if self._longest is None:
+            return self._most
+        return min(self._most, self._longest - len(prompt.ids) - prompt.request.max_new_tokens)
+
+    def _text(self, ids: Ids) -> str:
+        return self._thoughts.decode(ids)
+
+
+def _may_think(prompt: Prompt) -> bool:
+    # Others are asked where an answer stands when nothing is thought.
+    return not prompt.request.steps and prompt.request.num_beams == 1
+
+
+def _further(prompt: Prompt, written: Ids) -> Prompt:
+    return Prompt(ids=prompt.ids + written, request=prompt.request)
+
+
+def thought_endings(answers: Endings, marks: ThoughtMarks) -> Endings:
+    """Return where thoughts end: at their closing mark, or where an answer would end by its tokens."""
+    closing = answers.tokenizer.encode(marks.closing, add_special_tokens=False)
+    ends = [*answers.eos_ids, *(closing if len(closing) == 1 else [])]
+    return answers.with_ends(ends, special=True)

@@ -1,0 +1,60 @@
+"""A served model without a server, and what is asked of it in runs that keep its answers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pytest_kbrel.models.cache import journal
+from pytest_kbrel.models.cache.store import key_of
+from pytest_kbrel.records import GenerateRequest
+from tests.function_model import FunctionModel
+
+
+class Served(FunctionModel):
+    """A model of which nothing is known but what its server says."""
+
+    def __init__(self, answers=str.upper, *, name="judge", about="", replies=(), decoding="greedy", **more):
+        super().__init__(answers, **more)
+        self.served, self._about, self._name = set(), about, name
+        self._replies, self._decoding = replies, decoding
+
+    def describe(self):
+        return replace(
+            super().describe(),
+            spec=f"openai/{self._name}",
+            backend="openai",
+            weights_digest="",
+            architecture=self._name,
+            decoding=self._decoding,
+        )
+
+    def about(self):
+        return self._about
+
+    def generate(self, requests):
+        self.served |= set(self._replies)
+        return super().generate(requests)
+
+
+def ask(number, **more):
+    return GenerateRequest(**({"prompt": f"question {number}", "max_new_tokens": 4} | more))
+
+
+def said(store, run, *requests, model=None):
+    """Ask a model in a run; return its journal."""
+    model = model or Served()
+    kept = journal.begin(store, run, model)
+    asked = {key_of(kept.digest, request): request for request in requests}
+    found = model.generate(requests)
+    kept.put(store, model, list(zip(asked, found, strict=True)), asked)
+    return kept
+
+
+def known(store, kept, *requests):
+    """Return the numbers of the requests that a journal answers, and note them as used."""
+    asked = {f"key {number}": request for number, request in enumerate(requests)}
+    return sorted(int(key.removeprefix("key ")) for key in kept.get(store, asked))
+
+
+def rows(store, what):
+    return store.query((what, ()))

@@ -1,0 +1,124 @@
+"""What a run under way keeps: of whom, what is told of it, and what becomes of it at its end."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+
+import pytest
+
+from pytest_kbrel.models.cache import journal
+from pytest_kbrel.models.cache.session import CacheSession, JournalSummary, RunLock
+from pytest_kbrel.models.cache.store import Lock, Store
+from pytest_kbrel.records import Failed, ScoreRequest
+from tests.function_model import FunctionModel
+from tests.models.cache.served_model import Served, ask, known, rows, said
+
+SCORE = ScoreRequest(prompt="Where?", continuation=" here")
+
+
+@pytest.fixture
+def store(tmp_path):
+    with contextlib.closing(Store(tmp_path)) as made:
+        yield made
+
+
+def locks(folder):
+    # SQLite has files of its own beside them.
+    return {path.name for path in folder.glob("run-*") if path.suffix in (".lock", ".check")}
+
+
+def test_what_a_run_under_way_has_kept_is_told_of_all_its_journals(tmp_path, store):
+    assert RunLock(tmp_path, "none").summary() == JournalSummary(notes=(), answers=0, failed=0, unused=0)
+    said(store, "one", ask(1), ask(2), ask(3))
+    taken = journal.begin(store, "two", Served())
+    known(store, taken, ask(1))
+    other = said(store, "two", ask(1), model=Served(name="other"))
+    taken.note_failures(store, 2)
+    other.note_failures(store, 1)
+    said(store, "three", ask(1), model=Served(name="third"))
+    kept = RunLock(tmp_path, "two").summary()
+    assert [note.split(" taken")[0] for note in kept.notes] == ["3 answers of openai/judge"]
+    assert (kept.answers, kept.failed, kept.unused) == (4, 3, 2)
+    store.query(("UPDATE journals SET checked = 0", ()))
+    assert RunLock(tmp_path, "two").summary().unused == 0
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_a_run_forgets_when_it_ends_and_only_then(tmp_path, store, ended):
+    run_lock = RunLock(tmp_path, "one")
+    run_lock.acquire()
+    said(store, "one", ask(1))
+    assert locks(tmp_path) == {"run-one.lock", "run-one.check"}
+    run_lock.release(ended=ended)
+    assert rows(store, "SELECT count(*) FROM answers") == [(0 if ended else 1,)]
+    assert not list(tmp_path.glob("run-*"))
+
+
+def test_the_files_of_runs_that_were_killed_are_taken_away(tmp_path, store):
+    alive = Lock(journal.lock_path(store, "alive"))
+    assert alive.take()
+    for name in ("dead", "alive"):
+        for what in ("lock", "check"):
+            journal.lock_path(store, name, what).touch()
+    RunLock(tmp_path, "own").acquire()
+    assert locks(tmp_path) == {"run-alive.lock", "run-alive.check", "run-own.lock"}
+    alive.free()
+
+
+def test_nothing_is_locked_in_a_folder_that_was_not_announced(tmp_path):
+    run_lock = RunLock(tmp_path / "new", "one")
+    run_lock.acquire()
+    assert not (tmp_path / "new").exists()
+    run_lock.release(ended=True)
+    assert run_lock.summary() == JournalSummary()
+    run_lock.prepare()
+    run_lock.acquire()
+    assert (tmp_path / "new" / "run-one.lock").exists()
+    run_lock.release(ended=False)
+
+
+def test_a_checkpoint_has_no_journal_and_a_served_model_has(tmp_path):
+    session = CacheSession(tmp_path, "one")
+    real = replace(FunctionModel().describe(), weights_digest="w")
+
+    class Checkpoint(FunctionModel):
+        def describe(self):
+            return replace(real, backend="hf")
+
+    here, served = session.wrap(Checkpoint()), session.wrap(Served())
+    for model in (here, served, here):
+        model.generate([ask(1)])
+    assert session.new_counts() == (3, 1)
+    assert session.new_counts() == (0, 0)
+    here.score([SCORE])
+    assert session.new_counts() == (1, 0)
+    assert session.trouble == ""
+    with contextlib.closing(Store(tmp_path)) as store:
+        assert rows(store, "SELECT count(*) FROM journals") == [(1,)]
+        assert rows(store, "SELECT count(*) FROM answers WHERE request IS NULL") == [(2,)]
+    session.close()
+
+
+def test_where_nothing_can_be_kept_the_first_reason_is_told(tmp_path):
+    (tmp_path / "file").touch()
+    session = CacheSession(tmp_path / "file" / "x", "one")
+    model = session.wrap(Served())
+    first = session.trouble
+    assert "kept answers cannot be read or written" in first
+    assert model.generate([ask(1)])[0].text == "QUESTION 1"
+    session.wrap(Served(name="other"))
+    assert session.trouble == first
+    none = CacheSession(None, "one")
+    none.wrap(Served()).generate([ask(1)])
+    assert (none.trouble, none.new_counts()) == ("", (1, 0))
+
+
+def test_failures_are_not_kept_and_are_counted(tmp_path):
+    session = CacheSession(tmp_path, "one")
+    mute = Served(fails=lambda prompt: "no" if prompt == "question 1" else None)
+    found = session.wrap(mute).generate([ask(1), ask(2)])
+    assert isinstance(found[0], Failed)
+    kept = RunLock(tmp_path, "one").summary()
+    assert (kept.answers, kept.failed) == (1, 1)
+    session.close()

@@ -1,0 +1,248 @@
+"""A record of a checkpoint's files: which changes it sees, and what it says of them."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from pytest_kbrel.errors import ModelError
+from pytest_kbrel.models.checkpoint.integrity import FileRecord, check_files, record_of, record_of_encoder
+from pytest_kbrel.models.hf.spec import ModelSpec
+
+# What a load reads of a folder; each file is as good as its name here.
+READ = (
+    *("model.safetensors", "config.json", "generation_config.json", "tokenizer.json"),
+    *("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "chat_template.jinja"),
+    *("chat_template.json", "merges.txt", "vocab.json", "tokenizer.model", "o200k.tiktoken"),
+    *("adapter_config.json", "adapter_model.safetensors"),
+)
+# What else lies there, and what a training run writes beside its weights.
+IDLE = ("README.md", "optimizer.pt", "trainer_state.json", "other.safetensors", "sub/config.json")
+
+
+# Seconds since 1970.
+AGO = 1_700_000_000
+
+
+def made(folder: Path, *names: str) -> Path:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(name)
+        # Two changes within a tick of the file system's clock have one time.
+        os.utime(folder / name, (AGO, AGO))
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return made(tmp_path / "checkpoint", *READ, *IDLE)
+
+
+def spec_of(folder: Path, **more: str) -> ModelSpec:
+    return ModelSpec(text=str(folder), path=str(folder), **more)
+
+
+def overwrite(file: Path) -> None:
+    """Write as many other bytes into the file that is there."""
+    with file.open("r+") as stream:
+        stream.write(file.name.upper())
+
+
+def lengthen(file: Path) -> None:
+    """Let a file grow whose time is then set back."""
+    then = file.stat()
+    with file.open("a") as stream:
+        stream.write("more")
+    os.utime(file, ns=(then.st_atime_ns, then.st_mtime_ns))
+
+
+def replace(file: Path) -> None:
+    """Put another file of the same size and time in its place."""
+    then = file.stat()
+    new = made(file.parent, "new") / "new"
+    new.write_text(file.name.upper())
+    os.utime(new, ns=(then.st_atime_ns, then.st_mtime_ns))
+    new.replace(file)
+
+
+def swap(file: Path) -> None:
+    """Put a link to a copy in its place, which has its size and time."""
+    shutil.copy2(file, file.with_name("copy"))
+    file.unlink()
+    file.symlink_to("copy")
+
+
+TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d"
+HOW: dict[Callable[[Path], None], str] = {
+    overwrite: rf"{TIME} -> {TIME}",
+    lengthen: rf"{TIME}, 17 bytes -> {TIME}, 21 bytes",
+    replace: rf"another file of the same size and time, {TIME}, took its place",
+    swap: rf"another file of the same size and time, {TIME}, took its place",
+    Path.unlink: "it is there no more",
+}
+
+
+@pytest.mark.parametrize("change", HOW)
+def test_a_change_of_a_file_is_told_with_its_folder_and_how(folder: Path, change: Callable) -> None:
+    files = record_of(spec_of(folder))
+    files.check()
+    change(folder / "model.safetensors")
+    said = (
+        rf"^model\.safetensors of {re.escape(str(folder))} changed while it was being read "
+        rf"\({HOW[change]}\); answers from before and after cannot be told apart; run again when nothing "
+        "writes there, or gate a copy$"
+    )
+    with pytest.raises(ModelError, match=said):
+        files.check()
+
+
+@pytest.mark.parametrize("name", READ)
+@pytest.mark.parametrize("change", [overwrite, Path.unlink])
+def test_each_file_that_a_load_reads_counts(folder: Path, name: str, change: Callable) -> None:
+    files = record_of(spec_of(folder))
+    change(folder / name)
+    with pytest.raises(ModelError, match=rf"^{re.escape(name)} of "):
+        files.check()
+
+
+def test_other_files_beside_them_do_not_count(folder: Path) -> None:
+    files = record_of(spec_of(folder))
+    for name in IDLE:
+        overwrite(folder / name)
+    (folder / IDLE[0]).unlink()
+    made(folder, "training.log", "model-00001-of-00002.safetensors")
+    (folder / "model.safetensors").read_bytes()
+    (folder / "config.json").chmod(0o600)
+    files.check()
+
+
+@pytest.mark.parametrize("name", ["generation_config.json", "tokenizer.model", "added_tokens.json"])
+def test_a_file_that_comes_counts(folder: Path, name: str) -> None:
+    (folder / name).unlink()
+    files = record_of(spec_of(folder))
+    files.check()
+    made(folder, name)
+    with pytest.raises(ModelError, match=rf"^{re.escape(name)} of .*\(it was not there before\)"):
+        files.check()
+
+
+def test_shards_and_their_index_count_and_so_does_a_whole_file_that_comes(tmp_path: Path) -> None:
+    for name in ("b.safetensors", "model.safetensors.index.json", "model.safetensors"):
+        folder = made(tmp_path / name / "checkpoint", "config.json", "a.safetensors", "b.safetensors")
+        index = folder / "model.safetensors.index.json"
+        index.write_text('{"weight_map": {"x": "a.safetensors", "y": "b.safetensors"}}')
+        os.utime(index, (AGO, AGO))
+        files = record_of(spec_of(folder))
+        files.check()
+        (folder / name).write_text("other")
+        with pytest.raises(ModelError, match=rf"^{re.escape(name)} of "):
+            files.check()
+
+
+def test_one_file_is_named_of_several(folder: Path) -> None:
+    files = record_of(spec_of(folder))
+    shutil.rmtree(folder)
+    with pytest.raises(ModelError, match=r"^model\.safetensors of .* and 14 more changed while .*no more"):
+        files.check()
+
+
+def test_a_change_is_explained_once_and_stays(folder: Path) -> None:
+    files = record_of(spec_of(folder))
+    kept = shutil.copy2(folder / "config.json", folder.parent)
+    overwrite(folder / "config.json")
+    with pytest.raises(ModelError, match="run again"):
+        files.check()
+    shutil.copy2(kept, folder / "config.json")
+    for _ in range(2):
+        with pytest.raises(
+            ModelError, match=r"^config\.json of .* changed while it was being read; the first failure says"
+        ):
+            files.check()
+
+
+@pytest.mark.parametrize(
+    ("key", "name", "said"),
+    [
+        ("peft", "adapter_model.safetensors", "adapter_model.safetensors of "),
+        ("peft", "adapter_config.json", "adapter_config.json of "),
+        ("tokenizer", "tokenizer.json", "tokenizer.json of "),
+        ("tokenizer", "vocab.json", "vocab.json of "),
+    ],
+)
+def test_an_adapter_and_a_tokenizer_elsewhere_count(
+    folder: Path, tmp_path: Path, key: str, name: str, said: str
+) -> None:
+    other = made(tmp_path / "other", "adapter_model.safetensors", "adapter_config.json", "tokenizer.json")
+    made(other, "vocab.json", "model.safetensors")
+    for path in (str(folder), "org/name"):
+        files = record_of(ModelSpec(text=path, path=path, **{key: str(other)}))  # type: ignore[arg-type]
+        overwrite(other / "model.safetensors")
+        files.check()
+        (other / name).write_text(f"{path} and more")
+        with pytest.raises(ModelError, match=f"^{re.escape(said)}{re.escape(str(other))} changed"):
+            files.check()
+
+
+def test_of_gguf_weights_their_file_counts(tmp_path: Path) -> None:
+    folder = made(tmp_path / "checkpoint", "model.gguf", "other.gguf")
+    files = record_of(spec_of(folder, gguf_file="model.gguf"))
+    overwrite(folder / "other.gguf")
+    files.check()
+    overwrite(folder / "model.gguf")
+    with pytest.raises(ModelError, match=r"^model\.gguf of "):
+        files.check()
+
+
+def test_links_are_followed(folder: Path, tmp_path: Path) -> None:
+    latest, newer = tmp_path / "latest", tmp_path / "newer"
+    latest.symlink_to(folder)
+    files, same = record_of(spec_of(latest)), record_of(spec_of(folder))
+    made(newer, *READ)
+    latest.unlink()
+    latest.symlink_to(newer)
+    same.check()
+    with pytest.raises(ModelError, match="latest and 14 more changed"):
+        files.check()
+
+
+def test_a_subfolder_is_part_of_the_name(folder: Path) -> None:
+    files = record_of(spec_of(folder.parent, subfolder="checkpoint"))
+    overwrite(folder / "config.json")
+    with pytest.raises(ModelError, match=re.escape(f"config.json of {folder} changed")):
+        files.check()
+
+
+def test_a_relative_path_stays_the_same_in_another_working_folder(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder.parent)
+    files = record_of(ModelSpec(text="./checkpoint", path="./checkpoint"))
+    monkeypatch.chdir(made(tmp_path / "else", "x"))
+    files.check()
+    overwrite(folder / "config.json")
+    with pytest.raises(ModelError, match=r"^config\.json of \./checkpoint changed"):
+        files.check()
+
+
+def test_a_sentence_encoders_files_count_in_its_folders_too(tmp_path: Path) -> None:
+    names = ("modules.json", "1_Pooling/config.json", "model.safetensors", "vocab.txt")
+    for name in names:
+        folder = made(tmp_path / name, *names, "README.md")
+        files = record_of_encoder("hf/encoder", folder)
+        overwrite(folder / "README.md")
+        files.check()
+        (folder / name).write_text("other")
+        with pytest.raises(ModelError, match=rf"^{re.escape(Path(name).name)} of hf/encoder changed"):
+            files.check()
+
+
+def test_a_model_without_files_is_let_be() -> None:
+    check_files(object())
+    check_files(SimpleNamespace(files=FileRecord([])))
+    record_of(ModelSpec(text="org/name", path="org/name", peft="org/adapter", tokenizer="org/name")).check()

@@ -1,0 +1,360 @@
+"""How many tokens a batch may have: the arithmetic, what is free, what is remembered, and real shortage."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from pytest_kbrel.models import memory as module
+from pytest_kbrel.models.batching import Batcher, Budget
+from pytest_kbrel.models.hf.model import HfModel
+from pytest_kbrel.models.hf.spec import ModelSpec, parse_spec
+from pytest_kbrel.models.measurements import FILE, Notes
+from pytest_kbrel.models.memory import (
+    CPU_MOST,
+    GPU_MOST,
+    allowed_bytes,
+    bytes_a_token,
+    cpu_bytes,
+    measured,
+    slope,
+    token_budget,
+    tokens_within,
+)
+from pytest_kbrel.records import GenerateRequest, ScoreRequest
+
+GIB = 2**30
+SCORES = [
+    ScoreRequest(prompt=f"Paris is the {word} of", continuation=f" {answer}")
+    for word in ("capital", "city", "river")
+    for answer in ("France", "Japan", "Cairo")
+]
+ASKS = [GenerateRequest(prompt=request.prompt, max_new_tokens=6, stop=()) for request in SCORES]
+
+
+@pytest.mark.parametrize(
+    ("free", "per_token", "workers", "tokens"),
+    [
+        # 0.6 of 10 GiB less 0.75 GiB for the logits are 5.25 GiB.
+        (10 * GIB, 2**20, 1, 5376),
+        # 0.6 of 5 GiB less 0.75 GiB for each of two workers.
+        (10 * GIB, 2**20, 2, 2304),
+        (100 * GIB, 2**10, 1, GPU_MOST),
+        # With less than a packed row nothing can be shared: whether that fits, only trying tells.
+        (GIB, 2**20, 1, 256),
+        (0, 2**20, 1, 256),
+    ],
+)
+def test_tokens_that_fit(free, per_token, workers, tokens):
+    assert tokens_within(free, per_token, GPU_MOST, workers=workers) == tokens
+
+
+def test_what_the_user_says_is_the_most():
+    assert token_budget(parse_spec("x/y"), "cpu") == CPU_MOST
+    assert token_budget(parse_spec("x/y"), "cuda") == GPU_MOST
+    assert token_budget(parse_spec("x/y", batch_size="90"), "cuda") == 90
+    assert tokens_within(100 * GIB, 1024, 90) == 90
+    assert tokens_within(0, 1024, 90) == 90
+
+
+def test_bytes_a_token_by_two_peaks():
+    # What does not grow with the batch, libraries and such, is in both.
+    assert slope(5000 + 256 * 40, 5000 + 1024 * 40) == 40
+
+
+def test_bytes_a_token_by_the_shape(model_of):
+    model = model_of("llama").parts.model
+    # 2 layers, 2 key and value heads of 8, width 32, feed-forward 64, 4 heads, float32.
+    cached, layer = 2 * 2 * 2 * 8, 7 * 32 + 3 * 64 + 2 * 256 * (1 + 4)
+    assert bytes_a_token(model) == 4 * (2 * cached + layer)
+    for kind in ("gpt2", "bloom", "falcon", "mamba", "rwkv", "t5", "bart"):
+        assert 1000 < bytes_a_token(model_of(kind).parts.model) < 50_000
+
+
+def test_halving_is_for_all_that_share_a_budget():
+    budget = Budget(1000)
+    one, other = Batcher(budget), Batcher(budget)
+    one.halve(900)
+    assert (one.budget, other.budget, budget.tokens) == (450, 450, 450)
+    other.halve(450, least=400)
+    assert one.budget == 400
+    # What is needed at least is no reason to take more.
+    other.halve(400, least=500)
+    assert one.budget == 400
+
+
+def test_scoring_and_writing_learn_from_each_other(model_of, monkeypatch):
+    from pytest_kbrel.models.hf import generator, scorer
+
+    budget = Budget(4096)
+    model = HfModel(model_of("llama").parts, budget=budget)
+    right = [one.probabilities for one in model.score(SCORES)], [one.text for one in model.generate(ASKS)]
+    real, real_loop, seen = scorer.score_rows, generator.Generator._behind, []
+
+    def tight(*args, **options):
+        if budget.tokens > 1000:
+            raise RuntimeError("CUDA out of memory. Tried to allocate 2 GiB")
+        return real(*args, **options)
+
+    monkeypatch.setattr(scorer, "score_rows", tight)
+    # Two rows in one batch, so that there is something to halve.
+    many = [
+        ScoreRequest(prompt=f"{request.prompt} {'a b c d e f g ' * n}", continuation=request.continuation)
+        for n in range(12)
+        for request in SCORES
+    ]
+    assert len(model.score(many)) == len(many)
+    assert budget.tokens <= 1000
+
+    def watched(self, group, prompts):
+        seen.append(self._budget)
+        yield from real_loop(self, group, prompts)
+
+    monkeypatch.setattr(generator.Generator, "_behind", watched)
+    assert [one.text for one in model.generate(ASKS)] == right[1]
+    assert {*seen} == {budget.tokens}
+    for one, before in zip(model.score(SCORES), right[0], strict=True):
+        assert one.probabilities == pytest.approx(before, abs=1e-4)
+
+
+def system(folder: Path, *, available=8 * GIB, limit=None, used=0, files=0, address=None, size=0):
+    proc, groups = folder / "proc", folder / "cgroup"
+    (proc / "self").mkdir(parents=True)
+    (groups / "mine").mkdir(parents=True)
+    (proc / "meminfo").write_text(f"MemTotal: 1 kB\nMemAvailable:  {available // 1024} kB\n")
+    (proc / "self" / "cgroup").write_text("0::/mine\n")
+    (proc / "self" / "status").write_text(f"VmSize:\t{size // 1024} kB\n")
+    said = "unlimited" if address is None else address
+    (proc / "self" / "limits").write_text(f"Max address space         {said}    unlimited    bytes\n")
+    (groups / "mine" / "memory.max").write_text(f"{'max' if limit is None else limit}\n")
+    (groups / "mine" / "memory.current").write_text(f"{used}\n")
+    (groups / "mine" / "memory.stat").write_text(f"anon 5\ninactive_file {files}\n")
+    return cpu_bytes(proc, groups)
+
+
+def test_free_is_what_machine_container_and_process_leave(tmp_path):
+    assert system(tmp_path / "a") == 8 * GIB
+    assert system(tmp_path / "b", limit=4 * GIB, used=GIB) == 3 * GIB
+    # What files hold is given back when it is needed.
+    assert system(tmp_path / "c", limit=4 * GIB, used=2 * GIB, files=GIB) == 3 * GIB
+    assert system(tmp_path / "d", limit=64 * GIB) == 8 * GIB
+    assert system(tmp_path / "e", address=6 * GIB, size=4 * GIB) == 2 * GIB
+    assert system(tmp_path / "f", limit=GIB, used=2 * GIB) == 0
+    assert cpu_bytes(tmp_path / "none", tmp_path / "none") is None
+
+
+def test_version_1_of_cgroups(tmp_path):
+    system(tmp_path)
+    (tmp_path / "cgroup" / "memory").mkdir()
+    (tmp_path / "cgroup" / "memory" / "memory.limit_in_bytes").write_text(f"{2 * GIB}\n")
+    (tmp_path / "cgroup" / "memory" / "memory.usage_in_bytes").write_text(f"{GIB}\n")
+    assert cpu_bytes(tmp_path / "proc", tmp_path / "cgroup") == GIB
+
+
+def test_without_knowledge_the_most_is_taken(model_of, monkeypatch):
+    parts = model_of("llama").parts
+    monkeypatch.setattr(module, "free_bytes", lambda device: None)
+    assert measured(parts.model, parts.spec, parts.fingerprint).tokens == CPU_MOST
+
+
+def test_workers_share_what_is_free(model_of, monkeypatch):
+    parts = model_of("llama").parts
+    one = bytes_a_token(parts.model)
+    monkeypatch.setattr(module, "free_bytes", lambda device: 4 * GIB)
+    monkeypatch.delenv("PYTEST_XDIST_WORKER_COUNT", raising=False)
+    monkeypatch.setattr(module, "CPU_MOST", 10**9)
+    alone = measured(parts.model, parts.spec, parts.fingerprint).tokens
+    monkeypatch.setenv("PYTEST_XDIST_WORKER_COUNT", "2")
+    beside = measured(parts.model, parts.spec, parts.fingerprint).tokens
+    assert (alone, beside) == (int(allowed_bytes(4 * GIB, 1) / one), int(allowed_bytes(4 * GIB, 2) / one))
+    assert beside < alone / 2
+
+
+def test_what_did_not_fit_is_remembered_in_bytes_a_token(model_of, monkeypatch, tmp_path):
+    parts = model_of("llama").parts
+    free = [4 * GIB]
+    monkeypatch.setattr(module, "free_bytes", lambda device: free[0])
+    monkeypatch.delenv("PYTEST_XDIST_WORKER_COUNT", raising=False)
+
+    def again() -> Budget:
+        return measured(parts.model, parts.spec, parts.fingerprint, tmp_path / "kept")
+
+    budget = again()
+    assert budget.tokens == CPU_MOST
+    assert not (tmp_path / "kept").exists()
+    budget.halve(4096)
+    assert again().tokens == 2048
+    assert (tmp_path / "kept" / ".gitignore").is_file()
+    # Twice the memory is twice the tokens: it is no number for ever.
+    free[0] = 8 * GIB
+    assert 4000 < again().tokens <= CPU_MOST
+    free[0] = 2 * GIB
+    assert again().tokens < 1024
+    # Another checkpoint, format or device has learned nothing.
+    other = SimpleNamespace(weights_digest="other", derived="", dtype="float32")
+    free[0] = 4 * GIB
+    assert measured(parts.model, parts.spec, other, tmp_path / "kept").tokens == CPU_MOST
+    assert measured(parts.model, parts.spec, parts.fingerprint, None).tokens == CPU_MOST
+
+
+def test_a_gpu_is_probed_once_and_remembered(model_of, monkeypatch, tmp_path):
+    real = model_of("llama").parts
+    model = SimpleNamespace(
+        device=torch.device("cuda"),
+        config=real.model.config,
+        dtype=torch.float32,
+        get_input_embeddings=real.model.get_input_embeddings,
+    )
+    fed, held = [], [0]
+
+    def score(model, pairs, pad):
+        fed.append(sum(len(pair.context) + 1 for pair in pairs))
+        held[0] = 10_000 + 1000 * fed[-1] + (5_000_000 if len(fed) == 1 else 0)
+
+    monkeypatch.setattr(module, "score_batch", score)
+    monkeypatch.setattr(module, "free_bytes", lambda device: 4 * GIB)
+    monkeypatch.setattr(module, "GPU_MOST", 10**9)
+    for name, value in {
+        "get_device_name": lambda device: "H200",
+        "synchronize": lambda device: None,
+        "reset_peak_memory_stats": lambda device: None,
+        "memory_allocated": lambda device: 7,
+        "max_memory_allocated": lambda device: held[0] + 7,
+    }.items():
+        monkeypatch.setattr(torch.cuda, name, value)
+    monkeypatch.delenv("PYTEST_XDIST_WORKER_COUNT", raising=False)
+    first = measured(model, real.spec, real.fingerprint, tmp_path)
+    # 1000 bytes as measured, and twice the keys and values, which scoring does not keep.
+    assert first.tokens == int(allowed_bytes(4 * GIB, 1) / (1000 + 2 * 64 * 4))
+    assert fed == [256, 256, 1024]
+    assert measured(model, real.spec, real.fingerprint, tmp_path).tokens == first.tokens
+    assert len(fed) == 3
+
+    def broken(*_):
+        raise RuntimeError("no kernel image is available")
+
+    monkeypatch.setattr(module, "score_batch", broken)
+    shape = measured(model, real.spec, real.fingerprint, tmp_path / "new")
+    assert shape.tokens == int(allowed_bytes(4 * GIB, 1) / bytes_a_token(real.model))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "null",
+        '{"version": 0, "bytes_a_token": {"a": 5}}',
+        '{"version": 1, "bytes_a_token": {"a": "5"}}',
+        '{"version": 1, "bytes_a_token": {"a": -5}}',
+        '{"version": 1, "bytes_a_token": {"a": true}}',
+        '{"version": 1, "bytes_a_token": {"a": NaN}}',
+        '{"version": 1, "bytes_a_token": {"a": Infinity}}',
+        '{"version": 1, "bytes_a_token": {"a": 1' + "0" * 400 + "}}",
+        '{"version": 1, "bytes_a_token": [5]}',
+    ],
+)
+def test_a_broken_file_is_ignored_and_written_anew(tmp_path, text):
+    (tmp_path / FILE).write_text(text)
+    notes = Notes(tmp_path)
+    assert notes.find("a") is None
+    notes.keep("b", 7.0)
+    assert (notes.find("a"), notes.find("b")) == (None, 7.0)
+    assert json.loads((tmp_path / FILE).read_text()) == {"version": 1, "bytes_a_token": {"b": 7.0}}
+
+
+def test_a_folder_that_may_not_be_written_costs_nothing_but_the_memory(tmp_path):
+    (tmp_path / "file").write_text("")
+    Notes(tmp_path / "file" / "folder").keep("a", 5.0)
+    assert Notes(tmp_path / "file" / "folder").find("a") is None
+
+
+def test_notes_of_two_writers_are_never_torn(tmp_path):
+    def write(name: str) -> None:
+        for number in range(40):
+            Notes(tmp_path).keep(f"{name}{number % 3}", number + 1.0)
+            # Read at any time: whole, or not there yet.
+            assert Notes(tmp_path)._read()
+
+    with ThreadPoolExecutor(2) as pool:
+        for done in [pool.submit(write, name) for name in "ab"]:
+            done.result()
+    assert [path.name for path in tmp_path.iterdir()] == [FILE]
+
+
+def test_only_the_latest_are_kept(tmp_path):
+    notes = Notes(tmp_path)
+    for number in range(205):
+        notes.keep(str(number), 1.0)
+    assert len(notes._read()) == 200
+    assert notes.find("4") is None
+    assert notes.find("204") == 1.0
+
+
+SHORT = """
+import resource, sys
+from pathlib import Path
+import torch
+torch.set_num_threads(1)
+from pytest_kbrel.models.batching import Budget
+from pytest_kbrel.models.hf.loading import load_parts
+from pytest_kbrel.models.hf.model import HfModel
+from pytest_kbrel.models.hf.spec import parse_spec
+from pytest_kbrel.records import Scored, ScoreRequest
+
+parts = load_parts(parse_spec(sys.argv[1], device="cpu"))
+asked = [
+    ScoreRequest(prompt=f"Paris {n} " + "is the capital of France. " * 12, continuation=" Paris")
+    for n in range(1200)
+]
+budget = Budget(2**20)
+model = HfModel(parts, shares=False, budget=budget)
+model.score(asked[:2])
+size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (size + 48 * 2**20, -1))
+found = model.score(asked)
+resource.setrlimit(resource.RLIMIT_AS, (-1, -1))
+right = HfModel(parts, shares=False, budget=Budget(2048)).score(asked)
+assert all(isinstance(one, Scored) for one in found), found[0]
+worst = max(abs(a.probabilities[0] - b.probabilities[0]) for a, b in zip(found, right))
+print(budget.tokens, worst < 1e-4)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="address space is limited on Linux only")
+@pytest.mark.slow
+def test_a_process_that_runs_out_of_memory_halves_and_ends_right(checkpoint_of, tmp_path):
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", SHORT, str(checkpoint_of("llama"))],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    tokens, equal = done.stdout.split()[-2:]
+    assert equal == "True"
+    assert 1 <= int(tokens) < 2**20
+
+
+def test_a_run_remembers_beside_its_answers(model_of, tmp_path, monkeypatch, checkpoint_of):
+    from pytest_kbrel.models.hf.backend import load
+
+    monkeypatch.setattr(module, "free_bytes", lambda device: 4 * GIB)
+    spec = parse_spec(str(checkpoint_of("llama")), device="cpu")
+    assert isinstance(spec, ModelSpec)
+    model = load(spec, folder=tmp_path)
+    model._budget.halve(4096)
+    again = load(spec, folder=tmp_path)
+    assert again._budget.tokens == 2048
+    assert again._scorer._batches._batcher.budget == again._generator._budget == 2048

@@ -1,0 +1,216 @@
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import transformers as tf
+
+from pytest_kbrel.models.chat import KNOWN, ThoughtMarks, marks_in, marks_of
+from pytest_kbrel.models.hf.batch_plan import Prompt
+from pytest_kbrel.models.hf.stopping import Endings
+from pytest_kbrel.models.thinking import Thinker, thought_endings
+from pytest_kbrel.records import Failed, GenerateRequest
+from tests.models.tiny_checkpoints import EOS, make_tokenizer
+
+THINK = ThoughtMarks(opening="<think>", closing="</think>")
+UNKNOWN = ThoughtMarks(opening="", closing="[done]")
+PROMPT = "Who? "
+
+
+@pytest.fixture(scope="module")
+def tokenizers(tmp_path_factory):
+    """Two tokenizers: to one the marks are special tokens, to the other many pieces."""
+    found = {}
+    for name, added in (("tokens", ["<think>", "</think>"]), ("pieces", [])):
+        folder = tmp_path_factory.mktemp(name)
+        make_tokenizer(folder, "bos")
+        found[name] = tf.AutoTokenizer.from_pretrained(folder)
+        found[name].add_special_tokens({"additional_special_tokens": added})
+    return found
+
+
+class Writer:
+    """A model that writes one reply behind a prompt, wherever in it it is asked to go on."""
+
+    def __init__(self, tokenizer, prompt, reply):
+        self._tokenizer = tokenizer
+        self._prompt = self.ids(prompt)
+        self._reply = (*self.ids(reply), EOS)
+        self.asked = []
+
+    def ids(self, text):
+        return tuple(self._tokenizer(text, add_special_tokens=False)["input_ids"])
+
+    def to(self, endings):
+        def write(prompts):
+            yield [(n, self._continued(prompt, endings)) for n, prompt in enumerate(prompts)]
+
+        return write
+
+    def _continued(self, prompt, endings):
+        assert prompt.ids[: len(self._prompt)] == self._prompt
+        written = prompt.ids[len(self._prompt) :]
+        assert written == self._reply[: len(written)], "it is asked to go on from what it never wrote"
+        assert EOS not in written, "a text that has ended is gone on with"
+        left = self._reply[len(written) :][: prompt.request.max_new_tokens]
+        self.asked.append((len(written), prompt.request.stop, prompt.request.max_new_tokens))
+        return endings.cut(left, prompt.request.stop)
+
+
+@pytest.fixture(params=["tokens", "pieces"])
+def answered(request, tokenizers):
+    """Return a function that gives what a thinking model answered."""
+    tokenizer = tokenizers[request.param]
+
+    def answer(reply, prompt=PROMPT, *, marks=THINK, most=200, longest=None, **options):
+        writer = Writer(tokenizer, prompt, reply)
+        answers = Endings(tokenizer, len(tokenizer), (EOS,))
+        thoughts = thought_endings(answers, marks)
+        thinker = Thinker(
+            writer.to(answers),
+            writer.to(thoughts),
+            marks,
+            answers=answers,
+            thoughts=thoughts,
+            most=most,
+            longest=longest,
+        )
+        asked = GenerateRequest(prompt="", **{"max_new_tokens": 20, "stop": ("\n",), **options})
+        ((place, found),) = [
+            one for batch in thinker.ready([Prompt(ids=writer.ids(prompt), request=asked)]) for one in batch
+        ]
+        assert place == 0
+        answer.asked = writer.asked
+        return found
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("reply", "thought", "text"),
+    [
+        ("<think>\nIt is\na city.\n</think>\n\nParis", "It is\na city.", "Paris"),
+        ("<think>\nIt is\na city.\n</think>\n\nParis\nTokyo", "It is\na city.", "Paris"),
+        ("\n<think>\n\n</think>\n\nParis", "", "Paris"),
+        ("<think></think>Paris", "", "Paris"),
+        ("<think>a city</think> Paris", "a city", "Paris"),
+        ("Paris", "", "Paris"),
+        ("Paris\n<think>\n", "", "Paris"),
+        ("Paris <think> Tokyo\n", "", "Paris <think> Tokyo"),
+    ],
+)
+def test_the_answer_is_what_stands_behind_the_thought(answered, reply, thought, text):
+    found = answered(reply)
+    # As everywhere, special tokens are no part of an answer.
+    assert found.text.replace("  ", " <think> ") == text
+    assert (found.thought, found.finish) == (thought, "stop")
+    assert bool(found.thought_tokens) is reply.lstrip().startswith("<think>")
+
+
+def test_a_template_that_opened_the_thought_is_the_same_case(answered):
+    found = answered("It is\na city.\n</think>\n\nParis\nTokyo", prompt="Who? <think>\n")
+    assert (found.text, found.thought, found.finish) == ("Paris", "It is\na city.", "stop")
+    assert [stop for _, stop, _ in answered.asked] == [("</think>",), ("\n",)]
+
+
+def test_a_prompt_with_a_closed_thought_is_answered_at_once(answered):
+    found = answered("Paris", prompt="Who? <think>\n\n</think>\n\n")
+    assert (found.text, found.thought, found.thought_tokens) == ("Paris", "", 0)
+    assert len(answered.asked) == 1
+
+
+@pytest.mark.parametrize("prompt", ["Who? ", "Who? <think>\n"])
+@pytest.mark.parametrize("ends", ["", "budget"])
+def test_a_thought_without_an_end_is_no_answer(answered, prompt, ends):
+    reply = "" if "<think>" in prompt else "<think>\n"
+    most = 9 if ends else 200
+    found = answered(f"{reply}It is a city, a very large city", prompt=prompt, most=most, max_new_tokens=8)
+    assert (found.text, found.token_ids, found.finish) == ("", (), "length")
+    assert "It is a city, a very large city".startswith(found.thought)
+    assert found.thought
+    assert found.thought_tokens <= most
+
+
+def test_the_limits_of_thought_and_answer_are_two(answered):
+    thought = "It is a very large city. " * 8
+    found = answered(f"<think>{thought}</think>Paris is the capital of France", max_new_tokens=2)
+    assert (found.thought, found.finish, len(found.token_ids)) == (thought.strip(), "length", 2)
+    assert answered.asked[-1][2] == 2
+
+
+def test_a_thought_gets_the_room_that_prompt_and_answer_leave(answered):
+    thought = "It is a very large city. " * 4
+    found = answered(f"<think>{thought}</think>Paris", longest=20, most=1000, max_new_tokens=4)
+    assert found.thought_tokens <= 20 - 4
+    assert (found.text, found.finish) == ("", "length")
+    full = answered("It is</think>Paris", prompt="Who? <think>", longest=5, max_new_tokens=20)
+    assert isinstance(full, Failed)
+    assert "no room to think" in full.error
+
+
+def test_an_end_that_only_the_user_names_is_found(answered):
+    found = answered("It is\na city. [done] Paris\nTokyo", marks=UNKNOWN)
+    assert (found.text, found.thought) == ("Paris", "It is\na city.")
+    plain = answered("Paris\nTokyo", marks=UNKNOWN)
+    assert (plain.text, plain.thought, plain.finish) == ("Paris", "", "stop")
+    endless = answered("It is a very large city, a very large city", marks=UNKNOWN, most=5)
+    assert (endless.text, endless.finish) == ("", "length")
+
+
+def test_steps_and_beams_are_written_without_a_thought(answered):
+    for options in ({"steps": True}, {"num_beams": 2}):
+        found = answered("<think>\na city</think>Paris", **options)
+        assert found.thought_tokens == 0
+        assert len(answered.asked) == 1
+
+
+def test_many_are_asked_together(tokenizers):
+    tokenizer = tokenizers["tokens"]
+    answers = Endings(tokenizer, len(tokenizer), (EOS,))
+    replies = {"a ": "<think>x</think>Paris", "b ": "Tokyo", "c ": "<think>y", "d ": "<think>z</think>"}
+    writers = {prompt: Writer(tokenizer, prompt, reply) for prompt, reply in replies.items()}
+    calls = []
+
+    def write(to):
+        def way(prompts):
+            calls.append(len(prompts))
+            for n, prompt in enumerate(prompts):
+                name = tokenizer.decode(prompt.ids)[:2]
+                for batch in writers[name].to(to)([prompt]):
+                    yield [(n, answer) for _, answer in batch]
+
+        return way
+
+    thoughts = thought_endings(answers, THINK)
+    thinker = Thinker(
+        write(answers), write(thoughts), THINK, answers=answers, thoughts=thoughts, most=9, longest=None
+    )
+    request = GenerateRequest(prompt="", max_new_tokens=5)
+    prompts = [Prompt(ids=writers[name].ids(name), request=request) for name in replies]
+    found = dict(one for batch in thinker.ready(prompts) for one in batch)
+    assert [found[n].text for n in range(4)] == ["Paris", "Tokyo", "", ""]
+    assert [found[n].thought for n in range(4)] == ["x", "", "y", "z"]
+    assert [found[n].finish for n in range(4)] == ["stop", "stop", "length", "stop"]
+    assert dataclasses.replace(prompts[0]) == prompts[0]
+
+
+def test_marks_are_found_where_they_are_declared():
+    assert marks_in("{{ '<think>' }} ... </think>") == THINK
+    assert marks_in("no thoughts", {"[/THINK]": 7}).opening == "[THINK]"
+    assert marks_in("no thoughts", {"hello": 1}) is None
+    assert marks_in("... [/THINK]", {"</think>": 7}).opening == "[THINK]"
+    assert marks_in("</think>", closing="[done]") == UNKNOWN
+    assert marks_in("", closing="</think>") == THINK
+
+
+@pytest.mark.parametrize("marks", KNOWN, ids=lambda marks: marks.opening)
+def test_known_marks_are_found_in_a_reply(marks):
+    whole = f"{marks.opening}\nIt is a city.\n{marks.closing}\n\nParis"
+    assert marks_of(whole) == marks
+    assert marks.split(whole) == ("It is a city.", "\n\nParis")
+    assert marks.split(whole.removeprefix(marks.opening)) == ("It is a city.", "\n\nParis")
+    assert marks.split(f"{marks.opening}It is") == ("It is", "")
+    assert marks.split("Paris") == ("", "Paris")
+    assert marks_of("Paris") is None
+    assert marks.opened_by(f"Who? {marks.opening}\n")
+    assert not marks.opened_by(f"Who? {marks.opening}\n{marks.closing}")
