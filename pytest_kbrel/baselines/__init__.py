@@ -5,21 +5,28 @@ from pytest_kbrel.baselines.base import (
     BaselineCase,
     PublishedCase,
     PublishedFigure,
+    session_baseline,
 )
 from pytest_kbrel.baselines.comparability import (
+    Asked,
     another_tokenizer,
     fingerprint_differences,
     helper_differences,
     incomparable,
     judge_differences,
     listed_differences,
+    prompt_differences,
+    setting_differences,
 )
 from pytest_kbrel.baselines.format import case_key
-from pytest_kbrel.baselines.in_session import session_baseline
-from pytest_kbrel.baselines.prompt_differences import Asked, asked_differently, setting_differences
-from pytest_kbrel.baselines.provenance import commit_of
 from pytest_kbrel.baselines.reading import baseline_directory, find_baseline, read_baseline
-from pytest_kbrel.baselines.writing import changed_labels, check_target, measured_floor, write_baseline
+from pytest_kbrel.baselines.writing import (
+    changed_labels,
+    check_target,
+    commit_of,
+    measured_floor,
+    write_baseline,
+)
 
 __all__ = [
     "Asked",
@@ -28,7 +35,6 @@ __all__ = [
     "PublishedCase",
     "PublishedFigure",
     "another_tokenizer",
-    "asked_differently",
     "baseline_directory",
     "case_key",
     "changed_labels",
@@ -41,6 +47,7 @@ __all__ = [
     "judge_differences",
     "listed_differences",
     "measured_floor",
+    "prompt_differences",
     "read_baseline",
     "session_baseline",
     "setting_differences",

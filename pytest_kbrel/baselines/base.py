@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePath
 
 from pytest_kbrel.baselines.format import case_key
@@ -97,3 +97,35 @@ class Baseline:
         """Return the file names of this run's suites, nothing where ``suite`` (a path) is one of them."""
         names = dict.fromkeys(key.partition("::")[0] for key in self.cases)
         return () if self.paper or PurePath(suite).name in names else tuple(names)
+
+
+# A case's suite, id, outcomes and settings.
+AnsweredCase = tuple[str, str, Table, tuple[tuple[str, str], ...]]
+
+
+def session_baseline(
+    model: Fingerprint, cases: Iterable[AnsweredCase], *, judge: str, helpers: Iterable[Fingerprint] = ()
+) -> Baseline:
+    """Return what ``model`` answered in these cases, as if it had been blessed.
+
+    ``judge`` is who judges the answers of both models in this session; ``helpers`` are the models that judge
+    or write distractors.
+    """
+    found = {
+        case_key(suite, case_id): BaselineCase(
+            key=case_key(suite, case_id), table=table, metrics=(), settings=settings
+        )
+        for suite, case_id, table, settings in cases
+    }
+    return Baseline(
+        path=Path(),
+        kbrel_version="",
+        created="",
+        reason="",
+        commit="",
+        versions=(),
+        model=model,
+        settings=(("judge", judge),),
+        cases=found,
+        helpers=tuple(helpers),
+    )

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from pytest_kbrel.baselines.base import Baseline
 from pytest_kbrel.baselines.format import case_key
-from pytest_kbrel.records import Fingerprint, Run
+from pytest_kbrel.records import OWN_WORDING, WORDING_FIELDS, Digest, Fingerprint, Run, read_digest
 from pytest_kbrel.serialization import to_wire
 
 # What two models must share for any case to be comparable; prompts are compared fact by fact.
 MUST_BE_EQUAL = ("scoring_version", "chat_template", "decoding")
+
 # What makes two judges one. Where a judge runs, and under which version of its library, does not matter; a
 # judge behind a server has no digests and is known by its name, its ``architecture``.
 SAME_JUDGE = (
@@ -25,16 +26,23 @@ SAME_JUDGE = (
     "prompting",
     "scoring_version",
 )
-# What a model is called does not make it another one, and digests are told by their beginning.
-_NAMES = ("spec",)
-_DIGEST, _TOLD = 64, 12
+
 # What stands in a run's environment and is no version of anything.
 KEPT = (
     *("answers_asked", "answers_reused", "answers_store", "answers_not_kept", "answers_resumed"),
     *("model_load_seconds", "engine", "model_notes"),
 )
+
+# What a model is called does not make it another one, and digests are told by their beginning.
+_NAMES = ("spec",)
 _NO_VERSIONS = ("commit", "workers", "helpers_asked", "helpers_reused", *KEPT)
 OLD = datetime.timedelta(days=180)
+
+# A fact's id with the digests of candidate and baseline.
+Asked = tuple[str, str, str]
+_SETTINGS = "settings"
+_LONGEST = 60
+_DIGEST, _TOLD = 64, 12
 
 
 def fingerprint_differences(a: Fingerprint, b: Fingerprint) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -142,3 +150,81 @@ def _days(then: str, now: str) -> int | None:
 def _told(value: object) -> str:
     is_digest = isinstance(value, str) and len(value) == _DIGEST
     return repr(value[:_TOLD]) if is_digest and isinstance(value, str) else repr(value)
+
+
+def setting_differences(
+    ours: Iterable[tuple[str, str]], theirs: Iterable[tuple[str, str]]
+) -> tuple[tuple[str, str, str], ...]:
+    """Return the settings that both have and that differ: (name, ours, theirs).
+
+    A wording that one of them does not have is the probe's own.
+    """
+    before, now = dict(theirs), dict(ours)
+    found = []
+    for name in (*now, *(name for name in before if name not in now)):
+        other = OWN_WORDING if name in WORDING_FIELDS else None
+        mine, given = now.get(name, other), before.get(name, other)
+        if mine is not None and given is not None and mine != given:
+            found.append((name, mine, given))
+    return tuple(found)
+
+
+def prompt_differences(
+    asked: Sequence[Asked],
+    settings: Sequence[tuple[str, str, str]] = (),
+    *,
+    another_tokenizer: bool = False,
+) -> str:
+    """Return in words what differs in the way ``asked`` facts were asked, nothing where nothing does.
+
+    ``settings`` are the differing ones of the two cases. ``another_tokenizer``: the two models have not the
+    same one, which then is why token ids differ.
+    """
+    parts = [(fact, read_digest(ours), read_digest(theirs)) for fact, ours, theirs in asked]
+    known = [(fact, ours, theirs) for fact, ours, theirs in parts if ours is not None and theirs is not None]
+    found = [
+        *_bos(known),
+        *_words(known, "the token ids of the prompts", lambda of: (of.prompts, of.count)),
+        *_words(known, _SETTINGS, lambda of: of.settings),
+        *_words(known, "accepted answers", lambda of: of.accepted),
+        *_words(known, "the draws (seed, distractors, contexts)", lambda of: of.draws),
+    ]
+    if another_tokenizer:
+        found = [f"{words}: another tokenizer" if "token ids" in words else words for words in found]
+    if settings:
+        listed = ", ".join(f"{name} ({_shown(mine)} and {_shown(given)})" for name, mine, given in settings)
+        found = [f"{_SETTINGS} {listed}" if words.startswith(_SETTINGS) else words for words in found]
+    told = {fact for fact, _, _ in known}
+    unknown = [fact for fact, ours, theirs in asked if ours != theirs and fact not in told]
+    if unknown:
+        found.append(
+            f"the way {len(unknown)} of {_facts(len(asked))} were asked (prompts, settings, accepted answers "
+            f"or draws; first: {unknown[0]})"
+        )
+    return "; ".join(found)
+
+
+def _shown(value: str) -> str:
+    return value if len(value) <= _LONGEST else f"{value[: _LONGEST - 3]}..."
+
+
+def _bos(known: Sequence[tuple[str, Digest, Digest]]) -> list[str]:
+    prompts = sum(ours.count for _, ours, _ in known)
+    same = [(ours, theirs) for _, ours, theirs in known if ours.count == theirs.count]
+    missing = sum(max(0, theirs.bos - ours.bos) for ours, theirs in same)
+    added = sum(max(0, ours.bos - theirs.bos) for ours, theirs in same)
+    found = (("missing", missing), ("added", added))
+    return [f"BOS {word} on {number} of {prompts} prompts" for word, number in found if number]
+
+
+def _words(
+    known: Sequence[tuple[str, Digest, Digest]], what: str, part: Callable[[Digest], object]
+) -> list[str]:
+    facts = [fact for fact, ours, theirs in known if part(ours) != part(theirs)]
+    if not facts:
+        return []
+    return [f"{what} on {len(facts)} of {_facts(len(known))} (first: {facts[0]})"]
+
+
+def _facts(n: int) -> str:
+    return f"{n} fact{'' if n == 1 else 's'}"

@@ -2,20 +2,24 @@
 
 ``baseline.json`` is readable and diffable: what was blessed, why, and the metrics of every case.
 ``outcomes-DIGEST.jsonl.xz`` has the outcomes of every fact, for pairing
-(:mod:`~pytest_kbrel.baselines.outcomes_file`). The first holds the second's digest, so two
+(:mod:`~pytest_kbrel.baselines.format`). The first holds the second's digest, so two
 halves of different runs are never taken for a whole.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+import json
+import lzma
+import typing
+from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
+from pytest_kbrel.bounds import shown
 from pytest_kbrel.errors import BaselineError
-from pytest_kbrel.records import Outcome
-from pytest_kbrel.untrusted import read_json
+from pytest_kbrel.records import Label, Outcome, Table
+from pytest_kbrel.untrusted import UNPACKED, parse, read_bytes, read_json, unpack
 
 SCHEMA_VERSION = 2
 META = "baseline.json"
@@ -64,3 +68,140 @@ def facts_digest(rows: Iterable[Outcome]) -> str:
 def digest(data: bytes) -> str:
     """Return the SHA-256 of ``data`` in hexadecimal."""
     return hashlib.sha256(data).hexdigest()
+
+
+_LABELS: tuple[Label, ...] = typing.get_args(Label)
+_LETTERS = {label: label[0] for label in _LABELS}
+_WORDS = {letter: label for label, letter in _LETTERS.items()}
+# Far above any count of tokens, and so small that sums of squares stay finite.
+_LARGEST = 1e15
+# What a baseline leaves to the suite, and a report folder keeps.
+_TEXTS = ("question", "expected", "rule", "truncated")
+# A fact takes some 150 bytes; answers of thousands of tokens take tens of thousands.
+_A_FACT, _ENVELOPE, _MOST_FACTS = 1 << 16, 1 << 20, 10**8
+
+
+def dump_tables(tables: Iterable[tuple[str, Table]], *, texts: bool = False) -> bytes:
+    """Return the lines of tables, each with its case's key, rows in the order of fact ids.
+
+    ``texts`` keeps questions, expected answers, rules and what was cut short as well. Raises ``ValueError``
+    on values that are no numbers.
+    """
+    return b"".join(_line(key, table, texts) for key, table in tables)
+
+
+def load_tables(lines: bytes) -> dict[str, Table]:
+    """Return the tables that :func:`dump_tables` wrote, by key.
+
+    Raises ``ValueError``, ``KeyError`` or ``TypeError`` for lines that are not of this form.
+    """
+    found: dict[str, Table] = {}
+    for line in lines.decode("utf-8").splitlines():
+        entry = parse(line)
+        key = str(entry["case"])
+        if key in found:
+            raise ValueError(f"{key} stands there twice")
+        found[key] = _table(entry)
+    return found
+
+
+def packed(lines: bytes) -> bytes:
+    """Return the bytes of the file. The same lines give the same bytes."""
+    return lzma.compress(lines, format=lzma.FORMAT_XZ, preset=6 | lzma.PRESET_EXTREME)
+
+
+def read_compressed(path: Path, facts: int) -> bytes:
+    """Return the lines of a file that says what was found of ``facts`` facts.
+
+    Raises ``ValueError`` where it is cut short, no such file, or far too long for so many facts, and
+    ``OSError``.
+    """
+    if not 0 <= facts <= _MOST_FACTS:
+        raise ValueError(f"found {shown(facts)} as the number of its facts; allowed: 0 to {_MOST_FACTS:,}")
+    return unpack(read_bytes(path, UNPACKED), _ENVELOPE + facts * _A_FACT)
+
+
+def _line(key: str, table: Table, texts: bool) -> bytes:
+    rows = sorted(table.rows, key=lambda row: row.fact_id)
+    digests = [row.prompt_digest.split(".") for row in rows]
+    entry: dict[str, Any] = {
+        "case": key,
+        "facts": [row.fact_id for row in rows],
+        "labels": "".join(_LETTERS[row.label] for row in rows),
+        "answers": [row.answer for row in rows],
+        # Part by part: those that are the same for all facts are then written once.
+        "asked": _columns(digests) or [row.prompt_digest for row in rows],
+        "columns": list(table.columns),
+        "values": [
+            _once([_shortest(row.values[place]) for row in rows]) for place in range(len(table.columns))
+        ],
+    }
+    if texts:
+        entry |= {name: _once([getattr(row, name) for row in rows]) for name in _TEXTS}
+    # ASCII keeps every string a tokenizer makes, lone surrogates too, and has no line break but the last.
+    text = json.dumps(entry, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return text.encode("ascii") + b"\n"
+
+
+def _table(entry: dict[str, Any]) -> Table:
+    facts, columns = [str(fact) for fact in entry["facts"]], tuple(map(str, entry["columns"]))
+    n = len(facts)
+    values = [[float(value) for value in _each(column, n)] for column in entry["values"]]
+    if len(values) != len(columns):
+        raise ValueError(f"{entry['case']} has values that belong to no column")
+    if not all(-_LARGEST <= value <= _LARGEST for column in values for value in column):
+        raise ValueError(f"{entry['case']} has values that are no numbers from {-_LARGEST:g} to {_LARGEST:g}")
+    texts = {name: _each(entry[name], n) for name in _TEXTS if name in entry}
+    rows = zip(
+        facts,
+        _each([_WORDS[letter] for letter in entry["labels"]], n),
+        _each([str(answer) for answer in entry["answers"]], n),
+        _digests(entry["asked"], n),
+        strict=True,
+    )
+    return Table(
+        columns=columns,
+        rows=tuple(
+            Outcome(
+                fact_id=fact,
+                question=str(texts["question"][at]) if texts else "",
+                expected=str(texts["expected"][at]) if texts else "",
+                answer=answer,
+                label=label,
+                values=tuple(column[at] for column in values),
+                prompt_digest=digest,
+                truncated=bool(texts["truncated"][at]) if texts else False,
+                rule=str(texts["rule"][at]) if texts else "",
+            )
+            for at, (fact, label, answer, digest) in enumerate(rows)
+        ),
+    )
+
+
+def _columns(parts: Sequence[Sequence[str]]) -> dict[str, Any] | None:
+    """Return digests part by part; ``None`` where they have not all the same number of parts."""
+    if len({len(part) for part in parts}) != 1:
+        return None
+    return {"parts": [_once(list(column)) for column in zip(*parts, strict=True)]}
+
+
+def _digests(asked: Any, n: int) -> list[str]:
+    if isinstance(asked, dict):
+        columns = [_each(column, n) for column in asked["parts"]]
+        return [".".join(map(str, part)) for part in zip(*columns, strict=True)]
+    return [str(digest) for digest in _each(asked, n)]
+
+
+def _once(column: list[Any]) -> Any:
+    return column[0] if len(column) > 1 and all(value == column[0] for value in column) else column
+
+
+def _each(column: Any, n: int) -> list[Any]:
+    found = column if isinstance(column, list) else [column] * n
+    if len(found) != n:
+        raise ValueError(f"{len(found)} values for {n} facts")
+    return found
+
+
+def _shortest(value: float) -> int | float:
+    return int(value) if value.is_integer() else value

@@ -21,31 +21,31 @@ SUFFIX = ".json"
 _ALLOWED = "a file as it ships in baselines/published"
 
 
-def read_published(name: str, shelves: Sequence[Path]) -> Baseline:
-    """Read the published figures called ``name`` from the first of the folders ``shelves`` that has them.
+def read_published(name: str, search_path: Sequence[Path]) -> Baseline:
+    """Read the published figures called ``name`` from the first of the folders ``search_path`` that has them.
 
     Raises ``BaselineError`` when none has, or when the file is not in this format.
     """
-    for shelf in shelves:
+    for shelf in search_path:
         path = shelf / f"{name}{SUFFIX}"
         if path.is_file():
             return _read(path)
-    names = published_names(shelves)
+    names = published_names(search_path)
     below = [other for other in names if other.startswith(f"{name.rstrip('/')}/")]
     shown = below or sorted({"/".join(other.split("/")[:2]) + "/..." for other in names})
     hint = "" if below else nearest(name, names)
     raise BaselineError(
-        f"no published figures are called {name!r} in {' or '.join(str(shelf) for shelf in shelves)}; "
+        f"no published figures are called {name!r} in {' or '.join(str(shelf) for shelf in search_path)}; "
         f"allowed: {', '.join(shown[:20]) or 'none are there'}{hint}"
     )
 
 
-def published_names(shelves: Sequence[Path]) -> list[str]:
-    """Return the names of all published figures in the folders ``shelves``."""
+def published_names(search_path: Sequence[Path]) -> list[str]:
+    """Return the names of all published figures in the folders ``search_path``."""
     return sorted(
         {
             path.relative_to(shelf).as_posix().removesuffix(SUFFIX)
-            for shelf in shelves
+            for shelf in search_path
             for path in (shelf / PUBLISHED).rglob(f"*{SUFFIX}")
         }
     )

@@ -9,8 +9,15 @@ from typing import Any
 
 from pytest_kbrel import resources
 from pytest_kbrel.baselines.base import Baseline, BaselineCase
-from pytest_kbrel.baselines.format import ALLOWED, META, digest, facts_digest, read_meta
-from pytest_kbrel.baselines.outcomes_file import read_packed, tables_of
+from pytest_kbrel.baselines.format import (
+    ALLOWED,
+    META,
+    digest,
+    facts_digest,
+    load_tables,
+    read_compressed,
+    read_meta,
+)
 from pytest_kbrel.baselines.published import published_names, read_published
 from pytest_kbrel.errors import BaselineError, nearest
 from pytest_kbrel.records import PUBLISHED, Fingerprint, is_published
@@ -39,7 +46,7 @@ def read_baseline(name_or_path: str, rootdir: Path) -> Baseline:
     reads, cut short, or made of halves that do not belong together.
     """
     if is_published(name_or_path):
-        return read_published(name_or_path, shelves(rootdir))
+        return read_published(name_or_path, search_path(rootdir))
     path = find_baseline(name_or_path, rootdir)
     meta = read_meta(path)
     try:
@@ -50,7 +57,7 @@ def read_baseline(name_or_path: str, rootdir: Path) -> Baseline:
             f"{path}: not a baseline of this format: {type(error).__name__}: {error}; allowed: {ALLOWED}"
         ) from None
     try:
-        lines = read_packed(outcomes, facts)
+        lines = read_compressed(outcomes, facts)
     except (OSError, ValueError) as error:
         raise BaselineError(
             f"{outcomes}: cannot be read: {error}; allowed: the file as it was written"
@@ -68,7 +75,7 @@ def read_baseline(name_or_path: str, rootdir: Path) -> Baseline:
         ) from None
 
 
-def shelves(rootdir: Path) -> tuple[Path, ...]:
+def search_path(rootdir: Path) -> tuple[Path, ...]:
     """Return the folders in which names are looked up: the project's own, then the one that ships."""
     return tuple(dict.fromkeys((rootdir / "baselines", resources.baselines())))
 
@@ -92,7 +99,7 @@ def find_baseline(name_or_path: str, rootdir: Path) -> Path:
             return path
         found = "a file" if path.exists() else "nothing"
         raise BaselineError(f"{path}: {found} is there; allowed: {ALLOWED}")
-    places = shelves(rootdir)
+    places = search_path(rootdir)
     for shelf in places:
         if (shelf / name_or_path).is_dir():
             return shelf / name_or_path
@@ -110,7 +117,7 @@ def find_baseline(name_or_path: str, rootdir: Path) -> Path:
 
 def _baseline(path: Path, meta: dict[str, Any], lines: bytes) -> Baseline:
     cases: dict[str, Any] = meta["cases"]
-    tables = tables_of(lines)
+    tables = load_tables(lines)
     if unknown := sorted(tables.keys() - cases.keys()):
         raise ValueError(f"{META} does not name {unknown[0]}")
     for key, case in cases.items():

@@ -4,25 +4,36 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import secrets
+import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
-from pytest_kbrel.baselines.atomic_replace import is_ours, outcomes_name, place
 from pytest_kbrel.baselines.comparability import KEPT
 from pytest_kbrel.baselines.format import (
     META,
+    OLDER,
     SCHEMA_VERSION,
     case_key,
     digest,
+    dump_tables,
     facts_digest,
+    packed,
     read_meta,
 )
-from pytest_kbrel.baselines.outcomes_file import lines_of, packed
 from pytest_kbrel.errors import BaselineError
 from pytest_kbrel.records import CaseResult, Run
 from pytest_kbrel.serialization import to_wire
 
 _BLESSABLE = "allowed: a complete run without errors"
+_OURS = re.compile(r"outcomes-[0-9a-f]{12}\.jsonl\.xz|\.baseline-[0-9a-f]+")
+
+# In seconds. What another process wrote more recently may be about to be named.
+_FORGOTTEN = 10.0
+_SECONDS = 10.0
+CHANGED = "with changes"
 
 
 def write_baseline(directory: Path, run: Run, reason: str = "") -> None:
@@ -39,7 +50,7 @@ def write_baseline(directory: Path, run: Run, reason: str = "") -> None:
             f"{directory}: no baseline was written: the one that is there has {', '.join(dropped)}, which "
             "this run lacks; allowed: a run of all its suites, or another name"
         )
-    data = lines_of((_key(case), case.table) for case in results)
+    data = dump_tables((_key(case), case.table) for case in results)
     name = outcomes_name(digest(data))
     # What was kept, and how long loading took, says nothing about the answers.
     environment = {name: value for name, value in run.environment if name not in KEPT}
@@ -75,6 +86,15 @@ def write_baseline(directory: Path, run: Run, reason: str = "") -> None:
         raise BaselineError(f"{directory}: the baseline cannot be written: {error}") from None
 
 
+def check_target(directory: Path) -> None:
+    """Raise ``BaselineError`` when no run could be blessed as ``directory``, as far as is known beforehand.
+
+    A file is there, or a folder with something else than a baseline that this version reads, or no folder
+    can be made there.
+    """
+    _older(directory)
+
+
 def measured_floor(directory: Path) -> tuple[int, int] | None:
     """Return how many of how many answers changed when the model blessed in ``directory`` was asked twice.
 
@@ -89,13 +109,22 @@ def measured_floor(directory: Path) -> tuple[int, int] | None:
     return (sum(changed for changed, _ in counts), sum(of for _, of in counts)) if counts else None
 
 
-def check_target(directory: Path) -> None:
-    """Raise ``BaselineError`` when no run could be blessed as ``directory``, as far as is known beforehand.
+def changed_labels(case: CaseResult) -> tuple[int, int]:
+    """Return how many facts got another label when the model was asked again, and how many were asked."""
+    first = {row.fact_id: row.label for row in case.table.rows}
+    again = [row for row in case.again.rows if row.fact_id in first]
+    return sum(row.label != first[row.fact_id] for row in again), len(again)
 
-    A file is there, or a folder with something else than a baseline that this version reads, or no folder
-    can be made there.
+
+def commit_of(folder: Path) -> str:
+    """Return the commit that is checked out in ``folder``, with a note where tracked files were changed.
+
+    Empty where there is no repository, or no git.
     """
-    _older(directory)
+    head = _git(folder, "rev-parse", "HEAD")
+    if not head:
+        return ""
+    return f"{head} {CHANGED}" if _git(folder, "status", "--porcelain", "--untracked-files=no") else head
 
 
 def _older(directory: Path) -> tuple[str, ...]:
@@ -174,13 +203,6 @@ def _noise(case: CaseResult) -> dict[str, Any]:
     return {"noise": {"changed": changed, "of": of, "metrics": floors}}
 
 
-def changed_labels(case: CaseResult) -> tuple[int, int]:
-    """Return how many facts got another label when the model was asked again, and how many were asked."""
-    first = {row.fact_id: row.label for row in case.table.rows}
-    again = [row for row in case.again.rows if row.fact_id in first]
-    return sum(row.label != first[row.fact_id] for row in again), len(again)
-
-
 def _key(case: CaseResult) -> str:
     return case_key(case.suite, case.id)
 
@@ -193,3 +215,66 @@ def _is_foreign(directory: Path) -> bool:
     if (directory / META).is_file():
         return False
     return any(not is_ours(path.name) for path in directory.iterdir())
+
+
+def outcomes_name(digest: str) -> str:
+    """Return the name of the outcomes with this digest."""
+    return f"outcomes-{digest[:12]}.jsonl.xz"
+
+
+def is_ours(name: str) -> bool:
+    """Tell whether a file is part of a blessed run, or was to become one."""
+    return bool(_OURS.fullmatch(name)) or name in (META, *OLDER)
+
+
+def place(directory: Path, meta: bytes, outcomes: str, data: bytes) -> None:
+    """Put the readable file ``meta`` and the ``data`` of ``outcomes`` into ``directory``.
+
+    Other people's files stay. Raises ``OSError`` where they cannot be written; the older run is then whole.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    _write(directory / outcomes, data)
+    _write(directory / META, meta)
+    _clear(directory)
+
+
+def _write(target: Path, data: bytes) -> None:
+    # Not tempfile's: its files can be read by nobody else, and these are to be committed.
+    scratch = target.with_name(f".baseline-{secrets.token_hex(8)}")
+    try:
+        with scratch.open("xb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(scratch, target)
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
+def _clear(directory: Path) -> None:
+    """Take away what older runs and killed processes left."""
+    try:
+        named = str(read_meta(directory)["outcomes"]["file"])
+    except (BaselineError, KeyError, TypeError):
+        return
+    for path in directory.iterdir():
+        try:
+            age = time.time() - path.stat().st_mtime
+            if age > _FORGOTTEN and is_ours(path.name) and path.name not in (META, named):
+                path.unlink()
+        except FileNotFoundError:
+            continue
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(folder), *arguments],
+            capture_output=True,
+            check=True,
+            text=True,
+            timeout=_SECONDS,
+        )
+    except (OSError, subprocess.SubprocessError, ValueError):
+        return ""
+    return done.stdout.strip()

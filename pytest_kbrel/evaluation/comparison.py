@@ -24,7 +24,7 @@ def run_baseline_model(case: Case, pool: ModelPool, keep: Keep) -> tuple[Table, 
     and where its responses are no ground for a measurement.
     """
     from pytest_kbrel.baselines import session_baseline
-    from pytest_kbrel.gates import integrity
+    from pytest_kbrel.gates import check_integrity
     from pytest_kbrel.probes import run_case
 
     nodeid = f"{case.suite}::{case.id}"
@@ -41,7 +41,7 @@ def run_baseline_model(case: Case, pool: ModelPool, keep: Keep) -> tuple[Table, 
         )
 
     found = run_case(case, ask, keep_marked)
-    if broken := integrity(case, found.table, found.errors).broken:
+    if broken := check_integrity(case, found.table, found.errors).broken:
         raise ModelError(f"{case.id}: nothing can be compared with --kb-baseline-model: {broken[0]}")
     model = pool.base()
     assert model is not None
@@ -55,10 +55,10 @@ def measure_noise(case: Case, decided: CaseResult, pool: ModelPool) -> CaseResul
     The second answers decide nothing and are not recorded. A response that cannot be used this time is an
     error of the case.
     """
-    from pytest_kbrel.gates import asked_again
+    from pytest_kbrel.gates import add_noise_floors
     from pytest_kbrel.probes import run_case
 
     nodeid = f"{case.suite}::{case.id}"
     second = run_case(case, functools.partial(pool.ask_again, case=nodeid), lambda exchanges: None)
     errors = tuple(f"asked again: {error}" for error in second.errors)
-    return asked_again(dataclasses.replace(decided, errors=(*decided.errors, *errors)), second.table)
+    return add_noise_floors(dataclasses.replace(decided, errors=(*decided.errors, *errors)), second.table)

@@ -32,7 +32,7 @@ class Retrieval:
         settings = case.settings
         if not sum(settings.shown):
             return case
-        from pytest_kbrel.metrics.similarity import cosine, tfidf_cosine
+        from pytest_kbrel.metrics.text import cosine, tfidf_cosine
         from pytest_kbrel.probes.reliability.shots import with_shots
 
         if not settings.encoder:
@@ -59,7 +59,7 @@ class Retrieval:
         spare = [fact for fact in case.facts if fact.id in drawn and len(fact.negatives) > count]
         if not spare:
             return case
-        from pytest_kbrel.metrics.similarity import cosine
+        from pytest_kbrel.metrics.text import cosine
         from pytest_kbrel.probes.reliability.shots import DIGITS
 
         encoder = self._encoder(settings.encoder, self._rootpath / Path(case.suite).parent)

@@ -10,11 +10,10 @@ from collections.abc import Sequence
 
 from pytest_kbrel import stats
 from pytest_kbrel.baselines import Baseline, BaselineCase, PublishedCase, setting_differences
-from pytest_kbrel.gates.aggregate_statistics import figures_over
 from pytest_kbrel.gates.cases import obstacle_of, unjudged, verdict_of
+from pytest_kbrel.gates.figures import as_expected, distinct_changes, figures_over, pooled_figures
 from pytest_kbrel.gates.measurement import Pairing, measure_figures, pair
-from pytest_kbrel.gates.noise import noise_floors, with_noise, with_own
-from pytest_kbrel.gates.pooled import as_expected, once, pooled_figures
+from pytest_kbrel.gates.noise import noise_floors, with_noise, with_own_noise
 from pytest_kbrel.gates.rules import decide
 from pytest_kbrel.gates.waivers import under_waivers, without
 from pytest_kbrel.records import AggregateCase, CaseResult, Change, GateResult, Judgement, MetricValue
@@ -85,15 +84,15 @@ def decide_aggregate(
     metrics = measurement.values
     if all(case.again.rows for case in cases):
         again = [as_expected(case.again, case.table) if pooled else case.again for case in cases]
-        metrics = with_own(metrics, noise_floors(figures, tables, again))
+        metrics = with_own_noise(metrics, noise_floors(figures, tables, again))
     result = _result(
         aggregate,
         verdict_of(gates, baseline_asked=baseline is not None and not paper),
         n=len({row.fact_id for case in cases for row in case.table.rows}),
         metrics=metrics,
         gates=gates,
-        lost=once(case.lost for case in cases) if pooled else (),
-        gained=once(case.gained for case in cases) if pooled else (),
+        lost=distinct_changes(case.lost for case in cases) if pooled else (),
+        gained=distinct_changes(case.gained for case in cases) if pooled else (),
     )
     return under_waivers(result, aggregate.waivers)
 

@@ -6,18 +6,27 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 
 from pytest_kbrel import stats
-from pytest_kbrel.baselines import BaselineCase, PublishedCase, asked_differently, setting_differences
+from pytest_kbrel.baselines import BaselineCase, PublishedCase, prompt_differences, setting_differences
 from pytest_kbrel.catalogue.verdicts import worst
-from pytest_kbrel.gates.fact_changes import changes
-from pytest_kbrel.gates.integrity import integrity, is_nan, truncated_in
-from pytest_kbrel.gates.integrity_findings import count
+from pytest_kbrel.gates.figures import figures_of, is_good
+from pytest_kbrel.gates.integrity import check_integrity, count, is_nan, truncated_in
 from pytest_kbrel.gates.measurement import Measurement, Pairing, measure_figures, pair
 from pytest_kbrel.gates.noise import with_noise
 from pytest_kbrel.gates.rules import Obstacle, decide
-from pytest_kbrel.gates.statistics import figures_of
 from pytest_kbrel.gates.waivers import under_waivers, waived_facts, without
 from pytest_kbrel.metrics import metrics_for
-from pytest_kbrel.records import Case, CaseResult, Gate, GateResult, Judgement, Table, Unmatched, settings_of
+from pytest_kbrel.records import (
+    Case,
+    CaseResult,
+    Change,
+    Gate,
+    GateResult,
+    Judgement,
+    Outcome,
+    Table,
+    Unmatched,
+    settings_of,
+)
 
 
 def decide_case(
@@ -46,7 +55,7 @@ def decide_case(
     are in no figure, and their ``errors`` stay with the result. Facts that a waiver names are in the case's
     own figures and in no comparison.
     """
-    sound = integrity(case, table, errors)
+    sound = check_integrity(case, table, errors)
     if sound.broken:
         broken = CaseResult(
             id=case.id,
@@ -148,7 +157,7 @@ def compare_case(
     # A recorded run says itself who was asked in vain.
     in_vain = set(result.unmatched.unanswered if asked is None else (fact.id for fact in asked.facts))
     unasked = [fact for pairing in pairings for fact in pairing.unasked]
-    lost, gained = ((), ()) if before is None else changes(asked, compared, before)
+    lost, gained = ((), ()) if before is None else fact_changes(asked, compared, before)
     return dataclasses.replace(
         result,
         verdict=verdict_of(results, baseline_asked=baseline_asked and not paper),
@@ -251,7 +260,7 @@ def _not_comparable(pairing: Pairing, another_tokenizer: bool) -> str | None:
     facts = len(pairing.candidate.rows) + len(differing) + len(added)
     found = []
     if differing:
-        what = asked_differently(pairing.asked, pairing.settings, another_tokenizer=another_tokenizer)
+        what = prompt_differences(pairing.asked, pairing.settings, another_tokenizer=another_tokenizer)
         found.append(f"candidate and baseline differ in {what}")
     if not facts:
         found.append("all facts are waived, and none is left to compare")
@@ -261,3 +270,44 @@ def _not_comparable(pairing: Pairing, another_tokenizer: bool) -> str | None:
             "least half must be"
         )
     return "; ".join(found) or None
+
+
+_KEPT, _ANCHOR = "kept", "anchor"
+
+
+def fact_changes(
+    case: Case | None, table: Table, baseline: Table
+) -> tuple[tuple[Change, ...], tuple[Change, ...]]:
+    """Return the facts lost (good before, not now) and gained, in the order of fact ids.
+
+    "Good" is the label ``correct``, and ``uninformative`` where no answer exists. Facts that were asked
+    differently are left out. Relations and buckets are known where the ``case`` is.
+    The probabilities are means over the tokens of MONITOR's primary anchor (0..1);
+    ``None`` in other probes' tables, and where a variant of MONITOR left the fact out.
+    """
+    relations = {fact.id: fact.relation for fact in case.facts} if case is not None else {}
+    buckets = dict(case.buckets) if case is not None else {}
+    lost: list[Change] = []
+    gained: list[Change] = []
+    pairing = pair(table, baseline)
+    for new, old in zip(pairing.candidate.rows, pairing.baseline.rows, strict=True):
+        before, after = is_good(old, new.expected), is_good(new, new.expected)
+        if before != after:
+            change = Change(
+                fact_id=new.fact_id,
+                question=new.question,
+                expected=new.expected,
+                old_answer=old.answer,
+                new_answer=new.answer,
+                relation=relations.get(new.fact_id, ""),
+                bucket=buckets.get(new.fact_id, ""),
+                old_probability=_anchor(pairing.baseline.columns, old),
+                new_probability=_anchor(pairing.candidate.columns, new),
+            )
+            (lost if before else gained).append(change)
+    return tuple(lost), tuple(gained)
+
+
+def _anchor(columns: tuple[str, ...], row: Outcome) -> float | None:
+    found = dict(zip(columns, row.values, strict=True))
+    return found.get(_ANCHOR) if found.get(_KEPT) else None

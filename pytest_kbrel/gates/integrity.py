@@ -3,24 +3,42 @@
 from __future__ import annotations
 
 import math
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
+from pytest_kbrel import stats
 from pytest_kbrel.catalogue.probes import PROBES
-from pytest_kbrel.gates.degenerate_answers import (
-    UNPARSABLE,
-    anchor_prob,
-    below_random,
-    constant,
-    first_token,
-    repeated,
-)
-from pytest_kbrel.gates.integrity_findings import ROUNDING, Finding, column, count, most, percent
 from pytest_kbrel.judges.rules import strip_wrapping
-from pytest_kbrel.records import Case, Integrity, Outcome, Share, Table, record
+from pytest_kbrel.metrics.text import normalise
+from pytest_kbrel.records import (
+    UNINFORMATIVE,
+    Case,
+    CaseResult,
+    Fact,
+    Integrity,
+    Outcome,
+    Share,
+    Table,
+    record,
+)
 
-_SHOWN = 3
+# A share that is exactly the limit is within it, whatever the product of limit and total rounds to.
+ROUNDING = 1e-9
+
+# Of fewer facts an honest model may well say one thing, or have one probability.
+FEWEST = 10
+
+# The rule of outcomes that a model as judge left undecided.
+UNPARSABLE = "unparsable"
+
 # The rule of outcomes that a model as judge decided.
 _JUDGED = "judge"
+_SHOWN = 3
+_LONGEST_SHOWN = 60
+
+# Drawing from fewer is no draw.
+_FEWEST_OBJECTS = 2
+
 # More tokens for the answer help nobody who does not come to it.
 _ENDLESS = (
     "raise max_thinking_tokens of --kb-model-args, unless the thoughts end nowhere (the chat template does "
@@ -39,7 +57,15 @@ class Soundness:
     broken: tuple[str, ...]
 
 
-def integrity(case: Case, table: Table, errors: Sequence[str]) -> Soundness:
+@record
+class Finding:
+    """A share, and what is said of it where it is beyond its limit."""
+
+    share: Share
+    says: str
+
+
+def check_integrity(case: Case, table: Table, errors: Sequence[str]) -> Soundness:
     """Hold a case's responses against its limits (``case.integrity``).
 
     ``errors`` are the facts without usable responses, one text a fact; the rows of ``table`` are the others.
@@ -60,6 +86,28 @@ def integrity(case: Case, table: Table, errors: Sequence[str]) -> Soundness:
     return Soundness(shares=shares, broken=tuple(broken))
 
 
+def silent_suites(results: Iterable[CaseResult]) -> Iterator[str]:
+    """Yield what to say of each suite in whose sound cases no answer says anything.
+
+    At least :data:`degenerate.FEWEST` of these must be answers to questions that have one.
+    """
+    rows: dict[str, list[Outcome]] = {}
+    for result in results:
+        if result.verdict != "invalid":
+            rows.setdefault(result.suite, []).extend(result.table.rows)
+    for suite, answers in sorted(rows.items()):
+        answerable = sum(bool(row.expected) for row in answers)
+        if answerable >= FEWEST and not any(map(is_informative, answers)):
+            said = Counter(normalise(row.answer) for row in answers)
+            most, times = max(said.items(), key=lambda item: item[1])
+            yield (
+                f"{suite}: the model says nothing: none of {count(len(answers), 'answer')} is informative "
+                f"({times} times {most[:_LONGEST_SHOWN]!r}), although {answerable} of the questions have an "
+                "answer; allowed: at least one: prompts, chat template or max_new_tokens do not suit the "
+                "model, or it does not answer questions"
+            )
+
+
 def truncated_in(table: Table) -> int:
     """Return how many answers were cut short."""
     return sum(row.truncated for row in table.rows)
@@ -68,6 +116,22 @@ def truncated_in(table: Table) -> int:
 def is_nan(values: Iterable[float]) -> bool:
     """Tell whether some value is no finite number."""
     return not all(map(math.isfinite, values))
+
+
+def is_informative(row: Outcome) -> bool:
+    """Tell whether an answer is right or wrong, and not one that says nothing or was not judged."""
+    # What a judge did not decide is neither right nor wrong; MONITOR's published variant has no third label.
+    return row.label != "uninformative" and row.rule not in (*UNINFORMATIVE, UNPARSABLE)
+
+
+def percent(share: float) -> str:
+    """Return a share (0..1) in percent, to three digits."""
+    return f"{100 * share:.3g}%"
+
+
+def count(n: int, noun: str, plural: str = "") -> str:
+    """Return a number with its noun."""
+    return f"{n} {noun if n == 1 else plural or noun + 's'}"
 
 
 def _never(rows: Sequence[Outcome]) -> Iterator[str]:
@@ -101,7 +165,7 @@ def _errored(limits: Integrity, asked: int, measured: int, errors: Sequence[str]
     lost = max(len(errors), asked - measured)
     shown = "; ".join(errors[:_SHOWN]) or "nothing is known of them"
     more = f"; and {lost - _SHOWN} more" if lost > _SHOWN and errors else ""
-    return most(
+    return check_at_most(
         limits, "errored", lost, asked, f"{count(lost, 'fact')} without usable responses: {shown}{more}"
     )
 
@@ -118,7 +182,7 @@ def _empty(limits: Integrity, rows: Sequence[Outcome]) -> Finding:
         told, remedy = f", {cut} of them cut short before an answer", _ENDLESS
     else:
         told, remedy = "", "the model answers nothing, or its prompts or stop strings do not suit it"
-    return most(
+    return check_at_most(
         limits,
         "empty",
         len(empty),
@@ -152,7 +216,7 @@ def _answered(limits: Integrity, asked: int, rows: Sequence[Outcome]) -> Finding
 def _truncated(case: Case, table: Table) -> Iterator[Finding]:
     if not PROBES[case.probe].brief_answers:
         truncated, n = truncated_in(table), len(table.rows)
-        yield most(
+        yield check_at_most(
             case.integrity,
             "truncated",
             truncated,
@@ -170,7 +234,7 @@ def _unparsable(limits: Integrity, rows: Sequence[Outcome]) -> Iterator[Finding]
     asked = [row.rule for row in rows if row.rule in (_JUDGED, UNPARSABLE)]
     if asked:
         unread = asked.count(UNPARSABLE)
-        yield most(
+        yield check_at_most(
             limits,
             "unparsable",
             unread,
@@ -185,7 +249,7 @@ def _unread(limits: Integrity, table: Table) -> Iterator[Finding]:
         round(sum(filter(math.isfinite, column(table, name)))) for name in ("choices", "choices_unread")
     )
     if asked:
-        yield most(
+        yield check_at_most(
             limits,
             "unread",
             unread,
@@ -193,3 +257,176 @@ def _unread(limits: Integrity, table: Table) -> Iterator[Finding]:
             f"{unread} of {asked} replies to multiple-choice questions pick no option",
             "nothing then tells whether the model keeps to its answers",
         )
+
+
+def repeated(limits: Integrity, rows: Sequence[Outcome]) -> Finding:
+    """Count the wrong ones among the occurrences of the answer that is wrong most often.
+
+    Where it is right it is explained by the facts, and saying "unsure" again and again is honest.
+    """
+    said = Counter(normalise(row.answer) for row in rows if is_informative(row) and row.label == "wrong")
+    answer, times = max(said.items(), key=lambda item: item[1], default=("", 0))
+    return check_at_most(
+        limits,
+        "repeated",
+        times,
+        len(rows),
+        f"{times} of {len(rows)} facts get the same wrong answer, {answer[:_LONGEST_SHOWN]!r}",
+        "the model does not answer the question, or its prompts or chat template do not suit it; an answer "
+        "that says nothing belongs into the suite's 'uninformative' file",
+        fewest=FEWEST,
+    )
+
+
+def below_random(case: Case, rows: Sequence[Outcome]) -> Iterator[Finding]:
+    """Compare with a random other object of each fact's relation, over informative answers (Wilson)."""
+    chance = _chances(case.facts)
+    compared = [row for row in rows if is_informative(row) and row.fact_id in chance]
+    n, right = len(compared), sum(row.label == "correct" for row in compared)
+    control = math.fsum(chance[row.fact_id] for row in compared) / n if n else 0.0
+    if control:
+        high = stats.wilson(right, n)[1]
+        below = n >= FEWEST and high < control
+        yield Finding(
+            share=Share(
+                name="below_random",
+                value=right,
+                total=n,
+                limit=control,
+                broken=below and case.integrity.below_random == "invalid",
+            ),
+            says=f"{right} of {n} informative answers are right (at most {percent(high)}, Wilson's "
+            f"interval); allowed: at least the {percent(control)} that random objects of the relation are: "
+            "the accepted answers, the judge or the prompts do not suit the model",
+        )
+
+
+def constant(limits: Integrity, table: Table) -> Iterator[Finding]:
+    """Look for anchors (MONITOR, eq. 1) that all have the same probability, of the facts that are kept."""
+    anchors = [
+        f"{anchor:.9g}"
+        for anchor, kept in zip(column(table, "anchor"), column(table, "kept"), strict=True)
+        if kept and math.isfinite(anchor)
+    ]
+    if anchors:
+        value, times = Counter(anchors).most_common(1)[0]
+        n = len(anchors)
+        yield Finding(
+            share=Share(
+                name="constant",
+                value=times,
+                total=n,
+                limit=1.0,
+                broken=times == n >= FEWEST and limits.constant == "invalid",
+            ),
+            says=f"the probabilities of all {n} anchors are equal ({value}); allowed: at least two that "
+            "differ: the model's scores do not depend on the question",
+        )
+
+
+def anchor_prob(limits: Integrity, table: Table) -> Iterator[Finding]:
+    """Hold the mean probability of MONITOR's primary anchors (eq. 3 divides by it) against its least.
+
+    MONITOR of a model that gives every right answer next to nothing is a quotient of two figures near 0: it
+    says nothing about the model, and may look better than that of one which knows the facts. A fact that the
+    published variant drops, because its right answer was not written, counts as one without probability;
+    where it drops all, no limit lets it pass.
+    """
+    anchors = column(table, "anchor")
+    if not anchors or not all(map(math.isfinite, anchors)):
+        return
+    kept, n = sum(map(bool, column(table, "kept"))), len(anchors)
+    total = math.fsum(anchors)
+    dropped = f", {n - kept} of which were dropped" if kept < n else ""
+    found = (
+        f"the right answer gets no probability behind the prompt that states it (mean {total / n:.2g} over "
+        f"{count(n, 'fact')}{dropped}); allowed: a mean of at least {limits.anchor_prob:g}"
+        if kept
+        else f"the right answer is written behind the prompt that states it for none of {count(n, 'fact')}, "
+        "so that none is left to measure; allowed: at least one"
+    )
+    yield Finding(
+        share=Share(
+            name="anchor_prob",
+            value=total,
+            total=n,
+            limit=limits.anchor_prob,
+            broken=not kept or total < limits.anchor_prob * n - ROUNDING,
+        ),
+        says=f"{found}: the chat template or the tokenizer does not suit the model, or it knows nothing of "
+        "this",
+    )
+
+
+def first_token(limits: Integrity, table: Table) -> Iterator[Finding]:
+    """Count, of the facts that the model answers right, those whose scored first token it wrote first.
+
+    MONITOR scores the accepted answer right behind the prompt. A model that writes its answers otherwise (in
+    a sentence, behind a line break, with another blank) is not measured by it.
+    """
+    first, right = column(table, "first_token"), column(table, "cell:none:0")
+    # Runs of older versions have no such column.
+    held = [bool(written) for written, is_right in zip(first, right, strict=False) if is_right]
+    if held:
+        n, written = len(held), sum(held)
+        yield Finding(
+            share=Share(
+                name="first_token",
+                value=written,
+                total=n,
+                limit=limits.first_token,
+                broken=n >= FEWEST and written < limits.first_token * n - ROUNDING,
+            ),
+            says=f"{written} of {n} right answers begin with the token that is scored; allowed: at least "
+            f"{percent(limits.first_token)}: the model writes its answers otherwise (in sentences, or behind "
+            "a line break), and what is scored is not what it writes: a chat template, or a prompt that asks "
+            "for the answer alone, may help",
+        )
+
+
+def _chances(facts: Sequence[Fact]) -> dict[str, float]:
+    """Return, by fact id, the chance (0..1) that a random object of the same relation answers the fact.
+
+    Drawn is one of the different objects of the relation's *other* facts among ``facts``: leaving the fact's
+    own out keeps a handful of facts with an object each from looking like a guess among few. Where these have
+    fewer than two objects, the chance is 0. Facts without an answer (unseen knowledge) have none.
+    """
+    objects: dict[str, Counter[str]] = defaultdict(Counter)
+    for fact in facts:
+        if fact.object is not None and (name := normalise(fact.object)):
+            objects[fact.relation][name] += 1
+    return {fact.id: _chance(fact, objects[fact.relation]) for fact in facts if fact.object is not None}
+
+
+def _chance(fact: Fact, objects: Counter[str]) -> float:
+    assert fact.object is not None
+    own = normalise(fact.object)
+    different = len(objects) - (objects[own] == 1)
+    if different < _FEWEST_OBJECTS:
+        return 0.0
+    accepted = {normalise(name) for name in fact.accepted}
+    return sum(objects[name] - (name == own) > 0 for name in accepted) / different
+
+
+_LONGEST_SHOWN = 60
+
+
+def check_at_most(
+    limits: Integrity, name: str, value: int, total: int, found: str, remedy: str = "", *, fewest: int = 0
+) -> Finding:
+    """Hold a share against the limit ``name``, above which it breaks; never with fewer than ``fewest``."""
+    limit: float = getattr(limits, name)
+    broken = total >= fewest and value > limit * total + ROUNDING
+    allowed = f"at most {percent(limit)}" if limit else "none"
+    return Finding(
+        share=Share(name=name, value=value, total=total, limit=limit, broken=broken),
+        says=f"{found}; allowed: {allowed}{f': {remedy}' if remedy else ''}",
+    )
+
+
+def column(table: Table, name: str) -> list[float]:
+    """Return the values of one column, one a fact; none where the table lacks it."""
+    if name not in table.columns:
+        return []
+    place = table.columns.index(name)
+    return [row.values[place] for row in table.rows]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from pytest_kbrel import stats
 from pytest_kbrel.baselines import Asked, PublishedCase, PublishedFigure
-from pytest_kbrel.gates.statistics import Figure, figures_of
+from pytest_kbrel.gates.figures import Figure, figures_of
 from pytest_kbrel.metrics import MetricFormula
 from pytest_kbrel.records import MetricValue, Outcome, Table, record
 

@@ -7,8 +7,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from pytest_kbrel import stats
+from pytest_kbrel.gates.figures import Figure, figures_of
 from pytest_kbrel.gates.measurement import Measurement, pair
-from pytest_kbrel.gates.statistics import Figure, figures_of
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.records import CaseResult, MetricValue, Table
 
@@ -47,14 +47,14 @@ def with_noise(measurement: Measurement, noise: Iterable[tuple[str, float]]) -> 
     )
 
 
-def asked_again(result: CaseResult, again: Table) -> CaseResult:
+def add_noise_floors(result: CaseResult, again: Table) -> CaseResult:
     """Return a decided case with the outcomes of the second time, and the floors these make as its noise."""
     figures = figures_of(metrics_for(result.probe, result.slice, result.table.columns))
     floors = noise_floors(figures, [result.table], [again])
-    return dataclasses.replace(result, again=again, metrics=with_own(result.metrics, floors))
+    return dataclasses.replace(result, again=again, metrics=with_own_noise(result.metrics, floors))
 
 
-def with_own(metrics: Iterable[MetricValue], floors: Mapping[str, float]) -> tuple[MetricValue, ...]:
+def with_own_noise(metrics: Iterable[MetricValue], floors: Mapping[str, float]) -> tuple[MetricValue, ...]:
     """Return metrics with the noise of this run's own model in place of a baseline's."""
     return tuple(dataclasses.replace(value, noise=floors.get(value.name)) for value in metrics)
 

@@ -10,8 +10,8 @@ from typing import TypeVar
 
 from pytest_kbrel import stats
 from pytest_kbrel.catalogue.rules import GATE_RULES
+from pytest_kbrel.gates.figures import Figure
 from pytest_kbrel.gates.measurement import measure_figures, pair
-from pytest_kbrel.gates.statistics import Figure
 from pytest_kbrel.records import Gate, Outcome, Rule, Table, record
 
 T = TypeVar("T")
@@ -28,7 +28,7 @@ _COMBINED = 4
 
 
 @record
-class Foreseen:
+class GatePower:
     """What one gate could find over ``n`` facts.
 
     ``mde`` is the drop found with 80 % power, under the assumptions :data:`DISCORDANT` (rates) and
@@ -59,7 +59,7 @@ class Member:
     before: Table | None = None
 
 
-def foresee(
+def gate_powers(
     case: str,
     gates: Sequence[Gate],
     figures: Sequence[Figure],
@@ -69,7 +69,7 @@ def foresee(
     unknown: str = "",
     paired: bool = True,
     waived: str = "",
-) -> tuple[Foreseen, ...]:
+) -> tuple[GatePower, ...]:
     """Say of each gate what it could find.
 
     ``figures`` are over ``members``, one for a single case. ``comparisons`` is the number of relative gates
@@ -81,7 +81,7 @@ def foresee(
     found = []
     for gate in gates:
         figure = by_name.get(gate.metric)
-        start = Foreseen(
+        start = GatePower(
             case=case,
             metric=gate.metric,
             rule=gate.rule,
@@ -100,14 +100,14 @@ def foresee(
 
 
 def _relative(
-    start: Foreseen,
+    start: GatePower,
     gate: Gate,
     figure: Figure,
     members: Sequence[Member],
     alpha: float,
     unknown: str,
     paired: bool,
-) -> Foreseen:
+) -> GatePower:
     facts = {fact for member in _used(figure, members) for fact in member.facts}
     before = _before(members)
     if before is not None:
@@ -278,7 +278,7 @@ def _mde(
     if before is None:
         return None, "its spread is known with a baseline only"
     estimate = stats.jackknife([(1.0, figure.sample(before))], figure.statistic)
-    mde = stats.foreseen_mde(estimate, alpha, CORRELATION)
+    mde = stats.planned_mde(estimate, alpha, CORRELATION)
     if mde is None:
         return None, estimate.note
     least = _least_found(figure, members, before, alpha)

@@ -59,7 +59,7 @@ def left_out(measured: Measured, measurement: Measurement) -> str:
     return f"; {facts(len(added))} not in the baseline left out" if added else ""
 
 
-def open_end(measured: Measured, *, clear: float | None = None, alarm: float | None = None) -> str:
+def describe_open_end(measured: Measured, *, clear: float | None = None, alarm: float | None = None) -> str:
     """Say what is missing for a judgement, and how many facts would bring it.
 
     ``alarm`` is the level at which an alarm would be raised; without it a clearance is missing, and ``clear``

@@ -17,22 +17,21 @@ from pytest_kbrel.gates.measurement import Measured, Measurement
 from pytest_kbrel.gates.reasons import (
     beside,
     between,
+    describe_open_end,
     facts,
     interval,
     left_out,
     moved,
     needed,
     number,
-    open_end,
     power,
 )
-from pytest_kbrel.gates.recovery import recovered
 from pytest_kbrel.records import Gate, GateResult, Judgement, Rule, record
 
 CONTROL = "_control"
+
 # Values within this of a bound meet it: sums of floats do not end on the printed digit.
 _SLACK = 1e-9
-
 Obstacle = tuple[Judgement, str]
 
 
@@ -184,9 +183,9 @@ def _max_drop(gate: Gate, measured: Measured, measurement: Measurement, comparis
     elif noise:
         reason += noise
     elif exceeds:
-        reason += open_end(measured, alarm=stats.sidak(comparisons))
+        reason += describe_open_end(measured, alarm=stats.sidak(comparisons))
     else:
-        reason += open_end(measured, clear=gate.bound - drop)
+        reason += describe_open_end(measured, clear=gate.bound - drop)
     return _Judged(
         verdict=verdict, reason=reason, observed=drop, low=ends[0], high=ends[1], p=measured.value.p
     )
@@ -223,7 +222,7 @@ def _recovery(gate: Gate, measured: Measured, measurement: Measurement, comparis
     elif noise:
         reason += noise
     elif exceeds:
-        reason += open_end(measured, alarm=stats.sidak(comparisons))
+        reason += describe_open_end(measured, alarm=stats.sidak(comparisons))
     else:
         reason += power(measured)
         # More facts of ours make the paper's own figure no more certain.
@@ -232,6 +231,32 @@ def _recovery(gate: Gate, measured: Measured, measurement: Measurement, comparis
             reason += needed(stats.facts_needed(contrast.value, contrast.se, contrast.n, level))
     observed = share if math.isfinite(share) else None
     return _Judged(verdict=verdict, reason=reason, observed=observed, low=low, high=high, p=value.p)
+
+
+def recovered(
+    measurement: Measurement, measured: Measured, share: float
+) -> tuple[float | None, float | None]:
+    """Return the ends of the 95 % interval of ``share``, the ratio above 0 as the rule ``recovery`` takes it.
+
+    It holds the shares that the gate's own test would not rule out, so that a gate passes where its bound is
+    at most the lower end. ``None`` for an end that is infinite, or that the facts do not give.
+    """
+    assert measured.difference is not None
+    flips = measured.difference.flips
+
+    def above(of: float) -> float | None:
+        return measurement.contrast(measured, of).low
+
+    def below(of: float) -> float | None:
+        if flips is not None:
+            # The score test gives one end; with before and after exchanged it gives the other.
+            return stats.rate_recovery(flips.mirrored, of).low
+        high = measurement.contrast(measured, 1 / of).high
+        return None if high is None else -high * of
+
+    low = stats.ratio_low(above, share)
+    inverse = stats.ratio_low(below, 1 / share)
+    return low, 1 / inverse if inverse else None
 
 
 def _alarm(measured: Measured, exceeds: bool, comparisons: int) -> tuple[bool, str]:

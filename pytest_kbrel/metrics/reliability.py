@@ -6,16 +6,23 @@ denominator, and so does one that a judging model left unjudged.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
-from pytest_kbrel.catalogue.metrics import SliceKind
-from pytest_kbrel.metrics.base import Array, MetricFormula, difference, mean, quotient, ratio
-from pytest_kbrel.metrics.reliability_controls import control_metrics, measured_by
+from pytest_kbrel.catalogue.metrics import Better, SliceKind
+from pytest_kbrel.metrics.base import SIGNED, Array, MetricFormula, difference, mean, quotient, ratio
 
 # The columns every table has, also one of an older version.
 COLUMNS = ("correct", "wrong", "uninformative", "consistency_correct", "consistency_wrong")
+
+# The answer, three distractors and "unsure" (section 3.3).
+OPTIONS = 5
+_LABELS: tuple[tuple[str, Better, str], ...] = (
+    ("correct", "higher", "no correct answer"),
+    ("wrong", "lower", "no wrong answer"),
+)
 
 
 def ncr(cr: float, wr: float) -> float:
@@ -69,13 +76,13 @@ _C_WRONG = quotient(
     vacuous=True,
 )
 
-
 # The three kinds of uninformative answers (section 3.3), shares of all answers as in Figure 11.
 _UNINFORMATIVE = (
     mean("repetition", "lower", "repetition", rate=True),
     mean("none", "lower", "none", rate=True),
     mean("unsure", "higher", "unsure", rate=True),
 )
+
 # Not in the paper: a reply that picks no option counts as not keeping to the answer.
 _UNREAD = quotient(
     "choices_unread",
@@ -86,6 +93,7 @@ _UNREAD = quotient(
     undefined="no multiple-choice question was asked",
     vacuous=True,
 )
+
 # Not in the paper: how much of what is offered beside an answer a model wrote, where one writes.
 _WRITTEN = quotient(
     "distractors_written",
@@ -95,6 +103,7 @@ _WRITTEN = quotient(
     over="distractors",
     undefined="no multiple-choice question was asked",
 )
+
 # Not in the paper: of the distractors that were drawn by the kind of the answer, how many are of that kind,
 # and how alike they are to it in length.
 _ALIKE = quotient(
@@ -169,4 +178,81 @@ def reliability_metrics(kind: SliceKind, columns: Sequence[str] = COLUMNS) -> tu
     """
     own = tuple(m for m in (_SEEN if kind == "seen" else _UNSEEN) if set(m.columns) <= set(columns))
     names = {metric.name for metric in own}
-    return (*own, *(control for control in control_metrics(columns) if measured_by(control.name) in names))
+    return (
+        *own,
+        *(control for control in control_metrics(columns) if controlled_metric(control.name) in names),
+    )
+
+
+def controlled_metric(name: str) -> str:
+    """Return the metric that the control ``name`` stands beside."""
+    return name.partition("_control_")[0]
+
+
+def control_metrics(columns: Sequence[str]) -> tuple[MetricFormula, ...]:
+    """Return the controls that a table with ``columns`` has.
+
+    ``majority`` is 1 where the relation's most frequent object is right; ``shuffled_right`` where the
+    question about another subject is answered with the fact's own object; ``shuffled_correct`` and
+    ``shuffled_wrong`` are the shares of shuffled questions in which a correct or wrong answer is picked
+    again. All are 0..1.
+    """
+    metrics = (
+        mean("cr_control_majority", "higher", "majority", rate=True),
+        mean("cr_control_shuffled", "higher", "shuffled_right", rate=True),
+        _net("ncr_control_majority"),
+        *(_random(label, better, undefined) for label, better, undefined in _LABELS),
+        *(
+            quotient(
+                f"c_{label}_control_shuffled",
+                better,
+                f"shuffled_{label}",
+                label,
+                over=label,
+                undefined=undefined,
+                vacuous=label == "wrong",
+            )
+            for label, better, undefined in _LABELS
+        ),
+        mean("ccr_control_majority", "higher", "majority"),
+        _share("ccr_control_random", "higher", "correct"),
+        mean("ccr_control_shuffled", "higher", "shuffled_correct"),
+        _share("cwr_control_random", "lower", "wrong"),
+        mean("cwr_control_shuffled", "lower", "shuffled_wrong"),
+        _net("nccr_control_majority"),
+        difference("nccr_control_random", "correct", "wrong", OPTIONS),
+        difference("nccr_control_shuffled", "shuffled_correct", "shuffled_wrong"),
+    )
+    return tuple(metric for metric in metrics if set(metric.columns) <= set(columns))
+
+
+def _random(label: str, better: Better, undefined: str) -> MetricFormula:
+    def formula(totals: Array, n: Array) -> Array:
+        return np.where(totals[..., 0] > 0, 1.0 / OPTIONS, math.nan)
+
+    return MetricFormula(
+        name=f"c_{label}_control_random",
+        better=better,
+        columns=(label,),
+        formula=formula,
+        over=label,
+        undefined=undefined,
+        vacuous=label == "wrong",
+    )
+
+
+def _share(name: str, better: Better, column: str) -> MetricFormula:
+    return MetricFormula(
+        name=name, better=better, columns=(column,), formula=lambda t, n: ratio(t[..., 0] / OPTIONS, n)
+    )
+
+
+def _net(name: str) -> MetricFormula:
+    """Right minus wrong, all answers that are not right being wrong."""
+    return MetricFormula(
+        name=name,
+        better="higher",
+        columns=("majority",),
+        formula=lambda t, n: ratio(2 * t[..., 0] - n, n),
+        bounds=SIGNED,
+    )

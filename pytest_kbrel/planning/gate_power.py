@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from pytest_kbrel.baselines import Baseline, BaselineCase
-from pytest_kbrel.gates.aggregate_statistics import figures_over
-from pytest_kbrel.gates.pooled import AS_EXPECTED, as_expected, pooled_figures
-from pytest_kbrel.gates.power import Foreseen, Member, foresee
-from pytest_kbrel.gates.statistics import Figure, figures_of
+from pytest_kbrel.gates.figures import (
+    AS_EXPECTED,
+    Figure,
+    as_expected,
+    figures_of,
+    figures_over,
+    pooled_figures,
+)
+from pytest_kbrel.gates.power import GatePower, Member, gate_powers
 from pytest_kbrel.gates.waivers import waived_facts, without
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.planning.requests import DryRun
@@ -23,7 +28,7 @@ def foresee_all(
     baseline: Baseline | None,
     comparisons: int,
     coming: bool = False,
-) -> tuple[Foreseen, ...]:
+) -> tuple[GatePower, ...]:
     """Say of each gate of ``cases``, and of the aggregates whose members they are, what it could find.
 
     ``coming``: a model to compare with is asked in the same run, so that nothing is known of it yet.
@@ -47,7 +52,7 @@ class _View:
         self._comparisons = comparisons
         self._coming = coming
 
-    def case(self, case: Case) -> tuple[Foreseen, ...]:
+    def case(self, case: Case) -> tuple[GatePower, ...]:
         member = self._member(case)
         return self._foresee(
             f"{case.suite}::{case.id}",
@@ -56,7 +61,7 @@ class _View:
             [member],
         )
 
-    def aggregate(self, aggregate: AggregateCase, cases: Sequence[Case]) -> tuple[Foreseen, ...]:
+    def aggregate(self, aggregate: AggregateCase, cases: Sequence[Case]) -> tuple[GatePower, ...]:
         members = [self._member(case) for case in cases]
         if aggregate.probe == "pooled":
             figures = pooled_figures(len(cases))
@@ -68,8 +73,8 @@ class _View:
 
     def _foresee(
         self, name: str, case: Case | AggregateCase, figures: Sequence[Figure], members: Sequence[Member]
-    ) -> tuple[Foreseen, ...]:
-        return foresee(
+    ) -> tuple[GatePower, ...]:
+        return gate_powers(
             name,
             case.gates,
             figures,

@@ -9,7 +9,7 @@ from pytest_kbrel.baselines import Baseline
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.evaluation.specs import helper_spec, no_probabilities, role_of
-from pytest_kbrel.gates.power import Foreseen
+from pytest_kbrel.gates.power import GatePower
 from pytest_kbrel.models.registry import BACKENDS, open_model
 from pytest_kbrel.planning.cost_model import CostModel, measure_costs
 from pytest_kbrel.planning.requests import Call, DryRun, DryRuns, Range, dry_runs_of
@@ -74,7 +74,7 @@ class Plan:
 
     cases: tuple[PlannedCase, ...]
     participants: tuple[Participant, ...]
-    foreseen: tuple[Foreseen, ...]
+    foreseen: tuple[GatePower, ...]
     comparisons: int
     around: float
 
@@ -83,7 +83,7 @@ def make_plan(
     cases: Sequence[Case],
     options: Settings,
     baseline: Baseline | None,
-    foreseen: Callable[[DryRun], tuple[Foreseen, ...]],
+    foreseen: Callable[[DryRun], tuple[GatePower, ...]],
     comparisons: int,
 ) -> Plan:
     """Find out what a run of ``cases`` would ask; models that are no servers are loaded and timed.

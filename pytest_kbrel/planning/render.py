@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
 from pytest_kbrel.catalogue.rules import GATE_RULES
-from pytest_kbrel.gates.power import CORRELATION, DISCORDANT, Foreseen
+from pytest_kbrel.gates.power import CORRELATION, DISCORDANT, GatePower
 from pytest_kbrel.planning.plan import Participant, Plan, PlannedCase
 from pytest_kbrel.planning.requests import Range
 from pytest_kbrel.reports.formatting import one_line
@@ -159,16 +159,16 @@ def _gates(plan: Plan) -> Iterator[str]:
                 yield f"    {name} in {_cases(group)}"
 
 
-def _by(gates: Sequence[Foreseen], key: Callable[[Foreseen], str]) -> Iterator[tuple[str, list[Foreseen]]]:
-    groups: dict[str, list[Foreseen]] = {}
+def _by(gates: Sequence[GatePower], key: Callable[[GatePower], str]) -> Iterator[tuple[str, list[GatePower]]]:
+    groups: dict[str, list[GatePower]] = {}
     for gate in gates:
         groups.setdefault(key(gate), []).append(gate)
     yield from groups.items()
 
 
-def _alike(gates: Sequence[Foreseen]) -> Iterator[tuple[list[str], int, str, str]]:
+def _alike(gates: Sequence[GatePower]) -> Iterator[tuple[list[str], int, str, str]]:
     """Yield gates that differ in their slice only as one row."""
-    rows: dict[tuple[str, str, int, str, str], list[Foreseen]] = {}
+    rows: dict[tuple[str, str, int, str, str], list[GatePower]] = {}
     for gate in gates:
         key = (gate.case.partition("[")[0], gate.metric, gate.n, _allowed(gate), _smallest(gate))
         rows.setdefault(key, []).append(gate)
@@ -176,16 +176,16 @@ def _alike(gates: Sequence[Foreseen]) -> Iterator[tuple[list[str], int, str, str
         yield [f"{metric} in {_cases(group)}"], n, allowed, smallest
 
 
-def _cases(gates: Sequence[Foreseen]) -> str:
+def _cases(gates: Sequence[GatePower]) -> str:
     first = one_line(gates[0].case.partition("::")[2], 60)
     return first if len(gates) == 1 else f"{first} and {len(gates) - 1} more"
 
 
-def _allowed(gate: Foreseen) -> str:
+def _allowed(gate: GatePower) -> str:
     return f"{gate.rule} {gate.bound:g}"
 
 
-def _smallest(gate: Foreseen) -> str:
+def _smallest(gate: GatePower) -> str:
     if gate.mde is None:
         return gate.note or "none"
     return f"{gate.mde:.3f}" + (f" ({gate.note})" if gate.note else "")

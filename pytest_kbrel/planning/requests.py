@@ -11,7 +11,7 @@ from typing import TypeVar
 from pytest_kbrel.baselines import Baseline, BaselineCase
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.metrics.similarity import tfidf_cosine
+from pytest_kbrel.metrics.text import tfidf_cosine
 from pytest_kbrel.models.cache.store import key_of
 from pytest_kbrel.planning.stub_model import Scenario, StubModel
 from pytest_kbrel.probes import open_case

@@ -230,9 +230,9 @@ class Recorder:
             emit_reports(session, nodeid, what)
         self._decide_aggregates(session)
         if self._results.cases:
-            from pytest_kbrel.gates import silent
+            from pytest_kbrel.gates import silent_suites
 
-            self._problems |= dict.fromkeys(silent(self._results.cases.values()))
+            self._problems |= dict.fromkeys(silent_suites(self._results.cases.values()))
         self._finished = True
         return outcome
 

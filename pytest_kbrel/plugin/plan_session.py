@@ -23,7 +23,7 @@ from pytest_kbrel.settings import RULES, Settings
 
 if TYPE_CHECKING:
     from pytest_kbrel.baselines import Baseline
-    from pytest_kbrel.gates.power import Foreseen
+    from pytest_kbrel.gates.power import GatePower
     from pytest_kbrel.planning.requests import DryRun
     from pytest_kbrel.records import Case
 
@@ -114,7 +114,7 @@ class Planner:
         check_cases(settings, cases)
         family = count_comparisons(suites, nodeids)
 
-        def foreseen(dry_run: DryRun) -> tuple[Foreseen, ...]:
+        def foreseen(dry_run: DryRun) -> tuple[GatePower, ...]:
             return foresee_all(
                 suites,
                 cases,

@@ -239,12 +239,12 @@ def join(run: Run, parts: Path, directory: Path) -> Iterator[str]:
 
 def write(run: Run, directory: Path) -> Run:
     """Write all reports into ``directory``, where the responses are; return the run with its files."""
-    from pytest_kbrel.baselines.outcomes_file import lines_of, packed
+    from pytest_kbrel.baselines.format import dump_tables, packed
     from pytest_kbrel.reports import write_reports
 
     tables = [(case.nodeid, case.table) for case in run.cases if not case.aggregate]
     with replacing(directory / OUTCOMES) as stream:
-        stream.write(packed(lines_of(tables, texts=True)))
+        stream.write(packed(dump_tables(tables, texts=True)))
     # A report is read with its own parts only.
     spool_folder = [directory / name for name in (RESPONSES, OUTCOMES)]
     run = replace(run, files=tuple((path.name, sha256_of(path)) for path in spool_folder if path.is_file()))

@@ -35,7 +35,7 @@ from pytest_kbrel.stats.estimates import (
 from pytest_kbrel.stats.family import benjamini_hochberg, holm, sidak, sidak_p
 from pytest_kbrel.stats.intervals import bootstrap, estimate, jackknife, ratio_low, wilson
 from pytest_kbrel.stats.paired_rates import mcnemar, rate_mde, rate_recovery, tango
-from pytest_kbrel.stats.power import facts_needed, facts_to_alarm, facts_to_clear, foreseen_mde
+from pytest_kbrel.stats.power import facts_needed, facts_to_alarm, facts_to_clear, planned_mde
 
 __all__ = [
     "FAMILY_LEVEL",
@@ -62,12 +62,12 @@ __all__ = [
     "facts_to_alarm",
     "facts_to_clear",
     "fewest_flips",
-    "foreseen_mde",
     "holm",
     "jackknife",
     "mcnemar",
     "paired_difference",
     "paired_recovery",
+    "planned_mde",
     "rate_mde",
     "rate_recovery",
     "ratio_low",

@@ -56,7 +56,7 @@ def mde(se: float, df: float, alpha: float) -> float:
     return (float(stdtrit(df, 1 - alpha)) + float(stdtrit(df, POWER))) * se
 
 
-def foreseen_mde(figure: Estimate, alpha: float, correlation: float) -> float | None:
+def planned_mde(figure: Estimate, alpha: float, correlation: float) -> float | None:
     """Return the drop of ``figure`` that a paired t test at level ``alpha`` would find with 80 % power.
 
     ``figure`` is estimated before the comparison, and is taken to have the same standard error after it;

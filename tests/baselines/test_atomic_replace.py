@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.baselines import Baseline, read_baseline, write_baseline
-from pytest_kbrel.baselines.atomic_replace import is_ours, outcomes_name, place
+from pytest_kbrel.baselines.writing import is_ours, outcomes_name, place
 from pytest_kbrel.errors import BaselineError
 from tests.baselines.test_baselines import sound
 from tests.gates.tables import answers, case, decided

@@ -23,7 +23,7 @@ from pytest_kbrel.baselines import (
     write_baseline,
 )
 from pytest_kbrel.errors import BaselineError
-from pytest_kbrel.gates import asked_again, measure
+from pytest_kbrel.gates import add_noise_floors, measure
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.records import CaseResult, Fingerprint, MetricValue, Run, Table
 from tests.baselines.full_run import full_run
@@ -333,7 +333,7 @@ def test_cases_of_the_baseline_that_the_run_does_not_have_are_listed(tmp_path: P
 
 
 def test_floors_of_noise_are_written_and_read(tmp_path: Path) -> None:
-    first = asked_again(decided(case(), answers("++--")), answers("+---"))
+    first = add_noise_floors(decided(case(), answers("++--")), answers("+---"))
     once = decided(case(slice="world-tail"), answers("+--"))
     write_baseline(tmp_path / "b", sound(first, once))
     found = read_baseline(f"{tmp_path}/b", tmp_path)
@@ -357,7 +357,7 @@ def test_a_metric_without_a_value_is_written_and_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize("figures", ["metrics", "noise"])
 @pytest.mark.parametrize("value", ["true", "1e999", "NaN", '"high"'])
 def test_a_figure_that_is_no_finite_number(value: str, figures: str, tmp_path: Path) -> None:
-    first = asked_again(decided(case(), answers("++--")), answers("+---"))
+    first = add_noise_floors(decided(case(), answers("++--")), answers("+---"))
     write_baseline(tmp_path / "b", sound(first))
     place = tmp_path / "b" / "baseline.json"
     meta = json.loads(place.read_text("utf-8"))

@@ -21,9 +21,9 @@ from pytest_kbrel.baselines import (
     read_baseline,
     write_baseline,
 )
-from pytest_kbrel.baselines.outcomes_file import lines_of, packed
+from pytest_kbrel.baselines.format import dump_tables, packed
 from pytest_kbrel.errors import BaselineError
-from pytest_kbrel.gates import asked_again
+from pytest_kbrel.gates import add_noise_floors
 from pytest_kbrel.records import AggregateCase, CaseResult, MetricValue, Run
 from tests.baselines.test_baselines import MODEL, sound
 from tests.gates.tables import answers, case, decided
@@ -157,7 +157,7 @@ def test_the_same_case_of_two_suites_has_two_keys(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-TWICE = asked_again(decided(case(), answers("++--")), answers("+---"))
+TWICE = add_noise_floors(decided(case(), answers("++--")), answers("+---"))
 ONCE = decided(case(slice="world-tail"), answers("+--"))
 
 
@@ -197,10 +197,10 @@ def test_floors_are_blessed_where_the_model_was_asked_twice_and_only_there(tmp_p
 
 
 def test_a_floor_of_no_change_is_a_floor_and_floors_of_cases_are_added(tmp_path: Path) -> None:
-    same = asked_again(decided(case(), answers("++--")), answers("++--"))
+    same = add_noise_floors(decided(case(), answers("++--")), answers("++--"))
     write_baseline(tmp_path / "same", sound(same))
     assert measured_floor(tmp_path / "same") == (0, 4)
-    other = asked_again(ONCE, answers("-+-"))
+    other = add_noise_floors(ONCE, answers("-+-"))
     write_baseline(tmp_path / "both", sound(TWICE, other))
     assert measured_floor(tmp_path / "both") == (3, 7)
     # Of an older format too: it is what a new blessing would drop.
@@ -210,7 +210,7 @@ def test_a_floor_of_no_change_is_a_floor_and_floors_of_cases_are_added(tmp_path:
 
 
 def test_only_facts_that_were_asked_both_times_can_change() -> None:
-    more = asked_again(decided(case(), answers("+-")), answers("--+"))
+    more = add_noise_floors(decided(case(), answers("+-")), answers("--+"))
     assert changed_labels(more) == (1, 2)
     assert changed_labels(ONCE) == (0, 0)
 
@@ -228,7 +228,7 @@ def other_outcomes(*tables: tuple[str, str]) -> Callable[[Path], None]:
     """Outcomes that the readable half names by their digest, of other cases or facts than it has."""
 
     def spoil(folder: Path) -> None:
-        lines = lines_of((key, answers(marks)) for key, marks in tables)
+        lines = dump_tables((key, answers(marks)) for key, marks in tables)
         meta = meta_of(folder)
         (folder / "other.xz").write_bytes(packed(lines))
         meta["outcomes"] = {"file": "other.xz", "sha256": hashlib.sha256(lines).hexdigest()}

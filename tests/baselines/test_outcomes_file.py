@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_kbrel.baselines.outcomes_file import lines_of, packed, tables_of
+from pytest_kbrel.baselines.format import dump_tables, load_tables, packed
 from pytest_kbrel.records import Outcome, Table
 from pytest_kbrel.untrusted import MIB, unpack
 
@@ -43,15 +43,15 @@ def tables(draw: st.DrawFn) -> Table:
 @given(st.lists(tables(), max_size=3))
 def test_tables_are_read_as_they_were_written(result: list[Table]) -> None:
     named = {f"suite.kb.yaml::case[{number}]": table for number, table in enumerate(result)}
-    data = packed(lines_of(named.items(), texts=True))
-    assert tables_of(unpack(data, MIB)) == named
-    assert data == packed(lines_of(named.items(), texts=True))
+    data = packed(dump_tables(named.items(), texts=True))
+    assert load_tables(unpack(data, MIB)) == named
+    assert data == packed(dump_tables(named.items(), texts=True))
 
 
 @given(tables())
 def test_without_texts_the_suite_has_them(table: Table) -> None:
     (row, *_) = table.rows or (None,)
-    read = tables_of(lines_of([("k", table)]))["k"]
+    read = load_tables(dump_tables([("k", table)]))["k"]
     assert [one.fact_id for one in read.rows] == [one.fact_id for one in table.rows]
     if row is not None:
         assert (read.rows[0].question, read.rows[0].rule, read.rows[0].truncated) == ("", "", False)
@@ -61,7 +61,7 @@ def test_without_texts_the_suite_has_them(table: Table) -> None:
 def test_a_table_that_stands_there_twice_is_refused() -> None:
     table = Table(columns=(), rows=())
     with pytest.raises(ValueError, match="twice"):
-        tables_of(lines_of([("k", table), ("k", table)]))
+        load_tables(dump_tables([("k", table), ("k", table)]))
 
 
 @pytest.mark.parametrize(
@@ -112,15 +112,15 @@ TEXTS = {
 
 def test_the_line_of_a_table_is_the_documented_one() -> None:
     """Files of this form are committed: another letter or key could not be read by those who have them."""
-    assert json.loads(lines_of([("k", TWO)])) == LINE
+    assert json.loads(dump_tables([("k", TWO)])) == LINE
     # Without blanks the file is smaller.
-    assert lines_of([("k", TWO)]).startswith(
+    assert dump_tables([("k", TWO)]).startswith(
         b'{"case":"k","facts":["a","b"],"labels":"cw","answers":["Oslo",'
     )
-    assert lines_of([("k", TWO)]).endswith(b'"values":[[1,0],0.5]}\n')
-    assert json.loads(lines_of([("k", TWO)], texts=True)) == {**LINE, **TEXTS}
+    assert dump_tables([("k", TWO)]).endswith(b'"values":[[1,0],0.5]}\n')
+    assert json.loads(dump_tables([("k", TWO)], texts=True)) == {**LINE, **TEXTS}
     unsure = rows_of({"fact_id": "a", "label": "uninformative", "prompt_digest": "old"})
-    assert json.loads(lines_of([("k", unsure)])) == {
+    assert json.loads(dump_tables([("k", unsure)])) == {
         "case": "k",
         "facts": ["a"],
         "labels": "u",
@@ -130,31 +130,31 @@ def test_the_line_of_a_table_is_the_documented_one() -> None:
         "values": [[1], [0.5]],
     }
     mixed = rows_of({"fact_id": "a", "prompt_digest": "a.b"}, {"fact_id": "b", "prompt_digest": "old"})
-    assert json.loads(lines_of([("k", mixed)]))["asked"] == ["a.b", "old"]
+    assert json.loads(dump_tables([("k", mixed)]))["asked"] == ["a.b", "old"]
 
 
 def test_values_that_belong_to_no_column_are_told_with_their_case() -> None:
     with pytest.raises(ValueError, match=r"^k has values that belong to no column$"):
-        tables_of(json.dumps({**LINE, "columns": ["x"]}).encode())
+        load_tables(json.dumps({**LINE, "columns": ["x"]}).encode())
 
 
 @pytest.mark.parametrize("value", [1e308, -2e15])
 def test_values_that_cannot_be_summed_are_told_with_their_case(value: float) -> None:
     # Sums of such values are no numbers, which no report can hold.
     with pytest.raises(ValueError, match=r"^k has values that are no numbers from -1e\+15 to 1e\+15$"):
-        tables_of(json.dumps({**LINE, "values": [[1, value], 0.5]}).encode())
-    (row, _) = tables_of(json.dumps({**LINE, "values": [[-1e15, 1e15], 0.5]}).encode())["k"].rows
+        load_tables(json.dumps({**LINE, "values": [[1, value], 0.5]}).encode())
+    (row, _) = load_tables(json.dumps({**LINE, "values": [[-1e15, 1e15], 0.5]}).encode())["k"].rows
     assert row.values == (-1e15, 0.5)
 
 
 def test_how_many_values_are_missing_is_told() -> None:
     with pytest.raises(ValueError, match=r"^1 values for 2 facts$"):
-        tables_of(json.dumps({**LINE, "answers": ["Oslo"]}).encode())
+        load_tables(json.dumps({**LINE, "answers": ["Oslo"]}).encode())
 
 
 def test_a_number_that_is_none_is_not_written() -> None:
     with pytest.raises(ValueError, match=r"\S"):
-        lines_of([("k", rows_of({"fact_id": "a", "values": (math.nan, 0.0)}))])
+        dump_tables([("k", rows_of({"fact_id": "a", "values": (math.nan, 0.0)}))])
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_a_number_that_is_none_is_not_written() -> None:
     ],
 )
 def test_a_line_of_another_form_is_refused(change: dict[str, object], error: type[Exception]) -> None:
-    (whole,) = tables_of(json.dumps({**LINE, **TEXTS}).encode()).values()
+    (whole,) = load_tables(json.dumps({**LINE, **TEXTS}).encode()).values()
     assert [row.fact_id for row in whole.rows] == ["a", "b"]
     with pytest.raises(error):
-        tables_of(json.dumps({**LINE, **TEXTS, **change}).encode())
+        load_tables(json.dumps({**LINE, **TEXTS, **change}).encode())

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_kbrel.baselines import asked_differently, setting_differences
+from pytest_kbrel.baselines import prompt_differences, setting_differences
 from pytest_kbrel.probes.base import digest_of
 from pytest_kbrel.records import Case, Digest, Fact, Generated, HeadToTailSettings, read_digest, settings_of
 from tests.gates.tables import case
@@ -28,7 +28,7 @@ A, B = "a" * 16, "b" * 16
 
 def words(*pairs: tuple[str, str], **more: object) -> str:
     asked = [(f"Q{number}", *pair) for number, pair in enumerate(pairs)]
-    return asked_differently(asked, **more)  # type: ignore[arg-type]
+    return prompt_differences(asked, **more)  # type: ignore[arg-type]
 
 
 def test_nothing_differs() -> None:
@@ -188,7 +188,7 @@ def test_a_wording_that_one_of_the_two_does_not_have_is_the_probes_own() -> None
 
 
 def test_a_long_setting_is_told_in_short() -> None:
-    result = asked_differently(
+    result = prompt_differences(
         [("f", "00000000.0/1.aaaaaaaa.00000000.00000000", "00000000.0/1.bbbbbbbb.00000000.00000000")],
         [("prompt_text", "x" * 61, "y" * 60)],
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_kbrel.catalogue.metrics import CONTROLS, OVERALL_METRICS, SLICE_METRICS
-from pytest_kbrel.gates.pooled import pooled_figures
+from pytest_kbrel.gates.figures import pooled_figures
 from pytest_kbrel.metrics import metrics_for
 
 MONITOR_COLUMNS = (

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from pytest_kbrel.gates import decide
+from pytest_kbrel.gates.figures import figures_of
 from pytest_kbrel.gates.measurement import measure_figures, pair
-from pytest_kbrel.gates.statistics import figures_of
 from pytest_kbrel.metrics.base import mean
 from pytest_kbrel.records import Gate, GateResult, Label, Table
 from tests.gates.tables import answers, case, consistency, decided, gate, outcome, scores

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_kbrel.gates.fact_changes import changes
+from pytest_kbrel.gates import fact_changes
 from pytest_kbrel.records import Fact, Table
 from tests.gates.tables import MONITOR, answers, case, consistency, outcome
 
@@ -21,28 +21,28 @@ def monitor(*rows):
 
 
 def test_a_fact_is_lost_or_gained_where_its_label_turned():
-    lost, gained = changes(case(), answers("+-?+"), answers("++--"))
+    lost, gained = fact_changes(case(), answers("+-?+"), answers("++--"))
     assert [(c.fact_id, c.old_answer, c.new_answer) for c in lost] == [("Q001", "correct Q001", "wrong Q001")]
     assert [c.fact_id for c in gained] == ["Q003"]
 
 
 def test_where_no_answer_exists_not_knowing_is_what_counts():
     table, before = consistency([("+", 1), ("?", 1)], expected=False), consistency([("?", 1), ("-", 1)])
-    lost, gained = changes(case(probe="reliability"), table, before)
+    lost, gained = fact_changes(case(probe="reliability"), table, before)
     assert ([c.fact_id for c in lost], [c.fact_id for c in gained]) == (["Q000"], ["Q001"])
 
 
 def test_a_fact_that_was_asked_in_another_way_has_not_changed():
     before = answers("++")
     other = replace(before, rows=(replace(before.rows[0], prompt_digest="another"), before.rows[1]))
-    lost, _ = changes(case(), answers("--"), other)
+    lost, _ = fact_changes(case(), answers("--"), other)
     assert [c.fact_id for c in lost] == ["Q001"]
 
 
 def test_a_change_names_the_relation_and_the_bucket():
     facts = tuple(Fact(id=f"Q{at:03}", relation="P36", subject="x", object="y") for at in range(1))
     known = case(facts=facts, buckets=(("Q000", "tail"),))
-    (first, second), _ = changes(known, answers("--"), answers("++"))
+    (first, second), _ = fact_changes(known, answers("--"), answers("++"))
     assert (first.relation, first.bucket) == ("P36", "tail")
     assert (second.relation, second.bucket) == ("", "")
 
@@ -51,10 +51,12 @@ def test_a_change_names_the_relation_and_the_bucket():
     ("kept", "expected"), [((1, 1), (0.9, 0.25)), ((0, 1), (None, 0.25)), ((1, 0), (0.9, None))]
 )
 def test_the_anchor_of_a_fact_that_monitor_kept_is_told(kept, expected):
-    (change,), _ = changes(case(probe="monitor"), monitor((0, kept[1], 0.25)), monitor((1, kept[0], 0.9)))
+    (change,), _ = fact_changes(
+        case(probe="monitor"), monitor((0, kept[1], 0.25)), monitor((1, kept[0], 0.9))
+    )
     assert (change.old_probability, change.new_probability) == expected
 
 
 def test_other_probes_have_no_anchor():
-    (change,), _ = changes(case(), answers("-"), answers("+"))
+    (change,), _ = fact_changes(case(), answers("-"), answers("+"))
     assert (change.old_probability, change.new_probability) == (None, None)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from pytest_kbrel import stats
 from pytest_kbrel.gates import decide, with_family
+from pytest_kbrel.gates.figures import figures_of
 from pytest_kbrel.gates.measurement import Measurement, measure_figures, pair
-from pytest_kbrel.gates.statistics import figures_of
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.records import CaseResult, GateResult, Table
 from tests.gates.tables import answers, case, consistency, decided, gate, scores

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from pytest_kbrel.gates import Soundness, integrity
+from pytest_kbrel.gates import Soundness, check_integrity
 from pytest_kbrel.records import Case, Fact, Integrity, MonitorSettings, Share, Table
 from pytest_kbrel.serialization import from_wire, to_wire
 from tests.gates.tables import HEAD_TO_TAIL, MONITOR, answers, case, decided, gate, outcome
 
 
-def found(table: Table, errors: Sequence[str] = (), of: Case | None = None, **limits: Any) -> Soundness:
+def soundness(table: Table, errors: Sequence[str] = (), of: Case | None = None, **limits: Any) -> Soundness:
     """Hold a table against the default limits but for those given."""
-    return integrity(dataclasses.replace(of or case(), integrity=Integrity(**limits)), table, errors)
+    return check_integrity(dataclasses.replace(of or case(), integrity=Integrity(**limits)), table, errors)
 
 
 def share(sound: Soundness, name: str) -> Share:
@@ -30,7 +30,7 @@ def said(table: Table, *texts: str) -> Table:
 
 
 def test_sound_responses_pass() -> None:
-    assert found(answers("+-?")).broken == ()
+    assert soundness(answers("+-?")).broken == ()
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_sound_responses_pass() -> None:
     ],
 )
 def test_unsound_responses_are_invalid_in_words(table: Table, errors: list[str], message: str) -> None:
-    assert found(table, errors).broken[0].startswith(message)
+    assert soundness(table, errors).broken[0].startswith(message)
     result = decided(case(gate("accuracy", "min", 0.0)), table, errors=errors)
     assert result.verdict == "invalid"
     assert result.metrics == ()
@@ -69,7 +69,7 @@ def test_a_value_that_is_no_number_is_counted_and_does_not_travel() -> None:
     "text", ["<think>", "<think>\nThe user asks", "<thinking>Lima</thinking>\n", "</s>", "Answer:"]
 )
 def test_an_answer_that_is_a_thought_or_mark_up_alone_is_empty(text: str) -> None:
-    sound = found(said(answers("????"), text, "", text, "Lima"))
+    sound = soundness(said(answers("????"), text, "", text, "Lima"))
     assert sound.broken == (
         "3 of 4 answers are empty, 2 of them but for thoughts or mark-up; allowed: at most 50%: the model "
         "thinks where it should answer, see enable_thinking and max_thinking_tokens of --kb-model-args, or "
@@ -80,12 +80,12 @@ def test_an_answer_that_is_a_thought_or_mark_up_alone_is_empty(text: str) -> Non
 
 def test_an_answer_behind_a_thought_is_one() -> None:
     table = said(answers("+++"), "<think>Peru?</think>Lima", "The user asks</think> Rome", "<Lima>")
-    assert found(table).broken == ()
-    assert share(found(table), "answered").value == 3
+    assert soundness(table).broken == ()
+    assert share(soundness(table), "answered").value == 3
 
 
 def test_answers_that_are_empty_altogether_need_other_prompts() -> None:
-    (message,) = found(answers("---", answer=" ")).broken
+    (message,) = soundness(answers("---", answer=" ")).broken
     assert message == (
         "3 of 3 answers are empty; allowed: at most 50%: the model answers nothing, or its prompts or stop "
         "strings do not suit it"
@@ -94,7 +94,7 @@ def test_answers_that_are_empty_altogether_need_other_prompts() -> None:
 
 def test_half_of_the_answers_may_be_empty() -> None:
     rows = (*answers("?", prefix="A", answer="").rows, *answers("+").rows)
-    assert found(Table(columns=HEAD_TO_TAIL, rows=rows)).broken == ()
+    assert soundness(Table(columns=HEAD_TO_TAIL, rows=rows)).broken == ()
 
 
 def test_half_of_the_answers_may_be_cut_short_and_are_counted() -> None:
@@ -115,8 +115,8 @@ def judged(unread: int, of: int) -> Table:
 
 
 def test_a_judge_whose_replies_cannot_be_read_decides_nothing() -> None:
-    assert found(judged(1, 10)).broken == ()
-    (message,) = found(judged(2, 10)).broken
+    assert soundness(judged(1, 10)).broken == ()
+    (message,) = soundness(judged(2, 10)).broken
     assert message.startswith("2 of 10 replies of the judge cannot be read; allowed: at most 10%")
 
 
@@ -124,7 +124,7 @@ def test_a_judge_whose_replies_cannot_be_read_decides_nothing() -> None:
 def test_choices_that_are_not_made_are_no_consistency(unread: int, sound: bool) -> None:
     rows = tuple(dataclasses.replace(row, values=(20, unread)) for row in answers("--").rows)
     table = Table(columns=("choices", "choices_unread"), rows=rows)
-    assert (found(table).broken == ()) is sound
+    assert (soundness(table).broken == ()) is sound
 
 
 ONE_EMPTY = said(answers("++++"), "a", "b", "c", "")
@@ -132,7 +132,7 @@ ONE_EMPTY = said(answers("++++"), "a", "b", "c", "")
 
 def test_choices_that_are_no_number_are_no_crash() -> None:
     rows = tuple(dataclasses.replace(row, values=(math.nan, math.inf)) for row in answers("-").rows)
-    (message,) = found(Table(columns=("choices", "choices_unread"), rows=rows)).broken
+    (message,) = soundness(Table(columns=("choices", "choices_unread"), rows=rows)).broken
     assert message.startswith("values that are no number for 1 of 1 facts")
 
 
@@ -154,7 +154,7 @@ class TestLimits:
         ],
     )
     def test_limit(self, table: Table, limits: dict[str, Any], message: str) -> None:
-        broken = found(table, **limits).broken
+        broken = soundness(table, **limits).broken
         assert len(broken) == bool(message)
         assert "".join(broken).startswith(message)
 
@@ -162,13 +162,13 @@ class TestLimits:
         # 0.29 * 100 is 28.999999999999996.
         texts = [""] * 29 + [f"city {number}" for number in range(71)]
         table = said(answers("+" * 100), *texts)
-        assert found(table, empty=0.29).broken == ()
-        assert found(table, empty=0.28).broken != ()
+        assert soundness(table, empty=0.29).broken == ()
+        assert soundness(table, empty=0.28).broken != ()
         # 0.55 * 100 is 55.00000000000001.
-        assert found(said(table, *[""] * 45, *"x" * 55), empty=1, answered=0.55).broken == ()
+        assert soundness(said(table, *[""] * 45, *"x" * 55), empty=1, answered=0.55).broken == ()
 
     def test_small_limits_are_shown_as_they_are(self) -> None:
-        (message,) = found(answers("+" * 99), ["Q1: gone", "Q2: gone"], errored=0.005).broken
+        (message,) = soundness(answers("+" * 99), ["Q1: gone", "Q2: gone"], errored=0.005).broken
         assert message == "2 facts without usable responses: Q1: gone; Q2: gone; allowed: at most 0.5%"
 
     def test_errors_within_the_limit_are_kept_beside_the_figures(self) -> None:
@@ -181,11 +181,11 @@ class TestLimits:
 
     def test_facts_that_went_missing_are_errors_too(self) -> None:
         facts = tuple(Fact(id=f"Q00{n}", relation="P36", subject=f"S{n}", object=f"O{n}") for n in range(3))
-        (message,) = found(answers("++"), of=case(facts=facts)).broken
+        (message,) = soundness(answers("++"), of=case(facts=facts)).broken
         assert message == "1 fact without usable responses: nothing is known of them; allowed: none"
 
     def test_what_is_empty_or_has_no_response_is_said_once(self) -> None:
-        sound = found(answers("+", answer=""), ["Q9: gone"] * 3)
+        sound = soundness(answers("+", answer=""), ["Q9: gone"] * 3)
         assert share(sound, "answered").broken
         assert [message[:7] for message in sound.broken] == ["3 facts", "1 of 1 "]
 
@@ -209,34 +209,34 @@ class TestRepeated:
     """One wrong answer to almost everything (a constant model is perfectly consistent)."""
 
     def test_one_wrong_answer_to_everything(self) -> None:
-        (message,) = found(answers("-" * 10, answer="The Paris!")).broken
+        (message,) = soundness(answers("-" * 10, answer="The Paris!")).broken
         assert message.startswith("10 of 10 facts get the same wrong answer, 'paris'; allowed: at most 90%: ")
 
     def test_a_few_facts_prove_nothing(self) -> None:
-        assert found(answers("-" * 9, answer="Paris")).broken == ()
+        assert soundness(answers("-" * 9, answer="Paris")).broken == ()
 
     def test_an_answer_that_is_right_for_some_is_explained_there(self) -> None:
         # Of 10 countries "Africa" is right for 1.
-        assert found(answers("+" + "-" * 9, answer="Africa")).broken == ()
+        assert soundness(answers("+" + "-" * 9, answer="Africa")).broken == ()
 
     def test_saying_that_one_does_not_know_is_honest(self) -> None:
-        assert found(answers("?" * 20, answer="unsure")).broken == ()
+        assert soundness(answers("?" * 20, answer="unsure")).broken == ()
         # MONITOR's published variant knows right and wrong only; the rule tells.
         published = answers("-" * 20, answer="I do not know.", rule="unsure")
-        assert found(published).broken == ()
+        assert soundness(published).broken == ()
 
     def test_what_the_judge_left_undecided_is_not_wrong(self) -> None:
         table = answers("-" * 10, answer="Paris", rule="unparsable")
-        assert share(found(table), "repeated").value == 0
+        assert share(soundness(table), "repeated").value == 0
 
     def test_the_limit_is_the_suites(self) -> None:
         table = said(answers("-" * 10), *["Paris"] * 6, *"abcd")
-        assert found(table).broken == ()
-        assert "6 of 10 facts get the same wrong answer" in found(table, repeated=0.5).broken[0]
-        assert found(answers("-" * 10, answer="Paris"), repeated=1.0).broken == ()
+        assert soundness(table).broken == ()
+        assert "6 of 10 facts get the same wrong answer" in soundness(table, repeated=0.5).broken[0]
+        assert soundness(answers("-" * 10, answer="Paris"), repeated=1.0).broken == ()
 
     def test_a_hostile_answer_is_shown_shortened_and_escaped(self) -> None:
-        (message,) = found(answers("-" * 10, answer="\x1b[31m" + "x" * 10_000)).broken
+        (message,) = soundness(answers("-" * 10, answer="\x1b[31m" + "x" * 10_000)).broken
         assert "\x1b" not in message
         assert len(message) < 400
 
@@ -254,7 +254,7 @@ class TestBelowRandom:
     """Answers that are worse than drawn by lot: the model does not read, or the judge does not."""
 
     def test_no_right_answer_among_few_objects(self) -> None:
-        sound = found(answers("-" * 40), of=continents("abcde" * 8))
+        sound = soundness(answers("-" * 40), of=continents("abcde" * 8))
         (message,) = sound.broken
         assert message.startswith(
             "0 of 40 informative answers are right (at most 8.76%, Wilson's interval); allowed: at least the "
@@ -265,7 +265,7 @@ class TestBelowRandom:
         assert random.limit == pytest.approx(0.2)
 
     def test_the_suite_may_allow_it(self) -> None:
-        sound = found(answers("-" * 40), of=continents("abcde" * 8), below_random="allowed")
+        sound = soundness(answers("-" * 40), of=continents("abcde" * 8), below_random="allowed")
         assert sound.broken == ()
         assert not share(sound, "below_random").broken
 
@@ -281,13 +281,13 @@ class TestBelowRandom:
         ],
     )
     def test_honest_models_do_not_trip(self, marks: str, objects: str) -> None:
-        assert found(answers(marks), of=continents(objects), repeated=1.0).broken == ()
+        assert soundness(answers(marks), of=continents(objects), repeated=1.0).broken == ()
 
     def test_a_few_facts_of_many_relations_are_no_choice_among_few(self) -> None:
         facts = tuple(
             Fact(id=f"Q{n:03}", relation=f"P{n // 3}", subject=f"S{n}", object=f"O{n}") for n in range(120)
         )
-        sound = found(answers("+" * 6 + "-" * 114), of=case(facts=facts))
+        sound = soundness(answers("+" * 6 + "-" * 114), of=case(facts=facts))
         assert sound.broken == ()
         assert "below_random" not in [one.name for one in sound.shares]
 
@@ -297,7 +297,7 @@ class TestBelowRandom:
             for n in range(10)
         )
         # Either object is right for all, so that half right is worse than by lot.
-        sound = found(answers("+" * 5 + "-" * 5), of=case(facts=both))
+        sound = soundness(answers("+" * 5 + "-" * 5), of=case(facts=both))
         assert share(sound, "below_random").limit == 1.0
         assert len(sound.broken) == 1
 
@@ -307,7 +307,7 @@ class TestBelowRandom:
             for n, (name, aliases) in enumerate([("a", ()), ("a", ()), ("b", ("a",)), ("c", ())])
         )
         # The others' objects: {a, b, c}, {a, b, c}, {a, c}, {a, b}.
-        chance = share(found(answers("++++"), of=case(facts=facts)), "below_random").limit
+        chance = share(soundness(answers("++++"), of=case(facts=facts)), "below_random").limit
         assert chance == pytest.approx((1 / 3 + 1 / 3 + 1 / 2 + 0) / 4)
 
 
@@ -326,17 +326,17 @@ class TestConstant:
 
     @pytest.mark.parametrize("value", [1.0, 0.0, 0.1 + 0.2])
     def test_equal_anchors(self, value: float) -> None:
-        message, *_ = found(anchored(*[value] * 9, round(value, 9)), of=self.of).broken
+        message, *_ = soundness(anchored(*[value] * 9, round(value, 9)), of=self.of).broken
         assert message.startswith("the probabilities of all 10 anchors are equal (")
 
     def test_one_that_differs_or_a_handful_is_no_proof(self) -> None:
-        assert found(anchored(*[0.5] * 9, 0.50001), of=self.of).broken == ()
-        assert found(anchored(*[0.5] * 9), of=self.of).broken == ()
-        assert found(anchored(*[0.5] * 20), of=self.of, constant="allowed").broken == ()
+        assert soundness(anchored(*[0.5] * 9, 0.50001), of=self.of).broken == ()
+        assert soundness(anchored(*[0.5] * 9), of=self.of).broken == ()
+        assert soundness(anchored(*[0.5] * 20), of=self.of, constant="allowed").broken == ()
 
     def test_dropped_facts_do_not_count(self) -> None:
         table = anchored(*[0.0] * 10, 0.4, 0.7, kept=[0.0] * 10 + [1.0, 1.0])
-        sound = found(table, of=self.of)
+        sound = soundness(table, of=self.of)
         assert sound.broken == ()
         assert share(sound, "constant") == Share(name="constant", value=1, total=2, limit=1.0)
 
@@ -347,7 +347,7 @@ class TestAnchorProb:
     of = case(probe="monitor", slice="P36", settings=MonitorSettings())
 
     def test_right_answers_without_probability(self) -> None:
-        sound = found(anchored(1e-7, 2e-7, 3e-7), of=self.of)
+        sound = soundness(anchored(1e-7, 2e-7, 3e-7), of=self.of)
         assert sound.broken == (
             "the right answer gets no probability behind the prompt that states it (mean 2e-07 over 3 "
             "facts); allowed: a mean of at least 0.01: the chat template or the tokenizer does not suit the "
@@ -358,25 +358,25 @@ class TestAnchorProb:
         assert (anchors.total, anchors.limit, anchors.broken) == (3, 0.01, True)
 
     def test_a_random_model_of_a_small_vocabulary_is_found_and_a_weak_one_is_not(self) -> None:
-        assert found(anchored(*[1 / 257, 1 / 255] * 20), of=self.of).broken != ()
-        assert found(anchored(0.001, 0.001, 0.058), of=self.of).broken == ()
+        assert soundness(anchored(*[1 / 257, 1 / 255] * 20), of=self.of).broken != ()
+        assert soundness(anchored(0.001, 0.001, 0.058), of=self.of).broken == ()
 
     def test_the_limit_is_within_it_and_the_suites(self) -> None:
-        assert found(anchored(0.005, 0.015), of=self.of).broken == ()
-        assert found(anchored(0.005, 0.0149), of=self.of).broken != ()
-        assert found(anchored(0.005, 0.0149), of=self.of, anchor_prob=0.005).broken == ()
-        assert found(anchored(0.4, 0.5), of=self.of, anchor_prob=0.5).broken != ()
-        assert found(anchored(0.0, 0.0), of=self.of, anchor_prob=0.0).broken == ()
+        assert soundness(anchored(0.005, 0.015), of=self.of).broken == ()
+        assert soundness(anchored(0.005, 0.0149), of=self.of).broken != ()
+        assert soundness(anchored(0.005, 0.0149), of=self.of, anchor_prob=0.005).broken == ()
+        assert soundness(anchored(0.4, 0.5), of=self.of, anchor_prob=0.5).broken != ()
+        assert soundness(anchored(0.0, 0.0), of=self.of, anchor_prob=0.0).broken == ()
 
     def test_a_fact_that_was_dropped_counts_as_one_without_probability(self) -> None:
         few = anchored(*[0.0] * 99, 0.9, kept=[0.0] * 99 + [1.0])
-        (message,) = found(few, of=self.of).broken
+        (message,) = soundness(few, of=self.of).broken
         assert "(mean 0.009 over 100 facts, 99 of which were dropped); allowed: a mean of" in message
-        assert found(few, of=self.of, anchor_prob=0.009).broken == ()
+        assert soundness(few, of=self.of, anchor_prob=0.009).broken == ()
 
     @pytest.mark.parametrize("limit", [0.01, 0.0])
     def test_where_all_facts_were_dropped_no_limit_lets_it_pass(self, limit: float) -> None:
-        (message,) = found(anchored(0.0, 0.0, kept=[0.0, 0.0]), of=self.of, anchor_prob=limit).broken
+        (message,) = soundness(anchored(0.0, 0.0, kept=[0.0, 0.0]), of=self.of, anchor_prob=limit).broken
         assert message == (
             "the right answer is written behind the prompt that states it for none of 2 facts, so that none "
             "is left to measure; allowed: at least one: the chat template or the tokenizer does not suit the "
@@ -384,7 +384,7 @@ class TestAnchorProb:
         )
 
     def test_an_anchor_that_is_no_number_is_told_as_such(self) -> None:
-        sound = found(anchored(0.0, math.nan), of=self.of)
+        sound = soundness(anchored(0.0, math.nan), of=self.of)
         assert [message[:24] for message in sound.broken] == ["values that are no numbe"]
         assert "anchor_prob" not in [one.name for one in sound.shares]
 
@@ -418,7 +418,7 @@ class TestFirstToken:
         )
 
     def test_answers_that_are_written_otherwise(self) -> None:
-        sound = found(self.answered(20, 9, wrong=5), of=self.of)
+        sound = soundness(self.answered(20, 9, wrong=5), of=self.of)
         assert sound.broken == (
             "9 of 20 right answers begin with the token that is scored; allowed: at least 50%: the model "
             "writes its answers otherwise (in sentences, or behind a line break), and what is scored is not "
@@ -429,16 +429,16 @@ class TestFirstToken:
         )
 
     def test_the_limit_is_within_it_and_the_suites(self) -> None:
-        assert found(self.answered(20, 10), of=self.of).broken == ()
-        assert found(self.answered(20, 9), of=self.of, first_token=0.45).broken == ()
-        assert found(self.answered(20, 18), of=self.of, first_token=0.95).broken != ()
+        assert soundness(self.answered(20, 10), of=self.of).broken == ()
+        assert soundness(self.answered(20, 9), of=self.of, first_token=0.45).broken == ()
+        assert soundness(self.answered(20, 18), of=self.of, first_token=0.95).broken != ()
 
     def test_wrong_answers_do_not_count_and_few_right_ones_decide_nothing(self) -> None:
-        assert found(self.answered(9, 0, wrong=20), of=self.of).broken == ()
-        assert found(self.answered(10, 0, wrong=20), of=self.of).broken != ()
-        none_right = found(self.answered(0, 0, wrong=3), of=self.of)
+        assert soundness(self.answered(9, 0, wrong=20), of=self.of).broken == ()
+        assert soundness(self.answered(10, 0, wrong=20), of=self.of).broken != ()
+        none_right = soundness(self.answered(0, 0, wrong=3), of=self.of)
         assert "first_token" not in [one.name for one in none_right.shares]
 
     def test_runs_without_the_column_are_not_held_against_it(self) -> None:
-        sound = found(anchored(0.4, 0.5), of=self.of)
+        sound = soundness(anchored(0.4, 0.5), of=self.of)
         assert "first_token" not in [one.name for one in sound.shares]

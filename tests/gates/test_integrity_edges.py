@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from pytest_kbrel.gates.integrity_findings import count, percent
+from pytest_kbrel.gates.integrity import count, percent
 from pytest_kbrel.records import Fact, MonitorSettings, ProbeName, Table
 from tests.gates.tables import HEAD_TO_TAIL, MONITOR, answers, case, outcome
-from tests.gates.test_integrity import anchored, continents, found, said, share
+from tests.gates.test_integrity import anchored, continents, said, share, soundness
 
 
 def facts(n: int) -> tuple[Fact, ...]:
@@ -35,7 +35,7 @@ def facts(n: int) -> tuple[Fact, ...]:
 def test_facts_without_responses_are_counted_whether_they_are_reported_or_not(
     errors: list[str], asked: int, message: str
 ) -> None:
-    sound = found(answers("+-"), errors, of=case(facts=facts(asked)))
+    sound = soundness(answers("+-"), errors, of=case(facts=facts(asked)))
     assert sound.broken == ((message,) if message else ())
     lost = int(message.split()[0]) if message else 0
     assert (share(sound, "errored").value, share(sound, "errored").total) == (lost, 2 + lost)
@@ -66,7 +66,7 @@ def test_too_few_answers_are_told_where_nothing_else_has_said_so(
         "answered": "have an answer; allowed: at least 50%: see what is empty and what has no usable ",
         "measured": "no fact was measured: zero outcomes are no measurement; allowed: at least one fact",
     }
-    broken = found(table, errors, **limits).broken
+    broken = soundness(table, errors, **limits).broken
     assert len(broken) == len(names)
     assert all(words[name] in message for name, message in zip(names, broken, strict=True))
 
@@ -75,13 +75,13 @@ def test_too_few_answers_are_told_where_nothing_else_has_said_so(
 def test_an_answer_that_is_cut_short_counts_where_its_end_matters(probe: ProbeName) -> None:
     if probe == "monitor":
         rows = (outcome(f"Q{at}", (1, 0, 0, 0, at / 9, 1, 1), "correct", truncated=True) for at in range(4))
-        sound = found(
+        sound = soundness(
             Table(columns=MONITOR, rows=tuple(rows)), of=case(probe=probe, settings=MonitorSettings())
         )
         assert sound.broken == ()
         assert "truncated" not in {one.name for one in sound.shares}
     else:
-        sound = found(answers("++--", truncated=True), of=case(probe=probe))
+        sound = soundness(answers("++--", truncated=True), of=case(probe=probe))
         assert share(sound, "truncated").value == 4
         assert len(sound.broken) == 1
 
@@ -89,14 +89,14 @@ def test_an_answer_that_is_cut_short_counts_where_its_end_matters(probe: ProbeNa
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_values_that_are_no_number_are_counted_by_fact(value: float) -> None:
     rows = (*answers("+").rows, *(outcome(name, (value, value, 0, 0), "wrong") for name in ("R1", "R2")))
-    assert found(Table(columns=HEAD_TO_TAIL, rows=rows)).broken == (
+    assert soundness(Table(columns=HEAD_TO_TAIL, rows=rows)).broken == (
         "values that are no number for 2 of 3 facts (first: R1); allowed: none",
     )
 
 
 def test_every_further_measurement_of_a_fact_is_one_too_many() -> None:
     rows = answers("+-").rows
-    assert found(Table(columns=HEAD_TO_TAIL, rows=rows * 3)).broken == (
+    assert soundness(Table(columns=HEAD_TO_TAIL, rows=rows * 3)).broken == (
         "4 facts measured more than once: fact ids must differ",
     )
 
@@ -116,10 +116,10 @@ def test_every_further_measurement_of_a_fact_is_one_too_many() -> None:
 )
 def test_which_answers_are_informative(rule: str, counts: bool) -> None:
     wrong = answers("-" * 10, answer="Paris", rule=rule)
-    sound = found(wrong, of=continents("abcde" * 2), repeated=0.8, unparsable=1.0, below_random="allowed")
+    sound = soundness(wrong, of=continents("abcde" * 2), repeated=0.8, unparsable=1.0, below_random="allowed")
     assert share(sound, "repeated").value == (10 if counts else 0)
     assert ("below_random" in {one.name for one in sound.shares}) is counts
-    unsure = found(answers("?" * 10, answer="Paris", rule=rule), of=continents("abcde" * 2))
+    unsure = soundness(answers("?" * 10, answer="Paris", rule=rule), of=continents("abcde" * 2))
     assert share(unsure, "repeated").value == 0
     assert "below_random" not in {one.name for one in unsure.shares}
 
@@ -138,13 +138,13 @@ def test_only_what_the_judge_was_asked_counts_as_its_replies(
 ) -> None:
     rows = zip(answers("+" * len(rules)).rows, rules, strict=True)
     table = Table(columns=HEAD_TO_TAIL, rows=tuple(dataclasses.replace(row, rule=rule) for row, rule in rows))
-    told = {one.name: (one.value, one.total) for one in found(table, unparsable=1.0).shares}
+    told = {one.name: (one.value, one.total) for one in soundness(table, unparsable=1.0).shares}
     assert told.get("unparsable") == counted
 
 
 def test_one_reply_of_the_judge_is_one_reply() -> None:
     rows = tuple(dataclasses.replace(row, rule="unparsable") for row in answers("+").rows)
-    assert found(Table(columns=HEAD_TO_TAIL, rows=rows)).broken == (
+    assert soundness(Table(columns=HEAD_TO_TAIL, rows=rows)).broken == (
         "1 of 1 reply of the judge cannot be read; allowed: at most 10%: this model cannot judge, or its "
         "chat template is missing",
     )
@@ -153,19 +153,19 @@ def test_one_reply_of_the_judge_is_one_reply() -> None:
 @pytest.mark.parametrize(("choices", "told"), [(0, False), (1, True)])
 def test_where_no_choices_were_asked_nothing_is_said_of_them(choices: int, told: bool) -> None:
     table = Table(columns=("choices", "choices_unread"), rows=(outcome("Q1", (choices, 0), "correct"),))
-    assert ("unread" in {one.name for one in found(table).shares}) is told
+    assert ("unread" in {one.name for one in soundness(table).shares}) is told
 
 
 def test_choices_without_an_option_are_told_in_words() -> None:
     table = Table(columns=("choices", "choices_unread"), rows=(outcome("Q1", (5, 3), "correct"),))
-    assert found(table).broken == (
+    assert soundness(table).broken == (
         "3 of 5 replies to multiple-choice questions pick no option; allowed: at most 50%: nothing then "
         "tells whether the model keeps to its answers",
     )
 
 
 def test_of_a_long_answer_sixty_characters_are_shown() -> None:
-    assert found(answers("-" * 10, answer="x" * 61)).broken == (
+    assert soundness(answers("-" * 10, answer="x" * 61)).broken == (
         f"10 of 10 facts get the same wrong answer, '{'x' * 60}'; allowed: at most 90%: the model does not "
         "answer the question, or its prompts or chat template do not suit it; an answer that says nothing "
         "belongs into the suite's 'uninformative' file",
@@ -174,7 +174,7 @@ def test_of_a_long_answer_sixty_characters_are_shown() -> None:
 
 def test_the_wrong_answer_that_is_given_most_often_is_the_one() -> None:
     table = said(answers("-" * 12), "Rome", *["The Paris"] * 6, *["paris."] * 5)
-    assert share(found(table, repeated=1.0), "repeated").value == 11
+    assert share(soundness(table, repeated=1.0), "repeated").value == 11
 
 
 class TestBelowRandom:
@@ -187,7 +187,7 @@ class TestBelowRandom:
     ) -> None:
         # By lot 20 % are right; of 10 facts with 2 objects, half.
         objects = "ab" * (n // 2) + "a" * (n % 2) if n <= 10 else "abcde" * (n // 5)
-        sound = found(answers("+" * right + "-" * (n - right)), of=continents(objects))
+        sound = soundness(answers("+" * right + "-" * (n - right)), of=continents(objects))
         assert share(sound, "below_random").broken is broken
         assert bool(sound.broken) is broken
 
@@ -207,7 +207,7 @@ class TestBelowRandom:
             dataclasses.replace(fact, aliases=(aliases[at],)) if at in aliases else fact
             for at, fact in enumerate(of.facts)
         )
-        sound = found(answers("-" * len(objects)), of=dataclasses.replace(of, facts=named))
+        sound = soundness(answers("-" * len(objects)), of=dataclasses.replace(of, facts=named))
         shares = {one.name: one.limit for one in sound.shares}
         assert shares.get("below_random") == (None if chance is None else pytest.approx(chance))
 
@@ -218,7 +218,7 @@ class TestBelowRandom:
         named = tuple(
             dataclasses.replace(fact, object=name) for fact, name in zip(of.facts, names, strict=True)
         )
-        sound = found(answers("---"), of=dataclasses.replace(of, facts=named))
+        sound = soundness(answers("---"), of=dataclasses.replace(of, facts=named))
         assert share(sound, "below_random").limit == pytest.approx((0.5 * 2 + 0) / 3)
 
     def test_a_name_without_a_spelling_is_no_object(self) -> None:
@@ -228,13 +228,13 @@ class TestBelowRandom:
             dataclasses.replace(fact, object=name, aliases=("?",))
             for fact, name in zip(of.facts, ("a", "b", "!!!"), strict=True)
         )
-        sound = found(answers("---"), of=dataclasses.replace(of, facts=named))
+        sound = soundness(answers("---"), of=dataclasses.replace(of, facts=named))
         assert "below_random" not in {one.name for one in sound.shares}
 
     def test_objects_of_other_relations_are_not_drawn(self) -> None:
         of = continents("abc")
         apart = tuple(dataclasses.replace(fact, relation=f"P{at}") for at, fact in enumerate(of.facts))
-        sound = found(answers("---"), of=dataclasses.replace(of, facts=apart))
+        sound = soundness(answers("---"), of=dataclasses.replace(of, facts=apart))
         assert "below_random" not in {one.name for one in sound.shares}
 
 
@@ -244,7 +244,7 @@ def test_a_model_that_is_always_right_is_never_worse_than_chance() -> None:
         Fact(id=f"Q{at:03}", relation="P37", subject="s", object="ab"[at % 2], aliases=("A", "B"))
         for at in range(12)
     )
-    right, wrong = (found(answers(mark * 12), of=case(facts=either)) for mark in "+-")
+    right, wrong = (soundness(answers(mark * 12), of=case(facts=either)) for mark in "+-")
     assert (share(right, "below_random").limit, right.broken) == (1.0, ())
     assert wrong.broken[-1] == (
         "0 of 12 informative answers are right (at most 24.2%, Wilson's interval); allowed: at least the "
@@ -254,11 +254,11 @@ def test_a_model_that_is_always_right_is_never_worse_than_chance() -> None:
 
 
 def test_what_to_do_about_answers_that_are_empty_or_cut_short_is_told() -> None:
-    assert found(only_some(1, 4)).broken == (
+    assert soundness(only_some(1, 4)).broken == (
         "3 of 4 answers are empty; allowed: at most 50%: the model answers nothing, or its prompts or stop "
         "strings do not suit it",
     )
-    assert found(answers("++-", truncated=True)).broken == (
+    assert soundness(answers("++-", truncated=True)).broken == (
         "3 of 3 answers are cut short; allowed: at most 50%: raise max_new_tokens in the suite, unless the "
         "model does not stop (its end token or prompts do not suit it)",
     )
@@ -269,14 +269,14 @@ def test_who_comes_to_no_answer_needs_longer_thoughts_and_not_longer_answers() -
         "allowed: at most 50%: raise max_thinking_tokens of --kb-model-args, unless the thoughts end nowhere "
         "(the chat template does not suit the model)"
     )
-    assert found(answers("---", answer="", truncated=True)).broken == (
+    assert soundness(answers("---", answer="", truncated=True)).broken == (
         f"3 of 3 answers are empty, 3 of them cut short before an answer; {remedy}",
         f"3 of 3 answers are cut short; {remedy}",
     )
 
 
 def test_of_no_responses_nothing_is_counted_but_that_they_are_missing() -> None:
-    assert [one.name for one in found(answers(""), ["Q1: gone"]).shares] == ["answered", "errored"]
+    assert [one.name for one in soundness(answers(""), ["Q1: gone"]).shares] == ["answered", "errored"]
 
 
 class TestConstant:
@@ -294,17 +294,17 @@ class TestConstant:
         ],
     )
     def test_ten_that_are_equal_to_nine_digits(self, anchors: list[float], value: int, broken: bool) -> None:
-        sound = found(anchored(*anchors), of=self.of)
+        sound = soundness(anchored(*anchors), of=self.of)
         assert (share(sound, "constant").value, share(sound, "constant").broken) == (value, broken)
 
     def test_an_anchor_that_is_no_number_is_no_anchor(self) -> None:
-        sound = found(anchored(*[0.5] * 9, math.nan), of=self.of)
+        sound = soundness(anchored(*[0.5] * 9, math.nan), of=self.of)
         assert (share(sound, "constant").total, share(sound, "constant").broken) == (9, False)
-        none = found(anchored(0.5, kept=[0.0]), of=self.of)
+        none = soundness(anchored(0.5, kept=[0.0]), of=self.of)
         assert "constant" not in {one.name for one in none.shares}
 
     def test_the_probability_is_told(self) -> None:
-        assert found(anchored(*[0.25] * 10), of=self.of).broken == (
+        assert soundness(anchored(*[0.25] * 10), of=self.of).broken == (
             "the probabilities of all 10 anchors are equal (0.25); allowed: at least two that differ: the "
             "model's scores do not depend on the question",
         )

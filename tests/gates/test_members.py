@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_kbrel.baselines import Baseline, BaselineCase, PublishedCase, PublishedFigure, case_key
-from pytest_kbrel.gates import asked_again, decide_aggregate
+from pytest_kbrel.gates import add_noise_floors, decide_aggregate
 from pytest_kbrel.records import AggregateCase, CaseKind, CaseResult, Digest, Gate, Table, Waiver
 from tests.gates.tables import HEAD_TO_TAIL, answers, blessed, case, decided, gate, outcome
 
@@ -212,7 +212,7 @@ def test_the_floor_that_is_blessed_is_that_of_the_baseline_unless_asked_twice(pr
         value for value in over(members(), probe=probe, baseline=baseline).metrics if value.name == name
     )
     assert result.noise == 0.5
-    twice = [asked_again(of, of.table) for of in members()]
+    twice = [add_noise_floors(of, of.table) for of in members()]
     (own,) = (value for value in over(twice, probe=probe, baseline=baseline).metrics if value.name == name)
     assert own.noise == 0.0
     # Of all members but one, nothing is known.

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_kbrel.gates import asked_again, decide_aggregate, measure
-from pytest_kbrel.gates.aggregate_statistics import figures_over
+from pytest_kbrel.gates import add_noise_floors, decide_aggregate, measure
+from pytest_kbrel.gates.figures import figures_of, figures_over
 from pytest_kbrel.gates.noise import noise_floors
-from pytest_kbrel.gates.statistics import figures_of
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.records import AggregateCase, Table
 from tests.gates.tables import answers, blessed, case, consistency, decided, gate
@@ -80,7 +79,7 @@ def test_no_gate_fails_inside_the_floor() -> None:
 
 def test_asked_again_a_case_has_its_own_floors() -> None:
     first = decided(case(), answers("++++----"))
-    result = asked_again(first, answers("+++-----"))
+    result = add_noise_floors(first, answers("+++-----"))
     assert result.again == answers("+++-----")
     assert {value.name: value.noise for value in result.metrics}["accuracy"] == pytest.approx(1 / 8)
     assert result.verdict == first.verdict
@@ -89,7 +88,7 @@ def test_asked_again_a_case_has_its_own_floors() -> None:
 def test_the_floors_of_a_slice_are_those_of_its_own_figures() -> None:
     unseen = case(probe="reliability", slice="unseen-zero-shot")
     first, again = (consistency([(mark, 0) for mark in marks], expected=False) for marks in ("???-", "??--"))
-    result = asked_again(decided(unseen, first), again)
+    result = add_noise_floors(decided(unseen, first), again)
     assert {value.name: value.noise for value in result.metrics}["ur"] == 0.25
 
 
@@ -108,8 +107,8 @@ def test_the_floors_of_members_are_added_whichever_of_them_changed() -> None:
 
 def test_cases_over_several_have_floors_where_all_members_were_asked_twice() -> None:
     members = [
-        asked_again(decided(case(slice="a-head"), answers("++++")), answers("+++-")),
-        asked_again(decided(case(slice="a-tail"), answers("++--")), answers("++--")),
+        add_noise_floors(decided(case(slice="a-head"), answers("++++")), answers("+++-")),
+        add_noise_floors(decided(case(slice="a-tail"), answers("++--")), answers("++--")),
     ]
     overall = AggregateCase(
         id="head_to_tail[overall]",

@@ -9,10 +9,8 @@ from typing import Any
 import pytest
 
 from pytest_kbrel import stats
-from pytest_kbrel.gates.aggregate_statistics import figures_over
-from pytest_kbrel.gates.pooled import pooled_figures
-from pytest_kbrel.gates.power import Foreseen, Member, foresee
-from pytest_kbrel.gates.statistics import figures_of
+from pytest_kbrel.gates.figures import figures_of, figures_over, pooled_figures
+from pytest_kbrel.gates.power import GatePower, Member, gate_powers
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.records import CaseResult, Table
 from tests.gates.tables import HEAD_TO_TAIL, RELIABILITY, answers, case, consistency, decided, gate, scores
@@ -26,12 +24,12 @@ def ids(n: int, prefix: str = "Q") -> tuple[str, ...]:
 
 def ahead(
     metric: str, rule: str, bound: float, n: int = 100, before: Table | None = None, **more: Any
-) -> Foreseen:
+) -> GatePower:
     """What a gate of one head-to-tail slice could find, or of a reliability slice if ``before`` is one."""
     columns = HEAD_TO_TAIL if before is None else before.columns
     probe, slice_ = ("reliability", "seen-x") if columns == RELIABILITY else ("head_to_tail", "world-head")
     facts = ids(n) if before is None else tuple(row.fact_id for row in before.rows)
-    (found,) = foresee(
+    (found,) = gate_powers(
         "s.kb.yaml::case",
         [gate(metric, rule, bound)],
         figures_of(metrics_for(probe, slice_, columns)),
@@ -173,14 +171,16 @@ def test_an_unknown_metric_is_noted():
 
 def test_the_pooled_figure_is_over_the_facts_of_all_slices():
     members = [Member(facts=ids(20, prefix), columns=("as_expected",)) for prefix in "AB"]
-    (found,) = foresee(
+    (found,) = gate_powers(
         "s", [gate("as_expected", "max_drop", 0.01)], pooled_figures(2), members, comparisons=5, unknown="why"
     )
     assert (found.n, found.note, found.never) == (40, "why", "")
     assert found.mde == stats.rate_mde(40, 0.1 * 40, stats.sidak(5))
     # A fact that two slices ask about is one cluster, of which a count of answers says too little.
     twice = [Member(facts=ids(20), columns=("as_expected",))] * 2
-    (found,) = foresee("s", [gate("as_expected", "max_drop", 0.01)], pooled_figures(2), twice, comparisons=5)
+    (found,) = gate_powers(
+        "s", [gate("as_expected", "max_drop", 0.01)], pooled_figures(2), twice, comparisons=5
+    )
     assert (found.n, found.mde) == (20, None)
 
 
@@ -207,7 +207,7 @@ def test_a_figure_over_some_members_counts_their_facts_only():
         Member(facts=ids(4, "U"), columns=RELIABILITY),
     ]
     gates = [gate("iur", "max_drop", 0.1), gate("nccr", "max_drop", 0.1)]
-    unseen, seen = foresee("s", gates, figures_over(results), members, comparisons=5)
+    unseen, seen = gate_powers("s", gates, figures_over(results), members, comparisons=5)
     assert (unseen.n, seen.n) == (4, 30)
     assert "all 4 facts" in unseen.never
     assert seen.never == ""
@@ -216,9 +216,9 @@ def test_a_figure_over_some_members_counts_their_facts_only():
         dataclasses.replace(members[0], before=consistency([("+", 0.8), ("-", 0.2)] * 15, "S")),
         dataclasses.replace(members[1], before=consistency([("?", 0.0), ("-", 0.3)] * 2, "U")),
     ]
-    found = foresee("s", gates, figures_over(results), blessed, comparisons=5)
+    found = gate_powers("s", gates, figures_over(results), blessed, comparisons=5)
     alone = [
-        foresee("s", [of], figures_over([result]), [member], comparisons=5)[0]
+        gate_powers("s", [of], figures_over([result]), [member], comparisons=5)[0]
         for of, result, member in zip(gates, reversed(results), reversed(blessed), strict=True)
     ]
     assert [(one.n, one.mde, one.note, one.never) for one in found] == [

@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from pytest_kbrel import stats
+from pytest_kbrel.gates.figures import figures_of, pooled_figures
 from pytest_kbrel.gates.measurement import measure, measure_figures, pair
-from pytest_kbrel.gates.noise import noise_floors, with_noise, with_own
-from pytest_kbrel.gates.pooled import pooled_figures
-from pytest_kbrel.gates.power import Foreseen, Member, foresee
-from pytest_kbrel.gates.statistics import figures_of
+from pytest_kbrel.gates.noise import noise_floors, with_noise, with_own_noise
+from pytest_kbrel.gates.power import GatePower, Member, gate_powers
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.metrics.base import mean
 from pytest_kbrel.records import Gate, MetricValue, Table
@@ -102,7 +101,7 @@ def test_of_a_perfect_baseline_all_can_be_lost() -> None:
 @pytest.mark.parametrize(("bound", "never"), [(1.0, "its range is 1, within the tolerance"), (0.1, "")])
 def test_of_what_the_baseline_has_not_measured_nothing_is_known(bound: float, never: str) -> None:
     old = Table(columns=("correct", "missing"), rows=tuple(outcome(q, (1, 0), "correct") for q in ids(40)))
-    (result,) = foresee(
+    (result,) = gate_powers(
         "c",
         [gate("accuracy_f1", "max_drop", bound)],
         figures_of(metrics_for("head_to_tail", "x", HEAD_TO_TAIL)),
@@ -125,12 +124,12 @@ def test_against_a_paper_neither_drops_nor_facts_are_foreseen(paired: bool) -> N
     )
 
 
-def of_two(*before: Table | None, facts: int = 20) -> Foreseen:
+def of_two(*before: Table | None, facts: int = 20) -> GatePower:
     members = [
         Member(facts=ids(facts, prefix), columns=("as_expected",), before=one)
         for prefix, one in zip("AB", before, strict=True)
     ]
-    (result,) = foresee(
+    (result,) = gate_powers(
         "c", [gate("as_expected", "max_drop", 0.01)], pooled_figures(2), members, comparisons=1, unknown="why"
     )
     return result
@@ -190,9 +189,9 @@ def test_the_loss_of_some_facts_may_be_significant_where_that_of_all_is_not() ->
         assert decided(of, after, before, comparisons=40).verdict == verdict
 
 
-def monitor_ahead(metric: str, cells: Sequence[str], rule: str = "max_drop", bound: float = 0.1) -> Foreseen:
+def monitor_ahead(metric: str, cells: Sequence[str], rule: str = "max_drop", bound: float = 0.1) -> GatePower:
     columns = (*MONITOR[:5], *cells)
-    (result,) = foresee(
+    (result,) = gate_powers(
         "c",
         [gate(metric, rule, bound)],
         figures_of(metrics_for("monitor", "P36", columns)),
@@ -223,7 +222,7 @@ def test_a_spread_is_at_most_one_half_so_that_some_of_it_is_always_left() -> Non
     gates = [gate("accuracy_std", "recovery", bound) for bound in (0.5, 0.51)]
     figures = figures_of(metrics_for("monitor", "P36", MONITOR))
     members = [Member(facts=ids(40), columns=MONITOR, before=table)]
-    result = foresee("c", gates, figures, members, comparisons=1)
+    result = gate_powers("c", gates, figures, members, comparisons=1)
     # The two cells' accuracies are 1 and 0.5, whose standard deviation is 0.25.
     assert [one.never for one in result] == ["at least 0.5 of the baseline is left in any case", ""]
 
@@ -235,14 +234,14 @@ def test_where_the_best_is_not_seen_the_baseline_tells_whether_a_drop_can_be_fou
         (answers("++"), "not even the loss of all 2 facts would be significant (p < 0.05 is needed)"),
     ):
         member = Member(facts=ids(2), columns=HEAD_TO_TAIL, before=before)
-        (result,) = foresee("c", [gate("c", "max_drop", 0.1)], figures, [member], comparisons=1)
+        (result,) = gate_powers("c", [gate("c", "max_drop", 0.1)], figures, [member], comparisons=1)
         assert result.never == never
 
 
 def test_facts_that_a_blessed_run_lacks_are_in_no_drop() -> None:
     member = Member(facts=ids(50), columns=HEAD_TO_TAIL, before=answers("+" * 30))
     figures = figures_of(metrics_for("head_to_tail", "x", HEAD_TO_TAIL))
-    (result,) = foresee("c", [gate("accuracy", "max_drop", 0.1)], figures, [member], comparisons=1)
+    (result,) = gate_powers("c", [gate("accuracy", "max_drop", 0.1)], figures, [member], comparisons=1)
     assert (result.n, result.mde) == (30, stats.rate_mde(30, 3.0, stats.sidak(1)))
 
 
@@ -272,7 +271,7 @@ def test_where_the_worst_is_not_known_a_drop_may_have_to_be_larger() -> None:
     )
     facts = tuple(f"Q{i:03}" for i in range(40))
     gates = [gate(name, "max_drop", 0.01) for name in ("monitor", "pfd")]
-    result = foresee(
+    result = gate_powers(
         "c", gates, figures, [Member(facts=facts, columns=MONITOR, before=monitor())], comparisons=1
     )
     assert [one.note for one in result] == ["or more", ""]
@@ -289,7 +288,7 @@ def test_gates_are_foreseen_in_their_order() -> None:
     gates = [
         Gate(metric=name, rule="min", bound=0.1, line=at) for at, name in enumerate(("missing", "accuracy"))
     ]
-    result = foresee(
+    result = gate_powers(
         "c",
         gates,
         figures_of(metrics_for("head_to_tail", "x", HEAD_TO_TAIL)),
@@ -324,7 +323,7 @@ def test_a_floor_stands_beside_what_is_compared(floor: float | None, noise: floa
 
 def test_a_models_own_floor_takes_the_place_of_anothers() -> None:
     values = [MetricValue(name=name, better="higher", value=0.5, noise=0.5) for name in "ab"]
-    assert [value.noise for value in with_own(values, {"a": 0.0})] == [0.0, None]
+    assert [value.noise for value in with_own_noise(values, {"a": 0.0})] == [0.0, None]
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,13 @@ from pytest_kbrel import stats
 from pytest_kbrel.gates.measurement import Measured, Measurement, pair
 from pytest_kbrel.gates.reasons import (
     between,
+    describe_open_end,
     facts,
     interval,
     left_out,
     moved,
     needed,
     number,
-    open_end,
     power,
 )
 from pytest_kbrel.records import MetricValue
@@ -96,7 +96,7 @@ def test_which_drop_would_be_found(mde: float | None, better: Any, said: str) ->
     assert power(measured(mde=mde, better=better)) == said
     # Without a spread, or with none, no number of facts can be told.
     for se in (None, 0.0):
-        assert open_end(measured(mde=mde, better=better, estimate={"se": se}), clear=0.0) == said
+        assert describe_open_end(measured(mde=mde, better=better, estimate={"se": se}), clear=0.0) == said
 
 
 def test_facts_that_the_baseline_lacks_are_counted_over_the_members_of_the_figure() -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from pytest_kbrel.baselines import BaselineCase
 from pytest_kbrel.gates import decide
+from pytest_kbrel.gates.figures import figures_of
 from pytest_kbrel.gates.measurement import measure, measure_figures, pair
-from pytest_kbrel.gates.statistics import figures_of
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.metrics.base import mean, quotient
 from pytest_kbrel.records import GateResult, Integrity, Table

@@ -7,10 +7,16 @@ from typing import Any
 
 import pytest
 
-from pytest_kbrel.gates.aggregate_statistics import figures_over
-from pytest_kbrel.gates.fact_changes import changes, is_good
-from pytest_kbrel.gates.pooled import as_expected, once, pooled_figures
-from pytest_kbrel.gates.statistics import Figure, figure_of
+from pytest_kbrel.gates import fact_changes
+from pytest_kbrel.gates.figures import (
+    Figure,
+    as_expected,
+    distinct_changes,
+    figure_of,
+    figures_over,
+    is_good,
+    pooled_figures,
+)
 from pytest_kbrel.gates.waivers import under_waivers, waived_facts, without
 from pytest_kbrel.metrics.base import MetricFormula, ratio
 from pytest_kbrel.records import CaseResult, Change, Label, ProbeName, Table, Waiver
@@ -203,15 +209,15 @@ def change(fact: str, **more: Any) -> Change:
 
 def test_of_several_changes_of_a_fact_one_with_probabilities_is_kept() -> None:
     bare, told, other = change("b"), change("b", old_probability=0.0), change("b", old_probability=0.5)
-    assert once([[bare], [told], [other]]) == (told,)
-    assert once([[told, bare]]) == (told,)
-    assert once([[bare, change("b", relation="P1")]]) == (bare,)
-    assert once([[change("c")], [bare, change("a")]]) == (change("a"), bare, change("c"))
-    assert once([]) == ()
+    assert distinct_changes([[bare], [told], [other]]) == (told,)
+    assert distinct_changes([[told, bare]]) == (told,)
+    assert distinct_changes([[bare, change("b", relation="P1")]]) == (bare,)
+    assert distinct_changes([[change("c")], [bare, change("a")]]) == (change("a"), bare, change("c"))
+    assert distinct_changes([]) == ()
 
 
 def test_lost_and_gained_facts_go_by_their_ids() -> None:
-    lost, gained = changes(None, answers("-+-+-+"), answers("+-+-+-"))
+    lost, gained = fact_changes(None, answers("-+-+-+"), answers("+-+-+-"))
     assert [of.fact_id for of in lost] == ["Q000", "Q002", "Q004"]
     assert [of.fact_id for of in gained] == ["Q001", "Q003", "Q005"]
     assert {(of.relation, of.bucket, of.question) for of in (*lost, *gained)} == {

@@ -9,8 +9,8 @@ import pytest
 from pytest_kbrel import stats
 from pytest_kbrel.baselines import Baseline, PublishedCase, PublishedFigure
 from pytest_kbrel.gates import decide, decide_aggregate
+from pytest_kbrel.gates.figures import figures_of
 from pytest_kbrel.gates.measurement import measure_figures
-from pytest_kbrel.gates.statistics import figures_of
 from pytest_kbrel.metrics.base import mean
 from pytest_kbrel.records import AggregateCase, CaseResult, Gate, GateResult, MetricValue, Table
 from tests.gates.tables import answers, case, decided, gate, outcome, scores

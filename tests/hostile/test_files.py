@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_kbrel.baselines.format import read_meta
-from pytest_kbrel.baselines.outcomes_file import read_packed, tables_of
+from pytest_kbrel.baselines.format import load_tables, read_compressed, read_meta
 from pytest_kbrel.baselines.published import read_published
 from pytest_kbrel.errors import KbrelError, ModelError, StoreError
 from pytest_kbrel.facts.jsonl import read_facts
@@ -47,7 +46,7 @@ def facts_of(form: str) -> Callable[[Path], object]:
 
 
 def xz(path: Path) -> object:
-    return tables_of(read_packed(path, 10))
+    return load_tables(read_compressed(path, 10))
 
 
 # By what it reads: (name of its file, what stands before the deep part, the line, the reader).
@@ -161,11 +160,11 @@ def test_a_document_of_a_gigabyte_is_an_error(tmp_path: Path, name: str) -> None
 def test_outcomes_are_bounded_by_the_number_of_their_facts(tmp_path: Path) -> None:
     path = tmp_path / "o.xz"
     path.write_bytes(lzma.compress(bytes(3 * MIB), preset=0))
-    assert len(read_packed(path, 64)) == 3 * MIB
+    assert len(read_compressed(path, 64)) == 3 * MIB
     with pytest.raises(ValueError, match="it unpacks to more than 1 MiB; allowed: at most 1 MiB"):
-        read_packed(path, 10)
+        read_compressed(path, 10)
     with pytest.raises(ValueError, match="found a number of about 400 digits as the number of its facts"):
-        read_packed(path, 10**400)
+        read_compressed(path, 10**400)
 
 
 def test_a_packed_dump_whose_first_line_has_no_end(tmp_path: Path) -> None:

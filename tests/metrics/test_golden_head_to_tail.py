@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from pytest_kbrel.gates.aggregate_statistics import figures_over
+from pytest_kbrel.gates.figures import figures_over
 from pytest_kbrel.metrics.correlations import correlate
 from pytest_kbrel.metrics.head_to_tail import hallucination
 from pytest_kbrel.records import CaseResult, Table

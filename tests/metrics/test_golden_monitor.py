@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from pytest_kbrel.gates.aggregate_statistics import figures_over
+from pytest_kbrel.gates.figures import figures_over
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.metrics.correlations import correlate
 from pytest_kbrel.models.cache.caching_model import Asker

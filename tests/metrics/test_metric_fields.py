@@ -9,7 +9,7 @@ import pytest
 
 from pytest_kbrel.catalogue.metrics import METRICS
 from pytest_kbrel.metrics import MetricFormula, metrics_for
-from pytest_kbrel.metrics.reliability_controls import control_metrics
+from pytest_kbrel.metrics.reliability import control_metrics
 
 SHARE, SIGNED, HALF, AMOUNT = (0.0, 1.0), (-1.0, 1.0), (0.0, 0.5), (0.0, math.inf)
 RATE = True

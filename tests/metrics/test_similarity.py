@@ -5,8 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from pytest_kbrel.metrics.similarity import cosine, tfidf_cosine
-from pytest_kbrel.metrics.text import normalise
+from pytest_kbrel.metrics.text import cosine, normalise, tfidf_cosine
 
 DOCUMENTS = ("red house", "red red car", "blue bird")
 

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_kbrel.gates import decide_aggregate, decide_case, silent
-from pytest_kbrel.models.cache.caching_model import Asker
+from pytest_kbrel.gates import decide_aggregate, decide_case, silent_suites
 from pytest_kbrel.probes import run_case
 from pytest_kbrel.probes.base import question_of
 from pytest_kbrel.records import Case, CaseResult, MonitorSettings, Suite
@@ -97,7 +96,7 @@ def test_who_never_answers_or_always_the_same_is_invalid_on_seen_and_unseen_ques
         assert result.aggregate or any(error.startswith(first) for error in result.errors)
     assert any(error.startswith(said) for error in found[UNSEEN].errors)
     # The cases have said it.
-    assert list(silent(found.values())) == []
+    assert list(silent_suites(found.values())) == []
 
 
 @pytest.mark.parametrize(
@@ -122,7 +121,7 @@ def test_who_says_nothing_to_every_question_fails_and_is_told_why(
     failed = {(gate.metric, gate.rule) for gate in gates if gate.verdict == "fail"}
     assert failed == {("accuracy", "min"), ("cr", "min"), ("accuracy_head", "min")}
     n = sum(result.n for result in found.values() if not result.aggregate)
-    (problem,) = silent(found.values())
+    (problem,) = silent_suites(found.values())
     assert problem.startswith(
         f"world.kb.yaml: the model says nothing: none of {n} answers is informative ({n} times {most!r}), "
         f"although {n - found[UNSEEN].n} of the questions have an answer; allowed: at least one"
@@ -144,7 +143,7 @@ def test_who_knows_nothing_and_makes_something_up_passes_in_no_probe(world: Suit
         if result.probe == "monitor" and not result.aggregate:
             assert any("the right answer gets no probability" in error for error in result.errors)
     assert verdicts(found, ["head_to_tail", "reliability"]) <= {"fail", "invalid"}
-    assert list(silent(found.values())) == []
+    assert list(silent_suites(found.values())) == []
 
 
 def test_who_gives_right_answers_probability_and_never_writes_them_fails_by_accuracy(world: Suite) -> None:
@@ -183,4 +182,4 @@ def test_a_model_that_knows_its_facts_is_not_told_off(world: Suite) -> None:
     found = gated(world, knows)
     assert {name: result.errors for name, result in found.items() if result.errors} == {}
     assert {result.verdict for result in found.values()} <= {"pass", "no baseline"}
-    assert list(silent(found.values())) == []
+    assert list(silent_suites(found.values())) == []

@@ -365,9 +365,9 @@ def test_all_reports_are_written_and_their_parts_are_known_by_their_sum(tmp_path
     assert {path.name for path in tmp_path.iterdir()} == {
         *("report.json", "report.html", "summary.md", "responses.jsonl", "outcomes.jsonl.xz")
     }
-    from pytest_kbrel.baselines.outcomes_file import read_packed, tables_of
+    from pytest_kbrel.baselines.format import load_tables, read_compressed
 
-    tables = tables_of(read_packed(tmp_path / "outcomes.jsonl.xz", 1000))
+    tables = load_tables(read_compressed(tmp_path / "outcomes.jsonl.xz", 1000))
     assert tables == {ONE: table}
 
 

@@ -65,7 +65,7 @@ def test_what_is_markup_at_the_beginning_only_is_escaped_there(text: str, shown:
     assert markdown_text(text) == shown
 
 
-def lines_of(run: Run) -> list[str]:
+def dump_tables(run: Run) -> list[str]:
     return summary_markdown(run).split("\n")
 
 
@@ -98,7 +98,7 @@ def test_the_summary_of_one_case(small_run: Run, make_case: Make) -> None:
     run = replace(small_run, cases=(case,), baseline="", problems=("b", "a"), complete=False)
     figures = r"pfd 0.000<br>ird –<br>accuracy 0.500 \[0.000, 1.000\] (=)"
     sure = "p &lt; 0.001; over the whole run: Šidák p = 0.500 (decides)"
-    assert lines_of(run) == [
+    assert dump_tables(run) == [
         "## Knowledge gates: invalid",
         "",
         "**reference:overconfident**: 1 fail (1 waived).",
@@ -145,7 +145,7 @@ def test_gates_that_a_paper_left_unjudged_are_counted(
     case = make_case("monitor", "P1", "no baseline", (), gates=(gate(verdict="no baseline"),))
     run = replace(small_run, cases=(case,), baseline=baseline)
     said = "nothing published to compare with: 1 gate not judged"
-    assert (f"- {said}" in lines_of(run)) is told
+    assert (f"- {said}" in dump_tables(run)) is told
     assert (said in texts(run)) is told
     assert ("no baseline given (--kb-baseline): 1 gate not judged" in texts(run)) is not baseline
 
@@ -158,7 +158,7 @@ def test_what_no_fact_of_a_table_has_needs_no_column(small_run: Run, make_case: 
         ((replace(bare, bucket="tail"),), "| question | expected | old answer | new answer | from |"),
     ):
         run = replace(small_run, cases=(make_case("monitor", "P1", "pass", (), lost=lost),))
-        found = lines_of(run)
+        found = dump_tables(run)
         at = found.index(head)
         assert found[at + 1] == "|" + "---|" * (head.count("|") - 1)
         assert found[at - 2] == f"{len(lost)} fact{'s' * (len(lost) > 1)} lost:"
@@ -170,7 +170,7 @@ def test_the_summary_has_correlations_and_what_moved_answers(small_run: Run, mak
         Correlation(x="a", y="b", method=method, over="slices", r=0.5, p=0.0, n=3)  # type: ignore[arg-type]
         for method in ("pearson", "spearman")
     )
-    found = lines_of(replace(small_run, cases=(case,), correlations=pair, problems=("p",)))
+    found = dump_tables(replace(small_run, cases=(case,), correlations=pair, problems=("p",)))
     at = found.index(r"### monitor\[P1\]: pass")
     assert found[at:] == [
         r"### monitor\[P1\]: pass",
@@ -199,7 +199,7 @@ def test_ten_facts_are_shown_in_the_summary_and_three_in_the_terminal(
 ) -> None:
     lost = tuple(replace(change(1), fact_id=f"f{at}") for at in range(n))
     run = replace(small_run, cases=(make_case("monitor", "P1", "pass", (), lost=lost, gained=lost[:3]),))
-    found = lines_of(run)
+    found = dump_tables(run)
     assert (f"{n} facts lost{' (the first 10)' * (n == 11)}:") in found
     assert "3 facts gained:" in found
     assert sum(line.startswith("| On which") for line in found) == 10 + 3

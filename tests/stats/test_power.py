@@ -47,13 +47,13 @@ def test_the_drop_that_a_comparison_not_yet_made_would_find() -> None:
     figure = stats.Estimate(value=0.5, se=0.05, df=20, n=50)
     quantiles = scipy.stats.t.ppf(0.99, 20) + scipy.stats.t.ppf(0.8, 20)
     error = math.sqrt(0.05**2 + 0.05**2 - 2 * 0.8 * 0.05 * 0.05)
-    assert stats.foreseen_mde(figure, 0.01, 0.8) == pytest.approx(quantiles * error)
+    assert stats.planned_mde(figure, 0.01, 0.8) == pytest.approx(quantiles * error)
     # Without degrees of freedom of its own it has those of all facts.
     plain = stats.Estimate(value=0.5, se=0.05, n=2)
     quantiles = scipy.stats.t.ppf(0.99, 1) + scipy.stats.t.ppf(0.8, 1)
-    assert stats.foreseen_mde(plain, 0.01, 0.0) == pytest.approx(quantiles * 0.05 * math.sqrt(2))
+    assert stats.planned_mde(plain, 0.01, 0.0) == pytest.approx(quantiles * 0.05 * math.sqrt(2))
 
 
 def test_nothing_is_foreseen_without_spread() -> None:
     for figure in (stats.Estimate(value=0.5, se=0.0, n=9), stats.Estimate(n=9), stats.Estimate(se=0.1, n=1)):
-        assert stats.foreseen_mde(figure, 0.05, 0.8) is None
+        assert stats.planned_mde(figure, 0.05, 0.8) is None

@@ -90,9 +90,9 @@ def _read_published(source: str, rootdir: Path) -> list[Compared]:
     from pytest_kbrel.baselines import read_baseline
     from pytest_kbrel.baselines.base import PublishedCase
     from pytest_kbrel.baselines.published import published_names
-    from pytest_kbrel.baselines.reading import shelves
+    from pytest_kbrel.baselines.reading import search_path
 
-    names = published_names(shelves(rootdir))
+    names = published_names(search_path(rootdir))
     pattern = source.rstrip("/")
     chosen = [name for name in names if fnmatch.fnmatchcase(name, pattern) or name.startswith(f"{pattern}/")]
     models = []

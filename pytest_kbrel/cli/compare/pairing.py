@@ -16,7 +16,7 @@ from pytest_kbrel.baselines import (
     listed_differences,
     read_baseline,
 )
-from pytest_kbrel.baselines.outcomes_file import read_packed, tables_of
+from pytest_kbrel.baselines.format import load_tables, read_compressed
 from pytest_kbrel.catalogue.probes import PROBES, probe_named
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.catalogue.verdicts import failing
@@ -264,7 +264,7 @@ def waivers_of(case: CaseResult) -> tuple[Waiver, ...]:
 def _of_report(report: dict[str, Any], folder: Path) -> Side:
     try:
         facts = sum(int(entry["n"]) for entry in report["cases"])
-        tables = tables_of(read_packed(folder / OUTCOMES, facts))
+        tables = load_tables(read_compressed(folder / OUTCOMES, facts))
         cases = [_case(entry, tables) for entry in report["cases"]]
         model = report["model"]
         run = Baseline(

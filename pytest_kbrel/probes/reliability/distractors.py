@@ -12,7 +12,7 @@ from collections.abc import Generator, Mapping, Sequence
 
 from pytest_kbrel.errors import ResponseError
 from pytest_kbrel.judges.abstention.classify import is_uninformative
-from pytest_kbrel.metrics.reliability_controls import OPTIONS
+from pytest_kbrel.metrics.reliability import OPTIONS
 from pytest_kbrel.metrics.text import normalise
 from pytest_kbrel.probes.base import Answers, question_of
 from pytest_kbrel.probes.prompts import UNSURE, wrong_answers

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.metrics.similarity import tfidf_cosine
-from pytest_kbrel.metrics.text import normalise
+from pytest_kbrel.metrics.text import normalise, tfidf_cosine
 from pytest_kbrel.probes import run_case
 from pytest_kbrel.probes.base import question_of
 from pytest_kbrel.probes.prompts import qa

@@ -1,0 +1,342 @@
+"""Figures: metrics as statistics over the tables of one case or of several."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Literal
+
+from pytest_kbrel import stats
+from pytest_kbrel.catalogue.probes import RELIABILITY, TOP10, Probe, probe_named
+from pytest_kbrel.metrics import MetricFormula, metrics_for
+from pytest_kbrel.metrics.base import ratio
+from pytest_kbrel.metrics.reliability import average, c_wrong
+from pytest_kbrel.records import BUCKETS, CaseResult, Change, Outcome, ProbeName, Table, record
+
+_fact_of = operator.attrgetter("fact_id")
+
+
+@record
+class Figure:
+    """A metric of one case, or one over several cases ("members").
+
+    ``columns`` has (member number, column names) for each member concerned; ``statistic`` takes their
+    (totals, n) in this order. The other fields are those of :class:`pytest_kbrel.metrics.Metric`.
+    """
+
+    name: str
+    better: Literal["higher", "lower"]
+    columns: tuple[tuple[int, tuple[str, ...]], ...]
+    statistic: stats.Statistic
+    bounds: tuple[float, float] = (0.0, 1.0)
+    rate: bool = False
+    over: str = ""
+    undefined: str = "no fact"
+    vacuous: bool = False
+
+    def count(self, tables: Sequence[Table]) -> int:
+        """Return the number of facts the figure is over, all members together, each once."""
+        counts, facts = 0.0, set()
+        for member, _ in self.columns:
+            table = tables[member]
+            if self.over in table.columns:
+                column = table.columns.index(self.over)
+                counts += sum(row.values[column] for row in table.rows)
+            else:
+                facts |= {row.fact_id for row in table.rows}
+        return round(counts) + len(facts)
+
+    def weight(self, tables: Sequence[Table]) -> int:
+        """Return of how many facts, at least, one is: no fact moves the figure by more than that share."""
+        counts = []
+        for member, _ in self.columns:
+            table = tables[member]
+            if self.over in table.columns:
+                column = table.columns.index(self.over)
+                counts.append(round(sum(row.values[column] for row in table.rows)))
+            else:
+                counts.append(len(table.rows))
+        facts = {row.fact_id for member, _ in self.columns for row in tables[member].rows}
+        return max(min(len(counts) * min(counts), len(facts)), 1)
+
+    def lacking(self, tables: Sequence[Table]) -> tuple[str, ...]:
+        """Return the columns the figure needs and the tables do not have."""
+        return tuple(
+            f"{name!r}"
+            for member, names in self.columns
+            for name in names
+            if name not in tables[member].columns
+        )
+
+    def sample(self, tables: Sequence[Table]) -> stats.Sample:
+        """Return the figure's columns of its members, rows in the order of fact ids."""
+        values, facts = [], []
+        for member, names in self.columns:
+            table = tables[member]
+            places = [table.columns.index(name) for name in names]
+            rows = sorted(table.rows, key=_fact_of)
+            values.append([[row.values[place] for place in places] for row in rows])
+            facts.append(tuple(map(_fact_of, rows)))
+        return stats.sample(values, facts, [len(names) for _, names in self.columns])
+
+    def value(self, tables: Sequence[Table]) -> float | None:
+        """Return the figure itself; ``None`` where it is undefined."""
+        found = float(self.statistic(self.sample(tables).totals))
+        return None if found != found else found
+
+    def estimate(self, tables: Sequence[Table]) -> stats.Estimate:
+        """Return the figure with its interval."""
+        return stats.estimate(
+            self.sample(tables),
+            self.statistic,
+            bounds=self.bounds,
+            rate=self.rate,
+            facts=self.weight(tables),
+        )
+
+
+def figures_of(metrics: Sequence[MetricFormula]) -> tuple[Figure, ...]:
+    """Return metrics as figures of a single case."""
+    return tuple(figure_of(metric) for metric in metrics)
+
+
+def figure_of(metric: MetricFormula) -> Figure:
+    """Return a metric as the figure of a single case."""
+    return Figure(
+        name=metric.name,
+        better=metric.better,
+        columns=((0, metric.columns),),
+        statistic=lambda parts: metric.formula(*parts[0]),
+        bounds=metric.bounds,
+        rate=metric.rate,
+        over=metric.over,
+        undefined=metric.undefined,
+        vacuous=metric.vacuous,
+    )
+
+
+if TYPE_CHECKING:
+    Combine = Callable[[Sequence[stats.Array]], stats.Array]
+
+# A metric over the pooled facts of some members, by their numbers.
+Term = tuple[MetricFormula, tuple[int, ...]]
+
+
+def figures_over(cases: Sequence[CaseResult]) -> tuple[Figure, ...]:
+    """Return the figures over ``cases``, all of one probe."""
+    metrics = [
+        {metric.name: metric for metric in metrics_for(case.probe, case.slice, case.table.columns)}
+        for case in cases
+    ]
+    known = probe_named(cases[0].probe)
+    assert known is not None
+    over = _OVER.get(known.name)
+    return over(metrics, [case.slice for case in cases]) if over else _means(metrics, known)
+
+
+def _means(metrics: Sequence[dict[str, MetricFormula]], probe: Probe) -> tuple[Figure, ...]:
+    """Plain means over the slices (MONITOR's Table 4 has their sum / 21, which looks like a slip)."""
+    return tuple(
+        _figure(name, [(of[name], (member,)) for member, of in enumerate(metrics)], _mean)
+        for name in probe.overall_metrics
+        if all(name in of for of in metrics)
+    )
+
+
+def _head_to_tail(metrics: Sequence[dict[str, MetricFormula]], slices: Sequence[str]) -> tuple[Figure, ...]:
+    """Accuracy by bucket over the facts of all domains, the gap, and means over the buckets present.
+
+    In the paper a domain's buckets are of equal size, so that its figures over all domains, which are over
+    all facts ("micro"), are plain means of the buckets'. ``_macro`` is the plain mean over the domains, each
+    the mean of its buckets. The top tenth belongs to the head: it has its own figure and counts in no other.
+    """
+    groups: dict[str, tuple[int, ...]] = {}
+    domains: dict[str, list[int]] = {}
+    for member, name in enumerate(slices):
+        domain, _, bucket = name.rpartition("-")
+        groups[bucket] = (*groups.get(bucket, ()), member)
+        if bucket != TOP10:
+            domains.setdefault(domain, []).append(member)
+    top = groups.pop(TOP10, ())
+
+    def terms(metric: str, *buckets: str) -> list[Term]:
+        return [(metrics[groups[bucket][0]][metric], groups[bucket]) for bucket in buckets]
+
+    figures = [
+        _figure(f"accuracy_{bucket}", terms("accuracy", bucket), _mean)
+        for bucket in BUCKETS
+        if bucket in groups
+    ]
+    if top:
+        figures.append(_figure(f"accuracy_{TOP10}", [(metrics[top[0]]["accuracy"], top)], _mean))
+    if "head" in groups and "tail" in groups:
+        figures.append(
+            _figure(
+                "gap",
+                terms("accuracy", "head", "tail"),
+                lambda values: values[0] - values[1],
+                better="lower",
+                bounds=(-1.0, 1.0),
+            )
+        )
+    if not groups:
+        return tuple(figures)
+    names = ("accuracy", "hallucination", "missing")
+    figures += [_figure(name, terms(name, *groups), _mean) for name in names]
+    members = [member for group in domains.values() for member in group]
+    weights = [1 / len(domains) / len(group) for group in domains.values() for _ in group]
+    for name in names:
+        single: list[Term] = [(metrics[member][name], (member,)) for member in members]
+        figures.append(_figure(f"{name}_macro", single, lambda values: _weighted(values, weights)))
+    return tuple(figures)
+
+
+def _reliability(metrics: Sequence[dict[str, MetricFormula]], slices: Sequence[str]) -> tuple[Figure, ...]:
+    """Seen and unseen figures over the pooled slices of their kind, and the two that need both."""
+    kinds = [RELIABILITY.kind(name) for name in slices]
+    seen = tuple(member for member, kind in enumerate(kinds) if kind == "seen")
+    unseen = tuple(member for member, kind in enumerate(kinds) if kind == "unseen")
+
+    def term(metric: str, group: tuple[int, ...]) -> Term:
+        return metrics[group[0]][metric], group
+
+    figures = []
+    if seen:
+        figures += [_figure(name, [term(name, seen)], _mean) for name in ("nccr", "ncr")]
+    if unseen:
+        figures += [_figure(name, [term(name, unseen)], _mean) for name in ("iur", "ur")]
+    if seen and unseen:
+        figures += [
+            _figure(
+                "c_wrong",
+                [term("c_wrong", seen), term("c_wrong", unseen)],
+                lambda values: c_wrong(values[0], values[1]),
+            ),
+            _figure(
+                "avg",
+                [term("nccr", seen), term("iur", unseen)],
+                lambda values: average(values[0], values[1]),
+            ),
+        ]
+    return tuple(figures)
+
+
+# How papers combine slices, where it is not by plain means.
+_OVER: dict[ProbeName, Callable[[Sequence[dict[str, MetricFormula]], Sequence[str]], tuple[Figure, ...]]] = {
+    "head_to_tail": _head_to_tail,
+    "reliability": _reliability,
+}
+
+
+def _mean(values: Sequence[stats.Array]) -> stats.Array:
+    return _weighted(values, [1.0] * len(values)) / len(values)
+
+
+def _weighted(values: Sequence[stats.Array], weights: Sequence[float]) -> stats.Array:
+    # Not numpy's mean: the values have different shapes while one member's facts are left out in turn.
+    total = values[0] * weights[0]
+    for value, weight in zip(values[1:], weights[1:], strict=True):
+        total = total + value * weight
+    return total
+
+
+def _figure(
+    name: str,
+    terms: Sequence[Term],
+    combine: Combine,
+    *,
+    better: Literal["higher", "lower"] | None = None,
+    bounds: tuple[float, float] | None = None,
+) -> Figure:
+    first = terms[0][0]
+
+    def statistic(parts: stats.Parts) -> stats.Array:
+        left = iter(parts)
+        values = []
+        for metric, group in terms:
+            totals, n = next(left)
+            for _ in group[1:]:
+                more, facts = next(left)
+                totals, n = totals + more, n + facts
+            values.append(metric.formula(totals, n))
+        return combine(values)
+
+    return Figure(
+        name=name,
+        better=better or first.better,
+        columns=tuple((member, metric.columns) for metric, group in terms for member in group),
+        statistic=statistic,
+        bounds=bounds or first.bounds,
+        # Over the pooled facts of some members, and not a mean of their means.
+        rate=first.rate and len(terms) == 1,
+        over=first.over,
+        undefined=f"{first.undefined} in one of the cases" if len(terms) > 1 else first.undefined,
+        vacuous=first.vacuous,
+    )
+
+
+AS_EXPECTED = "as_expected"
+
+
+def pooled_figures(members: int) -> tuple[Figure, ...]:
+    """Return the one figure over the tables of so many members, as :func:`as_expected` makes them."""
+
+    def share(parts: stats.Parts) -> stats.Array:
+        # Not one sum: the parts have different shapes while one member's facts are left out in turn.
+        (totals, n), *rest = parts
+        good = totals[..., 0]
+        for more, facts in rest:
+            good, n = good + more[..., 0], n + facts
+        return ratio(good, n)
+
+    return (
+        Figure(
+            name=AS_EXPECTED,
+            better="higher",
+            columns=tuple((member, (AS_EXPECTED,)) for member in range(members)),
+            statistic=share,
+            rate=True,
+        ),
+    )
+
+
+def is_good(row: Outcome, expected: str) -> bool:
+    """Tell whether a fact was answered as it should be; ``expected`` is empty where no answer exists."""
+    return row.label == ("correct" if expected else "uninformative")
+
+
+def as_expected(table: Table, asked: Table) -> Table:
+    """Return the table with one column: 1 where a fact was answered as it should be, else 0.
+
+    That is right where an answer exists, and uninformative where none does. ``asked`` is the candidate's
+    table, whose rows have the expected answers; a baseline's have none.
+    """
+    expected = {row.fact_id: row.expected for row in asked.rows}
+    return Table(
+        columns=(AS_EXPECTED,),
+        rows=tuple(
+            _as_expected_row(row, is_good(row, expected.get(row.fact_id, row.expected))) for row in table.rows
+        ),
+    )
+
+
+def distinct_changes(changes: Iterable[Sequence[Change]]) -> tuple[Change, ...]:
+    """Return each fact's change once, in the order of fact ids: the one with probabilities, if there is."""
+    found: dict[str, Change] = {}
+    for change in (change for case in changes for change in case):
+        known = found.get(change.fact_id)
+        if known is None or (known.old_probability is None and change.old_probability is not None):
+            found[change.fact_id] = change
+    return tuple(found[fact] for fact in sorted(found))
+
+
+def _as_expected_row(row: Outcome, good: bool) -> Outcome:
+    return Outcome(
+        fact_id=row.fact_id,
+        question=row.question,
+        expected=row.expected,
+        answer=row.answer,
+        label=row.label,
+        values=(float(good),),
+        prompt_digest=row.prompt_digest,
+    )
