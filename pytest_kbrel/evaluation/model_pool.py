@@ -1,16 +1,16 @@
-"""Who answers in one process: the model under test, and the models that help. Each is opened at first use."""
+"""The models of one process: model under test, baseline model and helper models, each opened at first use."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_kbrel.errors import KbrelError, ModelError
 from pytest_kbrel.evaluation.specs import WHOSE, helper_spec, notes_of, role_of
-from pytest_kbrel.records import BASELINE, Case, Fingerprint, Request, Response, Suite
+from pytest_kbrel.records import BASELINE, Case, Fingerprint, Request, Response
 from pytest_kbrel.settings import Settings
 
 if TYPE_CHECKING:
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from pytest_kbrel.models.cache.caching_model import Asker, CachingModel
     from pytest_kbrel.models.cache.session import CacheSession, RunLock
 
-# Whom the run itself is about, as ``Ask.to`` names them; all others are helping models.
+# Model under test and baseline model, as ``Ask.to`` names them; all others are helper models.
 _OWN = ("", BASELINE)
 
 
 class ModelPool:
-    """One process's answers. ``to`` is who is asked, as in :class:`pytest_kbrel.records.Ask`."""
+    """Models of one process. ``to`` names a model as :class:`pytest_kbrel.records.Ask` does."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -34,13 +34,13 @@ class ModelPool:
         self._load_seconds: dict[str, float] = {}
         self._again: Asker | None = None
         self._cache: CacheSession | None = None
-        # Why no case can be decided: a model that all of them need cannot be opened or asked.
+        # The error of a model that all cases need, which cannot be opened or asked.
         self.unusable = ""
 
     def ask(self, requests: Sequence[Request], to: str, case: str = "") -> Sequence[Response]:
         """Return one response for each request, in order; ``case`` is the node id of the case that asks.
 
-        ``ModelError`` says how a helping model is named.
+        Raises ``ModelError``; that of a helper model says where the user named it.
         """
         from pytest_kbrel.models.cache.caching_model import Asker
 
@@ -56,9 +56,9 @@ class ModelPool:
             raise self._of_helper(to, error) from None
 
     def ask_again(self, requests: Sequence[Request], to: str, case: str = "") -> Sequence[Response]:
-        """Return responses as :meth:`ask` does, of the model under test asked anew under another batch plan.
+        """Return responses of the model under test under another batch plan and without the cache.
 
-        Helping models are asked as ever: what they said stays said. No answer comes from the store.
+        Helper models answer as in :meth:`ask`.
         """
         from pytest_kbrel.models.base import Replanned
         from pytest_kbrel.models.cache.caching_model import Asker
@@ -70,7 +70,7 @@ class ModelPool:
         return self._again.ask(requests)
 
     def check_files(self) -> None:
-        """Raise ``ModelError`` where a file of a checkpoint that was opened is not what it was."""
+        """Raise ``ModelError`` where a file of an opened checkpoint has changed."""
         from pytest_kbrel.models.checkpoint.integrity import check_files
 
         try:
@@ -86,18 +86,18 @@ class ModelPool:
                 raise self._of_helper(text, error) from None
 
     def model(self) -> Model:
-        """Return the model under test itself, loaded at the first call, with nothing kept of what it says.
+        """Return the model under test without a cache, loaded at the first call.
 
-        A failed load is told once, then named.
+        Raises ``ModelError`` where it cannot be loaded; only the first error explains why.
         """
         return self._opened("")
 
     def base(self) -> Fingerprint | None:
-        """Say what the model is that this run compares with, ``None`` where it compares with none."""
+        """Return the fingerprint of the baseline model, ``None`` without one."""
         return self._opened(BASELINE).describe() if self._settings.baseline_model else None
 
     def opened(self) -> list[tuple[str, Fingerprint]]:
-        """Say what all models are that were opened so far, each with its name in ``Ask.to``."""
+        """Return the fingerprints of all models opened so far, each with its name in ``Ask.to``."""
         own = [(which, model.describe()) for which, model in self._models.items()]
         return [*own, *((helper.spec, helper) for helper in self.helper_models.fingerprints())]
 
@@ -123,14 +123,14 @@ class ModelPool:
         return self._models[which]
 
     def _of_helper(self, text: str, error: ModelError) -> ModelError:
-        """Return an error of a helping model with the place where it is named."""
+        """Return the error of a helper model with the flag or key that names it."""
         named = ModelError(f"{role_of(self._settings, text)}: {error}")
         if text == self._settings.judge:
             self._note_unusable(named)
         return named
 
     def _note_unusable(self, error: ModelError) -> None:
-        # A recorded run has answers of its own, whoever cannot be asked for more.
+        # A recorded run has answers even where no model can be asked.
         if self._settings.from_run is None:
             self.unusable = self.unusable or str(error)
 
@@ -142,7 +142,7 @@ class ModelPool:
         return self._cache.wrap(self._opened(which))
 
     def rendered(self, request: Request, case: str = "") -> str:
-        """Return a prompt as the model under test reads it, empty where it cannot be put to this model."""
+        """Return a prompt as the model under test reads it, empty where it cannot be rendered."""
         from pytest_kbrel.models.base import Renders
         from pytest_kbrel.models.chat import text_of
 
@@ -152,17 +152,17 @@ class ModelPool:
         try:
             return model.rendered(request)
         except Exception:
-            # Whatever a chat template raises: the response to this request says what it was.
+            # A chat template may raise anything; the response to this request has the error.
             return ""
 
     def fingerprint(self) -> Fingerprint:
-        """Say what the model under test is."""
+        """Return the fingerprint of the model under test."""
         return self.model().describe()
 
     def loading(self) -> tuple[float, str]:
-        """Return how many seconds the checkpoint under test took to load, and how it computes answers.
+        """Return the load time of the model under test in seconds, and how it computes answers.
 
-        Zero and nothing where no weights are loaded here; nothing as long as it was not asked anything.
+        Returns 0.0 and ``""`` where no weights are loaded here; ``""`` before the first request.
         """
         model = self._models.get("")
         if model is None or not model.describe().parameters:
@@ -170,46 +170,44 @@ class ModelPool:
         return self._load_seconds[""], str(getattr(model, "engine", ""))
 
     def unscorable(self) -> str:
-        """Say why the model under test can score no answer; empty where it can."""
+        """Return why the model under test can score no answer, empty where it can."""
         return str(getattr(self.model(), "unscorable", ""))
 
     def notes(self) -> tuple[str, ...]:
-        """Return what a reader should know of the models that were opened so far, a sentence each."""
-        found = [f"{WHOSE[which]}{note}" for which, model in self._models.items() for note in notes_of(model)]
-        return (*found, *self.helper_models.notes())
+        """Return remarks about the models opened so far, one sentence each."""
+        own = [(WHOSE[which], model) for which, model in self._models.items()]
+        helpers = [(f"{text}: ", model) for text, model in self.helper_models.opened()]
+        return tuple(f"{prefix}{note}" for prefix, model in (*own, *helpers) for note in notes_of(model))
 
     def helper(self, text: str) -> Fingerprint:
-        """Say what the helping model is that ``text`` names."""
+        """Return the fingerprint of the helper model that ``text`` names."""
         try:
             return self.helper_models.fingerprint(text)
         except ModelError as error:
             raise self._of_helper(text, error) from None
 
     def helpers(self) -> tuple[Fingerprint, ...]:
-        """Say what all helping models are that took part so far."""
+        """Return the fingerprints of all helper models used so far."""
         return self.helper_models.fingerprints()
 
     def new_helper_counts(self) -> tuple[int, int]:
-        """Return how many requests helping models got since the last call, and how many were known."""
+        """Return the numbers of helper requests and of cache hits since the last call."""
         return self.helper_models.new_counts()
 
     def new_answer_counts(self) -> tuple[int, int]:
-        """Return how many answers the run's own models were to give since the last call; how many were known.
-
-        Known are those kept from an earlier run.
-        """
+        """Return the numbers of requests to the run's own models and of cache hits since the last call."""
         return self._cache.new_counts() if self._cache is not None else (0, 0)
 
     def cache_problem(self) -> str:
-        """Say why answers of the run's own models are not kept, empty where they are or are not to be."""
+        """Return why answers of the run's own models cannot be cached, empty if they can."""
         return self._cache.trouble if self._cache is not None else ""
 
     def with_examples(self, case: Case) -> Case | None:
-        """Return the case with the examples it was asked with, ``None`` where they are to be chosen."""
+        """Return the case with recorded few-shot examples, ``None`` where they have to be chosen."""
         return None
 
     def missing_responses(self, case: str) -> str:
-        """Say why a case got no answers that only a model could give; empty where models are asked."""
+        """Return which responses of a case a recorded run lacks, in words; empty with real models."""
         return ""
 
     def close(self) -> None:
@@ -222,7 +220,7 @@ class ModelPool:
 
 
 def run_lock(settings: Settings) -> RunLock | None:
-    """Return the journals of a run that asks served models, ``None`` where there are none to be kept."""
+    """Return the lock of a run that asks served models, ``None`` where none or no cache is used."""
     from pytest_kbrel.models.registry import backend_of
 
     served = backend_of(settings.model).is_served or backend_of(settings.baseline_model).is_served
@@ -234,7 +232,7 @@ def run_lock(settings: Settings) -> RunLock | None:
 
 
 def let_threads_sleep() -> None:
-    """Keep torch's waiting threads from spinning, as they do by default; to be called before torch loads."""
+    """Make torch's idle threads sleep instead of spin; to be called before torch is imported."""
     # With one other busy process on two cores, two spinning threads took 15 to 24 times as long as two
     # sleeping ones.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -249,20 +247,19 @@ def _threads() -> int | None:
 
 
 class HelperModels:
-    """One process's helping models, each opened when it is first needed, over one store of answers."""
+    """The models of one process that judge answers or write distractors, opened lazily over one cache."""
 
     def __init__(self, settings: Settings, *, threads: int | None = None) -> None:
         self._settings = settings
         self._threads = threads
         self._models: dict[str, CachingModel] = {}
         self._failed: set[str] = set()
-        self._opened: dict[str, object] = {}
-        self._told = (0, 0)
+        self._counted = (0, 0)
 
     def model(self, text: str) -> CachingModel:
-        """Return the model that ``text`` names. A failure is explained once, then named.
+        """Return the model that ``text`` names, opened at the first call.
 
-        Raises :class:`KbrelError` where it cannot be opened, or where the store cannot.
+        Raises :class:`KbrelError` where it or the cache cannot be opened; only the first error explains why.
         """
         if text in self._failed:
             raise ModelError(f"the model {text!r} could not be opened; the first failure says why")
@@ -275,7 +272,6 @@ class HelperModels:
                 folder = self._settings.use_cache
                 spec = helper_spec(text, self._settings.judge_args)
                 model = open_model(spec, threads=self._threads, folder=folder)
-                self._opened[text] = model
                 self._models[text] = CachingModel(model, None if folder is None else Store(folder))
             except KbrelError:
                 self._failed.add(text)
@@ -287,32 +283,22 @@ class HelperModels:
         return [(text, model.model) for text, model in self._models.items()]
 
     def fingerprint(self, text: str) -> Fingerprint:
-        """Say what the model is that ``text`` names; it is opened if it was not yet."""
+        """Return the fingerprint of the model that ``text`` names; opens it if necessary."""
         return replace(self.model(text).describe(), spec=text)
 
     def fingerprints(self) -> tuple[Fingerprint, ...]:
-        """Say what all models are that were opened."""
+        """Return the fingerprints of all models that were opened."""
         return tuple(self.fingerprint(text) for text in sorted(self._models))
 
-    def notes(self) -> tuple[str, ...]:
-        """Return what a reader should know of the models that were opened, a sentence each."""
-        return tuple(f"{text}: {note}" for text, model in self._opened.items() for note in notes_of(model))
-
     def new_counts(self) -> tuple[int, int]:
-        """Return how many requests came in, and how many the store answered, since this was last called."""
+        """Return the numbers of requests and of cache hits since the last call."""
         models = self._models.values()
-        now = (sum(model.asked for model in models), sum(model.reused for model in models))
-        new_counts = (now[0] - self._told[0], now[1] - self._told[1])
-        self._told = now
-        return new_counts
+        counts = (sum(model.asked for model in models), sum(model.reused for model in models))
+        new = (counts[0] - self._counted[0], counts[1] - self._counted[1])
+        self._counted = counts
+        return new
 
     def close(self) -> None:
-        """Free the models and close the store."""
+        """Free the models and close the cache."""
         for model in self._models.values():
             model.close()
-
-
-def writers_of(suite: Suite, members: Iterable[str]) -> tuple[str, ...]:
-    """Return the specs of the models that write distractors for these cases of a suite."""
-    cases = [case for case in suite.cases if case.id in set(members)]
-    return tuple(dict.fromkeys(filter(None, (case.settings.writer for case in cases))))

@@ -1,7 +1,7 @@
-"""The controller's side: what was expected, what arrived, what it adds up to.
+"""The plugin of the controlling process: collects results, decides aggregates, writes reports and baselines.
 
-Only this side writes reports and baselines. It decides the aggregates once all items have run, as cases that
-pytest counts like any other, with and without xdist.
+Under xdist the cases themselves run in workers. Aggregates are decided once all items have run, as cases that
+pytest counts like any other.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from pytest_kbrel.plugin.run_builder import (
 )
 from pytest_kbrel.plugin.sigterm import TERMINATED, Termination
 from pytest_kbrel.printing import printable
-from pytest_kbrel.records import BASELINE, CaseResult, Fingerprint, Run, Suite, record
+from pytest_kbrel.records import BASELINE, CaseResult, Fingerprint, Run, Suite
 from pytest_kbrel.reports.formatting import one_line
 from pytest_kbrel.reports.junit import case_properties, suite_properties
 from pytest_kbrel.reports.phrases import STOPPED
@@ -50,7 +50,7 @@ UNUSABLE = "kbrel: no further case is begun, since all would fail of the same ca
 
 
 class Recorder:
-    """Gathers the cases of a session and turns them into a run."""
+    """pytest plugin that collects the results of a session and turns them into a run."""
 
     def __init__(self, config: pytest.Config, settings: Settings, baseline: Baseline | None) -> None:
         self._config = config
@@ -65,7 +65,8 @@ class Recorder:
         self._finished = False
         self._run: Run | None = None
         self._written = False
-        self._blessed: Blessed | None = None
+        # The folder of a baseline written by this run, and the noise floor of the one it replaced.
+        self._blessed: tuple[Path, tuple[int, int] | None] | None = None
         self._run_lock = run_lock(settings)
         self._spool_directory = SpoolDirectory(settings.output_path, settings.run)
         self._termination = Termination()
@@ -75,10 +76,9 @@ class Recorder:
         self.stop_workers: Callable[[bool], None] | None = None
 
     def begin(self) -> None:
-        """Begin a run of ours: set the reports of an earlier one aside, and let SIGTERM end it in order.
+        """Begin a run: move the reports of the previous one aside and handle SIGTERM.
 
-        Not before there is something of ours in sight: the project's other tests must neither cost it its
-        last report nor be ended in another way than usual.
+        Called once a suite or a test that uses a model is seen, so that other tests change nothing.
         """
         if not self._began:
             self._began = True
@@ -86,17 +86,17 @@ class Recorder:
             self._set_aside = move_aside(self._settings.output_path)
 
     def note_collected(self) -> None:
-        """Note that it is known which of our cases are to run, be it none."""
+        """Note that it is known which cases are to run, be it none."""
         self._collected = True
 
     def mark_active(self) -> None:
-        """Let other runs see that this one goes on, if it was announced that it asks a model."""
+        """Take the run lock, if registered, so that other runs see that this one is active."""
         if self._run_lock is not None:
             self._run_lock.acquire()
 
     def expect(self, nodeids: Iterable[str]) -> None:
-        """Note items that must report before the session may end well."""
-        # Tests in Python ask models too: who collected them has announced it.
+        """Expect results of the items of suites among ``nodeids``."""
+        # Python tests use models too: the process that collected them has registered the run.
         self.mark_active()
         new = [nodeid for nodeid in nodeids if nodeid.split("::", 1)[0].endswith(SUITE_SUFFIX)]
         new = [nodeid for nodeid in new if nodeid not in self._results.expected]
@@ -105,7 +105,7 @@ class Recorder:
         self.begin()
         self._results.expected |= dict.fromkeys(new)
         try:
-            # Now, since a suite may be edited while the run goes on.
+            # Read now, since a suite may be edited during the run.
             self._suites = worker.suites_of(self._config, list(self._results.expected), self._settings)
         except KbrelError as error:
             self._problems[str(error)] = None
@@ -116,13 +116,13 @@ class Recorder:
 
     @pytest.hookimpl
     def pytest_report_header(self) -> list[str]:
-        """Name the model, who judges it and what it is held against; say what was typed and has no effect."""
+        """Return the models of the run, and remarks about model arguments without effect."""
         notes = [one_line(note, 500) for note in spec_notes(self._settings)]
         return [printable(f"kbrel: {line}") for line in (self._who(), *notes)]
 
     @pytest.hookimpl
     def pytest_report_collectionfinish(self) -> list[str]:
-        """Say which flags have no effect on what was collected. The controller of xdist collects nothing."""
+        """Return which flags have no effect on the collected cases; with xdist, nothing is collected here."""
         return [f"kbrel: {one_line(note, 500)}" for note in self._unused]
 
     def _who(self) -> str:
@@ -140,7 +140,7 @@ class Recorder:
 
     @pytest.hookimpl
     def pytest_sessionstart(self, session: pytest.Session) -> None:
-        """Clear away the responses of runs that were killed; begin where suites are in sight."""
+        """Remove the responses of killed runs; begin if the arguments name suites."""
         self._session = session
         self._spool_directory.clear()
         if find_suites(self._config):
@@ -148,7 +148,7 @@ class Recorder:
 
     @pytest.hookimpl
     def pytest_collectstart(self, collector: pytest.Collector) -> None:
-        """Begin at the first suite, wherever it lies."""
+        """Begin at the first suite."""
         if collector.nodeid.endswith(SUITE_SUFFIX):
             self.begin()
 
@@ -159,30 +159,30 @@ class Recorder:
 
     @pytest.hookimpl
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Note suites that could not be collected: the others' results are then not the whole."""
+        """Note suites that could not be collected: the run is then incomplete."""
         if report.failed and report.nodeid.endswith(SUITE_SUFFIX):
             self._problems[f"{report.nodeid} could not be collected"] = None
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Learn the items of a serial run."""
+        """Expect the items of a serial run."""
         if any(map(uses_model, session.items)):
             self.begin()
         self.expect(item.nodeid for item in session.items)
 
     @pytest.hookimpl
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        """Note what was begun: a session may stop before the rest."""
+        """Note which items were begun."""
         self._results.begun.add(nodeid)
 
     @pytest.hookimpl
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Take in what arrives, from this process or from a worker."""
+        """Read the results on a report, from this process or from a worker."""
         self._results.note(report)
         text: str | None = getattr(report, "kbrel", None)
         if text is not None:
             wire: dict[str, Any] = json.loads(text)
-            # A worker's test that asks for its fixtures while it runs is known by now only.
+            # Until now nobody knew of a worker's test that requests fixtures while it runs.
             self.begin()
             self.mark_active()
             self._spool_directory.start()
@@ -200,11 +200,11 @@ class Recorder:
                 self._results.add(report.nodeid, without_figures(decided, mixed) if mixed else decided)
             # pytest keeps all reports to the end.
             del report.kbrel
-        elif (found := getattr(report, "kbrel_models", None)) is not None:
-            self._note_models([(name, from_wire(Fingerprint, one)) for name, one in json.loads(found)])
+        elif (models := getattr(report, "kbrel_models", None)) is not None:
+            self._note_models([(name, from_wire(Fingerprint, one)) for name, one in json.loads(models)])
 
     def _note_models(self, models: Iterable[tuple[str, Fingerprint]]) -> str:
-        """Note which models a worker has; say in words where they are not those of the others."""
+        """Note the models of a worker; return in words how they differ from those of other workers."""
         mixed = self._results.add_models(models)
         if mixed:
             self._problems[mixed] = None
@@ -212,10 +212,10 @@ class Recorder:
         return mixed
 
     @pytest.hookimpl(specname="pytest_runtest_logreport", trylast=True)
-    def pytest_stop_where_nothing_can_be_asked(self, report: pytest.TestReport) -> None:
-        """End the session at the first case that fails of what all others would fail of.
+    def pytest_stop_at_unusable_model(self, report: pytest.TestReport) -> None:
+        """End the session at the first case that fails for a reason that all others share.
 
-        Not at a test in Python: those around it may ask nothing.
+        A Python test does not end it: others beside it may need no model.
         """
         if hasattr(report, "kbrel_unusable") and report.nodeid.split("::", 1)[0].endswith(SUITE_SUFFIX):
             self._problems[f"no case can be decided: {report.kbrel_unusable}"] = None
@@ -223,11 +223,11 @@ class Recorder:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
-        """Hold what arrived against what was expected, then decide the aggregates."""
+        """Report expected items without results, then decide the aggregates."""
         outcome = yield
         self._results.expect_crashed()
-        for nodeid, what in self._results.unaccounted():
-            emit_reports(session, nodeid, what)
+        for nodeid, reason in self._results.unaccounted():
+            emit_reports(session, nodeid, reason)
         self._decide_aggregates(session)
         if self._results.cases:
             from pytest_kbrel.gates import silent_suites
@@ -238,7 +238,7 @@ class Recorder:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Bless the run if that was asked for, then write the reports."""
+        """Write the baseline, if requested, and the reports."""
         ended = False
         self._termination.hold()
         if not self._finished and self.stop_workers is not None:
@@ -254,13 +254,13 @@ class Recorder:
 
     @pytest.hookimpl
     def pytest_unconfigure(self) -> None:
-        """Let SIGTERM do again what it did; a session that got one does not end well, however late it was."""
+        """Restore the former handler of SIGTERM; a session that received one never exits with 0."""
         if self._termination.arrived and self._session is not None and not self._session.exitstatus:
             self._session.exitstatus = pytest.ExitCode.INTERRUPTED
         self._termination.end()
 
     def _stopped_collecting(self, session: pytest.Session) -> bool:
-        """Tell whether a run was stopped before its cases were known, or a suite could not be read."""
+        """Return True if the run stopped before its cases were known, or a suite could not be read."""
         stopped = not self._collected and session.exitstatus == pytest.ExitCode.INTERRUPTED
         return self._began and (stopped or bool(self._problems))
 
@@ -273,13 +273,10 @@ class Recorder:
         self._run = self._make_run(session)
         joined = self._join(self._run)
         self._run = self._make_run(session)
-        ended = self._note_journals(session, self._run)
+        ended = self._note_resumed(session, self._run)
         try:
             if self._settings.baseline_update:
-                self._run = with_commit(self._run, self._config.rootpath)
-                self._blessed = bless(
-                    self._run, self._settings.baseline_update, self._settings, self._config.rootpath
-                )
+                self._run = self._bless(self._run, self._settings.baseline_update)
         except (KbrelError, OSError) as error:
             self._problems[str(error)] = None
             self._run = self._make_run(session)
@@ -311,11 +308,25 @@ class Recorder:
             terminalreporter.write_line(text, **markup)
         if self._blessed is not None:
             here = self._config.invocation_params.dir
-            for line in blessed_lines(self._blessed, self._run, self._settings, here):
+            for line in blessed_lines(*self._blessed, self._run, self._settings, here):
                 terminalreporter.write_line(printable(line))
 
+    def _bless(self, run: Run, name: str) -> Run:
+        """Write the run as a baseline; return it with the commit at which it was made."""
+        from pytest_kbrel.baselines import baseline_directory, commit_of, measured_floor, write_baseline
+
+        root = self._config.rootpath
+        run = replace(
+            run, environment=tuple(sorted({**dict(run.environment), "commit": commit_of(root)}.items()))
+        )
+        folder = baseline_directory(name, root)
+        former_floor = measured_floor(folder)
+        write_baseline(folder, run, self._settings.baseline_reason)
+        self._blessed = folder, former_floor
+        return run
+
     def _join(self, run: Run) -> bool:
-        """Join the responses, before anything is blessed by them; tell whether that was possible."""
+        """Join the responses, which a baseline needs too; return True if that was possible."""
         try:
             self._problems |= dict.fromkeys(
                 join(run, self._spool_directory.folder, self._settings.output_path)
@@ -325,26 +336,28 @@ class Recorder:
             return False
         return True
 
-    def _note_journals(self, session: pytest.Session, run: Run) -> bool:
-        """Say what was taken over from a run that did not end; tell whether this one has ended."""
+    def _note_resumed(self, session: pytest.Session, run: Run) -> bool:
+        """Note the answers taken over from an unfinished run; return True if this one has finished."""
         if self._run_lock is None:
             return True
-        journals = self._run_lock.summary()
+        summary = self._run_lock.summary()
         undecided = any(case.verdict == "invalid" for case in run.cases)
-        ended = self._finished and self._results.all_measured() and not (journals.failed and undecided)
-        # Who stops at a failure may change the model next, and leave its name.
+        ended = self._finished and self._results.all_measured() and not (summary.failed and undecided)
+        # After a stop at a failure the model may be changed under the same name.
         if session.shouldfail or session.shouldstop:
-            ended = ended or self._results.failed_measured(journals.failed)
-        count = journals.unused if ended else journals.answers
-        left = f"this run did not end: the server's {count} answers are kept for a day, for the next run"
-        rest = f"{count} of the answers taken over were not needed, and stay for the next run"
-        lines = [*journals.notes, *([rest if ended else left] if count else [])]
+            ended = ended or self._results.failed_measured(summary.failed)
+        count = summary.unused if ended else summary.answers
+        unfinished = (
+            f"this run did not end: the server's {count} answers are kept for a day, for the next run"
+        )
+        unused = f"{count} of the answers taken over were not needed, and stay for the next run"
+        lines = [*summary.notes, *([unused if ended else unfinished] if count else [])]
         self._results.resumed = "\n".join(lines)
         self._run = self._make_run(session)
         return ended
 
     def _check_cases(self) -> None:
-        """Refuse what the models cannot do before they are asked anything, with nothing to report on."""
+        """Raise ``UsageError`` for cases that the models cannot answer, before any request."""
         expected = self._results.expected
         try:
             check_suites(self._config, self._settings, self._baseline, self._suites, expected)
@@ -372,7 +385,7 @@ class Recorder:
             )
 
     def _compared_with(self) -> Baseline | None:
-        """Return the baseline: a blessed run, or what the other model of this session answered."""
+        """Return the baseline: a blessed run, or the results of the baseline model in this session."""
         if self._base is None:
             return self._baseline
         return baseline_of_session(self._base, self._results, self._settings.judge)
@@ -380,7 +393,7 @@ class Recorder:
     def _make_run(self, session: pytest.Session) -> Run:
         if self._problems and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
-        # What answered is then not known of any recorded response, and nothing may be decided on them again.
+        # With mixed models nobody knows which one gave a recorded response, so the run cannot be replayed.
         model = None if self._mixed else self._model
         run = build_run(self._config, self._settings, self._suites, self._results, model)
         if (baseline := self._compared_with()) is not None:
@@ -395,45 +408,20 @@ class Recorder:
         )
 
 
-@record
-class Blessed:
-    """Where a run was blessed, and the noise floor that the baseline before it had and this one has not.
+def blessed_lines(
+    folder: Path, dropped: tuple[int, int] | None, run: Run, settings: Settings, invocation_dir: Path
+) -> Iterator[str]:
+    """Yield what the terminal prints about a new baseline in ``folder``.
 
-    ``dropped`` is (answers that changed when asked again, of how many); ``None`` where nothing is lost.
+    ``dropped`` is the noise floor of the baseline that it replaces: (changed answers, all answers).
     """
-
-    folder: Path
-    dropped: tuple[int, int] | None
-
-
-def with_commit(run: Run, rootdir: Path) -> Run:
-    """Return a run that says at which commit of the project it was made."""
-    from pytest_kbrel.baselines import commit_of
-
-    environment = {**dict(run.environment), "commit": commit_of(rootdir)}
-    return replace(run, environment=tuple(sorted(environment.items())))
-
-
-def bless(run: Run, name: str, settings: Settings, rootdir: Path) -> Blessed:
-    """Write a run as the baseline ``name``; raises as ``baselines.write_baseline``."""
-    from pytest_kbrel.baselines import baseline_directory, measured_floor, write_baseline
-
-    folder = baseline_directory(name, rootdir)
-    floor = measured_floor(folder)
-    write_baseline(folder, run, settings.baseline_reason)
-    return Blessed(folder=folder, dropped=None if settings.noise_floor else floor)
-
-
-def blessed_lines(blessed: Blessed, run: Run, settings: Settings, here: Path) -> Iterator[str]:
-    """Yield what the terminal says; ``here`` is where pytest was called."""
-    yield f"blessed as {settings.baseline_update}: {os.path.relpath(blessed.folder, here)}"
-    if blessed.dropped is not None:
-        changed, of = blessed.dropped
-        measured = f"the noise floor of the old baseline ({changed} of {of} answers)"
-        yield f"{measured} is dropped: add --kb-noise-floor to measure it again"
+    yield f"blessed as {settings.baseline_update}: {os.path.relpath(folder, invocation_dir)}"
+    if dropped is not None and not settings.noise_floor:
+        changed, of = dropped
+        floor = f"the noise floor of the old baseline ({changed} of {of} answers)"
+        yield f"{floor} is dropped: add --kb-noise-floor to measure it again"
     if settings.noise_floor:
         from pytest_kbrel.baselines import changed_labels
 
-        found = [changed_labels(case) for case in run.cases]
-        changed, of = (sum(counts) for counts in zip(*found, strict=True))
+        changed, of = (sum(counts) for counts in zip(*map(changed_labels, run.cases), strict=True))
         yield f"noise floor: {changed} of {of} answers changed when asked again in other batches"

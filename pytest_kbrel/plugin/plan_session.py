@@ -12,10 +12,9 @@ from pytest_kbrel.evaluation.specs import spec_notes
 from pytest_kbrel.planning.gate_power import foresee_all
 from pytest_kbrel.planning.plan import Plan, make_plan
 from pytest_kbrel.plugin import worker
-from pytest_kbrel.plugin.activation import check
 from pytest_kbrel.plugin.collection import case_of, count_comparisons
 from pytest_kbrel.plugin.options import SUITE_SUFFIX, is_active, is_explicit
-from pytest_kbrel.plugin.preflight import check_args, check_cases
+from pytest_kbrel.plugin.preflight import check, check_args, check_cases
 from pytest_kbrel.plugin.settings import read_settings
 from pytest_kbrel.printing import printable
 from pytest_kbrel.reports.formatting import one_line

@@ -15,7 +15,7 @@ from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.evaluation.few_shot import Retrieval
 from pytest_kbrel.models import embedding
 from pytest_kbrel.plugin import preflight
-from pytest_kbrel.plugin.controller import Blessed, blessed_lines, with_commit
+from pytest_kbrel.plugin.controller import blessed_lines
 from pytest_kbrel.plugin.fixtures import failure_message, waiver_text
 from pytest_kbrel.plugin.preflight import check_suites
 from pytest_kbrel.records import CaseResult, Fact, Outcome, ReliabilitySettings, Run, Table, Waiver
@@ -59,25 +59,18 @@ def run(*cases: CaseResult) -> Run:
                 "measure it again"
             ],
         ),
-        (None, True, ["noise floor: 1 of 5 answers changed when asked again in other batches"]),
+        ((0, 40), True, ["noise floor: 1 of 5 answers changed when asked again in other batches"]),
     ],
 )
 def test_what_is_said_of_a_run_that_was_blessed(dropped: Any, floor: bool, more: list[str]) -> None:
     one = result(table=table("correct", "wrong"), again=table("correct", "wrong"))
     two = result(table=table("correct", "wrong", "wrong"), again=table("correct", "wrong", "correct"))
     options = made_options(baseline_update="next", noise_floor=floor)
-    blessed = Blessed(folder=Path("/project/baselines/next"), dropped=dropped)
-    assert list(blessed_lines(blessed, run(one, two), options, Path("/project/here"))) == [
+    folder = Path("/project/baselines/next")
+    assert list(blessed_lines(folder, dropped, run(one, two), options, Path("/project/here"))) == [
         f"blessed as next: {os.path.join('..', 'baselines', 'next')}",
         *more,
     ]
-
-
-def test_the_commit_stands_among_what_is_known_of_a_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("pytest_kbrel.baselines.commit_of", lambda folder: f"commit of {folder.name}")
-    assert with_commit(run(), tmp_path).environment == (("b", "1"), ("commit", f"commit of {tmp_path.name}"))
 
 
 WAIVER = Waiver(owner="Ann", reason="known", expires="2090-01-01", case="head_to_tail[a]")

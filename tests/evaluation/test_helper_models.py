@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.errors import KbrelError, ModelError
-from pytest_kbrel.evaluation.model_pool import writers_of
 from pytest_kbrel.evaluation.specs import role_of
 from pytest_kbrel.models.cache.store import Store
 from pytest_kbrel.plugin.preflight import check_args, check_cases, check_judge, is_recorded
@@ -39,14 +38,6 @@ def written(by: str, name: str = "reliability[seen-zero-shot]", **more: str) -> 
 )
 def test_who_writes_the_distractors_of_a_case(case: Case, writer: str) -> None:
     assert case.settings.writer == writer
-
-
-def test_the_writers_of_some_cases_are_each_named_once() -> None:
-    names = [f"reliability[seen-{at}]" for at in ("a", "b", "c", "d")]
-    suite = made_suite(*map(written, ("openai/b", "openai/a", "facts", "openai/b"), names))
-    assert writers_of(suite, names) == ("openai/b", "openai/a")
-    assert writers_of(suite, names[1:3]) == ("openai/a",)
-    assert writers_of(suite, ()) == ()
 
 
 def test_where_the_user_named_a_helping_model() -> None:
