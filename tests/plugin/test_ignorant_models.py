@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.gates import decide_aggregate, decide_case, silent_suites
+from pytest_kbrel.models.cache.caching_model import Asker
 from pytest_kbrel.probes import run_case
 from pytest_kbrel.probes.base import question_of
 from pytest_kbrel.records import Case, CaseResult, MonitorSettings, Suite
