@@ -14,9 +14,8 @@ from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.metrics.text import tfidf_cosine
 from pytest_kbrel.models.cache.store import key_of
 from pytest_kbrel.planning.stub_model import Scenario, StubModel
-from pytest_kbrel.probes import open_case
+from pytest_kbrel.probes import chunks_of, open_case
 from pytest_kbrel.probes.base import ProbeResult
-from pytest_kbrel.probes.chunks import stretches_of
 from pytest_kbrel.probes.reliability.shots import with_shots
 from pytest_kbrel.records import Ask, Case, Outcome, Request, ScoreRequest, record
 from pytest_kbrel.settings import RULES
@@ -70,7 +69,7 @@ def _guarded(action: Callable[[], T]) -> T:
 
 @record
 class Call:
-    """Requests that are put to one model at once: the new ones of a stretch of a case, of one round and kind.
+    """Requests that are put to one model at once: the new ones of a chunk of a case, of one round and kind.
 
     ``asked`` is how many requests came in, those included that were asked before, here or in an earlier call.
     """
@@ -105,7 +104,7 @@ class DryRun:
         self._rows = rows
 
     def calls(self) -> Iterator[Call]:
-        """Make all calls of the run, case by case and stretch by stretch; none is held here."""
+        """Make all calls of the run, case by case and chunk by chunk; none is held here."""
         self.seconds = 0.0
         making = self._made()
         while True:
@@ -121,7 +120,7 @@ class DryRun:
         for case in self._cases:
             rows = {row.fact_id: row for row in self._rows(case)}
             stub = StubModel(case, self.scenario, rows)
-            for part in stretches_of(with_shots(case, tfidf_cosine)):
+            for part in chunks_of(with_shots(case, tfidf_cosine)):
                 result = yield from _driven(part, stub, stores)
                 self.columns[f"{case.suite}::{case.id}"] = result.table.columns
 

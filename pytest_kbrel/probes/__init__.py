@@ -1,28 +1,80 @@
-"""The probes: facts to questions, responses to outcomes."""
+"""The probes: facts to requests, responses to outcomes. This module runs the probe of a case."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.probes.base import ProbeResult, ProbeRun
-from pytest_kbrel.probes.chunks import joined, stretches_of
-from pytest_kbrel.probes.registry import IMPLEMENTATIONS
-from pytest_kbrel.probes.wording import check_wording
-from pytest_kbrel.records import (
-    Ask,
-    Case,
-    Exchange,
-    Request,
-    Response,
-)
+from pytest_kbrel.probes import head_to_tail, monitor, reliability
+from pytest_kbrel.probes.base import ProbeResult, ProbeRun, check_wording
+from pytest_kbrel.probes.monitor.cells import with_equal_negatives, worst_first
+from pytest_kbrel.records import Ask, Case, Exchange, ProbeName, Request, Response, Table, record
+
+# ``answer(requests, to)`` returns one response for each request, in order.
+Answer = Callable[[Sequence[Request], str], Sequence[Response]]
+Keep = Callable[[Sequence[Exchange]], None]
+
+
+@record
+class Implementation:
+    """The code of a probe. ``level`` makes facts alike that are asked in several chunks."""
+
+    run: Callable[[Case], ProbeRun]
+    level: Callable[[Case], Case] = lambda case: case
+
+
+# The code behind the records of ``catalogue/probes.py``.
+IMPLEMENTATIONS: Mapping[ProbeName, Implementation] = {
+    "monitor": Implementation(run=monitor.run, level=with_equal_negatives),
+    "head_to_tail": Implementation(run=head_to_tail.run),
+    "reliability": Implementation(run=reliability.run),
+}
+# How many facts are asked at a time.
+CHUNK_FACTS: dict[ProbeName, int] = {name: probe.chunk for name, probe in PROBES.items()}
 
 
 def open_case(case: Case) -> ProbeRun:
-    """Begin a case's probe; ``SuiteError`` where it has the settings of another, or no facts."""
+    """Start the probe of a case; ``SuiteError`` where it has the settings of another, or no facts."""
     _check(case)
     return IMPLEMENTATIONS[case.probe].run(case)
+
+
+def run_case(case: Case, answer: Answer, keep: Keep) -> ProbeResult:
+    """Drive the probe of a case to its end, a large case in chunks of its facts.
+
+    The second argument of ``answer`` is :attr:`Ask.to`. ``keep`` gets every exchange as soon as its round has
+    been answered.
+    """
+    _check(case)
+    return merge_chunks([_run(chunk, answer, keep) for chunk in chunks_of(case)])
+
+
+def chunks_of(case: Case) -> Iterator[Case]:
+    """Yield the case with :data:`CHUNK_FACTS` of its facts at a time, so that memory does not grow with it.
+
+    No probe compares facts: asked in chunks or at once, a case has the same outcomes. Raises ``SuiteError``
+    for a case of MONITOR that is too large for one chunk, as
+    :func:`~pytest_kbrel.probes.monitor.cells.grid_of` does.
+    """
+    size = CHUNK_FACTS[case.probe]
+    if len(case.facts) > size:
+        case = IMPLEMENTATIONS[case.probe].level(case)
+    for start in range(0, max(1, len(case.facts)), size):
+        yield dataclasses.replace(case, facts=case.facts[start : start + size])
+
+
+def merge_chunks(results: Sequence[ProbeResult]) -> ProbeResult:
+    """Return the result of a case from those of its chunks, at least one."""
+    rows = tuple(row for result in results for row in result.table.rows)
+    table = Table(columns=results[0].table.columns, rows=rows)
+    explain = {pair[0].fact_id: pair for result in results for pair in result.explain}
+    return ProbeResult(
+        table=table,
+        errors=tuple(error for result in results for error in result.errors),
+        explain=tuple(explain[fact] for fact in worst_first(table) if fact in explain) if explain else (),
+    )
 
 
 def _check(case: Case) -> None:
@@ -37,48 +89,25 @@ def _check(case: Case) -> None:
         raise SuiteError(f"{case.id}: it has no facts, and zero facts are no measurement")
 
 
-def run_case(
-    case: Case,
-    answer: Callable[[Sequence[Request], str], Sequence[Response]],
-    keep: Callable[[Sequence[Exchange]], None],
-) -> ProbeResult:
-    """Drive a case's probe to its end, a large case in stretches of its facts.
-
-    ``answer(requests, to)`` returns one response for each request, in order; ``to`` is who is asked, as in
-    :class:`Ask`. ``keep`` is handed every exchange as soon as its round has been answered.
-    """
-    _check(case)
-    return joined([_run(part, answer, keep) for part in stretches_of(case)])
-
-
-def _run(
-    case: Case,
-    answer: Callable[[Sequence[Request], str], Sequence[Response]],
-    keep: Callable[[Sequence[Exchange]], None],
-) -> ProbeResult:
+def _run(case: Case, answer: Answer, keep: Keep) -> ProbeResult:
     probe = open_case(case)
     try:
         asks = next(probe)
         while True:
             responses = _answered(asks, answer)
-            keep(list(_exchanges(case, asks, responses)))
+            nodeid = f"{case.suite}::{case.id}"
+            pairs = zip(asks, responses, strict=True)
+            keep([Exchange(case=nodeid, ask=ask, response=response) for ask, response in pairs])
             asks = probe.send(responses)
     except StopIteration as stop:
         result: ProbeResult = stop.value
         return result
 
 
-def _answered(
-    asks: Sequence[Ask], answer: Callable[[Sequence[Request], str], Sequence[Response]]
-) -> tuple[Response, ...]:
+def _answered(asks: Sequence[Ask], answer: Answer) -> tuple[Response, ...]:
     responses: dict[int, Response] = {}
     for to in dict.fromkeys(ask.to for ask in asks):
-        places = [place for place, ask in enumerate(asks) if ask.to == to]
-        found = answer([asks[place].request for place in places], to)
-        responses.update(zip(places, found, strict=True))
-    return tuple(responses[place] for place in range(len(asks)))
-
-
-def _exchanges(case: Case, asks: Sequence[Ask], responses: Sequence[Response]) -> Iterator[Exchange]:
-    for ask, response in zip(asks, responses, strict=True):
-        yield Exchange(case=f"{case.suite}::{case.id}", ask=ask, response=response)
+        indices = [index for index, ask in enumerate(asks) if ask.to == to]
+        answers = answer([asks[index].request for index in indices], to)
+        responses.update(zip(indices, answers, strict=True))
+    return tuple(responses[index] for index in range(len(asks)))

@@ -1,8 +1,8 @@
-"""What a probe is: a generator that yields rounds of questions and returns outcomes.
+"""What all probes share: the type of a probe, requests in the suite's wording, digests of prompts, draws.
 
-Each ``yield`` hands out one round of asks and receives their responses in the same order. What a probe does
-between two yields is a pure function of the case and the responses so far, so a recorded run replays without
-a model. A probe that asks twice simply yields twice.
+A probe is a generator that yields rounds of asks, receives their responses in the same order, and returns a
+:class:`ProbeResult`. What it does between two yields is a pure function of the case and the responses so far,
+so that a recorded run replays without a model.
 """
 
 from __future__ import annotations
@@ -11,36 +11,43 @@ import random
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import TypeVar
 
-from pytest_kbrel.errors import ResponseError
-from pytest_kbrel.probes.prompts import fill
+from pytest_kbrel.catalogue.probes import probe_of_settings
+from pytest_kbrel.errors import ResponseError, SuiteError
+from pytest_kbrel.probes.prompts import CHOICE, OWN_TEXTS, QA, Examples, Template, fill, lettered, template
 from pytest_kbrel.records import (
     Ask,
     Case,
     Digest,
+    ExampleWording,
     Fact,
     Failed,
     Generated,
+    GenerateRequest,
     Outcome,
+    ProbeSettings,
     Relation,
+    ReliabilitySettings,
     Response,
     Scored,
+    ScoreRequest,
     Table,
     changed_digest,
     record,
     short_digest,
+    template_error,
 )
 
 R = TypeVar("R", bound=Response)
-# Of a response's prompt digest: 16 digits, and a "b" where BOS leads the prompt.
+# Length of a response's prompt digest where BOS leads the prompt: 16 digits and a "b".
 _WITH_BOS = 17
 
 
 @record
 class ProbeResult:
-    """What a probe found: a table with a row for each fact it could measure, and what went wrong.
+    """Result of a probe: a table with a row for each fact it could measure, and what went wrong.
 
-    ``explain`` is what attribution can explain, the worst fact first: for each fact the same continuation
-    after two prompts.
+    ``explain`` are pairs of asks for attribution, the worst fact first: the same continuation after two
+    prompts.
     """
 
     table: Table
@@ -55,27 +62,27 @@ class Answers:
     """The responses of one or more rounds, by fact and role."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[str, str], Response] = {}
+        self._responses: dict[tuple[str, str], Response] = {}
 
     def add(self, asks: Sequence[Ask], responses: Sequence[Response]) -> None:
-        """Take in one round; ``responses[i]`` answers ``asks[i]``."""
+        """Add one round; ``responses[i]`` answers ``asks[i]``."""
         for ask, response in zip(asks, responses, strict=True):
-            self._found[ask.fact_id, ask.role] = response
+            self._responses[ask.fact_id, ask.role] = response
 
     def generated(self, fact_id: str, role: str) -> Generated:
-        """Return a generated answer; ``ResponseError`` when it failed."""
+        """Return a generated answer; ``ResponseError`` where the request failed."""
         return self._get(fact_id, role, Generated)
 
     def scored(self, fact_id: str, role: str) -> Scored:
-        """Return the probabilities of a continuation; ``ResponseError`` when they could not be had."""
+        """Return the probabilities of a continuation; ``ResponseError`` where the request failed."""
         return self._get(fact_id, role, Scored)
 
     def failed(self, fact_id: str, role: str) -> bool:
-        """Tell whether a request got no usable answer."""
-        return isinstance(self._found[fact_id, role], Failed)
+        """Return True if a request got no usable answer."""
+        return isinstance(self._responses[fact_id, role], Failed)
 
     def _get(self, fact_id: str, role: str, kind: type[R]) -> R:
-        response = self._found[fact_id, role]
+        response = self._responses[fact_id, role]
         if isinstance(response, Failed):
             raise ResponseError(f"{fact_id} ({role}): {response.error}")
         if not isinstance(response, kind):
@@ -111,7 +118,7 @@ def digest_of(
     their type, and ``draws``: what else fixes the questions and does not depend on the model's answers.
     """
     prompts = [response.prompt_digest for response in responses]
-    # As a model tells that BOS leads a prompt.
+    # A "b" behind the digits says that BOS leads the prompt.
     bare = [prompt.removesuffix("b") if len(prompt) == _WITH_BOS else prompt for prompt in prompts]
     digest = Digest(
         prompts=short_digest(bare),
@@ -142,3 +149,54 @@ def collect(
         except ResponseError as error:
             errors.append(str(error))
     return tuple(rows), tuple(errors)
+
+
+def template_of(settings: ProbeSettings) -> Template:
+    """Return the text around each question of a probe: the suite's, or the probe's own."""
+    probe = probe_of_settings(settings)
+    own = OWN_TEXTS.get((probe.name, getattr(settings, "prompt", ""))) or OWN_TEXTS.get((probe.name, ""), QA)
+    return template(settings.prompt_text or own, settings.answer_cue, probe.cue)
+
+
+def question_request(settings: ProbeSettings, question: str, examples: Examples = ()) -> GenerateRequest:
+    """Return the request that asks a question behind (question, answer) examples, in text or as turns."""
+    text = template_of(settings)
+    if isinstance(settings, ExampleWording) and settings.example_style == "turns":
+        turns, prompt = text.in_turns(question, examples)
+        return request_of(settings, prompt, turns)
+    return request_of(settings, text.in_text(question, examples))
+
+
+def choice_request(settings: ReliabilitySettings, question: str, options: Sequence[str]) -> GenerateRequest:
+    """Return the request that asks a multiple-choice question with lettered options."""
+    text = template(settings.choice_prompt or CHOICE, settings.answer_cue)
+    return request_of(settings, text.question(question, lettered(options)))
+
+
+def request_of(
+    settings: ProbeSettings, prompt: str, turns: tuple[tuple[str, str], ...] = ()
+) -> GenerateRequest:
+    """Return the request of a prompt, with the stop strings and the system message of the settings."""
+    return GenerateRequest(
+        prompt=prompt,
+        max_new_tokens=settings.max_new_tokens,
+        stop=settings.own_stop if settings.stop is None else settings.stop,
+        system=settings.system,
+        turns=turns,
+    )
+
+
+def score_request(settings: ProbeSettings, prompt: str, answer: str) -> ScoreRequest:
+    """Return the request that asks how probable an answer is behind a prompt."""
+    return ScoreRequest(prompt=prompt, continuation=answer, system=settings.system)
+
+
+def check_wording(settings: ProbeSettings) -> None:
+    """Raise ``SuiteError`` where a text has not the placeholders it needs, or a stop is empty."""
+    for key, (needed, allowed) in probe_of_settings(settings).places.items():
+        name = "prompt_text" if key == "prompt" else key
+        text = getattr(settings, name)
+        if text and (wrong := template_error(text, needed, allowed)):
+            raise SuiteError(f"{name}: {wrong}; found {text!r}")
+    if "" in (settings.stop or ()):
+        raise SuiteError("stop: found an empty text; allowed: texts that are not empty")

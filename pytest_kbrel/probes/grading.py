@@ -1,4 +1,4 @@
-"""Whether answers are right: by rules alone, or with a model as judge where rules do not find them equal."""
+"""Grading of answers: by rules alone, or with a model as judge where rules do not find them equal."""
 
 from __future__ import annotations
 
@@ -43,36 +43,36 @@ Judging = Generator[tuple[Ask, ...], tuple[Response, ...], Verdicts]
 
 
 def judged(case: Case, answers: Mapping[str, str]) -> Judging:
-    """Judge the answers, by fact id; a probe writes ``found = yield from judged(case, answers)``.
+    """Judge the answers, by fact id; a probe writes ``verdicts = yield from judged(case, answers)``.
 
     Where ``case.judge`` names a model, it is asked about every informative answer that is not simply equal to
     an accepted one, nor a number that is held against the fact's range, in one round of asks with the role
     ``judge`` (Head-to-Tail, section 2.2). Facts without an accepted answer are judged by rules.
-    ``found[fact_id]`` raises :class:`ResponseError` where the judge gave no reply: that is an error of the
+    ``verdicts[fact_id]`` raises :class:`ResponseError` where the judge gave no reply: that is an error of the
     fact, never a verdict.
     """
     facts = {fact.id: fact for fact in case.facts}
-    found = Verdicts()
+    verdicts = Verdicts()
     asks: list[Ask] = []
     for fact_id, answer in answers.items():
         by_rules = judged_by_rules(case, facts[fact_id], answer)
         if case.judge == "rules" or not _is_open(facts[fact_id], by_rules):
-            found[fact_id] = by_rules
+            verdicts[fact_id] = by_rules
         else:
             asks.append(_ask(case, facts[fact_id], answer))
     if not asks:
-        return found
+        return verdicts
     for ask, response in zip(asks, (yield tuple(asks)), strict=True):
         if isinstance(response, Generated):
-            found[ask.fact_id] = _JUDGED[read_verdict(response.text)]
+            verdicts[ask.fact_id] = _JUDGED[read_verdict(response.text)]
         else:
             why = getattr(response, "error", "") or f"no text but {type(response).__name__}"
-            found.failures[ask.fact_id] = f"{ask.fact_id} (judge): {why}"
-    return found
+            verdicts.failures[ask.fact_id] = f"{ask.fact_id} (judge): {why}"
+    return verdicts
 
 
 def is_judged(case: Case) -> bool:
-    """Tell whether the verdicts of ``case`` may depend on who its judge is."""
+    """Return True if the verdicts of ``case`` may depend on who its judge is."""
     return PROBES[case.probe].judged and any(fact.accepted for fact in case.facts)
 
 
@@ -90,9 +90,9 @@ def judged_by_rules(case: Case, fact: Fact, answer: str, frame: int = 0) -> Judg
 
 
 def is_variant_of(case: Case, fact: Fact, answer: str) -> bool:
-    """Tell whether the whole answer is an accepted one in another writing (Head-to-Tail, section 2.2).
+    """Return True if the whole answer is an accepted one in another writing (Head-to-Tail, section 2.2).
 
-    So is a number or year by itself that lies in the fact's range.
+    A number or year by itself that lies in the fact's range is one too.
     """
     if fact.answer_range is not None and (quantity(read_words(answer).words) or as_dates(answer)):
         return judged_by_rules(case, fact, answer).label == "correct"

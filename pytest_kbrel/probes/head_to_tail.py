@@ -10,10 +10,17 @@ from collections.abc import Mapping
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.judges.rules import Judged, strip_wrapping
 from pytest_kbrel.metrics.text import best_f1, best_rouge_l, exact_match
-from pytest_kbrel.probes.base import Answers, ProbeResult, ProbeRun, collect, digest_of, question_of
+from pytest_kbrel.probes.base import (
+    Answers,
+    ProbeResult,
+    ProbeRun,
+    collect,
+    digest_of,
+    question_of,
+    question_request,
+)
 from pytest_kbrel.probes.grading import UNPARSABLE, is_variant_of, judged, judged_by_rules
 from pytest_kbrel.probes.prompts import BRIEF_SHOTS, UNSURE, in_domain_shots
-from pytest_kbrel.probes.wording import question_request
 from pytest_kbrel.records import Ask, Case, Fact, HeadToTailSettings, Outcome, Shot, Table
 
 COLUMNS = ("correct", "missing", "f1", "rouge_l", "em", "rules", "unparsable")
@@ -40,13 +47,13 @@ def run(case: Case) -> ProbeRun:
     )
     answers = Answers()
     answers.add(asks, (yield asks))
-    said = {
+    texts = {
         fact.id: answers.generated(fact.id, "answer").text
         for fact in case.facts
         if not answers.failed(fact.id, "answer")
     }
-    found = yield from judged(case, said)
-    rows, errors = collect(case.facts, lambda fact: _outcome(case, fact, answers, found))
+    verdicts = yield from judged(case, texts)
+    rows, errors = collect(case.facts, lambda fact: _outcome(case, fact, answers, verdicts))
     return ProbeResult(table=Table(columns=COLUMNS, rows=rows), errors=errors)
 
 
@@ -67,13 +74,13 @@ def _examples(case: Case, fact: Fact, shots: tuple[Shot, ...] | None) -> tuple[t
     return in_domain_shots((shots[0].question, shots[0].answer or UNSURE))
 
 
-def _outcome(case: Case, fact: Fact, answers: Answers, found: Mapping[str, Judged]) -> Outcome:
+def _outcome(case: Case, fact: Fact, answers: Answers, verdicts: Mapping[str, Judged]) -> Outcome:
     response = answers.generated(fact.id, "answer")
-    said, verdict = response.text, found[fact.id]
+    text, verdict = response.text, verdicts[fact.id]
     unparsable = verdict.rule == UNPARSABLE
     missing = verdict.label == "uninformative" and not unparsable
     # What is a gold in another writing has the score of the variant that it is.
-    plain = strip_wrapping(said)
+    plain = strip_wrapping(text)
     golds = (*fact.accepted, *([plain] if is_variant_of(case, fact, plain) else []))
     scores = {
         "correct": float(verdict.label == "correct" and not unparsable),
@@ -81,7 +88,7 @@ def _outcome(case: Case, fact: Fact, answers: Answers, found: Mapping[str, Judge
         "f1": best_f1(plain, golds),
         "rouge_l": best_rouge_l(plain, golds),
         "em": float(exact_match(plain, fact.accepted)),
-        "rules": float(judged_by_rules(case, fact, said).label == "correct"),
+        "rules": float(judged_by_rules(case, fact, text).label == "correct"),
         "unparsable": float(unparsable),
     }
     if missing:
@@ -91,7 +98,7 @@ def _outcome(case: Case, fact: Fact, answers: Answers, found: Mapping[str, Judge
         fact_id=fact.id,
         question=question_of(case, fact),
         expected=fact.object or "",
-        answer=said,
+        answer=text,
         label=verdict.label,
         values=tuple(scores[name] for name in COLUMNS),
         prompt_digest=digest_of(case, fact, [response]),

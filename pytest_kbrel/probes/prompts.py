@@ -1,18 +1,25 @@
-"""Every sentence that is put to a model, in one place.
+"""Prompts: every sentence that is put to a model, and the templates around questions.
 
-The recipe of the embedded checkpoint trains on these builders, so prompts and training cannot drift apart.
+The recipe of the embedded checkpoint trains on these builders, so that prompts and training stay the same.
 """
 
 from __future__ import annotations
 
+import functools
 import json
+import re
 from collections.abc import Mapping, Sequence
 
-from pytest_kbrel.probes.templates import QUESTION, template
-from pytest_kbrel.records import ProbeName
+from pytest_kbrel.records import ANSWER_CUE, ProbeName, record
 
 UNSURE = "unsure"
 LETTERS = "ABCDEFGHIJ"
+QUESTION, OPTIONS, EXAMPLES = "{question}", "{options}", "{examples}"
+_PLACE = re.compile(r"\{(question|options)\}")
+_BLANK_LINE = "\n\n"
+
+Examples = Sequence[tuple[str, str]]
+"""Questions with their answers."""
 
 _QA_INSTRUCTION = 'Give only the answer to the question. Write "unsure" if you do not know it.'
 _BRIEF_INSTRUCTION = 'Reply in as few words as you can. Write "unsure" if you do not know.'
@@ -62,23 +69,76 @@ BRIEF_SHOTS: tuple[tuple[str, str], ...] = (
 _WRONG_PLANETS = ("Venus", "Earth", "Mars", "Jupiter", "Saturn", "Uranus", "Neptune", "Pluto")
 
 
+@record
+class Template:
+    """A text around a question. ``cue``, unless it is empty, stands behind it on a line of its own.
+
+    ``lead`` is what stands before ``{examples}``, once at the beginning; ``block``, all that stands behind,
+    is put around the question of each example too, and ``gap`` parts them. Without ``{examples}`` the whole
+    text is the block.
+    """
+
+    lead: str
+    gap: str
+    block: str
+    cue: str
+
+    def question(self, question: str, options: str = "") -> str:
+        """Return a question with its options, as it is put."""
+        values = {"question": question, "options": options}
+        # In one go: a question may have braces of its own.
+        text = _PLACE.sub(lambda match: values[match[1]], self.block)
+        return f"{text}\n{self.cue}" if self.cue else text
+
+    def example(self, question: str, answer: str) -> str:
+        """Return an example in the text of a prompt, with what parts it from the next."""
+        # Where nothing leads an answer, it would read on from the question.
+        parted = "\n" if not self.cue and self.block.endswith(QUESTION) else " "
+        return f"{self.question(question)}{parted}{answer}{self.gap}"
+
+    def in_text(self, question: str, examples: Examples = ()) -> str:
+        """Return a question with its examples as one text."""
+        shown = "".join(self.example(*example) for example in examples)
+        return self.lead + shown + self.question(question)
+
+    def in_turns(self, question: str, examples: Examples = ()) -> tuple[tuple[tuple[str, str], ...], str]:
+        """Return examples as turns of a conversation and the question; the first of all has the lead."""
+        asked = [self.question(one) for one in (*(example[0] for example in examples), question)]
+        asked[0] = self.lead + asked[0]
+        answers = (answer for _, answer in examples)
+        return tuple(zip(asked, answers, strict=False)), asked[-1]
+
+
+@functools.lru_cache
+def template(text: str, cue: str | None = ANSWER_CUE, own_cue: str = ANSWER_CUE) -> Template:
+    """Return a text's template; a ``cue`` of ``None`` is ``own_cue`` where the text ends in a placeholder."""
+    text = text.strip()
+    if cue is None:
+        cue = own_cue if text.endswith((QUESTION, OPTIONS)) else ""
+    lead, placeholder, behind = text.partition(EXAMPLES)
+    if not placeholder:
+        return Template(lead="", gap=_BLANK_LINE, block=text, cue=cue)
+    block = behind.lstrip()
+    return Template(lead=lead, gap=behind.removesuffix(block) or _BLANK_LINE, block=block, cue=cue)
+
+
 def fill(template: str, subject: str, obj: str = "[Y]") -> str:
-    """Put subject and object into a frame or statement."""
+    """Return a frame or statement with subject and object filled in."""
     return template.replace("[X]", subject).replace("[Y]", obj)
 
 
 def with_context(context: str, question: str) -> str:
-    """Put a context entity in front of a question (MONITOR, probes 4 and 5 of Table 1)."""
+    """Return a question behind a context entity (MONITOR, probes 4 and 5 of Table 1)."""
     return f"{context}. {question}"
 
 
 def qa(question: str, shots: Sequence[tuple[str, str]] = ()) -> str:
-    """Question of the Reliable KB probe; ``shots`` are (question, answer) examples, empty for zero-shot."""
+    """Return a Reliable KB question; ``shots`` are (question, answer) examples, empty for zero-shot."""
     return template(QA).in_text(question, shots)
 
 
 def wrong_answers(question: str, answer: str, count: int) -> str:
-    """Ask for ``count`` distractors, one a line (Reliable KB, section 2.2; the wording is ours)."""
+    """Return the prompt for ``count`` distractors, one a line (Reliable KB, section 2.2, in our wording)."""
     example_question, example_answer = BRIEF_SHOTS[0]
     return "\n".join(
         [
@@ -92,7 +152,7 @@ def wrong_answers(question: str, answer: str, count: int) -> str:
 
 
 def brief(question: str, shots: Sequence[tuple[str, str]] = BRIEF_SHOTS) -> str:
-    """Head-to-Tail question; ``shots`` are (question, answer) examples, empty for zero-shot."""
+    """Return a Head-to-Tail question; ``shots`` are (question, answer) examples, empty for zero-shot."""
     return template(BRIEF).in_text(question, shots)
 
 
@@ -102,7 +162,7 @@ def in_domain_shots(example: tuple[str, str]) -> tuple[tuple[str, str], ...]:
 
 
 def choice(question: str, options: Sequence[str]) -> str:
-    """Multiple-choice question with lettered options."""
+    """Return a multiple-choice question with lettered options."""
     return template(CHOICE).question(question, lettered(options))
 
 
@@ -112,22 +172,22 @@ def lettered(options: Sequence[str]) -> str:
 
 
 def check(statement: str) -> str:
-    """Fact-checking question about a statement."""
+    """Return a fact-checking question about a statement."""
     return f"Statement: {statement} Is the statement true or false?"
 
 
 def verdict(question: str, accepted: Sequence[str], answer: str) -> str:
-    """Ask a judging model whether ``answer`` means what one of ``accepted`` does (Head-to-Tail, section 2.2).
+    """Return the prompt that asks a judge whether ``answer`` means the same as one of ``accepted``.
 
-    All three are written as JSON on one line each: an answer cannot leave its quotes or begin a new line, so
-    that nothing it says can pass for a part of this prompt.
+    The form is that of Head-to-Tail, section 2.2. All three are written as JSON on one line each: an answer
+    cannot leave its quotes or begin a new line, so that nothing it says can pass for a part of this prompt.
     """
     shots = [f"{_verdict_block(*shot[:3])} {shot[3]}" for shot in _VERDICT_SHOTS]
     return "\n\n".join([_VERDICT_INSTRUCTION, *shots, _verdict_block(question, accepted, answer)])
 
 
 def any_number(low: float, high: float) -> str:
-    """Say to a judging model which numbers are right, the two ends included."""
+    """Return what tells a judge which numbers are right, the two ends included."""
     return f"any number from {_plain(low)} to {_plain(high)}"
 
 

@@ -10,8 +10,8 @@ import pytest
 from pytest_kbrel.catalogue.metrics import METRICS, OVERALL_METRICS, SLICE_METRICS, SliceKind
 from pytest_kbrel.catalogue.probes import PROBES, Probe, probe_named, probe_of_settings
 from pytest_kbrel.metrics import FORMULAS
-from pytest_kbrel.probes.registry import IMPLEMENTATIONS
-from pytest_kbrel.probes.wording import check_wording, template_of
+from pytest_kbrel.probes import IMPLEMENTATIONS
+from pytest_kbrel.probes.base import check_wording, template_of
 from pytest_kbrel.records import CaseKind, ProbeName
 from pytest_kbrel.reports.json_report import schema
 from pytest_kbrel.suites.cases import _GROUPS, _PREPARED

@@ -7,9 +7,10 @@ import gc
 
 import pytest
 
+from pytest_kbrel import probes
 from pytest_kbrel.planning.requests import Call, DryRun, DryRuns, is_fixed
 from pytest_kbrel.planning.stub_model import Scenario
-from pytest_kbrel.probes import chunks, run_case
+from pytest_kbrel.probes import run_case
 from pytest_kbrel.records import (
     Case,
     Fact,
@@ -182,7 +183,7 @@ def _answer(request: GenerateRequest) -> Generated:
 @pytest.mark.slow
 def test_of_the_calls_none_is_held(monkeypatch):
     """What has gone by is told from what is new all the same, in each of several drives."""
-    monkeypatch.setitem(chunks.FACTS, "monitor", 1)
+    monkeypatch.setitem(probes.CHUNK_FACTS, "monitor", 1)
     one = case(MonitorSettings(negatives=2), *FACTS, FACTS[0])
     dry_run = DryRun([one], "most")
     kinds = (ScoreRequest, GenerateRequest)
@@ -192,9 +193,9 @@ def test_of_the_calls_none_is_held(monkeypatch):
     first, again = ([(call.asked, call.requests) for call in dry_run.calls()] for _ in range(2))
     assert first == again
     assert len(first) == len(alive) > 9
-    # Those of two stretches at most, of five.
+    # Those of two chunks at most, of five.
     assert max(alive) <= 2 / 5 * sum(asked for asked, _ in first)
-    # The fact that comes twice is asked nothing new, in another stretch too.
+    # The fact that comes twice is asked nothing new, in another chunk too.
     assert first[-1][0] > 0
     assert not first[-1][1]
 

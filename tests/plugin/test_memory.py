@@ -1,4 +1,4 @@
-"""What a run holds does not grow with its questions, and asking in stretches changes nothing in it."""
+"""What a run holds does not grow with its questions, and asking in chunks changes nothing in it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import tracemalloc
 
 import pytest
 
+from pytest_kbrel import probes
 from pytest_kbrel.models import scripted
 from pytest_kbrel.plugin import worker
-from pytest_kbrel.probes import chunks
 from pytest_kbrel.reports.json_report import comparable
 from tests.forgetful import Forgetful
 from tests.plugin.conftest import MODEL
@@ -20,12 +20,12 @@ IN_WORKERS = """
 import os
 
 if "PYTEST_XDIST_WORKER" in os.environ:
-    from pytest_kbrel.probes import stretches
+    from pytest_kbrel import probes
 
-    stretches.FACTS.update(dict.fromkeys(stretches.FACTS, 5))
+    probes.CHUNK_FACTS.update(dict.fromkeys(probes.CHUNK_FACTS, 5))
 """
-STRETCH = 20
-# In bytes. Without stretches it is 25,000.
+CHUNK = 20
+# In bytes. Without chunks it is 25,000.
 LIMIT = 17_000
 FRAMES = [f"{word} is the town of [X]?" for word in ("What", "Which", "Where", "Name what", "Say what")]
 
@@ -41,7 +41,7 @@ class Quick(Forgetful):
 def peak(pytester, monkeypatch):
     """Gate a relation of so many facts; return the most that Python held while it was decided, in bytes."""
     monkeypatch.setattr(scripted, "load", lambda spec: Quick())
-    monkeypatch.setitem(chunks.FACTS, "monitor", STRETCH)
+    monkeypatch.setitem(probes.CHUNK_FACTS, "monitor", CHUNK)
     suite = (
         "suite: large\nfacts: P36-subclass.json\nformat: fktc\nmonitor: {negatives: 5}\n"
         "integrity: {repeated: 1.0, constant: allowed, below_random: allowed}\n"
@@ -78,7 +78,7 @@ def peak(pytester, monkeypatch):
 
 @pytest.mark.slow
 def test_what_is_held_of_a_fact_is_its_outcome_and_not_its_questions(peak):
-    few, many = STRETCH, 10 * STRETCH
+    few, many = CHUNK, 10 * CHUNK
     # The first run imports.
     peak(few)
     held = (peak(many) - peak(few)) / (many - few)
@@ -92,13 +92,13 @@ def sorted_responses(pytester):
 
 
 @pytest.mark.slow
-def test_asked_in_stretches_a_run_is_the_same_whoever_works(pytester, mini_suite, report, monkeypatch):
+def test_asked_in_chunks_a_run_is_the_same_whoever_works(pytester, mini_suite, report, monkeypatch):
     mini_suite()
     gate = (*GATE, "--kb-use-cache=off", "-k", "monitor or reliability")
     pytester.runpytest(*gate)
     whole, said = comparable(report()), sorted_responses(pytester)
     pytester.makeconftest(IN_WORKERS)
-    monkeypatch.setattr(chunks, "FACTS", dict.fromkeys(chunks.FACTS, 5))
+    monkeypatch.setattr(probes, "CHUNK_FACTS", dict.fromkeys(probes.CHUNK_FACTS, 5))
     for workers in (), ("-n2",):
         pytester.runpytest(*gate, *workers)
         assert kill_runs.first_difference(comparable(report()), whole) == ""

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_kbrel.errors import ResponseError, SuiteError
-from pytest_kbrel.probes import grading, head_to_tail, open_case, run_case
+from pytest_kbrel.probes import IMPLEMENTATIONS, Implementation, grading, head_to_tail, open_case, run_case
 from pytest_kbrel.probes.base import (
     Answers,
     ProbeResult,
@@ -18,7 +18,6 @@ from pytest_kbrel.probes.base import (
     relation_of,
 )
 from pytest_kbrel.probes.grading import is_judged, judged
-from pytest_kbrel.probes.registry import IMPLEMENTATIONS, Implementation
 from pytest_kbrel.records import (
     Ask,
     Failed,

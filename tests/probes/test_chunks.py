@@ -1,4 +1,4 @@
-"""A large case is asked in stretches of its facts: the same outcomes, with less in memory at a time."""
+"""A large case is asked in chunks of its facts: the same outcomes, with less in memory at a time."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import dataclasses
 
 import pytest
 
+from pytest_kbrel import probes
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.probes import chunks, open_case, run_case
+from pytest_kbrel.probes import open_case, run_case
 from pytest_kbrel.records import (
     Fact,
     Failed,
@@ -61,7 +62,7 @@ SETTINGS = [
 
 
 def outcome(settings, asked, size: int, monkeypatch):
-    monkeypatch.setattr(chunks, "FACTS", dict.fromkeys(chunks.FACTS, size))
+    monkeypatch.setattr(probes, "CHUNK_FACTS", dict.fromkeys(probes.CHUNK_FACTS, size))
     oracle = Oracle(say=said, believe=believed)
     result = run_case(make_case(settings, *asked), oracle, oracle.keep)
     exchanges = {(one.ask.fact_id, one.ask.role, one.ask.request, repr(one.response)) for one in oracle.kept}
@@ -72,7 +73,7 @@ def outcome(settings, asked, size: int, monkeypatch):
     "settings", SETTINGS, ids=["monitor", "full", "published", "head_to_tail", "reliability"]
 )
 @pytest.mark.parametrize("size", [1, 2, 3])
-def test_in_stretches_a_case_has_the_outcomes_it_has_at_once(settings, size, monkeypatch):
+def test_in_chunks_a_case_has_the_outcomes_it_has_at_once(settings, size, monkeypatch):
     asked = facts(7)
     whole, of_whole, at_once = outcome(settings, asked, 100, monkeypatch)
     parts, of_parts, in_parts = outcome(settings, asked, size, monkeypatch)
@@ -87,7 +88,7 @@ def test_in_stretches_a_case_has_the_outcomes_it_has_at_once(settings, size, mon
 
 
 def test_every_answer_is_kept_before_the_next_stretch_is_asked(monkeypatch):
-    monkeypatch.setattr(chunks, "FACTS", dict.fromkeys(chunks.FACTS, 2))
+    monkeypatch.setattr(probes, "CHUNK_FACTS", dict.fromkeys(probes.CHUNK_FACTS, 2))
     oracle = Oracle(believe=believed)
     known: list[tuple[int, int]] = []
 
@@ -108,7 +109,7 @@ def test_no_round_of_a_very_large_case_is_large():
     assert [len(asked) // 22 for asked in oracle.rounds] == [1024, 76]
 
 
-def test_the_poorest_fact_says_how_many_contexts_the_facts_of_all_stretches_get(monkeypatch):
+def test_the_poorest_fact_says_how_many_contexts_the_facts_of_all_chunks_get(monkeypatch):
     settings = MonitorSettings(negatives=2)
     whole, of_whole, _ = outcome(settings, (NORWAY, FRANCE), 2, monkeypatch)
     parts, of_parts, _ = outcome(settings, (NORWAY, FRANCE), 1, monkeypatch)
@@ -117,7 +118,7 @@ def test_the_poorest_fact_says_how_many_contexts_the_facts_of_all_stretches_get(
 
 
 def test_a_fact_that_cannot_be_asked_stops_a_case_before_its_first_stretch(monkeypatch):
-    monkeypatch.setattr(chunks, "FACTS", dict.fromkeys(chunks.FACTS, 1))
+    monkeypatch.setattr(probes, "CHUNK_FACTS", dict.fromkeys(probes.CHUNK_FACTS, 1))
     oracle = Oracle()
     poor = dataclasses.replace(FRANCE, negatives=())
     with pytest.raises(SuiteError, match="found P36-FR with 0"):
@@ -126,7 +127,7 @@ def test_a_fact_that_cannot_be_asked_stops_a_case_before_its_first_stretch(monke
 
 
 def test_a_large_case_with_the_settings_of_another_probe_is_refused(monkeypatch):
-    monkeypatch.setattr(chunks, "FACTS", dict.fromkeys(chunks.FACTS, 1))
+    monkeypatch.setattr(probes, "CHUNK_FACTS", dict.fromkeys(probes.CHUNK_FACTS, 1))
     case = dataclasses.replace(make_case(HeadToTailSettings(), *facts(3)), probe="monitor")
     for ask in (open_case, lambda case: run_case(case, Oracle(), Oracle().keep)):
         with pytest.raises(SuiteError, match="MonitorSettings; found HeadToTailSettings"):

@@ -7,13 +7,11 @@ from dataclasses import replace
 import pytest
 
 from pytest_kbrel.errors import ResponseError
-from pytest_kbrel.probes import reliability, run_case
+from pytest_kbrel.probes import CHUNK_FACTS, chunks_of, reliability, run_case
 from pytest_kbrel.probes.base import draws_for
-from pytest_kbrel.probes.chunks import FACTS, stretches_of
 from pytest_kbrel.probes.monitor import published
-from pytest_kbrel.probes.monitor.cells import grid_of
+from pytest_kbrel.probes.monitor.cells import grid_of, worst_first
 from pytest_kbrel.probes.monitor.published import cleaned, trimmed_length
-from pytest_kbrel.probes.monitor.row import worst_first
 from pytest_kbrel.probes.reliability.distractors import option_lists, read_distractors
 from pytest_kbrel.probes.reliability.shots import shots_in, with_shots
 from pytest_kbrel.records import (
@@ -344,7 +342,7 @@ def test_an_example_without_an_answer_and_one_with_an_empty_one_are_two():
     [(MonitorSettings(negatives=1), 1024), (HeadToTailSettings(), 16384), (ReliabilitySettings(), 512)],
 )
 def test_how_many_facts_a_stretch_has(settings, most):
-    assert FACTS[make_case(settings, FRANCE).probe] == most
+    assert CHUNK_FACTS[make_case(settings, FRANCE).probe] == most
     facts = tuple(replace(FRANCE, id=str(number)) for number in range(most + 1))
-    assert [len(part.facts) for part in stretches_of(make_case(settings, *facts))] == [most, 1]
-    assert [len(part.facts) for part in stretches_of(make_case(settings, *facts[:-1]))] == [most]
+    assert [len(part.facts) for part in chunks_of(make_case(settings, *facts))] == [most, 1]
+    assert [len(part.facts) for part in chunks_of(make_case(settings, *facts[:-1]))] == [most]

@@ -10,11 +10,11 @@ from pytest_kbrel.probes.prompts import (
     fill,
     in_domain_shots,
     qa,
+    template,
     verdict,
     with_context,
     wrong_answers,
 )
-from pytest_kbrel.probes.templates import template
 
 QUESTION = "Who wrote Hamlet?"
 BRIEF = 'Reply in as few words as you can. Write "unsure" if you do not know.\n\n'

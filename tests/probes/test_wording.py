@@ -11,8 +11,8 @@ import pytest
 
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.probes import prompts, run_case
+from pytest_kbrel.probes.prompts import template
 from pytest_kbrel.probes.reliability.shots import shots_in
-from pytest_kbrel.probes.templates import template
 from pytest_kbrel.records import (
     Control,
     GenerateRequest,

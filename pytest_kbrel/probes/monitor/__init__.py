@@ -12,13 +12,33 @@ from collections.abc import Iterator
 
 from pytest_kbrel.errors import ResponseError
 from pytest_kbrel.judges.rules import Judged
-from pytest_kbrel.probes.base import Answers, ProbeResult, ProbeRun, collect, digest_of, question_of
+from pytest_kbrel.probes.base import (
+    Answers,
+    ProbeResult,
+    ProbeRun,
+    collect,
+    digest_of,
+    question_of,
+    request_of,
+    score_request,
+)
 from pytest_kbrel.probes.grading import judged_by_rules
 from pytest_kbrel.probes.monitor import published
-from pytest_kbrel.probes.monitor.cells import ANCHOR, BASE, Cell, Grid, answer_text, grid_of, prompt_of
-from pytest_kbrel.probes.monitor.formats import format_answers, format_asks, format_values
-from pytest_kbrel.probes.monitor.row import row_values, to_explain, worst_first
-from pytest_kbrel.probes.wording import request_of, score_request
+from pytest_kbrel.probes.monitor.cells import (
+    ANCHOR,
+    BASE,
+    Cell,
+    Grid,
+    answer_text,
+    format_answers,
+    format_asks,
+    format_values,
+    grid_of,
+    prompt_of,
+    row_values,
+    to_explain,
+    worst_first,
+)
 from pytest_kbrel.records import (
     Ask,
     Case,
@@ -32,7 +52,7 @@ from pytest_kbrel.records import (
 
 
 def run(case: Case) -> ProbeRun:
-    """Run the variant the settings name; columns as :attr:`monitor_cells.Grid.columns` gives them.
+    """Run the variant the settings name; columns as in :attr:`cells.Grid.columns`.
 
     ``definition``: teacher-forced probabilities of the gold object's tokens, every fact counts, an answer is
     right by the judge's rules. ``published``: :mod:`pytest_kbrel.probes.monitor.published`.
@@ -63,7 +83,7 @@ def _run_definition(case: Case, settings: MonitorSettings) -> ProbeRun:
     asks = tuple(ask for fact in case.facts for ask in asks_about(fact))
     answers = Answers()
     answers.add(asks, (yield asks))
-    facts = {fact.id: _Asked(case, fact, grid, answers) for fact in case.facts}
+    facts = {fact.id: _FactResult(case, fact, grid, answers) for fact in case.facts}
     rows, errors = collect(case.facts, lambda fact: facts[fact.id].outcome())
     table = Table(columns=grid.columns, rows=rows)
     return ProbeResult(
@@ -73,8 +93,8 @@ def _run_definition(case: Case, settings: MonitorSettings) -> ProbeRun:
     )
 
 
-class _Asked:
-    """One fact with the answers about it."""
+class _FactResult:
+    """One fact with the responses about it."""
 
     def __init__(self, case: Case, fact: Fact, grid: Grid, answers: Answers) -> None:
         self._case, self._fact, self._grid, self._answers = case, fact, grid, answers
@@ -115,26 +135,26 @@ class _Asked:
         )
 
     def to_explain(self) -> tuple[Ask, Ask]:
-        """Return what attribution is to explain about the fact, once it has its outcome."""
+        """Return the asks for attribution about the fact, once it has its outcome."""
         anchor = self._probabilities(ANCHOR)
         return to_explain(self._case, self._fact, self._grid, anchor, self._probabilities)
 
     def _probabilities(self, cell: Cell) -> tuple[float, ...]:
-        anchor, found = self._scored[ANCHOR], self._scored[cell]
-        if found.token_ids != anchor.token_ids:
+        anchor, scored = self._scored[ANCHOR], self._scored[cell]
+        if scored.token_ids != anchor.token_ids:
             raise ResponseError(
-                f"{self._fact.id} ({cell.name}): {self._fact.object!r} is tokenised into {found.token_ids} "
+                f"{self._fact.id} ({cell.name}): {self._fact.object!r} is tokenised into {scored.token_ids} "
                 f"here and into {anchor.token_ids} after the positive context, so the probabilities have no "
                 "common length"
             )
-        return found.probabilities
+        return scored.probabilities
 
     def _judged(self, text: str, cell: Cell) -> Judged:
         # Behind several contexts a model often answers the same, to the same question.
-        told = text, cell.frame
-        if told not in self._verdicts:
-            self._verdicts[told] = judged_by_rules(self._case, self._fact, *told)
-        return self._verdicts[told]
+        key = text, cell.frame
+        if key not in self._verdicts:
+            self._verdicts[key] = judged_by_rules(self._case, self._fact, *key)
+        return self._verdicts[key]
 
     def _is_right(self, text: str) -> bool:
         return self._judged(text, BASE).label == "correct"

@@ -15,11 +15,29 @@ from collections.abc import Iterator, Sequence
 
 from pytest_kbrel.judges.abstention.classify import uninformative_kind
 from pytest_kbrel.metrics import monitor as formulas
-from pytest_kbrel.probes.base import Answers, ProbeResult, ProbeRun, collect, digest_of, question_of
-from pytest_kbrel.probes.monitor.cells import ANCHOR, BASE, Cell, Grid, grid_of, prompt_of
-from pytest_kbrel.probes.monitor.formats import format_asks, format_prompts, format_values
-from pytest_kbrel.probes.monitor.row import row_values, to_explain, worst_first
-from pytest_kbrel.probes.wording import request_of
+from pytest_kbrel.probes.base import (
+    Answers,
+    ProbeResult,
+    ProbeRun,
+    collect,
+    digest_of,
+    question_of,
+    request_of,
+)
+from pytest_kbrel.probes.monitor.cells import (
+    ANCHOR,
+    BASE,
+    Cell,
+    Grid,
+    format_asks,
+    format_prompts,
+    format_values,
+    grid_of,
+    prompt_of,
+    row_values,
+    to_explain,
+    worst_first,
+)
 from pytest_kbrel.records import Ask, Case, Fact, GenerateRequest, MonitorSettings, Outcome, Step, Table
 
 NUM_BEAMS = 5

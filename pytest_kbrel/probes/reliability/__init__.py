@@ -15,10 +15,12 @@ from pytest_kbrel.probes.base import (
     Answers,
     ProbeResult,
     ProbeRun,
+    choice_request,
     collect,
     digest_of,
     draws_for,
     question_of,
+    question_request,
 )
 from pytest_kbrel.probes.grading import UNPARSABLE, Verdicts, judged, judged_by_rules
 from pytest_kbrel.probes.reliability.distractors import (
@@ -28,7 +30,6 @@ from pytest_kbrel.probes.reliability.distractors import (
     option_lists,
 )
 from pytest_kbrel.probes.reliability.shots import shots_of
-from pytest_kbrel.probes.wording import choice_request, question_request
 from pytest_kbrel.records import (
     UNINFORMATIVE,
     Ask,
@@ -65,7 +66,7 @@ def run(case: Case) -> ProbeRun:
 
 
 class _Probe:
-    """One run of the probe: what is said in one round is asked about in the next."""
+    """One run of the probe, whose later rounds ask about the answers of earlier ones."""
 
     def __init__(self, case: Case) -> None:
         assert isinstance(case.settings, ReliabilitySettings)
@@ -92,23 +93,23 @@ class _Probe:
         first = tuple(ask for fact in facts for ask in self._questions(fact))
         self.answers.add(first, (yield first))
         failures: dict[str, str] = {}
-        said: dict[str, str] = {}
+        texts: dict[str, str] = {}
         for fact in facts:
             try:
-                said[fact.id] = self._said(fact)
+                texts[fact.id] = self._answer(fact)
             except ResponseError as error:
                 failures[fact.id] = str(error)
-        self.verdicts = yield from judged(self.case, said)
-        asserted = {name: text for name, text in said.items() if _asserts(self.verdicts.get(name))}
+        self.verdicts = yield from judged(self.case, texts)
+        asserted = {name: text for name, text in texts.items() if _asserts(self.verdicts.get(name))}
         self.distractors = yield from distractors_for(self.case, asserted)
         failures.update(self.distractors.failures)
         for fact in facts:
             try:
-                if fact.id in self.distractors.found:
+                if fact.id in self.distractors.options:
                     self.offered[fact.id] = option_lists(
                         fact,
-                        said[fact.id],
-                        self.distractors.found[fact.id],
+                        texts[fact.id],
+                        self.distractors.options[fact.id],
                         self.settings.choices,
                         draws_for(self.case, fact),
                     )
@@ -119,7 +120,7 @@ class _Probe:
         rows, errors = collect([fact for fact in facts if fact.id not in failures], self._outcome)
         return ProbeResult(table=Table(columns=self.columns, rows=rows), errors=(*failures.values(), *errors))
 
-    def _said(self, fact: Fact) -> str:
+    def _answer(self, fact: Fact) -> str:
         # An option that begins with "Answer:" would give itself away among names.
         text = self.answers.generated(fact.id, "answer").text
         return strip_wrapping(text) or text
@@ -163,7 +164,7 @@ class _Probe:
             "choices_unread": float(self._unread(fact, lists)),
             **{kind: float(verdict.rule == kind) for kind in UNINFORMATIVE},
             "unparsable": float(verdict.rule == UNPARSABLE),
-            "distractors": float(len(self.distractors.found.get(fact.id, ()))),
+            "distractors": float(len(self.distractors.options.get(fact.id, ()))),
             "distractors_written": float(self.distractors.written.get(fact.id, 0)),
             "distractors_drawn": float(fact.id in self.alike),
             "distractors_alike": self.alike.get(fact.id, 0.0),
@@ -211,14 +212,14 @@ class _Probe:
 
     def _picked_again(self, fact: Fact, role: str, lists: Sequence[Sequence[str]]) -> float:
         """Return the share of the questions in which the model picks its own answer, 0 without questions."""
-        said = normalise(self._said(fact))
+        answer = normalise(self._answer(fact))
         again = 0
         for number, options in enumerate(lists):
             picked = chosen_option(self.answers.generated(fact.id, f"{role}:{number}").text, options)
-            again += picked is not None and normalise(options[picked]) == said
+            again += picked is not None and normalise(options[picked]) == answer
         return again / len(lists) if lists else 0.0
 
 
 def _asserts(verdict: Judged | None) -> bool:
-    """Tell whether an answer was found correct or wrong."""
+    """Return True if an answer was judged correct or wrong."""
     return verdict is not None and verdict.label != "uninformative" and verdict.rule != UNPARSABLE

@@ -29,12 +29,12 @@ _QUOTES = "\"'“”‘’«»„`"
 
 @record
 class Distractors:
-    """The wrong options of each fact, by fact id; ``failures`` say why some facts have none.
+    """The wrong ``options`` of each fact, by fact id; ``failures`` say why some facts have none.
 
     ``written`` counts those of a fact that a model wrote.
     """
 
-    found: Mapping[str, tuple[str, ...]]
+    options: Mapping[str, tuple[str, ...]]
     failures: Mapping[str, str]
     written: Mapping[str, int]
 
@@ -42,21 +42,21 @@ class Distractors:
 Writing = Generator[tuple[Ask, ...], tuple[Response, ...], Distractors]
 
 
-def distractors_for(case: Case, said: Mapping[str, str]) -> Writing:
-    """Return the distractors of each fact in ``said`` (fact id to answer).
+def distractors_for(case: Case, answers: Mapping[str, str]) -> Writing:
+    """Return the distractors of each fact in ``answers`` (fact id to answer).
 
     Where the settings name a model, it writes them in one round of asks. What it writes is filled up from the
     facts' own.
     """
     settings = case.settings
     assert isinstance(settings, ReliabilitySettings)
-    facts = [fact for fact in case.facts if fact.id in said]
+    facts = [fact for fact in case.facts if fact.id in answers]
     if settings.distractors_from == "facts" or not facts:
-        return Distractors(found={fact.id: fact.negatives for fact in facts}, failures={}, written={})
-    asks = tuple(_ask(case, fact, said[fact.id], settings) for fact in facts)
+        return Distractors(options={fact.id: fact.negatives for fact in facts}, failures={}, written={})
+    asks = tuple(_ask(case, fact, answers[fact.id], settings) for fact in facts)
     replies = Answers()
     replies.add(asks, (yield asks))
-    found: dict[str, tuple[str, ...]] = {}
+    options: dict[str, tuple[str, ...]] = {}
     failures: dict[str, str] = {}
     counts: dict[str, int] = {}
     for fact in facts:
@@ -64,25 +64,25 @@ def distractors_for(case: Case, said: Mapping[str, str]) -> Writing:
             reply = replies.generated(fact.id, ROLE)
             # Where the writer was cut short, its last line is half a name.
             text = reply.text if reply.finish == "stop" else reply.text.rpartition("\n")[0]
-            written = read_distractors(text, said[fact.id], fact.language)
+            written = read_distractors(text, answers[fact.id], fact.language)
         except ResponseError as error:
             failures[fact.id] = str(error)
             continue
-        known = {normalise(text) for text in written}
-        own = [wrong for wrong in fact.negatives if normalise(wrong) not in known]
-        found[fact.id] = (*written, *own)[: settings.distractors]
+        spellings = {normalise(text) for text in written}
+        own = [wrong for wrong in fact.negatives if normalise(wrong) not in spellings]
+        options[fact.id] = (*written, *own)[: settings.distractors]
         counts[fact.id] = min(len(written), settings.distractors)
-    return Distractors(found=found, failures=failures, written=counts)
+    return Distractors(options=options, failures=failures, written=counts)
 
 
-def read_distractors(reply: str, said: str, language: str = "") -> tuple[str, ...]:
+def read_distractors(reply: str, answer: str, language: str = "") -> tuple[str, ...]:
     """Return the wrong answers of a reply, one a line, without numbers, bullets, quotes and repetitions.
 
-    What equals the answer ``said``, announces a list or says nothing is left out, and what is much longer
+    What equals ``answer``, announces a list or says nothing is left out, and what is much longer
     than an option.
     As in the paper only the answer itself is left out: a distractor may be right where the answer is not.
     """
-    found: dict[str, str] = {}
+    options: dict[str, str] = {}
     for line in reply.splitlines():
         text = _BULLET.sub("", line).strip().strip(_QUOTES).strip()
         # A model that goes on by itself begins with the next question.
@@ -92,23 +92,24 @@ def read_distractors(reply: str, said: str, language: str = "") -> tuple[str, ..
         # "Here are three:" and "I'm sorry, I can't" are no options.
         if text.endswith(":") or is_uninformative(text, language=language):
             continue
-        if key and key not in (normalise(said), UNSURE) and len(text) <= _LONGEST:
-            found.setdefault(key, text)
-    return tuple(found.values())
+        if key and key not in (normalise(answer), UNSURE) and len(text) <= _LONGEST:
+            options.setdefault(key, text)
+    return tuple(options.values())
 
 
 def option_lists(
-    fact: Fact, said: str, distractors: Sequence[str], questions: int, draws: random.Random
+    fact: Fact, answer: str, distractors: Sequence[str], questions: int, draws: random.Random
 ) -> list[list[str]]:
     """Make ``questions`` lists of five: the answer and three distractors shuffled, then "unsure".
 
     Raises :class:`ResponseError` when fewer than three distractors differ from the answer.
     """
     # What is empty once normalised could not be told from any other option of that kind.
-    usable = [wrong for wrong in distractors if normalise(wrong) not in ("", normalise(said))]
+    usable = [wrong for wrong in distractors if normalise(wrong) not in ("", normalise(answer))]
     if len(usable) < DISTRACTORS_SHOWN:
         raise ResponseError(
-            f"{fact.id} (answer): {DISTRACTORS_SHOWN} distractors needed, {len(usable)} differ from {said!r}"
+            f"{fact.id} (answer): {DISTRACTORS_SHOWN} distractors needed, "
+            f"{len(usable)} differ from {answer!r}"
         )
     lists: list[list[str]] = []
     seen: set[frozenset[str]] = set()
@@ -118,7 +119,7 @@ def option_lists(
         if drawn in seen and len(seen) < math.comb(len(usable), DISTRACTORS_SHOWN):
             continue
         seen.add(drawn)
-        options = [said, *sorted(drawn)]
+        options = [answer, *sorted(drawn)]
         draws.shuffle(options)
         lists.append([*options, UNSURE])
     return lists
@@ -138,14 +139,14 @@ def length_ratio(fact: Fact) -> float:
     )
 
 
-def _ask(case: Case, fact: Fact, said: str, settings: ReliabilitySettings) -> Ask:
+def _ask(case: Case, fact: Fact, answer: str, settings: ReliabilitySettings) -> Ask:
     count = settings.distractors
     return Ask(
         fact_id=fact.id,
         role=ROLE,
         to=settings.distractors_from,
         request=GenerateRequest(
-            prompt=wrong_answers(question_of(case, fact), said, count),
+            prompt=wrong_answers(question_of(case, fact), answer, count),
             max_new_tokens=count * _TOKENS_EACH,
             stop=("\nQuestion:",),
         ),

@@ -13,9 +13,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.judges.text.tokens import read_words
 from pytest_kbrel.metrics.text import normalise
-from pytest_kbrel.probes.base import question_of
+from pytest_kbrel.probes.base import question_of, question_request, template_of
 from pytest_kbrel.probes.prompts import UNSURE
-from pytest_kbrel.probes.wording import question_request, template_of
 from pytest_kbrel.records import Case, Fact, ReliabilitySettings, Request, Shot
 
 # ``similar(questions, examples)``: one row a question, one number an example, the higher the more alike.
@@ -42,14 +41,14 @@ def with_shots(case: Case, similar: Similar) -> Case:
     rows = similar(questions, [shot.question for shot in shots])
     chosen = []
     for fact, question, row in zip(case.facts, questions, rows, strict=True):
-        ranked = sorted(range(len(shots)), key=lambda place: (-round(float(row[place]), DIGITS), place))
+        ranked = sorted(range(len(shots)), key=lambda index: (-round(float(row[index]), DIGITS), index))
         names = _Names(fact, question)
-        usable = [place for place in ranked if not names.given_away(*texts[place], subjects[place])]
-        chosen.append((fact.id, _nearest(case, fact, [shots[place] for place in usable])))
+        usable = [index for index in ranked if not names.given_away(*texts[index], subjects[index])]
+        chosen.append((fact.id, _nearest(case, fact, [shots[index] for index in usable])))
     return dataclasses.replace(case, shots=tuple(chosen))
 
 
-def shots_in(case: Case, asked: Mapping[str, Request]) -> Case | None:
+def shots_in(case: Case, requests: Mapping[str, Request]) -> Case | None:
     """Return the case with the examples that stand in the requests of its questions, by fact id.
 
     ``None`` where a fact has no request, or one that its repository and its question do not make.
@@ -59,7 +58,7 @@ def shots_in(case: Case, asked: Mapping[str, Request]) -> Case | None:
     find = _Finder(settings, case.repository)
     chosen = []
     for fact in case.facts:
-        question, request = question_of(case, fact), asked.get(fact.id)
+        question, request = question_of(case, fact), requests.get(fact.id)
         shots = find.shots(request, question) if request is not None else ()
         again = question_request(settings, question, _shown(shots))
         # A match is proven by making the request again.
@@ -85,18 +84,18 @@ class _Finder:
         self._any = re.compile("|".join(map(re.escape, texts)) or r"(?!)")
 
     def shots(self, request: Request, question: str) -> tuple[Shot, ...]:
-        """Return the examples that are found, in their order."""
+        """Return the examples in a request, in their order."""
         lead = self._template.lead
         if request.turns:
             (first, answer), *rest = request.turns
             turns = [(first.removeprefix(lead), answer), *rest]
             return tuple(self._turns[turn] for turn in turns if turn in self._turns)
-        found: list[Shot] = []
-        place, end = len(lead), len(request.prompt) - len(self._template.question(question))
-        while place < end and (match := self._any.match(request.prompt, place)):
-            found.append(self._in_text[match[0]])
-            place = match.end()
-        return tuple(found)
+        shots: list[Shot] = []
+        position, end = len(lead), len(request.prompt) - len(self._template.question(question))
+        while position < end and (match := self._any.match(request.prompt, position)):
+            shots.append(self._in_text[match[0]])
+            position = match.end()
+        return tuple(shots)
 
 
 def _shown(shots: Sequence[Shot]) -> tuple[tuple[str, str], ...]:
@@ -109,7 +108,7 @@ def shots_of(case: Case, fact: Fact) -> tuple[tuple[str, str], ...]:
     Raises ``SuiteError`` when the case asks with examples and has none for the fact.
     """
     assert isinstance(case.settings, ReliabilitySettings)
-    shots: tuple[Shot, ...] = next((found for name, found in case.shots if name == fact.id), ())
+    shots: tuple[Shot, ...] = next((chosen for name, chosen in case.shots if name == fact.id), ())
     if len(shots) != sum(case.settings.shown):
         raise SuiteError(
             f"{case.id}: prompt {case.settings.prompt!r} shows {sum(case.settings.shown)} examples, found "
@@ -121,7 +120,7 @@ def shots_of(case: Case, fact: Fact) -> tuple[tuple[str, str], ...]:
 def _nearest(case: Case, fact: Fact, ranked: Sequence[Shot]) -> tuple[Shot, ...]:
     answered = [shot for shot in ranked if shot.answer is not None]
     unanswerable = [shot for shot in ranked if shot.answer is None]
-    found: list[Shot] = []
+    chosen: list[Shot] = []
     pools, shown = (answered, unanswerable), case.settings.shown
     for pool, count, sort in zip(pools, shown, ("with", "without"), strict=True):
         if len(pool) < count:
@@ -129,8 +128,8 @@ def _nearest(case: Case, fact: Fact, ranked: Sequence[Shot]) -> tuple[Shot, ...]
                 f"{case.id}: {fact.id!r} needs {count} examples {sort} an answer, found {len(pool)} that are "
                 "about something else; allowed: more examples under 'shots', or more facts"
             )
-        found += pool[:count]
-    return tuple(found)
+        chosen += pool[:count]
+    return tuple(chosen)
 
 
 class _Names:
@@ -141,22 +140,21 @@ class _Names:
         # An emoji by itself has no spelling, and would be found in every example without an answer.
         self.answers = [spelt for answer in fact.accepted if (spelt := _spelt(answer))]
 
-    def given_away(self, asked: str, answered: str, about: str) -> bool:
-        """Tell whether an example is the question itself, is about its subject, or names subject and answer.
+    def given_away(self, question: str, answer: str, subject: str) -> bool:
+        """Return True if an example is the question itself, about its subject, or names subject and answer.
 
         Where the question is all there is of the subject, an example with the same answer may be the same
-        question in other words. ``asked`` and ``answered`` are its question and answer between blanks, in
-        one spelling.
+        question in other words. The texts stand between blanks, in one spelling.
         """
-        if self.question and asked.strip() == self.question:
+        if self.question and question.strip() == self.question:
             return True
         if not self.subject:
             return False
         if self.subject == self.question:
-            return answered.strip() in self.answers
-        if about == self.subject or f" {self.subject} " in asked:
+            return answer.strip() in self.answers
+        if subject == self.subject or f" {self.subject} " in question:
             return True
-        return f" {self.subject} " in answered and any(f" {answer} " in asked for answer in self.answers)
+        return f" {self.subject} " in answer and any(f" {right} " in question for right in self.answers)
 
 
 def _spelt(text: str) -> str:

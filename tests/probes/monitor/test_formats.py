@@ -10,7 +10,7 @@ from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.judges.replies import read_truth
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.probes import run_case
-from pytest_kbrel.probes.monitor.formats import completes
+from pytest_kbrel.probes.monitor.cells import completes
 from pytest_kbrel.records import Case, MonitorSettings
 from tests.probes.conftest import CAPITAL, FRANCE, Oracle, make_case
 from tests.probes.monitor.test_monitor import generated
