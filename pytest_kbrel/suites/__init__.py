@@ -1,4 +1,4 @@
-"""Suite files: YAML to ``Suite``, with file and line in every error."""
+"""Loader of suite files: YAML to :class:`Suite`, with file and line in every error."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def load_suite(
     judge: str = "rules",
     today: datetime.date | None = None,
 ) -> Suite:
-    """Read, check and lay out a suite file.
+    """Read and check a suite file, and draw its cases.
 
     ``nodeid_path`` is what the suite is called in node ids, by default its path. ``limit`` samples the facts
-    of each case further, after the suite's own limit; ``seed`` replaces the suite's; ``judge`` tells whether
-    answers are right. ``today`` (default: now) decides about warnings, which waivers have expired, and which
-    unseen questions have come to have an answer. Raises ``SuiteError`` on the first mistake in any of its
-    files.
+    of each case further, after the suite's own limit; ``seed`` replaces the suite's; ``judge`` decides
+    whether answers are right. ``today`` (default: now) decides which waivers have expired, which unseen
+    questions may have an answer, and about warnings. Raises ``SuiteError`` on the first mistake in any of
+    its files.
     """
     # Collecting other tests must not pay for yaml.
     from pytest_kbrel.suites.buckets import with_buckets

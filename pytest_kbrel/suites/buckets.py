@@ -1,4 +1,4 @@
-"""The slices of head_to_tail: the facts of a domain by popularity bucket (Sun et al. 2023, section 2.1)."""
+"""Slices of head_to_tail: the facts of a domain by popularity bucket (Sun et al. 2023, section 2.1)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pytest_kbrel.suites.parse import WrittenProbe
 
 
 def bucket_groups(written: WrittenProbe, world: World, seed: int) -> dict[str, tuple[Fact, ...]]:
-    """Return the facts of every slice: domain and bucket, and of the top tenths those that are asked for.
+    """Return the facts of every slice by domain and bucket; a top tenth only where the file names it.
 
     Raises ``SuiteError`` on a slice that cannot be, and on a fact or relation without the popularity needed.
     """
@@ -36,13 +36,13 @@ def bucket_groups(written: WrittenProbe, world: World, seed: int) -> dict[str, t
         facts = [
             fact
             for fact in world.facts
-            # What nobody can know is nothing to be right about.
+            # Unseen knowledge has no right answer.
             if world.relations[fact.relation].domain == domain and fact.object is not None
         ]
         popularity = _of_predicates(relations, world, written) if by == "predicate" else {}
-        place = _buckets(facts, by, popularity, world, written.probe.name)
+        bucket_of = _buckets(facts, by, popularity, world, written.probe.name)
         for fact in facts:
-            groups[f"{domain}-{place[fact.id]}"].append(fact)
+            groups[f"{domain}-{bucket_of[fact.id]}"].append(fact)
         if f"{domain}-{TOP10}" in chosen:
             head = groups[f"{domain}-head"]
             groups[f"{domain}-{TOP10}"] = _top_tenth(head, by, popularity, world, seed)
@@ -54,16 +54,16 @@ def _buckets(
 ) -> dict[str, Bucket]:
     """Return the bucket of each fact of one domain, by fact id."""
     if by == "predicate":
-        place = dict(zip(popularity, buckets(list(popularity.values())), strict=True))
-        return {fact.id: place[fact.relation] for fact in facts}
+        of_predicate = dict(zip(popularity, buckets(list(popularity.values())), strict=True))
+        return {fact.id: of_predicate[fact.relation] for fact in facts}
     # What the source has bucketed was bucketed among entities that are not all here.
-    found: dict[str, Bucket] = {fact.id: fact.bucket for fact in facts if fact.bucket}
+    by_fact: dict[str, Bucket] = {fact.id: fact.bucket for fact in facts if fact.bucket}
     own = [fact for fact in facts if not fact.bucket]
     for scope in _scopes(own, by):
         for fact in scope:
             _need_popularity(fact, world, probe)
-        found |= fact_buckets(scope)
-    return found
+        by_fact |= fact_buckets(scope)
+    return by_fact
 
 
 def _scopes(facts: Sequence[Fact], by: str) -> list[list[Fact]]:
@@ -77,15 +77,15 @@ def _scopes(facts: Sequence[Fact], by: str) -> list[list[Fact]]:
 def _of_predicates(relations: Sequence[str], world: World, written: WrittenProbe) -> dict[str, float]:
     """Return the popularity of each relation of a domain (section 3.3): its own, or its number of facts."""
     stated = {name: world.relations[name].popularity for name in relations}
-    known = {name: value for name, value in stated.items() if value is not None}
-    lacking = [name for name in relations if name not in known]
-    if known and lacking:
+    own = {name: value for name, value in stated.items() if value is not None}
+    lacking = [name for name in relations if name not in own]
+    if own and lacking:
         raise written.entry.error(
-            f"bucket_by 'predicate' compares relations: found the 'popularity' of {next(iter(known))!r} and "
+            f"bucket_by 'predicate' compares relations: found the 'popularity' of {next(iter(own))!r} and "
             f"none of {lacking[0]!r}; allowed: that of all relations of a domain, or of none (then their "
             "facts are counted)"
         )
-    return known or {name: float(len(world.by_relation[name])) for name in relations}
+    return own or {name: float(len(world.by_relation[name])) for name in relations}
 
 
 def _top_tenth(
@@ -119,18 +119,18 @@ def with_buckets(cases: Sequence[Case], world: World) -> tuple[Case, ...]:
     A bucket is the source's own, that of the slice which asks about it, or one among all facts of the same
     relation that have a popularity. Unseen knowledge has none, nor has a fact without popularity.
     """
-    found: dict[str, Bucket] = {}
+    by_fact: dict[str, Bucket] = {}
     for facts in world.by_relation.values():
-        found |= {fact.id: fact.bucket for fact in facts if fact.bucket}
+        by_fact |= {fact.id: fact.bucket for fact in facts if fact.bucket}
         # As for the slices: what the source has bucketed is no measure for the rest.
-        found |= fact_buckets([fact for fact in facts if fact.popularity is not None and not fact.bucket])
+        by_fact |= fact_buckets([fact for fact in facts if fact.popularity is not None and not fact.bucket])
     return tuple(
         replace(
             case,
             buckets=tuple(
                 (fact.id, bucket)
                 for fact in case.facts
-                if (bucket := _bucket_of_slice(case) or found.get(fact.id)) is not None
+                if (bucket := _bucket_of_slice(case) or by_fact.get(fact.id)) is not None
             ),
         )
         for case in cases

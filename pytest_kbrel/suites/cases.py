@@ -1,4 +1,4 @@
-"""From what a suite file says and the facts it names to the cases that run."""
+"""Cases: the slices of each probe that run, and the aggregates over them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _SHOWN = 6
 
 @record
 class Draw:
-    """How cases are named, sampled and judged.
+    """Settings of a run that all cases share: names, sampling and judge.
 
     ``limit`` is the user's own, on top of the suite's; ``language`` is that of facts that name none.
     """
@@ -52,14 +52,14 @@ class Draw:
 
 
 def probe_cases(written: WrittenProbe, world: World, draw: Draw) -> tuple[Case, ...]:
-    """Make the cases of one probe, in the order of the file."""
+    """Return the cases of one probe, in the order of the file."""
     groups = _GROUPS[written.probe.slicing](written, world, draw.seed)
     chosen = written.slices
     if chosen is None:
-        place = Node(path=written.entry.node.path, line=written.entry.line, value=None)
-        chosen = tuple(WrittenSlice(name=name, node=place) for name, facts in groups.items() if facts)
+        whole = Node(path=written.entry.node.path, line=written.entry.line, value=None)
+        chosen = tuple(WrittenSlice(name=name, node=whole) for name, facts in groups.items() if facts)
         if not chosen:
-            raise place.error(
+            raise whole.error(
                 f"no slice of {written.probe.name} has facts; allowed: facts of at least one relation"
             )
     for part in chosen:
@@ -132,26 +132,26 @@ def _case(
 def _shots(
     facts: tuple[Fact, ...], settings: ProbeSettings, world: World, seed: int
 ) -> tuple[tuple[str, tuple[Shot, ...]], ...]:
-    """Choose the worked examples that depend on the question."""
+    """Return the in-domain examples of each fact, where the settings ask for these."""
     if getattr(settings, "prompt", "") != "in-domain":
         return ()
     return in_domain_examples(facts, world.by_relation, world.relations, seed)
 
 
 def _notes(drawn: Drawn, shots: tuple[tuple[str, tuple[Shot, ...]], ...]) -> tuple[str, ...]:
-    """Say which of a case's facts are not asked as the others are."""
-    asked, found = f"of {len(drawn.facts)} facts", []
+    """Return notes on facts of a case that are not asked as the others are."""
+    of_all, notes = f"of {len(drawn.facts)} facts", []
     if few := sum(share < 1 for _, share in drawn.alike):
-        found.append(
-            f"{few} {asked}: the data have too few wrong answers of the kind of the right one, so that some "
+        notes.append(
+            f"{few} {of_all}: the data have too few wrong answers of the kind of the right one, so that some "
             "distractors are of another (distractors_alike)"
         )
     if bare := sum(not examples for _, examples in shots):
-        found.append(
-            f"{bare} {asked}: no other fact of the relation can be an in-domain example, so that the "
+        notes.append(
+            f"{bare} {of_all}: no other fact of the relation can be an in-domain example, so that the "
             "examples of 'few-shot' are shown"
         )
-    return tuple(found)
+    return tuple(notes)
 
 
 def _with_question(
@@ -174,7 +174,7 @@ def _with_contexts(
     world: World,
     seed: int,
 ) -> tuple[Drawn, ProbeSettings]:
-    """Fill in negatives, as many for each fact, and settle how many these are."""
+    """Fill in negatives, equally many for each fact, and their number in the settings."""
     pool = world.by_relation[part.name]
     relation = world.relations[part.name]
     if not relation.frames:
@@ -202,13 +202,13 @@ def _relation_groups(written: WrittenProbe, world: World, seed: int) -> dict[str
     return {name: world.by_relation.get(name, ()) for name in world.relations}
 
 
-# The facts of every slice a probe could have; those that are not chosen may be empty.
+# Functions that return the facts of every slice a probe could have; those not chosen may be empty.
 _GROUPS: dict[Slicing, Callable[[WrittenProbe, World, int], dict[str, tuple[Fact, ...]]]] = {
     "relation": _relation_groups,
     "bucket": bucket_groups,
     "knowledge": reliability_groups,
 }
-# Check that the facts have what a probe reads, fill in wrong objects and settle the settings.
+# Functions that check the facts for what a probe reads, fill in wrong objects and make the settings.
 _PREPARED: dict[str, Callable[..., tuple[Drawn, ProbeSettings]]] = {
     "question": _with_question,
     "contexts": _with_contexts,
@@ -296,7 +296,7 @@ def pooled_case(written: WrittenSuite, cases: Sequence[Case]) -> tuple[Aggregate
 
 
 def unused_gates(written: WrittenProbe, cases: Sequence[Case]) -> None:
-    """Raise on a gate of the probe that no slice has a metric for: it would never be decided."""
+    """Raise ``SuiteError`` on a gate of the probe that no slice has a metric for: nothing would decide it."""
     for gate in written.gates:
         if not any(gate.metric in SLICE_METRICS[written.probe.kind(case.slice)] for case in cases):
             slices = ", ".join(case.slice for case in cases)
@@ -307,13 +307,13 @@ def unused_gates(written: WrittenProbe, cases: Sequence[Case]) -> None:
 
 
 def unasked_gates(written: WrittenProbe, cases: Sequence[Case]) -> None:
-    """Raise on a gate whose metric needs a setting that the probe does not have."""
+    """Raise ``SuiteError`` on a gate whose metric needs a setting that the probe does not have."""
     for gate in (gate for case in cases for gate in case.gates):
         key, value = written.probe.setting_needs.get(gate.metric, ("", ""))
-        found = written.settings.get(key, written.probe.options[key].default) if key else value
-        if found != value:
+        setting = written.settings.get(key, written.probe.options[key].default) if key else value
+        if setting != value:
             name = written.probe.name
-            message = f"{gate.metric} is measured with '{key}: {value}' of {name}, found: {found}"
+            message = f"{gate.metric} is measured with '{key}: {value}' of {name}, found: {setting}"
             raise SuiteError(
                 f"{message}; allowed: that setting, or no gate", written.entry.node.path, gate.line
             )

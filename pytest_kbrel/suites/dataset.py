@@ -1,4 +1,4 @@
-"""The facts and relations of a suite, with the places where they stand."""
+"""The facts and relations of a suite, with the file and line of each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pytest_kbrel.records import Fact, Relation, record
 
 @record
 class World:
-    """All facts of a suite by relation; every fact's relation is known.
+    """All facts of a suite by relation; every fact's relation is defined.
 
     ``unseen`` are the facts without an object: questions of the facts files that nobody can answer.
     ``places`` are file and line of each fact by id, ``path`` is the first facts file.
@@ -40,7 +40,7 @@ class World:
         return tuple(relation for name, relation in self.relations.items() if name in ids)
 
     def need_questions(self, facts: tuple[Fact, ...], probe: str) -> None:
-        """Raise on the first fact that nothing puts into a question."""
+        """Raise ``SuiteError`` on the first fact without a question."""
         for fact in facts:
             relation = self.relations.get(fact.relation)
             if fact.question is None and not (relation and relation.frames):

@@ -1,4 +1,4 @@
-"""Questions that nobody could answer when they were made, and that somebody can answer now."""
+"""Unseen questions whose answers have come to exist: they are left out, and the user is warned."""
 
 from __future__ import annotations
 
@@ -18,22 +18,21 @@ _UNSURE = ' answered "unsure"'
 def without_expired(
     cases: Sequence[Case], path: Path, today: datetime.date
 ) -> tuple[tuple[Case, ...], tuple[str, ...]]:
-    """Leave out unseen questions whose event has come, and say in warnings which, how many and since when.
+    """Return the cases without unseen questions that may have an answer by now, and warnings about these.
 
-    What is left is what would have been asked before: nothing comes in their place, so that a run stays
-    comparable with earlier ones. Examples answered "unsure" are left out in the same way; a question that
-    was shown one is then shown another. Raises ``SuiteError`` when a case has no question left, or fewer
-    such examples than it shows.
+    No other question replaces them, so that a run stays comparable with earlier ones. Examples answered
+    "unsure" are left out in the same way; a question that was shown one is then shown another. Raises
+    ``SuiteError`` where a case has no question left, or fewer such examples than it shows.
     """
-    kept: list[Case] = []
+    valid: list[Case] = []
     dropped: dict[str, Fact] = {}
     examples: dict[str, Shot] = {}
     lines: list[int] = []
     for case in cases:
         gone = {fact.id: fact for fact in case.facts if _expired(fact, today)}
         dropped.update(gone)
-        left = tuple(fact for fact in case.facts if fact.id not in gone)
-        if not left:
+        facts = tuple(fact for fact in case.facts if fact.id not in gone)
+        if not facts:
             first = min(fact.valid_until for fact in gone.values())
             raise SuiteError(
                 f"all {len(gone)} questions of {case.id} may have an answer by now (the first since {first});"
@@ -46,36 +45,33 @@ def without_expired(
             lines.append(case.line)
         if len(shots) < len(case.repository):
             examples |= {shot.question: shot for shot in case.repository if shot not in shots}
-        kept.append(dataclasses.replace(case, facts=left, repository=shots))
-    counts: dict[tuple[str, str], int] = {}
-    for fact in dropped.values():
-        key = (fact.relation, fact.valid_until)
-        counts[key] = counts.get(key, 0) + 1
-    place = f"{path}:{min(lines, default=1)}"
+        valid.append(dataclasses.replace(case, facts=facts, repository=shots))
+    counts = Counter((fact.relation, fact.valid_until) for fact in dropped.values())
+    prefix = f"{path}:{min(lines, default=1)}"
     warnings = [
-        f"{place}: left out {_since(count, 'question', f' of the kind {kind}', day)}"
+        f"{prefix}: left out {_since(count, 'question', f' of the kind {kind}', day)}"
         for (kind, day), count in sorted(counts.items())
     ]
     days = Counter(shot.valid_until for shot in examples.values())
     warnings += [
-        f"{place}: left out {_since(count, 'example', _UNSURE, day)}" for day, count in sorted(days.items())
+        f"{prefix}: left out {_since(count, 'example', _UNSURE, day)}" for day, count in sorted(days.items())
     ]
-    return tuple(kept), tuple(warnings)
+    return tuple(valid), tuple(warnings)
 
 
 def dated_warnings(written: WrittenSuite, today: datetime.date) -> tuple[str, ...]:
-    """Say when the unseen questions of the suite are no longer, or not yet, what they were meant to be."""
+    """Return a warning for each probe whose unseen questions have expired, or are made for a later day."""
     warnings = []
     for probe in written.probes:
-        unseen, place = probe.unseen, probe.entry.node.path
+        unseen, path = probe.unseen, probe.entry.node.path
         if unseen is not None and today > unseen.expires:
             warnings.append(
-                f"{place}:{unseen.expires_line}: the unseen questions expired on {unseen.expires}: a newer "
+                f"{path}:{unseen.expires_line}: the unseen questions expired on {unseen.expires}: a newer "
                 "model may know their answers; move 'as_of' and 'expires' on and bless a new baseline"
             )
         if unseen is not None and today < unseen.as_of:
             warnings.append(
-                f"{place}:{unseen.as_of_line}: as_of {unseen.as_of} is after today ({today}): the unseen "
+                f"{path}:{unseen.as_of_line}: as_of {unseen.as_of} is after today ({today}): the unseen "
                 "questions are made for a later day"
             )
     return tuple(warnings)
@@ -85,16 +81,16 @@ def _valid_shots(case: Case, path: Path, today: datetime.date) -> tuple[Shot, ..
     wanted = case.settings.shown[1]
     if not wanted:
         return case.repository
-    left = tuple(shot for shot in case.repository if not _has_come(shot.valid_until, today))
-    unsure = sum(shot.answer is None for shot in left)
-    if len(left) < len(case.repository) and unsure < wanted:
+    valid = tuple(shot for shot in case.repository if not _has_come(shot.valid_until, today))
+    unsure = sum(shot.answer is None for shot in valid)
+    if len(valid) < len(case.repository) and unsure < wanted:
         raise SuiteError(
             f"{case.id} shows {wanted} examples{_UNSURE}, and {unsure} of those under "
             "'shots' have no answer by now; allowed: some that have none, or a later 'expires'",
             path,
             case.line,
         )
-    return left
+    return valid
 
 
 def _since(count: int, noun: str, sort: str, day: str) -> str:

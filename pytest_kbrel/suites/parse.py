@@ -1,4 +1,4 @@
-"""What a suite file says, checked key by key, before any fact is read."""
+"""Parser of suite files: every key, type and range is checked before any fact is read."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Limit = int | float | None
 
 @record
 class WrittenSlice:
-    """A slice that the file names, with what it says about it."""
+    """A slice that the file names, with its own limit and gates."""
 
     name: str
     node: Node
@@ -53,7 +53,7 @@ class WrittenSlice:
 
 @record
 class Unseen:
-    """The unseen questions a suite asks for."""
+    """The key ``unseen``: how many questions are made, and for which days."""
 
     count: int
     as_of: datetime.date
@@ -64,7 +64,7 @@ class Unseen:
 
 @record
 class WrittenShots:
-    """Where worked examples come from: so many of the suite's facts and unseen questions, or a file."""
+    """The key ``shots``: how many examples are made of seen and unseen facts, or a file of examples."""
 
     seen: int = SHOTS["seen"]
     unseen: int = SHOTS["unseen"]
@@ -91,7 +91,7 @@ class WrittenProbe:
 
 @record
 class WrittenSuite:
-    """A suite file as it stands, every type and range checked."""
+    """A parsed suite file."""
 
     name: str
     root: Node
@@ -147,7 +147,7 @@ def _language(node: Node) -> str:
 
 
 def _of_probes() -> dict[str, str]:
-    """Say of the figures of single probes where their gates stand."""
+    """Return hints that say where the gates of a single probe's figures belong."""
     names = {name for probe in PROBES.values() for name in (*probe.metrics, *probe.overall_metrics)}
     return dict.fromkeys(names, "is a figure of one probe: its gates stand under that probe")
 
@@ -237,8 +237,8 @@ def _setting(node: Node, what: str, setting: Setting) -> str | int:
     if not setting.plain:
         return node.integer(what, setting.bounds)
     spec = node.text(what)
-    known = spec in setting.plain or "/" in spec or spec.split(":")[0] == "reference"
-    if not known and not _is_there(node.path.parent / spec):
+    plausible = spec in setting.plain or "/" in spec or spec.split(":")[0] == "reference"
+    if not plausible and not _is_there(node.path.parent / spec):
         allowed = f"{', '.join(setting.plain)}, openai/NAME, hf/NAME or a folder beside the suite"
         raise node.wrong(what, allowed, nearest(spec, setting.plain))
     return spec
@@ -288,14 +288,14 @@ def _slices(probe: Probe, node: Node, slice_by: str) -> tuple[WrittenSlice, ...]
         if not isinstance(node.value, tuple) or not node.value:
             raise node.wrong(what, "a list of names or a mapping of names, with at least one")
         for item in _names(node, what):
-            _known(probe, item, slice_by)
+            _check_name(probe, item, slice_by)
         return tuple(WrittenSlice(name=item.text(what), node=item) for item in node.value)
     if not node.value:
         raise node.wrong(what, "a list of names or a mapping of names, with at least one")
     slices = []
     for name, entry in node.value.items():
-        place = Node(path=entry.node.path, line=entry.line, value=name)
-        _known(probe, place, slice_by)
+        item_node = Node(path=entry.node.path, line=entry.line, value=name)
+        _check_name(probe, item_node, slice_by)
         where = f"slice {name} of {probe.name}"
         keys = {} if entry.node.value is None else entry.node.keys(where, SLICE_KEYS)
         metrics = SLICE_METRICS[probe.kind(name)]
@@ -303,11 +303,11 @@ def _slices(probe: Probe, node: Node, slice_by: str) -> tuple[WrittenSlice, ...]
             probe.overall_metrics, "is a figure over all slices: it stands under 'overall'"
         )
         gates = read_gates(keys, metrics, where, across)
-        slices.append(WrittenSlice(name=name, node=place, limit=_limit(keys, where), gates=gates))
+        slices.append(WrittenSlice(name=name, node=item_node, limit=_limit(keys, where), gates=gates))
     return tuple(slices)
 
 
-def _known(probe: Probe, node: Node, slice_by: str) -> None:
+def _check_name(probe: Probe, node: Node, slice_by: str) -> None:
     # Other slices are names from the facts, which are not read yet; so are datasets.
     if probe.slicing != "knowledge":
         return
@@ -339,18 +339,18 @@ def read_uninformative(path: Path) -> tuple[tuple[str, str], ...]:
     for another kind, an empty list, and an expression that is none or matches an empty answer.
     """
     kinds = read_document(path).mapping("a file of uninformative answers")
-    found: list[tuple[str, str]] = []
+    patterns: list[tuple[str, str]] = []
     for kind, entry in kinds.items():
         if kind not in UNINFORMATIVE:
             raise entry.error(unknown("kind", kind, UNINFORMATIVE))
-        found += [
+        patterns += [
             (kind, _pattern(kind, node)) for node in entry.node.items(repr(kind), "regular expressions")
         ]
-    if not found:
+    if not patterns:
         raise SuiteError(
             f"no patterns; allowed: lists of regular expressions under {', '.join(UNINFORMATIVE)}", path, 1
         )
-    return tuple(found)
+    return tuple(patterns)
 
 
 def _pattern(kind: str, node: Node) -> str:

@@ -1,4 +1,4 @@
-"""The slices of the reliability probe: seen and unseen knowledge, by group and prompt setting."""
+"""Slices of the reliability probe: facts by group and prompt setting, worked examples and controls."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def reliability_prepared(
     world: World,
     seed: int,
 ) -> tuple[Drawn, ReliabilitySettings]:
-    """Fill in distractors and settle the settings, the slice's prompt among them.
+    """Fill in distractors, and make the settings with the slice's prompt.
 
     Where an encoder is to choose the nearest, there are more of them than the settings say.
     """
@@ -102,15 +102,15 @@ def with_surroundings(
     world: World,
     seed: int,
 ) -> tuple[Case, ...]:
-    """Give the cases what their facts are asked beside: examples to choose from, and controls."""
-    asked: dict[str, Fact] = {}
+    """Return the cases with examples to choose from and with controls."""
+    by_id: dict[str, Fact] = {}
     for part in chosen:
         # Under the suite's limit, not the user's, so that a sampled run is shown the same examples.
-        asked.update((fact.id, fact) for fact in limited(written, part, groups[part.name], seed))
+        by_id.update((fact.id, fact) for fact in limited(written, part, groups[part.name], seed))
     repository = example_repository(
         written,
         seen_facts(written, world),
-        tuple(asked.values()),
+        tuple(by_id.values()),
         world,
         seed,
         [case.settings for case in cases],
@@ -174,14 +174,14 @@ def controls_of(case: Case, pool: Sequence[Fact], world: World, part: WrittenSli
         relation.id: _majority(world.by_relation.get(relation.id, ())) for relation in case.relations
     }
     others: dict[str, list[Fact]] = {}
-    asked = getattr(case.settings, "controls", "counted") == "asked"
-    if asked:
+    shuffle = getattr(case.settings, "controls", "counted") == "asked"
+    if shuffle:
         for fact in sorted(pool, key=lambda fact: fact.id):
             others.setdefault(fact.relation, []).append(fact)
     controls = []
     for fact in case.facts:
         shuffled = ""
-        if asked:
+        if shuffle:
             other = _other(fact, others, case.seed)
             shuffled = question_text(fact, world, other.subject) if other is not None else ""
             if not shuffled:
@@ -288,7 +288,7 @@ def _seen_shots(
 
 
 def question_text(fact: Fact, world: World, subject: str | None = None) -> str:
-    """Return the question about a fact, or the same about another ``subject``; empty where there is none."""
+    """Return the question about a fact, or about another ``subject``; empty where there is none."""
     if fact.question is not None:
         if subject is None:
             return fact.question

@@ -1,4 +1,4 @@
-"""The JSON Schema of suite files, made from the tables the checks use."""
+"""JSON Schema of suite files, made from the tables that the parser uses."""
 
 from __future__ import annotations
 
@@ -115,13 +115,13 @@ def _or_nothing(schema: Schema) -> Schema:
 
 
 def _waiver() -> Schema:
-    told = {
+    descriptions = {
         "fact": "The id of a fact that is left out of comparisons with the baseline.",
         "slice": "The id of a case, such as monitor[P36], whose failure does not fail the run.",
         "owner": "Who answers for it.",
         "reason": "Why it is waived.",
     }
-    properties: Schema = {key: {**_TEXT, "description": text} for key, text in told.items()}
+    properties: Schema = {key: {**_TEXT, "description": text} for key, text in descriptions.items()}
     properties["expires"] = {**_DATE, "description": "The last day on which it is waived."}
     assert tuple(properties) == WAIVER_KEYS
     one_of_two = {"oneOf": [{"required": [key]} for key in WAIVER_KEYS[:2]]}
@@ -174,8 +174,8 @@ def _worded(probe: Probe, name: str) -> Schema:
 def _template(filled: Places) -> Schema:
     """Return what a text with places to fill in must be: each once, and no other names in braces."""
     needed, allowed = filled
-    known = "|".join((*needed, *allowed))
-    places: list[Schema] = [{"not": {"pattern": rf"\{{(?!({known})\}})\w+\}}"}}]
+    names = "|".join((*needed, *allowed))
+    places: list[Schema] = [{"not": {"pattern": rf"\{{(?!({names})\}})\w+\}}"}}]
     for name in needed:
         places.append({"pattern": rf"\{{{name}\}}"})
     for name in (*needed, *allowed):
@@ -187,10 +187,10 @@ def _template(filled: Places) -> Schema:
 
 def _integrity() -> Schema:
     properties: Schema = {}
-    for name, told in LIMITS.items():
+    for name, description in LIMITS.items():
         default = getattr(Integrity(), name)
         kind = {"enum": list(CHOICES)} if isinstance(default, str) else {"type": "number", **_UNIT}
-        properties[name] = {**kind, "default": default, "description": told}
+        properties[name] = {**kind, "default": default, "description": description}
     return {
         **_object(properties),
         "description": "What responses may be like for anything to be measured; beyond it a case is invalid.",
@@ -244,7 +244,7 @@ def _gates(metrics: Mapping[str, Metric], controls: Container[str] = CONTROLS) -
 
 
 def _shape(metric: Metric, controlled: bool) -> str:
-    """Name what gates on this metric may be: metrics of one range and direction share it."""
+    """Return the name of the schema of gates on a metric, shared by metrics of one range and direction."""
     return f"gate-{metric.better}-{metric.low:g}-{metric.high:g}{'-controlled' if controlled else ''}"
 
 

@@ -1,4 +1,4 @@
-"""Waivers as a suite file writes them: known losses that somebody answers for, until a day."""
+"""Waivers of suite files: known losses that a named owner accepts until a day."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ _ALWAYS = WAIVER_KEYS[2:]
 
 
 def read_waivers(node: Node) -> tuple[Waiver, ...]:
-    """Read the list under ``waivers``; whether there are such facts and slices is not known here."""
+    """Read the list under ``waivers``; :func:`with_waivers` checks that these facts and slices exist."""
     waivers: dict[tuple[str, str], Waiver] = {}
     for item in node.items("waivers", "waivers"):
         keys = item.keys("a waiver", WAIVER_KEYS, required=_ALWAYS)
         named = [key for key in WAIVER_KEYS[:2] if key in keys]
         if len(named) != 1:
-            found = ", ".join(keys)
-            raise item.error(f"a waiver is of one 'fact' or one 'slice', found: {found}; needed: one of both")
+            listed = ", ".join(keys)
+            raise item.error(
+                f"a waiver is of one 'fact' or one 'slice', found: {listed}; needed: one of both"
+            )
         (kind,) = named
         what = keys[kind].node.text(f"{kind} of a waiver")
         if (kind, what) in waivers:
@@ -50,7 +52,7 @@ def with_waivers(
     today: datetime.date,
     facts: Callable[[], set[str]],
 ) -> tuple[tuple[Case, ...], tuple[AggregateCase, ...]]:
-    """Give every case the waivers of its own, and of the facts it asks.
+    """Return the cases with their waivers: their own, and those of the facts they ask.
 
     ``facts`` gives the ids of all facts that the suite may ask, also of those that a limit leaves out today.
     Raises ``SuiteError`` on a waiver of what the suite does not have.
@@ -64,8 +66,8 @@ def with_waivers(
         return tuple(cases), tuple(aggregates)
     made = []
     for case in cases:
-        asked = {fact.id for fact in case.facts}
-        own = tuple(waiver for waiver in dated if waiver.case == case.id or waiver.fact in asked)
+        ids = {fact.id for fact in case.facts}
+        own = tuple(waiver for waiver in dated if waiver.case == case.id or waiver.fact in ids)
         made.append(dataclasses.replace(case, waivers=own))
     return tuple(made), tuple(
         dataclasses.replace(of, waivers=tuple(waiver for waiver in dated if waiver.case == of.id))
@@ -74,16 +76,16 @@ def with_waivers(
 
 
 def _check(waivers: Iterable[Waiver], ids: Sequence[str], path: Path, facts: Callable[[], set[str]]) -> None:
-    known: set[str] | None = None
+    fact_ids: set[str] | None = None
     for waiver in waivers:
         if waiver.case and waiver.case not in ids:
             raise SuiteError(unknown("slice", waiver.case, ids, where="waivers"), path, waiver.line)
         if waiver.fact:
-            known = facts() if known is None else known
-            if waiver.fact not in known:
+            fact_ids = facts() if fact_ids is None else fact_ids
+            if waiver.fact not in fact_ids:
                 raise SuiteError(
                     f"unknown fact {shown(waiver.fact)} in waivers; allowed: the id of one of the suite's "
-                    f"{len(known)} facts{nearest(waiver.fact, sorted(known))}",
+                    f"{len(fact_ids)} facts{nearest(waiver.fact, sorted(fact_ids))}",
                     path,
                     waiver.line,
                 )

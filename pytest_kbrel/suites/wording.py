@@ -1,4 +1,4 @@
-"""The keys by which a suite words a probe's questions: prompt, system message, cue, where answers end."""
+"""Keys of suite files that word a probe's questions: prompt, system message, answer cue, stop strings."""
 
 from __future__ import annotations
 
@@ -15,46 +15,48 @@ Value = str | int | list[str]
 
 def read_wording(probe: Probe, keys: Mapping[str, Entry]) -> dict[str, Value]:
     """Return the settings that the keys of a probe make; raises ``SuiteError`` with the line of a mistake."""
-    found: dict[str, Value] = {}
+    settings: dict[str, Value] = {}
     for key in probe.wording:
         if key not in keys:
             continue
         node, what = keys[key].node, f"{key} of {probe.name}"
         if key == "stop":
-            found[key] = _stop(node, what)
+            settings[key] = _stop(node, what)
         elif key in ("system", "answer_cue"):
-            found[key] = _text(node, what)
+            settings[key] = _text(node, what)
         elif key == "prompt" and probe.prompts:
-            found |= _prompt(node, what, probe)
+            settings |= _prompt(node, what, probe)
         else:
-            found["prompt_text" if key == "prompt" else key] = _template(node, what, probe, key)
-    return _without_own(probe, found, keys)
+            settings["prompt_text" if key == "prompt" else key] = _template(node, what, probe, key)
+    return _without_own(probe, settings, keys)
 
 
-def _without_own(probe: Probe, found: dict[str, Value], keys: Mapping[str, Entry]) -> dict[str, Value]:
+def _without_own(probe: Probe, settings: dict[str, Value], keys: Mapping[str, Entry]) -> dict[str, Value]:
     """Leave out a stop and a cue that are the probe's own: whoever writes them down asks nothing else."""
     published = "variant" in keys and keys["variant"].node.value == "published"
-    if found.get("stop") == ["\n"] and not published:
-        del found["stop"]
-    texts = [str(found[name]) for name in ("prompt_text", "choice_prompt") if name in found]
-    if found.get("answer_cue") == probe.cue and (not probe.cue or all(text.endswith("}") for text in texts)):
-        del found["answer_cue"]
-    return found
+    if settings.get("stop") == ["\n"] and not published:
+        del settings["stop"]
+    texts = [str(settings[name]) for name in ("prompt_text", "choice_prompt") if name in settings]
+    if settings.get("answer_cue") == probe.cue and (
+        not probe.cue or all(text.endswith("}") for text in texts)
+    ):
+        del settings["answer_cue"]
+    return settings
 
 
 def _prompt(node: Node, what: str, probe: Probe) -> dict[str, Value]:
     """Read the name of a setting, a text, or both in a mapping."""
     if isinstance(node.value, dict):
         keys = node.keys(what, PROMPT_KEYS)
-        found: dict[str, Value] = {}
+        settings: dict[str, Value] = {}
         if "setting" in keys:
-            found["prompt"] = keys["setting"].node.choice(f"setting of {what}", probe.prompts)
+            settings["prompt"] = keys["setting"].node.choice(f"setting of {what}", probe.prompts)
         if "text" in keys:
-            found["prompt_text"] = _template(keys["text"].node, f"text of {what}", probe, "prompt")
-        return found
+            settings["prompt_text"] = _template(keys["text"].node, f"text of {what}", probe, "prompt")
+        return settings
     if node.value in probe.prompts:
         return {"prompt": str(node.value)}
-    # Who writes a text of one word has forgotten more than a place.
+    # A single word without a placeholder is a misspelt name rather than a text.
     if (isinstance(node.value, str) and len(node.value.split()) > 1) or "{" in str(node.value):
         return {"prompt_text": _template(node, what, probe, "prompt")}
     hint = nearest(node.value, probe.prompts) if isinstance(node.value, str) else ""
