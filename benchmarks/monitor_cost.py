@@ -27,7 +27,7 @@ import torch
 from pytest_kbrel import resources
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.models.base import Model
-from pytest_kbrel.models.cache.caching_model import Asker
+from pytest_kbrel.models.cache.caching_model import DeduplicatingModel
 from pytest_kbrel.models.hf.backend import load
 from pytest_kbrel.models.hf.spec import parse_spec
 from pytest_kbrel.probes import run_case
@@ -88,7 +88,7 @@ def case_of(file: Path | None, relation: str, facts: int) -> Case:
 def lines(case: Case, model: Model, variant: Variant, rounds: int) -> Iterator[str]:
     """Ask everything once, time the lists of requests in turns, and yield lines of the table."""
     exchanges: list[Exchange] = []
-    asker = Asker(model)
+    asker = DeduplicatingModel(model)
     table = run_case(case, lambda requests, to: asker.ask(requests), exchanges.extend).table
     kept = {row.fact_id for row in table.rows if row.values[0]}
     if not kept:
@@ -128,7 +128,7 @@ def figures(table: Table) -> dict[str, float]:
 def timed(model: Model, requests: Sequence[Request]) -> float:
     """Return the seconds a fresh asker takes for the requests."""
     start = time.perf_counter()
-    Asker(model).ask(requests)
+    DeduplicatingModel(model).ask(requests)
     return time.perf_counter() - start
 
 

@@ -32,7 +32,7 @@ import transformers
 from speed_work import made, tasks
 
 from pytest_kbrel import resources
-from pytest_kbrel.models.cache.caching_model import Asker
+from pytest_kbrel.models.cache.caching_model import DeduplicatingModel
 from pytest_kbrel.models.hf.backend import load
 from pytest_kbrel.models.hf.model import HfModel
 from pytest_kbrel.models.hf.spec import parse_spec
@@ -148,7 +148,7 @@ def accuracy(given: argparse.Namespace) -> None:
     suite = load_suite(resources.suites() / "world.kb.yaml", limit=given.facts)
     found: dict[str, dict[Request, Response]] = {}
     for dtype in ("float32", "bfloat16", "float16"):
-        asker = Asker(load(parse_spec("reference", device="cpu", dtype=dtype)))
+        asker = DeduplicatingModel(load(parse_spec("reference", device="cpu", dtype=dtype)))
         kept: list[Exchange] = []
         for case in suite.cases:
             run_case(case, partial(answers, asker), kept.extend)
@@ -191,7 +191,7 @@ def run_of(model: HfModel, name: str, facts: int) -> Callable[[], object]:
     return lambda: model.generate(asks)
 
 
-def answers(asker: Asker, requests: Sequence[Request], to: str) -> Sequence[Response]:
+def answers(asker: DeduplicatingModel, requests: Sequence[Request], to: str) -> Sequence[Response]:
     """Return one model's answers, whoever is meant."""
     return asker.ask(requests)
 

@@ -15,7 +15,7 @@ from pytest_kbrel.settings import Settings
 
 if TYPE_CHECKING:
     from pytest_kbrel.models.base import Model
-    from pytest_kbrel.models.cache.caching_model import Asker, CachingModel
+    from pytest_kbrel.models.cache.caching_model import CachingModel, DeduplicatingModel
     from pytest_kbrel.models.cache.session import CacheSession, RunLock
 
 # Model under test and baseline model, as ``Ask.to`` names them; all others are helper models.
@@ -27,12 +27,12 @@ class ModelPool:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._askers: dict[str, Asker] = {}
+        self._askers: dict[str, DeduplicatingModel] = {}
         self.helper_models = HelperModels(settings, threads=_threads())
         self._models: dict[str, Model] = {}
         self._failed: set[str] = set()
         self._load_seconds: dict[str, float] = {}
-        self._again: Asker | None = None
+        self._again: DeduplicatingModel | None = None
         self._cache: CacheSession | None = None
         # The error of a model that all cases need, which cannot be opened or asked.
         self.unusable = ""
@@ -42,12 +42,12 @@ class ModelPool:
 
         Raises ``ModelError``; that of a helper model says where the user named it.
         """
-        from pytest_kbrel.models.cache.caching_model import Asker
+        from pytest_kbrel.models.cache.caching_model import DeduplicatingModel
 
         try:
             if to not in self._askers:
                 model = self._caching(to) if to in _OWN else self.helper_models.model(to)
-                self._askers[to] = Asker(model)
+                self._askers[to] = DeduplicatingModel(model)
             return self._askers[to].ask(requests)
         except ModelError as error:
             if to in _OWN:
@@ -61,12 +61,12 @@ class ModelPool:
         Helper models answer as in :meth:`ask`.
         """
         from pytest_kbrel.models.base import Replanned
-        from pytest_kbrel.models.cache.caching_model import Asker
+        from pytest_kbrel.models.cache.caching_model import DeduplicatingModel
 
         if to:
             return self.ask(requests, to, case)
         if self._again is None:
-            self._again = Asker(Replanned(self.model()))
+            self._again = DeduplicatingModel(Replanned(self.model()))
         return self._again.ask(requests)
 
     def check_files(self) -> None:
@@ -293,7 +293,7 @@ class HelperModels:
     def new_counts(self) -> tuple[int, int]:
         """Return the numbers of requests and of cache hits since the last call."""
         models = self._models.values()
-        counts = (sum(model.asked for model in models), sum(model.reused for model in models))
+        counts = (sum(model.requested for model in models), sum(model.reused for model in models))
         new = (counts[0] - self._counted[0], counts[1] - self._counted[1])
         self._counted = counts
         return new

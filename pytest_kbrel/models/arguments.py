@@ -48,7 +48,7 @@ def join_args(args: Mapping[str, str]) -> str:
     return ",".join(f"{key}={_quoted(value)}" for key, value in args.items())
 
 
-def all_auto(text: str, why: str, run: Mapping[str, str]) -> None:
+def require_auto(text: str, why: str, run: Mapping[str, str]) -> None:
     """Raise :class:`ModelError` where ``run`` tells the model ``text`` its device, dtype or batch size."""
     for key, value in run.items():
         if value != "auto":

@@ -1,4 +1,4 @@
-"""Protocols of a model and its spec, the record of a backend, and checks of any model's responses."""
+"""Protocols of models, specs and encoders, the record of a backend, and checks of requests and responses."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _CHARACTERS_PER_TOKEN, _EXTRA_CHARACTERS = 1_000, 10_000
 
 
 class Model(Protocol):
-    """A checkpoint that answers. Batching, order and sharing of prefixes are its own business.
+    """Language model that scores and generates; batching and prefix sharing are its own.
 
-    Answers come back one for each request, in the order of the requests; an answer that could not be had is a
+    There is one response per request, in order; a request that cannot be answered gets a
     :class:`~pytest_kbrel.records.Failed`, not an exception.
     """
 
     def describe(self) -> Fingerprint:
-        """Say what this model is, by content."""
+        """Return the model's fingerprint, by content."""
         ...
 
     def score(self, requests: Sequence[ScoreRequest]) -> list[Scored | Failed]:
@@ -45,25 +45,25 @@ class Model(Protocol):
         ...
 
     def generate(self, requests: Sequence[GenerateRequest]) -> list[Generated | Failed]:
-        """Return continuations the model makes itself."""
+        """Return generated continuations."""
         ...
 
     def close(self) -> None:
-        """Free what the model holds."""
+        """Free the model's resources."""
         ...
 
 
 @runtime_checkable
 class Renders(Protocol):
-    """A model that shows a prompt as it reads it; others read a request's text as it is."""
+    """Model that shows a prompt as it reads it; others read a request's text as it is."""
 
     def rendered(self, request: Request) -> str:
-        """Return the prompt of a request as the model reads it; nothing is computed and no server asked."""
+        """Return the prompt of a request as the model reads it, without computing anything."""
         ...
 
 
 class Spec(Protocol):
-    """What the user typed for a model, read and checked: each backend has a record of its own."""
+    """Parsed and checked spec of a model; each backend has a record of its own."""
 
     @property
     def text(self) -> str:
@@ -77,30 +77,30 @@ class Spec(Protocol):
 
 
 class Embedder(Protocol):
-    """An opened encoder of texts."""
+    """Opened encoder of texts."""
 
     def embed(self, texts: Sequence[str]) -> Any:
-        """Return one vector a text, as lists or an array; raises ``ModelError`` where that fails."""
+        """Return one vector a text, as lists or an array; raises ``ModelError``."""
         ...
 
     def close(self) -> None:
-        """Free what the encoder holds."""
+        """Free the encoder's resources."""
         ...
 
 
 @record
 class Backend:
-    """A kind of model: how a spec of it is read, checked and opened, and what is known of it before that.
+    """Kind of model: functions that parse, check and open a spec, and its properties.
 
-    ``name`` is the word before the slash of a spec, and ``backend`` of its specs and fingerprints. ``forms``
-    are the ways to write a spec, for messages. ``args`` are the keys of the arguments that ``parse`` reads.
+    ``name`` is the word before the slash of a spec, ``forms`` are the ways to write one (for messages), and
+    ``args`` the keys of the arguments that ``parse`` reads.
 
     ``parse(text, args, device=, dtype=, batch_size=, chat_template=)`` loads nothing; ``check(spec)`` finds
-    what can be found before a model is opened; ``open(spec, threads=, folder=)`` is as ``open_model`` of
+    errors before a model is opened; ``open(spec, threads=, folder=)`` is as ``open_model`` of
     :mod:`pytest_kbrel.models.registry`; ``counter(spec)`` counts tokens without weights. All raise
-    :class:`~pytest_kbrel.errors.ModelError`. ``gpus(spec)`` is how many GPUs a process needs for itself, 0
-    where it can share one, ``None`` where it uses all that it sees. ``embedder(spec)`` opens an encoder of
-    texts; without one a spec names a sentence encoder on this machine.
+    :class:`~pytest_kbrel.errors.ModelError`. ``gpus(spec)`` is the number of GPUs a process needs for itself,
+    0 if it can share one, ``None`` if it uses all that it sees. ``embedder(spec)`` opens an encoder of texts;
+    without one a spec names a sentence encoder on this machine.
     """
 
     name: str
@@ -130,7 +130,7 @@ def in_order(batches: Iterable[list[tuple[int, A]]]) -> list[A]:
     return [by_position[position] for position in range(len(by_position))]
 
 
-def within_size(request: Request, response: Response) -> Response:
+def check_size(request: Request, response: Response) -> Response:
     """Return the response, or a failure if it is far longer than its tokens can be."""
     if isinstance(request, GenerateRequest) and isinstance(response, Generated):
         most = _CHARACTERS_PER_TOKEN * request.max_new_tokens + _EXTRA_CHARACTERS
@@ -142,7 +142,7 @@ def within_size(request: Request, response: Response) -> Response:
     return response
 
 
-def numbers_only(response: Response) -> Response:
+def check_probabilities(response: Response) -> Response:
     """Return the response, or a failure if one of its probabilities is not a number from 0 to 1."""
     values: Iterable[float] = ()
     if isinstance(response, Scored):
@@ -158,7 +158,7 @@ def numbers_only(response: Response) -> Response:
 
 @runtime_checkable
 class Replans(Protocol):
-    """A model that can answer in batches of another size without being loaded again."""
+    """Model that can use batches of another size without being loaded again."""
 
     def replanned(self) -> Model:
         """Return the same model with another batch plan."""
@@ -166,7 +166,7 @@ class Replans(Protocol):
 
 
 class Replanned:
-    """Asks a model in the reverse order, and in batches of another size where it can choose these.
+    """Same model with another batch plan, for A/A comparisons: requests in reverse order, other batch sizes.
 
     The model stays its owner's: closing this closes nothing.
     """
@@ -175,28 +175,28 @@ class Replanned:
         self._model = model.replanned() if isinstance(model, Replans) else model
 
     def describe(self) -> Fingerprint:
-        """Say what the model is: the same one."""
+        """Return the model's fingerprint."""
         return self._model.describe()
 
     def score(self, requests: Sequence[ScoreRequest]) -> list[Scored | Failed]:
-        """Return one answer per request, in the order of the requests."""
+        """Return one response per request, in order."""
         return self._model.score(requests[::-1])[::-1]
 
     def generate(self, requests: Sequence[GenerateRequest]) -> list[Generated | Failed]:
-        """Return one answer per request, in the order of the requests."""
+        """Return one response per request, in order."""
         return self._model.generate(requests[::-1])[::-1]
 
     def close(self) -> None:
-        """Leave the model to its owner."""
+        """Do nothing: the model belongs to its owner."""
 
 
 def failed(error: Exception) -> Failed:
-    """Return an error as an answer: our own words as they are, others with their kind."""
+    """Return an error as a response: a ``ValueError`` by its message, others with their type."""
     return Failed(error=str(error) if isinstance(error, ValueError) else describe_error(error))
 
 
 def scored(encoder: PromptEncoder, pair: Pair, values: tuple[float, ...] | Failed) -> Scored | Failed:
-    """Return the answer that holds the probabilities of ``pair.targets``."""
+    """Return the response with the probabilities of ``pair.targets``."""
     if isinstance(values, Failed):
         return values
     if any(value != value for value in values):
@@ -210,7 +210,7 @@ def scored(encoder: PromptEncoder, pair: Pair, values: tuple[float, ...] | Faile
 
 
 def generated(encoder: PromptEncoder, prompt: Ids, reply: Continuation | Failed) -> Generated | Failed:
-    """Return the answer that holds what a model wrote behind ``prompt``."""
+    """Return the response with what a model wrote behind ``prompt``."""
     if isinstance(reply, Failed):
         return reply
     return Generated(

@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import ctypes
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from pytest_kbrel.models.measurements import Notes
 from pytest_kbrel.printing import redacted
 from pytest_kbrel.records import Failed
+
+if TYPE_CHECKING:
+    from pytest_kbrel.models.measurements import MeasurementFile
 
 J = TypeVar("J")
 R = TypeVar("R")
@@ -32,7 +34,7 @@ class Budget:
     """
 
     def __init__(
-        self, tokens: int, *, allowed: float = 0.0, notes: Notes | None = None, key: str = ""
+        self, tokens: int, *, allowed: float = 0.0, notes: MeasurementFile | None = None, key: str = ""
     ) -> None:
         self.tokens = tokens
         self._allowed, self._notes, self._key = allowed, notes, key
@@ -41,7 +43,7 @@ class Budget:
         """Take half, for good: a batch of ``met`` tokens did not fit, and ``least`` are needed."""
         self.tokens = min(self.tokens, max(least, min(self.tokens, met) // 2))
         if self._notes is not None and self._allowed > 0:
-            self._notes.keep(self._key, self._allowed / self.tokens)
+            self._notes.put(self._key, self._allowed / self.tokens)
 
 
 class Batcher:

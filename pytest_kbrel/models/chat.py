@@ -1,4 +1,7 @@
-"""What the user says about chat templates and thinking, read out of the model's arguments."""
+"""Chat settings of a model, requests as messages of a conversation, and the marks of thoughts.
+
+A thought is what a model writes before its answer; it is recorded and never judged.
+"""
 
 from __future__ import annotations
 
@@ -38,14 +41,12 @@ _OURS = frozenset(
 
 @record
 class ChatArgs:
-    """How prompts are put to a model that is talked to, and how long it may think before it answers.
+    """Chat settings: how a prompt becomes messages, and how long a model may think before it answers.
 
     ``system_instruction`` is the system message; without a chat template it leads the prompt.
     ``template_args`` are further variables of the chat template, a JSON object with sorted keys.
-    ``enable_thinking`` is the template's own variable of that name, ``None`` where nothing is said.
-    ``think_end_token`` is the text that ends a thought, or its token's id; empty where template and tokenizer
-    are to tell.
-    ``max_thinking_tokens`` is how many tokens a thought may have.
+    ``enable_thinking`` is the template's variable of that name, ``None`` if not given. ``think_end_token``
+    is the text that ends a thought, or its token's id; if empty, template and tokenizer declare it.
     """
 
     system_instruction: str = ""
@@ -57,16 +58,16 @@ class ChatArgs:
     @property
     def variables(self) -> dict[str, Any]:
         """The template's variables by name, ``enable_thinking`` among them where it is given."""
-        found: dict[str, Any] = json.loads(self.template_args or "{}")
-        return found if self.enable_thinking is None else found | {_ENABLE: self.enable_thinking}
+        variables: dict[str, Any] = json.loads(self.template_args or "{}")
+        return variables if self.enable_thinking is None else variables | {_ENABLE: self.enable_thinking}
 
     @property
     def thinks(self) -> bool:
-        """Whether the user says that the model thinks before it answers."""
+        """True if the user says that the model thinks before it answers."""
         return bool(self.enable_thinking or self.think_end_token)
 
     def told(self) -> str:
-        """Return as JSON what is not the default and changes what a model answers; empty where nothing is."""
+        """Return the settings that are not the default and change answers, as JSON; empty without any."""
         given = {
             "system_instruction": self.system_instruction,
             "chat_template_args": self.variables,
@@ -75,8 +76,8 @@ class ChatArgs:
         }
         if self.max_thinking_tokens == MAX_THINKING_TOKENS:
             del given["max_thinking_tokens"]
-        kept = {key: value for key, value in given.items() if value}
-        return json.dumps(kept, sort_keys=True, ensure_ascii=False) if kept else ""
+        values = {key: value for key, value in given.items() if value}
+        return json.dumps(values, sort_keys=True, ensure_ascii=False) if values else ""
 
 
 def parse_chat_args(args: Mapping[str, str]) -> ChatArgs:
@@ -115,17 +116,17 @@ def parse_chat_args(args: Mapping[str, str]) -> ChatArgs:
 
 def _variables(text: str) -> dict[str, Any]:
     try:
-        found = parse(text or "{}")
+        variables = parse(text or "{}")
     except ValueError as error:
         raise ModelError(
             f"model-args: chat_template_args={text:.60}: no JSON: {error}; the form is "
             '{"enable_thinking": false}'
         ) from None
-    if not isinstance(found, dict):
+    if not isinstance(variables, dict):
         raise ModelError(f"model-args: chat_template_args={text:.60}; allowed is a JSON object")
-    if ours := ", ".join(sorted(_OURS & found.keys())):
+    if ours := ", ".join(sorted(_OURS & variables.keys())):
         raise ModelError(f"model-args: chat_template_args: {ours} is no variable of a chat template")
-    return found
+    return variables
 
 
 Message = Mapping[str, str]
@@ -143,16 +144,16 @@ def messages_of(request: Request, instruction: str = "") -> list[dict[str, str]]
     """
     system = _joined(instruction, request.system)
     turns = [
-        message(role, said)
+        message(role, content)
         for turn in request.turns
-        for role, said in zip(("user", "assistant"), turn, strict=True)
+        for role, content in zip(("user", "assistant"), turn, strict=True)
     ]
     return [*([message("system", system)] if system else []), *turns, message("user", request.prompt)]
 
 
 def text_of(request: Request, instruction: str = "") -> str:
     """Return a request as one text, as a model without a chat template reads it."""
-    turns = [f"{asked} {said}" for asked, said in request.turns]
+    turns = [f"{question} {answer}" for question, answer in request.turns]
     return _joined(instruction, request.system, *turns, request.prompt)
 
 
@@ -168,17 +169,17 @@ class ThoughtMarks:
     closing: str
 
     def opened_by(self, prompt: str) -> bool:
-        """Tell whether a prompt ends inside a thought."""
+        """Return True if a prompt ends inside a thought."""
         return bool(self.opening) and prompt.rfind(self.opening) > prompt.rfind(self.closing)
 
     def begun_by(self, written: str) -> bool:
-        """Tell whether what a model wrote begins with a thought."""
+        """Return True if generated text begins with a thought."""
         return bool(self.opening) and written.lstrip().startswith(self.opening)
 
     def split(self, written: str) -> tuple[str, str]:
-        """Return the thought in what was written, without its marks, and what stands behind it.
+        """Return the thought in generated text, without its marks, and the text behind it.
 
-        Without a closing mark all of it is thought where it begins with one, else none.
+        Without a closing mark all of it is thought if it begins with an opening mark, else none.
         """
         thought, closing, answer = written.partition(self.closing)
         if not closing and not self.begun_by(written):
@@ -186,7 +187,7 @@ class ThoughtMarks:
         return thought.strip().removeprefix(self.opening).strip(), answer
 
 
-# Of models in use, with the marks that their templates or tokenizers declare.
+# Marks that templates or tokenizers of models in use declare.
 KNOWN = (
     ThoughtMarks(opening="<think>", closing="</think>"),
     ThoughtMarks(opening="<thinking>", closing="</thinking>"),
@@ -203,19 +204,19 @@ KNOWN = (
 
 
 def marks_in(*declaring: Iterable[str] | str, closing: str = "") -> ThoughtMarks | None:
-    """Return the marks that a template's text or a tokenizer's own tokens declare, ``None`` without any.
+    """Return the marks in a template's text or among a tokenizer's own tokens, ``None`` without any.
 
-    What is named first holds: a tokenizer may have the tokens of several, and the template uses one.
-    ``closing`` is what the user says that ends a thought: it holds, whatever else is declared.
+    The first declaration holds: a tokenizer may have the tokens of several. ``closing`` is the closing mark
+    that the user names, which overrides all declarations.
     """
     if closing:
-        known = (marks.opening for marks in KNOWN if marks.closing == closing)
-        return ThoughtMarks(opening=next(known, ""), closing=closing)
+        openings = (marks.opening for marks in KNOWN if marks.closing == closing)
+        return ThoughtMarks(opening=next(openings, ""), closing=closing)
     return next((marks for texts in declaring for marks in KNOWN if marks.closing in texts), None)
 
 
 def marks_opened_by(prompt: str) -> ThoughtMarks | None:
-    """Return the known marks of the thought that a prompt ends inside of, ``None`` where it ends in none."""
+    """Return the known marks of the thought that a prompt ends inside, ``None`` if it ends in none."""
     return next((marks for marks in KNOWN if marks.opened_by(prompt)), None)
 
 

@@ -1,4 +1,4 @@
-"""A tokenizer's chat template: what it makes of messages, and where the answer stands in it."""
+"""Chat template of a tokenizer: messages as a prompt, and the position of the answer in it."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _SAMPLE = (message("user", _QUESTION),)
 
 
 @record
-class AnswerPlace:
-    """Where the text of an answer stands: ``suffix`` goes behind the prompt, ``lead`` leads the answer.
+class AnswerSlot:
+    """Position of an answer's text: ``suffix`` follows the prompt, ``lead`` precedes the answer.
 
-    ``variables`` are those that the template is filled in with for it.
+    ``variables`` are the template's variables for it.
     """
 
     variables: dict[str, Any]
@@ -35,10 +35,10 @@ class AnswerPlace:
 
 
 class ChatTemplate:
-    """The chat template of one tokenizer with the user's settings for it.
+    """Chat template of a tokenizer with the user's settings.
 
-    ``marks`` are those of a thought that the template or the tokenizer declares. Raises :class:`ModelError`
-    where the tokenizer has no template, or it does not work with these settings.
+    ``marks`` are the marks of thoughts that template or tokenizer declares. Raises :class:`ModelError` if the
+    tokenizer has no template, or it does not work with these settings.
     """
 
     def __init__(self, tokenizer: Any, args: ChatArgs) -> None:
@@ -56,40 +56,37 @@ class ChatTemplate:
             raise ModelError("the tokenizer's chat template leaves out what a user says as a plain text")
         self.marks = marks_of_tokenizer(tokenizer, args, self._source) or marks_opened_by(self._opening)
         self._check_system()
-        self._place: AnswerPlace | str = self._find_place()
+        self._slot: AnswerSlot | str = self._find_slot()
 
     @property
     def opens_thoughts(self) -> bool:
-        """Whether the template itself begins a thought, in which the model goes on."""
+        """True if the template itself begins a thought, which the model continues."""
         return self.marks is not None and self.marks.opened_by(self._opening)
 
     @property
     def unscorable(self) -> str:
-        """Why no answer can be scored behind this template; empty where one can."""
-        return self._place if isinstance(self._place, str) else ""
+        """Why no answer can be scored behind this template; empty if one can."""
+        return self._slot if isinstance(self._slot, str) else ""
 
     @property
-    def place(self) -> AnswerPlace:
-        """Where an answer stands when nothing is thought before it.
-
-        Raises ``ValueError`` with the reason where the template has no such place.
-        """
-        if isinstance(self._place, str):
-            raise ValueError(self._place)
-        return self._place
+    def slot(self) -> AnswerSlot:
+        """Position of an answer without a thought; ``ValueError`` with the reason if there is none."""
+        if isinstance(self._slot, str):
+            raise ValueError(self._slot)
+        return self._slot
 
     def prompt(self, messages: Sequence[Message]) -> str:
-        """Return the text of messages behind which the model begins to write."""
+        """Return messages as the prompt that the model continues."""
         return self._filled(messages, self._args.variables, add_generation_prompt=True)
 
     def answer_prompt(self, messages: Sequence[Message]) -> str:
-        """Return the text of messages behind which an answer stands; raises as :attr:`place`."""
-        place = self.place
-        return self._filled(messages, place.variables, add_generation_prompt=True) + place.suffix
+        """Return messages as the prompt of a given answer; raises as :attr:`slot`."""
+        slot = self.slot
+        return self._filled(messages, slot.variables, add_generation_prompt=True) + slot.suffix
 
     @property
     def idle(self) -> tuple[str, ...]:
-        """The names of the given variables that this template does not mention, and that say nothing else."""
+        """Names of the user's variables that this template does not use."""
         says = {"enable_thinking"} if self._args.enable_thinking and self.marks is not None else set()
         return tuple(name for name in self._args.variables if name not in self._source and name not in says)
 
@@ -118,24 +115,24 @@ class ChatTemplate:
         if not instruction:
             return
         try:
-            found = self.prompt((message("system", instruction), *_SAMPLE))
+            prompt = self.prompt((message("system", instruction), *_SAMPLE))
         except Exception as error:
             raise ModelError(
                 f"system_instruction: the chat template refuses system messages: {error}"
             ) from None
-        if instruction.strip() not in found:
+        if instruction.strip() not in prompt:
             raise ModelError("system_instruction: the chat template leaves system messages out")
 
-    def _find_place(self) -> AnswerPlace | str:
+    def _find_slot(self) -> AnswerSlot | str:
         variables = self._args.variables
         behind = self._behind(variables)
         if self.marks is None or not self._is_thinking:
             # All that a template puts in front of an answer and is no blank, the model sees before it.
-            return AnswerPlace(variables=variables, **_parts(behind or ""))
+            return AnswerSlot(variables=variables, **_parts(behind or ""))
         if self._opening.rstrip().endswith(self.marks.closing):
-            return AnswerPlace(variables=variables, **_parts(behind or ""))
+            return AnswerSlot(variables=variables, **_parts(behind or ""))
         if behind is not None and (self._opening + behind).rstrip().endswith(self.marks.closing):
-            return AnswerPlace(variables=variables, suffix=behind)
+            return AnswerSlot(variables=variables, suffix=behind)
         without = variables | {"enable_thinking": False}
         try:
             closed = self._filled(_SAMPLE, without, add_generation_prompt=True)
@@ -143,9 +140,9 @@ class ChatTemplate:
             # Some templates refuse a model that does not think.
             closed = ""
         if closed.rstrip().endswith(self.marks.closing):
-            return AnswerPlace(variables=without)
+            return AnswerSlot(variables=without)
         if self._args.enable_thinking is False and not self.opens_thoughts:
-            return AnswerPlace(variables=variables, **_parts(behind or ""))
+            return AnswerSlot(variables=variables, **_parts(behind or ""))
         return (
             "the model thinks before it answers, and its chat template has no form with a closed, empty "
             f"thought ({self.marks.opening}{self.marks.closing}) behind which an answer could be scored"
@@ -153,25 +150,25 @@ class ChatTemplate:
 
     @property
     def _is_thinking(self) -> bool:
-        """Whether the template is one of a model that thinks; others only have the marks in a vocabulary."""
+        """True for the template of a model that thinks; others only have the marks in a vocabulary."""
         assert self.marks is not None
         return self.marks.closing in self._source or self.opens_thoughts or self._args.thinks
 
     def _behind(self, variables: dict[str, Any]) -> str | None:
-        """Return what stands between prompt and answer; ``None`` where an answer does not follow a prompt."""
+        """Return the text between prompt and answer; ``None`` if an answer does not follow a prompt."""
         try:
             whole = self._filled((*_SAMPLE, message("assistant", _ANSWER)), variables)
         except Exception:
             # Some templates take no messages of an assistant at the end.
             return None
-        before, found, _ = whole.rpartition(_ANSWER)
-        return before[len(self._opening) :] if found and before.startswith(self._opening) else None
+        before, answer, _ = whole.rpartition(_ANSWER)
+        return before[len(self._opening) :] if answer and before.startswith(self._opening) else None
 
 
 def marks_of_tokenizer(tokenizer: Any, args: ChatArgs, template: str = "") -> ThoughtMarks | None:
-    """Return the marks of a thought that a template or a tokenizer declares, or the user names.
+    """Return the marks of thoughts that a template or a tokenizer declares, or the user names.
 
-    Raises :class:`ModelError` where the user names a token that the tokenizer has not.
+    Raises :class:`ModelError` if the user names a token that the tokenizer does not have.
     """
     closing = args.think_end_token
     # As lm-eval reads it.

@@ -86,13 +86,13 @@ class _SentenceEncoder:
         from sentence_transformers import SentenceTransformer
 
         from pytest_kbrel.models.batching import describe_error
-        from pytest_kbrel.models.checkpoint.integrity import record_of_encoder
+        from pytest_kbrel.models.checkpoint.integrity import record_encoder_files
         from pytest_kbrel.models.hf.loading import quiet
 
         self._spec = spec
         name = spec.removeprefix(HF_PREFIX)
         path = folder / Path(name).expanduser()
-        self._files = record_of_encoder(spec, path) if path.is_dir() else None
+        self._files = record_encoder_files(spec, path) if path.is_dir() else None
         try:
             with quiet():
                 self._model = SentenceTransformer(

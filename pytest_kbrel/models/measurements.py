@@ -1,4 +1,7 @@
-"""How many tokens a second a model reads, measured in a run and kept beside its answers for later plans."""
+"""Figures measured in earlier runs, in small files beside the cache: tokens a second, bytes a token.
+
+Without such a file, or with a broken one, no answer changes.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +24,10 @@ LEAST = 64
 
 
 class RateMeter:
-    """Measures a model's tokens a second while it answers: of prompts and scored answers, by method.
+    """Meter of a model's tokens a second, by method: tokens of prompts and of scored answers.
 
-    Writing is in the seconds and not in the tokens. The first batch of a method warms the model up, and does
-    not count.
+    Generated tokens take time and are not counted. The first batch of a method warms the model up and is left
+    out.
     """
 
     def __init__(self) -> None:
@@ -35,7 +38,7 @@ class RateMeter:
     def timed(
         self, method: str, batches: Iterator[list[tuple[int, A | Failed]]]
     ) -> Iterator[list[tuple[int, A | Failed]]]:
-        """Yield ``batches``, and measure how long each took to come. ``method``: ``score``, ``generate``."""
+        """Yield ``batches`` and time each. ``method``: ``score`` or ``generate``."""
         while True:
             started = time.perf_counter()
             batch = next(batches, None)
@@ -52,7 +55,7 @@ class RateMeter:
             yield batch
 
     def rates(self) -> dict[str, float]:
-        """Return the tokens a second by method, where there were enough answers to tell."""
+        """Return the tokens a second by method, for methods with at least :data:`LEAST` responses."""
         return {
             method: self._tokens[method] / self._seconds[method]
             for method, answers in self._answers.items()
@@ -61,7 +64,7 @@ class RateMeter:
 
 
 def tokens_of(answers: Sequence[object]) -> Iterator[int]:
-    """Yield how many tokens of a prompt, and of a scored answer, were read for each sound answer."""
+    """Yield the number of tokens read for each response that is no failure."""
     for answer in answers:
         if isinstance(answer, Scored):
             yield answer.prompt_tokens + len(answer.token_ids)
@@ -69,20 +72,20 @@ def tokens_of(answers: Sequence[object]) -> Iterator[int]:
             yield answer.prompt_tokens
 
 
-def keep_rates(folder: Path, model: Fingerprint, rates: dict[str, float]) -> None:
-    """Keep the rates of a run in one process, which a plan is of: workers share the machine."""
+def store_rates(folder: Path, model: Fingerprint, rates: dict[str, float]) -> None:
+    """Store the rates of a run in one process; those of workers, which share a machine, are not stored."""
     if model.weights_digest and "PYTEST_XDIST_WORKER" not in os.environ:
         for method, rate in rates.items():
-            _notes(folder).keep(_key(model, method), rate)
+            _notes(folder).put(_key(model, method), rate)
 
 
-def known_rate(folder: Path, model: Fingerprint, method: str) -> float | None:
-    """Return the rate of the last run of this model on this kind of device, ``None`` where none is known."""
-    return _notes(folder).find(_key(model, method))
+def stored_rate(folder: Path, model: Fingerprint, method: str) -> float | None:
+    """Return the rate of the last run of this model on this kind of device, ``None`` if none is stored."""
+    return _notes(folder).get(_key(model, method))
 
 
-def _notes(folder: Path) -> Notes:
-    return Notes(folder, file="rates.json", field="tokens_a_second")
+def _notes(folder: Path) -> MeasurementFile:
+    return MeasurementFile(folder, file="rates.json", field="tokens_a_second")
 
 
 def _key(model: Fingerprint, method: str) -> str:
@@ -91,38 +94,38 @@ def _key(model: Fingerprint, method: str) -> str:
 
 FILE = "budgets.json"
 _VERSION = 1
-# So many figures are remembered, the latest ones.
+# Figures in a file, the latest ones.
 _MOST = 200
 # No token takes so many bytes, and no model reads so many tokens a second.
 _NONSENSE = 1e12
 
 
-class Notes:
-    """One kind of figure by key (checkpoint, number format, device): ``field`` of ``file`` in ``folder``."""
+class MeasurementFile:
+    """JSON file of figures by key (checkpoint, number format, device); ``field`` names the figure."""
 
     def __init__(self, folder: Path, *, file: str = FILE, field: str = "bytes_a_token") -> None:
         self._folder, self._file, self._field = folder, file, field
 
-    def find(self, key: str) -> float | None:
-        """Return what is known, ``None`` where nothing is, or the file cannot be read."""
+    def get(self, key: str) -> float | None:
+        """Return the figure of ``key``; ``None`` if there is none or the file cannot be read."""
         return self._read().get(key)
 
-    def keep(self, key: str, figure: float) -> None:
-        """Keep what was learned; where that fails, the next run learns it again.
+    def put(self, key: str, figure: float) -> None:
+        """Store a figure; a failure to write is ignored.
 
-        The file takes its place in one step. Of two workers that write at once one may be forgotten.
+        The file is replaced in one step. Of two workers that write at once one figure may be lost.
         """
         if not 0 < figure < _NONSENSE:
             return
-        known = self._read()
-        known.pop(key, None)
-        kept = dict([*known.items(), (key, figure)][-_MOST:])
+        figures = self._read()
+        figures.pop(key, None)
+        figures = dict([*figures.items(), (key, figure)][-_MOST:])
         written = ""
         try:
             make_folder(self._folder)
             handle, written = tempfile.mkstemp(dir=self._folder, prefix=f"{self._file}.")
             with os.fdopen(handle, "w", encoding="utf-8") as stream:
-                json.dump({"version": _VERSION, self._field: kept}, stream, indent=1)
+                json.dump({"version": _VERSION, self._field: figures}, stream, indent=1)
             os.replace(written, self._folder / self._file)
         except OSError:
             with contextlib.suppress(OSError):
@@ -130,14 +133,14 @@ class Notes:
 
     def _read(self) -> dict[str, float]:
         try:
-            found = read_json(self._folder / self._file)
+            data = read_json(self._folder / self._file)
         except (OSError, ValueError):
             return {}
-        if not isinstance(found, dict) or found.get("version") != _VERSION:
+        if not isinstance(data, dict) or data.get("version") != _VERSION:
             return {}
-        kept = found.get(self._field)
+        figures = data.get(self._field)
         return {
             key: float(value)
-            for key, value in (kept.items() if isinstance(kept, dict) else ())
+            for key, value in (figures.items() if isinstance(figures, dict) else ())
             if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < _NONSENSE
         }

@@ -18,7 +18,7 @@ from pytest_kbrel.models.batching import Budget
 from pytest_kbrel.models.hf.devices import devices_of
 from pytest_kbrel.models.hf.scorer import score_batch
 from pytest_kbrel.models.hf.spec import ModelSpec
-from pytest_kbrel.models.measurements import Notes
+from pytest_kbrel.models.measurements import MeasurementFile
 from pytest_kbrel.models.tokens import Pair
 from pytest_kbrel.records import Fingerprint
 
@@ -71,18 +71,18 @@ def measured(model: Any, spec: ModelSpec, described: Fingerprint, folder: Path |
     frees = [free for free in map(free_bytes, devices) if free is not None]
     if not frees:
         return Budget(most)
-    notes = Notes(folder) if folder is not None else None
+    notes = MeasurementFile(folder) if folder is not None else None
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
     name += f" x {len(devices)}" if len(devices) > 1 else ""
     key = f"{described.weights_digest} {described.derived} {described.dtype} {name}".replace("  ", " ")
-    per_token = notes.find(key) if notes is not None else None
+    per_token = notes.get(key) if notes is not None else None
     if per_token is None:
         per_token = bytes_a_token(model)
         # What a token takes on one of several devices says nothing of the others.
         if device.type == "cuda" and len(devices) == 1:
             per_token = _probed(model) or per_token
             if notes is not None:
-                notes.keep(key, per_token)
+                notes.put(key, per_token)
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     tokens = tokens_within(min(frees), per_token, most, workers=workers)
     return Budget(tokens, allowed=allowed_bytes(min(frees), workers), notes=notes, key=key)
@@ -120,8 +120,8 @@ def _cached(model: Any) -> float:
 
 
 def _number(config: Any, otherwise: float, *names: str) -> float:
-    found = (getattr(config, name, None) for name in names)
-    return next((float(one) for one in found if isinstance(one, int) and one > 0), otherwise)
+    values = (getattr(config, name, None) for name in names)
+    return next((float(one) for one in values if isinstance(one, int) and one > 0), otherwise)
 
 
 def _probed(model: Any) -> float | None:
@@ -132,8 +132,8 @@ def _probed(model: Any) -> float | None:
     except Exception:
         return None
     # Scoring keeps no keys and values, sharing and writing do. The first batch loads libraries.
-    found = slope(*peaks[1:]) + 2 * _cached(model) * model.dtype.itemsize
-    return found if math.isfinite(found) and found > 0 else None
+    per_token = slope(*peaks[1:]) + 2 * _cached(model) * model.dtype.itemsize
+    return per_token if math.isfinite(per_token) and per_token > 0 else None
 
 
 def _peak(model: Any, tokens: int) -> float:
@@ -169,10 +169,10 @@ def free_bytes(device: torch.device) -> int | None:
 
 def cpu_bytes(proc: Path = _PROC, cgroups: Path = _CGROUPS) -> int | None:
     """Return the bytes of main memory that this process may still take; the folders are Linux's own."""
-    found = [
+    limits = [
         one for one in (_of_machine(proc), _of_container(proc, cgroups), _of_process(proc)) if one is not None
     ]
-    return max(0, min(found)) if found else None
+    return max(0, min(limits)) if limits else None
 
 
 def _of_machine(proc: Path) -> int | None:
@@ -184,19 +184,19 @@ def _of_container(proc: Path, cgroups: Path) -> int | None:
     # The process's own group where the container shows it, and the root of what it shows.
     own = re.search(r"^0::(/.*)$", _text(proc / "self" / "cgroup"), re.MULTILINE)
     folders = [cgroups, *([cgroups / own[1].lstrip("/")] if own else [])]
-    left = []
+    free = []
     for folder in folders:
         for limit, used in _FILES:
             most, now = _text(folder / limit).strip(), _text(folder / used).strip()
             if most.isdigit() and now.isdigit():
                 # What files hold in memory counts as used, and is given back when it is needed.
-                left.append(int(most) - int(now) + _of_files(folder))
-    return min(left) if left else None
+                free.append(int(most) - int(now) + _of_files(folder))
+    return min(free) if free else None
 
 
 def _of_files(folder: Path) -> int:
-    found = re.search(r"^inactive_file ([0-9]+)$", _text(folder / "memory.stat"), re.MULTILINE)
-    return int(found[1]) if found else 0
+    inactive = re.search(r"^inactive_file ([0-9]+)$", _text(folder / "memory.stat"), re.MULTILINE)
+    return int(inactive[1]) if inactive else 0
 
 
 def _of_process(proc: Path) -> int | None:

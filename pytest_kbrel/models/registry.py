@@ -1,4 +1,4 @@
-"""Table of all backends, and what is done with the spec of a model whatever its backend is."""
+"""Registry of all backends, and functions on specs of any backend."""
 
 from __future__ import annotations
 
@@ -65,11 +65,10 @@ def _joined(args: str, keys: Container[str]) -> str:
 
 
 def check_spec(spec: Spec) -> None:
-    """Find what can be found without loading or asking: a missing checkpoint, package or key.
+    """Check a spec without loading a model or calling a server.
 
-    Weights that are cut short, a device that is not there and an option that it cannot do are found here too.
-
-    Raises :class:`~pytest_kbrel.errors.ModelError` or :class:`~pytest_kbrel.errors.MissingExtraError`.
+    Raises :class:`~pytest_kbrel.errors.ModelError` or :class:`~pytest_kbrel.errors.MissingExtraError` for a
+    missing checkpoint, package, key or device, for truncated weights, and for an option that is not possible.
     """
     try:
         BACKENDS[spec.backend].check(spec)
@@ -80,33 +79,28 @@ def check_spec(spec: Spec) -> None:
 
 
 def gpus_of(spec: Spec) -> int | None:
-    """Return how many GPUs a process needs for itself to run a model, 0 where it can share one.
-
-    ``None`` stands for a checkpoint that is spread over all GPUs its process sees.
-    """
+    """Return the number of GPUs a process needs for itself, 0 if it can share one, ``None`` for all."""
     return BACKENDS[spec.backend].gpus(spec)
 
 
 def gives_probabilities(spec: Spec) -> bool:
-    """Return whether a model can say how probable a given text is, as MONITOR needs it."""
+    """Return True if a model gives probabilities of given texts, as MONITOR needs them."""
     return BACKENDS[spec.backend].gives_probabilities
 
 
 def open_counter(spec: Spec) -> Counter:
-    """Return what counts a model's tokens: its own tokenizer, or an estimate.
+    """Return a model's token counter: its own tokenizer, or an estimate.
 
-    Raises :class:`~pytest_kbrel.errors.ModelError` where a checkpoint's tokenizer cannot be loaded.
+    Raises :class:`~pytest_kbrel.errors.ModelError` if a checkpoint's tokenizer cannot be loaded.
     """
     return BACKENDS[spec.backend].counter(spec)
 
 
 def open_model(spec: Spec, *, threads: int | None = None, folder: Path | None = None) -> Model:
-    """Load a checkpoint, start an engine for it, connect to a server, or read a script.
+    """Open a model: load a checkpoint, start an engine, connect to a server, or read a script.
 
-    ``threads`` is how many CPU threads a checkpoint may use that transformers runs, ``folder`` where
-    it is remembered how much memory a token of it takes.
-
-    Raises as :func:`check_spec`, and :class:`~pytest_kbrel.errors.ModelError` for a checkpoint that cannot be
-    trusted.
+    ``threads`` is the number of CPU threads for transformers, ``folder`` where measured memory per token is
+    stored. Raises as :func:`check_spec`, and :class:`~pytest_kbrel.errors.ModelError` for a checkpoint that
+    does not work.
     """
     return BACKENDS[spec.backend].open(spec, threads=threads, folder=folder)

@@ -29,7 +29,7 @@ from pytest_kbrel.errors import ModelError, SuiteError
 from pytest_kbrel.facts.located.json import json_rows
 from pytest_kbrel.facts.located.node import Entry, Node
 from pytest_kbrel.facts.located.yaml import read_document
-from pytest_kbrel.models.arguments import all_auto
+from pytest_kbrel.models.arguments import require_auto
 from pytest_kbrel.records import record
 
 PREFIX = "scripted/"
@@ -92,8 +92,8 @@ class ScriptRule:
             return None
         if self.pattern is None:
             return str
-        found = self.pattern.search(prompt)
-        return None if found is None else found.expand
+        match = self.pattern.search(prompt)
+        return None if match is None else match.expand
 
     @property
     def identity(self) -> object:
@@ -133,11 +133,11 @@ class Script:
     def probability(self, prompt: str, continuation: str) -> Probabilities:
         """Return the probabilities of a continuation's tokens; ``ScriptedError`` where no rule has any."""
         for rule in self.rules:
-            found = rule.probability
-            if isinstance(found, Mapping):
-                found = found.get(continuation.strip())
-            if found is not None and rule.match(prompt) is not None:
-                return found
+            probability = rule.probability
+            if isinstance(probability, Mapping):
+                probability = probability.get(continuation.strip())
+            if probability is not None and rule.match(prompt) is not None:
+                return probability
         raise ScriptedError(self._no_rule("probability", prompt))
 
     def faults(self, prompt: str) -> tuple[ScriptRule, ...]:
@@ -171,7 +171,7 @@ def parse_scripted(
     template, and ``run`` (device, dtype, batch_size) means nothing to it.
     """
     text = text.strip()
-    all_auto(text, "means nothing to a script", run)
+    require_auto(text, "means nothing to a script", run)
     if chat_template:
         raise ModelError(f"{text}: a script has no chat template; allowed is no --kb-apply-chat-template")
     name = text.removeprefix(PREFIX) if text.startswith(PREFIX) else ""
@@ -194,13 +194,13 @@ def read_script(path: Path) -> Script:
         raise ModelError(f"{path}: a script is a file of {_endings()}; found {path.suffix or 'no ending'}")
     try:
         rules, default = _json_lines(path) if path.suffix == ".jsonl" else _yaml(path)
-        found = [_rule(node, CONDITIONS) for node in rules]
-        found += [_rule(default, ())] if default is not None else []
+        script_rules = [_rule(node, CONDITIONS) for node in rules]
+        script_rules += [_rule(default, ())] if default is not None else []
     except SuiteError as error:
         raise ModelError(str(error)) from None
-    if not found:
+    if not script_rules:
         raise ModelError(f"{path}: a script needs `rules` or a `default`, and has neither")
-    return Script(path=path, rules=tuple(found))
+    return Script(path=path, rules=tuple(script_rules))
 
 
 def _yaml(path: Path) -> tuple[tuple[Node, ...], Node | None]:

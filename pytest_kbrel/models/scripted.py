@@ -96,11 +96,11 @@ class ScriptedModel:
         tokens = tuple(map(_token_id, request.continuation.split()))
         if not tokens:
             return Failed(error=f"the continuation {request.continuation!r} has no tokens")
-        asked = text_of(request)
-        prompt = tuple(map(_token_id, asked.split()))
+        text = text_of(request)
+        prompt = tuple(map(_token_id, text.split()))
         try:
-            self._suffer(asked)
-            given = self._answers.probability(asked, request.continuation)
+            self._suffer(text)
+            given = self._answers.probability(text, request.continuation)
         except ScriptedError as error:
             return Failed(error=str(error))
         if isinstance(given, tuple) and len(given) != len(tokens):
@@ -116,10 +116,10 @@ class ScriptedModel:
         )
 
     def _generate(self, request: GenerateRequest) -> Generated | Failed:
-        asked = text_of(request)
+        prompt_text = text_of(request)
         try:
-            self._suffer(asked)
-            written = self._answers.text(asked)
+            self._suffer(prompt_text)
+            written = self._answers.text(prompt_text)
             text = written.text
             cut = min((text.find(stop) for stop in request.stop if stop in text), default=len(text))
             words = text[:cut].split()
@@ -129,7 +129,7 @@ class ScriptedModel:
             steps = self._steps(request, written, words) if request.steps else ()
         except ScriptedError as error:
             return Failed(error=str(error))
-        prompt = tuple(map(_token_id, asked.split()))
+        prompt = tuple(map(_token_id, prompt_text.split()))
         return Generated(
             text=text[:cut].strip() if stopped else " ".join(words),
             token_ids=tuple(map(_token_id, words)),

@@ -1,7 +1,7 @@
-"""Answers of a model that may think first: the thought is written, then the answer behind it.
+"""Generation for models that think before they answer: first the thought, then the answer behind it.
 
-Stop strings and the limit of an answer's length hold behind the thought, which has a limit of its own. Each
-part is an ordinary continuation, of the prompt with all that was written so far.
+Stop strings and the length limit of an answer hold behind the thought, which has a limit of its own. Each
+part is an ordinary continuation of the prompt with all that was written so far.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ Write = Callable[[Sequence[Prompt]], Batches]
 
 @record
 class _Thought:
-    """What a model wrote of its thought so far; ``closed`` where its end is there, and is the last of it."""
+    """Thought so far of the prompt ``index``; ``closed`` if ``written`` ends with the closing mark."""
 
-    place: int
+    index: int
     written: Ids = ()
     closed: bool = False
 
 
 class Thinker:
-    """Asks a model for answers, and lets it think before them where it begins to.
+    """Generator of answers that lets a model finish the thoughts it begins.
 
     ``write`` continues prompts to the answers' endings, ``think`` to those of thoughts; ``answers`` and
-    ``thoughts`` are these endings. ``longest`` is how many tokens the model takes, ``None`` where it sets no
-    limit; ``most`` is how many a thought may have.
+    ``thoughts`` are these endings. ``longest`` is the model's limit of tokens, ``None`` without one; ``most``
+    is the limit of a thought.
     """
 
     def __init__(
@@ -53,36 +53,36 @@ class Thinker:
         self._most, self._longest = most, longest
 
     def ready(self, prompts: Sequence[Prompt]) -> Batches:
-        """Yield, some at a time, each prompt's number and answer; what fails is a :class:`Failed`."""
-        begun = [_Thought(place=n) for n, prompt in enumerate(prompts) if self._thinks_at_once(prompt)]
-        thinking = {one.place for one in begun}
-        asked = [n for n in range(len(prompts)) if n not in thinking]
-        for batch in self._written(prompts, asked):
+        """Yield batches of each prompt's index and answer; a failure is a :class:`Failed`."""
+        begun = [_Thought(index=n) for n, prompt in enumerate(prompts) if self._thinks_at_once(prompt)]
+        thinking = {one.index for one in begun}
+        direct = [n for n in range(len(prompts)) if n not in thinking]
+        for batch in self._written(prompts, direct):
             done: list[tuple[int, Answer]] = []
-            for place, answer in batch:
-                if self._begins_to_think(prompts[place], answer):
+            for index, answer in batch:
+                if self._begins_to_think(prompts[index], answer):
                     assert isinstance(answer, Continuation)
-                    begun.append(self._thought(place, answer.token_ids))
+                    begun.append(self._thought(index, answer.token_ids))
                 else:
-                    done.append((place, answer))
+                    done.append((index, answer))
             yield done
         closed: list[_Thought] = [one for one in begun if one.closed]
         unthought: list[int] = []
-        for one, found in self._thought_on(prompts, [one for one in begun if not one.closed]):
-            if isinstance(found, _Thought):
-                closed.append(found)
-            elif found is None:
-                unthought.append(one.place)
+        for one, result in self._thought_on(prompts, [one for one in begun if not one.closed]):
+            if isinstance(result, _Thought):
+                closed.append(result)
+            elif result is None:
+                unthought.append(one.index)
             else:
-                yield [(one.place, found)]
+                yield [(one.index, result)]
         yield from self._written(prompts, unthought)
-        behind = [_further(prompts[one.place], one.written) for one in closed]
+        behind = [_further(prompts[one.index], one.written) for one in closed]
         for written in self._write(behind):
-            yield [(closed[n].place, self._with_thought(answer, closed[n].written)) for n, answer in written]
+            yield [(closed[n].index, self._with_thought(answer, closed[n].written)) for n, answer in written]
 
-    def _written(self, prompts: Sequence[Prompt], places: Sequence[int]) -> Batches:
-        for batch in self._write([prompts[place] for place in places]) if places else ():
-            yield [(places[n], answer) for n, answer in batch]
+    def _written(self, prompts: Sequence[Prompt], indices: Sequence[int]) -> Batches:
+        for batch in self._write([prompts[index] for index in indices]) if indices else ():
+            yield [(indices[n], answer) for n, answer in batch]
 
     def _thinks_at_once(self, prompt: Prompt) -> bool:
         # Without an opening mark nothing tells a thought from an answer before its end.
@@ -100,14 +100,11 @@ class Thinker:
     def _thought_on(
         self, prompts: Sequence[Prompt], begun: Sequence[_Thought]
     ) -> Iterator[tuple[_Thought, _Thought | Answer | None]]:
-        """Yield what became of each thought: it is closed, or there is an answer without one behind it.
-
-        ``None`` stands for a text that came to its end and was no thought.
-        """
+        """Yield each thought with its closed form, an answer, or ``None`` for a text that was no thought."""
         able: list[_Thought] = []
         further: list[Prompt] = []
         for one in begun:
-            prompt = prompts[one.place]
+            prompt = prompts[one.index]
             room = self._room(prompt) - len(one.written)
             if one.written[-1:] and one.written[-1] in self._answers.eos_ids:
                 yield one, self._unclosed(one.written)
@@ -121,32 +118,31 @@ class Thinker:
                 )
                 further.append(_further(Prompt(ids=prompt.ids, request=request), one.written))
         for batch in self._think(further) if further else ():
-            for n, found in batch:
-                yield able[n], self._ended(prompts[able[n].place], able[n], found)
+            for n, continuation in batch:
+                yield able[n], self._ended(prompts[able[n].index], able[n], continuation)
 
-    def _ended(self, prompt: Prompt, one: _Thought, found: Answer) -> _Thought | Answer | None:
-        if isinstance(found, Failed):
-            return found
-        if not (
-            self._thinks_at_once(prompt) or self._marks.begun_by(self._text(one.written + found.token_ids))
-        ):
+    def _ended(self, prompt: Prompt, one: _Thought, continuation: Answer) -> _Thought | Answer | None:
+        if isinstance(continuation, Failed):
+            return continuation
+        written = one.written + continuation.token_ids
+        if not (self._thinks_at_once(prompt) or self._marks.begun_by(self._text(written))):
             return None
-        thought = self._thought(one.place, one.written + found.token_ids)
+        thought = self._thought(one.index, written)
         if thought.closed:
             return thought
-        if not self._marks.opening and found.finish == "stop":
+        if not self._marks.opening and continuation.finish == "stop":
             return None
         return self._unclosed(thought.written)
 
-    def _thought(self, place: int, written: Ids) -> _Thought:
-        """Return a thought, without what stands behind its end where that is there."""
+    def _thought(self, index: int, written: Ids) -> _Thought:
+        """Return a thought, without what stands behind its closing mark."""
         if self._marks.closing in self._text(written):
             mask = self._thoughts.mask(self._marks.closing)
             for count, token in enumerate(written, start=1):
                 able = mask is None or bool(mask[token])
                 if able and self._marks.closing in self._text(written[:count]):
-                    return _Thought(place=place, written=written[:count], closed=True)
-        return _Thought(place=place, written=written)
+                    return _Thought(index=index, written=written[:count], closed=True)
+        return _Thought(index=index, written=written)
 
     def _unclosed(self, written: Ids) -> Continuation:
         ended = written[-1:] and written[-1] in self._answers.eos_ids
@@ -184,7 +180,7 @@ def _further(prompt: Prompt, written: Ids) -> Prompt:
 
 
 def thought_endings(answers: Endings, marks: ThoughtMarks) -> Endings:
-    """Return where thoughts end: at their closing mark, or where an answer would end by its tokens."""
+    """Return the endings of thoughts: the closing mark, and the EOS tokens of answers."""
     closing = answers.tokenizer.encode(marks.closing, add_special_tokens=False)
     ends = [*answers.eos_ids, *(closing if len(closing) == 1 else [])]
     return answers.with_ends(ends, special=True)

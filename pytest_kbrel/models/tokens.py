@@ -201,7 +201,7 @@ class PromptEncoder:
             pair = Pair(prompt=prompt_ids, context=prompt_ids, targets=targets, lead=lead)
         else:
             if self.template is not None:
-                continuation = self.template.place.lead + continuation.lstrip(" ")
+                continuation = self.template.slot.lead + continuation.lstrip(" ")
             whole = self._encode(_with_answer(text, continuation))
             shared = common_prefix(prompt_ids, whole)
             empty = self._says_nothing(prompt_ids)

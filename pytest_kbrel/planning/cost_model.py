@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from pytest_kbrel.errors import StoreError
 from pytest_kbrel.models.base import Model, check_count
 from pytest_kbrel.models.cache.store import FILE, Store, digest_of, key_of
-from pytest_kbrel.models.measurements import known_rate, tokens_of
+from pytest_kbrel.models.measurements import stored_rate, tokens_of
 from pytest_kbrel.models.token_counting import Counter
 from pytest_kbrel.planning.requests import Call, Kind
 from pytest_kbrel.records import Fingerprint, Generated, GenerateRequest, Request, ScoreRequest, record
@@ -109,7 +109,7 @@ def measure_costs(
                 largest[call.kind] = requests[:_BATCH]
         rates: dict[str, float] = {}
         for method in {kind[3] for kind in largest}:
-            if folder is not None and (rate := known_rate(folder, model.describe(), method)) is not None:
+            if folder is not None and (rate := stored_rate(folder, model.describe(), method)) is not None:
                 rates[method] = rate
         samples = {kind: requests for kind, requests in largest.items() if kind[3] not in rates}
         started = time.perf_counter()

@@ -145,7 +145,7 @@ class Record:
         same request. ``to`` is who was asked, as in :class:`pytest_kbrel.records.Ask`. Raises
         :class:`ResponseError` where the file is broken, which is explained once, then named.
         """
-        from pytest_kbrel.models.base import numbers_only, within_size
+        from pytest_kbrel.models.base import check_probabilities, check_size
         from pytest_kbrel.reports.responses import from_line
 
         self._check()
@@ -162,7 +162,7 @@ class Record:
                     stream.seek(at)
                     try:
                         said = from_line(short(stream.readline(LINE + 1))).response
-                        found.append(within_size(request, numbers_only(said)))
+                        found.append(check_size(request, check_probabilities(said)))
                     except ValueError as error:
                         raise ResponseError(_broken(self._path, number, error)) from None
         except OSError as error:

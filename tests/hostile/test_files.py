@@ -18,7 +18,7 @@ from pytest_kbrel.facts.jsonl import read_facts
 from pytest_kbrel.facts.question_set.dump import Dump, _header
 from pytest_kbrel.facts.readers import FORMATS, Relations, read
 from pytest_kbrel.facts.relations import read_relations
-from pytest_kbrel.models.base import within_size
+from pytest_kbrel.models.base import check_size
 from pytest_kbrel.models.cache.store import FILE, Store
 from pytest_kbrel.models.chat import parse_chat_args
 from pytest_kbrel.models.checkpoint.files import digest_of_tensors, read_config, weight_files
@@ -193,7 +193,7 @@ def test_an_answer_far_longer_than_its_tokens_is_a_failure_of_its_fact(tmp_path:
     assert found == [
         Failed(error="an answer of 14,001 characters to a question for 4 tokens; allowed: at most 14,000")
     ]
-    assert within_size(ASKED, usual) is usual
+    assert check_size(ASKED, usual) is usual
 
 
 def test_a_recorded_line_of_another_size_than_its_index_knows_is_refused(tmp_path: Path) -> None:
@@ -311,4 +311,4 @@ def test_json_lines_are_still_what_they_were(tmp_path: Path) -> None:
 def test_an_answer_within_its_size_is_itself() -> None:
     asked = GenerateRequest(prompt="p", max_new_tokens=1)
     given = Generated(text="x" * 11_001, token_ids=(), finish="stop", prompt_tokens=1, prompt_digest="")
-    assert isinstance(within_size(asked, given), Failed)
+    assert isinstance(check_size(asked, given), Failed)

@@ -10,7 +10,7 @@ import pytest
 from pytest_kbrel.gates.figures import figures_over
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.metrics.correlations import correlate
-from pytest_kbrel.models.cache.caching_model import Asker
+from pytest_kbrel.models.cache.caching_model import DeduplicatingModel
 from pytest_kbrel.probes import run_case
 from pytest_kbrel.records import Case, CaseResult, Correlation, Fact, MonitorSettings, Relation, Table
 from tests.function_model import FunctionModel
@@ -80,7 +80,7 @@ class TestTable7:
             settings=MonitorSettings(variant=variant, negatives=1),  # type: ignore[arg-type]
             gates=(),
         )
-        asker = Asker(FunctionModel(answers=lambda prompt: "Gold", probability=probability))
+        asker = DeduplicatingModel(FunctionModel(answers=lambda prompt: "Gold", probability=probability))
         result = run_case(case, lambda requests, to: asker.ask(requests), lambda exchanges: None)
         assert result.errors == ()
         (row,) = result.table.rows

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_kbrel.models.base import check_request, failed, generated, in_order, numbers_only, scored
+from pytest_kbrel.models.base import check_probabilities, check_request, failed, generated, in_order, scored
 from pytest_kbrel.models.batching import Batcher, Budget, describe_error, is_out_of_memory
-from pytest_kbrel.models.measurements import FILE, Notes
+from pytest_kbrel.models.measurements import FILE, MeasurementFile
 from pytest_kbrel.models.memory import cpu_bytes
 from pytest_kbrel.records import Failed, Generated, GenerateRequest, Scored, Step
 
@@ -70,27 +70,27 @@ def test_half_is_taken_of_what_did_not_fit(tokens, met, least, left):
 
 @pytest.mark.parametrize(("allowed", "kept"), [(4096.0, 8.0), (0.0, None)])
 def test_what_was_learned_is_kept_where_it_is_known_how_much_there_was(tmp_path, allowed, kept):
-    Budget(1024, allowed=allowed, notes=Notes(tmp_path), key="k").halve(1024)
-    assert Notes(tmp_path).find("k") == kept
-    assert Notes(tmp_path).find("") is None
+    Budget(1024, allowed=allowed, notes=MeasurementFile(tmp_path), key="k").halve(1024)
+    assert MeasurementFile(tmp_path).get("k") == kept
+    assert MeasurementFile(tmp_path).get("") is None
 
 
 @pytest.mark.parametrize(
     ("value", "kept"), [(1e-9, True), (9.9e11, True), (0.0, False), (-1.0, False), (1e12, False)]
 )
 def test_bytes_that_a_token_can_take(tmp_path, value, kept):
-    Notes(tmp_path).keep("k", value)
-    assert Notes(tmp_path).find("k") == (value if kept else None)
+    MeasurementFile(tmp_path).put("k", value)
+    assert MeasurementFile(tmp_path).get("k") == (value if kept else None)
     assert (tmp_path / FILE).exists() is kept
 
 
 def test_what_is_learned_again_counts_as_the_latest(tmp_path):
-    notes = Notes(tmp_path)
+    notes = MeasurementFile(tmp_path)
     for number in range(200):
-        notes.keep(str(number), 1.0)
-    notes.keep("0", 2.0)
-    notes.keep("new", 3.0)
-    assert [notes.find(key) for key in ("0", "1", "2", "new")] == [2.0, None, 1.0, 3.0]
+        notes.put(str(number), 1.0)
+    notes.put("0", 2.0)
+    notes.put("new", 3.0)
+    assert [notes.get(key) for key in ("0", "1", "2", "new")] == [2.0, None, 1.0, 3.0]
 
 
 def test_a_batch_may_have_its_budget_and_no_more():
@@ -166,7 +166,7 @@ NAN = float("nan")
     ],
 )
 def test_every_number_of_a_response_is_a_probability(response, sound):
-    assert (numbers_only(response) is response) is sound
+    assert (check_probabilities(response) is response) is sound
 
 
 def test_answers_come_back_in_the_order_of_their_places():

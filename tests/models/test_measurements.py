@@ -6,7 +6,7 @@ import pytest
 
 from pytest_kbrel.models import measurements
 from pytest_kbrel.models.cache.session import CacheSession
-from pytest_kbrel.models.measurements import RateMeter, keep_rates, known_rate
+from pytest_kbrel.models.measurements import RateMeter, store_rates, stored_rate
 from pytest_kbrel.records import Failed, Generated, Scored, ScoreRequest
 from tests.planning.test_cost_model import MODEL, TOKEN, Clocked
 
@@ -45,12 +45,12 @@ def test_a_failure_has_no_tokens_and_few_answers_no_rate(clock):
 
 def test_a_rate_is_kept_by_model_and_device_and_not_by_a_worker(tmp_path, monkeypatch):
     monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
-    keep_rates(tmp_path, MODEL, {"score": 50.0})
-    assert known_rate(tmp_path, MODEL, "score") == 50.0
-    assert known_rate(tmp_path, MODEL, "generate") is None
+    store_rates(tmp_path, MODEL, {"score": 50.0})
+    assert stored_rate(tmp_path, MODEL, "score") == 50.0
+    assert stored_rate(tmp_path, MODEL, "generate") is None
     monkeypatch.setenv("PYTEST_XDIST_WORKER", "gw0")
-    keep_rates(tmp_path, MODEL, {"score": 9.0})
-    assert known_rate(tmp_path, MODEL, "score") == 50.0
+    store_rates(tmp_path, MODEL, {"score": 9.0})
+    assert stored_rate(tmp_path, MODEL, "score") == 50.0
 
 
 def test_a_run_leaves_its_rate_beside_its_answers(tmp_path, monkeypatch):
@@ -61,4 +61,4 @@ def test_a_run_leaves_its_rate_beside_its_answers(tmp_path, monkeypatch):
     requests = [ScoreRequest(prompt=f"word {number}", continuation=" x") for number in range(100)]
     session.wrap(model).score(requests)
     session.close()
-    assert known_rate(tmp_path, MODEL, "score") == pytest.approx(1 / TOKEN)
+    assert stored_rate(tmp_path, MODEL, "score") == pytest.approx(1 / TOKEN)

@@ -17,7 +17,7 @@ from pytest_kbrel.models import memory as module
 from pytest_kbrel.models.batching import Batcher, Budget
 from pytest_kbrel.models.hf.model import HfModel
 from pytest_kbrel.models.hf.spec import ModelSpec, parse_spec
-from pytest_kbrel.models.measurements import FILE, Notes
+from pytest_kbrel.models.measurements import FILE, MeasurementFile
 from pytest_kbrel.models.memory import (
     CPU_MOST,
     GPU_MOST,
@@ -265,25 +265,25 @@ def test_a_gpu_is_probed_once_and_remembered(model_of, monkeypatch, tmp_path):
 )
 def test_a_broken_file_is_ignored_and_written_anew(tmp_path, text):
     (tmp_path / FILE).write_text(text)
-    notes = Notes(tmp_path)
-    assert notes.find("a") is None
-    notes.keep("b", 7.0)
-    assert (notes.find("a"), notes.find("b")) == (None, 7.0)
+    notes = MeasurementFile(tmp_path)
+    assert notes.get("a") is None
+    notes.put("b", 7.0)
+    assert (notes.get("a"), notes.get("b")) == (None, 7.0)
     assert json.loads((tmp_path / FILE).read_text()) == {"version": 1, "bytes_a_token": {"b": 7.0}}
 
 
 def test_a_folder_that_may_not_be_written_costs_nothing_but_the_memory(tmp_path):
     (tmp_path / "file").write_text("")
-    Notes(tmp_path / "file" / "folder").keep("a", 5.0)
-    assert Notes(tmp_path / "file" / "folder").find("a") is None
+    MeasurementFile(tmp_path / "file" / "folder").put("a", 5.0)
+    assert MeasurementFile(tmp_path / "file" / "folder").get("a") is None
 
 
 def test_notes_of_two_writers_are_never_torn(tmp_path):
     def write(name: str) -> None:
         for number in range(40):
-            Notes(tmp_path).keep(f"{name}{number % 3}", number + 1.0)
+            MeasurementFile(tmp_path).put(f"{name}{number % 3}", number + 1.0)
             # Read at any time: whole, or not there yet.
-            assert Notes(tmp_path)._read()
+            assert MeasurementFile(tmp_path)._read()
 
     with ThreadPoolExecutor(2) as pool:
         for done in [pool.submit(write, name) for name in "ab"]:
@@ -292,12 +292,12 @@ def test_notes_of_two_writers_are_never_torn(tmp_path):
 
 
 def test_only_the_latest_are_kept(tmp_path):
-    notes = Notes(tmp_path)
+    notes = MeasurementFile(tmp_path)
     for number in range(205):
-        notes.keep(str(number), 1.0)
+        notes.put(str(number), 1.0)
     assert len(notes._read()) == 200
-    assert notes.find("4") is None
-    assert notes.find("204") == 1.0
+    assert notes.get("4") is None
+    assert notes.get("204") == 1.0
 
 
 SHORT = """

@@ -7,9 +7,9 @@ from contextlib import closing
 
 import pytest
 
-from pytest_kbrel.models.cache.caching_model import Asker
+from pytest_kbrel.models.cache.caching_model import DeduplicatingModel
 from pytest_kbrel.models.cache.store import Store, digest_of, key_of
-from pytest_kbrel.models.measurements import keep_rates
+from pytest_kbrel.models.measurements import store_rates
 from pytest_kbrel.models.token_counting import Estimating
 from pytest_kbrel.planning import cost_model
 from pytest_kbrel.planning.cost_model import measure_costs, read_by
@@ -109,7 +109,7 @@ def test_a_model_that_takes_its_time_by_the_token_is_predicted_exactly(clocked, 
     assert costs.rates == {method: pytest.approx(1 / TOKEN)}
     before = clocked.now
     predicted = sum(costs.seconds_for(call.requests, Estimating()) for call in calls(method))
-    asker = Asker(clocked)
+    asker = DeduplicatingModel(clocked)
     for call in calls(method):
         asker.ask(call.requests)
     assert predicted == pytest.approx(clocked.now - before, rel=1e-6)
@@ -126,8 +126,8 @@ def test_the_batch_is_short_and_has_each_kind_by_its_share(clocked):
 def test_the_rate_of_the_last_run_is_taken_where_there_is_one(clocked, tmp_path, monkeypatch):
     # No rate is kept by a worker, as which these tests may run.
     monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
-    keep_rates(tmp_path, MODEL, {"score": 50.0})
-    keep_rates(tmp_path, dataclasses.replace(MODEL, device="cuda"), {"score": 5000.0})
+    store_rates(tmp_path, MODEL, {"score": 50.0})
+    store_rates(tmp_path, dataclasses.replace(MODEL, device="cuda"), {"score": 5000.0})
     costs = measure_costs(lambda: clocked, calls("score"), tmp_path)
     assert (costs.rates, costs.answers, clocked.asked) == ({"score": 50.0}, 0, 0)
     assert costs.seconds_for([ScoreRequest(prompt="word " * 8, continuation=" x")], Estimating()) == 11 / 50

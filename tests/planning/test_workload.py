@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from pytest_kbrel.models.cache.caching_model import Asker
+from pytest_kbrel.models.cache.caching_model import DeduplicatingModel
 from pytest_kbrel.models.registry import open_counter, open_model, read_spec
 from pytest_kbrel.models.token_counting import Estimating
 from pytest_kbrel.planning.cost_model import CostModel
@@ -25,7 +25,7 @@ def test_tokens_are_those_the_model_itself_counts():
     planned = [request for call in made for request in call.requests]
     model = open_model(spec)
     try:
-        for request, answer in zip(planned, Asker(model).ask(planned), strict=True):
+        for request, answer in zip(planned, DeduplicatingModel(model).ask(planned), strict=True):
             assert counter.prompt(request) == answer.prompt_tokens
             if isinstance(request, ScoreRequest):
                 assert counter.continuation(request) == len(answer.token_ids)
@@ -49,7 +49,7 @@ def test_the_tokens_fed_are_those_that_a_run_feeds():
         # The self-checks are no part of a run's questions.
         rungs = model.rungs
         meter = Fedometer(model.parts.model)
-        asker = Asker(model)
+        asker = DeduplicatingModel(model)
         for call in calls:
             asker.ask(call.requests)
         meter.stop()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.gates import decide_aggregate, decide_case, silent_suites
-from pytest_kbrel.models.cache.caching_model import Asker
+from pytest_kbrel.models.cache.caching_model import DeduplicatingModel
 from pytest_kbrel.probes import run_case
 from pytest_kbrel.probes.base import question_of
 from pytest_kbrel.records import Case, CaseResult, MonitorSettings, Suite
@@ -52,7 +52,7 @@ def question(prompt: str) -> str:
 
 
 def decided(case: Case, model: FunctionModel) -> CaseResult:
-    asker = Asker(model)
+    asker = DeduplicatingModel(model)
     found = run_case(case, lambda requests, to: asker.ask(requests), lambda exchanges: None)
     return decide_case(case, found.table, found.errors, baseline=None, baseline_asked=False, comparisons=1)
 

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.metrics.monitor import pfd
-from pytest_kbrel.models.cache.caching_model import Asker
+from pytest_kbrel.models.cache.caching_model import DeduplicatingModel
 from pytest_kbrel.models.hf.backend import load
 from pytest_kbrel.models.hf.spec import parse_spec
 from pytest_kbrel.probes import run_case
@@ -54,7 +54,7 @@ def asked(model, facts: Path, **settings: object) -> tuple[Table, list[Exchange]
     suite = Path(str(beside))
     suite.write_text(f"suite: t\nfacts: {facts}\nformat: fktc\nmonitor:\n{told}", encoding="utf-8")
     exchanges: list[Exchange] = []
-    asker = Asker(model)
+    asker = DeduplicatingModel(model)
     result = run_case(load_suite(suite).cases[0], lambda requests, to: asker.ask(requests), exchanges.extend)
     assert result.errors == ()
     return result.table, exchanges

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.metrics import metrics_for
-from pytest_kbrel.models.cache.caching_model import Asker
+from pytest_kbrel.models.cache.caching_model import DeduplicatingModel
 from pytest_kbrel.models.hf.backend import load
 from pytest_kbrel.models.hf.spec import parse_spec
 from pytest_kbrel.probes import run_case
@@ -46,7 +46,7 @@ def measured(checkpoint: Path, facts: Told, folder: Path) -> tuple[dict[str, flo
     (case,) = load_suite(suite).cases
     model = load(parse_spec(str(checkpoint), device="cpu"), threads=1)
     try:
-        asker = Asker(model)
+        asker = DeduplicatingModel(model)
         result = run_case(case, lambda requests, to: asker.ask(requests), lambda exchanges: None)
     finally:
         model.close()

@@ -1,1 +1,1 @@
-"""Answers of models kept from run to run, in one SQLite file."""
+"""Response cache: in one SQLite file between runs, and in a temporary one within a session."""

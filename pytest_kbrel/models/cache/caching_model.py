@@ -1,4 +1,4 @@
-"""Model wrapper that answers from the response store, and asks the model only what is not there."""
+"""Model wrappers with a response cache: between runs (CachingModel) and within a session (SessionCache)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 from pytest_kbrel.errors import StoreError
-from pytest_kbrel.models.base import Model, check_count, numbers_only, within_size
+from pytest_kbrel.models.base import Model, check_count, check_probabilities, check_size
 from pytest_kbrel.models.cache.store import Answer, Store, chunks, digest_of, key_of
 from pytest_kbrel.models.measurements import RateMeter
 from pytest_kbrel.records import (
@@ -38,8 +38,8 @@ _CHUNK = 32
 
 
 @runtime_checkable
-class AnswersAsReady(Protocol):
-    """A model that hands out generated texts batch by batch."""
+class GeneratesAsReady(Protocol):
+    """Model that yields generated texts batch by batch."""
 
     def generate_as_ready(
         self, requests: Sequence[GenerateRequest]
@@ -50,7 +50,7 @@ class AnswersAsReady(Protocol):
 
 @runtime_checkable
 class ScoresAsReady(Protocol):
-    """A model that hands out probabilities batch by batch."""
+    """Model that yields probabilities batch by batch."""
 
     def score_as_ready(self, requests: Sequence[ScoreRequest]) -> Iterator[list[tuple[int, Scored | Failed]]]:
         """Yield batches of responses with the positions of their requests, in any order."""
@@ -58,15 +58,14 @@ class ScoresAsReady(Protocol):
 
 
 class CachingModel:
-    """Wraps a model and a store; each valid response is stored the moment it exists, and failures never are.
+    """Model whose valid responses are stored as they arrive, and looked up before the model is called.
 
-    Nor is an empty text of a server, since another try may bring more. ``asked`` counts the requests that
-    came in, ``reused`` those that the store answered. Without a store nothing is stored.
+    Failures are not stored, nor is an empty text of a server, since another try may bring more. ``requested``
+    counts the requests, ``reused`` those that the store answered. With a ``journal`` responses are stored for
+    this run and one that goes on in its place. Without a store nothing is stored.
 
-    With a ``journal`` responses are stored for this run and one that goes on in its place.
-
-    If the store fails, ``on_trouble`` is called once, and the model goes on without it; without
-    ``on_trouble`` the :class:`StoreError` is raised.
+    If the store fails, ``on_trouble`` is called once and the model goes on without it; without ``on_trouble``
+    the :class:`StoreError` is raised.
     """
 
     def __init__(
@@ -79,11 +78,11 @@ class CachingModel:
     ) -> None:
         self.model = model
         self.store = store
-        self.asked = 0
+        self.requested = 0
         self.reused = 0
         self.meter = RateMeter()
         self._on_trouble = on_trouble
-        # Once: what a server says it serves may come to be known later, and must not change any key.
+        # Once: a server may say later what it serves, and that must not change any key.
         self._fingerprint = model.describe()
         self._digest = digest_of(self._fingerprint) if journal is None else journal.digest
         self._journal = journal
@@ -102,7 +101,7 @@ class CachingModel:
     def generate(self, requests: Sequence[GenerateRequest]) -> list[Generated | Failed]:
         """Return one response per request, in order."""
         model = self.model
-        if isinstance(model, AnswersAsReady):
+        if isinstance(model, GeneratesAsReady):
             return self._responses(requests, Generated, model.generate_as_ready)
         return self._responses(requests, Generated, lambda new: _in_chunks(new, model.generate))
 
@@ -130,7 +129,7 @@ class CachingModel:
         responses: dict[Q, A | Failed] = {
             by_key[key]: answer for key, answer in stored.items() if isinstance(answer, kind)
         }
-        self.asked += len(requests)
+        self.requested += len(requests)
         self.reused += sum(request in responses for request in requests)
         new = [request for request in dict.fromkeys(requests) if request not in responses]
         method = "score" if kind is Scored else "generate"
@@ -180,7 +179,7 @@ class CachingModel:
         is_served = not self._fingerprint.weights_digest
         if is_served and isinstance(answer, Generated) and not answer.text.strip():
             return False
-        return not isinstance(numbers_only(answer), Failed)
+        return not isinstance(check_probabilities(answer), Failed)
 
 
 def _in_chunks(
@@ -192,11 +191,10 @@ def _in_chunks(
 
 
 class SessionCache:
-    """Responses by the keys of their requests (hex), in a temporary file, so that memory does not grow.
+    """Per-session response cache in a temporary SQLite file, by the keys of the requests (hex).
 
-    The file is SQLite's own, has no name and ends with this object. If it cannot be written any more (a full
-    disk), all is forgotten, and nothing is stored from there on: requests are then asked anew. Any thread may
-    use it.
+    The file has no name and ends with this object. If it cannot be written any more (a full disk), the cache
+    is empty from there on. Any thread may use it.
     """
 
     def __init__(self) -> None:
@@ -241,23 +239,17 @@ class SessionCache:
                 self._file = None
 
 
-class Asker:
-    """Wraps a model for one session: the same request is put to it once, whoever repeats it.
-
-    ``asked`` counts the requests that came in, ``answered`` those that the model was given. Failures are not
-    cached: a repeated request gets another try.
-    """
+class DeduplicatingModel:
+    """Model that gets each request once in a session; a request that failed gets another try."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
-        self.asked = 0
-        self.answered = 0
         self._cache = SessionCache()
 
     def ask(self, requests: Sequence[Request]) -> list[Response]:
         """Return one response per request, in order.
 
-        Raises :class:`ResponseError` if the model returns more or fewer responses than it was asked for.
+        Raises :class:`ResponseError` if the model returns more or fewer responses than requests.
         """
         keys = {request: key_of("", request) for request in dict.fromkeys(requests)}
         cached = self._cache.get(list(keys.values()))
@@ -271,9 +263,7 @@ class Asker:
         if to_generate:
             texts = check_count(to_generate, self.model.generate(to_generate))
             responses.update(zip(to_generate, texts, strict=True))
-        responses = {one: within_size(one, numbers_only(response)) for one, response in responses.items()}
-        self.asked += len(requests)
-        self.answered += len(new)
+        responses = {one: check_size(one, check_probabilities(r)) for one, r in responses.items()}
         self._cache.put(
             {keys[one]: response for one, response in responses.items() if not isinstance(response, Failed)}
         )

@@ -1,7 +1,7 @@
-"""Journals: responses of a served model, stored for as long as a run is unfinished.
+"""Journals: responses of a served model, stored as long as a run is unfinished, and their spot check.
 
-Nobody can see what a server serves under a name, so its responses must not serve later runs. A run that was
-killed is another matter: it goes on where it stopped, after some of its questions were asked once more.
+What a server serves under a name may change, so its responses must not serve later runs. A killed run does go
+on where it stopped, after a spot check: some of its requests are sent again and the responses compared.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ _MODEL = "(SELECT id FROM models WHERE digest = ?)"
 
 
 @runtime_checkable
-class SaysWhatItServes(Protocol):
-    """A model behind a server that says something of itself: ``served`` is what its replies said so far."""
+class ServedModel(Protocol):
+    """Model behind a server; ``served`` are the names of served models in its replies so far."""
 
     served: set[str]
 
     def about(self) -> str:
-        """Ask the server what it says of the model, in a text that stays the same from call to call."""
+        """Return the server's entry for the model, in a text that is the same for each call."""
         ...
 
 
 class Journal:
     """Responses of one served model in one unfinished run.
 
-    New ones are stored under the first of ``digests`` and looked up under all: those of several runs that did
-    not end may have been taken over.
+    New ones are stored under the first of ``digests`` and looked up under all, since the journals of several
+    unfinished runs may have been taken over.
     """
 
     def __init__(self, *digests: str) -> None:
@@ -103,11 +103,10 @@ class Journal:
 def begin(store: Store, run: str, model: Model) -> Journal:
     """Return a served model's journal in this run, the same for all workers of the run.
 
-    Journals of runs that did not end are taken over if nothing tells the model from the one they asked: not
-    what the server says of itself, and not its responses to some of the questions, which are asked again.
-    Otherwise they are deleted. One worker finds that out, the others wait.
+    Journals of unfinished runs are taken over if the server's entry for the model and its responses to a few
+    requests, which are sent again, are the same; otherwise they are deleted. One worker checks, others wait.
 
-    Raises :class:`ModelError` if these questions get no response, and as :class:`Store` does.
+    Raises :class:`ModelError` if these requests get no response, and as :class:`Store` does.
     """
     lock = Lock(lock_path(store, run, "check"))
     if not lock.take(_PATIENCE):
@@ -151,7 +150,7 @@ class _Beginning:
             else:
                 usable.append(row)
         for row in usable:
-            if isinstance(self._model, SaysWhatItServes):
+            if isinstance(self._model, ServedModel):
                 self._model.served |= set(row.served)
         if not usable:
             return self._new("\n".join(reasons))
@@ -295,7 +294,7 @@ def text_of(request: Request) -> str:
 
 def served_by(model: Model) -> set[str]:
     """Return what the server said of itself in its replies."""
-    return model.served if isinstance(model, SaysWhatItServes) else set()
+    return model.served if isinstance(model, ServedModel) else set()
 
 
 def _parse_served(store: Store, text: object) -> tuple[str, ...]:
@@ -309,7 +308,7 @@ def _parse_served(store: Store, text: object) -> tuple[str, ...]:
 
 
 def _about(model: Model) -> str:
-    return model.about() if isinstance(model, SaysWhatItServes) else ""
+    return model.about() if isinstance(model, ServedModel) else ""
 
 
 def _differs(what: str, then: str, now: str) -> str:

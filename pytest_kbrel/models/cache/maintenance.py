@@ -79,7 +79,7 @@ class Maintenance:
         )
 
     def model(self, beginning: str) -> CachedModel:
-        """Return the model whose digest begins so; raise :class:`StoreError` for none and for several."""
+        """Return the model whose digest begins so; raise :class:`StoreError` unless exactly one does."""
         models = self.models()
         matches = [model for model in models if model.digest.startswith(beginning.lower())]
         if len(matches) == 1 and beginning:

@@ -1,4 +1,4 @@
-"""One run's use of the response store: a cache for each process, and a lock that says the run goes on."""
+"""Response cache of one run: a session in each process, and the lock of the run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pytest_kbrel.models.base import Model
 from pytest_kbrel.models.cache import journal
 from pytest_kbrel.models.cache.caching_model import CachingModel
 from pytest_kbrel.models.cache.store import FILE, Lock, Store, make_folder, network_of
-from pytest_kbrel.models.measurements import keep_rates
+from pytest_kbrel.models.measurements import store_rates
 from pytest_kbrel.records import record
 
 _RUN = "run-"
@@ -20,11 +20,11 @@ _PATIENCE = 5.0
 
 
 class CacheSession:
-    """One process's use of the store in ``folder``, by a run that never fails for want of it.
+    """One process's use of the store in ``folder``; a run goes on without it if it fails.
 
-    ``folder`` may be None, which stores nothing; ``run`` is the run's id. Responses of a served model are
-    stored as long as the run is unfinished (see ``journal.py``). ``trouble`` is the first reason why
-    responses are not stored, empty if they are or are not to be.
+    A ``folder`` of None stores nothing; ``run`` is the run's id. Responses of a served model are stored as
+    long as the run is unfinished (see ``journal.py``). ``trouble`` is the first reason why responses are not
+    stored, else empty.
     """
 
     def __init__(self, folder: Path | None, run: str) -> None:
@@ -56,17 +56,17 @@ class CacheSession:
         return wrapped
 
     def new_counts(self) -> tuple[int, int]:
-        """Return how many requests came in, and how many the store answered, since the last call."""
-        counts = (sum(model.asked for model in self._models), sum(model.reused for model in self._models))
+        """Return the numbers of requests and of those that the store answered since the last call."""
+        counts = (sum(model.requested for model in self._models), sum(model.reused for model in self._models))
         new = (counts[0] - self._counted[0], counts[1] - self._counted[1])
         self._counted = counts
         return new
 
     def close(self) -> None:
-        """Store how fast the models were, and close the store; the models belong to the caller."""
+        """Store the models' rates and close the store; the models belong to the caller."""
         for model in self._models:
             if self._folder is not None and model.store is not None:
-                keep_rates(self._folder, model.describe(), model.meter.rates())
+                store_rates(self._folder, model.describe(), model.meter.rates())
             model.close_store()
 
     def _note(self, error: StoreError) -> None:

@@ -156,7 +156,7 @@ class Store:
         self._guarded(run)
 
     def decode(self, key: bytes, text: str, checksum: bytes) -> Answer:
-        """Read the response in a row; raise :class:`StoreError` if it is not what was put under this key."""
+        """Return the response of a row; raise :class:`StoreError` if it is not the one of this key."""
         try:
             if _checksum(key, text) != checksum:
                 raise ValueError("its checksum is wrong")

@@ -1,4 +1,9 @@
-"""What lies in a checkpoint's folder, read with the standard library only."""
+"""Files of a checkpoint's folder: config, weights and tokenizer; checks and digests without loading them.
+
+A copy or download that broke off, and a file that is something else, are recognised by the first bytes. The
+format of safetensors (https://github.com/huggingface/safetensors#format): 8 bytes with the length of the
+header, little-endian; the header, a JSON object; the tensors, up to the last byte that it names.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +32,7 @@ _IDLE_CONFIG_KEYS = ("_name_or_path", "transformers_version", "torch_dtype", "dt
 
 
 def looks_like_hub_id(path: str) -> bool:
-    """Whether a path that does not exist can be a hub id: ``org/name``, with no folder ``org`` here."""
+    """Return True if a path can be a hub id: ``org/name``, with no folder ``org`` here."""
     return bool(_HUB_ID.fullmatch(path)) and not Path(path).parent.is_dir()
 
 
@@ -48,10 +53,7 @@ def check_folder(folder: Path, *, gguf_file: str = "") -> None:
 
 
 def check_contents(folder: Path, *, gguf_file: str = "") -> None:
-    """Raise :class:`ModelError` where the weights in ``folder`` are cut short, or no weights.
-
-    Their headers alone are read.
-    """
+    """Raise :class:`ModelError` for truncated weights or none in ``folder``; only headers are read."""
     if gguf_file:
         check_gguf(folder / gguf_file)
     else:
@@ -114,28 +116,28 @@ def weight_files(folder: Path) -> tuple[Path, ...]:
 
 def tokenizer_files(folder: Path) -> tuple[Path, ...]:
     """Return the vocabulary files in ``folder``, sorted by name."""
-    found = {p for pattern in _TOKENIZER_FILES for p in folder.glob(pattern) if p.is_file()}
-    return tuple(sorted(found))
+    files = {p for pattern in _TOKENIZER_FILES for p in folder.glob(pattern) if p.is_file()}
+    return tuple(sorted(files))
 
 
 def tokenizer_settings(folder: Path) -> dict[str, Any]:
-    """Return what tokenizer_config.json says that changes a text's tokens; empty where it is not readable."""
-    known = _tokenizer_config(folder)
-    return {name: known[name] for name in _TOKENIZER_SETTINGS if known.get(name) is not None}
+    """Return the settings of tokenizer_config.json that change a text's tokens; empty if it is unreadable."""
+    config = _tokenizer_config(folder)
+    return {name: config[name] for name in _TOKENIZER_SETTINGS if config.get(name) is not None}
 
 
-def says_of_bos(folder: Path) -> bool | None:
-    """Return what tokenizer_config.json says of BOS in front of texts, ``None`` where it says nothing."""
-    found = _tokenizer_config(folder).get("add_bos_token")
-    return found if isinstance(found, bool) else None
+def bos_setting(folder: Path) -> bool | None:
+    """Return ``add_bos_token`` of tokenizer_config.json, ``None`` without it."""
+    adds_bos = _tokenizer_config(folder).get("add_bos_token")
+    return adds_bos if isinstance(adds_bos, bool) else None
 
 
 def _tokenizer_config(folder: Path) -> dict[str, Any]:
     try:
-        found = read_json(folder / "tokenizer_config.json")
+        config = read_json(folder / "tokenizer_config.json")
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return config if isinstance(config, dict) else {}
 
 
 def digest_of_files(files: Iterable[Path], extra: Any = None) -> str:
@@ -152,7 +154,7 @@ def digest_of_files(files: Iterable[Path], extra: Any = None) -> str:
 
 
 def effective_config(config: dict[str, Any]) -> dict[str, Any]:
-    """Return what of a config can change an answer: all but notes on who saved it."""
+    """Return the part of a config that can change an answer: all but notes on who saved it."""
     return {key: value for key, value in config.items() if key not in _IDLE_CONFIG_KEYS}
 
 
@@ -171,13 +173,14 @@ def _listing(folder: Path) -> str:
 
 # What a clone without Git LFS has in place of each large file.
 _POINTER = b"version https://git-lfs.github.com/spec/"
-# The safetensors library reads no longer header.
-_LONGEST = 100_000_000
-_ABOUT = "__metadata__"
+# The safetensors library reads no longer header, in bytes.
+_LONGEST_HEADER = 100_000_000
+_METADATA = "__metadata__"
+_CHUNK = 2**22
 
 
 def refuse_pointer(file: Path) -> None:
-    """Raise :class:`ModelError` where Git LFS's note on a file stands in its place, or it cannot be read."""
+    """Raise :class:`ModelError` for a Git LFS pointer in place of the file, or an unreadable file."""
     if _begin(file).startswith(_POINTER):
         raise ModelError(
             f"{file}: this is a Git LFS pointer, the note on a file that was not fetched; 'git lfs pull' in "
@@ -186,11 +189,11 @@ def refuse_pointer(file: Path) -> None:
 
 
 def check_safetensors(file: Path) -> None:
-    """Raise :class:`ModelError` where a file is no safetensors file, or not a whole one."""
+    """Raise :class:`ModelError` unless a file is a complete safetensors file."""
     refuse_pointer(file)
     begin, size = _begin(file), file.stat().st_size
     length = int.from_bytes(begin[:8], "little")
-    if size < 8 or length > _LONGEST:
+    if size < 8 or length > _LONGEST_HEADER:
         raise ModelError(f"{file}: no safetensors file: its {size} bytes begin with {begin[:16]!r}")
     if length > size - 8:
         raise ModelError(_cut(file, size, f"a header of {length} bytes"))
@@ -206,7 +209,7 @@ def check_safetensors(file: Path) -> None:
 
 
 def check_gguf(file: Path) -> None:
-    """Raise :class:`ModelError` where a file does not begin as a GGUF file does."""
+    """Raise :class:`ModelError` unless a file begins as a GGUF file does."""
     refuse_pointer(file)
     if (begin := _begin(file)[:4]) != b"GGUF":
         raise ModelError(f"{file}: no GGUF file: it begins with {begin!r}; allowed: b'GGUF'")
@@ -221,10 +224,10 @@ def _begin(file: Path) -> bytes:
 
 
 def _end(file: Path, header: bytes) -> int:
-    """Return where the last tensor ends, counted in bytes from the header's end."""
+    """Return the end of the last tensor, in bytes from the header's end."""
     try:
-        found: dict[str, Any] = parse(header)
-        ends = [entry["data_offsets"][1] for name, entry in found.items() if name != _ABOUT]
+        tensors: dict[str, Any] = parse(header)
+        ends = [entry["data_offsets"][1] for name, entry in tensors.items() if name != _METADATA]
         if not all(isinstance(end, int) and end >= 0 for end in ends):
             raise TypeError("an offset is a whole number")
     except (ValueError, TypeError, LookupError, AttributeError) as error:
@@ -240,41 +243,32 @@ def _cut(file: Path, size: int, needed: str) -> str:
     )
 
 
-_CHUNK = 2**22
-# The names of the two ends of a tensor's bytes, and how many bytes say how long a file's header is.
-_OFFSETS, _LENGTH = "data_offsets", 8
-# That of the safetensors library.
-_LONGEST_HEADER = 100_000_000
-
-
 def digest_of_tensors(files: Iterable[Path]) -> str:
     """Return the sha256 (hex) over names, formats, shapes and bytes of all tensors of safetensors files.
 
-    The same tensors in other shards, in another order or beside other notes have the same digest. Files are
-    read once, from front to back, and never held in memory.
-
-    Raises :class:`ModelError` for a file that is no safetensors.
+    The same tensors in other shards, in another order or with other metadata have the same digest. Files are
+    read once, from front to back, and never held in memory. Raises :class:`ModelError` for another file.
     """
-    found: list[tuple[str, str]] = []
+    tensors: list[tuple[str, str]] = []
     for file in files:
         with file.open("rb") as stream:
             try:
-                found += _tensors(stream)
+                tensors += _tensors(stream)
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise ModelError(f"{file}: no readable safetensors: {error!r}") from None
-    return hashlib.sha256(json.dumps(sorted(found)).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(sorted(tensors)).encode()).hexdigest()
 
 
 def _tensors(stream: BinaryIO) -> Iterator[tuple[str, str]]:
-    """Yield what each tensor is, with the digest of its bytes, in the order of the file."""
-    size = int.from_bytes(stream.read(_LENGTH), "little")
+    """Yield name, format and shape of each tensor as JSON, with the digest of its bytes, in file order."""
+    size = int.from_bytes(stream.read(8), "little")
     if size > _LONGEST_HEADER:
         raise ValueError(f"a header of {size} bytes")
     header: dict[str, Any] = parse(stream.read(size))
-    header.pop("__metadata__", None)
-    for name, about in sorted(header.items(), key=lambda item: item[1][_OFFSETS]):
-        start, end = about[_OFFSETS]
-        stream.seek(_LENGTH + size + start)
+    header.pop(_METADATA, None)
+    for name, about in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
+        start, end = about["data_offsets"]
+        stream.seek(8 + size + start)
         yield json.dumps([name, about["dtype"], about["shape"]]), _digest(stream, end - start)
 
 

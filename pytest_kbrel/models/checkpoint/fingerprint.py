@@ -1,4 +1,4 @@
-"""Says what a loaded checkpoint is, by content: never by a path or a name."""
+"""Fingerprint of a loaded checkpoint, by content: never by a path or a name."""
 
 from __future__ import annotations
 
@@ -79,14 +79,14 @@ def _in_4bit(spec: ModelSpec) -> str:
 
 
 def _versions(spec: ModelSpec) -> str:
-    """Return the libraries that compute the answers, with their versions."""
-    found = [f"transformers {transformers.__version__}", f"torch {torch.__version__}"]
+    """Return the libraries that compute the responses, with their versions."""
+    libraries = [f"transformers {transformers.__version__}", f"torch {torch.__version__}"]
     used = {"peft": bool(spec.peft), "bitsandbytes": spec.load_in_4bit or spec.load_in_8bit}
-    return ", ".join(found + [f"{name} {version(name)}" for name, is_used in used.items() if is_used])
+    return ", ".join(libraries + [f"{name} {version(name)}" for name, is_used in used.items() if is_used])
 
 
 def _decoder_start(model: Any) -> list[Any]:
-    """Return with which tokens a decoder of its own begins to write; nothing for causal models."""
+    """Return the start tokens of an encoder-decoder model's decoder; nothing for causal models."""
     settings = model.generation_config
     if not model.config.is_encoder_decoder:
         return []
@@ -94,7 +94,7 @@ def _decoder_start(model: Any) -> list[Any]:
 
 
 def _tokenising(spec: ModelSpec, folder: Path) -> list[Any]:
-    """Return what makes other tokens of a text and is no part of the vocabulary's files; mostly nothing."""
+    """Return settings that change a text's tokens and are not in the vocabulary files; mostly none."""
     settings = tokenizer_settings(Path(spec.tokenizer).expanduser() if spec.tokenizer else folder)
     # A template may have written a BOS of its own, or two.
     bos = [spec.add_bos_token] if spec.chat_template and spec.add_bos_token is not None else []
@@ -103,20 +103,20 @@ def _tokenising(spec: ModelSpec, folder: Path) -> list[Any]:
 
 
 def quantisation(spec: ModelSpec, config: dict[str, Any]) -> str:
-    """Return how weights were made smaller, in the checkpoint (by its ``config``) or while loading."""
-    found = []
+    """Return how weights are quantised, in the checkpoint (by its ``config``) or while loading."""
+    methods = []
     saved = config.get("quantization_config")
     if isinstance(saved, dict):
         bits = saved.get("bits") or next((n for n in (4, 8) if saved.get(f"load_in_{n}bit")), "")
         method = str(saved.get("quant_method", "quantised"))
-        found.append(f"{method} {bits} bits" if bits else method)
+        methods.append(f"{method} {bits} bits" if bits else method)
     if spec.gguf_file:
-        found.append("gguf")
+        methods.append("gguf")
     if spec.load_in_4bit or spec.load_in_8bit:
-        found.append(f"bitsandbytes {4 if spec.load_in_4bit else 8} bits")
+        methods.append(f"bitsandbytes {4 if spec.load_in_4bit else 8} bits")
     if spec.derived in _COARSER:
-        found.append(spec.derived)
-    return " + ".join(found)
+        methods.append(spec.derived)
+    return " + ".join(methods)
 
 
 def _weights_digest(spec: ModelSpec, folder: Path, extra: list[Any]) -> str:
@@ -134,13 +134,13 @@ def _adapter_files(spec: ModelSpec, name: str) -> list[Path]:
         return [local]
     from transformers.utils.hub import cached_file
 
-    found = cached_file(spec.peft, name, local_files_only=True, _raise_exceptions_for_missing_entries=False)
-    if found is None:
+    file = cached_file(spec.peft, name, local_files_only=True, _raise_exceptions_for_missing_entries=False)
+    if file is None:
         raise ModelError(
             f"adapter {spec.peft!r}: {name} was not found, so that nothing tells it from another; allowed: "
             f"an adapter with both of {', '.join(_ADAPTER)}"
         )
-    return [Path(found)]
+    return [Path(file)]
 
 
 def _tokenizer_digest(spec: ModelSpec, folder: Path, tokenizer: Any) -> str:

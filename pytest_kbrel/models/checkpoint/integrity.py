@@ -1,4 +1,4 @@
-"""A record of the files that a checkpoint is read from: it tells whether they are still the same ones."""
+"""Integrity of a checkpoint: complete and available before a load, and its files unchanged during a run."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Files = Callable[[], Iterable[Path]]
 
 @record
 class _Seen:
-    """A file as it was: its number on the disk, its size in bytes, and when it was written to (ns)."""
+    """State of a file: its inode, its size in bytes, and when it was last written (ns)."""
 
     inode: int
     size: int
@@ -44,37 +44,36 @@ class _Seen:
 
 
 class FileRecord:
-    """The files of a checkpoint as they were when this record was made; :meth:`check` holds them against now.
+    """State of a checkpoint's files when this record was made; :meth:`check` compares it with the present.
 
-    Make it before the first file is read, and check it after whatever was computed from them. ``places`` are
-    what a folder is called in messages, with a function that names the files in it that matter, those too
-    that are not there. Symbolic links are followed.
+    Make it before the first file is read, and check it after whatever was computed from them. ``folders`` are
+    pairs of a folder's label in messages and a function that returns the files in it that matter, missing
+    ones too. Symbolic links are followed.
 
-    A file is another one where its inode, its size or the time of its last change (ns) differs. What that
-    cannot show: a program that sets the time back; two changes within one tick of the file system's clock; a
-    change that another machine makes to a network folder, for as long as this one keeps what it knows of its
-    files; one made through a shared memory map, which moves the time when a page is first written to and then
-    not before the page is on the disk, and never in a folder in memory (tmpfs).
+    A file has changed if its inode, its size or the time of its last change (ns) differs. This does not show
+    a program that sets the time back; two changes within one tick of the file system's clock; a change on a
+    network folder as long as this machine has its files cached; and writes through a shared memory map, which
+    set the time only now and then, and never in a folder in memory (tmpfs).
     """
 
-    def __init__(self, places: Iterable[tuple[str, Files]]) -> None:
-        self._places = tuple(places)
+    def __init__(self, folders: Iterable[tuple[str, Files]]) -> None:
+        self._folders = tuple(folders)
         self._then = self._now()
         self._changed = ""
-        self._told = False
+        self._reported = False
 
     def check(self) -> None:
-        """Raise :class:`ModelError` where a file changed, came or went, from then on at each call.
+        """Raise :class:`ModelError` if a file changed, came or went, from then on at each call.
 
-        The first error says what changed, the others name the file. It takes a few calls of ``stat``.
+        The first error says what changed, the others name the file.
         """
         if not self._changed:
             self._find_change()
         if not self._changed:
             return
-        if self._told:
+        if self._reported:
             raise ModelError(f"{self._changed} while it was being read; the first failure says more")
-        self._told = True
+        self._reported = True
         raise ModelError(
             f"{self._changed} while it was being read ({self._how}); answers from before and after cannot be "
             "told apart; run again when nothing writes there, or gate a copy"
@@ -85,45 +84,45 @@ class FileRecord:
         if now == self._then:
             return
         paths = [path for path in (*self._then, *now) if self._then.get(path) != now.get(path)]
-        found = list(dict.fromkeys(paths))
-        first, more = found[0], f" and {len(found) - 1} more" if len(found) > 1 else ""
+        changed = list(dict.fromkeys(paths))
+        first, more = changed[0], f" and {len(changed) - 1} more" if len(changed) > 1 else ""
         (folder, path), then, seen = first, self._then.get(first), now.get(first)
         self._changed = f"{path.name} of {folder}{more} changed"
         self._how = _difference(then, seen)
 
     def _now(self) -> dict[tuple[str, Path], _Seen | None]:
-        return {(called, path): _seen(path) for called, files in self._places for path in files()}
+        return {(label, path): _seen(path) for label, files in self._folders for path in files()}
 
 
-def record_of(spec: ModelSpec) -> FileRecord:
-    """Record the files that ``spec`` names on this machine: checkpoint, tokenizer and adapter.
+def record_files(spec: ModelSpec) -> FileRecord:
+    """Return the record of the local files of ``spec``: checkpoint, tokenizer and adapter.
 
-    A hub's are not recorded: its cache names them by their contents, and never writes to one again. Raises
-    :class:`ModelError` where no weights are found.
+    Files of the hub are not recorded: its cache names them by their contents and never writes to them again.
+    Raises :class:`ModelError` if there are no weights.
     """
-    places: list[tuple[str, Files]] = []
+    folders: list[tuple[str, Files]] = []
     if spec.is_local:
         folder = Path(spec.location).absolute()
         weights = [folder / spec.gguf_file] if spec.gguf_file else [*weight_files(folder)]
         names = (*_WEIGHTS, *_SETTINGS, *_ADAPTER)
-        called = os.path.join(spec.path, spec.subfolder) if spec.subfolder else spec.path
-        places.append((called, lambda: [*weights, *_in(folder, names), *_of_tokenizer(folder)]))
+        label = os.path.join(spec.path, spec.subfolder) if spec.subfolder else spec.path
+        folders.append((label, lambda: [*weights, *_in(folder, names), *_of_tokenizer(folder)]))
     if spec.tokenizer and (own := Path(spec.tokenizer).absolute()).is_dir():
-        places.append((spec.tokenizer, lambda: _of_tokenizer(own)))
+        folders.append((spec.tokenizer, lambda: _of_tokenizer(own)))
     if spec.peft and (adapter := Path(spec.peft).absolute()).is_dir():
-        places.append((spec.peft, lambda: _in(adapter, _ADAPTER)))
-    return FileRecord(places)
+        folders.append((spec.peft, lambda: _in(adapter, _ADAPTER)))
+    return FileRecord(folders)
 
 
-def record_of_encoder(called: str, folder: Path) -> FileRecord:
-    """Record the files of a sentence encoder, in ``folder`` and in the folders in it."""
+def record_encoder_files(label: str, folder: Path) -> FileRecord:
+    """Return the record of the files of a sentence encoder, in ``folder`` and its subfolders."""
     inside = folder.absolute()
-    found = sorted(path for path in inside.rglob("*") if path.suffix in _OF_ENCODER)
-    return FileRecord([(called, lambda: found)])
+    files = sorted(path for path in inside.rglob("*") if path.suffix in _OF_ENCODER)
+    return FileRecord([(label, lambda: files)])
 
 
 def check_files(model: object) -> None:
-    """Check the files of a model that was read from some; raises as :meth:`FileRecord.check`."""
+    """Check the files of a model that has some; raises as :meth:`FileRecord.check`."""
     files: FileRecord | None = getattr(model, "files", None)
     if files is not None:
         files.check()
@@ -139,11 +138,11 @@ def _of_tokenizer(folder: Path) -> list[Path]:
 
 def _seen(path: Path) -> _Seen | None:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         # Whatever keeps it from being looked at keeps it from being read.
         return None
-    return _Seen(inode=found.st_ino, size=found.st_size, written=found.st_mtime_ns)
+    return _Seen(inode=status.st_ino, size=status.st_size, written=status.st_mtime_ns)
 
 
 def _difference(then: _Seen | None, now: _Seen | None) -> str:
@@ -166,11 +165,10 @@ _ADAPTER_WEIGHTS = "adapter_model.safetensors"
 _ANY_TOKENIZER = ("tokenizer_config.json", "tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt")
 
 
-def check_at_hand(spec: ModelSpec) -> None:
-    """Find weights that are cut short or no weights, and names of the hub that cannot be resolved.
+def check_availability(spec: ModelSpec) -> None:
+    """Raise :class:`ModelError` for truncated or missing weights, adapter or tokenizer.
 
-    Of weights the headers are read. The hub is not asked: its names pass where the process may fetch from it.
-    The adapter and a tokenizer of another place are looked for as well. Raises :class:`ModelError`.
+    Only headers of weights are read. Names on the hub pass if the process may download them.
     """
     if spec.is_local:
         folder: Path | None = Path(spec.location)
@@ -187,22 +185,22 @@ def check_at_hand(spec: ModelSpec) -> None:
         _beside("tokenizer", spec.tokenizer, *_ANY_TOKENIZER)
 
 
-def _beside(what: str, place: str, *names: str) -> Path | None:
-    """Return the folder of what stands beside a checkpoint, ``None`` where it may be fetched or is a file."""
-    if Path(place).exists():
-        return Path(place) if Path(place).is_dir() else None
-    if not looks_like_hub_id(place):
+def _beside(what: str, location: str, *names: str) -> Path | None:
+    """Return the folder of an adapter or tokenizer, ``None`` if it may be downloaded or is a file."""
+    if Path(location).exists():
+        return Path(location) if Path(location).is_dir() else None
+    if not looks_like_hub_id(location):
         raise ModelError(
-            f"model-args: {what}={place}: no such folder; allowed is a folder, or a hub id org/name"
+            f"model-args: {what}={location}: no such folder; allowed is a folder, or a hub id org/name"
         )
-    return _offline_folder(place, *names)
+    return _offline_folder(location, *names)
 
 
 def _offline_folder(repository: str, *names: str, revision: str = "") -> Path | None:
     """Return the folder of the hub's cache that holds one of the files ``names`` of a ``repository``.
 
-    ``None`` where the process may fetch what is missing. Raises :class:`ModelError` where it may not, since
-    ``HF_HUB_OFFLINE`` or ``TRANSFORMERS_OFFLINE`` is set, and the file is not in the cache.
+    ``None`` if the process may download what is missing. Raises :class:`ModelError` if ``HF_HUB_OFFLINE`` or
+    ``TRANSFORMERS_OFFLINE`` is set and the file is not in the cache.
     """
     from huggingface_hub import constants, try_to_load_from_cache
 
@@ -210,9 +208,9 @@ def _offline_folder(repository: str, *names: str, revision: str = "") -> Path | 
         return None
     cache = constants.HF_HUB_CACHE
     for name in names:
-        found = try_to_load_from_cache(repository, name, cache_dir=cache, revision=revision or None)
-        if isinstance(found, str):
-            return Path(found).parent
+        file = try_to_load_from_cache(repository, name, cache_dir=cache, revision=revision or None)
+        if isinstance(file, str):
+            return Path(file).parent
     version = f" in revision {revision}" if revision else ""
     raise ModelError(
         f"{repository}: no such folder here, and the hub's cache ({cache}) has no {names[0]} of it{version}; "

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pytest_kbrel.errors import MissingExtraError, ModelError
 from pytest_kbrel.models.arguments import LM_EVAL
 from pytest_kbrel.models.base import Backend
-from pytest_kbrel.models.checkpoint.integrity import check_at_hand
+from pytest_kbrel.models.checkpoint.integrity import check_availability
 from pytest_kbrel.models.hf.spec import FLASH, MODEL_ARGS, ModelSpec, check_path, parse_spec
 from pytest_kbrel.models.token_counting import Tokenising
 
@@ -83,7 +83,7 @@ def load(spec: ModelSpec, *, threads: int | None = None, folder: Path | None = N
 
 def _check_all(spec: ModelSpec) -> None:
     check(spec)
-    check_at_hand(spec)
+    check_availability(spec)
     check_runs(spec)
 
 

@@ -12,7 +12,7 @@ import torch
 import transformers
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.checkpoint.files import says_of_bos
+from pytest_kbrel.models.checkpoint.files import bos_setting
 from pytest_kbrel.models.hf.devices import is_offloaded
 from pytest_kbrel.models.hf.spec import ModelSpec
 from pytest_kbrel.models.tokens import PromptEncoder
@@ -118,7 +118,7 @@ def bos_note(spec: ModelSpec, folder: Path, encoder: PromptEncoder) -> str:
 
     ``folder`` is the checkpoint's; a tokenizer of another place has its config there.
     """
-    said = says_of_bos(Path(spec.tokenizer) if spec.tokenizer else folder)
+    said = bos_setting(Path(spec.tokenizer) if spec.tokenizer else folder)
     if said is None or spec.add_bos_token is not None or spec.chat_template:
         return ""
     if encoder.tokenizer.bos_token_id is None or said == encoder.adds_bos:

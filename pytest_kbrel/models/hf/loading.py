@@ -17,7 +17,7 @@ from transformers.utils.hub import cached_file
 from pytest_kbrel.errors import KbrelError, ModelError
 from pytest_kbrel.models.batching import describe_error
 from pytest_kbrel.models.checkpoint.fingerprint import fingerprint
-from pytest_kbrel.models.checkpoint.integrity import FileRecord, record_of
+from pytest_kbrel.models.checkpoint.integrity import FileRecord, record_files
 from pytest_kbrel.models.hf.checks import (
     base_note,
     bos_note,
@@ -73,7 +73,7 @@ def load_parts(spec: ModelSpec) -> Parts:
     Raises :class:`ModelError` naming the checkpoint, what was found and what is allowed.
     """
     device = device_of(spec)
-    files = record_of(spec)
+    files = record_files(spec)
     with quiet():
         config = _load_config(spec)
         folder = _folder(spec)

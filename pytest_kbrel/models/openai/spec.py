@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from pytest_kbrel.bounds import REQUESTS, RETRIES, SECONDS, SEED, shown
 from pytest_kbrel.errors import MissingExtraError, ModelError
-from pytest_kbrel.models.arguments import all_auto, number, parse_backend_args, whole, whole_or_auto
+from pytest_kbrel.models.arguments import number, parse_backend_args, require_auto, whole, whole_or_auto
 from pytest_kbrel.models.chat import CHAT_ARGS, ChatArgs, parse_chat_args
 from pytest_kbrel.printing import hide
 from pytest_kbrel.records import record
@@ -75,7 +75,7 @@ def parse_openai(text: str, model_args: str = "", *, chat_template: bool = False
     dtype, batch_size), which its server chooses, and for ``chat_template`` at an endpoint without one.
     """
     text = text.strip()
-    all_auto(text, "is for its server to choose", run)
+    require_auto(text, "is for its server to choose", run)
     args, notes = parse_backend_args(model_args, OPENAI_ARGS, "openai")
     name = text.removeprefix(PREFIX).strip() if text.startswith(PREFIX) else ""
     for given in (args.get("model", ""), args.get("pretrained", "")):

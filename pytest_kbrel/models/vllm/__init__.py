@@ -12,7 +12,7 @@ from pytest_kbrel.errors import MissingExtraError, ModelError
 from pytest_kbrel.models.arguments import LM_EVAL, flag, join_args, number, parse_backend_args, whole_or_auto
 from pytest_kbrel.models.base import Backend
 from pytest_kbrel.models.chat import CHAT_ARGS
-from pytest_kbrel.models.checkpoint.integrity import check_at_hand
+from pytest_kbrel.models.checkpoint.integrity import check_availability
 from pytest_kbrel.models.hf.spec import ModelSpec, check_path, parse_spec
 from pytest_kbrel.models.token_counting import Tokenising
 from pytest_kbrel.records import record
@@ -154,7 +154,7 @@ def load(spec: VllmSpec) -> VllmModel:
 
 def _check_all(spec: VllmSpec) -> None:
     check(spec)
-    check_at_hand(spec.checkpoint)
+    check_availability(spec.checkpoint)
 
 
 VLLM = Backend(

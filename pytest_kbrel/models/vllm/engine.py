@@ -67,9 +67,9 @@ class Reply:
     prompt: tuple[LogProbabilities, ...] = ()
 
 
-def probability(found: LogProbabilities, token: int) -> float:
+def probability(step: LogProbabilities, token: int) -> float:
     """Return a token's probability; raise ``ValueError`` where there is none, or it is no number above 0."""
-    value = found.get(token)
+    value = step.get(token)
     if value is None:
         raise ValueError(f"vLLM gave no log-probability of token {token}")
     # vLLM fills what it did not compute with minus infinity.
@@ -180,10 +180,10 @@ def start(spec: VllmSpec, folder: str) -> tuple[Engine, str]:
             watch(llm, [*set(multiprocessing.active_children()) - others])
             engine = Engine(spec.text, llm, vllm)
         except Exception as error:
-            asked = ", ".join(f"{key}={value}" for key, value in options.items())
+            settings = ", ".join(f"{key}={value}" for key, value in options.items())
             raise ModelError(
                 f"{spec.text}: vLLM {vllm.__version__} did not start: {_whole(error)}; asked with "
-                f"{asked}; allowed: a checkpoint whose architecture vLLM knows, as many free GPUs as "
+                f"{settings}; allowed: a checkpoint whose architecture vLLM knows, as many free GPUs as "
                 "tensor_parallel_size, and enough memory (gpu_memory_utilization, max_model_len); what vLLM "
                 "wrote above says more"
             ) from None
@@ -233,18 +233,18 @@ def _checked(question: Question, output: Any) -> Reply | Failed:
             raise ValueError(f"vLLM wrote {len(ids)} tokens, asked for at most {question.max_tokens}")
         steps = _by_token(written.logprobs, len(ids), "written")
         prompt = _by_token(output.prompt_logprobs, len(question.ids), "read") if question.of_prompt else ()
-        for token, found in zip(ids, steps, strict=True):
-            probability(found, token)
+        for token, step in zip(ids, steps, strict=True):
+            probability(step, token)
     except ValueError as error:
         return Failed(error=str(error))
     return Reply(token_ids=ids, steps=steps, prompt=prompt)
 
 
-def _by_token(places: Any, count: int, what: str) -> tuple[LogProbabilities, ...]:
-    found = list(places or ())
-    if len(found) != count:
-        raise ValueError(f"vLLM gave log-probabilities of {len(found)} {what} tokens, not {count}")
-    return tuple({int(token): entry.logprob for token, entry in (place or {}).items()} for place in found)
+def _by_token(entries: Any, count: int, what: str) -> tuple[LogProbabilities, ...]:
+    steps = list(entries or ())
+    if len(steps) != count:
+        raise ValueError(f"vLLM gave log-probabilities of {len(steps)} {what} tokens, not {count}")
+    return tuple({int(token): entry.logprob for token, entry in (step or {}).items()} for step in steps)
 
 
 class EngineEndedError(Exception):

@@ -15,7 +15,7 @@ from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.batching import describe_error
 from pytest_kbrel.models.checkpoint.files import check_folder, weight_files
 from pytest_kbrel.models.checkpoint.fingerprint import fingerprint
-from pytest_kbrel.models.checkpoint.integrity import record_of
+from pytest_kbrel.models.checkpoint.integrity import record_files
 from pytest_kbrel.models.hf.checks import bos_note, check_fit, check_numbers, end_note
 from pytest_kbrel.models.hf.loading import load_outline, quiet
 from pytest_kbrel.models.hf.spec import ModelSpec
@@ -38,7 +38,7 @@ def load_model(spec: VllmSpec) -> VllmModel:
     # vLLM is given the folder whose files are digested here, and finds nothing else under a name.
     folder = _folder(spec.checkpoint)
     check_folder(folder)
-    files = record_of(spec.checkpoint)
+    files = record_files(spec.checkpoint)
     checkpoint = dataclasses.replace(spec.checkpoint, path=str(folder), revision="")
     outline = load_outline(checkpoint)
     if outline.config.is_encoder_decoder:

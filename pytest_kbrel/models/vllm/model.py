@@ -91,7 +91,7 @@ class VllmModel:
     def score_as_ready(self, requests: Sequence[ScoreRequest]) -> Iterator[list[tuple[int, Scored | Failed]]]:
         """Yield the answers of :meth:`score`, each with its request's place, some at a time."""
         encoder = self._parts.encoder
-        places: list[int] = []
+        indices: list[int] = []
         pairs: list[Pair] = []
         for index, request in enumerate(encoder.reading(requests)):
             try:
@@ -101,11 +101,11 @@ class VllmModel:
             except Exception as error:
                 yield [(index, failed(error))]
             else:
-                places.append(index)
+                indices.append(index)
                 pairs.append(pair)
         for batch in score_pairs(self._parts.engine, pairs):
             self.files.check()
-            yield [(places[n], scored(encoder, pairs[n], found)) for n, found in batch]
+            yield [(indices[n], scored(encoder, pairs[n], values)) for n, values in batch]
 
     def generate(self, requests: Sequence[GenerateRequest]) -> list[Generated | Failed]:
         """Return greedy continuations, one answer per request; beam search is a :class:`Failed`."""
@@ -115,7 +115,7 @@ class VllmModel:
         self, requests: Sequence[GenerateRequest]
     ) -> Iterator[list[tuple[int, Generated | Failed]]]:
         """Yield the answers of :meth:`generate`, each with its request's place, some at a time."""
-        places: list[int] = []
+        indices: list[int] = []
         prompts: list[Prompt] = []
         for index, request in enumerate(self._parts.encoder.reading(requests)):
             try:
@@ -124,11 +124,11 @@ class VllmModel:
             except Exception as error:
                 yield [(index, failed(error))]
             else:
-                places.append(index)
+                indices.append(index)
                 prompts.append(Prompt(ids=ids, request=request))
         for batch in self._ready(prompts):
             self.files.check()
-            yield [(places[n], generated(self._parts.encoder, prompts[n].ids, reply)) for n, reply in batch]
+            yield [(indices[n], generated(self._parts.encoder, prompts[n].ids, reply)) for n, reply in batch]
 
     def _ready(self, prompts: Sequence[Prompt]) -> Batches:
         marks, endings = self._parts.encoder.marks, self._parts.endings
@@ -151,25 +151,25 @@ class VllmModel:
         order = sorted(range(len(prompts)), key=lambda n: prompts[n].ids)
         at_once = self._parts.engine.at_once
         for start in range(0, len(order), at_once):
-            places = order[start : start + at_once]
-            replies = self._written([prompts[place] for place in places], endings)
-            yield list(zip(places, replies, strict=True))
+            indices = order[start : start + at_once]
+            replies = self._written([prompts[index] for index in indices], endings)
+            yield list(zip(indices, replies, strict=True))
 
     def close(self) -> None:
         """Stop the engine; the model answers no more."""
         self._parts.engine.close()
 
-    def _written(self, asked: Sequence[Prompt], endings: Endings) -> list[Continuation | Failed]:
-        found: list[Continuation | Failed | None] = self._attempt(asked, endings, stopping=True)
+    def _written(self, prompts: Sequence[Prompt], endings: Endings) -> list[Continuation | Failed]:
+        results: list[Continuation | Failed | None] = self._attempt(prompts, endings, stopping=True)
         # Where vLLM saw an ending and the text has none, its stop strings are left out and it writes on.
-        early = [number for number, reply in enumerate(found) if reply is None]
-        again = self._attempt([asked[n] for n in early], endings, stopping=False)
+        early = [number for number, reply in enumerate(results) if reply is None]
+        again = self._attempt([prompts[n] for n in early], endings, stopping=False)
         for number, reply in zip(early, again, strict=True):
-            found[number] = reply or Failed(error=_UNEXPLAINED)
-        return [reply for reply in found if reply is not None]
+            results[number] = reply or Failed(error=_UNEXPLAINED)
+        return [reply for reply in results if reply is not None]
 
     def _attempt(
-        self, asked: Sequence[Prompt], endings: Endings, *, stopping: bool
+        self, prompts: Sequence[Prompt], endings: Endings, *, stopping: bool
     ) -> list[Continuation | Failed | None]:
         """Return what was written, ``None`` where it ends without an ending."""
         questions = [
@@ -180,12 +180,12 @@ class VllmModel:
                 stop=prompt.request.stop if stopping else (),
                 named=tuple(dict.fromkeys(prompt.request.watch)) if prompt.request.steps else (),
             )
-            for prompt in asked
+            for prompt in prompts
         ]
         replies = self._parts.engine.ask(questions)
         return [
             reply if isinstance(reply, Failed) else _continuation(prompt.request, reply, endings)
-            for prompt, reply in zip(asked, replies, strict=True)
+            for prompt, reply in zip(prompts, replies, strict=True)
         ]
 
     def _check_request(self, prompt: Ids, request: GenerateRequest) -> None:
@@ -213,14 +213,14 @@ def _continuation(request: GenerateRequest, reply: Reply, endings: Endings) -> C
         return end
     steps: list[Step] = []
     try:
-        for place, (token, found) in enumerate(zip(end.token_ids, reply.steps, strict=False)):
-            watched = request.watch[place] if place < len(request.watch) else None
+        for index, (token, step) in enumerate(zip(end.token_ids, reply.steps, strict=False)):
+            watched = request.watch[index] if index < len(request.watch) else None
             steps.append(
                 Step(
                     token_id=token,
                     token=endings.piece(token),
-                    probability=probability(found, token),
-                    watched=None if watched is None else probability(found, watched),
+                    probability=probability(step, token),
+                    watched=None if watched is None else probability(step, watched),
                 )
             )
     except ValueError as error:
@@ -248,8 +248,8 @@ def computed_tokens(prompts: Iterable[Ids], block: int) -> int:
     computed, before = 0, Ids()
     # In this order nobody shares more with a prompt than the one before it.
     for ids in sorted(prompts):
-        known = min(common_prefix(before, ids), len(ids) - 1) // block * block if block else 0
-        computed += len(ids) - known
+        cached = min(common_prefix(before, ids), len(ids) - 1) // block * block if block else 0
+        computed += len(ids) - cached
         before = ids
     return computed
 
@@ -258,8 +258,8 @@ def steps_of(pairs: Sequence[Pair]) -> Mapping[Ids, Ids]:
     """Return what to ask step by step: token ids, and the different tokens that are scored behind them."""
     steps: dict[Ids, dict[int, None]] = {}
     for pair in pairs:
-        for place, token in enumerate(pair.targets):
-            steps.setdefault((*pair.context, *pair.targets[:place]), {})[token] = None
+        for index, token in enumerate(pair.targets):
+            steps.setdefault((*pair.context, *pair.targets[:index]), {})[token] = None
     return {ids: tuple(named) for ids, named in steps.items()}
 
 
@@ -289,10 +289,10 @@ def _whole(engine: Engine, pairs: Sequence[Pair]) -> list[Probabilities | Failed
         if isinstance(reply, Failed):
             answers.append(reply)
             continue
-        places = reply.prompt[len(pair.context) :]
+        steps = reply.prompt[len(pair.context) :]
         try:
             answers.append(
-                tuple(probability(found, token) for found, token in zip(places, pair.targets, strict=True))
+                tuple(probability(step, token) for step, token in zip(steps, pair.targets, strict=True))
             )
         except ValueError as error:
             answers.append(Failed(error=str(error)))
@@ -316,8 +316,8 @@ def _stepwise(engine: Engine, pairs: Sequence[Pair]) -> list[Probabilities | Fai
 def _along(pair: Pair, replies: Mapping[tuple[Ids, int], Reply | Failed]) -> Probabilities | Failed:
     """Return the probabilities of a pair's targets, each from the reply to its own step."""
     values: list[float] = []
-    for place, token in enumerate(pair.targets):
-        reply = replies[(*pair.context, *pair.targets[:place]), token]
+    for index, token in enumerate(pair.targets):
+        reply = replies[(*pair.context, *pair.targets[:index]), token]
         if isinstance(reply, Failed):
             return reply
         try:

@@ -135,7 +135,7 @@ def test_without_a_store_all_is_asked():
     model = CachingModel(inner, None)
     for _ in range(2):
         model.generate([WHERE])
-    assert (model.asked, model.reused, len(inner.requests)) == (2, 0, 2)
+    assert (model.requested, model.reused, len(inner.requests)) == (2, 0, 2)
 
 
 @pytest.mark.parametrize("kept", [True, False])
@@ -146,7 +146,7 @@ def test_what_stands_twice_in_a_round_is_asked_once(store, kept):
     assert [answer.text for answer in first] == ["QUESTION 1", "QUESTION 2", "QUESTION 1"]
     assert caching.generate([ask(2), ask(2)]) == [first[1], first[1]]
     assert model.requests == [ask(1), ask(2), *([] if kept else [ask(2)])]
-    assert (caching.asked, caching.reused) == (5, 2 if kept else 0)
+    assert (caching.requested, caching.reused) == (5, 2 if kept else 0)
 
 
 def test_a_model_goes_on_where_its_store_fails_and_says_so_once(tmp_path):
@@ -219,7 +219,7 @@ def test_a_model_that_answers_at_once_is_asked_in_pieces(tmp_path):
     assert sizes == [32, 32, 1]
     caching.generate(asked(66))
     assert sizes == [32, 32, 1, 1]
-    assert (caching.asked, caching.reused) == (131, 65)
+    assert (caching.requested, caching.reused) == (131, 65)
     caching.close()
 
 

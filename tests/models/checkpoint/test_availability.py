@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.checkpoint.integrity import check_at_hand
+from pytest_kbrel.models.checkpoint.integrity import check_availability
 from pytest_kbrel.models.hf.spec import parse_spec
 from pytest_kbrel.models.registry import check_spec
 from pytest_kbrel.reference import resolve
@@ -66,7 +66,7 @@ def test_a_name_of_the_hub_passes_where_it_may_be_fetched(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
-    check_at_hand(parse_spec("org/name", "peft=org/adapter,tokenizer=org/tokenizer"))
+    check_availability(parse_spec("org/name", "peft=org/adapter,tokenizer=org/tokenizer"))
 
 
 def test_an_adapter_and_a_tokenizer_of_another_place_are_looked_for(
@@ -79,17 +79,17 @@ def test_an_adapter_and_a_tokenizer_of_another_place_are_looked_for(
         ("tokenizer=org/tokenizer", r"^org/tokenizer: .* has no tokenizer_config\.json"),
     ):
         with pytest.raises(ModelError, match=said):
-            check_at_hand(parse_spec(str(checkpoint), args))
+            check_availability(parse_spec(str(checkpoint), args))
     cached(cache, "org/tokenizer", {"tokenizer.json": b"{}"})
-    check_at_hand(parse_spec(str(checkpoint), "tokenizer=org/tokenizer"))
-    check_at_hand(parse_spec(str(checkpoint), f"tokenizer={checkpoint}"))
+    check_availability(parse_spec(str(checkpoint), "tokenizer=org/tokenizer"))
+    check_availability(parse_spec(str(checkpoint), f"tokenizer={checkpoint}"))
     cached(cache, "org/adapter", {"adapter_model.safetensors": b"torn"})
     with pytest.raises(ModelError, match=r"adapter_model\.safetensors: no safetensors file: its 4 bytes"):
-        check_at_hand(parse_spec(str(checkpoint), "peft=org/adapter"))
+        check_availability(parse_spec(str(checkpoint), "peft=org/adapter"))
     adapter = tmp_path / "adapter"
     adapter.mkdir()
     shutil.copy(checkpoint / "model.safetensors", adapter / "adapter_model.safetensors")
-    check_at_hand(parse_spec(str(checkpoint), f"peft={adapter}"))
+    check_availability(parse_spec(str(checkpoint), f"peft={adapter}"))
 
 
 def test_shards_that_are_cut_short_are_refused_before_anything_is_loaded(

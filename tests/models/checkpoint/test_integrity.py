@@ -12,7 +12,12 @@ from types import SimpleNamespace
 import pytest
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.checkpoint.integrity import FileRecord, check_files, record_of, record_of_encoder
+from pytest_kbrel.models.checkpoint.integrity import (
+    FileRecord,
+    check_files,
+    record_encoder_files,
+    record_files,
+)
 from pytest_kbrel.models.hf.spec import ModelSpec
 
 # What a load reads of a folder; each file is as good as its name here.
@@ -90,7 +95,7 @@ HOW: dict[Callable[[Path], None], str] = {
 
 @pytest.mark.parametrize("change", HOW)
 def test_a_change_of_a_file_is_told_with_its_folder_and_how(folder: Path, change: Callable) -> None:
-    files = record_of(spec_of(folder))
+    files = record_files(spec_of(folder))
     files.check()
     change(folder / "model.safetensors")
     said = (
@@ -105,14 +110,14 @@ def test_a_change_of_a_file_is_told_with_its_folder_and_how(folder: Path, change
 @pytest.mark.parametrize("name", READ)
 @pytest.mark.parametrize("change", [overwrite, Path.unlink])
 def test_each_file_that_a_load_reads_counts(folder: Path, name: str, change: Callable) -> None:
-    files = record_of(spec_of(folder))
+    files = record_files(spec_of(folder))
     change(folder / name)
     with pytest.raises(ModelError, match=rf"^{re.escape(name)} of "):
         files.check()
 
 
 def test_other_files_beside_them_do_not_count(folder: Path) -> None:
-    files = record_of(spec_of(folder))
+    files = record_files(spec_of(folder))
     for name in IDLE:
         overwrite(folder / name)
     (folder / IDLE[0]).unlink()
@@ -125,7 +130,7 @@ def test_other_files_beside_them_do_not_count(folder: Path) -> None:
 @pytest.mark.parametrize("name", ["generation_config.json", "tokenizer.model", "added_tokens.json"])
 def test_a_file_that_comes_counts(folder: Path, name: str) -> None:
     (folder / name).unlink()
-    files = record_of(spec_of(folder))
+    files = record_files(spec_of(folder))
     files.check()
     made(folder, name)
     with pytest.raises(ModelError, match=rf"^{re.escape(name)} of .*\(it was not there before\)"):
@@ -138,7 +143,7 @@ def test_shards_and_their_index_count_and_so_does_a_whole_file_that_comes(tmp_pa
         index = folder / "model.safetensors.index.json"
         index.write_text('{"weight_map": {"x": "a.safetensors", "y": "b.safetensors"}}')
         os.utime(index, (AGO, AGO))
-        files = record_of(spec_of(folder))
+        files = record_files(spec_of(folder))
         files.check()
         (folder / name).write_text("other")
         with pytest.raises(ModelError, match=rf"^{re.escape(name)} of "):
@@ -146,14 +151,14 @@ def test_shards_and_their_index_count_and_so_does_a_whole_file_that_comes(tmp_pa
 
 
 def test_one_file_is_named_of_several(folder: Path) -> None:
-    files = record_of(spec_of(folder))
+    files = record_files(spec_of(folder))
     shutil.rmtree(folder)
     with pytest.raises(ModelError, match=r"^model\.safetensors of .* and 14 more changed while .*no more"):
         files.check()
 
 
 def test_a_change_is_explained_once_and_stays(folder: Path) -> None:
-    files = record_of(spec_of(folder))
+    files = record_files(spec_of(folder))
     kept = shutil.copy2(folder / "config.json", folder.parent)
     overwrite(folder / "config.json")
     with pytest.raises(ModelError, match="run again"):
@@ -181,7 +186,7 @@ def test_an_adapter_and_a_tokenizer_elsewhere_count(
     other = made(tmp_path / "other", "adapter_model.safetensors", "adapter_config.json", "tokenizer.json")
     made(other, "vocab.json", "model.safetensors")
     for path in (str(folder), "org/name"):
-        files = record_of(ModelSpec(text=path, path=path, **{key: str(other)}))  # type: ignore[arg-type]
+        files = record_files(ModelSpec(text=path, path=path, **{key: str(other)}))  # type: ignore[arg-type]
         overwrite(other / "model.safetensors")
         files.check()
         (other / name).write_text(f"{path} and more")
@@ -191,7 +196,7 @@ def test_an_adapter_and_a_tokenizer_elsewhere_count(
 
 def test_of_gguf_weights_their_file_counts(tmp_path: Path) -> None:
     folder = made(tmp_path / "checkpoint", "model.gguf", "other.gguf")
-    files = record_of(spec_of(folder, gguf_file="model.gguf"))
+    files = record_files(spec_of(folder, gguf_file="model.gguf"))
     overwrite(folder / "other.gguf")
     files.check()
     overwrite(folder / "model.gguf")
@@ -202,7 +207,7 @@ def test_of_gguf_weights_their_file_counts(tmp_path: Path) -> None:
 def test_links_are_followed(folder: Path, tmp_path: Path) -> None:
     latest, newer = tmp_path / "latest", tmp_path / "newer"
     latest.symlink_to(folder)
-    files, same = record_of(spec_of(latest)), record_of(spec_of(folder))
+    files, same = record_files(spec_of(latest)), record_files(spec_of(folder))
     made(newer, *READ)
     latest.unlink()
     latest.symlink_to(newer)
@@ -212,7 +217,7 @@ def test_links_are_followed(folder: Path, tmp_path: Path) -> None:
 
 
 def test_a_subfolder_is_part_of_the_name(folder: Path) -> None:
-    files = record_of(spec_of(folder.parent, subfolder="checkpoint"))
+    files = record_files(spec_of(folder.parent, subfolder="checkpoint"))
     overwrite(folder / "config.json")
     with pytest.raises(ModelError, match=re.escape(f"config.json of {folder} changed")):
         files.check()
@@ -222,7 +227,7 @@ def test_a_relative_path_stays_the_same_in_another_working_folder(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder.parent)
-    files = record_of(ModelSpec(text="./checkpoint", path="./checkpoint"))
+    files = record_files(ModelSpec(text="./checkpoint", path="./checkpoint"))
     monkeypatch.chdir(made(tmp_path / "else", "x"))
     files.check()
     overwrite(folder / "config.json")
@@ -234,7 +239,7 @@ def test_a_sentence_encoders_files_count_in_its_folders_too(tmp_path: Path) -> N
     names = ("modules.json", "1_Pooling/config.json", "model.safetensors", "vocab.txt")
     for name in names:
         folder = made(tmp_path / name, *names, "README.md")
-        files = record_of_encoder("hf/encoder", folder)
+        files = record_encoder_files("hf/encoder", folder)
         overwrite(folder / "README.md")
         files.check()
         (folder / name).write_text("other")
@@ -245,4 +250,6 @@ def test_a_sentence_encoders_files_count_in_its_folders_too(tmp_path: Path) -> N
 def test_a_model_without_files_is_let_be() -> None:
     check_files(object())
     check_files(SimpleNamespace(files=FileRecord([])))
-    record_of(ModelSpec(text="org/name", path="org/name", peft="org/adapter", tokenizer="org/name")).check()
+    record_files(
+        ModelSpec(text="org/name", path="org/name", peft="org/adapter", tokenizer="org/name")
+    ).check()
