@@ -111,7 +111,7 @@ def plainly(dump: Path, output: Path) -> None:
     import hashlib
     from collections import defaultdict
 
-    from pytest_kbrel.facts.popularity import buckets
+    from pytest_kbrel.facts.sampling import buckets
 
     if dump.suffix == ".csv":
         with dump.open(encoding="utf-8", newline="") as stream:

@@ -100,7 +100,7 @@ def _run(options: argparse.Namespace) -> int:
     import json
 
     from pytest_kbrel.errors import SuiteError
-    from pytest_kbrel.facts.located.json import json_rows
+    from pytest_kbrel.facts.located import json_rows
     from pytest_kbrel.suites.parse import read_uninformative
 
     output = options.output
@@ -145,7 +145,7 @@ def _run(options: argparse.Namespace) -> int:
 def _judged(row: dict[str, Any], extra: tuple[tuple[str, str], ...]) -> Judged:
     """Judge one row; raises ``ValueError`` where it is no prediction."""
     from pytest_kbrel.facts.jsonl import check_language, check_range
-    from pytest_kbrel.facts.located.node import describe
+    from pytest_kbrel.facts.located import describe
     from pytest_kbrel.judges.rules import judge
 
     for key in ("question", "answers", "prediction"):
@@ -174,7 +174,7 @@ def _judged(row: dict[str, Any], extra: tuple[tuple[str, str], ...]) -> Judged:
 
 
 def _text(what: str, value: object, allowed: str) -> str:
-    from pytest_kbrel.facts.located.node import describe
+    from pytest_kbrel.facts.located import describe
 
     if isinstance(value, str):
         return value
@@ -185,7 +185,7 @@ def _text(what: str, value: object, allowed: str) -> str:
 
 def _human(row: dict[str, Any], key: str) -> bool:
     from pytest_kbrel.errors import nearest
-    from pytest_kbrel.facts.located.node import describe
+    from pytest_kbrel.facts.located import describe
 
     if key not in row:
         raise ValueError(f"the key {key!r} with the human's verdict is missing{nearest(key, row)}")

@@ -1,4 +1,4 @@
-"""Of which kind a short answer is, told by rules: a year, a date, a person, a place, the title of a work, ...
+"""Kinds of short answers, told by rules: a year, a date, a person, a place, the title of a work, ...
 
 A file of questions brings no relations, so that nothing says which of its answers could stand for each other.
 The kinds are finer than the answer types of a facts file: they say which answers look alike as options.
@@ -10,8 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from pytest_kbrel.facts.answer_types import MONTH, NUMBER, TIME
-from pytest_kbrel.records import record
+from pytest_kbrel.records import AnswerType, Fact, Relation, record
 
 Sort = Literal[
     "yes/no", "year", "date", "number", "quantity", "person", "place", "title", "name", "other", "unknown"
@@ -23,6 +22,16 @@ def _listed(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+MONTH = "january|february|march|april|may|june|july|august|september|october|november|december"
+TIME = re.compile(
+    # A year alone; one with an era; a decade or century; a day with its month, in either order; ISO dates.
+    r"(c(a|irca)?\.? ?)?(1[0-9]|20)\d\d"
+    r"|\d{1,4} ?(bce?|ad|ce|b\.c\.|a\.d\.)"
+    r"|(the )?(1[0-9]|20)\d0'?s|(the )?\d{1,2}(st|nd|rd|th) century( bce?)?"
+    rf"|(\d{{1,2}}(st|nd|rd|th)? (of )?)?({MONTH})( \d{{1,2}}(st|nd|rd|th)?)?(,? \d{{1,4}})?"
+    r"|\d{4}-\d\d-\d\d|\d{1,2}[./]\d{1,2}[./]\d{2,4}"
+)
+NUMBER = re.compile(r"[-+$€£]? ?\d[\d,. ]*( ?%| (percent|hundred|thousand|million|billion|trillion))?")
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _YEAR = re.compile(r"(?:in )?(?:c(?:a|irca)?\.? ?)?(?:(?:1\d|20)\d\d|\d{1,4} ?(?:bce?|ad|ce|b\.c\.|a\.d\.))")
 _SOME_YEAR = re.compile(r"\b(?:1\d|20)\d\d\b")
@@ -161,6 +170,21 @@ def kind_of(answer: str | None, question: str = "", answer_type: str = "", *, ca
     if not sort and cased and wanted != "number" and text.isascii() and not any(map(str.isupper, text)):
         sort = "other"
     return Kind(sort=sort or _by_question(text, words, wanted), asked=asked)
+
+
+def answer_type_of(fact: Fact, relation: Relation | None) -> AnswerType:
+    """Return the fact's own answer type, else its relation's, else what its object looks like.
+
+    Only numbers and times can be told by their looks; all else is ``other``.
+    """
+    if fact.answer_type:
+        return fact.answer_type
+    if relation is not None and relation.answer_type:
+        return relation.answer_type
+    text = (fact.object or "").strip().casefold()
+    if TIME.fullmatch(text):
+        return "time"
+    return "number" if NUMBER.fullmatch(text) else "other"
 
 
 def _asked(words: Sequence[str]) -> tuple[str, _Wanted]:

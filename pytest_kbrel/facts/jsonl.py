@@ -1,7 +1,8 @@
-"""The project's own facts format: UTF-8 text with one JSON object a line."""
+"""The project's own JSON Lines files, one object a line: facts, and examples to show in prompts."""
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import json
 import re
@@ -11,9 +12,8 @@ from typing import Any
 
 from pytest_kbrel.bounds import POPULARITY, Bounds
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.facts.located.json import json_rows
-from pytest_kbrel.facts.located.node import describe, unknown
-from pytest_kbrel.records import ANSWER_TYPES, BUCKETS, LANGUAGE_TAG, Fact
+from pytest_kbrel.facts.located import describe, json_rows, unknown
+from pytest_kbrel.records import ANSWER_TYPES, BUCKETS, LANGUAGE_TAG, Fact, Shot
 
 _REQUIRED = ("relation", "subject", "object")
 _TEXTS = ("id", "relation", "subject", "object")
@@ -185,3 +185,79 @@ def _wrong_answers(fact: Fact) -> None:
             raise ValueError(f"'negatives' must be wrong answers, found {negative!r}, which is a right one")
         if folded.count(key) > 1:
             raise ValueError(f"'negatives' must differ from each other, found {negative!r} twice")
+
+
+_SHOT_KEYS = ("question", "answer", "subject", "valid_until")
+_SHOTS_FORM = (
+    'allowed, one a line: {"question": "Who wrote Emma?", "answer": "Jane Austen"}, '
+    'with "answer": null for "unsure"'
+)
+
+
+def read_shots(path: Path) -> tuple[Shot, ...]:
+    """Read ``{question, answer, subject, valid_until}`` a line; ``answer`` null means that there is none.
+
+    The last two may be absent; ``valid_until`` is for examples without an answer. Raises ``SuiteError`` with
+    the line of the first mistake, a question that stands twice included.
+    """
+    shots: dict[str, tuple[int, Shot]] = {}
+    for line, row in json_rows(path, _SHOTS_FORM):
+        if isinstance(row, SuiteError):
+            raise row
+        shot = _shot(row, path, line)
+        if shot.question in shots:
+            first = shots[shot.question][0]
+            message = f"question {shot.question!r} stands twice; the first is on line {first}"
+            raise SuiteError(f"{message}; allowed: each question once", path, line)
+        shots[shot.question] = line, shot
+    if not shots:
+        raise SuiteError(f"no examples found; {_SHOTS_FORM}", path, 1)
+    return tuple(shot for _, shot in shots.values())
+
+
+def _shot(value: dict[str, Any], path: Path, line: int) -> Shot:
+    for key in value:
+        if key not in _SHOT_KEYS:
+            raise SuiteError(unknown("key", key, _SHOT_KEYS, where="an example"), path, line)
+    for key in ("question", "answer"):
+        if key not in value:
+            found = ", ".join(value) or "nothing"
+            raise SuiteError(f"the key {key!r} is missing; found: {found}; needed: {_SHOTS_FORM}", path, line)
+    for key, item in value.items():
+        if key == "answer" and item is None:
+            continue
+        if not isinstance(item, str) or not item.strip() or len(item.splitlines()) != 1:
+            allowed = "text of one line, not blank" + (", or null" if key == "answer" else "")
+            raise SuiteError(f"{key!r} must be {allowed}, found {describe(item)}", path, line)
+    if "valid_until" in value:
+        try:
+            check_date(value["valid_until"])
+        except ValueError as error:
+            raise SuiteError(str(error), path, line) from None
+        if value["answer"] is not None:
+            message = "'valid_until' is for examples without an answer; allowed beside it: \"answer\": null"
+            raise SuiteError(message, path, line)
+    return Shot(
+        question=value["question"],
+        answer=value["answer"],
+        subject=value.get("subject", ""),
+        valid_until=value.get("valid_until", ""),
+    )
+
+
+def fact_line(fact: Fact) -> str:
+    """Return a fact as one line of a facts file, without what says nothing."""
+    value = {
+        field.name: getattr(fact, field.name)
+        for field in dataclasses.fields(fact)
+        if field.name in ("id", *_REQUIRED) or getattr(fact, field.name) != field.default
+    }
+    if "popularity" in value:
+        value["popularity"] = _plain_number(value["popularity"])
+    if "answer_range" in value:
+        value["answer_range"] = [_plain_number(end) for end in value["answer_range"]]
+    return json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _plain_number(number: float) -> float:
+    return int(number) if number.is_integer() else number

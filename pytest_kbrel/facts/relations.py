@@ -1,14 +1,14 @@
-"""The relations of a world: what each is called and how it is put into words."""
+"""Relations files: what each relation is called and how it is put into words, in YAML."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal, cast
 
 from pytest_kbrel.bounds import POPULARITY, shown
-from pytest_kbrel.facts.located.node import Entry, Node
-from pytest_kbrel.facts.located.yaml import read_document
+from pytest_kbrel.facts.located import Entry, Node, read_document
 from pytest_kbrel.records import ANSWER_TYPES, AnswerType, Relation
 
 # Ids and domains become part of pytest node ids and of -k expressions.
@@ -75,3 +75,29 @@ def _templates(keys: dict[str, Entry], key: str, places: dict[str, int]) -> tupl
             raise node.error(f"each of {key} must differ, found {text!r} again from line {seen[text].line}")
         seen[text] = node
     return tuple(seen)
+
+
+# Names that YAML would take for something else than text stand in quotes.
+_PLAIN = re.compile(r"(?!(?:true|false|yes|no|on|off|null|y|n)$)[A-Za-z_][A-Za-z0-9_.]*", re.IGNORECASE)
+
+
+def relations_text(relations: Iterable[Relation]) -> str:
+    """Return relations as the text of a relations file."""
+    lines = ["# [X] is the subject, [Y] the object. The first frame is the base frame.\n"]
+    for relation in relations:
+        name = relation.id if _PLAIN.fullmatch(relation.id) else _quoted(relation.id)
+        lines.append(f"{name}:\n  label: {_quoted(relation.label)}\n  domain: {_quoted(relation.domain)}\n")
+        if relation.answer_type:
+            lines.append(f"  answer_type: {relation.answer_type}\n")
+        if relation.popularity is not None:
+            lines.append(f"  popularity: {relation.popularity!r}\n")
+        for key, texts in (("frames", relation.frames), ("statements", relation.statements)):
+            if texts:
+                lines.append(f"  {key}:\n" + "".join(f"    - {_quoted(text)}\n" for text in texts))
+    return "".join(lines)
+
+
+def _quoted(text: str) -> str:
+    import yaml
+
+    return str(yaml.safe_dump(text, default_style='"', allow_unicode=True, width=10**9)).rstrip("\n")

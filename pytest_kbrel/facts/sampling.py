@@ -1,12 +1,18 @@
-"""A share of the facts, the same on every machine and in every process."""
+"""Samples of facts by seed, popularity buckets, and the in-domain examples of Head-to-Tail.
+
+Buckets and examples follow Sun et al. 2023 (arXiv 2308.10168), sections 2.1 and 3.5. Draws are by digests, so
+they are the same on every machine and in every process.
+"""
 
 from __future__ import annotations
 
+import bisect
 import hashlib
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from pytest_kbrel.records import Fact
+from pytest_kbrel.records import Bucket, Fact, Relation, Shot
 
 
 def sample(facts: Sequence[Fact], limit: int | float | None, seed: int) -> tuple[Fact, ...]:
@@ -33,3 +39,122 @@ def _count(limit: int | float, total: int) -> int:
         # 0.07 * 100 is 7.000000000000001 in binary and must not become 8.
         return max(1, math.ceil(limit * total - 1e-9))
     raise ValueError(f"a limit is a whole number from 1 or a share above 0 up to 1.0, found {limit!r}")
+
+
+def buckets(popularity: Sequence[float]) -> tuple[Bucket, ...]:
+    """Return the bucket of each item by the cumulative share of its popularity (section 2.1 of the paper).
+
+    As the authors' five scripts do it: sort ascending and sum up; the first item whose sum reaches 1/3 of the
+    total closes the tail, the first that reaches 2/3 closes the torso, and what is more popular is head. So
+    an item that crosses a line goes to the lower bucket, and equal values always share one bucket. A top
+    item with more than 1/3 of the total leaves the head empty; with more than 2/3 everything is tail.
+
+    The sums are exact, so the answer depends on no order of addition. Raises ``ValueError`` on a value that
+    is negative or not finite.
+    """
+    if not popularity:
+        return ()
+    for value in popularity:
+        if not math.isfinite(value) or value < 0:
+            raise ValueError(f"popularity must be finite and not negative, found {value}")
+    counted = sorted(Counter(popularity).items())
+    tail, torso = bucket_lines(lambda: counted)
+    return tuple("tail" if v <= tail else "torso" if v <= torso else "head" for v in popularity)
+
+
+def bucket_lines(counted: Callable[[], Iterable[tuple[float, int]]]) -> tuple[float, float]:
+    """Return the highest popularity that is tail and the highest that is torso or tail.
+
+    ``counted`` yields each popularity once, ascending, with the number of items that have it. It is called
+    twice, so that no more than one value need be held at a time; there must be one.
+    """
+    total = _Sum()
+    for value, items in counted():
+        total.add(value, items)
+    tail: float | None = None
+    upto = _Sum()
+    for value, items in counted():
+        upto.add(value, items)
+        if tail is None and upto.reaches(1, total):
+            tail = value
+        if tail is not None and upto.reaches(2, total):
+            return tail, value
+    raise ValueError("no popularity to bucket by")
+
+
+class _Sum:
+    """An exact sum of floats: they are fractions whose denominators are powers of two."""
+
+    def __init__(self) -> None:
+        self.top, self.bottom = 0, 1
+
+    def add(self, value: float, times: int) -> None:
+        top, bottom = value.as_integer_ratio()
+        if bottom > self.bottom:
+            self.top, self.bottom = self.top * (bottom // self.bottom), bottom
+        self.top += top * (self.bottom // bottom) * times
+
+    def reaches(self, thirds: int, total: _Sum) -> bool:
+        return 3 * self.top * total.bottom >= thirds * total.top * self.bottom
+
+
+def fact_buckets(facts: Sequence[Fact]) -> dict[str, Bucket]:
+    """Return the bucket of each fact's subject, by fact id; every fact must have a popularity.
+
+    A bucket is the subject's, so a subject with several facts counts once. Subjects of one name but different
+    popularity are different subjects.
+    """
+    subjects = [(fact.subject, fact.popularity or 0.0) for fact in facts]
+    distinct = list(dict.fromkeys(subjects))
+    place = dict(zip(distinct, buckets([popularity for _, popularity in distinct]), strict=True))
+    return {fact.id: place[subject] for fact, subject in zip(facts, subjects, strict=True)}
+
+
+def in_domain_examples(
+    facts: Sequence[Fact],
+    by_relation: Mapping[str, Sequence[Fact]],
+    relations: Mapping[str, Relation],
+    seed: int,
+) -> tuple[tuple[str, tuple[Shot, ...]], ...]:
+    """Return for each fact its id and one answered question of the same template, none where there is none.
+
+    ``by_relation`` are all facts there are, so a sampled run shows what the full one shows. The example is
+    drawn by seed and fact ids; it has another subject and no answer in common with the fact, nor does it say
+    the fact the other way round (which country borders Spain? France), case apart. A new fact changes few of
+    the others' examples.
+    A relation's template is its first frame, or what its facts' own questions follow.
+    """
+    pools: dict[tuple[str, bool], list[tuple[bytes, Fact]]] = {}
+    for name in dict.fromkeys(fact.relation for fact in facts):
+        for fact in by_relation.get(name, ()):
+            if fact.object is not None:
+                pools.setdefault(_template(fact), []).append((_rank(seed, fact), fact))
+    for pool in pools.values():
+        pool.sort(key=lambda entry: entry[0])
+    return tuple((fact.id, _example(fact, pools.get(_template(fact), []), relations, seed)) for fact in facts)
+
+
+def _rank(seed: int, fact: Fact, role: str = "") -> bytes:
+    return hashlib.sha256(f"{seed}\0{role}\0{fact.id}".encode()).digest()
+
+
+def _template(fact: Fact) -> tuple[str, bool]:
+    return fact.relation, fact.question is None
+
+
+def _example(
+    fact: Fact, pool: Sequence[tuple[bytes, Fact]], relations: Mapping[str, Relation], seed: int
+) -> tuple[Shot, ...]:
+    own = {answer.casefold() for answer in fact.accepted}
+    # The pool as a ring, from a place of the fact's own on to the first that fits: a draw costs no pass over
+    # a large relation, and a new fact in the pool concerns those only whose search ends at it.
+    start = bisect.bisect(pool, _rank(seed, fact, "example"), key=lambda entry: entry[0])
+    for step in range(len(pool)):
+        other = pool[(start + step) % len(pool)][1]
+        answers = {answer.casefold() for answer in other.accepted}
+        names = fact.subject.casefold(), other.subject.casefold()
+        if names[0] != names[1] and own.isdisjoint({*answers, names[1]}) and names[0] not in answers:
+            frames = relations[other.relation].frames
+            question = other.question or frames[0].replace("[X]", other.subject)
+            return (Shot(question=question, answer=other.object),)
+    return ()

@@ -26,9 +26,7 @@ from pathlib import Path
 
 from pytest_kbrel.bounds import DELAY
 from pytest_kbrel.errors import ModelError, SuiteError
-from pytest_kbrel.facts.located.json import json_rows
-from pytest_kbrel.facts.located.node import Entry, Node
-from pytest_kbrel.facts.located.yaml import read_document
+from pytest_kbrel.facts.located import Entry, Node, json_rows, read_document
 from pytest_kbrel.models.arguments import require_auto
 from pytest_kbrel.records import record
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pytest_kbrel.catalogue.probes import PROBES, TOP10
-from pytest_kbrel.facts.located.node import unknown
-from pytest_kbrel.facts.popularity import buckets, fact_buckets
+from pytest_kbrel.facts.located import unknown
+from pytest_kbrel.facts.sampling import buckets, fact_buckets
 from pytest_kbrel.records import BUCKETS, Bucket, Case, Fact
 from pytest_kbrel.suites.dataset import World
 from pytest_kbrel.suites.parse import WrittenProbe

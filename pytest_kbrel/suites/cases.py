@@ -9,9 +9,8 @@ from pytest_kbrel.catalogue.metrics import SLICE_METRICS
 from pytest_kbrel.catalogue.probes import PROBES, Slicing
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.distractors import Drawn, fewest_negatives, with_negatives
-from pytest_kbrel.facts.in_domain_examples import in_domain_examples
-from pytest_kbrel.facts.located.node import Node, unknown
-from pytest_kbrel.facts.sampling import sample
+from pytest_kbrel.facts.located import Node, unknown
+from pytest_kbrel.facts.sampling import in_domain_examples, sample
 from pytest_kbrel.records import (
     AggregateCase,
     Case,

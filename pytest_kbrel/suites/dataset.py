@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.jsonl import numbered_facts
-from pytest_kbrel.facts.located.node import unknown
+from pytest_kbrel.facts.located import unknown
 from pytest_kbrel.facts.readers import Format, Relations, read
 from pytest_kbrel.facts.relations import read_relations
 from pytest_kbrel.records import Fact, Relation, record

@@ -13,7 +13,7 @@ from pytest_kbrel.bounds import SHARE_OR_NONE
 from pytest_kbrel.catalogue.metrics import CONTROLS, Metric
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.facts.located.node import Entry, Node, unknown
+from pytest_kbrel.facts.located import Entry, Node, unknown
 from pytest_kbrel.records import RULES, Gate, Integrity, Rule
 
 # The same demand by another name: evidently, pytest, llm-compressor.

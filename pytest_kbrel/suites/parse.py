@@ -11,8 +11,7 @@ from pytest_kbrel.bounds import SHOTS as SHOT_BOUNDS
 from pytest_kbrel.catalogue.metrics import OVERALL_METRICS, SLICE_METRICS
 from pytest_kbrel.catalogue.probes import PROBES, Probe, Setting, reliability_slice, reliability_slices
 from pytest_kbrel.errors import SuiteError, nearest
-from pytest_kbrel.facts.located.node import Entry, Node, unknown
-from pytest_kbrel.facts.located.yaml import read_document
+from pytest_kbrel.facts.located import Entry, Node, read_document, unknown
 from pytest_kbrel.facts.readers import FORMATS, Format, guessed
 from pytest_kbrel.records import LANGUAGE_TAG, UNINFORMATIVE, Gate, Integrity, Waiver, record
 from pytest_kbrel.suites.gates import read_gates, read_integrity

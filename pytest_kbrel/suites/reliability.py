@@ -10,13 +10,12 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from pytest_kbrel.catalogue.probes import KINDS, PROMPTS, reliability_slice, reliability_slices, slice_name
-from pytest_kbrel.facts.answer_types import answer_type_of
+from pytest_kbrel.facts.answer_kinds import answer_type_of
 from pytest_kbrel.facts.distractors import SPARE, Drawn, is_spelt, with_alike_negatives
-from pytest_kbrel.facts.located.node import unknown
+from pytest_kbrel.facts.jsonl import read_shots
+from pytest_kbrel.facts.located import unknown
 from pytest_kbrel.facts.sampling import sample
-from pytest_kbrel.facts.shots_file import read_shots
-from pytest_kbrel.facts.unseen import make_unseen, unseen_examples
-from pytest_kbrel.facts.unseen_from_file import with_options
+from pytest_kbrel.facts.unseen import make_unseen, unseen_examples, with_options
 from pytest_kbrel.records import Case, Control, Fact, ProbeSettings, ReliabilitySettings, Shot
 from pytest_kbrel.serialization import from_wire
 from pytest_kbrel.suites.dataset import World

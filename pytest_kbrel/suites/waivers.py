@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pytest_kbrel.bounds import shown
 from pytest_kbrel.errors import SuiteError, nearest
-from pytest_kbrel.facts.located.node import Node, unknown
+from pytest_kbrel.facts.located import Node, unknown
 from pytest_kbrel.records import AggregateCase, Case, Waiver
 
 WAIVER_KEYS = ("fact", "slice", "owner", "reason", "expires")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pytest_kbrel.catalogue.probes import Probe
 from pytest_kbrel.errors import nearest
-from pytest_kbrel.facts.located.node import Entry, Node
+from pytest_kbrel.facts.located import Entry, Node
 from pytest_kbrel.records import template_error
 
 PROMPT_KEYS = ("setting", "text")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_kbrel.facts.answer_types import answer_type_of
+from pytest_kbrel.facts.answer_kinds import answer_type_of
 from pytest_kbrel.records import Fact, Relation
 
 

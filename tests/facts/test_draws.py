@@ -9,8 +9,7 @@ import pytest
 
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.distractors import fewest_negatives, with_negatives
-from pytest_kbrel.facts.in_domain_examples import in_domain_examples
-from pytest_kbrel.facts.sampling import sample
+from pytest_kbrel.facts.sampling import in_domain_examples, sample
 from pytest_kbrel.records import Fact, Relation
 
 RELATION = Relation(id="P36", label="l", domain="d", frames=("Capital of [X]?", "Name the capital of [X]."))

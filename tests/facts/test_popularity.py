@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_kbrel.facts.popularity import buckets, fact_buckets
+from pytest_kbrel.facts.sampling import buckets, fact_buckets
 from pytest_kbrel.records import Fact
 
 VALUES = st.lists(

@@ -7,8 +7,7 @@ import random
 
 import pytest
 
-from pytest_kbrel.facts.unseen import KINDS, ask, invent, make_unseen, unseen_examples
-from pytest_kbrel.facts.unseen_options import option_pools
+from pytest_kbrel.facts.unseen import KINDS, ask, invent, make_unseen, option_pools, unseen_examples
 from pytest_kbrel.records import Fact
 
 AS_OF = datetime.date(2026, 11, 20)

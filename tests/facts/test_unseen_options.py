@@ -7,8 +7,7 @@ import datetime
 
 import pytest
 
-from pytest_kbrel.facts.unseen_from_file import with_options
-from pytest_kbrel.facts.unseen_options import dates_of, option_pools
+from pytest_kbrel.facts.unseen import dates_of, option_pools, with_options
 from pytest_kbrel.records import Fact
 
 DAY = datetime.date(2026, 11, 20)

@@ -12,7 +12,7 @@ import pytest
 
 from pytest_kbrel.cli import main
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.facts.popularity import buckets
+from pytest_kbrel.facts.sampling import buckets
 from pytest_kbrel.suites import load_suite
 from tests.suites.examples import HEAD
 

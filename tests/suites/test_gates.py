@@ -11,7 +11,7 @@ import pytest
 
 from pytest_kbrel.catalogue.metrics import CONTROLS, METRICS
 from pytest_kbrel.catalogue.probes import PROBES, reliability_slice, reliability_slices, slice_name
-from pytest_kbrel.facts.located.node import Entry, Node
+from pytest_kbrel.facts.located import Entry, Node
 from pytest_kbrel.records import RULES, Gate, Integrity
 from pytest_kbrel.suites import load_suite
 from pytest_kbrel.suites.gates import (

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
-from pytest_kbrel.facts.popularity import bucket_lines
 from pytest_kbrel.facts.question_set.dump import NO_OBJECT, NO_TEMPLATE
+from pytest_kbrel.facts.sampling import bucket_lines
 from pytest_kbrel.records import BUCKETS, Bucket, record
 
 if TYPE_CHECKING:

@@ -6,21 +6,18 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.facts.located.node import unknown
-from pytest_kbrel.facts.readers import (
-    fktc,
-    head_to_tail,
-    lama,
-    nq_open,
-    own,
-    pararel,
-    popqa,
-    qa,
-    simpleqa,
-    triviaqa,
+from pytest_kbrel.facts.located import unknown
+from pytest_kbrel.facts.readers.base import Ids, Reader, Relations, Row
+from pytest_kbrel.facts.readers.head_to_tail import read_head_to_tail
+from pytest_kbrel.facts.readers.own import read_csv, read_jsonl, read_parquet
+from pytest_kbrel.facts.readers.questions import (
+    read_nq_open,
+    read_popqa,
+    read_qa,
+    read_simpleqa,
+    read_triviaqa,
 )
-from pytest_kbrel.facts.readers.base import Reader, Relations, Row
-from pytest_kbrel.facts.readers.ids import Ids
+from pytest_kbrel.facts.readers.wikidata import read_fktc, read_lama, read_pararel
 from pytest_kbrel.records import record
 
 __all__ = ["FORMATS", "Format", "Relations", "Row", "format_of", "guessed", "read"]
@@ -43,19 +40,19 @@ class Format:
 FORMATS = {
     form.name: form
     for form in (
-        Format(name="fktc", help="FKTC, the data of MONITOR", read=fktc.read, folders=True),
-        Format(name="head-to-tail", help="output of the Head-to-Tail scripts", read=head_to_tail.read),
-        Format(name="popqa", help="PopQA: the TSV, or JSON with input and output", read=popqa.read),
-        Format(name="pararel", help="ParaRel patterns with T-REx facts", read=pararel.read, folders=True),
-        Format(name="lama", help="LAMA and lm-pub-quiz (BEAR)", read=lama.read, folders=True),
-        Format(name="nq-open", help="NQ-open", read=nq_open.read),
-        Format(name="triviaqa", help="TriviaQA", read=triviaqa.read),
-        Format(name="simpleqa", help="SimpleQA and SimpleQA Verified, CSV", read=simpleqa.read),
-        Format(name="qa", help="questions with answers, or with none (SeenQA, UnseenQA)", read=qa.read),
-        Format(name="jsonl", help="own facts, JSON Lines", read=own.read_jsonl, own=True),
-        Format(name="csv", help="own facts, CSV", read=own.read_csv, own=True),
+        Format(name="fktc", help="FKTC, the data of MONITOR", read=read_fktc, folders=True),
+        Format(name="head-to-tail", help="output of the Head-to-Tail scripts", read=read_head_to_tail),
+        Format(name="popqa", help="PopQA: the TSV, or JSON with input and output", read=read_popqa),
+        Format(name="pararel", help="ParaRel patterns with T-REx facts", read=read_pararel, folders=True),
+        Format(name="lama", help="LAMA and lm-pub-quiz (BEAR)", read=read_lama, folders=True),
+        Format(name="nq-open", help="NQ-open", read=read_nq_open),
+        Format(name="triviaqa", help="TriviaQA", read=read_triviaqa),
+        Format(name="simpleqa", help="SimpleQA and SimpleQA Verified, CSV", read=read_simpleqa),
+        Format(name="qa", help="questions with answers, or with none (SeenQA, UnseenQA)", read=read_qa),
+        Format(name="jsonl", help="own facts, JSON Lines", read=read_jsonl, own=True),
+        Format(name="csv", help="own facts, CSV", read=read_csv, own=True),
         Format(
-            name="parquet", help='own facts, Parquet; needs the extra "data"', read=own.read_parquet, own=True
+            name="parquet", help='own facts, Parquet; needs the extra "data"', read=read_parquet, own=True
         ),
     )
 }

@@ -10,11 +10,9 @@ from typing import Any
 from urllib.parse import unquote
 
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.facts.located.json import json_value
-from pytest_kbrel.facts.located.node import describe, unknown
-from pytest_kbrel.facts.located.yaml import read_text
+from pytest_kbrel.facts.located import describe, json_value, read_text, unknown
 from pytest_kbrel.facts.readers.base import Relations, Row, answers, clean, relation_id, rows
-from pytest_kbrel.facts.readers.json_document import Element, elements
+from pytest_kbrel.facts.readers.streams import Element, elements
 from pytest_kbrel.records import BUCKETS
 
 FORM = (
@@ -31,7 +29,7 @@ _DOMAINS = (
 )
 
 
-def read(path: Path, relations: Relations) -> Iterator[Row]:
+def read_head_to_tail(path: Path, relations: Relations) -> Iterator[Row]:
     """Read a file; each fact has the bucket it stands in, and no popularity.
 
     A template is a relation, its domain ``open``, ``movie``, ``book`` or ``academics``. Where a file of

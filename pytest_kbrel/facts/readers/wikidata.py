@@ -1,14 +1,31 @@
-"""What the Wikidata properties of the public datasets are called, and what kind of answer they have."""
+"""Readers of datasets over Wikidata properties: FKTC (MONITOR), ParaRel, LAMA and lm-pub-quiz (BEAR)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+import re
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
 
-from pytest_kbrel.facts.readers.base import Relations
-from pytest_kbrel.records import ANSWER_TYPES, AnswerType
+from pytest_kbrel.errors import SuiteError
+from pytest_kbrel.facts.located import describe, json_rows, json_value, read_text
+from pytest_kbrel.facts.readers.base import (
+    Relations,
+    Row,
+    answers,
+    clean,
+    distinct,
+    need,
+    relation_id,
+    rows,
+    statement,
+)
+from pytest_kbrel.records import ANSWER_TYPES, AnswerType, record
 
-DOMAIN = "wikidata"
-_NAMES = """\
+_WIKIDATA = "wikidata"
+_PROPERTIES = """\
 P6 person head of government
 P17 location country
 P19 location place of birth
@@ -64,7 +81,7 @@ P1412 other languages spoken, written or signed
 
 def _table() -> Mapping[str, tuple[str, AnswerType]]:
     table: dict[str, tuple[str, AnswerType]] = {}
-    for line in _NAMES.splitlines():
+    for line in _PROPERTIES.splitlines():
         name, kind, label = line.split(" ", 2)
         table[name] = label, next(known for known in ANSWER_TYPES if known == kind)
     return table
@@ -77,5 +94,251 @@ def meet_property(relations: Relations, name: str, label: str = "") -> str:
     """Note the relation of a Wikidata property, under the name this table or the source has for it."""
     known = PROPERTIES.get(name)
     if known is None:
-        return relations.meet(name, label or name, DOMAIN)
-    return relations.meet(name, label or known[0], DOMAIN, answer_type=known[1])
+        return relations.meet(name, label or name, _WIKIDATA)
+    return relations.meet(name, label or known[0], _WIKIDATA, answer_type=known[1])
+
+
+FKTC_FORM = (
+    'an FKTC file has {"relations": ["question with [X]", ...]} on its first line and then '
+    '{"subject": ..., "object": ..., "taxonomy": [...]} on each'
+)
+_SUBCLASS_FILES = "*-subclass*.json"
+# The files are called P37-subclass.json; another relation than Wikidata's may stand there.
+_FKTC_NAME = re.compile(r"(P[0-9]+)(?![A-Za-z0-9_])|([A-Za-z0-9_]+)(?=-subclass)")
+
+
+def read_fktc(path: Path, relations: Relations) -> Iterator[Row]:
+    """Read a file, or all ``P*-subclass.json`` of a folder.
+
+    The prompts are the relation's frames, the first the base frame; one that repeats an earlier one word for
+    word is left out. The relation's id is the first part of the file's name. ``taxonomy`` are the negatives.
+    """
+    if not path.is_dir():
+        yield from _fktc_file(path, relations)
+        return
+    files = sorted(path.glob(_SUBCLASS_FILES))
+    if not files:
+        raise SuiteError(
+            f"found no file called {_SUBCLASS_FILES}; allowed: an FKTC file, or a folder with some", path
+        )
+    for file in files:
+        yield from _fktc_file(file, relations)
+
+
+def _fktc_file(path: Path, relations: Relations) -> Iterator[Row]:
+    name = _FKTC_NAME.match(path.name)
+    if name is None:
+        raise SuiteError(
+            "an FKTC file's name must begin with its relation, which stands nowhere in the file; allowed: "
+            "P37-subclass.json, P37.json or NAME-subclass.json",
+            path,
+        )
+    source = json_rows(path, FKTC_FORM)
+    line, header = next(source, (1, SuiteError(f"the file is empty; {FKTC_FORM}", path, 1)))
+    if isinstance(header, SuiteError):
+        raise header
+    relation = meet_property(relations, name[0])
+    frames = _frames(header, path, line)
+    relations[relation] = dataclasses.replace(relations[relation], frames=frames)
+
+    def fact(value: dict[str, Any]) -> Mapping[str, Any]:
+        need(value, "subject", "object", "taxonomy")
+        negatives = value["taxonomy"]
+        if not isinstance(negatives, list):
+            raise ValueError(f"'taxonomy' must be a list of texts, found {describe(negatives)}")
+        return {
+            "relation": relation,
+            "subject": clean("subject", value["subject"]),
+            "object": clean("object", value["object"]),
+            "negatives": [clean("each of taxonomy", item) for item in negatives],
+        }
+
+    yield from rows(path, source, fact, dataset="fktc")
+
+
+def _frames(header: dict[str, Any], path: Path, line: int) -> tuple[str, ...]:
+    prompts = header.get("relations")
+    if not isinstance(prompts, list) or not prompts:
+        found = ", ".join(header) or "nothing"
+        raise SuiteError(f"no 'relations' with the prompts; found: {found}; {FKTC_FORM}", path, line)
+    try:
+        frames = distinct(clean("each of relations", prompt) for prompt in prompts)
+        for frame in frames:
+            if frame.count("[X]") != 1 or "[Y]" in frame:
+                raise ValueError(f"each of 'relations' must contain [X] exactly once, found {frame!r}")
+    except ValueError as error:
+        raise SuiteError(str(error), path, line) from None
+    return frames
+
+
+TRIPLES = 'a file of LAMA\'s kind has one {"sub_label": ..., "obj_label": ...} a line'
+
+
+def triple(value: dict[str, Any], relation: str, labels: tuple[str, ...] = ()) -> Mapping[str, Any]:
+    """Return subject, object and aliases of a line; ``answer_idx`` may stand for the object.
+
+    ``labels`` is the answer space to which ``answer_idx`` points.
+    """
+    need(value, "sub_label")
+    index = value.get("answer_idx")
+    if "obj_label" in value or not labels or not isinstance(index, int) or isinstance(index, bool):
+        need(value, "sub_label", "obj_label")
+        named = clean("obj_label", value["obj_label"])
+    elif 0 <= index < len(labels):
+        named = labels[index]
+    else:
+        raise ValueError(f"'answer_idx' must be 0 to {len(labels) - 1}, found {index}")
+    right = answers("obj_aliases", [named, *answers("obj_aliases", value.get("obj_aliases"))])
+    return {
+        "relation": relation,
+        "subject": clean("sub_label", value["sub_label"]),
+        "object": right[0],
+        "aliases": right[1:],
+    }
+
+
+def read_patterns(path: Path) -> tuple[str, ...]:
+    """Read a file of ParaRel patterns, ``{"pattern": "[X] ... [Y] ."}`` a line, as they stand there.
+
+    Spaces before punctuation are removed. Raises ``SuiteError`` on the first line that is none.
+    """
+    found = []
+    for line, value in json_rows(path, 'a ParaRel file has one {"pattern": "[X] ... [Y] ."} a line'):
+        if isinstance(value, SuiteError):
+            raise value
+        try:
+            need(value, "pattern")
+            found.append(statement("pattern", value["pattern"]))
+        except ValueError as error:
+            raise SuiteError(str(error), path, line) from None
+    return tuple(found)
+
+
+_PATTERNS, _FACTS = "graphs_json", "trex_lms_vocab"
+
+
+def read_pararel(path: Path, relations: Relations) -> Iterator[Row]:
+    """Read a folder with ``graphs_json`` and ``trex_lms_vocab``, or one file of facts of such a folder.
+
+    Patterns become the relation's statements, each once. They are declarative, so that these relations have
+    no frames: MONITOR and the other probes need frames from a relations file of the user's own.
+    """
+    if not path.is_dir():
+        # The patterns lie in the sister folder, or beside the file itself.
+        folder = next((f for f in (path.parent.parent, path.parent) if (f / _PATTERNS).is_dir()), None)
+        if folder is None:
+            raise SuiteError(f"found no folder {_PATTERNS} with patterns beside or above it", path)
+        patterns = folder / _PATTERNS / path.name
+        if not patterns.is_file():
+            raise SuiteError(f"found no patterns for it: {patterns} is no file", path)
+        yield from _facts(path, _relation(patterns, relations))
+        return
+    facts = sorted((path / _FACTS).glob("*.jsonl"))
+    if not facts:
+        raise SuiteError(f"found no *.jsonl in its folder {_FACTS}; allowed: a folder with the facts", path)
+    known = {file.name: _relation(file, relations) for file in sorted((path / _PATTERNS).glob("*.jsonl"))}
+    for file in facts:
+        if file.name not in known:
+            raise SuiteError(f"found no patterns for it: {path / _PATTERNS / file.name} is no file", file)
+        yield from _facts(file, known[file.name])
+
+
+def _relation(file: Path, relations: Relations) -> str:
+    name = meet_property(relations, relation_id(file.stem))
+    relations[name] = dataclasses.replace(relations[name], statements=distinct(read_patterns(file)))
+    return name
+
+
+def _facts(file: Path, relation: str) -> Iterator[Row]:
+    return rows(file, json_rows(file, TRIPLES), partial(triple, relation=relation), dataset="pararel")
+
+
+_QUIZ, _LAMA = "metadata_relations.json", "relations.jsonl"
+_QUIZ_FORM = '{"P30": {"templates": ["[X] ... [Y]."], ...}, ...}'
+
+
+@record
+class _Known:
+    """What the file beside the facts says of a relation."""
+
+    statements: tuple[str, ...]
+    label: str = ""
+    answers: tuple[str, ...] = ()
+
+
+def read_lama(path: Path, relations: Relations) -> Iterator[Row]:
+    """Read a folder of ``P*.jsonl`` or one such file.
+
+    Templates come from ``metadata_relations.json`` (lm-pub-quiz) or ``relations.jsonl`` (LAMA) in the same
+    folder or the one above, and become statements; a file without either has none. A line's ``predicate_id``
+    names its relation, by default the file's name does.
+    """
+    files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
+    files = [file for file in files if file.name != _LAMA]
+    if not files:
+        below = sorted({file.parent.name for file in path.glob("*/*.jsonl")})
+        hint = f"; there are some in {', '.join(below)}" if below else ""
+        raise SuiteError(
+            f"found no *.jsonl with facts{hint}; allowed: a file of them or a folder of such files", path
+        )
+    known = _known(path if path.is_dir() else path.parent)
+    for file in files:
+        yield from _lama_file(file, known, relations)
+
+
+def _lama_file(path: Path, known: Mapping[str, _Known], relations: Relations) -> Iterator[Row]:
+    def fact(value: dict[str, Any]) -> Mapping[str, Any]:
+        name = relation_id(clean("predicate_id", value.get("predicate_id", path.stem)))
+        about = known.get(name, _Known(statements=()))
+        if name not in relations:
+            meet_property(relations, name, about.label)
+            relations[name] = dataclasses.replace(relations[name], statements=about.statements)
+        return triple(value, name, about.answers)
+
+    return rows(path, json_rows(path, TRIPLES), fact, dataset="lama")
+
+
+def _known(folder: Path) -> Mapping[str, _Known]:
+    for place in (folder, folder.parent):
+        if (place / _QUIZ).is_file():
+            return _from_quiz(place / _QUIZ)
+        if (place / _LAMA).is_file():
+            return _from_lama(place / _LAMA)
+    return {}
+
+
+def _from_quiz(path: Path) -> Mapping[str, _Known]:
+    form = f"{path.name} is {_QUIZ_FORM}"
+    try:
+        value = json_value(read_text(path), form)
+        if not isinstance(value, dict):
+            raise ValueError(f"found {describe(value)}; {form}")
+        found = {}
+        for name, about in value.items():
+            if not isinstance(about, dict) or not isinstance(about.get("templates"), list):
+                raise ValueError(f"relation {name!r} must have a list 'templates'; {form}")
+            space = about.get("answer_space_labels", about.get("answer_space"))
+            found[relation_id(name)] = _Known(
+                statements=distinct(statement(f"a template of {name}", text) for text in about["templates"]),
+                answers=tuple(clean(f"each answer of {name}", label) for label in space or ()),
+            )
+    except ValueError as error:
+        raise SuiteError(str(error), path) from None
+    return found
+
+
+def _from_lama(path: Path) -> Mapping[str, _Known]:
+    found: dict[str, _Known] = {}
+    for line, value in json_rows(path, 'relations.jsonl has one {"relation": ..., "template": ...} a line'):
+        if isinstance(value, SuiteError):
+            raise value
+        try:
+            need(value, "relation", "template")
+            label = value.get("label")
+            found[relation_id(clean("relation", value["relation"]))] = _Known(
+                statements=(statement("template", value["template"]),),
+                label=clean("label", label) if label else "",
+            )
+        except ValueError as error:
+            raise SuiteError(str(error), path, line) from None
+    return found

@@ -10,8 +10,7 @@ import pytest
 
 from pytest_kbrel.bounds import Bounds
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.facts.located.node import Entry, Node, describe, unknown
-from pytest_kbrel.facts.located.yaml import read_document
+from pytest_kbrel.facts.located import Entry, Node, describe, read_document, unknown
 
 PATH = Path("f.yaml")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.facts.located.yaml import read_document
+from pytest_kbrel.facts.located import read_document
 
 
 def read(tmp_path: Path, text: str) -> object:

@@ -16,8 +16,8 @@ import pytest
 
 from pytest_kbrel.cli import main
 from pytest_kbrel.facts.jsonl import read_facts
-from pytest_kbrel.facts.popularity import buckets
 from pytest_kbrel.facts.relations import read_relations
+from pytest_kbrel.facts.sampling import buckets
 
 pytest.importorskip("duckdb")
 

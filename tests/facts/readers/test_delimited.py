@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.facts.readers.delimited import table
+from pytest_kbrel.facts.readers.streams import table
 
 
 def rows_of(path: Path, delimiter: str = ",") -> list[tuple[int, object]]:

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.facts.readers.base import Row, content_id
-from pytest_kbrel.facts.readers.ids import Ids
+from pytest_kbrel.facts.readers.base import Ids, Row, content_id
 from pytest_kbrel.records import Fact
 
 FACT = Fact(id="a", relation="P36", subject="Peru", object="Lima", question="Capital?")

@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.facts.readers import json_document
-from pytest_kbrel.facts.readers.json_document import elements
+from pytest_kbrel.facts.readers import streams
+from pytest_kbrel.facts.readers.streams import elements
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -42,7 +42,7 @@ def test_it_finds_what_json_finds(
     path = tmp_path / "x.json"
     path.write_bytes(json.dumps(document, indent=indent, ensure_ascii=ascii_only).encode())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_document, "_CHUNK", chunk)
+        patch.setattr(streams, "_CHUNK", chunk)
         found = [(element.key, json.loads(element.text)) for element in elements(path, "form")]
     assert found == [(json.dumps(k, ensure_ascii=ascii_only)[1:-1], v) for k, v in members(document)]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.facts.readers.patterns import read_patterns
+from pytest_kbrel.facts.readers.wikidata import read_patterns
 from tests.facts.readers.conftest import found_in, lines
 
 PATTERNS = lines(

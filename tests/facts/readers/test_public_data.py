@@ -8,7 +8,7 @@ import pytest
 
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.readers.head_to_tail import templates
-from pytest_kbrel.facts.readers.patterns import read_patterns
+from pytest_kbrel.facts.readers.wikidata import read_patterns
 from tests.facts.readers.conftest import found_in
 
 DATA = Path(__file__).resolve().parents[3].parent / "shared" / "public-data"
