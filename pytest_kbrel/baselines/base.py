@@ -111,7 +111,7 @@ def session_baseline(
     ``judge`` is who judges the answers of both models in this session; ``helpers`` are the models that judge
     or write distractors.
     """
-    found = {
+    by_key = {
         case_key(suite, case_id): BaselineCase(
             key=case_key(suite, case_id), table=table, metrics=(), settings=settings
         )
@@ -126,6 +126,6 @@ def session_baseline(
         versions=(),
         model=model,
         settings=(("judge", judge),),
-        cases=found,
+        cases=by_key,
         helpers=tuple(helpers),
     )

@@ -76,8 +76,8 @@ def judge_differences(ours: Fingerprint | None, theirs: Fingerprint | None) -> t
 def helper_differences(role: str, ours: Fingerprint, theirs: Fingerprint) -> tuple[str, ...]:
     """Return in words why two helping models are not the same one, nothing if they are."""
     a, b = to_wire(ours), to_wire(theirs)
-    found = [f"{name} {a[name]!r} and {b[name]!r}" for name in SAME_JUDGE if a[name] != b[name]]
-    return (f"{role} ({ours.spec} and {theirs.spec}: {', '.join(found)})",) if found else ()
+    differing = [f"{name} {a[name]!r} and {b[name]!r}" for name in SAME_JUDGE if a[name] != b[name]]
+    return (f"{role} ({ours.spec} and {theirs.spec}: {', '.join(differing)})",) if differing else ()
 
 
 def incomparable(
@@ -95,15 +95,15 @@ def incomparable(
     """
     if model is None or baseline is None or baseline.model is None:
         return ()
-    found = fingerprint_differences(model, baseline.model)[0]
+    differences = fingerprint_differences(model, baseline.model)[0]
     if judged:
-        found = (*found, *judge_differences(judge, baseline.judge))
+        differences = (*differences, *judge_differences(judge, baseline.judge))
     for writer in writers:
         # Under another name the settings differ, which the facts' digests tell.
         theirs = next((helper for helper in baseline.helpers if helper.spec == writer.spec), None)
         if theirs is not None:
-            found = (*found, *helper_differences("writer of distractors", writer, theirs))
-    return found
+            differences = (*differences, *helper_differences("writer of distractors", writer, theirs))
+    return differences
 
 
 def listed_differences(run: Run, baseline: Baseline) -> tuple[str, ...]:
@@ -114,23 +114,25 @@ def listed_differences(run: Run, baseline: Baseline) -> tuple[str, ...]:
     """
     if baseline.paper:
         return ()
-    found: list[str] = []
+    differences: list[str] = []
     if run.model is not None and baseline.model is not None:
-        found += fingerprint_differences(run.model, baseline.model)[1]
+        differences += fingerprint_differences(run.model, baseline.model)[1]
     ours = {"pytest-kbrel": run.kbrel_version, **dict(run.environment)}
     theirs = {"pytest-kbrel": baseline.kbrel_version, **dict(baseline.versions)}
-    found += [
+    differences += [
         f"{name} ({ours[name]} and {theirs[name]})"
         for name in sorted(ours.keys() & theirs.keys())
         if name not in _NO_VERSIONS and theirs[name] and ours[name] != theirs[name]
     ]
-    if left := _not_asked(run, baseline):
-        words = "case of the baseline was" if len(left) == 1 else "cases of the baseline were"
-        found.append(f"{len(left)} {words} not asked (first: {left[0]})")
+    if missing := _not_asked(run, baseline):
+        words = "case of the baseline was" if len(missing) == 1 else "cases of the baseline were"
+        differences.append(f"{len(missing)} {words} not asked (first: {missing[0]})")
     days = _days(baseline.created, run.created)
     if days is not None and days > OLD.days:
-        found.append(f"age: the baseline was blessed {days} days before this run; bless again when you can")
-    return tuple(found)
+        differences.append(
+            f"age: the baseline was blessed {days} days before this run; bless again when you can"
+        )
+    return tuple(differences)
 
 
 def _not_asked(run: Run, baseline: Baseline) -> list[str]:
@@ -160,13 +162,13 @@ def setting_differences(
     A wording that one of them does not have is the probe's own.
     """
     before, now = dict(theirs), dict(ours)
-    found = []
+    differing = []
     for name in (*now, *(name for name in before if name not in now)):
         other = OWN_WORDING if name in WORDING_FIELDS else None
         mine, given = now.get(name, other), before.get(name, other)
         if mine is not None and given is not None and mine != given:
-            found.append((name, mine, given))
-    return tuple(found)
+            differing.append((name, mine, given))
+    return tuple(differing)
 
 
 def prompt_differences(
@@ -181,49 +183,55 @@ def prompt_differences(
     same one, which then is why token ids differ.
     """
     parts = [(fact, read_digest(ours), read_digest(theirs)) for fact, ours, theirs in asked]
-    known = [(fact, ours, theirs) for fact, ours, theirs in parts if ours is not None and theirs is not None]
-    found = [
-        *_bos(known),
-        *_words(known, "the token ids of the prompts", lambda of: (of.prompts, of.count)),
-        *_words(known, _SETTINGS, lambda of: of.settings),
-        *_words(known, "accepted answers", lambda of: of.accepted),
-        *_words(known, "the draws (seed, distractors, contexts)", lambda of: of.draws),
+    readable = [
+        (fact, ours, theirs) for fact, ours, theirs in parts if ours is not None and theirs is not None
+    ]
+    differences = [
+        *_bos(readable),
+        *_words(readable, "the token ids of the prompts", lambda of: (of.prompts, of.count)),
+        *_words(readable, _SETTINGS, lambda of: of.settings),
+        *_words(readable, "accepted answers", lambda of: of.accepted),
+        *_words(readable, "the draws (seed, distractors, contexts)", lambda of: of.draws),
     ]
     if another_tokenizer:
-        found = [f"{words}: another tokenizer" if "token ids" in words else words for words in found]
+        differences = [
+            f"{words}: another tokenizer" if "token ids" in words else words for words in differences
+        ]
     if settings:
         listed = ", ".join(f"{name} ({_shown(mine)} and {_shown(given)})" for name, mine, given in settings)
-        found = [f"{_SETTINGS} {listed}" if words.startswith(_SETTINGS) else words for words in found]
-    told = {fact for fact, _, _ in known}
-    unknown = [fact for fact, ours, theirs in asked if ours != theirs and fact not in told]
+        differences = [
+            f"{_SETTINGS} {listed}" if words.startswith(_SETTINGS) else words for words in differences
+        ]
+    readable_facts = {fact for fact, _, _ in readable}
+    unknown = [fact for fact, ours, theirs in asked if ours != theirs and fact not in readable_facts]
     if unknown:
-        found.append(
+        differences.append(
             f"the way {len(unknown)} of {_facts(len(asked))} were asked (prompts, settings, accepted answers "
             f"or draws; first: {unknown[0]})"
         )
-    return "; ".join(found)
+    return "; ".join(differences)
 
 
 def _shown(value: str) -> str:
     return value if len(value) <= _LONGEST else f"{value[: _LONGEST - 3]}..."
 
 
-def _bos(known: Sequence[tuple[str, Digest, Digest]]) -> list[str]:
-    prompts = sum(ours.count for _, ours, _ in known)
-    same = [(ours, theirs) for _, ours, theirs in known if ours.count == theirs.count]
+def _bos(digests: Sequence[tuple[str, Digest, Digest]]) -> list[str]:
+    prompts = sum(ours.count for _, ours, _ in digests)
+    same = [(ours, theirs) for _, ours, theirs in digests if ours.count == theirs.count]
     missing = sum(max(0, theirs.bos - ours.bos) for ours, theirs in same)
     added = sum(max(0, ours.bos - theirs.bos) for ours, theirs in same)
-    found = (("missing", missing), ("added", added))
-    return [f"BOS {word} on {number} of {prompts} prompts" for word, number in found if number]
+    counts = (("missing", missing), ("added", added))
+    return [f"BOS {word} on {number} of {prompts} prompts" for word, number in counts if number]
 
 
 def _words(
-    known: Sequence[tuple[str, Digest, Digest]], what: str, part: Callable[[Digest], object]
+    digests: Sequence[tuple[str, Digest, Digest]], what: str, part: Callable[[Digest], object]
 ) -> list[str]:
-    facts = [fact for fact, ours, theirs in known if part(ours) != part(theirs)]
+    facts = [fact for fact, ours, theirs in digests if part(ours) != part(theirs)]
     if not facts:
         return []
-    return [f"{what} on {len(facts)} of {_facts(len(known))} (first: {facts[0]})"]
+    return [f"{what} on {len(facts)} of {_facts(len(digests))} (first: {facts[0]})"]
 
 
 def _facts(n: int) -> str:

@@ -30,24 +30,24 @@ ALLOWED = "a folder that --kb-baseline-update wrote"
 
 def read_meta(path: Path, *, oldest: int = SCHEMA_VERSION) -> dict[str, Any]:
     """Read the readable half of the baseline in ``path``, of a schema version from ``oldest`` to ours."""
-    place = path / META
+    file = path / META
     try:
-        meta: Any = read_json(place)
+        meta: Any = read_json(file)
     except FileNotFoundError:
         raise BaselineError(f"{path}: has no {META}; allowed: {ALLOWED}") from None
     except (OSError, ValueError) as error:
-        raise BaselineError(f"{place}: cannot be read: {error}; allowed: {ALLOWED}") from None
+        raise BaselineError(f"{file}: cannot be read: {error}; allowed: {ALLOWED}") from None
     version = meta.get("schema_version") if isinstance(meta, dict) else None
     if type(version) is not int or "outcomes" not in meta:
-        raise BaselineError(f"{place}: is no kbrel baseline; allowed: {ALLOWED}")
+        raise BaselineError(f"{file}: is no kbrel baseline; allowed: {ALLOWED}")
     if version > SCHEMA_VERSION:
         raise BaselineError(
-            f"{place}: found schema_version {version}, written by pytest-kbrel {meta.get('kbrel_version')}; "
+            f"{file}: found schema_version {version}, written by pytest-kbrel {meta.get('kbrel_version')}; "
             f"allowed: at most {SCHEMA_VERSION}: update pytest-kbrel, or bless again"
         )
     if version < oldest:
         raise BaselineError(
-            f"{place}: found schema_version {version}, written by pytest-kbrel {meta.get('kbrel_version')}; "
+            f"{file}: found schema_version {version}, written by pytest-kbrel {meta.get('kbrel_version')}; "
             f"allowed: {SCHEMA_VERSION}, for older ones do not say how each fact was asked: bless again with "
             f"--kb-baseline-update={path.name}"
         )
@@ -95,14 +95,14 @@ def load_tables(lines: bytes) -> dict[str, Table]:
 
     Raises ``ValueError``, ``KeyError`` or ``TypeError`` for lines that are not of this form.
     """
-    found: dict[str, Table] = {}
+    tables: dict[str, Table] = {}
     for line in lines.decode("utf-8").splitlines():
         entry = parse(line)
         key = str(entry["case"])
-        if key in found:
+        if key in tables:
             raise ValueError(f"{key} stands there twice")
-        found[key] = _table(entry)
-    return found
+        tables[key] = _table(entry)
+    return tables
 
 
 def packed(lines: bytes) -> bytes:
@@ -133,7 +133,7 @@ def _line(key: str, table: Table, texts: bool) -> bytes:
         "asked": _columns(digests) or [row.prompt_digest for row in rows],
         "columns": list(table.columns),
         "values": [
-            _once([_shortest(row.values[place]) for row in rows]) for place in range(len(table.columns))
+            _once([_shortest(row.values[index]) for row in rows]) for index in range(len(table.columns))
         ],
     }
     if texts:
@@ -197,10 +197,10 @@ def _once(column: list[Any]) -> Any:
 
 
 def _each(column: Any, n: int) -> list[Any]:
-    found = column if isinstance(column, list) else [column] * n
-    if len(found) != n:
-        raise ValueError(f"{len(found)} values for {n} facts")
-    return found
+    values = column if isinstance(column, list) else [column] * n
+    if len(values) != n:
+        raise ValueError(f"{len(values)} values for {n} facts")
+    return values
 
 
 def _shortest(value: float) -> int | float:

@@ -71,18 +71,18 @@ def _first(names: Sequence[str], count: int = 3) -> str:
 
 def _read(path: Path) -> Baseline:
     try:
-        found: Any = read_json(path)
+        content: Any = read_json(path)
     except (OSError, ValueError) as error:
         raise BaselineError(f"{path}: cannot be read: {error}; allowed: {_ALLOWED}") from None
-    version = found.get("schema_version") if isinstance(found, dict) else None
+    version = content.get("schema_version") if isinstance(content, dict) else None
     if type(version) is not int or version > SCHEMA_VERSION:
         raise BaselineError(
             f"{path}: found schema_version {version!r}; allowed: at most {SCHEMA_VERSION}, {_ALLOWED}"
         )
     try:
-        paper = str(found["paper"])
-        cases = {case_id: _case(case_id, entry, paper) for case_id, entry in found["cases"].items()}
-        settings = {"model": str(found["model"]), "setting": str(found.get("setting", ""))}
+        paper = str(content["paper"])
+        cases = {case_id: _case(case_id, entry, paper) for case_id, entry in content["cases"].items()}
+        settings = {"model": str(content["model"]), "setting": str(content.get("setting", ""))}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise BaselineError(
             f"{path}: no published figures of this format: {type(error).__name__}: {error}; "
@@ -92,7 +92,7 @@ def _read(path: Path) -> Baseline:
         path=path,
         kbrel_version="",
         created="",
-        reason=str(found.get("note", "")),
+        reason=str(content.get("note", "")),
         commit="",
         versions=(),
         model=None,

@@ -97,20 +97,20 @@ def find_baseline(name_or_path: str, rootdir: Path) -> Path:
         path = _path(name_or_path)
         if path.is_dir():
             return path
-        found = "a file" if path.exists() else "nothing"
-        raise BaselineError(f"{path}: {found} is there; allowed: {ALLOWED}")
-    places = search_path(rootdir)
-    for shelf in places:
-        if (shelf / name_or_path).is_dir():
-            return shelf / name_or_path
-    names = sorted({path.parent.name for shelf in places for path in shelf.glob(f"*/{META}")})
+        what = "a file" if path.exists() else "nothing"
+        raise BaselineError(f"{path}: {what} is there; allowed: {ALLOWED}")
+    folders = search_path(rootdir)
+    for folder in folders:
+        if (folder / name_or_path).is_dir():
+            return folder / name_or_path
+    names = sorted({path.parent.name for folder in folders for path in folder.glob(f"*/{META}")})
     # A paper's model may be asked for by its own name.
-    papers = [name for name in published_names(places) if name_or_path.lower() in name.split("/")[2:]]
+    papers = [name for name in published_names(folders) if name_or_path.lower() in name.split("/")[2:]]
     hint = f"; did you mean {' or '.join(map(repr, papers[:3]))}?" if papers else nearest(name_or_path, names)
     if Path(name_or_path, META).is_file():
         hint = f"; as a path it is written ./{name_or_path}"
     raise BaselineError(
-        f"no baseline is called {name_or_path!r} in {places[0]} or among those that ship; "
+        f"no baseline is called {name_or_path!r} in {folders[0]} or among those that ship; "
         f"found: {', '.join(names)}; allowed: one of these, or a path with a slash{hint}"
     )
 
@@ -154,11 +154,11 @@ def _noise(entry: dict[str, Any]) -> tuple[tuple[str, float], ...]:
     return tuple((name, floor) for name, floor in floors if floor is not None)
 
 
-def _figures(found: dict[str, Any]) -> tuple[tuple[str, float | None], ...]:
+def _figures(metrics: dict[str, Any]) -> tuple[tuple[str, float | None], ...]:
     """Return figures by name; ``None`` stands for one that no fact has."""
-    for name, value in found.items():
+    for name, value in metrics.items():
         if value is None:
             continue
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
             raise ValueError(f"{name} is {value!r}, which is no finite number")
-    return tuple(sorted(found.items()))
+    return tuple(sorted(metrics.items()))

@@ -138,9 +138,9 @@ def _older(directory: Path) -> tuple[str, ...]:
             )
         above = next(folder for folder in (target, *target.parents) if folder.exists())
         if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
-            found = "cannot be written to" if above.is_dir() else "is a file"
+            why = "cannot be written to" if above.is_dir() else "is a file"
             raise BaselineError(
-                f"{directory}: no baseline can be written: {above} {found}; allowed: a folder that can"
+                f"{directory}: no baseline can be written: {above} {why}; allowed: a folder that can"
             )
         if not (target / META).exists():
             return ()

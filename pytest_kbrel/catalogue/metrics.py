@@ -1,6 +1,6 @@
 """Metrics: name, range and better direction of each, and which slices and which aggregates have it.
 
-The checks of suite files, their JSON Schema and reports follow this table. Formulas are in ``metrics/``.
+The checks of suite files, their JSON Schema, reports and the formulas in ``metrics/`` follow this table.
 """
 
 from __future__ import annotations
@@ -63,6 +63,19 @@ METRICS: Mapping[str, Metric] = {
     **_metrics("higher", 0, 1, "unsure"),
     **_metrics("higher", -1, 1, "ncr nccr avg"),
     **_metrics("higher", 0, 1, "as_expected"),
+}
+
+# What is measured and shown and no gate may be about: what would be measured without knowledge
+# (metrics/reliability.py), and what the distractors are like.
+SHOWN_ONLY: Mapping[str, Metric] = {
+    **_metrics("higher", 0, 1, "cr_control_majority cr_control_shuffled"),
+    **_metrics("higher", 0, 1, "c_correct_control_random c_correct_control_shuffled"),
+    **_metrics("lower", 0, 1, "c_wrong_control_random c_wrong_control_shuffled"),
+    **_metrics("higher", 0, 1, "ccr_control_majority ccr_control_random ccr_control_shuffled"),
+    **_metrics("lower", 0, 1, "cwr_control_random cwr_control_shuffled"),
+    **_metrics("higher", -1, 1, "ncr_control_majority nccr_control_majority nccr_control_random"),
+    **_metrics("higher", -1, 1, "nccr_control_shuffled"),
+    **_metrics("higher", 0, 1, "distractors_written distractors_alike distractors_length"),
 }
 
 _SLICE_NAMES: Mapping[SliceKind, str] = {

@@ -34,11 +34,11 @@ def decide_aggregate(
     ``invalid`` and is named. ``baseline`` is ``None`` when none was asked for. ``comparisons`` and
     ``incomparable`` are those of :func:`pytest_kbrel.gates.decide_case`.
     """
-    found = {result.id: result for result in members if result.suite == aggregate.suite}
+    results = {result.id: result for result in members if result.suite == aggregate.suite}
     broken = [
-        f"{member} {'has no result' if member not in found else 'is invalid'}"
+        f"{member} {'has no result' if member not in results else 'is invalid'}"
         for member in aggregate.members
-        if member not in found or found[member].verdict == "invalid" or not found[member].table.rows
+        if member not in results or results[member].verdict == "invalid" or not results[member].table.rows
     ]
     if broken or not aggregate.members:
         why = (
@@ -47,7 +47,7 @@ def decide_aggregate(
         )
         invalid = _result(aggregate, "invalid", gates=unjudged(aggregate.gates, why), errors=(why,))
         return under_waivers(invalid, aggregate.waivers)
-    cases = [found[member] for member in aggregate.members]
+    cases = [results[member] for member in aggregate.members]
     paper = "" if baseline is None else baseline.paper
     published = _published(aggregate, baseline)
     pooled = aggregate.probe == "pooled"
@@ -99,12 +99,12 @@ def decide_aggregate(
 
 def _published(aggregate: AggregateCase, baseline: Baseline | None) -> PublishedCase | None:
     """Return what a paper prints over exactly these members: over others it is another figure."""
-    found = None if baseline is None else baseline.case(aggregate)
+    case = None if baseline is None else baseline.case(aggregate)
     # The top tenth counts in no figure but its own.
     ours = {member for member in aggregate.members if not member.endswith("-top10]")}
-    if not isinstance(found, PublishedCase) or set(found.members) != ours:
+    if not isinstance(case, PublishedCase) or set(case.members) != ours:
         return None
-    return found
+    return case
 
 
 def _paired(

@@ -182,10 +182,10 @@ def verdict_of(results: Iterable[GateResult], *, baseline_asked: bool) -> Judgem
     baseline`` means that it lacks the case, which is a failure. The figures of a paper count as not asked
     for: what it did not measure stays unjudged. A case without gates passes.
     """
-    found = {result.verdict for result in results}
-    if not baseline_asked and found != {"no baseline"}:
-        found.discard("no baseline")
-    return "invalid" if "invalid" in found else worst(found)
+    verdicts = {result.verdict for result in results}
+    if not baseline_asked and verdicts != {"no baseline"}:
+        verdicts.discard("no baseline")
+    return "invalid" if "invalid" in verdicts else worst(verdicts)
 
 
 def split(
@@ -258,18 +258,18 @@ def _not_comparable(pairing: Pairing, another_tokenizer: bool) -> str | None:
     """
     differing, added = pairing.differing, pairing.added
     facts = len(pairing.candidate.rows) + len(differing) + len(added)
-    found = []
+    reasons = []
     if differing:
         what = prompt_differences(pairing.asked, pairing.settings, another_tokenizer=another_tokenizer)
-        found.append(f"candidate and baseline differ in {what}")
+        reasons.append(f"candidate and baseline differ in {what}")
     if not facts:
-        found.append("all facts are waived, and none is left to compare")
+        reasons.append("all facts are waived, and none is left to compare")
     if 2 * len(added) > facts:
-        found.append(
+        reasons.append(
             f"{len(added)} of {count(facts, 'fact')} are not in the baseline (first: {added[0]}), and at "
             "least half must be"
         )
-    return "; ".join(found) or None
+    return "; ".join(reasons) or None
 
 
 _KEPT, _ANCHOR = "kept", "anchor"
@@ -309,5 +309,5 @@ def fact_changes(
 
 
 def _anchor(columns: tuple[str, ...], row: Outcome) -> float | None:
-    found = dict(zip(columns, row.values, strict=True))
-    return found.get(_ANCHOR) if found.get(_KEPT) else None
+    values = dict(zip(columns, row.values, strict=True))
+    return values.get(_ANCHOR) if values.get(_KEPT) else None

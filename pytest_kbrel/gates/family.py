@@ -17,9 +17,9 @@ def with_family(cases: Sequence[CaseResult]) -> tuple[CaseResult, ...]:
     """
     ps = [gate.p for case in cases for gate in case.gates]
     adjusted = iter(zip(stats.holm(ps), stats.benjamini_hochberg(ps), strict=True))
-    found = []
+    corrected = []
     for case in cases:
         pairs = [(gate, *next(adjusted)) for gate in case.gates]
         gates = tuple(dataclasses.replace(gate, p_holm=holm, p_bh=bh) for gate, holm, bh in pairs)
-        found.append(dataclasses.replace(case, gates=gates))
-    return tuple(found)
+        corrected.append(dataclasses.replace(case, gates=gates))
+    return tuple(corrected)

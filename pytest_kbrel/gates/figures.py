@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from pytest_kbrel import stats
+from pytest_kbrel.catalogue.metrics import METRICS
 from pytest_kbrel.catalogue.probes import RELIABILITY, TOP10, Probe, probe_named
 from pytest_kbrel.metrics import MetricFormula, metrics_for
 from pytest_kbrel.metrics.base import ratio
@@ -73,9 +74,9 @@ class Figure:
         values, facts = [], []
         for member, names in self.columns:
             table = tables[member]
-            places = [table.columns.index(name) for name in names]
+            indices = [table.columns.index(name) for name in names]
             rows = sorted(table.rows, key=_fact_of)
-            values.append([[row.values[place] for place in places] for row in rows])
+            values.append([[row.values[index] for index in indices] for row in rows])
             facts.append(tuple(map(_fact_of, rows)))
         return stats.sample(values, facts, [len(names) for _, names in self.columns])
 
@@ -128,10 +129,10 @@ def figures_over(cases: Sequence[CaseResult]) -> tuple[Figure, ...]:
         {metric.name: metric for metric in metrics_for(case.probe, case.slice, case.table.columns)}
         for case in cases
     ]
-    known = probe_named(cases[0].probe)
-    assert known is not None
-    over = _OVER.get(known.name)
-    return over(metrics, [case.slice for case in cases]) if over else _means(metrics, known)
+    probe = probe_named(cases[0].probe)
+    assert probe is not None
+    over = _OVER.get(probe.name)
+    return over(metrics, [case.slice for case in cases]) if over else _means(metrics, probe)
 
 
 def _means(metrics: Sequence[dict[str, MetricFormula]], probe: Probe) -> tuple[Figure, ...]:
@@ -175,8 +176,6 @@ def _head_to_tail(metrics: Sequence[dict[str, MetricFormula]], slices: Sequence[
                 "gap",
                 terms("accuracy", "head", "tail"),
                 lambda values: values[0] - values[1],
-                better="lower",
-                bounds=(-1.0, 1.0),
             )
         )
     if not groups:
@@ -244,29 +243,26 @@ def _figure(
     name: str,
     terms: Sequence[Term],
     combine: Combine,
-    *,
-    better: Literal["higher", "lower"] | None = None,
-    bounds: tuple[float, float] | None = None,
 ) -> Figure:
     first = terms[0][0]
 
     def statistic(parts: stats.Parts) -> stats.Array:
-        left = iter(parts)
+        remaining = iter(parts)
         values = []
         for metric, group in terms:
-            totals, n = next(left)
+            totals, n = next(remaining)
             for _ in group[1:]:
-                more, facts = next(left)
+                more, facts = next(remaining)
                 totals, n = totals + more, n + facts
             values.append(metric.formula(totals, n))
         return combine(values)
 
     return Figure(
         name=name,
-        better=better or first.better,
+        better=METRICS[name].better,
         columns=tuple((member, metric.columns) for metric, group in terms for member in group),
         statistic=statistic,
-        bounds=bounds or first.bounds,
+        bounds=(float(METRICS[name].low), float(METRICS[name].high)),
         # Over the pooled facts of some members, and not a mean of their means.
         rate=first.rate and len(terms) == 1,
         over=first.over,
@@ -322,12 +318,12 @@ def as_expected(table: Table, asked: Table) -> Table:
 
 def distinct_changes(changes: Iterable[Sequence[Change]]) -> tuple[Change, ...]:
     """Return each fact's change once, in the order of fact ids: the one with probabilities, if there is."""
-    found: dict[str, Change] = {}
+    distinct: dict[str, Change] = {}
     for change in (change for case in changes for change in case):
-        known = found.get(change.fact_id)
-        if known is None or (known.old_probability is None and change.old_probability is not None):
-            found[change.fact_id] = change
-    return tuple(found[fact] for fact in sorted(found))
+        first = distinct.get(change.fact_id)
+        if first is None or (first.old_probability is None and change.old_probability is not None):
+            distinct[change.fact_id] = change
+    return tuple(distinct[fact] for fact in sorted(distinct))
 
 
 def _as_expected_row(row: Outcome, good: bool) -> Outcome:

@@ -72,17 +72,17 @@ def check_integrity(case: Case, table: Table, errors: Sequence[str]) -> Soundnes
     Whatever the limits are, there must be a fact, none twice, and no value that is no number.
     """
     limits, rows = case.integrity, table.rows
-    asked = max(len(case.facts), len(rows) + len(errors))
-    errored, answered = _errored(limits, asked, len(rows), errors), _answered(limits, asked, rows)
-    found = list(_of_rows(case, table)) if rows else []
+    total = max(len(case.facts), len(rows) + len(errors))
+    errored, answered = _errored(limits, total, len(rows), errors), _answered(limits, total, rows)
+    findings = list(_of_rows(case, table)) if rows else []
     broken = [errored.says] if errored.share.broken else []
     broken += _never(rows)
-    broken += [finding.says for finding in found if finding.share.broken]
+    broken += [finding.says for finding in findings if finding.share.broken]
     # Where too many are empty or have no response, that has said it.
-    told = {finding.share.name for finding in (errored, *found) if finding.share.broken}
-    if rows and answered.share.broken and told.isdisjoint(("errored", "empty")):
+    reported = {finding.share.name for finding in (errored, *findings) if finding.share.broken}
+    if rows and answered.share.broken and reported.isdisjoint(("errored", "empty")):
         broken.append(answered.says)
-    shares = tuple(finding.share for finding in (answered, errored, *found))
+    shares = tuple(finding.share for finding in (answered, errored, *findings))
     return Soundness(shares=shares, broken=tuple(broken))
 
 
@@ -98,12 +98,12 @@ def silent_suites(results: Iterable[CaseResult]) -> Iterator[str]:
     for suite, answers in sorted(rows.items()):
         answerable = sum(bool(row.expected) for row in answers)
         if answerable >= FEWEST and not any(map(is_informative, answers)):
-            said = Counter(normalise(row.answer) for row in answers)
-            most, times = max(said.items(), key=lambda item: item[1])
+            counts = Counter(normalise(row.answer) for row in answers)
+            answer, times = max(counts.items(), key=lambda item: item[1])
             yield (
                 f"{suite}: the model says nothing: none of {count(len(answers), 'answer')} is informative "
-                f"({times} times {most[:_LONGEST_SHOWN]!r}), although {answerable} of the questions have an "
-                "answer; allowed: at least one: prompts, chat template or max_new_tokens do not suit the "
+                f"({times} times {answer[:_LONGEST_SHOWN]!r}), although {answerable} of the questions have "
+                "an answer; allowed: at least one: prompts, chat template or max_new_tokens do not suit the "
                 "model, or it does not answer questions"
             )
 
@@ -160,34 +160,34 @@ def _of_rows(case: Case, table: Table) -> Iterator[Finding]:
     yield from first_token(limits, table)
 
 
-def _errored(limits: Integrity, asked: int, measured: int, errors: Sequence[str]) -> Finding:
+def _errored(limits: Integrity, total: int, measured: int, errors: Sequence[str]) -> Finding:
     # A fact that is neither measured nor reported went missing on the way.
-    lost = max(len(errors), asked - measured)
+    lost = max(len(errors), total - measured)
     shown = "; ".join(errors[:_SHOWN]) or "nothing is known of them"
     more = f"; and {lost - _SHOWN} more" if lost > _SHOWN and errors else ""
     return check_at_most(
-        limits, "errored", lost, asked, f"{count(lost, 'fact')} without usable responses: {shown}{more}"
+        limits, "errored", lost, total, f"{count(lost, 'fact')} without usable responses: {shown}{more}"
     )
 
 
 def _empty(limits: Integrity, rows: Sequence[Outcome]) -> Finding:
     empty = [row for row in rows if _is_empty(row)]
     if marks := sum(bool(row.answer.strip()) for row in empty):
-        told = f", {marks} of them but for thoughts or mark-up"
+        detail = f", {marks} of them but for thoughts or mark-up"
         remedy = (
             "the model thinks where it should answer, see enable_thinking and max_thinking_tokens of "
             "--kb-model-args, or writes mark-up alone"
         )
     elif cut := sum(row.truncated for row in empty):
-        told, remedy = f", {cut} of them cut short before an answer", _ENDLESS
+        detail, remedy = f", {cut} of them cut short before an answer", _ENDLESS
     else:
-        told, remedy = "", "the model answers nothing, or its prompts or stop strings do not suit it"
+        detail, remedy = "", "the model answers nothing, or its prompts or stop strings do not suit it"
     return check_at_most(
         limits,
         "empty",
         len(empty),
         len(rows),
-        f"{len(empty)} of {len(rows)} answers are empty{told}",
+        f"{len(empty)} of {len(rows)} answers are empty{detail}",
         remedy,
     )
 
@@ -231,30 +231,30 @@ def _truncated(case: Case, table: Table) -> Iterator[Finding]:
 
 def _unparsable(limits: Integrity, rows: Sequence[Outcome]) -> Iterator[Finding]:
     # What a judge leaves undecided is missing from hallucination and wrong rate alike.
-    asked = [row.rule for row in rows if row.rule in (_JUDGED, UNPARSABLE)]
-    if asked:
-        unread = asked.count(UNPARSABLE)
+    judged = [row.rule for row in rows if row.rule in (_JUDGED, UNPARSABLE)]
+    if judged:
+        unread = judged.count(UNPARSABLE)
         yield check_at_most(
             limits,
             "unparsable",
             unread,
-            len(asked),
-            f"{unread} of {count(len(asked), 'reply', 'replies')} of the judge cannot be read",
+            len(judged),
+            f"{unread} of {count(len(judged), 'reply', 'replies')} of the judge cannot be read",
             "this model cannot judge, or its chat template is missing",
         )
 
 
 def _unread(limits: Integrity, table: Table) -> Iterator[Finding]:
-    asked, unread = (
+    total, unread = (
         round(sum(filter(math.isfinite, column(table, name)))) for name in ("choices", "choices_unread")
     )
-    if asked:
+    if total:
         yield check_at_most(
             limits,
             "unread",
             unread,
-            asked,
-            f"{unread} of {asked} replies to multiple-choice questions pick no option",
+            total,
+            f"{unread} of {total} replies to multiple-choice questions pick no option",
             "nothing then tells whether the model keeps to its answers",
         )
 
@@ -264,8 +264,8 @@ def repeated(limits: Integrity, rows: Sequence[Outcome]) -> Finding:
 
     Where it is right it is explained by the facts, and saying "unsure" again and again is honest.
     """
-    said = Counter(normalise(row.answer) for row in rows if is_informative(row) and row.label == "wrong")
-    answer, times = max(said.items(), key=lambda item: item[1], default=("", 0))
+    counts = Counter(normalise(row.answer) for row in rows if is_informative(row) and row.label == "wrong")
+    answer, times = max(counts.items(), key=lambda item: item[1], default=("", 0))
     return check_at_most(
         limits,
         "repeated",
@@ -305,8 +305,8 @@ def constant(limits: Integrity, table: Table) -> Iterator[Finding]:
     """Look for anchors (MONITOR, eq. 1) that all have the same probability, of the facts that are kept."""
     anchors = [
         f"{anchor:.9g}"
-        for anchor, kept in zip(column(table, "anchor"), column(table, "kept"), strict=True)
-        if kept and math.isfinite(anchor)
+        for anchor, is_kept in zip(column(table, "anchor"), column(table, "kept"), strict=True)
+        if is_kept and math.isfinite(anchor)
     ]
     if anchors:
         value, times = Counter(anchors).most_common(1)[0]
@@ -335,13 +335,13 @@ def anchor_prob(limits: Integrity, table: Table) -> Iterator[Finding]:
     anchors = column(table, "anchor")
     if not anchors or not all(map(math.isfinite, anchors)):
         return
-    kept, n = sum(map(bool, column(table, "kept"))), len(anchors)
+    n_kept, n = sum(map(bool, column(table, "kept"))), len(anchors)
     total = math.fsum(anchors)
-    dropped = f", {n - kept} of which were dropped" if kept < n else ""
-    found = (
+    dropped = f", {n - n_kept} of which were dropped" if n_kept < n else ""
+    problem = (
         f"the right answer gets no probability behind the prompt that states it (mean {total / n:.2g} over "
         f"{count(n, 'fact')}{dropped}); allowed: a mean of at least {limits.anchor_prob:g}"
-        if kept
+        if n_kept
         else f"the right answer is written behind the prompt that states it for none of {count(n, 'fact')}, "
         "so that none is left to measure; allowed: at least one"
     )
@@ -351,9 +351,9 @@ def anchor_prob(limits: Integrity, table: Table) -> Iterator[Finding]:
             value=total,
             total=n,
             limit=limits.anchor_prob,
-            broken=not kept or total < limits.anchor_prob * n - ROUNDING,
+            broken=not n_kept or total < limits.anchor_prob * n - ROUNDING,
         ),
-        says=f"{found}: the chat template or the tokenizer does not suit the model, or it knows nothing of "
+        says=f"{problem}: the chat template or the tokenizer does not suit the model, or it knows nothing of "
         "this",
     )
 
@@ -412,7 +412,7 @@ _LONGEST_SHOWN = 60
 
 
 def check_at_most(
-    limits: Integrity, name: str, value: int, total: int, found: str, remedy: str = "", *, fewest: int = 0
+    limits: Integrity, name: str, value: int, total: int, problem: str, remedy: str = "", *, fewest: int = 0
 ) -> Finding:
     """Hold a share against the limit ``name``, above which it breaks; never with fewer than ``fewest``."""
     limit: float = getattr(limits, name)
@@ -420,7 +420,7 @@ def check_at_most(
     allowed = f"at most {percent(limit)}" if limit else "none"
     return Finding(
         share=Share(name=name, value=value, total=total, limit=limit, broken=broken),
-        says=f"{found}; allowed: {allowed}{f': {remedy}' if remedy else ''}",
+        says=f"{problem}; allowed: {allowed}{f': {remedy}' if remedy else ''}",
     )
 
 
@@ -428,5 +428,5 @@ def column(table: Table, name: str) -> list[float]:
     """Return the values of one column, one a fact; none where the table lacks it."""
     if name not in table.columns:
         return []
-    place = table.columns.index(name)
-    return [row.values[place] for row in table.rows]
+    index = table.columns.index(name)
+    return [row.values[index] for row in table.rows]

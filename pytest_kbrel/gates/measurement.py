@@ -164,14 +164,14 @@ def pair(candidate: Table, baseline: Table, settings: Sequence[tuple[str, str, s
 
 def _rounded(new: Table, old: Table) -> Table:
     """Return ``new`` with the values of ``old``, row by row, where they differ by rounding only."""
-    places = {name: place for place, name in enumerate(old.columns)}
-    order = [places.get(name) for name in new.columns]
+    indices = {name: index for index, name in enumerate(old.columns)}
+    order = [indices.get(name) for name in new.columns]
     least = _ROUNDING
-    if old.rows and (divisor := places.get(_DIVISOR)) is not None:
+    if old.rows and (divisor := indices.get(_DIVISOR)) is not None:
         least *= min(1.0, sum(row.values[divisor] for row in old.rows) / len(old.rows))
 
     def row(ours: Outcome, theirs: Outcome) -> Outcome:
-        before = [None if place is None else theirs.values[place] for place in order]
+        before = [None if index is None else theirs.values[index] for index in order]
         values = tuple(
             value if old is None or not abs(value - old) <= least else old
             for value, old in zip(ours.values, before, strict=True)
@@ -263,23 +263,23 @@ def _measured(
 def _unchanged(pairing: Pairing) -> frozenset[str] | None:
     """Return the facts of a pairing in which no outcome changed; ``None`` where one did."""
     new, old = pairing.candidate, pairing.baseline
-    places = [
-        (place, old.columns.index(name)) for place, name in enumerate(new.columns) if name in old.columns
+    shared = [
+        (index, old.columns.index(name)) for index, name in enumerate(new.columns) if name in old.columns
     ]
     for ours, theirs in zip(new.rows, old.rows, strict=True):
         if ours.label != theirs.label:
             return None
-        if any(abs(ours.values[here] - theirs.values[there]) > _SAME for here, there in places):
+        if any(abs(ours.values[here] - theirs.values[there]) > _SAME for here, there in shared):
             return None
     return frozenset(row.fact_id for row in new.rows)
 
 
 def _identical(unchanged: Iterable[frozenset[str] | None]) -> bool:
     facts: set[str] = set()
-    for found in unchanged:
-        if found is None:
+    for ids in unchanged:
+        if ids is None:
             return False
-        facts |= found
+        facts |= ids
     return len(facts) >= FEWEST_IDENTICAL
 
 

@@ -23,14 +23,14 @@ def noise_floors(
     other out this time need not do so the next. Figures that are undefined are left out.
     """
     pairings = [pair(first, second) for first, second in zip(tables, again, strict=True)]
-    found = {}
+    floors = {}
     for figure in figures:
         before = figure.sample([pairing.candidate for pairing in pairings])
         after = figure.sample([pairing.baseline for pairing in pairings])
         floor = _floor(figure, before, after)
         if math.isfinite(floor):
-            found[figure.name] = floor
-    return found
+            floors[figure.name] = floor
+    return floors
 
 
 def with_noise(measurement: Measurement, noise: Iterable[tuple[str, float]]) -> Measurement:

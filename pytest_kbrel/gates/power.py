@@ -78,7 +78,7 @@ def gate_powers(
     """
     by_name = {figure.name: figure for figure in figures}
     alpha = stats.sidak(comparisons)
-    found = []
+    powers = []
     for gate in gates:
         figure = by_name.get(gate.metric)
         start = GatePower(
@@ -91,12 +91,12 @@ def gate_powers(
             never=waived,
         )
         if figure is None:
-            found.append(dataclasses.replace(start, note="no metric of this name is measured"))
+            powers.append(dataclasses.replace(start, note="no metric of this name is measured"))
         elif GATE_RULES[gate.rule].relative:
-            found.append(_relative(start, gate, figure, members, alpha, unknown, paired))
+            powers.append(_relative(start, gate, figure, members, alpha, unknown, paired))
         else:
-            found.append(dataclasses.replace(start, never=waived or _absolute(gate, figure)))
-    return tuple(found)
+            powers.append(dataclasses.replace(start, never=waived or _absolute(gate, figure)))
+    return tuple(powers)
 
 
 def _relative(
@@ -273,8 +273,8 @@ def _mde(
     ids = [fact for member in _used(figure, members) for fact in member.facts]
     if figure.rate and len(set(ids)) == len(ids):
         n = len(ids) if before is None else figure.count(before)
-        found = stats.rate_mde(n, DISCORDANT * n, alpha) if n else None
-        return found, "" if found is not None else _TOO_FEW
+        drop = stats.rate_mde(n, DISCORDANT * n, alpha) if n else None
+        return drop, "" if drop is not None else _TOO_FEW
     if before is None:
         return None, "its spread is known with a baseline only"
     estimate = stats.jackknife([(1.0, figure.sample(before))], figure.statistic)
@@ -282,11 +282,11 @@ def _mde(
     if mde is None:
         return None, estimate.note
     least = _least_found(figure, members, before, alpha)
-    found = mde if least is None else max(mde, least)
+    drop = mde if least is None else max(mde, least)
     low, high = figure.bounds
-    if found > high - low:
+    if drop > high - low:
         return None, _TOO_FEW
-    return found, "or more" if least is None else ""
+    return drop, "or more" if least is None else ""
 
 
 def _least_found(

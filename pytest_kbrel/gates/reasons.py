@@ -27,27 +27,27 @@ def moved(measured: Measured) -> str:
         about = f"{note}, " if note else ""
         return f"{value.name} did not change{within} from {number(value.baseline)} ({about}{over})"
     verb = "fell" if value.delta < 0 else "rose"
-    told = [over]
+    details = [over]
     if value.p is not None:
-        told.append("p < 0.0001" if value.p < 0.0001 else f"p {value.p:.4f}")
+        details.append("p < 0.0001" if value.p < 0.0001 else f"p {value.p:.4f}")
     if difference.estimate.note:
-        told.append(difference.estimate.note)
+        details.append(difference.estimate.note)
     now = value.baseline + value.delta
     return (
         f"{value.name} {verb} by {number(abs(value.delta))}{within} from {number(value.baseline)} "
-        f"to {number(now)} ({', '.join(told)})"
+        f"to {number(now)} ({', '.join(details)})"
     )
 
 
 def beside(name: str, figures: Mapping[str, Measured]) -> str:
     """Say what is shown beside a figure, each with how it moved; nothing beside most figures."""
     values = [figures[other].value for other in BESIDE.get(name, ()) if other in figures]
-    told = [
+    shown = [
         f"{value.name} {number(value.value)}" + (f" ({value.delta:+.3f})" if value.delta else "")
         for value in values
         if value.value is not None
     ]
-    return f"; beside it {', '.join(told)}" if told else ""
+    return f"; beside it {', '.join(shown)}" if shown else ""
 
 
 def left_out(measured: Measured, measurement: Measurement) -> str:

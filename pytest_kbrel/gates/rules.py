@@ -139,10 +139,10 @@ def _above_control(gate: Gate, measured: Measured, measurement: Measurement, com
     assert control.value is not None
     above = sign * (value.value - control.value)
     where = "above" if sign > 0 else "below"
-    told = [f"{number(of.value or 0.0)}{between(of)}" for of in (value, control)]
+    figures = [f"{number(of.value or 0.0)}{between(of)}" for of in (value, control)]
     reason = (
-        f"{gate.metric} is {told[0]} over {facts(value.n)}, {number(above)} {where} its control "
-        f"{control.name}, {told[1]}; {allowed}"
+        f"{gate.metric} is {figures[0]} over {facts(value.n)}, {number(above)} {where} its control "
+        f"{control.name}, {figures[1]}; {allowed}"
     )
     verdict: Judgement = "pass" if above >= gate.bound - _SLACK else "fail"
     return _Judged(verdict=verdict, reason=reason, observed=above)
@@ -206,18 +206,18 @@ def _recovery(gate: Gate, measured: Measured, measurement: Measurement, comparis
     # From 0, or to it, every share or none is as likely.
     low, high = recovered(measurement, measured, share) if over and under else (None, None)
     shown = "" if low is None and high is None else f" {interval(low, high)}"
-    told = f"{number(share)}{shown}" if math.isfinite(share) else "all"
-    reason = f"{gate.metric} recovered {told} of the baseline: {moved(measured)}"
+    recovery = f"{number(share)}{shown}" if math.isfinite(share) else "all"
+    reason = f"{gate.metric} recovered {recovery} of the baseline: {moved(measured)}"
     reason += f"{left_out(measured, measurement)}; {allowed}"
     exceeds = share < gate.bound - _SLACK
     alarm, noise = _alarm(measured, exceeds, comparisons)
     verdict: Judgement = "inconclusive"
     contrast = measurement.contrast(measured, gate.bound)
     # Where nothing changed, the score test of a bound of 1 divides 0 by 0 and tells nothing.
-    kept = contrast.low is not None and contrast.low >= -_SLACK and contrast.se != 0
+    is_recovered = contrast.low is not None and contrast.low >= -_SLACK and contrast.se != 0
     if alarm:
         verdict = "fail"
-    elif kept or measured.identical or _worst(_drop_ends(measured)) <= 0:
+    elif is_recovered or measured.identical or _worst(_drop_ends(measured)) <= 0:
         verdict = "pass"
     elif noise:
         reason += noise

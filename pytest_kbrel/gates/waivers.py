@@ -25,9 +25,9 @@ def under_waivers(result: CaseResult, waivers: Iterable[Waiver]) -> CaseResult:
 
     A case whose responses are unsound stays ``invalid``.
     """
-    known = tuple(waivers)
-    expired = tuple(waiver for waiver in known if waiver.expired)
-    own = tuple(waiver for waiver in known if waiver.case)
+    waivers = tuple(waivers)
+    expired = tuple(waiver for waiver in waivers if waiver.expired)
+    own = tuple(waiver for waiver in waivers if waiver.case)
     return dataclasses.replace(
         result,
         verdict="fail" if expired and result.verdict != "invalid" else result.verdict,

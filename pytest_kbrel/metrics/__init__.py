@@ -27,7 +27,7 @@ def metrics_for(probe: str, slice_name: str, columns: Sequence[str]) -> tuple[Me
 
     Raises ``ValueError`` on an unknown probe.
     """
-    known = probe_named(probe)
-    if known is None:
+    of_probe = probe_named(probe)
+    if of_probe is None:
         raise ValueError(f"unknown probe {probe!r}; known: {', '.join(PROBES)}")
-    return FORMULAS[known.name](known.kind(slice_name), columns)
+    return FORMULAS[of_probe.name](of_probe.kind(slice_name), columns)

@@ -14,12 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pytest_kbrel.catalogue.metrics import Better
+from pytest_kbrel.catalogue.metrics import METRICS, SHOWN_ONLY, Better
 
 Array = npt.NDArray[np.float64]
 Formula = Callable[[Array, Array], Array]
-# The bounds of what is a difference of two shares.
-SIGNED = (-1.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,30 +54,23 @@ def ratio(above: Array, below: Array) -> Array:
     return quotients
 
 
-def mean(name: str, better: Better, column: str, **more: Any) -> MetricFormula:
-    """Make the metric "mean of ``column`` over all facts"; ``more`` are further fields."""
-    return MetricFormula(
-        name=name, better=better, columns=(column,), formula=lambda t, n: ratio(t[..., 0], n), **more
-    )
+def formula(name: str, columns: tuple[str, ...], function: Formula, **more: Any) -> MetricFormula:
+    """Return a metric's formula, with direction and bounds from the catalogue; ``more`` are other fields."""
+    if (metric := METRICS.get(name) or SHOWN_ONLY.get(name)) is not None:
+        more = {"better": metric.better, "bounds": (float(metric.low), float(metric.high)), **more}
+    return MetricFormula(name=name, columns=columns, formula=function, **more)
 
 
-def quotient(name: str, better: Better, above: str, below: str, **more: Any) -> MetricFormula:
-    """Make the metric "sum of ``above`` / sum of ``below``"; ``more`` as in :func:`mean`."""
-    return MetricFormula(
-        name=name,
-        better=better,
-        columns=(above, below),
-        formula=lambda t, n: ratio(t[..., 0], t[..., 1]),
-        **more,
-    )
+def mean(name: str, column: str, **more: Any) -> MetricFormula:
+    """Return the metric "mean of ``column`` over all facts"; ``more`` as in :func:`formula`."""
+    return formula(name, (column,), lambda t, n: ratio(t[..., 0], n), **more)
 
 
-def difference(name: str, plus: str, minus: str, divisor: int = 1) -> MetricFormula:
-    """Make the metric "(mean of ``plus`` - mean of ``minus``) / ``divisor``", both means over all facts."""
-    return MetricFormula(
-        name=name,
-        better="higher",
-        columns=(plus, minus),
-        formula=lambda t, n: ratio((t[..., 0] - t[..., 1]) / divisor, n),
-        bounds=SIGNED,
-    )
+def quotient(name: str, above: str, below: str, **more: Any) -> MetricFormula:
+    """Return the metric "sum of ``above`` / sum of ``below``"; ``more`` as in :func:`formula`."""
+    return formula(name, (above, below), lambda t, n: ratio(t[..., 0], t[..., 1]), **more)
+
+
+def difference(name: str, plus: str, minus: str, divisor: int = 1, **more: Any) -> MetricFormula:
+    """Return the metric "(mean of ``plus`` - mean of ``minus``) / ``divisor``", both means over all facts."""
+    return formula(name, (plus, minus), lambda t, n: ratio((t[..., 0] - t[..., 1]) / divisor, n), **more)

@@ -36,8 +36,8 @@ def correlate(x: str, y: str, points: Sequence[Point], *, over: str) -> tuple[Co
     """
     pairs = [(a, b) for a, b in points if a is not None and b is not None]
     pairs = [pair for pair in pairs if all(map(math.isfinite, pair))]
-    left = len(points) - len(pairs)
-    notes = [f"{left} of {len(points)} {over} left out: they lack one of the figures"] if left else []
+    omitted = len(points) - len(pairs)
+    notes = [f"{omitted} of {len(points)} {over} left out: they lack one of the figures"] if omitted else []
     xs, ys = [a for a, _ in pairs], [b for _, b in pairs]
     constant = [name for name, values in ((x, xs), (y, ys)) if pairs and _is_constant(values)]
     if len(pairs) < FEWEST:
@@ -59,26 +59,26 @@ def correlations(probe: ProbeName, points: Sequence[Figures], *, over: str) -> t
     A pair brings none where no point has both figures, or where both are one (``accuracy_rules`` while the
     rules are the judge).
     """
-    found: list[Correlation] = []
+    pairwise: list[Correlation] = []
     for x, y in PROBES[probe].pairs:
         pairs = [(point.get(x), point.get(y)) for point in points]
         if any(a is not None and b is not None and a != b for a, b in pairs):
-            found += correlate(x, y, pairs, over=over)
-    return tuple(found)
+            pairwise += correlate(x, y, pairs, over=over)
+    return tuple(pairwise)
 
 
 def over_slices(cases: Iterable[CaseResult]) -> tuple[Correlation, ...]:
     """Return the correlations over the slices of one run, without aggregates and the top tenths of heads."""
     wanted = [case for case in cases if not case.aggregate and case.metrics]
-    found: list[Correlation] = []
-    for probe, known in PROBES.items():
+    all_pairs: list[Correlation] = []
+    for probe, table in PROBES.items():
         points = joined(
             (case.suite, probe, case.slice, {value.name: value.value for value in case.metrics})
             for case in wanted
-            if case.probe == probe and known.part(case.slice) not in known.subsets
+            if case.probe == probe and table.part(case.slice) not in table.subsets
         )
-        found += correlations(probe, list(points.values()), over="slices")
-    return tuple(found)
+        all_pairs += correlations(probe, list(points.values()), over="slices")
+    return tuple(all_pairs)
 
 
 def joined(
@@ -91,13 +91,13 @@ def joined(
     """
     points: dict[tuple[str, ProbeName, str], dict[str, float | None]] = {}
     for suite, probe, name, figures in cases:
-        found = dict(figures)
+        values = dict(figures)
         point = name
         if len(PROBES[probe].kinds) > 1:
             kind = PROBES[probe].kind(name)
             point = name.removeprefix(f"{kind}-")
-            found[f"c_wrong_{kind}"] = found.pop("c_wrong", None)
-        points.setdefault((suite, probe, point), {}).update(found)
+            values[f"c_wrong_{kind}"] = values.pop("c_wrong", None)
+        points.setdefault((suite, probe, point), {}).update(values)
     for (_, probe, _), point_figures in points.items():
         if len(kinds := PROBES[probe].kinds) > 1:
             point_figures["c_wrong"] = _both(*(point_figures.pop(f"c_wrong_{kind}", None) for kind in kinds))
@@ -106,8 +106,8 @@ def joined(
 
 def _both(seen: float | None, unseen: float | None) -> float | None:
     numbers = [np.array(math.nan if value is None else value) for value in (seen, unseen)]
-    found = float(c_wrong(*numbers))
-    return None if math.isnan(found) else found
+    both = float(c_wrong(*numbers))
+    return None if math.isnan(both) else both
 
 
 def _is_constant(values: Sequence[float]) -> bool:
@@ -120,10 +120,10 @@ def _coefficient(
 ) -> tuple[float, float]:
     from scipy import stats
 
-    found = stats.pearsonr(xs, ys) if method == "pearson" else stats.spearmanr(xs, ys)
+    test = stats.pearsonr(xs, ys) if method == "pearson" else stats.spearmanr(xs, ys)
     if method == "spearman" and len(xs) <= MOST_ORDERS:
-        return float(found.statistic), _exact_p(stats.rankdata(xs), stats.rankdata(ys))
-    return float(found.statistic), float(found.pvalue)
+        return float(test.statistic), _exact_p(stats.rankdata(xs), stats.rankdata(ys))
+    return float(test.statistic), float(test.pvalue)
 
 
 def _exact_p(xs: NDArray[np.float64], ys: NDArray[np.float64]) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pytest_kbrel.metrics.base import MetricFormula, mean, ratio
+from pytest_kbrel.metrics.base import MetricFormula, formula, mean, ratio
 
 # What a table has that was written since answers were first judged by a model.
 _LATER = ("em", "rules", "unparsable")
@@ -28,28 +28,22 @@ def head_to_tail_metrics(columns: Sequence[str]) -> tuple[MetricFormula, ...]:
     """
     unread = ("unparsable",) if "unparsable" in columns else ()
     metrics = (
-        mean("accuracy", "higher", "correct", rate=True),
+        mean("accuracy", "correct", rate=True),
         _hallucination("hallucination", "correct", *unread, rate=True),
-        mean("missing", "lower", "missing", rate=True),
-        mean("accuracy_em", "higher", "em", rate=True),
+        mean("missing", "missing", rate=True),
+        mean("accuracy_em", "em", rate=True),
         _hallucination("hallucination_em", "em", rate=True),
-        mean("accuracy_f1", "higher", "f1"),
+        mean("accuracy_f1", "f1"),
         _hallucination("hallucination_f1", "f1"),
-        mean("accuracy_rouge_l", "higher", "rouge_l"),
+        mean("accuracy_rouge_l", "rouge_l"),
         _hallucination("hallucination_rouge_l", "rouge_l"),
-        mean("accuracy_rules", "higher", "rules", rate=True),
+        mean("accuracy_rules", "rules", rate=True),
         _hallucination("hallucination_rules", "rules", rate=True),
-        mean("unparsable", "lower", "unparsable", rate=True),
+        mean("unparsable", "unparsable", rate=True),
     )
     absent = {name for name in _LATER if name not in columns}
     return tuple(metric for metric in metrics if absent.isdisjoint(metric.columns))
 
 
 def _hallucination(name: str, score: str, *unread: str, rate: bool = False) -> MetricFormula:
-    return MetricFormula(
-        name=name,
-        better="lower",
-        columns=(score, "missing", *unread),
-        formula=lambda t, n: ratio(n - t.sum(axis=-1), n),
-        rate=rate,
-    )
+    return formula(name, (score, "missing", *unread), lambda t, n: ratio(n - t.sum(axis=-1), n), rate=rate)

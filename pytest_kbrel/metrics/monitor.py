@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pytest_kbrel.catalogue.metrics import Better
-from pytest_kbrel.metrics.base import SIGNED, Array, MetricFormula, quotient, ratio
+from pytest_kbrel.metrics.base import Array, MetricFormula, formula, quotient, ratio
 
 CELL = "cell:"
 BASE_CELL = "cell:none:0"
@@ -47,8 +46,8 @@ def degree(pfd: float, ird: float) -> float:
 
 def pad(probabilities: Sequence[float], length: int) -> list[float]:
     """Return ``probabilities`` cut at ``length`` or filled up with zeros, as the authors' script does."""
-    kept = list(probabilities[:length])
-    return kept + [0.0] * (length - len(kept))
+    cut = list(probabilities[:length])
+    return cut + [0.0] * (length - len(cut))
 
 
 def _distance(anchor: npt.ArrayLike, others: npt.ArrayLike, what: str) -> float:
@@ -76,21 +75,19 @@ def monitor_metrics(columns: Sequence[str]) -> tuple[MetricFormula, ...]:
     return (
         quotient(
             "monitor",
-            "lower",
             "term",
             "anchor",
-            bounds=(0.0, math.inf),
             over="kept",
             undefined="no fact was kept, or every primary anchor has probability 0",
         ),
-        _share("pfd", "lower", "pfd"),
-        _share("ird", "lower", "ird"),
-        _share("anchor_prob", "higher", "anchor"),
+        _share("pfd", "pfd"),
+        _share("ird", "ird"),
+        _share("anchor_prob", "anchor"),
         *_over_all_cells([name for name in columns if name.startswith(CELL)]),
         *_by_context(columns),
         *(_ablated(name, columns) for name in columns if name.startswith(ABLATED)),
         *(
-            _share(f"accuracy_{name}", "higher", f"format:{name}")
+            _share(f"accuracy_{name}", f"format:{name}")
             for name in ("wp", "fc_pos", "fc_neg")
             if f"format:{name}" in columns
         ),
@@ -101,25 +98,16 @@ def monitor_metrics(columns: Sequence[str]) -> tuple[MetricFormula, ...]:
 _UNDEFINED = "no fact was kept"
 
 
-def _share(name: str, better: Better, column: str, **more: Any) -> MetricFormula:
-    return quotient(name, better, column, "kept", over="kept", undefined=_UNDEFINED, **more)
+def _share(name: str, column: str, **more: Any) -> MetricFormula:
+    return quotient(name, column, "kept", over="kept", undefined=_UNDEFINED, **more)
 
 
 def _over_cells(name: str, cells: Sequence[str], reduce: str = "mean") -> MetricFormula:
-    def formula(totals: Array, n: Array) -> Array:
-        accuracies = ratio(totals[..., :-1], totals[..., -1:])
-        reduced: Array = getattr(np, reduce)(accuracies, axis=-1)
-        return reduced
+    def reduced(totals: Array, n: Array) -> Array:
+        accuracies: Array = getattr(np, reduce)(ratio(totals[..., :-1], totals[..., -1:]), axis=-1)
+        return accuracies
 
-    return MetricFormula(
-        name=name,
-        better="lower" if reduce == "std" else "higher",
-        columns=(*cells, "kept"),
-        formula=formula,
-        bounds=(0.0, 0.5) if reduce == "std" else (0.0, 1.0),
-        over="kept",
-        undefined=_UNDEFINED,
-    )
+    return formula(name, (*cells, "kept"), reduced, over="kept", undefined=_UNDEFINED)
 
 
 def _over_all_cells(cells: Sequence[str]) -> Iterator[MetricFormula]:
@@ -130,7 +118,7 @@ def _over_all_cells(cells: Sequence[str]) -> Iterator[MetricFormula]:
         yield _over_cells("accuracy_min", cells, "min")
         yield _over_cells("accuracy_std", cells, "std")
     if BASE_CELL in cells:
-        yield _share("accuracy_base", "higher", BASE_CELL, rate=True)
+        yield _share("accuracy_base", BASE_CELL, rate=True)
 
 
 def _by_context(columns: Sequence[str]) -> Iterator[MetricFormula]:
@@ -139,7 +127,7 @@ def _by_context(columns: Sequence[str]) -> Iterator[MetricFormula]:
     if frames:
         yield _over_cells("accuracy_qa", frames)
     if POSITIVE_CELL in columns:
-        yield _share("accuracy_positive", "higher", POSITIVE_CELL, rate=True)
+        yield _share("accuracy_positive", POSITIVE_CELL, rate=True)
     if negatives:
         yield _over_cells("accuracy_negative", negatives)
     if BASE_CELL in columns and POSITIVE_CELL in columns:
@@ -150,46 +138,38 @@ def _by_context(columns: Sequence[str]) -> Iterator[MetricFormula]:
 
 def _delta(name: str, cells: Sequence[str]) -> MetricFormula:
     """Mean accuracy of ``cells`` minus that of the base cell (Table 3 prints it in brackets)."""
-    return MetricFormula(
-        name=name,
-        better="higher",
-        columns=(*cells, BASE_CELL, "kept"),
-        formula=lambda t, n: ratio(t[..., :-2].mean(axis=-1) - t[..., -2], t[..., -1]),
-        bounds=SIGNED,
-        over="kept",
-        undefined=_UNDEFINED,
-    )
+
+    def delta(totals: Array, n: Array) -> Array:
+        return ratio(totals[..., :-2].mean(axis=-1) - totals[..., -2], totals[..., -1])
+
+    return formula(name, (*cells, BASE_CELL, "kept"), delta, over="kept", undefined=_UNDEFINED)
 
 
 def _ablated(column: str, columns: Sequence[str]) -> MetricFormula:
     drawn = len(column.removeprefix(ABLATED).split("+"))
-    few = drawn >= sum(name.startswith(f"{CELL}none:") for name in columns)
-    return MetricFormula(
-        name="monitor_ablated",
-        better="lower",
-        columns=(column, "anchor"),
-        formula=lambda t, n: np.full_like(t[..., 0], math.nan) if few else ratio(t[..., 0], t[..., 1]),
-        bounds=(0.0, math.inf),
+    if drawn < sum(name.startswith(f"{CELL}none:") for name in columns):
+        return quotient("monitor_ablated", column, "anchor", over="kept", undefined=_UNDEFINED)
+    return formula(
+        "monitor_ablated",
+        (column, "anchor"),
+        lambda t, n: np.full_like(t[..., 0], math.nan),
         over="kept",
-        undefined=_FEW_FRAMES if few else _UNDEFINED,
+        undefined=_FEW_FRAMES,
     )
 
 
 def _costs(columns: Sequence[str]) -> Iterator[MetricFormula]:
     """Calls and tokens a kept fact, and how many times MONITOR's the study's are (Table 8)."""
-    unbounded = {"bounds": (0.0, math.inf)}
     for unit in ("calls", "tokens"):
         for what in ("monitor", "study"):
             if f"{unit}:{what}" in columns:
-                yield _share(f"{unit}_{what}", "lower", f"{unit}:{what}", **unbounded)
+                yield _share(f"{unit}_{what}", f"{unit}:{what}")
     for unit in ("calls", "tokens"):
         if f"{unit}:study" in columns:
             yield quotient(
                 f"saving_{unit}",
-                "higher",
                 f"{unit}:study",
                 f"{unit}:monitor",
                 over="kept",
                 undefined=_UNDEFINED,
-                **unbounded,
             )

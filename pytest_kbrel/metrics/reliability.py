@@ -11,18 +11,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pytest_kbrel.catalogue.metrics import Better, SliceKind
-from pytest_kbrel.metrics.base import SIGNED, Array, MetricFormula, difference, mean, quotient, ratio
+from pytest_kbrel.catalogue.metrics import SliceKind
+from pytest_kbrel.metrics.base import Array, MetricFormula, difference, formula, mean, quotient, ratio
 
 # The columns every table has, also one of an older version.
 COLUMNS = ("correct", "wrong", "uninformative", "consistency_correct", "consistency_wrong")
 
 # The answer, three distractors and "unsure" (section 3.3).
 OPTIONS = 5
-_LABELS: tuple[tuple[str, Better, str], ...] = (
-    ("correct", "higher", "no correct answer"),
-    ("wrong", "lower", "no wrong answer"),
-)
+_LABELS = (("correct", "no correct answer"), ("wrong", "no wrong answer"))
 
 
 def ncr(cr: float, wr: float) -> float:
@@ -68,7 +65,6 @@ def average(nccr: Array, iur: Array) -> Array:
 
 _C_WRONG = quotient(
     "c_wrong",
-    "lower",
     "consistency_wrong",
     "wrong",
     over="wrong",
@@ -78,15 +74,14 @@ _C_WRONG = quotient(
 
 # The three kinds of uninformative answers (section 3.3), shares of all answers as in Figure 11.
 _UNINFORMATIVE = (
-    mean("repetition", "lower", "repetition", rate=True),
-    mean("none", "lower", "none", rate=True),
-    mean("unsure", "higher", "unsure", rate=True),
+    mean("repetition", "repetition", rate=True),
+    mean("none", "none", rate=True),
+    mean("unsure", "unsure", rate=True),
 )
 
 # Not in the paper: a reply that picks no option counts as not keeping to the answer.
 _UNREAD = quotient(
     "choices_unread",
-    "lower",
     "choices_unread",
     "choices",
     over="choices",
@@ -97,7 +92,6 @@ _UNREAD = quotient(
 # Not in the paper: how much of what is offered beside an answer a model wrote, where one writes.
 _WRITTEN = quotient(
     "distractors_written",
-    "higher",
     "distractors_written",
     "distractors",
     over="distractors",
@@ -108,7 +102,6 @@ _WRITTEN = quotient(
 # and how alike they are to it in length.
 _ALIKE = quotient(
     "distractors_alike",
-    "higher",
     "distractors_alike",
     "distractors_drawn",
     over="distractors_drawn",
@@ -116,30 +109,28 @@ _ALIKE = quotient(
 )
 _LENGTH = quotient(
     "distractors_length",
-    "higher",
     "distractors_length",
     "distractors_drawn",
     over="distractors_drawn",
     undefined="no distractors were drawn by kind",
 )
 _SEEN = (
-    mean("cr", "higher", "correct", rate=True),
-    mean("wr", "lower", "wrong", rate=True),
+    mean("cr", "correct", rate=True),
+    mean("wr", "wrong", rate=True),
     difference("ncr", "correct", "wrong"),
-    mean("uninformative", "lower", "uninformative", rate=True),
+    mean("uninformative", "uninformative", rate=True),
     *_UNINFORMATIVE,
-    mean("unparsable", "lower", "unparsable", rate=True),
+    mean("unparsable", "unparsable", rate=True),
     quotient(
         "c_correct",
-        "higher",
         "consistency_correct",
         "correct",
         over="correct",
         undefined="no correct answer",
     ),
     _C_WRONG,
-    mean("ccr", "higher", "consistency_correct"),
-    mean("cwr", "lower", "consistency_wrong"),
+    mean("ccr", "consistency_correct"),
+    mean("cwr", "consistency_wrong"),
     difference("nccr", "consistency_correct", "consistency_wrong"),
     _UNREAD,
     _WRITTEN,
@@ -147,16 +138,11 @@ _SEEN = (
     _LENGTH,
 )
 _UNSEEN = (
-    mean("ur", "higher", "uninformative", rate=True),
-    mean("wr", "lower", "wrong", rate=True),
+    mean("ur", "uninformative", rate=True),
+    mean("wr", "wrong", rate=True),
     *_UNINFORMATIVE,
     _C_WRONG,
-    MetricFormula(
-        name="iur",
-        better="higher",
-        columns=("consistency_wrong",),
-        formula=lambda t, n: ratio(n - t[..., 0], n),
-    ),
+    formula("iur", ("consistency_wrong",), lambda t, n: ratio(n - t[..., 0], n)),
     _UNREAD,
     _WRITTEN,
     _ALIKE,
@@ -198,27 +184,26 @@ def control_metrics(columns: Sequence[str]) -> tuple[MetricFormula, ...]:
     again. All are 0..1.
     """
     metrics = (
-        mean("cr_control_majority", "higher", "majority", rate=True),
-        mean("cr_control_shuffled", "higher", "shuffled_right", rate=True),
+        mean("cr_control_majority", "majority", rate=True),
+        mean("cr_control_shuffled", "shuffled_right", rate=True),
         _net("ncr_control_majority"),
-        *(_random(label, better, undefined) for label, better, undefined in _LABELS),
+        *(_random(label, undefined) for label, undefined in _LABELS),
         *(
             quotient(
                 f"c_{label}_control_shuffled",
-                better,
                 f"shuffled_{label}",
                 label,
                 over=label,
                 undefined=undefined,
                 vacuous=label == "wrong",
             )
-            for label, better, undefined in _LABELS
+            for label, undefined in _LABELS
         ),
-        mean("ccr_control_majority", "higher", "majority"),
-        _share("ccr_control_random", "higher", "correct"),
-        mean("ccr_control_shuffled", "higher", "shuffled_correct"),
-        _share("cwr_control_random", "lower", "wrong"),
-        mean("cwr_control_shuffled", "lower", "shuffled_wrong"),
+        mean("ccr_control_majority", "majority"),
+        _share("ccr_control_random", "correct"),
+        mean("ccr_control_shuffled", "shuffled_correct"),
+        _share("cwr_control_random", "wrong"),
+        mean("cwr_control_shuffled", "shuffled_wrong"),
         _net("nccr_control_majority"),
         difference("nccr_control_random", "correct", "wrong", OPTIONS),
         difference("nccr_control_shuffled", "shuffled_correct", "shuffled_wrong"),
@@ -226,33 +211,18 @@ def control_metrics(columns: Sequence[str]) -> tuple[MetricFormula, ...]:
     return tuple(metric for metric in metrics if set(metric.columns) <= set(columns))
 
 
-def _random(label: str, better: Better, undefined: str) -> MetricFormula:
-    def formula(totals: Array, n: Array) -> Array:
+def _random(label: str, undefined: str) -> MetricFormula:
+    def chance(totals: Array, n: Array) -> Array:
         return np.where(totals[..., 0] > 0, 1.0 / OPTIONS, math.nan)
 
-    return MetricFormula(
-        name=f"c_{label}_control_random",
-        better=better,
-        columns=(label,),
-        formula=formula,
-        over=label,
-        undefined=undefined,
-        vacuous=label == "wrong",
-    )
+    name, vacuous = f"c_{label}_control_random", label == "wrong"
+    return formula(name, (label,), chance, over=label, undefined=undefined, vacuous=vacuous)
 
 
-def _share(name: str, better: Better, column: str) -> MetricFormula:
-    return MetricFormula(
-        name=name, better=better, columns=(column,), formula=lambda t, n: ratio(t[..., 0] / OPTIONS, n)
-    )
+def _share(name: str, column: str) -> MetricFormula:
+    return formula(name, (column,), lambda t, n: ratio(t[..., 0] / OPTIONS, n))
 
 
 def _net(name: str) -> MetricFormula:
-    """Right minus wrong, all answers that are not right being wrong."""
-    return MetricFormula(
-        name=name,
-        better="higher",
-        columns=("majority",),
-        formula=lambda t, n: ratio(2 * t[..., 0] - n, n),
-        bounds=SIGNED,
-    )
+    # All answers that are not right are wrong.
+    return formula(name, ("majority",), lambda t, n: ratio(2 * t[..., 0] - n, n))

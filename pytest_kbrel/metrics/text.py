@@ -85,9 +85,9 @@ def rouge_l(answer: Sequence[str], gold: Sequence[str]) -> float:
     lengths = [0] * (len(gold) + 1)
     for token in answer:
         diagonal = 0
-        for place, other in enumerate(gold, start=1):
-            above = lengths[place]
-            lengths[place] = diagonal + 1 if token == other else max(above, lengths[place - 1])
+        for column, other in enumerate(gold, start=1):
+            above = lengths[column]
+            lengths[column] = diagonal + 1 if token == other else max(above, lengths[column - 1])
             diagonal = above
     return _f_measure(lengths[-1], answer, gold)
 
@@ -138,16 +138,16 @@ def tfidf_cosine(queries: Sequence[str], documents: Sequence[str]) -> Array:
     are those of :func:`~pytest_kbrel.metrics.text.normalise`.
     """
     counts = [Counter(normalise(document).split()) for document in documents]
-    found = Counter(word for count in counts for word in count)
-    weight = {word: math.log((1 + len(documents)) / (1 + df)) + 1 for word, df in found.items()}
-    places: dict[str, list[int]] = {word: [] for word in found}
-    shares: dict[str, list[float]] = {word: [] for word in found}
-    for place, count in enumerate(counts):
+    frequencies = Counter(word for count in counts for word in count)
+    weight = {word: math.log((1 + len(documents)) / (1 + df)) + 1 for word, df in frequencies.items()}
+    rows: dict[str, list[int]] = {word: [] for word in frequencies}
+    shares: dict[str, list[float]] = {word: [] for word in frequencies}
+    for number, count in enumerate(counts):
         norm = _norm(count, weight)
         for word, times in count.items():
-            places[word].append(place)
+            rows[word].append(number)
             shares[word].append(times * weight[word] / norm)
-    index = {word: (np.array(places[word]), np.array(shares[word])) for word in found}
+    index = {word: (np.array(rows[word]), np.array(shares[word])) for word in frequencies}
     similar = np.zeros((len(queries), len(documents)))
     for row, query in zip(similar, queries, strict=True):
         count = Counter(word for word in normalise(query).split() if word in weight)

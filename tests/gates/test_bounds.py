@@ -38,7 +38,7 @@ def judged(
 ) -> GateResult:
     """Judge one gate on a figure that is the same in all facts, and was the same in all before."""
     new, old = table([after] * n), None if before is None else table([before] * n)
-    metric = mean("c", better, "c", bounds=(-1.0, 1.0))
+    metric = mean("c", "c", better=better, bounds=(-1.0, 1.0))
     measured = measure_figures(
         figures_of([metric]), (new,), () if old is None else (pair(new, old),), alpha=0.05
     )

@@ -228,7 +228,7 @@ def test_a_spread_is_at_most_one_half_so_that_some_of_it_is_always_left() -> Non
 
 
 def test_where_the_best_is_not_seen_the_baseline_tells_whether_a_drop_can_be_found() -> None:
-    figures = figures_of([mean("c", "higher", "correct", bounds=(0.0, 2.0))])
+    figures = figures_of([mean("c", "correct", better="higher", bounds=(0.0, 2.0))])
     for before, never in (
         (None, ""),
         (answers("++"), "not even the loss of all 2 facts would be significant (p < 0.05 is needed)"),
@@ -311,7 +311,7 @@ def test_a_figure_that_is_undefined_has_no_floor() -> None:
 
 @pytest.mark.parametrize(("floor", "noise"), [(0.0, 0.0), (0.25, 0.25), (None, None)])
 def test_a_floor_stands_beside_what_is_compared(floor: float | None, noise: float | None) -> None:
-    figures = figures_of([mean("c", "higher", "correct"), mean("d", "higher", "f1")])
+    figures = figures_of([mean("c", "correct", better="higher"), mean("d", "f1", better="higher")])
     table, old = answers("+-"), Table(columns=("correct", "missing"), rows=answers("+-").rows)
     known = [] if floor is None else [("c", floor), ("d", floor)]
     compared = with_noise(measure_figures(figures, (table,), (pair(table, old),), alpha=0.05), known)

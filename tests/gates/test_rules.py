@@ -47,7 +47,7 @@ def test_a_metric_that_is_not_there_is_told_with_those_that_are() -> None:
 def test_a_comparison_that_is_the_only_one_needs_no_correction() -> None:
     before = answers("+" * 20)
     measured = measure_figures(
-        figures_of([mean("c", "higher", "correct", rate=True)]),
+        figures_of([mean("c", "correct", better="higher", rate=True)]),
         (answers("-" * 3 + "+" * 17),),
         (pair(answers("-" * 3 + "+" * 17), before),),
         alpha=0.05,
@@ -67,7 +67,7 @@ def against_controls(better: Any, own: float, *controls: float | None) -> GateRe
     values = (own, 1.0, *(of or 0.0 for of in controls), *(float(of is not None) for of in controls))
     rows = tuple(outcome(f"Q{at}", values, "correct") for at in range(3))
     metrics = [
-        quotient("wr", better, "c", "one"),
+        quotient("wr", "c", "one", better=better),
         *(
             quotient(name, better, name, f"n_{name}", undefined=f"{name} is not there")
             for name in CONTROLS[: len(controls)]
@@ -99,7 +99,7 @@ def test_without_a_value_of_its_own_or_of_a_control_nothing_can_be_said() -> Non
         "inconclusive",
         "wr has no control to compare with: wr_control_a is not there; allowed: at least 0.250",
     )
-    metrics = [quotient("wr", "higher", "missing", "missing", undefined="nothing is missing")]
+    metrics = [quotient("wr", "missing", "missing", better="higher", undefined="nothing is missing")]
     measured = measure_figures(figures_of(metrics), (answers("++"),), (), alpha=0.05)
     for vacuous, verdict in ((False, "fail"), (True, "inconclusive")):
         (one,) = measured.figures
@@ -224,7 +224,7 @@ def test_what_could_be_found_is_less_where_more_is_compared() -> None:
 def test_a_quotient_is_compared_as_surely_as_the_facts_that_count_in_it_allow() -> None:
     rows = tuple(outcome(f"Q{at}", (at < 10, at < 10), "correct") for at in range(20))
     table = Table(columns=("x", "k"), rows=rows)
-    figures = figures_of([quotient("c", "higher", "x", "k", over="k")])
+    figures = figures_of([quotient("c", "x", "k", better="higher", over="k")])
     measurement = measure_figures(figures, (table,), (pair(table, table),), alpha=0.05)
     found = measurement.contrast(measurement.figures[0], 1.0)
     # Two imagined facts beside twenty, each of which moves the figure as far as 1.96 of the ten could.

@@ -226,13 +226,13 @@ def test_a_figure_that_the_paper_does_not_print_over_these_cases_is_said_to_be_m
 
 
 CONTROLLED = (
-    mean("c_correct", "higher", "c"),
-    mean("c_correct_control_random", "higher", "random"),
-    mean("c_correct_control_shuffled", "higher", "shuffled"),
-    mean("c_wrong", "lower", "c"),
-    mean("c_wrong_control_random", "lower", "random"),
-    mean("c_wrong_control_shuffled", "lower", "shuffled"),
-    mean("cr", "higher", "c"),
+    mean("c_correct", "c", better="higher"),
+    mean("c_correct_control_random", "random", better="higher"),
+    mean("c_correct_control_shuffled", "shuffled", better="higher"),
+    mean("c_wrong", "c", better="lower"),
+    mean("c_wrong_control_random", "random", better="lower"),
+    mean("c_wrong_control_shuffled", "shuffled", better="lower"),
+    mean("cr", "c", better="higher"),
 )
 
 

@@ -15,12 +15,16 @@ def test_a_ratio_is_that_of_each_pair_and_undefined_over_nothing() -> None:
 
 def test_a_metric_of_columns_by_hand() -> None:
     rows = [[1.0, 0.5], [0.0, 1.0], [1.0, 0.0], [1.0, 0.5]]
-    assert mean("m", "higher", "a").of([row[:1] for row in rows]) == 3 / 4
-    assert quotient("q", "higher", "a", "b").of(rows) == 3 / 2
-    assert difference("d", "a", "b").of(rows) == (3 - 2) / 4
-    assert difference("d", "a", "b", 5).of(rows) == pytest.approx((3 - 2) / 4 / 5)
+    assert mean("m", "a", better="higher").of([row[:1] for row in rows]) == 3 / 4
+    assert quotient("q", "a", "b", better="higher").of(rows) == 3 / 2
+    assert difference("d", "a", "b", better="higher").of(rows) == (3 - 2) / 4
+    assert difference("d", "a", "b", 5, better="higher").of(rows) == pytest.approx((3 - 2) / 4 / 5)
 
 
 def test_without_facts_a_metric_is_undefined() -> None:
-    for metric in (mean("m", "lower", "a"), quotient("q", "lower", "a", "b"), difference("d", "a", "b")):
+    for metric in (
+        mean("m", "a", better="lower"),
+        quotient("q", "a", "b", better="lower"),
+        difference("d", "a", "b", better="higher"),
+    ):
         assert np.isnan(metric.of([])), metric.name
