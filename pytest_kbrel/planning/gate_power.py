@@ -29,7 +29,7 @@ def foresee_all(
     comparisons: int,
     coming: bool = False,
 ) -> tuple[GatePower, ...]:
-    """Say of each gate of ``cases``, and of the aggregates whose members they are, what it could find.
+    """Return what each gate of ``cases``, and of the aggregates over them, could detect.
 
     ``coming``: a model to compare with is asked in the same run, so that nothing is known of it yet.
     """

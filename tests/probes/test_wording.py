@@ -25,7 +25,7 @@ from pytest_kbrel.records import (
 )
 from tests.probes.conftest import FRANCE, Oracle, make_case
 from tests.probes.monitor.test_monitor import generated
-from tests.probes.test_asked import same
+from tests.probes.test_base import same
 
 GERMAN = "Antworte kurz.\n\n{examples}\n\nFrage: {question}"
 FACT = replace(FRANCE, negatives=("Rome", "Oslo", "Bern", "Lima"))
