@@ -33,9 +33,9 @@ SLICES = [
 
 @pytest.mark.parametrize(("probe", "slice_name", "kind"), SLICES)
 def test_every_name_a_gate_may_use_is_measured_in_the_same_direction_and_range(probe, slice_name, kind):
-    found = metrics_for(probe, slice_name, COLUMNS[probe])
+    result = metrics_for(probe, slice_name, COLUMNS[probe])
     # A control is no demand: it is what other metrics are held against.
-    measured = {metric.name: metric for metric in found if "_control_" not in metric.name}
+    measured = {metric.name: metric for metric in result if "_control_" not in metric.name}
     allowed = SLICE_METRICS[kind]
     assert set(allowed) == set(measured)
     for name, metric in measured.items():

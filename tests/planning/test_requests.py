@@ -42,16 +42,16 @@ RELIABILITY = ReliabilitySettings(choices=3, distractors=6)
 
 
 def case(settings, *facts: Fact, slice_: str = "P36", **more) -> Case:
-    found = make_case(settings, *facts)
-    return dataclasses.replace(found, id=f"{found.probe}[{slice_}]", slice=slice_, **more)
+    made = make_case(settings, *facts)
+    return dataclasses.replace(made, id=f"{made.probe}[{slice_}]", slice=slice_, **more)
 
 
 def asked_by_a_run(cases: list[Case], say) -> dict[str, list[Request]]:
     """Run cases with a model that answers by ``say(prompt)``; return what each model is asked."""
-    found: dict[str, list[Request]] = {}
+    results: dict[str, list[Request]] = {}
 
     def answer(requests, to: str) -> list[Response]:
-        found.setdefault(to, []).extend(requests)
+        results.setdefault(to, []).extend(requests)
         return [respond(request) for request in requests]
 
     def respond(request: Request) -> Response:
@@ -69,7 +69,7 @@ def asked_by_a_run(cases: list[Case], say) -> dict[str, list[Request]]:
 
     for one in cases:
         run_case(one, answer, lambda exchanges: None)
-    return found
+    return results
 
 
 class Made:
@@ -203,8 +203,8 @@ def test_of_the_calls_none_is_held(monkeypatch):
 def test_a_guess_never_lies_outside_its_range():
     low, high, known = (DryRun([case(MonitorSettings(negatives=2), *FACTS)], "most") for _ in range(3))
     for values in ((3, 5, 7), (3, 5, 1), (5, 3, 4)):
-        told = dict(zip((id(low), id(high), id(known)), values, strict=True))
-        span = DryRuns(low=low, high=high, by_baseline=known).range(lambda of, told=told: told[id(of)])
+        totals = dict(zip((id(low), id(high), id(known)), values, strict=True))
+        span = DryRuns(low=low, high=high, by_baseline=known).range(lambda of, totals=totals: totals[id(of)])
         assert span.low == min(values)
         assert span.high == max(values)
         assert span.about == values[2]

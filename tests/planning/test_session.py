@@ -37,8 +37,8 @@ def numbers(text: str) -> list[int]:
 
 def rows_of(result: pytest.RunResult) -> Rows:
     """Return calls, different calls and prompt tokens of each slice, as they are printed."""
-    found = (ROW.match(line) for line in result.outlines)
-    return {row[1]: (row[3], row[4], row[5]) for row in found if row}
+    matches = (ROW.match(line) for line in result.outlines)
+    return {row[1]: (row[3], row[4], row[5]) for row in matches if row}
 
 
 @pytest.fixture
@@ -53,16 +53,16 @@ def exchanges(pytester: pytest.Pytester) -> Callable[[], list[dict[str, Any]]]:
 def per_case(exchanges: list[dict[str, Any]]) -> Rows:
     """Count a run as the plan does: all exchanges, those that no earlier one equals, their prompt tokens."""
     seen: set[str] = set()
-    found: dict[str, list[int]] = {}
+    results: dict[str, list[int]] = {}
     for exchange in exchanges:
-        counts = found.setdefault(exchange["case"].partition("::")[2], [0, 0, 0])
+        counts = results.setdefault(exchange["case"].partition("::")[2], [0, 0, 0])
         counts[0] += 1
         asked = json.dumps(exchange["request"], sort_keys=True)
         if asked not in seen:
             seen.add(asked)
             counts[1] += 1
             counts[2] += exchange["response"]["prompt_tokens"]
-    return {case: tuple(f"{count:,}" for count in counts) for case, counts in found.items()}  # type: ignore[misc]
+    return {case: tuple(f"{count:,}" for count in counts) for case, counts in results.items()}  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("model", ["scripted/knows.jsonl", pytest.param("reference", marks=pytest.mark.slow)])
@@ -95,9 +95,9 @@ def test_reliability_lies_between_and_with_a_baseline_is_known(pytester, mini_su
     blind = rows_of(pytester.runpytest(*PLAN, "-k", "reliability"))
     assert pytester.runpytest(MODEL, "suites", "--kb-baseline-update=mine").ret == 0
     real = per_case([one for one in exchanges() if "reliability" in one["case"]])
-    told = pytester.runpytest(*PLAN, "-k", "reliability", "--kb-baseline=mine")
-    assert told.ret == 0
-    known = rows_of(told)
+    result = pytester.runpytest(*PLAN, "-k", "reliability", "--kb-baseline=mine")
+    assert result.ret == 0
+    known = rows_of(result)
     assert len(real) == 2
     for case, counts in real.items():
         for printed, informed, count in zip(blind[case], known[case], map(numbers, counts), strict=True):
@@ -144,10 +144,10 @@ def test_what_selects_items_shapes_the_plan(pytester, mini_suite, selection, sli
     mini_suite()
     result = pytester.runpytest(*PLAN, *selection)
     rows = [ROW.match(line) for line in result.outlines]
-    found = {row[1]: int(row[2]) for row in rows if row and row[1] != "all"}
+    counts = {row[1]: int(row[2]) for row in rows if row and row[1] != "all"}
     every = [f"head_to_tail[places-{bucket}]" for bucket in ("head", "torso", "tail")]
-    assert list(found) == (slices or every)
-    assert found[next(iter(found))] == facts
+    assert list(counts) == (slices or every)
+    assert counts[next(iter(counts))] == facts
 
 
 def test_a_node_id_shapes_the_plan(pytester, mini_suite):
@@ -178,18 +178,18 @@ def test_gates_are_told_with_what_they_could_find(pytester, mini_suite):
 def test_the_shipped_baseline_tells_what_the_shipped_gates_could_find(pytester):
     suites, baseline = (str(ROOT / name) for name in ("suites", "baselines/reference"))
     chosen = ["-k", "reliability", "--kb-limit=3", "--kb-use-cache=off"]
-    told = pytester.runpytest(
+    result = pytester.runpytest(
         suites, "--kb-model=reference", "--kb-plan", f"--kb-baseline={baseline}", *chosen
     )
     # Over several slices, of which each figure needs but some.
-    told.stdout.fnmatch_lines(
+    result.stdout.fnmatch_lines(
         [
             "smallest drops found *",
             "ur in reliability?unseen-zero-shot? * no drop is found among so few facts",
             "iur in reliability?overall? *",
         ]
     )
-    assert told.ret == 0
+    assert result.ret == 0
 
 
 def test_a_served_model_is_not_asked_and_its_cost_is_told(pytester, mini_suite, openai_server):
@@ -205,8 +205,8 @@ def test_a_served_model_is_not_asked_and_its_cost_is_told(pytester, mini_suite, 
     read = numbers(next(line for line in result.outlines if "tokens read" in line))
     written = numbers(next(line for line in result.outlines if "tokens written" in line))
     cost = next(line for line in result.outlines if line.startswith("cost of openai/big"))
-    told = [float(number) for number in re.findall(r"\d+\.\d+", cost)]
-    assert told == pytest.approx([read[0] * 10 / 1e6, read[1] * 10 / 1e6 + written[1] * 20 / 1e6], abs=1e-4)
+    prices = [float(number) for number in re.findall(r"\d+\.\d+", cost)]
+    assert prices == pytest.approx([read[0] * 10 / 1e6, read[1] * 10 / 1e6 + written[1] * 20 / 1e6], abs=1e-4)
     assert "unknown without --kb-prices" in pytester.runpytest(*flags, "--kb-plan").stdout.str()
     assert openai_server.calls == []
 

@@ -78,25 +78,25 @@ class Oracle:
 
     def _answer(self, request: Request) -> Response:
         if isinstance(request, ScoreRequest):
-            found = self.believe(request)
-            if isinstance(found, Failed):
-                return found
+            belief = self.believe(request)
+            if isinstance(belief, Failed):
+                return belief
             return Scored(
-                probabilities=tuple(found),
-                token_ids=tuple(range(len(found))),
+                probabilities=tuple(belief),
+                token_ids=tuple(range(len(belief))),
                 prompt_tokens=3,
                 prompt_digest=str(hash(request.prompt)),
             )
-        said = self.say(request)
-        if isinstance(said, str):
+        answer = self.say(request)
+        if isinstance(answer, str):
             return Generated(
-                text=said,
+                text=answer,
                 token_ids=(),
                 finish="stop",
                 prompt_tokens=3,
                 prompt_digest=str(hash(request.prompt)),
             )
-        return said
+        return answer
 
     def keep(self, exchanges: Sequence[Exchange]) -> None:
         self.kept.extend(exchanges)

@@ -39,7 +39,7 @@ class Run:
     def __init__(self, model: Any, tokenizer: Any, ends: Sequence[str], prompt: str) -> None:
         ids = tokenizer.encode(prompt, return_tensors="pt")
         with torch.inference_mode():
-            found = model.generate(
+            output = model.generate(
                 ids,
                 attention_mask=torch.ones_like(ids),
                 num_beams=5,
@@ -47,13 +47,13 @@ class Run:
                 output_scores=True,
                 return_dict_in_generate=True,
             )
-        answer = tokenizer.decode(found.sequences[0], skip_special_tokens=True).strip()
+        answer = tokenizer.decode(output.sequences[0], skip_special_tokens=True).strip()
         if answer.startswith(prompt):
             answer = answer[len(prompt) :].strip()
         for piece in DELETED:
             answer = answer.replace(piece, "")
         self.answer = answer
-        steps = [scores[0].softmax(-1) for scores in found.scores]
+        steps = [scores[0].softmax(-1) for scores in output.scores]
         self.pieces = [tokenizer.decode([int(step.argmax())]) for step in steps]
         self.steps = steps[: trimmed(self.pieces, ends)]
 
@@ -92,8 +92,8 @@ class Script:
             anchor = primary.probabilities(tokens)
 
             def distance(foreign: Run, tokens: list[int] = tokens, anchor: list[float] = anchor) -> float:
-                found = foreign.probabilities(tokens)
-                return sum(abs(p - q) for p, q in zip(anchor, found, strict=True)) / len(anchor)
+                other = foreign.probabilities(tokens)
+                return sum(abs(p - q) for p, q in zip(anchor, other, strict=True)) / len(anchor)
 
             frames = [run(prompt.replace("[X]", subject)) for prompt in prompts]
             contexts = [run(f"{other}. {base}") for other in taxonomy]

@@ -44,9 +44,15 @@ OTHER = replace(
 UNSEEN = replace(NORWAY, object=None, aliases=())
 
 
-def text(said="Paris", digest="0" * 16, **more):
-    found = {"text": said, "token_ids": (1,), "finish": "stop", "prompt_tokens": 1, "prompt_digest": digest}
-    return Generated(**(found | more))
+def text(answer="Paris", digest="0" * 16, **more):
+    fields = {
+        "text": answer,
+        "token_ids": (1,),
+        "finish": "stop",
+        "prompt_tokens": 1,
+        "prompt_digest": digest,
+    }
+    return Generated(**(fields | {"prompt_digest": digest} | more))
 
 
 def ask(fact, to=""):
@@ -57,10 +63,10 @@ def ask(fact, to=""):
 
 def test_a_round_that_asks_several_asks_each_its_own_and_joins_the_answers_in_order(monkeypatch):
     asks = (ask(FRANCE), ask(NORWAY, "openai/j"), ask(replace(FRANCE, id="x")))
-    told = []
+    seen = []
 
     def probe(case):
-        told.extend((yield asks))
+        seen.extend((yield asks))
         return ProbeResult(table=Table(columns=(), rows=()))
 
     monkeypatch.setitem(IMPLEMENTATIONS, "head_to_tail", Implementation(run=probe))
@@ -72,10 +78,10 @@ def test_a_round_that_asks_several_asks_each_its_own_and_joins_the_answers_in_or
 
     run_case(make_case(HeadToTailSettings(), FRANCE), answer, kept.extend)
     assert asked == [("", ["P36-FR", "x"]), ("openai/j", ["P36-NO"])]
-    assert [response.text for response in told] == [":P36-FR", "openai/j:P36-NO", ":x"]
+    assert [response.text for response in seen] == [":P36-FR", "openai/j:P36-NO", ":x"]
     assert [(one.case, one.ask, one.response.text) for one in kept] == [
         ("s.kb.yaml::head_to_tail[P36]", asked_of, said.text)
-        for asked_of, said in zip(asks, told, strict=True)
+        for asked_of, said in zip(asks, seen, strict=True)
     ]
 
 

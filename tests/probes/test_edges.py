@@ -102,8 +102,8 @@ def test_how_many_steps_the_published_script_counts(tokens, length):
 def test_the_published_script_asks_with_five_beams_and_watches_only_monitors_own_cells():
     assert published.NUM_BEAMS == 5
     step = Step(token_id=1, token="Paris", probability=0.5, watched=0.5)
-    said = {"token_ids": (1,), "finish": "stop", "prompt_tokens": 1, "prompt_digest": "d"}
-    oracle = Oracle(say=lambda request: Generated(text="Paris", steps=(step,), **said))
+    fields = {"token_ids": (1,), "finish": "stop", "prompt_tokens": 1, "prompt_digest": "d"}
+    oracle = Oracle(say=lambda request: Generated(text="Paris", steps=(step,), **fields))
     run_case(make_case(replace(PUBLISHED, study="full"), FRANCE), oracle, oracle.keep)
     asked = [request for requests in oracle.rounds for request in requests]
     assert {(request.num_beams, request.stop, request.max_new_tokens) for request in asked} == {(5, (), 15)}
@@ -160,7 +160,7 @@ def test_the_columns_of_reliable_kb():
         *("unparsable", "choices", "choices_unread"),
     )
     fact = replace(FRANCE, negatives=POOL)
-    found = {}
+    results = {}
     for name, settings, controls in [
         ("own", {}, ()),
         ("majority", {}, (Control(fact_id=FRANCE.id, majority="Paris"),)),
@@ -170,18 +170,18 @@ def test_the_columns_of_reliable_kb():
     ]:
         case = replace(make_case(ReliabilitySettings(choices=1, **settings), fact), controls=controls)
         oracle = Oracle(say=lambda request: "unsure")
-        found[name] = run_case(case, oracle, oracle.keep).table.columns
-    assert reliability.COLUMNS == found["own"] == found["none"] == own
-    assert found["majority"] == (*found["own"], "majority")
-    assert found["asked"] == (*found["own"], "shuffled_right", "shuffled_correct", "shuffled_wrong")
-    assert found["written"] == (*found["own"], "distractors", "distractors_written")
+        results[name] = run_case(case, oracle, oracle.keep).table.columns
+    assert reliability.COLUMNS == results["own"] == results["none"] == own
+    assert results["majority"] == (*results["own"], "majority")
+    assert results["asked"] == (*results["own"], "shuffled_right", "shuffled_correct", "shuffled_wrong")
+    assert results["written"] == (*results["own"], "distractors", "distractors_written")
     # Of what a model writes nobody knows the kind.
     drawn = ("distractors_drawn", "distractors_alike", "distractors_length")
-    for settings, columns in (({}, drawn), ({"distractors_from": "openai/w"}, found["written"][-2:])):
+    for settings, columns in (({}, drawn), ({"distractors_from": "openai/w"}, results["written"][-2:])):
         case = make_case(ReliabilitySettings(choices=1, **settings), fact)
         oracle = Oracle(say=lambda request: "unsure")
         table = run_case(replace(case, alike=((FRANCE.id, 1.0),)), oracle, oracle.keep).table
-        assert table.columns == (*found["own"], *columns)
+        assert table.columns == (*results["own"], *columns)
 
 
 @pytest.mark.parametrize(("choices", "shuffled"), [(3, 3), (4, 4), (5, 4), (20, 4)])
@@ -333,8 +333,8 @@ def test_examples_are_read_back_only_where_the_prompt_is_made_of_them():
 
 def test_an_example_without_an_answer_and_one_with_an_empty_one_are_two():
     shots = (Shot(question="a?", answer=None), Shot(question="b?", answer=""), *map(example, range(3)))
-    ((_, found),) = with_shots(shot_case(*shots), alike(*[0.5] * 5)).shots
-    assert [shot.answer for shot in found] == ["0", "1", "2", ""]
+    ((_, chosen),) = with_shots(shot_case(*shots), alike(*[0.5] * 5)).shots
+    assert [shot.answer for shot in chosen] == ["0", "1", "2", ""]
 
 
 @pytest.mark.parametrize(

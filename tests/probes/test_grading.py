@@ -38,9 +38,9 @@ def rounds(case, answers, *replies):
 
 
 def test_rules_ask_nobody():
-    asks, found = rounds(case_of(FRANCE, judge="rules"), {FRANCE.id: "Lutetia"})
+    asks, verdicts = rounds(case_of(FRANCE, judge="rules"), {FRANCE.id: "Lutetia"})
     assert asks == ()
-    assert found[FRANCE.id] == judged_by_rules(case_of(FRANCE), FRANCE, "Lutetia")
+    assert verdicts[FRANCE.id] == judged_by_rules(case_of(FRANCE), FRANCE, "Lutetia")
 
 
 @pytest.mark.parametrize(
@@ -64,9 +64,9 @@ def test_without_the_relation_rules_judge_as_well():
 
 @pytest.mark.parametrize("answer", ["Paris", "the city of paris.", "unsure", "", "I do not know"])
 def test_what_is_equal_or_says_nothing_needs_no_judge(answer):
-    asks, found = rounds(case_of(FRANCE), {FRANCE.id: answer})
+    asks, verdicts = rounds(case_of(FRANCE), {FRANCE.id: answer})
     assert asks == ()
-    assert found[FRANCE.id].rule != "judge"
+    assert verdicts[FRANCE.id].rule != "judge"
 
 
 COUNTED = replace(FRANCE, object="120,000", aliases=(), question="How many?", answer_range=(118e3, 122e3))
@@ -76,9 +76,9 @@ COUNTED = replace(FRANCE, object="120,000", aliases=(), question="How many?", an
     ("answer", "label"), [("119,500", "correct"), ("About 119k.", "correct"), ("117k", "wrong")]
 )
 def test_a_number_is_held_against_the_range_and_needs_no_judge(answer, label):
-    asks, found = rounds(case_of(COUNTED), {COUNTED.id: answer})
+    asks, verdicts = rounds(case_of(COUNTED), {COUNTED.id: answer})
     assert asks == ()
-    assert (found[COUNTED.id].label, found[COUNTED.id].rule) == (label, "range")
+    assert (verdicts[COUNTED.id].label, verdicts[COUNTED.id].rule) == (label, "range")
 
 
 def test_a_judge_is_told_the_range_of_an_answer_without_a_number():
@@ -107,9 +107,9 @@ def test_the_range_is_part_of_how_a_fact_was_asked():
 
 
 def test_without_an_accepted_answer_rules_judge():
-    asks, found = rounds(case_of(UNSEEN), {"unseen": "Oslo"})
+    asks, verdicts = rounds(case_of(UNSEEN), {"unseen": "Oslo"})
     assert asks == ()
-    assert found["unseen"].label == "wrong"
+    assert verdicts["unseen"].label == "wrong"
 
 
 @pytest.mark.parametrize(
@@ -123,28 +123,28 @@ def test_without_an_accepted_answer_rules_judge():
     ],
 )
 def test_the_judge_decides_about_the_rest(said, label, rule):
-    asks, found = rounds(case_of(FRANCE, NORWAY), {FRANCE.id: "Lutetia", NORWAY.id: "Oslo"}, reply(said))
+    asks, verdicts = rounds(case_of(FRANCE, NORWAY), {FRANCE.id: "Lutetia", NORWAY.id: "Oslo"}, reply(said))
     assert [(ask.fact_id, ask.role, ask.to) for ask in asks] == [(FRANCE.id, "judge", JUDGE)]
     assert asks[0].request.prompt.endswith(
         'Question: "What is the capital of France?"\nAccepted: ["Paris", "City of Paris"]\n'
         'Answer: "Lutetia"\nVerdict:'
     )
-    assert (found[FRANCE.id].label, found[FRANCE.id].rule) == (label, rule)
-    assert found[NORWAY.id].rule == "equal"
+    assert (verdicts[FRANCE.id].label, verdicts[FRANCE.id].rule) == (label, rule)
+    assert verdicts[NORWAY.id].rule == "equal"
 
 
 def test_a_judge_that_fails_is_an_error_of_that_fact_and_no_verdict():
-    _, found = rounds(
+    _, verdicts = rounds(
         case_of(FRANCE, NORWAY),
         {FRANCE.id: "Lutetia", NORWAY.id: "Kristiania"},
         Failed(error="429"),
         reply("correct"),
     )
-    assert found[NORWAY.id].label == "correct"
+    assert verdicts[NORWAY.id].label == "correct"
     with pytest.raises(ResponseError, match=r"P36-FR \(judge\): 429"):
-        found[FRANCE.id]
+        verdicts[FRANCE.id]
     with pytest.raises(KeyError, match="nobody"):
-        found["nobody"]
+        verdicts["nobody"]
 
 
 def test_a_probe_turns_it_into_an_error_and_asks_in_a_second_round():

@@ -32,9 +32,9 @@ CITIES = {"China": "Beijing", "Japan": "Tokyo", "France": "Paris", "Italy": "Rom
 
 @pytest.fixture(scope="module")
 def model():
-    found = load(parse_spec("reference"))
-    yield found
-    found.close()
+    model = load(parse_spec("reference"))
+    yield model
+    model.close()
 
 
 @pytest.fixture
@@ -50,9 +50,9 @@ def capitals(tmp_path) -> Path:
 
 def asked(model, facts: Path, **settings: object) -> tuple[Table, list[Exchange]]:
     beside = settings.pop("beside", facts.parent / "fktc.kb.yaml")
-    told = "".join(f"  {key}: {value}\n" for key, value in settings.items())
+    stated = "".join(f"  {key}: {value}\n" for key, value in settings.items())
     suite = Path(str(beside))
-    suite.write_text(f"suite: t\nfacts: {facts}\nformat: fktc\nmonitor:\n{told}", encoding="utf-8")
+    suite.write_text(f"suite: t\nfacts: {facts}\nformat: fktc\nmonitor:\n{stated}", encoding="utf-8")
     exchanges: list[Exchange] = []
     asker = DeduplicatingModel(model)
     result = run_case(load_suite(suite).cases[0], lambda requests, to: asker.ask(requests), exchanges.extend)
@@ -69,8 +69,8 @@ def test_six_frames_are_six_everywhere(model, capitals, variant):
     for row in kept:
         assert (row["calls:monitor"], row["calls:study"]) == (6 + 1 + 5, 6 * (1 + 1 + 5))
     by = {metric.name: metric for metric in metrics_for("monitor", "P36", table.columns)}
-    found = by["saving_calls"].of([[row[name] for name in by["saving_calls"].columns] for row in kept])
-    assert found == pytest.approx(42 / 12)
+    result = by["saving_calls"].of([[row[name] for name in by["saving_calls"].columns] for row in kept])
+    assert result == pytest.approx(42 / 12)
     fact = next(row.fact_id for row in table.rows if row.values[0])
     again = distances(exchanges, fact, variant)
     assert dict(zip(table.columns, row_of(table, fact), strict=True))["pfd"] == pytest.approx(again)

@@ -63,17 +63,17 @@ def test_the_full_study_asks_every_frame_after_every_context():
 
 def test_the_accuracies_of_the_full_study_by_hand():
     oracle = Oracle(say=say, believe=lambda request: (0.5,))
-    found = figures(run_case(make_case(FULL, FRANCE), oracle, oracle.keep).table)
+    measured = figures(run_case(make_case(FULL, FRANCE), oracle, oracle.keep).table)
     # Of 12 cells, the third frame is wrong in 4 contexts and the base frame in one.
-    assert found["accuracy_avg"] == found["accuracy"] == pytest.approx(7 / 12)
-    assert (found["accuracy_max"], found["accuracy_min"]) == (1, 0)
-    assert found["accuracy_std"] == pytest.approx((7 / 12 * 5 / 12) ** 0.5)
-    assert found["accuracy_base"] == 1
-    assert found["accuracy_qa"] == pytest.approx(2 / 3)
-    assert found["accuracy_positive"] == 1
-    assert found["accuracy_negative"] == pytest.approx(1 / 2)
-    assert found["delta_positive"] == 0
-    assert found["delta_negative"] == pytest.approx(-1 / 2)
+    assert measured["accuracy_avg"] == measured["accuracy"] == pytest.approx(7 / 12)
+    assert (measured["accuracy_max"], measured["accuracy_min"]) == (1, 0)
+    assert measured["accuracy_std"] == pytest.approx((7 / 12 * 5 / 12) ** 0.5)
+    assert measured["accuracy_base"] == 1
+    assert measured["accuracy_qa"] == pytest.approx(2 / 3)
+    assert measured["accuracy_positive"] == 1
+    assert measured["accuracy_negative"] == pytest.approx(1 / 2)
+    assert measured["delta_positive"] == 0
+    assert measured["delta_negative"] == pytest.approx(-1 / 2)
 
 
 @pytest.mark.parametrize("variant", ["definition", "published"])
@@ -111,11 +111,11 @@ def test_the_cost_of_monitor_and_of_the_study():
             )
 
     oracle = Counting()
-    found = figures(run_case(case, oracle, oracle.keep).table)
-    assert (found["calls_monitor"], found["calls_study"]) == (13, 49)
-    assert (found["tokens_monitor"], found["tokens_study"]) == (13 * 12, 49 * 15)
-    assert found["saving_calls"] == pytest.approx(49 / 13)
-    assert found["saving_tokens"] == pytest.approx(49 * 15 / (13 * 12))
+    measured = figures(run_case(case, oracle, oracle.keep).table)
+    assert (measured["calls_monitor"], measured["calls_study"]) == (13, 49)
+    assert (measured["tokens_monitor"], measured["tokens_study"]) == (13 * 12, 49 * 15)
+    assert measured["saving_calls"] == pytest.approx(49 / 13)
+    assert measured["saving_tokens"] == pytest.approx(49 * 15 / (13 * 12))
 
 
 def step_by_step(request: GenerateRequest) -> Generated:
@@ -129,13 +129,13 @@ def step_by_step(request: GenerateRequest) -> Generated:
 def test_the_published_variant_generates_everything_the_same_way():
     oracle = Oracle(say=step_by_step)
     settings = dataclasses.replace(FULL, variant="published")
-    found = figures(run_case(make_case(settings, FRANCE), oracle, oracle.keep).table)
+    measured = figures(run_case(make_case(settings, FRANCE), oracle, oracle.keep).table)
     assert {request.num_beams for asked in oracle.rounds for request in asked} == {5}
     assert sum(map(len, oracle.rounds)) == 12
     # Steps are for the cells whose probabilities count.
     assert sum(request.steps for asked in oracle.rounds for request in asked) == 6
-    assert (found["calls_monitor"], found["calls_study"]) == (6, 12)
-    assert found["accuracy_avg"] == pytest.approx(7 / 12)
+    assert (measured["calls_monitor"], measured["calls_study"]) == (6, 12)
+    assert measured["accuracy_avg"] == pytest.approx(7 / 12)
 
 
 def test_a_dropped_fact_is_not_studied_and_costs_are_those_of_kept_facts():
@@ -164,12 +164,12 @@ def test_six_frames_make_means_over_six(variant, columns_of):
         return generated("Paris", ("Paris", probability(request.prompt), probability(request.prompt)))
 
     oracle = Oracle(say=answer, believe=lambda request: (probability(request.prompt),))
-    found = columns_of(
+    columns = columns_of(
         run_case(six_frames(MonitorSettings(negatives=2, variant=variant)), oracle, oracle.keep).table
     )
-    assert found["pfd"] == pytest.approx((0.1 + 0.2 + 0.3 + 0.4 + 0.5 + 0.6) / 6)
-    assert found["ird"] == pytest.approx(0.4)
-    assert sum(name.startswith("cell:none:") for name in found) == 6
+    assert columns["pfd"] == pytest.approx((0.1 + 0.2 + 0.3 + 0.4 + 0.5 + 0.6) / 6)
+    assert columns["ird"] == pytest.approx(0.4)
+    assert sum(name.startswith("cell:none:") for name in columns) == 6
 
 
 def test_the_ablation_takes_the_base_frame_and_others_drawn_by_the_seed():
@@ -209,9 +209,9 @@ def test_the_ablated_score_by_hand_and_without_further_calls():
 def test_an_ablation_that_takes_all_frames_is_undefined_and_says_why():
     oracle = Oracle(say=say, believe=believe)
     table = run_case(make_case(MonitorSettings(negatives=2), FRANCE), oracle, oracle.keep).table
-    found = next(m for m in metrics_for("monitor", "P36", table.columns) if m.name == "monitor_ablated")
+    metric = next(m for m in metrics_for("monitor", "P36", table.columns) if m.name == "monitor_ablated")
     assert figures(table)["monitor_ablated"] != figures(table)["monitor_ablated"]
-    assert found.undefined == "the relation has no more frames than the ablation takes"
+    assert metric.undefined == "the relation has no more frames than the ablation takes"
 
 
 @pytest.mark.parametrize("variant", ["definition", "published"])
@@ -227,8 +227,8 @@ def test_the_worst_fact_is_explained_first_by_the_context_that_moved_it_most(var
     oracle = Oracle(say=answer, believe=lambda request: (probability(request.prompt),))
     settings = MonitorSettings(negatives=2, variant=variant)
     result = run_case(make_case(settings, FRANCE, NORWAY), oracle, oracle.keep)
-    told = [[(ask.fact_id, ask.role, ask.request.prompt) for ask in pair] for pair in result.explain]
-    assert told == [
+    pairs = [[(ask.fact_id, ask.role, ask.request.prompt) for ask in pair] for pair in result.explain]
+    assert pairs == [
         [
             ("P36-NO", "negative2:0", "Paris. What is the capital of Norway?"),
             ("P36-NO", "none:0", "What is the capital of Norway?"),

@@ -39,17 +39,17 @@ def options_in(prompt: str) -> list[str]:
 def test_uninformative_answers_are_counted_by_kind(columns_of, answer: str, kind: str) -> None:
     oracle = Oracle(say=lambda request: answer)
     table = run_case(make_case(ReliabilitySettings(), SEEN), oracle, oracle.keep).table
-    found = columns_of(table)
-    assert {name for name in ("repetition", "none", "unsure") if found[name]} == {kind}
-    assert found["uninformative"] == 1
+    columns = columns_of(table)
+    assert {name for name in ("repetition", "none", "unsure") if columns[name]} == {kind}
+    assert columns["uninformative"] == 1
     assert table.rows[0].rule == kind
 
 
 def test_an_informative_answer_is_of_no_kind_and_its_rule_is_kept(columns_of) -> None:
     oracle = Oracle(say=lambda request: "Paris")
     table = run_case(make_case(ReliabilitySettings(), SEEN), oracle, oracle.keep).table
-    found = columns_of(table)
-    assert [found[name] for name in ("repetition", "none", "unsure", "unparsable")] == [0, 0, 0, 0]
+    columns = columns_of(table)
+    assert [columns[name] for name in ("repetition", "none", "unsure", "unparsable")] == [0, 0, 0, 0]
     assert table.rows[0].rule == "equal"
 
 
@@ -77,11 +77,11 @@ class Judge(Oracle):
 def test_the_judge_decides_and_an_unreadable_verdict_is_neither(columns_of, reply, column, asked) -> None:
     oracle = Judge(reply)
     case = dataclasses.replace(make_case(ReliabilitySettings(), SEEN), judge="openai/judge")
-    found = columns_of(run_case(case, oracle, oracle.keep).table)
+    columns = columns_of(run_case(case, oracle, oracle.keep).table)
     names = ("correct", "wrong", "uninformative")
-    assert {name for name in names if found[name]} == ({column} if column else set())
-    assert found["unparsable"] == (not column)
-    assert found["consistency_correct"] + found["consistency_wrong"] == bool(column)
+    assert {name for name in names if columns[name]} == ({column} if column else set())
+    assert columns["unparsable"] == (not column)
+    assert columns["consistency_correct"] + columns["consistency_wrong"] == bool(column)
     assert sum(bool(options_in(request.prompt)) for round_ in oracle.rounds for request in round_) == asked
 
 
@@ -110,7 +110,7 @@ def test_the_same_options_are_offered_under_another_subject(columns_of) -> None:
 
     oracle = Oracle(say=say)
     case = with_controls(ASKED, SEEN, shuffled=SHUFFLED)
-    found = columns_of(run_case(case, oracle, oracle.keep).table)
+    columns = columns_of(run_case(case, oracle, oracle.keep).table)
     mine = [r.prompt for r in oracle.rounds[1] if "France" in r.prompt]
     others = [r.prompt for r in oracle.rounds[1] if "Peru" in r.prompt]
     assert len(mine) == 10
@@ -118,11 +118,11 @@ def test_the_same_options_are_offered_under_another_subject(columns_of) -> None:
     assert [options_in(prompt) for prompt in others] == [options_in(prompt) for prompt in mine[:4]]
     assert [SHUFFLED in request.prompt for request in oracle.rounds[0]] == [False, True]
     first = sum(options_in(prompt)[0] == "Paris" for prompt in others)
-    assert found["shuffled_correct"] == first / 4 < 1
-    assert found["shuffled_wrong"] == 0
-    assert found["consistency_correct"] == 1
+    assert columns["shuffled_correct"] == first / 4 < 1
+    assert columns["shuffled_wrong"] == 0
+    assert columns["consistency_correct"] == 1
     # It says Paris of Peru, too.
-    assert found["shuffled_right"] == 1
+    assert columns["shuffled_right"] == 1
 
 
 def test_without_another_subject_or_without_choices_the_shuffled_columns_are_zero(columns_of) -> None:
@@ -134,13 +134,13 @@ def test_without_another_subject_or_without_choices_the_shuffled_columns_are_zer
         ("Paris", SHUFFLED, (1, 1, 0)),
         ("Lyon", SHUFFLED, (0, 0, 1)),
     ]
-    found = []
+    results = []
     for answer, shuffled, _ in rows:
         oracle = Oracle(say=lambda request, answer=answer: answer)
         case = with_controls(ASKED, SEEN, majority="", shuffled=shuffled)
         values = columns_of(run_case(case, oracle, oracle.keep).table)
-        found.append(tuple(values[f"shuffled_{name}"] for name in ("right", "correct", "wrong")))
-    assert found == [shares for _, _, shares in rows]
+        results.append(tuple(values[f"shuffled_{name}"] for name in ("right", "correct", "wrong")))
+    assert results == [shares for _, _, shares in rows]
 
 
 def test_a_question_about_another_subject_shows_the_same_examples() -> None:
@@ -158,9 +158,9 @@ def test_of_unseen_knowledge_no_open_question_is_shuffled(columns_of) -> None:
     unseen = dataclasses.replace(SEEN, object=None, aliases=(), question="Where was Ovid Marrowby born?")
     oracle = Oracle(say=lambda request: "Paris")
     case = with_controls(ASKED, unseen, majority="", shuffled="Where was Elv Amber born?")
-    found = columns_of(run_case(case, oracle, oracle.keep).table)
+    columns = columns_of(run_case(case, oracle, oracle.keep).table)
     assert len(oracle.rounds[0]) == 1
-    assert (found["shuffled_right"], found["shuffled_wrong"]) == (0, 1)
+    assert (columns["shuffled_right"], columns["shuffled_wrong"]) == (0, 1)
 
 
 def test_controls_leave_a_fact_comparable_and_other_settings_do_not() -> None:

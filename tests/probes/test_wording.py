@@ -47,16 +47,16 @@ def first(settings, **more):
 
 
 def test_what_stands_before_the_examples_leads_once_and_the_rest_is_put_around_each():
-    found = template(GERMAN, "Antwort:")
-    assert found.in_text("Wo?", (("Wer?", "Ich"), ("Was?", "Das"))) == (
+    german = template(GERMAN, "Antwort:")
+    assert german.in_text("Wo?", (("Wer?", "Ich"), ("Was?", "Das"))) == (
         "Antworte kurz.\n\nFrage: Wer?\nAntwort: Ich\n\nFrage: Was?\nAntwort: Das\n\nFrage: Wo?\nAntwort:"
     )
-    assert found.in_text("Wo?") == "Antworte kurz.\n\nFrage: Wo?\nAntwort:"
-    assert found.in_turns("Wo?", (("Wer?", "Ich"), ("Was?", "Das"))) == (
+    assert german.in_text("Wo?") == "Antworte kurz.\n\nFrage: Wo?\nAntwort:"
+    assert german.in_turns("Wo?", (("Wer?", "Ich"), ("Was?", "Das"))) == (
         (("Antworte kurz.\n\nFrage: Wer?\nAntwort:", "Ich"), ("Frage: Was?\nAntwort:", "Das")),
         "Frage: Wo?\nAntwort:",
     )
-    assert found.in_turns("Wo?") == ((), "Antworte kurz.\n\nFrage: Wo?\nAntwort:")
+    assert german.in_turns("Wo?") == ((), "Antworte kurz.\n\nFrage: Wo?\nAntwort:")
 
 
 def test_without_a_place_for_examples_all_of_the_text_is_put_around_each():

@@ -124,14 +124,16 @@ def _config(kind: str) -> Any:
 
 def _batch(kind: str, tokenizer: Any, lessons: Sequence[Lesson], ends: list[int]) -> dict[str, torch.Tensor]:
     """Return all lessons as one batch."""
-    asked, told = [], []
+    questions, answers = [], []
     for number, (question, answer) in enumerate(lessons):
-        asked.append(tokenizer(question)["input_ids"])
-        told.append([*tokenizer(answer, add_special_tokens=False)["input_ids"], ends[number % len(ends)]])
-    inputs, labels = asked, told
+        questions.append(tokenizer(question)["input_ids"])
+        answers.append([*tokenizer(answer, add_special_tokens=False)["input_ids"], ends[number % len(ends)]])
+    inputs, labels = questions, answers
     if kind != "t5":
-        inputs = [question + answer for question, answer in zip(asked, told, strict=True)]
-        labels = [[-100] * len(question) + answer for question, answer in zip(asked, told, strict=True)]
+        inputs = [question + answer for question, answer in zip(questions, answers, strict=True)]
+        labels = [
+            [-100] * len(question) + answer for question, answer in zip(questions, answers, strict=True)
+        ]
     return {
         "input_ids": _even(inputs, 0),
         "attention_mask": _even([[1] * len(row) for row in inputs], 0),

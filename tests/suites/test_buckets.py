@@ -57,18 +57,18 @@ TOP = HEAD + "head_to_tail: {slices: [world-head, world-top10]}\n"
 
 def test_the_top_tenth_is_the_most_popular_tenth_of_the_head_rounded_up(suite_file: Write) -> None:
     facts = lands(100)
-    found = slices(suite_file(TOP, facts, RELATIONS))
+    by_slice = slices(suite_file(TOP, facts, RELATIONS))
     head = [
         f["id"] for f, b in zip(facts, buckets([f["popularity"] for f in facts]), strict=True) if b == "head"
     ]
-    assert found["world-head"] == head
+    assert by_slice["world-head"] == head
     assert len(head) == 32
-    assert found["world-top10"] == head[-4:]
+    assert by_slice["world-top10"] == head[-4:]
 
 
 def test_the_top_tenth_is_asked_for_by_name_only(suite_file: Write) -> None:
-    found = slices(suite_file(HEAD + "head_to_tail:\n", lands(100), RELATIONS))
-    assert list(found) == ["world-head", "world-torso", "world-tail"]
+    by_slice = slices(suite_file(HEAD + "head_to_tail:\n", lands(100), RELATIONS))
+    assert list(by_slice) == ["world-head", "world-torso", "world-tail"]
 
 
 def test_of_equally_popular_facts_the_hash_decides_whatever_their_order(suite_file: Write) -> None:
@@ -98,8 +98,8 @@ def test_what_the_source_has_bucketed_stays(suite_file: Write) -> None:
     for fact, bucket in zip(facts, ["head", "torso", "tail"] * 3, strict=True):
         fact["bucket"] = bucket
         del fact["popularity"]
-    found = slices(suite_file(HEAD + "head_to_tail:\n", facts, RELATIONS))
-    assert found == {
+    by_slice = slices(suite_file(HEAD + "head_to_tail:\n", facts, RELATIONS))
+    assert by_slice == {
         "world-head": ["c000", "c003", "c006"],
         "world-torso": ["c001", "c004", "c007"],
         "world-tail": ["c002", "c005", "c008"],
@@ -111,8 +111,8 @@ def test_what_the_source_has_bucketed_stays(suite_file: Write) -> None:
 def test_facts_without_an_answer_are_in_no_bucket(suite_file: Write) -> None:
     unseen = {"relation": "P36", "subject": "Atlantis", "object": None, "question": "Capital of Atlantis?"}
     facts = lands(100)
-    found = slices(suite_file(HEAD + "head_to_tail:\n", [*facts, unseen], RELATIONS))
-    assert sorted(name for ids in found.values() for name in ids) == [fact["id"] for fact in facts]
+    by_slice = slices(suite_file(HEAD + "head_to_tail:\n", [*facts, unseen], RELATIONS))
+    assert sorted(name for ids in by_slice.values() for name in ids) == [fact["id"] for fact in facts]
 
 
 def predicates(*counts: int, stated: tuple[str, ...] = ()) -> tuple[list[dict[str, Any]], str]:
@@ -132,14 +132,14 @@ def predicates(*counts: int, stated: tuple[str, ...] = ()) -> tuple[list[dict[st
 def test_predicates_are_bucketed_by_their_number_of_facts(suite_file: Write) -> None:
     counts = (8, 7, 6, 5, 4, 3, 2, 1)
     facts, relations = predicates(*counts)
-    found = slices(suite_file(HEAD + "head_to_tail: {bucket_by: predicate}\n", facts, relations))
+    by_slice = slices(suite_file(HEAD + "head_to_tail: {bucket_by: predicate}\n", facts, relations))
     # Of 36: 1 3 6 10 15 21 28 36, so the 5 crosses 12 and the 7 crosses 24.
-    assert {name: sorted({f.partition(":")[0] for f in ids}) for name, ids in found.items()} == {
+    assert {name: sorted({f.partition(":")[0] for f in ids}) for name, ids in by_slice.items()} == {
         "world-head": ["R0"],
         "world-torso": ["R1", "R2"],
         "world-tail": ["R3", "R4", "R5", "R6", "R7"],
     }
-    assert {name: len(ids) for name, ids in found.items()} == {
+    assert {name: len(ids) for name, ids in by_slice.items()} == {
         "world-head": 8,
         "world-torso": 13,
         "world-tail": 15,
@@ -149,9 +149,9 @@ def test_predicates_are_bucketed_by_their_number_of_facts(suite_file: Write) -> 
 def test_predicates_are_bucketed_by_the_popularity_they_state(suite_file: Write) -> None:
     stated = tuple(f", popularity: {n}" for n in (1, 2, 3, 4, 5, 6, 7, 8))
     facts, relations = predicates(*[1] * 8, stated=stated)
-    found = slices(suite_file(HEAD + "head_to_tail: {bucket_by: predicate}\n", facts, relations))
-    assert found["world-head"] == ["R7:S0"]
-    assert found["world-torso"] == ["R5:S0", "R6:S0"]
+    by_slice = slices(suite_file(HEAD + "head_to_tail: {bucket_by: predicate}\n", facts, relations))
+    assert by_slice["world-head"] == ["R7:S0"]
+    assert by_slice["world-torso"] == ["R5:S0", "R6:S0"]
 
 
 def test_predicates_of_which_some_state_a_popularity_cannot_be_compared(suite_file: Write) -> None:
@@ -191,16 +191,16 @@ def test_in_domain_examples_are_other_facts_of_the_relation_in_its_own_words(sui
         {"id": f"b{n}", "relation": "P50", "subject": f"Book {n}", "object": f"Author {n}", "popularity": n}
         for n in range(1, 40)
     ]
-    found = examples(suite_file(IN_DOMAIN, lands(40) + books, RELATIONS))
-    assert len(found) == 79
-    for name, (question, answer) in found.items():
+    chosen = examples(suite_file(IN_DOMAIN, lands(40) + books, RELATIONS))
+    assert len(chosen) == 79
+    for name, (question, answer) in chosen.items():
         number = question.rstrip("?").rpartition(" ")[2]
         if name.startswith("b"):
             assert (question, answer) == (f"Who wrote Book {number}?", f"Author {number}")
         else:
             assert (question, answer) == (f"What is the capital of Land {number}?", f"City {number}")
         assert int(number) != int(name[1:])
-    assert len(set(found.values())) > 30
+    assert len(set(chosen.values())) > 30
 
 
 def test_an_example_shares_neither_subject_nor_answer(suite_file: Write) -> None:
@@ -210,9 +210,9 @@ def test_an_example_shares_neither_subject_nor_answer(suite_file: Write) -> None
     facts[27] |= {"object": "PARIS"}
     facts[28] |= {"object": "city of light"}
     facts[29] |= {"object": "Rome", "subject": "Elsewhere"}
-    found = examples(suite_file(IN_DOMAIN, facts, RELATIONS))
-    assert {answer for name, (_, answer) in found.items() if name < "c027"} == {"Rome"}
-    assert found["c029"][1] != "Rome"
+    chosen = examples(suite_file(IN_DOMAIN, facts, RELATIONS))
+    assert {answer for name, (_, answer) in chosen.items() if name < "c027"} == {"Rome"}
+    assert chosen["c029"][1] != "Rome"
     facts[29]["subject"] = "LAND 3"
     suite = load_suite(suite_file(IN_DOMAIN, facts, RELATIONS))
     bare = [name for case in suite.cases for name, shown in case.shots if not shown]
@@ -238,9 +238,9 @@ def test_an_example_does_not_say_the_fact_the_other_way_round(suite_file: Write)
         {"id": f"c{n}", "relation": "P36", "subject": one, "object": other, "popularity": n + 1}
         for n, (one, other) in enumerate(pairs)
     ]
-    found = examples(suite_file(IN_DOMAIN, facts, RELATIONS))
+    chosen = examples(suite_file(IN_DOMAIN, facts, RELATIONS))
     for fact in facts:
-        assert found[fact["id"]][1] not in (fact["subject"], fact["object"])
+        assert chosen[fact["id"]][1] not in (fact["subject"], fact["object"])
 
 
 def test_examples_do_not_depend_on_sampling_or_order_and_little_on_new_facts(suite_file: Write) -> None:
@@ -260,8 +260,8 @@ def test_facts_with_questions_of_their_own_show_one_another(suite_file: Write) -
     facts = lands(20)
     for fact in facts[:10]:
         fact["question"] = f"Name the seat of {fact['subject']}."
-    found = examples(suite_file(IN_DOMAIN, facts, RELATIONS))
-    assert all(found[f["id"]][0].startswith("Name the seat of") == ("question" in f) for f in facts)
+    chosen = examples(suite_file(IN_DOMAIN, facts, RELATIONS))
+    assert all(chosen[f["id"]][0].startswith("Name the seat of") == ("question" in f) for f in facts)
 
 
 def test_other_prompts_show_no_example(suite_file: Write) -> None:
@@ -293,14 +293,14 @@ def buckets_of(path: Path) -> dict[str, dict[str, str]]:
 def test_every_case_knows_the_buckets_of_its_facts(suite_file: Write) -> None:
     facts = lands(30)
     facts[3] |= {"popularity": 10**6, "bucket": "torso"}
-    found = buckets_of(suite_file(BUCKETED, facts, RELATIONS))
+    bucket_of = buckets_of(suite_file(BUCKETED, facts, RELATIONS))
     others = [n for n in range(30) if n != 3]
     relation = dict(zip(others, buckets([1000 + n for n in others]), strict=True))
     expected = {f"c{n:03}": "torso" if n == 3 else relation[n] for n in range(30)}
     assert set(expected.values()) == {"head", "torso", "tail"}
-    assert found["monitor[P36]"] == expected
+    assert bucket_of["monitor[P36]"] == expected
     torso = {fact for fact, bucket in expected.items() if bucket == "torso"}
-    assert found["head_to_tail[world-torso]"] == dict.fromkeys(sorted(torso), "torso")
+    assert bucket_of["head_to_tail[world-torso]"] == dict.fromkeys(sorted(torso), "torso")
 
 
 def test_a_slice_has_its_own_bucket_and_other_cases_that_of_the_relation(suite_file: Write) -> None:
@@ -308,9 +308,9 @@ def test_a_slice_has_its_own_bucket_and_other_cases_that_of_the_relation(suite_f
         {**fact, "id": f"b{n}", "relation": "P50", "popularity": n + 1} for n, fact in enumerate(lands(9))
     ]
     text = HEAD + "monitor: {slices: [P50], negatives: 2}\nhead_to_tail: {bucket_by: domain}\n"
-    found = buckets_of(suite_file(text, [*lands(9), *small], RELATIONS))
-    assert {f"b{n}": "tail" for n in range(9)}.items() <= found["head_to_tail[world-tail]"].items()
-    assert set(found["monitor[P50]"].values()) == {"head", "torso", "tail"}
+    bucket_of = buckets_of(suite_file(text, [*lands(9), *small], RELATIONS))
+    assert {f"b{n}": "tail" for n in range(9)}.items() <= bucket_of["head_to_tail[world-tail]"].items()
+    assert set(bucket_of["monitor[P50]"].values()) == {"head", "torso", "tail"}
 
 
 def test_what_has_no_popularity_or_no_answer_has_no_bucket(suite_file: Write) -> None:
@@ -325,6 +325,6 @@ def test_what_has_no_popularity_or_no_answer_has_no_bucket(suite_file: Write) ->
         "reliability:\n  choices: 2\n  distractors: 6\n"
         "  unseen: {count: 3, as_of: 2026-11-01, expires: 2090-01-01}\n"
     )
-    found = buckets_of(suite_file(text, facts, RELATIONS))
-    assert set(found["reliability[seen-zero-shot]"]) == {f"c{n:03}" for n in range(12)}
-    assert found["reliability[unseen-zero-shot]"] == {}
+    bucket_of = buckets_of(suite_file(text, facts, RELATIONS))
+    assert set(bucket_of["reliability[seen-zero-shot]"]) == {f"c{n:03}" for n in range(12)}
+    assert bucket_of["reliability[unseen-zero-shot]"] == {}

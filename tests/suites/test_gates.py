@@ -189,8 +189,8 @@ def test_every_limit_of_integrity_takes_its_whole_range() -> None:
     ],
 )
 def test_the_name_of_a_reliability_slice(name: str, parts: tuple[str, str, str] | None) -> None:
-    found = reliability_slice(name)
-    assert (found and (found.kind, found.group, found.prompt)) == parts
+    result = reliability_slice(name)
+    assert (result and (result.kind, result.group, result.prompt)) == parts
     if parts is not None:
         assert slice_name(*parts) == name
 
@@ -315,9 +315,9 @@ def test_a_probe_states_what_the_suite_states_otherwise(suite_file: Callable[...
 
 
 def test_a_whole_number_is_a_share_too(suite_file: Callable[..., Path]) -> None:
-    (found,) = set(limits(suite_file(HEAD + "integrity: {answered: 1}\nmonitor:\n")).values())
+    (result,) = set(limits(suite_file(HEAD + "integrity: {answered: 1}\nmonitor:\n")).values())
     # Wire form and JSON tell 1 from 1.0.
-    assert isinstance(found.answered, float)
+    assert isinstance(result.answered, float)
 
 
 def test_every_limit_can_be_stated() -> None:

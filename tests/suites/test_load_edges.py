@@ -144,21 +144,21 @@ def test_a_fact_and_a_slice_of_one_name_may_both_be_waived(suite_file: Write) ->
 @pytest.mark.parametrize("key", ["owner", "reason", "expires"])
 def test_a_waiver_says_who_why_and_until_when(key: str, suite_file: Write) -> None:
     keys = {"fact": "c3", "owner": "Ann", "reason": "known", "expires": "2030-12-31"}
-    told = ", ".join(f"{name}: {text}" for name, text in keys.items() if name != key)
+    stated = ", ".join(f"{name}: {text}" for name, text in keys.items() if name != key)
     with pytest.raises(SuiteError, match=f"a waiver lacks the key '{key}'"):
-        load_suite(suite_file(HEAD + f"monitor:\nwaivers:\n  - {{{told}}}\n"))
+        load_suite(suite_file(HEAD + f"monitor:\nwaivers:\n  - {{{stated}}}\n"))
 
 
 @pytest.mark.parametrize("key", ["count", "as_of", "expires"])
 def test_unseen_questions_need_all_three_keys(key: str, suite_file: Write) -> None:
     keys = {"count": "5", "as_of": "2026-11-01", "expires": "2028-01-01"}
-    told = ", ".join(f"{name}: {text}" for name, text in keys.items() if name != key)
+    stated = ", ".join(f"{name}: {text}" for name, text in keys.items() if name != key)
     with pytest.raises(SuiteError, match=f"unseen lacks the key '{key}'"):
-        load_suite(suite_file(HEAD + f"reliability:\n  unseen: {{{told}}}\n"))
+        load_suite(suite_file(HEAD + f"reliability:\n  unseen: {{{stated}}}\n"))
     same = {**keys, "expires": "2026-11-01"}
-    told = ", ".join(f"{name}: {text}" for name, text in same.items())
+    stated = ", ".join(f"{name}: {text}" for name, text in same.items())
     with pytest.raises(SuiteError, match="expires must be later than as_of"):
-        load_suite(suite_file(HEAD + f"reliability:\n  unseen: {{{told}}}\n"))
+        load_suite(suite_file(HEAD + f"reliability:\n  unseen: {{{stated}}}\n"))
 
 
 def test_unseen_questions_are_for_a_later_day_until_that_day(suite_file: Write) -> None:

@@ -130,9 +130,9 @@ def test_questions_without_an_answer_are_the_unseen_ones(cases: Cases, tmp_path:
 def test_read_and_made_up_questions_are_asked_together(cases: Cases, tmp_path: Path) -> None:
     text = questions(tmp_path, {"question": "Who will be 0?", "answer": None})
     unseen = "reliability: {unseen: {count: 4, as_of: 2026-11-01, expires: 2090-01-01}}\n"
-    found = next(case for case in cases(text + unseen) if case.slice == "unseen-zero-shot")
-    assert len(found.facts) == 5
-    assert found.facts[0].question == "Who will be 0?"
+    unseen_case = next(case for case in cases(text + unseen) if case.slice == "unseen-zero-shot")
+    assert len(unseen_case.facts) == 5
+    assert unseen_case.facts[0].question == "Who will be 0?"
 
 
 def test_questions_without_an_answer_and_nothing_else(cases: Cases, tmp_path: Path) -> None:

@@ -54,11 +54,11 @@ def test_the_shares_by_hand(variant, columns_of):
     oracle = Oracle(say=say)
     settings = dataclasses.replace(ALL, variant=variant)
     table = run_case(told_case(settings), oracle, oracle.keep).table
-    found = columns_of(table)
+    columns = columns_of(table)
     # Two of the three statements end with [Y].
-    assert found["format:wp"] == pytest.approx(1 / 2)
-    assert found["format:fc_pos"] == pytest.approx(1 / 3)
-    assert found["format:fc_neg"] == pytest.approx(4 / 6)
+    assert columns["format:wp"] == pytest.approx(1 / 2)
+    assert columns["format:fc_pos"] == pytest.approx(1 / 3)
+    assert columns["format:fc_neg"] == pytest.approx(4 / 6)
     named = {metric.name: metric for metric in metrics_for("monitor", "P36", table.columns)}
     assert named["accuracy_wp"].columns == ("format:wp", "kept")
     assert named["accuracy_fc_pos"].of([[1 / 3, 1], [1, 1], [0, 0]]) == pytest.approx(2 / 3)
@@ -77,17 +77,17 @@ def test_a_share_is_of_what_is_right_and_not_of_what_is_wrong(variant, columns_o
         ("Rome", "True", (0, 1, 0)),
         ("", "True", (0, 1, 0)),
     ]
-    found = []
+    results = []
     for completion, truth, _ in rows:
 
         def say(request, completion=completion, truth=truth):
-            said = {"The": completion, "France": completion, "Statement:": truth}
-            return generated(said.get(request.prompt.split()[0], "Paris"), ("P", 0.5, 0.5))
+            fields = {"The": completion, "France": completion, "Statement:": truth}
+            return generated(fields.get(request.prompt.split()[0], "Paris"), ("P", 0.5, 0.5))
 
         oracle = Oracle(say=say)
         table = run_case(told_case(dataclasses.replace(ALL, variant=variant)), oracle, oracle.keep).table
-        found.append(table.rows[0].values[-3:])
-    assert found == [shares for _, _, shares in rows]
+        results.append(table.rows[0].values[-3:])
+    assert results == [shares for _, _, shares in rows]
 
 
 def test_what_is_asked_and_that_it_is_one_round():

@@ -48,17 +48,17 @@ def test_an_answer_is_led_by_a_blank_where_its_script_has_blanks(answer, scored)
 def test_the_definition_variant_gives_the_hand_worked_figures(columns_of):
     oracle = Oracle(say=lambda request: "Paris" if "Rome" not in request.prompt else "Rome", believe=believe)
     result = run_case(make_case(DEFINITION, FRANCE), oracle, oracle.keep)
-    found = columns_of(result.table)
+    columns = columns_of(result.table)
     # eq. 1: frames differ from (0.9, 0.8) by (0.2, 0), (0.4, 0.2), (0, 0.6)
     pfd = (0.2 / 2 + 0.6 / 2 + 0.6 / 2) / 3
     # eq. 2: wrong contexts differ by (0.8, 0) and (0, 0.2)
     ird = (0.8 / 2 + 0.2 / 2) / 2
-    assert found["pfd"] == pytest.approx(pfd)
-    assert found["ird"] == pytest.approx(ird)
-    assert found["term"] == pytest.approx(math.sqrt((pfd**2 + ird**2 + pfd * ird) / 3))
-    assert found["anchor"] == pytest.approx(0.85)
-    assert found["kept"] == 1
-    assert {name: value for name, value in found.items() if name.startswith("cell:")} == {
+    assert columns["pfd"] == pytest.approx(pfd)
+    assert columns["ird"] == pytest.approx(ird)
+    assert columns["term"] == pytest.approx(math.sqrt((pfd**2 + ird**2 + pfd * ird) / 3))
+    assert columns["anchor"] == pytest.approx(0.85)
+    assert columns["kept"] == 1
+    assert {name: value for name, value in columns.items() if name.startswith("cell:")} == {
         "cell:positive:0": 1,
         "cell:none:0": 1,
         "cell:none:1": 1,
@@ -85,9 +85,9 @@ def test_an_alias_is_right_in_the_definition(columns_of):
     ("written", "first"), [((0,), 1), ((0, 8), 1), ((3, 0), 1), ((3, 4, 0), 0), ((1, 3), 0), ((), 0)]
 )
 def test_the_scored_token_is_one_of_the_first_two_that_the_model_wrote(columns_of, written, first):
-    told = {"finish": "stop", "prompt_tokens": 1, "prompt_digest": "d"}
+    fields = {"finish": "stop", "prompt_tokens": 1, "prompt_digest": "d"}
     # The oracle scores tokens 0 and 1.
-    oracle = Oracle(say=lambda request: Generated(text="Paris", token_ids=written, **told), believe=believe)
+    oracle = Oracle(say=lambda request: Generated(text="Paris", token_ids=written, **fields), believe=believe)
     result = run_case(make_case(DEFINITION, FRANCE), oracle, oracle.keep)
     assert columns_of(result.table)["first_token"] == first
 
@@ -96,10 +96,10 @@ def test_one_answer_in_all_cells_is_judged_by_the_question_of_each(columns_of):
     hinting = replace(CAPITAL, frames=(*CAPITAL.frames, "Is Paris the capital of [X]?"))
     case = replace(make_case(DEFINITION, FRANCE), relations=(hinting,))
     oracle = Oracle(say=lambda request: "Many like Paris a lot")
-    found = columns_of(run_case(case, oracle, oracle.keep).table)
+    columns = columns_of(run_case(case, oracle, oracle.keep).table)
     # What only repeats a word of the question is no answer to it.
-    assert [found[f"cell:none:{frame}"] for frame in range(4)] == [1, 1, 1, 0]
-    assert [found["cell:positive:0"], found["cell:negative1:0"]] == [1, 1]
+    assert [columns[f"cell:none:{frame}"] for frame in range(4)] == [1, 1, 1, 0]
+    assert [columns["cell:positive:0"], columns["cell:negative1:0"]] == [1, 1]
 
 
 def test_the_number_of_wrong_contexts_is_the_fewest_that_all_facts_of_the_slice_have():
@@ -156,13 +156,13 @@ def test_the_published_variant_takes_free_running_steps_and_pads_short_runs_with
 
     oracle = Oracle(say=say)
     result = run_case(make_case(PUBLISHED, FRANCE), oracle, oracle.keep)
-    found = columns_of(result.table)
+    columns = columns_of(result.table)
     # L = 2: the full stop and the end token are trimmed; the foreign run after Rome is padded to (0.1, 0).
-    assert found["anchor"] == pytest.approx(0.8)
-    assert found["pfd"] == pytest.approx(0.1 / 2)
-    assert found["ird"] == pytest.approx(((0.8 + 0.7) / 2 + 0.1 / 2) / 2)
-    assert found["cell:negative1:0"] == 0
-    assert found["cell:negative2:0"] == 1
+    assert columns["anchor"] == pytest.approx(0.8)
+    assert columns["pfd"] == pytest.approx(0.1 / 2)
+    assert columns["ird"] == pytest.approx(((0.8 + 0.7) / 2 + 0.1 / 2) / 2)
+    assert columns["cell:negative1:0"] == 0
+    assert columns["cell:negative2:0"] == 1
     assert oracle.rounds[1][0].watch == (ord("P"), ord("a"))
     assert {request.num_beams for request in oracle.rounds[0]} == {5}
 
@@ -180,11 +180,11 @@ def test_the_published_variant_trims_every_run_by_its_own_steps(columns_of):
         return generated("Paris", ("Paris", 0.75, 0.75), ("\n", 0.25, 0.5), ("Q", 1, 0.0))
 
     oracle = Oracle(say=say)
-    found = columns_of(run_case(make_case(PUBLISHED, FRANCE), oracle, oracle.keep).table)
+    columns = columns_of(run_case(make_case(PUBLISHED, FRANCE), oracle, oracle.keep).table)
     # L = 2. The frames stop at their newline: (0.75, 0). After Rome the full stop goes: (0.25, 0). After
     # Oslo nothing remains: (0, 0).
-    assert (found["anchor"], found["pfd"]) == (0.625, 0.5 / 2)
-    assert found["ird"] == ((0.5 + 0.5) / 2 + (0.75 + 0.5) / 2) / 2
+    assert (columns["anchor"], columns["pfd"]) == (0.625, 0.5 / 2)
+    assert columns["ird"] == ((0.5 + 0.5) / 2 + (0.75 + 0.5) / 2) / 2
 
 
 def test_an_anchor_of_which_nothing_remains_keeps_its_first_step(columns_of):
@@ -192,8 +192,8 @@ def test_an_anchor_of_which_nothing_remains_keeps_its_first_step(columns_of):
         return generated("Paris", (".", 0.5, 0.25), ("</s>", 1, 1))
 
     oracle = Oracle(say=say)
-    found = columns_of(run_case(make_case(PUBLISHED, FRANCE), oracle, oracle.keep).table)
-    assert (found["anchor"], found["pfd"], found["ird"]) == (0.5, 0.5, 0.5)
+    columns = columns_of(run_case(make_case(PUBLISHED, FRANCE), oracle, oracle.keep).table)
+    assert (columns["anchor"], columns["pfd"], columns["ird"]) == (0.5, 0.5, 0.5)
 
 
 def test_the_published_variant_drops_facts_whose_positive_answer_is_not_exactly_the_gold(columns_of):
@@ -244,8 +244,8 @@ def test_a_watched_token_without_any_probability_is_as_far_as_can_be(columns_of)
         return generated("Paris", ("P", 0.75, None if request.prompt.startswith("Paris. ") else 0.0))
 
     oracle = Oracle(say=say)
-    found = columns_of(run_case(make_case(PUBLISHED, FRANCE), oracle, oracle.keep).table)
-    assert (found["pfd"], found["ird"]) == (0.75, 0.75)
+    columns = columns_of(run_case(make_case(PUBLISHED, FRANCE), oracle, oracle.keep).table)
+    assert (columns["pfd"], columns["ird"]) == (0.75, 0.75)
 
 
 def test_the_published_string_rule_deletes_punctuation_and_keeps_case():

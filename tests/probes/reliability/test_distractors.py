@@ -132,9 +132,9 @@ def test_how_alike_the_distractors_are_is_a_figure_of_the_case(columns_of) -> No
     table = run_case(dataclasses.replace(case, alike=((drawn.id, 2 / 3),)), oracle, oracle.keep).table
     # Paris has 5 characters.
     length = (4 / 5 + 5 / 6 + 5 / 8) / 3
-    found = [dict(zip(table.columns, row.values, strict=True)) for row in table.rows]
+    rows = [dict(zip(table.columns, row.values, strict=True)) for row in table.rows]
     names = ("distractors_drawn", "distractors_alike", "distractors_length")
-    assert [[row[name] for name in names] for row in found] == [[1, 2 / 3, pytest.approx(length)], [0, 0, 0]]
+    assert [[row[name] for name in names] for row in rows] == [[1, 2 / 3, pytest.approx(length)], [0, 0, 0]]
     metrics = {metric.name: metric for metric in metrics_for("reliability", "seen-zero-shot", table.columns)}
     assert metrics["distractors_alike"].of([[2 / 3, 1], [0, 0]]) == pytest.approx(2 / 3)
     assert metrics["distractors_length"].of([[length, 1], [0, 0]]) == pytest.approx(length)

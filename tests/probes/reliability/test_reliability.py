@@ -81,14 +81,14 @@ def test_the_questions_without_a_readable_reply_are_counted(columns_of):
     oracle = Oracle(
         say=answerer("Paris", lambda options: "hard to say" if options[0] == "Paris" else options[0])
     )
-    found = columns_of(run_case(make_case(settings, SEEN), oracle, oracle.keep).table)
+    columns = columns_of(run_case(make_case(settings, SEEN), oracle, oracle.keep).table)
     unread = [options_in(request.prompt)[0] for request in oracle.rounds[1]].count("Paris")
-    assert (found["choices"], found["choices_unread"]) == (5, unread)
+    assert (columns["choices"], columns["choices_unread"]) == (5, unread)
     assert unread not in (0, 5)
     for reply, count in (("hard to say", 5), ("A", 0), ("unsure", 0)):
         oracle = Oracle(say=answerer("Paris", lambda options, reply=reply: reply))
-        found = columns_of(run_case(make_case(settings, SEEN), oracle, oracle.keep).table)
-        assert (reply, found["choices_unread"]) == (reply, count)
+        columns = columns_of(run_case(make_case(settings, SEEN), oracle, oracle.keep).table)
+        assert (reply, columns["choices_unread"]) == (reply, count)
 
 
 def test_a_failed_answer_is_an_error_of_the_fact_alone():

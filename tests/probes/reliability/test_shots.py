@@ -42,10 +42,10 @@ def by_length(questions, examples):
 
 def test_the_four_nearest_come_first_to_last() -> None:
     far = Shot(question="Who?", answer="Nobody", subject="x")
-    found = shown(with_shots(case_with(FOUR, far, *ANSWERED, *UNSURE), by_length))
-    lengths = [len(question) for question in found]
+    chosen = shown(with_shots(case_with(FOUR, far, *ANSWERED, *UNSURE), by_length))
+    lengths = [len(question) for question in chosen]
     assert lengths == sorted(lengths, reverse=True)
-    assert set(found) == {shot.question for shot in ANSWERED}
+    assert set(chosen) == {shot.question for shot in ANSWERED}
 
 
 def test_equally_near_ones_come_in_the_order_of_their_texts_whatever_the_repository() -> None:
@@ -56,8 +56,8 @@ def test_equally_near_ones_come_in_the_order_of_their_texts_whatever_the_reposit
     # One question with several answers.
     rivers = [Shot(question="What is a river of Peru?", answer=answer) for answer in "cadbe"]
     for order in (rivers, rivers[::-1]):
-        ((_, found),) = with_shots(case_with(FOUR, *order), same).shots
-        assert [shot.answer for shot in found] == ["a", "b", "c", "d"]
+        ((_, chosen),) = with_shots(case_with(FOUR, *order), same).shots
+        assert [shot.answer for shot in chosen] == ["a", "b", "c", "d"]
 
 
 def test_two_answered_and_two_unanswerable() -> None:
@@ -119,8 +119,8 @@ def test_a_paraphrase_with_the_answer_is_not_shown_where_the_question_is_all_the
     )
     fact = dataclasses.replace(FRANCE, subject=question, question=question)
     case = case_with(FOUR, paraphrase, *ANSWERED, facts=(fact,))
-    found = with_shots(case, by_length)
-    assert paraphrase.question not in shown(found, fact)
+    chosen = with_shots(case, by_length)
+    assert paraphrase.question not in shown(chosen, fact)
     # An alias of the answer is the answer.
     other = dataclasses.replace(case, repository=(dataclasses.replace(paraphrase, answer="City of Paris"),))
     other = dataclasses.replace(other, repository=(*other.repository, *ANSWERED))
@@ -164,8 +164,8 @@ def test_what_only_looks_alike_is_shown() -> None:
     elsewhere = Shot(
         question="In which film does the tower of Paris fall down in the very end?", answer="No idea"
     )
-    found = shown(with_shots(case_with(FOUR, near, elsewhere, *ANSWERED), by_length))
-    assert {near.question, elsewhere.question} <= set(found)
+    chosen = shown(with_shots(case_with(FOUR, near, elsewhere, *ANSWERED), by_length))
+    assert {near.question, elsewhere.question} <= set(chosen)
 
 
 @pytest.mark.parametrize("settings", [FOUR, TWO_UNSURE], ids=lambda s: s.prompt)
