@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import unicodedata
 from collections.abc import Container, Sequence
 from itertools import chain, repeat
@@ -29,6 +30,13 @@ def fit(text: str, width: int) -> str:
             break
         cut += char
     return cut + "…"
+
+
+def wrap(text: str, width: int, indent: str = "    ") -> list[str]:
+    """Return ``text`` broken into indented lines; those after the first are indented two blanks further."""
+    return textwrap.wrap(
+        text, width, initial_indent=indent, subsequent_indent=indent + "  ", break_on_hyphens=False
+    )
 
 
 def pad(text: str, width: int, *, right: bool = False) -> str:

@@ -29,13 +29,14 @@ _LONGEST_PROMPT = 500
 
 def failure_text(result: CaseResult, *, baseline_name: str) -> str:
     """Return the message of a failing item: each gate that did not pass, and the first lost facts."""
+    baseline_name = one_line(baseline_name) or "the baseline"
     missed = [gate for gate in result.gates if gate.verdict != "pass"]
     lines = [f"{one_line(result.id, 300)}: {result.verdict}"]
     if result.gates:
         lines[0] += f", {len(missed)} of {count(len(result.gates), 'gate')} not passed"
     for gate in missed:
         lines += _gate(result, gate, baseline_name)
-    lines += [f"  {told}" for told in phrases.expired(result)]
+    lines += [f"  {waiver}" for waiver in phrases.expired(result)]
     lines += [f"  error: {one_line(error, 500)}" for error in result.errors[:SHOWN_ERRORS]]
     if len(result.errors) > SHOWN_ERRORS:
         lines.append(f"  and {count(len(result.errors) - SHOWN_ERRORS, 'more error')}")
@@ -56,12 +57,11 @@ def allowed(gate: GateResult, baseline_name: str) -> str:
 
 def _gate(result: CaseResult, gate: GateResult, baseline_name: str) -> list[str]:
     value, rule = metric(result, gate.metric), GATE_RULES[gate.rule]
-    lines = [f"  {one_line(gate.metric)} {gate.rule} {bound(gate.bound)}: {gate.verdict}"]
+    lines = [f"  {phrases.gate_name(gate)}: {gate.verdict}"]
     lines.append(f"    measured    {_measured(value, result.n)}")
     lines.append(f"    allowed     {allowed(gate, baseline_name)}")
     if value is not None and value.delta is not None:
-        against = one_line(baseline_name) or "the baseline"
-        lines.append(f"    baseline    {number(value.baseline)} ({against})")
+        lines.append(f"    baseline    {number(value.baseline)} ({baseline_name})")
         lines.append(f"    difference  {_paired(value)}")
         if value.noise is not None:
             lines.append(f"    noise       {number(value.noise)} when the baseline's model was asked twice")
@@ -71,8 +71,8 @@ def _gate(result: CaseResult, gate: GateResult, baseline_name: str) -> list[str]
     if gate.p_sidak is not None:
         lines.append(f"    corrected   {p_value(gate.p_sidak)} for all comparisons of the run (Šidák)")
     # Of most failed gates the reason is what the lines above say in columns: not the control, nor the paper.
-    told = rule.explain == "reason" or (value is not None and value.unpaired)
-    if gate.reason and (told or gate.verdict != "fail"):
+    explained = rule.explain == "reason" or (value is not None and value.unpaired)
+    if gate.reason and (explained or gate.verdict != "fail"):
         lines.append(f"    reason      {one_line(gate.reason, 600)}")
     elif others := _beside(result, gate.metric):
         lines.append(f"    beside      {others}")
@@ -83,20 +83,20 @@ def _gate(result: CaseResult, gate: GateResult, baseline_name: str) -> list[str]
 
 def _beside(result: CaseResult, name: str) -> str:
     """Return what is shown beside a figure of MONITOR: ``accuracy 0.586 +0.002, anchor_prob 0.811 =``."""
-    found = [metric(result, other) for other in BESIDE.get(name, ())]
+    values = [metric(result, other) for other in BESIDE.get(name, ())]
     return ", ".join(
-        f"{value.name} {number(value.value)} {signed(value.delta)}".rstrip() for value in found if value
+        f"{value.name} {number(value.value)} {signed(value.delta)}".rstrip() for value in values if value
     )
 
 
-def _measured(value: MetricValue | None, asked: int) -> str:
+def _measured(value: MetricValue | None, facts: int) -> str:
     if value is None:
         return "nothing"
     if value.value is None:
         return f"nothing: {one_line(value.note, 300)}" if value.note else "nothing"
     # Many figures are over some of the facts: those that were kept, or the answers that were correct.
-    some = f"{value.n} of " if value.n < asked else ""
-    over = f"on {some}{count(asked if some else value.n, 'fact')}"
+    some = f"{value.n} of " if value.n < facts else ""
+    over = f"on {some}{count(facts if some else value.n, 'fact')}"
     parts = [number(value.value), interval(value.low, value.high), over]
     return " ".join(part for part in parts if part)
 
@@ -115,9 +115,8 @@ def _paired(value: MetricValue) -> str:
 def _lost(result: CaseResult, baseline_name: str) -> list[str]:
     if not result.lost:
         return []
-    against = one_line(baseline_name) or "the baseline"
     gained = f", {len(result.gained)} gained" if result.gained else ""
-    lines = [f"  {count(len(result.lost), 'fact')} lost{gained} against {against}"]
+    lines = [f"  {count(len(result.lost), 'fact')} lost{gained} against {baseline_name}"]
     for at, change in enumerate(result.lost[:SHOWN_FACTS], start=1):
         lines += _change(at, change)
     if len(result.lost) > SHOWN_FACTS:
@@ -126,9 +125,9 @@ def _lost(result: CaseResult, baseline_name: str) -> list[str]:
 
 
 def _change(at: int, change: Change) -> list[str]:
-    place = view.place(change)
+    origin = view.place(change)
     lines = [
-        f"    {at}. {one_line(change.question, _LONGEST)}" + (f" ({place})" if place else ""),
+        f"    {at}. {one_line(change.question, _LONGEST)}" + (f" ({origin})" if origin else ""),
         f"       expected    {wanted(change.expected, _LONGEST)}",
         f"       old answer  {spoken(change.old_answer, _LONGEST)}",
         f"       new answer  {spoken(change.new_answer, _LONGEST)}",

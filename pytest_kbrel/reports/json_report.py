@@ -6,10 +6,10 @@ import copy
 import json
 import re
 from collections.abc import Iterable
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from pytest_kbrel import resources
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.records import CaseKind, CaseResult, MetricValue, Run
@@ -19,6 +19,11 @@ from pytest_kbrel.serialization import to_wire
 from pytest_kbrel.untrusted import read_json
 
 SCHEMA_VERSION = 1
+_CASE_KEYS = (
+    "suite", "probe", "slice", "aggregate", "members", "verdict", "n", "truncated", "duration", "settings",
+    "prompt", "waiver", "expired", "integrity", "unmatched", "metrics", "gates", "lost", "gained", "errors",
+    "notes", "attributions",
+)  # fmt: skip
 
 # Escaped although JSON need not: terminals obey the first, the next mislead readers, UTF-8 lacks the last.
 _UNPRINTABLE = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -88,28 +93,9 @@ def _changed(moved: view.Moved) -> dict[str, Any]:
 def _case(case: CaseResult) -> dict[str, Any]:
     return {
         "id": case.nodeid,
-        "suite": case.suite,
-        "probe": case.probe,
-        "slice": case.slice,
-        "aggregate": case.aggregate,
-        "members": list(case.members),
-        "verdict": case.verdict,
-        "n": case.n,
-        "truncated": case.truncated,
-        "duration": case.duration,
+        **{key: getattr(case, key) for key in _CASE_KEYS},
         "settings": dict(case.settings),
-        "prompt": case.prompt,
-        "waiver": case.waiver,
-        "expired": list(case.expired),
-        "integrity": list(case.integrity),
-        "unmatched": case.unmatched,
         "metrics": {value.name: _metric(value) for value in case.metrics},
-        "gates": list(case.gates),
-        "lost": list(case.lost),
-        "gained": list(case.gained),
-        "errors": list(case.errors),
-        "notes": list(case.notes),
-        "attributions": list(case.attributions),
     }
 
 
@@ -136,26 +122,23 @@ def comparable(report: dict[str, Any]) -> dict[str, Any]:
     ``base``, each helper's ``device`` and ``backend_version``, and each case's ``duration``. The rest is the
     same however the work was shared out.
     """
-    left = copy.deepcopy(report)
-    left.pop("created", None)
-    left.pop("environment", None)
-    left.pop("recorded", None)
-    left.pop("files", None)
-    for model in ("model", "base"):
-        (left.get(model) or {}).pop("device", None)
-    for helper in left.get("helpers", ()):
-        helper.pop("device", None)
-        # What a server says of itself comes with its answers, and these may all have been kept.
+    stripped = copy.deepcopy(report)
+    for key in ("created", "environment", "recorded", "files"):
+        stripped.pop(key, None)
+    for model in (stripped.get("model"), stripped.get("base"), *stripped.get("helpers", ())):
+        (model or {}).pop("device", None)
+    for helper in stripped.get("helpers", ()):
+        # A server's version comes with its answers, and these may all come from the cache.
         helper.pop("backend_version", None)
-    for case in left.get("cases", ()):
+    for case in stripped.get("cases", ()):
         case.pop("duration", None)
-    return left
+    return stripped
 
 
 def write_json(run: Run, path: Path) -> None:
     """Write the report of ``run`` to ``path``; a reader finds the old file or the whole new one."""
     text = json.dumps(report_dict(run), indent=1, ensure_ascii=False, allow_nan=False)
-    write_text(path, _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")
+    write_text(path, _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n")
 
 
 def read_report(path: Path) -> dict[str, Any]:
@@ -193,22 +176,21 @@ def check_file(report: dict[str, Any], path: Path) -> None:
     Raises :class:`KbrelError` where it is another run's, or was changed. Older reports do not say.
     """
     files = report.get("files")
-    known = files.get(path.name) if isinstance(files, dict) else None
-    if known is None:
+    recorded = files.get(path.name) if isinstance(files, dict) else None
+    if recorded is None:
         return
     try:
         digest = sha256_of(path)
     except OSError as error:
         raise KbrelError(f"{path}: cannot be read: {error.strerror}") from None
-    if digest != known:
+    if digest != recorded:
         raise KbrelError(
             f"{path}: is not the file that {path.with_name(REPORT)} was written with (sha256 "
-            f"{digest[:12]}, not {str(known)[:12]}); allowed: a report folder as one run wrote it"
+            f"{digest[:12]}, not {str(recorded)[:12]}); allowed: a report folder as one run wrote it"
         )
 
 
 def schema() -> dict[str, Any]:
     """Return the JSON Schema of ``report.json``."""
-    text = resources.files("pytest_kbrel.reports").joinpath("report.schema.json").read_text(encoding="utf-8")
-    loaded: dict[str, Any] = json.loads(text)
+    loaded: dict[str, Any] = json.loads(resources.schema("report"))
     return loaded

@@ -44,12 +44,8 @@ def case_properties(result: CaseResult) -> list[tuple[str, str]]:
     if unmatched := phrases.unmatched(result.unmatched):
         properties.append(("kb_facts_unmatched", unmatched))
     if result.waiver is not None:
-        properties.append(
-            (
-                "kb_waiver",
-                xml_text(f"until {result.waiver.expires} by {result.waiver.owner}: {result.waiver.reason}"),
-            )
-        )
+        waiver = f"until {result.waiver.expires} by {result.waiver.owner}: {result.waiver.reason}"
+        properties.append(("kb_waiver", xml_text(waiver)))
     return properties
 
 
@@ -64,13 +60,13 @@ def suite_properties(run: Run) -> list[tuple[str, str]]:
         ]
     if run.baseline:
         properties.append(("kb_baseline", xml_text(run.baseline)))
-    if said := view.sentence(run):
-        properties.append(("kb_facts", xml_text(said)))
+    if sentence := view.sentence(run):
+        properties.append(("kb_facts", xml_text(sentence)))
     if run.differences:
         properties.append(("kb_differences", xml_text("; ".join(run.differences))))
-    if left := view.tally(run)["not run"]:
+    if stopped := view.tally(run)["not run"]:
         # pytest writes no testcase for these.
-        properties.append(("kb_not_run", str(left)))
+        properties.append(("kb_not_run", str(stopped)))
     if run.recorded:
         properties.append(("kb_recorded", xml_text(run.recorded)))
     return properties

@@ -33,7 +33,7 @@ _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;"}
 def markdown_text(text: str, limit: int = _LONGEST) -> str:
     """Return ``text`` so that Markdown shows it as it is: no markup, HTML, link or table cell in it."""
     escaped = _ACTIVE.sub(
-        lambda found: "".join(f"\\{char}" if not char.isdigit() else char for char in found[0]),
+        lambda match: "".join(f"\\{char}" if not char.isdigit() else char for char in match[0]),
         printable(one_line(text, limit)),
     )
     return escaped.translate(_ENTITIES)
@@ -43,29 +43,26 @@ def summary_markdown(run: Run) -> str:
     """Return the summary of ``run``: verdict, table of cases, lost and gained facts, problems."""
     head = "\n".join([*_headline(run), *_table(run)])
     tail = "\n".join([*_correlations(run), *_problems(run)])
-    kept: list[str] = []
+    blocks: list[str] = []
     room = _LARGEST - len(head.encode("utf-8", "replace")) - len(tail.encode("utf-8", "replace"))
     for block in _case_blocks(run):
         room -= len(block.encode("utf-8", "replace"))
         if room < 0:
-            kept.append("More cases are in report.html.\n")
+            blocks.append("More cases are in report.html.\n")
             break
-        kept.append(block)
-    return "\n".join([head, *kept, tail]).rstrip() + "\n"
+        blocks.append(block)
+    return "\n".join([head, *blocks, tail]).rstrip() + "\n"
 
 
 def _headline(run: Run) -> Iterator[str]:
-    yield f"## Knowledge gates: {view.verdict(run)}"
-    yield ""
+    yield from (f"## Knowledge gates: {view.verdict(run)}", "")
     model = markdown_text(run.model.spec) if run.model else "no model"
     named = f" against baseline **{markdown_text(run.baseline)}**{view.against(run)}"
     against = named if run.baseline else ""
     against += "".join(f", {role} {markdown_text(who)}" for role, who in view.helped_by(run))
-    yield f"**{model}**{against}: {view.headline(run)}."
-    yield ""
-    if said := view.sentence(run):
-        yield f"**{markdown_text(said)}.**"
-        yield ""
+    yield from (f"**{model}**{against}: {view.headline(run)}.", "")
+    if sentence := view.sentence(run):
+        yield from (f"**{markdown_text(sentence)}.**", "")
     notes = [f"- {markdown_text(note, 600)}" for note in (*phrases.about(run), *_unjudged(run))]
     if notes:
         yield from (*notes, "")
@@ -81,12 +78,11 @@ def _table(run: Run) -> Iterator[str]:
     if not run.cases:
         return
     names = view.names(run)
-    yield "| verdict | case | n | metrics |"
-    yield "|---|---|--:|---|"
+    yield from ("| verdict | case | n | metrics |", "|---|---|--:|---|")
     cases = (*view.aggregates(run), *view.slices(run))
     for case in sorted(cases, key=lambda case: case.verdict == "not run"):
-        said = phrases.verdict_words(case, run)
-        word = said if case.verdict == "pass" else f"**{said}**"
+        words = phrases.verdict_words(case, run)
+        word = words if case.verdict == "pass" else f"**{words}**"
         values = [view.metric(case, name) for name in view.key_metrics(case)]
         shown = (_figure(value) + _controls(case, value.name) for value in values if value is not None)
         figures = "<br>".join(shown)
@@ -145,8 +141,7 @@ def _changes(changes: tuple[Change, ...], what: str) -> Iterator[str]:
     if not changes:
         return
     first = f" (the first {SHOWN_FACTS})" if len(changes) > SHOWN_FACTS else ""
-    yield f"{count(len(changes), 'fact')} {what}{first}:"
-    yield ""
+    yield from (f"{count(len(changes), 'fact')} {what}{first}:", "")
     shown = changes[:SHOWN_FACTS]
     columns = {
         "question": [change.question for change in shown],
@@ -157,10 +152,10 @@ def _changes(changes: tuple[Change, ...], what: str) -> Iterator[str]:
         "from": [view.place(change) for change in shown],
     }
     # What no fact of the table has needs no column.
-    kept = {name: texts for name, texts in columns.items() if name == "question" or any(texts)}
-    yield f"| {' | '.join(kept)} |"
-    yield "|" + "---|" * len(kept)
-    for row in zip(*kept.values(), strict=True):
+    columns = {name: texts for name, texts in columns.items() if name == "question" or any(texts)}
+    yield f"| {' | '.join(columns)} |"
+    yield "|" + "---|" * len(columns)
+    for row in zip(*columns.values(), strict=True):
         yield "| " + " | ".join(map(markdown_text, row)) + " |"
     yield ""
 
@@ -169,8 +164,7 @@ def _correlations(run: Run) -> Iterator[str]:
     pairs = view.correlated(run)
     if not pairs:
         return
-    yield "### Correlations over slices"
-    yield ""
+    yield from ("### Correlations over slices", "")
     for pearson, spearman in pairs:
         figures = f"{markdown_text(pearson.x)} and {markdown_text(pearson.y)}"
         rows = [
@@ -182,10 +176,6 @@ def _correlations(run: Run) -> Iterator[str]:
 
 
 def _problems(run: Run) -> Iterator[str]:
-    told = [said for said in (phrases.partial(run), phrases.unrun(run), *sorted(run.problems)) if said]
-    if not told:
-        return
-    yield "### Problems"
-    yield ""
-    for problem in told:
-        yield f"- {markdown_text(problem, 600)}"
+    problems = list(filter(None, (phrases.partial(run), phrases.unrun(run), *sorted(run.problems))))
+    if problems:
+        yield from ("### Problems", "", *(f"- {markdown_text(problem, 600)}" for problem in problems))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.records import (
@@ -68,19 +68,26 @@ def corrected(gate: GateResult) -> str:
     ``p = 0.004; over the whole run: Šidák p = 0.062 (decides), Holm p = 0.058``
     """
     over_all = family(gate)
-    return "; ".join(
-        part for part in (p_value(gate.p), over_all and f"over the whole run: {over_all}") if part
-    )
+    return "; ".join(filter(None, (p_value(gate.p), over_all and f"over the whole run: {over_all}")))
 
 
 def family(gate: GateResult) -> str:
     """Return the p values that are corrected for all comparisons of the run, those known."""
-    known = (
+    named = (
         ("Šidák", gate.p_sidak, " (decides)"),
         ("Holm", gate.p_holm, ""),
         ("Benjamini-Hochberg", gate.p_bh, ""),
     )
-    return ", ".join(f"{name} {p_value(p)}{note}" for name, p, note in known if p is not None)
+    return ", ".join(f"{name} {p_value(p)}{note}" for name, p, note in named if p is not None)
+
+
+def gate_name(gate: GateResult) -> str:
+    """Return metric, rule and bound of a gate: ``accuracy max_drop 0.05``."""
+    return f"{one_line(gate.metric)} {gate.rule} {bound(gate.bound)}"
+
+
+def _first_of(texts: Sequence[str]) -> str:
+    return f"{texts[0]}{f' and {len(texts) - 1} more' if texts[1:] else ''}"
 
 
 def inconclusive(run: Run) -> tuple[tuple[str, int], ...]:
@@ -93,12 +100,9 @@ def inconclusive(run: Run) -> tuple[tuple[str, int], ...]:
     for case in unsettled(run):
         for gate in case.gates if case.verdict == "inconclusive" else ():
             if gate.verdict == "inconclusive":
-                rule = f"{one_line(gate.metric)} {gate.rule} {bound(gate.bound)}"
-                by_reason.setdefault(f"{rule}: {_short(gate)}", []).append(one_line(called[case.nodeid]))
-    return tuple(
-        (f"{cases[0]}{f' and {len(cases) - 1} more' if cases[1:] else ''}: {reason}", len(cases))
-        for reason, cases in by_reason.items()
-    )
+                reason = f"{gate_name(gate)}: {_short(gate)}"
+                by_reason.setdefault(reason, []).append(one_line(called[case.nodeid]))
+    return tuple((f"{_first_of(cases)}: {reason}", len(cases)) for reason, cases in by_reason.items())
 
 
 def _short(gate: GateResult) -> str:
@@ -140,28 +144,32 @@ def waiver(case: CaseResult, run: Run) -> str:
         return ""
     if is_waived(case, run):
         return excuse(given)
-    until = f"until {one_line(given.expires, 40)} by {_told(given)}"
-    if case.verdict == "pass":
-        return f"waiver no longer needed, the case passes: {until}"
-    return f"waiver not used, it is for failures only: {until}"
+    unused = (
+        "no longer needed, the case passes" if case.verdict == "pass" else "not used, it is for failures only"
+    )
+    return f"waiver {unused}: {_terms(given)}"
 
 
 def excuse(given: Waiver) -> str:
     """Return why a failure is let pass: ``waived until 2026-12-31 by Ann: known``."""
-    return f"waived until {one_line(given.expires, 40)} by {_told(given)}"
+    return f"waived {_terms(given)}"
+
+
+def _terms(given: Waiver) -> str:
+    return f"until {one_line(given.expires, 40)} by {_grounds(given)}"
 
 
 def expired(case: CaseResult) -> tuple[str, ...]:
     """Return what the expired waivers of a case say, one after the other."""
     return tuple(
         f"the waiver of {f'fact {one_line(of.fact, 80)}' if of.fact else one_line(of.case, 80)} expired on "
-        f"{one_line(of.expires, 40)}, by {_told(of)}; stated in {one_line(case.suite)}:{of.line}; allowed: a "
-        "later 'expires', or no waiver"
+        f"{one_line(of.expires, 40)}, by {_grounds(of)}; stated in {one_line(case.suite)}:{of.line}; "
+        "allowed: a later 'expires', or no waiver"
         for of in case.expired
     )
 
 
-def _told(given: Waiver) -> str:
+def _grounds(given: Waiver) -> str:
     return f"{one_line(given.owner, 80)}: {one_line(given.reason, 300)}"
 
 
@@ -170,8 +178,8 @@ def share(part: Share) -> str:
     if part.name == ANCHOR:
         return f"{counted(part)} over {count(part.total, 'fact')} ({limit(part)})"
     name = _SHARES.get(part.name, one_line(part.name, 60).replace("_", " "))
-    said = f"random answers: {_percent(part)}" if part.name == "below_random" else limit(part)
-    return f"{counted(part)} {name} ({said})"
+    allowed = f"random answers: {_percent(part)}" if part.name == "below_random" else limit(part)
+    return f"{counted(part)} {name} ({allowed})"
 
 
 def counted(part: Share) -> str:
@@ -183,16 +191,12 @@ def counted(part: Share) -> str:
 
 def limit(part: Share) -> str:
     """Return what is allowed: ``at most 50 %``; of a mean probability, which is no share, the number."""
-    return f"{limit_word(part.name)} {f'{part.limit:g}' if part.name == ANCHOR else _percent(part)}"
+    word = "at least" if part.name in _LEAST else "at most"
+    return f"{word} {f'{part.limit:g}' if part.name == ANCHOR else _percent(part)}"
 
 
 def _percent(part: Share) -> str:
     return f"{number(100 * part.limit, 1).removesuffix('.0')} %"
-
-
-def limit_word(name: str) -> str:
-    """Return whether the limit of a figure of integrity is the least or the most there may be."""
-    return "at least" if name in _LEAST else "at most"
 
 
 def noteworthy(case: CaseResult) -> tuple[Share, ...]:
@@ -200,31 +204,30 @@ def noteworthy(case: CaseResult) -> tuple[Share, ...]:
     return tuple(part for part in case.integrity if part.broken or _used(part) >= NOTEWORTHY)
 
 
-def _used(found: Share) -> float:
+def _used(share: Share) -> float:
     """Return which part of what is allowed was used up: 1 at the limit."""
-    if not found.total:
+    if not share.total:
         return 0.0
-    part = found.value / found.total
-    if found.name == "below_random":
-        return float(part < found.limit)
-    if found.name == ANCHOR:
+    part = share.value / share.total
+    if share.name == "below_random":
+        return float(part < share.limit)
+    if share.name == ANCHOR:
         # Most probabilities are far above so small a limit: used up is half of it at twice the limit.
-        return found.limit / part if part else float(found.limit > 0)
-    used, allowed = (1 - part, 1 - found.limit) if found.name in _LEAST else (part, found.limit)
+        return share.limit / part if part else float(share.limit > 0)
+    used, allowed = (1 - part, 1 - share.limit) if share.name in _LEAST else (part, share.limit)
     return 0.0 if not used else used / allowed if allowed else 1.0
 
 
-def unmatched(found: Unmatched) -> str:
-    """Return how many facts have no partner in the baseline, and why; empty where all have one."""
-    counts = ((name, len(getattr(found, name))) for name in _UNMATCHED)
-    return ", ".join(f"{count(n, 'fact')} {_UNMATCHED[name]}" for name, n in counts if n)
-
-
-def unmatched_lists(found: Unmatched) -> Iterator[tuple[str, tuple[str, ...]]]:
+def unmatched_lists(facts: Unmatched) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield why facts have no partner in the baseline, with their ids."""
     for name, words in _UNMATCHED.items():
-        if ids := getattr(found, name):
+        if ids := getattr(facts, name):
             yield words, ids
+
+
+def unmatched(facts: Unmatched) -> str:
+    """Return how many facts have no partner in the baseline, and why; empty where all have one."""
+    return ", ".join(f"{count(len(ids), 'fact')} {words}" for words, ids in unmatched_lists(facts))
 
 
 def partial(run: Run) -> str:
@@ -236,10 +239,9 @@ def partial(run: Run) -> str:
 
 def unrun(run: Run) -> str:
     """Return how many cases the session stopped before; empty where it came to all."""
-    left = len(not_run(run))
-    if not left:
-        return ""
-    return f"{count(left, 'case')} not run: the session stopped before {'it' if left == 1 else 'them'}"
+    stopped = len(not_run(run))
+    them = "it" if stopped == 1 else "them"
+    return f"{count(stopped, 'case')} not run: the session stopped before {them}" if stopped else ""
 
 
 def unmeasured(case: CaseResult) -> str:
@@ -258,9 +260,7 @@ def all_unmatched(run: Run) -> Unmatched:
     def ids(name: str) -> tuple[str, ...]:
         return tuple(dict.fromkeys(fact for case in cases for fact in getattr(case.unmatched, name)))
 
-    return Unmatched(
-        added=ids("added"), unasked=ids("unasked"), waived=ids("waived"), unanswered=ids("unanswered")
-    )
+    return Unmatched(**{name: ids(name) for name in _UNMATCHED})
 
 
 def prompts(model: Fingerprint) -> str:
@@ -272,17 +272,15 @@ def prompts(model: Fingerprint) -> str:
 
 def about(run: Run) -> Iterator[str]:
     """Yield what a reader should know of the comparison as a whole, a sentence each."""
-    yield from (one_line(text, 500) for text in dict(run.environment).get("model_notes", "").splitlines())
-    yield from _loaded(run)
-    yield from _kept(run)
+    yield from _environment_notes(dict(run.environment))
     if run.recorded:
         yield f"decided again over {one_line(run.recorded)}, the model was not asked"
     if run.base is not None and run.base.spec and run.base.spec != run.baseline:
         yield f"the baseline's model is {one_line(run.base.spec)}"
     if run.differences:
         yield f"differs from the baseline in: {'; '.join(map(one_line, run.differences))}"
-    if found := unmatched(all_unmatched(run)):
-        yield f"compared without {found}"
+    if facts := unmatched(all_unmatched(run)):
+        yield f"compared without {facts}"
     yield from _unsupported(run)
     yield from _asked_otherwise(run)
 
@@ -296,45 +294,41 @@ def _unsupported(run: Run) -> Iterator[str]:
     for language, cases in cases_by_note.items():
         yield (
             f"the judge has no rules for the language {one_line(language, 20)!r} "
-            f"({cases[0]}{f' and {len(cases) - 1} more' if cases[1:] else ''}): its answers were judged by "
-            f"the rules for English; known are {', '.join(LANGUAGES)}"
+            f"({_first_of(cases)}): its answers were judged by the rules for English; known are "
+            f"{', '.join(LANGUAGES)}"
         )
 
 
 def _asked_otherwise(run: Run) -> Iterator[str]:
     called = names(run)
-    found = [(case, note) for case in run.cases for note in case.notes]
-    for case, note in found[:_MOST_NOTES]:
+    notes = [(case, note) for case in run.cases for note in case.notes]
+    for case, note in notes[:_MOST_NOTES]:
         yield f"{one_line(called[case.nodeid])}: {one_line(note, 300)}"
-    if len(found) > _MOST_NOTES:
-        yield f"{len(found) - _MOST_NOTES} more notes on how facts are asked, in report.json"
+    if len(notes) > _MOST_NOTES:
+        yield f"{len(notes) - _MOST_NOTES} more notes on how facts are asked, in report.json"
 
 
-def _loaded(run: Run) -> Iterator[str]:
-    known = dict(run.environment)
-    if "model_load_seconds" in known:
-        each = " by the slowest worker" if known.get("workers", "0") not in ("0", "1") else ""
-        engine = f"; {one_line(known['engine'], 200)}" if "engine" in known else ""
-        yield f"model loaded in {one_line(known['model_load_seconds'])} s{each}{engine}"
-
-
-def _kept(run: Run) -> Iterator[str]:
-    known = dict(run.environment)
-    if known.get("answers_reused", "0") != "0":
-        store = one_line(known.get("answers_store", ""))
-        yield f"{known['answers_reused']} of {known.get('answers_asked')} answers reused from {store}"
-    yield from (one_line(text, 400) for text in known.get("answers_resumed", "").splitlines())
-    if "answers_not_kept" in known:
-        yield f"answers are not kept: {one_line(known['answers_not_kept'], 400)}"
+def _environment_notes(facts: dict[str, str]) -> Iterator[str]:
+    yield from (one_line(text, 500) for text in facts.get("model_notes", "").splitlines())
+    if "model_load_seconds" in facts:
+        each = " by the slowest worker" if facts.get("workers", "0") not in ("0", "1") else ""
+        engine = f"; {one_line(facts['engine'], 200)}" if "engine" in facts else ""
+        yield f"model loaded in {one_line(facts['model_load_seconds'])} s{each}{engine}"
+    if facts.get("answers_reused", "0") != "0":
+        store = one_line(facts.get("answers_store", ""))
+        yield f"{facts['answers_reused']} of {facts.get('answers_asked')} answers reused from {store}"
+    yield from (one_line(text, 400) for text in facts.get("answers_resumed", "").splitlines())
+    if "answers_not_kept" in facts:
+        yield f"answers are not kept: {one_line(facts['answers_not_kept'], 400)}"
 
 
 def attribution_lines(case: CaseResult) -> Iterator[str]:
     """Yield, for each attribution, its prompt and the tokens that moved the answer most, in plain words."""
-    for found in case.attributions:
-        strongest = sorted(zip(found.tokens, found.scores, strict=True), key=lambda pair: -abs(pair[1]))
+    for one in case.attributions:
+        strongest = sorted(zip(one.tokens, one.scores, strict=True), key=lambda pair: -abs(pair[1]))
         shown = strongest[:_SHOWN_TOKENS]
         scores = ", ".join(f"{shown_token(token)} {signed(score)}" for token, score in shown)
-        yield f"{found.target} ({where(found.role)}, {one_line(found.prompt, 160)}): {scores}"
+        yield f"{one.target} ({where(one.role)}, {one_line(one.prompt, 160)}): {scores}"
 
 
 def where(role: str) -> str:

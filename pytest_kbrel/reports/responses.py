@@ -144,7 +144,7 @@ class ResponseSpool:
 class Joined:
     """What a join wrote: ``torn`` are the spools whose last line a killed worker left unfinished.
 
-    ``found`` is how many lines there were of each case by name, repeated ones too; those that say what the
+    ``counts`` is how many lines there were of each case by name, repeated ones too; those that say what the
     model it is compared with answered do not count.
     """
 
@@ -189,7 +189,7 @@ def _indexed(
 ) -> dict[str, int]:
     """Note where each exchange's last line is; return the number of each case.
 
-    Torn spools go to ``torn``, how many lines there are of each case to ``found``.
+    Torn spools go to ``torn``, how many lines there are of each case to ``counts``.
     """
     cases: dict[str, int] = {}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -23,7 +22,7 @@ from pytest_kbrel.reports.formatting import (
     wanted,
 )
 from pytest_kbrel.reports.view import Group, metric
-from pytest_kbrel.tables import cells, fit, format_table, pad
+from pytest_kbrel.tables import cells, fit, format_table, pad, wrap
 
 __all__ = ["failure_text", "terminal_lines"]
 
@@ -121,8 +120,7 @@ def _aggregates(run: Run, width: int) -> Iterator[Line]:
         markup = _markup(case, run)
         yield f"  {one_line(names[case.nodeid])}  {phrases.verdict_words(case, run)}", markup
         if why := phrases.unmeasured(case):
-            for line, _ in _wrapped(why, width):
-                yield line, markup
+            yield from _wrapped(why, width, markup=markup)
         shown = view.key_metrics(case)
         wide = max((16, *map(len, shown)))
         for value in (value for value in case.metrics if value.name in shown):
@@ -140,20 +138,17 @@ def _aggregates(run: Run, width: int) -> Iterator[Line]:
 
 def _reasons(run: Run, width: int) -> Iterator[Line]:
     """Say why cases are inconclusive: those that failed are explained among pytest's failures."""
-    told = phrases.inconclusive(run)
-    if told:
-        yield "Inconclusive", _BOLD
-    left = REASON_LINES
-    for at, (reason, _) in enumerate(told):
-        lines = list(_wrapped(reason, width, indent="  "))
-        if at and len(lines) > left:
-            more = sum(gates for _, gates in told[at:])
-            yield f"  and {count(more, 'more gate')}; report.html has all reasons", _PLAIN
+    reasons = phrases.inconclusive(run)
+    shown: list[Line] = []
+    for at, (reason, _) in enumerate(reasons):
+        lines = _wrapped(reason, width, indent="  ")
+        if at and len(shown) + len(lines) > REASON_LINES:
+            more = sum(gates for _, gates in reasons[at:])
+            shown.append((f"  and {count(more, 'more gate')}; report.html has all reasons", _PLAIN))
             break
-        left -= len(lines)
-        yield from lines
-    if told:
-        yield "", _PLAIN
+        shown += lines
+    if shown:
+        yield from (("Inconclusive", _BOLD), *shown, ("", _PLAIN))
     if gates := view.unjudged(run):
         why = "nothing published to compare with" if run.baseline else "no baseline given (--kb-baseline)"
         yield f"{why}: {count(gates, 'gate')} not judged", _PLAIN
@@ -162,31 +157,30 @@ def _reasons(run: Run, width: int) -> Iterator[Line]:
 def _waivers(run: Run, width: int) -> Iterator[Line]:
     names = view.names(run)
     cases = [case for case in view.ordered(run) if case.waiver is not None]
-    if cases:
-        yield "Waivers", _BOLD
+    if not cases:
+        return
+    yield "Waivers", _BOLD
     for case in cases:
         line = f"{one_line(names[case.nodeid])}: {case.verdict}, {phrases.waiver(case, run)}"
         yield from _wrapped(line, width, indent="  ")
-    if cases:
-        yield "", _PLAIN
+    yield "", _PLAIN
 
 
 def _facts(run: Run, width: int) -> Iterator[Line]:
     """Name the facts that moved furthest: the last lines say how many there are."""
-    found = view.moved(run)
-    if not found.lost and not found.gained:
+    moved = view.moved(run)
+    if not moved.lost and not moved.gained:
         return
     yield "Lost and gained facts", _BOLD
-    for word, changes in (("lost", found.lost), ("gained", found.gained)):
+    for word, changes in (("lost", moved.lost), ("gained", moved.gained)):
         for change in changes[:SHOWN_FACTS]:
-            yield from _wrapped(f"{word:<6}  {_told(change)}", width, indent="  ")
+            yield from _wrapped(f"{word:<6}  {_change(change)}", width, indent="  ")
         if len(changes) > SHOWN_FACTS:
             yield f"  {word:<6}  {len(changes) - SHOWN_FACTS} more in report.html and report.json", _PLAIN
     yield "", _PLAIN
 
 
-def _told(change: Change) -> str:
-    """Say of one fact what was asked, what is right, and how the answer changed."""
+def _change(change: Change) -> str:
     moved = view.probability(change)
     parts = [
         f"{one_line(change.question, 120)} {wanted(change.expected, 60)}",
@@ -197,27 +191,22 @@ def _told(change: Change) -> str:
     return "; ".join(part for part in parts if part)
 
 
-def _wrapped(text: str, width: int, indent: str = "    ") -> Iterator[Line]:
-    for line in textwrap.wrap(
-        text, width, initial_indent=indent, subsequent_indent=indent + "  ", break_on_hyphens=False
-    ):
-        yield line, _PLAIN
+def _wrapped(text: str, width: int, indent: str = "    ", markup: dict[str, bool] = _PLAIN) -> list[Line]:
+    return [(line, markup) for line in wrap(text, width, indent)]
 
 
 def _problems(run: Run, width: int) -> Iterator[Line]:
     for problem in sorted(run.problems):
-        for text, _ in _wrapped(f"problem: {one_line(problem, 600)}", width, indent=""):
-            yield text, VERDICTS["fail"].markup
-    if said := phrases.partial(run):
-        yield said, VERDICTS["inconclusive"].markup
+        yield from _wrapped(f"problem: {one_line(problem, 600)}", width, "", VERDICTS["fail"].markup)
+    if note := phrases.partial(run):
+        yield note, VERDICTS["inconclusive"].markup
 
 
 def _headline(run: Run, width: int) -> Iterator[Line]:
-    if said := view.sentence(run):
+    if sentence := view.sentence(run):
         against = f" against baseline {one_line(run.baseline)}" if run.baseline else ""
-        head, *rest = said.split("; ")
-        for text, _ in _wrapped("; ".join([head + against, *rest]), width, indent=""):
-            yield text, _BOLD
+        head, *rest = sentence.split("; ")
+        yield from _wrapped("; ".join([head + against, *rest]), width, "", _BOLD)
     word = view.verdict(run)
     yield f"{word}: {view.headline(run)}", {**VERDICTS[word].markup, "bold": True}
 

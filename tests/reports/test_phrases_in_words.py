@@ -120,7 +120,6 @@ def test_what_became_of_a_waiver(
 )
 def test_shares_of_responses_in_words(name: str, said: str) -> None:
     assert phrases.share(Share(name=name, value=3, total=8, limit=0.125)) == said
-    assert phrases.limit_word(name) == ("at least" if name in ("answered", "below_random") else "at most")
     assert "0 %)" in phrases.share(Share(name=name, value=3, total=8, limit=0.0))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -11,7 +10,6 @@ from pytest_kbrel.cli.compare.pairing import Paired
 from pytest_kbrel.records import CaseResult, Change, MetricValue
 from pytest_kbrel.reports import phrases, view
 from pytest_kbrel.reports.formatting import (
-    bound,
     count,
     difference,
     number,
@@ -22,10 +20,23 @@ from pytest_kbrel.reports.formatting import (
     wanted,
 )
 from pytest_kbrel.serialization import to_wire
-from pytest_kbrel.tables import format_table
+from pytest_kbrel.tables import format_table, wrap
 
 SHOWN_FACTS = 5
 # The least widths of a row: name, baseline, candidate, difference, its interval, p.
+_FIGURE_KEYS = ("better", "baseline", "value", "delta", "delta_low", "delta_high", "p", "paired", "note")
+_CASE_KEYS = [
+    "aggregate",
+    "verdict",
+    "n",
+    "waiver",
+    "expired",
+    "gates",
+    "lost",
+    "gained",
+    "unmatched",
+    "errors",
+]
 _WIDTHS = (0, 8, 7, 7, 19, 11)
 
 
@@ -41,7 +52,7 @@ def paired_lines(
         yield ""
         yield f"{numbers[at]} against {numbers[0]}, paired fact by fact: {one_line(names[at])}"
         if run.differences:
-            yield from _wrapped(f"differs: {'; '.join(map(one_line, run.differences))}", width, "  ")
+            yield from wrap(f"differs: {'; '.join(map(one_line, run.differences))}", width, "  ")
         for case in run.cases:
             yield ""
             yield from _case_lines(paired, case, (numbers[0], numbers[at]), width)
@@ -49,7 +60,7 @@ def paired_lines(
         yield from _changes(paired, width)
     if pairs:
         yield ""
-        yield from _wrapped(
+        yield from wrap(
             "p is one-sided (worse); Holm: corrected for all figures of all these cases; fail of a gate: "
             "corrected for the gates of all candidates (Šidák)",
             width,
@@ -82,35 +93,19 @@ def paired_json(pairs: Sequence[Paired], names: Sequence[str]) -> list[dict[str,
 
 
 def _case_json(paired: Paired, case: CaseResult) -> dict[str, Any]:
-    figures = {}
-    for value in case.metrics:
-        figures[value.name] = {
-            "better": value.better,
-            "baseline": value.baseline,
-            "value": value.value,
-            "delta": value.delta,
-            "delta_low": value.delta_low,
-            "delta_high": value.delta_high,
-            "p": value.p,
+    figures = {
+        value.name: {
+            **{key: getattr(value, key) for key in _FIGURE_KEYS},
             "p_holm": paired.p_holm.get((case.nodeid, value.name)),
-            "paired": value.paired,
-            "note": value.note,
         }
+        for value in case.metrics
+    }
     wire: dict[str, Any] = to_wire(
         {
             "id": case.nodeid,
-            "aggregate": case.aggregate,
-            "verdict": case.verdict,
-            "n": case.n,
-            "waiver": case.waiver,
-            "expired": list(case.expired),
+            **{key: getattr(case, key) for key in _CASE_KEYS},
             "obstacle": paired.obstacles.get(case.nodeid, ""),
             "figures": figures,
-            "gates": case.gates,
-            "lost": case.lost,
-            "gained": case.gained,
-            "unmatched": case.unmatched,
-            "errors": case.errors,
         }
     )
     return wire
@@ -125,9 +120,9 @@ def _case_lines(paired: Paired, case: CaseResult, numbers: tuple[int, int], widt
     verdict = f": {phrases.verdict_words(case, paired.run)}" if told else ""
     yield f"{one_line(case.id)}, {count(facts, 'fact')} paired{verdict}"
     for error in case.errors if case.verdict == "invalid" else ():
-        yield from _wrapped(one_line(error, 300), width)
+        yield from wrap(one_line(error, 300), width)
     if waiver := phrases.waiver(case, paired.run):
-        yield from _wrapped(waiver, width)
+        yield from wrap(waiver, width)
     if values:
         first, second = map(str, numbers)
         heads = ("", first, second, f"{second} - {first}", " 95 % interval", "", "")
@@ -135,11 +130,11 @@ def _case_lines(paired: Paired, case: CaseResult, numbers: tuple[int, int], widt
         yield from format_table(rows, left=(0, 4, 5, 6), least=_WIDTHS, gap=" ")
     obstacle = paired.obstacles.get(case.nodeid, "")
     if obstacle:
-        yield from _wrapped(one_line(obstacle, 600), width)
+        yield from wrap(one_line(obstacle, 600), width)
     for gate in case.gates:
-        rule = f"{one_line(gate.metric)} {gate.rule} {bound(gate.bound)}: {gate.verdict}"
+        rule = f"{phrases.gate_name(gate)}: {gate.verdict}"
         repeated = gate.verdict == "pass" or case.verdict == "invalid" or f"{gate.verdict}: " in obstacle
-        yield from _wrapped(rule if repeated else f"{rule}: {one_line(gate.reason, 600)}", width)
+        yield from wrap(rule if repeated else f"{rule}: {one_line(gate.reason, 600)}", width)
 
 
 def _figure(paired: Paired, case: CaseResult, value: MetricValue) -> tuple[str, ...]:
@@ -165,7 +160,7 @@ def _changes(paired: Paired, width: int) -> Iterator[str]:
     yield f"{count(len(changes.lost), 'fact')} lost, {len(changes.gained)} gained"
     for word, facts in (("lost", changes.lost), ("gained", changes.gained)):
         for change in facts[:SHOWN_FACTS]:
-            yield from _wrapped(f"{word}: {_change(change)}", width, "  ")
+            yield from wrap(f"{word}: {_change(change)}", width, "  ")
         if len(facts) > SHOWN_FACTS:
             yield f"  {word}: and {len(facts) - SHOWN_FACTS} more (--json has all)"
 
@@ -181,9 +176,3 @@ def _verdicts(paired: Paired) -> str:
     gates = [gate.verdict for case in paired.run.cases for gate in case.gates]
     counts = [f"{gates.count(word)} {word}" for word in SEVERITY if word in gates]
     return f"gates: {', '.join(counts) or 'none are known'}"
-
-
-def _wrapped(text: str, width: int, indent: str = "    ") -> list[str]:
-    return textwrap.wrap(
-        text, width, initial_indent=indent, subsequent_indent=indent + "  ", break_on_hyphens=False
-    )
