@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from pytest_kbrel.bounds import Bounds
 from pytest_kbrel.printing import printable
@@ -35,6 +35,21 @@ def scratch_for(output: Path) -> Iterator[Path]:
         raise IsADirectoryError(f"{output}: is a folder; allowed: the name of a file in it")
     with tempfile.TemporaryDirectory(prefix=".kbrel-", dir=output.parent) as folder:
         yield Path(folder)
+
+
+@contextmanager
+def new_file(output: Path, *, force: bool) -> Iterator[TextIO]:
+    """Open a new text file that is renamed to ``output`` when the block ends without an error.
+
+    Raises ``FileExistsError`` where ``output`` is a file already, unless ``force``, and what
+    :func:`scratch_for` raises.
+    """
+    if output.is_file() and not force:
+        raise FileExistsError(f"{output}: exists already; name another file or give --force")
+    with scratch_for(output) as scratch:
+        with (scratch / output.name).open("w", encoding="utf-8", newline="\n") as stream:
+            yield stream
+        (scratch / output.name).replace(output)
 
 
 def whole(bounds: Bounds) -> Callable[[str], int]:

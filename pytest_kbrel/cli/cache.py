@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_kbrel.bounds import AGE, shown
-from pytest_kbrel.cli.arguments import say, scratch_for, whole
+from pytest_kbrel.cli.arguments import new_file, say, whole
 from pytest_kbrel.errors import KbrelError
 
 if TYPE_CHECKING:
@@ -92,17 +92,12 @@ def _export(options: argparse.Namespace) -> int:
     from pytest_kbrel.models.cache.maintenance import Maintenance
 
     output = options.output
-    if output.exists() and not options.force:
-        raise FileExistsError(f"{output}: exists already; name another file or give --force")
-    with closing(Maintenance(options.folder)) as store, scratch_for(output) as scratch:
-        made = scratch / "answers.jsonl"
-        with made.open("w", encoding="utf-8", newline="\n") as stream:
-            model = None if options.model is None else store.model(options.model)
-            written = 0
-            for line in store.lines(model):
-                stream.write(line + "\n")
-                written += 1
-        made.replace(output)
+    written = 0
+    with new_file(output, force=options.force) as stream, closing(Maintenance(options.folder)) as store:
+        model = None if options.model is None else store.model(options.model)
+        for line in store.lines(model):
+            stream.write(line + "\n")
+            written += 1
     say(f"{written} answers written to {output}")
     return 0
 

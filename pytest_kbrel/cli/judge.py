@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_kbrel.cli.arguments import say, scratch_for
+from pytest_kbrel.cli.arguments import new_file, say
 from pytest_kbrel.records import LANGUAGES, Label, base_language
 from pytest_kbrel.tables import format_table
 
@@ -104,32 +104,27 @@ def _run(options: argparse.Namespace) -> int:
     from pytest_kbrel.suites.parse import read_uninformative
 
     output = options.output
-    if output.is_file() and not options.force:
-        raise FileExistsError(f"{output}: exists already; name another file or give --force")
     extra = read_uninformative(options.uninformative) if options.uninformative else ()
     counts: Counter[str] = Counter()
     unsupported: Counter[str] = Counter()
     agreement = Agreement()
-    with scratch_for(output) as scratch:
-        made = scratch / "judged.jsonl"
-        with made.open("w", encoding="utf-8", newline="\n") as stream:
-            for line, row in json_rows(options.path, _FORM):
-                if isinstance(row, SuiteError):
-                    raise row
-                try:
-                    verdict = _judged(row, extra)
-                    if options.human:
-                        agreement.add(_human(row, options.human), verdict.label)
-                except ValueError as error:
-                    raise SuiteError(str(error), options.path, line) from None
-                counts[verdict.label] += 1
-                if (language := base_language(row.get("language", ""))) not in LANGUAGES:
-                    unsupported[language] += 1
-                judged = {**row, "verdict": verdict.label, "rule": verdict.rule}
-                stream.write(json.dumps(judged, ensure_ascii=False, allow_nan=False) + "\n")
+    with new_file(output, force=options.force) as stream:
+        for line, row in json_rows(options.path, _FORM):
+            if isinstance(row, SuiteError):
+                raise row
+            try:
+                verdict = _judged(row, extra)
+                if options.human:
+                    agreement.add(_human(row, options.human), verdict.label)
+            except ValueError as error:
+                raise SuiteError(str(error), options.path, line) from None
+            counts[verdict.label] += 1
+            if (language := base_language(row.get("language", ""))) not in LANGUAGES:
+                unsupported[language] += 1
+            judged = {**row, "verdict": verdict.label, "rule": verdict.rule}
+            stream.write(json.dumps(judged, ensure_ascii=False, allow_nan=False) + "\n")
         if not counts:
             raise SuiteError(f"no predictions found; {_FORM}", options.path, 1)
-        made.replace(output)
     totals = ", ".join(f"{counts[label]} {label}" for label in ("correct", "wrong", "uninformative"))
     say(f"{counts.total()} predictions: {totals}; written to {output}")
     for language, number in unsupported.items():

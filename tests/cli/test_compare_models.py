@@ -80,7 +80,7 @@ def test_in_what_a_case_was_not_asked_alike(first: dict[str, Any], second: dict[
 def test_monitor_has_no_judge() -> None:
     cases = {(SUITE, "monitor[a]"): {"monitor": 0.5}}
     models = [
-        model(judge, cases, asked=asked("monitor[a]"), settings=(("judge", judge),))
+        model(judge, cases, case_settings=asked("monitor[a]"), settings=(("judge", judge),))
         for judge in ("rules", "openai/j")
     ]
     assert side_by_side(models)[0].differing == ""
@@ -189,7 +189,7 @@ def test_models_of_papers_are_named_by_folders_and_patterns(
 ) -> None:
     models = read_models(sources, tmp_path)
     assert len({one.name for one in models}) == len(models) == count
-    assert all(one.settings == one.asked == () for one in models)
+    assert all(one.settings == one.case_settings == () for one in models)
     for case in (case for one in models for case in one.cases):
         assert case[0] == ""
 

@@ -75,10 +75,10 @@ def _run(options: argparse.Namespace) -> int:
         write_text(options.json, _json(models, tables, correlations, paired_json(pairs, names)))
     if pairs and len(models) == 2:
         # These figures stand below, with what they are worth.
-        known = {
+        paired_below = {
             name for case in pairs[0].run.cases if case.metrics for name in (case.id, _short(case.nodeid))
         }
-        tables = tuple(table for table in tables if table.case not in known)
+        tables = tuple(table for table in tables if table.case not in paired_below)
     not_paired = [f"{at} is not paired: {why}" for at, why in unpaired] if len(unpaired) < len(sides) else []
     for line in (
         *_models(models),

@@ -11,12 +11,7 @@ from typing import Any
 from pytest_kbrel.catalogue.metrics import BESIDE
 from pytest_kbrel.catalogue.probes import PROBES, probe_named
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.records import (
-    Correlation,
-    ProbeName,
-    is_published,
-    record,
-)
+from pytest_kbrel.records import Correlation, ProbeName, is_published, record
 from pytest_kbrel.reports.files import REPORT
 
 ALLOWED = "a report folder, a report.json, a baseline's name or path, or published/..."
@@ -30,15 +25,15 @@ _CHANGING = ("judge", "limit", "seed", "apply_chat_template")
 class Compared:
     """One model: its figures by suite (empty for a paper's) and case id. ``about`` says what it is.
 
-    ``settings`` are those of its run, ``asked`` each case's own; both are empty for a paper. ``setting`` is
-    the prompt setting of a paper that asks its models in several, else empty.
+    ``settings`` are those of its run, ``case_settings`` each case's own; both are empty for a paper.
+    ``setting`` is the prompt setting of a paper that asks its models in several, else empty.
     """
 
     name: str
     about: str
     cases: Mapping[tuple[str, str], Figures]
     settings: Pairs = ()
-    asked: tuple[tuple[tuple[str, str], Pairs], ...] = ()
+    case_settings: tuple[tuple[tuple[str, str], Pairs], ...] = ()
     setting: str = ""
 
 
@@ -78,12 +73,12 @@ def _read(source: str, rootdir: Path) -> list[Compared]:
     if path.is_file() or (path / REPORT).is_file():
         from pytest_kbrel.reports.json_report import read_report
 
-        return [_of_report(source, path, read_report(path))]
+        return [_recorded(source, path, read_report(path), "report")]
     from pytest_kbrel.baselines import find_baseline
     from pytest_kbrel.baselines.format import META, read_meta
 
     folder = find_baseline(source, rootdir)
-    return [_of_run(source, folder / META, read_meta(folder, oldest=1))]
+    return [_recorded(source, folder / META, read_meta(folder, oldest=1), "baseline")]
 
 
 def _read_published(source: str, rootdir: Path) -> list[Compared]:
@@ -110,43 +105,39 @@ def _read_published(source: str, rootdir: Path) -> list[Compared]:
     return models
 
 
-def _of_report(source: str, path: Path, report: dict[str, Any]) -> Compared:
+def _recorded(source: str, path: Path, data: dict[str, Any], kind: str) -> Compared:
+    """Return the model of a report, or of a baseline's ``meta.json``, as ``kind`` says."""
     try:
-        cases = {
-            _key(str(case["id"])): {name: _number(of["value"]) for name, of in case["metrics"].items()}
-            for case in report["cases"]
-        }
-        settings = _pairs(report["settings"])
-        asked = tuple((_key(str(case["id"])), _pairs(case.get("settings", {}))) for case in report["cases"])
-        model = report["model"] or {}
-        about = (
-            f"{model.get('spec', 'no model')}, {report['created']}, pytest-kbrel {report['kbrel_version']}"
+        if kind == "report":
+            entries = {str(case["id"]): case for case in data["cases"]}
+            spec, settings = (data["model"] or {}).get("spec", "no model"), data["settings"]
+        else:
+            entries = {**data["cases"], **data.get("aggregates", {})}
+            spec, settings = data["model"]["spec"], data.get("settings", {})
+        return Compared(
+            name=source,
+            about=f"{spec}, {data['created']}, pytest-kbrel {data['kbrel_version']}",
+            cases={
+                _key(key): {
+                    # A report has the whole record of a figure, a baseline its value.
+                    name: _number(figure["value"] if kind == "report" else figure)
+                    for name, figure in entry["metrics"].items()
+                }
+                for key, entry in entries.items()
+            },
+            settings=string_pairs(settings),
+            case_settings=tuple(
+                (_key(key), string_pairs(entry.get("settings", {}))) for key, entry in entries.items()
+            ),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise KbrelError(
-            f"{path}: is no whole report: {type(error).__name__}: {error}; allowed: {ALLOWED}"
+            f"{path}: is no whole {kind}: {type(error).__name__}: {error}; allowed: {ALLOWED}"
         ) from None
-    return Compared(name=source, about=about, cases=cases, settings=settings, asked=asked)
 
 
-def _of_run(source: str, path: Path, meta: dict[str, Any]) -> Compared:
-    try:
-        entries = {**meta["cases"], **meta.get("aggregates", {})}
-        cases = {
-            _key(key): {name: _number(value) for name, value in entry["metrics"].items()}
-            for key, entry in entries.items()
-        }
-        settings = _pairs(meta.get("settings", {}))
-        asked = tuple((_key(key), _pairs(entry.get("settings", {}))) for key, entry in entries.items())
-        about = f"{meta['model']['spec']}, {meta['created']}, pytest-kbrel {meta['kbrel_version']}"
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise KbrelError(
-            f"{path}: is no whole baseline: {type(error).__name__}: {error}; allowed: {ALLOWED}"
-        ) from None
-    return Compared(name=source, about=about, cases=cases, settings=settings, asked=asked)
-
-
-def _pairs(settings: dict[str, Any]) -> Pairs:
+def string_pairs(settings: Mapping[str, Any]) -> Pairs:
+    """Return a JSON object as pairs of strings, sorted by key."""
     return tuple(sorted((str(name), str(value)) for name, value in settings.items()))
 
 
@@ -172,10 +163,12 @@ def side_by_side(models: Sequence[Compared]) -> tuple[SideBySide, ...]:
     tables = []
     for case in dict.fromkeys(case for of in named for case in of):
         figures = [of.get(case, {}) for of in named]
-        known = [name for name, having in _having(figures).items() if having > 1]
+        # The number of models that have a figure, in the order in which they name them.
+        counts = Counter(name for of in figures for name, value in of.items() if value is not None)
+        shared = [name for name, models_with in counts.items() if models_with > 1]
         # Some never stand without others, though only one of the models has these.
-        known += [beside for name in known for beside in BESIDE.get(name, ())]
-        rows = [(name, tuple(of.get(name) for of in figures)) for name in _having(figures) if name in known]
+        shared += [beside for name in shared for beside in BESIDE.get(name, ())]
+        rows = [(name, tuple(of.get(name) for of in figures)) for name in counts if name in shared]
         if rows:
             tables.append(SideBySide(case=case, rows=tuple(rows), differing=_differing(models, case)))
     if not tables:
@@ -184,11 +177,6 @@ def side_by_side(models: Sequence[Compared]) -> tuple[SideBySide, ...]:
             "allowed: models with cases of the same names"
         )
     return tuple(tables)
-
-
-def _having(figures: Sequence[Figures]) -> Counter[str]:
-    """Count the models that have a figure, in the order in which they name them."""
-    return Counter(name for of in figures for name, value in of.items() if value is not None)
 
 
 def run_settings(models: Sequence[Compared]) -> tuple[str, ...]:
@@ -212,8 +200,8 @@ def _differing(models: Sequence[Compared], case: str) -> str:
     having = [
         (suite, dict(settings), model)
         for model in models
-        for (suite, found), settings in model.asked
-        if found == case_id and case in (case_id, f"{suite}::{case_id}")
+        for (suite, own_id), settings in model.case_settings
+        if own_id == case_id and case in (case_id, f"{suite}::{case_id}")
     ]
     suites = list(dict.fromkeys(suite for suite, _, _ in having))
     parts = [f"suites {', '.join(suites)}"] if len(suites) > 1 else []

@@ -20,6 +20,7 @@ from pytest_kbrel.baselines.format import load_tables, read_compressed
 from pytest_kbrel.catalogue.probes import PROBES, probe_named
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.catalogue.verdicts import failing
+from pytest_kbrel.cli.compare.models import string_pairs
 from pytest_kbrel.errors import BaselineError, KbrelError
 from pytest_kbrel.records import (
     UNMEASURED,
@@ -81,15 +82,15 @@ def pair_up(baseline: Side, candidates: Sequence[tuple[str, Side]], name: str) -
         _run_of(side, tuple(next(adjusted) for _ in cases), baseline.run, name)
         for (_, side), cases in zip(candidates, decided, strict=True)
     ]
-    places = [
+    figures = [
         (of, case.nodeid, value.name, value.p)
         for of, run in enumerate(runs)
         for case in run.cases
         for value in case.metrics
     ]
-    holm = stats.holm([p for *_, p in places])
+    holm = stats.holm([p for *_, p in figures])
     by_figure = [
-        {(case, value): p for (at, case, value, _), p in zip(places, holm, strict=True) if at == of}
+        {(case, value): p for (at, case, value, _), p in zip(figures, holm, strict=True) if at == of}
         for of in range(len(runs))
     ]
     return tuple(
@@ -109,8 +110,8 @@ def _decided(side: Side, baseline: Baseline, comparisons: int) -> list[CaseResul
         if case.verdict == "invalid" or not case.table.rows:
             cases.append(case)
             continue
-        known = before.table if isinstance(before, BaselineCase) else None
-        completed = dataclasses.replace(case, table=_with_texts(case, known))
+        table = before.table if isinstance(before, BaselineCase) else None
+        completed = dataclasses.replace(case, table=_with_texts(case, table))
         decided = compare_case(
             completed,
             [gate_of(gate) for gate in case.gates],
@@ -184,13 +185,13 @@ def _with_texts(case: CaseResult, other: Table | None) -> Table:
     rows = case.table.rows
     if any(row.question for row in rows):
         return case.table
-    known = {row.fact_id: row for row in other.rows if row.question} if other is not None else {}
+    texts = {row.fact_id: row for row in other.rows if row.question} if other is not None else {}
     # Of unseen knowledge nothing is expected; what else was expected, nobody knows any more.
     probe = probe_named(case.probe)
     unseen = probe is not None and probe.kind(case.slice) == "unseen"
     lines = []
     for row in rows:
-        twin = known.get(row.fact_id)
+        twin = texts.get(row.fact_id)
         expected = twin.expected if twin is not None else "" if unseen else "?"
         question = twin.question if twin is not None else row.fact_id
         lines.append(dataclasses.replace(row, question=question, expected=expected))
@@ -273,9 +274,9 @@ def _of_report(report: dict[str, Any], folder: Path) -> Side:
             created=str(report["created"]),
             reason="",
             commit="",
-            versions=tuple(sorted((str(key), str(value)) for key, value in report["environment"].items())),
+            versions=string_pairs(report["environment"]),
             model=None if model is None else from_wire(Fingerprint, model),
-            settings=tuple(sorted((str(key), str(value)) for key, value in report["settings"].items())),
+            settings=string_pairs(report["settings"]),
             cases={
                 case_key(case.suite, case.id): BaselineCase(
                     key=case_key(case.suite, case.id), table=case.table, metrics=(), settings=case.settings
@@ -324,7 +325,7 @@ def _case(entry: dict[str, Any], tables: Mapping[str, Table]) -> CaseResult:
         errors=tuple(map(str, entry["errors"])),
         aggregate=bool(entry["aggregate"]),
         table=table,
-        settings=tuple(sorted((str(k), str(v)) for k, v in entry.get("settings", {}).items())),
+        settings=string_pairs(entry.get("settings", {})),
         unmatched=from_wire(Unmatched, entry.get("unmatched") or {}),
         waiver=None if entry.get("waiver") is None else from_wire(Waiver, entry["waiver"]),
         expired=tuple(from_wire(Waiver, waiver) for waiver in entry.get("expired", ())),

@@ -116,8 +116,8 @@ def _case_lines(paired: Paired, case: CaseResult, numbers: tuple[int, int], widt
     shown = {*view.key_metrics(case), *(gate.metric for gate in case.gates)}
     values = [value for value in case.metrics if value.name in shown]
     facts = max((value.paired for value in values), default=0)
-    told = case.gates or case.expired or case.verdict == "invalid"
-    verdict = f": {phrases.verdict_words(case, paired.run)}" if told else ""
+    judged = case.gates or case.expired or case.verdict == "invalid"
+    verdict = f": {phrases.verdict_words(case, paired.run)}" if judged else ""
     yield f"{one_line(case.id)}, {count(facts, 'fact')} paired{verdict}"
     for error in case.errors if case.verdict == "invalid" else ():
         yield from wrap(one_line(error, 300), width)
