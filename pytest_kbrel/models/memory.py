@@ -1,7 +1,7 @@
-"""How many tokens a batch may have: from the memory that is free, halved where that was too many, remembered.
+"""Token budget of a batch: from the free memory, and from the memory per token of earlier runs.
 
-No answer depends on it. What is remembered is how many bytes a token takes, not how many tokens fitted: the
-next run may find more memory free, or less.
+No answer depends on it. Bytes a token are stored, not the tokens that fitted: the next run may have more
+memory free, or less.
 """
 
 from __future__ import annotations
@@ -40,29 +40,28 @@ _SMALL, _LARGE, _ROW = 256, 1024, 128
 
 
 def token_budget(spec: ModelSpec, device: str) -> int:
-    """Return how many tokens a batch has at most on a kind of device (``"cpu"``, ``"cuda"``)."""
+    """Return the most tokens of a batch on a kind of device (``"cpu"``, ``"cuda"``)."""
     return spec.batch_size or (CPU_MOST if device == "cpu" else GPU_MOST)
 
 
 def tokens_within(free: float, per_token: float, most: int, *, workers: int = 1) -> int:
-    """Return how many tokens fit into ``free`` bytes that ``workers`` share, ``most`` at most.
+    """Return the number of tokens, up to ``most``, that fit into ``free`` bytes that ``workers`` share.
 
-    ``per_token`` is in bytes. Never fewer than a packed row has, unless ``most`` is fewer: whether that fits,
-    only trying it can tell.
+    ``per_token`` is in bytes. The result is at least a packed row, or ``most``: only a try shows if it fits.
     """
     return max(min(_LEAST, most), min(most, int(allowed_bytes(free, workers) / per_token)))
 
 
 def allowed_bytes(free: float, workers: int) -> float:
-    """Return how many bytes the batches of one of ``workers`` processes may take, logits left out."""
+    """Return the bytes for the batches of one of ``workers`` processes, logits left out."""
     return max(0.0, _SHARE * free / workers - _FOR_LOGITS)
 
 
-def measured(model: Any, spec: ModelSpec, described: Fingerprint, folder: Path | None = None) -> Budget:
+def measure_budget(model: Any, spec: ModelSpec, described: Fingerprint, folder: Path | None = None) -> Budget:
     """Return the budget of a loaded checkpoint, from the memory that is free now.
 
-    On a GPU two small batches show what a token takes, on a CPU its shape does. What an earlier run learned
-    stands in ``folder``; ``None`` looks nowhere and keeps nothing.
+    The bytes a token are measured with small batches on a GPU and computed from the model's shape on a CPU.
+    ``folder`` holds figures of earlier runs; ``None`` reads and stores none.
     """
     device = model.device
     most = token_budget(spec, device.type)
@@ -89,11 +88,11 @@ def measured(model: Any, spec: ModelSpec, described: Fingerprint, folder: Path |
 
 
 def bytes_a_token(model: Any) -> float:
-    """Return from a model's shape how many bytes a token of a batch takes.
+    """Return the bytes that a token of a batch takes, computed from a model's shape.
 
-    Twice its keys and values, for a cache is copied when it grows; and in one layer its input, its sum with
-    the last, queries, keys, values and their attention, three parts of a gated feed-forward, a packed row's
-    mask and attention weights of one row's length.
+    These are twice its keys and values, since a cache is copied when it grows, and in one layer its input,
+    the residual sum, queries, keys, values and attention, three parts of a gated feed-forward, and a packed
+    row's mask and attention weights.
     """
     config = model.config.get_text_config(decoder=True)
     width = float(model.get_input_embeddings().weight.shape[1])
@@ -105,12 +104,12 @@ def bytes_a_token(model: Any) -> float:
 
 
 def slope(small: float, large: float) -> float:
-    """Return the bytes a token by the peaks of batches of :data:`_SMALL` and :data:`_LARGE` tokens."""
+    """Return the bytes a token from the peaks of batches of :data:`_SMALL` and :data:`_LARGE` tokens."""
     return (large - small) / (_LARGE - _SMALL)
 
 
 def _cached(model: Any) -> float:
-    """Return how many numbers the keys and values of a token are, in all layers."""
+    """Return the count of numbers in the keys and values of a token, in all layers."""
     config = model.config.get_text_config(decoder=True)
     width = float(model.get_input_embeddings().weight.shape[1])
     layers = _number(config, 1.0, "num_hidden_layers", "n_layer", "num_layers")
@@ -125,7 +124,7 @@ def _number(config: Any, otherwise: float, *names: str) -> float:
 
 
 def _probed(model: Any) -> float | None:
-    """Return the bytes a token by two batches on the GPU, ``None`` where they tell nothing."""
+    """Return the bytes a token measured with two batches on the GPU, ``None`` if they show nothing."""
     try:
         peaks = [_peak(model, tokens) for tokens in (_SMALL, _SMALL, _LARGE)]
     # Whatever an architecture raises here, the first question will tell it.
@@ -156,9 +155,9 @@ _FILES = (
 
 
 def free_bytes(device: torch.device) -> int | None:
-    """Return the bytes that are free on a device, ``None`` where nothing tells: other systems or devices.
+    """Return the free bytes of a device, ``None`` if unknown (other systems or devices).
 
-    On a CPU the least of what the machine has left, what the container may take and what the process may.
+    For a CPU this is the least of the machine's free memory, the container's limit and the process's limit.
     """
     if device.type == "cuda":
         import torch
@@ -168,7 +167,7 @@ def free_bytes(device: torch.device) -> int | None:
 
 
 def cpu_bytes(proc: Path = _PROC, cgroups: Path = _CGROUPS) -> int | None:
-    """Return the bytes of main memory that this process may still take; the folders are Linux's own."""
+    """Return the bytes of main memory that this process may still take; the folders are Linux's."""
     limits = [
         one for one in (_of_machine(proc), _of_container(proc, cgroups), _of_process(proc)) if one is not None
     ]

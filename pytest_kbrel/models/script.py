@@ -1,4 +1,4 @@
-"""Script files: YAML or JSON Lines that say what the scripted model answers to which prompt.
+"""Script files of the scripted model: YAML or JSON Lines with rules from prompts to answers.
 
     rules:
       - contains: capital of France
@@ -42,12 +42,12 @@ Probabilities = float | tuple[float, ...]
 
 
 class ScriptedError(Exception):
-    """A request that gets no answer: no rule has one, or a rule scripts the error."""
+    """Raised for a request without an answer: no rule matches, or a rule scripts an error."""
 
 
 @record
 class ScriptedStep:
-    """One step of a scripted answer: a token's text and probability, and that of the watched token."""
+    """Step of a scripted answer: a token's text and probability, and that of the watched token."""
 
     token: str
     probability: float
@@ -56,7 +56,7 @@ class ScriptedStep:
 
 @record
 class WrittenText:
-    """What a scripted model writes: the text, and its steps where the script states them."""
+    """Generated text of a scripted model, with its steps if the script has them."""
 
     text: str
     steps: tuple[ScriptedStep, ...] = ()
@@ -64,7 +64,7 @@ class WrittenText:
 
 @record
 class ScriptRule:
-    """One rule of a script: a condition on the prompt, an answer, a fault; any of them may be absent.
+    """Rule of a script: a condition on the prompt, an answer, a fault; any of them may be absent.
 
     ``prompt`` is the whole prompt, ``contains`` a part of it, ``pattern`` a regular expression that is found
     in it. ``probability`` is that of a scored continuation's tokens: for any continuation, or by
@@ -83,7 +83,7 @@ class ScriptRule:
     crash: int | None = None
 
     def match(self, prompt: str) -> Callable[[str], str] | None:
-        """Return what fills a text's groups (``\\1``) if the rule is for ``prompt``, else ``None``."""
+        """Return the function that fills a text's groups (``\\1``) if ``prompt`` matches, else ``None``."""
         if self.prompt is not None and self.prompt != prompt:
             return None
         if self.contains is not None and self.contains not in prompt:
@@ -95,7 +95,7 @@ class ScriptRule:
 
     @property
     def identity(self) -> object:
-        """What makes the rule's answers: everything but its faults; ``None`` where it answers nothing."""
+        """Everything but the faults, as JSON data; ``None`` for a rule without an answer."""
         if self.text is None and not self.steps and self.probability is None:
             return None
         steps = [[step.token, step.probability, step.watched] for step in self.steps]
@@ -106,19 +106,19 @@ class ScriptRule:
 
 @record
 class Script:
-    """A script: ``rules`` in the order of the file, the default at the end."""
+    """Script with its ``rules`` in the order of the file, the default last."""
 
     path: Path
     rules: tuple[ScriptRule, ...]
 
     @property
     def digest(self) -> str:
-        """Return sha256 (hex) of all answers. Faults are not in it: with and without them it is one model."""
+        """Return the sha256 (hex) of all answers, without faults."""
         answers = [rule.identity for rule in self.rules if rule.identity is not None]
         return hashlib.sha256(json.dumps(answers, sort_keys=True).encode()).hexdigest()
 
     def text(self, prompt: str) -> WrittenText:
-        """Return what the model writes after ``prompt``; ``ScriptedError`` where no rule says it."""
+        """Return the text after ``prompt``; raise ``ScriptedError`` if no rule has one."""
         for rule in self.rules:
             if rule.text is None and not rule.steps:
                 continue
@@ -129,7 +129,7 @@ class Script:
         raise ScriptedError(self._no_rule("text", prompt))
 
     def probability(self, prompt: str, continuation: str) -> Probabilities:
-        """Return the probabilities of a continuation's tokens; ``ScriptedError`` where no rule has any."""
+        """Return the probabilities of a continuation's tokens; raise ``ScriptedError`` if no rule has any."""
         for rule in self.rules:
             probability = rule.probability
             if isinstance(probability, Mapping):
@@ -153,7 +153,7 @@ class Script:
 
 @record
 class ScriptedSpec:
-    """The scripted model that ``scripted/FILE`` names."""
+    """Spec of the scripted model ``scripted/FILE``."""
 
     text: str
     path: Path

@@ -1,4 +1,4 @@
-"""Scripted model: it answers what a script file says, without weights and without torch."""
+"""Scripted model: answers from a script file, without weights and without torch."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ from pytest_kbrel.records import (
 
 
 class Answers(Protocol):
-    """What a scripted model answers; ``ScriptedError`` from any method makes a failed response."""
+    """Source of a scripted model's answers; a ``ScriptedError`` becomes a failed response."""
 
     def text(self, prompt: str) -> WrittenText:
-        """Return what the model writes after ``prompt``."""
+        """Return the text after ``prompt``."""
         ...
 
     def probability(self, prompt: str, continuation: str) -> Probabilities:
@@ -46,12 +46,12 @@ class Answers(Protocol):
         ...
 
     def faults(self, prompt: str) -> Sequence[ScriptRule]:
-        """Return what goes wrong at ``prompt``, in this order."""
+        """Return the faults at ``prompt``, in order."""
         ...
 
 
 class ScriptedModel:
-    """Model that answers what a script says. Its tokens are words parted by spaces.
+    """Model with scripted answers; its tokens are words separated by spaces.
 
     Stop strings and ``max_new_tokens`` cut a scripted text as they cut a real model's. ``spec`` is how the
     user named the model. ``digest`` identifies the answers: models of one digest are one model.
@@ -177,7 +177,7 @@ class ScriptedModel:
 
 
 def check(spec: ScriptedSpec) -> None:
-    """Read the script and throw it away; raises :class:`~pytest_kbrel.errors.ModelError` if it is wrong."""
+    """Check the script; raises :class:`~pytest_kbrel.errors.ModelError`."""
     read_script(spec.path)
 
 

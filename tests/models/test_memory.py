@@ -24,7 +24,7 @@ from pytest_kbrel.models.memory import (
     allowed_bytes,
     bytes_a_token,
     cpu_bytes,
-    measured,
+    measure_budget,
     slope,
     token_budget,
     tokens_within,
@@ -162,7 +162,7 @@ def test_version_1_of_cgroups(tmp_path):
 def test_without_knowledge_the_most_is_taken(model_of, monkeypatch):
     parts = model_of("llama").parts
     monkeypatch.setattr(module, "free_bytes", lambda device: None)
-    assert measured(parts.model, parts.spec, parts.fingerprint).tokens == CPU_MOST
+    assert measure_budget(parts.model, parts.spec, parts.fingerprint).tokens == CPU_MOST
 
 
 def test_workers_share_what_is_free(model_of, monkeypatch):
@@ -171,9 +171,9 @@ def test_workers_share_what_is_free(model_of, monkeypatch):
     monkeypatch.setattr(module, "free_bytes", lambda device: 4 * GIB)
     monkeypatch.delenv("PYTEST_XDIST_WORKER_COUNT", raising=False)
     monkeypatch.setattr(module, "CPU_MOST", 10**9)
-    alone = measured(parts.model, parts.spec, parts.fingerprint).tokens
+    alone = measure_budget(parts.model, parts.spec, parts.fingerprint).tokens
     monkeypatch.setenv("PYTEST_XDIST_WORKER_COUNT", "2")
-    beside = measured(parts.model, parts.spec, parts.fingerprint).tokens
+    beside = measure_budget(parts.model, parts.spec, parts.fingerprint).tokens
     assert (alone, beside) == (int(allowed_bytes(4 * GIB, 1) / one), int(allowed_bytes(4 * GIB, 2) / one))
     assert beside < alone / 2
 
@@ -185,7 +185,7 @@ def test_what_did_not_fit_is_remembered_in_bytes_a_token(model_of, monkeypatch, 
     monkeypatch.delenv("PYTEST_XDIST_WORKER_COUNT", raising=False)
 
     def again() -> Budget:
-        return measured(parts.model, parts.spec, parts.fingerprint, tmp_path / "kept")
+        return measure_budget(parts.model, parts.spec, parts.fingerprint, tmp_path / "kept")
 
     budget = again()
     assert budget.tokens == CPU_MOST
@@ -201,8 +201,8 @@ def test_what_did_not_fit_is_remembered_in_bytes_a_token(model_of, monkeypatch, 
     # Another checkpoint, format or device has learned nothing.
     other = SimpleNamespace(weights_digest="other", derived="", dtype="float32")
     free[0] = 4 * GIB
-    assert measured(parts.model, parts.spec, other, tmp_path / "kept").tokens == CPU_MOST
-    assert measured(parts.model, parts.spec, parts.fingerprint, None).tokens == CPU_MOST
+    assert measure_budget(parts.model, parts.spec, other, tmp_path / "kept").tokens == CPU_MOST
+    assert measure_budget(parts.model, parts.spec, parts.fingerprint, None).tokens == CPU_MOST
 
 
 def test_a_gpu_is_probed_once_and_remembered(model_of, monkeypatch, tmp_path):
@@ -231,18 +231,18 @@ def test_a_gpu_is_probed_once_and_remembered(model_of, monkeypatch, tmp_path):
     }.items():
         monkeypatch.setattr(torch.cuda, name, value)
     monkeypatch.delenv("PYTEST_XDIST_WORKER_COUNT", raising=False)
-    first = measured(model, real.spec, real.fingerprint, tmp_path)
+    first = measure_budget(model, real.spec, real.fingerprint, tmp_path)
     # 1000 bytes as measured, and twice the keys and values, which scoring does not keep.
     assert first.tokens == int(allowed_bytes(4 * GIB, 1) / (1000 + 2 * 64 * 4))
     assert fed == [256, 256, 1024]
-    assert measured(model, real.spec, real.fingerprint, tmp_path).tokens == first.tokens
+    assert measure_budget(model, real.spec, real.fingerprint, tmp_path).tokens == first.tokens
     assert len(fed) == 3
 
     def broken(*_):
         raise RuntimeError("no kernel image is available")
 
     monkeypatch.setattr(module, "score_batch", broken)
-    shape = measured(model, real.spec, real.fingerprint, tmp_path / "new")
+    shape = measure_budget(model, real.spec, real.fingerprint, tmp_path / "new")
     assert shape.tokens == int(allowed_bytes(4 * GIB, 1) / bytes_a_token(real.model))
 
 

@@ -72,13 +72,13 @@ def load(spec: ModelSpec, *, threads: int | None = None, folder: Path | None = N
 
         from pytest_kbrel.models.hf.loading import load_parts
         from pytest_kbrel.models.hf.model import HfModel
-        from pytest_kbrel.models.memory import measured
+        from pytest_kbrel.models.memory import measure_budget
     except ImportError as error:
         raise ModelError(f"loading {spec.text}: torch or transformers does not import: {error}") from None
     if threads is not None:
         torch.set_num_threads(threads)
     parts = load_parts(spec)
-    return HfModel(parts, budget=measured(parts.model, spec, parts.fingerprint, folder))
+    return HfModel(parts, budget=measure_budget(parts.model, spec, parts.fingerprint, folder))
 
 
 def _check_all(spec: ModelSpec) -> None:

@@ -1,7 +1,7 @@
-"""The only place that touches vLLM: it starts an engine, puts questions to it and checks what comes back.
+"""Engine of vLLM: start, checked requests and replies, and a watchdog; no other module imports vLLM.
 
-Written after the source of vLLM 0.33.0 (``LLM.generate``, ``SamplingParams``, ``RequestOutput``), run with
-0.32.0.
+It follows the source of vLLM 0.33.0 (``LLM.generate``, ``SamplingParams``, ``RequestOutput``) and was run
+with 0.32.0.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ LogProbabilities = Mapping[int, float]
 
 @record
 class Question:
-    """Token ids to go on from, greedily, for up to ``max_tokens`` tokens or to one of ``ends`` or ``stop``.
+    """Greedy continuation of token ids, up to ``max_tokens`` tokens or to one of ``ends`` or ``stop``.
 
-    ``named`` are tokens whose log-probabilities are wanted at each new place, beside that of the token
-    written. With ``of_prompt`` those of the prompt's own tokens are wanted.
+    ``named`` are tokens whose log-probabilities are returned at each step, beside that of the token written.
+    ``of_prompt`` returns those of the prompt's own tokens.
     """
 
     ids: Ids
@@ -57,9 +57,9 @@ class Question:
 
 @record
 class Reply:
-    """What an engine wrote: ``steps`` holds log-probabilities (nats) by token id, one mapping a token.
+    """Generated tokens; ``steps`` are log-probabilities (nats) by token id, one mapping a token.
 
-    ``prompt`` holds those of the prompt's tokens, one mapping each, empty where they were not asked for.
+    ``prompt`` are those of the prompt's tokens, empty without ``of_prompt``.
     """
 
     token_ids: Ids
@@ -68,7 +68,7 @@ class Reply:
 
 
 def probability(step: LogProbabilities, token: int) -> float:
-    """Return a token's probability; raise ``ValueError`` where there is none, or it is no number above 0."""
+    """Return a token's probability; raise ``ValueError`` if there is none or it is not above 0."""
     value = step.get(token)
     if value is None:
         raise ValueError(f"vLLM gave no log-probability of token {token}")
@@ -79,10 +79,10 @@ def probability(step: LogProbabilities, token: int) -> float:
 
 
 class Engine:
-    """A running engine. ``max_length`` is in tokens, prompt and answer together.
+    """Running engine of vLLM.
 
-    ``block`` is how many tokens the prefix cache keeps together, 0 where there is no such cache. ``text``
-    names the model in errors.
+    ``max_length`` is in tokens, prompt and answer together. ``block`` is the block size of the prefix cache
+    in tokens, 0 without such a cache. ``text`` names the model in errors.
     """
 
     def __init__(self, text: str, llm: Any, library: Any, *, at_once: int = _AT_ONCE) -> None:
@@ -98,13 +98,13 @@ class Engine:
         self._death = ""
 
     def with_at_once(self, at_once: int) -> Engine:
-        """Return the same engine, asked ``at_once`` questions at a time."""
+        """Return the same engine with up to ``at_once`` questions at a time."""
         return Engine(self._text, self._llm, self._library, at_once=at_once)
 
     def ask(self, questions: Sequence[Question]) -> list[Reply | Failed]:
         """Return one reply per question, in order; a question that the engine refuses fails alone.
 
-        Raises :class:`ModelError` where the engine's processes have ended: they answer nothing any more.
+        Raises :class:`ModelError` if the engine's processes have ended.
         """
         replies = self._batcher.run(questions, len, self._asked)
         if self._death:
@@ -161,9 +161,9 @@ class Engine:
 
 
 def start(spec: VllmSpec, folder: str) -> tuple[Engine, str]:
-    """Start an engine for the checkpoint in ``folder``; return it, and what vLLM is called with its version.
+    """Start an engine for the checkpoint in ``folder``; return it and vLLM's name with its version.
 
-    Raises :class:`ModelError` with what was asked for and what vLLM said.
+    Raises :class:`ModelError` with the options and vLLM's own error.
     """
     # A gate's report is no place for an engine's log, and nobody asked to tell others what runs here.
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
@@ -191,7 +191,7 @@ def start(spec: VllmSpec, folder: str) -> tuple[Engine, str]:
 
 
 def _whole(error: Exception) -> str:
-    """Return an error as one line: what was wrong with an option stands behind the first of its own."""
+    """Return an error as one line, since vLLM names a wrong option behind the first line of its message."""
     return f"{type(error).__name__}: {' '.join(str(error).split())[:600]}"
 
 
@@ -219,7 +219,7 @@ def _options(spec: VllmSpec, folder: str) -> dict[str, Any]:
 
 
 def _checked(question: Question, output: Any) -> Reply | Failed:
-    """Return what an output says, or what about it cannot be."""
+    """Return an output as a reply, or a failure if it contradicts the question."""
     try:
         if tuple(output.prompt_token_ids or ()) != question.ids:
             raise ValueError("vLLM answered another prompt than the one that was asked")
@@ -248,13 +248,13 @@ def _by_token(entries: Any, count: int, what: str) -> tuple[LogProbabilities, ..
 
 
 class EngineEndedError(Exception):
-    """A process of an engine is no more."""
+    """Raised when a process of an engine has ended."""
 
 
 def watch(llm: Any, processes: Sequence[BaseProcess]) -> None:
-    """Tell whoever waits for the engine's next output when one of its processes has ended.
+    """Start a thread that wakes the reader of the engine's outputs when one of its processes has ended.
 
-    An engine that runs in this process has none, and no queue that anybody waits at.
+    vLLM 0.32.0 would wait for ever. An engine that runs in this process has neither processes nor a queue.
     """
     outputs = getattr(llm.llm_engine.engine_core, "outputs_queue", None)
     if outputs is not None and processes:

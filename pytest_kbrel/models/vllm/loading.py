@@ -1,4 +1,4 @@
-"""Checks a checkpoint from its files, says what it is, and starts an engine for it."""
+"""Loading of a checkpoint for vLLM: checks of its files, its fingerprint, and the start of an engine."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def load_model(spec: VllmSpec) -> VllmModel:
 def _run_by_vllm(
     spec: VllmSpec, described: Fingerprint, dtype: str, device: str, version: str
 ) -> Fingerprint:
-    """Return the fingerprint of what the engine runs: same contents, other arithmetic."""
+    """Return the fingerprint of the checkpoint as the engine runs it: same contents, other arithmetic."""
     gpus = spec.tensor_parallel_size
     added = f"vllm {spec.quantization}" if spec.quantization else ""
     return dataclasses.replace(
@@ -103,7 +103,7 @@ def _run_by_vllm(
 
 
 def _folder(spec: ModelSpec) -> Path:
-    """Return the folder of a checkpoint's files, brought here from the hub where need be."""
+    """Return the folder of a checkpoint's files, downloaded from the hub if needed."""
     if spec.is_local:
         return Path(spec.location)
     from huggingface_hub import snapshot_download
@@ -136,13 +136,13 @@ def _without_weights(spec: VllmSpec, folder: Path, config: Any) -> Any:
 
 
 class _Stored:
-    """The weights as they lie in a folder's files, one tensor in memory at a time."""
+    """Weights of a folder's files, one tensor in memory at a time."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def named_parameters(self) -> Iterator[tuple[str, torch.Tensor]]:
-        """Yield names and tensors of those formats that can hold what is no number."""
+        """Yield names and tensors of the formats that can hold NaN or infinity."""
         for file in weight_files(self._folder):
             with safe_open(file, framework="pt") as opened:
                 for name in opened.keys():  # noqa: SIM118

@@ -1,4 +1,10 @@
-"""A checkpoint that vLLM runs: the protocol's four methods."""
+"""Model that vLLM runs, and how its engine scores pairs with the fewest computed tokens.
+
+vLLM returns the probabilities of a given text in two ways. *Whole*: a prompt's own log-probabilities. It then
+computes the whole prompt and a softmax at each token, without its prefix cache. *Stepwise*: one question a
+token, which names the tokens that are to be scored there. It reads whole blocks of shared beginnings from the
+cache. Long shared beginnings make the second cheaper, short prompts the first.
+"""
 
 from __future__ import annotations
 
@@ -31,9 +37,9 @@ _UNEXPLAINED = "vLLM ended the answer where neither EOS nor a stop string is"
 
 @record
 class VllmParts:
-    """A running engine and what belongs to it.
+    """Running engine with its encoder and fingerprint.
 
-    ``vocabulary`` is the number of tokens the model knows, ``files`` what the checkpoint was read from.
+    ``vocabulary`` is the size of the model's vocabulary, ``files`` the record of the checkpoint's files.
     """
 
     engine: Engine
@@ -47,9 +53,9 @@ class VllmParts:
 
 
 class VllmModel:
-    """A causal checkpoint behind an engine of its own; made by :func:`pytest_kbrel.models.vllm.load`.
+    """Causal checkpoint with an engine of its own; made by :func:`pytest_kbrel.models.vllm.load`.
 
-    Prompts have the token ids and digests, and texts the ends, that the transformers backend gives them.
+    Prompts have the same token ids and digests, and texts the same ends, as with the transformers backend.
     """
 
     def __init__(self, parts: VllmParts) -> None:
@@ -61,25 +67,25 @@ class VllmModel:
 
     @property
     def unscorable(self) -> str:
-        """Why the model can score no answer; empty where it can."""
+        """Why the model can score no answer; empty if it can."""
         return self._parts.encoder.unscorable
 
     def describe(self) -> Fingerprint:
-        """Say what this model is, by content."""
+        """Return the fingerprint, by content."""
         return self._parts.fingerprint
 
     @property
     def files(self) -> FileRecord:
-        """The files that the checkpoint was read from."""
+        """Record of the files that the checkpoint was read from."""
         return self._parts.files
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader of its figures should know, a sentence each."""
+        """Notes for readers of its figures, a sentence each."""
         return self._parts.notes
 
     def replanned(self) -> VllmModel:
-        """Return the same model on the same engine, asked a third as many questions at a time."""
+        """Return the same model on the same engine, with a third as many questions at a time."""
         engine = self._parts.engine
         smaller = engine.with_at_once(max(1, engine.at_once // 3))
         return VllmModel(dataclasses.replace(self._parts, engine=smaller))
@@ -89,7 +95,7 @@ class VllmModel:
         return in_order(self.score_as_ready(requests))
 
     def score_as_ready(self, requests: Sequence[ScoreRequest]) -> Iterator[list[tuple[int, Scored | Failed]]]:
-        """Yield the answers of :meth:`score`, each with its request's place, some at a time."""
+        """Yield batches of the responses of :meth:`score` with their requests' positions."""
         encoder = self._parts.encoder
         indices: list[int] = []
         pairs: list[Pair] = []
@@ -114,7 +120,7 @@ class VllmModel:
     def generate_as_ready(
         self, requests: Sequence[GenerateRequest]
     ) -> Iterator[list[tuple[int, Generated | Failed]]]:
-        """Yield the answers of :meth:`generate`, each with its request's place, some at a time."""
+        """Yield batches of the responses of :meth:`generate` with their requests' positions."""
         indices: list[int] = []
         prompts: list[Prompt] = []
         for index, request in enumerate(self._parts.encoder.reading(requests)):
@@ -156,7 +162,7 @@ class VllmModel:
             yield list(zip(indices, replies, strict=True))
 
     def close(self) -> None:
-        """Stop the engine; the model answers no more."""
+        """Stop the engine."""
         self._parts.engine.close()
 
     def _written(self, prompts: Sequence[Prompt], endings: Endings) -> list[Continuation | Failed]:
@@ -171,7 +177,7 @@ class VllmModel:
     def _attempt(
         self, prompts: Sequence[Prompt], endings: Endings, *, stopping: bool
     ) -> list[Continuation | Failed | None]:
-        """Return what was written, ``None`` where it ends without an ending."""
+        """Return the continuations, ``None`` for one that stops without an ending."""
         questions = [
             Question(
                 ids=prompt.ids,
@@ -232,16 +238,16 @@ Probabilities = tuple[float, ...]
 
 
 def is_cheaper_stepwise(pairs: Sequence[Pair], block: int) -> bool:
-    """Tell whether asking step by step makes the engine compute fewer tokens; ``block`` is its cache's.
+    """Return True if stepwise scoring computes no more tokens; ``block`` is the size of a cache block.
 
-    Where both are alike it is: a step needs a softmax at one place, a whole prompt at each.
+    At the same number it is cheaper: a step needs one softmax, a whole prompt one at each token.
     """
     whole = sum(len(pair.context) + len(pair.targets) for pair in pairs)
     return computed_tokens(steps_of(pairs), block) <= whole
 
 
 def computed_tokens(prompts: Iterable[Ids], block: int) -> int:
-    """Return how many tokens of these prompts are computed behind a prefix cache of whole blocks.
+    """Return the number of tokens of these prompts that are computed with a prefix cache of whole blocks.
 
     A prompt's last token always is. A ``block`` of 0 stands for no cache.
     """
@@ -255,7 +261,7 @@ def computed_tokens(prompts: Iterable[Ids], block: int) -> int:
 
 
 def steps_of(pairs: Sequence[Pair]) -> Mapping[Ids, Ids]:
-    """Return what to ask step by step: token ids, and the different tokens that are scored behind them."""
+    """Return the steps of all pairs: token ids, with the distinct tokens that are scored behind them."""
     steps: dict[Ids, dict[int, None]] = {}
     for pair in pairs:
         for index, token in enumerate(pair.targets):
@@ -264,10 +270,7 @@ def steps_of(pairs: Sequence[Pair]) -> Mapping[Ids, Ids]:
 
 
 def score_pairs(engine: Engine, pairs: Sequence[Pair]) -> Iterator[list[tuple[int, Probabilities | Failed]]]:
-    """Yield each pair's number and answer, some at a time; what fails is a :class:`Failed`.
-
-    No pair may be longer than ``engine.max_length``.
-    """
+    """Yield batches of each pair's index and probabilities; none may be longer than ``engine.max_length``."""
     stepwise = is_cheaper_stepwise(pairs, engine.block)
     # Neighbours share most, and what is asked together finds it in the cache.
     order = sorted(range(len(pairs)), key=lambda n: (pairs[n].context, pairs[n].targets))
