@@ -223,7 +223,7 @@ ROOMS: dict[str, Room] = {
     ),
     "reports": Room(
         "one file an output, each a function of a finished Run; nothing is computed here",
-        "catalogue errors printing records serialization tables untrusted",
+        "catalogue errors printing records resources serialization tables untrusted",
         "jinja2",
     ),
     "settings": Room(
@@ -270,8 +270,7 @@ ROOMS: dict[str, Room] = {
     ),
     "replay": Room(
         "a recorded run in place of models",
-        "__init__ baselines errors evaluation models probes records reports serialization "
-        "settings untrusted",
+        "__init__ baselines errors evaluation models probes records reports serialization settings untrusted",
     ),
     "plugin": Room(
         "pytest: hooks, flags, collection, fixtures, worker, controller, xdist",
