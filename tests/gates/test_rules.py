@@ -34,7 +34,7 @@ def judged(metric: str, rule: Any, bound: float, after: Table, before: Table, **
 
 
 def test_a_metric_that_is_not_there_is_told_with_those_that_are() -> None:
-    figures = figures_of([mean(name, "higher", "correct") for name in ("accuracy", "missing", "f1")])
+    figures = figures_of([mean(name, "correct", better="higher") for name in ("accuracy", "missing", "f1")])
     (found,) = decide(
         [gate("acuracy", "min", 0.5)], measure_figures(figures, (answers("++"),), (), alpha=0.05)
     )
@@ -69,7 +69,7 @@ def against_controls(better: Any, own: float, *controls: float | None) -> GateRe
     metrics = [
         quotient("wr", "c", "one", better=better),
         *(
-            quotient(name, better, name, f"n_{name}", undefined=f"{name} is not there")
+            quotient(name, name, f"n_{name}", better=better, undefined=f"{name} is not there")
             for name in CONTROLS[: len(controls)]
         ),
     ]
