@@ -1,4 +1,4 @@
-"""What all gates of a plan could find, by :mod:`pytest_kbrel.gates.power`."""
+"""Power of the gates of a plan: the smallest drops they could detect, by :mod:`pytest_kbrel.gates.power`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pytest_kbrel.planning.requests import DryRun
 from pytest_kbrel.records import AggregateCase, Case, CaseResult, Outcome, Suite, Table, Waiver
 
 
-def foresee_all(
+def power_of_gates(
     suites: Sequence[Suite],
     cases: Sequence[Case],
     dry_run: DryRun,
@@ -31,11 +31,11 @@ def foresee_all(
 ) -> tuple[GatePower, ...]:
     """Return what each gate of ``cases``, and of the aggregates over them, could detect.
 
-    ``coming``: a model to compare with is asked in the same run, so that nothing is known of it yet.
+    ``coming``: the model to compare with is asked in the same run, so that it has no outcomes yet.
     """
     view = _View(dry_run, baseline, comparisons, coming)
     here = {(case.suite, case.id): case for case in cases}
-    gates = [foreseen for case in cases for foreseen in view.case(case)]
+    gates = [power for case in cases for power in view.case(case)]
     for suite in suites:
         for aggregate in suite.aggregates:
             members = [here.get((suite.path, member)) for member in aggregate.members]
@@ -54,7 +54,7 @@ class _View:
 
     def case(self, case: Case) -> tuple[GatePower, ...]:
         member = self._member(case)
-        return self._foresee(
+        return self._powers(
             f"{case.suite}::{case.id}",
             case,
             figures_of(metrics_for(case.probe, case.slice, member.columns)),
@@ -69,9 +69,9 @@ class _View:
         else:
             pairs = zip(cases, members, strict=True)
             figures = figures_over([_result(case, member.columns) for case, member in pairs])
-        return self._foresee(f"{aggregate.suite}::{aggregate.id}", aggregate, figures, members)
+        return self._powers(f"{aggregate.suite}::{aggregate.id}", aggregate, figures, members)
 
-    def _foresee(
+    def _powers(
         self, name: str, case: Case | AggregateCase, figures: Sequence[Figure], members: Sequence[Member]
     ) -> tuple[GatePower, ...]:
         return gate_powers(
@@ -111,11 +111,11 @@ def _waived(waivers: Iterable[Waiver]) -> str:
 def _pooled(case: Case, member: Member) -> Member:
     before = member.before
     if before is not None:
-        before = as_expected(before, Table(columns=(), rows=tuple(_expecting(case))))
+        before = as_expected(before, Table(columns=(), rows=tuple(_expected_outcomes(case))))
     return Member(facts=member.facts, columns=(AS_EXPECTED,), before=before)
 
 
-def _expecting(case: Case) -> Iterable[Outcome]:
+def _expected_outcomes(case: Case) -> Iterable[Outcome]:
     for fact in case.facts:
         yield Outcome(
             fact_id=fact.id,

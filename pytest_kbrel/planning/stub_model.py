@@ -21,9 +21,9 @@ from pytest_kbrel.records import (
 )
 
 Scenario = Literal["fewest", "most", "baseline"]
-"""Answers after which a probe asks least, after which it asks most, and those that a baseline has."""
+"""Answers that make a probe ask least, answers that make it ask most, and the answers of a baseline."""
 
-# No fact of any suite has this answer, and no rule takes it for none.
+# No fact of any suite has this answer, and no rule judges it uninformative.
 INVENTED = "Quillmere"
 
 
@@ -48,7 +48,7 @@ class StubModel:
         if isinstance(ask.request, ScoreRequest):
             return Scored(probabilities=(0.5,), token_ids=(0,), prompt_tokens=0, prompt_digest="")
         fact = self._facts[ask.fact_id]
-        text = self._helped(ask, fact) if ask.to else self._answered(ask, fact)
+        text = self._helper_reply(ask, fact) if ask.to else self._model_reply(ask, fact)
         step = Step(token_id=0, token=text, probability=0.5)
         return Generated(
             text=text,
@@ -59,32 +59,32 @@ class StubModel:
             steps=(step,) if ask.request.steps else (),
         )
 
-    def _helped(self, ask: Ask, fact: Fact) -> str:
+    def _helper_reply(self, ask: Ask, fact: Fact) -> str:
         if ask.to == self._case.judge and ask.role == "judge":
             row = self._rows.get(fact.id)
             return "incorrect" if row is not None and row.label == "wrong" else "correct"
         settings = self._case.settings
         return "\n".join(f"{INVENTED} {number}" for number in range(getattr(settings, "distractors", 1)))
 
-    def _answered(self, ask: Ask, fact: Fact) -> str:
+    def _model_reply(self, ask: Ask, fact: Fact) -> str:
         if PROBES[self._case.probe].drops_facts:
-            return self._at_an_anchor(fact)
+            return self._anchor_reply(fact)
         if ask.role != "answer":
-            # To whichever choice: no further question hangs on it.
+            # No further question depends on which option is chosen.
             return "A"
         if self._scenario == "baseline" and fact.id in self._rows:
             return self._rows[fact.id].answer
-        return UNSURE if self._scenario == "fewest" else self._asserted(fact)
+        return UNSURE if self._scenario == "fewest" else self._assertion(fact)
 
-    def _at_an_anchor(self, fact: Fact) -> str:
-        """Keep or drop a fact, as the published variant of MONITOR does by its first answer."""
+    def _anchor_reply(self, fact: Fact) -> str:
+        """Return an answer that keeps or drops a fact in the published variant of MONITOR."""
         stays = self._scenario != "fewest"
         if self._scenario == "baseline" and fact.id in self._rows:
             stays = any(self._rows[fact.id].values)
         return (fact.object or "") if stays else ""
 
-    def _asserted(self, fact: Fact) -> str:
-        # A judge is asked about what is not simply equal.
+    def _assertion(self, fact: Fact) -> str:
+        # A judge is asked about every answer that is not equal to an accepted one.
         if self._case.judge == "rules" and fact.accepted:
             answer = fact.accepted[0]
             if judged_by_rules(self._case, fact, answer).label != "uninformative":

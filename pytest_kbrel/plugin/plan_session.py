@@ -9,7 +9,7 @@ import pytest
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.evaluation.model_pool import let_threads_sleep
 from pytest_kbrel.evaluation.specs import spec_notes
-from pytest_kbrel.planning.gate_power import foresee_all
+from pytest_kbrel.planning.gate_power import power_of_gates
 from pytest_kbrel.planning.plan import Plan, make_plan
 from pytest_kbrel.plugin import worker
 from pytest_kbrel.plugin.collection import case_of, count_comparisons
@@ -114,7 +114,7 @@ class Planner:
         family = count_comparisons(suites, nodeids)
 
         def foreseen(dry_run: DryRun) -> tuple[GatePower, ...]:
-            return foresee_all(
+            return power_of_gates(
                 suites,
                 cases,
                 dry_run,

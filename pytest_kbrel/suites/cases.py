@@ -14,7 +14,9 @@ from pytest_kbrel.facts.sampling import in_domain_examples, sample
 from pytest_kbrel.records import (
     AggregateCase,
     Case,
+    CaseKind,
     Fact,
+    Gate,
     MonitorSettings,
     ProbeSettings,
     Shot,
@@ -243,26 +245,32 @@ def _aggregate(written: WrittenProbe, cases: Sequence[Case], name: str) -> tuple
     for gate in written.overall_gates:
         if probe.any_part and gate.metric not in needs and not {*present} & {*probe.any_part}:
             message = f"{gate.metric} needs a slice {', '.join(probe.any_part)}, found: {', '.join(slices)}"
-            raise SuiteError(f"{message}; allowed: one of those", written.entry.node.path, gate.line)
+            raise _error(written, gate, f"{message}; allowed: one of those")
         for needed in needs.get(gate.metric, ()):
             if needed not in present:
                 setting = getattr(cases[0].settings, probe.overall_by) if probe.overall_by else ""
                 wanted = f"{needed}-{setting}" if setting else needed
                 message = f"{gate.metric} needs a slice {wanted}, found: {', '.join(slices)}"
-                raise SuiteError(
-                    f"{message}; allowed: that slice, or no gate", written.entry.node.path, gate.line
-                )
-    return (
-        AggregateCase(
-            id=f"{probe.name}[{name}]",
-            suite=cases[0].suite,
-            probe=probe.name,
-            slice=name,
-            members=tuple(case.id for case in cases),
-            gates=written.overall_gates,
-            line=written.overall_line,
-        ),
+                raise _error(written, gate, f"{message}; allowed: that slice, or no gate")
+    return (_over(written, cases, probe.name, name),)
+
+
+def _over(
+    written: WrittenProbe | WrittenSuite, cases: Sequence[Case], kind: CaseKind, name: str
+) -> AggregateCase:
+    return AggregateCase(
+        id=f"{kind}[{name}]",
+        suite=cases[0].suite,
+        probe=kind,
+        slice=name,
+        members=tuple(case.id for case in cases),
+        gates=written.overall_gates,
+        line=written.overall_line,
     )
+
+
+def _error(written: WrittenProbe, gate: Gate, message: str) -> SuiteError:
+    return SuiteError(message, written.entry.node.path, gate.line)
 
 
 def pooled_case(written: WrittenSuite, cases: Sequence[Case]) -> tuple[AggregateCase, ...]:
@@ -271,7 +279,7 @@ def pooled_case(written: WrittenSuite, cases: Sequence[Case]) -> tuple[Aggregate
     A slice that is part of another (the top tenth is part of the head) would count twice.
     """
     probes = [(case, PROBES[case.probe]) for case in cases]
-    members = tuple(case.id for case, probe in probes if probe.part(case.slice) not in probe.subsets)
+    members = [case for case, probe in probes if probe.part(case.slice) not in probe.subsets]
     if written.overall_gates and not members:
         slices = ", ".join(case.id for case in cases)
         raise SuiteError(
@@ -281,17 +289,7 @@ def pooled_case(written: WrittenSuite, cases: Sequence[Case]) -> tuple[Aggregate
         )
     if not members or (len(members) < 2 and not written.overall_gates):
         return ()
-    return (
-        AggregateCase(
-            id="pooled[overall]",
-            suite=cases[0].suite,
-            probe="pooled",
-            slice="overall",
-            members=members,
-            gates=written.overall_gates,
-            line=written.overall_line,
-        ),
-    )
+    return (_over(written, members, "pooled", "overall"),)
 
 
 def unused_gates(written: WrittenProbe, cases: Sequence[Case]) -> None:
@@ -300,9 +298,7 @@ def unused_gates(written: WrittenProbe, cases: Sequence[Case]) -> None:
         if not any(gate.metric in SLICE_METRICS[written.probe.kind(case.slice)] for case in cases):
             slices = ", ".join(case.slice for case in cases)
             message = f"no slice has the metric {gate.metric}, found: {slices}"
-            raise SuiteError(
-                f"{message}; allowed: a slice with it, or no gate", written.entry.node.path, gate.line
-            )
+            raise _error(written, gate, f"{message}; allowed: a slice with it, or no gate")
 
 
 def unasked_gates(written: WrittenProbe, cases: Sequence[Case]) -> None:
@@ -313,6 +309,4 @@ def unasked_gates(written: WrittenProbe, cases: Sequence[Case]) -> None:
         if setting != value:
             name = written.probe.name
             message = f"{gate.metric} is measured with '{key}: {value}' of {name}, found: {setting}"
-            raise SuiteError(
-                f"{message}; allowed: that setting, or no gate", written.entry.node.path, gate.line
-            )
+            raise _error(written, gate, f"{message}; allowed: that setting, or no gate")
