@@ -115,7 +115,7 @@ def test_what_was_forgotten_is_asked_for_again(folder):
     model = CachingModel(FunctionModel(name="one"), store)
     model.generate([GenerateRequest(prompt="question 0", max_new_tokens=60)])
     model.generate([GenerateRequest(prompt="question 0", max_new_tokens=60)])
-    assert (model.asked, model.reused) == (2, 1)
+    assert (model.requested, model.reused) == (2, 1)
     store.close()
 
 

@@ -71,12 +71,12 @@ def test_a_batch_has_the_memory_of_the_fullest_device(monkeypatch):
     monkeypatch.setattr(memory, "bytes_a_token", lambda model: 1e6)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "card")
     found = [
-        memory.measured(placed(device_map=device_map), spec, described).tokens
+        memory.measure_budget(placed(device_map=device_map), spec, described).tokens
         for device_map in ({"a": 0, "b": 1}, {"a": 1, "b": 0})
     ]
     expected = memory.tokens_within(3 * 2**30, 1e6, memory.GPU_MOST)
     assert found == [expected, expected]
-    assert isinstance(memory.measured(placed(device_map={"a": 0, "b": 1}), spec, described), Budget)
+    assert isinstance(memory.measure_budget(placed(device_map={"a": 0, "b": 1}), spec, described), Budget)
 
 
 def test_an_offloaded_embedding_is_refused():
