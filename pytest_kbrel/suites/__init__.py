@@ -32,14 +32,14 @@ def load_suite(
     from pytest_kbrel.suites.cases import (
         Draw,
         aggregate_cases,
+        check_gate_metrics,
+        check_gate_settings,
         fact_ids,
         pooled_case,
         probe_cases,
-        unasked_gates,
-        unused_gates,
     )
     from pytest_kbrel.suites.dataset import read_world
-    from pytest_kbrel.suites.expiry import dated_warnings, without_expired
+    from pytest_kbrel.suites.expiry import expiry_warnings, without_expired
     from pytest_kbrel.suites.parse import read_suite_file, read_uninformative
     from pytest_kbrel.suites.waivers import with_waivers
 
@@ -62,8 +62,8 @@ def load_suite(
         own = probe_cases(probe, world, draw)
         own, gone = without_expired(own, path, today)
         expired += gone
-        unused_gates(probe, own)
-        unasked_gates(probe, own)
+        check_gate_metrics(probe, own)
+        check_gate_settings(probe, own)
         cases += own
         aggregates += aggregate_cases(probe, own)
     aggregates += pooled_case(written, cases)
@@ -75,5 +75,5 @@ def load_suite(
         path=name,
         cases=with_buckets(waived, world),
         aggregates=aggregated,
-        warnings=(*dated_warnings(written, today), *expired),
+        warnings=(*expiry_warnings(written, today), *expired),
     )

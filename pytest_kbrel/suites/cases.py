@@ -28,10 +28,10 @@ from pytest_kbrel.suites.dataset import World
 from pytest_kbrel.suites.gates import override
 from pytest_kbrel.suites.parse import Limit, WrittenProbe, WrittenSlice, WrittenSuite
 from pytest_kbrel.suites.reliability import (
-    limited,
     reliability_groups,
-    reliability_prepared,
-    with_surroundings,
+    sample_of_slice,
+    with_distractors,
+    with_examples_and_controls,
 )
 
 _SHOWN = 6
@@ -79,7 +79,7 @@ def probe_cases(written: WrittenProbe, world: World, draw: Draw) -> tuple[Case, 
     cases = tuple(_case(written, part, groups[part.name], world, draw) for part in chosen)
     if written.probe.reads != "distractors":
         return cases
-    return with_surroundings(written, chosen, groups, cases, world, draw.seed)
+    return with_examples_and_controls(written, chosen, groups, cases, world, draw.seed)
 
 
 def fact_ids(written: WrittenSuite, world: World) -> set[str]:
@@ -96,7 +96,7 @@ def fact_ids(written: WrittenSuite, world: World) -> set[str]:
 def _case(
     written: WrittenProbe, part: WrittenSlice, group: tuple[Fact, ...], world: World, draw: Draw
 ) -> Case:
-    facts = sample(limited(written, part, group, draw.seed), draw.limit, draw.seed)
+    facts = sample(sample_of_slice(written, part, group, draw.seed), draw.limit, draw.seed)
     metrics = SLICE_METRICS[written.probe.kind(part.name)]
     try:
         drawn, settings = _PREPARED[written.probe.reads](written, part, facts, group, world, draw.seed)
@@ -213,7 +213,7 @@ _GROUPS: dict[Slicing, Callable[[WrittenProbe, World, int], dict[str, tuple[Fact
 _PREPARED: dict[str, Callable[..., tuple[Drawn, ProbeSettings]]] = {
     "question": _with_question,
     "contexts": _with_contexts,
-    "distractors": reliability_prepared,
+    "distractors": with_distractors,
 }
 
 
@@ -292,7 +292,7 @@ def pooled_case(written: WrittenSuite, cases: Sequence[Case]) -> tuple[Aggregate
     return (_over(written, members, "pooled", "overall"),)
 
 
-def unused_gates(written: WrittenProbe, cases: Sequence[Case]) -> None:
+def check_gate_metrics(written: WrittenProbe, cases: Sequence[Case]) -> None:
     """Raise ``SuiteError`` on a gate of the probe that no slice has a metric for: nothing would decide it."""
     for gate in written.gates:
         if not any(gate.metric in SLICE_METRICS[written.probe.kind(case.slice)] for case in cases):
@@ -301,7 +301,7 @@ def unused_gates(written: WrittenProbe, cases: Sequence[Case]) -> None:
             raise _error(written, gate, f"{message}; allowed: a slice with it, or no gate")
 
 
-def unasked_gates(written: WrittenProbe, cases: Sequence[Case]) -> None:
+def check_gate_settings(written: WrittenProbe, cases: Sequence[Case]) -> None:
     """Raise ``SuiteError`` on a gate whose metric needs a setting that the probe does not have."""
     for gate in (gate for case in cases for gate in case.gates):
         key, value = written.probe.setting_needs.get(gate.metric, ("", ""))

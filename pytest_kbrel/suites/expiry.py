@@ -59,7 +59,7 @@ def without_expired(
     return tuple(valid), tuple(warnings)
 
 
-def dated_warnings(written: WrittenSuite, today: datetime.date) -> tuple[str, ...]:
+def expiry_warnings(written: WrittenSuite, today: datetime.date) -> tuple[str, ...]:
     """Return a warning for each probe whose unseen questions have expired, or are made for a later day."""
     warnings = []
     for probe in written.probes:

@@ -26,6 +26,9 @@ _FEWEST_DISTRACTORS = 4
 # Datasets become part of pytest node ids and of -k expressions.
 _DATASET = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
+# How many other subjects are tried until one has another answer.
+_TRIES = 50
+
 Groups = Mapping[str, tuple[Fact, ...]]
 
 
@@ -54,7 +57,9 @@ def reliability_groups(written: WrittenProbe, world: World, seed: int) -> dict[s
     return {name: tuple(facts) for name, facts in groups.items()}
 
 
-def limited(written: WrittenProbe, part: WrittenSlice, group: Sequence[Fact], seed: int) -> tuple[Fact, ...]:
+def sample_of_slice(
+    written: WrittenProbe, part: WrittenSlice, group: Sequence[Fact], seed: int
+) -> tuple[Fact, ...]:
     """Return the facts of a slice under the suite's own limit; a probe's general one is for seen facts."""
     limit = part.limit
     if limit is None and written.probe.kind(part.name) != "unseen":
@@ -62,7 +67,7 @@ def limited(written: WrittenProbe, part: WrittenSlice, group: Sequence[Fact], se
     return sample(group, limit, seed)
 
 
-def reliability_prepared(
+def with_distractors(
     written: WrittenProbe,
     part: WrittenSlice,
     facts: tuple[Fact, ...],
@@ -93,7 +98,7 @@ def reliability_prepared(
     return drawn, settings
 
 
-def with_surroundings(
+def with_examples_and_controls(
     written: WrittenProbe,
     chosen: Sequence[WrittenSlice],
     groups: Groups,
@@ -105,15 +110,9 @@ def with_surroundings(
     by_id: dict[str, Fact] = {}
     for part in chosen:
         # Under the suite's limit, not the user's, so that a sampled run is shown the same examples.
-        by_id.update((fact.id, fact) for fact in limited(written, part, groups[part.name], seed))
-    repository = example_repository(
-        written,
-        seen_facts(written, world),
-        tuple(by_id.values()),
-        world,
-        seed,
-        [case.settings for case in cases],
-    )
+        by_id.update((fact.id, fact) for fact in sample_of_slice(written, part, groups[part.name], seed))
+    seen, settings = seen_facts(written, world), [case.settings for case in cases]
+    repository = example_repository(written, seen, tuple(by_id.values()), world, seed, settings)
     made = []
     for part, case in zip(chosen, cases, strict=True):
         shots = repository if sum(case.settings.shown) else ()
@@ -157,10 +156,6 @@ def _group(fact: Fact, slice_by: str, world: World) -> str:
         allowed = "ASCII letters, digits, _, . and -, since slices are named by it"
         raise world.error(fact, f"has the dataset {fact.dataset!r}; allowed: {allowed}")
     return fact.dataset
-
-
-# Other subjects that are tried until one has another answer.
-_TRIES = 50
 
 
 def controls_of(case: Case, pool: Sequence[Fact], world: World, part: WrittenSlice) -> tuple[Control, ...]:
@@ -248,12 +243,9 @@ def example_repository(
             *_seen_shots(seen, {fact.id for fact in asked}, world, wanted.seen, seed),
             *(
                 Shot(
-                    question=fact.question or "",
-                    answer=None,
-                    subject=fact.subject,
-                    valid_until=fact.valid_until,
+                    question=one.question or "", answer=None, subject=one.subject, valid_until=one.valid_until
                 )
-                for fact in unseen
+                for one in unseen
             ),
         )
     answered = sum(shot.answer is not None for shot in shots)
