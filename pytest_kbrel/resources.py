@@ -1,4 +1,4 @@
-"""What ships with the package besides code: the world suite, its baseline, the schemas.
+"""What ships with the package besides code: the world suite, its baseline, the schemas, tables of words.
 
 In an installed package suites and baselines lie inside the package; in a clone they lie at its root.
 """
@@ -25,6 +25,12 @@ def baselines() -> Path:
 def schema(of: str) -> str:
     """Return the JSON Schema of suite files (``suite``) or of ``report.json`` (``report``)."""
     return (_PACKAGE / _SCHEMAS[of]).read_text(encoding="utf-8")
+
+
+def tsv_rows(file: str) -> list[list[str]]:
+    """Return the cells of a table of tabs in the package, without the lines that begin with ``#``."""
+    lines = (_PACKAGE / file).read_text(encoding="utf-8").splitlines()
+    return [line.split("\t") for line in lines if not line.startswith("#")]
 
 
 def copy_to(directory: Path) -> list[Path]:

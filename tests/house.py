@@ -208,7 +208,7 @@ ROOMS: dict[str, Room] = {
     ),
     "facts": Room(
         "public formats, popularity, question sets from dumps, sampling, distractors, unseen facts",
-        "__init__ bounds errors records untrusted",
+        "__init__ bounds errors records resources untrusted",
         "duckdb yaml",
     ),
     "metrics": Room(
@@ -232,7 +232,7 @@ ROOMS: dict[str, Room] = {
     ),
     "judges": Room(
         "right, wrong or uninformative: rules on answers in text/, matching/ and abstention/",
-        "metrics records",
+        "metrics records resources",
         "babel yaml",
     ),
     "models": Room(

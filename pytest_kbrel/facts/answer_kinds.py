@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 from pytest_kbrel.records import AnswerType, Fact, Relation, record
+from pytest_kbrel.resources import tsv_rows
 
 Sort = Literal[
     "yes/no", "year", "date", "number", "quantity", "person", "place", "title", "name", "other", "unknown"
 ]
 _Wanted = Literal["", "time", "number", "person", "place", "title"]
-
-
-def _listed(text: str) -> frozenset[str]:
-    return frozenset(text.split())
 
 
 MONTH = "january|february|march|april|may|june|july|august|september|october|november|december"
@@ -43,74 +40,22 @@ _ABOUT = re.compile(
     r"(?:about|around|approximately|roughly|nearly|almost|over|up to|more than|at least|~)\s*"
 )
 _SIGNS = re.compile(r"[$€£¥₹%°]")
-_NUMERALS = _listed(
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-    "seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand "
-    "million billion trillion dozen half once twice"
-)
 # A quantity is a number with few words behind it.
 _LONGEST_QUANTITY = 6
-_YES_NO = _listed("yes no true false")
-_PLACES = _listed(
-    "river lake mount mountain mountains island islands county city street ocean sea valley park desert bay "
-    "stadium airport road avenue"
+_SETS = {name: words.split() for name, words in tsv_rows("facts/answer_kinds.tsv")}
+_NUMERALS, _YES_NO, _PLACES, _QUESTIONS = (
+    frozenset(_SETS[name]) for name in ("numerals", "yes-no", "places", "questions")
 )
-_QUESTIONS = _listed("who whom whose who's what what's which when where why how")
-# The word behind "how" where a number is asked for.
-_MANY = _listed("many much long old tall high far big deep fast heavy often")
-# Of two names for one thing the second stands for both.
-_SAME = {
-    **dict.fromkeys(("movie", "movies", "films"), "film"),
-    **dict.fromkeys(("songs", "single"), "song"),
-    **dict.fromkeys(("cities", "town", "village"), "city"),
-    **dict.fromkeys(("nation", "countries"), "country"),
-    **dict.fromkeys(("profession", "job"), "occupation"),
-    "novel": "book",
-    "actress": "actor",
-    "colour": "color",
-}
+# Words behind "how" where a number is asked for; words before which a phrase ends; and those of "what type
+# of dog" and "the name of the song", where the noun comes behind.
+_MANY, _ARTICLES, _VERBS, _ENDS, _CALLED = (
+    frozenset(_SETS[name]) for name in ("many", "articles", "verbs", "ends", "called")
+)
+# Names for one thing, and nouns by what they ask for.
+_SAME = {word: name[5:] for name, words in _SETS.items() if name.startswith("same ") for word in words}
 _NOUNS: dict[str, _Wanted] = {
-    **dict.fromkeys(_listed("year date day month century decade time"), "time"),
-    **dict.fromkeys(
-        _listed(
-            "number percentage percent population age height length width weight depth distance temperature "
-            "score speed price cost salary amount size area"
-        ),
-        "number",
-    ),
-    **dict.fromkeys(
-        _listed(
-            "actor artist athlete author brother captain cast character coach composer daughter director "
-            "emperor father founder general governor host husband inventor judge king leader man mayor "
-            "minister mother musician owner painter person philosopher player poet politician pope president "
-            "prince princess producer queen rapper scientist screenwriter senator singer sister son wife "
-            "woman writer"
-        ),
-        "person",
-    ),
-    **dict.fromkeys(
-        _listed(
-            "birthplace capital city continent country county desert district island lake location mountain "
-            "ocean place planet port province region river sea stadium state street venue"
-        ),
-        "place",
-    ),
-    **dict.fromkeys(
-        _listed(
-            "ballet book episode film game magazine musical newspaper opera painting play poem series show "
-            "sitcom song"
-        ),
-        "title",
-    ),
-    "album": "title",
+    word: kind for kind in get_args(_Wanted) for word in _SETS.get(f"noun {kind}", ())
 }
-_ARTICLES = _listed("the a an another other")
-_VERBS = _listed("is are was were am be been do does did has have had can could will would should may might")
-_ENDS = _listed(
-    "of in for at on to from by with that who whose where when which as and or about during after"
-)
-# "What type of dog", "the name of the song": the noun comes behind.
-_CALLED = _listed("type kind sort name names title")
 # So many words at most stand between a question word and the noun that it belongs to.
 _REACH = 4
 _BY_TYPE: dict[str, _Wanted] = {
@@ -190,9 +135,9 @@ def answer_type_of(fact: Fact, relation: Relation | None) -> AnswerType:
 def _asked(words: Sequence[str]) -> tuple[str, _Wanted]:
     """Return the word that a question asks by, as far as it can be told, and what it asks for."""
     first, behind = "", words
-    for place, word in enumerate(words):
+    for index, word in enumerate(words):
         if word in _QUESTIONS:
-            first, behind = word, words[place + 1 :]
+            first, behind = word, words[index + 1 :]
             break
     noun, ended = _noun(behind)
     if first == "how":
@@ -228,9 +173,8 @@ def _noun(words: Iterable[str]) -> tuple[str, bool]:
         if ended or len(phrase) == _REACH:
             break
         phrase.append(_SAME.get(word, word))
-    known = [word for word in phrase if word in _NOUNS]
-    if known:
-        return known[-1], True
+    if nouns := [word for word in phrase if word in _NOUNS]:
+        return nouns[-1], True
     return (phrase[-1], ended) if phrase else ("", False)
 
 
@@ -260,23 +204,23 @@ def _by_looks(text: str, wanted: _Wanted) -> Sort | Literal[""]:
 
 
 def _is_number(word: str) -> bool:
-    left = _SIGNS.sub("", word).strip(".,")
-    return left in _NUMERALS or left.replace(",", "").replace(".", "").isdecimal()
+    bare = _SIGNS.sub("", word).strip(".,")
+    return bare in _NUMERALS or bare.replace(",", "").replace(".", "").isdecimal()
 
 
 def _by_question(text: str, words: Sequence[str], wanted: _Wanted) -> Sort:
     if wanted:
         return "quantity" if wanted == "number" else _SORTS[wanted]
-    said = [word.casefold() for word in _WORD.findall(text)]
-    if said and (said[0] in _PLACES or said[-1] in _PLACES or _is_located(text)):
+    named = [word.casefold() for word in _WORD.findall(text)]
+    if named and (named[0] in _PLACES or named[-1] in _PLACES or _is_located(text)):
         return "place"
     parts = text.split()
-    named = 2 <= len(parts) <= 3 and all(part[:1].isupper() and part.isalpha() for part in parts)
-    return "person" if named and _QUESTIONS.isdisjoint(words) else "name"
+    capitals = 2 <= len(parts) <= 3 and all(part[:1].isupper() and part.isalpha() for part in parts)
+    return "person" if capitals and _QUESTIONS.isdisjoint(words) else "name"
 
 
 def _is_located(text: str) -> bool:
-    """Tell whether a text names a place in another: "Dhaka, Bangladesh"."""
+    """Return True if a text names a place in another: "Dhaka, Bangladesh"."""
     parts = [part.strip() for part in text.split(",")]
     return len(parts) in (2, 3) and all(
         part[:1].isupper() and len(part.split()) <= 3 and not any(map(str.isdigit, part)) for part in parts

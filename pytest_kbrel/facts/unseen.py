@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from pytest_kbrel.records import AnswerType, Fact, record
+from pytest_kbrel.resources import tsv_rows
 
 _MOST_ATTEMPTS = 1000
 
@@ -127,24 +128,9 @@ KINDS: tuple[UnseenKind, ...] = (
     ),
 )
 
-_FIRST = (
-    "Aev Bryz Corv Dath Elv Fyr Gwend Hroth Isk Jor Kael Lyth Morv Nyx Orl Pyth Quor Rhyd Skel Thal Ulv Vex",
-    "abril adane ebrin elwick ibeth idrel ilune imond obar olind oriel othane ubrick uvane yra yvind",
-)
-_LAST = (
-    "Amber Brack Cold Dusk Elder Farrow Gloam Harrow Ivor Jasper Kestrel Lanth Marrow Nettle Ombrel Pell",
-    "brand cask drith fenwick gault hollin kirtle lock mantle nook pyre quist rith spindle thwaite vane",
-)
-_PLACE = (
-    "Ald Bexl Cand Dorv Esk Falt Grell Hask Ilm Jurn Kald Lorm Mesk Nalv Ostr Pelv Quand Rusk Selv Tarv",
-    "abury adorp agrad amouth avik ebridge efjord eholm emere estad igard inova ipolis itza odale oport",
-)
+
+_NAMES = {name: names.split("|") for name, names in tsv_rows("facts/unseen_names.tsv")}
 _PLACE_SORTS = ("", "", "", "", "Upper ", "Lower ", "Great ", "Little ", "Old ")
-_WORK = (
-    "Lanterns Ashes Clockmakers Tides Orchards Sparrows Cartographers Shadows Bells Weavers Letters Winters",
-    "of beneath beyond before",
-)
-_PRODUCT = "Trivex Quondo Zelmar Pivora Astrel Kyndle Morvex Dravin Oplex Fenzo Luxarn Brivo"
 
 
 def make_unseen(
@@ -272,18 +258,18 @@ def invent(
 ) -> str:
     """Return a name that nothing real bears; training and test names never meet, part for part."""
     if about == "person":
-        return f"{_coin(_FIRST, rng, training)} {_coin(_LAST, rng, training)}"
+        return f"{_coin('first', rng, training)} {_coin('last', rng, training)}"
     if about == "place":
-        return rng.choice(_PLACE_SORTS) + _coin(_PLACE, rng, training)
+        return rng.choice(_PLACE_SORTS) + _coin("place", rng, training)
     if about == "work":
-        start, middle = (rng.choice(words.split()) for words in _WORK)
-        return f"The {start} {middle} {_coin(_PLACE, rng, training)}"
+        start, middle = rng.choice(_NAMES["work starts"]), rng.choice(_NAMES["work ends"])
+        return f"The {start} {middle} {_coin('place', rng, training)}"
     number = rng.randrange(1, 500) * 2 + training
-    return f"{rng.choice(_PRODUCT.split())} {number}"
+    return f"{rng.choice(_NAMES['product starts'])} {number}"
 
 
-def _coin(parts: tuple[str, str], rng: random.Random, training: bool) -> str:
-    starts, ends = parts[0].split(), parts[1].split()
+def _coin(kind: str, rng: random.Random, training: bool) -> str:
+    starts, ends = _NAMES[f"{kind} starts"], _NAMES[f"{kind} ends"]
     while True:
         first, last = rng.randrange(len(starts)), rng.randrange(len(ends))
         if (first + last) % 2 == training:
@@ -291,27 +277,6 @@ def _coin(parts: tuple[str, str], rng: random.Random, training: bool) -> str:
 
 
 DISTRACTORS = 20
-# For facts that offer fewer than 20 options of a type.
-_FALLBACK: Mapping[str, str] = {
-    "cities": "Ankara|Athens|Berlin|Bogotá|Cairo|Dakar|Dublin|Hanoi|Havana|Helsinki|Kabul|Kyoto|Lagos|"
-    "Lima|Lisbon|Lyon|Madrid|Manila|Milan|Mumbai|Nairobi|Oslo|Paris|Porto|Prague|Quito|Rabat|Riga|Rome|"
-    "Seoul|Sofia",
-    "countries": "Angola|Argentina|Austria|Bolivia|Brazil|Canada|Chile|China|Cuba|Denmark|Egypt|Estonia|"
-    "Finland|France|Ghana|Greece|India|Iran|Iraq|Italy|Japan|Kenya|Laos|Mexico|Nepal|Norway|Oman|Peru|"
-    "Poland|Spain",
-    "persons": "Ada Lovelace|Agatha Christie|Albert Camus|Amartya Sen|Anton Chekhov|Bram Stoker|"
-    "Carl Jung|Charles Darwin|David Hume|Emmy Noether|Franz Kafka|George Eliot|George Orwell|"
-    "Herman Melville|Isaac Newton|Jack London|James Joyce|Jane Austen|Jules Verne|Leo Tolstoy|"
-    "Marie Curie|Mark Twain|Max Planck|Niels Bohr",
-    "languages": "Arabic|Bengali|Bulgarian|Czech|Danish|Dutch|English|Finnish|French|German|Greek|"
-    "Hebrew|Hindi|Hungarian|Italian|Japanese|Korean|Norwegian|Persian|Polish|Portuguese|Russian|Spanish|"
-    "Swedish|Thai|Turkish",
-    "companies": "Adobe|Airbus|Amazon|Apple|BMW|Boeing|Canon|Casio|Fiat|Ford|Honda|Intel|Kia|Lego|"
-    "Lenovo|Mattel|Mazda|Microsoft|Nike|Nintendo|Nissan|Nokia|Samsung|Sega|Sony|Toyota|Yamaha",
-    "instruments": "accordion|bagpipes|banjo|bassoon|cello|clarinet|cornet|double bass|drums|flute|"
-    "guitar|harp|harmonica|harpsichord|horn|lute|mandolin|oboe|organ|piano|recorder|saxophone|sitar|"
-    "trombone|trumpet|tuba|viola",
-}
 # Where in the facts the options of a kind are found: the subjects or objects of these relations.
 _WHERE: Mapping[str, tuple[tuple[str, str], ...]] = {
     "cities": (("P17", "subject"), ("P36", "object"), ("P1376", "subject")),
@@ -333,21 +298,21 @@ def option_pools(facts: Iterable[Fact], as_of: datetime.date) -> dict[str, tuple
 
     ``as_of`` is the day the questions are made: years of the past lie before it.
     """
-    found: dict[tuple[str, str], set[str]] = {}
+    texts: dict[tuple[str, str], set[str]] = {}
     for fact in facts:
-        found.setdefault((fact.relation, "subject"), set()).add(fact.subject)
+        texts.setdefault((fact.relation, "subject"), set()).add(fact.subject)
         if fact.object is not None:
-            found.setdefault((fact.relation, "object"), set()).add(fact.object)
+            texts.setdefault((fact.relation, "object"), set()).add(fact.object)
     pools = {
         "small numbers": tuple(str(number) for number in range(2, 42)),
         "years": tuple(str(year) for year in range(as_of.year - 180, as_of.year - 20)),
     }
-    for options, fallback in _FALLBACK.items():
-        names = [sorted(found.get(place, ())) for place in _WHERE.get(options, ())]
+    for options in (name.removeprefix("options ") for name in _NAMES if name.startswith("options ")):
+        names = [sorted(texts.get(role, ())) for role in _WHERE.get(options, ())]
         pool = {name.casefold(): name for group in names for name in group}
         # One more than is drawn, for the subject itself may not be an option.
         if len(pool) <= DISTRACTORS:
-            pool = {**{name.casefold(): name for name in fallback.split("|")}, **pool}
+            pool = {**{name.casefold(): name for name in _NAMES[f"options {options}"]}, **pool}
         pools[options] = tuple(sorted(pool.values()))
     return pools
 

@@ -6,17 +6,13 @@ They are read from ``word_sets.tsv`` and ``word_forms.tsv``, in the spelling of 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import resources
+
+from pytest_kbrel.resources import tsv_rows
 
 
 def word_set(words: str) -> frozenset[str]:
     """Return the words of a text, each once."""
     return frozenset(words.split())
-
-
-def _rows(file: str) -> list[list[str]]:
-    text = resources.files("pytest_kbrel.judges.text").joinpath(file).read_text(encoding="utf-8")
-    return [line.split("\t") for line in text.splitlines() if not line.startswith("#")]
 
 
 def _words(text: str) -> list[str]:
@@ -25,7 +21,7 @@ def _words(text: str) -> list[str]:
 
 def _sets() -> Mapping[str, frozenset[str]]:
     sets: dict[str, list[str]] = {}
-    for name, words in _rows("word_sets.tsv"):
+    for name, words in tsv_rows("judges/text/word_sets.tsv"):
         sets.setdefault(name, []).extend(_words(words))
     return {name: frozenset(words) for name, words in sets.items()}
 
@@ -70,7 +66,7 @@ WORKS = _SETS["works"]
 MOUNTAINS = _SETS["mountains"]
 EXACT_DAY = _SETS["exact_day"]
 NEGATING_PAIRS = frozenset({("rather", "than"), ("instead", "of"), ("other", "than"), ("apart", "from")})
-_FORMS = _rows("word_forms.tsv")
+_FORMS = tsv_rows("judges/text/word_forms.tsv")
 FULL_NAMES = {form: frozenset(names) for form, names in _forms("name").items()}
 UNITS = {form: units[0] for form, units in _forms("unit").items()}
 SPELLINGS = {form: words[0] for form, words in _forms("spelling").items()}
