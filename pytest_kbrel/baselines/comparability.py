@@ -52,13 +52,13 @@ def fingerprint_differences(a: Fingerprint, b: Fingerprint) -> tuple[tuple[str, 
     ours, theirs = to_wire(a), to_wire(b)
     for name, value in ours.items():
         if value != theirs[name] and name not in _NAMES:
-            words = f"{name} ({_told(value)} and {_told(theirs[name])})"
+            words = f"{name} ({_shown_value(value)} and {_shown_value(theirs[name])})"
             (must if name in MUST_BE_EQUAL else may).append(words)
     return tuple(must), tuple(may)
 
 
 def another_tokenizer(model: Fingerprint | None, baseline: Baseline | None) -> bool:
-    """Tell whether a model and a blessed run's model have not the same tokenizer."""
+    """Return True if a model and a blessed run's model have different tokenizers."""
     if model is None or baseline is None or baseline.model is None:
         return False
     return model.tokenizer_digest != baseline.model.tokenizer_digest
@@ -149,7 +149,7 @@ def _days(then: str, now: str) -> int | None:
         return None
 
 
-def _told(value: object) -> str:
+def _shown_value(value: object) -> str:
     is_digest = isinstance(value, str) and len(value) == _DIGEST
     return repr(value[:_TOLD]) if is_digest and isinstance(value, str) else repr(value)
 

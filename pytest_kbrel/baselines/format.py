@@ -1,9 +1,10 @@
-"""The two files of a blessed run and what both their writer and their reader go by.
+"""File format of blessed runs: ``baseline.json`` and the packed file of outcomes.
 
 ``baseline.json`` is readable and diffable: what was blessed, why, and the metrics of every case.
-``outcomes-DIGEST.jsonl.xz`` has the outcomes of every fact, for pairing
-(:mod:`~pytest_kbrel.baselines.format`). The first holds the second's digest, so two
-halves of different runs are never taken for a whole.
+``outcomes-DIGEST.jsonl.xz`` has the outcomes of every fact, for pairing: one line
+of JSON a case, column by column, packed with xz. Column by column the same facts, settings and digests stand
+next to each other, which makes the file small. The first file holds the second's digest, so two halves of
+different runs are never taken for a whole.
 """
 
 from __future__ import annotations

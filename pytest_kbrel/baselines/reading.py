@@ -1,4 +1,4 @@
-"""Baselines: find and read them."""
+"""Lookup and reader of baselines, by name or path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""How a blessed run is written: whole or not at all, and never over something that it does not replace."""
+"""Writer of blessed runs: whole or not at all, and never over something that it does not replace.
+
+The outcomes get a name of their own contents and are written first. The readable file names them and is
+replaced in one step. A process killed in between leaves the older run whole, and of two that bless at the
+same time the last one stands.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +86,7 @@ def write_baseline(directory: Path, run: Run, reason: str = "") -> None:
     }
     readable = json.dumps(meta, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
     try:
-        place(directory.resolve(), readable.encode("utf-8"), name, packed(data))
+        replace_files(directory.resolve(), readable.encode("utf-8"), name, packed(data))
     except OSError as error:
         raise BaselineError(f"{directory}: the baseline cannot be written: {error}") from None
 
@@ -223,11 +228,11 @@ def outcomes_name(digest: str) -> str:
 
 
 def is_ours(name: str) -> bool:
-    """Tell whether a file is part of a blessed run, or was to become one."""
+    """Return True if a file is part of a blessed run, or was to become one."""
     return bool(_OURS.fullmatch(name)) or name in (META, *OLDER)
 
 
-def place(directory: Path, meta: bytes, outcomes: str, data: bytes) -> None:
+def replace_files(directory: Path, meta: bytes, outcomes: str, data: bytes) -> None:
     """Put the readable file ``meta`` and the ``data`` of ``outcomes`` into ``directory``.
 
     Other people's files stay. Raises ``OSError`` where they cannot be written; the older run is then whole.
@@ -252,7 +257,7 @@ def _write(target: Path, data: bytes) -> None:
 
 
 def _clear(directory: Path) -> None:
-    """Take away what older runs and killed processes left."""
+    """Remove what older runs and killed processes left behind."""
     try:
         named = str(read_meta(directory)["outcomes"]["file"])
     except (BaselineError, KeyError, TypeError):

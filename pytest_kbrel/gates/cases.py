@@ -252,7 +252,7 @@ def obstacle_of(
 
 
 def _not_comparable(pairing: Pairing, another_tokenizer: bool) -> str | None:
-    """Say why two tables cannot be compared: facts asked otherwise, or most of them without a partner.
+    """Return why two tables cannot be compared: facts asked otherwise, or most of them without a partner.
 
     Fewer facts without a partner are left out of the comparison.
     """

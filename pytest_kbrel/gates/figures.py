@@ -1,4 +1,9 @@
-"""Figures: metrics as statistics over the tables of one case or of several."""
+"""Figures: metrics as statistics over the tables of one case, of several of a probe, or of all (pooled).
+
+The pooled figure is the share of facts that were answered as they should be over all slices of all probes of
+a suite: the most powerful test of whether anything was lost, since many slices may each lose too little to
+show. A fact that several slices ask about is one cluster and moves with all its answers.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +27,7 @@ class Figure:
     """A metric of one case, or one over several cases ("members").
 
     ``columns`` has (member number, column names) for each member concerned; ``statistic`` takes their
-    (totals, n) in this order. The other fields are those of :class:`pytest_kbrel.metrics.Metric`.
+    (totals, n) in this order. The other fields are those of :class:`pytest_kbrel.metrics.MetricFormula`.
     """
 
     name: str
@@ -297,7 +302,7 @@ def pooled_figures(members: int) -> tuple[Figure, ...]:
 
 
 def is_good(row: Outcome, expected: str) -> bool:
-    """Tell whether a fact was answered as it should be; ``expected`` is empty where no answer exists."""
+    """Return True if a fact was answered as it should be; ``expected`` is empty where no answer exists."""
     return row.label == ("correct" if expected else "uninformative")
 
 

@@ -1,4 +1,10 @@
-"""Whether responses are any ground for a measurement: asked before anything is measured on them."""
+"""Integrity checks: whether responses are sound enough for a measurement, case by case and over a suite.
+
+Majority answers and chance are no measurement of knowledge: ParaRel's majority baseline is perfectly
+consistent (Elazar et al., "Measuring and Improving Consistency in Pretrained Language Models",
+arXiv 2102.01017). Over a whole suite, a model that answers nothing but "unsure" has no wrong answer and no
+hallucination, although no single case is unsound (:func:`silent_suites`).
+"""
 
 from __future__ import annotations
 
@@ -66,7 +72,7 @@ class Finding:
 
 
 def check_integrity(case: Case, table: Table, errors: Sequence[str]) -> Soundness:
-    """Hold a case's responses against its limits (``case.integrity``).
+    """Return the shares measured of a case's responses, and which are beyond its limits (``case.integrity``).
 
     ``errors`` are the facts without usable responses, one text a fact; the rows of ``table`` are the others.
     Whatever the limits are, there must be a fact, none twice, and no value that is no number.
@@ -89,7 +95,7 @@ def check_integrity(case: Case, table: Table, errors: Sequence[str]) -> Soundnes
 def silent_suites(results: Iterable[CaseResult]) -> Iterator[str]:
     """Yield what to say of each suite in whose sound cases no answer says anything.
 
-    At least :data:`degenerate.FEWEST` of these must be answers to questions that have one.
+    At least :data:`FEWEST` of these must be answers to questions that have one.
     """
     rows: dict[str, list[Outcome]] = {}
     for result in results:
@@ -114,12 +120,12 @@ def truncated_in(table: Table) -> int:
 
 
 def is_nan(values: Iterable[float]) -> bool:
-    """Tell whether some value is no finite number."""
+    """Return True if some value is no finite number."""
     return not all(map(math.isfinite, values))
 
 
 def is_informative(row: Outcome) -> bool:
-    """Tell whether an answer is right or wrong, and not one that says nothing or was not judged."""
+    """Return True if an answer is right or wrong, and not one that says nothing or was not judged."""
     # What a judge did not decide is neither right nor wrong; MONITOR's published variant has no third label.
     return row.label != "uninformative" and row.rule not in (*UNINFORMATIVE, UNPARSABLE)
 
@@ -302,7 +308,7 @@ def below_random(case: Case, rows: Sequence[Outcome]) -> Iterator[Finding]:
 
 
 def constant(limits: Integrity, table: Table) -> Iterator[Finding]:
-    """Look for anchors (MONITOR, eq. 1) that all have the same probability, of the facts that are kept."""
+    """Yield whether all anchors (MONITOR, eq. 1) of the facts that are kept have the same probability."""
     anchors = [
         f"{anchor:.9g}"
         for anchor, is_kept in zip(column(table, "anchor"), column(table, "kept"), strict=True)
@@ -325,7 +331,7 @@ def constant(limits: Integrity, table: Table) -> Iterator[Finding]:
 
 
 def anchor_prob(limits: Integrity, table: Table) -> Iterator[Finding]:
-    """Hold the mean probability of MONITOR's primary anchors (eq. 3 divides by it) against its least.
+    """Yield the mean probability of MONITOR's primary anchors, which eq. 3 divides by, against its least.
 
     MONITOR of a model that gives every right answer next to nothing is a quotient of two figures near 0: it
     says nothing about the model, and may look better than that of one which knows the facts. A fact that the
@@ -414,7 +420,7 @@ _LONGEST_SHOWN = 60
 def check_at_most(
     limits: Integrity, name: str, value: int, total: int, problem: str, remedy: str = "", *, fewest: int = 0
 ) -> Finding:
-    """Hold a share against the limit ``name``, above which it breaks; never with fewer than ``fewest``."""
+    """Return a share against the limit ``name``, above which it breaks unless of fewer than ``fewest``."""
     limit: float = getattr(limits, name)
     broken = total >= fewest and value > limit * total + ROUNDING
     allowed = f"at most {percent(limit)}" if limit else "none"

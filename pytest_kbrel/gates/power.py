@@ -70,7 +70,7 @@ def gate_powers(
     paired: bool = True,
     waived: str = "",
 ) -> tuple[GatePower, ...]:
-    """Say of each gate what it could find.
+    """Return what each gate could find.
 
     ``figures`` are over ``members``, one for a single case. ``comparisons`` is the number of relative gates
     of the run; ``unknown`` says why a member has no blessed outcomes, ``waived`` why a failure of the case is
@@ -136,13 +136,13 @@ def _before(members: Sequence[Member]) -> tuple[Table, ...] | None:
 
 
 def _absolute(gate: Gate, figure: Figure) -> str:
-    """Say why a bound is met by every value there can be."""
+    """Return why a bound is met by every value there can be."""
     why = GATE_RULES[gate.rule].always_met(gate.bound, *figure.bounds)
     return why and f"{gate.metric} {why}"
 
 
 def _tolerance(gate: Gate, figure: Figure, before: Sequence[Table] | None) -> str:
-    """Say why the largest drop there can be is allowed."""
+    """Return why the largest drop there can be is allowed."""
     value = None if before is None or figure.lacking(before) else figure.value(before)
     return MET[gate.rule](gate.bound, figure, value)
 
@@ -181,7 +181,7 @@ def _power(
     before: Sequence[Table] | None,
     alpha: float,
 ) -> str:
-    """Say why not even the worst outcome there can be is significant."""
+    """Return why not even the worst outcome there can be is significant."""
     if before is not None and figure.lacking(before):
         return ""
     if len(facts) < 2:

@@ -11,7 +11,7 @@ from pytest_kbrel.records import MetricValue
 
 
 def moved(measured: Measured) -> str:
-    """Say how the figure moved against the baseline, over how many facts, and how surely."""
+    """Return how the figure moved against the baseline, over how many facts, and how surely."""
     value, difference = measured.value, measured.difference
     assert value.delta is not None
     assert value.baseline is not None
@@ -40,7 +40,7 @@ def moved(measured: Measured) -> str:
 
 
 def beside(name: str, figures: Mapping[str, Measured]) -> str:
-    """Say what is shown beside a figure, each with how it moved; nothing beside most figures."""
+    """Return what is shown beside a figure, each with how it moved; nothing beside most figures."""
     values = [figures[other].value for other in BESIDE.get(name, ()) if other in figures]
     shown = [
         f"{value.name} {number(value.value)}" + (f" ({value.delta:+.3f})" if value.delta else "")
@@ -51,7 +51,7 @@ def beside(name: str, figures: Mapping[str, Measured]) -> str:
 
 
 def left_out(measured: Measured, measurement: Measurement) -> str:
-    """Say how many of the candidate's facts the baseline lacks; nothing where it has them all."""
+    """Return how many of the candidate's facts the baseline lacks; nothing where it has them all."""
     if not measurement.pairings:
         return ""
     members = [member for member, _ in measured.figure.columns]
@@ -60,7 +60,7 @@ def left_out(measured: Measured, measurement: Measurement) -> str:
 
 
 def describe_open_end(measured: Measured, *, clear: float | None = None, alarm: float | None = None) -> str:
-    """Say what is missing for a judgement, and how many facts would bring it.
+    """Return what is missing for a judgement, and how many facts would bring it.
 
     ``alarm`` is the level at which an alarm would be raised; without it a clearance is missing, and ``clear``
     is how far the drop stands from its tolerance.
@@ -77,7 +77,7 @@ def describe_open_end(measured: Measured, *, clear: float | None = None, alarm: 
 
 
 def power(measured: Measured) -> str:
-    """Say which drop would be found; nothing where that is not known."""
+    """Return which drop would be found; nothing where that is not known."""
     mde = measured.value.mde
     if mde is None:
         return ""
@@ -86,7 +86,7 @@ def power(measured: Measured) -> str:
 
 
 def needed(facts: int | None) -> str:
-    """Say how many facts would decide; ``None``: no number that could be asked."""
+    """Return how many facts would decide; ``None``: no number that could be asked."""
     if facts is None:
         return "; no number of facts below a million would decide"
     return f"; about {facts} facts would decide, were the difference the same"

@@ -260,7 +260,7 @@ def recovered(
 
 
 def _alarm(measured: Measured, exceeds: bool, comparisons: int) -> tuple[bool, str]:
-    """Tell whether to raise an alarm, and if not for the noise floor's sake, say so."""
+    """Return whether to raise an alarm, and the words where only the noise floor prevents one."""
     p, noise = measured.value.p, measured.value.noise
     if not exceeds or p is None or stats.sidak_p(p, comparisons) >= stats.FAMILY_LEVEL:
         return False, ""

@@ -1,4 +1,4 @@
-"""How alike two short answers are: normalisation, exact match, token F1 and ROUGE-L.
+"""Similarity of short texts: normalisation, exact match, token F1, ROUGE-L, TF-IDF and cosine.
 
 Head-to-Tail (arXiv 2308.10168, section 2.2) cites the scores and states no normalisation. Exact match and F1
 have that of SQuAD's evaluation script (Rajpurkar et al. 2016), ROUGE-L the words of the package rouge_score
@@ -98,7 +98,7 @@ def _f_measure(common: int, answer: Sequence[str], gold: Sequence[str]) -> float
 
 
 def exact_match(answer: str, golds: Iterable[str]) -> bool:
-    """Tell whether ``answer`` has the :func:`squad_tokens` of one of ``golds``, and any at all."""
+    """Return True if ``answer`` has the :func:`squad_tokens` of one of ``golds``, and any at all."""
     tokens = squad_tokens(answer)
     return bool(tokens) and any(tokens == squad_tokens(gold) for gold in golds)
 

@@ -1,4 +1,4 @@
-"""Differences on the same facts, paired fact by fact.
+"""Differences of two figures: paired fact by fact, or of independent estimates (a paper's figure).
 
 Rates have methods of their own (:mod:`pytest_kbrel.stats.paired_rates`). Everything else is judged by what
 each fact contributes to the difference: the sign-flip test where few facts changed, the jackknife's t test
@@ -160,7 +160,7 @@ def _contributions(candidate: Sample, baseline: Sample, statistic: Statistic) ->
 
 
 def _widened(delta: Estimate, moved: Array, reach: float, facts: int) -> Estimate:
-    """Give ``delta`` an interval that does not rest on the few facts that happened to change.
+    """Return ``delta`` with an interval that does not rest on the few facts that happened to change.
 
     As Agresti and Min (2005) and Bonett and Price (2012) do for rates, two imagined facts are added, one lost
     and one gained. They move the figure as far as those that changed (root mean square), but no less, when k
@@ -290,7 +290,7 @@ def unpaired_difference(
 
 
 def _flat_within(estimate: Estimate, bounds: tuple[float, float]) -> Estimate:
-    """Give an estimate without spread the widest interval that facts all alike allow.
+    """Return an estimate without spread with the widest interval that facts all alike allow.
 
     Were a share q of the facts different, n of them would all be alike with probability (1 - q)^n; at 5 %
     that is the "rule of three", q about 3 / n (Hanley and Lippman-Hand 1983). A fact moves the figure by no

@@ -1,4 +1,4 @@
-"""Intervals of one figure: Wilson's score interval, of rates and of what is bounded, else the jackknife's."""
+"""Intervals of one figure: Wilson's of rates and bounded figures, the jackknife's, the bootstrap's, of ratios."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.baselines import Baseline, read_baseline, write_baseline
-from pytest_kbrel.baselines.writing import is_ours, outcomes_name, place
+from pytest_kbrel.baselines.writing import is_ours, outcomes_name, replace_files
 from pytest_kbrel.errors import BaselineError
 from tests.baselines.test_baselines import sound
 from tests.gates.tables import answers, case, decided
@@ -146,7 +146,7 @@ def test_what_a_killed_process_left_is_no_obstacle_and_goes_in_time(tmp_path):
 
 
 def test_files_can_be_read_by_those_who_may_read_the_folder(tmp_path):
-    place(tmp_path / "b", b"{}", "outcomes-0123456789ab.jsonl.xz", b"x")
+    replace_files(tmp_path / "b", b"{}", "outcomes-0123456789ab.jsonl.xz", b"x")
     (tmp_path / "other").write_bytes(b"")
     assert {path.stat().st_mode for path in (tmp_path / "b").iterdir()} == {
         (tmp_path / "other").stat().st_mode
@@ -235,9 +235,9 @@ def test_where_no_readable_file_names_the_outcomes_nothing_is_taken_away(tmp_pat
         b'{"schema_version": 2, "outcomes": {}}',
         b'{"schema_version": 2, "outcomes": 3}',
     ):
-        place(tmp_path, meta, "outcomes-ba9876543210.jsonl.xz", b"y")
+        replace_files(tmp_path, meta, "outcomes-ba9876543210.jsonl.xz", b"y")
         assert old.exists()
-    place(tmp_path, b'{"schema_version": 2, "outcomes": {"file": "other"}}', "other", b"y")
+    replace_files(tmp_path, b'{"schema_version": 2, "outcomes": {"file": "other"}}', "other", b"y")
     assert not old.exists()
 
 
