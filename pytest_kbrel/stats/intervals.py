@@ -1,4 +1,4 @@
-"""Intervals of one figure: Wilson's of rates and bounded figures, the jackknife's, the bootstrap's, of ratios."""
+"""Intervals of one figure: Wilson's score interval, the jackknife's and the bootstrap's, and those of ratios."""
 
 from __future__ import annotations
 
