@@ -1,4 +1,4 @@
-"""Intervals of one figure: Wilson's score interval, the jackknife's and the bootstrap's, and those of ratios."""
+"""Intervals of one figure: Wilson's score interval, the jackknife's, the bootstrap's, and that of a ratio."""
 
 from __future__ import annotations
 
