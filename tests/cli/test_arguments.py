@@ -36,9 +36,9 @@ def test_what_is_no_age(text: str) -> None:
         cache._seconds(text)
 
 
-@pytest.mark.parametrize(("count", "said"), [(0, "0.0 MB"), (49_999, "0.0 MB"), (1_260_000, "1.3 MB")])
-def test_a_size_in_megabytes(count: int, said: str) -> None:
-    assert cache._size(count) == said
+@pytest.mark.parametrize(("count", "expected"), [(0, "0.0 MB"), (49_999, "0.0 MB"), (1_260_000, "1.3 MB")])
+def test_a_size_in_megabytes(count: int, expected: str) -> None:
+    assert cache._size(count) == expected
 
 
 def test_an_age_of_nothing_is_an_age(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -76,10 +76,10 @@ def test_what_lies_beside_them(text: str) -> None:
 def test_every_number_of_the_command_line_has_a_most(line: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(line.split())
-    said = capsys.readouterr().err.splitlines()[-1]
-    assert "found" in said
-    assert "allowed: a whole number from " in said
-    assert len(said) < 300
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert "found" in error
+    assert "allowed: a whole number from " in error
+    assert len(error) < 300
 
 
 @pytest.mark.parametrize(("text", "value"), [("0", 0.0), ("0.6", 0.6), ("0.9999", 0.9999)])
@@ -169,7 +169,7 @@ def test_what_a_prediction_may_have(change: dict[str, object], label: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "expected"),
     [
         *(({name: None}, f"'{name}' must be") for name in ("question", "answers")),
         ({"answers": ["Lima", None]}, "'answers' must be texts or numbers, found nothing"),
@@ -178,8 +178,8 @@ def test_what_a_prediction_may_have(change: dict[str, object], label: str) -> No
         *(({name: "x"}, f"the key '{name}' is there already") for name in ("verdict", "rule")),
     ],
 )
-def test_what_a_prediction_may_not_have(change: dict[str, object], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_what_a_prediction_may_not_have(change: dict[str, object], expected: str) -> None:
+    with pytest.raises(ValueError, match=expected):
         judge._judged({**ROW, **change}, ())
 
 

@@ -84,9 +84,9 @@ def test_a_store_of_the_version_before_keeps_its_answers(folder, capsys):
 
 def kept(folder):
     connection = sqlite3.connect(folder / FILE)
-    found = connection.execute("SELECT count(*), (SELECT count(*) FROM models) FROM answers").fetchone()
+    counts = connection.execute("SELECT count(*), (SELECT count(*) FROM models) FROM answers").fetchone()
     connection.close()
-    return found
+    return counts
 
 
 @pytest.mark.parametrize(
@@ -104,8 +104,8 @@ def test_prune_forgets_what_it_was_told_and_nothing_else(folder, capsys, flags, 
     size = (folder / FILE).stat().st_size
     assert main(["cache", "prune", str(folder), *flags]) == 0
     assert kept(folder) == left
-    said = f"{folder / FILE}: {35 - left[0]} answers forgotten, {left[0]} left, "
-    assert capsys.readouterr().out.startswith(said)
+    expected = f"{folder / FILE}: {35 - left[0]} answers forgotten, {left[0]} left, "
+    assert capsys.readouterr().out.startswith(expected)
     assert ((folder / FILE).stat().st_size < size) == (left[0] < 30)
 
 
@@ -120,7 +120,7 @@ def test_what_was_forgotten_is_asked_for_again(folder):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected"),
     [
         (["prune"], "found none of what to forget; allowed: --older-than AGE, --model DIGEST"),
         (["prune", "--all", "--older-than", "1d"], "found both of what to forget"),
@@ -130,11 +130,11 @@ def test_what_was_forgotten_is_asked_for_again(folder):
     ],
 )
 def test_what_cannot_be_meant_is_refused_and_forgets_nothing(
-    folder, capsys, monkeypatch, tmp_path, arguments, said
+    folder, capsys, monkeypatch, tmp_path, arguments, expected
 ):
     monkeypatch.chdir(tmp_path)
     assert main(["cache", arguments[0], str(folder), *arguments[1:]]) == 2
-    assert said in capsys.readouterr().err
+    assert expected in capsys.readouterr().err
     assert kept(folder) == (35, 2)
     assert not (tmp_path / "x.jsonl").exists()
 

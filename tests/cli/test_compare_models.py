@@ -25,7 +25,7 @@ def asked(case: str = HEAD, suite: str = SUITE, **settings: str) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "said"),
+    ("first", "second", "expected"),
     [
         ({}, {}, ("", "")),
         ({"judge": "rules"}, {"judge": "rules"}, ("", "")),
@@ -45,14 +45,14 @@ def asked(case: str = HEAD, suite: str = SUITE, **settings: str) -> Any:
     ],
 )
 def test_what_of_the_settings_of_two_runs_can_change_figures(
-    first: dict[str, str], second: dict[str, str], said: tuple[str, str] | None
+    first: dict[str, str], second: dict[str, str], expected: tuple[str, str] | None
 ) -> None:
-    found = run_settings([model(settings=tuple(of.items())) for of in (first, second)])
-    assert found == (said or ("apply_chat_template true", "apply_chat_template false"))
+    texts = run_settings([model(settings=tuple(of.items())) for of in (first, second)])
+    assert texts == (expected or ("apply_chat_template true", "apply_chat_template false"))
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "said"),
+    ("first", "second", "expected"),
     [
         ({}, {}, ""),
         ({"case_settings": asked(choices="3")}, {"case_settings": asked(choices="3")}, ""),
@@ -72,9 +72,11 @@ def test_what_of_the_settings_of_two_runs_can_change_figures(
         ),
     ],
 )
-def test_in_what_a_case_was_not_asked_alike(first: dict[str, Any], second: dict[str, Any], said: str) -> None:
+def test_in_what_a_case_was_not_asked_alike(
+    first: dict[str, Any], second: dict[str, Any], expected: str
+) -> None:
     (table,) = side_by_side([model("a", **first), model("b", **second)])
-    assert (table.case, table.differing) == (HEAD, said)
+    assert (table.case, table.differing) == (HEAD, expected)
 
 
 def test_monitor_has_no_judge() -> None:
@@ -110,10 +112,10 @@ def test_figures_that_two_models_have_are_shown_with_gaps_where_others_have_none
 )
 def test_a_case_keeps_its_suite_where_a_model_has_it_in_two(cases: list[Any], names: list[str]) -> None:
     filled = [model(str(n), {case: {"accuracy": 0.5} for case in of}) for n, of in enumerate(cases)]
-    found = {
+    coefficients = {
         table.case for table in side_by_side([*filled, *(replace(m, name=f"{m.name}b") for m in filled)])
     }
-    assert found == set(names)
+    assert coefficients == set(names)
 
 
 @pytest.mark.parametrize(
@@ -131,9 +133,9 @@ def test_figures_are_correlated_over_models_within_a_slice(
         model(str(k), {("", f"reliability[{name}]"): {"ncr": 0.1 * k, "ur": 0.2 * k} for name in slices})
         for k in range(3)
     ]
-    found = over_models(models)
-    assert list(dict.fromkeys(name for name, _ in found)) == within
-    assert {(one.x, one.y, one.over, one.n) for _, one in found} == {("ncr", "ur", "models", 3)}
+    rows = over_models(models)
+    assert list(dict.fromkeys(name for name, _ in rows)) == within
+    assert {(one.x, one.y, one.over, one.n) for _, one in rows} == {("ncr", "ur", "models", 3)}
     # One model is no pair.
     assert over_models([models[0], model("x", {("", "head_to_tail[a]"): {"accuracy": 1.0}})]) == ()
 
@@ -152,12 +154,12 @@ def in_settings(name: str, ncr: float, *settings: str, within: str = "overall") 
 
 def test_a_model_in_several_settings_is_one_model_in_each_of_them() -> None:
     models = [one for k in range(4) for one in in_settings(f"m{k}", 0.1 * k, "zero-shot", "four-shot")]
-    found = over_models(models)
-    assert [(within, one.n, one.note) for within, one in found if one.method == "pearson"] == [
+    rows = over_models(models)
+    assert [(within, one.n, one.note) for within, one in rows if one.method == "pearson"] == [
         ("reliability[overall], zero-shot", 4, ""),
         ("reliability[overall], four-shot", 4, ""),
     ]
-    assert [one.r for _, one in found] == [pytest.approx(1.0)] * 4
+    assert [one.r for _, one in rows] == [pytest.approx(1.0)] * 4
     # In one setting it need not be named, and a setting that is missing in one model leaves that one out.
     assert {within for within, _ in over_models(models[::2])} == {"reliability[overall]"}
     assert [one.n for _, one in over_models(models[:-1])] == [4, 4, 3, 3]
@@ -171,8 +173,8 @@ def test_a_run_beside_a_papers_models_counts_in_every_setting() -> None:
     assert [one.n for _, one in over_models([*models, run])] == [4, 4, 4, 4]
     # What no model of a paper has is correlated over the runs, once.
     alone = {(SUITE, "monitor[P1]"): {"monitor": 0.1, "accuracy": 0.2}}
-    found = over_models([*models, model("x", alone), model("y", alone)])
-    assert [(name, one.n) for name, one in found if name.startswith("monitor")] == [("monitor[P1]", 2)] * 2
+    rows = over_models([*models, model("x", alone), model("y", alone)])
+    assert [(name, one.n) for name, one in rows if name.startswith("monitor")] == [("monitor[P1]", 2)] * 2
 
 
 @pytest.mark.parametrize(
@@ -201,6 +203,6 @@ def test_a_papers_figures_and_a_report_without_outcomes_are_not_paired(tmp_path:
         assert read_side(str(source), tmp_path) == (
             "there is no outcomes.jsonl.xz beside its report, as older versions left it"
         )
-    said = read_side("none-of-this-name", tmp_path)
-    assert isinstance(said, str)
-    assert "none-of-this-name" in said
+    reason = read_side("none-of-this-name", tmp_path)
+    assert isinstance(reason, str)
+    assert "none-of-this-name" in reason

@@ -29,8 +29,8 @@ HEAD = "head_to_tail[a]"
 
 
 def gate(verdict: str = "pass", rule: str = "max_drop", **more: Any) -> GateResult:
-    found = {"metric": "accuracy", "rule": rule, "bound": 0.1, "verdict": verdict, "reason": "", "line": 7}
-    return GateResult(**(found | more))
+    entry = {"metric": "accuracy", "rule": rule, "bound": 0.1, "verdict": verdict, "reason": "", "line": 7}
+    return GateResult(**(entry | more))
 
 
 def case(name: str = HEAD, *gates: GateResult, labels: str = "", **more: Any) -> CaseResult:
@@ -43,17 +43,17 @@ def case(name: str = HEAD, *gates: GateResult, labels: str = "", **more: Any) ->
         for n, label in enumerate(labels)
     )
     columns = ("correct", "missing", "f1", "rouge_l", "em", "rules", "unparsable")
-    found = {
+    entry = {
         **{"id": name, "suite": SUITE, "probe": "head_to_tail", "slice": "a", "verdict": "pass"},
         **{"n": len(rows), "duration": 0.0, "metrics": (), "gates": gates},
         "table": Table(columns=columns, rows=rows) if rows else Table(columns=(), rows=()),
     }
-    return CaseResult(**(found | more))
+    return CaseResult(**(entry | more))
 
 
 def run(*cases: CaseResult, **more: Any) -> Run:
-    found = {"kbrel_version": "1", "created": "", "model": None, "environment": (), "settings": ()}
-    return Run(**(found | {"cases": cases} | more))
+    fields = {"kbrel_version": "1", "created": "", "model": None, "environment": (), "settings": ()}
+    return Run(**(fields | {"cases": cases} | more))
 
 
 def paired(*cases: CaseResult, **more: Any) -> Paired:
@@ -122,13 +122,13 @@ def test_gates_of_all_candidates_are_one_family() -> None:
     one = pair_up(before, [("b", after)], "a")
     two = pair_up(before, [("b", after), ("c", after)], "a")
     (p, sidak), (_, of_both) = (
-        (found.run.cases[0].gates[0].p, found.run.cases[0].gates[0].p_sidak) for found in (one[0], two[0])
+        (pair.run.cases[0].gates[0].p, pair.run.cases[0].gates[0].p_sidak) for pair in (one[0], two[0])
     )
     assert p is not None
     # Two gates of each candidate compare with the baseline.
     assert sidak == pytest.approx(1 - (1 - p) ** 2)
     assert of_both == pytest.approx(1 - (1 - p) ** 4)
-    assert [found.run.baseline for found in two] == ["a", "a"]
+    assert [pair.run.baseline for pair in two] == ["a", "a"]
     assert one[0].fails
 
 
@@ -136,12 +136,12 @@ def test_a_case_that_was_not_measured_is_not_compared_and_one_that_is_new_has_no
     before = side(case(labels="++--"))
     broken = case(HEAD, gate("invalid"), verdict="invalid", errors=("no answers",))
     new = case("head_to_tail[b]", gate(), labels="++--")
-    (found,) = pair_up(before, [("b", side(broken, new))], "a")
-    first, second = found.run.cases
+    (pair,) = pair_up(before, [("b", side(broken, new))], "a")
+    first, second = pair.run.cases
     assert (first, second.gates[0].verdict) == (broken, "no baseline")
-    assert list(found.obstacles) == [f"{SUITE}::head_to_tail[b]"]
-    assert found.obstacles[f"{SUITE}::head_to_tail[b]"].startswith("no baseline: ")
-    assert list(found.p_holm.values()) == [None] * len(found.p_holm)
+    assert list(pair.obstacles) == [f"{SUITE}::head_to_tail[b]"]
+    assert pair.obstacles[f"{SUITE}::head_to_tail[b]"].startswith("no baseline: ")
+    assert list(pair.p_holm.values()) == [None] * len(pair.p_holm)
 
 
 def change(number: int) -> Change:
@@ -219,12 +219,12 @@ def test_everything_of_a_pair_is_written_as_json() -> None:
         **{"waiver": expired, "expired": (expired,), "n": 3, "verdict": "fail"},
     )
     one = paired(shown, p_holm={(f"{SUITE}::{HEAD}", "accuracy"): 0.0}, obstacles={f"{SUITE}::{HEAD}": "o"})
-    (found,) = paired_json([one], ["a", "b"])
-    json.dumps(found)
-    assert {name: found[name] for name in ("baseline", "candidate", "differences", "fails")} == {
+    (entry,) = paired_json([one], ["a", "b"])
+    json.dumps(entry)
+    assert {name: entry[name] for name in ("baseline", "candidate", "differences", "fails")} == {
         **{"baseline": "a", "candidate": "b", "differences": [], "fails": True}
     }
-    (written,) = found["cases"]
+    (written,) = entry["cases"]
     assert written["figures"] == {
         "accuracy": {
             **{"better": "higher", "baseline": 0.5, "value": 0.9, "delta": 0.4, "delta_low": 0.3},

@@ -78,11 +78,11 @@ def test_a_broken_row_ends_it_and_nothing_is_written(tmp_path, capsys):
 def test_broken_rows_can_be_skipped_and_are_counted(tmp_path, capsys):
     output = tmp_path / "facts.jsonl"
     assert run("qa", QUESTIONS, "--output", output, "--skip-broken") == 0
-    said = capsys.readouterr().out.splitlines()
-    assert said[0].startswith(
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith(
         f"rows read: 5, facts written to {output}: 4, duplicates marked: 1, rows skipped: 1, "
     )
-    assert said[1].startswith(f"skipped: {QUESTIONS}:5: unknown key")
+    assert lines[1].startswith(f"skipped: {QUESTIONS}:5: unknown key")
     facts = read_facts(output)
     assert [fact.object for fact in facts] == ["Danube", "4", None, "Danube"]
     assert [fact.duplicate_of for fact in facts] == ["", "", "", facts[0].id]
@@ -92,9 +92,9 @@ def test_only_the_first_of_many_broken_rows_are_named(tmp_path, capsys):
     source = tmp_path / "q.jsonl"
     source.write_text('{"question": "Who?", "answer": "x"}\n' + "nothing\n" * 7)
     assert run("qa", source, "--output", tmp_path / "facts.jsonl", "--skip-broken") == 0
-    said = capsys.readouterr().out.splitlines()
-    assert [line.split(": ")[1] for line in said[1:4]] == [f"{source}:{n}" for n in (2, 3, 4)]
-    assert said[4:] == ["skipped: 4 more"]
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(": ")[1] for line in lines[1:4]] == [f"{source}:{n}" for n in (2, 3, 4)]
+    assert lines[4:] == ["skipped: 4 more"]
 
 
 def test_a_file_with_nothing_but_broken_rows(tmp_path, capsys):
@@ -158,9 +158,9 @@ def test_the_transcript_in_the_documentation_is_what_is_printed(tmp_path, monkey
     (tmp_path / "mine").mkdir()
     shown = [line.removeprefix("$ kbrel ").split() for line in lines if line.startswith("$ kbrel import ")]
     assert [main(arguments) for arguments in shown] == [0, 2]
-    said = capsys.readouterr()
+    output = capsys.readouterr()
     written = [(tmp_path / "mine" / name).read_text("utf-8") for name in ("facts.jsonl", "relations.yaml")]
-    expected = [said.out, said.err, written[0].splitlines()[-1], written[1]]
+    expected = [output.out, output.err, written[0].splitlines()[-1], written[1]]
     for line in "\n".join(expected).splitlines():
         assert line in lines
     assert {form for form in FORMATS if f"| `{form}` |" in "\n".join(lines)} == set(FORMATS)

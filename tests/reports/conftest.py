@@ -115,7 +115,7 @@ def small() -> Run:
         reason="significantly worse than reference and by more than the tolerance",
         line=17,
     )
-    kept = GateResult(
+    passed = GateResult(
         metric="monitor", rule="max", bound=0.6, verdict="pass", reason="0.412 is within 0.6", line=16
     )
     cases = (
@@ -134,7 +134,7 @@ def small() -> Run:
                     ("accuracy_max", 0.6, -0.01),
                 )
             ),
-            gates=(kept, drop),
+            gates=(passed, drop),
             lost=tuple(change(at) for at in range(7)),
             gained=(change(99),),
         ),
@@ -152,7 +152,7 @@ def small() -> Run:
                     ("accuracy", 0.61, 0.0),
                 )
             ),
-            gates=(replace(kept, metric="monitor"),),
+            gates=(replace(passed, metric="monitor"),),
         ),
         case(
             "head_to_tail",
@@ -210,7 +210,7 @@ def rich() -> Run:
         p_holm=0.009,
         p_bh=0.002,
     )
-    kept = GateResult(
+    within = GateResult(
         metric="anchor_prob",
         rule="recovery",
         bound=0.98,
@@ -224,7 +224,7 @@ def rich() -> Run:
     )
     failed = replace(
         failed,
-        gates=(failed.gates[0], drop, kept),
+        gates=(failed.gates[0], drop, within),
         metrics=tuple(replace(value, noise=0.004) for value in failed.metrics),
         settings=(("negatives", "5"), ("variant", "definition")),
         unmatched=Unmatched(added=("P30:7",), waived=("P30:8", "P30:9")),

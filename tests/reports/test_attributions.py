@@ -29,15 +29,15 @@ def attribution(role: str = "negative2:0", **more: object) -> Attribution:
 
 
 @pytest.fixture
-def told(small_run: Run) -> Run:
+def attributed_run(small_run: Run) -> Run:
     """The small run with one fact explained in its first case, which passed or not."""
     first, *rest = small_run.cases
     pair = (attribution(), attribution("none:0"))
     return replace(small_run, cases=(replace(first, attributions=pair), *rest))
 
 
-def test_the_page_has_every_token_with_its_number_and_a_colour_by_its_strength(told: Run) -> None:
-    page = report_html(told)
+def test_the_page_has_every_token_with_its_number_and_a_colour_by_its_strength(attributed_run: Run) -> None:
+    page = report_html(attributed_run)
     tokens = re.findall(
         r'<span class="tok (up|down)" style="--w:([\d.]+)"><bdi>(.*?)</bdi><small>(.*?)</small>', page
     )
@@ -60,17 +60,17 @@ def test_a_run_without_attributions_says_nothing_of_them(small_run: Run) -> None
     assert all(case["attributions"] == [] for case in report_dict(small_run)["cases"])
 
 
-def test_the_summary_names_the_strongest_tokens(told: Run) -> None:
-    assert "France +3.000, Os -1.500, ␣ +0.500" in summary_markdown(told)
+def test_the_summary_names_the_strongest_tokens(attributed_run: Run) -> None:
+    assert "France +3.000, Os -1.500, ␣ +0.500" in summary_markdown(attributed_run)
 
 
-def test_the_report_has_them_and_obeys_its_schema(told: Run) -> None:
-    report = report_dict(told)
+def test_the_report_has_them_and_obeys_its_schema(attributed_run: Run) -> None:
+    report = report_dict(attributed_run)
     jsonschema.Draft202012Validator(schema()).validate(report)
-    found = [case["attributions"] for case in report["cases"] if case["attributions"]]
-    assert [each["role"] for each in found[0]] == ["negative2:0", "none:0"]
-    assert found[0][0]["scores"] == [0.0, -1.5, -0.25, 0.1, 3.0, 0.5]
-    broken = {**found[0][0], "scores": "many"}
+    attributions = [case["attributions"] for case in report["cases"] if case["attributions"]]
+    assert [each["role"] for each in attributions[0]] == ["negative2:0", "none:0"]
+    assert attributions[0][0]["scores"] == [0.0, -1.5, -0.25, 0.1, 3.0, 0.5]
+    broken = {**attributions[0][0], "scores": "many"}
     report["cases"][0]["attributions"] = [broken]
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.Draft202012Validator(schema()).validate(report)

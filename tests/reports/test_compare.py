@@ -24,18 +24,16 @@ def compare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Compare:
 
     def run(*sources: str) -> dict[str, Any]:
         assert main(["compare", *sources, "--json", "out.json"]) == 0
-        found: dict[str, Any] = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
-        return found
+        written: dict[str, Any] = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
+        return written
 
     return run
 
 
-def coefficient(
-    found: dict[str, Any], within: str, x: str, y: str, method: str = "pearson"
-) -> dict[str, Any]:
+def coefficient(data: dict[str, Any], within: str, x: str, y: str, method: str = "pearson") -> dict[str, Any]:
     (one,) = [
         entry
-        for entry in found["correlations"]
+        for entry in data["correlations"]
         if (entry["within"], entry["x"], entry["y"], entry["method"]) == (within, x, y, method)
     ]
     return dict(one)
@@ -44,50 +42,50 @@ def coefficient(
 class TestPapers:
     def test_monitor_and_accuracy_over_the_twelve_models(self, compare: Compare) -> None:
         """Table 4, Table 6 and three of Table 12, from the published baselines."""
-        found = compare("published/monitor")
-        assert len(found["models"]) == 12
+        data = compare("published/monitor")
+        assert len(data["models"]) == 12
         stated = {
             row["relation"]: value
             for row, value in figures_of("monitor.csv", 12)
             if row["metric"] == "pearson_r"
         }
         for relation in ("P178", "P108", "P37"):
-            one = coefficient(found, f"monitor[{relation}]", "monitor", "accuracy")
+            one = coefficient(data, f"monitor[{relation}]", "monitor", "accuracy")
             assert one["r"] == pytest.approx(stated[relation], abs=0.0006)
-        overall = coefficient(found, "monitor[overall]", "monitor", "accuracy")
+        overall = coefficient(data, "monitor[overall]", "monitor", "accuracy")
         assert overall["r"] == pytest.approx(-0.846, abs=0.001)
         assert (overall["n"], overall["over"]) == (12, "models")
         assert overall["p"] <= 0.001
-        deviation = coefficient(found, "monitor[P1412]", "monitor", "accuracy_std")
+        deviation = coefficient(data, "monitor[P1412]", "monitor", "accuracy_std")
         assert deviation["r"] == pytest.approx(0.754, abs=0.0005)
 
     @pytest.mark.parametrize("sources", ["published/reliable-kb", "published/reliable-kb/*/four-shot"])
     def test_table_2_over_the_26_models(self, compare: Compare, sources: str) -> None:
-        found = compare(sources)
+        data = compare(sources)
         settings = (
             ["four-shot"] if sources.endswith("four-shot") else ["zero-shot", "four-shot", "four-shot-2"]
         )
-        assert len(found["models"]) == 26 * len(settings)
+        assert len(data["models"]) == 26 * len(settings)
         rows = [row for row in rows_of("reliable_kb_correlations.csv") if row["setting"] in settings]
         assert len(rows) == 3 * len(settings)
         negative = set()
         for row in rows:
-            one = coefficient(found, f"reliability[{row['setting']}]", row["x"], row["y"])
+            one = coefficient(data, f"reliability[{row['setting']}]", row["x"], row["y"])
             # The sign of two is not printed, and one is cut off instead of rounded.
             assert abs(one["r"]) == pytest.approx(float(row["r"]), abs=0.0101)
             if one["r"] < 0:
                 negative.add((row["setting"], row["x"]))
         assert negative == {(setting, "nccr") for setting in settings if setting != "four-shot-2"}
         # A model in three settings is not three models.
-        assert {(one["n"], one["note"]) for one in found["correlations"]} == {(26, "")}
-        overall = {one["within"] for one in found["correlations"] if "overall" in one["within"]}
+        assert {(one["n"], one["note"]) for one in data["correlations"]} == {(26, "")}
+        overall = {one["within"] for one in data["correlations"] if "overall" in one["within"]}
         named = {f"reliability[overall], {setting}" for setting in settings}
         assert overall == (named if len(settings) > 1 else {"reliability[overall]"})
 
     def test_rules_and_judge_over_the_fourteen_models(self, compare: Compare) -> None:
-        found = compare("published/head-to-tail")
+        data = compare("published/head-to-tail")
         for score in ("em", "f1", "rouge_l"):
-            one = coefficient(found, "head_to_tail[overall]", f"accuracy_{score}", "accuracy", "spearman")
+            one = coefficient(data, "head_to_tail[overall]", f"accuracy_{score}", "accuracy", "spearman")
             assert (one["n"], one["r"] > 0.9) == (14, True)
 
 
@@ -126,15 +124,15 @@ def three(tmp_path: Path, values: Sequence[tuple[float, float | None]]) -> list[
 
 
 def test_reports_side_by_side(compare: Compare, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = compare(*three(tmp_path, [(0.1, 0.9), (0.2, 0.7), (0.4, 0.6)]))
-    assert found["cases"] == [
+    data = compare(*three(tmp_path, [(0.1, 0.9), (0.2, 0.7), (0.4, 0.6)]))
+    assert data["cases"] == [
         {
             "id": "monitor[P37]",
             "figures": {"monitor": [0.1, 0.2, 0.4], "accuracy": [0.9, 0.7, 0.6]},
             "differing": "",
         }
     ]
-    assert coefficient(found, "monitor[P37]", "monitor", "accuracy", "spearman")["r"] == pytest.approx(-1)
+    assert coefficient(data, "monitor[P37]", "monitor", "accuracy", "spearman")["r"] == pytest.approx(-1)
     printed = capsys.readouterr().out
     assert "monitor[P37]  monitor, accuracy: pearson -0.929 (p = 0.242), spearman -1.000" in printed
     assert "n = 3" in printed
@@ -144,19 +142,19 @@ def test_reports_side_by_side(compare: Compare, tmp_path: Path, capsys: pytest.C
 def test_two_models_show_their_difference_and_no_correlation(
     compare: Compare, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = compare(*three(tmp_path, [(0.1, 0.9), (0.2, 0.7)]))
-    assert {one["note"] for one in found["correlations"]} == {"not enough models: 2, and 3 are needed"}
-    assert {one["r"] for one in found["correlations"]} == {None}
+    data = compare(*three(tmp_path, [(0.1, 0.9), (0.2, 0.7)]))
+    assert {one["note"] for one in data["correlations"]} == {"not enough models: 2, and 3 are needed"}
+    assert {one["r"] for one in data["correlations"]} == {None}
     lines = capsys.readouterr().out.splitlines()
     assert "  accuracy  0.900   0.700  -0.200" in lines
     assert "  1 pair of figures: not enough models: 2, and 3 are needed" in lines
 
 
 def test_a_model_that_lacks_a_figure_is_left_out_and_counted(compare: Compare, tmp_path: Path) -> None:
-    found = compare(*three(tmp_path, [(0.1, 0.9), (0.2, 0.7), (0.3, None), (0.4, 0.1)]))
-    one = coefficient(found, "monitor[P37]", "monitor", "accuracy")
+    data = compare(*three(tmp_path, [(0.1, 0.9), (0.2, 0.7), (0.3, None), (0.4, 0.1)]))
+    one = coefficient(data, "monitor[P37]", "monitor", "accuracy")
     assert (one["n"], one["note"]) == (3, "1 of 4 models left out: they lack one of the figures")
-    assert found["cases"][0]["figures"]["accuracy"] == [0.9, 0.7, None, 0.1]
+    assert data["cases"][0]["figures"]["accuracy"] == [0.9, 0.7, None, 0.1]
 
 
 def test_a_figure_of_one_model_only_is_not_shown(compare: Compare, tmp_path: Path) -> None:
@@ -167,9 +165,9 @@ def test_a_figure_of_one_model_only_is_not_shown(compare: Compare, tmp_path: Pat
             "w.kb.yaml::monitor[P36]": {"accuracy_base": 0.1},
         },
     )
-    found = compare(str(a), "published/monitor/vicuna-7b")
-    assert [case["id"] for case in found["cases"]] == ["monitor[P1412]"]
-    assert list(found["cases"][0]["figures"]) == ["accuracy_base"]
+    data = compare(str(a), "published/monitor/vicuna-7b")
+    assert [case["id"] for case in data["cases"]] == ["monitor[P1412]"]
+    assert list(data["cases"][0]["figures"]) == ["accuracy_base"]
 
 
 def test_beside_monitor_stand_accuracy_and_anchor_probability_also_of_one_model_only(
@@ -177,10 +175,10 @@ def test_beside_monitor_stand_accuracy_and_anchor_probability_also_of_one_model_
 ) -> None:
     own = {"monitor": 0.1, "pfd": 0.2, "anchor_prob": 0.25, "accuracy": 0.5}
     a = report(tmp_path / "a", {f"w.kb.yaml::monitor[{name}]": own for name in ("P19", "P37")})
-    found = compare(str(a), "published/monitor/vicuna-7b")
+    data = compare(str(a), "published/monitor/vicuna-7b")
     # The paper has the second relation's, and of the first MONITOR alone.
-    assert [list(case["figures"]) for case in found["cases"]] == [["monitor", "anchor_prob", "accuracy"]] * 2
-    first, second = (case["figures"] for case in found["cases"])
+    assert [list(case["figures"]) for case in data["cases"]] == [["monitor", "anchor_prob", "accuracy"]] * 2
+    first, second = (case["figures"] for case in data["cases"])
     assert (first["accuracy"], first["anchor_prob"]) == ([0.5, None], [0.25, None])
     assert None not in (*second["accuracy"], *second["anchor_prob"])
     assert "  accuracy     0.500       –" in [line.rstrip() for line in capsys.readouterr().out.splitlines()]
@@ -189,22 +187,25 @@ def test_beside_monitor_stand_accuracy_and_anchor_probability_also_of_one_model_
 def test_the_same_case_in_two_suites_keeps_its_suite(compare: Compare, tmp_path: Path) -> None:
     both = {"x/w.kb.yaml::monitor[P37]": {"monitor": 0.1}, "v.kb.yaml::monitor[P37]": {"monitor": 0.2}}
     paths = [str(report(tmp_path / name, both)) for name in "ab"]
-    found = compare(*paths)
-    assert [case["id"] for case in found["cases"]] == ["w.kb.yaml::monitor[P37]", "v.kb.yaml::monitor[P37]"]
+    data = compare(*paths)
+    assert [case["id"] for case in data["cases"]] == [
+        "w.kb.yaml::monitor[P37]",
+        "v.kb.yaml::monitor[P37]",
+    ]
 
 
 def test_a_real_report_a_blessed_run_and_a_paper(compare: Compare, tmp_path: Path, small_run: Any) -> None:
     folder = tmp_path / "mine"
     folder.mkdir()
     write_reports(small_run, folder)
-    found = compare("mine", "mine/report.json", "reference", "published/monitor/bloomz-3b")
-    assert [model["name"] for model in found["models"]] == [
+    data = compare("mine", "mine/report.json", "reference", "published/monitor/bloomz-3b")
+    assert [model["name"] for model in data["models"]] == [
         "mine",
         "mine/report.json",
         "reference",
         "published/monitor/bloomz-3b",
     ]
-    overall = next(case for case in found["cases"] if case["id"] == "monitor[overall]")
+    overall = next(case for case in data["cases"] if case["id"] == "monitor[overall]")
     ours, again, blessed, theirs = overall["figures"]["monitor"]
     assert blessed is not None
     assert theirs == pytest.approx(0.72005, abs=0.001)
@@ -229,9 +230,9 @@ def test_a_report_that_cannot_be_read_is_named(
 ) -> None:
     path = report(tmp_path / "a", {}, **change)
     assert refused(str(path), "reference") == 2
-    said = capsys.readouterr().err
-    assert message in said
-    assert str(path) in said
+    stderr = capsys.readouterr().err
+    assert message in stderr
+    assert str(path) in stderr
 
 
 @pytest.mark.parametrize(
@@ -252,9 +253,9 @@ def test_what_cannot_be_compared_is_answered_in_one_line(
     sources: tuple[str, ...], message: str, compare: Compare, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert refused(*sources) == 2
-    said = capsys.readouterr().err
-    assert message in said
-    assert said.count("\n") == 1
+    stderr = capsys.readouterr().err
+    assert message in stderr
+    assert stderr.count("\n") == 1
 
 
 def asked(folder: Path, suite: str, settings: dict[str, str], **run: str) -> str:
@@ -267,12 +268,12 @@ def asked(folder: Path, suite: str, settings: dict[str, str], **run: str) -> str
 def test_what_was_not_asked_alike_is_marked(
     compare: Compare, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = compare(
+    data = compare(
         asked(tmp_path / "a", "x/w.kb.yaml", {"choices": "20", "prompt": "zero-shot"}),
         asked(tmp_path / "b", "y/w.kb.yaml", {"choices": "3", "prompt": "zero-shot"}, limit="50"),
         asked(tmp_path / "c", "v.kb.yaml", {"prompt": "zero-shot"}, judge="openai/j"),
     )
-    (case,) = found["cases"]
+    (case,) = data["cases"]
     assert case["differing"] == "suites w.kb.yaml, v.kb.yaml; choices 20, 3; judges rules, openai/j"
     lines = capsys.readouterr().out.splitlines()
     assert "  not alike: suites w.kb.yaml, v.kb.yaml; choices 20, 3; judges rules, openai/j" in lines
@@ -286,9 +287,9 @@ def test_runs_without_outcomes_are_said_to_be_unpaired(
     paths = three(tmp_path, [(0.1, 0.9), (0.2, 0.7)])
     assert compare(*paths)["paired"] == []
     assert main(["compare", *paths, "--exit-code"]) == 2
-    said = capsys.readouterr().err
-    assert "--exit-code: no gate can be judged, since no two runs can be paired" in said
-    assert "there is no outcomes.jsonl.xz beside its report" in said
+    stderr = capsys.readouterr().err
+    assert "--exit-code: no gate can be judged, since no two runs can be paired" in stderr
+    assert "there is no outcomes.jsonl.xz beside its report" in stderr
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:

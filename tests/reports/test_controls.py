@@ -32,7 +32,7 @@ def with_controls(run: Run) -> Run:
 
 def test_the_terminal_has_them_below_the_table(small_run: Run) -> None:
     lines = [text for text, _ in terminal_lines(with_controls(small_run), width=100)]
-    at = next(place for place, line in enumerate(lines) if line.startswith("  controls of"))
+    at = next(number for number, line in enumerate(lines) if line.startswith("  controls of"))
     assert (
         lines[at] == "  controls of seen-zero-shot: cr 0.083 majority; c_correct 0.200 random, 0.146 shuffled"
     )

@@ -38,9 +38,9 @@ def test_the_sentence_is_the_promised_one(run_of: Callable[..., Run]) -> None:
         *(fact(at, "P1", "tail") for at in range(9, 12)),
     ]
     gained = [fact(at, "P30", "torso") for at in range(20, 25)]
-    found = run_of(lost, gained)
-    assert sentence(found) == "12 facts lost, 5 gained; 9 of the 12 are head; worst P108"
-    parts = moved(found)
+    run = run_of(lost, gained)
+    assert sentence(run) == "12 facts lost, 5 gained; 9 of the 12 are head; worst P108"
+    parts = moved(run)
     assert [(p.name, p.lost, p.gained) for p in parts.buckets] == [
         ("head", 9, 0), ("torso", 0, 5), ("tail", 3, 0),
     ]  # fmt: skip
@@ -50,7 +50,7 @@ def test_the_sentence_is_the_promised_one(run_of: Callable[..., Run]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lost", "gained", "said"),
+    ("lost", "gained", "text"),
     [
         ([fact(1)], [], "1 fact lost, 0 gained; it is head; worst P108"),
         ([fact(1), fact(2)], [], "2 facts lost, 0 gained; all of them are head; worst P108"),
@@ -85,9 +85,9 @@ def test_the_sentence_is_the_promised_one(run_of: Callable[..., Run]) -> None:
     ],
 )
 def test_what_is_not_known_is_not_said(
-    lost: list[Change], gained: list[Change], said: str, run_of: Callable[..., Run]
+    lost: list[Change], gained: list[Change], text: str, run_of: Callable[..., Run]
 ) -> None:
-    assert sentence(run_of(lost, gained)) == said
+    assert sentence(run_of(lost, gained)) == text
 
 
 def test_no_change_is_said_only_where_facts_were_compared(small_run: Run) -> None:
@@ -102,21 +102,21 @@ def test_no_change_is_said_only_where_facts_were_compared(small_run: Run) -> Non
 def test_a_fact_that_two_cases_lost_is_one_and_keeps_what_either_knows(
     small_run: Run, make_case: Make
 ) -> None:
-    told = fact(1, "P36", "", old_probability=0.9, new_probability=0.5, new_answer="c")
+    whole = fact(1, "P36", "", old_probability=0.9, new_probability=0.5, new_answer="c")
     first = make_case("head_to_tail", "a-tail", "fail", (), lost=(fact(1, "", "tail"),))
-    second = make_case("monitor", "P36", "fail", (), lost=(told, fact(2, old_probability=0.9)))
+    second = make_case("monitor", "P36", "fail", (), lost=(whole, fact(2, old_probability=0.9)))
     other = make_case("monitor", "P36", "pass", (), lost=(fact(1),), suite="another.kb.yaml")
     overall = make_case("monitor", "overall", "fail", (), lost=(fact(3),), aggregate=True)
-    found = moved(replace(small_run, cases=(first, second, other, overall)))
-    assert len(found.lost) == 3
-    assert found.lost[0] == replace(told, bucket="tail")
+    changes = moved(replace(small_run, cases=(first, second, other, overall)))
+    assert len(changes.lost) == 3
+    assert changes.lost[0] == replace(whole, bucket="tail")
     # Whichever comes first.
     first, second = replace(first, id="monitor[P99]"), replace(second, id="head_to_tail[a-tail]")
-    assert moved(replace(small_run, cases=(first, second))).lost[0] == replace(told, bucket="tail")
+    assert moved(replace(small_run, cases=(first, second))).lost[0] == replace(whole, bucket="tail")
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "kept"),
+    ("first", "second", "winner"),
     [
         # A probability that did not move is known too.
         (
@@ -132,16 +132,16 @@ def test_a_fact_that_two_cases_lost_is_one_and_keeps_what_either_knows(
     ],
 )
 def test_the_change_that_tells_the_anchor_is_kept(
-    first: dict[str, float], second: dict[str, float], kept: int, small_run: Run, make_case: Make
+    first: dict[str, float], second: dict[str, float], winner: int, small_run: Run, make_case: Make
 ) -> None:
     both = [fact(1, "P1", "head", new_answer="b", **first), fact(1, "", "", new_answer="c", **second)]
     cases = tuple(make_case("monitor", f"P{at}", "fail", (), lost=(one,)) for at, one in enumerate(both))
-    (found,) = moved(replace(small_run, cases=cases)).lost
-    assert found == replace(both[kept], relation="P1", bucket="head")
+    (change,) = moved(replace(small_run, cases=cases)).lost
+    assert change == replace(both[winner], relation="P1", bucket="head")
 
 
 @pytest.mark.parametrize(
-    ("groups", "said"),
+    ("groups", "text"),
     [
         # Of groups of one size the first is the one nearest to the head.
         (["tail", "torso"], "1 of the 2 is torso"),
@@ -155,7 +155,7 @@ def test_the_change_that_tells_the_anchor_is_kept(
     ],
 )
 def test_the_group_that_half_of_the_lost_facts_are_in(
-    groups: list[str], said: str, run_of: Callable[..., Run]
+    groups: list[str], text: str, run_of: Callable[..., Run]
 ) -> None:
     def lost(names: list[str]) -> list[Change]:
         return [
@@ -165,7 +165,7 @@ def test_the_group_that_half_of_the_lost_facts_are_in(
 
     for names in (groups, groups[::-1]):
         parts = sentence(run_of(lost(names))).split("; ")
-        assert parts[1:-1] == ([said] if said else [])
+        assert parts[1:-1] == ([text] if text else [])
 
 
 def test_parts_go_by_what_was_lost_then_gained_then_their_name(run_of: Callable[..., Run]) -> None:
@@ -173,24 +173,24 @@ def test_parts_go_by_what_was_lost_then_gained_then_their_name(run_of: Callable[
         [("c", "new"), ("c", "tail"), ("b", "head"), ("a", ""), ("d", "torso")]
     )]  # fmt: skip
     gained = [fact(9, "d", "tail"), fact(8, "e", ""), fact(7, "", "head")]
-    found = moved(run_of(lost, gained))
-    assert [(p.name, p.lost, p.gained) for p in found.relations] == [
+    changes = moved(run_of(lost, gained))
+    assert [(p.name, p.lost, p.gained) for p in changes.relations] == [
         ("c", 2, 0), ("d", 1, 1), ("a", 1, 0), ("b", 1, 0), ("e", 0, 1),
     ]  # fmt: skip
     # Buckets that nobody knows come last.
-    assert [(p.name, p.lost, p.gained) for p in found.buckets] == [
+    assert [(p.name, p.lost, p.gained) for p in changes.buckets] == [
         ("head", 1, 1), ("torso", 1, 0), ("tail", 1, 1), ("new", 1, 0),
     ]  # fmt: skip
-    assert found.worst_relations == ("c",)
+    assert changes.worst_relations == ("c",)
     assert moved(run_of([], gained)).worst_relations == ()
 
 
 @pytest.mark.parametrize(
-    ("n", "said"),
+    ("n", "expected"),
     [(1, "worst P0"), (2, "worst P0 and P1"), (3, "worst P0 and 2 others"), (4, "worst P0 and 3 others")],
 )
-def test_the_worst_relations_are_named_up_to_two(n: int, said: str, run_of: Callable[..., Run]) -> None:
-    assert sentence(run_of([fact(at, f"P{at}") for at in range(n)])).endswith(f"; {said}")
+def test_the_worst_relations_are_named_up_to_two(n: int, expected: str, run_of: Callable[..., Run]) -> None:
+    assert sentence(run_of([fact(at, f"P{at}") for at in range(n)])).endswith(f"; {expected}")
 
 
 def test_what_rose_furthest_comes_first_too(run_of: Callable[..., Run]) -> None:

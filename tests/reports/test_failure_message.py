@@ -45,11 +45,11 @@ def say(make_case: Make) -> Callable[..., list[str]]:
 
     def lines(*metrics: MetricValue, baseline: str = "prod", **more: Any) -> list[str]:
         case = make_case("monitor", "P1", "fail", metrics, gates=(gate(**more),))
-        head, title, *told = failure_text(case, baseline_name=baseline).splitlines()
+        head, title, *body = failure_text(case, baseline_name=baseline).splitlines()
         assert head == "monitor[P1]: fail, 1 of 1 gate not passed"
         assert title.startswith("  accuracy ")
-        assert all(line.startswith("    ") for line in told)
-        return [line[4:] for line in told]
+        assert all(line.startswith("    ") for line in body)
+        return [line[4:] for line in body]
 
     return lines
 
@@ -59,7 +59,7 @@ def value(**more: Any) -> MetricValue:
 
 
 @pytest.mark.parametrize(
-    ("metric", "said"),
+    ("metric", "expected"),
     [
         (value(name="pfd"), "nothing"),
         (value(value=None), "nothing"),
@@ -72,12 +72,12 @@ def value(**more: Any) -> MetricValue:
         (value(n=121), "0.250 on 121 facts"),
     ],
 )
-def test_what_was_measured(metric: MetricValue, said: str, say: Callable[..., list[str]]) -> None:
-    assert say(metric) == [f"measured    {said}", "allowed     at least 0.5"]
+def test_what_was_measured(metric: MetricValue, expected: str, say: Callable[..., list[str]]) -> None:
+    assert say(metric) == [f"measured    {expected}", "allowed     at least 0.5"]
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "expected"),
     [
         (
             {"baseline": 0.25, "delta": 0.0, "paired": 9},
@@ -108,15 +108,15 @@ def test_what_was_measured(metric: MetricValue, said: str, say: Callable[..., li
     ],
 )
 def test_the_difference_from_the_baseline(
-    more: dict[str, Any], said: list[str], say: Callable[..., list[str]]
+    more: dict[str, Any], expected: list[str], say: Callable[..., list[str]]
 ) -> None:
-    assert say(value(**more))[2:] == said
-    unnamed = [line.replace("(prod)", "(the baseline)") for line in said]
+    assert say(value(**more))[2:] == expected
+    unnamed = [line.replace("(prod)", "(the baseline)") for line in expected]
     assert say(value(**more), baseline="")[2:] == unnamed
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "expected"),
     [
         ({"rule": "recovery", "observed": 0.0}, ["recovered   0.000"]),
         (
@@ -138,9 +138,9 @@ def test_the_difference_from_the_baseline(
     ],
 )
 def test_what_else_is_said_of_a_gate(
-    more: dict[str, Any], said: list[str], say: Callable[..., list[str]]
+    more: dict[str, Any], expected: list[str], say: Callable[..., list[str]]
 ) -> None:
-    assert say(value(), **more)[2:] == said
+    assert say(value(), **more)[2:] == expected
 
 
 def test_errors_and_lost_facts_are_shown_up_to_five(make_case: Make, small_run: Run) -> None:
@@ -193,7 +193,7 @@ def test_what_stands_beside_the_gates(make_case: Make) -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "found"),
+    ("more", "expected"),
     [
         ({}, {}),
         ({"metrics": (value(name="pfd", value=0.0),)}, {"kb_pfd": "0.0000"}),
@@ -221,17 +221,17 @@ def test_what_stands_beside_the_gates(make_case: Make) -> None:
     ],
 )
 def test_a_property_a_thing(
-    more: dict[str, Any], found: dict[str, str], make_case: Make, small_run: Run
+    more: dict[str, Any], expected: dict[str, str], make_case: Make, small_run: Run
 ) -> None:
     lost = small_run.cases[0].lost[:1]
     given = {name: lost if content is True else content for name, content in more.items()}
     case = make_case("monitor", "P1", "fail", given.pop("metrics", ()), **{"n": 0, **given})
-    assert case_properties(case) == [("kb_verdict", "fail"), ("kb_n", "0"), *found.items()]
+    assert case_properties(case) == [("kb_verdict", "fail"), ("kb_n", "0"), *expected.items()]
 
 
 def test_the_suites_properties_are_what_is_known(small_run: Run) -> None:
-    found = suite_properties(small_run)
-    assert found == [
+    properties = suite_properties(small_run)
+    assert properties == [
         ("kb_version", "0.1.0"),
         ("kb_verdict", "fail"),
         ("kb_model", "reference:overconfident"),
@@ -247,7 +247,7 @@ def test_the_suites_properties_are_what_is_known(small_run: Run) -> None:
         differences=("a", "b"),
         recorded="runs/x",
     )
-    added = [pair for pair in suite_properties(more) if pair not in found]
+    added = [pair for pair in suite_properties(more) if pair not in properties]
     assert added == [("kb_differences", "a; b"), ("kb_not_run", "1"), ("kb_recorded", "runs/x")]
 
 
@@ -275,9 +275,9 @@ def test_whatever_a_file_says_xml_allows_it(make_case: Make, small_run: Run) -> 
         differences=(bad,),
         recorded=bad,
     )
-    found = [*case_properties(case), *suite_properties(run)]
-    assert sum("a�b" in f"{name}{said}" for name, said in found) == 12
-    assert not any("\uffff" in f"{name}{said}" for name, said in found)
+    properties = [*case_properties(case), *suite_properties(run)]
+    assert sum("a�b" in f"{name}{text}" for name, text in properties) == 12
+    assert not any("\uffff" in f"{name}{text}" for name, text in properties)
 
 
 def test_a_failure_keeps_to_its_lines(make_case: Make) -> None:

@@ -146,8 +146,8 @@ def test_the_verdict_is_a_word_everywhere(hostile_run: Run) -> None:
 
 
 def test_an_incomplete_run_says_so(hostile_run: Run, small_run: Run) -> None:
-    said = "<li>partial run: not every case of its suites was selected and soundly decided</li>"
-    assert said in report_html(hostile_run)
+    item = "<li>partial run: not every case of its suites was selected and soundly decided</li>"
+    assert item in report_html(hostile_run)
     assert "partial run" not in report_html(small_run)
     stopped = replace(hostile_run, problems=(*hostile_run.problems, STOPPED))
     assert f"<li>{STOPPED}</li>" in report_html(stopped)

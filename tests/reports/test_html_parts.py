@@ -108,7 +108,7 @@ def test_no_difference_is_told_where_one_was_looked_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "expected"),
     [
         ({"value": None}, '<span class="soft small">undefined</span>'),
         ({"value": None, "note": "a < b"}, '<span class="soft small">a &lt; b</span>'),
@@ -119,8 +119,8 @@ def test_no_difference_is_told_where_one_was_looked_for() -> None:
         ),
     ],
 )
-def test_a_figure_that_is_undefined_says_why(more: dict[str, Any], said: str) -> None:
-    assert macro("parts", "figure")(value(**more), (0.0, 1.0)).startswith(said)
+def test_a_figure_that_is_undefined_says_why(more: dict[str, Any], expected: str) -> None:
+    assert macro("parts", "figure")(value(**more), (0.0, 1.0)).startswith(expected)
 
 
 def test_arrows_and_words_have_a_text_of_their_own() -> None:

@@ -31,18 +31,18 @@ def whole(run: Run) -> dict[str, Any]:
     return report_dict(replace(run, helpers=(fingerprint("openai/judge"),)))
 
 
-def part_of(report: dict[str, Any], place: str) -> dict[str, Any]:
-    found = report[place] if place else report
-    return found[0] if isinstance(found, list) else found
+def part_of(report: dict[str, Any], key: str) -> dict[str, Any]:
+    part = report[key] if key else report
+    return part[0] if isinstance(part, list) else part
 
 
-@pytest.mark.parametrize("place", MAY_DIFFER)
-def test_of_every_key_it_is_known_whether_it_may_differ(place: str, rich_run: Run) -> None:
+@pytest.mark.parametrize("part", MAY_DIFFER)
+def test_of_every_key_it_is_known_whether_it_may_differ(part: str, rich_run: Run) -> None:
     plain = whole(rich_run)
-    for key, content in part_of(plain, place).items():
+    for key, content in part_of(plain, part).items():
         other = copy.deepcopy(plain)
-        part_of(other, place)[key] = [] if content and isinstance(content, list) else {"another": key}
-        assert (comparable(other) == comparable(plain)) is (key in MAY_DIFFER[place]), key
+        part_of(other, part)[key] = [] if content and isinstance(content, list) else {"another": key}
+        assert (comparable(other) == comparable(plain)) is (key in MAY_DIFFER[part]), key
 
 
 def test_a_report_without_these_is_comparable_too() -> None:

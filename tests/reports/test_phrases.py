@@ -33,7 +33,7 @@ def share(name: str, value: int, limit: float = 0.5, broken: bool = False) -> Sh
 @pytest.mark.parametrize("write", [terminal, summary_markdown, page])
 def test_every_output_says_against_what_and_over_what(write: Callable[[Run], str], rich_run: Run) -> None:
     text = " ".join(write(rich_run).replace("\\", "").split())
-    for said in (
+    for phrase in (
         "decided again over runs/nightly, the model was not asked",
         "differs from the baseline in: dtype (float32 and bfloat16); backend version (4.57.0 and 4.56.1)",
         "compared without 1 fact not in the baseline, 1 fact not asked in this run, 2 facts left out by a",
@@ -44,7 +44,7 @@ def test_every_output_says_against_what_and_over_what(write: Callable[[Run], str
         "waived until 2026-03-01 by Ann: known since the merge",
         "waiver no longer needed, the case passes: until 2026-12-31 by Bob: was lost once",
     ):
-        assert said in text, said
+        assert phrase in text, phrase
     # What is within half of its limit is for the table of the page and for programs.
     assert ("2 of 120" in text) == (write is page)
 
@@ -131,10 +131,10 @@ def test_where_it_was_recorded_and_worked_leaves_no_trace(rich_run: Run) -> None
 
 
 def test_junit_has_what_decides_and_what_is_waived(rich_run: Run) -> None:
-    found = dict(case_properties(rich_run.cases[0]))
-    assert found["kb_accuracy_max_drop_p_sidak"] == "0.0120"
-    assert found["kb_waiver"] == "until 2026-03-01 by Ann: known since the merge"
-    assert found["kb_facts_unmatched"] == "1 fact not in the baseline, 2 facts left out by a waiver"
+    properties = dict(case_properties(rich_run.cases[0]))
+    assert properties["kb_accuracy_max_drop_p_sidak"] == "0.0120"
+    assert properties["kb_waiver"] == "until 2026-03-01 by Ann: known since the merge"
+    assert properties["kb_facts_unmatched"] == "1 fact not in the baseline, 2 facts left out by a waiver"
     tail = dict(case_properties(rich_run.cases[2]))
     assert tail["kb_integrity_truncated"] == "40 of 120 cut short (at most 50 %)"
     assert "kb_integrity_empty" not in tail
@@ -160,7 +160,7 @@ def test_a_waiver_that_was_for_failures_only_is_not_used(rich_run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "told"),
+    ("part", "noteworthy"),
     [
         (share("truncated", 25), True),
         (share("truncated", 24), False),
@@ -175,9 +175,9 @@ def test_a_waiver_that_was_for_failures_only_is_not_used(rich_run: Run) -> None:
         (Share(name="unparsable", value=0, total=0, limit=0.1), False),
     ],
 )
-def test_what_is_noteworthy_of_the_responses(found: Share, told: bool, rich_run: Run) -> None:
-    case = replace(rich_run.cases[2], integrity=(found,))
-    assert bool(phrases.noteworthy(case)) == told
+def test_what_is_noteworthy_of_the_responses(part: Share, noteworthy: bool, rich_run: Run) -> None:
+    case = replace(rich_run.cases[2], integrity=(part,))
+    assert bool(phrases.noteworthy(case)) == noteworthy
 
 
 def test_shares_in_words() -> None:

@@ -20,7 +20,7 @@ def gate(**more: Any) -> GateResult:
 
 
 @pytest.mark.parametrize(
-    ("rule", "said"),
+    ("rule", "expected"),
     [
         ("min", "measured 0.250 [0.000, 0.500]"),
         ("max", "measured 0.250 [0.000, 0.500]"),
@@ -29,16 +29,16 @@ def gate(**more: Any) -> GateResult:
         ("above_control", "above its control by 0.250 [0.000, 0.500]"),
     ],
 )
-def test_what_was_held_against_a_bound(rule: Any, said: str) -> None:
-    assert phrases.observed(gate(rule=rule, observed=0.25, low=0.0, high=0.5)) == said
-    assert phrases.observed(gate(rule=rule, observed=0.25)) == said.partition(" [")[0]
+def test_what_was_held_against_a_bound(rule: Any, expected: str) -> None:
+    assert phrases.observed(gate(rule=rule, observed=0.25, low=0.0, high=0.5)) == expected
+    assert phrases.observed(gate(rule=rule, observed=0.25)) == expected.partition(" [")[0]
     # Nothing is something else than none.
     assert phrases.observed(gate(rule=rule, observed=0.0)).endswith(" 0.000")
     assert phrases.observed(gate(rule=rule, low=0.0, high=0.5)) == ""
 
 
 @pytest.mark.parametrize(
-    ("known", "said", "family"),
+    ("known", "expected", "family"),
     [
         ({}, "", ""),
         ({"p": 0.0}, "p < 0.001", ""),
@@ -55,8 +55,8 @@ def test_what_was_held_against_a_bound(rule: Any, said: str) -> None:
         ),
     ],
 )
-def test_p_values_that_are_known_are_told(known: dict[str, float], said: str, family: str) -> None:
-    assert phrases.corrected(gate(**known)) == said
+def test_p_values_that_are_known_are_told(known: dict[str, float], expected: str, family: str) -> None:
+    assert phrases.corrected(gate(**known)) == expected
     assert phrases.family(gate(**known)) == family
 
 
@@ -82,7 +82,7 @@ def test_a_figure_that_no_gate_judges_is_measured(case: CaseResult, small_run: R
 
 
 @pytest.mark.parametrize(
-    ("verdict", "expired", "said"),
+    ("verdict", "expired", "expected"),
     [
         ("fail", (), "waived until 2026-12-31 by Ann: known"),
         ("pass", (), "waiver no longer needed, the case passes: until 2026-12-31 by Ann: known"),
@@ -98,14 +98,16 @@ def test_a_figure_that_no_gate_judges_is_measured(case: CaseResult, small_run: R
     ],
 )
 def test_what_became_of_a_waiver(
-    verdict: Any, expired: tuple[Waiver, ...], said: str, case: CaseResult, small_run: Run
+    verdict: Any, expired: tuple[Waiver, ...], expected: str, case: CaseResult, small_run: Run
 ) -> None:
-    assert phrases.waiver(replace(case, verdict=verdict, waiver=WAIVER, expired=expired), small_run) == said
-    assert phrases.waiver(replace(case, verdict=verdict), small_run) == ""
+    assert (
+        phrases.waiver(replace(case, verdict=verdict, waiver=WAIVER, expired=expired), small_run) == expected
+    )
+    assert phrases.waiver(case, small_run) == ""
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "expected"),
     [
         ("answered", "3 of 8 answered (at least 12.5 %)"),
         ("empty", "3 of 8 empty (at most 12.5 %)"),
@@ -118,27 +120,27 @@ def test_what_became_of_a_waiver(
         ("constant", "3 of 8 with the same probability (at most 12.5 %)"),
     ],
 )
-def test_shares_of_responses_in_words(name: str, said: str) -> None:
-    assert phrases.share(Share(name=name, value=3, total=8, limit=0.125)) == said
+def test_shares_of_responses_in_words(name: str, expected: str) -> None:
+    assert phrases.share(Share(name=name, value=3, total=8, limit=0.125)) == expected
     assert "0 %)" in phrases.share(Share(name=name, value=3, total=8, limit=0.0))
 
 
 @pytest.mark.parametrize(
-    ("value", "limit", "said"),
+    ("value", "limit", "expected"),
     [
         (6.4, 0.01, "mean anchor probability 0.8 over 8 facts (at least 0.01)"),
         (8e-7, 0.0005, "mean anchor probability 1e-07 over 8 facts (at least 0.0005)"),
         (0, 0.0, "mean anchor probability 0 over 8 facts (at least 0)"),
     ],
 )
-def test_a_mean_probability_in_words_is_no_share(value: float, limit: float, said: str) -> None:
-    assert phrases.share(Share(name="anchor_prob", value=value, total=8, limit=limit)) == said
+def test_a_mean_probability_in_words_is_no_share(value: float, limit: float, expected: str) -> None:
+    assert phrases.share(Share(name="anchor_prob", value=value, total=8, limit=limit)) == expected
     none = Share(name="anchor_prob", value=0, total=0, limit=0.01)
     assert phrases.share(none) == "mean anchor probability 0 over 0 facts (at least 0.01)"
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "total", "limit", "told"),
+    ("name", "value", "total", "limit", "noteworthy"),
     [
         ("answered", 1, 1, 1.0, False),
         ("answered", 9, 10, 1.0, True),
@@ -156,11 +158,11 @@ def test_a_mean_probability_in_words_is_no_share(value: float, limit: float, sai
     ],
 )
 def test_half_of_what_is_allowed_is_worth_a_note(
-    name: str, value: float, total: int, limit: float, told: bool, case: CaseResult
+    name: str, value: float, total: int, limit: float, noteworthy: bool, case: CaseResult
 ) -> None:
-    found = Share(name=name, value=value, total=total, limit=limit)
-    assert phrases.noteworthy(replace(case, integrity=(found,))) == ((found,) if told else ())
-    broken = replace(found, broken=True)
+    share = Share(name=name, value=value, total=total, limit=limit)
+    assert phrases.noteworthy(replace(case, integrity=(share,))) == ((share,) if noteworthy else ())
+    broken = replace(share, broken=True)
     assert phrases.noteworthy(replace(case, integrity=(broken,))) == (broken,)
 
 
@@ -196,7 +198,7 @@ def test_all_kinds_together_have_their_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("complete", "problems", "said"),
+    ("complete", "problems", "expected"),
     [
         (True, (), ""),
         (True, (STOPPED,), ""),
@@ -206,29 +208,29 @@ def test_all_kinds_together_have_their_order() -> None:
     ],
 )
 def test_a_partial_run_says_so_once(
-    complete: bool, problems: tuple[str, ...], said: str, small_run: Run
+    complete: bool, problems: tuple[str, ...], expected: str, small_run: Run
 ) -> None:
-    assert phrases.partial(replace(small_run, complete=complete, problems=problems)) == said
+    assert phrases.partial(replace(small_run, complete=complete, problems=problems)) == expected
     assert phrases.STOPPED == STOPPED
 
 
 @pytest.mark.parametrize(
-    ("left", "said"),
+    ("left", "expected"),
     [
         (0, ""),
         (1, "1 case not run: the session stopped before it"),
         (2, "2 cases not run: the session stopped before them"),
     ],
 )
-def test_cases_that_were_not_run_are_counted(left: int, said: str, small_run: Run) -> None:
+def test_cases_that_were_not_run_are_counted(left: int, expected: str, small_run: Run) -> None:
     cases = tuple(
         replace(case, verdict="not run") if at < left else case for at, case in enumerate(small_run.cases)
     )
-    assert phrases.unrun(replace(small_run, cases=cases)) == said
+    assert phrases.unrun(replace(small_run, cases=cases)) == expected
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "expected"),
     [
         ({}, "nothing was measured"),
         ({"errors": ("first", "second")}, "first"),
@@ -236,14 +238,14 @@ def test_cases_that_were_not_run_are_counted(left: int, said: str, small_run: Ru
     ],
 )
 def test_why_a_case_has_no_figures(
-    more: dict[str, Any], said: str, case: CaseResult, make_metric: Callable[..., Any]
+    more: dict[str, Any], expected: str, case: CaseResult, make_metric: Callable[..., Any]
 ) -> None:
-    assert phrases.unmeasured(replace(case, **more)) == said
+    assert phrases.unmeasured(replace(case, **more)) == expected
     assert phrases.unmeasured(replace(case, **more, metrics=(make_metric("pfd", 0.0),))) == ""
 
 
 @pytest.mark.parametrize(
-    ("environment", "said"),
+    ("environment", "expected"),
     [
         ({}, []),
         ({"workers": "2", "engine": "v1"}, []),
@@ -264,8 +266,8 @@ def test_why_a_case_has_no_figures(
         ({"model_notes": "warning: one\na\x1bb"}, ["warning: one", "a\\x1bb"]),
     ],
 )
-def test_how_answers_were_come_by(environment: dict[str, str], said: list[str], empty_run: Run) -> None:
-    assert list(phrases.about(replace(empty_run, environment=tuple(environment.items())))) == said
+def test_how_answers_were_come_by(environment: dict[str, str], expected: list[str], empty_run: Run) -> None:
+    assert list(phrases.about(replace(empty_run, environment=tuple(environment.items())))) == expected
 
 
 def test_notes_keep_to_one_line(small_run: Run, case: CaseResult) -> None:
@@ -350,5 +352,5 @@ def test_reasons_that_gates_share_are_told_together(small_run: Run, case: CaseRe
         ("monitor[b]: pfd min 0.5: why", 1),
     )
     never = replace(seen, reason="fell; no number of facts below a million would decide", observed=0.0)
-    (told,) = phrases.inconclusive(replace(small_run, cases=(replace(cases[2], gates=(never,)),)))
-    assert told[0].endswith(": drop 0.000 [-0.100, 0.300]; no number of facts below a million would decide")
+    (text,) = phrases.inconclusive(replace(small_run, cases=(replace(cases[2], gates=(never,)),)))
+    assert text[0].endswith(": drop 0.000 [-0.100, 0.300]; no number of facts below a million would decide")

@@ -65,7 +65,7 @@ def test_what_is_markup_at_the_beginning_only_is_escaped_there(text: str, shown:
     assert markdown_text(text) == shown
 
 
-def dump_tables(run: Run) -> list[str]:
+def lines_of(run: Run) -> list[str]:
     return summary_markdown(run).split("\n")
 
 
@@ -98,7 +98,7 @@ def test_the_summary_of_one_case(small_run: Run, make_case: Make) -> None:
     run = replace(small_run, cases=(case,), baseline="", problems=("b", "a"), complete=False)
     figures = r"pfd 0.000<br>ird –<br>accuracy 0.500 \[0.000, 1.000\] (=)"
     sure = "p &lt; 0.001; over the whole run: Šidák p = 0.500 (decides)"
-    assert dump_tables(run) == [
+    assert lines_of(run) == [
         "## Knowledge gates: invalid",
         "",
         "**reference:overconfident**: 1 fail (1 waived).",
@@ -136,17 +136,17 @@ def test_the_summary_of_one_case(small_run: Run, make_case: Make) -> None:
 
 
 @pytest.mark.parametrize(
-    ("baseline", "told"),
+    ("baseline", "noted"),
     [("", False), ("prod", False), ("published/monitor/vicuna-7b", True)],
 )
 def test_gates_that_a_paper_left_unjudged_are_counted(
-    baseline: str, told: bool, small_run: Run, make_case: Make
+    baseline: str, noted: bool, small_run: Run, make_case: Make
 ) -> None:
     case = make_case("monitor", "P1", "no baseline", (), gates=(gate(verdict="no baseline"),))
     run = replace(small_run, cases=(case,), baseline=baseline)
-    said = "nothing published to compare with: 1 gate not judged"
-    assert (f"- {said}" in dump_tables(run)) is told
-    assert (said in texts(run)) is told
+    note = "nothing published to compare with: 1 gate not judged"
+    assert (f"- {note}" in lines_of(run)) is noted
+    assert (note in texts(run)) is noted
     assert ("no baseline given (--kb-baseline): 1 gate not judged" in texts(run)) is not baseline
 
 
@@ -158,10 +158,10 @@ def test_what_no_fact_of_a_table_has_needs_no_column(small_run: Run, make_case: 
         ((replace(bare, bucket="tail"),), "| question | expected | old answer | new answer | from |"),
     ):
         run = replace(small_run, cases=(make_case("monitor", "P1", "pass", (), lost=lost),))
-        found = dump_tables(run)
-        at = found.index(head)
-        assert found[at + 1] == "|" + "---|" * (head.count("|") - 1)
-        assert found[at - 2] == f"{len(lost)} fact{'s' * (len(lost) > 1)} lost:"
+        lines = lines_of(run)
+        at = lines.index(head)
+        assert lines[at + 1] == "|" + "---|" * (head.count("|") - 1)
+        assert lines[at - 2] == f"{len(lost)} fact{'s' * (len(lost) > 1)} lost:"
 
 
 def test_the_summary_has_correlations_and_what_moved_answers(small_run: Run, make_case: Make) -> None:
@@ -170,13 +170,13 @@ def test_the_summary_has_correlations_and_what_moved_answers(small_run: Run, mak
         Correlation(x="a", y="b", method=method, over="slices", r=0.5, p=0.0, n=3)  # type: ignore[arg-type]
         for method in ("pearson", "spearman")
     )
-    found = dump_tables(replace(small_run, cases=(case,), correlations=pair, problems=("p",)))
-    at = found.index(r"### monitor\[P1\]: pass")
-    assert found[at:] == [
+    lines = lines_of(replace(small_run, cases=(case,), correlations=pair, problems=("p",)))
+    at = lines.index(r"### monitor\[P1\]: pass")
+    assert lines[at:] == [
         r"### monitor\[P1\]: pass",
         "",
         "1 fact gained:",
-        *found[at + 3 : at + 8],
+        *lines[at + 3 : at + 8],
         "What moved the answers about the worst facts:",
         "",
         "- Paris (after a wrong context, Oslo. What is the capital of France?): France +3.000, Os -1.500, "
@@ -199,10 +199,10 @@ def test_ten_facts_are_shown_in_the_summary_and_three_in_the_terminal(
 ) -> None:
     lost = tuple(replace(change(1), fact_id=f"f{at}") for at in range(n))
     run = replace(small_run, cases=(make_case("monitor", "P1", "pass", (), lost=lost, gained=lost[:3]),))
-    found = dump_tables(run)
-    assert (f"{n} facts lost{' (the first 10)' * (n == 11)}:") in found
-    assert "3 facts gained:" in found
-    assert sum(line.startswith("| On which") for line in found) == 10 + 3
+    lines = lines_of(run)
+    assert (f"{n} facts lost{' (the first 10)' * (n == 11)}:") in lines
+    assert "3 facts gained:" in lines
+    assert sum(line.startswith("| On which") for line in lines) == 10 + 3
     shown = texts(run, 100)
     assert sum(line.startswith("  lost    On which") for line in shown) == 3
     assert f"  lost    {n - 3} more in report.html and report.json" in shown
@@ -229,16 +229,16 @@ def test_an_aggregate_shows_its_differences(small_run: Run, make_case: Make) -> 
         ),
         aggregate=True,
     )
-    found = texts(replace(small_run, cases=(pooled,)))
-    assert found[found.index("  pooled[all]  measured") + 1 :][:2] == [
+    lines = texts(replace(small_run, cases=(pooled,)))
+    assert lines[lines.index("  pooled[all]  measured") + 1 :][:2] == [
         "    m                              0.500 +0.500 [0.000, 0.000]",
         r"    a_name_of_thirty_characters_xy – a\nb",
     ]
     overall = make_case("monitor", "overall", "fail", metrics, aggregate=True, gates=(gate(metric="ird"),))
     failed = make_case("pooled", "overall", "invalid", (), aggregate=True, errors=("it is broken",))
-    found = texts(replace(small_run, cases=(overall, failed)))
-    at = found.index("Over all slices")
-    assert found[at : at + 9] == [
+    lines = texts(replace(small_run, cases=(overall, failed)))
+    at = lines.index("Over all slices")
+    assert lines[at : at + 9] == [
         "Over all slices",
         "  pooled[overall]  invalid",
         "    it is broken",
@@ -249,7 +249,7 @@ def test_an_aggregate_shows_its_differences(small_run: Run, make_case: Make) -> 
         "    anchor_prob      0.500 -0.500",
         "    accuracy         – no fact",
     ]
-    assert not any("accuracy_max" in line for line in found)
+    assert not any("accuracy_max" in line for line in lines)
 
 
 @pytest.mark.parametrize(
@@ -321,9 +321,9 @@ def test_facts_that_were_only_gained_are_told_with_what_is_known_of_them(
 ) -> None:
     bare = replace(change(1), old_probability=None, new_probability=None, relation="", bucket="")
     case = make_case("monitor", "P1", "pass", (value(),), gained=(bare,))
-    found = texts(replace(small_run, cases=(case,)))
-    at = found.index("Lost and gained facts")
-    assert found[at : at + 3] == [
+    lines = texts(replace(small_run, cases=(case,)))
+    at = lines.index("Lost and gained facts")
+    assert lines[at : at + 3] == [
         "Lost and gained facts",
         "  gained  On which continent is country 1? Asia; said Asia → Africa",
         "",
@@ -337,21 +337,21 @@ def test_the_first_reason_is_told_however_long_it_is(small_run: Run, make_case: 
         make_case("monitor", f"P{at}", "inconclusive", (), gates=(replace(long, bound=at / 10),))
         for at in range(2)
     )
-    found = texts(replace(small_run, cases=cases), 30)
-    at = found.index("Inconclusive")
-    assert found[at + 1].startswith("  monitor[P0]: accuracy min 0")
-    told = found[at + 1 : found.index("", at)]
-    assert len(told) > 9
-    assert told[-1] == "  and 1 more gate; report.htm…"
-    assert not any("P1" in line for line in told)
+    lines = texts(replace(small_run, cases=cases), 30)
+    at = lines.index("Inconclusive")
+    assert lines[at + 1].startswith("  monitor[P0]: accuracy min 0")
+    reasons = lines[at + 1 : lines.index("", at)]
+    assert len(reasons) > 9
+    assert reasons[-1] == "  and 1 more gate; report.htm…"
+    assert not any("P1" in line for line in reasons)
 
 
 def test_why_a_figure_has_no_value_stands_in_its_place(small_run: Run, make_case: Make) -> None:
     metrics = (value(name="monitor", value=0.0, note="n < 2"), value(name="pfd", value=None, note="no fact"))
     overall = make_case("monitor", "overall", "pass", metrics, aggregate=True)
-    found = texts(replace(small_run, cases=(overall,)))
-    at = found.index("  monitor[overall]  measured")
-    assert found[at + 1 : at + 3] == ["    monitor          0.000", "    pfd              – no fact"]
+    lines = texts(replace(small_run, cases=(overall,)))
+    at = lines.index("  monitor[overall]  measured")
+    assert lines[at + 1 : at + 3] == ["    monitor          0.000", "    pfd              – no fact"]
 
 
 def test_waivers_and_soundness_have_their_lines(small_run: Run, make_case: Make) -> None:
@@ -419,13 +419,13 @@ def test_the_widest_table_that_fits_is_taken(width: int, small_run: Run, make_ca
         make_case("monitor", f"P{'2' * 44}", "fail", (value(),)),
     )
     (group,) = view.groups(replace(small_run, cases=cases))
-    found = table_lines(group, ["pass", "a long verdict"], width)
+    lines = table_lines(group, ["pass", "a long verdict"], width)
     # Whichever case lacks a figure.
     turned = replace(group, cases=group.cases[::-1], labels=group.labels[::-1])
     (head, _), (one, _), (two, _) = table_lines(turned, ["a long verdict", "pass"], width)
-    assert [head, two, one] == [text for text, _ in found]
-    assert [case for _, case in found] == [None, *cases]
-    assert "\n".join(text for text, _ in found) == TABLE[width]
+    assert [head, two, one] == [text for text, _ in lines]
+    assert [case for _, case in lines] == [None, *cases]
+    assert "\n".join(text for text, _ in lines) == TABLE[width]
     # However wide the terminal is, a line has a hundred columns.
     assert table_lines(group, ["pass", "a long verdict" * 9], 300)[2][0].endswith("…")
 

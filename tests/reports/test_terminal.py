@@ -128,11 +128,11 @@ def test_cases_of_several_suites_are_told_apart(small_run: Run) -> None:
     other = [replace(case, suite="other.kb.yaml") for case in small_run.cases]
     lines = texts(replace(small_run, cases=(*small_run.cases, *other)), 100)
     # One and the same reason of both.
-    told = " ".join("\n".join(lines).split())
+    text = " ".join("\n".join(lines).split())
     assert (
-        "other.kb.yaml::head_to_tail[open-tail] and 1 more: accuracy max_drop 0.02: the drop may be" in told
+        "other.kb.yaml::head_to_tail[open-tail] and 1 more: accuracy max_drop 0.02: the drop may be" in text
     )
-    assert "open-tail (world)" in told
+    assert "open-tail (world)" in text
 
 
 def test_reasons_are_short_and_those_of_many_are_counted(small_run: Run) -> None:
@@ -177,9 +177,9 @@ def test_gates_without_a_baseline_are_counted_where_none_was_asked_for(small_run
     case = small_run.cases[0]
     gates = tuple(replace(gate, verdict="no baseline") for gate in case.gates)
     cases = (replace(case, verdict="no baseline", gates=gates),)
-    said = f"no baseline given (--kb-baseline): {len(gates)} gates not judged"
-    assert said in texts(replace(small_run, cases=cases, baseline=""), 100)
-    assert said not in texts(replace(small_run, cases=cases), 100)
+    line = f"no baseline given (--kb-baseline): {len(gates)} gates not judged"
+    assert line in texts(replace(small_run, cases=cases, baseline=""), 100)
+    assert line not in texts(replace(small_run, cases=cases), 100)
 
 
 FAILURE = """\
@@ -225,8 +225,8 @@ def test_a_failure_says_what_was_measured_allowed_and_lost(small_run: Run) -> No
 
 def test_a_figure_over_some_of_the_facts_says_how_many_there_are(small_run: Run) -> None:
     case = replace(small_run.cases[0], n=200)
-    said = failure_text(case, baseline_name="reference")
-    assert "measured    0.512 [0.432, 0.592] on 120 of 200 facts\n" in said
+    text = failure_text(case, baseline_name="reference")
+    assert "measured    0.512 [0.432, 0.592] on 120 of 200 facts\n" in text
 
 
 def test_a_failure_of_an_absolute_bound_needs_no_baseline(small_run: Run) -> None:

@@ -136,20 +136,20 @@ WAIVER = Waiver(owner="Ann", reason="known", expires="2026-12-31", case="x")
 def test_a_waived_case_is_counted_and_does_not_decide(verdict: str, waived: bool, small_run: Run) -> None:
     run = run_of(small_run, verdict, "pass")
     case, passed = run.cases
-    found = replace(run, cases=(replace(case, waiver=WAIVER), passed))
-    assert view.verdict(found) == ("pass" if waived else verdict)
-    assert ("(1 waived)" in view.headline(found)) is waived
-    assert phrases.is_waived(found.cases[0], found) is waived
+    changed = replace(run, cases=(replace(case, waiver=WAIVER), passed))
+    assert view.verdict(changed) == ("pass" if waived else verdict)
+    assert ("(1 waived)" in view.headline(changed)) is waived
+    assert phrases.is_waived(changed.cases[0], changed) is waived
     late = replace(case, waiver=replace(WAIVER, expired=True))
     assert view.verdict(replace(run, cases=(late, passed))) == verdict
     # Where nobody asked for a blessed run, a case without one is no failure that would be waived.
     for baseline in ("", "published/monitor/vicuna-7b"):
-        alone = replace(found, baseline=baseline)
+        alone = replace(changed, baseline=baseline)
         assert phrases.is_waived(alone.cases[0], alone) is (waived and verdict != "no baseline")
 
 
 @pytest.mark.parametrize(
-    ("verdicts", "problems", "complete", "found"),
+    ("verdicts", "problems", "complete", "expected"),
     [
         ((), (), True, "invalid"),
         (("pass",), (), True, "pass"),
@@ -160,15 +160,15 @@ def test_a_waived_case_is_counted_and_does_not_decide(verdict: str, waived: bool
     ],
 )
 def test_an_empty_or_broken_run_never_passes(
-    verdicts: tuple[str, ...], problems: tuple[str, ...], complete: bool, found: str, small_run: Run
+    verdicts: tuple[str, ...], problems: tuple[str, ...], complete: bool, expected: str, small_run: Run
 ) -> None:
     run = run_of(small_run, *verdicts, problems=problems, complete=complete)
-    assert view.verdict(run) == found
+    assert view.verdict(run) == expected
     assert view.headline(replace(run, cases=())) == "no case was decided"
 
 
 @pytest.mark.parametrize(
-    ("baseline", "blessed", "said", "left"),
+    ("baseline", "blessed", "note", "left"),
     [
         ("prod", True, "", ["no baseline"]),
         ("publish", True, "", ["no baseline"]),
@@ -178,7 +178,7 @@ def test_an_empty_or_broken_run_never_passes(
     ],
 )
 def test_who_was_asked_for_as_baseline(
-    baseline: str, blessed: bool, said: str, left: list[str], small_run: Run
+    baseline: str, blessed: bool, note: str, left: list[str], small_run: Run
 ) -> None:
     gates = tuple(
         GateResult(metric="m", rule="max_drop", bound=0, verdict=verdict, reason="")
@@ -187,7 +187,7 @@ def test_who_was_asked_for_as_baseline(
     run = run_of(small_run, "pass", "no baseline", baseline=baseline)
     run = replace(run, cases=tuple(replace(case, gates=gates) for case in run.cases))
     assert view.is_blessed(run) is blessed
-    assert view.against(run) == said
+    assert view.against(run) == note
     assert [case.verdict for case in view.unsettled(run)] == left
     assert view.unjudged(run) == (0 if blessed else 4)
 
@@ -292,23 +292,23 @@ def test_tables_are_one_a_probe_and_two_of_reliability(
     unseen = [case for case in small_run.cases if case.slice == "unseen-zero-shot"]
     also = replace(unseen[0], id="reliability[unseen]", slice="unseen")
     unlike = replace(unseen[0], id="reliability[unseenly]", slice="unseenly")
-    found = view.groups(replace(small_run, cases=(failed, *small_run.cases[::-1], also, unlike)))
-    assert [(group.row, group.title) for group in found] == [
+    groups = view.groups(replace(small_run, cases=(failed, *small_run.cases[::-1], also, unlike)))
+    assert [(group.row, group.title) for group in groups] == [
         ("slice", "MONITOR"),
         ("slice", "Head-to-Tail"),
         ("slice", "Reliable KB, seen"),
         ("slice", "Reliable KB, unseen"),
         ("test", "Tests in Python"),
     ]
-    assert [group.metrics for group in found] == [
+    assert [group.metrics for group in groups] == [
         MONITOR,
         ("accuracy", "hallucination", "missing"),
         ("cr", "wr", "ncr", "c_correct", "nccr"),
         ("ur", "c_wrong", "iur"),
         (),
     ]
-    assert [len(group.cases) for group in found] == [2, 1, 2, 2, 1]
-    assert all(not case.aggregate for group in found for case in group.cases)
+    assert [len(group.cases) for group in groups] == [2, 1, 2, 2, 1]
+    assert all(not case.aggregate for group in groups for case in group.cases)
 
 
 def test_only_reliable_kb_has_a_table_of_unseen_knowledge(small_run: Run) -> None:
@@ -321,8 +321,8 @@ def test_only_reliable_kb_has_a_table_of_unseen_knowledge(small_run: Run) -> Non
         replace(unseen, suite="a.kb.yaml"),
         seen,
     )
-    found = view.groups(replace(small_run, cases=cases))
-    assert [group.title for group in found] == [
+    groups = view.groups(replace(small_run, cases=cases))
+    assert [group.title for group in groups] == [
         "MONITOR", "Head-to-Tail", "Reliable KB, seen", "Reliable KB, unseen",
     ]  # fmt: skip
 
@@ -343,8 +343,8 @@ def test_correlations_are_shown_in_pairs_that_have_a_value(small_run: Run) -> No
         given: dict[str, Any] = {"x": "a", "y": "b", "over": "slices", "p": 0.1, "n": 3, **more}
         return Correlation(method=method, r=r, **given)
 
-    def shown(*found: Correlation) -> tuple[tuple[Correlation, Correlation], ...]:
-        return view.correlated(replace(small_run, correlations=found))
+    def shown(*of: Correlation) -> tuple[tuple[Correlation, Correlation], ...]:
+        return view.correlated(replace(small_run, correlations=of))
 
     pair = (one("pearson", 0.0), one("spearman", 0.0))
     assert shown(*pair) == shown(*pair[::-1]) == (pair,)
@@ -355,7 +355,7 @@ def test_correlations_are_shown_in_pairs_that_have_a_value(small_run: Run) -> No
 
 
 @pytest.mark.parametrize(
-    ("judge", "helpers", "asked", "found"),
+    ("judge", "helpers", "asked", "expected"),
     [
         ("rules", (), {"helpers_asked": "3", "helpers_reused": "1"}, ()),
         ("openai/j", ("openai/j",), {}, (("judged by", "openai/j"),)),
@@ -380,7 +380,7 @@ def test_correlations_are_shown_in_pairs_that_have_a_value(small_run: Run) -> No
     ],
 )
 def test_the_helpers_of_a_run(
-    judge: str, helpers: tuple[str, ...], asked: dict[str, str], found: object, small_run: Run
+    judge: str, helpers: tuple[str, ...], asked: dict[str, str], expected: object, small_run: Run
 ) -> None:
     from tests.reports.conftest import fingerprint
 
@@ -390,7 +390,7 @@ def test_the_helpers_of_a_run(
         helpers=tuple(map(fingerprint, helpers)),
         environment=tuple(asked.items()),
     )
-    assert view.helped_by(run) == found
+    assert view.helped_by(run) == expected
     # Rules judge where nothing is said of it.
     if judge == "rules":
-        assert view.helped_by(replace(run, settings=())) == found
+        assert view.helped_by(replace(run, settings=())) == expected
