@@ -102,14 +102,14 @@ def of_kind(report: Report, kind: str) -> list[Report]:
 
 def verdicts(cases: Sequence[Report]) -> str:
     """Return how many cases have each verdict, worst first."""
-    found = [case["verdict"] for case in cases]
-    return ", ".join(f"{found.count(word)} {word}" for word in WORST if word in found) or DASH
+    words = [case["verdict"] for case in cases]
+    return ", ".join(f"{words.count(word)} {word}" for word in WORST if word in words) or DASH
 
 
 def accuracy(report: Report, probe: str) -> float | None:
     """Return a probe's accuracy over all slices; of several suites there is none."""
-    found: float | None = report["aggregates"].get(probe, {}).get("accuracy")
-    return found
+    figure: float | None = report["aggregates"].get(probe, {}).get("accuracy")
+    return figure
 
 
 def threshold(before: float | None, after: float | None) -> str:
@@ -121,7 +121,7 @@ def threshold(before: float | None, after: float | None) -> str:
 
 
 def is_red(before: float, after: float) -> bool:
-    """Tell whether an accuracy fell by more than the tolerance."""
+    """Return True if an accuracy fell by more than the tolerance."""
     return before - after > TOLERANCE + 1e-9
 
 
@@ -138,12 +138,12 @@ def by_slice(base: Report, report: Report) -> str:
 
 def slices(report: Report) -> dict[str, float]:
     """Return the accuracy of each single slice that has one, by the case's id."""
-    found = {
+    values = {
         case["id"]: case["metrics"].get("accuracy", {}).get("value")
         for case in report["cases"]
         if case["probe"] in ACCURACY and not case["aggregate"]
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def told(report: Report) -> list[str]:

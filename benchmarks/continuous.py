@@ -29,13 +29,13 @@ def continuous(
     ids = [tokenizer(p)["input_ids"] if isinstance(p, str) else list(p) for p in prompts]
     settings = copy.deepcopy(model.generation_config)
     settings.max_new_tokens, settings.do_sample = max_new_tokens, False
-    found = model.generate_batch(
+    results = model.generate_batch(
         inputs=ids, generation_config=settings, continuous_batching_config=_sizes(model, ids, max_new_tokens)
     )
-    if len(found) != len(ids):
-        raise RuntimeError(f"{len(found)} of {len(ids)} prompts were answered")
+    if len(results) != len(ids):
+        raise RuntimeError(f"{len(results)} of {len(ids)} prompts were answered")
     # Names end with the prompt's number.
-    ordered = sorted(found.items(), key=lambda item: int(item[0].rpartition("_")[2]))
+    ordered = sorted(results.items(), key=lambda item: int(item[0].rpartition("_")[2]))
     texts = (tokenizer.decode(answer.generated_tokens, skip_special_tokens=True) for _, answer in ordered)
     return [str(text).partition("\n")[0].strip() for text in texts]
 

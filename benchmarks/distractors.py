@@ -47,10 +47,10 @@ def main() -> None:
     for fact in facts:
         kinds.setdefault(str(fact.object).casefold(), set()).add(kind(fact))
     print(f"{len(facts)} facts, {len(drawn.alike)} of them in a relation of answers of any kind")
-    for name, found, took in zip(("by lot", "by kind"), (by_lot, drawn.facts), seconds, strict=True):
-        shares = [shares_of(fact, kinds) for fact in found if fact.negatives]
+    for name, distracted, took in zip(("by lot", "by kind"), (by_lot, drawn.facts), seconds, strict=True):
+        shares = [shares_of(fact, kinds) for fact in distracted if fact.negatives]
         alike, asked = (fmean(part) for part in zip(*shares, strict=True))
-        ratio = fmean(map(length_ratio, found))
+        ratio = fmean(map(length_ratio, distracted))
         print(
             f"{name}: {alike:.3f} of the same kind, {asked:.3f} asked for by the same noun, "
             f"length ratio {ratio:.3f}, {took:.1f} s"
@@ -58,9 +58,9 @@ def main() -> None:
     few = sum(part < 1 for _, part in drawn.alike)
     print(f"facts with too few of their kind: {few}")
     shown = random.Random(given.seed).sample(range(len(facts)), min(given.show, len(facts)))
-    for place in shown:
-        print(f"\n{facts[place].question} = {facts[place].object} [{kind(facts[place]).sort}]")
-        print(f"  by lot:  {first(by_lot[place])}\n  by kind: {first(drawn.facts[place])}")
+    for index in shown:
+        print(f"\n{facts[index].question} = {facts[index].object} [{kind(facts[index]).sort}]")
+        print(f"  by lot:  {first(by_lot[index])}\n  by kind: {first(drawn.facts[index])}")
 
 
 def kind(fact: Fact) -> Kind:
@@ -72,8 +72,8 @@ def shares_of(fact: Fact, kinds: dict[str, set[Kind]]) -> tuple[float, float]:
     """Return which share of a fact's distractors is of its kind, and which is asked for by its noun too."""
     own = kind(fact)
     others = [kinds[wrong.casefold()] for wrong in fact.negatives]
-    asked = [any(own.closest == other.closest for other in found) for found in others]
-    same = [any(own.sort == other.sort for other in found) for found in others]
+    asked = [any(own.closest == other.closest for other in others_of_fact) for others_of_fact in others]
+    same = [any(own.sort == other.sort for other in others_of_fact) for others_of_fact in others]
     return fmean(one or other for one, other in zip(same, asked, strict=True)), fmean(asked)
 
 

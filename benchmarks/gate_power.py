@@ -99,12 +99,14 @@ def compared(pair: tuple[Array, Array], better: Any, bounds: tuple[float, float]
 # The ways to gate. Each takes the drop and what it needs of the rest.
 
 
-def by_difference(found: Difference, better: str, alpha: float = ALPHA, tolerance: float = TOLERANCE) -> str:
+def by_difference(
+    difference: Difference, better: str, alpha: float = ALPHA, tolerance: float = TOLERANCE
+) -> str:
     """The product's: fail, pass or inconclusive."""
-    delta = found.estimate
+    delta = difference.estimate
     sign = -1 if better == "higher" else 1
     drop = sign * delta.value
-    if drop > tolerance and found.p < alpha:
+    if drop > tolerance and difference.p < alpha:
         return "fail"
     worst = -delta.low if better == "higher" else delta.high
     return "pass" if worst <= tolerance else "inconclusive"
@@ -114,10 +116,10 @@ def by_counts(flips: Flips, alpha: float = ALPHA, tolerance: float = TOLERANCE) 
     """The same of a rate, of which only the counts matter."""
     low, high = stats.tango(flips.n, flips.down, flips.up)
     value = (flips.up - flips.down) / flips.n
-    found = Difference(
+    difference = Difference(
         estimate=Estimate(value=value, low=low, high=high), p=stats.mcnemar(flips.down, flips.up)
     )
-    return by_difference(found, "higher", alpha, tolerance)
+    return by_difference(difference, "higher", alpha, tolerance)
 
 
 def z_of_counts(flips: Flips) -> float:
@@ -141,9 +143,9 @@ def one_slice(kind: str, rng: Rng, n: int, drop: float) -> tuple[Callable[..., s
         return (lambda **how: by_counts(flips, **how)), (flips.down - flips.up) / n, z_of_counts(flips)
     better, bounds = ("higher", UNIT) if kind == "clusters" else ("lower", POSITIVE)
     pair = clusters(rng, n, drop) if kind == "clusters" else monitors(rng, n, drop)
-    found = compared(pair, better, bounds)
-    drop_seen = found.estimate.value * (-1 if better == "higher" else 1)
-    return (lambda **how: by_difference(found, better, **how)), drop_seen, z_of_rows(pair, better)
+    comparison = compared(pair, better, bounds)
+    drop_seen = comparison.estimate.value * (-1 if better == "higher" else 1)
+    return (lambda **how: by_difference(comparison, better, **how)), drop_seen, z_of_rows(pair, better)
 
 
 def sizes(rng: Rng) -> list[int]:
@@ -177,17 +179,17 @@ def power(draws: int, drops: Sequence[float]) -> Iterator[tuple[int, bool, float
             rng = np.random.default_rng([2, n, pooled])
             facts = n * SLICES if pooled else n
             for drop in drops:
-                found = np.zeros(4)
+                counts = np.zeros(4)
                 for _ in range(draws):
                     flips = rates(rng, facts, drop, flips=0.05, p=0.7)
                     verdict = by_counts(flips)
-                    found += [
+                    counts += [
                         verdict == "fail",
                         verdict == "pass",
                         (flips.down - flips.up) / facts > TOLERANCE,
                         z_of_counts(flips) > ndtri(0.95),
                     ]
-                yield n, pooled, drop, (found / draws).tolist()
+                yield n, pooled, drop, (counts / draws).tolist()
 
 
 def exact_coverage(n: int, down: float, up: float) -> list[float]:
@@ -219,8 +221,8 @@ def drawn_coverage(
     rng = np.random.default_rng(list(seed))
     missed = np.zeros(2)
     for _ in range(draws):
-        found = draw(rng)
-        missed += [found.low > truth, found.high < truth]
+        interval = draw(rng)
+        missed += [interval.low > truth, interval.high < truth]
     return [1 - missed.sum() / draws, *(missed / draws)]
 
 
@@ -355,10 +357,10 @@ def coverage(draws: int) -> Iterator[str]:
                 name,
                 n,
                 *flagged(
-                    drawn_coverage(draws, [3, place, n], truth, lambda rng, n=n, draw=draw: draw(rng, n))
+                    drawn_coverage(draws, [3, index, n], truth, lambda rng, n=n, draw=draw: draw(rng, n))
                 ),
             ]
-            for place, (name, truth, draw) in enumerate(figures)
+            for index, (name, truth, draw) in enumerate(figures)
             for n in ((50, 100, 300, 1000) if "slices" not in name else (50, 100))
         ]
         yield from table(["figure", "facts", *misses], rows)
@@ -379,7 +381,7 @@ def main() -> None:
 
     alarms = list(sessions(given.sessions))
     noise = 1.96 * math.sqrt(0.05 * 0.95 / given.sessions)
-    found = list(power(given.draws, [point / 100 for point in range(11)]))
+    rates = list(power(given.draws, [point / 100 for point in range(11)]))
     lines = [
         "# What a gate finds, and what it makes up\n",
         "    OMP_NUM_THREADS=1 python benchmarks/gate_power.py\n",
@@ -407,7 +409,7 @@ def main() -> None:
                     f"{drop:.2f}",
                     *map(percent, (shares[0], shares[1], 1 - shares[0] - shares[1], *shares[2:])),
                 ]
-                for n, pooled, drop, shares in found
+                for n, pooled, drop, shares in rates
                 if drop in (0.0, 0.02, 0.05, 0.1)
             ],
         ),
@@ -416,7 +418,7 @@ def main() -> None:
         *coverage(given.draws),
     ]
     (given.out / "gate_power.md").write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
-    (given.out / "gate_power.svg").write_text(plot(found, alarms), encoding="utf-8")
+    (given.out / "gate_power.svg").write_text(plot(rates, alarms), encoding="utf-8")
     print(f"{time.monotonic() - begun:.0f} s")
 
 

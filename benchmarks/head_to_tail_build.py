@@ -127,15 +127,15 @@ def plainly(dump: Path, output: Path) -> None:
         if int(year) <= 2020:
             entities[domains[relation]][subject, float(popularity)] = None
             objects[relation, subject, float(popularity)].add(answer)
-    place = {}
-    for domain, found in entities.items():
-        of = buckets([popularity for _, popularity in found])
-        place.update(zip(((domain, *entity) for entity in found), of, strict=True))
+    bucket_of = {}
+    for domain, members in entities.items():
+        of = buckets([popularity for _, popularity in members])
+        bucket_of.update(zip(((domain, *entity) for entity in members), of, strict=True))
     strata = defaultdict(list)
     for (relation, subject, popularity), answers in objects.items():
         question = f"Which {relation} belongs to {subject}?".lower()
         if len(answers) == 1 and not any(answer.lower() in question for answer in answers):
-            strata[relation, place[domains[relation], subject, popularity]].append(subject)
+            strata[relation, bucket_of[domains[relation], subject, popularity]].append(subject)
     drawn = []
     for relation in RELATIONS:
         parts = [strata[relation, bucket] for bucket in ("head", "torso", "tail")]

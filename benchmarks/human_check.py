@@ -62,9 +62,9 @@ def main() -> None:
     for model in [*models, *(["all"] if len(models) > 1 and given.half else [])]:
         own = [row for row in rows if model in (row.model, "all")]
         print(f"{model}, rules")
-        found = agreement_of(own, by_rules)
-        print(found.table())
-        print(intervals(found))
+        agreement = agreement_of(own, by_rules)
+        print(agreement.table())
+        print(intervals(agreement))
         for name, other in (("exact match", exact), ("containment", contained)):
             print(f"{name}: {agreement_of(own, other).table().splitlines()[-1]}")
         print()
@@ -114,13 +114,13 @@ def half_of(question: str, seed: int) -> str:
     return "second" if digest[0] % 2 else "first"
 
 
-def intervals(found: Agreement) -> str:
+def intervals(agreement: Agreement) -> str:
     """Return agreement, wrong answers accepted and right ones refused, with Wilson's interval of each."""
-    right = found.answers - found.wrong
-    refused = found.answers - found.agreeing - found.called_right
+    right = agreement.answers - agreement.wrong
+    refused = agreement.answers - agreement.agreeing - agreement.called_right
     shares = (
-        ("agreement", found.agreeing, found.answers),
-        ("wrong accepted", found.called_right, found.wrong),
+        ("agreement", agreement.agreeing, agreement.answers),
+        ("wrong accepted", agreement.called_right, agreement.wrong),
         ("right refused", refused, right),
     )
     texts = []
@@ -143,8 +143,8 @@ def exact(prediction: str, answers: Sequence[str], question: str) -> Label:
 
 def contained(prediction: str, answers: Sequence[str], question: str) -> Label:
     """Judge by whether an accepted answer stands in the prediction as whole words."""
-    said = f" {normalise(prediction)} "
-    return "correct" if any(f" {normalise(answer)} " in said for answer in answers) else "wrong"
+    words = f" {normalise(prediction)} "
+    return "correct" if any(f" {normalise(answer)} " in words for answer in answers) else "wrong"
 
 
 def agreement_of(rows: Sequence[Row], judge_by: Judge) -> Agreement:
@@ -158,11 +158,11 @@ def agreement_of(rows: Sequence[Row], judge_by: Judge) -> Agreement:
 def disagreements(rows: Sequence[Row]) -> Iterator[str]:
     """Yield a line for each answer that the rules and the human judge otherwise."""
     for row in rows:
-        found = judge(row.prediction, row.answers, row.question)
-        if (found.label == "correct") != row.right:
+        verdict = judge(row.prediction, row.answers, row.question)
+        if (verdict.label == "correct") != row.right:
             human = "right" if row.right else "wrong"
             golds = " | ".join(row.answers[:4])
-            print_row = (row.model, f"human {human}", found.rule, row.question, golds, row.prediction)
+            print_row = (row.model, f"human {human}", verdict.rule, row.question, golds, row.prediction)
             yield "; ".join(print_row)
 
 

@@ -228,9 +228,9 @@ class ServedGround(Ground):
 def resumed(ground: Ground, workers: int, seconds: float, whole: Result) -> Killed:
     """Let a killed run go on; return how that ended, against the run that nobody disturbed."""
     before = ground.stored()
-    found = ground.finish(workers)
+    result = ground.finish(workers)
     asked = ground.asked()
-    difference = first_difference(found.report, whole.report)
+    difference = first_difference(result.report, whole.report)
     return Killed(
         workers=workers,
         seconds=seconds,
@@ -238,23 +238,23 @@ def resumed(ground: Ground, workers: int, seconds: float, whole: Result) -> Kill
         asked=len(asked),
         again=len(before & set(asked)),
         total=ground.total(before),
-        difference=difference or first_difference(found.responses, whole.responses),
+        difference=difference or first_difference(result.responses, whole.responses),
     )
 
 
-def first_difference(found: Any, wanted: Any, where: str = "") -> str:
+def first_difference(value: Any, wanted: Any, where: str = "") -> str:
     """Return the first place where two values of JSON differ, ``""`` where they are equal.
 
     Numbers may be :data:`TOLERANCE` apart.
     """
-    if isinstance(found, dict) and isinstance(wanted, dict) and found.keys() == wanted.keys():
-        pairs: Iterator[tuple[object, Any, Any]] = ((key, found[key], wanted[key]) for key in wanted)
-    elif isinstance(found, list) and isinstance(wanted, list) and len(found) == len(wanted):
-        pairs = ((at, *pair) for at, pair in enumerate(zip(found, wanted, strict=True)))
+    if isinstance(value, dict) and isinstance(wanted, dict) and value.keys() == wanted.keys():
+        pairs: Iterator[tuple[object, Any, Any]] = ((key, value[key], wanted[key]) for key in wanted)
+    elif isinstance(value, list) and isinstance(wanted, list) and len(value) == len(wanted):
+        pairs = ((at, *pair) for at, pair in enumerate(zip(value, wanted, strict=True)))
     else:
-        numbers = isinstance(found, float) and isinstance(wanted, float)
-        same = abs(found - wanted) <= TOLERANCE if numbers else found == wanted
-        return "" if same else f"{where}: {found!r:.80} and {wanted!r:.80}"
+        numbers = isinstance(value, float) and isinstance(wanted, float)
+        same = abs(value - wanted) <= TOLERANCE if numbers else value == wanted
+        return "" if same else f"{where}: {value!r:.80} and {wanted!r:.80}"
     return next(filter(None, (first_difference(a, b, f"{where}/{key}") for key, a, b in pairs)), "")
 
 

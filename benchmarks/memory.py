@@ -153,9 +153,11 @@ class Ground:
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode:
             raise RuntimeError((self.folder / "output.txt").read_text())
-        found = {file.stem: json.loads(file.read_text()) / 1024 for file in sorted(peaks.iterdir())}
+        measured = {file.stem: json.loads(file.read_text()) / 1024 for file in sorted(peaks.iterdir())}
         return Measured(
-            peaks={name: found[name] for name in sorted(found, key=lambda name: (name != "main", name))},
+            peaks={
+                name: measured[name] for name in sorted(measured, key=lambda name: (name != "main", name))
+            },
             seconds=time.perf_counter() - started,
             cpu=usage.ru_utime + usage.ru_stime,
         )

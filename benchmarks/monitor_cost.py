@@ -90,11 +90,11 @@ def lines(case: Case, model: Model, variant: Variant, rounds: int) -> Iterator[s
     exchanges: list[Exchange] = []
     asker = DeduplicatingModel(model)
     table = run_case(case, lambda requests, to: asker.ask(requests), exchanges.extend).table
-    kept = {row.fact_id for row in table.rows if row.values[0]}
-    if not kept:
+    fact_ids = {row.fact_id for row in table.rows if row.values[0]}
+    if not fact_ids:
         yield f"| {variant} | 0 |" + " – |" * 9
         return
-    requests = [exchange.ask.request for exchange in exchanges if exchange.ask.fact_id in kept]
+    requests = [exchange.ask.request for exchange in exchanges if exchange.ask.fact_id in fact_ids]
     generated = [request for request in requests if isinstance(request, GenerateRequest)]
     texts = [dataclasses.replace(request, steps=False, watch=()) for request in generated]
     if variant == "definition":
@@ -109,10 +109,10 @@ def lines(case: Case, model: Model, variant: Variant, rounds: int) -> Iterator[s
     ]
     monitor, *whole = (statistics.median(times) for times in zip(*seconds, strict=True))
     costs = figures(table)
-    told = [f"{costs[name]:.2f}" if "saving" in name else f"{costs[name]:.0f}" for name in METRICS]
+    cells = [f"{costs[name]:.2f}" if "saving" in name else f"{costs[name]:.0f}" for name in METRICS]
     for name, study in zip(studies, whole, strict=True):
         times = [f"{monitor:.2f}", f"{study:.2f}", f"{study / monitor:.2f}"]
-        yield f"| {' | '.join([name, str(len(kept)), *told, *times])} |"
+        yield f"| {' | '.join([name, str(len(fact_ids)), *cells, *times])} |"
 
 
 def figures(table: Table) -> dict[str, float]:

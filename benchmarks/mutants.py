@@ -69,9 +69,9 @@ def test(folder: str, names: Sequence[str], given: argparse.Namespace) -> int:
     import pytest
 
     # Found, not imported: that is for pytest to do.
-    found = importlib.util.find_spec(PACKAGE)
-    if found is None or found.origin != str(ROOT / PACKAGE / "__init__.py"):
-        print(f"mutants: {found and found.origin} is not the package of {ROOT}", file=sys.stderr)
+    spec = importlib.util.find_spec(PACKAGE)
+    if spec is None or spec.origin != str(ROOT / PACKAGE / "__init__.py"):
+        print(f"mutants: {spec and spec.origin} is not the package of {ROOT}", file=sys.stderr)
         return 2
     paths = {
         ".".join(path.relative_to(ROOT).with_suffix("").parts): path
@@ -101,8 +101,10 @@ def test(folder: str, names: Sequence[str], given: argparse.Namespace) -> int:
         if time.monotonic() - last > 20:
             last = time.monotonic()
             keep(folder, results)
-            said = ", ".join(f"{number} {status}" for status, number in counts.items())
-            print(f"{counts.total()}/{len(asked)} in {last - since:.0f} s: {said}; {mutant.name}", flush=True)
+            totals = ", ".join(f"{number} {status}" for status, number in counts.items())
+            print(
+                f"{counts.total()}/{len(asked)} in {last - since:.0f} s: {totals}; {mutant.name}", flush=True
+            )
 
     with tempfile.TemporaryDirectory(prefix="kbrel-mutants-") as scratch:
         mutants_tested.FOLDER = Path(scratch)
@@ -140,24 +142,24 @@ def describe(mutant: Any, result: dict[str, Any]) -> dict[str, Any]:
 
 def kept(folder: str) -> dict[str, dict[str, Any]]:
     """Return what earlier runs found of a folder, by module and digest."""
-    found = read(folder).values()
-    return {f"{one['module']} {one['digest']}": one for one in found if one["status"] != "not tested"}
+    results = read(folder).values()
+    return {f"{one['module']} {one['digest']}": one for one in results if one["status"] != "not tested"}
 
 
 def read(folder: str) -> dict[str, dict[str, Any]]:
     """Return what was found of a folder, by the mutant's name."""
-    place = KEPT / f"{folder}.json"
-    found: dict[str, dict[str, Any]] = json.loads(place.read_text(encoding="utf-8")) if place.exists() else {}
-    return found
+    path = KEPT / f"{folder}.json"
+    results: dict[str, dict[str, Any]] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return results
 
 
 def keep(folder: str, results: dict[str, dict[str, Any]]) -> None:
     """Write what was found of a folder."""
     KEPT.mkdir(exist_ok=True)
-    place = KEPT / f"{folder}.json"
-    new = place.with_suffix(".new")
+    path = KEPT / f"{folder}.json"
+    new = path.with_suffix(".new")
     new.write_text(json.dumps(results, indent=1), encoding="utf-8")
-    new.replace(place)
+    new.replace(path)
 
 
 if __name__ == "__main__":

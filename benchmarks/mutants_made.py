@@ -68,7 +68,7 @@ def mutants_of(path: Path, module: str) -> list[Mutant]:
         if isinstance(item, cst.ClassDef)
         for method in item.body.body
     }
-    found: list[Mutant] = []
+    mutants: list[Mutant] = []
     numbers: dict[str, int] = {}
     spans = wrapper.resolve(ByteSpanPositionProvider)
     for function, old, new, line, lines in visitor.changes:
@@ -88,8 +88,8 @@ def mutants_of(path: Path, module: str) -> list[Mutant]:
         before = source[start:end]
         if after != before:
             numbers[name] = numbers.get(name, 0) + 1
-            found.append(Mutant(module, name, numbers[name], line, lines, before.decode(), after.decode()))
-    return found
+            mutants.append(Mutant(module, name, numbers[name], line, lines, before.decode(), after.decode()))
+    return mutants
 
 
 def indent_of(text: bytes) -> bytes:
@@ -132,7 +132,7 @@ class Changes(MutationVisitor):
         self._statements: list[tuple[cst.CSTNode, tuple[int, int]]] = []
 
     def on_visit(self, node: cst.CSTNode) -> bool:
-        """Note the statement, and whether what is in it may change."""
+        """Record the statement, and whether what is in it may change."""
         if isinstance(node, (cst.SimpleStatementLine, *HEADED)):
             self._statements.append((node, self._lines(node)))
         return not (isinstance(node, cst.Arg) and is_moot(node)) and bool(super().on_visit(node))
@@ -161,24 +161,24 @@ class Changes(MutationVisitor):
 
     def _lines(self, node: cst.CSTNode) -> tuple[int, int]:
         """Return first and last line of a statement, or of what stands above its block."""
-        place = self.get_metadata(PositionProvider, node)
+        position = self.get_metadata(PositionProvider, node)
         # Where a function is defined no test's line runs; its defaults matter in all of it.
         if isinstance(node, (cst.SimpleStatementLine, cst.FunctionDef)):
-            return place.start.line, place.end.line
+            return position.start.line, position.end.line
         inner = node.cases if isinstance(node, cst.Match) else node.body.body  # type: ignore[attr-defined]
         first = self.get_metadata(PositionProvider, inner[0]).start.line
-        return place.start.line, max(place.start.line, first - 1)
+        return position.start.line, max(position.start.line, first - 1)
 
 
 def taken(node: cst.CSTNode, changed: cst.CSTNode) -> Iterator[cst.Arg]:
     """Yield the arguments that a changed call lacks."""
     if isinstance(node, cst.Call) and isinstance(changed, cst.Call):
-        kept = {id(arg) for arg in changed.args}
-        yield from (arg for arg in node.args if id(arg) not in kept)
+        remaining = {id(arg) for arg in changed.args}
+        yield from (arg for arg in node.args if id(arg) not in remaining)
 
 
 def is_moot(arg: cst.Arg) -> bool:
-    """Tell whether no test can notice that an argument is another or missing."""
+    """Return True if no test can notice that an argument is another or missing."""
     if arg.keyword is not None and arg.keyword.value == "strict":
         return True
     return isinstance(arg.value, cst.SimpleString) and arg.value.evaluated_value == "utf-8"

@@ -53,21 +53,21 @@ def table(old: Mapping[str, Sequence[int]], *, modules: bool = False) -> list[st
     lines = [row(COLUMNS), "|---|" + "--:|" * (len(COLUMNS) - 1)]
     total = [0] * 5
     for folder in FOLDERS:
-        kept = read(folder)
-        figures = figures_of(kept) if kept else old.get(folder)
+        results = read(folder)
+        figures = figures_of(results) if results else old.get(folder)
         if figures is None:
             continue
         total = [sum(pair) for pair in zip(total, figures, strict=True)]
         lines.append(row([f"`{folder}/`", *cells(figures)]))
         if modules:
-            names = dict.fromkeys(one["module"] for one in kept.values())
-            lines += [row([name, *cells(figures_of(kept, name))]) for name in names]
+            names = dict.fromkeys(one["module"] for one in results.values())
+            lines += [row([name, *cells(figures_of(results, name))]) for name in names]
     return [*lines, row(["all", *cells(total)])]
 
 
-def figures_of(kept: Kept, module: str = "") -> list[int]:
+def figures_of(results: Kept, module: str = "") -> list[int]:
     """Return how many mutants there are, and how many of each kind."""
-    counts = Counter(one["status"] for one in kept.values() if not module or one["module"] == module)
+    counts = Counter(one["status"] for one in results.values() if not module or one["module"] == module)
     untested = counts.pop("not tested", 0)
     if untested:
         print(f"{untested} mutants of {module or 'a folder'} were not tested", file=sys.stderr)
@@ -83,12 +83,12 @@ def cells(figures: Sequence[int]) -> list[str]:
 
 def rows_of(text: str) -> dict[str, list[int]]:
     """Return the figures by folder that a table has."""
-    found = {}
+    figures = {}
     for line in text.splitlines():
         name, *rest = (cell.strip() for cell in line.strip("|").split("|"))
         if name.startswith("`"):
-            found[name.strip("`/")] = [int(cell.replace(",", "")) for cell in rest[:5]]
-    return found
+            figures[name.strip("`/")] = [int(cell.replace(",", "")) for cell in rest[:5]]
+    return figures
 
 
 def row(of: Sequence[str]) -> str:

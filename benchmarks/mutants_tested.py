@@ -114,7 +114,7 @@ class MutantLoop:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
-        """Tell of a failure before a report is made of it."""
+        """Send a failure to the parent before pytest makes a report of it."""
         if call.excinfo is not None and not call.excinfo.errisinstance(pytest.skip.Exception):
             self._fail(item)
 
@@ -129,9 +129,9 @@ class MutantLoop:
             os._exit(0)
         os.close(into)
         with os.fdopen(out, "rb") as end:
-            found: Known = pickle.load(end)
+            loaded: Known = pickle.load(end)
         os.waitpid(child, 0)
-        return found
+        return loaded
 
     def _watched(self) -> Known:
         quiet()
@@ -177,8 +177,8 @@ class MutantLoop:
         path = str(self.paths[mutant.module])
         if tests := self._tests_for(mutant, path):
             change = partial(apply, mutant, self._functions.get((path, mutant.function), []))
-            child, told = self._start(tests, change)
-            running[child] = mutant, told, time.monotonic()
+            child, pipe = self._start(tests, change)
+            running[child] = mutant, pipe, time.monotonic()
         else:
             self.note(mutant, Result(UNCOVERED))
 
@@ -189,8 +189,8 @@ class MutantLoop:
         names = {name for line in range(first, last + 1) for name in lines.get(line, ())}
         names &= self.known.seconds.keys()
         killers = [*reversed(self._killers.get((mutant.module, mutant.function), {}))]
-        place = {name: at for at, name in enumerate(killers)}
-        return sorted(names, key=lambda name: (place.get(name, len(place)), self.known.seconds[name], name))
+        rank = {name: at for at, name in enumerate(killers)}
+        return sorted(names, key=lambda name: (rank.get(name, len(rank)), self.known.seconds[name], name))
 
     def _start(self, tests: Sequence[str], change: Callable[[], None]) -> tuple[int, int]:
         """Split off a process that makes a change and runs tests; return it and where it tells the failed."""
@@ -237,10 +237,10 @@ class MutantLoop:
         child, code = os.wait()
         if child not in running:
             return
-        mutant, told, since = running.pop(child)
+        mutant, pipe, since = running.pop(child)
         end(child)
-        with os.fdopen(told, "rb") as said:
-            test = said.read().decode()
+        with os.fdopen(pipe, "rb") as stream:
+            test = stream.read().decode()
         status = os.waitstatus_to_exitcode(code)
         seconds = round(time.monotonic() - since, 3)
         if status == FINE:
@@ -261,11 +261,11 @@ class MutantLoop:
             self.error = f"{mutant.name} cannot be tested:\n{test}"
 
     def _passes(self, test: str) -> bool:
-        """Tell whether a test that killed a mutant passes where it runs alone without one."""
+        """Return True if a test that killed a mutant passes where it runs alone without one."""
         if test not in self._fit:
-            child, told = self._start([test], lambda: None)
+            child, pipe = self._start([test], lambda: None)
             status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-            os.close(told)
+            os.close(pipe)
             end(child)
             if status != FINE:
                 self.error = f"{test} fails where it runs alone, without any mutant"
@@ -284,11 +284,11 @@ def apply(mutant: Mutant, functions: Sequence[FunctionType]) -> None:
 
 def live_functions(files: set[str]) -> dict[tuple[str, str], list[FunctionType]]:
     """Return the functions of some files that there are at run time, by file and name."""
-    found: dict[tuple[str, str], list[FunctionType]] = {}
+    functions: dict[tuple[str, str], list[FunctionType]] = {}
     for thing in gc.get_objects():
         if type(thing) is FunctionType and thing.__code__.co_filename in files:
-            found.setdefault((thing.__code__.co_filename, thing.__code__.co_qualname), []).append(thing)
-    return found
+            functions.setdefault((thing.__code__.co_filename, thing.__code__.co_qualname), []).append(thing)
+    return functions
 
 
 def forget() -> None:

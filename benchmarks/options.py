@@ -146,19 +146,19 @@ def one_budget(given: argparse.Namespace) -> None:
 def accuracy(given: argparse.Namespace) -> None:
     """Print, for each number format, how far answers to the same questions are from those in float32."""
     suite = load_suite(resources.suites() / "world.kb.yaml", limit=given.facts)
-    found: dict[str, dict[Request, Response]] = {}
+    responses: dict[str, dict[Request, Response]] = {}
     for dtype in ("float32", "bfloat16", "float16"):
         asker = DeduplicatingModel(load(parse_spec("reference", device="cpu", dtype=dtype)))
-        kept: list[Exchange] = []
+        exchanges: list[Exchange] = []
         for case in suite.cases:
-            run_case(case, partial(answers, asker), kept.extend)
-        found[dtype] = {one.ask.request: one.response for one in kept}
+            run_case(case, partial(answers, asker), exchanges.extend)
+        responses[dtype] = {one.ask.request: one.response for one in exchanges}
     print("| dtype | scored | largest difference, nats a text | in probability | texts | changed |")
     print("|---|--:|--:|--:|--:|--:|")
     for dtype in ("bfloat16", "float16"):
         both = [
-            (request, found["float32"][request], found[dtype][request])
-            for request in found["float32"].keys() & found[dtype].keys()
+            (request, responses["float32"][request], responses[dtype][request])
+            for request in responses["float32"].keys() & responses[dtype].keys()
         ]
         scored = [
             (logs(one), logs(other))

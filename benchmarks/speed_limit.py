@@ -45,14 +45,14 @@ def limit_of(model: HfModel, task: Task, clock: Clock = time.perf_counter) -> fl
         asked = asked_of(pairs)
         spots = len({one.ids[:end] for one in asked for end in range(one.start + 1, len(one.ids) + 1)})
         trunk = distinct_tokens(one.ids for one in asked) * sum(layers.values())
-    found = _rates(inner, clock)
-    return 2 * (trunk / found["layers"] + spots * head / found["head"])
+    rates = _rates(inner, clock)
+    return 2 * (trunk / rates["layers"] + spots * head / rates["head"])
 
 
 def rates(model: HfModel) -> str:
-    """Say how many floating-point operations a second the matrix products reached."""
-    found = _rates(model.parts.model, time.perf_counter)
-    return ", ".join(f"{name} {rate / 1e9:,.0f} GFLOP/s" for name, rate in found.items())
+    """Return how many floating-point operations a second the matrix products reached."""
+    reached = _rates(model.parts.model, time.perf_counter)
+    return ", ".join(f"{name} {rate / 1e9:,.0f} GFLOP/s" for name, rate in reached.items())
 
 
 def _rates(model: Any, clock: Clock) -> dict[str, float]:

@@ -52,7 +52,7 @@ def plainly(model: HfModel, other: Any, task: Task) -> list[float]:
     """Score as the documentation of transformers does: padded batches, longest first, all logits."""
     pairs = [model.parts.encoder.pair(*pair) for pair in task.pairs]
     order = sorted(range(len(pairs)), key=lambda n: -len(pairs[n].context) - len(pairs[n].targets))
-    found: dict[int, float] = {}
+    scores: dict[int, float] = {}
     for numbers in _pieces(order):
         some = [pairs[number] for number in numbers]
         with torch.inference_mode():
@@ -69,8 +69,8 @@ def plainly(model: HfModel, other: Any, task: Task) -> list[float]:
             values = logits.float().log_softmax(-1)
         for row, (number, pair) in enumerate(zip(numbers, some, strict=True)):
             places = range(starts[row], starts[row] + len(pair.targets))
-            found[number] = float(values[row, list(places), list(pair.targets)].double().sum())
-    return [found[number] for number in range(len(pairs))]
+            scores[number] = float(values[row, list(places), list(pair.targets)].double().sum())
+    return [scores[number] for number in range(len(pairs))]
 
 
 def generating_ways(model: HfModel, other: Any, task: Task) -> dict[str, Run]:
@@ -86,7 +86,7 @@ def generating_ways(model: HfModel, other: Any, task: Task) -> dict[str, Run]:
         return str(tokenizer.decode(list(ids), skip_special_tokens=True)).partition("\n")[0].strip()
 
     def plain() -> list[str]:
-        found: list[str] = []
+        texts: list[str] = []
         for some in _pieces(prompts):
             width = max(map(len, some))
             # Decoders write behind the prompt, so that it must end where the row ends.
@@ -99,8 +99,8 @@ def generating_ways(model: HfModel, other: Any, task: Task) -> dict[str, Run]:
                     left, attention_mask=mask, max_new_tokens=NEW_TOKENS, do_sample=False, pad_token_id=0
                 )
             behind = 0 if other.config.is_encoder_decoder else width
-            found += [text(row[behind:]) for row in written.tolist()]
-        return found
+            texts += [text(row[behind:]) for row in written.tolist()]
+        return texts
 
     ways: dict[str, Run] = {"kbrel": ours, f"transformers generate, batches of {BATCH}": plain}
     if not other.config.is_encoder_decoder:

@@ -132,8 +132,8 @@ def pytest_seconds(folder: Path, *args: str, env: dict[str, str] | None = None) 
     )
     seconds = time.perf_counter() - started
     if done.returncode:
-        said = f"{done.stdout}{done.stderr}"[-3000:]
-        raise SystemExit(f"pytest {' '.join(args)} ended with {done.returncode}:\n{said}")
+        output = f"{done.stdout}{done.stderr}"[-3000:]
+        raise SystemExit(f"pytest {' '.join(args)} ended with {done.returncode}:\n{output}")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return seconds, cpu
@@ -143,16 +143,16 @@ def idle(folder: Path, rounds: int) -> None:
     """Compare a project's own run with the plugin installed and blocked."""
     (folder / "test_other.py").write_text("def test_other():\n    pass\n", encoding="utf-8")
     ways = {"with": ("-q",), "without": ("-q", "-p", "no:kbrel")}
-    found: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
     pytest_seconds(folder, "-q")
     for number in range(rounds or 21):
         # In turns, and each as often the first of its pair.
         for name in sorted(ways, reverse=bool(number % 2)):
-            found[name].append(pytest_seconds(folder, *ways[name]))
+            times[name].append(pytest_seconds(folder, *ways[name]))
     print("| idle | median ms on the clock | median ms of CPU |\n|---|--:|--:|")
-    for name, all_seconds in found.items():
+    for name, all_seconds in times.items():
         print(f"| {name} the plugin | {_ms(s for s, _ in all_seconds)} | {_ms(c for _, c in all_seconds)} |")
-    pairs = list(zip(found["with"], found["without"], strict=True))
+    pairs = list(zip(times["with"], times["without"], strict=True))
     wall, cpu = (_ms(a[n] - b[n] for a, b in pairs) for n in (0, 1))
     print(f"| difference of a pair | {wall} | {cpu} |")
     imports = statistics.median(_imports(folder) for _ in range(rounds or 21))
@@ -187,12 +187,12 @@ def collect(folder: Path, rounds: int) -> None:
     (folder / "empty").mkdir()
     (folder / "empty" / "test_other.py").write_text("def test_other():\n    pass\n", encoding="utf-8")
     print("| pytest --co | median seconds on the clock | median seconds of CPU |\n|---|--:|--:|")
-    found: dict[str, list[tuple[float, float]]] = {name: [] for name in suites}
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in suites}
     pytest_seconds(folder, "--co", "-q", "shipped")
     for _ in range(rounds or 5):
         for name, args in suites.items():
-            found[name].append(pytest_seconds(folder, "--co", "-q", *args))
-    for name, all_seconds in found.items():
+            times[name].append(pytest_seconds(folder, "--co", "-q", *args))
+    for name, all_seconds in times.items():
         wall, cpu = (statistics.median(pair[n] for pair in all_seconds) for n in (0, 1))
         print(f"| {name} | {wall:.2f} | {cpu:.2f} |")
     print()
@@ -235,8 +235,8 @@ class Item(NamedTuple):
     first: bool
 
 
-def _median(found: Iterable[Item]) -> tuple[float, float]:
-    walls, cpus = zip(*((one.wall, one.cpu) for one in found), strict=True)
+def _median(items: Iterable[Item]) -> tuple[float, float]:
+    walls, cpus = zip(*((one.wall, one.cpu) for one in items), strict=True)
     return statistics.median(walls), statistics.median(cpus)
 
 
@@ -249,15 +249,15 @@ def _clocked(folder: Path, *args: str) -> list[Item]:
     env = {"KBREL_CLOCK": str(times), "PYTHONPATH": str(folder)}
     flags = ("--kb-model=reference", "--kb-use-cache=off", "-p", "kbrel_clock")
     pytest_seconds(folder, "-q", *flags, *args, env=env)
-    found: list[Item] = []
+    items: list[Item] = []
     for file in times.glob("*.json"):
-        told = json.loads(file.read_text(encoding="utf-8"))
-        ours = [".kb.yaml::" in one["id"] for one in told]
-        found += [
+        entries = json.loads(file.read_text(encoding="utf-8"))
+        ours = [".kb.yaml::" in one["id"] for one in entries]
+        items += [
             Item(1000 * one["wall"], 1000 * one["cpu"], mine, first=mine and True not in ours[:number])
-            for number, (one, mine) in enumerate(zip(told, ours, strict=True))
+            for number, (one, mine) in enumerate(zip(entries, ours, strict=True))
         ]
-    return found
+    return items
 
 
 def write_relations(folder: Path) -> None:

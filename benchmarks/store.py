@@ -45,7 +45,7 @@ def requests(count: int) -> Iterator[Request]:
 def answers(count: int) -> list[tuple[str, Answer]]:
     """Return responses with their keys."""
     draw, who = random.Random(0), digest_of(MODEL)
-    found: list[tuple[str, Answer]] = []
+    rows: list[tuple[str, Answer]] = []
     for request in requests(count):
         tokens = tuple(draw.randrange(50_000) for _ in range(draw.randint(3, 5)))
         answer: Answer
@@ -61,8 +61,8 @@ def answers(count: int) -> list[tuple[str, Answer]]:
                 prompt_tokens=31,
                 prompt_digest=digest,
             )
-        found.append((key_of(who, request), answer))
-    return found
+        rows.append((key_of(who, request), answer))
+    return rows
 
 
 def put(folder: Path, rows: Sequence[tuple[str, Answer]], at_once: int) -> None:
@@ -86,9 +86,9 @@ def put_by_two(folder: Path, rows: Sequence[tuple[str, Answer]]) -> None:
 def put_for_one_run(folder: Path, rows: Sequence[tuple[str, Answer]], asked: Sequence[Request]) -> None:
     """Put answers of a served model, one at a time, each with what was asked."""
     store = Store(folder)
-    kept = begin(store, "run", PLAYED)
+    session = begin(store, "run", PLAYED)
     for row, request in zip(rows, asked, strict=True):
-        kept.put(store, PLAYED, [row], {row[0]: request})
+        session.put(store, PLAYED, [row], {row[0]: request})
     store.close()
 
 
@@ -100,9 +100,9 @@ def end_run(folder: Path) -> None:
 def get(folder: Path, keys: Sequence[str]) -> None:
     """Look all answers up."""
     store = Store(folder)
-    found = sum(len(store.get(keys[at : at + LOOKED_UP])) for at in range(0, len(keys), LOOKED_UP))
+    hits = sum(len(store.get(keys[at : at + LOOKED_UP])) for at in range(0, len(keys), LOOKED_UP))
     store.close()
-    assert found == len(keys)
+    assert hits == len(keys)
 
 
 def seconds(action: Callable[..., object], *arguments: object) -> float:

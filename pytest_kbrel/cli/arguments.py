@@ -22,7 +22,7 @@ def say(text: object) -> None:
 
 @contextmanager
 def scratch_for(output: Path) -> Iterator[Path]:
-    """Yield a folder beside ``output``: only there is renaming whole or not at all.
+    """Yield a temporary folder beside ``output``, on the same file system, so that a rename is atomic.
 
     Raises ``FileNotFoundError`` where the folder of ``output`` is missing, and ``IsADirectoryError`` where
     ``output`` is itself a folder.

@@ -1,4 +1,4 @@
-"""What a failing case says: what was measured, what was allowed, what became of which facts."""
+"""Failure message of a case: what was measured, what was allowed, which facts were lost."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ PREVIOUS = "previous"
 
 
 def earlier_note(report: Path) -> str:
-    """Say of a report that is not there where the one before lies, if there is one; empty otherwise."""
+    """Return a note on where the previous report is, for an error about a missing one; empty without one."""
     earlier = report.parent / PREVIOUS / report.name
     if not earlier.is_file():
         return ""

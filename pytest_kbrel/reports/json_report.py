@@ -171,7 +171,7 @@ def read_report(path: Path) -> dict[str, Any]:
 
 
 def check_file(report: dict[str, Any], path: Path) -> None:
-    """See that the file at ``path`` is the one that the run of the ``report`` beside it wrote.
+    """Check that the file at ``path`` was written by the run of the ``report`` beside it.
 
     Raises :class:`KbrelError` where it is another run's, or was changed. Older reports do not say.
     """

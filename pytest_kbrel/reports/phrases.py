@@ -93,7 +93,7 @@ def _first_of(texts: Sequence[str]) -> str:
 def inconclusive(run: Run) -> tuple[tuple[str, int], ...]:
     """Return why gates are inconclusive, in short, and how many gates have this reason.
 
-    Gates of several cases with one and the same reason are told together.
+    Gates of several cases with the same reason are one entry.
     """
     called = names(run)
     by_reason: dict[str, list[str]] = {}
@@ -115,7 +115,7 @@ def _short(gate: GateResult) -> str:
 
 
 def is_waived(case: CaseResult, run: Run) -> bool:
-    """Tell whether a waiver lets it be that this case did not pass."""
+    """Return True if the case did not pass and a waiver excuses that."""
     # Where no blessed run was asked for, a case without one is no failure.
     return case.waived and (case.verdict != "no baseline" or is_blessed(run))
 
@@ -131,7 +131,7 @@ def verdict_words(case: CaseResult, run: Run) -> str:
 
 
 def is_measured(case: CaseResult) -> bool:
-    """Tell whether a figure over several cases was measured and not judged."""
+    """Return True if the case is an aggregate that has no gate to judge it."""
     return case.aggregate and case.verdict == "pass" and not case.gates
 
 
@@ -231,7 +231,7 @@ def unmatched(facts: Unmatched) -> str:
 
 
 def partial(run: Run) -> str:
-    """Say that a run is partial; empty where it is not, or a problem says so already."""
+    """Return a note that the run is partial; empty where it is not, or a problem says so already."""
     if run.complete or STOPPED in run.problems:
         return ""
     return "partial run: not every case of its suites was selected and soundly decided"
@@ -264,14 +264,14 @@ def all_unmatched(run: Run) -> Unmatched:
 
 
 def prompts(model: Fingerprint) -> str:
-    """Say in which form a model reads its prompts; empty for a script, which has no other."""
+    """Return the prompt format of a model; empty for a scripted model, which has only one."""
     if model.backend == "scripted":
         return ""
     return "chat template" if model.chat_template else "raw prompts"
 
 
 def about(run: Run) -> Iterator[str]:
-    """Yield what a reader should know of the comparison as a whole, a sentence each."""
+    """Yield the notes on a run and its comparison as a whole, a sentence each."""
     yield from _environment_notes(dict(run.environment))
     if run.recorded:
         yield f"decided again over {one_line(run.recorded)}, the model was not asked"
@@ -332,7 +332,7 @@ def attribution_lines(case: CaseResult) -> Iterator[str]:
 
 
 def where(role: str) -> str:
-    """Say in words in which cell a prompt stands."""
+    """Return in words which context a prompt of MONITOR has."""
     return "after a wrong context" if role.startswith("negative") else "without context"
 
 

@@ -130,7 +130,7 @@ class ResponseSpool:
     """
 
     def __init__(self, path: Path) -> None:
-        """Name the file; it and its directory are made by the first append."""
+        """Set the path; the first append creates the file and its directory."""
         self.path = path
 
     def append(self, exchanges: Iterable[Exchange]) -> None:
@@ -187,7 +187,7 @@ def join_spools(spools: Sequence[Path], output: Path, order: Sequence[str]) -> J
 def _indexed(
     index: sqlite3.Connection, spools: Sequence[Path], torn: list[Path], counts: Counter[str]
 ) -> dict[str, int]:
-    """Note where each exchange's last line is; return the number of each case.
+    """Index the last line of each exchange in SQLite; return the number of each case.
 
     Torn spools go to ``torn``, how many lines there are of each case to ``counts``.
     """

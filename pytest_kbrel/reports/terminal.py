@@ -30,7 +30,7 @@ Line = tuple[str, dict[str, bool]]
 
 _WIDEST = 100
 SHOWN_FACTS = 3
-# Why cases are inconclusive is told in so many lines, and counted beyond.
+# The reasons of inconclusive gates take at most so many lines; further gates are counted.
 REASON_LINES = 8
 _PLAIN: dict[str, bool] = {}
 _BOLD = {"bold": True}
@@ -89,7 +89,7 @@ def _tables(run: Run, width: int) -> Iterator[Line]:
 
 
 def _controls(case: CaseResult, metrics: Sequence[str]) -> str:
-    """Say what the metrics of a case are held against; nothing where they have no controls."""
+    """Return the values of the controls of a case's metrics; empty where it has none."""
     lines = []
     for name in metrics:
         kinds = [f"{number(value.value)} {one_line(kind)}" for kind, value in view.controls(case, name)]
@@ -99,7 +99,7 @@ def _controls(case: CaseResult, metrics: Sequence[str]) -> str:
 
 
 def _integrity(case: CaseResult) -> str:
-    """Say how sound the responses of a case are, where a reader should know."""
+    """Return the noteworthy integrity shares of a case; empty where it has none."""
     shares = "; ".join(map(phrases.share, phrases.noteworthy(case)))
     return f"responses of {one_line(case.slice)}: {shares}" if shares else ""
 
@@ -137,7 +137,7 @@ def _aggregates(run: Run, width: int) -> Iterator[Line]:
 
 
 def _reasons(run: Run, width: int) -> Iterator[Line]:
-    """Say why cases are inconclusive: those that failed are explained among pytest's failures."""
+    """Yield the reasons of inconclusive gates: failures are explained among pytest's own."""
     reasons = phrases.inconclusive(run)
     shown: list[Line] = []
     for at, (reason, _) in enumerate(reasons):
@@ -167,7 +167,7 @@ def _waivers(run: Run, width: int) -> Iterator[Line]:
 
 
 def _facts(run: Run, width: int) -> Iterator[Line]:
-    """Name the facts that moved furthest: the last lines say how many there are."""
+    """Yield the facts whose anchor probability changed most, lost ones first."""
     moved = view.moved(run)
     if not moved.lost and not moved.gained:
         return

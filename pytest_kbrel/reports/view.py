@@ -48,14 +48,14 @@ def ordered(run: Run) -> tuple[CaseResult, ...]:
 
 
 def slices(run: Run) -> tuple[CaseResult, ...]:
-    """Return the cases that asked a model."""
+    """Return the cases of single slices, not the aggregates."""
     return tuple(case for case in ordered(run) if not case.aggregate)
 
 
 def aggregates(run: Run) -> tuple[CaseResult, ...]:
     """Return the cases over several cases, those over a whole suite first: they have most power."""
-    found = [case for case in ordered(run) if case.aggregate]
-    return tuple(sorted(found, key=lambda case: case.probe != "pooled"))
+    cases = [case for case in ordered(run) if case.aggregate]
+    return tuple(sorted(cases, key=lambda case: case.probe != "pooled"))
 
 
 def metric(case: CaseResult, name: str) -> MetricValue | None:
@@ -64,7 +64,7 @@ def metric(case: CaseResult, name: str) -> MetricValue | None:
 
 
 def key_metrics(case: CaseResult) -> tuple[str, ...]:
-    """Return the names of the metrics that tell most about this case, those it has."""
+    """Return the names of the headline metrics of this case, those it has."""
     names = [value.name for value in case.metrics]
     probe = probe_named(case.probe)
     if probe is None:
@@ -73,9 +73,9 @@ def key_metrics(case: CaseResult) -> tuple[str, ...]:
         shown = {*probe.headlines, *(gate.metric for gate in case.gates)} if probe.brief_overall else names
         return tuple(name for name in names if name in shown)
     wanted = probe.headline[probe.kind(case.slice)]
-    # A column of noughts says nothing: most judges are read without fail.
+    # A column of zeros is left out: most judges' replies can all be parsed.
     idle = {value.name for value in case.metrics if value.name == "unparsable" and not value.value}
-    # What a gate is about is shown, whatever else tells little.
+    # A gated metric is always shown.
     gated = [gate.metric for gate in case.gates if gate.metric in names]
     return tuple(dict.fromkeys([name for name in wanted if name in names and name not in idle] + gated))
 
@@ -90,7 +90,7 @@ def controls(case: CaseResult, name: str) -> tuple[tuple[str, MetricValue], ...]
 def groups(run: Run) -> tuple[Group, ...]:
     """Return the tables of a run: one a probe, or one a kind of slice where these have their own metrics.
 
-    Tests in Python that came to no case have one of their own: what they would have asked nobody knows.
+    Tests in Python that came to no case have one of their own: their probe is not known.
     """
     tables: list[Group] = []
     suites = {case.suite for case in run.cases}
@@ -153,19 +153,19 @@ def tally(run: Run) -> dict[str, int]:
 
 
 def is_blessed(run: Run) -> bool:
-    """Tell whether a blessed run was asked for as baseline, and not a paper's figures."""
+    """Return True if the baseline is a blessed run, not a paper's figures."""
     return bool(run.baseline) and not is_published(run.baseline)
 
 
 def against(run: Run) -> str:
-    """Return what a reader should know of the baseline beside its name, in words."""
+    """Return the note that follows the name of a published baseline; empty for a blessed run."""
     return " (published figures, unpaired)" if is_published(run.baseline) else ""
 
 
 def helped_by(run: Run) -> tuple[tuple[str, str], ...]:
     """Return which models judged the answers and wrote distractors: (what it did, its spec) each.
 
-    With the last one stands how much of what they said was known; rules and facts are not named.
+    The last one also has the share of replies that came from the cache; rules and facts are not named.
     """
     judge = dict(run.settings).get("judge", "rules")
     judges = [] if judge == "rules" else [("judged by", judge)]
@@ -174,10 +174,10 @@ def helped_by(run: Run) -> tuple[tuple[str, str], ...]:
     # The one model there is may do both.
     writers = others or ([judge] if wrote and judges else [])
     roles = [*judges, *(("distractors by", spec) for spec in writers)]
-    asked = dict(run.environment)
-    if roles and "helpers_asked" in asked:
-        known = f" ({asked['helpers_reused']} of {asked['helpers_asked']} replies reused from earlier runs)"
-        roles[-1] = (roles[-1][0], roles[-1][1] + known)
+    environment = dict(run.environment)
+    if roles and "helpers_asked" in environment:
+        reused = f"{environment['helpers_reused']} of {environment['helpers_asked']} replies reused"
+        roles[-1] = (roles[-1][0], f"{roles[-1][1]} ({reused} from earlier runs)")
     return tuple(roles)
 
 
@@ -187,8 +187,8 @@ def unsettled(run: Run) -> tuple[CaseResult, ...]:
     Where no blessed run was asked for, a case without one is not unsettled: :func:`unjudged` counts it.
     """
     settled = {"pass"} if is_blessed(run) else {"pass", "no baseline"}
-    found = [case for case in ordered(run) if case.verdict not in settled]
-    return tuple(sorted(found, key=lambda case: verdicts.SEVERITY.index(case.verdict)))
+    cases = [case for case in ordered(run) if case.verdict not in settled]
+    return tuple(sorted(cases, key=lambda case: verdicts.SEVERITY.index(case.verdict)))
 
 
 def not_run(run: Run) -> tuple[CaseResult, ...]:
@@ -340,7 +340,7 @@ def _parts(lost: Sequence[str], gained: Sequence[str]) -> list[Part]:
 
 
 def _share(lost: Sequence[Change]) -> str:
-    """Name the group that at least half of the lost facts are in, if there is one."""
+    """Return the bucket of at least half of the lost facts, in words; empty if there is none."""
     groups = Counter(change.bucket if change.expected else UNANSWERABLE for change in lost)
     name = max(
         sorted(groups, key=lambda group: _ORDER.get(group, len(_ORDER))), key=lambda group: groups[group]

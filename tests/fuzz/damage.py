@@ -158,9 +158,9 @@ def _pieces(tree: Any) -> Iterator[str]:
 def edited(tree: Any, edits: Sequence[tuple[str, int, int, Any]]) -> Any:
     """Return a tree after some structured edits."""
     root = [tree]
-    for operation, place, other, value in edits:
+    for operation, offset, other, value in edits:
         slots = [slot for slot in _slots(root) if _is(operation, _value(slot))] or list(_slots(root))
-        holder, at = slots[place % len(slots)]
+        holder, at = slots[offset % len(slots)]
         entry = isinstance(holder, Pairs)
         here = _value((holder, at))
         source, place_there = slots[other % len(slots)]
@@ -220,8 +220,8 @@ def _copied(tree: Any) -> Any:
 
 def changed(data: bytes, edits: Sequence[tuple[str, int, int, bytes]]) -> bytes:
     """Return a file after some raw edits."""
-    for operation, place, other, value in edits:
-        at = place * (len(data) + 1) >> 16
+    for operation, offset, other, value in edits:
+        at = offset * (len(data) + 1) >> 16
         length = 1 + other % 200
         block = data[at : at + length]
         if operation == "flip":

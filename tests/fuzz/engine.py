@@ -100,13 +100,13 @@ class Worker:
             self._jobs = 0
             self._log.seek(0)
             self._log.truncate()
-            kept = {key: value for key, value in os.environ.items() if not key.startswith(_NOT_KEPT)}
+            environment = {key: value for key, value in os.environ.items() if not key.startswith(_NOT_KEPT)}
             self._process = subprocess.Popen(
                 [sys.executable, "-c", "from tests.fuzz.worker import main; main()"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._log,
-                env={**kept, **_ENVIRONMENT, "TMPDIR": self._folder.name},
+                env={**environment, **_ENVIRONMENT, "TMPDIR": self._folder.name},
             )
             # The first message says that all is loaded, and that the limit of memory holds.
             assert self._process.stdout is not None
@@ -221,9 +221,12 @@ def fuzz(target: Target, seconds: float, folder: Path, seed: int | None = None) 
                     print(f"{target.name}: while it was made small: {type(error).__name__}", flush=True)
             if search.smallest is not None:
                 known.add(search.signature)
-                place = save(search.smallest, search.problem, folder, target.name)
+                saved = save(search.smallest, search.problem, folder, target.name)
                 tally.found.append(search.problem)
-                print(f"{target.name}: {search.problem}\n  python -m tests.fuzz --repeat {place}", flush=True)
+                print(
+                    f"{target.name}: {search.problem}\n  python -m tests.fuzz --repeat {saved}",
+                    flush=True,
+                )
             turn += 1
     tally.minutes = (time.monotonic() - begin) / 60
     return tally
@@ -283,16 +286,16 @@ def _whole(ended: Done | str) -> Done:
 
 def save(example: Example, problem: str, folder: Path, name: str) -> Path:
     """Write an example into a folder of its own: its files as they are, and the whole of it to repeat it."""
-    place = folder / f"{name}-{hashlib.sha256(signature(problem).encode()).hexdigest()[:8]}"
+    target = folder / f"{name}-{hashlib.sha256(signature(problem).encode()).hexdigest()[:8]}"
     for path, data in example.job.files.items():
-        (place / "files" / path).parent.mkdir(parents=True, exist_ok=True)
-        (place / "files" / path).write_bytes(data)
-    (place / "problem.txt").write_text(f"{problem}\npytest {' '.join(example.job.args)}\n", encoding="utf-8")
-    (place / "example.pickle").write_bytes(pickle.dumps(example))
-    return place
+        (target / "files" / path).parent.mkdir(parents=True, exist_ok=True)
+        (target / "files" / path).write_bytes(data)
+    (target / "problem.txt").write_text(f"{problem}\npytest {' '.join(example.job.args)}\n", encoding="utf-8")
+    (target / "example.pickle").write_bytes(pickle.dumps(example))
+    return target
 
 
-def load(place: Path) -> Example:
+def load(folder: Path) -> Example:
     """Read what :func:`save` wrote."""
-    example: Example = pickle.loads((place / "example.pickle").read_bytes())
+    example: Example = pickle.loads((folder / "example.pickle").read_bytes())
     return example

@@ -117,7 +117,7 @@ def _suite_examples(_: Run) -> Examples:
 
 
 def wrong_suite(data: bytes) -> str:
-    """Say why no reader may take a suite: it is no YAML, has a key twice, or is refused by the schema."""
+    """Return why no reader may take a suite: it is no YAML, has a key twice, or is refused by the schema."""
     import yaml
 
     from tests.suites.test_schema import VALIDATOR, as_json
@@ -173,12 +173,12 @@ _REPORT, _RESPONSES = "run/report.json", "run/responses.jsonl"
 
 def _recorded(run: Run) -> list[Job]:
     """Record a run of the model that knows and one of the model that is wrong."""
-    found = []
+    problems = []
     for args in (KNOWS, WRONG):
         done = run(Job(_mini(), (*args, "--kb-output-path=run"), keep=True))
-        kept = {name: data for name, data in done.files.items() if name.startswith("run/")}
-        found.append(Job({**_mini(), **kept}, _AGAIN))
-    return found
+        files = {name: data for name, data in done.files.items() if name.startswith("run/")}
+        problems.append(Job({**_mini(), **files}, _AGAIN))
+    return problems
 
 
 def _recorded_examples(run: Run) -> Examples:
@@ -208,9 +208,9 @@ def _tied(
             whole = lzma.decompress(files[data]) if data.endswith(".xz") else files[data]
             digest = hashlib.sha256(whole).hexdigest()
             if renewed:
-                told = json.loads(files[meta])
-                told[keys[0]][keys[1]] = digest
-                files[meta] = as_json(told)
+                meta_data = json.loads(files[meta])
+                meta_data[keys[0]][keys[1]] = digest
+                files[meta] = as_json(meta_data)
             other = digest.encode() not in files[meta]
         except (lzma.LZMAError, EOFError, ValueError, LookupError, TypeError, RecursionError):
             other = True  # one of them is no longer what it was
@@ -235,8 +235,8 @@ overall: {gates: {as_expected: {max_drop: 0.1}}}
 def _baselines(run: Run) -> list[Job]:
     """Bless a run of the model that knows; the candidates are itself and the model that is wrong."""
     done = run(Job(_mini(_DROPS), (*KNOWS, "--kb-baseline-update=old", "--kb-noise-floor"), keep=True))
-    kept = {name: data for name, data in done.files.items() if name.startswith("baselines/")}
-    blessed = [Job({**_mini(_DROPS), **kept}, (*args, "--kb-baseline=old")) for args in (KNOWS, WRONG)]
+    files = {name: data for name, data in done.files.items() if name.startswith("baselines/")}
+    blessed = [Job({**_mini(_DROPS), **files}, (*args, "--kb-baseline=old")) for args in (KNOWS, WRONG)]
     committed = {
         f"baselines/old/{path.name}": path.read_bytes() for path in (ROOT / "baselines/reference").iterdir()
     }

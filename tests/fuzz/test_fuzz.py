@@ -119,13 +119,13 @@ def test_a_pass_may_be_ruled_out() -> None:
         engine.problem_of(Example(Job({}, ()), "it is damaged"), Done(0, "", GREEN))
         == "a pass: it is damaged"
     )
-    for text, said in (
+    for text, expected in (
         ("suite: [", "is no YAML"),
         ("suite: 5\n", "JSON Schema refuses"),
         ("a: 1\na: 2\n", "no YAML"),
     ):
         example = Example(Job({"t": text.encode()}, (), suite="t"), schema=True)
-        assert said in engine.problem_of(example, Done(1, "", json.dumps(json.loads(GREEN), indent=1)))
+        assert expected in engine.problem_of(example, Done(1, "", json.dumps(json.loads(GREEN), indent=1)))
         assert engine.problem_of(example, Done(1, "", "")) == ""
 
 
@@ -164,7 +164,7 @@ def test_planted_faults_are_found_made_small_and_not_found_twice(
     )
     tally = engine.fuzz(targets.Target("t", lambda _: (), lambda _: examples), 1.0, tmp_path, seed=1)
     assert sorted(tally.found) == ["a pass: planted", "exit code 3"]
-    sizes = {place.name: (place / "files" / "n").stat().st_size for place in tmp_path.iterdir()}
+    sizes = {folder.name: (folder / "files" / "n").stat().st_size for folder in tmp_path.iterdir()}
     assert sorted(sizes.values()) == [8, 501]
     assert "2 found, seed 1" in tally.line()
 
@@ -217,8 +217,8 @@ def test_edits_change_a_tree() -> None:
         (("encode", 0, 1, b""), b"\xef\xbb\xbfa: 1\nb: 2\n"),
     ],
 )
-def test_edits_change_bytes(edit: tuple[str, int, int, bytes], found: bytes) -> None:
-    assert damage.changed(b"a: 1\nb: 2\n", [edit]) == found
+def test_edits_change_bytes(edit: tuple[str, int, int, bytes], expected: bytes) -> None:
+    assert damage.changed(b"a: 1\nb: 2\n", [edit]) == expected
 
 
 def test_a_reply_can_lie_about_its_length() -> None:

@@ -122,13 +122,13 @@ def run(job: Job) -> Done:
             refused = _refused(folder / job.suite) if job.suite else ""
             code, text = (READ_ONLY, refused) if refused else _session(args)
         report = folder / "kbrel-report" / "report.json"
-        told = report.read_text(encoding="utf-8") if report.is_file() else ""
-        kept = {
+        report_text = report.read_text(encoding="utf-8") if report.is_file() else ""
+        written = {
             str(path.relative_to(folder)): path.read_bytes()
             for path in (folder.rglob("*") if job.keep else ())
             if path.is_file()
         }
-        return Done(code=code, text=text, report=told, files=kept)
+        return Done(code=code, text=text, report=report_text, files=written)
     finally:
         os.chdir(before)
         shutil.rmtree(folder, ignore_errors=True)

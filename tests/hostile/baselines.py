@@ -19,9 +19,9 @@ def outcomes(path: Path) -> Path:
 
 def of_readable(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], None]:
     def edit(path: Path) -> None:
-        found = json.loads((path / "baseline.json").read_text())
-        change(found)
-        (path / "baseline.json").write_text(json.dumps(found))
+        data = json.loads((path / "baseline.json").read_text())
+        change(data)
+        (path / "baseline.json").write_text(json.dumps(data))
 
     return edit
 
@@ -48,8 +48,8 @@ def unpacked(change: Callable[[bytes], bytes]) -> Callable[[Path], None]:
     return write
 
 
-def broken(what: str, change: Callable[[Path], None], said: str = "blessed", exit: int = USAGE) -> Row:
-    return Row(what, {"blessed": change}, exit, said, ARGS)
+def broken(what: str, change: Callable[[Path], None], printed: str = "blessed", exit: int = USAGE) -> Row:
+    return Row(what, {"blessed": change}, exit, printed, ARGS)
 
 
 def cut(path: Path) -> None:
@@ -66,12 +66,12 @@ def zeros(path: Path) -> None:
 
 
 def of_cases(**metrics: object) -> Callable[[Path], None]:
-    return of_readable(lambda found: [case["metrics"].update(metrics) for case in found["cases"].values()])
+    return of_readable(lambda data: [case["metrics"].update(metrics) for case in data["cases"].values()])
 
 
 def of_noise(value: float) -> Callable[[Path], None]:
     noise = {"metrics": {"accuracy": value}}
-    return of_readable(lambda found: [case.update(noise=noise) for case in found["cases"].values()])
+    return of_readable(lambda data: [case.update(noise=noise) for case in data["cases"].values()])
 
 
 ROWS = [

@@ -33,8 +33,8 @@ def checkpoint(change: Callable[[Path], None]) -> Callable[[Path], None]:
     return make
 
 
-def broken(what: str, change: Callable[[Path], None], said: str, exit: int = USAGE) -> Row:
-    return Row(what, {"checkpoint": checkpoint(change)}, exit, said, ARGS)
+def broken(what: str, change: Callable[[Path], None], printed: str, exit: int = USAGE) -> Row:
+    return Row(what, {"checkpoint": checkpoint(change)}, exit, printed, ARGS)
 
 
 def written(name: str, content: str | bytes) -> Callable[[Path], None]:
@@ -50,8 +50,8 @@ def without(name: str) -> Callable[[Path], None]:
 
 def edited(name: str, **values: object) -> Callable[[Path], None]:
     def change(path: Path) -> None:
-        found = json.loads((path / name).read_text())
-        (path / name).write_text(json.dumps(found | values))
+        data = json.loads((path / name).read_text())
+        (path / name).write_text(json.dumps(data | values))
 
     return change
 

@@ -10,18 +10,18 @@ PREDICTION = {"id": "a", "question": "Who?", "answers": ["Ann"], "prediction": "
 
 
 def command(
-    *typed: str, said: str, files: dict[str, str | bytes] | None = None, what: str = "", exit: int = 2
+    *typed: str, printed: str, files: dict[str, str | bytes] | None = None, what: str = "", exit: int = 2
 ) -> Row:
-    return Row(what or "kbrel " + " ".join(typed), files or {}, exit, said, args=typed, command=True)
+    return Row(what or "kbrel " + " ".join(typed), files or {}, exit, printed, args=typed, command=True)
 
 
-def judged(what: str, text: str | bytes, said: str = "in.jsonl:1", exit: int = 2) -> Row:
+def judged(what: str, text: str | bytes, printed: str = "in.jsonl:1", exit: int = 2) -> Row:
     return command(
         "judge",
         "in.jsonl",
         "--output",
         "out.jsonl",
-        said=said,
+        printed=printed,
         files={"in.jsonl": text},
         what=f"judge: {what}",
         exit=exit,
@@ -33,9 +33,9 @@ def row(**change: object) -> str:
 
 
 ROWS = [
-    command("judge", "nowhere.jsonl", "--output", "out.jsonl", said="nowhere.jsonl"),
-    command("judge", "suites", "--output", "out.jsonl", said="suites"),
-    command("judge", "suites/facts.jsonl", "--output", "suites/facts.jsonl", said="suites/facts.jsonl"),
+    command("judge", "nowhere.jsonl", "--output", "out.jsonl", printed="nowhere.jsonl"),
+    command("judge", "suites", "--output", "out.jsonl", printed="suites"),
+    command("judge", "suites/facts.jsonl", "--output", "suites/facts.jsonl", printed="suites/facts.jsonl"),
     judged("a line that is no JSON", "{"),
     judged("a line that is a list", "[]\n"),
     judged("a line of 100,000 levels", "[" * 100_000 + "\n"),
@@ -48,23 +48,25 @@ ROWS = [
     judged("a prediction of a million words", row(prediction="Ann or " * 1_000_000), "", 0),
     judged("a prediction of a million brackets", row(prediction="(" * 1_000_000), "", 0),
     judged("half a surrogate pair", row(prediction="\ud800")),
-    command("compare", "nowhere", "published/monitor", said="nowhere"),
-    command("compare", "suites", said="suites"),
-    command("compare", "a", said="a", files={"a/report.json": "["}, what="compare: a report that is no JSON"),
+    command("compare", "nowhere", "published/monitor", printed="nowhere"),
+    command("compare", "suites", printed="suites"),
+    command(
+        "compare", "a", printed="a", files={"a/report.json": "["}, what="compare: a report that is no JSON"
+    ),
     command(
         "compare",
         "a",
-        said="a",
+        printed="a",
         files={"a/report.json": "[" * 100_000},
         what="compare: a report of 100,000 levels",
     ),
-    command("compare", "a", said="a", files={"a/report.json": "{}"}, what="compare: a report of nothing"),
-    command("import", "fktcc", "x", "--output", "o.jsonl", said="fktcc"),
-    command("import", "fktc", "nowhere.json", "--output", "o.jsonl", said="nowhere.json"),
-    command("import", "csv", "suites/facts.jsonl", "--output", "o.jsonl", said="facts.jsonl"),
-    command("schema", "nothing", said="nothing"),
-    command("init", "suites/facts.jsonl", said="facts.jsonl"),
-    command("cache", "info", "--kb-use-cache=nowhere", said="nowhere"),
-    command("build", "head-to-tail", "nowhere", said="head-to-tail"),
-    command("nosuch", said="nosuch"),
+    command("compare", "a", printed="a", files={"a/report.json": "{}"}, what="compare: a report of nothing"),
+    command("import", "fktcc", "x", "--output", "o.jsonl", printed="fktcc"),
+    command("import", "fktc", "nowhere.json", "--output", "o.jsonl", printed="nowhere.json"),
+    command("import", "csv", "suites/facts.jsonl", "--output", "o.jsonl", printed="facts.jsonl"),
+    command("schema", "nothing", printed="nothing"),
+    command("init", "suites/facts.jsonl", printed="facts.jsonl"),
+    command("cache", "info", "--kb-use-cache=nowhere", printed="nowhere"),
+    command("build", "head-to-tail", "nowhere", printed="head-to-tail"),
+    command("nosuch", printed="nosuch"),
 ]

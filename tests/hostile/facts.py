@@ -26,19 +26,19 @@ FORMATS = {
 }
 
 
-def first(what: str, said: str, exit: int = 2, **change: object) -> Row:
-    return Row(what, {FACTS: facts(change)}, exit, said)
+def first(what: str, printed: str, exit: int = 2, **change: object) -> Row:
+    return Row(what, {FACTS: facts(change)}, exit, printed)
 
 
-def line(what: str, text: str | bytes, said: str = "facts.jsonl:13", exit: int = 2) -> Row:
+def line(what: str, text: str | bytes, printed: str = "facts.jsonl:13", exit: int = 2) -> Row:
     content = facts().encode() + (text.encode() if isinstance(text, str) else text)
-    return Row(what, {FACTS: content}, exit, said)
+    return Row(what, {FACTS: content}, exit, printed)
 
 
-def table(what: str, text: str | bytes, said: str, exit: int = 2) -> Row:
+def table(what: str, text: str | bytes, printed: str, exit: int = 2) -> Row:
     header = "relation,subject,object,popularity\n"
     content = header.encode() + (text.encode() if isinstance(text, str) else text)
-    return Row(what, {SUITE: ASKING.replace("facts.jsonl", "f.csv"), "suites/f.csv": content}, exit, said)
+    return Row(what, {SUITE: ASKING.replace("facts.jsonl", "f.csv"), "suites/f.csv": content}, exit, printed)
 
 
 def of_format(name: str, what: str, content: str | bytes) -> Row:

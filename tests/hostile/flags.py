@@ -8,21 +8,21 @@ from tests.hostile.row import FAILED, PASSED, RUN, USAGE, Row
 HUGE = "9" * 5000
 
 
-def flag(typed: str, said: str = "", exit: int = USAGE, what: str = "") -> Row:
+def flag(typed: str, printed: str = "", exit: int = USAGE, what: str = "") -> Row:
     name = typed.partition("=")[0]
-    return Row(what or typed, {}, exit, said or name, args=(*RUN, typed))
+    return Row(what or typed, {}, exit, printed or name, args=(*RUN, typed))
 
 
-def for_reference(typed: str, said: str) -> Row:
-    return Row(typed, {}, USAGE, said, args=("--kb-model=reference", "suites", typed))
+def for_reference(typed: str, printed: str) -> Row:
+    return Row(typed, {}, USAGE, printed, args=("--kb-model=reference", "suites", typed))
 
 
 def again(folder: str) -> Row:
     return Row(f"--kb-from-run={folder}", {}, USAGE, folder, args=("suites", f"--kb-from-run={folder}"))
 
 
-def model(typed: str, said: str, exit: int = USAGE, what: str = "") -> Row:
-    return Row(what or typed, {}, exit, said, args=(f"--kb-model={typed}", "suites"))
+def model(typed: str, printed: str, exit: int = USAGE, what: str = "") -> Row:
+    return Row(what or typed, {}, exit, printed, args=(f"--kb-model={typed}", "suites"))
 
 
 NUMBERS = ("batch_size", "attribute", "limit", "seed")

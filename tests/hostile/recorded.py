@@ -12,8 +12,8 @@ from tests.hostile.row import USAGE, Row
 ARGS = ("suites", "--kb-from-run=recorded", "--kb-output-path=again")
 
 
-def broken(what: str, change: Callable[[Path], None], said: str = "recorded", exit: int = USAGE) -> Row:
-    return Row(what, {"recorded": change}, exit, said, ARGS)
+def broken(what: str, change: Callable[[Path], None], printed: str = "recorded", exit: int = USAGE) -> Row:
+    return Row(what, {"recorded": change}, exit, printed, ARGS)
 
 
 def written(name: str, content: str | bytes) -> Callable[[Path], None]:
@@ -24,9 +24,9 @@ def written(name: str, content: str | bytes) -> Callable[[Path], None]:
 
 def of_report(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], None]:
     def edit(path: Path) -> None:
-        found = json.loads((path / "report.json").read_text())
-        change(found)
-        (path / "report.json").write_text(json.dumps(found))
+        data = json.loads((path / "report.json").read_text())
+        change(data)
+        (path / "report.json").write_text(json.dumps(data))
 
     return edit
 
@@ -36,9 +36,9 @@ def of_line(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], None
 
     def edit(path: Path) -> None:
         lines = (path / "responses.jsonl").read_text().splitlines()
-        found = json.loads(lines[0])
-        change(found)
-        (path / "responses.jsonl").write_text("\n".join([json.dumps(found), *lines[1:]]) + "\n")
+        data = json.loads(lines[0])
+        change(data)
+        (path / "responses.jsonl").write_text("\n".join([json.dumps(data), *lines[1:]]) + "\n")
 
     return edit
 

@@ -31,14 +31,14 @@ class Row:
     """One hostile input and what must come of it.
 
     ``files`` are written over the project before the program starts: text, bytes, or a function that is
-    given the path. ``args`` are the arguments of pytest, or of ``kbrel`` where ``command`` is true. ``said``
-    stands in what is printed. Input that is odd and sound exits with :data:`PASSED`.
+    given the path. ``args`` are the arguments of pytest, or of ``kbrel`` where ``command`` is true.
+    ``printed`` is a part of what is printed. Input that is odd and sound exits with :data:`PASSED`.
     """
 
     what: str
     files: Mapping[str, str | bytes | Callable[[Path], None]] = field(default_factory=dict)
     exit: int = INTERRUPTED
-    said: str = ""
+    printed: str = ""
     args: tuple[str, ...] = RUN
     command: bool = False
     env: Mapping[str, str] = field(default_factory=dict)

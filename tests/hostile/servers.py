@@ -19,7 +19,7 @@ class Served:
     what: str
     fault: Fault | None = None
     exit: int = FAILED
-    said: str = ""
+    printed: str = ""
     say: Callable[[str], str] = lambda text: "unsure"
     listed: dict[str, Any] | None = None
 
@@ -31,25 +31,25 @@ class Served:
 
 
 def changed(
-    what: str, change: Callable[[dict[str, Any]], object], said: str = "", exit: int = FAILED
+    what: str, change: Callable[[dict[str, Any]], object], printed: str = "", exit: int = FAILED
 ) -> Served:
-    return Served(what, Fault(change=lambda reply: change(reply) and None), exit, said)
+    return Served(what, Fault(change=lambda reply: change(reply) and None), exit, printed)
 
 
-def choice(what: str, said: str = "", exit: int = FAILED, **values: Any) -> Served:
-    return changed(what, lambda reply: reply["choices"][0].update(values), said, exit)
+def choice(what: str, printed: str = "", exit: int = FAILED, **values: Any) -> Served:
+    return changed(what, lambda reply: reply["choices"][0].update(values), printed, exit)
 
 
-def message(what: str, said: str = "", exit: int = FAILED, **values: Any) -> Served:
-    return changed(what, lambda reply: reply["choices"][0]["message"].update(values), said, exit)
+def message(what: str, printed: str = "", exit: int = FAILED, **values: Any) -> Served:
+    return changed(what, lambda reply: reply["choices"][0]["message"].update(values), printed, exit)
 
 
-def usage(what: str, value: Any, said: str = "") -> Served:
-    return changed(what, lambda reply: reply.update(usage=value), said)
+def usage(what: str, value: Any, printed: str = "") -> Served:
+    return changed(what, lambda reply: reply.update(usage=value), printed)
 
 
-def raw(what: str, text: str, said: str = "", exit: int = FAILED, status: int = 200) -> Served:
-    return Served(what, Fault(raw=text, status=status), exit, said)
+def raw(what: str, text: str, printed: str = "", exit: int = FAILED, status: int = 200) -> Served:
+    return Served(what, Fault(raw=text, status=status), exit, printed)
 
 
 ROWS = [

@@ -12,9 +12,9 @@ from tests.hostile.row import PASSED, Row
 ANSWERS = ".kbrel-cache/answers.sqlite"
 
 
-def kept(what: str, change: Callable[[Path], None], said: str = "", exit: int = PASSED) -> Row:
+def damaged_store(what: str, change: Callable[[Path], None], printed: str = "", exit: int = PASSED) -> Row:
     """Return a row about the folder of kept answers, as an earlier run of the same model left it."""
-    return Row(what, {".kbrel-cache": change}, exit, said)
+    return Row(what, {".kbrel-cache": change}, exit, printed)
 
 
 def written(content: bytes) -> Callable[[Path], None]:
@@ -40,8 +40,8 @@ def cut(path: Path) -> None:
 def flipped(path: Path) -> None:
     file = path / "answers.sqlite"
     content = bytearray(file.read_bytes())
-    for place in range(2048, len(content), 97):
-        content[place] ^= 0xFF
+    for offset in range(2048, len(content), 97):
+        content[offset] ^= 0xFF
     file.write_bytes(bytes(content))
 
 
@@ -51,12 +51,12 @@ def fifo(path: Path) -> None:
 
 
 ROWS = [
-    kept("a store that is empty", written(b"")),
-    kept("a store that is text", written(b"no answers here\n" * 99), "answers.sqlite"),
-    kept("a store that is cut off", cut),
-    kept("a store with flipped bytes", flipped),
-    kept("a store of a later version", sql("pragma user_version = 99"), "answers.sqlite"),
-    kept("a store of another program", sql("pragma application_id = 7"), "answers.sqlite"),
-    kept("a store that is a pipe nobody writes to", fifo),
+    damaged_store("a store that is empty", written(b"")),
+    damaged_store("a store that is text", written(b"no answers here\n" * 99), "answers.sqlite"),
+    damaged_store("a store that is cut off", cut),
+    damaged_store("a store with flipped bytes", flipped),
+    damaged_store("a store of a later version", sql("pragma user_version = 99"), "answers.sqlite"),
+    damaged_store("a store of another program", sql("pragma application_id = 7"), "answers.sqlite"),
+    damaged_store("a store that is a pipe nobody writes to", fifo),
     Row("a file where the folder belongs", {".kbrel-cache": "text"}, PASSED, ".kbrel-cache"),
 ]

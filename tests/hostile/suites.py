@@ -23,13 +23,13 @@ MONITOR = "suite: mini\nfacts: facts.jsonl\nmonitor:\n  negatives: 2\n  gates: {
 HUGE = "9" * 5000
 
 
-def suite(what: str, text: str | bytes, said: str, exit: int = 2) -> Row:
-    return Row(what, {SUITE: text}, exit, said)
+def suite(what: str, text: str | bytes, printed: str, exit: int = 2) -> Row:
+    return Row(what, {SUITE: text}, exit, printed)
 
 
-def changed(what: str, old: str, new: str, said: str, base: str = ASKING, exit: int = 2) -> Row:
+def changed(what: str, old: str, new: str, printed: str, base: str = ASKING, exit: int = 2) -> Row:
     assert old in base
-    return Row(what, {SUITE: base.replace(old, new)}, exit, said)
+    return Row(what, {SUITE: base.replace(old, new)}, exit, printed)
 
 
 def fifo(path: Path) -> None:

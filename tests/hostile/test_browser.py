@@ -59,20 +59,20 @@ def asked():
 
 def tags(text: str) -> Counter[str]:
     """Return how often each tag is opened, but for the bodies of tables, which browsers add."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
 
     class Reader(HTMLParser):
         def handle_starttag(self, tag: str, attrs: object) -> None:
-            found[tag] += tag != "tbody"
+            counts[tag] += tag != "tbody"
 
     Reader().feed(text)
-    return +found
+    return +counts
 
 
 def shown(page, profile) -> str:
     """Return the document that the browser made of a page, after its scripts and events."""
     quiet = ("--no-first-run", "--disable-background-networking", "--disable-component-update")
-    found = subprocess.run(
+    process = subprocess.run(
         [
             *(str(BROWSER), "--headless", "--no-sandbox", *quiet, "--disable-gpu", "--disable-sync"),
             *(f"--user-data-dir={profile}", "--virtual-time-budget=2000", "--dump-dom", page.as_uri()),
@@ -82,7 +82,7 @@ def shown(page, profile) -> str:
         timeout=60,
         check=True,
     )
-    return found.stdout
+    return process.stdout
 
 
 @pytest.mark.slow

@@ -89,7 +89,7 @@ def test_a_row(pytester, monkeypatch, capsys, hostile_folder, sound, row: Row):
             result = pytester.runpytest(*row.args)
             code, printed = int(result.ret), result.stdout.str() + result.stderr.str()
     assert code == row.exit, printed
-    assert row.said in printed
+    assert row.printed in printed
     nothing_bad(hostile_folder, printed, row.exit)
 
 
@@ -100,7 +100,7 @@ def test_a_server(pytester, hostile_folder, openai_server, served: servers.Serve
         result = pytester.runpytest(*servers.arguments(openai_server))
     printed = result.stdout.str() + result.stderr.str()
     assert result.ret == served.exit, printed
-    assert served.said in printed
+    assert served.printed in printed
     nothing_bad(hostile_folder, printed, served.exit)
 
 

@@ -68,7 +68,7 @@ class Paired:
 
 
 def pair_up(baseline: Side, candidates: Sequence[tuple[str, Side]], name: str) -> tuple[Paired, ...]:
-    """Hold each candidate (its name, its run) against the baseline, which is called ``name``.
+    """Compare each candidate (its name, its run) with the baseline, which is called ``name``.
 
     All gates together are one family of tests: Šidák's correction is for the relative ones of all candidates.
     """
