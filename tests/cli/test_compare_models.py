@@ -59,7 +59,11 @@ def test_what_of_the_settings_of_two_runs_can_change_figures(
         ({"case_settings": asked(choices="3")}, {"case_settings": asked(choices="4")}, "choices 3, 4"),
         ({"case_settings": asked(choices="3")}, {"case_settings": asked()}, ""),
         ({"case_settings": asked(choices="3")}, {"case_settings": asked("head_to_tail[b]", choices="4")}, ""),
-        ({"case_settings": asked()}, {"case_settings": asked(suite="v.kb.yaml")}, "suites w.kb.yaml, v.kb.yaml"),
+        (
+            {"case_settings": asked()},
+            {"case_settings": asked(suite="v.kb.yaml")},
+            "suites w.kb.yaml, v.kb.yaml",
+        ),
         (
             {"case_settings": asked(), "settings": (("judge", "rules"),)},
             {"case_settings": asked(), "settings": (("judge", "openai/j"),)},
