@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from dataclasses import replace
 
 import pytest
 
 from pytest_kbrel.models.cache.store import digest_of, key_of
+from pytest_kbrel.models.hf.backend import load
+from pytest_kbrel.models.hf.spec import parse_spec
 from pytest_kbrel.records import Fingerprint, GenerateRequest, ScoreRequest
 from tests.models.cache.stored import MODEL, SERVED
+from tests.models.tiny_checkpoints import BOS, EOS, change_json, change_weights, make_checkpoint
 
 CHANGES = {
     **{"spec": "x", "backend": "x", "backend_version": "x", "architecture": "x", "parameters": 2},
@@ -73,3 +77,134 @@ def test_each_part_of_what_is_asked_makes_another_key(request_, changes):
     keys += [key_of("m", replace(request_, **{name: value})) for name, value in changes.items()]
     assert len(set(keys)) == len(keys)
     assert set(changes) == set(type(request_).__dataclass_fields__)
+
+
+CHAT = "{% for m in messages %}{{ bos_token }}{{ m['content'] }}{% endfor %}"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("made")
+    return {kind: make_checkpoint(folder / kind, kind) for kind in ("llama", "t5", "bart")}
+
+
+@pytest.fixture
+def copy(made, tmp_path):
+    """Return a copy of a checkpoint under another path."""
+
+    def copied(kind):
+        return shutil.copytree(made[kind], tmp_path / kind)
+
+    return copied
+
+
+def who(folder, args=""):
+    model = load(parse_spec(str(folder), args, device="cpu"))
+    try:
+        return digest_of(model.describe())
+    finally:
+        model.close()
+
+
+@pytest.mark.parametrize("kind", ["llama", "t5", "bart"])
+def test_the_same_checkpoint_under_another_path_is_the_same(made, copy, kind):
+    assert who(made[kind]) == who(copy(kind))
+
+
+def test_decoders_that_begin_with_another_token_are_two(made, copy):
+    other = copy("t5")
+    change_json(other / "generation_config.json", decoder_start_token_id=BOS)
+    asked = [GenerateRequest(prompt="Where is Paris?", max_new_tokens=6)]
+    said = []
+    for folder in (made["t5"], other):
+        model = load(parse_spec(str(folder), device="cpu"))
+        said.append(model.generate(asked)[0].token_ids)
+        model.close()
+    assert said[0] != said[1], "else nothing would be shown"
+    assert who(made["t5"]) != who(other)
+
+
+def _weights(folder):
+    change_weights(folder, lambda tensors: tensors[sorted(tensors)[0]].mul_(1.01))
+
+
+def _ends(folder):
+    change_json(folder / "generation_config.json", eos_token_id=[EOS, 7])
+
+
+def _config(folder):
+    change_json(folder / "config.json", rms_norm_eps=1e-3)
+
+
+def _merges(folder):
+    import json
+
+    file = folder / "tokenizer.json"
+    tokenizer = json.loads(file.read_text())
+    tokenizer["model"]["merges"].reverse()
+    file.write_text(json.dumps(tokenizer))
+
+
+def _added_token(folder):
+    import json
+
+    file = folder / "tokenizer.json"
+    tokenizer = json.loads(file.read_text())
+    tokenizer["added_tokens"][-1]["lstrip"] = True
+    file.write_text(json.dumps(tokenizer))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        _weights,
+        _ends,
+        _config,
+        _merges,
+        _added_token,
+        lambda folder: change_json(folder / "tokenizer_config.json", add_prefix_space=True),
+        lambda folder: change_json(folder / "tokenizer_config.json", split_special_tokens=True),
+    ],
+    ids=["weights", "ends", "config", "merges", "added token", "prefix space", "split special tokens"],
+)
+def test_what_can_change_an_answer_makes_another(made, copy, change):
+    other = copy("llama")
+    change(other)
+    assert who(made["llama"]) != who(other)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda folder: change_json(
+            folder / "config.json", _name_or_path="elsewhere", transformers_version="1"
+        ),
+        # What a checkpoint wants of sampling is left out: all are asked in one way.
+        lambda folder: change_json(
+            folder / "generation_config.json", temperature=0.3, do_sample=True, suppress_tokens=[5]
+        ),
+        lambda folder: change_json(folder / "tokenizer_config.json", chat_template=CHAT),
+        lambda folder: (folder / "README.md").write_text("about"),
+    ],
+    ids=["who saved it", "sampling", "a template that is not used", "other files"],
+)
+def test_what_changes_no_answer_makes_no_other(made, copy, change):
+    other = copy("llama")
+    change(other)
+    assert who(made["llama"]) == who(other)
+
+
+def test_ways_to_run_that_change_answers_are_told_apart(made, copy):
+    here = copy("llama")
+    change_json(here / "tokenizer_config.json", chat_template=CHAT)
+    ways = [
+        *("", "dtype=bfloat16", "add_bos_token=False", "attn_implementation=eager"),
+        *("apply_chat_template=True", "apply_chat_template=True,add_bos_token=False"),
+        *("apply_chat_template=True,add_bos_token=True",),
+    ]
+    digests = {way: who(here, way) for way in ways}
+    change_json(here / "tokenizer_config.json", chat_template=CHAT + "!")
+    digests["another template"] = who(here, "apply_chat_template=True")
+    assert len(set(digests.values())) == len(digests)
+    assert who(here, "max_length=64") == digests[""]
+    assert who(here, "dtype=float32") == digests[""]

@@ -1,22 +1,33 @@
-"""What of a checkpoint's folder is read, file by file and key by key, without loading it."""
+"""A checkpoint's folder: config, weights and tokenizer files, headers of weights, and digests of tensors."""
 
 from __future__ import annotations
 
 import json
+import struct
+from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import save_file
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.checkpoint.files import (
+    check_contents,
     check_folder,
+    check_gguf,
+    check_safetensors,
     digest_of_files,
+    digest_of_tensors,
     effective_config,
     looks_like_hub_id,
     read_config,
+    refuse_pointer,
     tokenizer_files,
     tokenizer_settings,
     weight_files,
 )
+from pytest_kbrel.models.checkpoint.fingerprint import quantisation
+from pytest_kbrel.models.hf.spec import parse_spec
 
 
 def fill(folder, *names, text="{}"):
@@ -204,3 +215,179 @@ def test_a_digest_is_of_contents_in_their_order_and_of_what_is_said_beside_them(
     assert len(set(digests)) == len(digests)
     assert digest_of_files([same]) == digests[1]
     assert digest_of_files([a], {"y": 2, "x": 1}) == digests[6]
+
+
+POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 4976698672\n"
+
+
+def safetensors(header: object, data: int) -> bytes:
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return len(text).to_bytes(8, "little") + text + b"\0" * data
+
+
+def tensor(begin: int, end: int) -> dict[str, object]:
+    return {"dtype": "F32", "shape": [(end - begin) // 4], "data_offsets": [begin, end]}
+
+
+WHOLE = {"a": tensor(0, 8), "b": tensor(8, 24), "__metadata__": {"format": "pt"}}
+
+
+@pytest.mark.parametrize(
+    ("header", "data"), [(WHOLE, 24), ({}, 0), ({"b": tensor(8, 24), "a": tensor(0, 8)}, 24)]
+)
+def test_a_whole_file_passes(tmp_path: Path, header: object, data: int) -> None:
+    file = tmp_path / "model.safetensors"
+    file.write_bytes(safetensors(header, data))
+    check_safetensors(file)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (safetensors(WHOLE, 23), r"are cut short: the file has \d+ bytes and needs \d+ bytes by its header"),
+        (
+            safetensors(WHOLE, 24)[:60],
+            r"the file has 60 bytes and needs a header of \d+ bytes; copy it",
+        ),
+        (safetensors(WHOLE, 25), r"no whole safetensors file: it has \d+ bytes, and by its header \d+$"),
+        (b"", r"no safetensors file: its 0 bytes begin with b''"),
+        (b"\x08\0\0", "no safetensors file: its 3 bytes"),
+        (b"<!DOCTYPE html><title>401", r"no safetensors file: its 25 bytes begin with b'<!DOCTYPE html>"),
+        (b"PK\x03\x04" + b"\0" * 40, "cut short|no safetensors file"),
+        (POINTER.encode(), "this is a Git LFS pointer, .*'git lfs pull'"),
+        (safetensors(b"not JSON", 0), "its header is broken: JSONDecodeError"),
+        (safetensors(b"[1, 2]", 0), "its header is broken: AttributeError"),
+        (safetensors({"a": {}}, 0), "its header is broken: KeyError"),
+        (safetensors({"a": {"data_offsets": [0]}}, 0), "its header is broken: IndexError"),
+        (safetensors({"a": {"data_offsets": [0, "8"]}}, 8), "its header is broken: TypeError"),
+        (safetensors({"a": {"data_offsets": [0, -8]}}, 0), "its header is broken: TypeError"),
+        (safetensors(b"[" * 200_000, 0), "its header is broken: ValueError: nested more than"),
+    ],
+)
+def test_what_is_no_whole_file_is_named(tmp_path: Path, content: bytes, said: str) -> None:
+    file = tmp_path / "model.safetensors"
+    file.write_bytes(content)
+    with pytest.raises(ModelError, match=f"^{file}: .*(?:{said})"):
+        check_safetensors(file)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"x: cannot be read: No such file"):
+        refuse_pointer(tmp_path / "x")
+
+
+def test_a_gguf_file_begins_with_its_name(tmp_path: Path) -> None:
+    file = tmp_path / "model.gguf"
+    for content, said in ((b"gguf", "no GGUF file: it begins with b'gguf'"), (POINTER.encode(), "Git LFS")):
+        file.write_bytes(content)
+        with pytest.raises(ModelError, match=said):
+            check_gguf(file)
+    file.write_bytes(b"GGUF\3\0")
+    check_gguf(file)
+
+
+def test_each_shard_and_each_file_of_the_tokenizer_is_looked_at(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.safetensors").write_bytes(safetensors(WHOLE, 24))
+    index = {"weight_map": {"x": "a.safetensors", "y": "b.safetensors"}}
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
+    (tmp_path / "tokenizer.json").write_text("{}")
+    check_contents(tmp_path)
+    (tmp_path / "b.safetensors").write_bytes(safetensors(WHOLE, 20))
+    with pytest.raises(ModelError, match=r"b\.safetensors: the safetensors are cut short"):
+        check_contents(tmp_path)
+    (tmp_path / "b.safetensors").write_bytes(safetensors(WHOLE, 24))
+    (tmp_path / "tokenizer.json").write_text(POINTER)
+    with pytest.raises(ModelError, match=r"tokenizer\.json: this is a Git LFS pointer"):
+        check_contents(tmp_path)
+    (tmp_path / "config.json").write_text(POINTER)
+    with pytest.raises(ModelError, match=r"config\.json: this is a Git LFS pointer"):
+        read_config(tmp_path)
+
+
+TENSORS = {
+    "a.weight": torch.arange(12.0).reshape(3, 4),
+    "b.weight": torch.ones(2, dtype=torch.bfloat16),
+    "c.bias": torch.tensor([], dtype=torch.float32),
+}
+
+
+def saved(folder: Path, name: str, tensors: dict[str, torch.Tensor], **notes: str) -> Path:
+    folder.mkdir(exist_ok=True)
+    save_file(tensors, folder / name, metadata=notes or None)
+    return folder / name
+
+
+def test_shards_names_and_notes_change_nothing(tmp_path):
+    whole = digest_of_tensors([saved(tmp_path, "model.safetensors", TENSORS)])
+    parts = [
+        saved(tmp_path, f"part-{number}.safetensors", {name: tensor}, format="pt", by="somebody")
+        for number, (name, tensor) in enumerate(TENSORS.items())
+    ]
+    assert digest_of_tensors(parts) == digest_of_tensors(reversed(parts)) == whole
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"a.weight": torch.arange(12.0).reshape(4, 3)},
+        {"a.weight": torch.arange(12.0).reshape(3, 4) + 1e-6},
+        {"b.weight": torch.ones(2, dtype=torch.float16)},
+        {"d.weight": torch.zeros(1)},
+    ],
+    ids=["shape", "values", "dtype", "one more"],
+)
+def test_another_tensor_is_another_model(tmp_path, change):
+    before = digest_of_tensors([saved(tmp_path, "a.safetensors", TENSORS)])
+    assert digest_of_tensors([saved(tmp_path, "b.safetensors", TENSORS | change)]) != before
+
+
+def test_two_tensors_that_change_places_are_another_model(tmp_path):
+    one, other = torch.ones(2), torch.zeros(2)
+    digests = {
+        digest_of_tensors([saved(tmp_path, f"{number}.safetensors", {"a": first, "b": second})])
+        for number, (first, second) in enumerate([(one, other), (other, one)])
+    }
+    assert len(digests) == 2
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"plain text that is long enough to have a length in front",
+        struct.pack("<Q", 2) + b"[]",
+        struct.pack("<Q", 20) + b'{"a": 1}',
+        (lambda head: struct.pack("<Q", len(head)) + head + b"12")(
+            json.dumps({"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}).encode()
+        ),
+    ],
+)
+def test_what_is_no_safetensors_is_named(tmp_path, data):
+    (tmp_path / "x.safetensors").write_bytes(data)
+    with pytest.raises(ModelError, match=r"x\.safetensors: no readable safetensors"):
+        digest_of_tensors([tmp_path / "x.safetensors"])
+
+
+@pytest.mark.parametrize(
+    ("text", "args", "config", "found"),
+    [
+        ("reference", "", {}, ""),
+        ("reference:pruned", "", {}, ""),
+        ("reference:int4", "", {}, "int4"),
+        ("x", "load_in_4bit=True", {}, "bitsandbytes 4 bits"),
+        ("x", "load_in_8bit=True", {}, "bitsandbytes 8 bits"),
+        ("x", "gguf_file=x.gguf", {}, "gguf"),
+        ("x", "", {"quantization_config": {"quant_method": "gptq", "bits": 4}}, "gptq 4 bits"),
+        (
+            "x",
+            "",
+            {"quantization_config": {"quant_method": "bitsandbytes", "load_in_8bit": True}},
+            "bitsandbytes 8 bits",
+        ),
+        ("x", "", {"quantization_config": {"quant_method": "fp8"}}, "fp8"),
+        ("x", "", {"quantization_config": None}, ""),
+    ],
+)
+def test_quantisation(text, args, config, found):
+    assert quantisation(parse_spec(text, args), config) == found

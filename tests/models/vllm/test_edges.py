@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import time
+from queue import Empty, Queue
+from types import SimpleNamespace
+
 import pytest
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.hf.spec import ModelSpec
 from pytest_kbrel.models.registry import args_for, backend_of
 from pytest_kbrel.models.vllm import VllmSpec, parse_vllm
+from pytest_kbrel.models.vllm.engine import EngineEndedError, watch
 
 
 @pytest.mark.parametrize(
@@ -115,3 +121,26 @@ def test_each_argument_is_one_of_vllms(name):
     text = f"{name}={OWN[name]}"
     assert args_for("vllm/x", f"{text},base_url=http://localhost:1/v1") == text
     parse_vllm("vllm" if name == "pretrained" else "vllm/x/y", text)
+
+
+def engine(**parts):
+    return SimpleNamespace(llm_engine=SimpleNamespace(engine_core=SimpleNamespace(**parts)))
+
+
+def test_who_waits_is_told_when_a_process_is_killed():
+    process = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(600,), daemon=True)
+    process.start()
+    outputs = Queue()
+    watch(engine(outputs_queue=outputs), [process])
+    with pytest.raises(Empty):
+        outputs.get(timeout=0.1)
+    process.kill()
+    assert isinstance(outputs.get(timeout=300), EngineEndedError)
+    process.join()
+
+
+def test_an_engine_without_processes_is_not_watched():
+    outputs = Queue()
+    watch(engine(outputs_queue=outputs), [])
+    watch(engine(), [])
+    assert outputs.empty()
