@@ -1,4 +1,4 @@
-"""What is asked beside a case itself: the model it is compared with, and the same model a second time."""
+"""Running a case beside the normal run: with the baseline model, and a second time for the noise floor."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Keep = Callable[[Sequence[Exchange]], None]
 
 
 def run_baseline_model(case: Case, pool: ModelPool, keep: Keep) -> tuple[Table, Baseline]:
-    """Put a case to the model that the run compares with: its outcomes, and these as a baseline.
+    """Run a case with the baseline model; return its outcomes, also as a baseline.
 
-    ``keep`` is handed its exchanges, marked as such. Raises ``ModelError`` where the model cannot be opened,
-    and where its responses are no ground for a measurement.
+    ``keep`` gets the exchanges, marked as the baseline model's. Raises ``ModelError`` if the model cannot be
+    opened or its responses cannot be measured.
     """
     from pytest_kbrel.baselines import session_baseline
     from pytest_kbrel.gates import check_integrity
@@ -40,20 +40,19 @@ def run_baseline_model(case: Case, pool: ModelPool, keep: Keep) -> tuple[Table, 
             ]
         )
 
-    found = run_case(case, ask, keep_marked)
-    if broken := check_integrity(case, found.table, found.errors).broken:
+    result = run_case(case, ask, keep_marked)
+    if broken := check_integrity(case, result.table, result.errors).broken:
         raise ModelError(f"{case.id}: nothing can be compared with --kb-baseline-model: {broken[0]}")
     model = pool.base()
     assert model is not None
-    answered = (case.suite, case.id, found.table, settings_of(case))
-    return found.table, session_baseline(model, [answered], judge=case.judge, helpers=pool.helpers())
+    answered = (case.suite, case.id, result.table, settings_of(case))
+    return result.table, session_baseline(model, [answered], judge=case.judge, helpers=pool.helpers())
 
 
 def measure_noise(case: Case, decided: CaseResult, pool: ModelPool) -> CaseResult:
-    """Put a decided case to the model under test again, under another batch plan, and note what changed.
+    """Run a decided case again under another batch plan, and note which outcomes changed.
 
-    The second answers decide nothing and are not recorded. A response that cannot be used this time is an
-    error of the case.
+    The second answers decide nothing and are not recorded. An unusable response is an error of the case.
     """
     from pytest_kbrel.gates import add_noise_floors
     from pytest_kbrel.probes import run_case

@@ -1,4 +1,4 @@
-"""How what is most alike is found: the examples of a few-shot question, and distractors by an encoder."""
+"""Selection by similarity: examples of few-shot questions, and distractors by an encoder."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 class Retrieval:
-    """One process's encoders, each opened at its first question.
+    """The encoders of one process, each opened at first use.
 
-    ``args`` are those of all helping models, of which an encoder behind a server takes its own; relative
-    paths begin at ``rootpath`` and the suite's folder.
+    ``args`` are --kb-judge-args, of which an encoder on a server takes its own. Relative paths start at the
+    folder of the suite, which is relative to ``rootpath``.
     """
 
     def __init__(self, rootpath: Path, args: str) -> None:
@@ -25,9 +25,9 @@ class Retrieval:
         self._encoders: dict[tuple[str, Path], Encoder] = {}
 
     def with_examples(self, case: Case) -> Case:
-        """Return the case with the examples its questions are asked with; most cases have none.
+        """Return the case with the few-shot examples of its questions; most cases have none.
 
-        Raises ``KbrelError`` where the encoder cannot be had or too few examples are left for a fact.
+        Raises ``KbrelError`` if the encoder cannot be opened or a fact has too few examples.
         """
         settings = case.settings
         if not sum(settings.shown):
@@ -45,16 +45,15 @@ class Retrieval:
         return with_shots(case, similar)
 
     def with_distractors(self, case: Case) -> Case:
-        """Return the case with the distractors nearest to each answer, where an encoder is to choose them.
+        """Return the case with the distractors nearest to each answer, if the suite names an encoder.
 
-        The suite has then drawn more of them than the settings say. Raises ``KbrelError`` where the encoder
-        cannot be had.
+        The suite has then drawn more than needed. Raises ``KbrelError`` if the encoder cannot be opened.
         """
         settings = case.settings
         if not settings.encoder:
             return case
         count = getattr(settings, "distractors", 0)
-        # Only of what was drawn by kind there are more.
+        # Only distractors that were drawn by kind are more than needed.
         drawn = {name for name, _ in case.alike}
         spare = [fact for fact in case.facts if fact.id in drawn and len(fact.negatives) > count]
         if not spare:
@@ -67,14 +66,13 @@ class Retrieval:
         encoder.embed([text for fact in spare for text in (fact.object or "", *fact.negatives) if text])
 
         def nearest(fact: Fact) -> Fact:
-            found = fact.negatives
+            negatives = fact.negatives
             if fact.object is not None:
-                row = cosine(encoder.embed([fact.object]), encoder.embed(found))[0]
-                order = sorted(
-                    range(len(found)), key=lambda place: (-round(float(row[place]), DIGITS), place)
-                )
-                found = tuple(found[place] for place in order)
-            return dataclasses.replace(fact, negatives=found[:count])
+                row = cosine(encoder.embed([fact.object]), encoder.embed(negatives))[0]
+                # Equal similarities keep their order, since sorting is stable.
+                order = sorted(range(len(negatives)), key=lambda index: -round(float(row[index]), DIGITS))
+                negatives = tuple(negatives[index] for index in order)
+            return dataclasses.replace(fact, negatives=negatives[:count])
 
         chosen = {fact.id: nearest(fact) for fact in spare}
         return dataclasses.replace(case, facts=tuple(chosen.get(fact.id, fact) for fact in case.facts))

@@ -1,4 +1,4 @@
-"""From the settings to the specs of all models that take part: the one place where they are parsed."""
+"""Parsing of the model specs in the settings: model under test, baseline model, judge and helper models."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ WHOSE = {"": "", BASELINE: "baseline model: "}
 def with_specs(settings: Settings) -> Settings:
     """Return the settings with the specs of model, baseline model and judge parsed; nothing is opened.
 
-    The model to compare with is ``SPEC`` or ``SPEC,KEY=VALUE,...`` with model-args of its own. Where and how
-    it runs is as for the model under test. A recorded run answers in place of the model.
+    The baseline model is ``SPEC`` or ``SPEC,KEY=VALUE,...`` with model args of its own; device, dtype, batch
+    size and chat template are those of the model under test. With a recorded run there is no model.
     """
     model = baseline = judge = None
     if settings.from_run is None:
@@ -35,7 +35,7 @@ def with_specs(settings: Settings) -> Settings:
 
 @functools.lru_cache(maxsize=64)
 def helper_spec(text: str, judge_args: str) -> Spec:
-    """Parse the name of a helping model under those of ``--kb-judge-args`` that are for models of its kind.
+    """Parse the spec of a helper model with those of ``--kb-judge-args`` that its backend takes.
 
     Raises ``ModelError`` if it is wrong.
     """
@@ -43,21 +43,18 @@ def helper_spec(text: str, judge_args: str) -> Spec:
 
 
 def role_of(settings: Settings, text: str) -> str:
-    """Return where the user named a helping model: the flag of the judge, or the writer's key in a suite."""
+    """Return where the user named a helper model: the flag of the judge, or a suite's key for writers."""
     return "--kb-judge" if text == settings.judge else "distractors_from"
 
 
 def notes_of(model: object) -> tuple[str, ...]:
-    """Return what a reader should know of a model or a spec, a sentence each."""
+    """Return remarks about a model or a spec for readers of the report, one sentence each."""
     notes: tuple[str, ...] = getattr(model, "notes", ())
     return notes
 
 
 def spec_notes(settings: Settings) -> tuple[str, ...]:
-    """Return what was typed for the models of a run and has no effect, a sentence each.
-
-    Nothing is opened. A model whose spec is wrong has none: that is told where it is asked for.
-    """
+    """Return remarks about model arguments without effect, one sentence each; nothing is opened."""
     parsed = (
         (WHOSE[""], settings.model_spec),
         (WHOSE[BASELINE], settings.baseline_spec),
@@ -67,7 +64,7 @@ def spec_notes(settings: Settings) -> tuple[str, ...]:
 
 
 def no_probabilities(probe: ProbeName, why: str) -> ModelError:
-    """Return the error of a probe that needs probabilities with a model that can score no answer."""
+    """Return the error of a probe that needs probabilities, for a model that cannot score answers."""
     title = PROBES[probe].title
     return ModelError(f"{title} cannot be run: {why}; allowed: -k 'not {probe}', or another template")
 

@@ -1,4 +1,4 @@
-"""pytest's hooks, each a few lines. Loaded in every pytest run: nothing heavy may be imported from here."""
+"""The pytest hooks. Loaded in every pytest run, so nothing heavy may be imported at the top."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pytest_kbrel.plugin.options import FLAGS
 if TYPE_CHECKING:
     from pytest_kbrel.plugin.collection import SuiteFile
 
-# Typed without a model or a record, these ask for something that would not happen.
+# Without a model or a recorded run these have no effect, so they are an error on the command line.
 _NEED_A_MODEL = {
     *("model", "from_run", "baseline", "baseline_model", "baseline_update", "baseline_reason", "prices")
 }
@@ -26,7 +26,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register marker and fixtures; check the settings and become active when there is somebody to ask."""
+    """Register marker and fixtures; check the settings and start if a model or a recorded run is given."""
     config.addinivalue_line("markers", "kb(probe): a case of a knowledge suite (pytest-kbrel)")
     config.pluginmanager.register(fixtures, "kbrel-fixtures")
     if hasattr(config, "workerinput"):
@@ -50,7 +50,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SuiteFile | None:
-    """Collect suites, if there is somebody to ask or nothing but collection was asked for."""
+    """Collect suites if a model or a recorded run is given, or with --collect-only."""
     if not file_path.name.endswith(options.SUITE_SUFFIX):
         return None
     if not options.is_active(parent.config) and not parent.config.option.collectonly:
@@ -65,17 +65,17 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SuiteFile 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Say that models will be asked, before the controller hears what was collected."""
+    """Register the run in the cache if it uses models, before the controller takes the lock."""
     if not (options.is_listing_only(session.config) or options.is_planning(session.config)):
         fixtures.register_run(session)
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    """Say which suites stay uncollected for want of a model, and which typed flags have no effect."""
+    """Return which suites are not collected without a model, and which flags have no effect."""
     if options.is_active(config) or options.is_listing_only(config):
         return []
-    found = options.find_suites(config)
-    lines = [f"kbrel: no model given (--kb-model), not collected: {', '.join(found)}"] if found else []
+    suites = options.find_suites(config)
+    lines = [f"kbrel: no model given (--kb-model), not collected: {', '.join(suites)}"] if suites else []
     unused = [flag.flag for flag in FLAGS if options.is_on_command_line(config, flag.name)]
     if unused:
         lines.append(f"kbrel: {', '.join(unused)} not used: no model is given (--kb-model)")
@@ -90,7 +90,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Let a decided case travel on its report."""
+    """Attach the results of a test to its report."""
     report = yield
     if report.when == "call" and fixtures.results_key in item.stash:
         fixtures.attach(report, item)
@@ -109,7 +109,7 @@ def pytest_runtest_makereport(
 def pytest_make_collect_report(
     collector: pytest.Collector,
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Let what is wrong with a suite be printed, whatever the file holds."""
+    """Make the errors of a suite printable, whatever the file contains."""
     report = yield
     if report.failed and collector.path.name.endswith(options.SUITE_SUFFIX):
         from pytest_kbrel.plugin.pytest_reports import make_printable
@@ -121,9 +121,9 @@ def pytest_make_collect_report(
 def _refuse_suites_without_model(config: pytest.Config) -> None:
     for flag in FLAGS:
         if flag.name in _NEED_A_MODEL and options.is_on_command_line(config, flag.name):
-            found = "nothing (an unset variable?)" if flag.name in ("model", "from_run") else "no model"
+            value = "nothing (an unset variable?)" if flag.name in ("model", "from_run") else "no model"
             raise pytest.UsageError(
-                f"{flag.flag}: found {found}, and a model or a record is needed; allowed: with "
+                f"{flag.flag}: found {value}, and a model or a record is needed; allowed: with "
                 "--kb-model=SPEC or --kb-from-run=DIR"
             )
     for argument in config.args:

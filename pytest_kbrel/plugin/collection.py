@@ -1,4 +1,4 @@
-"""From suite files to pytest items, through public pytest names only."""
+"""Collection of suite files as pytest items, with public pytest names only."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ suites_key = pytest.StashKey[dict[str, Suite]]()
 
 
 class KbrelWarning(pytest.PytestWarning):
-    """Something about a suite that does not stop the run but should be known."""
+    """A suite is usable but has something its author should know."""
 
 
 def is_suite(path: Path) -> bool:
-    """Tell whether a file is a suite."""
+    """Return True if a file is a suite."""
     return path.name.endswith(SUITE_SUFFIX)
 
 
 def load(path: Path, nodeid: str, settings: Settings) -> Suite:
-    """Read a suite under the run's limit and seed: the same on the controller and in every worker."""
+    """Read a suite under the run's limit, seed and judge; the result is the same in every process."""
     from pytest_kbrel.suites import load_suite
 
     return load_suite(
@@ -50,13 +50,13 @@ def load(path: Path, nodeid: str, settings: Settings) -> Suite:
 
 
 def suite_file(parent: pytest.Collector, path: Path) -> SuiteFile:
-    """Return the collector of a suite; under a name that may not be printed it only says so.
+    """Return the collector of a suite, or one that refuses it if its name may not be printed.
 
-    pytest prints node ids as they are, in every line about a test and in JUnit.
+    pytest prints node ids unchanged, in every line about a test and in JUnit.
     """
-    named = os.path.relpath(path, parent.config.rootpath)
-    shown = printable(one_line(named)).replace("::", ": :")
-    if shown == named:
+    name = os.path.relpath(path, parent.config.rootpath)
+    shown = printable(one_line(name)).replace("::", ": :")
+    if shown == name:
         return SuiteFile.from_parent(parent, path=path)
     return UnprintableName.from_parent(parent, path=path, nodeid=shown)
 
@@ -81,7 +81,7 @@ class SuiteFile(pytest.Module):
         except SuiteError as error:
             raise self.CollectError(str(error)) from None
         self.config.stash.setdefault(suites_key, {})[self.nodeid] = suite
-        # Marks and warnings look at the module, and pytest would import the file to have one.
+        # Marks and warnings need a module; without this one pytest would import the file.
         self.obj = types.ModuleType(self.path.name)
         self.add_marker(pytest.mark.kb)
         self._warn_of(suite)
@@ -108,7 +108,7 @@ class SuiteFile(pytest.Module):
 
 
 class UnprintableName(SuiteFile):
-    """A suite whose name, or whose folder's, a terminal or a CI system would obey."""
+    """Suite in whose path a terminal or a CI system would read a command."""
 
     def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
         """Refuse the suite."""
@@ -119,7 +119,7 @@ class UnprintableName(SuiteFile):
 
 
 def _warns(config: pytest.Config) -> bool:
-    """Tell whether this process warns about suites: of xdist's workers, which all read them, the first."""
+    """Return True if this process warns about suites: of xdist's workers only the first does."""
     worker = str(getattr(config, "workerinput", {}).get("workerid", ""))
     return re.fullmatch(r"gw[1-9]\d*", worker) is None
 
@@ -130,7 +130,7 @@ def _test_function(probe: ProbeName, cases: list[Case], path: Path) -> Callable[
     def check_slice(kb_case: Case, kb_check: Check) -> None:
         kb_check(kb_case)
 
-    # pytest reports where a test stands by its code: the suite, not this module.
+    # pytest takes a test's location from its code object: the suite, not this module.
     check_slice.__code__ = check_slice.__code__.replace(
         co_filename=str(path), co_firstlineno=max(1, min(case.line for case in cases))
     )
@@ -140,19 +140,19 @@ def _test_function(probe: ProbeName, cases: list[Case], path: Path) -> Callable[
 
 
 def case_of(item: pytest.Item) -> Case | None:
-    """Return the case an item runs, ``None`` for other people's tests."""
+    """Return the case that an item runs, ``None`` for other tests."""
     callspec = getattr(item, "callspec", None)
-    found = callspec.params.get("kb_case") if callspec is not None else None
-    return found if isinstance(found, Case) else None
+    case = callspec.params.get("kb_case") if callspec is not None else None
+    return case if isinstance(case, Case) else None
 
 
 def count_relative(gates: Iterable[Gate]) -> int:
-    """Return how many of these gates compare with a baseline."""
+    """Return the number of gates that compare with a baseline."""
     return sum(GATE_RULES[gate.rule].relative for gate in gates)
 
 
 def count_comparisons(suites: Iterable[Suite], selected: Iterable[str]) -> int:
-    """Return m, how many comparisons with a baseline a run makes: the size of its family of tests.
+    """Return the number of comparisons with a baseline in a run, the size m of its family of tests.
 
     ``selected`` are node ids. Aggregates count when all their members are selected.
     """

@@ -1,4 +1,4 @@
-"""Fixtures for suites and for people who write their checks in Python."""
+"""Fixtures for suites and for checks written in Python, and what tests attach to their reports."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _kb_runner(request: pytest.FixtureRequest) -> Iterator[CaseRunner]:
     from pytest_kbrel.plugin.settings import read_settings
     from pytest_kbrel.plugin.worker import CaseRunner
 
-    # A test may ask for its fixtures only while it runs.
+    # A test may request its fixtures only while it runs.
     _register_run(request.config)
     if (recorder := request.config.pluginmanager.getplugin("kbrel-recorder")) is not None:
         recorder.mark_active()
@@ -81,7 +81,7 @@ def kb_check(request: pytest.FixtureRequest, _kb_runner: CaseRunner) -> Callable
         if message and excuse:
             from pytest_kbrel.plugin.collection import case_of
 
-            # An item is one case. A test that checks several must go on to the next.
+            # The item of a suite is one case; a Python test may check several and must go on to the next.
             if case_of(request.node) is None:
                 return result
             pytest.xfail(excuse)
@@ -99,12 +99,12 @@ def _or_fail(action: Callable[[], T]) -> T:
         why = str(error)
     from pytest_kbrel.serialization import replace_surrogates
 
-    # Out here: raised while the other is handled, pytest would print both.
+    # Outside the handler: inside it pytest would print both errors.
     pytest.fail(replace_surrogates(why), pytrace=False)
 
 
 def attach(report: pytest.TestReport, item: pytest.Item) -> None:
-    """Hand an item's decided cases over to its report, as a text: execnet carries no records."""
+    """Attach an item's results to its report as JSON, since execnet transports no records."""
     from pytest_kbrel.serialization import dumps_compact
 
     runner = item.config.stash[runner_key]
@@ -119,14 +119,14 @@ def attach(report: pytest.TestReport, item: pytest.Item) -> None:
         "loading": runner.pool.loading(),
         "notes": runner.pool.notes(),
     }
-    # mypy is right that a report has no such attribute: this is how measurements travel on it.
+    # xdist transports unknown attributes of a report.
     report.kbrel = dumps_compact(wire)  # type: ignore[attr-defined]
-    # pytest keeps all items to the end.
+    # pytest keeps all items until the session ends.
     del item.stash[results_key]
 
 
 def note_unusable(report: pytest.TestReport, item: pytest.Item) -> None:
-    """Say on the report of a failed item if all others would fail of the same cause."""
+    """Note on the report of a failed item that all others would fail for the same reason."""
     from pytest_kbrel.serialization import replace_surrogates
 
     runner = item.config.stash.get(runner_key, None)
@@ -135,7 +135,7 @@ def note_unusable(report: pytest.TestReport, item: pytest.Item) -> None:
 
 
 def attach_models(report: pytest.TestReport, item: pytest.Item) -> None:
-    """Say on the report of an item without a decided case which models its process had opened."""
+    """Attach the models that its process has opened to the report of an item without results."""
     from pytest_kbrel.serialization import dumps_compact
 
     runner = item.config.stash.get(runner_key, None)
@@ -144,12 +144,12 @@ def attach_models(report: pytest.TestReport, item: pytest.Item) -> None:
 
 
 def uses_model(item: pytest.Item) -> bool:
-    """Tell whether an item asks a model: it, or a fixture of its, is given one."""
+    """Return True if an item, or a fixture of it, uses a model."""
     return "_kb_runner" in getattr(item, "fixturenames", ()) and is_active(item.config)
 
 
 def register_run(session: pytest.Session) -> None:
-    """Say that models will be asked, if an item of this process asks one."""
+    """Register the run in the cache if an item of this process uses a model."""
     if any(map(uses_model, session.items)):
         _register_run(session.config)
 
@@ -158,9 +158,8 @@ def _register_run(config: pytest.Config) -> None:
     from pytest_kbrel.evaluation.model_pool import run_lock
     from pytest_kbrel.plugin.settings import read_settings
 
-    journals = run_lock(read_settings(config))
-    if journals is not None:
-        journals.prepare()
+    if (lock := run_lock(read_settings(config))) is not None:
+        lock.prepare()
 
 
 def failure_message(settings: Settings, result: CaseResult) -> str:
@@ -173,7 +172,7 @@ def failure_message(settings: Settings, result: CaseResult) -> str:
 
 
 def waiver_text(config: pytest.Config, result: CaseResult) -> str:
-    """Return the waiver that lets a case's failure pass, in words; ``""`` without, and with --runxfail."""
+    """Return the waiver of a failed case in words; ``""`` without one and with --runxfail."""
     from pytest_kbrel.printing import printable
     from pytest_kbrel.reports.phrases import excuse
 

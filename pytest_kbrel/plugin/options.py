@@ -1,4 +1,4 @@
-"""Flags, environment variables and ini keys, in that order of precedence: what stands where.
+"""The table of all options, and reading them: from flags, environment and ini file, in this order.
 
 This module is loaded in every pytest run of every project that has the plugin installed, so it imports
 nothing but the standard library and pytest.
@@ -18,9 +18,8 @@ from pytest_kbrel.bounds import shown
 SUITE_SUFFIX = ".kb.yaml"
 today_key = pytest.StashKey[datetime.date]()
 run_key = pytest.StashKey[str]()
-# Under this name the controller tells its workers the day: midnight may lie between them.
+# Keys of xdist's ``workerinput``: the day, since midnight may pass before a worker starts, and the run's id.
 TODAY = "kbrel_today"
-# And under this one the id of the run, which all of its processes share.
 RUN = "kbrel_run"
 
 
@@ -33,13 +32,13 @@ _SHOWING = (
     "setupplan",
     "setuponly",
 )
-# What Linux, macOS and Windows take for one name.
+# The longest file name of Linux, macOS and Windows, in bytes.
 _LONGEST_NAME = 255
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
 
 
 def add_options(parser: pytest.Parser) -> None:
-    """Declare every flag with its ini twin; environment twins need no declaration."""
+    """Declare every flag and ini key; environment variables need no declaration."""
     group = parser.getgroup("kbrel", "reliability of a language model's knowledge (pytest-kbrel)")
     for flag in FLAGS:
         tail = f" (default: {flag.default})" if flag.default else ""
@@ -52,63 +51,59 @@ def add_options(parser: pytest.Parser) -> None:
 
 
 def is_active(config: pytest.Config) -> bool:
-    """Tell whether there is somebody to ask: a model, or a recorded run."""
+    """Return True if a model or a recorded run is configured."""
     return bool(text_of(config, "model") or text_of(config, "from_run"))
 
 
 def is_planning(config: pytest.Config) -> bool:
-    """Tell whether it is only to be said what would run."""
+    """Return True if the run is only planned (--kb-plan)."""
     return is_on(config, "plan")
 
 
 def is_explicit(config: pytest.Config, name: str) -> bool:
-    """Tell whether a setting stands on the command line, not only in ini file or environment."""
+    """Return True if a flag is given, on the command line or in ``addopts``."""
     return config.getoption(_flag(name).ini, None) is not None
 
 
 def is_on_command_line(config: pytest.Config, name: str) -> bool:
-    """Tell whether a flag was typed for this very run, and comes from no ``addopts`` either."""
+    """Return True if a flag was typed on the command line of this run, not in ``addopts``."""
     flag = _flag(name).flag
-    typed = map(str, config.invocation_params.args)
-    return any(argument == flag or argument.startswith(f"{flag}=") for argument in typed)
+    arguments = map(str, config.invocation_params.args)
+    return any(argument.partition("=")[0] == flag for argument in arguments)
 
 
 def is_listing_only(config: pytest.Config) -> bool:
-    """Tell whether this pytest run shows things and runs no test."""
+    """Return True if this pytest run only lists things and runs no test, as with --collect-only."""
     return any(getattr(config.option, name, None) for name in _SHOWING)
 
 
 def find_suites(config: pytest.Config) -> list[str]:
-    """Return the suites that the arguments name, or that lie in the folders they name.
-
-    Two levels deep only: a header must not walk somebody's whole tree.
-    """
-    found: dict[str, None] = {}
+    """Return the suites that the arguments name, or that lie up to two levels deep in folders they name."""
+    suites: dict[str, None] = {}
     here = config.invocation_params.dir
     for argument in config.args:
         path = here / argument.split("::", 1)[0]
         if path.name.endswith(SUITE_SUFFIX):
-            found[os.path.relpath(path, here)] = None
+            suites[os.path.relpath(path, here)] = None
         elif path.is_dir():
             for pattern in (f"*{SUITE_SUFFIX}", f"*/*{SUITE_SUFFIX}"):
-                found |= {os.path.relpath(suite, here): None for suite in sorted(path.glob(pattern))}
-    return list(found)
+                suites |= {os.path.relpath(suite, here): None for suite in sorted(path.glob(pattern))}
+    return list(suites)
 
 
 def today(config: pytest.Config) -> datetime.date:
-    """Return the day of the run, the same from its beginning to its end and in every worker."""
+    """Return the day on which the run began, the same in every worker."""
     if today_key not in config.stash:
-        told = getattr(config, "workerinput", {}).get(TODAY)
-        day = datetime.date.today() if told is None else datetime.date.fromisoformat(told)
+        sent = getattr(config, "workerinput", {}).get(TODAY)
+        day = datetime.date.today() if sent is None else datetime.date.fromisoformat(sent)
         config.stash[today_key] = day
     return config.stash[today_key]
 
 
 def run_id(config: pytest.Config) -> str:
-    """Return what tells this run from all others, the same in every worker."""
+    """Return the id of this run, the same in every worker."""
     if run_key not in config.stash:
-        told = getattr(config, "workerinput", {}).get(RUN)
-        config.stash[run_key] = str(told) if told is not None else os.urandom(8).hex()
+        config.stash[run_key] = str(getattr(config, "workerinput", {}).get(RUN) or os.urandom(8).hex())
     return config.stash[run_key]
 
 
@@ -117,7 +112,7 @@ def _flag(name: str) -> Flag:
 
 
 def text_of(config: pytest.Config, name: str) -> str:
-    """Return a setting as text; ``UsageError`` for the name of a file that is too long to be one."""
+    """Return a setting as text; raises ``UsageError`` for a file name that is too long."""
     flag = _flag(name)
     given = config.getoption(flag.ini, None)
     if given is None:
@@ -140,7 +135,7 @@ def origin_of(config: pytest.Config, name: str) -> str:
 
 
 def is_on(config: pytest.Config, name: str) -> bool:
-    """Return True if a switch is on; ``UsageError`` for a word that is neither true nor false."""
+    """Return True if a switch is on; raises ``UsageError`` unless the value is true or false."""
     text = text_of(config, name).lower()
     if text not in _TRUE + _FALSE:
         raise pytest.UsageError(f"{origin_of(config, name)}: found {text!r}; allowed: true or false")
@@ -149,27 +144,27 @@ def is_on(config: pytest.Config, name: str) -> bool:
 
 DEFAULT_OUTPUT = "kbrel-report"
 DEFAULT_CACHE = ".kbrel-cache"
-# In place of the folder.
+# The value of --kb-use-cache for no cache.
 NO_CACHE = "off"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flag:
-    """One setting: its flag, ini key and environment variable have the same name."""
+    """One option: flag, ini key and environment variable are made of its name."""
 
     name: str
     help: str
     metavar: str | None = None
     default: str = ""
     switch: bool = False
-    # The value of a flag that is given without one.
+    # The value if the flag is given without one.
     bare: str | None = None
-    # Whether its value is, or may be, the name of a file or folder.
+    # True if the value is, or may be, the name of a file or folder.
     names_file: bool = False
 
     @property
     def flag(self) -> str:
-        """What is typed."""
+        """The flag on the command line."""
         return "--kb-" + self.name.replace("_", "-")
 
     @property

@@ -1,4 +1,4 @@
-"""Where the parts of a run's record wait until they are joined: a folder for each run, apart from others'."""
+"""The folder of a run's reports: spool files of the responses until they are joined, and previous reports."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
 PARTS = ".parts"
 _ALIVE = ".alive"
 _WRITING = "writing.lock"
-# Seconds after which parts that nobody ever locked are those of a dead run.
+# Seconds after which spool files without a lock count as those of a dead run.
 _OLD = 86400.0
 # Seconds to wait for another run that writes its reports into the same folder.
 _PATIENCE = 60.0
 
 
 def spool_folder(output: Path, run: str) -> Path:
-    """Return the folder of a run's parts, under the folder ``output`` of its reports."""
+    """Return the folder of a run's spool files, below the folder ``output`` of its reports."""
     return output / PARTS / run
 
 
 class SpoolDirectory:
-    """The parts of one run, and of others that use the same folder for their reports.
+    """The spool files of one run, beside those of other runs that write their reports to the same folder.
 
-    Where no lock can be had (a network's file system), parts count as alive for a day.
+    Without locks (on a network file system), spool files count as in use for a day.
     """
 
     def __init__(self, output: Path, run: str) -> None:
@@ -43,19 +43,19 @@ class SpoolDirectory:
         self._lock: Lock | None = None
 
     def clear(self) -> None:
-        """Clear away what runs left that were killed; that of living ones stays."""
+        """Remove the spool files of killed runs, not those of active ones."""
         if not self._all.is_dir():
             return
-        for place in list(self._all.iterdir()):
-            if place.is_dir() and place != self.folder:
+        for path in list(self._all.iterdir()):
+            if path.is_dir() and path != self.folder:
                 with contextlib.suppress(StoreError, OSError):
-                    _clear(place)
-            elif place.suffix == ".jsonl":
-                # Of an older version, which kept no run apart.
-                place.unlink(missing_ok=True)
+                    _clear(path)
+            elif path.suffix == ".jsonl":
+                # An older version had one folder for all runs.
+                path.unlink(missing_ok=True)
 
     def start(self) -> None:
-        """Let others see that this run goes on, until it ends or dies."""
+        """Take the lock that shows other runs that this one is active, until it ends or dies."""
         from pytest_kbrel.models.cache.store import Lock, network_of
 
         if self._lock is not None or network_of(self._all):
@@ -68,7 +68,7 @@ class SpoolDirectory:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """Write the reports while no other run writes there: a report must name its own parts."""
+        """Hold the lock for writing reports: all files of a report must be of one run."""
         if self._lock is None:
             yield
             return
@@ -83,14 +83,14 @@ class SpoolDirectory:
             writing.free()
 
     def end(self) -> None:
-        """Clear this run's parts away."""
+        """Remove the spool files of this run."""
         shutil.rmtree(self.folder, ignore_errors=True)
         if self._lock is not None:
             self._lock.free()
         self._lock = None
         with contextlib.suppress(OSError):
             _alive(self.folder).unlink(missing_ok=True)
-            if {place.name for place in self._all.iterdir()} <= {_WRITING}:
+            if {path.name for path in self._all.iterdir()} <= {_WRITING}:
                 (self._all / _WRITING).unlink(missing_ok=True)
                 self._all.rmdir()
 
@@ -114,21 +114,21 @@ def _clear(folder: Path) -> None:
 def move_aside(directory: Path) -> bool:
     """Move the reports in ``directory`` into its folder ``previous``, in place of those there.
 
-    Whoever finds a report in ``directory`` afterwards has one of a later run, also where that run is killed.
-    Parts that lie there without a report.json are those of a killed run, and go. Returns whether a report was
+    A report in ``directory`` is afterwards always one of a later run, even if that run is killed. Other
+    report files without a report.json are those of a killed run and are removed. Returns True if a report was
     moved; raises ``UsageError`` where that is not possible.
     """
     previous = directory / PREVIOUS
-    found = [name for name in REPORT_FILES if (directory / name).is_file()]
+    names = [name for name in REPORT_FILES if (directory / name).is_file()]
     try:
-        if REPORT not in found:
-            for name in found:
+        if REPORT not in names:
+            for name in names:
                 (directory / name).unlink(missing_ok=True)
             return False
         previous.mkdir(exist_ok=True)
         for name in REPORT_FILES:
             (previous / name).unlink(missing_ok=True)
-        _move(found, directory, previous)
+        _move(names, directory, previous)
     except OSError as error:
         raise pytest.UsageError(
             f"--kb-output-path: the reports of an earlier run in {directory} cannot be moved to {previous}: "
@@ -138,9 +138,9 @@ def move_aside(directory: Path) -> bool:
 
 
 def move_back(directory: Path) -> None:
-    """Undo :func:`move_aside`: it came to no run."""
+    """Undo :func:`move_aside`, since no case ran."""
     previous = directory / PREVIOUS
-    # What cannot be moved back is not lost.
+    # A report that cannot be moved back stays in ``previous``.
     with contextlib.suppress(OSError):
         _move([name for name in REPORT_FILES if (previous / name).is_file()], previous, directory)
         previous.rmdir()

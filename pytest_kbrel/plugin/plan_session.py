@@ -1,4 +1,4 @@
-"""The pytest side of a plan: it sees what was collected, prints the plan, and runs nothing."""
+"""A pytest session with --kb-plan: prints a plan of the collected cases and runs nothing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def start_plan(config: pytest.Config) -> None:
-    """Make this a session that plans; ``UsageError`` for settings with which nothing could be planned."""
+    """Register the planner; raises ``UsageError`` for settings with which nothing can be planned."""
     if not is_active(config):
         raise pytest.UsageError(
             "--kb-plan: no model is given, and the plan is about one: add --kb-model=SPEC, set KB_MODEL, or "
@@ -50,14 +50,14 @@ def start_plan(config: pytest.Config) -> None:
 
 
 def _stay_in_one_process(config: pytest.Config) -> None:
-    """Keep xdist from starting workers: it looks at these when it is configured, after us."""
+    """Keep xdist, which is configured later, from starting workers."""
     for name, value in (("dist", "no"), ("tx", []), ("numprocesses", None)):
         if hasattr(config.option, name):
             setattr(config.option, name, value)
 
 
 class Planner:
-    """Plans what was collected."""
+    """pytest plugin that plans the collected cases."""
 
     def __init__(self, config: pytest.Config, settings: Settings, baseline: Baseline | None) -> None:
         self._config = config
@@ -67,7 +67,7 @@ class Planner:
 
     @pytest.hookimpl
     def pytest_report_header(self) -> list[str]:
-        """Say that nothing will run, and what was typed for a model and has no effect."""
+        """Return the model of the plan, and remarks about model arguments without effect."""
         judge = f", judge {self._settings.judge}" if self._settings.judge != RULES else ""
         notes = [one_line(note, 500) for note in spec_notes(self._settings)]
         plan = f"plan for model {self._settings.model}{judge}; nothing is run"
@@ -75,7 +75,7 @@ class Planner:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Make the plan of all that was collected and selected; pytest reports suites that could not be."""
+        """Plan the selected cases; pytest itself reports suites that could not be collected."""
         if session.testsfailed and not self._config.option.continue_on_collection_errors:
             return
         items = [item for item in session.items if item.nodeid.split("::", 1)[0].endswith(SUITE_SUFFIX)]
@@ -89,7 +89,7 @@ class Planner:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
-        """Run no test, of whatever kind. Where collection failed pytest says so and stops."""
+        """Run no test of any kind; pytest stops by itself where collection failed."""
         if session.testsfailed and not self._config.option.continue_on_collection_errors:
             return None
         return True

@@ -1,4 +1,4 @@
-"""Checks of judge, writers and cases before a model is asked anything."""
+"""All checks before a run, without loading a model: settings, output folder, judge, writers and cases."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 
 def check(config: pytest.Config, settings: Settings) -> Baseline | None:
-    """Check all that can be checked without loading anything; return the baseline that was asked for.
+    """Check the settings without loading a model; return the baseline, if one is given.
 
-    Raises :class:`KbrelError` or ``UsageError`` for what is wrong.
+    Raises :class:`KbrelError` or ``UsageError``.
     """
     from pytest_kbrel.models.registry import check_spec
 
@@ -33,10 +33,8 @@ def check(config: pytest.Config, settings: Settings) -> Baseline | None:
     if settings.model_spec is not None:
         check_spec(settings.model_spec.get())
     if settings.baseline_model:
-        _check_base(settings)
-    if settings.noise_floor:
-        _check_noise_floor(settings)
-    _check_company(config, settings)
+        _check_baseline_model(settings)
+    _check_ineffective(config, settings)
     check_judge(settings)
     if settings.attribute:
         from pytest_kbrel.models import attribution
@@ -54,7 +52,7 @@ def check(config: pytest.Config, settings: Settings) -> Baseline | None:
     return read_baseline(settings, config) if settings.baseline else None
 
 
-def _check_base(settings: Settings) -> None:
+def _check_baseline_model(settings: Settings) -> None:
     from pytest_kbrel.models.registry import check_spec
 
     if settings.baseline:
@@ -70,16 +68,13 @@ def _check_base(settings: Settings) -> None:
         raise pytest.UsageError(f"--kb-baseline-model: {error}") from None
 
 
-def _check_noise_floor(settings: Settings) -> None:
-    if not settings.baseline_update:
+def _check_ineffective(config: pytest.Config, settings: Settings) -> None:
+    """Raise ``UsageError`` for flags without effect: an empty one, or one without the flag it needs."""
+    if settings.noise_floor and not settings.baseline_update:
         raise pytest.UsageError(
             "--kb-noise-floor: found without --kb-baseline-update; allowed: with it, for the floor is kept "
             "with the baseline"
         )
-
-
-def _check_company(config: pytest.Config, settings: Settings) -> None:
-    """Refuse what is typed and would be ignored: it is empty, or the flag that it belongs to is missing."""
     if is_on_command_line(config, "from_run") and not settings.from_run and not is_explicit(config, "model"):
         raise pytest.UsageError("--kb-from-run: found nothing (an unset variable?); allowed: a recorded run")
     for name, present, needed, why in (
@@ -92,14 +87,14 @@ def _check_company(config: pytest.Config, settings: Settings) -> None:
 
 
 def _check_output(directory: Path) -> None:
-    standing = next(path for path in (directory, *directory.parents) if path.exists())
-    if not standing.is_dir():
+    existing = next(path for path in (directory, *directory.parents) if path.exists())
+    if not existing.is_dir():
         raise pytest.UsageError(
-            f"--kb-output-path: {standing} is a file; allowed: a folder, or one to be made"
+            f"--kb-output-path: {existing} is a file; allowed: a folder, or one to be made"
         )
-    if not os.access(standing, os.W_OK | os.X_OK):
+    if not os.access(existing, os.W_OK | os.X_OK):
         raise pytest.UsageError(
-            f"--kb-output-path: {standing} may not be written; allowed: a folder of yours"
+            f"--kb-output-path: {existing} may not be written; allowed: a folder of yours"
         )
     for name in REPORT_FILES:
         if (directory / name).is_dir():
@@ -116,43 +111,42 @@ def check_suites(
     suites: Sequence[Suite],
     expected: Container[str],
 ) -> None:
-    """Raise :class:`KbrelError` for what the models cannot do of the ``suites``.
+    """Raise :class:`KbrelError` for cases of the ``suites`` that the models cannot answer.
 
     ``expected`` are the node ids of the cases that are to run.
     """
-    # In ini file or environment they may be there for other suites of the project.
+    # In ini file or environment they may be meant for other suites of the project.
     if is_explicit(config, "judge_args"):
         check_args(settings, suites)
     if baseline is not None and baseline.paper:
         from pytest_kbrel.baselines.published import check_cases as check_published
 
-        asked = [case.id for suite in suites for case in suite.cases]
-        check_published(baseline, settings.baseline, asked)
+        check_published(baseline, settings.baseline, [case.id for suite in suites for case in suite.cases])
     check_cases(settings, _selected(suites, expected))
 
 
 def unused_flags(
     config: pytest.Config, settings: Settings, suites: Sequence[Suite], expected: Container[str]
 ) -> tuple[str, ...]:
-    """Return what was typed and has no effect on the cases that are to run, a sentence each.
+    """Return the flags without effect on the cases that are to run, one sentence each.
 
-    ``expected`` are their node ids. In ini file or environment it may be there for other suites.
+    ``expected`` are the node ids of these cases. Ini file and environment may be meant for other suites.
     """
     from pytest_kbrel.probes.grading import is_judged
 
     cases = _selected(suites, expected)
-    found = []
+    unused = []
     explains = is_explicit(config, "attribute") and settings.attribute
     if explains and not any(PROBES[case.probe].scored for case in cases):
         titles = " and ".join(probe.title for probe in PROBES.values() if probe.scored)
-        found.append(
+        unused.append(
             f"--kb-attribute={settings.attribute} is not used: it explains {titles} cases, and none is "
             "selected"
         )
     judges = is_explicit(config, "judge") and settings.judge != RULES
     if judges and not any(is_judged(case) and case.judge == settings.judge for case in cases):
-        found.append(f"--kb-judge={settings.judge} is not used: no case is selected whose answers it judges")
-    return tuple(found)
+        unused.append(f"--kb-judge={settings.judge} is not used: no case is selected whose answers it judges")
+    return tuple(unused)
 
 
 def _selected(suites: Sequence[Suite], expected: Container[str]) -> list[Case]:
@@ -160,7 +154,7 @@ def _selected(suites: Sequence[Suite], expected: Container[str]) -> list[Case]:
 
 
 def is_recorded(settings: Settings, text: str) -> bool:
-    """Tell whether the run that is decided again has replies of the helping model ``text`` names."""
+    """Return True if the recorded run of a replay has replies of the helper model ``text``."""
     if settings.from_run is None:
         return False
     from pytest_kbrel.replay.recorded_run import read_run
@@ -169,7 +163,7 @@ def is_recorded(settings: Settings, text: str) -> bool:
 
 
 def check_judge(settings: Settings) -> None:
-    """Find what can be found before a run about judge and store; raises :class:`KbrelError`."""
+    """Raise :class:`KbrelError` for a judge that cannot be opened and for an unusable cache."""
     from pytest_kbrel.models.cache.store import FILE, Store, network_of
     from pytest_kbrel.models.registry import check_spec
 
@@ -186,21 +180,21 @@ def check_judge(settings: Settings) -> None:
 
 
 def check_cases(settings: Settings, cases: Iterable[Case]) -> None:
-    """Find out before anything is asked that the models can answer what these cases ask.
+    """Raise :class:`KbrelError` for cases that the models cannot answer.
 
-    Raises :class:`KbrelError` for MONITOR with a model that shows no probabilities, and for a writer of
-    distractors that cannot be opened.
+    These are MONITOR with a model without probabilities, and a writer of distractors that cannot be opened.
     """
     from pytest_kbrel.models.registry import check_spec, gives_probabilities
 
     cases = list(cases)
-    mute = next((spec.text for spec in settings.own_specs if not gives_probabilities(spec)), "")
+    scoreless = next((spec.text for spec in settings.own_specs if not gives_probabilities(spec)), "")
     for case in cases:
         probe = PROBES[case.probe]
-        if probe.scored and mute:
+        if probe.scored and scoreless:
             raise KbrelError(
-                f"{case.suite}::{case.id}: {probe.title} needs token probabilities, and {mute} gives none, "
-                f'it only writes; leave these cases out with -k "not {probe.name}", or give a checkpoint'
+                f"{case.suite}::{case.id}: {probe.title} needs token probabilities, and {scoreless} "
+                f'gives none, it only writes; leave these cases out with -k "not {probe.name}", or give a '
+                "checkpoint"
             )
     for suite, text in dict.fromkeys((case.suite, case.settings.writer) for case in cases):
         if text and not is_recorded(settings, text):
@@ -212,16 +206,13 @@ def check_cases(settings: Settings, cases: Iterable[Case]) -> None:
 
 
 def check_args(settings: Settings, suites: Iterable[Suite]) -> None:
-    """Refuse an argument of ``--kb-judge-args`` that is for no model that helps in these suites.
-
-    Raises :class:`KbrelError`.
-    """
+    """Raise :class:`KbrelError` for an argument of ``--kb-judge-args`` that no helper model here takes."""
     from pytest_kbrel.models.arguments import public
     from pytest_kbrel.models.registry import args_for, backend_of, unused_args
 
     helpers = [] if settings.judge == RULES else [settings.judge]
     for case in (case for suite in suites for case in suite.cases):
-        helpers += filter(None, [case.settings.writer])
+        helpers += [case.settings.writer] if case.settings.writer else []
         # An encoder on this machine takes none.
         encoder = case.settings.encoder
         if encoder and backend_of(encoder).embedder:
@@ -237,9 +228,9 @@ def check_args(settings: Settings, suites: Iterable[Suite]) -> None:
 
 
 def _check_word(text: str, default: str) -> None:
-    """Refuse a word that can only be a typo: neither a name of ours nor a path nor a hub id.
+    """Raise ``ModelError`` for a word that can only be a typo: no backend, no path, no hub id.
 
-    ``default`` is the word for no model at all, which may be meant.
+    ``default`` is the word for no model, which may be meant.
     """
     from pytest_kbrel.models.registry import BACKENDS
 

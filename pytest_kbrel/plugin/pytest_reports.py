@@ -1,4 +1,4 @@
-"""pytest reports of cases that no item ran: aggregates, and items that never ended."""
+"""pytest reports: of cases that no item ran (aggregates, items that never ended), and made printable."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def emit_reports(
     is_new: bool = False,
     waived: str = "",
 ) -> None:
-    """Hand pytest the reports of a case, so that it counts, prints and exits by it.
+    """Pass the reports of a case to pytest's hooks, so that pytest counts and prints it.
 
-    ``failure`` is why the case failed, ``""`` when it passed; with ``waived``, the reason why it may, pytest
-    shows an expected failure. ``is_new`` says that the case was not collected: the progress column counts to
-    what was, and must end at 100 %.
+    ``failure`` is why the case failed, ``""`` if it passed. With ``waived``, the reason of a waiver, pytest
+    shows an expected failure. ``is_new`` is True for a case that was not collected, so that pytest's progress
+    ends at 100 %.
     """
     path, _, name = nodeid.partition("::")
     location = (path, max(line - 1, 0), name)
@@ -44,14 +44,14 @@ def emit_reports(
             user_properties=properties,
         )
         if excused:
-            # All that report know an expected failure by this, as from pytest.xfail.
+            # pytest and its plugins recognise an expected failure by this, as after pytest.xfail.
             report.wasxfail = waived
         hook.pytest_runtest_logreport(report=report)
     hook.pytest_runtest_logfinish(nodeid=nodeid, location=location)
 
 
 def add_suite_properties(config: pytest.Config, properties: Sequence[tuple[str, str]]) -> None:
-    """Put properties of the whole run into the JUnit file, if one is written."""
+    """Add properties of the run to the JUnit file, if one is written."""
     try:
         # pytest has no public way: record_testsuite_property does nothing under xdist (pytest #7767).
         from _pytest.junitxml import xml_key
@@ -64,9 +64,9 @@ def add_suite_properties(config: pytest.Config, properties: Sequence[tuple[str, 
 
 
 def make_printable(report: pytest.TestReport | pytest.CollectReport) -> None:
-    """Make all texts of a report printable: failure, traceback, captured output and properties.
+    """Make failure, traceback, captured output and properties of a report printable.
 
-    Terminal, summary, JUnit and xdist take them from the report.
+    Failures quote models, and tracebacks may contain keys.
     """
     for name in ("longrepr", "sections", "user_properties"):
         if hasattr(report, name):
@@ -74,7 +74,7 @@ def make_printable(report: pytest.TestReport | pytest.CollectReport) -> None:
 
 
 def _shown(value: Any) -> Any:
-    """Return a text, a sequence of them, or what pytest made of a traceback, with all its texts printable."""
+    """Return a text, a sequence or a traceback of pytest's with all its texts printable."""
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, (list, tuple)):

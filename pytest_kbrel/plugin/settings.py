@@ -1,4 +1,4 @@
-"""Read and check the settings of a pytest session."""
+"""Settings of a pytest session: read from the options and checked; for a replay, partly the recorded ones."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ _KEY = re.compile(r"(?i)[,\s?&](api[-_]?key|auth_token|token|password|secret|hea
 def read_settings(config: pytest.Config) -> Settings:
     """Return the settings of a session, read and checked at the first call.
 
-    Where a recorded run is decided again, what belongs to it is as it was then. Raises ``UsageError``, which
-    names the flag, what was found and what is allowed.
+    With --kb-from-run, model settings are those of the recorded run. Raises ``UsageError``, which names the
+    flag, what was found and what is allowed.
     """
     if settings_key not in config.stash:
         settings = _read_settings(config)
@@ -89,8 +89,10 @@ def _read(config: pytest.Config, name: str, read: Callable[[str], T], allowed: s
     try:
         return read(text)
     except ValueError:
-        found = f"{origin_of(config, name)}: found {shown(text)}; allowed: {allowed}"
-        raise pytest.UsageError(f"{found}{nearest(text, ['auto']) if 'auto' in allowed else ''}") from None
+        hint = nearest(text, ["auto"]) if "auto" in allowed else ""
+        raise pytest.UsageError(
+            f"{origin_of(config, name)}: found {shown(text)}; allowed: {allowed}{hint}"
+        ) from None
 
 
 def _checked(config: pytest.Config, name: str, allowed: str, accepts: Callable[[str], bool]) -> str:
@@ -102,11 +104,10 @@ def _checked(config: pytest.Config, name: str, allowed: str, accepts: Callable[[
 
 
 def _check_no_key(flag: str, text: str) -> None:
-    """Refuse the name of a model with a key or password in it: it is printed and recorded."""
-    found = _KEY.search(text)
-    if found is not None:
+    """Refuse a model spec with a key or password in it, since specs are printed and recorded."""
+    if match := _KEY.search(text):
         raise pytest.UsageError(
-            f"{flag}: found {found[1] or 'a password in an address'} in it, not repeated here; "
+            f"{flag}: found {match[1] or 'a password in an address'} in it, not repeated here; "
             "allowed: a key stands in the environment, and api_key_env=NAME in the model's arguments names "
             "the variable"
         )
@@ -114,7 +115,7 @@ def _check_no_key(flag: str, text: str) -> None:
 
 def _from_run(config: pytest.Config) -> Path | None:
     text = text_of(config, "from_run")
-    # A model that is typed wins over a record that only ini file or environment name.
+    # A model on the command line wins over a recorded run that only ini file or environment name.
     if not text or (is_explicit(config, "model") and not is_explicit(config, "from_run")):
         return None
     return config.invocation_params.dir / Path(text).expanduser()
@@ -160,25 +161,25 @@ def _seed(config: pytest.Config) -> int | None:
 def _update_name(config: pytest.Config) -> str | None:
     typed = config.getoption("kb_baseline_update", None)
     text_of(config, "baseline_update")
-    asked = typed if typed is not None else os.environ.get("KB_BASELINE_UPDATE") or None
-    if asked is None:
-        # The ini key names what a bare flag blesses; it must not make every run bless.
+    value = typed if typed is not None else os.environ.get("KB_BASELINE_UPDATE") or None
+    if value is None:
+        # The ini key gives the name for a bare flag; it does not make every run bless.
         return None
-    name: str = asked or config.getini("kb_baseline_update") or text_of(config, "baseline")
+    name: str = value or config.getini("kb_baseline_update") or text_of(config, "baseline")
     if not name:
         raise pytest.UsageError("--kb-baseline-update: no name given; write --kb-baseline-update=NAME")
-    # argparse hands the flag the next word of the line, which may well be the suites that are to run.
-    is_ours = (config.invocation_params.dir / asked).exists() and os.sep not in asked
-    if asked and (is_ours or SUITE_SUFFIX in asked):
+    # argparse takes the next word of the command line as the value, which may be the suites to run.
+    is_path = (config.invocation_params.dir / value).exists() and os.sep not in value
+    if value and (is_path or SUITE_SUFFIX in value):
         raise pytest.UsageError(
-            f"--kb-baseline-update: found {asked!r}, which is a file or folder here; "
+            f"--kb-baseline-update: found {value!r}, which is a file or folder here; "
             "allowed: a name or a path of its own, written --kb-baseline-update=NAME"
         )
     return name
 
 
-# Beside the record, where the reports would otherwise take its place.
-BESIDE = "decided"
+# Folder inside the recorded run for the reports of a replay, which must not replace those of the run.
+REPLAY_FOLDER = "decided"
 _NEEDS_MODEL = {
     "model": "a model is asked",
     "model_args": "a model is loaded",
@@ -193,11 +194,11 @@ _NEEDS_MODEL = {
 
 
 def as_recorded(config: pytest.Config, settings: Settings) -> Settings:
-    """Return the settings with those of the recorded run for whatever belongs to it.
+    """Return the settings with those of the recorded run for model, facts and judge.
 
-    What is typed for facts and judge stays; environment and ini file are those of other runs. Baseline and
-    what is done about inconclusive cases are this run's. Raises ``UsageError`` for a folder that is no
-    recorded run's, for flags that need a model, and where the reports would replace the record.
+    Flags for facts and judge win over the record; environment and ini file do not. Raises ``UsageError`` for
+    a folder without a recorded run, for flags that need a model, and where the reports would replace the
+    record.
     """
     assert settings.from_run is not None
     for flag in FLAGS:
@@ -229,15 +230,20 @@ def as_recorded(config: pytest.Config, settings: Settings) -> Settings:
     same = settings.judge == run.setting("judge")
     if not is_explicit(config, "judge_args") and (same or not settings.judge_args):
         settings = replace(settings, judge_args=run.setting("judge_args"))
+    limit, seed = run.setting("limit"), run.setting("seed")
     try:
-        return _same_facts(config, settings, run)
+        if not is_explicit(config, "limit"):
+            settings = replace(settings, limit=limit_value(limit) if limit else None)
+        if not is_explicit(config, "seed"):
+            settings = replace(settings, seed=FLAG_SEED.integer(seed) if seed else None)
+        return settings
     except ValueError as error:
         what = f"--kb-from-run: {run.folder}: the recorded settings: {error}"
         raise pytest.UsageError(printable(what)) from None
 
 
 def _base(config: pytest.Config, settings: Settings, run: RecordedRun) -> str:
-    """Return the model to compare with: that of the record, if it has one and no baseline takes its place."""
+    """Return the baseline model: the recorded one, unless a baseline is given in its place."""
     recorded = run.setting("baseline_model") if run.base is not None else ""
     if is_explicit(config, "baseline_model") and settings.baseline_model != recorded:
         what = f"those of {printable(recorded)}" if recorded else "none of a second model"
@@ -250,28 +256,20 @@ def _base(config: pytest.Config, settings: Settings, run: RecordedRun) -> str:
     return recorded
 
 
-def _same_facts(config: pytest.Config, settings: Settings, run: RecordedRun) -> Settings:
-    limit, seed = run.setting("limit"), run.setting("seed")
-    if not is_explicit(config, "limit"):
-        settings = replace(settings, limit=limit_value(limit) if limit else None)
-    if not is_explicit(config, "seed"):
-        settings = replace(settings, seed=FLAG_SEED.integer(seed) if seed else None)
-    return settings
-
-
 def _output(config: pytest.Config, output: Path, record: Path) -> Path:
-    there, here = record.resolve(), output.resolve()
-    if is_explicit(config, "output_path"):
-        if here == there:
-            raise pytest.UsageError(
-                f"--kb-output-path: {output} holds the recorded run of --kb-from-run, and that is kept; "
-                f"allowed: another folder, or none: the reports then go to {record / BESIDE}"
-            )
-        if here / PREVIOUS == there:
-            raise pytest.UsageError(
-                f"--kb-output-path: the reports that lie in {output} would replace the recorded run "
-                f"of --kb-from-run, {record}; allowed: another folder, or none: the reports then go to "
-                f"{record / BESIDE}"
-            )
-        return output
-    return record / BESIDE if here == there or here in there.parents else output
+    is_same, is_previous = (folder.resolve() == record.resolve() for folder in (output, output / PREVIOUS))
+    default = record / REPLAY_FOLDER
+    if not is_explicit(config, "output_path"):
+        return default if is_same or output.resolve() in record.resolve().parents else output
+    if is_same:
+        raise pytest.UsageError(
+            f"--kb-output-path: {output} holds the recorded run of --kb-from-run, and that is kept; "
+            f"allowed: another folder, or none: the reports then go to {default}"
+        )
+    if is_previous:
+        raise pytest.UsageError(
+            f"--kb-output-path: the reports that lie in {output} would replace the recorded run "
+            f"of --kb-from-run, {record}; allowed: another folder, or none: the reports then go to "
+            f"{default}"
+        )
+    return output

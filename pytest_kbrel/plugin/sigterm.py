@@ -1,7 +1,7 @@
-"""SIGTERM ends a session of ours as Ctrl-C does: with a report, and never with exit code 0.
+"""Handler of SIGTERM: the session ends as with Ctrl-C, with a report and never with exit code 0.
 
-CI runners, ``timeout``, Kubernetes and SLURM send it before they kill. Without a handler a process dies of it
-at once, and what it decided until then is lost.
+CI runners, ``timeout``, Kubernetes and SLURM send SIGTERM before they kill. Without a handler a process ends
+at once, and its results are lost.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ TERMINATED = "SIGTERM ended the session: a time limit, or whoever runs it"
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM, as the interruption that it is for pytest."""
+    """SIGTERM as a ``KeyboardInterrupt``, which pytest handles."""
 
 
 class Termination:
-    """The handler of SIGTERM, from :meth:`watch` to :meth:`end`. ``arrived`` says whether the signal came."""
+    """Handler of SIGTERM from :meth:`watch` to :meth:`end`; ``arrived`` is True once the signal came."""
 
     def __init__(self) -> None:
         self.arrived = False
@@ -33,8 +33,8 @@ class Termination:
     def watch(self) -> None:
         """Turn the first SIGTERM into :class:`Terminated`.
 
-        Nothing happens on Windows, which has no such signal, in another thread than the main one, where it
-        is ignored, and where the handler is one that could not be put back.
+        Does nothing on Windows, outside the main thread, and where SIGTERM is ignored or its handler could
+        not be restored.
         """
         if self._watching or sys.platform == "win32":
             return
@@ -47,12 +47,12 @@ class Termination:
         signal.signal(signal.SIGTERM, self._handle)
 
     def hold(self) -> None:
-        """Only note the signal from now on: what is being written is to be written whole."""
+        """Only note the signal from now on, so that files are written completely."""
         self._held = True
 
     def end(self) -> None:
-        """Put the former handler back."""
-        # Whoever replaced ours in the meantime keeps his.
+        """Restore the former handler."""
+        # A handler that replaced this one in the meantime stays.
         if self._watching and signal.getsignal(signal.SIGTERM) == self._handle:
             signal.signal(signal.SIGTERM, self._former)
         self._watching = False
@@ -64,6 +64,6 @@ class Termination:
             os.kill(os.getpid(), number)
             return
         first, self.arrived = not self.arrived, True
-        # A second one must not end the clearing away that the first one has begun.
+        # A second signal must not interrupt the cleaning up after the first.
         if first and not self._held:
             raise Terminated(TERMINATED)

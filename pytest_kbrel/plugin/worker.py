@@ -1,4 +1,4 @@
-"""Where one process asks and decides its cases: answers, baseline and spool of responses, each made once."""
+"""Running cases in one process: model pool, baseline and spool file of the responses, each made once."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ NO_TABLE = Table(columns=(), rows=())
 
 
 class CaseRunner:
-    """One process's share of a run. Everything heavy is made at first use."""
+    """Runs the cases of one process. Everything heavy is made at first use."""
 
     def __init__(self, session: pytest.Session, settings: Settings) -> None:
         self._session = session
@@ -54,18 +54,18 @@ class CaseRunner:
         )
 
     def baseline(self) -> Baseline | None:
-        """Return the blessed run to compare with, ``None`` when none was asked for."""
+        """Return the baseline, ``None`` without --kb-baseline."""
         if self._baseline is None and self.settings.baseline:
             self._baseline = read_baseline(self.settings, self._session.config)
         return self._baseline
 
     def decide(self, case: Case) -> CaseResult:
-        """Ask a case's questions and decide its gates.
+        """Run a case and decide its gates.
 
-        Raises ``KbrelError`` where no answers can be had, and where a checkpoint's files are not what they
-        were when it was loaded.
+        Raises ``KbrelError`` where no answers can be had, or where a checkpoint's files have changed since it
+        was loaded.
         """
-        # Kept answers come without a batch, after which the model itself would look.
+        # With cached answers no batch runs, after which the model itself would check.
         self.pool.check_files()
         decided = self._decided(case)
         self.pool.check_files()
@@ -76,17 +76,17 @@ class CaseRunner:
         from pytest_kbrel.gates import decide_case
         from pytest_kbrel.probes import run_case
 
-        asked, prompt = 0, ""
+        count, prompt = 0, ""
 
         def keep(exchanges: Sequence[Exchange]) -> None:
-            nonlocal asked, prompt
-            if not asked:
+            nonlocal count, prompt
+            if not count:
                 prompt = self.pool.rendered(exchanges[0].ask.request, nodeid)
-            asked += len(exchanges)
+            count += len(exchanges)
             self._spool(exchanges)
 
         if PROBES[case.probe].scored and (why := self.pool.unscorable()):
-            # Its answers would be thought about, and its probabilities are not to be had.
+            # The model reasons first, so its answers have no probabilities.
             raise no_probabilities(case.probe, why)
         started = time.perf_counter()
         nodeid = f"{case.suite}::{case.id}"
@@ -108,7 +108,7 @@ class CaseRunner:
             paper=baseline.paper if baseline is not None else "",
             other_suites=baseline.other_suites(case.suite) if baseline is not None else (),
             duration=time.perf_counter() - started,
-            requests=asked,
+            requests=count,
         )
         decided = dataclasses.replace(decided, base=base, prompt=prompt)
         if missing_responses := self.pool.missing_responses(nodeid):
@@ -129,7 +129,7 @@ class CaseRunner:
         from pytest_kbrel.probes.grading import is_judged
 
         judged = is_judged(case)
-        # Also where nobody asked it: whoever blesses this run blesses its judge.
+        # Also if it judged no answer of this case: a baseline names the judge of its run.
         judge = self.pool.helper(case.judge) if judged and case.judge != RULES else None
         writers = [self.pool.helper(text) for text in filter(None, [case.settings.writer])]
         return incomparable(self.pool.fingerprint(), baseline, judged=judged, judge=judge, writers=writers)
@@ -155,18 +155,18 @@ class CaseRunner:
 
 
 def read_baseline(settings: Settings, config: pytest.Config) -> Baseline:
-    """Read the baseline the settings name; ``BaselineError`` when it cannot be read."""
+    """Read the baseline that the settings name; raises ``BaselineError`` if it cannot be read."""
     from pytest_kbrel.baselines import read_baseline as read
 
     return read(settings.baseline, config.rootpath)
 
 
 def suites_of(config: pytest.Config, nodeids: Sequence[str], settings: Settings) -> list[Suite]:
-    """Return the suites of node ids: as collected here, or read, for xdist's controller never collects."""
+    """Return the suites of node ids; those that this process has not collected are read."""
     paths = dict.fromkeys(nodeid.split("::", 1)[0] for nodeid in nodeids)
-    known = config.stash.get(collection.suites_key, {})
+    collected = config.stash.get(collection.suites_key, {})
     return [
-        known.get(path) or collection.load(config.rootpath / path, path, settings)
+        collected.get(path) or collection.load(config.rootpath / path, path, settings)
         for path in paths
         if collection.is_suite(Path(path))
     ]
@@ -178,5 +178,5 @@ def _worker_id(config: pytest.Config) -> str:
 
 
 def pool_for(settings: Settings) -> ModelPool:
-    """Return who answers under these settings: models, or the record of an earlier run."""
+    """Return the model pool for these settings: real models, or a recorded run."""
     return ModelPool(settings) if settings.from_run is None else ReplayPool(settings, settings.from_run)

@@ -1,4 +1,4 @@
-"""The only room that knows xdist: what its controller learns, and which worker gets which GPU."""
+"""Hooks for pytest-xdist: what workers are sent, what they collected, and which worker gets which GPU."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pytest_kbrel.plugin.controller import Recorder
 
 DEVICES = "CUDA_VISIBLE_DEVICES"
-# Seconds for which workers of a session that stopped may clear away before they are killed.
+# Seconds that the workers of a stopped session have to end before they are killed.
 PATIENCE = 1.0
 
 
@@ -26,10 +26,7 @@ class Distribution:
     """Hooks of xdist's controller. Registered only where xdist is."""
 
     def __init__(self, recorder: Recorder, device: str, gpus_each: int | None = 0) -> None:
-        """Keep what is dealt out by: the ``device`` asked for, and how many GPUs each worker needs alone.
-
-        ``None`` deals all GPUs out evenly.
-        """
+        """``gpus_each`` is how many GPUs each worker needs alone, ``None`` for an even share."""
         self._recorder = recorder
         self._device = device
         self._each = gpus_each
@@ -37,24 +34,23 @@ class Distribution:
 
     @pytest.hookimpl
     def pytest_configure_node(self, node: Any) -> None:
-        """Tell a worker which day it is, and of which run it is a part."""
+        """Send a worker the day and the id of the run."""
         node.workerinput[TODAY] = today(node.config).isoformat()
         node.workerinput[RUN] = run_id(node.config)
 
     @pytest.hookimpl
     def pytest_xdist_node_collection_finished(self, node: Any, ids: Sequence[str]) -> None:
-        """Learn which items the workers collected."""
+        """Expect the items that the workers collected."""
         self._recorder.expect(ids)
         self._recorder.note_collected()
 
     @pytest.hookimpl
     def pytest_xdist_setupnodes(self, config: pytest.Config, specs: Sequence[Any]) -> None:
-        """Deal the visible GPUs out in turn.
+        """Assign the visible GPUs to the workers in turn.
 
-        The variable is set on the worker's spec: it is in force before torch loads, and the replacement of a
-        crashed worker, which gets a new number but the same spec, inherits its GPU.
-
-        Raises ``UsageError`` where workers that need GPUs for themselves are more than there are.
+        The variable is set on the worker's spec: it is set before torch loads, and the replacement of a
+        crashed worker has the same spec and so the same GPU. Raises ``UsageError`` where workers need more
+        GPUs than there are.
         """
         self._config = config
         gpus = [] if self._device == "cpu" else visible_gpus()
@@ -68,13 +64,13 @@ class Distribution:
         for number, spec in enumerate(specs):
             if gpus:
                 first, count = number * max(1, each), max(1, each)
-                dealt = [gpus[place % len(gpus)] for place in range(first, first + count)]
+                dealt = [gpus[index % len(gpus)] for index in range(first, first + count)]
                 if DEVICES not in spec.env:
                     self._check_index(len(specs), len(gpus), count)
                 spec.env.setdefault(DEVICES, ",".join(dealt))
 
     def _check_index(self, workers: int, gpus: int, dealt: int) -> None:
-        """Raise ``UsageError`` where the device asked for has a number that no worker's GPUs have."""
+        """Raise ``UsageError`` for a device number that no worker has."""
         kind, _, index = self._device.partition(":")
         if kind == "cuda" and index.isdecimal() and int(index) >= dealt:
             raise pytest.UsageError(
@@ -83,10 +79,10 @@ class Distribution:
             )
 
     def stop(self, interrupt: bool) -> None:
-        """End all workers, whatever they are at, within :data:`PATIENCE` seconds and some tenths.
+        """End all workers in little more than :data:`PATIENCE` seconds; xdist waits much longer.
 
-        xdist waits for them much longer. With ``interrupt`` they get the Ctrl-C that the controller alone was
-        sent in another form, so that what they began (an engine's processes) ends with them.
+        With ``interrupt`` they get the Ctrl-C that only the controller received, so that their subprocesses
+        (an engine's) end with them.
         """
         session = self._config.pluginmanager.getplugin("dsession") if self._config is not None else None
         manager = getattr(session, "nodemanager", None)
@@ -103,7 +99,7 @@ class Distribution:
 def visible_gpus() -> list[str]:
     """Return the ids of the GPUs this process may use: entries of the caller's own list, else all of them.
 
-    Entries may be UUIDs. torch is not asked: counting would open a context on the first GPU.
+    Entries may be UUIDs. torch is not used: counting would open a context on the first GPU.
     """
     listed = os.environ.get(DEVICES)
     if listed is not None:
