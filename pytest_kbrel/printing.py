@@ -42,7 +42,7 @@ def printable(text: str) -> str:
     A blank breaks each log command (``# #vso[``, ``: :error``), and control characters but line breaks and
     tabs are spelled out. What was printable already stays as it is.
     """
-    shown = _CONTROLS.sub(lambda found: visible(found[0]), redacted(text))
+    shown = _CONTROLS.sub(lambda match: visible(match[0]), redacted(text))
     for command, broken in _COMMANDS:
         shown = command.sub(broken, shown)
     return shown
@@ -83,16 +83,16 @@ def redacted_reply(reply: T) -> tuple[T, bool]:
     """
     whole: list[Any] = [reply]
     waiting: list[Any] = [whole] if _known else []
-    found = False
+    masked = False
     while waiting:
         part = waiting.pop()
         for place, value in list(enumerate(part) if isinstance(part, list) else part.items()):
             if isinstance(value, str) and (shown := redacted(value)) != value:
-                part[place], found = shown, True
+                part[place], masked = shown, True
             if isinstance(place, str) and (name := redacted(place)) != place:
-                part[name], found = part.pop(place), True
+                part[name], masked = part.pop(place), True
             waiting += _within(value)
-    return whole[0], found
+    return whole[0], masked
 
 
 def _within(value: Any) -> list[Any]:
@@ -100,7 +100,7 @@ def _within(value: Any) -> list[Any]:
     if isinstance(value, (list, dict)):
         return [value]
     fields = (getattr(value, "__dict__", None), getattr(value, "__pydantic_extra__", None))
-    return [] if isinstance(value, type) else [found for found in fields if isinstance(found, dict)]
+    return [] if isinstance(value, type) else [field for field in fields if isinstance(field, dict)]
 
 
 def _spellings(char: str) -> str:

@@ -92,10 +92,10 @@ def unpack(data: bytes, most: int) -> bytes:
     before any of it is kept.
     """
     most = min(most, UNPACKED)
-    found = 0
+    length = 0
     for piece in _pieces(data):
-        found += len(piece)
-        if found > most:
+        length += len(piece)
+        if length > most:
             raise ValueError(f"it unpacks to more than {size(most)}; allowed: at most {size(most)}")
     return b"".join(_pieces(data))
 
@@ -120,8 +120,8 @@ def _pieces(data: bytes) -> Iterator[bytes]:
 def _check_depth(text: str) -> None:
     # Python's parser, and whatever walks through its result, recurse once a level.
     depth = 0
-    for found in _BRACKET.finditer(text):
-        mark = found[0]
+    for match in _BRACKET.finditer(text):
+        mark = match[0]
         depth += (mark in ("[", "{")) - (mark in ("]", "}"))
         if depth > DEEPEST:
             raise ValueError(f"nested more than {DEEPEST} levels deep; allowed: at most {DEEPEST}")
@@ -141,6 +141,6 @@ def _integer(text: str) -> int:
 def _float(text: str) -> float:
     value = float(text)
     if math.isinf(value):
-        found = text if len(text) <= 60 else text[:57] + "..."
-        raise ValueError(f"found {found}; allowed: finite numbers")
+        shown = text if len(text) <= 60 else text[:57] + "..."
+        raise ValueError(f"found {shown}; allowed: finite numbers")
     return value

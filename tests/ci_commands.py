@@ -50,10 +50,10 @@ FORMS = (
 
 def commands_in(text: str) -> list[str]:
     """Return the commands that some CI system or terminal takes from ``text``, with their lines."""
-    found = []
+    result = []
     for line in re.split(r"\r\n|[\r\n\v\f\x85\u2028\u2029]", text.replace("\r\n", "\n")):
         read = _IGNORED.sub("", line)
-        found += [f"{system}: {line!r}" for system, form in _ANYWHERE.items() if form.search(read)]
+        result += [f"{system}: {line!r}" for system, form in _ANYWHERE.items() if form.search(read)]
         if _GITHUB.match(read.lstrip()):
-            found.append(f"github: {line!r}")
-    return found
+            result.append(f"github: {line!r}")
+    return result

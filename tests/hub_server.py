@@ -56,7 +56,7 @@ def _handler(hub: HubServer) -> type[BaseHTTPRequestHandler]:
             name = self._name(path)
             file = hub.folder / name
             if path.startswith(f"/api/models/{hub.repo}") and "/tree/" not in path:
-                files = [{"rfilename": found.name} for found in sorted(hub.folder.iterdir())]
+                files = [{"rfilename": result.name} for result in sorted(hub.folder.iterdir())]
                 self._send(200, json.dumps({"id": hub.repo, "sha": COMMIT, "siblings": files}).encode(), {})
             elif name and file.is_file():
                 data = file.read_bytes()

@@ -39,13 +39,13 @@ _SETTINGS = {
 
 def made_options(**more: Any) -> Settings:
     """Return the settings of a run that was given only those in ``more``."""
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         **{"model": "reference", "model_args": "", "device": "auto", "dtype": "auto", "batch_size": "auto"},
         **{"apply_chat_template": False, "judge": "rules", "judge_args": "", "attribute": 0, "baseline": ""},
         **{"baseline_update": None, "inconclusive": "warn", "limit": None, "seed": None},
         **{"output_path": Path("out"), "use_cache": None, "run": "0123"},
     }
-    return with_specs(Settings(**(found | more)))
+    return with_specs(Settings(**(result | more)))
 
 
 def made_case(

@@ -29,8 +29,8 @@ def run(model: str, accuracy: float, **more: object) -> Run:
         aggregate=True,
         id="head_to_tail[overall]",
     )
-    found = small()
-    return replace(found, model=fingerprint(model), cases=(*found.cases, overall), **more)
+    result = small()
+    return replace(result, model=fingerprint(model), cases=(*result.cases, overall), **more)
 
 
 @pytest.fixture
@@ -54,18 +54,18 @@ def test_each_candidate_stands_beside_what_accuracy_alone_would_say(
     lines = capsys.readouterr().out.splitlines()
     head, _, base, sure, mine = (cells(line) for line in lines[:5])
     assert head[:4] == ["candidate", "what its recipe changed", "the gate", "MONITOR"]
-    found = [dict(zip(head, row, strict=True)) for row in (base, sure)]
-    assert found[0]["candidate"] == "`reference`"
-    assert found[0]["the gate"] == "**pass**"
-    assert found[0]["facts lost"] == "0"
-    assert found[1]["what its recipe changed"].startswith("tuned to answer questions about invented things")
-    assert found[1]["the gate"] == "**fail**"
-    assert found[1]["MONITOR"] == "1 fail, 2 pass"
-    assert found[1]["Head-to-Tail"] == "1 inconclusive, 1 pass"
-    assert (found[1]["facts lost"], found[1]["gained"]) == ("7", "1")
-    assert found[1]["Head-to-Tail accuracy alone"] == "green (0.805, +0.005)"
-    assert found[1]["MONITOR accuracy alone"] == "–"
-    assert found[1]["accuracy alone, slice by slice"] == "0 of 3 red"
+    result = [dict(zip(head, row, strict=True)) for row in (base, sure)]
+    assert result[0]["candidate"] == "`reference`"
+    assert result[0]["the gate"] == "**pass**"
+    assert result[0]["facts lost"] == "0"
+    assert result[1]["what its recipe changed"].startswith("tuned to answer questions about invented things")
+    assert result[1]["the gate"] == "**fail**"
+    assert result[1]["MONITOR"] == "1 fail, 2 pass"
+    assert result[1]["Head-to-Tail"] == "1 inconclusive, 1 pass"
+    assert (result[1]["facts lost"], result[1]["gained"]) == ("7", "1")
+    assert result[1]["Head-to-Tail accuracy alone"] == "green (0.805, +0.005)"
+    assert result[1]["MONITOR accuracy alone"] == "–"
+    assert result[1]["accuracy alone, slice by slice"] == "0 of 3 red"
     assert "red (0.770, -0.030)" in mine
     assert (
         "- `reference:overconfident`: 7 facts lost, 1 gained; 5 of the 7 are head; worst P30. "

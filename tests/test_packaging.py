@@ -60,10 +60,10 @@ def test_an_installed_package_finds_what_it_carries(wheel, tmp_path):
 
     def kbrel(*arguments: str) -> str:
         command = [sys.executable, "-m", "pytest_kbrel.cli", *arguments]
-        found = subprocess.run(
+        result = subprocess.run(
             command, cwd=tmp_path, env={"PYTHONPATH": str(site)}, capture_output=True, text=True, check=True
         )
-        return found.stdout
+        return result.stdout
 
     assert kbrel("init", "project").split() == ["project/suites", "project/baselines"]
     assert (tmp_path / "project/suites/world.kb.yaml").is_file()

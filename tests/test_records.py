@@ -88,8 +88,8 @@ def test_what_travels_packed_comes_back_with_whole_texts(exchange):
     told = from_wire(
         Exchange, json.loads(replace_surrogates(json.dumps(to_wire(exchange), ensure_ascii=False)))
     )
-    found = json.loads(text)
-    assert [from_wire(Exchange, one) for one in (found["one"], *found["several"])] == [told, told]
+    result = json.loads(text)
+    assert [from_wire(Exchange, one) for one in (result["one"], *result["several"])] == [told, told]
 
 
 def test_of_a_packed_record_only_what_differs_from_its_defaults_is_told():

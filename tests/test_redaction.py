@@ -81,8 +81,8 @@ def test_what_is_not_the_key_stays() -> None:
 def test_a_reply_is_searched_in_all_its_parts() -> None:
     extra = SimpleNamespace(content=f"my {KEY}", number=float("nan"))
     reply = SimpleNamespace(choices=[extra, {"a": [KEY], f"of {KEY}": 1}], model="m", none=None, n=3)
-    found, had = redacted_reply(reply)
-    assert found is reply
+    result, had = redacted_reply(reply)
+    assert result is reply
     assert had
     assert reply.choices == [extra, {"a": ["***"], "of ***": 1}]
     assert extra.content == "my ***"
@@ -94,11 +94,11 @@ def test_a_reply_of_any_depth_is_searched() -> None:
     reply: list[object] = [KEY]
     for _ in range(100_000):
         reply = [reply]
-    found, had = redacted_reply(reply)
+    result, had = redacted_reply(reply)
     assert had
-    while isinstance(found[0], list):
-        found = found[0]
-    assert found == ["***"]
+    while isinstance(result[0], list):
+        result = result[0]
+    assert result == ["***"]
 
 
 def test_no_half_of_a_key_is_left_where_an_error_is_cut() -> None:

@@ -69,11 +69,11 @@ class Shape:
     ],
 )
 def test_a_field_is_read_as_what_it_is(name: str, wire: Any, value: Any) -> None:
-    found = from_wire(Shape, {name: wire})
-    assert found == Shape(**{name: value})
-    assert type(getattr(found, name)) is type(value)
-    assert from_wire(Shape, to_wire(found)) == found
-    assert from_wire(Shape, json.loads(dumps_compact(found))) == found
+    result = from_wire(Shape, {name: wire})
+    assert result == Shape(**{name: value})
+    assert type(getattr(result, name)) is type(value)
+    assert from_wire(Shape, to_wire(result)) == result
+    assert from_wire(Shape, json.loads(dumps_compact(result))) == result
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_what_is_no_number_has_none(number: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "result"),
     [
         ("plain", "plain"),
         ("é\U0001f600", "é\U0001f600"),
@@ -130,8 +130,8 @@ def test_what_is_no_number_has_none(number: float) -> None:
         ("", ""),
     ],
 )
-def test_halves_of_surrogate_pairs_are_replaced_and_nothing_else(text: str, found: str) -> None:
-    assert replace_surrogates(text) == found
+def test_halves_of_surrogate_pairs_are_replaced_and_nothing_else(text: str, result: str) -> None:
+    assert replace_surrogates(text) == result
 
 
 def test_what_is_no_record_has_no_fields() -> None:

@@ -28,8 +28,8 @@ from pytest_kbrel.untrusted import DEEPEST, MIB, lines, parse, read_bytes, unpac
     ],
 )
 def test_json_is_read(text, value):
-    found = parse(text.encode())
-    assert value is None or found == value
+    result = parse(text.encode())
+    assert value is None or result == value
 
 
 @pytest.mark.parametrize(
@@ -61,10 +61,10 @@ def test_what_is_not_utf8_is_a_value_error():
 
 def test_lines_end_at_the_first_that_is_too_long():
     stream = io.BytesIO(b"one\n\nthree\n" + b"4" * 9 + b"\n")
-    found = lines(stream, 8)
-    assert [next(found) for _ in range(3)] == [b"one\n", b"\n", b"three\n"]
+    result = lines(stream, 8)
+    assert [next(result) for _ in range(3)] == [b"one\n", b"\n", b"three\n"]
     with pytest.raises(ValueError, match="found a line of more than 0 KiB; allowed: at most 0 KiB a line"):
-        next(found)
+        next(result)
     # No more of it was read.
     assert stream.tell() == 20
 

@@ -75,8 +75,8 @@ def _read_run(folder: Path, _: int) -> RecordedRun:
     from pytest_kbrel.reports.json_report import check_file, read_report
 
     if not folder.is_dir():
-        found = "is a file" if folder.exists() else "is not there"
-        raise KbrelError(f"{folder}: {found}; allowed: {ALLOWED}")
+        fault = "is a file" if folder.exists() else "is not there"
+        raise KbrelError(f"{folder}: {fault}; allowed: {ALLOWED}")
     if not (folder / REPORT).is_file():
         raise KbrelError(f"{folder}: has no {REPORT}; allowed: {ALLOWED}{earlier_note(folder / REPORT)}")
     report = read_report(folder)
@@ -84,9 +84,9 @@ def _read_run(folder: Path, _: int) -> RecordedRun:
         # Their responses are scored now.
         model, base = (
             None
-            if found is None
-            else dataclasses.replace(from_wire(Fingerprint, found), scoring_version=SCORING_VERSION)
-            for found in (report["model"], report.get("base"))
+            if wire is None
+            else dataclasses.replace(from_wire(Fingerprint, wire), scoring_version=SCORING_VERSION)
+            for wire in (report["model"], report.get("base"))
         )
         if model is None:
             raise KbrelError(f"{folder / REPORT}: no one model answered in this run; allowed: {ALLOWED}")
@@ -150,24 +150,24 @@ class Record:
 
         self._check()
         index = self._opened()
-        found: list[Response | None] = []
+        responses: list[Response | None] = []
         try:
             with self._path.open("rb") as stream:
                 for request in requests:
                     place = self._place(index, case, to, request)
                     if place is None:
-                        found.append(None)
+                        responses.append(None)
                         continue
                     number, at = place
                     stream.seek(at)
                     try:
                         said = from_line(short(stream.readline(LINE + 1))).response
-                        found.append(check_size(request, check_probabilities(said)))
+                        responses.append(check_size(request, check_probabilities(said)))
                     except ValueError as error:
                         raise ResponseError(_broken(self._path, number, error)) from None
         except OSError as error:
             raise ResponseError(f"{self._path}: cannot be read: {error.strerror}") from None
-        return found
+        return responses
 
     def asked(self, case: str, role: str) -> dict[str, Request]:
         """Return what the model under test was asked in a case in this role, by fact id.
@@ -178,9 +178,9 @@ class Record:
 
         self._check()
         row = self._opened().execute("SELECT at FROM places WHERE key = ?", (_start(case),)).fetchone()
-        found: dict[str, Request] = {}
+        requests: dict[str, Request] = {}
         if row is None:
-            return found
+            return requests
         with self._path.open("rb") as stream:
             stream.seek(row[0])
             # A case's lines stand together, and all were parsed for the index.
@@ -190,10 +190,10 @@ class Record:
                 if data["role"] == role and not data.get("to"):
                     request = data["request"]
                     try:
-                        found[data["fact"]] = from_wire(_KINDS[request["kind"]], request)
+                        requests[data["fact"]] = from_wire(_KINDS[request["kind"]], request)
                     except ValueError as error:
                         raise ResponseError(f"{self._path}: a request is broken: {error}") from None
-        return found
+        return requests
 
     def close(self) -> None:
         """Free the index."""

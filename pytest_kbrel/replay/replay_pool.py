@@ -40,8 +40,8 @@ class ReplayPool(ModelPool):
         Raises :class:`ResponseError` where the record cannot be read, and ``ModelError`` where a helping
         model is needed and cannot be opened, or is another one than in the record.
         """
-        found = self._record.find(case, to, requests)
-        missing = [request for request, response in zip(requests, found, strict=True) if response is None]
+        recorded = self._record.find(case, to, requests)
+        missing = [request for request, response in zip(requests, recorded, strict=True) if response is None]
         if to in ("", BASELINE):
             self._asked[case] += len(requests)
             self._missing[case] += len(missing)
@@ -49,7 +49,7 @@ class ReplayPool(ModelPool):
         else:
             self._replies += len(requests) - len(missing)
             new = iter(self._live(missing, to, case, len(requests)) if missing else ())
-        return [next(new) if response is None else response for response in found]
+        return [next(new) if response is None else response for response in recorded]
 
     def with_examples(self, case: Case) -> Case | None:
         """Return the case with the examples of its recorded prompts where an encoder chose them.
@@ -123,8 +123,8 @@ class ReplayPool(ModelPool):
 
     def helpers(self) -> tuple[Fingerprint, ...]:
         """Say what all helping models are that took part so far."""
-        found = {helper.spec: helper for helper in super().helpers()} | self._recalled
-        return tuple(found[spec] for spec in sorted(found))
+        by_spec = {helper.spec: helper for helper in super().helpers()} | self._recalled
+        return tuple(by_spec[spec] for spec in sorted(by_spec))
 
     def opened(self) -> list[tuple[str, Fingerprint]]:
         """Return nothing: all workers read one record."""

@@ -59,12 +59,12 @@ def sound(*cases: CaseResult, **more: Any) -> Run:
 def test_what_is_written_is_read(tmp_path: Path) -> None:
     run = sound()
     write_baseline(tmp_path / "baselines" / "prod", run, reason="first release")
-    found = read_baseline("prod", tmp_path)
-    assert (found.reason, found.created, found.model) == ("first release", run.created, MODEL)
-    assert (found.commit, found.versions) == ("abc123", (("torch", "2.9"),))
-    assert found.settings == run.settings
+    actual = read_baseline("prod", tmp_path)
+    assert (actual.reason, actual.created, actual.model) == ("first release", run.created, MODEL)
+    assert (actual.commit, actual.versions) == ("abc123", (("torch", "2.9"),))
+    assert actual.settings == run.settings
     for result in run.cases:
-        blessed = found.case(result)
+        blessed = actual.case(result)
         assert blessed is not None
         assert blessed.table.columns == result.table.columns
         for row, again in zip(result.table.rows, blessed.table.rows, strict=True):
@@ -86,11 +86,11 @@ def test_floats_survive_exactly(tmp_path: Path) -> None:
 
 def test_cases_are_found_wherever_the_suite_lies(tmp_path: Path) -> None:
     write_baseline(tmp_path / "b", sound())
-    found = read_baseline(f"{tmp_path}/b", tmp_path)
-    assert found.case("elsewhere/world.kb.yaml::head_to_tail[world-head]") is not None
-    assert found.case(case(suite="/other/world.kb.yaml")) is not None
-    assert found.case(case(suite="suites/other.kb.yaml")) is None
-    assert found.case("world.kb.yaml::head_to_tail[moon-head]") is None
+    actual = read_baseline(f"{tmp_path}/b", tmp_path)
+    assert actual.case("elsewhere/world.kb.yaml::head_to_tail[world-head]") is not None
+    assert actual.case(case(suite="/other/world.kb.yaml")) is not None
+    assert actual.case(case(suite="suites/other.kb.yaml")) is None
+    assert actual.case("world.kb.yaml::head_to_tail[moon-head]") is None
 
 
 def test_the_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
@@ -128,9 +128,9 @@ def test_a_full_run_of_all_three_probes_stays_below_two_megabytes(tmp_path: Path
     run = full_run()
     write_baseline(tmp_path / "a", run)
     assert sum(path.stat().st_size for path in (tmp_path / "a").iterdir()) < 2_000_000
-    found = read_baseline(f"{tmp_path}/a", tmp_path)
+    actual = read_baseline(f"{tmp_path}/a", tmp_path)
     for result in run.cases:
-        blessed = found.case(result)
+        blessed = actual.case(result)
         assert isinstance(blessed, BaselineCase)
         assert blessed.table == result.table
         assert blessed.settings == result.settings
@@ -212,8 +212,8 @@ def write(name: str, data: bytes) -> Callable[[Path], None]:
 
 
 def outcomes_of(path: Path) -> Path:
-    (found,) = path.glob("outcomes-*.jsonl.xz")
-    return found
+    (actual,) = path.glob("outcomes-*.jsonl.xz")
+    return actual
 
 
 def cut_short(path: Path) -> None:
@@ -275,9 +275,9 @@ JUDGED = (("judge", "openai/judge"), ("model", "reference"))
 def test_the_judge_is_blessed_with_the_run(tmp_path: Path) -> None:
     writer = dataclasses.replace(JUDGE, spec="openai/writer")
     write_baseline(tmp_path / "b", sound(settings=JUDGED, helpers=(JUDGE, writer)))
-    found = read_baseline(f"{tmp_path}/b", tmp_path)
-    assert found.helpers == (JUDGE, writer)
-    assert found.judge == JUDGE
+    actual = read_baseline(f"{tmp_path}/b", tmp_path)
+    assert actual.helpers == (JUDGE, writer)
+    assert actual.judge == JUDGE
 
 
 def test_a_run_that_rules_judged_is_written_as_before_and_has_no_judge(tmp_path: Path) -> None:
@@ -288,10 +288,10 @@ def test_a_run_that_rules_judged_is_written_as_before_and_has_no_judge(tmp_path:
 
 def test_a_session_has_one_judge_for_both_models() -> None:
     answered = [("suites/world.kb.yaml", "head_to_tail[world-head]", answers("+-"), (("prompt", "x"),))]
-    found = session_baseline(MODEL, answered, judge="openai/judge", helpers=[JUDGE])
-    assert (found.model, found.judge) == (MODEL, JUDGE)
+    actual = session_baseline(MODEL, answered, judge="openai/judge", helpers=[JUDGE])
+    assert (actual.model, actual.judge) == (MODEL, JUDGE)
     assert session_baseline(MODEL, answered, judge="rules").judge is None
-    blessed = found.case(case())
+    blessed = actual.case(case())
     assert isinstance(blessed, BaselineCase)
     assert (blessed.table, blessed.settings) == (answers("+-"), (("prompt", "x"),))
 
@@ -336,8 +336,8 @@ def test_floors_of_noise_are_written_and_read(tmp_path: Path) -> None:
     first = add_noise_floors(decided(case(), answers("++--")), answers("+---"))
     once = decided(case(slice="world-tail"), answers("+--"))
     write_baseline(tmp_path / "b", sound(first, once))
-    found = read_baseline(f"{tmp_path}/b", tmp_path)
-    blessed, other = found.case(first), found.case(once)
+    actual = read_baseline(f"{tmp_path}/b", tmp_path)
+    blessed, other = actual.case(first), actual.case(once)
     assert isinstance(blessed, BaselineCase)
     assert isinstance(other, BaselineCase)
     assert dict(blessed.noise)["accuracy"] == 0.25

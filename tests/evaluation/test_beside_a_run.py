@@ -36,11 +36,11 @@ def table(*labels: str) -> Table:
 
 
 def result(verdict: str = "pass", **more: Any) -> CaseResult:
-    found = {
+    actual = {
         **{"id": "head_to_tail[a]", "suite": "mini.kb.yaml", "probe": "head_to_tail", "slice": "a"},
         **{"verdict": verdict, "n": 0, "duration": 0.0, "metrics": (), "gates": ()},
     }
-    return CaseResult(**(found | more))
+    return CaseResult(**(actual | more))
 
 
 def run(*cases: CaseResult) -> Run:
@@ -115,15 +115,15 @@ def test_which_case_fails_its_test(verdict: str, settings: dict[str, str], fails
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Note what is checked in place of checking it."""
-    found: list[Any] = []
-    monkeypatch.setattr(preflight, "check_args", lambda options, suites: found.append("args"))
+    actual: list[Any] = []
+    monkeypatch.setattr(preflight, "check_args", lambda options, suites: actual.append("args"))
     monkeypatch.setattr(
-        preflight, "check_cases", lambda options, cases: found.append([case.id for case in cases])
+        preflight, "check_cases", lambda options, cases: actual.append([case.id for case in cases])
     )
     monkeypatch.setattr(
-        "pytest_kbrel.baselines.published.check_cases", lambda baseline, name, ids: found.append((name, ids))
+        "pytest_kbrel.baselines.published.check_cases", lambda baseline, name, ids: actual.append((name, ids))
     )
-    return found
+    return actual
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_an_encoder_is_opened_once_for_each_folder(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(
         "pytest_kbrel.probes.reliability.shots.with_shots", lambda case, by: similar.append(by) or case
     )
-    found = Retrieval(tmp_path, "seed=1,peft=x,base_url=http://localhost:9/v1")
+    actual = Retrieval(tmp_path, "seed=1,peft=x,base_url=http://localhost:9/v1")
 
     def case(suite: str, **settings: str) -> Any:
         return made_case("reliability[a]", suite=suite, **({"prompt": "four-shot"} | settings))
@@ -183,14 +183,14 @@ def test_an_encoder_is_opened_once_for_each_folder(tmp_path: Path, monkeypatch: 
         case("x/a.kb.yaml", retrieval="hf/e", prompt="zero-shot"),
         made_case("monitor[a]", suite="x/a.kb.yaml"),
     ):
-        assert found.with_examples(one) is one
+        assert actual.with_examples(one) is one
     assert [encoder.opened for encoder in opened] == [
         ("hf/e", "peft=x", tmp_path / "x"),
         ("hf/e", "peft=x", tmp_path / "y"),
         ("openai/e", "seed=1,base_url=http://localhost:9/v1", tmp_path / "x"),
     ]
     assert len(similar) == 5
-    found.close()
+    actual.close()
     assert all(encoder.closed for encoder in opened)
 
 
@@ -217,11 +217,11 @@ def test_an_encoder_chooses_the_nearest_of_the_distractors_that_were_drawn_by_ki
         settings=settings,
         alike=(("drawn", 1.0), ("unseen", 1.0), ("few", 0.5)),
     )
-    found = Retrieval(tmp_path, "")
-    chosen = {fact.id: fact.negatives for fact in found.with_distractors(case).facts}
+    actual = Retrieval(tmp_path, "")
+    chosen = {fact.id: fact.negatives for fact in actual.with_distractors(case).facts}
     # Of equally near ones the one that was drawn first.
     assert chosen == {"drawn": ("bbb", "ddd", "ffff"), "unseen": spare[:3], "few": spare[:2], "own": spare}
-    assert [fact.id for fact in found.with_distractors(case).facts] == ["drawn", "unseen", "few", "own"]
+    assert [fact.id for fact in actual.with_distractors(case).facts] == ["drawn", "unseen", "few", "own"]
     # Nothing is opened where nothing is to be chosen.
     monkeypatch.setattr(embedding, "Encoder", None)
     for one in (

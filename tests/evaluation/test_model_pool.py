@@ -77,7 +77,7 @@ def test_journals_are_kept_of_runs_that_ask_served_models(
 
 
 @pytest.mark.parametrize(
-    ("workers", "threads", "cpus", "found"),
+    ("workers", "threads", "cpus", "result"),
     [
         (None, None, 8, None),
         ("1", None, 8, None),
@@ -93,7 +93,7 @@ def test_workers_share_the_cores(
     workers: str | None,
     threads: str | None,
     cpus: int | None,
-    found: int | None,
+    result: int | None,
 ) -> None:
     for name, value in (("PYTEST_XDIST_WORKER_COUNT", workers), ("OMP_NUM_THREADS", threads)):
         monkeypatch.delenv(name, raising=False)
@@ -109,22 +109,22 @@ def test_workers_share_the_cores(
     monkeypatch.setattr(registry, "open_model", open_model)
     ModelPool(made_options()).model()
     ModelPool(made_options(judge="reference")).helper_models.model("reference")
-    assert told == [found, found]
+    assert told == [result, result]
 
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[FunctionModel]:
     """Have each model that is opened be a scripted one that says what it is called."""
-    found: list[FunctionModel] = []
+    result: list[FunctionModel] = []
 
     def open_model(spec: Any, **how: object) -> FunctionModel:
         if "none" in spec.text:
             raise ModelError(f"{spec.text}: is not there")
-        found.append(FunctionModel(lambda prompt: spec.text, name=spec.text))
-        return found[-1]
+        result.append(FunctionModel(lambda prompt: spec.text, name=spec.text))
+        return result[-1]
 
     monkeypatch.setattr(registry, "open_model", open_model)
-    return found
+    return result
 
 
 def said(asked: ModelPool, to: str = "") -> Any:

@@ -90,8 +90,8 @@ P37 = relation("b", [(1, 0.4, 0.4, 0.4, 0.5, 0, 0), (1, 0.1, 0.1, 0.1, 0.5, 1, 1
 
 
 def test_overall_monitor_is_the_plain_mean_over_relations() -> None:
-    found = over([member("monitor", "P36", P36), member("monitor", "P37", P37)])
-    assert values(found) == pytest.approx(
+    actual = over([member("monitor", "P36", P36), member("monitor", "P37", P37)])
+    assert values(actual) == pytest.approx(
         {
             "monitor": (0.4 / 1.2 + 0.5 / 1.0) / 2,
             "pfd": (0.1 + 0.25) / 2,
@@ -105,9 +105,9 @@ def test_overall_monitor_is_the_plain_mean_over_relations() -> None:
         }
     )
     # One fact of five was asked and not kept.
-    assert (found.n, value(found, "monitor").n, value(found, "accuracy").n) == (5, 4, 4)
-    assert found.aggregate
-    assert found.table.rows == ()
+    assert (actual.n, value(actual, "monitor").n, value(actual, "accuracy").n) == (5, 4, 4)
+    assert actual.aggregate
+    assert actual.table.rows == ()
 
 
 def test_an_ablation_counts_overall_where_every_relation_has_it() -> None:
@@ -118,25 +118,27 @@ def test_an_ablation_counts_overall_where_every_relation_has_it() -> None:
         )
         return member("monitor", name, Table(columns=columns, rows=tuple(rows)))
 
-    found = over([ablated("P1", 0.1, 0.4), ablated("P2", 0.2, 0.2)])
-    assert values(found)["monitor_ablated"] == pytest.approx((0.5 / 1 + 0.4 / 1) / 2)
+    actual = over([ablated("P1", 0.1, 0.4), ablated("P2", 0.2, 0.2)])
+    assert values(actual)["monitor_ablated"] == pytest.approx((0.5 / 1 + 0.4 / 1) / 2)
     assert "monitor_ablated" not in values(over([ablated("P1", 0.1, 0.4), member("monitor", "P36", P36)]))
 
 
 def test_a_relation_without_a_value_leaves_none_overall() -> None:
     empty = relation("c", [(1, *(0,) * 6)] * 2)
     undefined = member("monitor", "P17", empty, integrity=Integrity(anchor_prob=0.0))
-    found = over([member("monitor", "P36", P36), undefined], gate("monitor", "max", 1))
-    assert values(found)["monitor"] is None
-    assert found.verdict == "fail"
-    assert "in one of the cases" in found.gates[0].reason
+    actual = over([member("monitor", "P36", P36), undefined], gate("monitor", "max", 1))
+    assert values(actual)["monitor"] is None
+    assert actual.verdict == "fail"
+    assert "in one of the cases" in actual.gates[0].reason
 
 
 def test_a_relation_whose_right_answers_get_no_probability_is_in_no_mean() -> None:
     random = relation("c", [(1, 1e-5, 1e-5, 1e-5, 1e-4, 0, 0)] * 2)
-    found = over([member("monitor", "P36", P36), member("monitor", "P17", random)], gate("monitor", "max", 1))
-    assert (found.verdict, found.metrics) == ("invalid", ())
-    assert "monitor[P17] is invalid" in found.errors[0]
+    actual = over(
+        [member("monitor", "P36", P36), member("monitor", "P17", random)], gate("monitor", "max", 1)
+    )
+    assert (actual.verdict, actual.metrics) == ("invalid", ())
+    assert "monitor[P17] is invalid" in actual.errors[0]
 
 
 BUCKETS = {"a-head": "+++-", "b-head": "++-?", "a-torso": "+--?", "a-tail": "----", "b-tail": "+--?--"}
@@ -152,8 +154,8 @@ def test_head_to_tail_is_micro_within_buckets_and_macro_over_them() -> None:
     missing = (1 / 8 + 1 / 4 + 1 / 10) / 3
     a, b = (3 / 4 + 1 / 4 + 0) / 3, (2 / 4 + 1 / 6) / 2
     missing_a, missing_b = (0 + 1 / 4 + 0) / 3, (1 / 4 + 1 / 6) / 2
-    found = over(buckets())
-    assert values(found) == pytest.approx(
+    actual = over(buckets())
+    assert values(actual) == pytest.approx(
         {
             "accuracy_macro": (a + b) / 2,
             "hallucination_macro": 1 - (a + b + missing_a + missing_b) / 2,
@@ -167,13 +169,13 @@ def test_head_to_tail_is_micro_within_buckets_and_macro_over_them() -> None:
             "missing": missing,
         }
     )
-    assert value(found, "gap").better == "lower"
-    assert (value(found, "accuracy_tail").n, found.n) == (10, 22)
+    assert value(actual, "gap").better == "lower"
+    assert (value(actual, "accuracy_tail").n, actual.n) == (10, 22)
 
 
 def test_buckets_that_are_absent_have_no_figures() -> None:
-    found = over([m for m in buckets() if not m.slice.endswith("tail")])
-    assert set(values(found)) == {
+    actual = over([m for m in buckets() if not m.slice.endswith("tail")])
+    assert set(values(actual)) == {
         "accuracy_head",
         "accuracy_torso",
         "accuracy",
@@ -190,10 +192,10 @@ def test_the_top_tenth_counts_once() -> None:
         member("head_to_tail", "a-top10", answers("+", prefix="a-head")),
         member("head_to_tail", "b-top10", answers("++-", prefix="b-head")),
     ]
-    found = over([*buckets(), *top])
-    assert values(found) == values(over(buckets())) | {"accuracy_top10": 3 / 4}
+    actual = over([*buckets(), *top])
+    assert values(actual) == values(over(buckets())) | {"accuracy_top10": 3 / 4}
     # The facts are the head's.
-    assert (found.n, value(found, "accuracy_top10").n) == (22, 4)
+    assert (actual.n, value(actual, "accuracy_top10").n) == (22, 4)
     assert values(over(top)) == {"accuracy_top10": 3 / 4}
 
 
@@ -202,10 +204,10 @@ UNSEEN = consistency([("-", 0.4), ("-", 0.2)] + [("?", 0)] * 6, prefix="u", expe
 
 
 def test_reliability_figures_need_seen_and_unseen() -> None:
-    found = over([member("reliability", "seen", SEEN), member("reliability", "unseen", UNSEEN)])
+    actual = over([member("reliability", "seen", SEEN), member("reliability", "unseen", UNSEEN)])
     nccr = (6 * 0.9 + 2 * 0.4 - 0.6) / 11
     iur = 1 - 0.6 / 8
-    assert values(found) == pytest.approx(
+    assert values(actual) == pytest.approx(
         {
             "nccr": nccr,
             "ncr": 6 / 11,
@@ -220,9 +222,9 @@ def test_reliability_figures_need_seen_and_unseen() -> None:
 
 def test_without_a_wrong_unseen_answer_the_seen_consistency_counts() -> None:
     silent = consistency([("?", 0)] * 4, prefix="u", expected=False)
-    found = over([member("reliability", "seen", SEEN), member("reliability", "unseen", silent)])
-    assert values(found)["c_wrong"] == pytest.approx(0.3)
-    assert values(found)["iur"] == 1.0
+    actual = over([member("reliability", "seen", SEEN), member("reliability", "unseen", silent)])
+    assert values(actual)["c_wrong"] == pytest.approx(0.3)
+    assert values(actual)["iur"] == 1.0
 
 
 def test_the_interval_of_the_average_agrees_with_a_stratified_bootstrap() -> None:
@@ -231,13 +233,15 @@ def test_the_interval_of_the_average_agrees_with_a_stratified_bootstrap() -> Non
     seen = consistency([(m, float(s)) for m, s in zip(marks, rng.beta(3, 2, 150), strict=True)], prefix="s")
     marks = rng.choice(list("-??"), 100)
     unseen = consistency([(m, float(s)) for m, s in zip(marks, rng.beta(2, 3, 100), strict=True)], prefix="u")
-    found = value(over([member("reliability", "seen", seen), member("reliability", "unseen", unseen)]), "avg")
+    actual = value(
+        over([member("reliability", "seen", seen), member("reliability", "unseen", unseen)]), "avg"
+    )
     s, u = (np.array([row.values for row in table.rows]) for table in (seen, unseen))
     drawn = []
     for _ in range(2000):
         a, b = s[rng.integers(0, 150, 150)].mean(axis=0), u[rng.integers(0, 100, 100)].mean(axis=0)
         drawn.append((a[3] - a[4] + 2 * (1 - b[4]) - 1) / 2)
-    assert (found.low, found.high) == pytest.approx(np.quantile(drawn, [0.025, 0.975]), abs=0.01)
+    assert (actual.low, actual.high) == pytest.approx(np.quantile(drawn, [0.025, 0.975]), abs=0.01)
 
 
 def test_a_regression_over_all_fails_and_the_same_again_does_not() -> None:
@@ -254,7 +258,7 @@ def test_the_paired_difference_adds_the_variances_of_the_members() -> None:
     before = buckets(a_head="+-" * 20, a_tail="+-" * 15)
     after = buckets(a_head="++" * 5 + "+-" * 15, a_tail="--" * 5 + "+-" * 10)
     only_two = [[m for m in run if m.slice in ("a-head", "a-tail")] for run in (after, before)]
-    found = value(over(only_two[0], before=only_two[1]), "gap")
+    actual = value(over(only_two[0], before=only_two[1]), "gap")
     squares = []
     for new, old in zip(*only_two, strict=True):
         differences = np.array(
@@ -264,23 +268,23 @@ def test_the_paired_difference_adds_the_variances_of_the_members() -> None:
             ]
         )
         squares.append(differences.var(ddof=1) / len(differences))
-    assert found.delta == pytest.approx(5 / 40 + 5 / 30)
-    assert found.delta_low is not None
-    assert found.delta_high is not None
+    assert actual.delta == pytest.approx(5 / 40 + 5 / 30)
+    assert actual.delta_low is not None
+    assert actual.delta_high is not None
     # With two imagined facts that move the gap as far as those that changed did, five in each slice.
     shrunk = 70 / 72
     step = (1 / 40**2 + 1 / 30**2) / 2
-    spread = sum(squares) * 69 / 70 + 2 * step + 2 * shrunk * (found.delta / 70) ** 2
-    half = (found.delta_high - found.delta_low) / 2
+    spread = sum(squares) * 69 / 70 + 2 * step + 2 * shrunk * (actual.delta / 70) ** 2
+    half = (actual.delta_high - actual.delta_low) / 2
     assert half == pytest.approx(scipy.stats.t.ppf(0.975, 69) * shrunk * math.sqrt(spread), rel=1e-6)
 
 
 def test_an_unchanged_gap_may_have_moved_by_what_a_fact_of_the_smaller_slice_could() -> None:
     run = [m for m in buckets(a_head="+-" * 20, a_tail="+-" * 15) if m.slice in ("a-head", "a-tail")]
-    found = value(over(run, before=run), "gap")
-    assert (found.delta, found.p) == (0.0, 0.5)
+    actual = value(over(run, before=run), "gap")
+    assert (actual.delta, actual.p) == (0.0, 0.5)
     # 1.99 is t, 1.96 / 30 the farthest that the imagined facts move the gap, 2 / (2 * 30) each.
-    assert found.delta_high == pytest.approx(1.99 * 70 / 72 * 1.96 / 30, rel=0.01)
+    assert actual.delta_high == pytest.approx(1.99 * 70 / 72 * 1.96 / 30, rel=0.01)
 
 
 def sorted_rows(table: Table) -> list[object]:
@@ -303,17 +307,17 @@ def test_members_that_are_missing_or_invalid_are_named() -> None:
 
 def test_a_member_that_the_baseline_lacks_is_named() -> None:
     demand = gate("gap", "max_drop", 0.1)
-    found = over(buckets(), demand, before=buckets()[1:])
-    assert found.verdict == "no baseline"
-    assert "has no case head_to_tail[a-head]:" in found.gates[0].reason
+    actual = over(buckets(), demand, before=buckets()[1:])
+    assert actual.verdict == "no baseline"
+    assert "has no case head_to_tail[a-head]:" in actual.gates[0].reason
     assert over(buckets(), demand).verdict == "no baseline"
 
 
 def test_a_member_with_other_facts_than_the_baseline_is_named() -> None:
     demand = gate("gap", "max_drop", 0.1)
-    found = over(buckets(a_tail="-" * 9), demand, before=buckets())
-    assert found.verdict == "not comparable"
-    assert found.gates[0].reason.startswith(
+    actual = over(buckets(a_tail="-" * 9), demand, before=buckets())
+    assert actual.verdict == "not comparable"
+    assert actual.gates[0].reason.startswith(
         "head_to_tail[a-tail]: 5 of 9 facts are not in the baseline (first: a-tail004), and at least half "
     )
     one = over(buckets(a_tail="-" * 5), demand, before=buckets())
@@ -322,12 +326,12 @@ def test_a_member_with_other_facts_than_the_baseline_is_named() -> None:
 
 def test_facts_of_the_baseline_that_were_not_asked_are_counted_over_the_members_of_a_figure() -> None:
     before = buckets(a_head="+++-+-", a_torso="+--?-")
-    found = over(buckets(), gate("gap", "max_drop", 1.0), before=before)
-    assert found.verdict == "pass"
-    assert "paired over 18 facts of the baseline's 20" in found.gates[0].reason
+    actual = over(buckets(), gate("gap", "max_drop", 1.0), before=before)
+    assert actual.verdict == "pass"
+    assert "paired over 18 facts of the baseline's 20" in actual.gates[0].reason
 
 
 def test_without_a_wrong_seen_answer_the_unseen_consistency_counts() -> None:
     right = consistency([("+", 0.8)] * 4, prefix="s")
-    found = over([member("reliability", "seen", right), member("reliability", "unseen", UNSEEN)])
-    assert values(found)["c_wrong"] == pytest.approx(0.3)
+    actual = over([member("reliability", "seen", right), member("reliability", "unseen", UNSEEN)])
+    assert values(actual)["c_wrong"] == pytest.approx(0.3)

@@ -23,16 +23,16 @@ AFTER = "-" * 12 + BEFORE[12:]
 
 
 def only(result: CaseResult) -> GateResult:
-    (found,) = result.gates
-    return found
+    (actual,) = result.gates
+    return actual
 
 
 def test_a_bound_is_held_against_the_metric() -> None:
     result = decided(case(gate("accuracy", "min", 0.5)), answers(BEFORE))
     value = result.metrics[0]
-    found = only(result)
-    assert (found.observed, found.low, found.high) == (value.value, value.low, value.high)
-    assert (found.p, found.p_sidak) == (None, None)
+    actual = only(result)
+    assert (actual.observed, actual.low, actual.high) == (value.value, value.low, value.high)
+    assert (actual.p, actual.p_sidak) == (None, None)
 
 
 @pytest.mark.parametrize("metric", ["accuracy", "hallucination"])
@@ -42,11 +42,11 @@ def test_a_drop_is_how_much_worse_the_metric_is(metric: str) -> None:
     assert value.delta_low is not None
     assert value.delta_high is not None
     sign = -1 if metric == "accuracy" else 1
-    found = only(result)
-    assert found.observed == pytest.approx(0.1)
-    assert (found.low, found.high) == tuple(sorted((sign * value.delta_low, sign * value.delta_high)))
-    assert found.p == value.p is not None
-    assert found.p_sidak == pytest.approx(1 - (1 - found.p) ** 9)
+    actual = only(result)
+    assert actual.observed == pytest.approx(0.1)
+    assert (actual.low, actual.high) == tuple(sorted((sign * value.delta_low, sign * value.delta_high)))
+    assert actual.p == value.p is not None
+    assert actual.p_sidak == pytest.approx(1 - (1 - actual.p) ** 9)
 
 
 def test_the_distance_from_the_control_is_told() -> None:
@@ -58,15 +58,15 @@ def test_the_distance_from_the_control_is_told() -> None:
             dataclasses.replace(row, values=(*row.values, float(at < 2))) for at, row in enumerate(rows)
         ),
     )
-    found = only(
+    actual = only(
         decided(case(gate("cr", "above_control", 0.1), probe="reliability", slice="seen-zero-shot"), table)
     )
-    assert found.observed == pytest.approx(0.4)
+    assert actual.observed == pytest.approx(0.4)
 
 
 def test_what_was_not_compared_has_no_figures() -> None:
-    found = only(decided(case(gate("accuracy", "max_drop", 0.1)), answers(BEFORE), baseline_asked=True))
-    assert (found.observed, found.low, found.high, found.p, found.p_sidak) == (None,) * 5
+    actual = only(decided(case(gate("accuracy", "max_drop", 0.1)), answers(BEFORE), baseline_asked=True))
+    assert (actual.observed, actual.low, actual.high, actual.p, actual.p_sidak) == (None,) * 5
 
 
 @given(
@@ -78,31 +78,31 @@ def test_recovery_passes_where_its_bound_is_at_most_the_lower_end(
     marks: list[str], metric: str, bound: float
 ) -> None:
     before, after = answers("".join(a for a, _ in marks)), answers("".join(b for _, b in marks))
-    found = only(decided(case(gate(metric, "recovery", bound)), after, before))
-    assume(found.low is not None)
-    assert found.observed is not None
-    assert found.low is not None
-    assert 0 <= found.low <= found.observed
-    assert found.high is None or found.high >= found.observed
-    assert f"recovered {found.observed:.3f} [{found.low:.3f}, " in found.reason
-    if found.verdict == "pass" and (found.p is None or found.p < 0.5):
-        assert bound <= found.low + 1e-6
-    if bound <= found.low - 1e-6:
-        assert found.verdict == "pass"
+    actual = only(decided(case(gate(metric, "recovery", bound)), after, before))
+    assume(actual.low is not None)
+    assert actual.observed is not None
+    assert actual.low is not None
+    assert 0 <= actual.low <= actual.observed
+    assert actual.high is None or actual.high >= actual.observed
+    assert f"recovered {actual.observed:.3f} [{actual.low:.3f}, " in actual.reason
+    if actual.verdict == "pass" and (actual.p is None or actual.p < 0.5):
+        assert bound <= actual.low + 1e-6
+    if bound <= actual.low - 1e-6:
+        assert actual.verdict == "pass"
 
 
 def test_the_interval_of_a_ratio_of_means_agrees_with_a_bootstrap() -> None:
     rng = random.Random(4)
     before = [rng.betavariate(4, 2) for _ in range(300)]
     after = [min(1.0, max(0.0, value * rng.uniform(0.6, 1.1))) for value in before]
-    found = only(decided(case(gate("accuracy_f1", "recovery", 0.9)), scores(after), scores(before)))
+    actual = only(decided(case(gate("accuracy_f1", "recovery", 0.9)), scores(after), scores(before)))
     drawn = []
     for _ in range(3000):
         at = rng.choices(range(300), k=300)
         drawn.append(math.fsum(after[i] for i in at) / math.fsum(before[i] for i in at))
     drawn.sort()
-    assert found.observed == pytest.approx(math.fsum(after) / math.fsum(before))
-    assert (found.low, found.high) == pytest.approx((drawn[75], drawn[2925]), abs=0.004)
+    assert actual.observed == pytest.approx(math.fsum(after) / math.fsum(before))
+    assert (actual.low, actual.high) == pytest.approx((drawn[75], drawn[2925]), abs=0.004)
 
 
 def test_the_corrected_p_decides() -> None:
@@ -114,21 +114,21 @@ def test_the_corrected_p_decides() -> None:
             answers(BEFORE),
             comparisons=comparisons,
         )
-        found = only(result)
-        assert found.p is not None
-        assert found.p_sidak is not None
-        assert (found.verdict == "fail") == (found.p_sidak < 0.05) == (found.p < stats.sidak(comparisons))
+        actual = only(result)
+        assert actual.p is not None
+        assert actual.p_sidak is not None
+        assert (actual.verdict == "fail") == (actual.p_sidak < 0.05) == (actual.p < stats.sidak(comparisons))
 
 
 def measurement(after: str, noise: float | None) -> Measurement:
     table, before = answers(after), answers(BEFORE)
     figures = figures_of(metrics_for("head_to_tail", "any", table.columns))
-    found = measure_figures(figures, (table,), (pair(table, before),), alpha=0.05)
+    actual = measure_figures(figures, (table,), (pair(table, before),), alpha=0.05)
     return dataclasses.replace(
-        found,
+        actual,
         figures=tuple(
             dataclasses.replace(one, value=dataclasses.replace(one.value, noise=noise))
-            for one in found.figures
+            for one in actual.figures
         ),
     )
 
@@ -146,8 +146,8 @@ def test_no_gate_fails_inside_the_noise_floor(demand) -> None:
 
 
 def test_a_noisy_baseline_keeps_nothing_from_passing() -> None:
-    (found,) = decide([gate("accuracy", "max_drop", 0.2)], measurement(AFTER, 0.5))
-    assert found.verdict == "pass"
+    (actual,) = decide([gate("accuracy", "max_drop", 0.2)], measurement(AFTER, 0.5))
+    assert actual.verdict == "pass"
 
 
 def test_the_p_values_of_a_run_are_corrected_together() -> None:
@@ -158,18 +158,18 @@ def test_the_p_values_of_a_run_are_corrected_together() -> None:
         decided(case(*demands, gate("accuracy", "min", 0.1), slice="b"), same, same, comparisons=4),
         decided(case(*demands, slice="c"), same, baseline_asked=True, comparisons=4),
     ]
-    found = with_family(cases)
-    made = [one for result in found for one in result.gates if one.p is not None]
+    actual = with_family(cases)
+    made = [one for result in actual for one in result.gates if one.p is not None]
     assert len(made) == 4
     assert [one.p_holm for one in made] == list(stats.holm([one.p for one in made]))
     assert [one.p_bh for one in made] == list(stats.benjamini_hochberg([one.p for one in made]))
-    assert all(one.p_holm is None for result in found for one in result.gates if one.p is None)
+    assert all(one.p_holm is None for result in actual for one in result.gates if one.p is None)
     backwards = with_family(cases[::-1])
-    assert [result.gates for result in backwards[::-1]] == [result.gates for result in found]
+    assert [result.gates for result in backwards[::-1]] == [result.gates for result in actual]
 
 
 def test_every_case_and_gate_keeps_the_rest() -> None:
     result = decided(case(gate("accuracy", "max_drop", 0.0)), answers(AFTER), answers(BEFORE))
-    (found,) = with_family([result])
-    bare = dataclasses.replace(only(found), p_holm=None, p_bh=None)
-    assert dataclasses.replace(found, gates=(bare,)) == result
+    (actual,) = with_family([result])
+    bare = dataclasses.replace(only(actual), p_holm=None, p_bh=None)
+    assert dataclasses.replace(actual, gates=(bare,)) == result

@@ -18,9 +18,9 @@ BEFORE = "+" * 90 + "-" * 20 + "?" * 10
 
 
 def only(result: object) -> GateResult:
-    (found,) = result.gates  # type: ignore[attr-defined]
-    assert isinstance(found, GateResult)
-    return found
+    (actual,) = result.gates  # type: ignore[attr-defined]
+    assert isinstance(actual, GateResult)
+    return actual
 
 
 @pytest.mark.parametrize(
@@ -35,10 +35,10 @@ def only(result: object) -> GateResult:
 def test_absolute_bounds_judge_the_value_and_show_its_interval(
     rule: str, bound: float, verdict: str, allowed: str
 ) -> None:
-    found = only(decided(case(gate("accuracy", rule, bound)), answers(BEFORE)))
-    assert found.verdict == verdict
-    assert found.reason == f"accuracy is 0.750 [0.666, 0.819] over 120 facts; allowed: {allowed}"
-    assert found.line == 7
+    actual = only(decided(case(gate("accuracy", rule, bound)), answers(BEFORE)))
+    assert actual.verdict == verdict
+    assert actual.reason == f"accuracy is 0.750 [0.666, 0.819] over 120 facts; allowed: {allowed}"
+    assert actual.line == 7
 
 
 def test_a_clear_regression_fails_with_the_whole_sentence() -> None:
@@ -58,26 +58,26 @@ def test_a_clear_regression_fails_with_the_whole_sentence() -> None:
 
 def test_a_metric_that_should_be_low_regresses_by_rising() -> None:
     after = "-" * 12 + BEFORE[12:]
-    found = only(decided(case(gate("hallucination", "max_drop", 0.02)), answers(after), answers(BEFORE)))
-    assert found.verdict == "fail"
-    assert found.reason.startswith("hallucination rose by 0.100 [0.058, 0.167] from 0.167 to 0.267")
+    actual = only(decided(case(gate("hallucination", "max_drop", 0.02)), answers(after), answers(BEFORE)))
+    assert actual.verdict == "fail"
+    assert actual.reason.startswith("hallucination rose by 0.100 [0.058, 0.167] from 0.167 to 0.267")
 
 
 def test_noise_is_inconclusive_and_says_what_would_decide() -> None:
     after = "--" + BEFORE[2:-12] + "+" + BEFORE[-11:]
-    found = only(decided(case(gate("accuracy", "max_drop", 0.02)), answers(after), answers(BEFORE)))
-    assert found.verdict == "inconclusive"
-    assert "accuracy fell by 0.008" in found.reason
-    assert "a drop of 0.045 would be found with 80 % power" in found.reason
-    assert "about 896 facts would decide" in found.reason
+    actual = only(decided(case(gate("accuracy", "max_drop", 0.02)), answers(after), answers(BEFORE)))
+    assert actual.verdict == "inconclusive"
+    assert "accuracy fell by 0.008" in actual.reason
+    assert "a drop of 0.045 would be found with 80 % power" in actual.reason
+    assert "about 896 facts would decide" in actual.reason
 
 
 def test_a_small_drop_over_many_facts_passes_within_the_tolerance() -> None:
     before = "+" * 1800 + "-" * 200
     after = "-" * 10 + before[10:]
-    found = only(decided(case(gate("accuracy", "max_drop", 0.02)), answers(after), answers(before)))
-    assert found.verdict == "pass"
-    assert "accuracy fell by 0.005 [-0.009, -0.003]" in found.reason
+    actual = only(decided(case(gate("accuracy", "max_drop", 0.02)), answers(after), answers(before)))
+    assert actual.verdict == "pass"
+    assert "accuracy fell by 0.005 [-0.009, -0.003]" in actual.reason
 
 
 def test_the_correction_for_many_comparisons_takes_hold() -> None:
@@ -100,10 +100,10 @@ def test_an_unchanged_run_passes() -> None:
 
 
 def test_three_facts_that_did_not_change_clear_nothing() -> None:
-    found = only(decided(case(gate("accuracy", "max_drop", 0.05)), answers("++-"), answers("++-")))
-    assert found.verdict == "inconclusive"
-    assert "accuracy did not change [-0.561, 0.561] from 0.667" in found.reason
-    assert "about 73 facts would decide" in found.reason
+    actual = only(decided(case(gate("accuracy", "max_drop", 0.05)), answers("++-"), answers("++-")))
+    assert actual.verdict == "inconclusive"
+    assert "accuracy did not change [-0.561, 0.561] from 0.667" in actual.reason
+    assert "about 73 facts would decide" in actual.reason
 
 
 def test_one_lost_fact_never_looks_better_than_none() -> None:
@@ -130,14 +130,14 @@ def test_another_label_with_the_same_numbers_is_a_change() -> None:
     before = answers("+" * 40)
     rows = (*before.rows[1:], outcome("Q000", before.rows[0].values, "uninformative"))
     after = Table(columns=before.columns, rows=rows)
-    found = only(decided(case(gate("accuracy", "max_drop", 0.05)), after, before))
-    assert found.verdict == "inconclusive"
+    actual = only(decided(case(gate("accuracy", "max_drop", 0.05)), after, before))
+    assert actual.verdict == "inconclusive"
 
 
 def test_the_same_model_on_another_processor_passes() -> None:
     demand = case(gate("accuracy_f1", "max_drop", 0.0))
-    found = only(decided(demand, scores([0.3 + 5e-5] * 12), scores([0.3] * 12)))
-    assert found.verdict == "pass"
+    actual = only(decided(demand, scores([0.3 + 5e-5] * 12), scores([0.3] * 12)))
+    assert actual.verdict == "pass"
 
 
 def test_an_unchanged_rate_recovers_only_where_enough_facts_were_right() -> None:
@@ -155,15 +155,15 @@ def test_an_unchanged_rate_recovers_only_where_enough_facts_were_right() -> None
 @pytest.mark.parametrize(("n", "verdict"), [(3, "inconclusive"), (20, "fail")])
 def test_losing_every_fact_is_no_certainty_but_an_alarm(n: int, verdict: str) -> None:
     demand = case(gate("accuracy", "max_drop", 0.02))
-    found = only(decided(demand, answers("-" * n), answers("+" * n)))
-    assert found.verdict == verdict
-    assert f"accuracy fell by 1.000 [-1.000, {'0.123' if n == 3 else '-0.678'}]" in found.reason
+    actual = only(decided(demand, answers("-" * n), answers("+" * n)))
+    assert actual.verdict == verdict
+    assert f"accuracy fell by 1.000 [-1.000, {'0.123' if n == 3 else '-0.678'}]" in actual.reason
 
 
 def test_one_fact_decides_nothing() -> None:
-    found = only(decided(case(gate("accuracy", "max_drop", 0.02)), answers("-"), answers("+")))
-    assert found.verdict == "inconclusive"
-    assert "n < 2" in found.reason
+    actual = only(decided(case(gate("accuracy", "max_drop", 0.02)), answers("-"), answers("+")))
+    assert actual.verdict == "inconclusive"
+    assert "n < 2" in actual.reason
 
 
 @pytest.mark.parametrize(
@@ -176,17 +176,17 @@ def test_one_fact_decides_nothing() -> None:
     ],
 )
 def test_recovery(bound: float, after: str, verdict: str) -> None:
-    found = only(decided(case(gate("accuracy", "recovery", bound)), answers(after), answers(BEFORE)))
-    assert found.verdict == verdict
-    assert found.reason.startswith("accuracy recovered ")
-    assert found.reason.partition("; ")[2].startswith(f"allowed: at least {bound:.3f}")
+    actual = only(decided(case(gate("accuracy", "recovery", bound)), answers(after), answers(BEFORE)))
+    assert actual.verdict == verdict
+    assert actual.reason.startswith("accuracy recovered ")
+    assert actual.reason.partition("; ")[2].startswith(f"allowed: at least {bound:.3f}")
 
 
 def test_recovery_of_a_metric_that_should_be_low_is_the_inverse_ratio() -> None:
     after = "-" * 30 + BEFORE[30:]
-    found = only(decided(case(gate("hallucination", "recovery", 0.9)), answers(after), answers(BEFORE)))
-    assert found.verdict == "fail"
-    assert "recovered 0.400 [0.276, 0.538] of the baseline: hallucination rose by 0.250" in found.reason
+    actual = only(decided(case(gate("hallucination", "recovery", 0.9)), answers(after), answers(BEFORE)))
+    assert actual.verdict == "fail"
+    assert "recovered 0.400 [0.276, 0.538] of the baseline: hallucination rose by 0.250" in actual.reason
 
 
 @pytest.mark.parametrize(
@@ -200,14 +200,14 @@ def test_recovery_of_a_metric_that_should_be_low_is_the_inverse_ratio() -> None:
 def test_recovery_of_a_metric_that_should_be_low_from_a_perfect_baseline(
     after: str, verdict: str, share: str
 ) -> None:
-    found = only(decided(case(gate("hallucination", "recovery", 0.9)), answers(after), answers("+" * 60)))
-    assert found.verdict == verdict
-    assert found.reason.startswith(f"hallucination recovered {share} of the baseline: ")
+    actual = only(decided(case(gate("hallucination", "recovery", 0.9)), answers(after), answers("+" * 60)))
+    assert actual.verdict == verdict
+    assert actual.reason.startswith(f"hallucination recovered {share} of the baseline: ")
 
 
 def test_recovery_from_nothing_has_no_ratio() -> None:
-    found = only(decided(case(gate("accuracy", "recovery", 0.9)), answers("+-" * 9), answers("--" * 9)))
-    assert (found.verdict, "no ratio" in found.reason) == ("inconclusive", True)
+    actual = only(decided(case(gate("accuracy", "recovery", 0.9)), answers("+-" * 9), answers("--" * 9)))
+    assert (actual.verdict, "no ratio" in actual.reason) == ("inconclusive", True)
 
 
 def test_undefined_metrics_never_pass() -> None:
@@ -227,9 +227,9 @@ def test_undefined_metrics_never_pass() -> None:
 
 
 def test_a_gate_on_a_metric_that_was_not_measured_is_invalid() -> None:
-    found = only(decided(case(gate("acuracy", "min", 0.1)), answers("+-")))
-    assert found.verdict == "invalid"
-    assert "did you mean 'accuracy'?" in found.reason
+    actual = only(decided(case(gate("acuracy", "min", 0.1)), answers("+-")))
+    assert actual.verdict == "invalid"
+    assert "did you mean 'accuracy'?" in actual.reason
 
 
 def test_without_a_baseline_relative_gates_stay_open_and_the_others_decide() -> None:
@@ -344,12 +344,12 @@ VERDICTS = st.lists(st.sampled_from(SEVERITY), max_size=5)
 @given(VERDICTS, st.booleans())
 def test_the_worst_gate_decides(verdicts: list[Judgement], asked: bool) -> None:
     results = [GateResult(metric="m", rule="min", bound=0, verdict=v, reason="") for v in verdicts]
-    found = verdict_of(results, baseline_asked=asked)
+    actual = verdict_of(results, baseline_asked=asked)
     counted = [v for v in verdicts if asked or v != "no baseline"]
     if counted or not verdicts:
-        assert found == min(counted, key=SEVERITY.index, default="pass")
+        assert actual == min(counted, key=SEVERITY.index, default="pass")
     else:
-        assert found == "no baseline"
+        assert actual == "no baseline"
 
 
 SCORES = st.lists(st.floats(0.0, 1.0), min_size=2, max_size=25)

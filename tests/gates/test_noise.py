@@ -20,9 +20,9 @@ def noise(first: Table, again: Table, probe: str = "head_to_tail") -> dict[str, 
 
 
 def test_of_a_rate_it_is_the_share_of_facts_that_changed_whichever_way() -> None:
-    found = noise(answers("++++----??"), answers("+++--+--??"))
-    assert found["accuracy"] == pytest.approx(0.2)
-    assert found["missing"] == 0.0
+    actual = noise(answers("++++----??"), answers("+++--+--??"))
+    assert actual["accuracy"] == pytest.approx(0.2)
+    assert actual["missing"] == 0.0
 
 
 def test_asked_the_same_nothing_moves() -> None:
@@ -44,7 +44,7 @@ def test_it_is_the_sum_of_what_each_fact_alone_moves(one, other) -> None:
     def values(table: Table) -> dict[str, float | None]:
         return {value.name: value.value for value in measure(table, metrics)}
 
-    found = noise_floors(figures_of(metrics), [first], [again])
+    actual = noise_floors(figures_of(metrics), [first], [again])
     plain = values(first)
     moved = [
         values(dataclasses.replace(first, rows=(*first.rows[:k], again.rows[k], *first.rows[k + 1 :])))
@@ -53,10 +53,10 @@ def test_it_is_the_sum_of_what_each_fact_alone_moves(one, other) -> None:
     for name, value in plain.items():
         changes = [of[name] for of in moved]
         if value is None or any(change is None for change in changes):
-            assert name not in found
+            assert name not in actual
         else:
             expected = sum(abs(change - value) for change in changes if change is not None)
-            assert math.isclose(found[name], expected, abs_tol=1e-12)
+            assert math.isclose(actual[name], expected, abs_tol=1e-12)
 
 
 def test_a_blessed_floor_is_known_to_every_metric_that_is_compared() -> None:
@@ -99,10 +99,10 @@ def test_the_floors_of_members_are_added_whichever_of_them_changed() -> None:
         return noise_floors(figures_over(first), [of.table for of in first], again)
 
     changed = [("+---", "++--"), ("++--", "+---"), ("+---", "+---"), ("+-+-", "----")]
-    found = [floors(*marks) for marks in changed]
+    actual = [floors(*marks) for marks in changed]
     # Each of four facts moves its member's accuracy by a quarter, and the mean of the two by an eighth.
-    assert [of["gap"] for of in found] == [0.25, 0.25, 0.5, 1.0]
-    assert [of["accuracy"] for of in found] == [0.125, 0.125, 0.25, 0.5]
+    assert [of["gap"] for of in actual] == [0.25, 0.25, 0.5, 1.0]
+    assert [of["accuracy"] for of in actual] == [0.125, 0.125, 0.25, 0.5]
 
 
 def test_cases_over_several_have_floors_where_all_members_were_asked_twice() -> None:
@@ -118,10 +118,10 @@ def test_cases_over_several_have_floors_where_all_members_were_asked_twice() -> 
         members=tuple(member.id for member in members),
         gates=(),
     )
-    found = decide_aggregate(overall, members, baseline=None, comparisons=0)
-    noises = {value.name: value.noise for value in found.metrics}
+    actual = decide_aggregate(overall, members, baseline=None, comparisons=0)
+    noises = {value.name: value.noise for value in actual.metrics}
     assert (noises["accuracy_head"], noises["accuracy_tail"]) == (0.25, 0.0)
     assert (noises["accuracy"], noises["gap"]) == (0.125, 0.25)
     once = [members[0], dataclasses.replace(members[1], again=Table(columns=(), rows=()))]
-    found = decide_aggregate(overall, once, baseline=None, comparisons=0)
-    assert {value.noise for value in found.metrics} == {None}
+    actual = decide_aggregate(overall, once, baseline=None, comparisons=0)
+    assert {value.noise for value in actual.metrics} == {None}

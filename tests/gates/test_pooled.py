@@ -70,21 +70,21 @@ def pooled(
 
 
 def value(result: CaseResult) -> MetricValue:
-    (found,) = result.metrics
-    return found
+    (actual,) = result.metrics
+    return actual
 
 
 def test_right_where_there_is_an_answer_and_uninformative_where_there_is_none() -> None:
-    found = pooled(
+    actual = pooled(
         [
             member("head_to_tail", "a-head", answers("++-?", prefix="a")),
             member("reliability", "unseen-zero-shot", consistency([("?", 0), ("-", 0.5)], "u", False)),
         ]
     )
-    assert (value(found).name, value(found).better) == ("as_expected", "higher")
-    assert value(found).value == pytest.approx((2 + 1) / 6)
-    assert (value(found).n, found.n) == (6, 6)
-    assert found.aggregate
+    assert (value(actual).name, value(actual).better) == ("as_expected", "higher")
+    assert value(actual).value == pytest.approx((2 + 1) / 6)
+    assert (value(actual).n, actual.n) == (6, 6)
+    assert actual.aggregate
 
 
 def test_a_fact_that_several_slices_ask_about_is_one_cluster() -> None:
@@ -113,10 +113,10 @@ def seen(marks: str) -> Table:
 
 
 def width(result: CaseResult) -> float:
-    found = value(result)
-    assert found.low is not None
-    assert found.high is not None
-    return found.high - found.low
+    actual = value(result)
+    assert actual.low is not None
+    assert actual.high is not None
+    return actual.high - actual.low
 
 
 def test_the_baselines_answers_are_judged_by_what_the_candidate_expects() -> None:
@@ -128,10 +128,10 @@ def test_the_baselines_answers_are_judged_by_what_the_candidate_expects() -> Non
         member("head_to_tail", "a-head", answers("++--", prefix="a")),
         member("reliability", "unseen-zero-shot", consistency([("?", 0)] * 2 + [("-", 0.4)] * 2, "u", False)),
     ]
-    found = pooled(members, gate("as_expected", "max_drop", 0.01), before=before)
-    assert (value(found).value, value(found).baseline) == (0.5, 7 / 8)
-    assert value(found).delta == pytest.approx(-3 / 8)
-    assert value(found).paired == 8
+    actual = pooled(members, gate("as_expected", "max_drop", 0.01), before=before)
+    assert (value(actual).value, value(actual).baseline) == (0.5, 7 / 8)
+    assert value(actual).delta == pytest.approx(-3 / 8)
+    assert value(actual).paired == 8
 
 
 def test_many_small_losses_that_no_slice_shows_are_shown_together() -> None:
@@ -143,11 +143,11 @@ def test_many_small_losses_that_no_slice_shows_are_shown_together() -> None:
         one = decided(case(demand, slice=name), after[name], before[f"head_to_tail[{name}]"], comparisons=13)
         assert one.verdict == "inconclusive"
     members = [member("head_to_tail", name, after[name], before[f"head_to_tail[{name}]"]) for name in names]
-    found = pooled(members, gate("as_expected", "max_drop", 0.01), before=before)
-    assert found.verdict == "fail"
-    assert found.gates[0].p is not None
-    assert found.gates[0].p < 1e-6
-    assert len(found.lost) == 36
+    actual = pooled(members, gate("as_expected", "max_drop", 0.01), before=before)
+    assert actual.verdict == "fail"
+    assert actual.gates[0].p is not None
+    assert actual.gates[0].p < 1e-6
+    assert len(actual.lost) == 36
 
 
 def test_the_interval_of_the_difference_agrees_with_a_bootstrap_over_facts() -> None:
@@ -163,11 +163,13 @@ def test_the_interval_of_the_difference_agrees_with_a_bootstrap_over_facts() -> 
     members = [
         member("head_to_tail", s, answers("".join("+" if good else "-" for good in after[s]))) for s in slices
     ]
-    found = value(pooled(members, before=tables))
+    actual = value(pooled(members, before=tables))
     moved = sum(after[s].astype(float) - before[s] for s in slices) / 3
     drawn = [moved[rng.integers(0, n, n)].mean() for _ in range(3000)]
-    assert found.delta == pytest.approx(moved.mean())
-    assert (found.delta_low, found.delta_high) == pytest.approx(np.quantile(drawn, [0.025, 0.975]), abs=0.008)
+    assert actual.delta == pytest.approx(moved.mean())
+    assert (actual.delta_low, actual.delta_high) == pytest.approx(
+        np.quantile(drawn, [0.025, 0.975]), abs=0.008
+    )
 
 
 def test_each_lost_fact_is_listed_once_with_its_probabilities() -> None:
@@ -185,41 +187,41 @@ def test_each_lost_fact_is_listed_once_with_its_probabilities() -> None:
         dataclasses.replace(other("++"), lost=(lost("b", None), lost("a", None))),
         dataclasses.replace(member("monitor", "P1", P36), lost=(lost("b", 0.9),), gained=(lost("c", 0.1),)),
     ]
-    found = pooled(members)
-    assert [(change.fact_id, change.old_probability) for change in found.lost] == [("a", None), ("b", 0.9)]
-    assert [change.fact_id for change in found.gained] == ["c"]
+    actual = pooled(members)
+    assert [(change.fact_id, change.old_probability) for change in actual.lost] == [("a", None), ("b", 0.9)]
+    assert [change.fact_id for change in actual.gained] == ["c"]
 
 
 def test_waived_facts_are_left_out_here_too() -> None:
     waiver = Waiver(owner="Ann", reason="known", expires="2026-12-31", fact="Q000")
     before = {"head_to_tail[a-head]": answers("+" * 9), "head_to_tail[b-head]": answers("+" * 9, prefix="b")}
     members = [member("head_to_tail", "a-head", answers("-" + "+" * 8), waivers=[waiver]), other("+" * 9)]
-    found = value(pooled(members, before=before))
-    assert (found.value, found.paired, found.delta) == (17 / 18, 17, 0.0)
+    actual = value(pooled(members, before=before))
+    assert (actual.value, actual.paired, actual.delta) == (17 / 18, 17, 0.0)
 
 
 def test_an_invalid_member_is_named() -> None:
     members = [other("+-"), dataclasses.replace(member("monitor", "P1", P36), verdict="invalid")]
-    found = pooled(members, gate("as_expected", "min", 0.0))
-    assert found.verdict == "invalid"
-    assert found.errors[0].startswith("pooled[overall] cannot be measured: monitor[P1] is invalid")
+    actual = pooled(members, gate("as_expected", "min", 0.0))
+    assert actual.verdict == "invalid"
+    assert actual.errors[0].startswith("pooled[overall] cannot be measured: monitor[P1] is invalid")
 
 
 def test_a_paper_has_no_such_figure() -> None:
     demand = gate("as_expected", "max_drop", 0.01)
     paper = dataclasses.replace(baseline_of({}), paper="Somebody et al.", model=None)
-    found = pooled([other("+-"), member("monitor", "P1", P36)], demand, baseline=paper)
-    assert found.verdict == "no baseline"
-    assert found.gates[0].reason == (
+    actual = pooled([other("+-"), member("monitor", "P1", P36)], demand, baseline=paper)
+    assert actual.verdict == "no baseline"
+    assert actual.gates[0].reason == (
         "Somebody et al. has no figures of pooled[overall] over the same 2 cases"
     )
 
 
 def test_a_member_that_the_baseline_lacks_is_named() -> None:
-    found = pooled(
+    actual = pooled(
         [other("+-"), member("monitor", "P1", P36)],
         gate("as_expected", "max_drop", 0.01),
         before={"head_to_tail[b-head]": answers("+-", prefix="b")},
     )
-    assert found.verdict == "no baseline"
-    assert "has no case monitor[P1]" in found.gates[0].reason
+    assert actual.verdict == "no baseline"
+    assert "has no case monitor[P1]" in actual.gates[0].reason

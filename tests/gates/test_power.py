@@ -29,28 +29,28 @@ def ahead(
     columns = HEAD_TO_TAIL if before is None else before.columns
     probe, slice_ = ("reliability", "seen-x") if columns == RELIABILITY else ("head_to_tail", "world-head")
     facts = ids(n) if before is None else tuple(row.fact_id for row in before.rows)
-    (found,) = gate_powers(
+    (actual,) = gate_powers(
         "s.kb.yaml::case",
         [gate(metric, rule, bound)],
         figures_of(metrics_for(probe, slice_, columns)),
         [Member(facts=facts, columns=columns, before=before)],
         **{"comparisons": 1, **more},
     )
-    return found
+    return actual
 
 
 def test_the_drop_of_a_rate_that_is_found_is_the_one_of_the_test_that_will_decide():
-    found = ahead("accuracy", "max_drop", 0.05, n=200, comparisons=20)
-    assert found.mde == stats.rate_mde(200, 0.1 * 200, stats.sidak(20))
-    assert found.never == ""
-    assert found.n == 200
-    assert ahead("accuracy", "max_drop", 0.05, n=400, comparisons=20).mde < found.mde
-    assert ahead("accuracy", "max_drop", 0.05, n=200, comparisons=1).mde < found.mde
+    actual = ahead("accuracy", "max_drop", 0.05, n=200, comparisons=20)
+    assert actual.mde == stats.rate_mde(200, 0.1 * 200, stats.sidak(20))
+    assert actual.never == ""
+    assert actual.n == 200
+    assert ahead("accuracy", "max_drop", 0.05, n=400, comparisons=20).mde < actual.mde
+    assert ahead("accuracy", "max_drop", 0.05, n=200, comparisons=1).mde < actual.mde
 
 
 def test_the_drop_of_another_figure_is_found_by_the_baselines_spread():
     before = consistency([("+", 0.2 + 0.002 * i) for i in range(300)] + [("-", 0.5)] * 100)
-    found = ahead("nccr", "max_drop", 0.05, before=before)
+    actual = ahead("nccr", "max_drop", 0.05, before=before)
     figure = next(
         f for f in figures_of(metrics_for("reliability", "seen-x", RELIABILITY)) if f.name == "nccr"
     )
@@ -58,8 +58,8 @@ def test_the_drop_of_another_figure_is_found_by_the_baselines_spread():
     assert se is not None
     # z(0.95) + z(0.8) is 2.486; a t test over 400 facts needs a little more.
     plain = 2.486 * se * math.sqrt(2 * (1 - 0.8))
-    assert found.mde == pytest.approx(plain, rel=0.05)
-    assert found.mde > plain
+    assert actual.mde == pytest.approx(plain, rel=0.05)
+    assert actual.mde > plain
     unknown = ahead("nccr", "max_drop", 0.05, before=Table(columns=RELIABILITY, rows=()), unknown="why")
     assert (unknown.mde, unknown.note) == (None, "why")
 
@@ -67,15 +67,15 @@ def test_the_drop_of_another_figure_is_found_by_the_baselines_spread():
 def test_no_drop_is_said_to_be_found_that_takes_fewer_facts_than_the_test_needs():
     """At 20 comparisons eight facts must have changed for the worse: each moves the mean by 2 / 60."""
     before = consistency([("+", 1.0)] * 59 + [("+", 0.999)])
-    found = ahead("nccr", "max_drop", 0.05, before=before, comparisons=20)
+    actual = ahead("nccr", "max_drop", 0.05, before=before, comparisons=20)
     assert stats.fewest_flips(stats.sidak(20)) == 8
-    assert found.mde == pytest.approx(8 * 2 / 60, rel=0.01)
+    assert actual.mde == pytest.approx(8 * 2 / 60, rel=0.01)
 
 
 def test_a_figure_without_spread_says_so():
-    found = ahead("accuracy_f1", "max_drop", 0.05, before=scores([0.5] * 20))
-    assert found.mde is None
-    assert found.note
+    actual = ahead("accuracy_f1", "max_drop", 0.05, before=scores([0.5] * 20))
+    assert actual.mde is None
+    assert actual.note
 
 
 @pytest.mark.parametrize(
@@ -94,9 +94,9 @@ def test_a_figure_without_spread_says_so():
     ],
 )
 def test_bounds_at_the_end_of_a_metrics_range_are_named(metric, rule, bound, never):
-    found = ahead(metric, rule, bound)
-    assert never in found.never
-    assert bool(found.never) == bool(never)
+    actual = ahead(metric, rule, bound)
+    assert never in actual.never
+    assert bool(actual.never) == bool(never)
 
 
 @pytest.mark.parametrize(
@@ -112,9 +112,9 @@ def test_bounds_at_the_end_of_a_metrics_range_are_named(metric, rule, bound, nev
     ],
 )
 def test_a_tolerance_beyond_the_largest_drop_is_named(metric, rule, bound, never):
-    found = ahead(metric, rule, bound, before=answers(FORTY))
-    assert never in found.never
-    assert bool(found.never) == bool(never)
+    actual = ahead(metric, rule, bound, before=answers(FORTY))
+    assert never in actual.never
+    assert bool(actual.never) == bool(never)
 
 
 def test_nothing_can_be_recovered_of_nothing():
@@ -126,19 +126,19 @@ def test_too_few_facts_are_named_exactly_where_the_real_gate_cannot_fail(compari
     """The loss of all n facts has the mid-p 0.5 ** (n + 1), and the gate itself agrees."""
     reached = []
     for n in range(2, 14):
-        found = ahead("accuracy", "max_drop", 0.1, before=answers("+" * n), comparisons=comparisons)
+        actual = ahead("accuracy", "max_drop", 0.1, before=answers("+" * n), comparisons=comparisons)
         lost = decided(
             case(gate("accuracy", "max_drop", 0.1)),
             answers("-" * n),
             answers("+" * n),
             comparisons=comparisons,
         )
-        assert (found.never == "") == (lost.gates[0].verdict == "fail"), n
-        assert (found.never == "") == (0.5 ** (n + 1) < stats.sidak(comparisons)), n
+        assert (actual.never == "") == (lost.gates[0].verdict == "fail"), n
+        assert (actual.never == "") == (0.5 ** (n + 1) < stats.sidak(comparisons)), n
         # Without a baseline all facts are thought to be right in it.
         blind = ahead("accuracy", "max_drop", 0.1, n=n, comparisons=comparisons)
-        assert bool(blind.never) == bool(found.never)
-        reached.append(not found.never)
+        assert bool(blind.never) == bool(actual.never)
+        reached.append(not actual.never)
     assert not reached[0]
     assert reached[-1]
 
@@ -161,8 +161,8 @@ def test_a_figure_between_rates_has_an_end_too():
 
 
 def test_a_waiver_is_a_reason_for_every_gate():
-    found = ahead("accuracy", "min", 0.5, waived="a waiver lets its failure pass until 2099-01-01")
-    assert found.never.startswith("a waiver")
+    actual = ahead("accuracy", "min", 0.5, waived="a waiver lets its failure pass until 2099-01-01")
+    assert actual.never.startswith("a waiver")
 
 
 def test_an_unknown_metric_is_noted():
@@ -171,17 +171,17 @@ def test_an_unknown_metric_is_noted():
 
 def test_the_pooled_figure_is_over_the_facts_of_all_slices():
     members = [Member(facts=ids(20, prefix), columns=("as_expected",)) for prefix in "AB"]
-    (found,) = gate_powers(
+    (actual,) = gate_powers(
         "s", [gate("as_expected", "max_drop", 0.01)], pooled_figures(2), members, comparisons=5, unknown="why"
     )
-    assert (found.n, found.note, found.never) == (40, "why", "")
-    assert found.mde == stats.rate_mde(40, 0.1 * 40, stats.sidak(5))
+    assert (actual.n, actual.note, actual.never) == (40, "why", "")
+    assert actual.mde == stats.rate_mde(40, 0.1 * 40, stats.sidak(5))
     # A fact that two slices ask about is one cluster, of which a count of answers says too little.
     twice = [Member(facts=ids(20), columns=("as_expected",))] * 2
-    (found,) = gate_powers(
+    (actual,) = gate_powers(
         "s", [gate("as_expected", "max_drop", 0.01)], pooled_figures(2), twice, comparisons=5
     )
-    assert (found.n, found.mde) == (20, None)
+    assert (actual.n, actual.mde) == (20, None)
 
 
 def test_a_figure_over_some_members_counts_their_facts_only():
@@ -216,12 +216,12 @@ def test_a_figure_over_some_members_counts_their_facts_only():
         dataclasses.replace(members[0], before=consistency([("+", 0.8), ("-", 0.2)] * 15, "S")),
         dataclasses.replace(members[1], before=consistency([("?", 0.0), ("-", 0.3)] * 2, "U")),
     ]
-    found = gate_powers("s", gates, figures_over(results), blessed, comparisons=5)
+    actual = gate_powers("s", gates, figures_over(results), blessed, comparisons=5)
     alone = [
         gate_powers("s", [of], figures_over([result]), [member], comparisons=5)[0]
         for of, result, member in zip(gates, reversed(results), reversed(blessed), strict=True)
     ]
-    assert [(one.n, one.mde, one.note, one.never) for one in found] == [
+    assert [(one.n, one.mde, one.note, one.never) for one in actual] == [
         (one.n, one.mde, one.note, one.never) for one in alone
     ]
-    assert found[1].mde is not None
+    assert actual[1].mde is not None

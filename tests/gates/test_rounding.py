@@ -53,16 +53,16 @@ def compared(value: MetricValue) -> tuple[object, ...]:
 
 def test_rounding_in_every_fact_is_no_difference() -> None:
     before = monitor()
-    found, plain = judged(monitor(ROUNDING), before), judged(before, before)
-    assert found.verdict == plain.verdict == "pass"
-    assert [compared(value) for value in found.metrics] == [compared(value) for value in plain.metrics]
-    assert [(one.verdict, one.p) for one in found.gates] == [(one.verdict, one.p) for one in plain.gates]
+    actual, plain = judged(monitor(ROUNDING), before), judged(before, before)
+    assert actual.verdict == plain.verdict == "pass"
+    assert [compared(value) for value in actual.metrics] == [compared(value) for value in plain.metrics]
+    assert [(one.verdict, one.p) for one in actual.gates] == [(one.verdict, one.p) for one in plain.gates]
     for name in ("monitor", "pfd", "anchor_prob"):
-        assert (of(found, name).delta, of(found, name).p) == (0.0, 0.5)
-        assert signed(of(found, name).delta) == "="
+        assert (of(actual, name).delta, of(actual, name).p) == (0.0, 0.5)
+        assert signed(of(actual, name).delta) == "="
     # The value itself is what was measured.
-    assert of(found, "pfd").value == pytest.approx(of(plain, "pfd").value + ROUNDING, abs=1e-12)
-    assert of(found, "pfd").value != of(plain, "pfd").value
+    assert of(actual, "pfd").value == pytest.approx(of(plain, "pfd").value + ROUNDING, abs=1e-12)
+    assert of(actual, "pfd").value != of(plain, "pfd").value
 
 
 def test_beside_a_changed_fact_rounding_changes_no_verdict() -> None:
@@ -76,18 +76,20 @@ def test_beside_a_changed_fact_rounding_changes_no_verdict() -> None:
 
 @pytest.mark.parametrize("shift", [1e-3, -1e-3, 1e-4])
 def test_what_is_more_than_rounding_is_measured_as_it_is(shift: float) -> None:
-    found = judged(monitor(shift), monitor())
-    assert of(found, "pfd").delta == pytest.approx(shift, rel=1e-6)
-    assert of(found, "anchor_prob").delta == pytest.approx(-shift, rel=1e-6)
-    assert (of(found, "monitor").p < 1e-3) == (shift > 0)
+    actual = judged(monitor(shift), monitor())
+    assert of(actual, "pfd").delta == pytest.approx(shift, rel=1e-6)
+    assert of(actual, "anchor_prob").delta == pytest.approx(-shift, rel=1e-6)
+    assert (of(actual, "monitor").p < 1e-3) == (shift > 0)
     one = judged(monitor(shift, facts=[3]), monitor())
     assert of(one, "pfd").delta == pytest.approx(shift / N, rel=1e-6)
 
 
 def test_small_drops_of_many_facts_are_not_hidden() -> None:
-    found = decided(case(gate("accuracy_f1", "max_drop", 0.0)), scores([0.3 - 1.2e-4] * N), scores([0.3] * N))
-    assert found.verdict == "fail"
-    assert of(found, "accuracy_f1").delta == pytest.approx(-1.2e-4)
+    actual = decided(
+        case(gate("accuracy_f1", "max_drop", 0.0)), scores([0.3 - 1.2e-4] * N), scores([0.3] * N)
+    )
+    assert actual.verdict == "fail"
+    assert of(actual, "accuracy_f1").delta == pytest.approx(-1.2e-4)
 
 
 def test_where_every_anchor_is_tiny_less_is_called_rounding() -> None:
@@ -97,8 +99,8 @@ def test_where_every_anchor_is_tiny_less_is_called_rounding() -> None:
         outcome(row.fact_id, (*row.values[:4], 2 * row.values[4], *row.values[5:]), row.label)
         for row in before.rows
     ]
-    found = judged(Table(columns=MONITOR, rows=tuple(rows)), before, integrity=Integrity(anchor_prob=0.0))
-    assert of(found, "monitor").delta == pytest.approx(-of(found, "monitor").baseline / 2)
+    actual = judged(Table(columns=MONITOR, rows=tuple(rows)), before, integrity=Integrity(anchor_prob=0.0))
+    assert of(actual, "monitor").delta == pytest.approx(-of(actual, "monitor").baseline / 2)
 
 
 def test_columns_are_matched_by_name_and_a_new_one_is_left_alone() -> None:
@@ -107,15 +109,15 @@ def test_columns_are_matched_by_name_and_a_new_one_is_left_alone() -> None:
         columns=(*noisy.columns[::-1], "new"),
         rows=tuple(outcome(row.fact_id, (*row.values[::-1], 0.25), row.label) for row in noisy.rows),
     )
-    found = decided(case(probe="reliability", slice="seen-zero-shot"), turned, before)
-    assert {of(found, name).delta for name in ("ccr", "nccr", "c_correct", "cr")} == {0.0}
+    actual = decided(case(probe="reliability", slice="seen-zero-shot"), turned, before)
+    assert {of(actual, name).delta for name in ("ccr", "nccr", "c_correct", "cr")} == {0.0}
 
 
 def test_figures_over_several_cases_are_unchanged_too() -> None:
     before = [member("monitor", name, monitor()) for name in ("P36", "P30")]
     after = [member("monitor", name, monitor(ROUNDING)) for name in ("P36", "P30")]
     demand = gate("monitor", "max_drop", 0.0)
-    found, plain = over(after, demand, before=before), over(before, demand, before=before)
-    assert found.verdict == plain.verdict == "pass"
-    assert [compared(value) for value in found.metrics] == [compared(value) for value in plain.metrics]
-    assert {value.delta for value in found.metrics} == {0.0}
+    actual, plain = over(after, demand, before=before), over(before, demand, before=before)
+    assert actual.verdict == plain.verdict == "pass"
+    assert [compared(value) for value in actual.metrics] == [compared(value) for value in plain.metrics]
+    assert {value.delta for value in actual.metrics} == {0.0}

@@ -35,10 +35,10 @@ def judged(metric: str, rule: Any, bound: float, after: Table, before: Table, **
 
 def test_a_metric_that_is_not_there_is_told_with_those_that_are() -> None:
     figures = figures_of([mean(name, "correct", better="higher") for name in ("accuracy", "missing", "f1")])
-    (found,) = decide(
+    (actual,) = decide(
         [gate("acuracy", "min", 0.5)], measure_figures(figures, (answers("++"),), (), alpha=0.05)
     )
-    assert (found.verdict, found.reason) == (
+    assert (actual.verdict, actual.reason) == (
         "invalid",
         "no metric 'acuracy' was measured; did you mean 'accuracy'?; there are accuracy, missing, f1",
     )
@@ -52,10 +52,10 @@ def test_a_comparison_that_is_the_only_one_needs_no_correction() -> None:
         (pair(answers("-" * 3 + "+" * 17), before),),
         alpha=0.05,
     )
-    (found,) = decide([gate("c", "max_drop", 0.1)], measured)
+    (actual,) = decide([gate("c", "max_drop", 0.1)], measured)
     # Three facts were lost and none gained: 0.5 ** 3, of which the middle counts half.
-    assert found.p == pytest.approx(0.0625)
-    assert found.p_sidak == pytest.approx(0.0625)
+    assert actual.p == pytest.approx(0.0625)
+    assert actual.p_sidak == pytest.approx(0.0625)
 
 
 CONTROLS = [f"wr_control_{name}" for name in ("a", "b")]
@@ -74,8 +74,8 @@ def against_controls(better: Any, own: float, *controls: float | None) -> GateRe
         ),
     ]
     measured = measure_figures(figures_of(metrics), (Table(columns=columns, rows=rows),), (), alpha=0.05)
-    (found,) = decide([gate("wr", "above_control", 0.25)], measured)
-    return found
+    (actual,) = decide([gate("wr", "above_control", 0.25)], measured)
+    return actual
 
 
 def test_a_value_is_held_against_the_best_of_the_controls_that_have_one() -> None:
@@ -87,10 +87,10 @@ def test_a_value_is_held_against_the_best_of_the_controls_that_have_one() -> Non
         ("lower", 0.5, (0.0, 0.25), "fail", "over 3 facts, -0.500 below its control wr_control_a, 0.000"),
     ]
     for better, own, controls, verdict, said in rows:
-        found = against_controls(better, own, *controls)
+        actual = against_controls(better, own, *controls)
         # Where all facts are alike an interval stands behind each value.
-        plain = re.sub(r" \[[^]]*\]", "", found.reason)
-        assert (found.verdict, plain) == (verdict, f"wr is {own:.3f} {said}; allowed: at least 0.250")
+        plain = re.sub(r" \[[^]]*\]", "", actual.reason)
+        assert (actual.verdict, plain) == (verdict, f"wr is {own:.3f} {said}; allowed: at least 0.250")
 
 
 def test_without_a_value_of_its_own_or_of_a_control_nothing_can_be_said() -> None:
@@ -105,8 +105,8 @@ def test_without_a_value_of_its_own_or_of_a_control_nothing_can_be_said() -> Non
         (one,) = measured.figures
         figure = dataclasses.replace(one.figure, vacuous=vacuous)
         known = dataclasses.replace(measured, figures=(dataclasses.replace(one, figure=figure),))
-        (found,) = decide([gate("wr", "above_control", 0.25)], known)
-        assert (found.verdict, found.reason) == (
+        (actual,) = decide([gate("wr", "above_control", 0.25)], known)
+        assert (actual.verdict, actual.reason) == (
             verdict,
             "wr is undefined: nothing is missing; allowed: at least 0.250",
         )
@@ -117,9 +117,9 @@ def test_what_the_baseline_has_not_measured_is_told() -> None:
         columns=HEAD_TO_TAIL[:2], rows=tuple(outcome(f"Q00{at}", (1, 0), "correct") for at in range(2))
     )
     for rule in ("max_drop", "recovery"):
-        found = judged("accuracy_f1", rule, 0.9, answers("++"), old)
-        assert (found.verdict, found.observed) == ("not comparable", None)
-        assert found.reason.startswith(
+        actual = judged("accuracy_f1", rule, 0.9, answers("++"), old)
+        assert (actual.verdict, actual.observed) == ("not comparable", None)
+        assert actual.reason.startswith(
             "the baseline has not measured what accuracy_f1 needs: bless all suites anew; allowed: "
         )
 
@@ -129,7 +129,7 @@ def test_the_noise_floor_is_told_after_what_has_moved() -> None:
     baseline = BaselineCase(key="key", table=before, metrics=(), noise=(("accuracy", 0.2),))
     said = {"max_drop": "accuracy fell by 0.133 [", "recovery": "accuracy recovered 0.867 ["}
     for rule, start in said.items():
-        found = only(
+        actual = only(
             decided(
                 case(gate("accuracy", rule, 0.95 if rule == "recovery" else 0.02)),
                 after,
@@ -137,9 +137,9 @@ def test_the_noise_floor_is_told_after_what_has_moved() -> None:
                 baseline_asked=True,
             )
         )
-        assert found.verdict == "inconclusive"
-        assert found.reason.startswith(start)
-        assert found.reason.endswith(
+        assert actual.verdict == "inconclusive"
+        assert actual.reason.startswith(start)
+        assert actual.reason.endswith(
             "; no alarm inside the noise floor: asked twice, the baseline's own model moved by 0.200"
         )
 
@@ -160,48 +160,48 @@ def test_of_a_share_that_is_none_or_of_one_fact_no_interval_is_told() -> None:
         ),
     ]
     for metric, after, before, start in rows:
-        found = judged(metric, "recovery", 0.9, answers(after), answers(before))
-        assert (found.verdict, found.low, found.high) == ("inconclusive", None, None)
-        assert found.reason.startswith(start)
+        actual = judged(metric, "recovery", 0.9, answers(after), answers(before))
+        assert (actual.verdict, actual.low, actual.high) == ("inconclusive", None, None)
+        assert actual.reason.startswith(start)
     # Nobody knows how many facts it takes to tell more than one does.
-    assert "would decide" not in found.reason
+    assert "would decide" not in actual.reason
     mean_of_one = judged("accuracy_f1", "recovery", 0.9, scores([0.5]), scores([0.5]))
     assert (mean_of_one.verdict, mean_of_one.low, mean_of_one.high) == ("inconclusive", None, None)
     assert "would decide" not in mean_of_one.reason
 
 
 def test_of_a_baseline_that_may_be_zero_any_share_may_be_kept() -> None:
-    found = judged(
+    actual = judged(
         "accuracy_f1", "recovery", 0.9,
         scores([0.3, 0.1, 0.1, 0.1, 0.2, 0.1, 0.1, 0.1]), scores([0.6, 0, 0, 0, 0, 0, 0, 0]),
     )  # fmt: skip
-    assert (found.low, found.high) == (0.0, None)
-    assert found.reason.startswith("accuracy_f1 recovered 1.833 [0.000, inf] of the baseline: ")
+    assert (actual.low, actual.high) == (0.0, None)
+    assert actual.reason.startswith("accuracy_f1 recovered 1.833 [0.000, inf] of the baseline: ")
 
 
 def test_as_many_facts_as_are_said_to_decide_do_decide() -> None:
     """A twentieth of the facts is lost: 0.8 of 0.85 is above nine tenths, and over 240 facts surely so."""
     after, before = "+" * 16 + "-" * 4, "+" * 17 + "-" * 3
-    found = {
+    actual = {
         times: judged("accuracy", "recovery", 0.9, answers(after * times), answers(before * times))
         for times in (1, 11, 12)
     }
-    assert [found[times].verdict for times in (1, 11, 12)] == ["inconclusive", "inconclusive", "pass"]
+    assert [actual[times].verdict for times in (1, 11, 12)] == ["inconclusive", "inconclusive", "pass"]
     for times in (1, 11):
-        assert "; about 240 facts would decide, were the difference the same" in found[times].reason
+        assert "; about 240 facts would decide, were the difference the same" in actual[times].reason
 
 
 def test_the_share_of_a_papers_figure_is_uncertain_by_our_own_facts_alone() -> None:
     table = answers("+" * 16 + "-" * 4)
-    found = only(against(printed(accuracy=0.9), table, gate("accuracy", "recovery", 0.85)))
-    assert found.verdict == "inconclusive"
-    assert found.reason.endswith("; allowed: at least 0.850; a drop of 0.213 would be found with 80 % power")
-    assert found.observed == pytest.approx(0.8 / 0.9)
+    actual = only(against(printed(accuracy=0.9), table, gate("accuracy", "recovery", 0.85)))
+    assert actual.verdict == "inconclusive"
+    assert actual.reason.endswith("; allowed: at least 0.850; a drop of 0.213 would be found with 80 % power")
+    assert actual.observed == pytest.approx(0.8 / 0.9)
 
 
 def test_a_flat_figure_against_a_paper_is_as_uncertain_as_so_many_facts_allow() -> None:
-    found = against(printed(accuracy_f1=0.6), scores([0.5] * 20))
-    (value,) = (value for value in found.metrics if value.name == "accuracy_f1")
+    actual = against(printed(accuracy_f1=0.6), scores([0.5] * 20))
+    (value,) = (value for value in actual.metrics if value.name == "accuracy_f1")
     # Were a share q of the facts different, 20 of them would be alike with probability (1 - q) ** 20.
     margin = 1 - 0.05 ** (1 / 20)
     assert value.delta_low == pytest.approx(-0.1 - margin)
@@ -209,7 +209,7 @@ def test_a_flat_figure_against_a_paper_is_as_uncertain_as_so_many_facts_allow() 
 
 
 def test_what_could_be_found_is_less_where_more_is_compared() -> None:
-    def found(comparisons: int, **more: Any) -> float:
+    def actual(comparisons: int, **more: Any) -> float:
         result = decided(case(), scores([0.25, 0.5, 0.75] * 7), comparisons=comparisons, **more)
         (value,) = (value for value in result.metrics if value.name == "accuracy_f1")
         assert value.mde is not None
@@ -218,7 +218,7 @@ def test_what_could_be_found_is_less_where_more_is_compared() -> None:
     paper = {"baseline": printed(accuracy_f1=0.6), "baseline_asked": True, "paper": "Some"}
     run = {"before": scores([0.5, 0.5, 0.75] * 7)}
     for given in (paper, run):
-        assert found(1, **given) < found(20, **given)
+        assert actual(1, **given) < actual(20, **given)
 
 
 def test_a_quotient_is_compared_as_surely_as_the_facts_that_count_in_it_allow() -> None:
@@ -226,9 +226,9 @@ def test_a_quotient_is_compared_as_surely_as_the_facts_that_count_in_it_allow() 
     table = Table(columns=("x", "k"), rows=rows)
     figures = figures_of([quotient("c", "x", "k", better="higher", over="k")])
     measurement = measure_figures(figures, (table,), (pair(table, table),), alpha=0.05)
-    found = measurement.contrast(measurement.figures[0], 1.0)
+    actual = measurement.contrast(measurement.figures[0], 1.0)
     # Two imagined facts beside twenty, each of which moves the figure as far as 1.96 of the ten could.
-    assert found.low == pytest.approx(-2.0930 * 20 / 22 * 1.9600 / 10, rel=1e-4)
+    assert actual.low == pytest.approx(-2.0930 * 20 / 22 * 1.9600 / 10, rel=1e-4)
 
 
 def test_facts_in_common_in_which_nothing_is_measured_are_told_from_the_baselines() -> None:
@@ -238,9 +238,9 @@ def test_facts_in_common_in_which_nothing_is_measured_are_told_from_the_baseline
     after = consistency([("+", 0.5), ("?", 0), ("?", 0)])
     before = consistency([("?", 0), ("+", 0.5), ("+", 0.5)])
     common = Table(columns=before.columns, rows=before.rows[1:])
-    (found,) = measure(after, metrics, common)
-    assert found.value == 0.5
-    assert found.note.endswith("paired facts: no correct answer")
+    (actual,) = measure(after, metrics, common)
+    assert actual.value == 0.5
+    assert actual.note.endswith("paired facts: no correct answer")
 
 
 def anchored(*rows: tuple[float, float, float], shift: float = 0.0) -> Table:
@@ -263,10 +263,10 @@ def test_what_a_figure_of_monitor_is_worth_stands_beside_it(metric: str) -> None
     demanded = case(
         *(gate(metric, rule, 0.01) for rule in ("max", "max_drop", "recovery")), probe="monitor", slice="P36"
     )
-    for found in decided(demanded, AFTER, BEFORE).gates:
-        assert found.reason.endswith("; beside it accuracy 0.750 (-0.250), anchor_prob 0.600")
+    for actual in decided(demanded, AFTER, BEFORE).gates:
+        assert actual.reason.endswith("; beside it accuracy 0.750 (-0.250), anchor_prob 0.600")
     # Without a baseline nothing is shown of the figure but where it is bounded.
-    ends = [found.reason.rpartition("; ")[2] for found in decided(demanded, AFTER).gates]
+    ends = [actual.reason.rpartition("; ")[2] for actual in decided(demanded, AFTER).gates]
     assert ends[0] == "beside it accuracy 0.750, anchor_prob 0.600"
     assert {end.partition(" ")[0] for end in ends[1:]} == {"allowed:"}
 
@@ -275,10 +275,10 @@ def test_beside_other_figures_and_what_is_undefined_stands_nothing() -> None:
     demanded = case(
         gate("accuracy", "min", 0.9), gate("accuracy_base", "min", 0.9), probe="monitor", slice="P36"
     )
-    assert all("beside" not in found.reason for found in decided(demanded, AFTER).gates)
+    assert all("beside" not in actual.reason for actual in decided(demanded, AFTER).gates)
     undefined = case(
         gate("monitor", "max", 0.9), probe="monitor", slice="P36", integrity=Integrity(anchor_prob=0.0)
     )
-    (found,) = decided(undefined, anchored((0.0, 0.0, 0))).gates
-    assert found.reason.startswith("monitor is undefined: ")
-    assert "beside" not in found.reason
+    (actual,) = decided(undefined, anchored((0.0, 0.0, 0))).gates
+    assert actual.reason.startswith("monitor is undefined: ")
+    assert "beside" not in actual.reason

@@ -79,10 +79,10 @@ def test_rows_go_by_the_fact_and_columns_by_their_name() -> None:
 
 def test_where_all_facts_are_alike_the_interval_goes_by_those_that_count() -> None:
     of = figure((0, "xk"), over="k", statistic=lambda parts: ratio(parts[0][0][..., 0], parts[0][0][..., 1]))
-    found = of.estimate((table("xk", ("q1", (1, 1)), ("q2", (1, 1)), ("q3", (0, 0))),))
+    actual = of.estimate((table("xk", ("q1", (1, 1)), ("q2", (1, 1)), ("q3", (0, 0))),))
     # Wilson's interval of 2 of 2, with t over three facts (4.3027) for z: 2 / (2 + t * t).
-    assert (found.value, found.high) == (1.0, 1.0)
-    assert found.low == pytest.approx(2 / (2 + 4.3027**2), rel=1e-4)
+    assert (actual.value, actual.high) == (1.0, 1.0)
+    assert actual.low == pytest.approx(2 / (2 + 4.3027**2), rel=1e-4)
 
 
 def test_a_figure_of_one_case_is_its_metric() -> None:
@@ -97,15 +97,15 @@ def test_a_figure_of_one_case_is_its_metric() -> None:
         undefined="why",
         vacuous=True,
     )
-    found = figure_of(metric)
-    assert (found.name, found.better, found.columns, found.bounds) == (
+    actual = figure_of(metric)
+    assert (actual.name, actual.better, actual.columns, actual.bounds) == (
         "m",
         "lower",
         ((0, ("x", "k")),),
         (-2, 3),
     )
-    assert (found.rate, found.over, found.undefined, found.vacuous) == (True, "k", "why", True)
-    assert found.value((A,)) == 1.0
+    assert (actual.rate, actual.over, actual.undefined, actual.vacuous) == (True, "k", "why", True)
+    assert actual.value((A,)) == 1.0
     plain = figure_of(MetricFormula(name="m", better="higher", columns=("x",), formula=metric.formula))
     assert (plain.bounds, plain.rate, plain.over, plain.undefined, plain.vacuous) == (
         (0.0, 1.0), False, "", "no fact", False,
@@ -117,37 +117,37 @@ def result(probe: ProbeName, name: str, of: Table) -> CaseResult:
 
 
 def over(*cases: CaseResult) -> dict[str, Figure]:
-    return {found.name: found for found in figures_over(cases)}
+    return {actual.name: actual for actual in figures_over(cases)}
 
 
 def test_what_figures_over_cases_take_over_from_their_metrics() -> None:
     seen, unseen = consistency([("+", 0.5)], "s"), consistency([("?", 0)], "u", False)
     kinds = [result("reliability", "seen-a", seen), result("reliability", "unseen", unseen)]
-    found = over(kinds[0], result("reliability", "seen-b", seen), kinds[1])
-    assert list(found) == ["nccr", "ncr", "iur", "ur", "c_wrong", "avg"]
-    assert {name: [at for at, _ in of.columns] for name, of in found.items()} == {
+    actual = over(kinds[0], result("reliability", "seen-b", seen), kinds[1])
+    assert list(actual) == ["nccr", "ncr", "iur", "ur", "c_wrong", "avg"]
+    assert {name: [at for at, _ in of.columns] for name, of in actual.items()} == {
         "nccr": [0, 1], "ncr": [0, 1], "iur": [2], "ur": [2], "c_wrong": [0, 1, 2], "avg": [0, 1, 2],
     }  # fmt: skip
     # Plain rates are those over the pooled facts of one kind.
-    assert {name for name, of in found.items() if of.rate} == {"ur"}
-    assert {name: of.better for name, of in found.items()} == {
+    assert {name for name, of in actual.items() if of.rate} == {"ur"}
+    assert {name: of.better for name, of in actual.items()} == {
         **dict.fromkeys(("nccr", "ncr", "iur", "ur", "avg"), "higher"),
         "c_wrong": "lower",
     }
-    assert {name: of.bounds for name, of in found.items() if of.bounds != (0.0, 1.0)} == {
+    assert {name: of.bounds for name, of in actual.items() if of.bounds != (0.0, 1.0)} == {
         "nccr": (-1.0, 1.0), "ncr": (-1.0, 1.0), "avg": (-1.0, 1.0),
     }  # fmt: skip
-    assert {name for name, of in found.items() if of.vacuous} == {"c_wrong"}
-    assert found["c_wrong"].undefined.endswith(" in one of the cases")
-    assert not found["nccr"].undefined.endswith(" in one of the cases")
+    assert {name for name, of in actual.items() if of.vacuous} == {"c_wrong"}
+    assert actual["c_wrong"].undefined.endswith(" in one of the cases")
+    assert not actual["nccr"].undefined.endswith(" in one of the cases")
     # Of one kind there is nothing that needs both.
     assert list(over(kinds[1])) == ["iur", "ur"]
 
 
 def test_figures_of_head_and_tail() -> None:
     names = ("a-head", "b-head", "a-torso", "a-tail", "a-top10")
-    found = over(*(result("head_to_tail", name, answers("+-")) for name in names))
-    assert {name: [at for at, _ in of.columns] for name, of in found.items()} == {
+    actual = over(*(result("head_to_tail", name, answers("+-")) for name in names))
+    assert {name: [at for at, _ in of.columns] for name, of in actual.items()} == {
         "accuracy_head": [0, 1],
         "accuracy_torso": [2],
         "accuracy_tail": [3],
@@ -156,11 +156,11 @@ def test_figures_of_head_and_tail() -> None:
         **{name: [0, 1, 2, 3] for name in ("accuracy", "hallucination", "missing")},
         **{name: [0, 2, 3, 1] for name in ("accuracy_macro", "hallucination_macro", "missing_macro")},
     }
-    assert (found["gap"].better, found["gap"].bounds) == ("lower", (-1.0, 1.0))
-    assert {name: of.better for name, of in found.items() if of.better == "lower"} == dict.fromkeys(
+    assert (actual["gap"].better, actual["gap"].bounds) == ("lower", (-1.0, 1.0))
+    assert {name: of.better for name, of in actual.items() if of.better == "lower"} == dict.fromkeys(
         ("gap", "hallucination", "missing", "hallucination_macro", "missing_macro"), "lower"
     )
-    assert {name for name, of in found.items() if of.rate} == {
+    assert {name for name, of in actual.items() if of.rate} == {
         "accuracy_head", "accuracy_torso", "accuracy_tail", "accuracy_top10",
     }  # fmt: skip
     for lacking in ("head", "tail"):
@@ -173,9 +173,14 @@ def test_figures_of_head_and_tail() -> None:
 
 
 def test_the_pooled_figure_has_one_column_of_each_member() -> None:
-    (found,) = pooled_figures(2)
-    assert (found.name, found.better, found.rate, found.bounds) == ("as_expected", "higher", True, (0.0, 1.0))
-    assert found.columns == ((0, ("as_expected",)), (1, ("as_expected",)))
+    (actual,) = pooled_figures(2)
+    assert (actual.name, actual.better, actual.rate, actual.bounds) == (
+        "as_expected",
+        "higher",
+        True,
+        (0.0, 1.0),
+    )
+    assert actual.columns == ((0, ("as_expected",)), (1, ("as_expected",)))
 
 
 @pytest.mark.parametrize(
@@ -195,9 +200,9 @@ def test_what_is_as_expected(label: Label, expected: str, good: bool) -> None:
     asked = Table(columns=("x",), rows=(row,))
     blessed = Table(columns=("x",), rows=(dataclasses.replace(row, expected="", question=""),))
     for of in (asked, blessed):
-        (found,) = as_expected(of, asked).rows
-        assert found.values == (float(good),)
-        assert dataclasses.replace(found, values=(1.0,)) == of.rows[0]
+        (actual,) = as_expected(of, asked).rows
+        assert actual.values == (float(good),)
+        assert dataclasses.replace(actual, values=(1.0,)) == of.rows[0]
     # What nobody asks now is judged by what it says itself.
     (alone,) = as_expected(asked, Table(columns=(), rows=())).rows
     assert alone.values == (float(good),)
@@ -261,6 +266,6 @@ def test_which_waiver_a_case_stands_under(
     given: tuple[Waiver, ...], stands: Waiver | None, expired: tuple[Waiver, ...], verdict: Any
 ) -> None:
     before = dataclasses.replace(decided(case(), answers("+")), verdict=verdict)
-    found = under_waivers(before, iter(given))
-    assert (found.waiver, found.expired) == (stands, expired)
-    assert found.verdict == ("fail" if expired and verdict != "invalid" else verdict)
+    actual = under_waivers(before, iter(given))
+    assert (actual.waiver, actual.expired) == (stands, expired)
+    assert actual.verdict == ("fail" if expired and verdict != "invalid" else verdict)

@@ -31,8 +31,8 @@ def against(published: PublishedCase | None, table: Table, *gates: Gate) -> Case
 
 
 def only(result: CaseResult) -> GateResult:
-    (found,) = result.gates
-    return found
+    (actual,) = result.gates
+    return actual
 
 
 def value(result: CaseResult, name: str) -> MetricValue:
@@ -41,15 +41,15 @@ def value(result: CaseResult, name: str) -> MetricValue:
 
 def test_the_difference_is_unpaired_and_says_so() -> None:
     result = against(printed(accuracy=0.6, n=3000), answers("+" * 50 + "-" * 50))
-    found = value(result, "accuracy")
-    assert (found.unpaired, found.paired, found.baseline) == (True, 0, 0.6)
-    assert found.delta == pytest.approx(-0.1)
+    actual = value(result, "accuracy")
+    assert (actual.unpaired, actual.paired, actual.baseline) == (True, 0, 0.6)
+    assert actual.delta == pytest.approx(-0.1)
     own, theirs = stats.wilson(50, 100), stats.wilson(1800, 3000)
-    assert found.delta_low == pytest.approx(-0.1 - ((0.5 - own[0]) ** 2 + (theirs[1] - 0.6) ** 2) ** 0.5)
-    assert found.delta_high == pytest.approx(-0.1 + ((own[1] - 0.5) ** 2 + (0.6 - theirs[0]) ** 2) ** 0.5)
-    assert found.p is not None
-    assert 0.01 < found.p < 0.05
-    assert found.mde is not None
+    assert actual.delta_low == pytest.approx(-0.1 - ((0.5 - own[0]) ** 2 + (theirs[1] - 0.6) ** 2) ** 0.5)
+    assert actual.delta_high == pytest.approx(-0.1 + ((own[1] - 0.5) ** 2 + (0.6 - theirs[0]) ** 2) ** 0.5)
+    assert actual.p is not None
+    assert 0.01 < actual.p < 0.05
+    assert actual.mde is not None
     assert (result.lost, result.gained) == ((), ())
     assert not value(result, "missing").unpaired
     assert value(result, "missing").baseline is None
@@ -124,9 +124,11 @@ def test_recovery(right: int, bound: float, verdict: str) -> None:
 )
 def test_recovery_of_what_should_be_low_is_the_inverse_ratio(wrong: int, bound: float, verdict: str) -> None:
     table = answers("-" * wrong + "+" * (10 - wrong))
-    found = only(against(printed(hallucination=0.4, n=3000), table, gate("hallucination", "recovery", bound)))
-    assert found.verdict == verdict
-    assert found.observed == pytest.approx(4 / wrong)
+    actual = only(
+        against(printed(hallucination=0.4, n=3000), table, gate("hallucination", "recovery", bound))
+    )
+    assert actual.verdict == verdict
+    assert actual.observed == pytest.approx(4 / wrong)
 
 
 def test_a_difference_is_never_larger_than_the_metrics_range() -> None:
@@ -148,16 +150,16 @@ def test_many_comparisons_raise_the_level() -> None:
 
 def test_soft_scores_have_the_jackknifes_interval() -> None:
     table = scores([0.1, 0.5, 0.6, 0.9, 0.2, 0.4])
-    found = value(against(printed(accuracy_f1=0.4), table), "accuracy_f1")
+    actual = value(against(printed(accuracy_f1=0.4), table), "accuracy_f1")
     own = value(decided(case(), table), "accuracy_f1")
     assert own.low is not None
-    assert found.delta_low == pytest.approx(own.low - 0.4)
+    assert actual.delta_low == pytest.approx(own.low - 0.4)
 
 
 def test_a_case_that_the_paper_does_not_have_is_not_judged_and_no_failure() -> None:
     relative, absolute = gate("accuracy", "max_drop", 0.02), gate("accuracy", "min", 0.5)
     both = against(None, answers("+++-"), relative, absolute)
-    assert [found.verdict for found in both.gates] == ["no baseline", "pass"]
+    assert [actual.verdict for actual in both.gates] == ["no baseline", "pass"]
     assert both.verdict == "pass"
     assert both.gates[0].reason == f"{PAPER} has no figures of head_to_tail[world-head]"
     assert against(None, answers("+++-"), relative).verdict == "no baseline"
@@ -168,7 +170,7 @@ def test_a_case_that_the_paper_does_not_have_is_not_judged_and_no_failure() -> N
 def test_a_figure_that_the_paper_does_not_print_is_not_judged() -> None:
     demands = gate("accuracy_f1", "max_drop", 0.02), gate("accuracy", "max_drop", 0.5)
     result = against(printed(accuracy=0.6), answers("+++-"), *demands)
-    assert [found.verdict for found in result.gates] == ["no baseline", "pass"]
+    assert [actual.verdict for actual in result.gates] == ["no baseline", "pass"]
     assert result.gates[0].reason == f"{PAPER} prints no accuracy_f1 of this case"
     assert result.verdict == "pass"
 
@@ -204,7 +206,7 @@ MEMBERS = ("head_to_tail[a-tail]", "head_to_tail[a-head]")
 def test_figures_over_cases_are_held_against_the_papers_own() -> None:
     published = printed(id="head_to_tail[overall]", members=MEMBERS, accuracy=0.9, gap=0.1)
     result = over(published, gate("accuracy", "max_drop", 0.1), gate("gap", "max_drop", 0.1))
-    assert [found.verdict for found in result.gates] == ["fail", "fail"]
+    assert [actual.verdict for actual in result.gates] == ["fail", "fail"]
     assert value(result, "gap").unpaired
     assert value(result, "gap").delta == pytest.approx(0.4)
     assert value(result, "missing").baseline is None
@@ -213,7 +215,7 @@ def test_figures_over_cases_are_held_against_the_papers_own() -> None:
 def test_figures_over_other_cases_are_other_figures() -> None:
     published = printed(id="head_to_tail[overall]", members=(*MEMBERS, "head_to_tail[b-head]"), accuracy=0.9)
     result = over(published, gate("accuracy", "max_drop", 0.1), gate("accuracy", "min", 0.1))
-    assert [found.verdict for found in result.gates] == ["no baseline", "pass"]
+    assert [actual.verdict for actual in result.gates] == ["no baseline", "pass"]
     assert result.verdict == "pass"
     assert not value(result, "accuracy").unpaired
     assert "head_to_tail[overall] over the same 2 cases" in result.gates[0].reason
@@ -221,8 +223,8 @@ def test_figures_over_other_cases_are_other_figures() -> None:
 
 def test_a_figure_that_the_paper_does_not_print_over_these_cases_is_said_to_be_missing_there() -> None:
     published = printed(id="head_to_tail[overall]", members=MEMBERS, accuracy=0.9)
-    found = over(published, gate("gap", "max_drop", 0.1)).gates[0]
-    assert (found.verdict, found.reason) == ("no baseline", f"{PAPER} prints no gap of this case")
+    actual = over(published, gate("gap", "max_drop", 0.1)).gates[0]
+    assert (actual.verdict, actual.reason) == ("no baseline", f"{PAPER} prints no gap of this case")
 
 
 CONTROLLED = (
@@ -242,8 +244,8 @@ def controlled(demand: Gate, own: float, random: float, shuffled: float) -> Gate
     figures = figures_of(CONTROLLED)
     measured = measure_figures(figures, (Table(columns=columns, rows=rows),), (), alpha=0.05)
     # No baseline is asked for: the obstacle must not matter.
-    (found,) = decide([demand], measured, obstacle=("no baseline", "none given"))
-    return found
+    (actual,) = decide([demand], measured, obstacle=("no baseline", "none given"))
+    return actual
 
 
 @pytest.mark.parametrize(
@@ -253,22 +255,22 @@ def controlled(demand: Gate, own: float, random: float, shuffled: float) -> Gate
 def test_above_control_is_above_the_highest_of_the_controls(
     own: float, random: float, shuffled: float, verdict: str
 ) -> None:
-    found = controlled(gate("c_correct", "above_control", 0.1), own, random, shuffled)
-    assert found.verdict == verdict
+    actual = controlled(gate("c_correct", "above_control", 0.1), own, random, shuffled)
+    assert actual.verdict == verdict
     best = max(("random", random), ("shuffled", shuffled), key=lambda pair: pair[1])
-    assert f"above its control c_correct_control_{best[0]}, {best[1]:.3f}" in found.reason
-    assert f"c_correct is {own:.3f}" in found.reason
-    assert found.reason.endswith("allowed: at least 0.100")
+    assert f"above its control c_correct_control_{best[0]}, {best[1]:.3f}" in actual.reason
+    assert f"c_correct is {own:.3f}" in actual.reason
+    assert actual.reason.endswith("allowed: at least 0.100")
 
 
 @pytest.mark.parametrize(("own", "verdict"), [(0.05, "pass"), (0.15, "fail")])
 def test_where_lower_is_better_the_value_must_be_below_its_controls(own: float, verdict: str) -> None:
-    found = controlled(gate("c_wrong", "above_control", 0.1), own, 0.2, 0.6)
-    assert found.verdict == verdict
-    assert "below its control c_wrong_control_random, 0.200" in found.reason
+    actual = controlled(gate("c_wrong", "above_control", 0.1), own, 0.2, 0.6)
+    assert actual.verdict == verdict
+    assert "below its control c_wrong_control_random, 0.200" in actual.reason
 
 
 def test_without_a_control_nothing_is_decided() -> None:
-    found = controlled(gate("cr", "above_control", 0.1), 0.9, 0.2, 0.3)
-    assert found.verdict == "inconclusive"
-    assert "cr was measured without a control" in found.reason
+    actual = controlled(gate("cr", "above_control", 0.1), 0.9, 0.2, 0.3)
+    assert actual.verdict == "inconclusive"
+    assert "cr was measured without a control" in actual.reason

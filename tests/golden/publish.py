@@ -200,12 +200,12 @@ def by_judge(of: dict[str, float], n: int) -> Figures:
 
 def by_all_scores(of: dict[str, float], n: int) -> Figures:
     """Return the figures over all domains, by judge, exact match, token F1 and ROUGE-L."""
-    found: Figures = {"missing": figure(of["m"], "11", n)}
+    result: Figures = {"missing": figure(of["m"], "11", n)}
     for score, ending in H2T_SCORES.items():
         rate = n if score in H2T_RATES else 0
-        found[f"accuracy{ending}"] = figure(of[f"a_{score}"], "11", rate)
-        found[f"hallucination{ending}"] = figure(of[f"h_{score}"], "11", rate)
-    return found
+        result[f"accuracy{ending}"] = figure(of[f"a_{score}"], "11", rate)
+        result[f"hallucination{ending}"] = figure(of[f"h_{score}"], "11", rate)
+    return result
 
 
 def content(paper: str, model: str, cases: dict[str, Any], setting: str = "") -> dict[str, Any]:
@@ -222,12 +222,12 @@ def content(paper: str, model: str, cases: dict[str, Any], setting: str = "") ->
 def files() -> dict[str, str]:
     """Return all files: path below the folder, and text."""
     made = (*monitor(), *reliable_kb(), *head_to_tail())
-    return {f"{path}.json": text_of(found) for path, found in made}
+    return {f"{path}.json": text_of(result) for path, result in made}
 
 
-def text_of(found: dict[str, Any]) -> str:
+def text_of(result: dict[str, Any]) -> str:
     """Return the text of a file: one figure a line."""
-    text = json.dumps(found, indent=1, ensure_ascii=False)
+    text = json.dumps(result, indent=1, ensure_ascii=False)
     return re.sub(r"\{\s+(\"value\"[^}]*?)\s+\}", lambda m: "{" + " ".join(m[1].split()) + "}", text) + "\n"
 
 

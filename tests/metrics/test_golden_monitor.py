@@ -21,10 +21,10 @@ Figures = dict[tuple[str, str], dict[str, float]]
 
 def printed(table: int) -> Figures:
     """Figures of one table by model and relation, as printed."""
-    found: Figures = {}
+    actual: Figures = {}
     for row, value in figures_of("monitor.csv", table):
-        found.setdefault((row["model"], row["relation"]), {})[row["metric"]] = value
-    return found
+        actual.setdefault((row["model"], row["relation"]), {})[row["metric"]] = value
+    return actual
 
 
 def over_models(figures: Figures, relation: str, x: str, y: str) -> Correlation:
@@ -88,11 +88,11 @@ class TestTable7:
         of = dict(zip(columns, row.values, strict=True))
         assert of["term"] == pytest.approx(term, abs=5e-6)
         metrics = {metric.name: metric for metric in metrics_for("monitor", "P37", columns)}
-        found = {
+        actual = {
             name: metrics[name].of([[of[column] for column in metrics[name].columns]])
             for name in ("pfd", "ird", "anchor_prob", "monitor")
         }
-        assert found == pytest.approx(
+        assert actual == pytest.approx(
             {"pfd": pfd, "ird": ird, "anchor_prob": anchor, "monitor": score}, abs=5e-6
         )
 
@@ -121,10 +121,10 @@ def test_overall_scores_are_twenty_of_twenty_one_macro_means(model: str) -> None
         (np.array([totals[name][member] for name in names]), np.asarray(1.0))
         for member, names in overall.columns
     ]
-    found = float(overall.statistic(parts))
+    actual = float(overall.statistic(parts))
     table_4 = printed(4)[model, "ALL20"]["monitor"]
-    assert 20 / 21 * found == pytest.approx(table_4, abs=6e-4)
-    assert found != pytest.approx(table_4, abs=0.01)
+    assert 20 / 21 * actual == pytest.approx(table_4, abs=6e-4)
+    assert actual != pytest.approx(table_4, abs=0.01)
 
 
 @pytest.mark.parametrize("table", [5, 6])
@@ -150,32 +150,32 @@ def test_table_3_deltas() -> None:
         for name in ("delta_positive", "delta_negative"):
             metric = metrics[name]
             values = np.array([totals[column] for column in metric.columns])
-            found = 100 * float(metric.formula(values, np.asarray(100.0)))
-            assert found == pytest.approx(of[name], abs=0.0051)
+            actual = 100 * float(metric.formula(values, np.asarray(100.0)))
+            assert actual == pytest.approx(of[name], abs=0.0051)
     assert len(printed(3)) == 12
 
 
 def test_table_4_correlation_with_average_accuracy() -> None:
-    found = over_models(printed(4), "ALL20", "monitor", "acc_avg")
+    actual = over_models(printed(4), "ALL20", "monitor", "acc_avg")
     (stated,) = [of for (model, _), of in printed(4).items() if model.startswith("r(")]
-    assert found.r == pytest.approx(stated["pearson_r"], abs=0.001)
-    assert found.p is not None
-    assert found.p <= stated["p_value"] == 0.001
+    assert actual.r == pytest.approx(stated["pearson_r"], abs=0.001)
+    assert actual.p is not None
+    assert actual.p <= stated["p_value"] == 0.001
 
 
 def test_table_6_correlation_with_the_deviation_of_accuracy() -> None:
-    found = over_models(printed(6), "P1412", "monitor", "acc_std")
+    actual = over_models(printed(6), "P1412", "monitor", "acc_std")
     (stated,) = [of for (model, _), of in printed(6).items() if model.startswith("r(")]
-    assert found.r == pytest.approx(stated["pearson_r"], abs=0.0005)
+    assert actual.r == pytest.approx(stated["pearson_r"], abs=0.0005)
     # 0.001 is printed, which does not follow from this r and 12 models.
-    assert found.p == pytest.approx(0.0046, abs=5e-5)
+    assert actual.p == pytest.approx(0.0046, abs=5e-5)
     assert stated["p_value"] == 0.001
 
 
 @pytest.mark.parametrize("relation", ["P178", "P108", "P37"])
 def test_table_12_correlations_from_table_5(relation: str) -> None:
-    found = over_models(printed(5), relation, "monitor", "acc_avg")
-    assert found.r == pytest.approx(printed(12)["", relation]["pearson_r"], abs=0.0006)
+    actual = over_models(printed(5), relation, "monitor", "acc_avg")
+    assert actual.r == pytest.approx(printed(12)["", relation]["pearson_r"], abs=0.0006)
 
 
 def correlated_by(r: float, n: int) -> list[tuple[float, float]]:
@@ -197,6 +197,6 @@ def test_table_12_p_values(relation: str) -> None:
     assert pearson.r == pytest.approx(stated["pearson_r"])
     assert pearson.p is not None
     # Anything smaller is printed as 0.001 too.
-    found = max(pearson.p, 0.001)
-    assert (found == pytest.approx(stated["p_value"], abs=6e-4)) is (relation not in OFF_BY_ONE)
-    assert found == pytest.approx(stated["p_value"], abs=0.0011)
+    actual = max(pearson.p, 0.001)
+    assert (actual == pytest.approx(stated["p_value"], abs=6e-4)) is (relation not in OFF_BY_ONE)
+    assert actual == pytest.approx(stated["p_value"], abs=0.0011)

@@ -115,8 +115,8 @@ def mini_suite(pytester: pytest.Pytester) -> MiniSuite:
             {"relation": "P36", "subject": subject, "object": city, "popularity": people}
             for subject, city, people in CAPITALS
         ]
-        found = "".join(json.dumps(line) + "\n" for line in lines) if facts is None else facts
-        (folder / "facts.jsonl").write_text(found, encoding="utf-8")
+        result = "".join(json.dumps(line) + "\n" for line in lines) if facts is None else facts
+        (folder / "facts.jsonl").write_text(result, encoding="utf-8")
         (folder / "relations.yaml").write_text(RELATIONS, encoding="utf-8")
         for name_of_script, lines in SCRIPTS.items():
             (pytester.path / f"{name_of_script}.jsonl").write_text(lines, encoding="utf-8")
@@ -133,8 +133,8 @@ def report(pytester: pytest.Pytester) -> Callable[[], dict[str, Any]]:
 
     def read(folder: str = "kbrel-report") -> dict[str, Any]:
         text = (pytester.path / folder / "report.json").read_text(encoding="utf-8")
-        found: dict[str, Any] = json.loads(text)
-        return found
+        result: dict[str, Any] = json.loads(text)
+        return result
 
     return read
 

@@ -38,7 +38,7 @@ def few(mini_suite):
 
 def metrics(report) -> dict[str, float | None]:
     (case,) = report()["cases"]
-    return {name: found["value"] for name, found in case["metrics"].items()}
+    return {name: actual["value"] for name, actual in case["metrics"].items()}
 
 
 @pytest.mark.slow
@@ -47,18 +47,18 @@ def test_all_formats_and_the_full_study_of_a_real_model(pytester, few, report, v
     few(variant, limit=6)
     result = pytester.runpytest(MODEL, "suites")
     result.assert_outcomes(passed=1)
-    found = metrics(report)
+    actual = metrics(report)
     # R x (2 + M) cells against R + 1 + M.
-    assert (found["calls_monitor"], found["calls_study"]) == (5, 8)
-    assert found["saving_calls"] == pytest.approx(8 / 5)
-    assert found["tokens_study"] > found["calls_study"] * 5
-    assert 0 < found["monitor_ablated"] < 2
-    assert found["accuracy_min"] <= found["accuracy_avg"] <= found["accuracy_max"]
-    assert found["accuracy_base"] > 0.5
+    assert (actual["calls_monitor"], actual["calls_study"]) == (5, 8)
+    assert actual["saving_calls"] == pytest.approx(8 / 5)
+    assert actual["tokens_study"] > actual["calls_study"] * 5
+    assert 0 < actual["monitor_ablated"] < 2
+    assert actual["accuracy_min"] <= actual["accuracy_avg"] <= actual["accuracy_max"]
+    assert actual["accuracy_base"] > 0.5
     for name in ("accuracy_wp", "accuracy_fc_pos", "accuracy_fc_neg"):
-        assert 0 <= found[name] <= 1
+        assert 0 <= actual[name] <= 1
     # The checkpoint was trained on statements as well.
-    assert found["accuracy_wp"] > 0
+    assert actual["accuracy_wp"] > 0
 
 
 @pytest.mark.slow
@@ -69,8 +69,8 @@ def test_workers_measure_the_same_and_bring_their_attributions(pytester, few, re
     alone = report()["cases"][0]
     pytester.runpytest(*args, "-n2").assert_outcomes(passed=1)
     shared = report()["cases"][0]
-    assert {name: found["value"] for name, found in alone["metrics"].items()} == pytest.approx(
-        {name: found["value"] for name, found in shared["metrics"].items()}, abs=1e-4, nan_ok=True
+    assert {name: actual["value"] for name, actual in alone["metrics"].items()} == pytest.approx(
+        {name: actual["value"] for name, actual in shared["metrics"].items()}, abs=1e-4, nan_ok=True
     )
     assert len(alone["attributions"]) == 2 * 2
     for one, other in zip(alone["attributions"], shared["attributions"], strict=True):

@@ -28,13 +28,13 @@ CANDIDATE = (INT4, "suites")
 IN_SESSION = (*CANDIDATE, "--kb-baseline-model=scripted/knows.jsonl")
 
 
-def judged(found):
+def judged(actual):
     cases = [
-        {key: case[key] for key in ("id", "verdict", "metrics", "lost", "gained")} for case in found["cases"]
+        {key: case[key] for key in ("id", "verdict", "metrics", "lost", "gained")} for case in actual["cases"]
     ]
     gates = [
         [(gate["metric"], gate["verdict"], gate["reason"]) for gate in case["gates"]]
-        for case in found["cases"]
+        for case in actual["cases"]
     ]
     return cases, gates
 
@@ -71,9 +71,9 @@ def test_both_models_answers_are_recorded_apart(pytester, mini_suite):
 def test_the_report_says_what_was_compared_with(pytester, mini_suite, report):
     mini_suite(RELATIVE)
     pytester.runpytest(*IN_SESSION)
-    found = report()
-    assert found["baseline"] == "scripted/knows.jsonl"
-    assert found["settings"]["baseline_model"] == "scripted/knows.jsonl"
+    actual = report()
+    assert actual["baseline"] == "scripted/knows.jsonl"
+    assert actual["settings"]["baseline_model"] == "scripted/knows.jsonl"
 
 
 def test_a_model_against_itself_loses_nothing(pytester, mini_suite, report):

@@ -139,11 +139,11 @@ def test_a_whole_run_replaces_it_and_keeps_why(pytester, older):
     result = pytester.runpytest(*BLESS, "--kb-baseline-reason", "second release\nafter the fix")
     assert result.ret == 0
     assert not older()
-    found = read_baseline("prod", pytester.path)
-    assert found.reason == "second release\nafter the fix"
-    assert len(found.commit) == 40
-    assert dict(found.versions)["torch"]
-    assert found.created != "older"
+    actual = read_baseline("prod", pytester.path)
+    assert actual.reason == "second release\nafter the fix"
+    assert len(actual.commit) == 40
+    assert dict(actual.versions)["torch"]
+    assert actual.created != "older"
 
 
 def test_an_old_baseline_is_named_old(pytester, older, report):

@@ -30,9 +30,9 @@ def blessed(pytester, mini_suite):
 def test_the_model_against_itself_is_green_and_loses_nothing(pytester, blessed, report):
     result = pytester.runpytest(*GATE, "--kb-baseline=prod")
     assert result.ret == pytest.ExitCode.OK
-    found = report()
-    assert found["summary"]["facts_lost"] == 0
-    assert {case["verdict"] for case in found["cases"]} == {"pass"}
+    actual = report()
+    assert actual["summary"]["facts_lost"] == 0
+    assert {case["verdict"] for case in actual["cases"]} == {"pass"}
 
 
 def test_a_worse_candidate_is_red_and_names_what_it_lost(pytester, blessed, report, plugin_args):

@@ -14,9 +14,9 @@ def test_a_checkpoint_that_knows_nothing_is_asked_and_invalid(pytester, mini_sui
     mini_suite()
     result = pytester.runpytest("--kb-model=./checkpoint", "suites")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    found = report()
-    assert found["model"]["architecture"]
-    cases = {case["id"].split("::")[1]: case for case in found["cases"]}
+    actual = report()
+    assert actual["model"]["architecture"]
+    cases = {case["id"].split("::")[1]: case for case in actual["cases"]}
     # 400 tokens share the probability.
     assert cases["monitor[P36]"]["verdict"] == "invalid"
     assert any("the right answer gets no probability" in said for said in cases["monitor[P36]"]["errors"])

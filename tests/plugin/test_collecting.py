@@ -59,10 +59,11 @@ def test_a_family_has_the_gates_of_selected_cases_and_of_whole_aggregates(
 
 
 @pytest.mark.parametrize(
-    ("name", "found"), [("a.kb.yaml", True), ("a.kb.yml", False), ("a.yaml", False), ("a.kb.yaml.bak", False)]
+    ("name", "result"),
+    [("a.kb.yaml", True), ("a.kb.yml", False), ("a.yaml", False), ("a.kb.yaml.bak", False)],
 )
-def test_a_suite_is_known_by_its_name(name: str, found: bool) -> None:
-    assert is_suite(Path("suites", name)) is found
+def test_a_suite_is_known_by_its_name(name: str, result: bool) -> None:
+    assert is_suite(Path("suites", name)) is result
 
 
 def test_an_items_case_is_that_of_a_suite_and_not_of_other_tests() -> None:

@@ -67,8 +67,8 @@ def test_paired_runs_are_judged_as_with_the_baseline_itself(run, compare, report
     run("a", "scripted/knows.jsonl", "--kb-baseline-update=blessed")
     run("b", "scripted/overconfident.jsonl", "--kb-baseline=blessed")
     candidate = report("b")
-    status, printed, found = compare("a", "b", "--exit-code")
-    (paired,) = found["paired"]
+    status, printed, result = compare("a", "b", "--exit-code")
+    (paired,) = result["paired"]
     assert status == 1
     assert (paired["baseline"], paired["candidate"], paired["fails"]) == ("a", "b", True)
     assert gates(paired["cases"]) == gates(candidate["cases"])
@@ -121,9 +121,9 @@ def test_paired_runs_are_judged_as_with_the_baseline_itself(run, compare, report
 def test_what_was_asked_differently_is_said_and_not_compared(run, compare, pytester, capsys):
     run("a", "scripted/knows.jsonl")
     run("b", "scripted/knows.jsonl", suite=SUITE.replace("prompt: zero-shot", "prompt: few-shot"))
-    status, printed, found = compare("a", "b", "--exit-code")
+    status, printed, result = compare("a", "b", "--exit-code")
     assert status == 1
-    cases = {case["id"].partition("::")[2]: case for case in found["paired"][0]["cases"]}
+    cases = {case["id"].partition("::")[2]: case for case in result["paired"][0]["cases"]}
     tail = cases["head_to_tail[places-tail]"]
     assert tail["obstacle"].startswith("not comparable: head_to_tail[places-tail]: ")
     assert tail["figures"]["accuracy"]["delta"] is None
@@ -155,14 +155,14 @@ def test_waivers_of_the_candidate_count_as_in_its_run(run, compare):
     run("waived", "scripted/knows.jsonl", suite=WAIVED)
     run("expired", "scripted/knows.jsonl", suite=expired)
     assert compare("waived", "open", "--exit-code")[0] == 1
-    status, printed, found = compare("open", "waived", "--exit-code")
-    (case,) = [case for case in found["paired"][0]["cases"] if "places-tail" in case["id"]]
-    assert (status, found["paired"][0]["fails"], case["verdict"]) == (0, False, "fail")
+    status, printed, result = compare("open", "waived", "--exit-code")
+    (case,) = [case for case in result["paired"][0]["cases"] if "places-tail" in case["id"]]
+    assert (status, result["paired"][0]["fails"], case["verdict"]) == (0, False, "fail")
     assert (case["waiver"]["owner"], case["expired"]) == ("Ann", [])
     assert "paired: fail, waived" in printed.out
     assert "waived until 2999-12-31 by Ann: known" in printed.out
-    status, printed, found = compare("open", "expired", "--exit-code")
-    (case,) = [case for case in found["paired"][0]["cases"] if "places-tail" in case["id"]]
+    status, printed, result = compare("open", "expired", "--exit-code")
+    (case,) = [case for case in result["paired"][0]["cases"] if "places-tail" in case["id"]]
     assert (status, case["verdict"], case["gates"][0]["verdict"]) == (1, "fail", "pass")
     assert "expired on 2026-01-01" in " ".join(printed.out.split())
 
@@ -170,8 +170,8 @@ def test_waivers_of_the_candidate_count_as_in_its_run(run, compare):
 def test_cases_that_a_candidate_lacks_are_said(run, compare):
     run("a", "scripted/knows.jsonl")
     run("b", "scripted/knows.jsonl", suite=SUITE.partition("head_to_tail:")[0])
-    status, printed, found = compare("a", "b")
+    status, printed, result = compare("a", "b")
     words = " ".join(printed.out.split())
     assert status == 0
     assert "cases of the baseline were not asked (first: mini.kb.yaml::head_to_tail[" in words
-    assert any("were not asked" in one for one in found["paired"][0]["differences"])
+    assert any("were not asked" in one for one in result["paired"][0]["differences"])

@@ -58,21 +58,21 @@ def recorder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recorder:
 
 
 def session(**more: Any) -> Any:
-    found = {"exitstatus": pytest.ExitCode.OK, "shouldfail": False, "shouldstop": False}
-    return SimpleNamespace(**(found | more))
+    actual = {"exitstatus": pytest.ExitCode.OK, "shouldfail": False, "shouldstop": False}
+    return SimpleNamespace(**(actual | more))
 
 
 def decided(verdict: str = "pass", **more: Any) -> CaseResult:
-    found = {
+    actual = {
         **{"id": "head_to_tail[a]", "suite": "mini.kb.yaml", "probe": "head_to_tail", "slice": "a"},
         **{"verdict": verdict, "n": 1, "duration": 0.0, "metrics": (), "gates": ()},
     }
-    return CaseResult(**(found | more))
+    return CaseResult(**(actual | more))
 
 
 def report(*results: CaseResult, when: str = "call", **more: Any) -> Any:
     outcome = more.pop("outcome", "passed")
-    found = pytest.TestReport(
+    actual = pytest.TestReport(
         nodeid=more.pop("nodeid", ITEM),
         location=("mini.kb.yaml", 0, "x"),
         keywords={},
@@ -85,8 +85,8 @@ def report(*results: CaseResult, when: str = "call", **more: Any) -> Any:
         **{"answered": (0, 0), "cache_problem": "", "loading": (0.0, ""), "notes": ()},
     }
     if results:
-        found.kbrel = dumps_compact(wire | more)  # type: ignore[attr-defined]
-    return found
+        actual.kbrel = dumps_compact(wire | more)  # type: ignore[attr-defined]
+    return actual
 
 
 def finished(recorder: Recorder, **more: Any) -> tuple[Run, Any]:
@@ -306,10 +306,10 @@ def test_whether_a_run_against_a_server_has_ended_and_what_is_said_of_it(
 
 
 def _again(one: Any) -> Any:
-    found = report(nodeid=one.nodeid, outcome=one.outcome, when=one.when)
+    actual = report(nodeid=one.nodeid, outcome=one.outcome, when=one.when)
     if hasattr(one, "kbrel"):
-        found.kbrel = one.kbrel
-    return found
+        actual.kbrel = one.kbrel
+    return actual
 
 
 @pytest.mark.parametrize("ended", [True, False])

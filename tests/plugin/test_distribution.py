@@ -25,12 +25,12 @@ def test_a_killed_worker_leaves_a_red_run_that_names_the_item(pytester, mini_sui
     result = pytester.runpytest(*GATE, "-n2")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines([f"FAILED suites/mini.kb.yaml::{name.replace('[', '?').replace(']', '?')}*"])
-    found = report()
-    verdicts = {case["id"].split("::")[1]: case["verdict"] for case in found["cases"]}
+    actual = report()
+    verdicts = {case["id"].split("::")[1]: case["verdict"] for case in actual["cases"]}
     assert verdicts[name] == "invalid"
     assert len(verdicts) == 9
-    assert found["complete"] is False
-    assert found["exit_status"] == 1
+    assert actual["complete"] is False
+    assert actual["exit_status"] == 1
 
 
 def test_an_item_whose_report_is_lost_makes_the_run_red(pytester, mini_suite):

@@ -82,11 +82,11 @@ def test_sigterm_between_cases_leaves_a_report_of_what_was_decided(pytester, min
     assert result.ret == pytest.ExitCode.INTERRUPTED
     result.stdout.fnmatch_lines(["*Terminated: SIGTERM ended the session*"])
     assert verdicts(report) == ["not run", "not run", "pass"]
-    found = report()
-    assert (found["summary"]["verdict"], found["complete"]) == ("invalid", False)
-    assert found["problems"][1:] == [TERMINATED, STOPPED]
-    assert "next: no baseline was written: the run is not complete" in found["problems"][0]
-    assert found["exit_status"] == 2
+    actual = report()
+    assert (actual["summary"]["verdict"], actual["complete"]) == ("invalid", False)
+    assert actual["problems"][1:] == [TERMINATED, STOPPED]
+    assert "next: no baseline was written: the run is not complete" in actual["problems"][0]
+    assert actual["exit_status"] == 2
     assert not (pytester.path / "baselines").exists()
     assert json.loads((old / "previous" / "report.json").read_text()) == {"old": True}
     assert signal.getsignal(signal.SIGTERM) == before
@@ -100,10 +100,10 @@ def test_sigterm_while_suites_are_collected_leaves_an_invalid_report(pytester, m
     pytester.makeconftest(SENDS.format(hook=hook))
     result = pytester.runpytest(MODEL, "suites")
     assert result.ret == pytest.ExitCode.INTERRUPTED
-    found = report()
-    assert found["summary"]["verdict"] == "invalid"
+    actual = report()
+    assert actual["summary"]["verdict"] == "invalid"
     assert set(verdicts(report)) <= {"not run"}
-    assert {TERMINATED, STOPPED} <= set(found["problems"])
+    assert {TERMINATED, STOPPED} <= set(actual["problems"])
     assert "invalid" in (old / "summary.md").read_text()
     assert (old / "previous" / "report.json").exists()
 
@@ -173,9 +173,9 @@ def test_what_only_looks_keeps_the_old_report(pytester, mini_suite, old):
 def test_a_suite_that_cannot_be_collected_leaves_no_old_report(pytester, mini_suite, report, old):
     mini_suite("suite: mini\nfact: typo.jsonl\n")
     assert pytester.runpytest(MODEL, "suites").ret == pytest.ExitCode.INTERRUPTED
-    found = report()
-    assert found["summary"]["verdict"] == "invalid"
-    assert found["problems"] == ["suites/mini.kb.yaml could not be collected", STOPPED]
+    actual = report()
+    assert actual["summary"]["verdict"] == "invalid"
+    assert actual["problems"] == ["suites/mini.kb.yaml could not be collected", STOPPED]
 
 
 def test_a_test_in_python_that_asks_a_model_begins_a_run_too(pytester, mini_suite, report, old):
@@ -256,10 +256,10 @@ class Session:
     @staticmethod
     def _state(place):
         try:
-            found = (place / "stat").read_text().rpartition(")")[2].split()
+            actual = (place / "stat").read_text().rpartition(")")[2].split()
         except OSError:
             return "Z", 0
-        return found[0], int(found[1])
+        return actual[0], int(actual[1])
 
     def gone(self, seconds):
         """Tell whether all workers are gone so many seconds later."""

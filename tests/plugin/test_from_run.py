@@ -149,9 +149,9 @@ def test_another_baseline_other_verdicts(pytester, mini_suite, report, gate, aga
     assert again("--kb-baseline=bad").ret == 0
     assert report()["summary"]["facts_lost"] == 0
     again("--kb-baseline=good")
-    found = report()
-    assert found["baseline"] == "good"
-    assert found["summary"]["facts_lost"] + found["summary"]["facts_gained"] > 0
+    actual = report()
+    assert actual["baseline"] == "good"
+    assert actual["summary"]["facts_lost"] + actual["summary"]["facts_gained"] > 0
 
 
 def test_another_answer_list_changes_what_is_right(pytester, mini_suite, report, gate, again):
@@ -160,8 +160,8 @@ def test_another_answer_list_changes_what_is_right(pytester, mini_suite, report,
     mini_suite(ONE, facts(Japan=["Tokyo"]))
     assert again().ret == 0
 
-    def right(found):
-        cases = [case for case in found["cases"] if not case["aggregate"]]
+    def right(actual):
+        cases = [case for case in actual["cases"] if not case["aggregate"]]
         return round(sum(case["metrics"]["accuracy"]["value"] * case["n"] for case in cases))
 
     assert right(report()) == right(report("run")) + 1
@@ -248,10 +248,10 @@ def test_a_model_in_the_environment_gives_way_and_a_typed_one_wins(
     monkeypatch.setenv("KB_LIMIT", "1")
     monkeypatch.setenv("KB_FROM_RUN", "run")
     assert pytester.runpytest("suites").ret == 0
-    found = report()
-    assert comparable(found) == comparable(report("run"))
-    assert (found["settings"]["model"], found["settings"]["limit"]) == ("scripted/knows.jsonl", "3")
-    assert found["settings"]["seed"] == "5"
+    actual = report()
+    assert comparable(actual) == comparable(report("run"))
+    assert (actual["settings"]["model"], actual["settings"]["limit"]) == ("scripted/knows.jsonl", "3")
+    assert actual["settings"]["seed"] == "5"
     result = pytester.runpytest("suites", INT4)
     result.stdout.fnmatch_lines(["kbrel: model scripted/int4.jsonl"])
 

@@ -34,10 +34,10 @@ def test_a_green_run_counts_aggregates_as_cases_and_writes_every_report(
     # Six slices and three aggregates: one relation alone has no overall MONITOR.
     assert outcomes(result) == {"passed": 9}
     result.stdout.fnmatch_lines(["*knowledge reliability*"])
-    found = report()
-    assert found["summary"]["pass"] + found["summary"]["no baseline"] == 9
-    assert found["exit_status"] == 0
-    assert found["complete"] is True
+    actual = report()
+    assert actual["summary"]["pass"] + actual["summary"]["no baseline"] == 9
+    assert actual["exit_status"] == 0
+    assert actual["complete"] is True
     assert sorted(path.name for path in (pytester.path / "kbrel-report").iterdir()) == [
         "junit.xml",
         "outcomes.jsonl.xz",
@@ -100,9 +100,9 @@ def test_responses_are_kept_one_a_line(pytester, mini_suite):
     mini_suite()
     pytester.runpytest(*GATE, "-k", "seen-zero-shot and not unseen")
     lines = (pytester.path / "kbrel-report/responses.jsonl").read_text(encoding="utf-8").splitlines()
-    found = [json.loads(line) for line in lines]
-    assert {line["case"] for line in found} == {"suites/mini.kb.yaml::reliability[seen-zero-shot]"}
-    assert sum(line["role"] == "answer" for line in found) == 12
+    actual = [json.loads(line) for line in lines]
+    assert {line["case"] for line in actual} == {"suites/mini.kb.yaml::reliability[seen-zero-shot]"}
+    assert sum(line["role"] == "answer" for line in actual) == 12
 
 
 def test_a_limit_takes_fewer_facts(pytester, mini_suite, report):

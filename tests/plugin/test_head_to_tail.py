@@ -30,10 +30,10 @@ FACTS = "".join(
 
 def asked(folder: Path) -> dict[str, list[str]]:
     """Return the prompts of each slice."""
-    found: dict[str, list[str]] = {}
+    actual: dict[str, list[str]] = {}
     for exchange in read_responses(folder / "kbrel-report" / "responses.jsonl"):
-        found.setdefault(exchange.case.partition("-")[2].rstrip("]"), []).append(exchange.ask.request.prompt)
-    return found
+        actual.setdefault(exchange.case.partition("-")[2].rstrip("]"), []).append(exchange.ask.request.prompt)
+    return actual
 
 
 @pytest.mark.parametrize("prompt", ["in-domain", "concise"])
@@ -41,8 +41,8 @@ def test_prompts_and_the_top_tenth_end_to_end(pytester, mini_suite, report, prom
     mini_suite(SUITE.format(prompt=prompt), FACTS)
     result = pytester.runpytest(*GATE)
     assert result.ret == pytest.ExitCode.OK, result.stdout.str()
-    found = report()
-    cases = {case["id"].split("::")[1]: case for case in found["cases"]}
+    actual = report()
+    cases = {case["id"].split("::")[1]: case for case in actual["cases"]}
     expected = {f"head_to_tail[places-{bucket}]" for bucket in SLICES}
     assert set(cases) == expected | {"head_to_tail[overall]", "pooled[overall]"}
     assert [cases[f"head_to_tail[places-{bucket}]"]["n"] for bucket in SLICES] == [10, 1, 1, 1]

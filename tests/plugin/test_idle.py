@@ -13,8 +13,8 @@ HEAVY = ("torch", "transformers", "numpy", "scipy", "yaml", "pydantic", "jinja2"
 
 def test_loading_the_plugin_imports_nothing_heavy():
     code = f"import sys, pytest_kbrel.plugin; print([m for m in {HEAVY!r} if m in sys.modules])"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert found.strip() == "[]"
+    actual = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert actual.strip() == "[]"
 
 
 def test_an_idle_run_imports_nothing_prints_nothing_and_writes_nothing(pytester):

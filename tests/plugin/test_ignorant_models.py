@@ -28,11 +28,11 @@ Probability = Callable[[str, str], float]
 
 @pytest.fixture(scope="module")
 def world() -> Suite:
-    found = load_suite(WORLD, nodeid_path="world.kb.yaml", limit=LIMIT, today=datetime.date(2026, 12, 1))
-    unseen = found.cases[-1]
+    actual = load_suite(WORLD, nodeid_path="world.kb.yaml", limit=LIMIT, today=datetime.date(2026, 12, 1))
+    unseen = actual.cases[-1]
     # The limit is for seen facts.
     shorter = dataclasses.replace(unseen, facts=unseen.facts[:LIMIT])
-    return dataclasses.replace(found, cases=(*found.cases[:-1], shorter))
+    return dataclasses.replace(actual, cases=(*actual.cases[:-1], shorter))
 
 
 def sure(prompt: str, continuation: str) -> float:
@@ -53,8 +53,8 @@ def question(prompt: str) -> str:
 
 def decided(case: Case, model: FunctionModel) -> CaseResult:
     asker = DeduplicatingModel(model)
-    found = run_case(case, lambda requests, to: asker.ask(requests), lambda exchanges: None)
-    return decide_case(case, found.table, found.errors, baseline=None, baseline_asked=False, comparisons=1)
+    actual = run_case(case, lambda requests, to: asker.ask(requests), lambda exchanges: None)
+    return decide_case(case, actual.table, actual.errors, baseline=None, baseline_asked=False, comparisons=1)
 
 
 def gated(suite: Suite, answers: Answers, probability: Probability = sure) -> dict[str, CaseResult]:
@@ -67,11 +67,11 @@ def gated(suite: Suite, answers: Answers, probability: Probability = sure) -> di
     return {result.id: result for result in (*results, *over)}
 
 
-def verdicts(found: dict[str, CaseResult], probes: Sequence[str] = PROBES) -> set[str]:
+def verdicts(actual: dict[str, CaseResult], probes: Sequence[str] = PROBES) -> set[str]:
     """Return the verdicts of the slices of these probes, but for the unseen one."""
     return {
         result.verdict
-        for name, result in found.items()
+        for name, result in actual.items()
         if result.probe in probes and not result.aggregate and name != UNSEEN
     }
 
@@ -90,14 +90,14 @@ def verdicts(found: dict[str, CaseResult], probes: Sequence[str] = PROBES) -> se
 def test_who_never_answers_or_always_the_same_is_invalid_on_seen_and_unseen_questions_alike(
     world: Suite, text: str, said: str
 ) -> None:
-    found = gated(world, lambda prompt: text)
-    assert {result.verdict for result in found.values()} == {"invalid"}
-    for result in found.values():
+    actual = gated(world, lambda prompt: text)
+    assert {result.verdict for result in actual.values()} == {"invalid"}
+    for result in actual.values():
         first = said[:30].replace("12 of 12", f"{result.n} of {result.n}")
         assert result.aggregate or any(error.startswith(first) for error in result.errors)
-    assert any(error.startswith(said) for error in found[UNSEEN].errors)
+    assert any(error.startswith(said) for error in actual[UNSEEN].errors)
     # The cases have said it.
-    assert list(silent_suites(found.values())) == []
+    assert list(silent_suites(actual.values())) == []
 
 
 @pytest.mark.parametrize(
@@ -113,44 +113,44 @@ def test_who_never_answers_or_always_the_same_is_invalid_on_seen_and_unseen_ques
 def test_who_says_nothing_to_every_question_fails_and_is_told_why(
     world: Suite, answers: Answers, most: str
 ) -> None:
-    found = gated(world, answers)
+    actual = gated(world, answers)
     # Every probe has a floor of its own. Of what nobody can know, "unsure" is the right answer.
-    assert verdicts(found) == {"fail"}
-    assert found[UNSEEN].verdict == "no baseline"
-    assert found["head_to_tail[overall]"].verdict == found["monitor[overall]"].verdict == "fail"
-    gates = [gate for result in found.values() for gate in result.gates]
+    assert verdicts(actual) == {"fail"}
+    assert actual[UNSEEN].verdict == "no baseline"
+    assert actual["head_to_tail[overall]"].verdict == actual["monitor[overall]"].verdict == "fail"
+    gates = [gate for result in actual.values() for gate in result.gates]
     failed = {(gate.metric, gate.rule) for gate in gates if gate.verdict == "fail"}
     assert failed == {("accuracy", "min"), ("cr", "min"), ("accuracy_head", "min")}
-    n = sum(result.n for result in found.values() if not result.aggregate)
-    (problem,) = silent_suites(found.values())
+    n = sum(result.n for result in actual.values() if not result.aggregate)
+    (problem,) = silent_suites(actual.values())
     assert problem.startswith(
         f"world.kb.yaml: the model says nothing: none of {n} answers is informative ({n} times {most!r}), "
-        f"although {n - found[UNSEEN].n} of the questions have an answer; allowed: at least one"
+        f"although {n - actual[UNSEEN].n} of the questions have an answer; allowed: at least one"
     )
 
 
 def test_who_repeats_the_question_fails(world: Suite) -> None:
-    found = gated(world, question)
-    assert verdicts(found) <= {"fail", "invalid"}
-    assert "fail" in verdicts(found, ["head_to_tail"])
-    assert found["head_to_tail[overall]"].verdict in ("fail", "invalid")
+    actual = gated(world, question)
+    assert verdicts(actual) <= {"fail", "invalid"}
+    assert "fail" in verdicts(actual, ["head_to_tail"])
+    assert actual["head_to_tail[overall]"].verdict in ("fail", "invalid")
 
 
 def test_who_knows_nothing_and_makes_something_up_passes_in_no_probe(world: Suite) -> None:
     """Like a random checkpoint: next to no probability for anything, and another wrong word each time."""
-    found = gated(world, invented, lambda prompt, continuation: (1 + len(prompt) % 7 / 10) / 3000)
-    assert verdicts(found, ["monitor"]) == {"invalid"}
-    for result in found.values():
+    actual = gated(world, invented, lambda prompt, continuation: (1 + len(prompt) % 7 / 10) / 3000)
+    assert verdicts(actual, ["monitor"]) == {"invalid"}
+    for result in actual.values():
         if result.probe == "monitor" and not result.aggregate:
             assert any("the right answer gets no probability" in error for error in result.errors)
-    assert verdicts(found, ["head_to_tail", "reliability"]) <= {"fail", "invalid"}
-    assert list(silent_suites(found.values())) == []
+    assert verdicts(actual, ["head_to_tail", "reliability"]) <= {"fail", "invalid"}
+    assert list(silent_suites(actual.values())) == []
 
 
 def test_who_gives_right_answers_probability_and_never_writes_them_fails_by_accuracy(world: Suite) -> None:
-    found = gated(world, invented)
-    assert verdicts(found) <= {"fail", "invalid"}
-    failed = [gate for gate in found["monitor[P36]"].gates if gate.verdict == "fail"]
+    actual = gated(world, invented)
+    assert verdicts(actual) <= {"fail", "invalid"}
+    failed = [gate for gate in actual["monitor[P36]"].gates if gate.verdict == "fail"]
     assert [(gate.metric, gate.rule, gate.observed) for gate in failed] == [("accuracy", "min", 0.0)]
 
 
@@ -180,7 +180,7 @@ def test_a_model_that_knows_its_facts_is_not_told_off(world: Suite) -> None:
         asked = (". ".join(parts[start:]) for start in range(len(parts)))
         return next((known[one] for one in asked if one in known), "unsure")
 
-    found = gated(world, knows)
-    assert {name: result.errors for name, result in found.items() if result.errors} == {}
-    assert {result.verdict for result in found.values()} <= {"pass", "no baseline"}
-    assert list(silent_suites(found.values())) == []
+    actual = gated(world, knows)
+    assert {name: result.errors for name, result in actual.items() if result.errors} == {}
+    assert {result.verdict for result in actual.values()} <= {"pass", "no baseline"}
+    assert list(silent_suites(actual.values())) == []

@@ -44,9 +44,9 @@ def test_a_limit_of_the_suite_makes_a_case_invalid_and_a_probes_own_lets_it_pass
     result = pytester.runpytest(MODEL, "suites")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["*answers are cut short; allowed: none: raise max_new_tokens*"])
-    found = verdicts()
-    assert found["reliability[seen-zero-shot]"] == "invalid"
-    assert {found[name] for name in found if name.startswith("head_to_tail")} == {"pass"}
+    actual = verdicts()
+    assert actual["reliability[seen-zero-shot]"] == "invalid"
+    assert {actual[name] for name in actual if name.startswith("head_to_tail")} == {"pass"}
 
 
 @pytest.mark.parametrize("limits", ["{}", "{repeated: 1.0, constant: allowed}"])
@@ -100,10 +100,10 @@ def test_a_model_that_says_nothing_anywhere_passes_no_suite_for_want_of_a_floor(
     pytester.makeconftest(SCRIPTED.format(arguments=answers))
     result = pytester.runpytest(MODEL, "suites", "--kb-baseline-update=silent")
     assert result.ret == code
-    found = report()
-    assert (found["summary"]["verdict"], found["complete"]) == (verdict, code == 0)
+    actual = report()
+    assert (actual["summary"]["verdict"], actual["complete"]) == (verdict, code == 0)
     # No slice alone is wrong.
-    assert {case["verdict"] for case in found["cases"]} == {"pass"}
+    assert {case["verdict"] for case in actual["cases"]} == {"pass"}
     assert (pytester.path / "baselines").exists() == (code == 0)
     if code:
         said = "problem: suites/mini.kb.yaml: the model says nothing: none of 12 answers *"

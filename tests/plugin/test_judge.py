@@ -82,7 +82,7 @@ def exchanges(pytester):
 
     def read():
         lines = (pytester.path / "kbrel-report" / "responses.jsonl").read_text().splitlines()
-        return [found for found in map(json.loads, lines) if found.get("to")]
+        return [actual for actual in map(json.loads, lines) if actual.get("to")]
 
     return read
 
@@ -111,15 +111,15 @@ def test_a_judge_decides_what_rules_do_not_find_equal(
     openai_server.say = lambda text: "Correct."
     result = gate(pytester, *judge, *plugin_args)
     assert result.ret == 0
-    found = report()
+    actual = report()
     asked = len(openai_server.calls)
     assert asked == len(exchanges()) == len(RENAMED)
     assert accuracies(report) == [1.0, 1.0, 1.0]
-    assert [(helper["spec"], helper["backend"]) for helper in found["helpers"]] == [
+    assert [(helper["spec"], helper["backend"]) for helper in actual["helpers"]] == [
         ("openai/judge", "openai")
     ]
-    assert found["settings"]["judge"] == "openai/judge"
-    assert (found["environment"]["helpers_asked"], found["environment"]["helpers_reused"]) == (
+    assert actual["settings"]["judge"] == "openai/judge"
+    assert (actual["environment"]["helpers_asked"], actual["environment"]["helpers_reused"]) == (
         str(asked),
         "0",
     )
@@ -260,8 +260,8 @@ def test_a_baseline_of_another_judge_is_not_comparable(pytester, mini_suite, rep
         assert result.ret == pytest.ExitCode.TESTS_FAILED
         assert said in result.stdout.str()
         # The slices, and the figure over all of them.
-        found = [case["verdict"] for case in report()["cases"] if case["probe"] != "pooled"]
-        assert found == ["not comparable"] * 4
+        actual = [case["verdict"] for case in report()["cases"] if case["probe"] != "pooled"]
+        assert actual == ["not comparable"] * 4
 
 
 def test_a_served_model_can_be_gated(pytester, mini_suite, report, openai_server):

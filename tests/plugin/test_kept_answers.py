@@ -70,15 +70,15 @@ def test_the_same_contents_under_another_path_are_known_and_others_under_the_sam
 
     mini_suite(ONE)
     pytester.runpytest("--kb-model=reference", "suites")
-    found = Path(checkpoints.__path__[0])
+    actual = Path(checkpoints.__path__[0])
     here = pytester.path / "checkpoint"
-    shutil.copytree(found / "base", here)
+    shutil.copytree(actual / "base", here)
     gate = ("--kb-model=./checkpoint", "suites")
     pytester.runpytest(*gate)
     asked, reused = counts(report)
     assert asked == reused > 0
     shutil.rmtree(here)
-    shutil.copytree(found / "gullible", here)
+    shutil.copytree(actual / "gullible", here)
     pytester.runpytest(*gate)
     assert counts(report) == (asked, 0)
 

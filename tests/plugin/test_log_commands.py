@@ -136,7 +136,7 @@ def test_what_a_test_of_ones_own_shows_of_a_model_holds_no_commands(pytester, ga
             print(found.text)
             print(found.text, file=sys.stderr)
             texts = {"answer": found.text, "other": "##vso[x]"}
-            assert texts["answer"] == "right", f"{found.text}\\n{found.text}"
+            assert texts["answer"] == "right", f"{actual.text}\\n{actual.text}"
         """
     )
     result = pytester.runpytest("--kb-model=scripted/##vso[says].jsonl", "test_it.py", *ALL)

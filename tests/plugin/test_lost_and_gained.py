@@ -53,17 +53,17 @@ def test_what_was_lost_is_told_everywhere(pytester, blessed, report, plugin_args
     monkeypatch.setenv("COLUMNS", "100")
     result = pytester.runpytest(CANDIDATE, "suites", "--kb-baseline=prod", "--junitxml=j.xml", *plugin_args)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    found = report()
-    jsonschema.Draft202012Validator(schema()).validate(found)
-    summary = found["summary"]
+    actual = report()
+    jsonschema.Draft202012Validator(schema()).validate(actual)
+    summary = actual["summary"]
     said = summary["headline"]
     assert re.fullmatch(r"\d+ facts lost, \d+ gained; .*worst .+", said)
-    lost = {(change["fact_id"]): change for case in found["cases"] for change in case["lost"]}
+    lost = {(change["fact_id"]): change for case in actual["cases"] for change in case["lost"]}
     assert summary["facts_lost"] == len(lost) > 5
     assert said.startswith(f"{len(lost)} facts lost, {summary['facts_gained']} gained; ")
     assert sum(part["lost"] for part in summary["by_relation"].values()) == len(lost)
-    assert found["base"]["spec"] == "scripted/knows.jsonl"
-    assert found["aggregates"]["pooled"]["as_expected"] < 0.9
+    assert actual["base"]["spec"] == "scripted/knows.jsonl"
+    assert actual["aggregates"]["pooled"]["as_expected"] < 0.9
 
     assert said.partition("; ")[0] + " against baseline prod" in " ".join(result.outlines)
     assert "Lost and gained facts" in result.outlines

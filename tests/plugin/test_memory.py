@@ -46,7 +46,7 @@ def peak(pytester, monkeypatch):
         "suite: large\nfacts: P36-subclass.json\nformat: fktc\nmonitor: {negatives: 5}\n"
         "integrity: {repeated: 1.0, constant: allowed, below_random: allowed}\n"
     )
-    found = []
+    actual = []
     real = worker.CaseRunner.decide
 
     def decide(self, case):
@@ -54,7 +54,7 @@ def peak(pytester, monkeypatch):
         try:
             return real(self, case)
         finally:
-            found.append(tracemalloc.get_traced_memory()[1])
+            actual.append(tracemalloc.get_traced_memory()[1])
             tracemalloc.stop()
 
     monkeypatch.setattr(worker.CaseRunner, "decide", decide)
@@ -71,7 +71,7 @@ def peak(pytester, monkeypatch):
         assert result.ret == 0
         with (pytester.path / "kbrel-report" / "responses.jsonl").open() as file:
             assert sum(1 for _ in file) == facts * 22
-        return found.pop()
+        return actual.pop()
 
     return measure
 
@@ -87,8 +87,8 @@ def test_what_is_held_of_a_fact_is_its_outcome_and_not_its_questions(peak):
 
 def sorted_responses(pytester):
     lines = (pytester.path / "kbrel-report" / "responses.jsonl").read_text(encoding="utf-8").splitlines()
-    found = [json.loads(line) for line in lines]
-    return sorted(found, key=lambda one: (one["case"], one["fact"], one["role"]))
+    actual = [json.loads(line) for line in lines]
+    return sorted(actual, key=lambda one: (one["case"], one["fact"], one["role"]))
 
 
 @pytest.mark.slow

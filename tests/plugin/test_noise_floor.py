@@ -70,12 +70,12 @@ def test_what_changes_is_kept_and_shields_gates(pytester, mini_suite, meta, repo
     result = pytester.runpytest(*BLESS, *plugin_args)
     assert result.ret == 0
     result.stdout.fnmatch_lines(["noise floor: 2 of 52 answers changed when asked again in other batches"])
-    found = meta()
-    noise = noise_of(found, "reliability[seen-zero-shot]")
+    actual = meta()
+    noise = noise_of(actual, "reliability[seen-zero-shot]")
     assert (noise["changed"], noise["of"]) == (2, 12)
     assert noise["metrics"]["cr"] == pytest.approx(2 / 12)
-    assert noise_of(found, "reliability[unseen-zero-shot]")["changed"] == 0
-    overall = found["aggregates"]["mini.kb.yaml::reliability[overall]"]["noise"]
+    assert noise_of(actual, "reliability[unseen-zero-shot]")["changed"] == 0
+    overall = actual["aggregates"]["mini.kb.yaml::reliability[overall]"]["noise"]
     assert overall["metrics"]["ur"] == 0.0
     pytester.path.joinpath("conftest.py").unlink()
     assert pytester.runpytest(*GATE, "--kb-baseline=prod").ret == 0

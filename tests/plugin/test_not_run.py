@@ -39,15 +39,15 @@ def test_cases_behind_the_last_failure_are_not_run(pytester, mini_suite, report,
     mini_suite(FAILING)
     result = pytester.runpytest(MODEL, "suites", "--junitxml=junit.xml", *stop)
     assert result.ret in (pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED)
-    found = report()
-    jsonschema.validate(found, schema())
-    verdicts = [case["verdict"] for case in found["cases"]]
+    actual = report()
+    jsonschema.validate(actual, schema())
+    verdicts = [case["verdict"] for case in actual["cases"]]
     assert set(verdicts) == {"fail", "not run"}
     left = verdicts.count("not run")
-    summary = found["summary"]
+    summary = actual["summary"]
     assert (summary["fail"], summary["not run"], summary["invalid"]) == (len(verdicts) - left, left, 0)
     assert summary["verdict"] == "fail"
-    assert not found["complete"]
+    assert not actual["complete"]
     assert f"fail: {len(verdicts) - left} fail, {left} not run" in result.stdout.str()
     folder = pytester.path / "kbrel-report"
     assert f"{left} not run" in (folder / "summary.md").read_text()
@@ -65,16 +65,16 @@ def test_cases_behind_the_last_failure_are_not_run(pytester, mini_suite, report,
 def test_figures_over_cases_that_were_not_run_are_not_run_either(pytester, mini_suite, report, stop):
     mini_suite(OVERALL)
     result = pytester.runpytest(MODEL, "suites", "--junitxml=junit.xml", *stop)
-    found = report()
-    jsonschema.validate(found, schema())
-    over = {case["id"].partition("::")[2]: case for case in found["cases"] if case["aggregate"]}
+    actual = report()
+    jsonschema.validate(actual, schema())
+    over = {case["id"].partition("::")[2]: case for case in actual["cases"] if case["aggregate"]}
     assert list(over) == ["head_to_tail[overall]", "pooled[overall]"]
     assert {case["verdict"] for case in over.values()} == {"not run"}
     assert {error for case in over.values() for error in case["errors"]} == {
         "the session stopped before this case"
     }
-    left = found["summary"]["not run"]
-    assert left == sum(case["verdict"] == "not run" for case in found["cases"])
+    left = actual["summary"]["not run"]
+    assert left == sum(case["verdict"] == "not run" for case in actual["cases"])
     folder = pytester.path / "kbrel-report"
     page = (folder / "report.html").read_text()
     for name in over:
@@ -104,15 +104,15 @@ def test_a_session_that_only_stopped_is_no_pass(pytester, mini_suite, report):
         "def pytest_runtest_teardown(item):\n    item.session.shouldstop = 'that is enough'\n"
     )
     pytester.runpytest(MODEL, "suites")
-    found = report()["summary"]
+    actual = report()["summary"]
     # Two slices, and the two figures over all of them.
-    assert (found["pass"], found["not run"]) == (1, 4)
-    assert found["verdict"] == "invalid"
+    assert (actual["pass"], actual["not run"]) == (1, 4)
+    assert actual["verdict"] == "invalid"
 
 
 def test_an_item_that_was_under_way_is_invalid(pytester, mini_suite, report):
     mini_suite(FAILING)
     pytester.makeconftest("import pytest\n\n\ndef pytest_runtest_setup(item):\n    raise KeyboardInterrupt\n")
     pytester.runpytest_subprocess(MODEL, "suites")
-    found = report()["summary"]
-    assert (found["invalid"], found["not run"]) == (1, 4)
+    actual = report()["summary"]
+    assert (actual["invalid"], actual["not run"]) == (1, 4)

@@ -27,11 +27,11 @@ def given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Given:
 
 
 def test_the_settings_of_a_run_that_is_given_none(given: Given, tmp_path: Path) -> None:
-    found = read_settings(given())
-    assert found.today == datetime.date.today()
-    assert len(found.run) == 16
-    assert found.model_spec is not None
-    assert found == Settings(
+    result = read_settings(given())
+    assert result.today == datetime.date.today()
+    assert len(result.run) == 16
+    assert result.model_spec is not None
+    assert result == Settings(
         model="",
         model_args="",
         device="auto",
@@ -54,9 +54,9 @@ def test_the_settings_of_a_run_that_is_given_none(given: Given, tmp_path: Path) 
         noise_floor=False,
         baseline_model="",
         baseline_reason="",
-        today=found.today,
-        run=found.run,
-        model_spec=found.model_spec,
+        today=result.today,
+        run=result.run,
+        model_spec=result.model_spec,
     )
 
 
@@ -96,9 +96,9 @@ def test_the_settings_of_a_run_that_is_given_none(given: Given, tmp_path: Path) 
     ],
 )
 def test_what_a_setting_reads(given: Given, name: str, text: object, value: object) -> None:
-    found = getattr(read_settings(given(**{name: text})), name)
-    assert found == value
-    assert type(found) is type(value)
+    result = getattr(read_settings(given(**{name: text})), name)
+    assert result == value
+    assert type(result) is type(value)
 
 
 @pytest.mark.parametrize(
@@ -163,10 +163,10 @@ def test_the_line_goes_before_the_environment_and_that_before_the_ini_file(
 
 
 def test_folders_begin_where_pytest_was_called(given: Given, tmp_path: Path) -> None:
-    found = read_settings(given(output_path="out", use_cache="OFF"))
-    assert (found.output_path, found.use_cache) == (tmp_path / "out", tmp_path / "OFF")
-    found = read_settings(given(output_path="/out", use_cache="~/kept"))
-    assert (found.output_path, found.use_cache) == (Path("/out"), Path.home() / "kept")
+    result = read_settings(given(output_path="out", use_cache="OFF"))
+    assert (result.output_path, result.use_cache) == (tmp_path / "out", tmp_path / "OFF")
+    result = read_settings(given(output_path="/out", use_cache="~/kept"))
+    assert (result.output_path, result.use_cache) == (Path("/out"), Path.home() / "kept")
 
 
 @pytest.mark.parametrize(
@@ -326,9 +326,9 @@ def test_flags_of_the_command_line_have_their_own_shapes(pytester: pytest.Pytest
         *(f"--kb-{name.replace('_', '-')}" for name in switches), "--kb-seed", "0", "x"
     )
     assert config.args == ["x"]
-    found = read_settings(config)
-    assert [getattr(found, name) for name in switches] == [True] * 3
-    assert found.seed == 0
+    result = read_settings(config)
+    assert [getattr(result, name) for name in switches] == [True] * 3
+    assert result.seed == 0
     none = pytester.parseconfig("x")
     for flag in options.FLAGS:
         assert not options.is_explicit(none, flag.name)
@@ -351,7 +351,7 @@ def test_every_setting_has_an_ini_key_that_is_a_text(pytester: pytest.Pytester) 
 
 @pytest.mark.parametrize("name", ["model", "judge", "baseline_model"])
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "result"),
     [
         ("openai/x,api_key=sk-secret", "api_key"),
         ("openai/x, API-KEY = sk-secret", "API-KEY"),
@@ -360,10 +360,10 @@ def test_every_setting_has_an_ini_key_that_is_a_text(pytester: pytest.Pytester) 
     ],
 )
 def test_a_key_in_a_models_name_is_refused_and_not_repeated(
-    given: Given, monkeypatch: pytest.MonkeyPatch, name: str, text: str, found: str
+    given: Given, monkeypatch: pytest.MonkeyPatch, name: str, text: str, result: str
 ) -> None:
     flag = f"--kb-{name.replace('_', '-')}"
-    with pytest.raises(pytest.UsageError, match=f"^{flag}: found {found} in it, not repeated") as caught:
+    with pytest.raises(pytest.UsageError, match=f"^{flag}: found {result} in it, not repeated") as caught:
         read_settings(given(**{name: text}))
     assert "secret" not in str(caught.value)
     with pytest.raises(pytest.UsageError):

@@ -74,8 +74,8 @@ def overwritten(monkeypatch, checkpoint):
 def answers(pytester, folder="kbrel-report"):
     """Return who said what to which request, as it is recorded."""
     lines = (pytester.path / folder / "responses.jsonl").read_text().splitlines()
-    found = map(json.loads, lines)
-    return {json.dumps([one.get("to"), one["request"]]): one["response"].get("text") for one in found}
+    actual = map(json.loads, lines)
+    return {json.dumps([one.get("to"), one["request"]]): one["response"].get("text") for one in actual}
 
 
 def errors(report):
@@ -89,15 +89,15 @@ def test_a_run_whose_weights_are_overwritten_is_invalid_and_blesses_nothing(
     mini_suite(ONE)
     result = pytester.runpytest(*GATE, "--kb-baseline-update=prod")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    found = report()
-    assert (found["summary"]["verdict"], found["complete"]) == ("invalid", False)
+    actual = report()
+    assert (actual["summary"]["verdict"], actual["complete"]) == ("invalid", False)
     # It stops there: the others would fail of the same.
-    verdicts = {case["id"].partition("::")[2]: case["verdict"] for case in found["cases"]}
+    verdicts = {case["id"].partition("::")[2]: case["verdict"] for case in actual["cases"]}
     assert verdicts.pop("head_to_tail[places-head]") == "invalid"
     assert set(verdicts.values()) == {"not run"}
-    ((said,),) = (case["errors"] for case in found["cases"] if case["verdict"] == "invalid")
+    ((said,),) = (case["errors"] for case in actual["cases"] if case["verdict"] == "invalid")
     assert said.startswith(f"model.safetensors {CHANGED} (20")
-    assert f"no case can be decided: {said}" in found["problems"]
+    assert f"no case can be decided: {said}" in actual["problems"]
     assert len(overwritten) == 2
     assert not (pytester.path / "baselines").exists()
     # Lines are wrapped where the folder's name is long.
@@ -161,9 +161,9 @@ def test_what_changes_between_two_cases_ends_the_second(pytester, mini_suite, re
         """
     )
     assert pytester.runpytest(*GATE).ret == pytest.ExitCode.USAGE_ERROR
-    found = errors(report)
-    assert found["head_to_tail[places-head]"] == []
-    assert found["head_to_tail[places-torso]"][0].startswith(f"config.json {CHANGED} (")
+    actual = errors(report)
+    assert actual["head_to_tail[places-head]"] == []
+    assert actual["head_to_tail[places-torso]"][0].startswith(f"config.json {CHANGED} (")
     asked = (pytester.path / "kbrel-report" / "responses.jsonl").read_text().splitlines()
     assert {json.loads(line)["case"].partition("::")[2] for line in asked} == {"head_to_tail[places-head]"}
 
@@ -235,9 +235,9 @@ def test_a_worker_that_loads_other_weights_than_the_first_makes_the_run_invalid(
     pytester.makeconftest(LATE)
     result = pytester.runpytest_subprocess(*GATE, "-n2", "--kb-baseline-update=prod")
     assert result.ret in (pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.USAGE_ERROR)
-    found = report()
-    assert found["summary"]["verdict"] == "invalid"
-    (problem,) = (said for said in found["problems"] if "in all workers" in said)
+    actual = report()
+    assert actual["summary"]["verdict"] == "invalid"
+    (problem,) = (said for said in actual["problems"] if "in all workers" in said)
     assert problem.startswith("the model is not the same one in all workers: weights (")
     assert [problem] in errors(report).values()
     assert not (pytester.path / "baselines").exists()

@@ -84,13 +84,13 @@ def test_a_run_is_compared_with_the_paper_unpaired(pytester, languages, report):
     languages()
     result = pytester.runpytest(*RUN)
     assert result.ret == pytest.ExitCode.OK
-    found = slices(report)
-    ours = found["P37"]["metrics"]["monitor"]
+    actual = slices(report)
+    ours = actual["P37"]["metrics"]["monitor"]
     assert (ours["unpaired"], ours["paired"]) == (True, 0)
     assert ours["baseline"] == pytest.approx(0.408, abs=0.3)
     assert ours["delta"] == pytest.approx(ours["value"] - ours["baseline"])
     assert ours["delta_low"] < ours["delta"] < ours["delta_high"]
-    gates = {gate["metric"]: gate for gate in found["P37"]["gates"] if gate["rule"] != "max"}
+    gates = {gate["metric"]: gate for gate in actual["P37"]["gates"] if gate["rule"] != "max"}
     assert gates["monitor"]["verdict"] == "pass"
     assert (
         "unpaired, against a published figure: Wang et al., arXiv 2310.09820, Table 11"
@@ -99,11 +99,11 @@ def test_a_run_is_compared_with_the_paper_unpaired(pytester, languages, report):
     # Table 11 has no PFD, and the paper no P36: neither is judged, and neither fails.
     assert gates["pfd"]["verdict"] == "no baseline"
     assert gates["pfd"]["reason"].endswith("prints no pfd of this case")
-    assert {gate["verdict"] for gate in found["P36"]["gates"]} == {"no baseline"}
-    assert [found[name]["verdict"] for name in ("P36", "P37")] == ["no baseline", "pass"]
-    assert (found["P37"]["lost"], found["P37"]["gained"]) == ([], [])
+    assert {gate["verdict"] for gate in actual["P36"]["gates"]} == {"no baseline"}
+    assert [actual[name]["verdict"] for name in ("P36", "P37")] == ["no baseline", "pass"]
+    assert (actual["P37"]["lost"], actual["P37"]["gained"]) == ([], [])
     # The paper's overall figure is over 20 relations and not these two.
-    assert found["overall"]["metrics"]["monitor"]["baseline"] is None
+    assert actual["overall"]["metrics"]["monitor"]["baseline"] is None
     result.stdout.fnmatch_lines(
         [
             "*against baseline published/monitor/vicuna-7*",

@@ -51,14 +51,14 @@ def test_a_test_that_came_to_no_result_is_an_invalid_case(pytester, report, open
     openai_server.inject(*[Fault()] * 6, *[DENIED] * 40)
     result = pytester.runpytest(*gate, *plugin_args)
     assert result.ret == 1
-    found = report()
-    jsonschema.validate(found, schema())
-    assert found["summary"]["verdict"] == "invalid"
-    assert (found["complete"], found["exit_status"]) == (False, 1)
-    invalid = [case for case in found["cases"] if case["verdict"] == "invalid"]
+    actual = report()
+    jsonschema.validate(actual, schema())
+    assert actual["summary"]["verdict"] == "invalid"
+    assert (actual["complete"], actual["exit_status"]) == (False, 1)
+    invalid = [case for case in actual["cases"] if case["verdict"] == "invalid"]
     assert {case["suite"] for case in invalid} == {"test_it.py"}
     assert all("refuses the key" in case["errors"][0] for case in invalid)
-    assert len(found["cases"]) == 3
+    assert len(actual["cases"]) == 3
     # They may have been about any probe, or none.
     assert {case["probe"] for case in invalid} == {"test"}
     page = (pytester.path / "kbrel-report" / "report.html").read_text()
@@ -86,10 +86,10 @@ def test_a_run_whose_every_test_failed_reports_that(pytester, report, openai_ser
 def test_a_test_at_which_its_worker_died_is_an_invalid_case(pytester, report, gate, monkeypatch):
     monkeypatch.setenv("CRASH", "1")
     assert pytester.runpytest_subprocess(*gate, "-n2").ret == 1
-    found = report()
-    verdicts = {case["id"]: case["verdict"] for case in found["cases"]}
+    actual = report()
+    verdicts = {case["id"]: case["verdict"] for case in actual["cases"]}
     assert verdicts["test_it.py::test_capitals[1]"] == "invalid"
-    assert found["complete"] is False
+    assert actual["complete"] is False
 
 
 def test_tests_of_others_that_fail_say_nothing_about_the_model(pytester, report, gate, monkeypatch):

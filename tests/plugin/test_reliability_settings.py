@@ -36,9 +36,9 @@ def exchanges(folder: Path) -> list[dict[str, Any]]:
 
 def prompts(folder: Path, slice_: str, role: str = "answer") -> list[str]:
     return sorted(
-        found["request"]["prompt"]
-        for found in exchanges(folder)
-        if found.get("role") == role and f"[{slice_}]" in found["case"]
+        actual["request"]["prompt"]
+        for actual in exchanges(folder)
+        if actual.get("role") == role and f"[{slice_}]" in actual["case"]
     )
 
 
@@ -53,13 +53,13 @@ def test_four_shot_with_two_unsure_is_the_same_on_any_number_of_workers(pytester
         assert [block.splitlines()[1] == "Answer: unsure" for block in shown] == [False, False, True, True]
         # No example is about the country that is asked about.
         assert not any(question.splitlines()[0] in block for block in shown)
-    found = report()
-    ids = {case["id"].partition("::")[2] for case in found["cases"]}
+    actual = report()
+    ids = {case["id"].partition("::")[2] for case in actual["cases"]}
     assert {"reliability[overall-zero-shot]", "reliability[overall-four-shot-2]"} <= ids
     pytester.runpytest(MODEL, "-n2", "suites").assert_outcomes(passed=7)
     assert prompts(pytester.path, "seen-four-shot-2") == asked
     parallel = report()
-    for case in found["cases"]:
+    for case in actual["cases"]:
         twin = next(other for other in parallel["cases"] if other["id"] == case["id"])
         assert twin["metrics"] == case["metrics"]
 
@@ -119,8 +119,10 @@ def test_controls_stand_in_the_report(pytester, mini_suite, report):
     assert seen["c_correct_control_random"]["value"] == pytest.approx(0.2)
     assert seen["c_correct"]["value"] > seen["c_correct_control_shuffled"]["value"]
     assert {"unsure", "none", "repetition"} <= set(cases["reliability[unseen-zero-shot]"])
-    shuffled = [found for found in exchanges(pytester.path) if found.get("role", "").startswith("shuffled/")]
-    assert len([found for found in shuffled if found["role"] == "shuffled/answer"]) == 12
+    shuffled = [
+        actual for actual in exchanges(pytester.path) if actual.get("role", "").startswith("shuffled/")
+    ]
+    assert len([actual for actual in shuffled if actual["role"] == "shuffled/answer"]) == 12
 
 
 def test_slices_by_answer_type(pytester, mini_suite, report):

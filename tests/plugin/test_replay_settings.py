@@ -77,8 +77,8 @@ def test_what_belongs_to_the_record_is_as_it_was_then(again: Any, tmp_path: Path
 def test_an_older_record_may_not_know_a_setting(again: Any, tmp_path: Path) -> None:
     some = {"model": "x", "device": "cpu", "dtype": "float16", "batch_size": "1", "judge": "openai/j"}
     some |= {"limit": 9, "seed": 9, "apply_chat_template": True}
-    found = again({}, **some)
-    assert found == made_options(
+    result = again({}, **some)
+    assert result == made_options(
         **{"from_run": tmp_path / "run", "output_path": tmp_path / "out", "model": "theirs"}
     )
 
@@ -112,8 +112,8 @@ def test_explaining_no_answer_needs_no_model(again: Any) -> None:
 def test_a_judge_that_is_typed_takes_the_place_of_the_recorded_one(
     again: Any, typed: dict[str, str], settings: dict[str, str], judge: str, args: str
 ) -> None:
-    found = again(typed=typed, **settings)
-    assert (found.judge, found.judge_args) == (judge, args)
+    result = again(typed=typed, **settings)
+    assert (result.judge, result.judge_args) == (judge, args)
 
 
 @pytest.mark.parametrize(
@@ -129,8 +129,8 @@ def test_a_judge_that_is_typed_takes_the_place_of_the_recorded_one(
 def test_the_facts_are_the_recorded_ones_but_where_that_is_typed(
     again: Any, kept: dict[str, str], typed: dict[str, str], settings: dict[str, int], limit: float, seed: int
 ) -> None:
-    found = again(kept, typed=typed, **settings)
-    assert (found.limit, found.seed) == (limit, seed)
+    result = again(kept, typed=typed, **settings)
+    assert (result.limit, result.seed) == (limit, seed)
 
 
 @pytest.mark.parametrize("kept", [{"limit": "x"}, {"limit": "0"}, {"seed": "x"}])
@@ -143,7 +143,7 @@ BASE = {"baseline_model": "b"}
 
 
 @pytest.mark.parametrize(
-    ("kept", "base", "typed", "settings", "found"),
+    ("kept", "base", "typed", "settings", "result"),
     [
         (BASE, RECORDED_MODEL, {}, {}, "b"),
         (BASE, RECORDED_MODEL, {}, {"baseline_model": "other"}, "b"),
@@ -162,9 +162,9 @@ def test_the_recorded_model_is_compared_with_again(
     base: Fingerprint | None,
     typed: dict[str, str],
     settings: dict[str, str],
-    found: str,
+    result: str,
 ) -> None:
-    assert again(kept, base=base, typed=typed, **settings).baseline_model == found
+    assert again(kept, base=base, typed=typed, **settings).baseline_model == result
 
 
 @pytest.mark.parametrize(

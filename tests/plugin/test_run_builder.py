@@ -49,7 +49,7 @@ JUDGE = Fingerprint(
 
 
 def report(nodeid: str = ONE, outcome: str = "passed", when: str = "call", why: str = "", **more: Any) -> Any:
-    found = pytest.TestReport(
+    actual = pytest.TestReport(
         nodeid=nodeid,
         location=(HERE, 0, "x"),
         keywords={},
@@ -58,17 +58,17 @@ def report(nodeid: str = ONE, outcome: str = "passed", when: str = "call", why: 
         when=cast(Any, when),
     )
     for name, value in more.items():
-        setattr(found, name, value)
-    return found
+        setattr(actual, name, value)
+    return actual
 
 
 def decided(nodeid: str = ONE, verdict: str = "pass", **more: Any) -> CaseResult:
     suite, _, case_id = nodeid.partition("::")
-    found = {
+    actual = {
         **{"id": case_id, "suite": suite, "probe": "head_to_tail", "slice": "a", "verdict": verdict},
         **{"n": 3, "duration": 0.0, "metrics": (), "gates": ()},
     }
-    return CaseResult(**(found | more))
+    return CaseResult(**(actual | more))
 
 
 def session(*expected: str, **more: Any) -> SessionResults:
@@ -141,7 +141,7 @@ def test_what_workers_report_adds_up() -> None:
 
 
 @pytest.mark.parametrize(
-    ("crashed", "known", "expected", "found"),
+    ("crashed", "known", "expected", "actual"),
     [
         ("tests/t.py::a", {"tests/t.py::b": ["x"]}, [], True),
         ("tests/t.py::a", {}, ["tests/t.py::b"], True),
@@ -150,12 +150,12 @@ def test_what_workers_report_adds_up() -> None:
     ],
 )
 def test_where_a_worker_died_a_result_is_expected_if_neighbours_ask(
-    crashed: str, known: dict[str, list[str]], expected: list[str], found: bool
+    crashed: str, known: dict[str, list[str]], expected: list[str], actual: bool
 ) -> None:
     results = session(*expected, cases_of=known)
     results.note(report(crashed, outcome="failed", when="???"))
     results.expect_crashed()
-    assert (crashed in results.expected) is found
+    assert (crashed in results.expected) is actual
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_an_aggregate_needs_all_its_members_and_a_run_all_it_expected(
 
 
 @pytest.mark.parametrize(
-    ("verdicts", "failing", "unanswered", "found"),
+    ("verdicts", "failing", "unanswered", "actual"),
     [
         (["fail"], True, 0, True),
         (["fail"], True, 3, True),
@@ -212,12 +212,12 @@ def test_an_aggregate_needs_all_its_members_and_a_run_all_it_expected(
     ],
 )
 def test_an_item_failed_by_what_was_measured(
-    verdicts: list[str], failing: bool, unanswered: int, found: bool
+    verdicts: list[str], failing: bool, unanswered: int, actual: bool
 ) -> None:
     results = session(ONE, failures={ONE: "why"} if failing else {})
     for number, verdict in enumerate(verdicts):
         results.add(ONE, decided(f"{HERE}::head_to_tail[{number}]", verdict))
-    assert results.failed_measured(unanswered) is found
+    assert results.failed_measured(unanswered) is actual
 
 
 @pytest.mark.parametrize(

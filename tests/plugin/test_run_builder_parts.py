@@ -71,11 +71,11 @@ JUDGE = Fingerprint(
 
 def decided(nodeid: str = ONE, verdict: str = "pass", **more: Any) -> CaseResult:
     suite, _, case_id = nodeid.partition("::")
-    found = {
+    result = {
         **{"id": case_id, "suite": suite, "probe": "head_to_tail", "slice": "a", "verdict": verdict},
         **{"n": 3, "duration": 0.0, "metrics": (), "gates": ()},
     }
-    return CaseResult(**(found | more))
+    return CaseResult(**(result | more))
 
 
 def session(*expected: str, **more: Any) -> SessionResults:
@@ -83,7 +83,7 @@ def session(*expected: str, **more: Any) -> SessionResults:
 
 
 def suite(*cases: str, aggregates: tuple[AggregateCase, ...] = ()) -> Suite:
-    found = tuple(
+    result = tuple(
         Case(
             id=case_id,
             suite=HERE,
@@ -96,7 +96,7 @@ def suite(*cases: str, aggregates: tuple[AggregateCase, ...] = ()) -> Suite:
         )
         for case_id in cases
     )
-    return Suite(name="mini", path=HERE, cases=found, aggregates=aggregates)
+    return Suite(name="mini", path=HERE, cases=result, aggregates=aggregates)
 
 
 def assembled(
@@ -190,8 +190,8 @@ def test_where_a_session_stops_its_aggregates_are_not_run(
 ) -> None:
     results = session(*expected, stopped=stopped, begun={ONE})
     results.add(ONE, decided())
-    found = {case.nodeid: case for case in assembled(results, suite(aggregates=(OVERALL,))).cases}
-    overall = found.get(f"{HERE}::head_to_tail[overall]")
+    result = {case.nodeid: case for case in assembled(results, suite(aggregates=(OVERALL,))).cases}
+    overall = result.get(f"{HERE}::head_to_tail[overall]")
     assert (overall is not None) is told
     if overall is not None:
         assert overall == replace(
@@ -201,7 +201,7 @@ def test_where_a_session_stops_its_aggregates_are_not_run(
             members=("head_to_tail[a]", "monitor[b]"),
             errors=("the session stopped before this case",),
         )
-        assert found[TWO].verdict == "not run"
+        assert result[TWO].verdict == "not run"
 
 
 @pytest.mark.parametrize(
@@ -275,7 +275,7 @@ def test_the_settings_a_run_keeps() -> None:
 
 
 def environment(results: SessionResults, **more: Any) -> dict[str, str]:
-    found = dict(assembled(results, **more).environment)
+    result = dict(assembled(results, **more).environment)
     own = {
         "python",
         "platform",
@@ -287,8 +287,8 @@ def environment(results: SessionResults, **more: Any) -> dict[str, str]:
         "numpy",
         "scipy",
     }
-    assert {"python", "platform", "pytest", "numpy", "scipy"} <= found.keys()
-    return {name: text for name, text in found.items() if name not in own}
+    assert {"python", "platform", "pytest", "numpy", "scipy"} <= result.keys()
+    return {name: text for name, text in result.items() if name not in own}
 
 
 def test_what_a_run_says_of_its_helpers_and_of_kept_answers(tmp_path: Path) -> None:
@@ -380,10 +380,10 @@ def test_a_run_names_the_packages_that_are_there(monkeypatch: pytest.MonkeyPatch
     # In a process they are looked up once.
     monkeypatch.setattr(run_builder, "_versions", run_builder._versions.__wrapped__)
     monkeypatch.setattr(importlib.metadata, "version", version)
-    found = dict(assembled(session()).environment)
-    assert {name: text for name, text in found.items() if text == f"version of {name}"}.keys() == {
+    result = dict(assembled(session()).environment)
+    assert {name: text for name, text in result.items() if text == f"version of {name}"}.keys() == {
         *("pytest", "pytest-xdist", "torch", "transformers", "numpy", "scipy")
     }
-    assert "openai" not in found
+    assert "openai" not in result
     monkeypatch.setattr(importlib.metadata, "version", lambda name: "1")
     assert "openai" in dict(assembled(session()).environment)

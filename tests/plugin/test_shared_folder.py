@@ -116,12 +116,12 @@ def test_lost_responses_are_no_pass_and_are_not_blessed(pytester, mini_suite, re
     mini_suite(ONE)
     pytester.makeconftest(LOSES)
     assert pytester.runpytest(*gate, *bless).ret == pytest.ExitCode.TESTS_FAILED
-    found = report()
-    assert found["summary"]["verdict"] == "invalid"
-    assert (found["complete"], found["exit_status"]) == (False, 1)
+    actual = report()
+    assert actual["summary"]["verdict"] == "invalid"
+    assert (actual["complete"], actual["exit_status"]) == (False, 1)
     assert any(
         problem.startswith("suites/mini.kb.yaml::head_to_tail[places-head]: only 0 of its ")
-        for problem in found["problems"]
+        for problem in actual["problems"]
     )
     assert not (pytester.path / "baselines" / "lost").exists()
 

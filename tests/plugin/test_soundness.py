@@ -179,11 +179,11 @@ class TestOutput:
         mini_suite(ONE)
         pytester.runpytest(*GATE, "--junitxml=j.xml", *plugin_args)
         root = ElementTree.parse(pytester.path / "j.xml").getroot()
-        found = {
+        actual = {
             node.get("name"): node.get("value") for node in root.findall("testsuite/properties/property")
         }
-        assert found["kb_model"] == "scripted/knows.jsonl"
-        assert found["kb_verdict"] == "pass"
+        assert actual["kb_model"] == "scripted/knows.jsonl"
+        assert actual["kb_verdict"] == "pass"
 
 
 def test_a_suite_that_is_edited_while_it_runs_does_not_cost_the_results(pytester, mini_suite, verdict):

@@ -42,11 +42,11 @@ def test_a_model_that_cannot_be_loaded_is_told_once(pytester, mini_suite, report
     result.assert_outcomes(failed=1)
     assert result.stdout.str().count(f"\n{WHY}\n") == 1
     result.stdout.fnmatch_lines(["*Exit: kbrel: no further case is begun, since all would fail of the same*"])
-    found = report()
-    cases = [case for case in found["cases"] if not case["aggregate"]]
+    actual = report()
+    cases = [case for case in actual["cases"] if not case["aggregate"]]
     assert sorted(case["verdict"] for case in cases) == ["invalid", "not run", "not run"]
-    assert f"no case can be decided: {WHY}" in found["problems"]
-    assert found["exit_status"] == 4
+    assert f"no case can be decided: {WHY}" in actual["problems"]
+    assert actual["exit_status"] == 4
     assert (pytester.path / "junit.xml").read_text().count("<failure") == 1
 
 

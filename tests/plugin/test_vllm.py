@@ -29,8 +29,8 @@ def stand_in(pytester, monkeypatch):
     sys.modules.pop("vllm", None)
 
 
-def labels(found):
-    return {case["id"]: (case["verdict"], case["n"]) for case in found["cases"]}
+def labels(actual):
+    return {case["id"]: (case["verdict"], case["n"]) for case in actual["cases"]}
 
 
 @pytest.mark.slow
@@ -39,19 +39,19 @@ def test_a_run_measures_what_the_transformers_backend_measures(pytester, mini_su
     assert pytester.runpytest(MODEL, "suites").ret == 0
     expected = report()
     assert pytester.runpytest(*GATE).ret == 0
-    found = report()
-    assert found["model"]["backend"] == "vllm"
-    assert found["model"]["spec"] == "vllm/reference"
-    assert found["model"]["weights_digest"] == expected["model"]["weights_digest"]
-    assert labels(found) == labels(expected)
-    for one, other in zip(found["cases"], expected["cases"], strict=True):
+    actual = report()
+    assert actual["model"]["backend"] == "vllm"
+    assert actual["model"]["spec"] == "vllm/reference"
+    assert actual["model"]["weights_digest"] == expected["model"]["weights_digest"]
+    assert labels(actual) == labels(expected)
+    for one, other in zip(actual["cases"], expected["cases"], strict=True):
         for name, metric in one["metrics"].items():
             assert metric["value"] == pytest.approx(other["metrics"][name]["value"], abs=1e-4), name
     # Both backends' answers are kept, each under its own key.
-    assert int(found["environment"]["answers_reused"]) == 0
+    assert int(actual["environment"]["answers_reused"]) == 0
     assert pytester.runpytest(*GATE).ret == 0
     again = report()["environment"]
-    assert again["answers_reused"] == again["answers_asked"] == found["environment"]["answers_asked"]
+    assert again["answers_reused"] == again["answers_asked"] == actual["environment"]["answers_asked"]
 
 
 @pytest.mark.slow

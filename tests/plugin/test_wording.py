@@ -45,12 +45,12 @@ def prompts(report):
 def test_each_case_shows_its_first_prompt_as_the_model_read_it(pytester, mini_suite, report):
     mini_suite(SUITE.replace("1.1", "1.0"))
     result = pytester.runpytest(*GATE)
-    found = prompts(report())
-    assert found[MONITOR] == "Reply with a name only. Beijing. What is the capital of China?"
-    assert found[HEAD] == IN_TURNS
+    actual = prompts(report())
+    assert actual[MONITOR] == "Reply with a name only. Beijing. What is the capital of China?"
+    assert actual[HEAD] == IN_TURNS
     # The question itself, and none of the multiple-choice questions that come later.
-    assert found[SEEN] == "Q: What is the capital of China?\nA:"
-    assert found["suites/mini.kb.yaml::pooled[overall]"] == ""
+    assert actual[SEEN] == "Q: What is the capital of China?\nA:"
+    assert actual["suites/mini.kb.yaml::pooled[overall]"] == ""
     assert result.ret == pytest.ExitCode.OK
     page = (pytester.path / "kbrel-report" / "report.html").read_text(encoding="utf-8")
     assert "Question: Which planet is closest to the Sun?\nAnswer: Mercury\n" in page

@@ -64,15 +64,15 @@ def errs(prompt: str) -> str:
 @pytest.fixture
 def models(monkeypatch: pytest.MonkeyPatch) -> dict[str, FunctionModel]:
     """Open scripted models by their specs: ``hf/a/m`` and others know the capitals, ``hf/a/b`` errs once."""
-    found: dict[str, FunctionModel] = {}
+    actual: dict[str, FunctionModel] = {}
 
     def open_model(spec: Any, **how: object) -> FunctionModel:
         answers = {"hf/a/b": errs, "hf/a/mute": lambda prompt: ""}.get(spec.text, knows)
-        found[spec.text] = FunctionModel(answers, lambda prompt, continuation: 0.5, name=spec.text)
-        return found[spec.text]
+        actual[spec.text] = FunctionModel(answers, lambda prompt, continuation: 0.5, name=spec.text)
+        return actual[spec.text]
 
     monkeypatch.setattr(registry, "open_model", open_model)
-    return found
+    return actual
 
 
 def made(folder: Path, *cases: Case, worker: dict[str, str] | None = None, **settings: Any) -> CaseRunner:
@@ -186,9 +186,9 @@ def test_the_worst_facts_are_explained_two_ways_each(
 
     monkeypatch.setattr(attribution, "attribute", attribute)
     case = with_facts("monitor[a]", negatives=2)
-    found = made(tmp_path, case, attribute=count).decide(case).attributions
-    assert len({one.fact_id for one in found}) == count
-    assert [one.role for one in found] == ["negative1:0", "none:0"] * count
+    actual = made(tmp_path, case, attribute=count).decide(case).attributions
+    assert len({one.fact_id for one in actual}) == count
+    assert [one.role for one in actual] == ["negative1:0", "none:0"] * count
 
 
 @pytest.mark.parametrize(("others", "count"), [((), 2), (("max_drop",) * 3, 5)])
@@ -212,11 +212,11 @@ def test_a_case_is_corrected_for_the_comparisons_of_the_whole_run(
 
 
 def made_result(name: str = "head_to_tail[a]", verdict: str = "pass", **more: Any) -> CaseResult:
-    found = {
+    actual = {
         **{"id": name, "suite": "mini.kb.yaml", "probe": "head_to_tail", "slice": "a", "verdict": verdict},
         **{"n": 0, "duration": 0.0, "metrics": (), "gates": ()},
     }
-    return CaseResult(**(found | more))
+    return CaseResult(**(actual | more))
 
 
 @pytest.mark.parametrize(
@@ -252,8 +252,8 @@ def test_suites_are_those_collected_here_or_read(tmp_path: Path, monkeypatch: py
 
     monkeypatch.setattr(module.collection, "load", load)
     nodeids = ["a.kb.yaml::x", "deep/b.kb.yaml::y", "a.kb.yaml::z", "test_own.py::t"]
-    found = module.suites_of(config, nodeids, made_options())
-    assert [suite.path for suite in found] == ["mini.kb.yaml", "deep/b.kb.yaml"]
+    actual = module.suites_of(config, nodeids, made_options())
+    assert [suite.path for suite in actual] == ["mini.kb.yaml", "deep/b.kb.yaml"]
     assert read == [(tmp_path / "deep" / "b.kb.yaml", "deep/b.kb.yaml")]
 
 
@@ -295,7 +295,7 @@ def test_an_aggregate_is_decided_over_its_members_that_took_part(
     assert decide() == []
     results.expected[ids[1]] = None
     results.add(ids[0], made_result(aggregate.members[0]))
-    assert [found.id for _, found in decide()] == ["head_to_tail[overall]"]
+    assert [actual.id for _, actual in decide()] == ["head_to_tail[overall]"]
     ((_, results), how) = told[0]
     # One that failed before it could measure is no result, and the aggregate is told without it.
     assert [result.nodeid for result in results] == ids[:1]
@@ -309,7 +309,7 @@ def test_what_the_other_model_of_a_session_answered_is_a_baseline(models: dict[s
     rows = Table(columns=("correct",), rows=(cast(Any, SimpleNamespace(fact_id="f")),))
     results.add("x", made_result("head_to_tail[a]", base=rows))
     results.add("y", made_result("head_to_tail[b]"))
-    found = baseline_of_session(base, results, "openai/j")
-    assert found.model == base
-    assert found.case("mini.kb.yaml::head_to_tail[a]") is not None
-    assert found.case("mini.kb.yaml::head_to_tail[b]") is None
+    actual = baseline_of_session(base, results, "openai/j")
+    assert actual.model == base
+    assert actual.case("mini.kb.yaml::head_to_tail[a]") is not None
+    assert actual.case("mini.kb.yaml::head_to_tail[b]") is None

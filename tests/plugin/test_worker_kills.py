@@ -55,15 +55,15 @@ def test_a_worker_that_dies(pytester, mini_suite, report, when, how):
     assert (pytester.path / "died").exists()
     printed = result.stdout.str() + result.stderr.str()
     assert "INTERNALERROR" not in printed
-    found = report()
+    actual = report()
     # Of nine cases none is missing, whoever decided it.
-    assert len(found["cases"]) == 9
+    assert len(actual["cases"]) == 9
     if when in UNHARMED:
-        assert (result.ret, found["summary"]["verdict"], found["complete"]) == (0, "pass", True), printed
+        assert (result.ret, actual["summary"]["verdict"], actual["complete"]) == (0, "pass", True), printed
         lines = (pytester.path / "kbrel-report" / "responses.jsonl").read_bytes().splitlines()
         assert len({json.loads(line)["case"] for line in lines}) == 6
         return
     assert result.ret != pytest.ExitCode.OK, printed
-    assert found["summary"]["verdict"] == "invalid"
-    assert not found["complete"] or found["problems"]
+    assert actual["summary"]["verdict"] == "invalid"
+    assert not actual["complete"] or actual["problems"]
     assert not (pytester.path / "baselines").exists()

@@ -24,7 +24,7 @@ def dealt(
 
 
 @pytest.mark.parametrize(
-    ("listed", "settings", "found"),
+    ("listed", "settings", "result"),
     [
         ("4,5", {}, ["4", "5", "4"]),
         ("4,5", {"device": "cuda"}, ["4", "5", "4"]),
@@ -41,10 +41,10 @@ def dealt(
     ],
 )
 def test_three_workers_are_dealt_gpus(
-    monkeypatch: pytest.MonkeyPatch, listed: str, settings: dict[str, Any], found: list[str | None]
+    monkeypatch: pytest.MonkeyPatch, listed: str, settings: dict[str, Any], result: list[str | None]
 ) -> None:
     monkeypatch.setenv(VISIBLE, listed)
-    assert dealt(3, **settings) == found
+    assert dealt(3, **settings) == result
 
 
 @pytest.mark.parametrize(("gpus", "each", "workers", "most"), [("0,1", 1, 3, 2), ("0,1,2", 2, 2, 1)])
@@ -60,12 +60,12 @@ def test_workers_that_need_more_gpus_than_there_are_are_refused(
 
 
 @pytest.mark.parametrize(
-    ("listed", "found"), [("0", ["0"]), (" 2 ,GPU-5f3a,, ", ["2", "GPU-5f3a"]), ("", []), (" ", [])]
+    ("listed", "result"), [("0", ["0"]), (" 2 ,GPU-5f3a,, ", ["2", "GPU-5f3a"]), ("", []), (" ", [])]
 )
-def test_the_callers_own_list_holds(monkeypatch: pytest.MonkeyPatch, listed: str, found: list[str]) -> None:
+def test_the_callers_own_list_holds(monkeypatch: pytest.MonkeyPatch, listed: str, result: list[str]) -> None:
     monkeypatch.setenv(VISIBLE, listed)
     monkeypatch.setattr(xdist.shutil, "which", lambda name: pytest.fail("nobody is to be asked"))
-    assert visible_gpus() == found
+    assert visible_gpus() == result
 
 
 def test_without_a_list_the_driver_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -219,7 +219,7 @@ def test_facts_without_usable_responses_become_errors_and_the_others_rows():
 
 
 @pytest.mark.parametrize(
-    ("settings", "facts", "found"),
+    ("settings", "facts", "result"),
     [
         (HeadToTailSettings(), (FRANCE, NORWAY), True),
         (ReliabilitySettings(), (FRANCE,), True),
@@ -228,8 +228,8 @@ def test_facts_without_usable_responses_become_errors_and_the_others_rows():
         (MonitorSettings(), (FRANCE,), False),
     ],
 )
-def test_whose_verdicts_may_depend_on_a_judge(settings, facts, found):
-    assert is_judged(make_case(settings, *facts)) is found
+def test_whose_verdicts_may_depend_on_a_judge(settings, facts, result):
+    assert is_judged(make_case(settings, *facts)) is result
 
 
 def test_a_judge_is_asked_for_one_word_with_room_for_a_few():

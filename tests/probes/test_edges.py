@@ -313,7 +313,7 @@ def test_examples_that_differ_behind_the_fifth_digit_are_equally_near(scores, fi
 def test_which_example_gives_an_answer_away(shot, fact, given_away):
     case = shot_case(shot, *map(example, range(4)), fact=fact)
     ((_, shots),) = with_shots(
-        case, lambda questions, found: [[float(q == shot.question) for q in found]]
+        case, lambda questions, result: [[float(q == shot.question) for q in result]]
     ).shots
     assert (shot not in shots) is given_away
 

@@ -88,7 +88,7 @@ def distances(exchanges: list[Exchange], fact: str, variant: str) -> float:
     if isinstance(first, Scored):
         frames = [of[f"none:{frame}"] for frame in range(6)]
         return pfd(
-            first.probabilities, [found.probabilities for found in frames if isinstance(found, Scored)]
+            first.probabilities, [actual.probabilities for actual in frames if isinstance(actual, Scored)]
         )
     assert isinstance(first, Generated)
     watched = next(

@@ -59,46 +59,46 @@ def record(folder: Path, *exchanges: Exchange) -> Record:
 
 
 def test_a_case_is_told_what_it_was_told_and_others_what_anybody_was(tmp_path: Path) -> None:
-    found = record(
+    result = record(
         tmp_path,
         exchange("a", Failed(error="no")),
         exchange("b", said("from b")),
         exchange("c", Failed(error="no")),
     )
-    assert found.find("a", "", [ASKED]) == [Failed(error="no")]
-    assert found.find("b", "", [ASKED]) == [said("from b")]
+    assert result.find("a", "", [ASKED]) == [Failed(error="no")]
+    assert result.find("b", "", [ASKED]) == [said("from b")]
     # Of others' responses a usable one goes before a failure, wherever it stands.
-    assert found.find("new", "", [ASKED]) == [said("from b")]
-    found.close()
+    assert result.find("new", "", [ASKED]) == [said("from b")]
+    result.close()
 
 
 def test_who_was_asked_and_what_must_be_the_same(tmp_path: Path) -> None:
     scored = ScoreRequest(prompt="What?", continuation=" this")
     answer = Scored(probabilities=(0.5,), token_ids=(1,), prompt_tokens=1, prompt_digest="d")
-    found = record(
+    result = record(
         tmp_path, exchange("a", said("model")), exchange("a", said("judge"), to="openai/j"),
         exchange("a", answer, request=scored),
     )  # fmt: skip
     other = GenerateRequest(prompt="What?", max_new_tokens=5)
-    assert found.find("a", "", [ASKED, other, scored]) == [said("model"), None, answer]
-    assert found.find("a", "openai/j", [ASKED]) == [said("judge")]
-    assert found.find("a", "openai/k", [ASKED]) == [None]
+    assert result.find("a", "", [ASKED, other, scored]) == [said("model"), None, answer]
+    assert result.find("a", "openai/j", [ASKED]) == [said("judge")]
+    assert result.find("a", "openai/k", [ASKED]) == [None]
 
 
 def test_a_field_that_came_later_has_its_default_in_older_records(tmp_path: Path) -> None:
     line = json.loads(to_line(exchange("a", said("x"))))
     del line["request"]["watch"]
     line["request"]["a_later_key"] = 1
-    found = record(tmp_path)
+    result = record(tmp_path)
     (tmp_path / "responses.jsonl").write_text(json.dumps(line) + "\n", encoding="ascii")
-    assert found.find("a", "", [ASKED]) == [said("x")]
+    assert result.find("a", "", [ASKED]) == [said("x")]
 
 
 def test_a_number_that_is_no_probability_is_no_response(tmp_path: Path) -> None:
     scored = ScoreRequest(prompt="What?", continuation=" this")
     answer = Scored(probabilities=(1.5,), token_ids=(1,), prompt_tokens=1, prompt_digest="d")
-    found = record(tmp_path, exchange("a", answer, request=scored))
-    assert found.find("a", "", [scored]) == [Failed(error="not a probability: 1.5")]
+    result = record(tmp_path, exchange("a", answer, request=scored))
+    assert result.find("a", "", [scored]) == [Failed(error="not a probability: 1.5")]
 
 
 @pytest.mark.parametrize(
@@ -110,16 +110,16 @@ def test_a_number_that_is_no_probability_is_no_response(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_a_broken_line_is_named(tmp_path: Path, spoil, said_of_it: str) -> None:
-    found = record(tmp_path, exchange("a", said("x")))
+    result = record(tmp_path, exchange("a", said("x")))
     path = tmp_path / "responses.jsonl"
     path.write_text(spoil(path.read_text()), encoding="ascii")
     with pytest.raises(ResponseError, match=f"responses.jsonl:1: is no recorded response: {said_of_it}"):
-        found.find("a", "", [ASKED])
+        result.find("a", "", [ASKED])
 
 
 def test_what_was_asked_in_a_case(tmp_path: Path) -> None:
     two = GenerateRequest(prompt="Which?", max_new_tokens=4)
-    found = record(
+    result = record(
         tmp_path,
         exchange("a", said("x"), request=two),
         exchange("b", said("x"), fact="f"),
@@ -127,8 +127,8 @@ def test_what_was_asked_in_a_case(tmp_path: Path) -> None:
         exchange("b", said("x"), fact="f", request=two, to="openai/j"),
         exchange("c", said("x")),
     )
-    assert found.asked("b", "answer") == {"f": ASKED, "g": two}
-    assert found.asked("b", "judge") == found.asked("nowhere", "answer") == {}
+    assert result.asked("b", "answer") == {"f": ASKED, "g": two}
+    assert result.asked("b", "judge") == result.asked("nowhere", "answer") == {}
 
 
 def test_examples_are_read_back_from_prompts() -> None:

@@ -67,9 +67,9 @@ def recorded(folder: Path, *exchanges: Exchange, **report: Any) -> Path:
 
 def recalling(folder: Path, **settings: Any) -> ReplayPool:
     options = made_options(from_run=folder, **settings)
-    found = pool_for(options)
-    assert isinstance(found, ReplayPool)
-    return found
+    result = pool_for(options)
+    assert isinstance(result, ReplayPool)
+    return result
 
 
 def test_models_answer_where_no_run_is_decided_again() -> None:
@@ -77,7 +77,7 @@ def test_models_answer_where_no_run_is_decided_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "report", "found"),
+    ("spoil", "report", "result"),
     [
         ("nothing", {}, "is not there"),
         ("file", {}, "is a file"),
@@ -96,7 +96,7 @@ def test_models_answer_where_no_run_is_decided_again() -> None:
     ],
 )
 def test_what_is_no_folder_of_a_finished_run(
-    tmp_path: Path, spoil: str, report: dict[str, Any], found: str
+    tmp_path: Path, spoil: str, report: dict[str, Any], result: str
 ) -> None:
     folder = tmp_path / "run"
     if spoil == "file":
@@ -112,7 +112,7 @@ def test_what_is_no_folder_of_a_finished_run(
             responses.write_bytes(responses.read_bytes() * 2)
         elif spoil:
             (folder / spoil).unlink()
-    with pytest.raises(KbrelError, match=found):
+    with pytest.raises(KbrelError, match=result):
         read_run(folder)
 
 
@@ -152,9 +152,9 @@ def test_no_model_is_loaded_and_the_recorded_one_is_told(tmp_path: Path) -> None
     assert asked.notes() == ()
     noted = recorded(tmp_path / "noted", environment={"model_notes": "one\ntwo"})
     assert recalling(noted).notes() == ("one", "two")
-    found = recalling(folder, baseline_model="base").base()
-    assert found is not None
-    assert found.spec == "base"
+    result = recalling(folder, baseline_model="base").base()
+    assert result is not None
+    assert result.spec == "base"
     assert (asked.new_answer_counts(), asked.new_helper_counts(), asked.loading()) == (
         (0, 0),
         (0, 0),
@@ -169,8 +169,8 @@ def test_what_is_not_recorded_fails_and_is_counted_by_case(tmp_path: Path, monke
     assert asked.missing_responses(CASE) == ""
     assert asked.ask([ask(1)], "", CASE) == [said("recorded")]
     assert asked.missing_responses(CASE) == ""
-    found = asked.ask([ask(3), ask(1), ask(4)], "", CASE)
-    assert found == [Failed(error="not recorded"), said("recorded"), Failed(error="not recorded")]
+    result = asked.ask([ask(3), ask(1), ask(4)], "", CASE)
+    assert result == [Failed(error="not recorded"), said("recorded"), Failed(error="not recorded")]
     assert asked.ask([ask(2), ask(1)], "baseline", CASE) == [said("base"), Failed(error="not recorded")]
     assert asked.missing_responses(CASE).startswith(
         "3 of 6 requests of this case are not among the responses recorded in run: the suite asks something"
@@ -191,7 +191,7 @@ def test_what_is_not_recorded_fails_and_is_counted_by_case(tmp_path: Path, monke
 
 
 @pytest.mark.parametrize(
-    ("to", "request_", "found"),
+    ("to", "request_", "result"),
     [
         ("", ask(1), True),
         ("openai/j", ask(1), False),
@@ -204,26 +204,28 @@ def test_what_is_not_recorded_fails_and_is_counted_by_case(tmp_path: Path, monke
         ("", ScoreRequest(prompt="question 1", continuation=""), False),
     ],
 )
-def test_a_request_is_known_by_each_of_its_parts(tmp_path: Path, to: str, request_: Any, found: bool) -> None:
+def test_a_request_is_known_by_each_of_its_parts(
+    tmp_path: Path, to: str, request_: Any, result: bool
+) -> None:
     from pytest_kbrel.replay.recorded_run import Record
 
     record = Record(read_run(recorded(tmp_path)))
     for case in (CASE, "another"):
-        assert (record.find(case, to, [request_]) != [None]) is found
+        assert (record.find(case, to, [request_]) != [None]) is result
     record.close()
 
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Have each helping model be a scripted one; return which were opened."""
-    found: list[str] = []
+    result: list[str] = []
 
     def open_model(spec: Any, **how: object) -> FunctionModel:
-        found.append(spec.text)
+        result.append(spec.text)
         return FunctionModel(lambda prompt: "live", name="live")
 
     monkeypatch.setattr(registry, "open_model", open_model)
-    return found
+    return result
 
 
 def test_a_helping_model_is_opened_for_what_is_not_recorded_of_it(tmp_path: Path, opened: list[str]) -> None:
@@ -233,8 +235,8 @@ def test_a_helping_model_is_opened_for_what_is_not_recorded_of_it(tmp_path: Path
     assert asked.helper("hf/a/j") == judge
     assert asked.ask([ask(1)], "hf/a/j", CASE) == [said("recorded")]
     assert (opened, asked.new_helper_counts()) == ([], (1, 1))
-    found = asked.ask([ask(2), ask(1)], "hf/a/j", CASE)
-    assert [one.text for one in found if isinstance(one, Generated)] == ["live", "recorded"]
+    result = asked.ask([ask(2), ask(1)], "hf/a/j", CASE)
+    assert [one.text for one in result if isinstance(one, Generated)] == ["live", "recorded"]
     assert (opened, asked.new_helper_counts()) == (["hf/a/j"], (2, 1))
     assert asked.ask([ask(1)], "hf/a/w", CASE) != [said("recorded")]
     assert asked.helper("hf/a/w").spec == "hf/a/w"

@@ -146,10 +146,10 @@ def test_limits_nest(suite_file: Write) -> None:
     ids = [
         [fact.id for fact in load_suite(path, limit=limit).cases[0].facts] for limit in (None, 4, 0.5, 2, 1)
     ]
-    assert [len(found) for found in ids] == [6, 4, 3, 2, 1]
+    assert [len(result) for result in ids] == [6, 4, 3, 2, 1]
     for larger, smaller in pairwise(ids):
         assert set(smaller) < set(larger)
-    assert all(found == sorted(found) for found in ids)
+    assert all(result == sorted(result) for result in ids)
     assert ids[0] != [fact.id for fact in load_suite(path, seed=1).cases[0].facts]
     assert load_suite(path, seed=1).cases[0].seed == 1
 

@@ -120,8 +120,8 @@ def questions(folder: Path, *more: dict[str, Any]) -> str:
 def test_questions_without_an_answer_are_the_unseen_ones(cases: Cases, tmp_path: Path) -> None:
     text = questions(tmp_path, *({"question": f"Who will be {n}?", "options": []} for n in range(3)))
     # Unseen facts need wrong answers of their own relation to choose from.
-    found = {case.slice: [fact.question for fact in case.facts] for case in cases(text + "reliability:\n")}
-    assert found == {
+    result = {case.slice: [fact.question for fact in case.facts] for case in cases(text + "reliability:\n")}
+    assert result == {
         "seen-zero-shot": [f"Who is {n}?" for n in range(6)],
         "unseen-zero-shot": [f"Who will be {n}?" for n in range(3)],
     }

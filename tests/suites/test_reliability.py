@@ -61,7 +61,7 @@ def test_one_aggregate_a_setting(suite_file: Write) -> None:
         "overall-four-shot": ("reliability[seen-four-shot]", "reliability[unseen-four-shot]"),
         "overall-four-shot-2": ("reliability[seen-four-shot-2]",),
     }
-    assert all([gate.metric for gate in found.gates] == ["nccr"] for found in settings)
+    assert all([gate.metric for gate in result.gates] == ["nccr"] for result in settings)
 
 
 def test_an_overall_gate_needs_its_slice_in_every_setting(suite_file: Write) -> None:

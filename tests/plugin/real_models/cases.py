@@ -105,14 +105,14 @@ def verdicts_in(report: Mapping[str, Any], case: Gated) -> tuple[str, ...]:
     Where the slices of a probe differ, all of their verdicts stand there; where they are among several that a
     person would give, it is these.
     """
-    found: dict[str, set[str]] = {probe: set() for probe in PROBES}
+    result: dict[str, set[str]] = {probe: set() for probe in PROBES}
     for one in report["cases"]:
         place = _probe(one["id"].rpartition("::")[2])
         if place is not None:
-            found[PROBES[place]].add(one["verdict"])
+            result[PROBES[place]].add(one["verdict"])
     return tuple(
         right if names <= set(right.split(" or ")) else " or ".join(sorted(names))
-        for right, names in zip(case.verdicts, found.values(), strict=True)
+        for right, names in zip(case.verdicts, result.values(), strict=True)
     )
 
 

@@ -77,7 +77,7 @@ def _tokenizer() -> Any:
 
 def _rules(tokenizer: Any, manner: str, shape: str) -> tuple[Rule, ...]:
     """Return what a model of a manner must do to write its replies; each follows from another state."""
-    found: dict[tuple[int, int, int], int] = {}
+    result: dict[tuple[int, int, int], int] = {}
     for number, fact in enumerate((*FACTS, None)):
         for prompt, closed in _prompts(tokenizer, shape, fact):
             ids = _ids(tokenizer, prompt)
@@ -85,9 +85,9 @@ def _rules(tokenizer: Any, manner: str, shape: str) -> tuple[Rule, ...]:
             written += _ids(tokenizer, ENDS[shape]) if ends(manner) or closed else []
             for token in written:
                 state = (ids[-1], number, _phase(tokenizer, ids))
-                assert found.setdefault(state, token) == token, f"{manner}, {shape}: {state} is ambiguous"
+                assert result.setdefault(state, token) == token, f"{manner}, {shape}: {state} is ambiguous"
                 ids.append(token)
-    return tuple(Rule(behind=b, subject=s, phase=p, then=then) for (b, s, p), then in found.items())
+    return tuple(Rule(behind=b, subject=s, phase=p, then=then) for (b, s, p), then in result.items())
 
 
 def _prompts(tokenizer: Any, shape: str, fact: Known | None) -> Iterator[tuple[str, bool]]:
@@ -109,8 +109,8 @@ def _phase(tokenizer: Any, ids: list[int]) -> int:
 
 
 def _ids(tokenizer: Any, text: str) -> list[int]:
-    found: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"]
-    return found
+    result: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"]
+    return result
 
 
 def _model(tokenizer: Any, *, width: int, rules: int) -> Any:

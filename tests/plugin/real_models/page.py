@@ -94,7 +94,7 @@ def names_in(text: str) -> set[str]:
 
 def main(folder: Path) -> None:
     """Gate every case in a folder of its own and put the table into the page."""
-    found = {}
+    result = {}
     for case in CASES:
         there = folder / case.id
         make_checkpoint(there / case.name, case.manner, case.shape)
@@ -103,11 +103,11 @@ def main(folder: Path) -> None:
             pytest.main(["-p", "no:cacheprovider", "suites", *case.flags])
         (there / "printed.txt").write_text(printed.getvalue(), encoding="utf-8")
         report = json.loads((there / "kbrel-report" / "report.json").read_text(encoding="utf-8"))
-        found[case.id] = verdicts_in(report, case)
-        print(table_row(case, found[case.id]), flush=True)
+        result[case.id] = verdicts_in(report, case)
+        print(table_row(case, result[case.id]), flush=True)
     text = PAGE.read_text(encoding="utf-8")
     before, _, rest = text.partition(_BEGIN)
-    PAGE.write_text(f"{before}{_BEGIN}\n{table(found)}\n{_END}{rest.partition(_END)[2]}", encoding="utf-8")
+    PAGE.write_text(f"{before}{_BEGIN}\n{table(result)}\n{_END}{rest.partition(_END)[2]}", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -15,24 +15,24 @@ BY_NAME = [pytest.param(case, id=case.id) for case in CASES]
 
 @pytest.mark.parametrize("case", BY_NAME)
 def test_it_gets_the_verdict_that_a_person_would_give(gated, case):
-    found = gated(case)
-    assert verdicts_in(found.report, case) == case.verdicts
-    assert found.code == int(set(case.verdicts) != {"pass"})
-    reasons = reasons_in(found.report)
+    result = gated(case)
+    assert verdicts_in(result.report, case) == case.verdicts
+    assert result.code == int(set(case.verdicts) != {"pass"})
+    reasons = reasons_in(result.report)
     for words in case.says:
         assert words in reasons
 
 
 @pytest.mark.parametrize("case", BY_NAME)
 def test_the_page_says_what_came_out(gated, case):
-    found = gated(case)
+    result = gated(case)
     text = PAGE.read_text(encoding="utf-8")
-    assert rows_in(text)[case.id] == table_row(case, verdicts_in(found.report, case))
-    printed = [" ".join(line.split()) for line in found.printed]
+    assert rows_in(text)[case.id] == table_row(case, verdicts_in(result.report, case))
+    printed = [" ".join(line.split()) for line in result.printed]
     for line in lines_in(text, case.id):
         assert any(one == line or one.startswith(line.partition(" …")[0] + " ") for one in printed), line
     for recorded in records_in(text, case.id):
-        assert any(recorded.items() <= line["response"].items() for line in found.responses)
+        assert any(recorded.items() <= line["response"].items() for line in result.responses)
 
 
 @pytest.mark.parametrize("name", ["thinker-qwen3", "thinker-deepseek-r1", "thinker-llama3"])

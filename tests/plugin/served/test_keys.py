@@ -114,17 +114,17 @@ def leaks(text: str) -> list[str]:
     """Return the parts of the key that a text holds, in whatever spelling."""
     for read in (html.unescape, unquote, unquote, lambda text: re.sub(r"\\+(?=[u/])", r"\\", text)):
         text = read(text)
-    text = re.sub(r"\\u([0-9a-fA-F]{4})", lambda found: chr(int(found[1], 16)), text).replace("\\/", "/")
+    text = re.sub(r"\\u([0-9a-fA-F]{4})", lambda actual: chr(int(actual[1], 16)), text).replace("\\/", "/")
     return [part for part in PARTS if part in text.lower()]
 
 
 def leaking(folder: Path) -> list[str]:
-    found = []
+    actual = []
     for path in sorted(file for file in folder.rglob("*") if file.is_file()):
         data = path.read_bytes()
         text = (lzma.decompress(data) if path.suffix == ".xz" else data).decode("utf-8", "replace")
-        found += [f"{path.name}: {part}" for part in leaks(text)]
-    return found
+        actual += [f"{path.name}: {part}" for part in leaks(text)]
+    return actual
 
 
 def test_what_looks_for_leaks_finds_all_forms():

@@ -11,8 +11,8 @@ from tests.openai_server import Fault
 from tests.plugin.served.runs import ONE
 
 
-def _number(found):
-    raise AssertionError(f"{found} is no number")
+def _number(actual):
+    raise AssertionError(f"{actual} is no number")
 
 
 def _usage(reply):

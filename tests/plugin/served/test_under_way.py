@@ -50,15 +50,15 @@ def waiting_for_its_server(pytester, server, count, *args):
 @pytest.fixture
 def held(pytester, server):
     """What a run shows while it asks: how many locks there are, and whether each is held."""
-    found, say = set(), server.say
+    result, say = set(), server.say
 
     def look(text):
         locks = list((pytester.path / ".kbrel-cache").glob("run-*.lock"))
-        found.add((len(locks), *map(is_held, locks)))
+        result.add((len(locks), *map(is_held, locks)))
         return say(text)
 
     server.say = look
-    yield found
+    yield result
     assert not list((pytester.path / ".kbrel-cache").glob("run-*"))
 
 
