@@ -175,7 +175,7 @@ def test_workers_go_by_the_controllers_day(pytester, mini_suite, report):
         """
         import datetime
 
-        from pytest_kbrel import options
+        from pytest_kbrel.plugin import options
 
         def pytest_configure(config):
             if not hasattr(config, "workerinput"):
