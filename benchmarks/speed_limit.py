@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from speed_work import VOCABULARY, Task
 
-from pytest_kbrel.models.hf.batch_plan import asked_of
+from pytest_kbrel.models.hf.batch_plan import sequences_of
 from pytest_kbrel.models.hf.model import HfModel
 from pytest_kbrel.models.hf.onednn import product
 from pytest_kbrel.models.hf.prefix_tree import distinct_tokens
@@ -42,7 +42,7 @@ def limit_of(model: HfModel, task: Task, clock: Clock = time.perf_counter) -> fl
         decoder = sum(layers.values()) - encoder - across
         trunk = read * (encoder + across) + spots * decoder
     else:
-        asked = asked_of(pairs)
+        asked = sequences_of(pairs)
         spots = len({one.ids[:end] for one in asked for end in range(one.start + 1, len(one.ids) + 1)})
         trunk = distinct_tokens(one.ids for one in asked) * sum(layers.values())
     rates = _rates(inner, clock)

@@ -21,7 +21,7 @@ from pytest_kbrel.records import Ask, Attribution, ScoreRequest
 if TYPE_CHECKING:
     import torch
 
-    from pytest_kbrel.models.hf.loading import Parts
+    from pytest_kbrel.models.hf.loading import LoadedCheckpoint
     from pytest_kbrel.models.tokens import Pair
 
 _FEWEST_STEPS, _MOST_STEPS = 64, 1024
@@ -83,7 +83,7 @@ def attribute(model: Model, ask: Ask) -> Attribution:
     )
 
 
-def _integrated(parts: Parts, pair: Pair) -> tuple[list[float], float, float]:
+def _integrated(parts: LoadedCheckpoint, pair: Pair) -> tuple[list[float], float, float]:
     import torch
     from captum.attr import IntegratedGradients
 
@@ -142,6 +142,6 @@ def _mean_embedding(embedding: Any, device: torch.device) -> torch.Tensor:
     return torch.stack(sums).sum(0) / count
 
 
-def _piece(parts: Parts, token: int) -> str:
+def _piece(parts: LoadedCheckpoint, token: int) -> str:
     text = parts.tokenizer.decode([token], skip_special_tokens=False, clean_up_tokenization_spaces=False)
     return str(text)

@@ -22,7 +22,7 @@ from pytest_kbrel.records import (
 
 if TYPE_CHECKING:
     from pytest_kbrel.models.hf.stopping import Continuation
-    from pytest_kbrel.models.token_counting import Counter
+    from pytest_kbrel.models.token_counting import TokenCounter
 
 A = TypeVar("A")
 # The longest tokens have some hundred characters.
@@ -109,7 +109,7 @@ class Backend:
     parse: Callable[..., Spec]
     check: Callable[[Any], None]
     open: Callable[..., Model]
-    counter: Callable[[Any], Counter]
+    counter: Callable[[Any], TokenCounter]
     gpus: Callable[[Any], int | None] = lambda spec: 0
     embedder: Callable[[Any], Embedder] | None = None
     is_served: bool = False

@@ -16,7 +16,9 @@ from pytest_kbrel.models.scripted import SCRIPTED
 from pytest_kbrel.models.vllm import VLLM
 
 if TYPE_CHECKING:
-    from pytest_kbrel.models.token_counting import Counter
+    from pytest_kbrel.models.token_counting import TokenCounter
+
+    pass
 
 BACKENDS: Mapping[str, Backend] = {backend.name: backend for backend in (OPENAI, HF, VLLM, SCRIPTED)}
 """All backends by name; importing them loads no model's package."""
@@ -88,7 +90,7 @@ def gives_probabilities(spec: Spec) -> bool:
     return BACKENDS[spec.backend].gives_probabilities
 
 
-def open_counter(spec: Spec) -> Counter:
+def open_counter(spec: Spec) -> TokenCounter:
     """Return a model's token counter: its own tokenizer, or an estimate.
 
     Raises :class:`~pytest_kbrel.errors.ModelError` if a checkpoint's tokenizer cannot be loaded.

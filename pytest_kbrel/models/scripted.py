@@ -21,7 +21,7 @@ from pytest_kbrel.models.script import (
     parse_scripted,
     read_script,
 )
-from pytest_kbrel.models.token_counting import Words
+from pytest_kbrel.models.token_counting import WordCounter
 from pytest_kbrel.models.tokens import prompt_digest
 from pytest_kbrel.records import (
     Failed,
@@ -205,5 +205,5 @@ SCRIPTED = Backend(
     parse=parse_scripted,
     check=check,
     open=lambda spec, **_: load(spec),
-    counter=lambda spec: Words(),
+    counter=lambda spec: WordCounter(),
 )

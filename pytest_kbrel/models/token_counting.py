@@ -1,4 +1,4 @@
-"""How many tokens requests have, counted without weights."""
+"""Token counters: the number of tokens of requests, without weights."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from pytest_kbrel.models.chat import text_of
 from pytest_kbrel.records import Request, ScoreRequest
 
 if TYPE_CHECKING:
-    from pytest_kbrel.models.hf.batch_plan import Feeder
+    from pytest_kbrel.models.hf.batch_plan import TokenAccountant
     from pytest_kbrel.models.hf.spec import ModelSpec
 
-# The rule of thumb for English text; nobody tells us a served model's tokenizer.
+# The rule of thumb for English text: a server does not tell its model's tokenizer.
 CHARACTERS = 4
-# Prompts; more than a round of MONITOR has in a stretch.
+# Prompts; more than a chunk of MONITOR's requests has.
 _REMEMBERED = 16384
 
 
-class Counter(Protocol):
-    """Counts tokens; ``exact`` tells whether by the model's own tokenizer."""
+class TokenCounter(Protocol):
+    """Counter of the tokens of requests."""
 
     @property
     def exact(self) -> bool:
-        """Whether these are the model's own tokens."""
+        """True if tokens are those of the model's own tokenizer."""
         ...
 
     def prompt(self, request: Request) -> int:
-        """Return the number of tokens of the prompt, as the model's responses give it."""
+        """Return the number of tokens of the prompt, as the model's responses state it."""
         ...
 
     def continuation(self, request: ScoreRequest) -> int:
@@ -37,42 +37,41 @@ class Counter(Protocol):
         ...
 
     @property
-    def feeder(self) -> Feeder | None:
-        """What counts the tokens that go through the model; ``None`` where nobody knows."""
+    def accountant(self) -> TokenAccountant | None:
+        """Counter of the tokens that go through the model; ``None`` where nobody knows."""
         ...
 
     @property
     def thoughts(self) -> int:
-        """How many tokens, which are not counted, the model may think before an answer; 0 if it does not."""
+        """The most tokens of a thought before an answer, which are not counted; 0 without thoughts."""
         ...
 
 
-def open_feeder(spec: ModelSpec) -> Feeder:
-    """Return what counts the tokens that go through a checkpoint: its config and tokenizer are read.
+def open_token_accountant(spec: ModelSpec) -> TokenAccountant:
+    """Return the counter of what goes through a checkpoint; its config and tokenizer are read.
 
     Raises :class:`ModelError` where the tokenizer cannot be loaded.
     """
     try:
-        from pytest_kbrel.models.hf.batch_plan import Feeder
+        from pytest_kbrel.models.hf.batch_plan import TokenAccountant
         from pytest_kbrel.models.hf.loading import device_of, load_outline
         from pytest_kbrel.models.memory import token_budget
     except ImportError as error:
         raise ModelError(f"loading {spec.text}: torch or transformers does not import: {error}") from None
-    found = load_outline(spec)
-    return Feeder(
-        found.config,
-        found.encoder,
-        longest=found.max_length,
+    outline = load_outline(spec)
+    return TokenAccountant(
+        outline.config,
+        outline.encoder,
+        longest=outline.max_length,
         budget=token_budget(spec, device_of(spec).type),
     )
 
 
-class Estimating:
-    """One token for each :data:`CHARACTERS` characters."""
+class TokenEstimator:
+    """Counter that takes one token for each :data:`CHARACTERS` characters."""
 
     exact = False
-    # What a server computes is its own business.
-    feeder = None
+    accountant = None
 
     def __init__(self, instruction: str = "", thoughts: int = 0) -> None:
         self._instruction, self.thoughts = instruction, thoughts
@@ -86,11 +85,11 @@ class Estimating:
         return math.ceil(len(request.continuation) / CHARACTERS)
 
 
-class Words:
-    """Words, which are the tokens of a scripted model; it computes nothing."""
+class WordCounter:
+    """Counter of words, which are the tokens of a scripted model."""
 
     exact = True
-    feeder = None
+    accountant = None
     thoughts = 0
 
     def prompt(self, request: Request) -> int:
@@ -102,14 +101,14 @@ class Words:
         return len(request.continuation.split())
 
 
-class Tokenising:
-    """Tokens of a checkpoint's own tokenizer; raises as :func:`open_feeder`."""
+class TokenizerCounter:
+    """Counter by a checkpoint's own tokenizer; raises as :func:`open_token_accountant`."""
 
     exact = True
 
     def __init__(self, spec: ModelSpec) -> None:
-        self.feeder = open_feeder(spec)
-        self._encoder = self.feeder.encoder
+        self.accountant = open_token_accountant(spec)
+        self._encoder = self.accountant.encoder
         may_think = self._encoder.marks is not None and spec.chat.enable_thinking is not False
         self.thoughts = spec.chat.max_thinking_tokens if may_think else 0
         # MONITOR puts a continuation and a question to the same prompt.

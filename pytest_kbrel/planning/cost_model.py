@@ -14,12 +14,12 @@ from pytest_kbrel.errors import StoreError
 from pytest_kbrel.models.base import Model, check_count
 from pytest_kbrel.models.cache.store import FILE, Store, digest_of, key_of
 from pytest_kbrel.models.measurements import stored_rate, tokens_of
-from pytest_kbrel.models.token_counting import Counter
+from pytest_kbrel.models.token_counting import TokenCounter
 from pytest_kbrel.planning.requests import Call, Kind
 from pytest_kbrel.records import Fingerprint, Generated, GenerateRequest, Request, ScoreRequest, record
 
 if TYPE_CHECKING:
-    from pytest_kbrel.models.hf.sharing import Rung
+    from pytest_kbrel.models.hf.sharing import SharingMode
 
 # Questions of the short batch: the answers of a few seconds.
 _BATCH = 64
@@ -32,7 +32,7 @@ class Shares(Protocol):
     """A model that says which way of sharing holds for it."""
 
     @property
-    def rungs(self) -> tuple[Rung, Rung]:
+    def sharing_modes(self) -> tuple[SharingMode, SharingMode]:
         """The way when it scores, and the one when it writes."""
         ...
 
@@ -44,13 +44,13 @@ class CostModel:
     ``rates`` are tokens a second by method (``score``, ``generate``): of prompts and scored answers; the time
     to write is in them. ``answers`` and ``seconds`` are of the short batch they were measured in, 0 where the
     store knew all of them. ``written`` is how many tokens an answer of each kind had in that batch.
-    ``rungs`` are the ways of sharing, ``None`` where nobody knows. ``cached`` returns those of some requests
-    that the model answered in earlier runs.
+    ``sharing_modes`` are ``None`` where nobody knows. ``cached`` returns those of some requests that
+    the model answered in earlier runs.
     """
 
     rates: Mapping[str, float]
     written: Mapping[Kind, float]
-    rungs: tuple[Rung, Rung] | None
+    sharing_modes: tuple[SharingMode, SharingMode] | None
     loading: float
     answers: int
     seconds: float
@@ -61,7 +61,7 @@ class CostModel:
         answered = set(self.cached(requests))
         return [request for request in requests if request not in answered]
 
-    def seconds_for(self, requests: Sequence[Request], counter: Counter) -> float:
+    def seconds_for(self, requests: Sequence[Request], counter: TokenCounter) -> float:
         """Return how long the model takes for ``requests``, without loading; 0 of a method without a rate."""
         return sum(
             read_by(request, counter) / self.rates[method_of(request)]
@@ -79,7 +79,7 @@ def method_of(request: Request) -> str:
     return "score" if isinstance(request, ScoreRequest) else "generate"
 
 
-def read_by(request: Request, counter: Counter) -> int:
+def read_by(request: Request, counter: TokenCounter) -> int:
     """Return how many tokens of prompt and scored answer a request has."""
     scored = counter.continuation(request) if isinstance(request, ScoreRequest) else 0
     return counter.prompt(request) + scored
@@ -116,7 +116,7 @@ def measure_costs(
         for first in {kind[3]: requests[:1] for kind, requests in samples.items()}.values():
             # What a model does at its first answer only belongs to the loading.
             _answers(model, first)
-        rungs = model.rungs if isinstance(model, Shares) else None
+        sharing_modes = model.sharing_modes if isinstance(model, Shares) else None
         loading += time.perf_counter() - started
         total = sum(counts[kind] for kind in samples)
         tokens: dict[str, int] = {}
@@ -146,7 +146,7 @@ def measure_costs(
     return CostModel(
         rates=rates,
         written=written,
-        rungs=rungs,
+        sharing_modes=sharing_modes,
         loading=loading,
         answers=answers,
         seconds=sum(times.values()),

@@ -23,13 +23,13 @@ from pytest_kbrel.settings import Settings
 class Fed:
     """Tokens that go through a model, padding apart, and how many of these are ``different``.
 
-    The latter is the least that could go through. ``rungs`` are the ways in which the model shares when it
-    scores and when it writes.
+    The latter is the least that could go through. ``sharing_modes`` are those of scoring and of
+    writing.
     """
 
     tokens: Range
     different: Range
-    rungs: tuple[str, str]
+    sharing_modes: tuple[str, str]
 
 
 @record
@@ -165,13 +165,13 @@ def _participant(options: Settings, dry_runs: DryRuns, model: PlannedModel) -> P
     }
     # Without an answer seen nobody knows how long answers are.
     all_timed = model.tally(dry_runs.high.scenario).kinds <= costs.written.keys()
-    rungs = costs.rungs
+    sharing_modes = costs.sharing_modes
     fed = None
-    if rungs is not None:
+    if sharing_modes is not None:
         fed = Fed(
             tokens=dry_runs.range(lambda of: workloads[of.scenario].fed),
             different=dry_runs.range(lambda of: workloads[of.scenario].different),
-            rungs=rungs,
+            sharing_modes=sharing_modes,
         )
     return dataclasses.replace(
         plain,

@@ -88,7 +88,7 @@ def _participant(who: Participant) -> Iterator[str]:
     yield f"  tokens read {range_text(asked.read)}{scored} ({how})"
     if who.fed is not None and who.fed.tokens.high:
         saving = asked.read.plus(asked.scored).high / who.fed.tokens.high
-        ways = " and ".join(dict.fromkeys(_WAYS[way] for way in who.fed.rungs))
+        ways = " and ".join(dict.fromkeys(_WAYS[way] for way in who.fed.sharing_modes))
         yield f"  tokens fed {range_text(who.fed.tokens)}: {saving:.1f} times fewer, {ways}"
         yield f"  different tokens {range_text(who.fed.different)}: no fewer could be fed"
     wrote = ""

@@ -10,7 +10,7 @@ from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.base import Spec
 from pytest_kbrel.models.hf.prefix_tree import distinct_in_order
 from pytest_kbrel.models.registry import open_counter
-from pytest_kbrel.models.token_counting import Counter
+from pytest_kbrel.models.token_counting import TokenCounter
 from pytest_kbrel.models.tokens import Ids
 from pytest_kbrel.planning.cost_model import CostModel
 from pytest_kbrel.planning.requests import Call, DryRuns, Kind, Range, TempStore
@@ -54,7 +54,7 @@ class Tally:
         self.kinds |= other.kinds
 
 
-def tally_of(call: Call, counter: Counter) -> Tally:
+def tally_of(call: Call, counter: TokenCounter) -> Tally:
     """Count one call."""
     tally = Tally(asked=call.asked, new=len(call.requests), kinds={call.kind} if call.requests else set())
     for request in call.requests:
@@ -84,8 +84,8 @@ class PlannedModel:
     @property
     def unscorable(self) -> str:
         """Why it can score no answer; empty where it can, or nobody knows."""
-        feeder = self.counter.feeder
-        return "" if feeder is None else feeder.encoder.unscorable
+        accountant = self.counter.accountant
+        return "" if accountant is None else accountant.encoder.unscorable
 
     def add(self, scenario: Scenario, call: Call) -> None:
         """Count a call that is for this model."""
@@ -141,18 +141,18 @@ class Workload:
 
 
 def workload_of(
-    calls: Iterable[Call], costs: CostModel, counter: Counter, *, passes: int, anew: bool
+    calls: Iterable[Call], costs: CostModel, counter: TokenCounter, *, passes: int, anew: bool
 ) -> Workload:
     """Return what ``calls`` are for a model that is asked all of them so many times.
 
     ``anew``: all passes but the first take nothing from the store.
     """
-    from pytest_kbrel.models.hf.kv_cache import KeptPrefix
+    from pytest_kbrel.models.hf.kv_cache import PrefixCache
 
     workload = Workload()
-    feeder, rungs = counter.feeder, costs.rungs
+    accountant, sharing_modes = counter.accountant, costs.sharing_modes
     # What one call leaves to the next is not fed again.
-    prefix = KeptPrefix()
+    prefix = PrefixCache()
     # Of all calls together: what one leaves to the next may be the beginning of what that one asks.
     trees = PrefixTree(), PrefixTree()
     for call in calls:
@@ -163,9 +163,10 @@ def workload_of(
             again = call.requests if anew else uncached
             workload.seconds += (passes - 1) * costs.seconds_for(again, counter)
         workload.wrote += costs.written_for(call)
-        if feeder is not None and rungs is not None:
-            workload.fed += feeder.fed(call.requests, rungs[call.kind[3] != "score"], prefix).tokens
-            for tree, sequences in zip(trees, feeder.trees(call.requests), strict=True):
+        if accountant is not None and sharing_modes is not None:
+            mode = sharing_modes[call.kind[3] != "score"]
+            workload.fed += accountant.count(call.requests, mode, prefix)
+            for tree, sequences in zip(trees, accountant.tries(call.requests), strict=True):
                 tree.add(sequences)
     workload.different = sum(tree.tokens() for tree in trees)
     return workload

@@ -306,12 +306,12 @@ from pathlib import Path
 import torch
 torch.set_num_threads(1)
 from pytest_kbrel.models.batching import Budget
-from pytest_kbrel.models.hf.loading import load_parts
+from pytest_kbrel.models.hf.loading import load_checkpoint
 from pytest_kbrel.models.hf.model import HfModel
 from pytest_kbrel.models.hf.spec import parse_spec
 from pytest_kbrel.records import Scored, ScoreRequest
 
-parts = load_parts(parse_spec(sys.argv[1], device="cpu"))
+parts = load_checkpoint(parse_spec(sys.argv[1], device="cpu"))
 asked = [
     ScoreRequest(prompt=f"Paris {n} " + "is the capital of France. " * 12, continuation=" Paris")
     for n in range(1200)

@@ -12,7 +12,7 @@ from pytest_kbrel.models.openai.model import OpenAIModel
 from pytest_kbrel.models.openai.spec import parse_openai
 from pytest_kbrel.models.script import Script, ScriptRule
 from pytest_kbrel.models.scripted import ScriptedModel
-from pytest_kbrel.models.token_counting import Estimating
+from pytest_kbrel.models.token_counting import TokenEstimator
 from pytest_kbrel.models.tokens import PromptEncoder
 from pytest_kbrel.records import GenerateRequest, ScoreRequest
 from tests.models.tiny_checkpoints import make_tokenizer
@@ -129,4 +129,6 @@ def test_a_scripted_model_reads_all_of_a_request(tmp_path):
 
 
 def test_what_a_server_reads_is_estimated_with_the_system_message():
-    assert Estimating().prompt(FULL) > Estimating().prompt(GenerateRequest(prompt="Oslo?", max_new_tokens=3))
+    assert TokenEstimator().prompt(FULL) > TokenEstimator().prompt(
+        GenerateRequest(prompt="Oslo?", max_new_tokens=3)
+    )

@@ -10,7 +10,7 @@ import pytest
 from pytest_kbrel.models.cache.caching_model import DeduplicatingModel
 from pytest_kbrel.models.cache.store import Store, digest_of, key_of
 from pytest_kbrel.models.measurements import store_rates
-from pytest_kbrel.models.token_counting import Estimating
+from pytest_kbrel.models.token_counting import TokenEstimator
 from pytest_kbrel.planning import cost_model
 from pytest_kbrel.planning.cost_model import measure_costs, read_by
 from pytest_kbrel.planning.requests import Call
@@ -53,7 +53,7 @@ class Clocked:
 
     def score(self, requests):
         self._work(requests)
-        return [dataclasses.replace(ANSWER, prompt_tokens=Estimating().prompt(one)) for one in requests]
+        return [dataclasses.replace(ANSWER, prompt_tokens=TokenEstimator().prompt(one)) for one in requests]
 
     def generate(self, requests):
         self._work(requests)
@@ -62,7 +62,7 @@ class Clocked:
                 text="x",
                 token_ids=(1,) * 4,
                 finish="stop",
-                prompt_tokens=Estimating().prompt(request),
+                prompt_tokens=TokenEstimator().prompt(request),
                 prompt_digest="",
             )
             for request in requests
@@ -70,7 +70,7 @@ class Clocked:
 
     def _work(self, requests):
         self.asked += len(requests)
-        self.now += TOKEN * sum(read_by(request, Estimating()) for request in requests)
+        self.now += TOKEN * sum(read_by(request, TokenEstimator()) for request in requests)
 
     def close(self) -> None:
         self.closed = True
@@ -108,7 +108,7 @@ def test_a_model_that_takes_its_time_by_the_token_is_predicted_exactly(clocked, 
     assert costs.answers == 60
     assert costs.rates == {method: pytest.approx(1 / TOKEN)}
     before = clocked.now
-    predicted = sum(costs.seconds_for(call.requests, Estimating()) for call in calls(method))
+    predicted = sum(costs.seconds_for(call.requests, TokenEstimator()) for call in calls(method))
     asker = DeduplicatingModel(clocked)
     for call in calls(method):
         asker.ask(call.requests)
@@ -130,7 +130,9 @@ def test_the_rate_of_the_last_run_is_taken_where_there_is_one(clocked, tmp_path,
     store_rates(tmp_path, dataclasses.replace(MODEL, device="cuda"), {"score": 5000.0})
     costs = measure_costs(lambda: clocked, calls("score"), tmp_path)
     assert (costs.rates, costs.answers, clocked.asked) == ({"score": 50.0}, 0, 0)
-    assert costs.seconds_for([ScoreRequest(prompt="word " * 8, continuation=" x")], Estimating()) == 11 / 50
+    assert (
+        costs.seconds_for([ScoreRequest(prompt="word " * 8, continuation=" x")], TokenEstimator()) == 11 / 50
+    )
     # What the store does not know is measured.
     both = measure_costs(lambda: clocked, [*calls("score"), *calls("generate")], tmp_path)
     assert both.rates == {"score": 50.0, "generate": pytest.approx(1 / TOKEN)}
@@ -150,7 +152,7 @@ def test_a_model_that_refuses_every_question_takes_no_time_for_them(clocked):
     clocked.score = lambda requests: [Failed(error="too long") for _ in requests]
     costs = measure_costs(lambda: clocked, calls("score"), None)
     assert costs.rates == {}
-    assert costs.seconds_for(calls("score")[0].requests, Estimating()) == 0
+    assert costs.seconds_for(calls("score")[0].requests, TokenEstimator()) == 0
 
 
 def test_what_is_kept_takes_no_time_but_in_a_second_pass(clocked, tmp_path):
@@ -162,10 +164,10 @@ def test_what_is_kept_takes_no_time_but_in_a_second_pass(clocked, tmp_path):
         ]
         store.put(answers, MODEL)
     costs = measure_costs(lambda: clocked, calls("score"), tmp_path, anew=True)
-    work = workload_of(calls("score"), costs, Estimating(), passes=1, anew=True)
+    work = workload_of(calls("score"), costs, TokenEstimator(), passes=1, anew=True)
     assert (work.cached, work.seconds) == (len(answers), 0)
-    assert workload_of(calls("score"), costs, Estimating(), passes=2, anew=True).seconds > 0
-    assert workload_of(calls("score"), costs, Estimating(), passes=2, anew=False).seconds == 0
+    assert workload_of(calls("score"), costs, TokenEstimator(), passes=2, anew=True).seconds > 0
+    assert workload_of(calls("score"), costs, TokenEstimator(), passes=2, anew=False).seconds == 0
     asked = clocked.asked
     none = measure_costs(lambda: clocked, calls("score"), tmp_path)
     assert clocked.asked == asked

@@ -6,7 +6,7 @@ import dataclasses
 
 from pytest_kbrel.models.cache.caching_model import DeduplicatingModel
 from pytest_kbrel.models.registry import open_counter, open_model, read_spec
-from pytest_kbrel.models.token_counting import Estimating
+from pytest_kbrel.models.token_counting import TokenEstimator
 from pytest_kbrel.planning.cost_model import CostModel
 from pytest_kbrel.planning.requests import DryRun
 from pytest_kbrel.planning.workload import workload_of
@@ -47,7 +47,7 @@ def test_the_tokens_fed_are_those_that_a_run_feeds():
     model = open_model(spec)
     try:
         # The self-checks are no part of a run's questions.
-        rungs = model.rungs
+        sharing_modes = model.sharing_modes
         meter = Fedometer(model.parts.model)
         asker = DeduplicatingModel(model)
         for call in calls:
@@ -56,7 +56,13 @@ def test_the_tokens_fed_are_those_that_a_run_feeds():
     finally:
         model.close()
     costs = CostModel(
-        rates={}, written={}, rungs=rungs, loading=0.0, answers=0, seconds=0.0, cached=lambda _: ()
+        rates={},
+        written={},
+        sharing_modes=sharing_modes,
+        loading=0.0,
+        answers=0,
+        seconds=0.0,
+        cached=lambda _: (),
     )
     work = workload_of(calls, costs, open_counter(spec), passes=1, anew=False)
     assert work.different <= work.fed == meter.tokens
@@ -71,6 +77,6 @@ def one_token(request):
 def test_the_system_message_of_a_served_model_is_counted():
     spec = read_spec("openai/some", 'base_url=http://localhost:1/v1,system_instruction="Be brief."')
     request = GenerateRequest(prompt="Where is Paris?", max_new_tokens=4)
-    assert open_counter(spec).prompt(request) == Estimating().prompt(
+    assert open_counter(spec).prompt(request) == TokenEstimator().prompt(
         GenerateRequest(prompt="Be brief.\n\nWhere is Paris?", max_new_tokens=4)
     )

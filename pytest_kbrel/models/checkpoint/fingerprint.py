@@ -20,7 +20,7 @@ from pytest_kbrel.models.checkpoint.files import (
     tokenizer_settings,
     weight_files,
 )
-from pytest_kbrel.models.hf.devices import device_words
+from pytest_kbrel.models.hf.devices import describe_devices
 from pytest_kbrel.models.hf.spec import ModelSpec
 from pytest_kbrel.records import Fingerprint
 
@@ -63,7 +63,7 @@ def fingerprint(spec: ModelSpec, folder: Path, model: Any, tokenizer: Any, *, ad
         ),
         tokenizer_digest=_tokenizer_digest(spec, folder, tokenizer),
         dtype=str(model.dtype).removeprefix("torch."),
-        device=device_words(model),
+        device=describe_devices(model),
         derived="+".join(part for part in done if part),
         chat_template=spec.chat_template,
         adds_bos=adds_bos,

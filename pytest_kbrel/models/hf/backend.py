@@ -11,7 +11,7 @@ from pytest_kbrel.models.arguments import LM_EVAL
 from pytest_kbrel.models.base import Backend
 from pytest_kbrel.models.checkpoint.integrity import check_availability
 from pytest_kbrel.models.hf.spec import FLASH, MODEL_ARGS, ModelSpec, check_path, parse_spec
-from pytest_kbrel.models.token_counting import Tokenising
+from pytest_kbrel.models.token_counting import TokenizerCounter
 
 if TYPE_CHECKING:
     from pytest_kbrel.models.hf.model import HfModel
@@ -43,7 +43,7 @@ def check(spec: ModelSpec) -> None:
             raise ModelError(f"model-args: {option} needs the package {package}: pip install {named}")
 
 
-def check_runs(spec: ModelSpec) -> None:
+def check_device_of(spec: ModelSpec) -> None:
     """Find out whether the device of ``spec`` is there; torch is imported for another device than the CPU.
 
     Raises as :func:`load`.
@@ -51,10 +51,10 @@ def check_runs(spec: ModelSpec) -> None:
     if spec.device in ("auto", "cpu"):
         return
     try:
-        from pytest_kbrel.models.hf.devices import check_there
+        from pytest_kbrel.models.hf.devices import check_device
     except ImportError as error:
         raise ModelError(f"loading {spec.text}: torch or transformers does not import: {error}") from None
-    check_there(spec.device)
+    check_device(spec.device)
 
 
 def load(spec: ModelSpec, *, threads: int | None = None, folder: Path | None = None) -> HfModel:
@@ -70,21 +70,21 @@ def load(spec: ModelSpec, *, threads: int | None = None, folder: Path | None = N
     try:
         import torch
 
-        from pytest_kbrel.models.hf.loading import load_parts
+        from pytest_kbrel.models.hf.loading import load_checkpoint
         from pytest_kbrel.models.hf.model import HfModel
         from pytest_kbrel.models.memory import measure_budget
     except ImportError as error:
         raise ModelError(f"loading {spec.text}: torch or transformers does not import: {error}") from None
     if threads is not None:
         torch.set_num_threads(threads)
-    parts = load_parts(spec)
+    parts = load_checkpoint(spec)
     return HfModel(parts, budget=measure_budget(parts.model, spec, parts.fingerprint, folder))
 
 
 def _check_all(spec: ModelSpec) -> None:
     check(spec)
     check_availability(spec)
-    check_runs(spec)
+    check_device_of(spec)
 
 
 HF = Backend(
@@ -94,7 +94,7 @@ HF = Backend(
     parse=parse_spec,
     check=_check_all,
     open=load,
-    counter=Tokenising,
+    counter=TokenizerCounter,
     gpus=lambda spec: 0 if spec.placement is None else None,
     gives_gradients=True,
 )

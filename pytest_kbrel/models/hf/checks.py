@@ -171,8 +171,8 @@ def with_adapter(spec: ModelSpec, model: Any) -> Any:
     except (RuntimeError, KeyError) as error:
         # Of weights of another shape torch tells in lines behind the first, of a layer that PEFT was to
         # replace as a whole and has no weights for, PEFT tells the key.
-        check_keys(spec, misshapen=re.findall(r"size mismatch for ([^\s:]+)", str(error)))
-        check_keys(spec, missing=error.args[:1] if isinstance(error, KeyError) else ())
+        check_adapter_keys(spec, misshapen=re.findall(r"size mismatch for ([^\s:]+)", str(error)))
+        check_adapter_keys(spec, missing=error.args[:1] if isinstance(error, KeyError) else ())
         raise
     if getattr(getattr(adapted, "active_peft_config", None), "is_prompt_learning", False):
         raise ModelError(
@@ -185,11 +185,11 @@ def with_adapter(spec: ModelSpec, model: Any) -> Any:
     result = peft.set_peft_model_state_dict(adapted, weights, adapter_name=_NAME)
     prefix = str(getattr(adapted.base_model, "prefix", ""))
     missing = [key for key in result.missing_keys if _NAME in key.split(".") and prefix in key]
-    check_keys(spec, missing=missing, left_over=result.unexpected_keys)
+    check_adapter_keys(spec, missing=missing, left_over=result.unexpected_keys)
     return adapted
 
 
-def check_keys(
+def check_adapter_keys(
     spec: ModelSpec,
     *,
     missing: Sequence[str] = (),

@@ -1,10 +1,8 @@
-"""Greedy continuations of many prompts at once: what they share is computed once, texts that have ended
-leave the batch, and waiting ones take their places.
+"""Greedy decode loops: what prompts share is computed once, and finished texts make room for waiting ones.
 
-A packed row carries several texts behind one copy of the shared prefix, each in slots of its own; a mask
-hides from each the slots of the others, and positions are stated. Where an architecture does not allow that,
-a row carries one text. Which of them holds is tried before it is used
-(:mod:`pytest_kbrel.models.hf.generator`).
+A packed row carries several sequences behind one copy of the shared prefix, each in cache slots of its own; a
+mask hides from each the slots of the others, and position ids are stated. Where an architecture does not
+allow that, a row carries one sequence. :mod:`pytest_kbrel.models.hf.generator` tries which holds.
 """
 
 from __future__ import annotations
@@ -17,322 +15,320 @@ from typing import Any
 import torch
 from transformers import DynamicCache, EncoderDecoderCache
 
-from pytest_kbrel.models.hf.batch_plan import Size
-from pytest_kbrel.models.hf.kv_cache import Layers, Move, laid_out, roomy_cache
+from pytest_kbrel.models.hf.batch_plan import BatchLimits
+from pytest_kbrel.models.hf.kv_cache import Layers, SlotMove, preallocated_cache, rearranged_cache
 from pytest_kbrel.models.hf.lm_head import logits_at
 from pytest_kbrel.models.hf.prefix_tree import Row
-from pytest_kbrel.models.hf.scorer import right_padded, row_inputs, states_places
+from pytest_kbrel.models.hf.scorer import right_padded, row_inputs, takes_position_ids
 from pytest_kbrel.models.hf.stopping import Continuation, Endings
 from pytest_kbrel.models.tokens import Ids
-from pytest_kbrel.records import Failed, GenerateRequest, Step
+from pytest_kbrel.records import Failed, GenerateRequest
 
-# Texts leave, and others come in, when so large a share of the batch has ended: doing so copies the cache.
-_ENDED = 0.25
+# Sequences leave, and others come in, when so large a share of the batch has finished: that copies the cache.
+_FINISHED = 0.25
 # In steps. Memory is taken for so many at a time: most answers are short.
 _AHEAD = 16
 
 
-class Loop:
-    """The batch behind one prefix of ``before`` tokens, whose keys and values are ``prefix``."""
-
-    def __init__(
-        self, model: Any, before: int, prefix: Layers, endings: Endings, size: Size, *, packed: bool
-    ) -> None:
-        self._model, self._before, self._prefix = model, before, prefix
-        self._endings, self._size, self._packed = endings, size, packed
-        self._states_places = states_places(model)
-        self._rows: list[list[Line]] = []
-        self._cache: Any = None
-        self._slots = self._room = 0
-        # Packed: additive, shape (rows, 1, texts, room); else which slots are in use, shape (rows, room).
-        self._mask = torch.zeros((0, 0))
-
-    @property
-    def _lines(self) -> list[Line]:
-        return [line for row in self._rows for line in row]
-
-    def run(
-        self, rows: Sequence[Row], requests: Sequence[GenerateRequest]
-    ) -> Iterator[list[tuple[int, Continuation | Failed]]]:
-        """Yield numbers of sequences in ``rows`` and their continuations, those together that leave together.
-
-        ``requests`` are found by these numbers.
-        """
-        waiting = sorted(rows, key=lambda row: len(row.tokens))
-        while waiting or self._rows:
-            lines = self._lines
-            over = [line for line in lines if line.over]
-            if len(over) >= _ENDED * len(lines) or self._is_full():
-                if over:
-                    yield [(line.number, line.result()) for line in over]
-                self._renew([line for line in lines if not line.over], waiting, requests)
-            else:
-                self._step()
-
-    def _is_full(self) -> bool:
-        """Tell whether the rows must be laid out anew before the next step."""
-        if self._slots + self._width > self._room:
-            return True
-        if self._packed:
-            return False
-        # Texts that have ended take slots too. Beyond what any under way may come to need, a window would
-        # cut off tokens that others still see, and a table of positions would end.
-        lines = self._lines
-        needed = (self._before + len(line.slots) + line.left for line in lines if not line.over)
-        return any(line.over for line in lines) and self._slots >= max(needed)
-
-    @property
-    def _width(self) -> int:
-        return max(map(len, self._rows), default=0)
-
-    def _renew(self, living: list[Line], waiting: list[Row], requests: Sequence[GenerateRequest]) -> None:
-        """Lay out the living anew, with as many of those that wait as there is room for."""
-        places = {id(line): number for number, row in enumerate(self._rows) for line in row}
-        lots = [(self._cache, [(line, places[id(line)]) for line in living])] if living else []
-        self._cache, count = None, len(living)
-        while taken := self._next(waiting, count):
-            lots.append(self._read(taken, requests))
-            count += len(lots[-1][1])
-        self._lay(lots)
-
-    def _next(self, waiting: list[Row], count: int) -> list[Row]:
-        taken: list[Row] = []
-        while waiting:
-            row = waiting[-1]
-            width = max(len(one.tokens) for one in (*taken, row))
-            if count and count + len(row.places) > self._size.most:
-                break
-            if taken and (len(taken) + 1) * (self._before + width) > self._size.budget:
-                break
-            count += len(row.places)
-            taken.append(waiting.pop())
-        return taken
-
-    def _read(
-        self, rows: Sequence[Row], requests: Sequence[GenerateRequest]
-    ) -> tuple[Any, list[tuple[Line, int]]]:
-        """Feed rows and let each text write its first token; return the cache, and each with its row."""
-        width = max(len(row.tokens) for row in rows)
-        with torch.inference_mode():
-            cache = roomy_cache(len(rows), self._before + width, self._prefix)
-        new, ends = [], []
-        for place, row in enumerate(rows):
-            for number, (end,) in row.places:
-                slots = [self._before + step for step in _path(row, end)]
-                new.append((Line(number, requests[number], self._endings, slots), place))
-                ends.append(end)
-        device = self._model.device
-        places = torch.tensor([place for _, place in new], device=device)
-        inputs = row_inputs(self._model, rows, self._before, packed=self._packed)
-        inputs["past_key_values"] = cache
-        spots = torch.tensor(ends, device=device)
-        logits = logits_at(self._model, places, spots, inputs, use_cache=True)
-        with torch.inference_mode():
-            take_next([line for line, _ in new], range(len(new)), logits)
-        return cache, new
-
-    @torch.inference_mode()  # type: ignore[untyped-decorator,unused-ignore]
-    def _lay(self, lots: Sequence[tuple[Any, list[tuple[Line, int]]]]) -> None:
-        """Put the texts of several caches into one, in rows of about equally many."""
-        found = [(which, line, row) for which, (_, lines) in enumerate(lots) for line, row in lines]
-        count = math.ceil(len(found) / self._size.beside)
-        cuts = [number * len(found) // max(count, 1) for number in range(count + 1)]
-        chunks = [found[start:end] for start, end in pairwise(cuts)]
-        self._rows = [[line for _, line, _ in chunk] for chunk in chunks]
-        if not found:
-            return
-        # What texts of one row share is there once: new slots by (cache, row, slot).
-        moved: list[dict[tuple[int, int, int], int]] = [{} for _ in chunks]
-        for known, chunk in zip(moved, chunks, strict=True):
-            for which, line, row in chunk:
-                line.slots = [
-                    known.setdefault((which, row, slot), self._before + len(known)) for slot in line.slots
-                ]
-        self._slots = self._before + max(map(len, moved))
-        ahead = min(max(line.left for line in self._lines), _AHEAD)
-        self._room = self._slots + ahead * self._width
-        if self._size.longest is not None:
-            self._room = max(min(self._room, self._size.longest), self._slots + self._width)
-        moves = []
-        for number, (cache, _) in enumerate(lots):
-            width = cache.layers[0].room
-            pairs = [
-                (row * width + slot, place * self._room + new)
-                for place, known in enumerate(moved)
-                for (which, row, slot), new in known.items()
-                if which == number
-            ]
-            sources, targets = zip(*pairs, strict=True) if pairs else ((), ())
-            moves.append(Move(cache=cache, sources=sources, targets=targets))
-        self._cache = laid_out(len(chunks), self._slots, self._room, self._before, moves)
-        self._mask = self._new_mask()
-
-    def _new_mask(self) -> torch.Tensor:
-        model, rows = self._model, len(self._rows)
-        spots = [
-            (place, column, slot)
-            for place, row in enumerate(self._rows)
-            for column, line in enumerate(row)
-            for slot in line.slots
-        ]
-        places, columns, slots = torch.tensor(spots, device=model.device).T
-        if not self._packed:
-            mask = torch.zeros((rows, self._room), dtype=torch.long, device=model.device)
-            mask[:, : self._before] = 1
-            mask[places, slots] = 1
-            return mask
-        hidden = torch.finfo(model.dtype).min
-        shape = (rows, 1, self._width, self._room)
-        mask = torch.full(shape, hidden, dtype=model.dtype, device=model.device)
-        mask[..., : self._before] = 0
-        mask[places, 0, columns, slots] = 0
-        return mask
-
-    @torch.inference_mode()  # type: ignore[untyped-decorator,unused-ignore]
-    def _step(self) -> None:
-        """Write one more token in every text; nobody looks at what one writes that is over."""
-        width, start = self._width, self._slots
-        self._slots += width
-        if self._packed:
-            # Every text sees its own new slot; so does what fills up a row.
-            self._mask[:, 0, :, start : self._slots].diagonal(dim1=1, dim2=2).fill_(0)
-        else:
-            self._mask[:, start] = 1
-        tokens = right_padded([[line.written[-1] for line in row] for row in self._rows], 0)
-        named = {"input_ids": tokens, "attention_mask": self._mask[..., : self._slots]}
-        if self._states_places:
-            places = [[self._before + len(line.slots) for line in row] for row in self._rows]
-            named["position_ids"] = right_padded(places, self._before)
-        fed = {name: tensor.to(self._model.device) for name, tensor in named.items()}
-        logits = self._model(**fed, past_key_values=self._cache, use_cache=True).logits
-        for row in self._rows:
-            for column, line in enumerate(row):
-                line.slots.append(start + column)
-        spots = [place * width + column for place, row in enumerate(self._rows) for column in range(len(row))]
-        take_next(self._lines, spots, logits.flatten(0, 1))
-
-
-def _path(row: Row, place: int) -> Ids:
-    """Return the places of a token and its ancestors, the first in front."""
-    found = []
-    while place >= 0:
-        found.append(place)
-        place = row.parents[place]
-    return tuple(reversed(found))
-
-
-class Line:
-    """One text under way. ``slots`` are those of the row's cache that it sees behind the shared prefix."""
+class RunningSequence:
+    """One sequence under way; ``slots`` are those of its cache row that it sees behind the shared prefix."""
 
     def __init__(
         self, number: int, request: GenerateRequest, endings: Endings, slots: Sequence[int] = ()
     ) -> None:
         self.number, self.request = number, request
         self.slots = list(slots)
-        self.written: list[int] = []
-        self.over = False
-        # A token's probability or logit, and that of the watched token.
-        self._seen: list[tuple[float, float | None]] = []
+        self.token_ids: list[int] = []
+        self.is_finished = False
+        # Of each token the probability or logit, and that of the watched token.
+        self._values: list[tuple[float, float | None]] = []
         self._endings = endings
         self._masks = [endings.mask(stop) for stop in request.stop]
 
     @property
-    def left(self) -> int:
-        """How many more tokens it may write."""
-        return self.request.max_new_tokens - len(self.written)
+    def remaining(self) -> int:
+        """How many more tokens it may get."""
+        return self.request.max_new_tokens - len(self.token_ids)
 
     @property
     def watched(self) -> int | None:
-        """The token whose probability is asked for at the next step."""
-        watch, step = self.request.watch, len(self.written)
+        """The token whose probability is wanted at the next step."""
+        watch, step = self.request.watch, len(self.token_ids)
         return watch[step] if self.request.steps and step < len(watch) else None
 
-    def take(self, token: int, value: float, watched: float | None) -> None:
-        """Write one more token, of which ``value`` is the probability or the logit."""
-        self.written.append(token)
-        self._seen.append((value, watched))
-        self.over = (
-            self.left <= 0
+    def append(self, token: int, value: float, watched: float | None) -> None:
+        """Append a token, of which ``value`` is the probability or the logit."""
+        self.token_ids.append(token)
+        self._values.append((value, watched))
+        self.is_finished = (
+            self.remaining <= 0
             or token in self._endings.eos_ids
             or not math.isfinite(value)
             or (
                 any(mask is None or bool(mask[token]) for mask in self._masks)
-                and self._endings.stops(self.written, self.request.stop)
+                and self._endings.stops(self.token_ids, self.request.stop)
             )
         )
 
     def result(self) -> Continuation | Failed:
-        """Return what was written, up to where it ends."""
-        if any(not math.isfinite(value) for value, _ in self._seen):
-            return Failed(error="not a number among the model's logits")
-        end = self._endings.cut(tuple(self.written), self.request.stop)
-        steps = tuple(
-            Step(
-                token_id=token,
-                token=self._endings.piece(token),
-                probability=min(value, 1.0),
-                watched=watched,
-            )
-            for token, (value, watched) in zip(end.token_ids, self._seen, strict=False)
-        )
-        kept = steps if self.request.steps else ()
-        return Continuation(text=end.text, token_ids=end.token_ids, finish=end.finish, steps=kept)
+        """Return the continuation, up to where it ends."""
+        steps = [(token, *values) for token, values in zip(self.token_ids, self._values, strict=True)]
+        return self._endings.continuation(tuple(self.token_ids), steps, self.request)
 
 
-def take_next(lines: Sequence[Line], places: Sequence[int], logits: torch.Tensor) -> None:
-    """Let every line write the most probable token by its row ``places[i]`` of ``logits``."""
+def append_next_tokens(
+    sequences: Sequence[RunningSequence], rows: Sequence[int], logits: torch.Tensor
+) -> None:
+    """Append to each unfinished sequence ``i`` the most probable token by row ``rows[i]`` of ``logits``."""
     scores = logits.float()
-    if any(line.request.steps for line in lines):
+    if any(sequence.request.steps for sequence in sequences):
         scores = scores.softmax(-1)
     on_cpu = scores.device.type == "cpu"
     # PyTorch's own search for the greatest takes ten times as long.
-    tokens = torch.from_numpy(scores.numpy().argmax(-1)) if on_cpu else scores.argmax(-1)
+    best = torch.from_numpy(scores.numpy().argmax(-1)) if on_cpu else scores.argmax(-1)
     # The greatest is not a number as soon as one of the row's values is not.
-    values = scores.gather(-1, tokens[:, None])[:, 0].tolist()
-    written = tokens.tolist()
-    for line, place in zip(lines, places, strict=True):
-        if not line.over:
-            watched = None if line.watched is None else float(scores[place, line.watched])
-            line.take(written[place], values[place], watched)
+    values = scores.gather(-1, best[:, None])[:, 0].tolist()
+    tokens = best.tolist()
+    for sequence, row in zip(sequences, rows, strict=True):
+        if not sequence.is_finished:
+            watched = None if sequence.watched is None else float(scores[row, sequence.watched])
+            sequence.append(tokens[row], values[row], watched)
+
+
+class DecodeLoop:
+    """Decode loop behind one prefix of ``before`` tokens, whose keys and values are ``prefix``."""
+
+    def __init__(
+        self, model: Any, before: int, prefix: Layers, endings: Endings, limits: BatchLimits, *, packed: bool
+    ) -> None:
+        self._model, self._before, self._prefix = model, before, prefix
+        self._endings, self._limits, self._packed = endings, limits, packed
+        self._takes_position_ids = takes_position_ids(model)
+        self._rows: list[list[RunningSequence]] = []
+        self._cache: Any = None
+        self._slots = self._room = 0
+        # Packed: additive, shape (rows, 1, sequences, room); else which slots are in use, shape (rows, room).
+        self._mask = torch.zeros((0, 0))
+
+    @property
+    def _sequences(self) -> list[RunningSequence]:
+        return [sequence for row in self._rows for sequence in row]
+
+    def run(
+        self, rows: Sequence[Row], requests: Sequence[GenerateRequest]
+    ) -> Iterator[list[tuple[int, Continuation | Failed]]]:
+        """Yield numbers of sequences in ``rows`` and their continuations, those together that leave together.
+
+        ``requests`` are indexed by these numbers.
+        """
+        waiting = sorted(rows, key=lambda row: len(row.tokens))
+        while waiting or self._rows:
+            sequences = self._sequences
+            finished = [sequence for sequence in sequences if sequence.is_finished]
+            if len(finished) >= _FINISHED * len(sequences) or self._is_full():
+                if finished:
+                    yield [(sequence.number, sequence.result()) for sequence in finished]
+                self._renew([one for one in sequences if not one.is_finished], waiting, requests)
+            else:
+                self._step()
+
+    def _is_full(self) -> bool:
+        """Return True if the rows must be laid out anew before the next step."""
+        if self._slots + self._width > self._room:
+            return True
+        if self._packed:
+            return False
+        # Finished sequences take slots too. Beyond what any under way may come to need, a window would cut
+        # off tokens that others still see, and a table of positions would end.
+        sequences = self._sequences
+        needed = (self._before + len(one.slots) + one.remaining for one in sequences if not one.is_finished)
+        return any(one.is_finished for one in sequences) and self._slots >= max(needed)
+
+    @property
+    def _width(self) -> int:
+        return max(map(len, self._rows), default=0)
+
+    def _renew(
+        self, running: list[RunningSequence], waiting: list[Row], requests: Sequence[GenerateRequest]
+    ) -> None:
+        """Lay out the running sequences anew, with as many of those that wait as there is room for."""
+        row_of = {id(sequence): number for number, row in enumerate(self._rows) for sequence in row}
+        lots = [(self._cache, [(sequence, row_of[id(sequence)]) for sequence in running])] if running else []
+        self._cache, count = None, len(running)
+        while rows := self._next(waiting, count):
+            lots.append(self._prefill(rows, requests))
+            count += len(lots[-1][1])
+        self._merge(lots)
+
+    def _next(self, waiting: list[Row], count: int) -> list[Row]:
+        """Remove from ``waiting`` the rows that fit beside ``count`` sequences, and return them."""
+        rows: list[Row] = []
+        while waiting:
+            row = waiting[-1]
+            width = max(len(one.tokens) for one in (*rows, row))
+            if count and count + len(row.outputs) > self._limits.texts:
+                break
+            if rows and (len(rows) + 1) * (self._before + width) > self._limits.budget:
+                break
+            count += len(row.outputs)
+            rows.append(waiting.pop())
+        return rows
+
+    def _prefill(
+        self, rows: Sequence[Row], requests: Sequence[GenerateRequest]
+    ) -> tuple[Any, list[tuple[RunningSequence, int]]]:
+        """Feed rows and append each sequence's first token; return the cache, and each with its row."""
+        width = max(len(row.tokens) for row in rows)
+        with torch.inference_mode():
+            cache = preallocated_cache(len(rows), self._before + width, self._prefix)
+        new, ends = [], []
+        for number, row in enumerate(rows):
+            for sequence, (end,) in row.outputs:
+                slots = [self._before + index for index in _path(row, end)]
+                new.append((RunningSequence(sequence, requests[sequence], self._endings, slots), number))
+                ends.append(end)
+        device = self._model.device
+        inputs = row_inputs(self._model, rows, self._before, packed=self._packed)
+        inputs["past_key_values"] = cache
+        row_of = torch.tensor([row for _, row in new], device=device)
+        logits = logits_at(self._model, row_of, torch.tensor(ends, device=device), inputs, use_cache=True)
+        with torch.inference_mode():
+            append_next_tokens([sequence for sequence, _ in new], range(len(new)), logits)
+        return cache, new
+
+    @torch.inference_mode()  # type: ignore[untyped-decorator,unused-ignore]
+    def _merge(self, lots: Sequence[tuple[Any, list[tuple[RunningSequence, int]]]]) -> None:
+        """Put the sequences of several caches into one, in rows of about equally many."""
+        members = [(which, sequence, row) for which, (_, lot) in enumerate(lots) for sequence, row in lot]
+        count = math.ceil(len(members) / self._limits.per_row)
+        cuts = [number * len(members) // max(count, 1) for number in range(count + 1)]
+        chunks = [members[start:end] for start, end in pairwise(cuts)]
+        self._rows = [[sequence for _, sequence, _ in chunk] for chunk in chunks]
+        if not members:
+            return
+        # What sequences of one row share is there once: new slots by (cache, row, slot).
+        new_slots: list[dict[tuple[int, int, int], int]] = [{} for _ in chunks]
+        for slots, chunk in zip(new_slots, chunks, strict=True):
+            for which, sequence, row in chunk:
+                sequence.slots = [
+                    slots.setdefault((which, row, slot), self._before + len(slots)) for slot in sequence.slots
+                ]
+        self._slots = self._before + max(map(len, new_slots))
+        ahead = min(max(sequence.remaining for sequence in self._sequences), _AHEAD)
+        self._room = self._slots + ahead * self._width
+        if self._limits.longest is not None:
+            self._room = max(min(self._room, self._limits.longest), self._slots + self._width)
+        moves = []
+        for number, (cache, _) in enumerate(lots):
+            width = cache.layers[0].room
+            pairs = [
+                (row * width + slot, new_row * self._room + new)
+                for new_row, slots in enumerate(new_slots)
+                for (which, row, slot), new in slots.items()
+                if which == number
+            ]
+            sources, targets = zip(*pairs, strict=True) if pairs else ((), ())
+            moves.append(SlotMove(cache=cache, sources=sources, targets=targets))
+        self._cache = rearranged_cache(len(chunks), self._slots, self._room, self._before, moves)
+        self._mask = self._new_mask()
+
+    def _new_mask(self) -> torch.Tensor:
+        model, count = self._model, len(self._rows)
+        visible = [
+            (number, column, slot)
+            for number, row in enumerate(self._rows)
+            for column, sequence in enumerate(row)
+            for slot in sequence.slots
+        ]
+        rows, columns, slots = torch.tensor(visible, device=model.device).T
+        if not self._packed:
+            mask = torch.zeros((count, self._room), dtype=torch.long, device=model.device)
+            mask[:, : self._before] = 1
+            mask[rows, slots] = 1
+            return mask
+        hidden = torch.finfo(model.dtype).min
+        shape = (count, 1, self._width, self._room)
+        mask = torch.full(shape, hidden, dtype=model.dtype, device=model.device)
+        mask[..., : self._before] = 0
+        mask[rows, 0, columns, slots] = 0
+        return mask
+
+    @torch.inference_mode()  # type: ignore[untyped-decorator,unused-ignore]
+    def _step(self) -> None:
+        """Append one more token to every sequence; that of a finished one is not used."""
+        width, start = self._width, self._slots
+        self._slots += width
+        if self._packed:
+            # Every sequence sees its own new slot; so does what fills up a row.
+            self._mask[:, 0, :, start : self._slots].diagonal(dim1=1, dim2=2).fill_(0)
+        else:
+            self._mask[:, start] = 1
+        tokens = right_padded([[one.token_ids[-1] for one in row] for row in self._rows], 0)
+        inputs = {"input_ids": tokens, "attention_mask": self._mask[..., : self._slots]}
+        if self._takes_position_ids:
+            positions = [[self._before + len(one.slots) for one in row] for row in self._rows]
+            inputs["position_ids"] = right_padded(positions, self._before)
+        inputs = {name: tensor.to(self._model.device) for name, tensor in inputs.items()}
+        logits = self._model(**inputs, past_key_values=self._cache, use_cache=True).logits
+        for row in self._rows:
+            for column, sequence in enumerate(row):
+                sequence.slots.append(start + column)
+        flat = [
+            number * width + column for number, row in enumerate(self._rows) for column in range(len(row))
+        ]
+        append_next_tokens(self._sequences, flat, logits.flatten(0, 1))
+
+
+def _path(row: Row, index: int) -> list[int]:
+    """Return the indices of a token and its ancestors, the first in front."""
+    path = []
+    while index >= 0:
+        path.append(index)
+        index = row.parents[index]
+    return path[::-1]
 
 
 @torch.inference_mode()  # type: ignore[untyped-decorator,unused-ignore]
 def continue_encoded(
     model: Any, prompts: Sequence[Ids], requests: Sequence[GenerateRequest], endings: Endings
 ) -> list[Continuation | Failed]:
-    """Continue prompts of any lengths, one answer each; ``requests`` must be greedy ones."""
-    lines = [Line(number, request, endings) for number, request in enumerate(requests)]
-    found: list[Continuation | Failed] = [Failed(error="not asked")] * len(lines)
-    distinct = {ids: place for place, ids in enumerate(dict.fromkeys(prompts))}
+    """Continue prompts of any lengths by an encoder-decoder model, one answer each, greedily.
+
+    Each distinct prompt is encoded once, and finished sequences leave the batch. All begin together and none
+    ever has a gap, for such a decoder need not take positions; what waits comes in with the next batch.
+    """
+    running = [RunningSequence(number, request, endings) for number, request in enumerate(requests)]
+    answers: list[Continuation | Failed] = [Failed(error="not asked")] * len(running)
+    distinct = {ids: row for row, ids in enumerate(dict.fromkeys(prompts))}
     tokens = right_padded(list(distinct), int(model.generation_config.pad_token_id)).to(model.device)
     mask = right_padded([[1] * len(ids) for ids in distinct], 0).to(model.device)
     encoded = model.get_encoder()(input_ids=tokens, attention_mask=mask)
     rows = torch.tensor([distinct[ids] for ids in prompts], device=model.device)
     states, mask = encoded.last_hidden_state[rows.to(encoded.last_hidden_state.device)], mask[rows]
-    own = roomy_cache(len(lines), max(request.max_new_tokens for request in requests), [])
+    own = preallocated_cache(len(running), max(request.max_new_tokens for request in requests), [])
     cache = EncoderDecoderCache(own, DynamicCache())
     start = int(model.generation_config.decoder_start_token_id)
-    while lines:
-        fed = [[line.written[-1] if line.written else start] for line in lines]
+    while running:
+        last = [[one.token_ids[-1] if one.token_ids else start] for one in running]
         logits = model(
             # Of its own class: some decoders ask for more than the states.
             encoder_outputs=type(encoded)(last_hidden_state=states),
             attention_mask=mask,
-            decoder_input_ids=torch.tensor(fed, device=model.device),
+            decoder_input_ids=torch.tensor(last, device=model.device),
             past_key_values=cache,
             use_cache=True,
         ).logits
-        take_next(lines, range(len(lines)), logits[:, -1])
-        over = [line for line in lines if line.over]
-        if len(over) >= _ENDED * len(lines):
-            for line in over:
-                found[line.number] = line.result()
-            places = [place for place, line in enumerate(lines) if not line.over]
-            lines = [lines[place] for place in places]
-            if lines:
-                kept = torch.tensor(places, device=model.device)
-                states, mask = states[kept.to(states.device)], mask[kept]
+        append_next_tokens(running, range(len(running)), logits[:, -1])
+        finished = [one for one in running if one.is_finished]
+        if len(finished) >= _FINISHED * len(running):
+            for one in finished:
+                answers[one.number] = one.result()
+            staying = [row for row, one in enumerate(running) if not one.is_finished]
+            running = [running[row] for row in staying]
+            if running:
+                rows = torch.tensor(staying, device=model.device)
+                states, mask = states[rows.to(states.device)], mask[rows]
                 for part in (cache.self_attention_cache, cache.cross_attention_cache):
                     for layer in part.layers:
-                        layer.batch_select_indices(kept.to(layer.keys.device))
-    return found
+                        layer.batch_select_indices(rows.to(layer.keys.device))
+    return answers

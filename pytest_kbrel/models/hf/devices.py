@@ -10,7 +10,7 @@ from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.hf.spec import ModelSpec, Placement
 
 
-def check_there(name: str) -> None:
+def check_device(name: str) -> None:
     """Raise :class:`ModelError` where torch knows no device ``name``, or this machine has none such.
 
     ``auto`` is always there.
@@ -25,10 +25,12 @@ def check_there(name: str) -> None:
     else:
         if (device.index or 0) < count:
             return
-    raise ModelError(f"device {name!r} is not available: allowed on this machine: {', '.join(devices())}")
+    raise ModelError(
+        f"device {name!r} is not available: allowed on this machine: {', '.join(available_devices())}"
+    )
 
 
-def devices() -> list[str]:
+def available_devices() -> list[str]:
     """Return the names of the devices of this machine, ``auto`` first."""
     found = ["auto", "cpu"]
     for kind in ("cuda", "mps", "xpu"):
@@ -50,7 +52,7 @@ def _count(kind: str) -> int:
 _OFFLOADED = ("cpu", "disk")
 
 
-def loading_options(placement: Placement) -> dict[str, Any]:
+def device_map_options(placement: Placement) -> dict[str, Any]:
     """Return the arguments of ``from_pretrained`` that spread a checkpoint as ``placement`` says."""
     parts = placement.parts
     options: dict[str, Any] = {"device_map": placement.device_map if parts is None else parts}
@@ -67,7 +69,7 @@ def loading_options(placement: Placement) -> dict[str, Any]:
     return options
 
 
-def check_placed(spec: ModelSpec, model: Any) -> None:
+def check_placement(spec: ModelSpec, model: Any) -> None:
     """Refuse a model whose embedding is offloaded, and an adapter on a model with offloaded weights."""
     if spec.placement is None:
         return
@@ -100,7 +102,7 @@ def devices_of(model: Any) -> tuple[torch.device, ...]:
     return tuple(dict.fromkeys([model.device, *found]))
 
 
-def device_words(model: Any) -> str:
+def describe_devices(model: Any) -> str:
     """Return where a model is computed: ``cuda:0``, ``cuda x 2``, ``cuda x 2, partly offloaded``."""
     if not getattr(model, "hf_device_map", None):
         return str(model.device)

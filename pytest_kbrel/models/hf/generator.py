@@ -1,4 +1,4 @@
-"""Continues prompts of any number: in one loop where the checkpoint allows it, else in plain batches."""
+"""Continuations of prompts: by a decode loop where the checkpoint allows it, else in plain batches."""
 
 from __future__ import annotations
 
@@ -8,18 +8,26 @@ from functools import cached_property
 from typing import Any
 
 from pytest_kbrel.models.batching import Batcher, Budget, describe_error, is_out_of_memory
-from pytest_kbrel.models.hf.batch_plan import Prompt, Size, alike_of, groups_of, may_loop, shared_of, size_of
-from pytest_kbrel.models.hf.decode_loop import Loop, continue_encoded
-from pytest_kbrel.models.hf.kv_cache import KeptPrefix, Layers
-from pytest_kbrel.models.hf.prefix_tree import Asked, Group, plan
+from pytest_kbrel.models.hf.batch_plan import (
+    BatchLimits,
+    Prompt,
+    batch_limits,
+    distinct_prompts,
+    fits_decode_loop,
+    prompt_groups,
+    shared_length,
+)
+from pytest_kbrel.models.hf.decode_loop import DecodeLoop, continue_encoded
+from pytest_kbrel.models.hf.kv_cache import Layers, PrefixCache
+from pytest_kbrel.models.hf.prefix_tree import Group, TokenSequence, group_by_prefix
 from pytest_kbrel.models.hf.scorer import feed_prefix, score_batch
 from pytest_kbrel.models.hf.sharing import (
-    RUNGS,
-    TRIAL,
-    Rung,
+    SHARING_MODES,
+    TRIAL_BUDGET,
+    SharingMode,
     agree,
-    forget_lengths,
-    packs,
+    allows_packing,
+    reset_rope_lengths,
     sample_pairs,
     window_of,
 )
@@ -31,39 +39,37 @@ Answer = Continuation | Failed
 
 
 class Generator:
-    """One checkpoint's continuations. ``budget`` is in tokens a batch, ``longest`` what the model takes."""
+    """Generator of one checkpoint. ``budget`` is in tokens a batch, ``longest`` what the model takes.
+
+    ``trouble`` is the first error of the decode loop, which plain batches then answered.
+    """
 
     def __init__(self, model: Any, endings: Endings, *, budget: int | Budget, longest: int | None) -> None:
         self._model, self._endings = model, endings
         self._longest = longest
-        # The first error of the loop that plain batches then had to answer.
         self.trouble = ""
         self._batcher = Batcher(budget)
         self._window = window_of(model.config)
-        self._kept = KeptPrefix()
+        self._prefix_cache = PrefixCache()
 
     def with_endings(self, endings: Endings) -> Generator:
-        """Return what continues texts in the same way, on the same model, to other endings."""
-        # What was found out about the checkpoint holds for both.
-        _ = self.rung
+        """Return a generator on the same model whose texts have other endings."""
+        # The sharing mode holds for both.
+        _ = self.sharing_mode
         other = copy.copy(self)
         other._endings = endings
         return other
 
-    @property
-    def loops(self) -> bool:
-        """Whether texts are continued in the loop."""
-        return self.rung != "plain"
-
     @cached_property
-    def rung(self) -> Rung:
-        """In which rows the loop's numbers are those of plain batches, tried on the checkpoint itself."""
+    def sharing_mode(self) -> SharingMode:
+        """The sharing mode in which the decode loop gives the numbers of plain batches, tried once."""
         # What an encoder reads is read once; it is never packed.
         config = self._model.config
-        rungs = RUNGS[1:-1] if config.is_encoder_decoder or not packs(config) else RUNGS[:-1]
-        return next((rung for rung in rungs if self._is_right(rung)), "plain")
+        packs = allows_packing(config) and not config.is_encoder_decoder
+        modes = SHARING_MODES[0 if packs else 1 : -1]
+        return next((mode for mode in modes if self._is_right(mode)), "plain")
 
-    def _is_right(self, rung: Rung) -> bool:
+    def _is_right(self, mode: SharingMode) -> bool:
         pairs, _ = sample_pairs(self._model, self._longest)
         ids = dict.fromkeys(one for pair in pairs for one in (pair.context, (*pair.context, *pair.targets)))
         prompts = [
@@ -72,11 +78,11 @@ class Generator:
         ]
         prompts = [p for p in prompts if self._longest is None or p.length <= self._longest]
         # Three at once of all of them: some must leave, and others must come in, in rows of two.
-        beside, longest = (2, self._longest) if rung == "packed" else (1, None)
-        size = Size(beside=beside, most=3, budget=TRIAL, longest=longest)
+        per_row, longest = (2, self._longest) if mode == "packed" else (1, None)
+        limits = BatchLimits(per_row=per_row, texts=3, budget=TRIAL_BUDGET, longest=longest)
         try:
-            written = self._tried(prompts, size, rung)
-            steps = [one.steps for one in written if isinstance(one, Continuation)]
+            answers = self._try(prompts, limits, mode)
+            steps = [answer.steps for answer in answers if isinstance(answer, Continuation)]
             if len(steps) < len(prompts):
                 return False
             again = [
@@ -84,68 +90,68 @@ class Generator:
                 for p, of in zip(prompts, steps, strict=True)
             ]
             plain = score_batch(self._model, again, int(self._model.generation_config.pad_token_id))
-        # Whatever an architecture raises here, it says that this way is closed.
+        # Whatever an architecture raises here, this mode does not hold for it.
         except Exception:
             return False
         finally:
-            self._kept.forget()
+            self._prefix_cache.forget()
         return agree(self._model, plain, [tuple(step.probability for step in of) for of in steps])
 
-    def _tried(self, prompts: Sequence[Prompt], size: Size, rung: Rung) -> list[Answer]:
-        requests = [prompt.request for prompt in prompts]
+    def _try(self, prompts: Sequence[Prompt], limits: BatchLimits, mode: SharingMode) -> list[Answer]:
         if self._model.config.is_encoder_decoder:
-            return continue_encoded(self._model, [prompt.ids for prompt in prompts], requests, self._endings)
-        found: dict[int, Answer] = {}
-        asked = [Asked(ids=prompt.ids, start=len(prompt.ids) - 1) for prompt in prompts]
-        for group in plan(asked, 3 if rung == "packed" else 0):
-            for batch in self._loop(group, size, rung).run(group.rows, requests):
-                found.update(batch)
-        return [found[number] for number in range(len(prompts))]
+            return self._continue_encoded(prompts)
+        requests = [prompt.request for prompt in prompts]
+        answers: dict[int, Answer] = {}
+        sequences = [TokenSequence(ids=prompt.ids, start=len(prompt.ids) - 1) for prompt in prompts]
+        for group in group_by_prefix(sequences, 3 if mode == "packed" else 0):
+            for batch in self._loop(group, limits, mode).run(group.rows, requests):
+                answers.update(batch)
+        return [answers[number] for number in range(len(prompts))]
 
     def ready(self, prompts: Sequence[Prompt]) -> Iterator[list[tuple[int, Answer]]]:
-        """Yield, some at a time, each prompt's number and answer; what fails is a :class:`Failed`."""
-        alike = alike_of(prompts)
-        places = list(alike.values())
-        for batch in self._ready(list(alike)):
-            yield [(place, answer) for number, answer in batch for place in places[number]]
+        """Yield, some at a time, each prompt's index and answer; what fails is a :class:`Failed`."""
+        distinct = distinct_prompts(prompts)
+        indices = list(distinct.values())
+        for batch in self._ready(list(distinct)):
+            yield [(index, answer) for number, answer in batch for index in indices[number]]
 
     def _ready(self, prompts: Sequence[Prompt]) -> Iterator[list[tuple[int, Answer]]]:
-        left = set(range(len(prompts)))
-        fitting = [number for number, prompt in enumerate(prompts) if may_loop(prompt, self._window)]
-        if fitting and self.loops:
+        remaining = set(range(len(prompts)))
+        looped = [number for number, prompt in enumerate(prompts) if fits_decode_loop(prompt, self._window)]
+        if looped and self.sharing_mode != "plain":
             loop = self._encoded if self._model.config.is_encoder_decoder else self._looped
-            for batch in loop([prompts[n] for n in fitting]):
-                left -= {fitting[number] for number, _ in batch}
-                yield [(fitting[number], answer) for number, answer in batch]
+            for batch in loop([prompts[n] for n in looped]):
+                remaining -= {looped[number] for number, _ in batch}
+                yield [(looped[number], answer) for number, answer in batch]
         groups: dict[tuple[object, ...], list[int]] = {}
-        for number in sorted(left):
+        for number in sorted(remaining):
             groups.setdefault(prompts[number].kind, []).append(number)
         for numbers in sorted(groups.values(), key=lambda group: -len(prompts[group[0]].ids)):
-            way = self._way([prompts[n] for n in numbers])
-            for answers in self._batcher.ready([prompts[n] for n in numbers], self._cost, way):
+            answer = self._plain_function([prompts[n] for n in numbers])
+            for answers in self._batcher.ready([prompts[n] for n in numbers], self._cost, answer):
                 yield list(zip(numbers, answers, strict=False))
                 del numbers[: len(answers)]
 
     def _looped(self, prompts: Sequence[Prompt]) -> Iterator[list[tuple[int, Answer]]]:
-        """Yield the answers that could be had; whatever fails here is left for plain batches to explain."""
-        left = dict(enumerate(prompts))
-        while left:
-            numbers = list(left)
-            some = [left[number] for number in numbers]
-            longest = max(prompt.length for prompt in some)
+        """Yield the answers of the decode loop; what fails here is left to plain batches."""
+        remaining = dict(enumerate(prompts))
+        while remaining:
+            numbers = list(remaining)
+            waiting = [remaining[number] for number in numbers]
+            longest = max(prompt.length for prompt in waiting)
             halved = False
-            for group in groups_of(some, self._budget, self.rung, self._longest):
+            for group in prompt_groups(waiting, self._budget, self.sharing_mode, self._longest):
                 failure: Exception | None = None
                 try:
-                    for batch in self._behind(group, some):
+                    for batch in self._group(group, waiting):
                         for number, _ in batch:
-                            del left[numbers[number]]
+                            del remaining[numbers[number]]
                         yield [(numbers[number], answer) for number, answer in batch]
                 except Exception as error:
                     # Without its traceback the error no longer holds the batch's tensors in memory.
                     failure = error.with_traceback(None)
                 if failure is not None and is_out_of_memory(failure) and self._budget > longest:
-                    self._kept.forget()
+                    self._prefix_cache.forget()
                     self._batcher.halve(self._budget, longest)
                     halved = True
                     break
@@ -155,100 +161,101 @@ class Generator:
                 return
 
     def _encoded(self, prompts: Sequence[Prompt]) -> Iterator[list[tuple[int, Answer]]]:
-        """Do as :meth:`_looped` does, for models with an encoder."""
+        """Yield the answers of the loop for models with an encoder, as :meth:`_looped` does."""
 
-        def cost(some: Sequence[Prompt]) -> int:
-            return len(some) * max(prompt.length for prompt in some)
+        def cost(batch: Sequence[Prompt]) -> int:
+            return len(batch) * max(prompt.length for prompt in batch)
 
-        def answer(some: Sequence[Prompt]) -> list[Answer]:
-            requests = [prompt.request for prompt in some]
-            return continue_encoded(self._model, [prompt.ids for prompt in some], requests, self._endings)
-
-        # Those beside each other that end, and were read, alike.
+        # Those side by side that are of like length.
         order = sorted(
             range(len(prompts)), key=lambda n: (-prompts[n].request.max_new_tokens, -prompts[n].length)
         )
-        for answers in self._batcher.ready([prompts[n] for n in order], cost, answer):
+        for answers in self._batcher.ready([prompts[n] for n in order], cost, self._continue_encoded):
             batch = list(zip(order, answers, strict=False))
             del order[: len(answers)]
-            for failed in (found for found in answers if isinstance(found, Failed)):
+            for failed in (answer for answer in answers if isinstance(answer, Failed)):
                 self.trouble = self.trouble or failed.error
-            yield [(number, found) for number, found in batch if isinstance(found, Continuation)]
+            yield [(number, answer) for number, answer in batch if isinstance(answer, Continuation)]
 
-    def _behind(self, group: Group, prompts: Sequence[Prompt]) -> Iterator[list[tuple[int, Answer]]]:
-        """Yield the answers of one group; texts of numbers that are none are left to plain batches.
+    def _continue_encoded(self, prompts: Sequence[Prompt]) -> list[Answer]:
+        requests = [prompt.request for prompt in prompts]
+        return continue_encoded(self._model, [prompt.ids for prompt in prompts], requests, self._endings)
 
-        In a packed row such numbers spread to texts that have nothing to do with them.
+    def _group(self, group: Group, prompts: Sequence[Prompt]) -> Iterator[list[tuple[int, Answer]]]:
+        """Yield the answers of one group; texts with NaN among the logits are left to plain batches.
+
+        In a packed row such values spread to the texts beside them.
         """
-        members = [prompts[number] for row in group.rows for number, _ in row.places]
+        members = [prompts[number] for row in group.rows for number, _ in row.outputs]
         ids = [prompt.ids for prompt in members]
-        # What only two rows share has no forward pass of its own; it is in each of them once all the same.
-        shared = shared_of(ids) if group.prefix or len(group.rows) <= 2 else 0
-        size = size_of(
+        # What only two rows share has no forward pass of its own, but each of them holds it once.
+        shared = shared_length(ids) if group.prefix or len(group.rows) <= 2 else 0
+        limits = batch_limits(
             shared,
             max(prompt.length for prompt in members) - shared,
             self._budget,
             longest=self._longest,
             vocabulary=int(self._model.get_input_embeddings().weight.shape[0]),
-            packed=self.rung == "packed",
+            packed=self.sharing_mode == "packed",
         )
-        loop = self._loop(group, size, self.rung)
+        loop = self._loop(group, limits, self.sharing_mode)
         for batch in loop.run(group.rows, [prompt.request for prompt in prompts]):
             yield [(number, answer) for number, answer in batch if isinstance(answer, Continuation)]
 
-    def _loop(self, group: Group, size: Size, rung: Rung) -> Loop:
-        prefix = self._kept.layers(group.prefix, lambda ids: feed_prefix(self._model, ids))
-        packed = rung == "packed"
-        return Loop(self._model, len(group.prefix), prefix, self._endings, size, packed=packed)
+    def _loop(self, group: Group, limits: BatchLimits, mode: SharingMode) -> DecodeLoop:
+        prefix = self._prefix_cache.layers(group.prefix, lambda ids: feed_prefix(self._model, ids))
+        packed = mode == "packed"
+        return DecodeLoop(self._model, len(group.prefix), prefix, self._endings, limits, packed=packed)
 
     @property
     def _budget(self) -> int:
         return self._batcher.budget
 
-    def _way(self, prompts: Sequence[Prompt]) -> Callable[[Sequence[Prompt]], list[Answer]]:
-        """Return how to answer prompts of one kind in plain batches: beams may share what all begin with."""
+    def _plain_function(self, prompts: Sequence[Prompt]) -> Callable[[Sequence[Prompt]], list[Answer]]:
+        """Return the function that answers prompts of one kind: beams may share what all begin with."""
         if prompts[0].request.num_beams == 1 or not self._beams_share:
             return self._plain
         if self._window is not None and prompts[0].length >= self._window:
             return self._plain
-        shared = shared_of([prompt.ids for prompt in prompts])
+        shared = shared_length([prompt.ids for prompt in prompts])
         if not shared:
             return self._plain
 
-        def answer(some: Sequence[Prompt]) -> list[Answer]:
+        def answer(batch: Sequence[Prompt]) -> list[Answer]:
             try:
-                prefix = self._kept.layers(prompts[0].ids[:shared], lambda ids: feed_prefix(self._model, ids))
-                return self._plain(some, prefix)
+                prefix = self._prefix_cache.layers(
+                    prompts[0].ids[:shared], lambda ids: feed_prefix(self._model, ids)
+                )
+                return self._plain(batch, prefix)
             except Exception as error:
                 if is_out_of_memory(error):
                     raise
                 self.trouble = self.trouble or describe_error(error)
-            return self._plain(some)
+            return self._plain(batch)
 
         return answer
 
     @cached_property
     def _beams_share(self) -> bool:
-        """Whether beams behind a prefix computed once are the same ones, tried on the checkpoint itself."""
-        if self._model.config.is_encoder_decoder or not self.loops:
+        """True if beams behind a cached prefix are those of plain batches, tried once."""
+        if self._model.config.is_encoder_decoder or self.sharing_mode == "plain":
             return False
         pairs, _ = sample_pairs(self._model, self._longest)
         request = GenerateRequest(prompt="", max_new_tokens=3, stop=(), num_beams=2, steps=True)
         prompts = [Prompt(ids=pair.context, request=request) for pair in pairs[:1]]
         try:
             prefix = feed_prefix(self._model, prompts[0].ids[:2])
-            found = [self._plain(prompts), self._plain(prompts, prefix)]
-        # Whatever an architecture raises here, it says that this way is closed.
+            (one,), (other,) = self._plain(prompts), self._plain(prompts, prefix)
+        # Whatever an architecture raises here, this mode does not hold for it.
         except Exception:
             return False
-        (one,), (other,) = found
         if not isinstance(one, Continuation) or not isinstance(other, Continuation):
             return False
-        steps = [[tuple(step.probability for step in way.steps)] for way in (one, other)]
+        steps = [[tuple(step.probability for step in answer.steps)] for answer in (one, other)]
         return one.token_ids == other.token_ids and agree(self._model, *steps)
 
     def _plain(self, prompts: Sequence[Prompt], prefix: Layers = ()) -> list[Answer]:
-        forget_lengths(self._model)
+        reset_rope_lengths(self._model)
         requests = [prompt.request for prompt in prompts]
         ids = [prompt.ids for prompt in prompts]
         return generate_batch(self._model, ids, requests, self._endings, prefix)

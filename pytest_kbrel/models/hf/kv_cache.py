@@ -1,4 +1,4 @@
-"""Keys and values of several rows: written in place, and laid out anew when rows leave or come in."""
+"""Key-value caches: preallocated and written in place, rearranged when sequences leave or come in."""
 
 from __future__ import annotations
 
@@ -17,28 +17,26 @@ from pytest_kbrel.records import record
 Layers = Sequence[tuple[torch.Tensor, torch.Tensor]]
 
 
-def cache_of(model: Any, layers: Layers) -> Any:
-    """Return a cache that holds ``layers``; an empty one for none."""
-    cache = DynamicCache(config=model.config)
+def cache_of(model: Any, layers: Layers, rows: int) -> Any:
+    """Return a cache of ``rows`` rows that all hold ``layers``, which have one row."""
+    return _filled(DynamicCache(config=model.config), layers, rows)
+
+
+def _filled(cache: Any, layers: Layers, rows: int) -> Any:
     for number, (keys, values) in enumerate(layers):
-        cache.update(keys, values, number)
+        cache.update(keys.expand(rows, -1, -1, -1), values.expand(rows, -1, -1, -1), number)
     return cache
 
 
-def layers_of(cache: Any) -> Layers:
-    """Return what a cache holds."""
-    return [(layer.keys, layer.values) for layer in cache.layers]
-
-
-class KeptPrefix:
-    """Keeps the keys and values of the last prefix: round after round asks behind the same examples."""
+class PrefixCache:
+    """Cache of the keys and values of the last prefix: calls often begin with the same few-shot examples."""
 
     def __init__(self) -> None:
         self._ids: Ids = ()
         self._layers: Layers = []
 
     def layers(self, ids: Ids, feed: Callable[[Ids], Layers]) -> Layers:
-        """Return those of ``ids``: the kept ones, cut where they are more, else what ``feed`` gives."""
+        """Return those of ``ids``: the cached ones, cut where they are more, else the result of ``feed``."""
         if not ids:
             return []
         if common_prefix(self._ids, ids) < len(ids):
@@ -52,8 +50,8 @@ class KeptPrefix:
         self._ids, self._layers = (), []
 
 
-class RoomyLayer(DynamicLayer):  # type: ignore[misc,no-untyped-call,unused-ignore]
-    """One layer of a cache that writes in place: a growing one copies all it holds for every token.
+class PreallocatedLayer(DynamicLayer):  # type: ignore[misc,no-untyped-call,unused-ignore]
+    """Cache layer that is written in place; transformers' growing one copies all it holds for every token.
 
     Memory for ``room`` slots is taken at the first writing, of shape (rows, room, heads, width): a slot's
     heads lie side by side, so that slots move as a whole.
@@ -67,7 +65,7 @@ class RoomyLayer(DynamicLayer):  # type: ignore[misc,no-untyped-call,unused-igno
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Write behind what is there; raise ``RuntimeError`` where the room does not suffice."""
+        """Append keys and values; raise ``RuntimeError`` where the room does not suffice."""
         states = [given.transpose(1, 2) for given in (key_states, value_states)]
         if not self.parts:
             self.parts = [s.new_empty((s.shape[0], self.room, *s.shape[2:])) for s in states]
@@ -86,7 +84,7 @@ class RoomyLayer(DynamicLayer):  # type: ignore[misc,no-untyped-call,unused-igno
             self.show(self.used)
 
     def show(self, used: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Let ``used`` slots be seen, and return them."""
+        """Make ``used`` slots visible, and return their keys and values."""
         keys, values = (part[:, :used].transpose(1, 2) for part in self.parts)
         self.used, self.is_initialized = used, True
         self.keys, self.values = keys, values
@@ -94,42 +92,40 @@ class RoomyLayer(DynamicLayer):  # type: ignore[misc,no-untyped-call,unused-igno
         return keys, values
 
 
-def roomy_cache(rows: int, room: int, prefix: Layers) -> Any:
+def preallocated_cache(rows: int, room: int, prefix: Layers) -> Any:
     """Return a cache of ``rows`` rows for ``room`` slots each, all of which begin with ``prefix``."""
     cache: Any = DynamicCache()
-    cache.layer_class_to_replicate = functools.partial(RoomyLayer, room)
-    for number, (keys, values) in enumerate(prefix):
-        cache.update(keys.expand(rows, -1, -1, -1), values.expand(rows, -1, -1, -1), number)
-    return cache
+    cache.layer_class_to_replicate = functools.partial(PreallocatedLayer, room)
+    return _filled(cache, prefix, rows)
 
 
 @record
-class Move:
-    """Slots of one cache and where they go: ``sources`` and ``targets`` are row * room + slot."""
+class SlotMove:
+    """Slots of one cache and their targets: ``sources`` and ``targets`` are row * room + slot."""
 
     cache: Any
     sources: tuple[int, ...]
     targets: tuple[int, ...]
 
 
-def laid_out(rows: int, slots: int, room: int, before: int, moves: Sequence[Move]) -> Any:
+def rearranged_cache(rows: int, slots: int, room: int, before: int, moves: Sequence[SlotMove]) -> Any:
     """Return a cache of ``rows`` rows with ``slots`` in use and room for ``room``, and empty the old ones.
 
     All rows of all caches begin with the same ``before`` slots; of the others, those that ``moves`` do not
     name are zero: what a mask hides must still be a number.
     """
-    new = roomy_cache(rows, room, [])
+    new = preallocated_cache(rows, room, [])
     filled = {target for move in moves for target in move.targets}
     cells = (row * room + slot for row in range(rows) for slot in range(before, slots))
     gaps = tuple(cell for cell in cells if cell not in filled)
 
     # Layers may lie on several devices; on one they all move the same slots.
     @functools.cache
-    def index(places: tuple[int, ...], device: torch.device) -> torch.Tensor:
-        return torch.tensor(places, dtype=torch.long, device=device)
+    def index(cells: tuple[int, ...], device: torch.device) -> torch.Tensor:
+        return torch.tensor(cells, dtype=torch.long, device=device)
 
     for number in range(len(moves[0].cache.layers)):
-        layer = RoomyLayer(room)
+        layer = PreallocatedLayer(room)
         old = [move.cache.layers[number] for move in moves]
         layer.parts = [p.new_empty((rows, room, *p.shape[2:])) for p in old[0].parts]
         for which, part in enumerate(layer.parts):

@@ -30,10 +30,10 @@ from pytest_kbrel.models.hf.checks import (
     fast_note,
     with_adapter,
 )
-from pytest_kbrel.models.hf.devices import check_placed, check_there, loading_options
+from pytest_kbrel.models.hf.devices import check_device, check_placement, device_map_options
 from pytest_kbrel.models.hf.onednn import onednn_is_faster, use_onednn
 from pytest_kbrel.models.hf.spec import ModelSpec
-from pytest_kbrel.models.hf.stopping import fixed_settings
+from pytest_kbrel.models.hf.stopping import greedy_settings
 from pytest_kbrel.models.tokens import PromptEncoder
 from pytest_kbrel.records import Fingerprint, record
 
@@ -41,7 +41,7 @@ _TOKENIZER = "the tokenizer"
 
 
 @record
-class Parts:
+class LoadedCheckpoint:
     """A loaded checkpoint.
 
     ``max_length`` is in tokens, ``None`` where the architecture sets no limit. ``files`` is what it was read
@@ -59,15 +59,15 @@ class Parts:
 
 
 @record
-class Outline:
-    """A checkpoint's config, and what tokenises prompts for it. ``max_length`` is as in :class:`Parts`."""
+class CheckpointOutline:
+    """Config and prompt encoder of a checkpoint; ``max_length`` is as in :class:`LoadedCheckpoint`."""
 
     config: Any
     encoder: PromptEncoder
     max_length: int | None
 
 
-def load_parts(spec: ModelSpec) -> Parts:
+def load_checkpoint(spec: ModelSpec) -> LoadedCheckpoint:
     """Load config, tokenizer and weights, check them, derive, and take the fingerprint.
 
     Raises :class:`ModelError` naming the checkpoint, what was found and what is allowed.
@@ -86,7 +86,7 @@ def load_parts(spec: ModelSpec) -> Parts:
         if spec.peft:
             notes.append(base_note(spec, model.active_peft_config))
         bare = model.get_base_model() if spec.peft else model
-        bare.generation_config = model.generation_config = fixed_settings(model, tokenizer)
+        bare.generation_config = model.generation_config = greedy_settings(model, tokenizer)
         notes.append(end_note(model.generation_config.eos_token_id or (), encoder))
         if spec.derived:
             from pytest_kbrel.reference.derive import derive
@@ -97,7 +97,7 @@ def load_parts(spec: ModelSpec) -> Parts:
         max_length = spec.max_length or _max_length(config)
         described = fingerprint(spec, folder, model, tokenizer, adds_bos=encoder.adds_bos)
     files.check()
-    return Parts(
+    return LoadedCheckpoint(
         spec=spec,
         model=model,
         tokenizer=tokenizer,
@@ -112,17 +112,19 @@ def load_parts(spec: ModelSpec) -> Parts:
 def load_encoder(spec: ModelSpec) -> PromptEncoder:
     """Return what tokenises prompts for the checkpoint; its weights are not read.
 
-    Raises :class:`ModelError` as :func:`load_parts`.
+    Raises :class:`ModelError` as :func:`load_checkpoint`.
     """
     return load_outline(spec).encoder
 
 
-def load_outline(spec: ModelSpec) -> Outline:
+def load_outline(spec: ModelSpec) -> CheckpointOutline:
     """Return what is known of a checkpoint without its weights; raises as :func:`load_encoder`."""
     with quiet():
         config = _load_config(spec)
         encoder = _encoder(spec, config, _load_tokenizer(spec))
-    return Outline(config=config, encoder=encoder, max_length=spec.max_length or _max_length(config))
+    return CheckpointOutline(
+        config=config, encoder=encoder, max_length=spec.max_length or _max_length(config)
+    )
 
 
 def _load_config(spec: ModelSpec) -> Any:
@@ -186,7 +188,7 @@ def _refuse(spec: ModelSpec, what: str, error: Exception) -> NoReturn:
 def device_of(spec: ModelSpec) -> torch.device:
     """Return the device a checkpoint goes to; :class:`ModelError` where it is not there."""
     if spec.device != "auto":
-        check_there(spec.device)
+        check_device(spec.device)
         try:
             device = torch.device(spec.device)
             torch.empty(0, device=device)
@@ -261,10 +263,10 @@ def _load_model(spec: ModelSpec, config: Any, device: torch.device) -> Any:
             load_in_4bit=spec.load_in_4bit, load_in_8bit=spec.load_in_8bit, **_bnb_4bit(spec)
         )
     if spec.placement is not None:
-        options |= loading_options(spec.placement)
+        options |= device_map_options(spec.placement)
     model, info = _from_pretrained(spec, "the model", factory, **options)
     check_complete(spec, info, {name for name, _ in model.named_parameters()})
-    check_placed(spec, model)
+    check_placement(spec, model)
     # transformers puts it on unasked where PEFT is installed.
     if getattr(model, "_hf_peft_config_loaded", False):
         raise ModelError(

@@ -1,4 +1,4 @@
-"""A transformers checkpoint that answers: the protocol's four methods."""
+"""Model that transformers runs."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from pytest_kbrel.models.batching import Budget
 from pytest_kbrel.models.checkpoint.integrity import FileRecord
 from pytest_kbrel.models.hf.batch_plan import Prompt
 from pytest_kbrel.models.hf.generator import Generator
-from pytest_kbrel.models.hf.loading import Parts, quiet
+from pytest_kbrel.models.hf.loading import LoadedCheckpoint, quiet
 from pytest_kbrel.models.hf.scorer import Scorer
-from pytest_kbrel.models.hf.sharing import Rung, check_length
-from pytest_kbrel.models.hf.stopping import Continuation, Endings
+from pytest_kbrel.models.hf.sharing import SharingMode, check_length
+from pytest_kbrel.models.hf.stopping import Endings
 from pytest_kbrel.models.memory import token_budget
 from pytest_kbrel.models.thinking import Thinker, thought_endings
-from pytest_kbrel.models.tokens import Ids, Pair
+from pytest_kbrel.models.tokens import Pair
 from pytest_kbrel.printing import printable
 from pytest_kbrel.records import (
     Failed,
@@ -34,12 +34,12 @@ from pytest_kbrel.records import (
 
 T = TypeVar("T")
 
-_SCORED: dict[Rung, str] = {
+_SCORED: dict[SharingMode, str] = {
     "packed": "scored in packed rows",
     "prefix": "scored behind shared prefixes",
     "plain": "scored in plain batches",
 }
-_WRITTEN: dict[Rung, str] = {
+_WRITTEN: dict[SharingMode, str] = {
     "packed": "written in a loop of packed rows",
     "prefix": "written in a loop behind shared prefixes",
     "plain": "written in plain batches",
@@ -47,16 +47,16 @@ _WRITTEN: dict[Rung, str] = {
 
 
 class HfModel:
-    """A causal or encoder-decoder checkpoint; made by :func:`pytest_kbrel.models.hf.backend.load`.
+    """A causal or encoder-decoder checkpoint in memory; made by :func:`pytest_kbrel.models.hf.backend.load`.
 
-    Answers do not depend on what else is asked in the same call: probabilities agree within 1e-4 in float32,
-    texts are equal. ``budget`` is what scoring and writing share; by default what the spec says. Several
-    threads may ask, and are answered in turns. The weights must stay what they were when they were loaded.
-    Weights may be pages of their file: once a file of the checkpoint has changed, asking raises
-    :class:`~pytest_kbrel.errors.ModelError`, and no answer of the batch in which it changed is given.
+    Responses do not depend on the other requests of a call: probabilities agree within 1e-4 in float32, texts
+    are equal. ``budget`` is shared by scoring and generating; by default it is that of the spec. Several
+    threads may call, and are answered in turns. Weights may be pages of their file: once a file of the
+    checkpoint has changed, every call raises :class:`~pytest_kbrel.errors.ModelError`, and no response of the
+    batch in which it changed is given.
     """
 
-    def __init__(self, parts: Parts, *, shares: bool = True, budget: Budget | None = None) -> None:
+    def __init__(self, parts: LoadedCheckpoint, *, shares: bool = True, budget: Budget | None = None) -> None:
         self._parts = parts
         self._fingerprint = parts.fingerprint
         self._budget = budget or Budget(token_budget(parts.spec, parts.model.device.type))
@@ -69,13 +69,13 @@ class HfModel:
         )
         self._generator = Generator(parts.model, endings, budget=self._budget, longest=parts.max_length)
         self._endings = endings
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
         # The batches put hooks on the one model there is.
         self._lock = threading.Lock()
 
     @property
-    def parts(self) -> Parts:
-        """The checkpoint itself, for those that look inside it."""
+    def parts(self) -> LoadedCheckpoint:
+        """The loaded checkpoint."""
         return self._parts
 
     @property
@@ -85,26 +85,23 @@ class HfModel:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader of its figures should know, a sentence each."""
+        """Sentences that a reader of its figures should know."""
         return self._parts.notes
 
     @property
-    def rungs(self) -> tuple[Rung, Rung]:
-        """Which way of sharing holds when this checkpoint scores and when it writes: tried, if not yet."""
-        return self._scorer.rung, self._generator.rung
+    def sharing_modes(self) -> tuple[SharingMode, SharingMode]:
+        """The sharing modes of scoring and of generating, tried on the checkpoint if not done before."""
+        return self._scorer.sharing_mode, self._generator.sharing_mode
 
     @property
     def engine(self) -> str:
-        """Which ways of sharing hold for this checkpoint, in words; empty while none has been tried."""
-        # Where ``cached_property`` keeps it. Asked for by name, it would be tried now.
-        scored, written = (vars(part).get("rung") for part in (self._scorer, self._generator))
+        """The sharing modes in words; empty while none has been tried."""
+        # Where ``cached_property`` stores it: the attribute itself would try it now.
+        scored, written = (vars(part).get("sharing_mode") for part in (self._scorer, self._generator))
         once = scored == "prefix" and self._parts.model.config.is_encoder_decoder
-        found = [
-            "" if scored is None else "scored behind shared encoder output" if once else _SCORED[scored],
-            "" if written is None else _WRITTEN[written],
-        ]
-        told = [part for part in found if part]
-        return ", ".join([*told, f"batches of up to {self._budget.tokens} tokens"] if told else [])
+        words = ["scored behind shared encoder output" if once else _SCORED[scored]] if scored else []
+        words += [_WRITTEN[written]] if written else []
+        return ", ".join([*words, f"batches of up to {self._budget.tokens} tokens"] if words else [])
 
     def rendered(self, request: Request) -> str:
         """Return a request's prompt as the model reads it, special tokens by name."""
@@ -113,17 +110,17 @@ class HfModel:
 
     @property
     def unscorable(self) -> str:
-        """Why the model can score no answer; empty where it can."""
+        """Why the model can score no continuation; empty if it can."""
         return self._parts.encoder.unscorable
 
     def describe(self) -> Fingerprint:
-        """Say what this model is, by content."""
+        """Return the fingerprint of the checkpoint's content."""
         return self._fingerprint
 
     def replanned(self) -> HfModel:
         """Return the same checkpoint, its weights shared, in batches of a third of the size.
 
-        What is scored is fed whole: packed rows would be the same ones, whatever the batch.
+        Nothing is shared in scoring: packed rows would be the same ones, whatever the batch.
         """
         spec = dataclasses.replace(self._parts.spec, batch_size=max(1, self._budget.tokens // 3))
         other = HfModel(dataclasses.replace(self._parts, spec=spec), shares=False)
@@ -131,12 +128,12 @@ class HfModel:
         return other
 
     def score(self, requests: Sequence[ScoreRequest]) -> list[Scored | Failed]:
-        """Return the probabilities (float32 softmax) of the continuations' tokens, one answer per request."""
+        """Return the probabilities (float32 softmax) of the continuations' tokens, one per request."""
         return in_order(self.score_as_ready(requests))
 
     def score_as_ready(self, requests: Sequence[ScoreRequest]) -> Iterator[list[tuple[int, Scored | Failed]]]:
-        """Yield the answers of :meth:`score`, each with its request's place, batch by batch."""
-        places: list[int] = []
+        """Yield the responses of :meth:`score`, each with its request's index, batch by batch."""
+        indices: list[int] = []
         pairs: list[Pair] = []
         refused: list[tuple[int, Scored | Failed]] = []
         with self._lock, quiet():
@@ -148,47 +145,46 @@ class HfModel:
                 except Exception as error:
                     refused.append((index, failed(error)))
                 else:
-                    places.append(index)
+                    indices.append(index)
                     pairs.append(pair)
         if refused:
             yield refused
         for batch in self._in_turns(self._scorer.ready(pairs)):
-            yield [(places[n], scored(self._parts.encoder, pairs[n], found)) for n, found in batch]
-        self._tell(self._scorer.trouble)
+            yield [(indices[n], scored(self._parts.encoder, pairs[n], result)) for n, result in batch]
+        self._warn(self._scorer.trouble)
 
     def generate(self, requests: Sequence[GenerateRequest]) -> list[Generated | Failed]:
-        """Return greedy or beam continuations, one answer per request."""
+        """Return greedy or beam continuations, one response per request."""
         return in_order(self.generate_as_ready(requests))
 
     def generate_as_ready(
         self, requests: Sequence[GenerateRequest]
     ) -> Iterator[list[tuple[int, Generated | Failed]]]:
-        """Yield the answers of :meth:`generate`, each with its request's place, some at a time."""
-        places: list[int] = []
+        """Yield the responses of :meth:`generate`, each with its request's index, some at a time."""
+        indices: list[int] = []
         prompts: list[Prompt] = []
         refused: list[tuple[int, Generated | Failed]] = []
         with self._lock, quiet():
             for index, request in enumerate(self._parts.encoder.reading(requests)):
                 try:
                     ids = self._parts.encoder.prompt(request)
-                    self._check_request(ids, request)
+                    check_request(request, ids, self._vocabulary)
+                    self._check_length(len(ids), request.max_new_tokens)
                 except Exception as error:
                     refused.append((index, failed(error)))
                 else:
-                    places.append(index)
+                    indices.append(index)
                     prompts.append(Prompt(ids=ids, request=request))
         if refused:
             yield refused
-        for batch in self._in_turns(self._written(prompts)):
-            yield [(places[n], generated(self._parts.encoder, prompts[n].ids, found)) for n, found in batch]
-        self._tell(self._generator.trouble)
-
-    def _written(self, prompts: Sequence[Prompt]) -> Iterator[list[tuple[int, Continuation | Failed]]]:
-        return self._generator.ready(prompts) if self._thinker is None else self._thinker.ready(prompts)
+        ready = self._generator.ready if self._thinker is None else self._thinker.ready
+        for batch in self._in_turns(ready(prompts)):
+            yield [(indices[n], generated(self._parts.encoder, prompts[n].ids, text)) for n, text in batch]
+        self._warn(self._generator.trouble)
 
     @cached_property
     def _thinker(self) -> Thinker | None:
-        """What lets the model think before it answers; ``None`` where nothing declares marks of thoughts."""
+        """Generator of thoughts before answers; ``None`` where nothing declares marks of thoughts."""
         marks = self._parts.encoder.marks
         if marks is None:
             return None
@@ -204,16 +200,16 @@ class HfModel:
         )
 
     def close(self) -> None:
-        """Free the weights; the model answers no more."""
+        """Free the weights; the model cannot be used any more."""
         del self._parts, self._scorer, self._generator
         vars(self).pop("_thinker", None)
 
     def _in_turns(self, batches: Iterator[T]) -> Iterator[T]:
-        """Yield what is given; no two threads have theirs computed at once."""
-        # Who reads a page of a file that was cut short is killed.
+        """Yield the batches; no two threads have theirs computed at once."""
+        # A process that reads a page of a file that was cut short is killed.
         self.files.check()
         while True:
-            # Never held while others work with a batch. What is silenced belongs to the whole process.
+            # Not held while a caller works with a batch. ``quiet`` silences the whole process.
             with self._lock, quiet():
                 batch = next(batches, None)
             if batch is None:
@@ -221,18 +217,14 @@ class HfModel:
             self.files.check()
             yield batch
 
-    def _tell(self, trouble: str) -> None:
-        if trouble and trouble not in self._told:
-            self._told.add(trouble)
+    def _warn(self, trouble: str) -> None:
+        if trouble and trouble not in self._warned:
+            self._warned.add(trouble)
             warnings.warn(
                 printable(f"a shared batch failed, and plain ones answered: right, but slow ({trouble})"),
                 RuntimeWarning,
                 stacklevel=3,
             )
-
-    def _check_request(self, prompt: Ids, request: GenerateRequest) -> None:
-        check_request(request, prompt, self._vocabulary)
-        self._check_length(len(prompt), request.max_new_tokens)
 
     def _check_length(self, prompt: int, behind: int) -> None:
         check_length(

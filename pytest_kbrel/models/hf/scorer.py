@@ -1,4 +1,9 @@
-"""Scores pairs of any number: shares what they share where the checkpoint allows it, and stays in memory."""
+"""Probabilities of given tokens: what sequences share is computed once where the checkpoint allows it.
+
+A packed row holds many branches behind one prefix; each token attends to the prefix, its ancestors and
+itself, at the position it has in its own sequence. Where an architecture does not allow that, a row holds one
+sequence behind the prefix, or the sequences are fed whole (plain batches).
+"""
 
 from __future__ import annotations
 
@@ -6,24 +11,24 @@ import inspect
 import math
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from itertools import pairwise
+from itertools import islice
 from typing import Any
 
 import torch
 
 from pytest_kbrel.models.batching import Batcher, Budget, describe_error
-from pytest_kbrel.models.hf.batch_plan import Batches
-from pytest_kbrel.models.hf.kv_cache import KeptPrefix, Layers, cache_of, layers_of
+from pytest_kbrel.models.hf.batch_plan import ScoringBatches, sequences_of
+from pytest_kbrel.models.hf.kv_cache import Layers, PrefixCache, cache_of
 from pytest_kbrel.models.hf.lm_head import probabilities_at
 from pytest_kbrel.models.hf.prefix_tree import Group, Row
 from pytest_kbrel.models.hf.sharing import (
-    TRIAL,
+    TRIAL_BUDGET,
     Probabilities,
-    Rung,
-    Way,
-    forget_lengths,
-    highest_rung,
-    packs,
+    ScoreFunction,
+    SharingMode,
+    allows_packing,
+    best_sharing_mode,
+    reset_rope_lengths,
     window_of,
 )
 from pytest_kbrel.models.tokens import Ids, Pair
@@ -31,18 +36,18 @@ from pytest_kbrel.records import Failed
 
 
 class Scorer:
-    """One checkpoint's scoring. ``budget`` is in tokens a batch, ``longest`` what the model takes.
+    """Scorer of one checkpoint. ``budget`` is in tokens a batch, ``longest`` how many tokens the model takes.
 
-    Without ``shares`` every sequence is fed whole. ``trouble`` is the first error of a shared batch; plain
-    ones answered then.
+    Without ``shares`` every sequence is fed whole. ``trouble`` is the first error of a shared batch, which
+    plain batches then answered.
     """
 
     def __init__(self, model: Any, *, budget: int | Budget, longest: int | None, shares: bool = True) -> None:
         self._model = model
         self._longest, self._shares = longest, shares
         self.trouble = ""
-        self._kept = KeptPrefix()
-        self._batches = Batches(
+        self._prefix_cache = PrefixCache()
+        self._batches = ScoringBatches(
             Batcher(budget),
             vocabulary=int(model.get_input_embeddings().weight.shape[0]),
             # A mask of one's own replaces a sliding window; within the window there is nothing to replace.
@@ -50,70 +55,73 @@ class Scorer:
         )
 
     @cached_property
-    def rung(self) -> Rung:
-        """Which way of sharing holds for this checkpoint."""
+    def sharing_mode(self) -> SharingMode:
+        """The sharing mode that holds for this checkpoint, tried on it once."""
         if not self._shares:
             return "plain"
-        ways: dict[Rung, Way] = {"plain": lambda pairs: score_batch(self._model, pairs, self._pad)}
+        functions: dict[SharingMode, ScoreFunction] = {
+            "plain": lambda pairs: score_batch(self._model, pairs, self._pad)
+        }
         if self._model.config.is_encoder_decoder:
-            ways["prefix"] = lambda pairs: score_batch(self._model, pairs, self._pad, encode_once=True)
+            functions["prefix"] = lambda pairs: score_batch(self._model, pairs, self._pad, encode_once=True)
         else:
-            ways["prefix"] = lambda pairs: self._tried(pairs, "prefix")
-            if packs(self._model.config):
-                ways["packed"] = lambda pairs: self._tried(pairs, "packed")
-        found = highest_rung(self._model, ways, self._longest)
-        # That a way is closed is no trouble.
+            functions["prefix"] = lambda pairs: self._try(pairs, "prefix")
+            if allows_packing(self._model.config):
+                functions["packed"] = lambda pairs: self._try(pairs, "packed")
+        mode = best_sharing_mode(self._model, functions, self._longest)
+        # A mode that does not hold is no trouble.
         self.trouble = ""
-        return found
+        return mode
 
     def ready(self, pairs: Sequence[Pair]) -> Iterator[list[tuple[int, Probabilities | Failed]]]:
-        """Yield, batch by batch, each pair's number and answer; what fails is a :class:`Failed`."""
-        left = set(range(len(pairs)))
-        if self.rung != "plain" and not self._model.config.is_encoder_decoder:
-            fitting = self._batches.shareable(pairs)
-            some = [pairs[number] for number in fitting]
-            for batch in self._shared(some, self.rung, self._batches):
-                left -= {fitting[number] for number, _ in batch}
-                yield [(fitting[number], answer) for number, answer in batch]
-        yield from self._batches.of_pairs(pairs, left, self._plain)
+        """Yield, batch by batch, each pair's index and answer; what fails is a :class:`Failed`."""
+        remaining = set(range(len(pairs)))
+        if self.sharing_mode != "plain" and not self._model.config.is_encoder_decoder:
+            indices = self._batches.shareable(pairs)
+            shareable = [pairs[n] for n in indices]
+            for batch in self._shared(shareable, self.sharing_mode, self._batches):
+                remaining -= {indices[n] for n, _ in batch}
+                yield [(indices[n], answer) for n, answer in batch]
+        yield from self._batches.of_pairs(pairs, remaining, self._plain)
 
     def _shared(
-        self, pairs: Sequence[Pair], rung: Rung, batches: Batches
+        self, pairs: Sequence[Pair], mode: SharingMode, batches: ScoringBatches
     ) -> Iterator[list[tuple[int, Probabilities]]]:
-        """Yield the answers that could be had; whatever fails here is left for plain batches to explain.
+        """Yield the answers of shared batches; what fails here is left to plain batches.
 
-        So are numbers that are none: in a packed row they spread to answers beside them.
+        So are values that are not finite: in a packed row they spread to answers beside them.
         """
-        for group in batches.groups(pairs, rung):
+        for group in batches.groups(pairs, mode):
             try:
-                prefix = self._kept.layers(group.prefix, lambda ids: feed_prefix(self._model, ids))
+                prefix = self._prefix_cache.layers(group.prefix, lambda ids: feed_prefix(self._model, ids))
             except Exception as error:
                 self.trouble = self.trouble or describe_error(error)
                 continue
-            yield from self._rows(group, prefix, pairs, rung, batches)
 
-    def _rows(
-        self, group: Group, prefix: Any, pairs: Sequence[Pair], rung: Rung, batches: Batches
-    ) -> Iterator[list[tuple[int, Probabilities]]]:
-        def answer(rows: Sequence[Row]) -> list[dict[int, Probabilities] | Failed]:
-            before = len(group.prefix)
-            return [*score_rows(self._model, before, prefix, rows, pairs, packed=rung == "packed")]
+            def answer(
+                rows: Sequence[Row], group: Group = group, prefix: Layers = prefix
+            ) -> list[dict[int, Probabilities] | Failed]:
+                before = len(group.prefix)
+                return [*score_rows(self._model, before, prefix, rows, pairs, packed=mode == "packed")]
 
-        for batch in batches.of_rows(group, answer):
-            for failed in (found for found in batch if isinstance(found, Failed)):
-                self.trouble = self.trouble or failed.error
-            items = [item for found in batch if not isinstance(found, Failed) for item in found.items()]
-            yield [(number, answer) for number, answer in items if all(map(math.isfinite, answer))]
+            for batch in batches.of_rows(group, answer):
+                items: list[tuple[int, Probabilities]] = []
+                for result in batch:
+                    if isinstance(result, Failed):
+                        self.trouble = self.trouble or result.error
+                    else:
+                        items += result.items()
+                yield [(number, answer) for number, answer in items if all(map(math.isfinite, answer))]
 
-    def _tried(self, pairs: Sequence[Pair], rung: Rung) -> list[Probabilities]:
+    def _try(self, pairs: Sequence[Pair], mode: SharingMode) -> list[Probabilities]:
         # Whatever the budget: what is right for a checkpoint does not depend on it.
-        batches = Batches(Batcher(TRIAL), vocabulary=1, window=None)
-        found = {number: answer for batch in self._shared(pairs, rung, batches) for number, answer in batch}
-        return [found[number] for number in range(len(pairs))]
+        batches = ScoringBatches(Batcher(TRIAL_BUDGET), vocabulary=1, window=None)
+        answers = {number: answer for batch in self._shared(pairs, mode, batches) for number, answer in batch}
+        return [answers[number] for number in range(len(pairs))]
 
     def _plain(self, pairs: Sequence[Pair]) -> list[Probabilities | Failed]:
-        forget_lengths(self._model)
-        once = self._model.config.is_encoder_decoder and self.rung == "prefix"
+        reset_rope_lengths(self._model)
+        once = self._model.config.is_encoder_decoder and self.sharing_mode == "prefix"
         return [*score_batch(self._model, pairs, self._pad, encode_once=once)]
 
     @property
@@ -126,31 +134,35 @@ def score_batch(
 ) -> list[Probabilities]:
     """Return each pair's token probabilities, by float32 softmax over the whole vocabulary.
 
-    With ``encode_once`` an encoder reads a prompt once, however many continuations it has in this batch.
-
-    Rows are padded on the right, which is right for every architecture, recurrent ones included. A value that
-    is not a number is returned as such.
+    With ``encode_once`` an encoder reads a prompt once, however many continuations it has in this batch. Rows
+    are padded on the right, which is right for every architecture, recurrent ones included. Values may be
+    NaN.
     """
-    rows = torch.tensor([row for row, pair in enumerate(pairs) for _ in pair.targets])
+    device = model.device
     if model.config.is_encoder_decoder:
-        columns = [len(pair.lead) + k for pair in pairs for k in range(len(pair.targets))]
+        starts = [len(pair.lead) for pair in pairs]
         inputs = _encoder_decoder_inputs(model, pairs, pad_id, encode_once)
     else:
-        columns = [len(pair.context) - 1 + k for pair in pairs for k in range(len(pair.targets))]
-        rows_fed = [(*pair.context, *pair.targets[:-1]) for pair in pairs]
-        inputs = {"input_ids": right_padded(rows_fed, pad_id).to(model.device)}
-    device = model.device
+        starts = [len(pair.context) - 1 for pair in pairs]
+        inputs = {"input_ids": right_padded([one.ids for one in sequences_of(pairs)], pad_id).to(device)}
+    rows = [row for row, pair in enumerate(pairs) for _ in pair.targets]
+    columns = [start + k for start, pair in zip(starts, pairs, strict=True) for k in range(len(pair.targets))]
     targets = torch.tensor([token for pair in pairs for token in pair.targets], device=device)
-    places = rows.to(device), torch.tensor(columns, device=device)
-    flat = probabilities_at(model, *places, inputs, torch.arange(len(targets), device=device), targets)
-    ends = [0]
-    for pair in pairs:
-        ends.append(ends[-1] + len(pair.targets))
-    return [tuple(flat[start:end]) for start, end in pairwise(ends)]
+    flat = iter(
+        probabilities_at(
+            model,
+            torch.tensor(rows, device=device),
+            torch.tensor(columns, device=device),
+            inputs,
+            torch.arange(len(targets), device=device),
+            targets,
+        )
+    )
+    return [tuple(islice(flat, len(pair.targets))) for pair in pairs]
 
 
 def right_padded(rows: Sequence[Sequence[int]], fill: int) -> torch.Tensor:
-    """Return rows of token ids as one ``(rows, longest)`` tensor, filled behind."""
+    """Return rows of numbers as one ``(rows, longest)`` tensor, padded on the right with ``fill``."""
     width = max(map(len, rows))
     return torch.tensor([[*row, *[fill] * (width - len(row))] for row in rows])
 
@@ -166,8 +178,8 @@ def _encoder_decoder_inputs(
         "attention_mask": right_padded([[1] * len(context) for context in distinct], 0).to(model.device),
     }
     if encode_once:
-        places = {context: place for place, context in enumerate(distinct)}
-        rows = torch.tensor([places[context] for context in contexts], device=model.device)
+        row_of = {context: row for row, context in enumerate(distinct)}
+        rows = torch.tensor([row_of[context] for context in contexts], device=model.device)
         with torch.inference_mode():
             encoded = model.get_encoder()(**inputs)
         # Of its own class: some decoders ask for more than the states.
@@ -185,7 +197,7 @@ def feed_prefix(model: Any, ids: Ids) -> Layers:
     with torch.inference_mode():
         tokens = torch.tensor([ids], device=model.device)
         cache = model(input_ids=tokens, use_cache=True, logits_to_keep=1).past_key_values
-    return layers_of(cache)
+    return [(layer.keys, layer.values) for layer in cache.layers]
 
 
 def score_rows(
@@ -197,58 +209,53 @@ def score_rows(
     """
     device = model.device
     wanted = [
-        ((line, place), number, step)
-        for line, row in enumerate(rows)
-        for number, places in row.places
-        for step, place in enumerate(places)
+        ((row_number, index), number, step)
+        for row_number, row in enumerate(rows)
+        for number, indices in row.outputs
+        for step, index in enumerate(indices)
     ]
     # Several answers begin behind the same token: its logits are computed once.
-    spots = {spot: index for index, spot in enumerate(dict.fromkeys(spot for spot, _, _ in wanted))}
-    lines, columns = torch.tensor(list(spots), device=device).T
+    cells = {cell: n for n, cell in enumerate(dict.fromkeys(cell for cell, _, _ in wanted))}
+    row_numbers, columns = torch.tensor(list(cells), device=device).T
     inputs = row_inputs(model, rows, before, packed=packed)
     if prefix:
-        many = len(rows)
-        shared = [(k.expand(many, -1, -1, -1), v.expand(many, -1, -1, -1)) for k, v in prefix]
-        cache = cache_of(model, shared)
-        inputs["past_key_values"] = cache
+        inputs["past_key_values"] = cache_of(model, prefix, len(rows))
     flat = probabilities_at(
         model,
-        lines,
+        row_numbers,
         columns,
         inputs,
-        torch.tensor([spots[spot] for spot, _, _ in wanted], device=device),
+        torch.tensor([cells[cell] for cell, _, _ in wanted], device=device),
         torch.tensor([pairs[number].targets[step] for _, number, step in wanted], device=device),
         use_cache=bool(prefix),
     )
-    found: list[dict[int, list[float]]] = [{} for _ in rows]
-    for ((line, _), number, _), probability in zip(wanted, flat, strict=True):
-        found[line].setdefault(number, []).append(probability)
-    return [{number: tuple(values) for number, values in of_row.items()} for of_row in found]
+    answers: list[dict[int, Probabilities]] = [{} for _ in rows]
+    for ((row_number, _), number, _), probability in zip(wanted, flat, strict=True):
+        answers[row_number][number] = (*answers[row_number].get(number, ()), probability)
+    return answers
 
 
 def row_inputs(model: Any, rows: Sequence[Row], before: int, *, packed: bool) -> dict[str, Any]:
-    """Return tokens, mask and positions of rows behind a prefix of ``before`` tokens."""
+    """Return token ids, mask and position ids of rows behind a prefix of ``before`` tokens."""
     device = model.device
-    mask = _tree_mask(rows, before, model.dtype) if packed else _line_mask(rows, before)
+    if packed:
+        mask = _tree_mask(rows, before, model.dtype)
+    else:
+        mask = right_padded([[1] * (before + len(row.tokens)) for row in rows], 0)
     inputs: dict[str, Any] = {
         "input_ids": right_padded([row.tokens for row in rows], 0).to(device),
         "attention_mask": mask.to(device),
     }
-    # Models without position embeddings tell places by the mask, and take no argument for them.
-    if states_places(model):
+    # Models without position embeddings tell positions by the mask, and take no argument for them.
+    if takes_position_ids(model):
         inputs["position_ids"] = right_padded([row.depths for row in rows], before).to(device)
     return inputs
 
 
-def states_places(model: Any) -> bool:
-    """Tell whether the model takes the places of its tokens; an adapter hands on what it does not name."""
+def takes_position_ids(model: Any) -> bool:
+    """Return True if the model takes position ids; an adapter passes on arguments that it does not name."""
     inner = model.get_base_model() if hasattr(model, "get_base_model") else model
     return "position_ids" in inspect.signature(inner.forward).parameters
-
-
-def _line_mask(rows: Sequence[Row], before: int) -> torch.Tensor:
-    """Return the mask of rows that are single sequences, shape (rows, before + longest)."""
-    return right_padded([[1] * (before + len(row.tokens)) for row in rows], 0)
 
 
 def _tree_mask(rows: Sequence[Row], before: int, dtype: torch.dtype) -> torch.Tensor:
@@ -258,23 +265,20 @@ def _tree_mask(rows: Sequence[Row], before: int, dtype: torch.dtype) -> torch.Te
     """
     longest = max(len(row.tokens) for row in rows)
     # Padding sees itself: a softmax without any entry is not a number.
-    ends = right_padded([_ends(row.parents) for row in rows], 0)
-    places = torch.arange(longest)
-    ends = torch.maximum(ends, places + 1)[:, None]
-    seen = (places[:, None] >= places) & (places[:, None] < ends)
+    ends = right_padded([_branch_ends(row.parents) for row in rows], 0)
+    indices = torch.arange(longest)
+    ends = torch.maximum(ends, indices + 1)[:, None]
+    seen = (indices[:, None] >= indices) & (indices[:, None] < ends)
     mask = torch.full((len(rows), 1, longest, before + longest), torch.finfo(dtype).min, dtype=dtype)
     mask[..., :before] = 0
     mask[:, 0, :, before:].masked_fill_(seen, 0)
     return mask
 
 
-def _ends(parents: Sequence[int]) -> list[int]:
-    """Return, for each token of a row, the place behind the last one that it stands before in a sequence.
-
-    A row is laid out branch by branch, so that all these lie side by side.
-    """
+def _branch_ends(parents: Sequence[int]) -> list[int]:
+    """Return for each token of a row the index behind its last descendant: a row lies branch by branch."""
     ends = list(range(1, len(parents) + 1))
-    for place in reversed(range(len(parents))):
-        if parents[place] >= 0:
-            ends[parents[place]] = max(ends[parents[place]], ends[place])
+    for index in reversed(range(len(parents))):
+        if parents[index] >= 0:
+            ends[parents[index]] = max(ends[parents[index]], ends[index])
     return ends

@@ -1,7 +1,7 @@
-"""Which way of sharing a loaded checkpoint allows: tried on it, not looked up by its name.
+"""Sharing modes: which of them a loaded checkpoint allows, and up to how many tokens.
 
-Some architectures take a mask of any shape, some only prefixes, some nothing, and those that do not are
-wrong without a word. So every way is held against plain batches once, on the checkpoint itself.
+Some architectures take a mask of any shape, some only prefixes, some neither, and those that do not give
+wrong numbers without an error. So every mode is compared with plain batches once, on the checkpoint itself.
 """
 
 from __future__ import annotations
@@ -15,45 +15,46 @@ import torch
 
 from pytest_kbrel.models.tokens import Pair
 
-Rung = Literal["packed", "prefix", "plain"]
-RUNGS: tuple[Rung, ...] = ("packed", "prefix", "plain")
+SharingMode = Literal["packed", "prefix", "plain"]
+SHARING_MODES: tuple[SharingMode, ...] = ("packed", "prefix", "plain")
 Probabilities = tuple[float, ...]
-Way = Callable[[Sequence[Pair]], list[Probabilities]]
+ScoreFunction = Callable[[Sequence[Pair]], list[Probabilities]]
 
 # In tokens a batch. What is right for a checkpoint must not hang on how much memory there is.
-TRIAL = 4096
+TRIAL_BUDGET = 4096
 # In nats a token. Batches of another shape differ by less; a mask that is not obeyed by ten times as much.
 _TOLERANCE = {torch.float32: 1e-3, torch.float64: 1e-3}
 _HALF_TOLERANCE = 0.08
 _PREFIX, _CONTEXTS, _ANSWERS = 6, 4, 2
 
 
-def highest_rung(model: Any, ways: dict[Rung, Way], longest: int | None) -> Rung:
-    """Return the first of ``ways`` whose numbers are those of ``ways["plain"]``.
+def best_sharing_mode(
+    model: Any, functions: dict[SharingMode, ScoreFunction], longest: int | None
+) -> SharingMode:
+    """Return the first mode whose function gives the numbers of ``functions["plain"]``.
 
-    ``longest`` is the number of tokens the model takes, ``None`` where it sets no limit. Where other
-    contexts would not change the numbers clearly, nothing can be told, and nothing is shared.
+    ``longest`` is the number of tokens the model takes, ``None`` where it sets no limit. Where other contexts
+    would not change the numbers clearly, the modes cannot be told apart, and nothing is shared.
     """
     pairs, others = sample_pairs(model, longest)
     try:
-        plain, moved = ways["plain"](pairs), ways["plain"](others)
+        plain, other = functions["plain"](pairs), functions["plain"](others)
     except Exception:
         return "plain"
-    if not _furthest(plain, moved) > 10 * _tolerance(model):
+    if not _furthest(plain, other) > 10 * _tolerance(model):
         return "plain"
-    for rung in (rung for rung in RUNGS[:-1] if rung in ways):
+    for mode in (mode for mode in SHARING_MODES[:-1] if mode in functions):
         try:
-            found = ways[rung](pairs)
-        # Whatever an architecture raises here, it says that this way is closed.
+            if agree(model, plain, functions[mode](pairs)):
+                return mode
+        # Whatever an architecture raises here, this mode does not hold for it.
         except Exception:
             continue
-        if agree(model, plain, found):
-            return rung
     return "plain"
 
 
 def agree(model: Any, one: Sequence[Probabilities], other: Sequence[Probabilities]) -> bool:
-    """Tell whether two ways of computing the same probabilities differ by no more than rounding."""
+    """Return True if two computations of the same probabilities differ by no more than rounding."""
     return _furthest(one, other) <= _tolerance(model)
 
 
@@ -71,16 +72,16 @@ def sample_pairs(model: Any, longest: int | None) -> tuple[list[Pair], list[Pair
 
     room = 64 if longest is None else longest
     prefix, other = tokens(min(_PREFIX, room // 4)), tokens(min(_PREFIX, room // 4))
-    found: list[Pair] = []
-    moved: list[Pair] = []
+    pairs: list[Pair] = []
+    others: list[Pair] = []
     for number in range(_CONTEXTS):
         middle = tokens(1 + number % 3)
         for length in range(1, _ANSWERS + 1):
             targets = tokens(length)
-            for start, into in ((prefix, found), (other, moved)):
+            for start, into in ((prefix, pairs), (other, others)):
                 context = (*start, *middle)
                 into.append(Pair(prompt=context, context=context, targets=targets))
-    return found, moved
+    return pairs, others
 
 
 def _furthest(one: Sequence[Probabilities], other: Sequence[Probabilities]) -> float:
@@ -105,7 +106,7 @@ def window_of(config: Any) -> int | None:
     """
     text = config.get_text_config(decoder=True)
     sizes = [getattr(text, name, None) for name in _WINDOWS]
-    if not packs(config):
+    if not allows_packing(config):
         sizes.append(getattr(text, "window_size", None))
     for rope in _ropes(text):
         if (rope.get("rope_type") or rope.get("type")) in ("longrope", "dynamic"):
@@ -117,24 +118,24 @@ def window_of(config: Any) -> int | None:
     return min((size for size in sizes if isinstance(size, int) and size > 0), default=None)
 
 
-def packs(config: Any) -> bool:
-    """Tell whether a mask of our own is all that decides what a token sees.
+def allows_packing(config: Any) -> bool:
+    """Return True if a mask of our own is all that decides what a token sees.
 
-    GPT-Neo's local layers put a window of their own over it, which counts places in the row.
+    GPT-Neo's local layers put a window of their own over it, which counts positions in the row.
     """
     return "local" not in str(getattr(config.get_text_config(decoder=True), "attention_layers", ""))
 
 
-def forget_lengths(model: Any) -> None:
-    """Let rotary positions begin anew that depend on the longest text so far, as a short text would."""
+def reset_rope_lengths(model: Any) -> None:
+    """Reset rotary positions that depend on the longest text so far to those of a short text."""
     for module in model.modules():
         first = getattr(module, "original_max_seq_len", None)
         for name in [name for name in vars(module) if name.endswith(_LONGEST)] if first is not None else ():
-            turns = getattr(module, f"{name.removesuffix(_LONGEST)}original_inv_freq", None)
-            if getattr(module, name) > first and turns is not None:
-                turned = f"{name.removesuffix(_LONGEST)}inv_freq"
-                turns = turns.to(getattr(module, turned).device)
-                module.register_buffer(turned, turns, persistent=False)
+            kind = name.removesuffix(_LONGEST)
+            original = getattr(module, f"{kind}original_inv_freq", None)
+            if getattr(module, name) > first and original is not None:
+                original = original.to(getattr(module, f"{kind}inv_freq").device)
+                module.register_buffer(f"{kind}inv_freq", original, persistent=False)
                 setattr(module, name, first)
 
 
@@ -153,7 +154,7 @@ def check_length(prompt: int, behind: int, limit: int | None, *, encoder_decoder
 def _ropes(text: Any) -> Iterator[Mapping[str, Any]]:
     """Yield the settings of the rotary positions: one, or one a kind of layer."""
     for name in ("rope_parameters", "rope_scaling"):
-        found = getattr(text, name, None)
-        if isinstance(found, Mapping):
-            yield found
-            yield from (part for part in found.values() if isinstance(part, Mapping))
+        rope = getattr(text, name, None)
+        if isinstance(rope, Mapping):
+            yield rope
+            yield from (part for part in rope.values() if isinstance(part, Mapping))

@@ -1,8 +1,9 @@
-"""Greedy and beam continuations, the places where they stop, and their steps."""
+"""Where continuations stop, their steps, and greedy and beam search by ``generate`` of transformers."""
 
 from __future__ import annotations
 
 import copy
+import dataclasses
 import math
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -20,16 +21,16 @@ from pytest_kbrel.models.hf.kv_cache import Layers, cache_of
 from pytest_kbrel.models.tokens import Ids
 from pytest_kbrel.records import Failed, GenerateRequest, Step, record
 
-# Recurrent states that transformers mixes up among the rows of a batch, and cannot hand from beam to beam:
-# where there is more than one row, everything is computed anew for each token instead.
+# Model types whose recurrent states transformers mixes up among the rows of a batch and cannot hand from beam
+# to beam: with more than one row, everything is computed anew for each token instead.
 _STATE_OF_ONE_ROW = ("rwkv",)
 
 
 @record
 class Continuation:
-    """What a model wrote: ``token_ids`` include the token that ended it.
+    """A continuation: ``token_ids`` include the token that ended it.
 
-    ``thought`` is what it thought before, in ``thought_tokens`` tokens; both are no part of the rest.
+    ``thought`` is what the model thought before, in ``thought_tokens`` tokens; neither is part of the rest.
     """
 
     text: str
@@ -41,9 +42,9 @@ class Continuation:
 
 
 class Endings:
-    """Knows where a model's text ends: at one of ``eos_ids``, or at one of the request's stop strings.
+    """Ends of a model's texts: one of ``eos_ids``, or one of the request's stop strings.
 
-    White space at the beginning of a text ends nothing. With ``special`` special tokens are part of the text.
+    White space at the beginning of a text is no stop. With ``special`` texts include special tokens.
     """
 
     def __init__(
@@ -68,7 +69,7 @@ class Endings:
         return str(text)
 
     def piece(self, token: int) -> str:
-        """Return one token as a step shows it: its text or, without one, its name; empty for an end."""
+        """Return a token as a step shows it: its text or, without one, its name; empty for an end."""
         if token in self.eos_ids:
             return ""
         # A word start that stands alone ("▁") is no text by itself, and no end either; an embedding may have
@@ -76,10 +77,10 @@ class Endings:
         return self.decode([token]) or str(self.tokenizer.convert_ids_to_tokens(token) or f"<{token}>")
 
     def mask(self, stop: str) -> torch.Tensor | None:
-        """Return, by token id, whether a token may be the last of ``stop``; ``None`` where that cannot tell.
+        """Return by token id whether a token may be the last of ``stop``; ``None`` if tokens do not show it.
 
-        It can tell by a last character in ASCII that tokenizers do not strip: the bytes of one beyond ASCII
-        may be spread over tokens.
+        They show a last character in ASCII that tokenizers do not strip: the bytes of another may be spread
+        over tokens.
         """
         if stop not in self._masks:
             last = stop[-1:]
@@ -88,12 +89,12 @@ class Endings:
         return self._masks[stop]
 
     def stops(self, ids: Sequence[int], stops: Sequence[str]) -> bool:
-        """Tell whether one of the stop strings is in the text of ``ids``."""
+        """Return True if one of the stop strings is in the text of ``ids``."""
         text = self.decode(ids).lstrip()
         return any(stop in text for stop in stops)
 
     def cut(self, ids: Ids, stops: Sequence[str]) -> Continuation:
-        """Return what of ``ids`` counts: up to the first ending, the text stripped and without it."""
+        """Return the continuation up to the first ending, its text stripped and without the ending."""
         for count, token in enumerate(ids, start=1):
             if token in self.eos_ids:
                 return self._ended(ids[:count], self.decode(ids[: count - 1]))
@@ -107,16 +108,31 @@ class Endings:
                     return self._ended(ids[:count], text[:first])
         return Continuation(text=self.decode(ids).strip(), token_ids=ids, finish="length")
 
+    def continuation(
+        self, ids: Ids, steps: Sequence[tuple[int, float, float | None]], request: GenerateRequest
+    ) -> Continuation | Failed:
+        """Return :meth:`cut` with its steps, each of token id, probability and that of the watched token."""
+        end = self.cut(ids, request.stop)
+        if request.num_beams == 1:
+            steps = steps[: len(end.token_ids)]
+        if any(not math.isfinite(value) for _, value, _ in steps):
+            return Failed(error="not a number among the model's logits")
+        if not request.steps:
+            return end
+        records = tuple(
+            Step(token_id=token, token=self.piece(token), probability=min(value, 1.0), watched=watched)
+            for token, value, watched in steps
+        )
+        return dataclasses.replace(end, steps=records)
+
     def _ended(self, ids: Ids, text: str) -> Continuation:
         return Continuation(text=text.strip(), token_ids=ids, finish="stop")
 
     def _texts(self) -> list[str]:
         if self._pieces is None:
             # The embedding may have more rows than the tokenizer has tokens.
-            known = set(self.tokenizer.get_vocab().values())
-            self._pieces = [
-                self.decode([token]) if token in known else "" for token in range(self._vocabulary)
-            ]
+            ids = set(self.tokenizer.get_vocab().values())
+            self._pieces = [self.decode([n]) if n in ids else "" for n in range(self._vocabulary)]
         return self._pieces
 
 
@@ -125,8 +141,8 @@ class _StopAtStrings(StoppingCriteria):  # type: ignore[misc,unused-ignore]
         self._endings, self._stops = endings, stops
         self._start = prompt_length
         masks = [endings.mask(stop) for stop in stops]
-        known = [mask for mask in masks if mask is not None]
-        self._mask = torch.stack(known).any(0) if known and len(known) == len(masks) else None
+        usable = [mask for mask in masks if mask is not None]
+        self._mask = torch.stack(usable).any(0) if usable and len(usable) == len(masks) else None
 
     def __call__(self, input_ids: torch.Tensor, scores: Any, **_: Any) -> torch.Tensor:
         done = torch.zeros(len(input_ids), dtype=torch.bool, device=input_ids.device)
@@ -139,8 +155,8 @@ class _StopAtStrings(StoppingCriteria):  # type: ignore[misc,unused-ignore]
         return done
 
 
-class _Watch(LogitsProcessor):  # type: ignore[misc,unused-ignore]
-    """Notes each step's top token of every first beam, and changes nothing."""
+class _StepRecorder(LogitsProcessor):  # type: ignore[misc,unused-ignore]
+    """Records each step's most probable token of every first beam; the scores stay as they are."""
 
     def __init__(self, beams: int, watch: Sequence[Ids], with_probabilities: bool) -> None:
         self._beams = beams
@@ -163,10 +179,10 @@ class _Watch(LogitsProcessor):  # type: ignore[misc,unused-ignore]
         return scores
 
 
-def fixed_settings(model: Any, tokenizer: Any) -> GenerationConfig:
-    """Return generation settings that keep only which tokens begin, pad and end a text.
+def greedy_settings(model: Any, tokenizer: Any) -> GenerationConfig:
+    """Return settings for greedy search that keep of the checkpoint's own only the special tokens.
 
-    A checkpoint's own sampling, penalties and forced tokens would make two checkpoints incomparable.
+    Its sampling, penalties and forced tokens would make two checkpoints incomparable.
     """
     own, config = model.generation_config, model.config.get_text_config(decoder=True)
     eos = sorted(_ids(own.eos_token_id) | _ids(config.eos_token_id) | _ids(tokenizer.eos_token_id))
@@ -196,13 +212,13 @@ def generate_batch(
 ) -> list[Continuation | Failed]:
     """Continue prompts of equal length; the requests agree in all but ``prompt`` and ``watch``.
 
-    Without padding batched and single runs agree for every architecture. ``prefix`` has the keys and values
-    of what all prompts begin with, where these need not be computed for every beam.
+    Without padding, batched and single runs agree for every architecture. ``prefix`` has the keys and values
+    of a beginning that all prompts share.
     """
     common = requests[0]
     ids = torch.tensor(prompts, device=model.device)
     start = 1 if model.config.is_encoder_decoder else ids.shape[1]
-    watch = _Watch(common.num_beams, [request.watch for request in requests], common.steps)
+    recorder = _StepRecorder(common.num_beams, [request.watch for request in requests], common.steps)
     settings = copy.deepcopy(model.generation_config)
     settings.max_new_tokens, settings.num_beams = common.max_new_tokens, common.num_beams
     settings.eos_token_id = list(endings.eos_ids) or None
@@ -212,32 +228,15 @@ def generate_batch(
         sequences = model.generate(
             input_ids=ids,
             attention_mask=torch.ones_like(ids),
-            **_beginning(model, prefix, rows),
+            **({"past_key_values": cache_of(model, prefix, rows)} if prefix else {}),
             generation_config=settings,
-            logits_processor=LogitsProcessorList([watch]),
+            logits_processor=LogitsProcessorList([recorder]),
             stopping_criteria=StoppingCriteriaList([_StopAtStrings(endings, common.stop, start)]),
         )
-    answers: list[Continuation | Failed] = []
-    for row, steps in zip(sequences[:, start:].tolist(), watch.steps, strict=True):
-        end = endings.cut(tuple(row), common.stop)
-        seen = steps[: len(end.token_ids)] if common.num_beams == 1 else steps
-        if any(not math.isfinite(value) for _, value, _ in seen):
-            answers.append(Failed(error="not a number among the model's logits"))
-            continue
-        kept = tuple(
-            Step(token_id=token, token=endings.piece(token), probability=min(value, 1.0), watched=watched)
-            for token, value, watched in (seen if common.steps else [])
-        )
-        answers.append(Continuation(text=end.text, token_ids=end.token_ids, finish=end.finish, steps=kept))
-    return answers
-
-
-def _beginning(model: Any, prefix: Layers, rows: int) -> dict[str, Any]:
-    """Return the argument by which ``generate`` takes a beginning that is there already, for so many rows."""
-    if not prefix:
-        return {}
-    shared = [(keys.expand(rows, -1, -1, -1), values.expand(rows, -1, -1, -1)) for keys, values in prefix]
-    return {"past_key_values": cache_of(model, shared)}
+    return [
+        endings.continuation(tuple(row), steps, common)
+        for row, steps in zip(sequences[:, start:].tolist(), recorder.steps, strict=True)
+    ]
 
 
 def _ids(value: int | Sequence[int] | None) -> set[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pytest_kbrel.models.arguments import LM_EVAL
 from pytest_kbrel.models.base import Backend, Embedder, Model
 from pytest_kbrel.models.openai.spec import OPENAI_ARGS, OpenAISpec, check, parse_openai
-from pytest_kbrel.models.token_counting import Estimating
+from pytest_kbrel.models.token_counting import TokenEstimator
 
 
 def _open(spec: OpenAISpec, **_: object) -> Model:
@@ -22,9 +22,9 @@ def _embedder(spec: OpenAISpec) -> Embedder:
     return OpenAIEmbedder(spec)
 
 
-def _counter(spec: OpenAISpec) -> Estimating:
+def _counter(spec: OpenAISpec) -> TokenEstimator:
     may_think = spec.chat.enable_thinking is not False and (spec.endpoint == "chat" or spec.chat.thinks)
-    return Estimating(spec.chat.system_instruction, spec.chat.max_thinking_tokens if may_think else 0)
+    return TokenEstimator(spec.chat.system_instruction, spec.chat.max_thinking_tokens if may_think else 0)
 
 
 OPENAI = Backend(

@@ -14,7 +14,7 @@ from pytest_kbrel.models.base import Backend
 from pytest_kbrel.models.chat import CHAT_ARGS
 from pytest_kbrel.models.checkpoint.integrity import check_availability
 from pytest_kbrel.models.hf.spec import ModelSpec, check_path, parse_spec
-from pytest_kbrel.models.token_counting import Tokenising
+from pytest_kbrel.models.token_counting import TokenizerCounter
 from pytest_kbrel.records import record
 
 if TYPE_CHECKING:
@@ -164,6 +164,6 @@ VLLM = Backend(
     parse=parse_vllm,
     check=_check_all,
     open=lambda spec, **_: load(spec),
-    counter=lambda spec: Tokenising(spec.checkpoint),
+    counter=lambda spec: TokenizerCounter(spec.checkpoint),
     gpus=lambda spec: spec.tensor_parallel_size,
 )

@@ -19,7 +19,7 @@ from pytest_kbrel.models.checkpoint.integrity import record_files
 from pytest_kbrel.models.hf.checks import bos_note, check_fit, check_numbers, end_note
 from pytest_kbrel.models.hf.loading import load_outline, quiet
 from pytest_kbrel.models.hf.spec import ModelSpec
-from pytest_kbrel.models.hf.stopping import Endings, fixed_settings
+from pytest_kbrel.models.hf.stopping import Endings, greedy_settings
 from pytest_kbrel.models.vllm.engine import start
 from pytest_kbrel.models.vllm.model import VllmModel, VllmParts
 from pytest_kbrel.records import Fingerprint
@@ -51,7 +51,7 @@ def load_model(spec: VllmSpec) -> VllmModel:
         empty = _without_weights(spec, folder, outline.config)
         check_fit(checkpoint, empty, tokenizer)
         check_numbers(checkpoint, _Stored(folder))
-        empty.generation_config = fixed_settings(empty, tokenizer)
+        empty.generation_config = greedy_settings(empty, tokenizer)
         described = fingerprint(checkpoint, folder, empty, tokenizer, adds_bos=outline.encoder.adds_bos)
     engine, version = start(spec, str(folder))
     try:

@@ -362,8 +362,8 @@ def test_devices_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
     monkeypatch.setattr("torch.backends.mps.is_available", lambda: True)
-    assert devices.devices()[:5] == ["auto", "cpu", "cuda:0", "cuda:1", "mps"]
+    assert devices.available_devices()[:5] == ["auto", "cpu", "cuda:0", "cuda:1", "mps"]
     for name in ("auto", "cpu", "cuda", "cuda:0", "cuda:1", "mps"):
-        devices.check_there(name)
+        devices.check_device(name)
     with pytest.raises(ModelError, match=r"'cuda:2' is not available: .*: auto, cpu, cuda:0, cuda:1, mps"):
-        devices.check_there("cuda:2")
+        devices.check_device("cuda:2")

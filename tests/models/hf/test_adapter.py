@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.hf.backend import load
-from pytest_kbrel.models.hf.checks import base_note, check_keys
+from pytest_kbrel.models.hf.checks import base_note, check_adapter_keys
 from pytest_kbrel.models.hf.spec import ModelSpec, parse_spec
 from pytest_kbrel.records import ScoreRequest
 from tests.models import tiny_checkpoints
@@ -23,9 +23,9 @@ ASKED = [ScoreRequest(prompt="Paris is", continuation=" the capital")]
 
 
 def test_keys_that_all_fit_are_no_error():
-    check_keys(SPEC)
+    check_adapter_keys(SPEC)
     # One that all layers share is saved once.
-    check_keys(SPEC, missing=["base_model.model.a.vblora_vector_bank.default"])
+    check_adapter_keys(SPEC, missing=["base_model.model.a.vblora_vector_bank.default"])
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_keys_that_all_fit_are_no_error():
 )
 def test_keys_that_do_not_fit_are_named(found, said):
     with pytest.raises(ModelError, match=rf"\./base: the adapter \./adapter does not fit: it has {said}"):
-        check_keys(SPEC, **found)
+        check_adapter_keys(SPEC, **found)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import torch
 from pytest_kbrel.models.hf.backend import load
 from pytest_kbrel.models.hf.prefix_tree import distinct_tokens
 from pytest_kbrel.models.hf.spec import parse_spec
-from pytest_kbrel.models.token_counting import open_feeder
+from pytest_kbrel.models.token_counting import open_token_accountant
 from pytest_kbrel.records import GenerateRequest, Request, ScoreRequest
 from tests.models.fedometer import Fedometer
 from tests.models.tiny_checkpoints import make_checkpoint
@@ -38,18 +38,18 @@ def opened(request, tmp_path):
         kept = weights.read_bytes()
         # Whoever read these now would fail.
         weights.write_bytes(b"none")
-        feeder = open_feeder(spec)
+        accountant = open_token_accountant(spec)
         weights.write_bytes(kept)
         model = load(spec)
         request.addfinalizer(model.close)
-        return model, feeder
+        return model, accountant
 
     return open_
 
 
 def really_fed(model, ask, requests: list[Request]) -> Fedometer:
     # The self-checks ask the model too, once.
-    assert set(model.rungs) <= {"packed", "prefix", "plain"}
+    assert set(model.sharing_modes) <= {"packed", "prefix", "plain"}
     meter = Fedometer(model.parts.model)
     try:
         answers = ask(requests)
@@ -61,76 +61,76 @@ def really_fed(model, ask, requests: list[Request]) -> Fedometer:
 
 def force(model, way: str) -> None:
     """Let a model share in a way that is not its highest."""
-    assert model.rungs[0] != "plain"
-    model._scorer.__dict__["rung"] = way
+    assert model.sharing_modes[0] != "plain"
+    model._scorer.__dict__["sharing_mode"] = way
 
 
 @pytest.mark.parametrize("budget", ["auto", "150"])
 @pytest.mark.parametrize("way", ["packed", "prefix", "plain"])
 @pytest.mark.parametrize("kind", ["llama", "mistral"])
 def test_what_is_scored_is_fed_as_planned(opened, kind, way, budget):
-    model, feeder = opened(kind, batch_size=budget)
+    model, accountant = opened(kind, batch_size=budget)
     force(model, way)
     meter = really_fed(model, model.score, SCORED)
-    planned = feeder.fed(SCORED, way)
-    assert (planned.tokens, planned.padding) == (meter.tokens, meter.places - meter.tokens)
-    assert planned.batches == meter.batches
+    planned = accountant.count(SCORED, way)
+    assert planned == meter.tokens
     if way != "plain" and kind == "llama":
-        whole = feeder.fed(SCORED, "plain").tokens
-        assert sum(map(distinct_tokens, feeder.trees(SCORED))) <= planned.tokens < whole / 2
+        whole = accountant.count(SCORED, "plain")
+        assert sum(map(distinct_tokens, accountant.tries(SCORED))) <= planned < whole / 2
 
 
 def test_no_padding_is_counted_as_tokens(opened):
     """Rows one by one have none, so that what goes in are tokens only."""
-    model, feeder = opened("llama", batch_size="1")
+    model, accountant = opened("llama", batch_size="1")
     for way in ("prefix", "plain"):
         force(model, way)
         meter = really_fed(model, model.score, SCORED)
-        assert feeder.fed(SCORED, way).padding == 0
-        assert feeder.fed(SCORED, way).tokens == meter.places
+        assert accountant.count(SCORED, way) == meter.places
         # The size of a batch changes what is padded, and nothing else.
-        large = open_feeder(parse_spec(model.parts.spec.path, batch_size="100000")).fed(SCORED, way)
-        assert large.tokens == meter.places
-        assert large.padding > 0
+        large = open_token_accountant(parse_spec(model.parts.spec.path, batch_size="100000"))
+        assert large.count(SCORED, way) == meter.places
 
 
 @pytest.mark.parametrize("way", ["prefix", "plain"])
 def test_an_encoder_reads_a_prompt_once(opened, way):
-    model, feeder = opened("t5")
+    model, accountant = opened("t5")
     force(model, way)
-    meter = really_fed(model, model.score, SCORED)
-    planned = feeder.fed(SCORED, way)
-    assert planned.tokens + planned.padding == meter.places
+    # Prompts and answers are as long as each other, so that nothing is padded.
+    requests = [
+        ScoreRequest(prompt=f"{SHOTS}{letter}", continuation=f" {name}") for letter in "ab" for name in "cde"
+    ]
+    meter = really_fed(model, model.score, requests)
+    assert accountant.count(requests, way) == meter.places
+    assert accountant.count(requests, "prefix") < meter.places or way == "prefix"
 
 
 def test_prompts_that_are_continued_share_their_beginning(opened):
-    model, feeder = opened("llama", batch_size="300")
-    assert model.rungs[1] == "packed"
+    model, accountant = opened("llama", batch_size="300")
+    assert model.sharing_modes[1] == "packed"
     meter = really_fed(model, model.generate, CONTINUED)
-    planned = feeder.fed(CONTINUED, "packed")
-    lengths = [len(feeder.encoder.prompt(request.prompt)) for request in CONTINUED]
-    assert planned.tokens < sum(lengths) / 2
+    planned = accountant.count(CONTINUED, "packed")
+    lengths = [len(accountant.encoder.prompt(request.prompt)) for request in CONTINUED]
+    assert planned < sum(lengths) / 2
     # What is padded as prompts come in depends on answers, and is not counted.
-    assert planned.tokens == meter.tokens
-    assert feeder.fed(CONTINUED, "plain").tokens == sum(lengths)
+    assert planned == meter.tokens
+    assert accountant.count(CONTINUED, "plain") == sum(lengths)
 
 
 def test_what_the_model_refuses_is_not_fed(opened):
-    model, feeder = opened("llama")
+    model, accountant = opened("llama")
     long = ScoreRequest(prompt="the city of Rome " * 200, continuation=" x")
     empty = ScoreRequest(prompt="a", continuation="")
-    assert feeder.fed([long, empty], "packed").tokens == 0
+    assert accountant.count([long, empty], "packed") == 0
     with torch.inference_mode():
         assert [type(answer).__name__ for answer in model.score([long, empty])] == ["Failed", "Failed"]
 
 
 def test_the_embedded_checkpoint_shares_as_planned():
     spec = parse_spec("reference")
-    model, feeder = load(spec), open_feeder(spec)
+    model, accountant = load(spec), open_token_accountant(spec)
     try:
-        assert model.rungs == ("packed", "packed")
+        assert model.sharing_modes == ("packed", "packed")
         meter = really_fed(model, model.score, SCORED)
     finally:
         model.close()
-    planned = feeder.fed(SCORED, "packed")
-    assert planned.tokens + planned.padding == meter.places
+    assert accountant.count(SCORED, "packed") == meter.tokens

@@ -8,12 +8,19 @@ import pytest
 import torch
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.hf.batch_plan import Prompt, alike_of, may_loop, shared_of
+from pytest_kbrel.models.hf.batch_plan import Prompt, distinct_prompts, fits_decode_loop, shared_length
 from pytest_kbrel.models.hf.checks import check_architecture, check_complete, check_numbers
 from pytest_kbrel.models.hf.loading import _dtype, _max_length
-from pytest_kbrel.models.hf.sharing import agree, check_length, highest_rung, packs, sample_pairs, window_of
+from pytest_kbrel.models.hf.sharing import (
+    agree,
+    allows_packing,
+    best_sharing_mode,
+    check_length,
+    sample_pairs,
+    window_of,
+)
 from pytest_kbrel.models.hf.spec import ModelSpec
-from pytest_kbrel.models.hf.stopping import fixed_settings
+from pytest_kbrel.models.hf.stopping import greedy_settings
 from pytest_kbrel.models.tokens import common_prefix, prompt_digest
 from pytest_kbrel.records import GenerateRequest
 
@@ -70,7 +77,7 @@ def test_up_to_how_many_tokens_a_sequence_may_be_packed(settings, window):
     [({}, True), ({"attention_layers": ["global"]}, True), ({"attention_layers": ["local"]}, False)],
 )
 def test_whether_a_mask_of_our_own_is_all(settings, found):
-    assert packs(Config(**settings)) is found
+    assert allows_packing(Config(**settings)) is found
 
 
 @pytest.mark.parametrize(
@@ -200,7 +207,7 @@ def settings_of(own=None, config=None, tokenizer=None):
         config=Config(**({"eos_token_id": None} | (config or {}))),
         get_input_embeddings=lambda: SimpleNamespace(weight=torch.zeros(10, 2)),
     )
-    return fixed_settings(model, SimpleNamespace(**(found | (tokenizer or {}))))
+    return greedy_settings(model, SimpleNamespace(**(found | (tokenizer or {}))))
 
 
 @pytest.mark.parametrize(
@@ -300,7 +307,7 @@ def raises(pairs):
 
 
 @pytest.mark.parametrize(
-    ("changes", "rung"),
+    ("changes", "mode"),
     [
         ({}, "packed"),
         ({"packed": wrong}, "prefix"),
@@ -313,8 +320,8 @@ def raises(pairs):
         ({"plain": raises}, "plain"),
     ],
 )
-def test_the_first_way_that_gives_the_plain_numbers_is_taken(changes, rung):
-    assert highest_rung(model_of(), ways(**changes), None) == rung
+def test_the_first_way_that_gives_the_plain_numbers_is_taken(changes, mode):
+    assert best_sharing_mode(model_of(), ways(**changes), None) == mode
 
 
 @pytest.mark.parametrize(("longest", "prefix"), [(None, 6), (64, 6), (24, 6), (20, 5), (4, 1)])
@@ -345,7 +352,7 @@ def prompt(*ids, **more):
     ],
 )
 def test_which_prompts_are_continued_in_the_loop(one, window, found):
-    assert may_loop(one, window) is found
+    assert fits_decode_loop(one, window) is found
 
 
 @pytest.mark.parametrize(
@@ -366,7 +373,7 @@ def test_what_prompts_of_one_plain_batch_share(change, same):
 
 def test_prompts_of_the_same_ids_are_one_whatever_their_text():
     prompts = [prompt(1, 2), prompt(1, 2, prompt="other"), prompt(1, 2, watch=(1,)), prompt(1, 3)]
-    assert list(alike_of(prompts).values()) == [[0, 1], [2], [3]]
+    assert list(distinct_prompts(prompts).values()) == [[0, 1], [2], [3]]
 
 
 @pytest.mark.parametrize(
@@ -381,7 +388,7 @@ def test_prompts_of_the_same_ids_are_one_whatever_their_text():
     ],
 )
 def test_how_many_tokens_all_prompts_begin_with(ids, shared):
-    assert shared_of(ids) == shared
+    assert shared_length(ids) == shared
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ import torch
 from pytest_kbrel.models.base import in_order
 from pytest_kbrel.models.hf import decode_loop
 from pytest_kbrel.models.hf.backend import load
-from pytest_kbrel.models.hf.batch_plan import Prompt, size_of
+from pytest_kbrel.models.hf.batch_plan import Prompt, batch_limits
 from pytest_kbrel.models.hf.generator import Generator
-from pytest_kbrel.models.hf.kv_cache import KeptPrefix, Move, laid_out, roomy_cache
+from pytest_kbrel.models.hf.kv_cache import PrefixCache, SlotMove, preallocated_cache, rearranged_cache
 from pytest_kbrel.models.hf.spec import parse_spec
 from pytest_kbrel.models.hf.stopping import Continuation, generate_batch
 from pytest_kbrel.records import Failed, GenerateRequest
@@ -90,8 +90,7 @@ def kind(request):
 
 def test_the_way_is_the_highest_that_the_architecture_allows(kind, model_of):
     generator = generator_of(model_of(kind))
-    assert generator.rung == EXPECTED[kind]
-    assert generator.loops == (EXPECTED[kind] != "plain")
+    assert generator.sharing_mode == EXPECTED[kind]
 
 
 def test_texts_and_steps_are_those_of_plain_batches(kind, model_of):
@@ -108,13 +107,13 @@ def test_texts_and_steps_are_those_of_plain_batches(kind, model_of):
 @pytest.mark.slow
 def test_batches_stay_within_their_budget_and_rows_within_what_the_model_takes(model_of, monkeypatch):
     model = model_of("gpt2")
-    sizes, real = [], decode_loop.laid_out
+    sizes, real = [], decode_loop.rearranged_cache
 
     def noted(rows, slots, room, before, moves):
         sizes.append((rows, room))
         return real(rows, slots, room, before, moves)
 
-    monkeypatch.setattr(decode_loop, "laid_out", noted)
+    monkeypatch.setattr(decode_loop, "rearranged_cache", noted)
     prompts = prompts_of(shared=60, count=120, most=9)
     for budget in (300, 1000, 9000):
         sizes.clear()
@@ -127,23 +126,23 @@ def test_batches_stay_within_their_budget_and_rows_within_what_the_model_takes(m
 
 
 def test_a_prefix_is_seen_by_many_texts_of_a_row():
-    assert size_of(600, 30, 4096, longest=None, vocabulary=400, packed=True).beside == 13
-    bare = size_of(0, 30, 4096, longest=None, vocabulary=400, packed=True)
-    assert (bare.beside, bare.most) == (1, 136)
-    rows = size_of(600, 30, 4096, longest=None, vocabulary=400, packed=False)
-    assert (rows.beside, rows.most) == (1, 6)
+    assert batch_limits(600, 30, 4096, longest=None, vocabulary=400, packed=True).per_row == 13
+    bare = batch_limits(0, 30, 4096, longest=None, vocabulary=400, packed=True)
+    assert (bare.per_row, bare.texts) == (1, 136)
+    rows = batch_limits(600, 30, 4096, longest=None, vocabulary=400, packed=False)
+    assert (rows.per_row, rows.texts) == (1, 6)
 
 
 def test_a_row_is_never_larger_than_the_model_or_the_budget_allows():
     for before, own, budget, longest in ((600, 30, 700, None), (600, 30, 4096, 650), (90, 20, 60, 100)):
-        size = size_of(before, own, budget, longest=longest, vocabulary=400, packed=True)
-        assert size.most >= size.beside >= 1
+        size = batch_limits(before, own, budget, longest=longest, vocabulary=400, packed=True)
+        assert size.texts >= size.per_row >= 1
         room = min(budget, longest or budget)
-        assert size.beside == 1 or before + size.beside * own <= room
+        assert size.per_row == 1 or before + size.per_row * own <= room
 
 
 def test_logits_of_a_large_vocabulary_bound_the_batch():
-    assert size_of(0, 2, 10**6, longest=None, vocabulary=2**20, packed=True).most == 64
+    assert batch_limits(0, 2, 10**6, longest=None, vocabulary=2**20, packed=True).texts == 64
 
 
 @pytest.mark.slow
@@ -151,8 +150,8 @@ def test_what_does_not_fit_into_memory_is_cut_and_answered(model_of, monkeypatch
     model = model_of("llama")
     prompts = prompts_of(count=80, shared=20)
     generator = generator_of(model)
-    assert generator.rung == "packed"
-    real, sizes = decode_loop.laid_out, []
+    assert generator.sharing_mode == "packed"
+    real, sizes = decode_loop.rearranged_cache, []
 
     def tight(rows, slots, room, before, moves):
         sizes.append(rows * room)
@@ -160,7 +159,7 @@ def test_what_does_not_fit_into_memory_is_cut_and_answered(model_of, monkeypatch
             raise RuntimeError("CUDA out of memory")
         return real(rows, slots, room, before, moves)
 
-    monkeypatch.setattr(decode_loop, "laid_out", tight)
+    monkeypatch.setattr(decode_loop, "rearranged_cache", tight)
     assert same_as_plain(model, prompts, in_order(generator.ready(prompts)))
     assert max(sizes) > 400 >= sizes[-1]
     assert not generator.trouble
@@ -169,12 +168,12 @@ def test_what_does_not_fit_into_memory_is_cut_and_answered(model_of, monkeypatch
 def test_what_fails_is_answered_by_plain_batches_and_told(model_of, monkeypatch):
     model = model_of("llama")
     generator = generator_of(model)
-    assert generator.rung == "packed"
+    assert generator.sharing_mode == "packed"
 
     def broken(*_):
         raise ValueError("a bug")
 
-    monkeypatch.setattr(decode_loop, "laid_out", broken)
+    monkeypatch.setattr(decode_loop, "rearranged_cache", broken)
     prompts = prompts_of()
     assert same_as_plain(model, prompts, in_order(generator.ready(prompts)))
     assert generator.trouble == "ValueError: a bug"
@@ -183,7 +182,7 @@ def test_what_fails_is_answered_by_plain_batches_and_told(model_of, monkeypatch)
 def test_numbers_that_are_none_spoil_no_other_text(checkpoint_of):
     model = load(parse_spec(str(checkpoint_of("llama")), device="cpu"))
     generator = generator_of(model)
-    assert generator.rung == "packed"
+    assert generator.sharing_mode == "packed"
     prompts = [prompt for prompt in prompts_of(count=30) if 399 not in prompt.ids]
     spoilt = Prompt(ids=(*prompts[0].ids[:-1], 399), request=prompts[0].request)
     with torch.no_grad():
@@ -196,7 +195,7 @@ def test_numbers_that_are_none_spoil_no_other_text(checkpoint_of):
 def test_equal_prompts_are_continued_once(model_of):
     model = model_of("llama")
     generator = generator_of(model)
-    assert generator.rung == "packed"
+    assert generator.sharing_mode == "packed"
     once = prompts_of(count=5)
     twice = [Prompt(ids=p.ids, request=GenerateRequest(**{**fields(p), "prompt": "other"})) for p in once]
     tokens = []
@@ -227,7 +226,7 @@ def test_the_last_prefix_is_kept_and_cut():
         states = torch.arange(float(len(ids)))[None, None, :, None]
         return [(states, states + 100)]
 
-    kept = KeptPrefix()
+    kept = PrefixCache()
     assert kept.layers((), feed) == []
     ((keys, values),) = kept.layers((5, 6, 7), feed)
     assert keys.flatten().tolist() == [0, 1, 2]
@@ -245,7 +244,7 @@ def test_a_prefix_is_not_fed_again_in_the_next_round(model_of):
     model = model_of("llama")
     generator = generator_of(model, 60)
     prompts = prompts_of(count=40, shared=30)
-    assert generator.rung == "packed"
+    assert generator.sharing_mode == "packed"
     lengths = []
     handle = model.parts.model.register_forward_pre_hook(
         lambda module, args, named: lengths.append(tuple(named["input_ids"].shape)), with_kwargs=True
@@ -265,18 +264,18 @@ def test_a_cache_laid_out_anew_has_what_was_moved_and_zeros_elsewhere():
     def states(rows, slots):
         return torch.arange(1.0, 1 + rows * slots).view(rows, 1, slots, 1)
 
-    one, other = roomy_cache(2, 5, []), roomy_cache(1, 3, [])
+    one, other = preallocated_cache(2, 5, []), preallocated_cache(1, 3, [])
     one.update(states(2, 4), -states(2, 4), 0)
     other.update(torch.tensor([1.0, 70.0, 80.0]).view(1, 1, 3, 1), torch.zeros(1, 1, 3, 1), 0)
-    new = laid_out(
+    new = rearranged_cache(
         2,
         3,
         4,
         1,
         [
             # Row 0, slot 3 and row 1, slot 1; then row 0, slot 2.
-            Move(cache=one, sources=(3, 6), targets=(1, 5)),
-            Move(cache=other, sources=(2,), targets=(2,)),
+            SlotMove(cache=one, sources=(3, 6), targets=(1, 5)),
+            SlotMove(cache=other, sources=(2,), targets=(2,)),
         ],
     )
     (layer,) = new.layers
@@ -321,15 +320,15 @@ def test_a_beginning_is_not_fed_for_every_beam(model_of):
 
 
 @pytest.mark.parametrize("kind", ["mistral", "gemma2", "gpt2", "llama", "opt"])
-@pytest.mark.parametrize("rung", ["packed", "prefix"])
-def test_texts_that_have_ended_take_no_room_from_those_that_go_on(model_of, monkeypatch, kind, rung):
+@pytest.mark.parametrize("mode", ["packed", "prefix"])
+def test_texts_that_have_ended_take_no_room_from_those_that_go_on(model_of, monkeypatch, kind, mode):
     """Near the end of a window, or of the table of positions, every slot counts."""
-    rooms, real = [], decode_loop.laid_out
-    monkeypatch.setattr(decode_loop, "laid_out", lambda *a: rooms.append(a[2]) or real(*a))
+    rooms, real = [], decode_loop.rearranged_cache
+    monkeypatch.setattr(decode_loop, "rearranged_cache", lambda *a: rooms.append(a[2]) or real(*a))
     model = model_of(kind)
     generator = generator_of(model)
-    assert generator._is_right(rung)
-    vars(generator)["rung"] = rung
+    assert generator._is_right(mode)
+    vars(generator)["sharing_mode"] = mode
     draw = random.Random(4)
     longest = 15 if kind in ("mistral", "gemma2") else 60
     prompts = [
@@ -343,4 +342,4 @@ def test_texts_that_have_ended_take_no_room_from_those_that_go_on(model_of, monk
     rooms.clear()
     assert same_as_plain(model, prompts, in_order(generator.ready(prompts)))
     assert not generator.trouble
-    assert rung == "prefix" or max(rooms) <= longest
+    assert mode == "prefix" or max(rooms) <= longest

@@ -14,8 +14,8 @@ from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models import memory
 from pytest_kbrel.models.batching import Budget
 from pytest_kbrel.models.hf.backend import load
-from pytest_kbrel.models.hf.devices import check_placed, device_words, devices_of, loading_options
-from pytest_kbrel.models.hf.loading import load_parts
+from pytest_kbrel.models.hf.devices import check_placement, describe_devices, device_map_options, devices_of
+from pytest_kbrel.models.hf.loading import load_checkpoint
 from pytest_kbrel.models.hf.model import HfModel
 from pytest_kbrel.models.hf.spec import ModelSpec, Placement, parse_spec
 from pytest_kbrel.records import GenerateRequest, ScoreRequest
@@ -59,7 +59,7 @@ def placed(embedding="cuda:0", device="cuda:0", device_map=None, **more):
 def test_which_devices_compute_a_model(device_map, devices, words):
     model = placed(device_map=device_map)
     assert devices_of(model) == tuple(map(torch.device, devices))
-    assert device_words(model) == words
+    assert describe_devices(model) == words
 
 
 def test_a_batch_has_the_memory_of_the_fullest_device(monkeypatch):
@@ -81,21 +81,21 @@ def test_a_batch_has_the_memory_of_the_fullest_device(monkeypatch):
 
 def test_an_offloaded_embedding_is_refused():
     spec = ModelSpec(text="x", path="x", placement=Placement())
-    check_placed(spec, placed())
+    check_placement(spec, placed())
     for model in (placed(embedding="meta", device="meta"), placed(embedding="cpu")):
         with pytest.raises(ModelError, match=r"device_map=auto leaves the first layers on the disk"):
-            check_placed(spec, model)
+            check_placement(spec, model)
 
 
 def test_what_accelerate_is_told():
-    assert loading_options(Placement()) == {"device_map": "auto"}
-    assert loading_options(Placement(device_map='{"a": 0}', offload_folder="off")) == {
+    assert device_map_options(Placement()) == {"device_map": "auto"}
+    assert device_map_options(Placement(device_map='{"a": 0}', offload_folder="off")) == {
         "device_map": {"a": 0},
         "offload_folder": "off",
     }
     pytest.importorskip("accelerate")
     given = Placement(max_memory_per_gpu="1 GiB", max_cpu_memory="1000")
-    most = loading_options(given)["max_memory"]
+    most = device_map_options(given)["max_memory"]
     assert most["cpu"] == 1000
     assert all(value == "1GiB" for device, value in most.items() if device != "cpu")
 
@@ -165,7 +165,7 @@ def test_layers_on_two_devices_answer_as_on_one(kind, tmp_path, second_device):
     folder = tiny_checkpoints.make_checkpoint(tmp_path, kind)
     model = load(parse_spec(str(folder), device="cpu"), threads=1)
     right = model, model.score(SCORED), model.generate(WRITTEN)
-    parts = load_parts(parse_spec(str(folder), device="cpu"))
+    parts = load_checkpoint(parse_spec(str(folder), device="cpu"))
     spread = accelerate.dispatch_model(
         parts.model,
         every_second_layer(parts.model, second_device),

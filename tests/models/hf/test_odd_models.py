@@ -124,7 +124,7 @@ def test_what_a_checkpoint_allows_does_not_depend_on_the_budget(budget):
     pairs = [likeliest(model, (*start, *tokens(draw, 1 + n % 4))) for n in range(20)]
     scorer = Scorer(model, budget=budget, longest=256)
     found = in_order(scorer.ready(pairs))
-    assert scorer.rung == "prefix"
+    assert scorer.sharing_mode == "prefix"
     assert [one[0] for one in found] == pytest.approx([alone(model, pair) for pair in pairs], abs=1e-4)
 
 

@@ -113,7 +113,7 @@ def test_where_onednn_is_missing_or_wrong_all_stays_as_it_was(found, monkeypatch
 @pytest.mark.parametrize("kind", ["llama", "gpt2", "t5"])
 def test_a_checkpoint_that_is_loaded_uses_it_where_it_is_faster(kind, faster, checkpoint_of, monkeypatch):
     monkeypatch.setattr(loading, "onednn_is_faster", lambda: faster)
-    model = loading.load_parts(parse_spec(str(checkpoint_of(kind)), device="cpu")).model
+    model = loading.load_checkpoint(parse_spec(str(checkpoint_of(kind)), device="cpu")).model
     kinds = {type(module) for module in model.modules()}
     assert bool(kinds & {onednn._Linear, onednn._Conv1D}) is faster
     assert bool(kinds & {nn.Linear, Conv1D}) is not faster

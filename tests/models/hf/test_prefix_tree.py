@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_kbrel.models.hf.prefix_tree import Asked, distinct_tokens, plan
+from pytest_kbrel.models.hf.prefix_tree import TokenSequence, distinct_tokens, group_by_prefix
 
 TOKENS = st.lists(st.integers(0, 2), min_size=1, max_size=9).map(tuple)
 
@@ -17,7 +17,7 @@ def asked(draw):
     found = []
     for _ in range(draw(st.integers(1, 25))):
         ids = (start if draw(st.booleans()) else ()) + draw(TOKENS)
-        found.append(Asked(ids=ids, start=draw(st.integers(0, len(ids) - 1))))
+        found.append(TokenSequence(ids=ids, start=draw(st.integers(0, len(ids) - 1))))
     return found
 
 
@@ -37,11 +37,11 @@ def seen_by(group, row, place):
 @given(asked(), st.sampled_from([0, 3, 8, 40]))
 def test_each_wanted_token_sees_its_own_sequence_and_nothing_else(sequences, row_length):
     found = set()
-    for group in plan(sequences, row_length):
+    for group in group_by_prefix(sequences, row_length):
         for row in group.rows:
             assert len(row.tokens) == len(row.parents) == len(row.depths)
             assert all(parent < place for place, parent in enumerate(row.parents))
-            for number, places in row.places:
+            for number, places in row.outputs:
                 sequence = sequences[number]
                 found.add(number)
                 assert len(places) == len(sequence.ids) - sequence.start
@@ -53,7 +53,7 @@ def test_each_wanted_token_sees_its_own_sequence_and_nothing_else(sequences, row
 
 @given(asked(), st.sampled_from([0, 3, 8, 40]))
 def test_no_more_is_fed_than_asked_and_no_less_than_the_tree_has(sequences, row_length):
-    found = plan(sequences, row_length)
+    found = group_by_prefix(sequences, row_length)
     tree = {sequence.ids[:end] for sequence in sequences for end in range(1, len(sequence.ids) + 1)}
     assert len(tree) == distinct_tokens(sequence.ids for sequence in sequences)
     assert len(tree) <= fed(found) <= sum(len(sequence.ids) for sequence in sequences)
@@ -61,43 +61,43 @@ def test_no_more_is_fed_than_asked_and_no_less_than_the_tree_has(sequences, row_
 
 @given(asked())
 def test_rows_of_no_length_do_not_branch(sequences):
-    for group in plan(sequences, 0):
+    for group in group_by_prefix(sequences, 0):
         for row in group.rows:
             assert row.parents == tuple(range(-1, len(row.tokens) - 1))
 
 
 def test_one_row_that_holds_everything_feeds_every_node_once():
-    sequences = [Asked(ids=ids, start=2) for ids in ((1, 2, 3), (1, 2, 3, 4), (1, 2, 5), (1, 2, 3))]
-    found = plan(sequences, 100)
+    sequences = [TokenSequence(ids=ids, start=2) for ids in ((1, 2, 3), (1, 2, 3, 4), (1, 2, 5), (1, 2, 3))]
+    found = group_by_prefix(sequences, 100)
     assert fed(found) == 5
 
 
 @pytest.mark.parametrize("count", [50, 400])
 def test_a_long_beginning_of_many_rows_is_computed_once(count):
     instruction = tuple(range(60))
-    sequences = [Asked(ids=(*instruction, 100 + n, 7), start=60) for n in range(count)]
-    found = plan(sequences, 32)
+    sequences = [TokenSequence(ids=(*instruction, 100 + n, 7), start=60) for n in range(count)]
+    found = group_by_prefix(sequences, 32)
     assert [group.prefix for group in found] == [instruction]
     assert fed(found) == 60 + 2 * count
 
 
 def test_two_instructions_get_a_prefix_each():
     sequences = [
-        Asked(ids=(*(base + k for k in range(50)), 1000 + n), start=49)
+        TokenSequence(ids=(*(base + k for k in range(50)), 1000 + n), start=49)
         for base in (0, 500)
         for n in range(200)
     ]
-    found = plan(sequences, 32)
+    found = group_by_prefix(sequences, 32)
     assert sorted(len(group.prefix) for group in found) == [49, 49]
 
 
 def test_nothing_asked_is_nothing_fed():
-    assert plan([], 32) == ()
+    assert group_by_prefix([], 32) == ()
 
 
 @pytest.mark.parametrize("shared", [100, 127, 128, 200, 500])
 @pytest.mark.parametrize("count", [20, 60])
 def test_a_beginning_about_as_long_as_a_row_is_fed_twice_at_most(shared, count):
     start = tuple(range(shared))
-    sequences = [Asked(ids=(*start, 1000 + n, 2000 + n), start=shared + 1) for n in range(count)]
-    assert fed(plan(sequences, 128)) <= distinct_tokens(one.ids for one in sequences) + shared
+    sequences = [TokenSequence(ids=(*start, 1000 + n, 2000 + n), start=shared + 1) for n in range(count)]
+    assert fed(group_by_prefix(sequences, 128)) <= distinct_tokens(one.ids for one in sequences) + shared

@@ -10,7 +10,7 @@ import pytest
 from pytest_kbrel.models.base import in_order
 from pytest_kbrel.models.hf.model import HfModel
 from pytest_kbrel.models.hf.scorer import Scorer, score_batch
-from pytest_kbrel.models.hf.sharing import highest_rung, window_of
+from pytest_kbrel.models.hf.sharing import best_sharing_mode, window_of
 from pytest_kbrel.models.tokens import Pair
 from pytest_kbrel.records import Failed, ScoreRequest
 from tests.models.tiny_checkpoints import ALL, CAUSAL, ENCODER_DECODER
@@ -52,7 +52,7 @@ def scorer(kind, model_of):
 
 
 def test_the_rung_is_the_highest_that_the_architecture_allows(kind, scorer):
-    assert scorer.rung == EXPECTED[kind]
+    assert scorer.sharing_mode == EXPECTED[kind]
 
 
 def test_sharing_gives_the_numbers_of_plain_batches(kind, model_of, scorer):
@@ -80,10 +80,10 @@ def test_a_mask_that_is_not_obeyed_is_noticed(model_of):
         raise RuntimeError("no such argument")
 
     assert plain
-    assert highest_rung(model, {"packed": right, "prefix": right, "plain": right}, 256) == "packed"
-    assert highest_rung(model, {"packed": wrong, "prefix": right, "plain": right}, 256) == "prefix"
-    assert highest_rung(model, {"packed": closed, "prefix": wrong, "plain": right}, 256) == "plain"
-    assert highest_rung(model, {"packed": right, "prefix": right, "plain": closed}, 256) == "plain"
+    assert best_sharing_mode(model, {"packed": right, "prefix": right, "plain": right}, 256) == "packed"
+    assert best_sharing_mode(model, {"packed": wrong, "prefix": right, "plain": right}, 256) == "prefix"
+    assert best_sharing_mode(model, {"packed": closed, "prefix": wrong, "plain": right}, 256) == "plain"
+    assert best_sharing_mode(model, {"packed": right, "prefix": right, "plain": closed}, 256) == "plain"
 
 
 def test_where_contexts_change_nothing_nothing_is_shared(model_of):
@@ -92,7 +92,9 @@ def test_where_contexts_change_nothing_nothing_is_shared(model_of):
     def constant(pairs):
         return [(0.5,) * len(pair.targets) for pair in pairs]
 
-    assert highest_rung(model, {"packed": constant, "prefix": constant, "plain": constant}, 256) == "plain"
+    assert (
+        best_sharing_mode(model, {"packed": constant, "prefix": constant, "plain": constant}, 256) == "plain"
+    )
 
 
 @pytest.mark.slow
@@ -101,7 +103,7 @@ def test_what_does_not_fit_into_memory_is_cut_and_answered(model_of, monkeypatch
 
     model = model_of("llama").parts.model
     scorer = Scorer(model, budget=4096, longest=256)
-    assert scorer.rung == "packed"
+    assert scorer.sharing_mode == "packed"
     real, sizes = hf_scorer.score_rows, []
 
     def tight(model, before, prefix, rows, pairs, *, packed):
@@ -124,7 +126,7 @@ def test_a_row_that_fails_is_answered_by_the_plain_way_and_told(model_of, monkey
 
     model = HfModel(model_of("llama").parts)
     asked = [ScoreRequest(prompt="Oslo is in", continuation=f" {word}") for word in ("Norway", "Italy")]
-    assert model._scorer.rung == "packed"
+    assert model._scorer.sharing_mode == "packed"
 
     def broken(*_, **__):
         raise ValueError("a bug")
