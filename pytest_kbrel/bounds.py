@@ -29,7 +29,7 @@ class Bounds:
     above: bool = False
 
     def __contains__(self, value: object) -> bool:
-        """Tell whether ``value`` is such a number; ``True`` and ``False`` are none."""
+        """Return True if ``value`` is such a number; ``True`` and ``False`` are none."""
         if isinstance(value, bool) or not isinstance(value, int if self.whole else (int, float)):
             return False
         # Of NaN no comparison holds.

@@ -96,7 +96,7 @@ def with_alike_negatives(
 
 
 def is_mixed(relation: Relation | None, facts: Sequence[Fact]) -> bool:
-    """Tell whether the objects of a relation may be of any kind, as those of a file of questions are.
+    """Return True if the objects of a relation may be of any kind, as those of a file of questions are.
 
     They are of one kind where the relation says of which (``answer_type``), where it has wordings of its own,
     and where most of its facts ask the same question about different subjects.
@@ -128,7 +128,7 @@ def fewest_negatives(facts: Sequence[Fact], pool: Sequence[Fact]) -> int:
 
 
 def is_spelt(text: str) -> bool:
-    """Tell whether a text has a letter or digit: without any it has no spelling to be known by."""
+    """Return True if a text has a letter or digit: without any it has no spelling to be known by."""
     return any(character.isalnum() for character in text)
 
 

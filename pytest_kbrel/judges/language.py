@@ -131,7 +131,7 @@ class Language:
 
 
 def is_english(tag: str) -> bool:
-    """Tell whether a tag, empty where nothing is stated, is English."""
+    """Return True if a tag, empty where nothing is stated, is English."""
     return base_language(tag) == DEFAULT_LANGUAGE
 
 
@@ -301,7 +301,7 @@ def _small_words(text: str, language: Language, sentence: bool) -> str:
 
 
 def _is_name(text: str, match: re.Match[str], language: Language, sentence: bool) -> bool:
-    """Tell whether a word is part of a name and means nothing: "El Salvador", "IN".
+    """Return True if a word is part of a name and means nothing: "El Salvador", "IN".
 
     Where ``text`` is no ``sentence``, its first word begins with a capital only where that is a name's.
     """

@@ -161,7 +161,7 @@ def strip_wrapping(answer: str) -> str:
 def is_variant(
     answer: str, accepted: Sequence[str], question: str = "", answer_type: str = "", *, language: str = ""
 ) -> bool:
-    """Tell whether all of ``answer`` is a variant of one of ``accepted``; a sentence with one in it is not.
+    """Return True if all of ``answer`` is a variant of one of ``accepted``; a sentence with one in it is not.
 
     Head-to-Tail (arXiv 2308.10168, section 2.2) adds such variants to the accepted answers by hand before it
     scores how alike they are: "W Shakespeare" is as good as "William Shakespeare". The rules are those of

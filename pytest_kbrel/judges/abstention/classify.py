@@ -78,14 +78,14 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def is_not_applicable(answer: str) -> bool:
-    """Tell whether an answer is "N/A", which normalisation would make "n", an answer."""
+    """Return True if an answer is "N/A", which normalisation would make "n", an answer."""
     return bool(_NOT_APPLICABLE.fullmatch(answer))
 
 
 def is_uninformative(
     answer: str, question: str = "", extra: Sequence[tuple[str, str]] = (), *, language: str = ""
 ) -> bool:
-    """Tell whether an answer says nothing; see :func:`uninformative_kind`."""
+    """Return True if an answer says nothing; see :func:`uninformative_kind`."""
     return bool(uninformative_kind(answer, question, extra, language=language))
 
 
@@ -129,7 +129,7 @@ def uninformative_kind(
 
 
 def _abstains_elsewhere(answer: str, code: str, denying: Denying) -> bool:
-    """Tell whether an answer is nothing but an abstention in another language than the one stated.
+    """Return True if an answer is nothing but an abstention in another language than the one stated.
 
     A model may be asked in one language and decline in another. Only languages of which a sign is in the
     answer are looked at.
@@ -190,7 +190,7 @@ def without_frame(answer: str, language: str = "") -> str:
 
 
 def is_repetition(words: Sequence[str]) -> bool:
-    """Tell whether one word, or one stretch of words in a row, makes up most of a text."""
+    """Return True if one word, or one stretch of words in a row, makes up most of a text."""
     rules = _rules()
     size = len(words)
     if size < rules.word_times:

@@ -158,7 +158,7 @@ def _bare(text: str, rules: AbstentionPatterns) -> str:
 
 
 def _abstains(text: str, rules: AbstentionPatterns, *, whole: bool) -> bool:
-    """Tell whether a clause, or with ``whole`` a sentence, abstains; a sentence that is all frame does."""
+    """Return True if a clause, or with ``whole`` a sentence, abstains; a sentence that is all frame does."""
     bare = _bare(text, rules)
     if not bare:
         # "So" and "However" say nothing and are titles.
@@ -178,7 +178,7 @@ def _is_title(text: str) -> bool:
 
 
 def _is_contrasted(clauses: Sequence[str], rules: AbstentionPatterns) -> bool:
-    """Tell whether a statement of something else than the model or the reader follows with "but"."""
+    """Return True if a statement of something else than the model or the reader follows with "but"."""
     contrast = False
     for clause in clauses:
         contrast = contrast or bool(_CONTRAST.match(clause))

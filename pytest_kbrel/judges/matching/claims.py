@@ -33,7 +33,7 @@ _STEM = 5
 
 
 def is_aside(answer: Answer, span: Span, question: Question, gold_spans: Sequence[Span]) -> bool:
-    """Tell whether the answer states another thing as the answer and only mentions what stands at ``span``.
+    """Return True if the answer states another thing as the answer and only mentions what stands at ``span``.
 
     "It is Lyon, which is larger than Paris." states Lyon. ``gold_spans`` are where all golds stand. Only
     names are told apart, since nothing tells where another common noun begins and ends.
@@ -121,7 +121,7 @@ def _stated(answer: Answer, clause: Span, question: Question) -> Iterator[Span]:
 
 
 def _is_asked(verb: str, asked_words: frozenset[str]) -> bool:
-    """Tell whether a participle may be of a verb of the question: "written" of "wrote", "sung" of "sang"."""
+    """Return True if a participle may be of a verb of the question ("written" of "wrote")."""
     return any(verb[:2] == word[:2] or (verb[0], verb[-1]) == (word[0], word[-1]) for word in asked_words)
 
 
@@ -148,13 +148,13 @@ def _names(answer: Answer, clause: Span) -> Iterator[Span]:
 
 
 def _resemble(answer: Answer, one: Span, other: Span) -> bool:
-    """Tell whether two stretches have a word in common, as far as its first letters."""
+    """Return True if two stretches have a word in common, as far as its first letters."""
     first, second = ({word[:_STEM] for word in answer.words[slice(*span)]} for span in (one, other))
     return not first.isdisjoint(second)
 
 
 def _goes_on(answer: Answer, claim: Span, own: Span, span: Span, question: Question) -> bool:
-    """Tell whether a later clause only says more of what was claimed: where it lies, another name of it."""
+    """Return True if a later clause only says more of what was claimed: where it lies, another name of it."""
     words = answer.words
     clause = words[slice(*own)]
     if not _ALIAS.isdisjoint(clause) or ("known", "as") in pairwise(clause):

@@ -75,14 +75,14 @@ def _without_kind(gold: str) -> Iterator[str]:
 
 
 def _tells_kind(piece: Words) -> bool:
-    """Tell whether a word is in small letters, a nation's or of a title, and leaves the name what it is."""
+    """Return True if a word is in small letters, a nation's or of a title, and leaves the name what it is."""
     if any(word in FUNCTION or word in DISTINGUISHING or word in NEGATIONS for word in piece.words):
         return False
     return not piece.words or not piece.cases[0] or piece.words[0] in _CAPITAL_KINDS
 
 
 def _is_named(piece: Words) -> bool:
-    """Tell whether a word is part of a name and no title: "John", "F.", "III"."""
+    """Return True if a word is part of a name and no title: "John", "F.", "III"."""
     return bool(piece.cases and piece.cases[0]) and piece.words[0] not in _CAPITAL_KINDS
 
 
@@ -122,7 +122,7 @@ def find_spans(words: Sequence[str], sought: Sequence[str]) -> Iterator[tuple[in
 
 
 def may_stand_at(answer: Answer, gold: Gold, start: int) -> bool:
-    """Tell whether a gold may be meant at a word of the answer: "IN" (India) is not the word "in"."""
+    """Return True if a gold may be meant at a word of the answer: "IN" (India) is not the word "in"."""
     word = gold.words[0]
     if _GRADE.fullmatch(gold.text):
         # "A+", "C++": the sign tells it from the letter.
@@ -140,7 +140,7 @@ def may_stand_at(answer: Answer, gold: Gold, start: int) -> bool:
 
 
 def is_other_name(answer: Answer, span: tuple[int, int], gold: Gold, question: Question) -> bool:
-    """Tell whether a gold is only a part of another name: "Paris Hilton", "West Virginia", "Apollo 11"."""
+    """Return True if a gold is only a part of another name: "Paris Hilton", "West Virginia", "Apollo 11"."""
     start, end = span
     words, breaks, size = answer.words, answer.breaks, len(answer.words)
     if start and not breaks[start]:
@@ -179,7 +179,7 @@ def is_other_name(answer: Answer, span: tuple[int, int], gold: Gold, question: Q
 
 
 def is_city_named_so(answer: Answer, span: tuple[int, int]) -> bool:
-    """Tell whether the name of a nation or region is part of a city's: "Mexico City" is not Mexico."""
+    """Return True if the name of a nation or region is part of a city's: "Mexico City" is not Mexico."""
     start, end = span
     if end >= len(answer.words) or answer.breaks[end] or answer.words[end] != "city":
         return False
@@ -189,7 +189,7 @@ def is_city_named_so(answer: Answer, span: tuple[int, int]) -> bool:
 
 
 def _is_part(before: str, gold: Gold, question: Question) -> bool:
-    """Tell whether a direction names a part of where something lies: "South Asia", "western U.S."."""
+    """Return True if a direction names a part of where something lies: "South Asia", "western U.S."."""
     if not question.asks_place or len(gold.words) > 1 or before not in DIRECTIONS | {"central", "midwestern"}:
         return False
     # South Africa and Northern Ireland are nations.
@@ -197,7 +197,7 @@ def _is_part(before: str, gold: Gold, question: Question) -> bool:
 
 
 def _is_before(answer: Answer, span: tuple[int, int], question: Question) -> bool:
-    """Tell whether "University of" and the like stand before; "City of" adds nothing."""
+    """Return True if "University of" and the like stand before; "City of" adds nothing."""
     start, end = span
     if start < 2 or answer.words[start - 1] != "of" or answer.breaks[start] or answer.breaks[start - 1]:
         return False
@@ -214,14 +214,14 @@ def _is_before(answer: Answer, span: tuple[int, int], question: Question) -> boo
 
 
 def _is_behind(answer: Answer, end: int) -> bool:
-    """Tell whether "of Scotland" and the like stand behind and make it the name of one of many."""
+    """Return True if "of Scotland" and the like stand behind and make it the name of one of many."""
     if end + 1 >= len(answer.words) or answer.words[end] != "of" or answer.breaks[end]:
         return False
     return answer.cases[end + 1] >= STARTS and answer.fresh[end + 1] and bool(answer.cases[end - 1])
 
 
 def _makes_kind(answer: Answer, index: int, gold: Gold) -> bool:
-    """Tell whether a word beside a common noun makes it another thing: "peanut butter" is no butter."""
+    """Return True if a word beside a common noun makes it another thing: "peanut butter" is no butter."""
     word = answer.words[index]
     if word in FUNCTION or word in MODIFIERS or not answer.fresh[index] or not word.isalpha():
         return False

@@ -34,12 +34,12 @@ _STROKES = re.compile(r"[/|]")
 
 
 def is_trade(word: str) -> bool:
-    """Tell whether a word is an occupation: "a French biologist" is a biologist."""
+    """Return True if a word is an occupation: "a French biologist" is a biologist."""
     return word in PERSONS or word.endswith(("ist", "ian", "or", "man"))
 
 
 def is_one_of_several(answer: Answer, span: Span, question: Question, spans: Sequence[Span]) -> bool:
-    """Tell whether the answer hedges between what stands at ``span`` and other things.
+    """Return True if the answer hedges between what stands at ``span`` and other things.
 
     ``spans`` are the places of all golds: an answer may name several golds, not a gold among other things.
     """
@@ -76,7 +76,7 @@ def is_one_of_several(answer: Answer, span: Span, question: Question, spans: Seq
 
 
 def _are_asked_for(answer: Answer, span: Span, question: Question, spans: Sequence[Span]) -> bool:
-    """Tell whether several things are asked for, and most of those listed are golds."""
+    """Return True if several things are asked for, and most of those listed are golds."""
     number = question.several
     if not number:
         return False
@@ -87,7 +87,7 @@ def _are_asked_for(answer: Answer, span: Span, question: Question, spans: Sequen
 
 
 def _is_or_of_other(answer: Answer, span: Span, index: int) -> bool:
-    """Tell whether an "or" ties other things: "also known as X or Y", "the X or Y cycle is ..."."""
+    """Return True if an "or" ties other things: "also known as X or Y", "the X or Y cycle is ..."."""
     words = answer.words
     if span[1] < index:
         between = words[span[1] : index]
@@ -99,7 +99,7 @@ def _is_or_of_other(answer: Answer, span: Span, index: int) -> bool:
 def _said_again(
     answer: Answer, span: Span, sentence: Span, question: Question, spans: Sequence[Span]
 ) -> bool:
-    """Tell whether another sentence says the same of another thing: "It is Paris. It is Lyon."
+    """Return True if another sentence says the same of another thing: "It is Paris. It is Lyon."
 
     ``sentence`` is the place of the one around ``span``. Both must begin alike up to the thing, or end alike.
     """
@@ -181,7 +181,7 @@ def _in_list(answer: Answer, span: Span, question: Question, spans: Sequence[Spa
 
 
 def _is_no_thing(answer: Answer, item: Sequence[int], held: set[int]) -> bool:
-    """Tell whether words are what is denied ("not Lyon"), who speaks ("as I know") or a number of a list."""
+    """Return True if words are denied ("not Lyon"), name who speaks ("as I know") or number a list."""
     words = [answer.words[index] for index in item]
     if not held.isdisjoint(item):
         return False
@@ -201,7 +201,7 @@ def _label_end(answer: Answer) -> int:
 
 
 def _is_labelled(answer: Answer, span: Span, begin: int) -> bool:
-    """Tell whether a line says by words of the question what it gives: "Capital: Paris"."""
+    """Return True if a line says by words of the question what it gives: "Capital: Paris"."""
     label = range(begin, span[0])
     return (
         answer.breaks[span[0]] == ","
@@ -219,12 +219,12 @@ def _without_function(answer: Answer, item: Sequence[int]) -> str:
 
 
 def is_region(words: str) -> bool:
-    """Tell whether words are a nation's or a region's own name, not what its people are called."""
+    """Return True if words are a nation's or a region's own name, not what its people are called."""
     return NATIONS.get(words) == words or words in REGIONS
 
 
 def _is_item(answer: Answer, item: Sequence[int], span: Span) -> bool:
-    """Tell whether words name another thing of the kind that stands at ``span`` and do not describe it."""
+    """Return True if words name another thing of the kind that stands at ``span`` and do not describe it."""
     words = [answer.words[index] for index in item]
     content = [index for index in item if answer.words[index] not in FUNCTION]
     if not content or len(item) > _ITEM or any(word[0].isdigit() for word in words):
@@ -240,7 +240,7 @@ def _is_item(answer: Answer, item: Sequence[int], span: Span) -> bool:
 
 
 def _among_others(answer: Answer, span: Span, question: Question, spans: Sequence[Span]) -> bool:
-    """Tell whether a sentence lists what stands at ``span`` with others: "It is Rome, Paris, Oslo".
+    """Return True if a sentence lists what stands at ``span`` with others: "It is Rome, Paris, Oslo".
 
     The list is what stands around it up to a word that frames or describes. One other thing behind a comma
     may say where it lies or what it also is.

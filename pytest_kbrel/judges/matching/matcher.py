@@ -150,14 +150,14 @@ def _matches(
 
 
 def _has_given_name(answer: Answer, start: int) -> bool:
-    """Tell whether a given name that is a tying word as well stands before a surname: "Will Smith"."""
+    """Return True if a given name that is a tying word as well stands before a surname: "Will Smith"."""
     if not start or answer.breaks[start] or answer.words[start - 1] not in GIVEN:
         return False
     return bool(answer.cases[start - 1]) or not answer.cased
 
 
 def _is_named_in_full(name: Gold, golds: Sequence[Gold], *, given: bool = False) -> bool:
-    """Tell whether another gold says which person of that surname, or ``given`` name, is meant."""
+    """Return True if another gold says which person of that surname, or ``given`` name, is meant."""
     return len(name.words) == 1 and any(
         len(gold.words) > 1
         and gold.words[0 if given else -1] == name.words[0]
@@ -168,7 +168,7 @@ def _is_named_in_full(name: Gold, golds: Sequence[Gold], *, given: bool = False)
 
 
 def _is_elsewhere(answer: Answer, span: Span, gold: Gold) -> bool:
-    """Tell whether the answer goes on with another qualifier: "Paris, France" for "Paris, Texas"."""
+    """Return True if the answer goes on with another qualifier: "Paris, France" for "Paris, Texas"."""
     end = span[1]
     if answer.words[end : end + 1] == ("in",) and end + 1 < len(answer.words):
         end += 1
@@ -185,7 +185,7 @@ def _is_elsewhere(answer: Answer, span: Span, gold: Gold) -> bool:
 def _is_namesake(
     answer: Answer, span: Span, gold: Gold, accepted: Collection[str], question: Question
 ) -> bool:
-    """Tell whether the answer qualifies otherwise what the gold qualifies in parentheses, or by a byname."""
+    """Return True if the answer qualifies otherwise what the gold qualifies in parentheses or by a byname."""
     if gold.text in accepted or span[1] >= len(answer.words):
         return False
     if gold.words[-1].isdigit() and answer.words[span[1]] == "of" and not answer.breaks[span[1]]:
@@ -284,13 +284,13 @@ def _why_not(
 
 
 def _adds_nothing(answer: Answer, spans: Sequence[Span]) -> bool:
-    """Tell whether an answer says only what stands at ``spans``, as "It is the cell" does."""
+    """Return True if an answer says only what stands at ``spans``, as "It is the cell" does."""
     held = {index for start, end in spans for index in range(start, end)}
     return all(word in FUNCTION or index in held for index, word in enumerate(answer.words))
 
 
 def _is_choice(answer: Answer, gold: Gold, question: Question) -> bool:
-    """Tell whether the question lets choose ("Vogue or Elle?") and the answer has the gold, not the other."""
+    """Return True if the question lets choose ("Vogue or Elle?") and the answer has only the gold."""
     words = question.words
     for start, end in find_spans(words, gold.words):
         if _takes_up_choice(answer, gold, words, (start, end)):
@@ -305,7 +305,7 @@ def _is_choice(answer: Answer, gold: Gold, question: Question) -> bool:
 
 
 def _takes_up_choice(answer: Answer, gold: Gold, words: Sequence[str], at: Span) -> bool:
-    """Tell whether the first clause answers a choice: "Ann came first" to "Who came first, Ann or Bo?".
+    """Return True if the first clause answers a choice: "Ann came first" to "Who came first, Ann or Bo?".
 
     ``at`` is where the gold stands in the question's ``words``. The clause has the gold and all words before
     the choice, and not the other.
@@ -328,7 +328,7 @@ def _takes_up_choice(answer: Answer, gold: Gold, words: Sequence[str], at: Span)
 
 
 def _lists_all(answer: Answer, gold: Gold, question: Question) -> bool:
-    """Tell whether an answer has all items of a gold that is a list, in any order and near each other."""
+    """Return True if an answer has all items of a gold that is a list, in any order and near each other."""
     parts = list_items(gold.text)
     if len(parts) < 2:
         return False

@@ -53,7 +53,7 @@ _OF_NAME = (
 
 
 def is_negated(answer: Answer, span: tuple[int, int], question: Question) -> bool:
-    """Tell whether the clause negates what stands at ``span``, or the next sentence corrects it."""
+    """Return True if the clause negates what stands at ``span``, or the next sentence corrects it."""
     start, end = span
     words, breaks = answer.words, answer.breaks
     first = start
@@ -85,7 +85,7 @@ def is_negated(answer: Answer, span: tuple[int, int], question: Question) -> boo
 
 
 def _is_denied_across(answer: Answer, first: int, start: int) -> bool:
-    """Tell whether a mark parts a denial from what stands at ``start``: 'not "Paris"', "not, in fact, Paris".
+    """Return True if a mark parts a denial from what stands at ``start``: "not, in fact, Paris".
 
     ``first`` is where the clause of ``start`` begins.
     """
@@ -112,7 +112,7 @@ def _is_denied_across(answer: Answer, first: int, start: int) -> bool:
 
 
 def _is_denied_behind(answer: Answer, span: tuple[int, int], question: Question) -> bool:
-    """Tell whether what follows takes it back: "Burma (Asia) is not it", "Burma: wrong", "Burma. Not it."."""
+    """Return True if what follows takes it back: "Burma (Asia) is not it", "Burma: wrong"."""
     words, breaks, size = answer.words, answer.breaks, len(answer.words)
     for index in _goes_on_at(answer, span):
         at = index
@@ -158,7 +158,7 @@ def _goes_on_at(answer: Answer, span: tuple[int, int]) -> Iterator[int]:
 
 
 def _denies_what_is_asked(answer: Answer, index: int, question: Question, *, verbless: bool = False) -> bool:
-    """Tell whether the clause from ``index`` on, behind "not", names only what is asked for: "the capital".
+    """Return True if the clause from ``index`` on, behind "not", names only what is asked for: "the capital".
 
     Of "not Europe" the question may hold all, too; so the word that it asks for must be there.
     """
@@ -175,7 +175,7 @@ def _denies_what_is_asked(answer: Answer, index: int, question: Question, *, ver
 
 
 def _is_called_false(words: Sequence[str], first: int, span: tuple[int, int], question: Question) -> bool:
-    """Tell whether it says "Paris is wrong", "it is false that ... Paris" or "I doubt that ... Paris"."""
+    """Return True if it says "Paris is wrong", "it is false that ... Paris" or "I doubt that ... Paris"."""
     start, end = span
     if not question.has(*FALSE):
         copula = words[end : end + 1] and words[end] in _COPULAS
@@ -194,7 +194,7 @@ def _is_called_false(words: Sequence[str], first: int, span: tuple[int, int], qu
 
 
 def _is_corrected(answer: Answer, end: int) -> bool:
-    """Tell whether what follows begins anew: "Paris? No, it is Lyon.", "Paris. Actually, it is Lyon."."""
+    """Return True if what follows begins anew: "Paris? No, it is Lyon.", "Paris. Actually, it is Lyon."."""
     words, breaks = answer.words, answer.breaks
     stop = end
     while stop < len(words) and breaks[stop] != ".":
@@ -215,7 +215,7 @@ def _is_corrected(answer: Answer, end: int) -> bool:
 
 
 def points_elsewhere(answer: Answer, span: tuple[int, int], question: Question) -> bool:
-    """Tell whether ``span`` only points to the answer: "featuring X", "near X", "X's wife"."""
+    """Return True if ``span`` only points to the answer: "featuring X", "near X", "X's wife"."""
     start, end = span
     words = answer.words
     before = words[max(0, start - 2) : start]
@@ -237,7 +237,7 @@ def points_elsewhere(answer: Answer, span: tuple[int, int], question: Question) 
 
 
 def _is_compared(answer: Answer, start: int, question: Question) -> bool:
-    """Tell whether something else is set before it: "ahead of Paris", "followed by Paris"."""
+    """Return True if something else is set before it: "ahead of Paris", "followed by Paris"."""
     before = answer.words[max(0, start - 2) : start]
     compared = (
         before if before in _COMPARED else before[-1:] if before[-1:] and before[-1] in _COMPARING else ()
@@ -248,7 +248,7 @@ def _is_compared(answer: Answer, start: int, question: Question) -> bool:
 
 
 def _is_from(answer: Answer, start: int, question: Question) -> bool:
-    """Tell whether a place or a likeness is told from it: "north of Paris", "20 km from Paris"."""
+    """Return True if a place or a likeness is told from it: "north of Paris", "20 km from Paris"."""
     words = answer.words
     if not start or (answer.breaks[start] and answer.breaks[start] != '"'):
         return False
@@ -271,7 +271,7 @@ def _is_from(answer: Answer, start: int, question: Question) -> bool:
 
 
 def _owns(answer: Answer, span: tuple[int, int]) -> bool:
-    """Tell whether something of a person's is named, other than a work: "Bill Gates's lawyer"."""
+    """Return True if something of a person's is named, other than a work: "Bill Gates's lawyer"."""
     index = span[1]
     if answer.cases[index] or not answer.fresh[index] or answer.words[index] in FUNCTION:
         return False

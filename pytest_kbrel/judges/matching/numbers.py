@@ -106,7 +106,7 @@ def is_date(answer: Answer, golden_dates: Sequence[Date], question: Question) ->
 
 
 def _is_other_part(text: str, year: int | None, month: int) -> bool:
-    """Tell whether a text says a part of a year in which a month does not lie: "early 2018" for December."""
+    """Return True if a text names a part of a year in which a month does not lie ("early 2018", December)."""
     matches = (match for match in _PART_OF_YEAR.finditer(text) if int(match[2]) == year)
     return any(month not in _PARTS_OF_YEAR[match[1].lower()] for match in matches)
 
@@ -119,7 +119,7 @@ def _first_readings(stated: Sequence[Date]) -> Sequence[Date]:
 
 
 def contradicts_dates(answer: Answer, golds: Sequence[Gold], question: Question) -> bool:
-    """Tell whether the answer gives a finer date than the year, and no gold of that year agrees with it."""
+    """Return True if the answer gives a finer date than the year, and no gold of that year agrees with it."""
     finer = [date for gold in golds for date in gold.dates if date.month]
     text = _without_denials_of(question, answer.text)
     stated = [date for date in finest(dates_in(text), question.dates) if date.month and date.year]
@@ -177,7 +177,7 @@ def is_rank(answer: Answer, gold: Gold, question: Question) -> str:
 
 
 def is_in_range(answer: Answer, gold: Gold, within: tuple[float, float], question: Question) -> bool | None:
-    """Tell whether the first number or year that is not the question's lies in a range, its ends included.
+    """Return True if the first number or year that is not the question's lies in a range, its ends included.
 
     The range is in the unit of the gold. ``None`` where the answer has no number, or no year where the gold
     is one.
@@ -234,7 +234,7 @@ def _is_year_like(digits: str) -> bool:
 
 
 def _has_unit(answer: Answer, index: int, unit: str, question: Question) -> bool:
-    """Tell whether the number at ``index`` counts what the gold counts, as far as what stands around tells.
+    """Return True if the number at ``index`` counts what the gold counts, as far as what stands around tells.
 
     Where the gold has a unit, that unit must follow, or nothing that could be another. There are too many
     units to list them.
@@ -267,7 +267,7 @@ def _has_unit(answer: Answer, index: int, unit: str, question: Question) -> bool
 
 
 def _is_rate(answer: Answer, index: int, unit: str, question: Question) -> bool:
-    """Tell whether the rate at ``index`` may be meant: "$90 per year", if no other time is asked for."""
+    """Return True if the rate at ``index`` may be meant: "$90 per year", if no other time is asked for."""
     word = answer.words[index]
     following = answer.words[index + 1] if index + 1 < len(answer.words) else ""
     if question.has(word) or (word == "per" and following and question.has(following)):
@@ -282,7 +282,7 @@ def _is_rate(answer: Answer, index: int, unit: str, question: Question) -> bool:
 
 
 def _is_bound(answer: Answer, index: int, gold: Gold, question: Question) -> bool:
-    """Tell whether the number is only a bound or a share: "more than 126", "half of 126"."""
+    """Return True if the number is only a bound or a share: "more than 126", "half of 126"."""
     before = answer.words[max(0, index - 2) : index]
     if before and before[-1] in _BOUNDS and before[-1] not in gold.text.casefold().split():
         return True
@@ -293,7 +293,7 @@ def _is_bound(answer: Answer, index: int, gold: Gold, question: Question) -> boo
 
 
 def is_negative(text: str) -> bool:
-    """Tell whether a number begins with a minus, as a sign or as a word."""
+    """Return True if a number begins with a minus, as a sign or as a word."""
     return bool(_MINUS.match(text))
 
 
@@ -305,7 +305,7 @@ def _is_minus(answer: Answer, index: int) -> bool:
 
 
 def begins_with_yes_or_no(answer: Answer, gold: str) -> bool:
-    """Tell whether an answer begins with ``gold``, "yes" or "no", as a word of its own and keeps to it.
+    """Return True if an answer begins with ``gold``, "yes" or "no", as a word of its own and keeps to it.
 
     "No one knows" and "No doubt" are no "no"; "Yes, but actually no" is neither.
     """
@@ -320,7 +320,7 @@ def begins_with_yes_or_no(answer: Answer, gold: str) -> bool:
 
 
 def _alternative(answer: Answer, index: int) -> bool:
-    """Tell whether another number follows as a choice or the end of a range: "7 or 8", "7-8"."""
+    """Return True if another number follows as a choice or the end of a range: "7 or 8", "7-8"."""
     for after in range(index + 1, min(index + 4, len(answer.words))):
         word = answer.words[after]
         if is_number(word):
@@ -332,13 +332,13 @@ def _alternative(answer: Answer, index: int) -> bool:
 
 
 def _ends_item(answer: Answer, index: int) -> bool:
-    """Tell whether nothing is counted by the number at ``index``: "126, 127, 128", not "126, 2 of them"."""
+    """Return True if nothing is counted by the number at ``index``: "126, 127, 128", not "126, 2 of them"."""
     after = index + 1
     return after >= len(answer.words) or bool(answer.breaks[after]) or answer.words[after] in ("and", "or")
 
 
 def _rounds_to(exact: Decimal, rounded: Decimal) -> bool:
-    """Tell whether ``rounded`` is ``exact`` with fewer, but at least two, significant digits."""
+    """Return True if ``rounded`` is ``exact`` with fewer, but at least two, significant digits."""
     figures = rounded.normalize().as_tuple()
     if len(figures.digits) < 2 or not isinstance(figures.exponent, int):
         return False

@@ -68,7 +68,7 @@ class Question:
     several: int
 
     def has(self, *words: str) -> bool:
-        """Tell whether any of the words stands in the question."""
+        """Return True if any of the words stands in the question."""
         return not self.held.isdisjoint(words)
 
 
@@ -97,7 +97,7 @@ def read_question(text: str, answer_type: str = "") -> Question:
 
 
 def _is_of_maker(words: tuple[str, ...]) -> bool:
-    """Tell whether a question about a work asks for one of those who made it."""
+    """Return True if a question about a work asks for one of those who made it."""
     return any(word.startswith(_MAKING) for word in words)
 
 
@@ -143,12 +143,12 @@ class Gold:
 
     @property
     def is_text(self) -> bool:
-        """Tell whether the gold is words and neither a date nor a number."""
+        """Return True if the gold is words and neither a date nor a number."""
         return not self.dates and self.period is None and self.number is None
 
     @property
     def is_name(self) -> bool:
-        """Tell whether every word but the tying ones has a capital."""
+        """Return True if every word but the tying ones has a capital."""
         return any(self.cases) and all(
             case or word in FUNCTION or word in PARTICLES
             for word, case in zip(self.words, self.cases, strict=True)
@@ -201,7 +201,7 @@ def quantity(words: tuple[str, ...]) -> tuple[str, str] | None:
 
 
 def is_number(word: str) -> bool:
-    """Tell whether a word is a number in digits."""
+    """Return True if a word is a number in digits."""
     return word[0].isdecimal() and word[-1].isdecimal() and word.replace(".", "", 1).isdecimal()
 
 
@@ -219,7 +219,7 @@ class Answer:
 
     @property
     def bare(self) -> bool:
-        """Tell whether the answer is a phrase: no word frames it, and it does not take up the question."""
+        """Return True if the answer is a phrase: no word frames it, and it does not take up the question."""
         taken_up = sum(
             not fresh and word not in FUNCTION for word, fresh in zip(self.words, self.fresh, strict=True)
         )

@@ -49,7 +49,7 @@ def spelled(answer: Words, gold: Gold, question: Question) -> str:
 
 
 def _lies_alike(answer: Words, gold: Gold) -> bool:
-    """Tell whether only "in" and "at" differ, between a common noun and a name: "the church at Philippi"."""
+    """Return True if only "in" and "at" differ between a noun and a name ("the church at Philippi")."""
     if len(answer.words) != len(gold.words):
         return False
     other = [at for at, (one, two) in enumerate(zip(answer.words, gold.words, strict=True)) if one != two]
@@ -253,7 +253,7 @@ def asked_word(answer: Words, gold: Gold, question: Question) -> str:
 
 
 def _tells_apart(gold: Gold, rest: tuple[str, ...]) -> bool:
-    """Tell whether a word of the question is the telling half of a gold: Mexico City is not Mexico."""
+    """Return True if a word of the question is the telling half of a gold: Mexico City is not Mexico."""
     # Asked about Jersey City, "New" is not New Jersey.
     if DISTINGUISHING.issuperset(rest):
         return True

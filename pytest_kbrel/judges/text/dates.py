@@ -97,7 +97,7 @@ class Date:
         return (self.year != 0) + (self.month != 0) + (self.day != 0)
 
     def agrees(self, other: Date) -> bool:
-        """Tell whether nothing that both say differs."""
+        """Return True if nothing that both say differs."""
         return self.unit == other.unit and all(
             mine == theirs or not mine or not theirs
             for mine, theirs in ((self.year, other.year), (self.month, other.month), (self.day, other.day))
@@ -123,7 +123,7 @@ def dates_in(text: str) -> tuple[Date, ...]:
 
 
 def is_denied(lower: str, start: int) -> bool:
-    """Tell whether what begins at ``start`` of a text in small letters is denied or only a bound."""
+    """Return True if what begins at ``start`` of a text in small letters is denied or only a bound."""
     clause = _CLAUSE.search(lower, max(0, start - 80), start)
     before = clause[0] if clause else ""
     denial = _NOT.search(before)

@@ -51,7 +51,7 @@ def signs_of(text: str) -> tuple[str, ...]:
 
 
 def has_other_sign(text: str, gold: str) -> bool:
-    """Tell whether ``gold`` is a letter or two that ``text`` has with another sign only ("C#" for "C")."""
+    """Return True if ``gold`` is a letter or two that ``text`` has with another sign only ("C#" for "C")."""
     meant = _GRADE.fullmatch(_one_minus(gold).strip())
     if not meant:
         return False

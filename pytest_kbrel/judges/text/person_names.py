@@ -59,7 +59,7 @@ def strip_titles(name: Words) -> Words:
 
 
 def titles_conflict(one: Words, other: Words) -> bool:
-    """Tell whether each of two names has a title or suffix that the other lacks: "Mr" and "Mrs"."""
+    """Return True if each of two names has a title or suffix that the other lacks: "Mr" and "Mrs"."""
     first, second = _dropped(one), _dropped(other)
     return not (first <= second or second <= first)
 
@@ -135,7 +135,7 @@ def _agree(one: str, other: str) -> str:
 
 
 def is_surname(answer: Words, gold: Words) -> bool:
-    """Tell whether an answer is the last name of a person's full name, or the last with its particles."""
+    """Return True if an answer is the last name of a person's full name, or the last with its particles."""
     name, whole = strip_titles(answer), strip_titles(gold)
     if titles_conflict(answer, gold):
         return False
@@ -153,7 +153,7 @@ def is_surname(answer: Words, gold: Words) -> bool:
 
 
 def is_given_name(short: Words, full: Words) -> bool:
-    """Tell whether one name is the given name of another: "Donna" of "Donna Pinciotti"."""
+    """Return True if one name is the given name of another: "Donna" of "Donna Pinciotti"."""
     whole = strip_titles(full)
     if len(short.words) != 1 or not 2 <= len(whole.words) <= _MOST_GIVEN or whole.words[0] != short.words[0]:
         return False
@@ -165,7 +165,7 @@ def is_given_name(short: Words, full: Words) -> bool:
 
 
 def is_full_name(answer: Words, gold: Words) -> bool:
-    """Tell whether an answer is a person's full name, and the gold the surname alone.
+    """Return True if an answer is a person's full name, and the gold the surname alone.
 
     Which of several persons of that surname is meant, the gold does not tell either.
     """

@@ -55,12 +55,12 @@ def fold_letters(text: str) -> str:
 
 
 def is_unspaced(text: str) -> bool:
-    """Tell whether a text has letters of a script without spaces between words."""
+    """Return True if a text has letters of a script without spaces between words."""
     return bool(_UNSPACED_LETTER.search(text))
 
 
 def has_no_case(word: str) -> bool:
-    """Tell whether a word is in a script without capitals."""
+    """Return True if a word is in a script without capitals."""
     return word.lower() == word.upper()
 
 
