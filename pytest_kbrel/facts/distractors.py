@@ -86,12 +86,12 @@ def with_alike_negatives(
             made.append(_filled(fact, index, count, seed, at_least))
             continue
         kinds = mixed[fact.relation]
-        found, same = _drawn(fact, index, kinds, seed, enough=enough, count=count, most=count * spare)
-        if len(found) < at_least:
-            raise _too_few(fact, len(found), at_least)
-        made.append(dataclasses.replace(fact, negatives=tuple(found)))
-        if found and kinds.of(fact).sort != "unknown":
-            alike.append((fact.id, same / len(found)))
+        texts, same = _drawn(fact, index, kinds, seed, enough=enough, count=count, most=count * spare)
+        if len(texts) < at_least:
+            raise _too_few(fact, len(texts), at_least)
+        made.append(dataclasses.replace(fact, negatives=tuple(texts)))
+        if texts and kinds.of(fact).sort != "unknown":
+            alike.append((fact.id, same / len(texts)))
     return Drawn(facts=tuple(made), alike=tuple(alike))
 
 
@@ -120,10 +120,10 @@ def fewest_negatives(facts: Sequence[Fact], pool: Sequence[Fact]) -> int:
     index = _index(facts, pool)
     fewest = None
     for fact in facts:
-        found = len(fact.negatives) or index.count(fact)
-        if not found:
+        count = len(fact.negatives) or index.count(fact)
+        if not count:
             raise _too_few(fact, 0, 1)
-        fewest = found if fewest is None else min(fewest, found)
+        fewest = count if fewest is None else min(fewest, count)
     return fewest or 0
 
 
@@ -163,14 +163,14 @@ def _drawn(
     own = kinds.of(fact)
     closest = kinds.closest.get(own.closest, set()) & left
     if len(closest) >= enough:
-        found = ordered(closest)[:most]
-        return found, len(found)
+        chosen = ordered(closest)[:most]
+        return chosen, len(chosen)
     same = kinds.by_sort.get(own.sort, set()) & left - closest
     if len(closest) + len(same) >= enough:
-        found = [*ordered(closest), *ordered(same)][:most]
-        return found, len(found)
-    found = [*ordered(closest), *ordered(same), *ordered(left - closest - same)][:count]
-    return found, min(len(closest) + len(same), count)
+        chosen = [*ordered(closest), *ordered(same)][:most]
+        return chosen, len(chosen)
+    chosen = [*ordered(closest), *ordered(same), *ordered(left - closest - same)][:count]
+    return chosen, min(len(closest) + len(same), count)
 
 
 def _length_class(answer: str | None, text: str) -> int:
@@ -182,9 +182,9 @@ def _length_class(answer: str | None, text: str) -> int:
     return sum(ratio < bound for bound in _LENGTHS)
 
 
-def _too_few(fact: Fact, found: int, at_least: int) -> SuiteError:
+def _too_few(fact: Fact, number: int, at_least: int) -> SuiteError:
     return SuiteError(
-        f"fact {fact.id!r} needs at least {at_least} wrong answers, found {found} among the objects of "
+        f"fact {fact.id!r} needs at least {at_least} wrong answers, found {number} among the objects of "
         f"relation {fact.relation!r}; allowed: more facts of this relation, or 'negatives' in the fact"
     )
 
@@ -220,14 +220,14 @@ class _Index:
         """The objects that answer the fact by one of their names."""
         names = {answer.casefold() for answer in fact.accepted}
         names |= self.answers.get((fact.relation, fact.subject.casefold()), set())
-        found = {folded for name in names for folded in self.bearers.get((fact.relation, name), ())}
+        bearers = {folded for name in names for folded in self.bearers.get((fact.relation, name), ())}
         if fact.answer_range is not None:
             low, high = fact.answer_range
             for folded in self.spelling.get(fact.relation, {}):
                 digits = _FIGURES.search(folded)
                 if digits is not None and low <= float(digits[0].replace(",", "")) <= high:
-                    found.add(folded)
-        return found
+                    bearers.add(folded)
+        return bearers
 
     def count(self, fact: Fact) -> int:
         return len(self.spelling.get(fact.relation, {})) - len(self.right(fact))

@@ -101,8 +101,8 @@ def as_fact(value: Mapping[str, Any]) -> Fact:
             raise ValueError(unknown("key", key, KEYS))
     for key in _REQUIRED:
         if key not in value:
-            found = ", ".join(value) or "nothing"
-            raise ValueError(f"the key {key!r} is missing; found: {found}; needed: {', '.join(_REQUIRED)}")
+            keys = ", ".join(value) or "nothing"
+            raise ValueError(f"the key {key!r} is missing; found: {keys}; needed: {', '.join(_REQUIRED)}")
     fact = Fact(
         id=value.get("id") or f"{value['relation']}:{value['subject']}",
         relation=value["relation"],
@@ -160,10 +160,10 @@ def check_range(item: Any) -> tuple[float, float]:
     """Return the value of ``answer_range``; raises ``ValueError`` unless it is two numbers in their order."""
     ends = item if isinstance(item, (list, tuple)) else ()
     if len(ends) != 2 or not all(map(_is_number, ends)) or ends[0] > ends[1]:
-        found = json.dumps(item, default=str)
+        shown = json.dumps(item, default=str)
         raise ValueError(
             "'answer_range' must be the least and the greatest number that is right, such as [118, 122], "
-            f"found {found if len(found) <= _SHOWN else describe(item)}"
+            f"found {shown if len(shown) <= _SHOWN else describe(item)}"
         )
     return float(ends[0]), float(ends[1])
 
@@ -221,8 +221,8 @@ def _shot(value: dict[str, Any], path: Path, line: int) -> Shot:
             raise SuiteError(unknown("key", key, _SHOT_KEYS, where="an example"), path, line)
     for key in ("question", "answer"):
         if key not in value:
-            found = ", ".join(value) or "nothing"
-            raise SuiteError(f"the key {key!r} is missing; found: {found}; needed: {_SHOTS_FORM}", path, line)
+            keys = ", ".join(value) or "nothing"
+            raise SuiteError(f"the key {key!r} is missing; found: {keys}; needed: {_SHOTS_FORM}", path, line)
     for key, item in value.items():
         if key == "answer" and item is None:
             continue

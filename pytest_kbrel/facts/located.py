@@ -48,9 +48,9 @@ class Node:
                 raise entry.error(unknown("key", key, allowed, where=what))
         for key in required:
             if key not in entries:
-                found = ", ".join(entries) or "nothing"
+                present = ", ".join(entries) or "nothing"
                 raise self.error(
-                    f"{what} lacks the key {key!r}; found: {found}; needed: {', '.join(required)}"
+                    f"{what} lacks the key {key!r}; found: {present}; needed: {', '.join(required)}"
                 )
         return entries
 
@@ -130,11 +130,11 @@ def describe(value: object) -> str:
     return shown(value) if isinstance(value, int) else str(value)
 
 
-def unknown(kind: str, found: str, allowed: Iterable[str], *, where: str = "") -> str:
+def unknown(kind: str, word: str, allowed: Iterable[str], *, where: str = "") -> str:
     """Word the error about a name that is not allowed: what was found, what may stand there, the nearest."""
     names = list(allowed)
     place = f" in {where}" if where else ""
-    return f"unknown {kind} {shown(found)}{place}; allowed: {', '.join(names)}{nearest(found, names)}"
+    return f"unknown {kind} {shown(word)}{place}; allowed: {', '.join(names)}{nearest(word, names)}"
 
 
 # YAML 1.1 reads 1e-3 as text; everybody who writes it means a number.
@@ -330,12 +330,12 @@ def json_value(text: str, form: str, *, first: bool = False) -> Any:
     try:
         value = parse(text, _no_twins)
     except json.JSONDecodeError as error:
-        found = f"{error.msg} in column {error.colno}"
+        fault = f"{error.msg} in column {error.colno}"
         if first:
-            found = f"found {describe(text.strip())}"
+            fault = f"found {describe(text.strip())}"
             if text.strip() in ("{", "["):
-                found = f"the line ends behind {text.strip()!r}: one value over several lines"
-        raise ValueError(f"not JSON: {found}; {form}") from None
+                fault = f"the line ends behind {text.strip()!r}: one value over several lines"
+        raise ValueError(f"not JSON: {fault}; {form}") from None
     # A lone surrogate can be escaped in JSON but never written to a report.
     if "\\u" in text:
         try:

@@ -69,8 +69,8 @@ def _templates(keys: dict[str, Entry], key: str, places: dict[str, int]) -> tupl
         for place, count in places.items():
             if text.count(place) != count:
                 allowed = "exactly once" if count else "nowhere"
-                found = f"found {text.count(place)} times in {text!r}"
-                raise node.error(f"each of {key} must contain {place} {allowed}, {found}")
+                fault = f"found {text.count(place)} times in {text!r}"
+                raise node.error(f"each of {key} must contain {place} {allowed}, {fault}")
         if text in seen:
             raise node.error(f"each of {key} must differ, found {text!r} again from line {seen[text].line}")
         seen[text] = node

@@ -128,7 +128,7 @@ def draw(
         f"<= {float(filters.ascii_share)!r} * length(subject)"
     )
     foreign = foreign if filters.ascii_share > 0 else "false"
-    found = connection.execute(
+    selected = connection.execute(
         f"""
         WITH questions AS (
             SELECT template, subject, min(scope) AS scope, max(popularity) AS popularity,
@@ -164,7 +164,7 @@ def draw(
                 for one in drawn or ()
             ),
         )
-        for template, bucket, questions, fit, *left_out, drawn in found
+        for template, bucket, questions, fit, *left_out, drawn in selected
     ]
     return tuple(strata)
 
@@ -177,7 +177,7 @@ def all_answers(
         "CREATE TABLE drawn AS SELECT unnest($numbers)::SMALLINT AS template, unnest($subjects) AS subject",
         {"numbers": [number for number, _ in questions], "subjects": [subject for _, subject in questions]},
     )
-    found = connection.execute("""
+    selected = connection.execute("""
         SELECT template, subject, list(DISTINCT object) FROM rows JOIN drawn USING (template, subject)
         WHERE reason = 0 GROUP BY 1, 2""").fetchall()
-    return {(template, subject): tuple(sorted(answers)) for template, subject, answers in found}
+    return {(template, subject): tuple(sorted(answers)) for template, subject, answers in selected}

@@ -92,8 +92,8 @@ def columns_of(connection: duckdb.DuckDBPyConnection, dump: Dump) -> dict[str, s
             if names.count(name) > 1:
                 raise SuiteError(f"column {name!r} stands twice; allowed: names that differ", dump.path, 1)
         return dict.fromkeys(names, "VARCHAR")
-    found = connection.execute(f"DESCRIBE SELECT * FROM {_reader(dump, {})}").fetchall()
-    return {str(name): str(kind) for name, kind, *_ in found}
+    described = connection.execute(f"DESCRIBE SELECT * FROM {_reader(dump, {})}").fetchall()
+    return {str(name): str(kind) for name, kind, *_ in described}
 
 
 def _header(dump: Dump) -> list[str]:
@@ -147,8 +147,8 @@ def open_rows(
     wanted += [(name, "a template's 'from'") for name in sources]
     for name, option in wanted:
         if name not in known:
-            found = f"no column {name!r} ({option}); allowed: {', '.join(known)}{nearest(name, known)}"
-            raise SuiteError(found, dump.path)
+            fault = f"no column {name!r} ({option}); allowed: {', '.join(known)}{nearest(name, known)}"
+            raise SuiteError(fault, dump.path)
         if known[name].endswith("]") or known[name].startswith(("STRUCT", "MAP", "UNION")):
             raise SuiteError(
                 f"column {name!r} ({option}) holds {known[name]}; allowed: one value a row "

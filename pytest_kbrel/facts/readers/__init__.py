@@ -80,9 +80,9 @@ def read(form: Format, paths: Sequence[Path], relations: Relations) -> Iterator[
     for path in paths:
         if path.is_dir() and not form.folders:
             raise SuiteError(f"is a folder; allowed: a file of the format {form.name}", path)
-        found = False
+        any_row = False
         for row in form.read(path, relations):
-            found = True
+            any_row = True
             yield ids.settle(row)
-        if not found:
+        if not any_row:
             raise SuiteError("no facts found", path)

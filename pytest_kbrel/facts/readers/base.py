@@ -40,10 +40,10 @@ class Relations(dict[str, Relation]):
 
     def meet(self, name: str, label: str = "", domain: str = "general", **more: Any) -> str:
         """Note a relation unless it is known, and return its id made of ``name``."""
-        found = relation_id(name)
-        if found not in self:
-            self[found] = Relation(id=found, label=label or name, domain=domain, frames=(), **more)
-        return found
+        key = relation_id(name)
+        if key not in self:
+            self[key] = Relation(id=key, label=label or name, domain=domain, frames=(), **more)
+        return key
 
 
 Reader = Callable[[Path, Relations], Iterator[Row]]
@@ -105,8 +105,8 @@ def need(value: Mapping[str, Any], *keys: str) -> None:
     """Raise ``ValueError`` on the first key that a source row must have and has not."""
     for key in keys:
         if key not in value:
-            found = ", ".join(value) or "nothing"
-            raise ValueError(f"the key {key!r} is missing; found: {found}; needed: {', '.join(keys)}")
+            present = ", ".join(value) or "nothing"
+            raise ValueError(f"the key {key!r} is missing; found: {present}; needed: {', '.join(keys)}")
 
 
 def clean(what: str, value: Any) -> str:
@@ -131,13 +131,13 @@ def answers(what: str, value: Any) -> list[str]:
     if value is None or value == "":
         return []
     items = value if isinstance(value, (list, tuple)) else [value]
-    found: dict[str, str] = {}
+    ids: dict[str, str] = {}
     for item in items:
         if item is None or (isinstance(item, str) and not item.strip()):
             continue
         text = clean(what, item)
-        found.setdefault(text.casefold(), text)
-    return list(found.values())
+        ids.setdefault(text.casefold(), text)
+    return list(ids.values())
 
 
 def json_list(what: str, text: str) -> Sequence[Any]:
@@ -166,20 +166,20 @@ def relation_id(name: str) -> str:
     import unicodedata
 
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
-    found = re.sub(r"[^A-Za-z0-9_.]+", "_", plain).strip("_.")
-    if not found:
+    words = re.sub(r"[^A-Za-z0-9_.]+", "_", plain).strip("_.")
+    if not words:
         raise ValueError(f"a relation needs a name with ASCII letters or digits, found {describe(name)}")
-    return found
+    return words
 
 
 def statement(what: str, text: Any) -> str:
     """Return a declarative template with ``[X]`` and ``[Y]`` once each, spaces before marks and a double full
     stop at the end removed."""
-    found = _DOUBLE_DOT.sub(".", _SPACED_MARK.sub(r"\1", clean(what, text)))
+    cleaned = _DOUBLE_DOT.sub(".", _SPACED_MARK.sub(r"\1", clean(what, text)))
     for place in ("[X]", "[Y]"):
-        if found.count(place) != 1:
-            raise ValueError(f"{what!r} must contain {place} exactly once, found {found!r}")
-    return found
+        if cleaned.count(place) != 1:
+            raise ValueError(f"{what!r} must contain {place} exactly once, found {cleaned!r}")
+    return cleaned
 
 
 def distinct(texts: Iterable[str]) -> tuple[str, ...]:

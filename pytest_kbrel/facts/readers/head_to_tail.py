@@ -85,8 +85,8 @@ def _numbered(path: Path) -> Iterator[tuple[int, Element | SuiteError]]:
 def _parts(element: Element) -> tuple[Any, str, str, Any]:
     value = json_value(element.text, FORM)
     if not isinstance(value, list) or len(value) != 4:
-        found = f"a list of {len(value)}" if isinstance(value, list) else describe(value)
-        raise ValueError(f"a row must be [entity, template, question, answer], found {found}")
+        shown = f"a list of {len(value)}" if isinstance(value, list) else describe(value)
+        raise ValueError(f"a row must be [entity, template, question, answer], found {shown}")
     entity, template, question, answer = value
     return entity, clean("template", template), clean("question", question), answer
 

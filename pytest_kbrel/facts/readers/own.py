@@ -83,8 +83,8 @@ def _check_size(path: Path, connection: Any) -> None:
         [str(path)],
     ).fetchone()
     if large is not None:
-        found = f"found more than {size(_ROWS)} in {_AT_ONCE:,} rows; allowed: at most {size(_ROWS)}"
-        raise SuiteError(found, path, large[0] + 1)
+        fault = f"found more than {size(_ROWS)} in {_AT_ONCE:,} rows; allowed: at most {size(_ROWS)}"
+        raise SuiteError(fault, path, large[0] + 1)
 
 
 def _batches(result: Any, columns: tuple[str, ...]) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -107,8 +107,9 @@ def _table(
             raise SuiteError(unknown("column", name, KEYS), path, line)
     for name in _NEEDED:
         if name not in columns:
-            found = ", ".join(columns)
-            raise SuiteError(f"no column {name!r}; found: {found}; needed: {', '.join(_NEEDED)}", path, line)
+            present = ", ".join(columns)
+            needed = ", ".join(_NEEDED)
+            raise SuiteError(f"no column {name!r}; found: {present}; needed: {needed}", path, line)
     known = _beside(path, relations)
 
     def fact(value: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -122,10 +123,10 @@ def _table(
 
 def _cell(key: str, value: Any) -> Any:
     if key in _LISTS:
-        found = json_list(key, value) if isinstance(value, str) else value
-        if not isinstance(found, (list, tuple)):
+        texts = json_list(key, value) if isinstance(value, str) else value
+        if not isinstance(texts, (list, tuple)):
             raise ValueError(f"{key!r} must be a list, found {describe(value)}")
-        return answers(key, found)
+        return answers(key, texts)
     if key == "popularity":
         return popularity(key, value)
     if key == "answer_range" and isinstance(value, str):

@@ -117,14 +117,14 @@ def _cell(value: Mapping[str, Any], what: str, *, needed: bool = False) -> Any:
         if name in value:
             return value[name]
     if needed:
-        found = ", ".join(value) or "nothing"
-        raise ValueError(f"no {what}; found: {found}; allowed: one of {', '.join(NAMES[what])}")
+        keys = ", ".join(value) or "nothing"
+        raise ValueError(f"no {what}; found: {keys}; allowed: one of {', '.join(NAMES[what])}")
     return None
 
 
 def _cell_text(value: Mapping[str, Any], what: str) -> str | None:
-    found: object = _cell(value, what)
-    return None if found is None or found == "" else clean(what, found)
+    cell: object = _cell(value, what)
+    return None if cell is None or cell == "" else clean(what, cell)
 
 
 def _answers(value: Mapping[str, Any]) -> Any:
@@ -140,12 +140,12 @@ def _answers(value: Mapping[str, Any]) -> Any:
 
 def answer_type(value: Mapping[str, Any]) -> str | None:
     """Return the type of answer that a row names, in the words of many makers; ``ValueError`` on others."""
-    found = _cell_text(value, "answer_type")
-    if found is None:
+    text = _cell_text(value, "answer_type")
+    if text is None:
         return None
-    kind = _QA_TYPES.get(found.casefold())
+    kind = _QA_TYPES.get(text.casefold())
     if kind is None:
-        raise ValueError(f"'answer_type' must be one of {', '.join(ANSWER_TYPES)}, found {found!r}")
+        raise ValueError(f"'answer_type' must be one of {', '.join(ANSWER_TYPES)}, found {text!r}")
     return kind
 
 
@@ -196,10 +196,10 @@ def read_triviaqa(path: Path, relations: Relations) -> Iterator[Row]:
             )
         need(answer, "Value")
         question = clean("Question", value["Question"])
-        found = [text for key in _ANSWERS for text in answers(key, answer.get(key))]
-        if not found:
+        texts = [text for key in _ANSWERS for text in answers(key, answer.get(key))]
+        if not texts:
             raise ValueError("'Answer' must hold at least one answer, found none")
-        right = answers("Answer", found)
+        right = answers("Answer", texts)
         return {
             "id": clean("QuestionId", value["QuestionId"]),
             "relation": relation,
@@ -213,12 +213,12 @@ def read_triviaqa(path: Path, relations: Relations) -> Iterator[Row]:
 
 
 def _triviaqa_data(path: Path) -> Iterator[tuple[int, Element]]:
-    found = False
+    any_row = False
     for element in elements(path, TRIVIAQA_FORM):
         if element.key == "Data":
-            found = True
+            any_row = True
             yield element.line, element
-    if not found:
+    if not any_row:
         raise SuiteError(f"no questions found; {TRIVIAQA_FORM}", path, 1)
 
 
@@ -269,7 +269,7 @@ def _simpleqa_fact(value: Mapping[str, str], relation: str) -> Mapping[str, Any]
     need(value, "problem", "answer")
     question, answer = clean("problem", value["problem"]), clean("answer", value["answer"])
     about = {**_metadata(value.get("metadata")), **value}
-    answer, found = _ranged(answer)
+    answer, bounds = _ranged(answer)
     other = _OTHER.search(answer)
     if other:
         answer = answer[: other.start()]
@@ -283,7 +283,7 @@ def _simpleqa_fact(value: Mapping[str, str], relation: str) -> Mapping[str, Any]
         "aliases": [other["other"].strip()] if other else [],
         "question": question,
         "answer_type": answer_type(about),
-        "answer_range": found,
+        "answer_range": bounds,
     }
 
 
@@ -292,15 +292,15 @@ def _metadata(text: str | None) -> Mapping[str, Any]:
     if text is None:
         return {}
     try:
-        found = ast.literal_eval(text.strip())
+        parsed = ast.literal_eval(text.strip())
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
-        found = None
-    if not isinstance(found, dict):
+        parsed = None
+    if not isinstance(parsed, dict):
         raise ValueError(
             f"'metadata' must be a dictionary such as {{'topic': 'Art', 'answer_type': 'Date'}}, found "
             f"{describe(text)}"
         )
-    return {key: item for key, item in found.items() if key == "answer_type"}
+    return {key: item for key, item in parsed.items() if key == "answer_type"}
 
 
 def _ranged(answer: str) -> tuple[str, tuple[float, float] | None]:
@@ -329,9 +329,9 @@ def _ranged(answer: str) -> tuple[str, tuple[float, float] | None]:
 RANGE_FORM = "allowed: (acceptable range: anything between 118 and 122)"
 
 
-def _value(found: re.Match[str], scale: str | None) -> float:
-    number = float(found["digits"].replace(",", "")) * _SCALES.get((scale or "").casefold(), 1)
-    return -number if found["sign"] else number
+def _value(match: re.Match[str], scale: str | None) -> float:
+    number = float(match["digits"].replace(",", "")) * _SCALES.get((scale or "").casefold(), 1)
+    return -number if match["sign"] else number
 
 
 POPQA_FORM = 'a PopQA file in JSON is a list of {"input": ..., "output": [...], "id": ..., "s_pop": ...}'

@@ -63,8 +63,8 @@ def _rows(path: Path, stream: BinaryIO, delimiter: str) -> Iterator[tuple[int, d
             columns = _columns(path, line, cells)
             yield line, dict(zip(columns, columns, strict=True))
         elif len(cells) != len(columns):
-            found = f"found {len(cells)} cells, the header has {len(columns)}: {', '.join(columns)}"
-            yield line, SuiteError(found, path, line)
+            fault = f"found {len(cells)} cells, the header has {len(columns)}: {', '.join(columns)}"
+            yield line, SuiteError(fault, path, line)
         else:
             yield line, {name: cell for name, cell in zip(columns, cells, strict=True) if cell.strip()}
     if columns is None:
@@ -75,8 +75,8 @@ def _columns(path: Path, line: int, cells: list[str]) -> list[str]:
     columns = [cell.strip() for cell in cells]
     for name in columns:
         if not name or columns.count(name) > 1:
-            found = f"column {name!r} stands twice" if name else "a column has no name"
-            raise SuiteError(f"{found}; allowed: a header with each column once", path, line)
+            fault = f"column {name!r} stands twice" if name else "a column has no name"
+            raise SuiteError(f"{fault}; allowed: a header with each column once", path, line)
     return columns
 
 
@@ -167,8 +167,8 @@ class _Scanner:
         self.decoded_lines = 1
         self.chunk = _CHUNK
 
-    def error(self, found: str) -> SuiteError:
-        return SuiteError(f"not JSON: {found}; {self.form}", self.path, self.line)
+    def error(self, fault: str) -> SuiteError:
+        return SuiteError(f"not JSON: {fault}; {self.form}", self.path, self.line)
 
     def more(self) -> bool:
         """Read on and forget what lies behind; tell whether there was anything to read."""
@@ -179,8 +179,8 @@ class _Scanner:
             read = self.decoder.decode(data, final=not data)
         except UnicodeDecodeError as error:
             line = self.decoded_lines + error.object[: error.start].count(b"\n")
-            found = f"not UTF-8: found byte 0x{error.object[error.start]:02x}"
-            raise SuiteError(f"{found}; {self.form}", self.path, line) from None
+            fault = f"not UTF-8: found byte 0x{error.object[error.start]:02x}"
+            raise SuiteError(f"{fault}; {self.form}", self.path, line) from None
         self.decoded_lines += read.count("\n")
         self.text = self.text[self.place :] + read
         self.place = 0
@@ -196,19 +196,19 @@ class _Scanner:
     def peek(self) -> str:
         """Return the next character that is no space without taking it, ``""`` at the end."""
         while True:
-            found = _SPACE.match(self.text, self.place)
-            assert found is not None
-            self.pass_to(found.end())
+            blank = _SPACE.match(self.text, self.place)
+            assert blank is not None
+            self.pass_to(blank.end())
             if self.place < len(self.text):
                 return self.text[self.place]
             if not self.more():
                 return ""
 
     def next_mark(self) -> str:
-        found = self.peek()
-        if found:
+        char = self.peek()
+        if char:
             self.pass_to(self.place + 1)
-        return found
+        return char
 
     def array(self, key: str) -> Iterator[Element]:
         """Yield the members of an array whose bracket has been taken."""
@@ -275,14 +275,14 @@ class _Scanner:
     def end_of_brackets(self) -> int:
         depth, place = 0, self.place
         while True:
-            found = _MARK.search(self.text, place)
-            if found is None or found[0] == '"':
-                reached = (len(self.text) if found is None else found.start()) - self.place
+            match = _MARK.search(self.text, place)
+            if match is None or match[0] == '"':
+                reached = (len(self.text) if match is None else match.start()) - self.place
                 self.widen("a bracket is never closed")
                 place = self.place + reached
                 continue
-            place = found.end()
-            mark = found[0]
+            place = match.end()
+            mark = match[0]
             if mark in "[{":
                 depth += 1
                 if depth > DEEPEST:

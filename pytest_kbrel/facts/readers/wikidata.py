@@ -102,8 +102,8 @@ def _fktc_file(path: Path, relations: Relations) -> Iterator[Row]:
 def _frames(header: dict[str, Any], path: Path, line: int) -> tuple[str, ...]:
     prompts = header.get("relations")
     if not isinstance(prompts, list) or not prompts:
-        found = ", ".join(header) or "nothing"
-        raise SuiteError(f"no 'relations' with the prompts; found: {found}; {FKTC_FORM}", path, line)
+        present = ", ".join(header) or "nothing"
+        raise SuiteError(f"no 'relations' with the prompts; found: {present}; {FKTC_FORM}", path, line)
     try:
         frames = distinct(clean("each of relations", prompt) for prompt in prompts)
         for frame in frames:
@@ -145,16 +145,16 @@ def read_patterns(path: Path) -> tuple[str, ...]:
 
     Spaces before punctuation are removed. Raises ``SuiteError`` on the first line that is none.
     """
-    found = []
+    rows = []
     for line, value in json_rows(path, 'a ParaRel file has one {"pattern": "[X] ... [Y] ."} a line'):
         if isinstance(value, SuiteError):
             raise value
         try:
             need(value, "pattern")
-            found.append(statement("pattern", value["pattern"]))
+            rows.append(statement("pattern", value["pattern"]))
         except ValueError as error:
             raise SuiteError(str(error), path, line) from None
-    return tuple(found)
+    return tuple(rows)
 
 
 _PATTERNS, _FACTS = "graphs_json", "trex_lms_vocab"
@@ -256,32 +256,32 @@ def _from_quiz(path: Path) -> Mapping[str, _Known]:
         value = json_value(read_text(path), form)
         if not isinstance(value, dict):
             raise ValueError(f"found {describe(value)}; {form}")
-        found = {}
+        patterns = {}
         for name, about in value.items():
             if not isinstance(about, dict) or not isinstance(about.get("templates"), list):
                 raise ValueError(f"relation {name!r} must have a list 'templates'; {form}")
             space = about.get("answer_space_labels", about.get("answer_space"))
-            found[relation_id(name)] = _Known(
+            patterns[relation_id(name)] = _Known(
                 statements=distinct(statement(f"a template of {name}", text) for text in about["templates"]),
                 answers=tuple(clean(f"each answer of {name}", label) for label in space or ()),
             )
     except ValueError as error:
         raise SuiteError(str(error), path) from None
-    return found
+    return patterns
 
 
 def _from_lama(path: Path) -> Mapping[str, _Known]:
-    found: dict[str, _Known] = {}
+    entities: dict[str, _Known] = {}
     for line, value in json_rows(path, 'relations.jsonl has one {"relation": ..., "template": ...} a line'):
         if isinstance(value, SuiteError):
             raise value
         try:
             need(value, "relation", "template")
             label = value.get("label")
-            found[relation_id(clean("relation", value["relation"]))] = _Known(
+            entities[relation_id(clean("relation", value["relation"]))] = _Known(
                 statements=(statement("template", value["template"]),),
                 label=clean("label", label) if label else "",
             )
         except ValueError as error:
             raise SuiteError(str(error), path, line) from None
-    return found
+    return entities
