@@ -210,13 +210,13 @@ def items(folder: Path, rounds: int) -> None:
     for workers in ((), ("-n2",)):
         measured = []
         for name, suite in (("1 fact", "one.kb.yaml"), ("20 facts", "some.kb.yaml")):
-            found: list[Item] = []
+            result: list[Item] = []
             for _ in range(rounds or 3):
-                found += _clocked(folder, suite, "test_empty.py", *workers)
+                result += _clocked(folder, suite, "test_empty.py", *workers)
             answers = (folder / "kbrel-report" / "responses.jsonl").read_bytes().count(b"\n") / ITEMS
-            item = _median(one for one in found if one.is_ours and not one.first)
-            empty = _median(one for one in found if not one.is_ours)
-            first = _median(one for one in found if one.first)
+            item = _median(one for one in result if one.is_ours and not one.first)
+            empty = _median(one for one in result if not one.is_ours)
+            first = _median(one for one in result if one.first)
             measured.append((answers, item[1] - empty[1]))
             label = f"items of {name}{', 2 workers' if workers else ''}"
             cells = (item, empty, (item[0] - empty[0], item[1] - empty[1]), first)

@@ -63,12 +63,12 @@ class MissingExtraError(KbrelError):
         super().__init__(f'{purpose} needs {package}: pip install "pytest-kbrel[{extra}]"')
 
 
-def nearest(found: str, allowed: Iterable[str]) -> str:
+def nearest(word: str, allowed: Iterable[str]) -> str:
     """Return ``"; did you mean 'x'?"`` for the allowed name closest to ``found``, or ``""``."""
     # Here, since this module is loaded in every pytest run of every project that has the plugin.
     import difflib
 
-    if len(found) > _LONGEST_NAME:
+    if len(word) > _LONGEST_NAME:
         return ""
-    close = difflib.get_close_matches(found, list(allowed), n=1, cutoff=0.6)
+    close = difflib.get_close_matches(word, list(allowed), n=1, cutoff=0.6)
     return f"; did you mean {close[0]!r}?" if close else ""

@@ -52,8 +52,8 @@ def read_meta(path: Path, *, oldest: int = SCHEMA_VERSION) -> dict[str, Any]:
             f"allowed: {SCHEMA_VERSION}, for older ones do not say how each fact was asked: bless again with "
             f"--kb-baseline-update={path.name}"
         )
-    found: dict[str, Any] = meta
-    return found
+    document: dict[str, Any] = meta
+    return document
 
 
 def case_key(suite: str, case_id: str) -> str:

@@ -87,8 +87,8 @@ class Figure:
 
     def value(self, tables: Sequence[Table]) -> float | None:
         """Return the figure itself; ``None`` where it is undefined."""
-        found = float(self.statistic(self.sample(tables).totals))
-        return None if found != found else found
+        result = float(self.statistic(self.sample(tables).totals))
+        return None if result != result else result
 
     def estimate(self, tables: Sequence[Table]) -> stats.Estimate:
         """Return the figure with its interval."""

@@ -97,8 +97,8 @@ def _integrated(parts: LoadedCheckpoint, pair: Pair) -> tuple[list[float], float
         return _log_probability(parts.model, pair, rows)
 
     with torch.no_grad():
-        found, without = (float(log_probability(rows)[0]) for rows in (inputs, baselines))
-    explained, steps = found - without, _FEWEST_STEPS
+        score, without = (float(log_probability(rows)[0]) for rows in (inputs, baselines))
+    explained, steps = score - without, _FEWEST_STEPS
     method = IntegratedGradients(log_probability)
     while True:
         gradients = method.attribute(
@@ -107,7 +107,7 @@ def _integrated(parts: LoadedCheckpoint, pair: Pair) -> tuple[list[float], float
         scores: list[float] = gradients[0].float().sum(-1).tolist()
         error = sum(scores) - explained
         if abs(error) <= max(_TOLERANCE, _TOLERANCE * abs(explained)) or steps >= _MOST_STEPS:
-            return scores, found, error
+            return scores, score, error
         steps *= 2
 
 
@@ -125,8 +125,8 @@ def _log_probability(model: Any, pair: Pair, rows: torch.Tensor) -> torch.Tensor
         tail = model.get_input_embeddings()(last).expand(len(rows), -1, -1)
         logits = model(inputs_embeds=torch.cat([rows, tail], dim=1), use_cache=False).logits
     logits = logits[:, -len(pair.targets) :].float().log_softmax(-1)
-    found: torch.Tensor = logits.gather(-1, targets[..., None])[..., 0].sum(-1)
-    return found
+    log_probabilities: torch.Tensor = logits.gather(-1, targets[..., None])[..., 0].sum(-1)
+    return log_probabilities
 
 
 def _mean_embedding(embedding: Any, device: torch.device) -> torch.Tensor:

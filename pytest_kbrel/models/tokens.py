@@ -91,14 +91,14 @@ class PromptEncoder:
         if self.template is not None:
             idle = ", ".join(self.template.idle)
             return (f"the chat template does not know {idle}: it has no effect",) if idle else ()
-        found = []
+        lines = []
         if getattr(self.tokenizer, "chat_template", None):
-            found.append(
+            lines.append(
                 "the tokenizer has a chat template, and prompts are raw: apply_chat_template=True uses it"
             )
         if given:
-            found.append(f"{given} of a chat template has no effect: prompts are raw")
-        return tuple(found)
+            lines.append(f"{given} of a chat template has no effect: prompts are raw")
+        return tuple(lines)
 
     @property
     def unscorable(self) -> str:
@@ -130,8 +130,8 @@ class PromptEncoder:
                     for one in requests
                     if isinstance(one, ScoreRequest)
                 }
-            found = self.tokenizer(list(texts))["input_ids"]
-            return dict(zip(texts, found, strict=True))
+            encoded = self.tokenizer(list(texts))["input_ids"]
+            return dict(zip(texts, encoded, strict=True))
         except Exception:
             # One text that it refuses, and all are; read alone, only that one is.
             return {}

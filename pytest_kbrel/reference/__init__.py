@@ -37,6 +37,6 @@ def check_hashes() -> None:
         file = CHECKPOINTS / name
         if not file.is_file():
             raise ModelError(f"{file} is missing, {sums.name} lists it")
-        found = hashlib.sha256(file.read_bytes()).hexdigest()
-        if found != expected:
-            raise ModelError(f"{file} has sha256 {found}, {sums.name} says {expected}")
+        digest = hashlib.sha256(file.read_bytes()).hexdigest()
+        if digest != expected:
+            raise ModelError(f"{file} has sha256 {digest}, {sums.name} says {expected}")

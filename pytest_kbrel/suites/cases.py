@@ -66,16 +66,16 @@ def probe_cases(written: WrittenProbe, world: World, draw: Draw) -> tuple[Case, 
     for part in chosen:
         if not groups[part.name]:
             full = [name for name, facts in groups.items() if facts][:_SHOWN]
-            found, allowed = f"no fact for it in {world.path.name}", "at least 1 fact"
+            fault, allowed = f"no fact for it in {world.path.name}", "at least 1 fact"
             if full:
                 allowed += f"; {', '.join(full)} have some"
             if written.unseen is None and written.probe.kind(part.name) == "unseen":
-                found = f"no 'unseen' key under {written.probe.name}"
+                fault = f"no 'unseen' key under {written.probe.name}"
                 allowed = (
                     "unseen: {count: 200, as_of: 2026-11-01, expires: 2028-01-01} there, or facts whose "
                     "object is null"
                 )
-            raise part.node.error(f"empty slice {part.name!r}: found {found}; allowed: {allowed}")
+            raise part.node.error(f"empty slice {part.name!r}: found {fault}; allowed: {allowed}")
     cases = tuple(_case(written, part, groups[part.name], world, draw) for part in chosen)
     if written.probe.reads != "distractors":
         return cases

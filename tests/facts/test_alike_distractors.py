@@ -50,21 +50,21 @@ def drawn(
 
 
 def test_they_are_of_the_answers_own_kind() -> None:
-    found = drawn()
-    for fact in found.facts[:36]:
+    result = drawn()
+    for fact in result.facts[:36]:
         assert len(fact.negatives) == 9
         assert {name[:4] for name in fact.negatives if not name.isdigit()} in (set(), {str(fact.object)[:4]})
         assert all(name.isdigit() == str(fact.object).isdigit() for name in fact.negatives)
         assert fact.object not in fact.negatives
-    assert dict(found.alike)["who 0"] == 1
+    assert dict(result.alike)["who 0"] == 1
 
 
 def test_where_there_are_too_few_of_a_kind_others_fill_up_and_the_share_is_told() -> None:
-    found = drawn(POOL[-3:])
-    assert {len(fact.negatives) for fact in found.facts} == {9}
-    for fact in found.facts:
+    result = drawn(POOL[-3:])
+    assert {len(fact.negatives) for fact in result.facts} == {9}
+    for fact in result.facts:
         assert sum(name.startswith("sport") for name in fact.negatives) == 2
-    assert found.alike == tuple((fact.id, 2 / 9) for fact in POOL[-3:])
+    assert result.alike == tuple((fact.id, 2 / 9) for fact in POOL[-3:])
 
 
 def test_enough_is_what_gives_every_question_a_set_of_its_own() -> None:
@@ -90,9 +90,9 @@ def test_what_the_same_word_asks_for_comes_first() -> None:
 
 def test_nothing_else_fills_up_where_there_are_enough_of_the_kind() -> None:
     sang = tuple(question(f"s{n}", f"Singer {letters(n)}o", f"who sang song {n}") for n in range(4))
-    found = drawn(sang[:1], (*sang, *POOL[:4], *POOL[12:24]))
-    assert len(found.facts[0].negatives) == 7
-    assert found.alike == (("s0", 1.0),)
+    result = drawn(sang[:1], (*sang, *POOL[:4], *POOL[12:24]))
+    assert len(result.facts[0].negatives) == 7
+    assert result.alike == (("s0", 1.0),)
 
 
 def test_those_of_similar_length_come_first() -> None:
@@ -128,8 +128,8 @@ def test_what_the_data_or_the_relation_decide_stays() -> None:
     own = question("own", "x", "what is it", negatives=("b", "c", "d"))
     assert drawn((own,), (own, *POOL)) == Drawn(facts=(own,))
     typed = Relation(id="nq", label="nq", domain="open", frames=(), answer_type="person")
-    found = with_alike_negatives(POOL, POOL, {"nq": typed}, 9, 0, questions=20)
-    assert found == Drawn(facts=with_negatives(POOL, POOL, 9, 0))
+    result = with_alike_negatives(POOL, POOL, {"nq": typed}, 9, 0, questions=20)
+    assert result == Drawn(facts=with_negatives(POOL, POOL, 9, 0))
 
 
 def test_a_relation_is_mixed_where_nothing_says_that_it_is_of_one_kind() -> None:
@@ -153,9 +153,9 @@ def test_a_relation_is_mixed_where_nothing_says_that_it_is_of_one_kind() -> None
 
 def test_a_question_without_an_answer_is_drawn_for_by_what_it_asks() -> None:
     unseen = Fact(id="u", relation="nq", subject="q", question="who wrote book 99", object=None)
-    found = drawn((unseen,))
-    assert all(name.startswith("Author") for name in found.facts[0].negatives)
-    assert found.alike == (("u", 1.0),)
+    result = drawn((unseen,))
+    assert all(name.startswith("Author") for name in result.facts[0].negatives)
+    assert result.alike == (("u", 1.0),)
     # Where the question does not tell, nothing is told.
     unclear = Fact(id="u", relation="nq", subject="q", question="what is it", object=None)
     assert drawn((unclear,)).alike == ()
@@ -170,15 +170,15 @@ def test_too_few_altogether_are_an_error() -> None:
 def test_an_object_without_a_spelling_is_no_wrong_answer() -> None:
     marks = (question("m", "!!!", "who wrote it"), question("e", "\U0001f3c8", "who did"))
     assert not any(is_spelt(str(fact.object)) for fact in marks)
-    for found in (
+    for result in (
         drawn(POOL[:1], (*POOL[:4], *marks)).facts,
         with_negatives(POOL[:1], (*POOL[:4], *marks), 9, 0),
     ):
-        assert set(found[0].negatives) == {str(fact.object) for fact in POOL[1:4]}
+        assert set(result[0].negatives) == {str(fact.object) for fact in POOL[1:4]}
 
 
 def test_a_number_that_is_right_by_the_range_is_no_wrong_answer() -> None:
     counts = tuple(question(f"n{n}", f"{n},000 people", f"how many live in {n}") for n in range(100, 120))
     fact = question("own", "110,000", "how many live here", answer_range=(105_000.0, 115_000.0))
-    found = drawn((fact,), counts, count=20).facts[0].negatives
-    assert set(found) == {f"{n},000 people" for n in (*range(100, 105), *range(116, 120))}
+    result = drawn((fact,), counts, count=20).facts[0].negatives
+    assert set(result) == {f"{n},000 people" for n in (*range(100, 105), *range(116, 120))}

@@ -76,8 +76,8 @@ def test_the_poorest_fact_counts_in_whatever_order() -> None:
 
 
 def shown(facts: tuple[Fact, ...], pool: tuple[Fact, ...], seed: int = 0) -> dict[str, str]:
-    found = in_domain_examples(facts, {"P36": pool}, RELATIONS, seed)
-    return {name: one.question for name, some in found for one in some}
+    result = in_domain_examples(facts, {"P36": pool}, RELATIONS, seed)
+    return {name: one.question for name, some in result for one in some}
 
 
 def test_an_example_is_the_next_on_the_ring_of_digests() -> None:

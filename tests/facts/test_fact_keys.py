@@ -108,8 +108,8 @@ def test_a_choice_is_one_of_its_words_or_nothing(key: str, words: list[str]) -> 
     ("given", "read"), [(0, 0.0), (0.0, 0.0), (1, 1.0), (0.25, 0.25), (1e300, 1e300), (None, None)]
 )
 def test_a_popularity_from_nothing_up_is_a_popularity(given: float | None, read: float | None) -> None:
-    found = made(popularity=given).popularity
-    assert (found, type(found)) == (read, type(read))
+    result = made(popularity=given).popularity
+    assert (result, type(result)) == (read, type(read))
 
 
 @pytest.mark.parametrize("wrong", [-1, -1e-9, 1.1e300, float("inf"), True, False, "0", "", []])

@@ -112,7 +112,7 @@ PUBLIC = "a public dataset in a format of its own needs that format's name.*'for
 
 
 @pytest.mark.parametrize(
-    ("data", "found"),
+    ("data", "result"),
     [
         (b"id\tsubj\tprop\tobj\n1\tGeorge\toccupation\tpolitician\n", r"not JSON: found 'id\\tsubj"),
         (b"[\n" + GOOD + b"]\n", r"not JSON: the line ends behind '\[': one value over several lines"),
@@ -120,9 +120,9 @@ PUBLIC = "a public dataset in a format of its own needs that format's name.*'for
         (b"- relation: P36\n", "not JSON: found '- relation: P36'"),
     ],
 )
-def test_a_foreign_file_is_told_the_format(data: bytes, found: str, tmp_path: Path) -> None:
+def test_a_foreign_file_is_told_the_format(data: bytes, result: str, tmp_path: Path) -> None:
     with pytest.raises(
-        SuiteError, match=rf':1: {found}.*; a facts file has one JSON object a line: {{"relation".*{PUBLIC}'
+        SuiteError, match=rf':1: {result}.*; a facts file has one JSON object a line: {{"relation".*{PUBLIC}'
     ):
         read_facts(write(tmp_path, data))
 

@@ -83,9 +83,9 @@ def test_a_subject_counts_once_and_keeps_its_facts_together() -> None:
 
     facts = [fact(f"s{n}", "Switzerland", 8) for n in range(4)]
     facts += [fact(f"x{n}", f"X{n}", n) for n in range(1, 8)]
-    found = fact_buckets(facts)
-    assert [found[f"s{n}"] for n in range(4)] == ["head"] * 4
-    assert found == fact_buckets(facts[3:]) | {f"s{n}": "head" for n in range(3)}
+    result = fact_buckets(facts)
+    assert [result[f"s{n}"] for n in range(4)] == ["head"] * 4
+    assert result == fact_buckets(facts[3:]) | {f"s{n}": "head" for n in range(3)}
 
 
 def test_namesakes_are_different_subjects() -> None:

@@ -38,8 +38,8 @@ EXPECTED = [
 
 
 def test_each_kind_has_the_type_and_the_options_that_its_question_asks_for() -> None:
-    found = [(kind.slug, kind.answer_type, kind.about, kind.options) for kind in KINDS]
-    assert found == [(f"unseen-{slug}", *rest) for slug, *rest, _ in EXPECTED]
+    result = [(kind.slug, kind.answer_type, kind.about, kind.options) for kind in KINDS]
+    assert result == [(f"unseen-{slug}", *rest) for slug, *rest, _ in EXPECTED]
     for kind, (*_, words) in zip(KINDS, EXPECTED, strict=True):
         assert all(words in wording for wording in kind.wordings)
         places = {"[X]": 1, "[T]": int(kind.about == "country")}
@@ -76,8 +76,8 @@ def test_an_event_is_asked_of_the_next_eight_years_in_which_it_is_held(
     slug: str, after: int, years: range
 ) -> None:
     kind = next(kind for kind in KINDS if kind.slug == f"unseen-{slug}")
-    found = {ask(kind, random.Random(n), countries=("Peru",), after=after)[2] for n in range(200)}
-    assert found == set(years)
+    result = {ask(kind, random.Random(n), countries=("Peru",), after=after)[2] for n in range(200)}
+    assert result == set(years)
 
 
 def test_an_invented_name_belongs_to_no_year() -> None:

@@ -124,15 +124,15 @@ def test_a_question_that_was_read_gets_twenty_options_of_its_type(
 ) -> None:
     allowed = expected if isinstance(expected, set) else set(option_pools((), DAY)[expected])
     question = dataclasses.replace(UNSEEN, answer_type=answer_type)
-    (found,) = with_options([question], (), 0)
-    assert len(set(found.negatives)) == 20
-    assert set(found.negatives) <= allowed
-    assert dataclasses.replace(found, negatives=()) == question
+    (result,) = with_options([question], (), 0)
+    assert len(set(result.negatives)) == 20
+    assert set(result.negatives) <= allowed
+    assert dataclasses.replace(result, negatives=()) == question
 
 
 def test_the_years_of_a_question_that_was_read_reach_ahead() -> None:
     questions = [dataclasses.replace(UNSEEN, id=f"u{number}", answer_type="time") for number in range(200)]
-    years = {int(year) for found in with_options(questions, (), 0) for year in found.negatives}
+    years = {int(year) for result in with_options(questions, (), 0) for year in result.negatives}
     assert years == set(range(1880, 2040))
 
 

@@ -36,7 +36,7 @@ def main() -> int:
     for name in names:
         tallies.append(fuzz(TARGETS[name], 60 * given.minutes / len(names), given.found, given.seed))
         print(tallies[-1].line(), flush=True)
-    return int(any(tally.found for tally in tallies))
+    return int(any(tally.problems for tally in tallies))
 
 
 if __name__ == "__main__":

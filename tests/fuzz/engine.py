@@ -169,7 +169,7 @@ class Tally:
     minutes: float = 0.0
     codes: Counter[str] = field(default_factory=Counter)
     deciding: int = 0
-    found: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
 
     def add(self, ended: Done | str) -> None:
         """Count a session."""
@@ -182,7 +182,7 @@ class Tally:
         return (
             f"{self.target}: {self.minutes:.1f} minutes, {self.codes.total()} examples (exit codes {codes}; "
             f"{self.deciding} decided cases), "
-            f"{len(self.found)} found, seed {self.seed}"
+            f"{len(self.problems)} found, seed {self.seed}"
         )
 
 
@@ -222,7 +222,7 @@ def fuzz(target: Target, seconds: float, folder: Path, seed: int | None = None) 
             if search.smallest is not None:
                 known.add(search.signature)
                 saved = save(search.smallest, search.problem, folder, target.name)
-                tally.found.append(search.problem)
+                tally.problems.append(search.problem)
                 print(
                     f"{target.name}: {search.problem}\n  python -m tests.fuzz --repeat {saved}",
                     flush=True,

@@ -110,7 +110,7 @@ def _suite_examples(_: Run) -> Examples:
         return (
             st.sampled_from([mine] * 4 + names)
             .flatmap(lambda name: _with(job, name, (damage.yaml_file, damage.raw)))
-            .map(lambda found: Example(replace(found, suite=mine), schema=True))
+            .map(lambda result: Example(replace(result, suite=mine), schema=True))
         )
 
     return st.sampled_from(_suites()).flatmap(damaged)
@@ -132,8 +132,8 @@ def wrong_suite(data: bytes) -> str:
     try:
         value = yaml.load(data.decode("utf-8-sig"), Loader=Loader)
         error = next(VALIDATOR.iter_errors(as_json(value)), None)
-    except (yaml.YAMLError, ValueError) as found:
-        return f"the suite is no YAML: {type(found).__name__}"
+    except (yaml.YAMLError, ValueError) as result:
+        return f"the suite is no YAML: {type(result).__name__}"
     except (RecursionError, TypeError, OverflowError, AttributeError):
         return ""  # what PyYAML itself or the schema's validator cannot take says nothing of the suite
     return f"the suite's JSON Schema refuses it: {error.message[:100]}" if error else ""

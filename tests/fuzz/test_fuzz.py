@@ -24,10 +24,10 @@ NOTHING = Example(Job({}, ()))
 
 def drawn(examples: targets.Examples, count: int) -> list[Example]:
     """Return the first examples of a strategy, the same ones every time."""
-    found: list[Example] = []
+    result: list[Example] = []
 
     def draw(example: Example) -> None:
-        found.append(example)
+        result.append(example)
 
     settings = hypothesis.settings(
         max_examples=count,
@@ -36,7 +36,7 @@ def drawn(examples: targets.Examples, count: int) -> list[Example]:
         suppress_health_check=list(hypothesis.HealthCheck),
     )
     settings(hypothesis.given(examples)(draw))()
-    return found
+    return result
 
 
 @pytest.fixture
@@ -163,7 +163,7 @@ def test_planted_faults_are_found_made_small_and_not_found_twice(
         lambda n: Example(Job({"n": b"x" * n}, ("-q",)), "planted" if n > 7 else "")
     )
     tally = engine.fuzz(targets.Target("t", lambda _: (), lambda _: examples), 1.0, tmp_path, seed=1)
-    assert sorted(tally.found) == ["a pass: planted", "exit code 3"]
+    assert sorted(tally.problems) == ["a pass: planted", "exit code 3"]
     sizes = {folder.name: (folder / "files" / "n").stat().st_size for folder in tmp_path.iterdir()}
     assert sorted(sizes.values()) == [8, 501]
     assert "2 found, seed 1" in tally.line()
@@ -205,7 +205,7 @@ def test_edits_change_a_tree() -> None:
 
 
 @pytest.mark.parametrize(
-    ("edit", "found"),
+    ("edit", "expected"),
     [
         (("flip", 0, 0, b""), b"`: 1\nb: 2\n"),
         (("cut", 0, 2, b""), b"1\nb: 2\n"),

@@ -83,10 +83,10 @@ ROWS = [
     broken("a baseline of 100,000 levels", written("[" * 100_000)),
     broken(
         "a baseline of a later version",
-        of_readable(lambda found: found.update(schema_version=99)),
+        of_readable(lambda result: result.update(schema_version=99)),
     ),
-    broken("a baseline without its cases", of_readable(lambda found: found.pop("cases"))),
-    broken("a baseline with cases that are a list", of_readable(lambda found: found.update(cases=[]))),
+    broken("a baseline without its cases", of_readable(lambda result: result.pop("cases"))),
+    broken("a baseline with cases that are a list", of_readable(lambda result: result.update(cases=[]))),
     broken("a baseline whose figures are words", of_cases(accuracy="high"), "is no finite number"),
     broken(
         "a baseline whose figures are no numbers", of_cases(accuracy=float("nan")), "allowed: finite numbers"

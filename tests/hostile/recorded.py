@@ -66,10 +66,10 @@ ROWS = [
     broken("a report of 100,000 levels", written("report.json", "[" * 100_000)),
     broken(
         "a report of a later version",
-        of_report(lambda found: found.update(schema_version=99)),
+        of_report(lambda result: result.update(schema_version=99)),
     ),
-    broken("a report without its cases", of_report(lambda found: found.pop("cases"))),
-    broken("a report whose cases are a word", of_report(lambda found: found.update(cases="none"))),
+    broken("a report without its cases", of_report(lambda result: result.pop("cases"))),
+    broken("a report whose cases are a word", of_report(lambda result: result.update(cases="none"))),
     broken("answers that are empty", written("responses.jsonl", ""), "nothing was recorded"),
     broken("answers that are cut off", cut, "responses.jsonl"),
     broken("an answer that is no JSON", first_line("{"), "responses.jsonl"),
@@ -83,16 +83,16 @@ ROWS = [
         USAGE,
     ),
     broken(
-        "an answer without its case", of_line(lambda found: found.pop("case", None)), "is not the file that"
+        "an answer without its case", of_line(lambda result: result.pop("case", None)), "is not the file that"
     ),
     broken(
         "an answer under another case",
-        of_line(lambda found: found.update(case="other")),
+        of_line(lambda result: result.update(case="other")),
         "is not the file that",
     ),
     broken(
         "an answer to another question",
-        of_line(lambda found: found["request"].update(prompt="Who?")),
+        of_line(lambda result: result["request"].update(prompt="Who?")),
         "",
         USAGE,
     ),

@@ -36,13 +36,13 @@ FACT = '{"relation": "P36", "subject": "Peru", "object": "Lima"}\n'
 
 
 def facts_of(form: str) -> Callable[[Path], object]:
-    def found(path: Path) -> object:
+    def result(path: Path) -> object:
         for row in read(FORMATS[form], [path], Relations()):
             if row.error is not None:
                 raise row.error
         return None
 
-    return found
+    return result
 
 
 def xz(path: Path) -> object:
@@ -189,8 +189,8 @@ def test_a_parquet_file_of_a_few_bytes_that_stands_for_many(tmp_path: Path) -> N
 
 def test_an_answer_far_longer_than_its_tokens_is_a_failure_of_its_fact(tmp_path: Path) -> None:
     usual, long = said("x" * 14_000), said("x" * 14_001)
-    found = record(tmp_path, exchange("a", long)).find("a", "", [ASKED])
-    assert found == [
+    result = record(tmp_path, exchange("a", long)).find("a", "", [ASKED])
+    assert result == [
         Failed(error="an answer of 14,001 characters to a question for 4 tokens; allowed: at most 14,000")
     ]
     assert check_size(ASKED, usual) is usual

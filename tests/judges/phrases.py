@@ -70,5 +70,5 @@ def phrases(language: str, half: str) -> Iterator[Phrase]:
 
 def counted(language: str, half: str, groups: Sequence[str]) -> tuple[int, int]:
     """Return how many answers of some groups are judged as they should be, and how many there are."""
-    found = [phrase.recognised for phrase in phrases(language, half) if phrase.group in groups]
-    return sum(found), len(found)
+    result = [phrase.recognised for phrase in phrases(language, half) if phrase.group in groups]
+    return sum(result), len(result)

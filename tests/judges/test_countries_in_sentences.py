@@ -66,8 +66,8 @@ def names_in(language):
     """Return the names of countries, without those with what is in brackets or shortened."""
     names = Locale(language).territories
     codes = sorted(code for code in names if len(code) == 2 and code.isalpha() and code[0] not in "QXZ")
-    found = [names[code] for code in codes if code not in ("EU", "EZ", "UN")]
-    return [name for name in found if not any(sign in name for sign in ".(（-")]
+    result = [names[code] for code in codes if code not in ("EU", "EZ", "UN")]
+    return [name for name in result if not any(sign in name for sign in ".(（-")]
 
 
 def wrongly_judged(language, step):
@@ -80,9 +80,9 @@ def wrongly_judged(language, step):
         for sentences, label in ((right, "correct"), (wrong, "wrong")):
             for sentence in sentences.split("|"):
                 answer = sentence.format(name, o=other)
-                found = judge(answer, [name], question, language=language)
-                if found.label != label:
-                    yield answer, found
+                result = judge(answer, [name], question, language=language)
+                if result.label != label:
+                    yield answer, result
 
 
 @pytest.mark.parametrize("language", SENTENCES)

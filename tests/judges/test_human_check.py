@@ -35,7 +35,7 @@ def test_evouna_is_read_without_improper_questions_and_answers_that_nobody_judge
     path = tmp_path / "NQ.json"
     path.write_text(json.dumps(rows), encoding="utf-8")
     golds = ("Lima", "City of Kings")
-    assert [tuple(found) for found in script.read(path)] == [
+    assert [tuple(result) for result in script.read(path)] == [
         ("x", "one", golds, "Lima", True),
         ("x", "two", golds, "Quito", False),
         ("y", "five", golds, "Cusco", False),
@@ -52,7 +52,7 @@ def test_efficient_qa_is_read_without_what_is_possibly_correct(script, tmp_path)
     }
     path = tmp_path / "test.jsonl"
     path.write_text(json.dumps(row) + "\n", encoding="utf-8")
-    assert [tuple(found) for found in script.read(path)] == [
+    assert [tuple(result) for result in script.read(path)] == [
         ("EfficientQA", "one", ("Lima",), "lima city", True),
         ("EfficientQA", "one", ("Lima",), "Quito", False),
         ("EfficientQA", "one", ("Lima",), "Cusco", False),
@@ -69,12 +69,12 @@ def test_a_question_is_in_one_half_however_it_is_written(script):
 
 
 def test_the_shares_have_intervals(script):
-    found = Agreement()
+    result = Agreement()
     for human, label, count in ((True, "correct", 8), (True, "wrong", 2), (False, "correct", 1)):
         for _ in range(count):
-            found.add(human, label)
+            result.add(human, label)
     # Wilson's intervals of 8 of 11, 1 of 1 and 2 of 10.
-    assert script.intervals(found) == (
+    assert script.intervals(result) == (
         "95 % intervals: agreement 0.727 [0.434, 0.903], wrong accepted 1.000 [0.207, 1.000], "
         "right refused 0.200 [0.057, 0.510]"
     )

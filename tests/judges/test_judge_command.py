@@ -92,9 +92,9 @@ def test_a_row_may_say_its_language(judged, capsys):
         "answers": ["Lima"],
         "prediction": "Die Hauptstadt ist nicht Lima.",
     }
-    code, found = judged([row, {**row, "language": "de"}, {**row, "language": "sw"}])
+    code, result = judged([row, {**row, "language": "de"}, {**row, "language": "sw"}])
     assert code == 0
-    assert [one["verdict"] for one in found] == ["correct", "wrong", "correct"]
+    assert [one["verdict"] for one in result] == ["correct", "wrong", "correct"]
     said = capsys.readouterr().out
     assert (
         "1 of them in 'sw', for which there are no rules: judged by those for English; known are en, ar"
@@ -104,8 +104,8 @@ def test_a_row_may_say_its_language(judged, capsys):
 
 def test_a_language_that_is_no_tag_is_refused(judged, capsys):
     row = {"question": "Who?", "answers": ["Ann"], "prediction": "Ann", "language": "German"}
-    code, found = judged([row])
-    assert (code, found) != (0, [])
+    code, result = judged([row])
+    assert (code, result) != (0, [])
     assert "'language' must be a language tag such as de or pt-BR, found 'German'" in capsys.readouterr().err
 
 
@@ -193,11 +193,11 @@ def test_agreement_counts_uninformative_as_not_right():
 
 
 def test_the_shares_are_of_all_answers_and_of_the_wrong_ones():
-    found = Agreement()
+    result = Agreement()
     for human, label in [(True, "correct"), (True, "uninformative"), (False, "correct"), (False, "wrong")]:
-        found.add(human, label)
+        result.add(human, label)
     for _ in range(2):
-        found.add(False, "uninformative")
-    assert found.table().splitlines()[-1] == (
+        result.add(False, "uninformative")
+    assert result.table().splitlines()[-1] == (
         "agreement 0.667 (4 of 6), wrong answers called right 0.250 (1 of 4)"
     )

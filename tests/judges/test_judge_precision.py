@@ -104,6 +104,6 @@ def test_the_rules_agree_with_a_human(model, least, most_wrong):
 def _agreement(rows, model):
     agreement = Agreement()
     for row in rows:
-        found = judge(row[model]["pred"], row["answers"], row["question"])
-        agreement.add(row[model]["human_eval"] == "1", found.label)
+        result = judge(row[model]["pred"], row["answers"], row["question"])
+        agreement.add(row[model]["human_eval"] == "1", result.label)
     return agreement

@@ -90,11 +90,11 @@ _GOLDS = st.lists(_TEXTS, max_size=4)
 @example(answer="0000-00-00", golds=["00/00/0000"], question="When?")
 @example(answer="'s ' n't", golds=["'s"], question="")
 def test_every_text_gets_one_verdict_and_the_same_again(answer, golds, question):
-    found = judge(answer, golds, question)
-    assert found == judge(answer, golds, question)
-    assert found.label == label(answer, golds, question)
-    assert (found.label == "uninformative") == (found.rule in UNINFORMATIVE)
-    assert found.rule
+    result = judge(answer, golds, question)
+    assert result == judge(answer, golds, question)
+    assert result.label == label(answer, golds, question)
+    assert (result.label == "uninformative") == (result.rule in UNINFORMATIVE)
+    assert result.rule
 
 
 @settings(max_examples=200, deadline=None)

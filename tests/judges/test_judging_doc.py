@@ -79,8 +79,8 @@ MORE = re.findall(
 @pytest.mark.parametrize(("language", "question", "accepted", "answer", "label", "rule"), MORE)
 def test_an_example_of_a_denial_or_a_language_is_true(language, question, accepted, answer, label, rule):
     golds = [] if accepted == "none" else [accepted]
-    found = judge(answer, golds, question, language=language)
-    assert (found.label, found.rule) == (label, rule)
+    result = judge(answer, golds, question, language=language)
+    assert (result.label, result.rule) == (label, rule)
 
 
 def test_the_counts_of_phrases_are_those_of_the_rules():

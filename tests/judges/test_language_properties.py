@@ -29,9 +29,9 @@ _LANGUAGES = st.sampled_from((*LANGUAGES, "th", "sw", "xx-Latn", "pt-BR"))
 @example(answer="\\1 利马", golds=["\\g<0>利马"], question="", language="zh")
 @example(answer="в \\1", golds=["\\1"], question="", language="ru")
 def test_every_text_gets_one_verdict(answer, golds, question, language):
-    found = judge(answer, golds, question, language=language)
-    assert (found.label == "uninformative") == (found.rule in UNINFORMATIVE)
-    assert found.label == judge(answer, golds[::-1], question, language=language).label
+    result = judge(answer, golds, question, language=language)
+    assert (result.label == "uninformative") == (result.rule in UNINFORMATIVE)
+    assert result.label == judge(answer, golds[::-1], question, language=language).label
     assert judge(answer, [], question, language=language).label != "correct"
 
 

@@ -317,5 +317,5 @@ def _ids(cases):
 
 @pytest.mark.parametrize(("question", "golds", "answer", "rule"), RIGHT, ids=_ids(RIGHT))
 def test_an_answer_written_in_another_way_is_right(question, golds, answer, rule):
-    found = judge(answer, golds, question)
-    assert (found.label, found.rule) == ("correct", rule)
+    result = judge(answer, golds, question)
+    assert (result.label, result.rule) == ("correct", rule)

@@ -343,14 +343,14 @@ def _ids(cases):
 
 @pytest.mark.parametrize(("question", "golds", "answer", "rule"), WRONG, ids=_ids(WRONG))
 def test_what_names_another_thing_is_wrong(question, golds, answer, rule):
-    found = judge(answer, golds, question)
-    assert (found.label, found.rule) == ("wrong", rule)
+    result = judge(answer, golds, question)
+    assert (result.label, result.rule) == ("wrong", rule)
 
 
 @pytest.mark.parametrize(("question", "golds", "answer", "kind"), UNINFORMATIVE, ids=_ids(UNINFORMATIVE))
 def test_what_says_nothing_is_of_one_of_three_kinds(question, golds, answer, kind):
-    found = judge(answer, golds, question)
-    assert (found.label, found.rule) == ("uninformative", kind)
+    result = judge(answer, golds, question)
+    assert (result.label, result.rule) == ("uninformative", kind)
 
 
 @pytest.mark.parametrize("answer", ANSWERS)

@@ -186,7 +186,7 @@ class LLM:
             of_prompt = [None] + [
                 {token: Logprob(float(rows[place, token]))} for place, token in enumerate(ids[1:])
             ]
-        written, found, text, finish, reason = [], [], "", "length", None
+        written, result, text, finish, reason = [], [], "", "length", None
         cache = transformers.DynamicCache() if self._caches and params.max_tokens > 1 else None
         while len(written) < params.max_tokens and len(ids) + len(written) < self._longest:
             fed = written[-1:] if cache is not None and written else [*ids, *written]
@@ -194,7 +194,7 @@ class LLM:
             token = int(row.argmax())
             written.append(token)
             wanted = dict.fromkeys([token, *(params.logprob_token_ids or ())])
-            found.append({one: Logprob(float(row[one])) for one in wanted})
+            result.append({one: Logprob(float(row[one])) for one in wanted})
             if token == self._tokenizer.eos_token_id or token in params.stop_token_ids:
                 # The token is told, and its text is not.
                 finish, reason = "stop", None if token == self._tokenizer.eos_token_id else token
@@ -218,7 +218,7 @@ class LLM:
                     text=text,
                     token_ids=written,
                     cumulative_logprob=None,
-                    logprobs=found if with_logprobs else None,
+                    logprobs=result if with_logprobs else None,
                     finish_reason=finish,
                     stop_reason=reason,
                 )

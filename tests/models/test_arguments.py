@@ -14,7 +14,7 @@ KEYS = ("dtype", "revision", *CHAT_ARGS)
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "result"),
     [
         ("dtype=float32,revision=main", {"dtype": "float32", "revision": "main"}),
         ("dtype=float32, revision=main", {"dtype": "float32", "revision": "main"}),
@@ -34,9 +34,9 @@ KEYS = ("dtype", "revision", *CHAT_ARGS)
         ("think_end_token=</think>", {"think_end_token": "</think>"}),
     ],
 )
-def test_arguments_are_read_and_can_be_written_again(text: str, found: dict[str, str]) -> None:
-    assert parse_args(text, KEYS) == found
-    assert parse_args(join_args(found), KEYS) == found
+def test_arguments_are_read_and_can_be_written_again(text: str, result: dict[str, str]) -> None:
+    assert parse_args(text, KEYS) == result
+    assert parse_args(join_args(result), KEYS) == result
 
 
 @pytest.mark.parametrize(

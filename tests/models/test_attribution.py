@@ -47,14 +47,14 @@ def behind_the_baseline(model, request: ScoreRequest) -> float:
 
 
 def check_completeness(model, request: ScoreRequest, slack: float = 0.0) -> None:
-    found = attribute(model, request)
+    result = attribute(model, request)
     scored = model.score([request])[0]
     log_probability = float(torch.tensor(scored.probabilities, dtype=torch.float64).log().sum())
-    assert found.log_probability == pytest.approx(log_probability, abs=1e-3)
+    assert result.log_probability == pytest.approx(log_probability, abs=1e-3)
     explained = log_probability - behind_the_baseline(model, request)
-    assert abs(found.error) <= max(0.01, 0.01 * abs(explained)) + slack + 1e-4
-    assert sum(found.scores) - found.error == pytest.approx(explained, abs=2e-3)
-    assert len(found.tokens) == len(found.scores)
+    assert abs(result.error) <= max(0.01, 0.01 * abs(explained)) + slack + 1e-4
+    assert sum(result.scores) - result.error == pytest.approx(explained, abs=2e-3)
+    assert len(result.tokens) == len(result.scores)
 
 
 @pytest.mark.parametrize(
@@ -73,15 +73,15 @@ def test_the_scores_add_up_on_other_architectures(model_of, kind):
 
 
 def test_the_tokens_are_those_of_the_prompt(reference):
-    found = attribute(reference, MISLED)
-    assert "".join(found.tokens[1:]).strip() == MISLED.prompt
-    assert (found.fact_id, found.role, found.target) == ("f", "negative1:0", "Paris")
+    result = attribute(reference, MISLED)
+    assert "".join(result.tokens[1:]).strip() == MISLED.prompt
+    assert (result.fact_id, result.role, result.target) == ("f", "negative1:0", "Paris")
 
 
 def test_the_subject_speaks_for_the_answer(reference):
     """France is why the model says Paris, and the wrong city before it is not."""
-    found = attribute(reference, MISLED)
-    by_token = dict(zip((token.strip() for token in found.tokens), found.scores, strict=True))
+    result = attribute(reference, MISLED)
+    by_token = dict(zip((token.strip() for token in result.tokens), result.scores, strict=True))
     assert by_token["France"] > 0.5
     assert by_token["France"] > by_token["Os"] + by_token["lo"]
 

@@ -12,7 +12,7 @@ from pytest_kbrel.records import Failed, Generated, GenerateRequest, Scored, Ste
 
 
 @pytest.mark.parametrize(
-    ("error", "found"),
+    ("error", "result"),
     [
         (RuntimeError("CUDA out of memory. Tried to allocate 2 GiB"), True),
         (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"), True),
@@ -26,8 +26,8 @@ from pytest_kbrel.records import Failed, Generated, GenerateRequest, Scored, Ste
         (KeyError("x"), False),
     ],
 )
-def test_which_errors_mean_too_little_memory(error, found):
-    assert is_out_of_memory(error) is found
+def test_which_errors_mean_too_little_memory(error, result):
+    assert is_out_of_memory(error) is result
 
 
 @pytest.mark.parametrize(
@@ -111,11 +111,11 @@ def machine(folder, *, own="0::/mine\n", root=None, mine=None):
     (proc / "self").mkdir(parents=True)
     (proc / "meminfo").write_text("MemAvailable: 8388608 kB\nSwapMemAvailable: 1 kB\n")
     (proc / "self" / "cgroup").write_text(own)
-    for place, found in (("", root), ("mine", mine)):
+    for place, result in (("", root), ("mine", mine)):
         (groups / place).mkdir(parents=True, exist_ok=True)
-        if found is not None:
-            (groups / place / "memory.max").write_text(f"{found[0]}\n")
-            (groups / place / "memory.current").write_text(f"{found[1]}\n")
+        if result is not None:
+            (groups / place / "memory.max").write_text(f"{result[0]}\n")
+            (groups / place / "memory.current").write_text(f"{result[1]}\n")
     return cpu_bytes(proc, groups)
 
 
@@ -138,8 +138,8 @@ def test_the_tightest_of_a_containers_groups_holds(tmp_path, groups, free):
 
 
 def steps(*pairs):
-    found = tuple(Step(token_id=1, token="x", probability=p, watched=w) for p, w in pairs)
-    return Generated(text="", token_ids=(), finish="stop", prompt_tokens=1, prompt_digest="", steps=found)
+    result = tuple(Step(token_id=1, token="x", probability=p, watched=w) for p, w in pairs)
+    return Generated(text="", token_ids=(), finish="stop", prompt_tokens=1, prompt_digest="", steps=result)
 
 
 def probabilities(*values):

@@ -49,9 +49,9 @@ def encoder_of(tokenizer_of):
     ],
 )
 def test_an_answer_is_scored_where_the_template_puts_it(tokenizer_of, shape, args, ends):
-    found = ChatTemplate(tokenizer_of(shape), args).answer_prompt(ASKED)
-    assert found.endswith(ends)
-    assert found.count("Which city?") == 1
+    result = ChatTemplate(tokenizer_of(shape), args).answer_prompt(ASKED)
+    assert result.endswith(ends)
+    assert result.count("Which city?") == 1
 
 
 @pytest.mark.parametrize("shape", ["deepseek-r1", "writes-its-own"])

@@ -23,10 +23,10 @@ def encoder_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("prefix", ["", "hf/"])
 def test_a_local_encoder_gives_one_vector_a_text(encoder_folder: Path, prefix: str) -> None:
-    found = embed(f"{prefix}{encoder_folder}", TEXTS)
-    assert found.shape == (3, 32)
-    assert np.isfinite(found).all()
-    assert np.abs(found[0] - found[1]).max() > 1e-3
+    result = embed(f"{prefix}{encoder_folder}", TEXTS)
+    assert result.shape == (3, 32)
+    assert np.isfinite(result).all()
+    assert np.abs(result[0] - result[1]).max() > 1e-3
 
 
 def test_vectors_do_not_depend_on_the_texts_beside_them(encoder_folder: Path) -> None:
@@ -36,8 +36,8 @@ def test_vectors_do_not_depend_on_the_texts_beside_them(encoder_folder: Path) ->
 
 
 def test_a_relative_path_begins_at_the_folder(encoder_folder: Path) -> None:
-    found = Encoder(encoder_folder.name, folder=encoder_folder.parent).embed(TEXTS)
-    assert found == pytest.approx(embed(str(encoder_folder), TEXTS))
+    result = Encoder(encoder_folder.name, folder=encoder_folder.parent).embed(TEXTS)
+    assert result == pytest.approx(embed(str(encoder_folder), TEXTS))
 
 
 @pytest.mark.parametrize("spec", ["no/such-encoder", "hf/no/such-encoder", "./nowhere"])
@@ -92,18 +92,18 @@ def over(server: OpenAIServer, name: str = "encoder") -> Encoder:
 
 def test_a_server_is_asked_for_each_text_once(server: OpenAIServer) -> None:
     encoder = over(server)
-    found = encoder.embed([*TEXTS, TEXTS[0]])
-    assert found == pytest.approx(np.array([letters(text) for text in [*TEXTS, TEXTS[0]]]))
-    assert encoder.embed(TEXTS[1:]) == pytest.approx(found[1:3])
+    result = encoder.embed([*TEXTS, TEXTS[0]])
+    assert result == pytest.approx(np.array([letters(text) for text in [*TEXTS, TEXTS[0]]]))
+    assert encoder.embed(TEXTS[1:]) == pytest.approx(result[1:3])
     (call,) = server.calls_to("embeddings")
     assert call.body["input"] == TEXTS
 
 
 def test_many_texts_go_in_several_requests_and_come_back_in_order(server: OpenAIServer) -> None:
     texts = [f"{n} {'e' * n}" for n in range(300)]
-    found = over(server).embed(texts)
+    result = over(server).embed(texts)
     assert [len(call.body["input"]) for call in server.calls_to("embeddings")] == [128, 128, 44]
-    assert [row[4] for row in found] == list(range(300))
+    assert [row[4] for row in result] == list(range(300))
 
 
 def test_items_in_another_order_are_put_right(server: OpenAIServer) -> None:
@@ -130,8 +130,11 @@ def test_a_failure_that_passes_is_tried_again(server: OpenAIServer) -> None:
         (Fault(raw='{"data": {"index": 0}}'), "for each of 3 texts expected"),
         (Fault(raw="[" * 100_000), "nested too deeply"),
         *(
-            (Fault(change=lambda reply, found=found: reply["data"][0].update(found)), "for each of 3 texts")
-            for found in (
+            (
+                Fault(change=lambda reply, result=result: reply["data"][0].update(result)),
+                "for each of 3 texts",
+            )
+            for result in (
                 *({"index": index} for index in (None, "0", [0], float("nan"), float("inf"), -1)),
                 *(
                     {"embedding": value}

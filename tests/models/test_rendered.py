@@ -97,8 +97,8 @@ def test_without_a_template_system_message_and_turns_lead_the_text(encoder_of):
 def test_of_a_server_it_is_what_the_server_is_sent(endpoint, shown):
     model = OpenAIModel(parse_openai("openai/m", f"base_url=http://localhost:1/v1,endpoint={endpoint}"))
     assert isinstance(model, Renders)
-    found = model.rendered(FULL)
-    assert (json.loads(found) if endpoint == "chat" else found) == shown
+    result = model.rendered(FULL)
+    assert (json.loads(result) if endpoint == "chat" else result) == shown
     model.close()
 
 

@@ -20,13 +20,13 @@ PROMPT = "Who? "
 @pytest.fixture(scope="module")
 def tokenizers(tmp_path_factory):
     """Two tokenizers: to one the marks are special tokens, to the other many pieces."""
-    found = {}
+    result = {}
     for name, added in (("tokens", ["<think>", "</think>"]), ("pieces", [])):
         folder = tmp_path_factory.mktemp(name)
         make_tokenizer(folder, "bos")
-        found[name] = tf.AutoTokenizer.from_pretrained(folder)
-        found[name].add_special_tokens({"additional_special_tokens": added})
-    return found
+        result[name] = tf.AutoTokenizer.from_pretrained(folder)
+        result[name].add_special_tokens({"additional_special_tokens": added})
+    return result
 
 
 class Writer:
@@ -76,12 +76,12 @@ def answered(request, tokenizers):
             longest=longest,
         )
         asked = GenerateRequest(prompt="", **{"max_new_tokens": 20, "stop": ("\n",), **options})
-        ((place, found),) = [
+        ((place, result),) = [
             one for batch in thinker.ready([Prompt(ids=writer.ids(prompt), request=asked)]) for one in batch
         ]
         assert place == 0
         answer.asked = writer.asked
-        return found
+        return result
 
     return answer
 
@@ -100,22 +100,22 @@ def answered(request, tokenizers):
     ],
 )
 def test_the_answer_is_what_stands_behind_the_thought(answered, reply, thought, text):
-    found = answered(reply)
+    result = answered(reply)
     # As everywhere, special tokens are no part of an answer.
-    assert found.text.replace("  ", " <think> ") == text
-    assert (found.thought, found.finish) == (thought, "stop")
-    assert bool(found.thought_tokens) is reply.lstrip().startswith("<think>")
+    assert result.text.replace("  ", " <think> ") == text
+    assert (result.thought, result.finish) == (thought, "stop")
+    assert bool(result.thought_tokens) is reply.lstrip().startswith("<think>")
 
 
 def test_a_template_that_opened_the_thought_is_the_same_case(answered):
-    found = answered("It is\na city.\n</think>\n\nParis\nTokyo", prompt="Who? <think>\n")
-    assert (found.text, found.thought, found.finish) == ("Paris", "It is\na city.", "stop")
+    result = answered("It is\na city.\n</think>\n\nParis\nTokyo", prompt="Who? <think>\n")
+    assert (result.text, result.thought, result.finish) == ("Paris", "It is\na city.", "stop")
     assert [stop for _, stop, _ in answered.asked] == [("</think>",), ("\n",)]
 
 
 def test_a_prompt_with_a_closed_thought_is_answered_at_once(answered):
-    found = answered("Paris", prompt="Who? <think>\n\n</think>\n\n")
-    assert (found.text, found.thought, found.thought_tokens) == ("Paris", "", 0)
+    result = answered("Paris", prompt="Who? <think>\n\n</think>\n\n")
+    assert (result.text, result.thought, result.thought_tokens) == ("Paris", "", 0)
     assert len(answered.asked) == 1
 
 
@@ -124,33 +124,33 @@ def test_a_prompt_with_a_closed_thought_is_answered_at_once(answered):
 def test_a_thought_without_an_end_is_no_answer(answered, prompt, ends):
     reply = "" if "<think>" in prompt else "<think>\n"
     most = 9 if ends else 200
-    found = answered(f"{reply}It is a city, a very large city", prompt=prompt, most=most, max_new_tokens=8)
-    assert (found.text, found.token_ids, found.finish) == ("", (), "length")
-    assert "It is a city, a very large city".startswith(found.thought)
-    assert found.thought
-    assert found.thought_tokens <= most
+    result = answered(f"{reply}It is a city, a very large city", prompt=prompt, most=most, max_new_tokens=8)
+    assert (result.text, result.token_ids, result.finish) == ("", (), "length")
+    assert "It is a city, a very large city".startswith(result.thought)
+    assert result.thought
+    assert result.thought_tokens <= most
 
 
 def test_the_limits_of_thought_and_answer_are_two(answered):
     thought = "It is a very large city. " * 8
-    found = answered(f"<think>{thought}</think>Paris is the capital of France", max_new_tokens=2)
-    assert (found.thought, found.finish, len(found.token_ids)) == (thought.strip(), "length", 2)
+    result = answered(f"<think>{thought}</think>Paris is the capital of France", max_new_tokens=2)
+    assert (result.thought, result.finish, len(result.token_ids)) == (thought.strip(), "length", 2)
     assert answered.asked[-1][2] == 2
 
 
 def test_a_thought_gets_the_room_that_prompt_and_answer_leave(answered):
     thought = "It is a very large city. " * 4
-    found = answered(f"<think>{thought}</think>Paris", longest=20, most=1000, max_new_tokens=4)
-    assert found.thought_tokens <= 20 - 4
-    assert (found.text, found.finish) == ("", "length")
+    result = answered(f"<think>{thought}</think>Paris", longest=20, most=1000, max_new_tokens=4)
+    assert result.thought_tokens <= 20 - 4
+    assert (result.text, result.finish) == ("", "length")
     full = answered("It is</think>Paris", prompt="Who? <think>", longest=5, max_new_tokens=20)
     assert isinstance(full, Failed)
     assert "no room to think" in full.error
 
 
 def test_an_end_that_only_the_user_names_is_found(answered):
-    found = answered("It is\na city. [done] Paris\nTokyo", marks=UNKNOWN)
-    assert (found.text, found.thought) == ("Paris", "It is\na city.")
+    result = answered("It is\na city. [done] Paris\nTokyo", marks=UNKNOWN)
+    assert (result.text, result.thought) == ("Paris", "It is\na city.")
     plain = answered("Paris\nTokyo", marks=UNKNOWN)
     assert (plain.text, plain.thought, plain.finish) == ("Paris", "", "stop")
     endless = answered("It is a very large city, a very large city", marks=UNKNOWN, most=5)
@@ -159,8 +159,8 @@ def test_an_end_that_only_the_user_names_is_found(answered):
 
 def test_steps_and_beams_are_written_without_a_thought(answered):
     for options in ({"steps": True}, {"num_beams": 2}):
-        found = answered("<think>\na city</think>Paris", **options)
-        assert found.thought_tokens == 0
+        result = answered("<think>\na city</think>Paris", **options)
+        assert result.thought_tokens == 0
         assert len(answered.asked) == 1
 
 
@@ -187,10 +187,10 @@ def test_many_are_asked_together(tokenizers):
     )
     request = GenerateRequest(prompt="", max_new_tokens=5)
     prompts = [Prompt(ids=writers[name].ids(name), request=request) for name in replies]
-    found = dict(one for batch in thinker.ready(prompts) for one in batch)
-    assert [found[n].text for n in range(4)] == ["Paris", "Tokyo", "", ""]
-    assert [found[n].thought for n in range(4)] == ["x", "", "y", "z"]
-    assert [found[n].finish for n in range(4)] == ["stop", "stop", "length", "stop"]
+    result = dict(one for batch in thinker.ready(prompts) for one in batch)
+    assert [result[n].text for n in range(4)] == ["Paris", "Tokyo", "", ""]
+    assert [result[n].thought for n in range(4)] == ["x", "", "y", "z"]
+    assert [result[n].finish for n in range(4)] == ["stop", "stop", "length", "stop"]
     assert dataclasses.replace(prompts[0]) == prompts[0]
 
 

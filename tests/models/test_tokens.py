@@ -77,14 +77,16 @@ ASKED = (
 
 def read(encoder, requests):
     """Read requests one by one: ids, or the name of what is raised."""
-    found = []
+    result = []
     for one in requests:
         try:
             scored = isinstance(one, ScoreRequest)
-            found.append(encoder.pair(one.prompt, one.continuation) if scored else encoder.prompt(one.prompt))
+            result.append(
+                encoder.pair(one.prompt, one.continuation) if scored else encoder.prompt(one.prompt)
+            )
         except Exception as error:
-            found.append(type(error).__name__)
-    return found
+            result.append(type(error).__name__)
+    return result
 
 
 @pytest.mark.parametrize("around", ["", "bos", "eos", "bos eos"])
@@ -119,8 +121,8 @@ def test_reading_ahead_is_one_call_for_some_hundred(tokenizer_of, monkeypatch):
 
 def test_of_texts_read_ahead_only_the_refused_one_fails(tokenizer_of):
     encoder = causal(Counting(tokenizer_of("bos"), refused="Is it"))
-    found = read(encoder, encoder.reading(ASKED))
-    assert [one == "UnicodeError" for one in found] == [one.prompt == "Is it" for one in ASKED]
+    result = read(encoder, encoder.reading(ASKED))
+    assert [one == "UnicodeError" for one in result] == [one.prompt == "Is it" for one in ASKED]
     nothing = ScoreRequest(prompt="It is", continuation=None)
     assert read(encoder, encoder.reading([ASKED[0], nothing]))[1:] == ["TypeError"]
 

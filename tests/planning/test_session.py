@@ -32,7 +32,7 @@ Rows = dict[str, tuple[str, str, str]]
 
 
 def numbers(text: str) -> list[int]:
-    return [int(found.replace(",", "")) for found in re.findall(r"\d[\d,]*", text)]
+    return [int(actual.replace(",", "")) for actual in re.findall(r"\d[\d,]*", text)]
 
 
 def rows_of(result: pytest.RunResult) -> Rows:
@@ -45,7 +45,7 @@ def rows_of(result: pytest.RunResult) -> Rows:
 def exchanges(pytester: pytest.Pytester) -> Callable[[], list[dict[str, Any]]]:
     def read() -> list[dict[str, Any]]:
         text = (pytester.path / "kbrel-report" / "responses.jsonl").read_text(encoding="utf-8")
-        return [found for found in map(json.loads, text.splitlines()) if "request" in found]
+        return [actual for actual in map(json.loads, text.splitlines()) if "request" in actual]
 
     return read
 

@@ -267,10 +267,10 @@ class _Scanner:
         return self.pass_to(self.place + len(text))
 
     def end_of_string(self) -> int:
-        while not (found := _STRING.match(self.text, self.place)):
+        while not (match := _STRING.match(self.text, self.place)):
             self.widen("a text in quotes has no end")
         self.chunk = _CHUNK
-        return found.end()
+        return match.end()
 
     def end_of_brackets(self) -> int:
         depth, place = 0, self.place

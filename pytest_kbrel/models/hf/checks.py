@@ -31,9 +31,9 @@ def check_architecture(spec: ModelSpec, config: Any) -> None:
 
 def check_kind(spec: ModelSpec, config: Any) -> None:
     """Refuse a checkpoint of another kind than the user says: another class would read other weights."""
-    found = "seq2seq" if config.is_encoder_decoder else "causal"
-    if spec.kind not in ("", found):
-        raise ModelError(f"{spec.path}: model-args backend={spec.kind}, but config.json says {found}")
+    own_kind = "seq2seq" if config.is_encoder_decoder else "causal"
+    if spec.kind not in ("", own_kind):
+        raise ModelError(f"{spec.path}: model-args backend={spec.kind}, but config.json says {own_kind}")
 
 
 def check_complete(spec: ModelSpec, info: dict[str, Any], used: set[str]) -> None:

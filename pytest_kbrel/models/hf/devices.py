@@ -32,11 +32,11 @@ def check_device(name: str) -> None:
 
 def available_devices() -> list[str]:
     """Return the names of the devices of this machine, ``auto`` first."""
-    found = ["auto", "cpu"]
+    available = ["auto", "cpu"]
     for kind in ("cuda", "mps", "xpu"):
         count = _count(kind)
-        found += [f"{kind}:{index}" for index in range(count)] if kind != "mps" else [kind][:count]
-    return found
+        available += [f"{kind}:{index}" for index in range(count)] if kind != "mps" else [kind][:count]
+    return available
 
 
 def _count(kind: str) -> int:
@@ -96,10 +96,10 @@ def devices_of(model: Any) -> tuple[torch.device, ...]:
     places = list(dict.fromkeys((getattr(model, "hf_device_map", None) or {}).values()))
     others = [place for place in places if place not in _OFFLOADED]
     # What is offloaded is computed where the rest is, and on the CPU where there is no rest.
-    found = [
+    on_devices = [
         torch.device("cuda", place) if isinstance(place, int) else torch.device(place) for place in others
     ]
-    return tuple(dict.fromkeys([model.device, *found]))
+    return tuple(dict.fromkeys([model.device, *on_devices]))
 
 
 def describe_devices(model: Any) -> str:

@@ -57,13 +57,13 @@ def probabilities_at(
     hidden = _hidden_at(model, rows, columns, inputs, use_cache=use_cache)
     head = model.get_output_embeddings()
     many = _rows_at_once(head, hidden)
-    found = torch.empty(len(targets), dtype=torch.float32, device=targets.device)
+    scores = torch.empty(len(targets), dtype=torch.float32, device=targets.device)
     with torch.inference_mode():
         for start in range(0, len(hidden), many):
             here = ((spots >= start) & (spots < start + many)).nonzero()[:, 0]
             probabilities = head(hidden[start : start + many]).float().softmax(-1)
-            found[here] = _at(probabilities, spots[here] - start, targets[here]).to(found.device)
-    return list(found.tolist())
+            scores[here] = _at(probabilities, spots[here] - start, targets[here]).to(scores.device)
+    return list(scores.tolist())
 
 
 def head_is_last(model: Any) -> bool:

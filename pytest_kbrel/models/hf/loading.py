@@ -207,7 +207,7 @@ def _folder(spec: ModelSpec) -> Path:
     names = [spec.gguf_file] if spec.gguf_file else ["model.safetensors", "model.safetensors.index.json"]
     for name in names:
         try:
-            found = cached_file(
+            file = cached_file(
                 spec.path,
                 name,
                 revision=spec.revision or None,
@@ -217,8 +217,8 @@ def _folder(spec: ModelSpec) -> Path:
             )
         except Exception as error:
             _refuse(spec, "the weights", error)
-        if found:
-            return Path(found).parent
+        if file:
+            return Path(file).parent
     raise ModelError(f"{spec.path}: no {' or '.join(names)} on the hub; allowed are safetensors only")
 
 

@@ -71,8 +71,8 @@ def product(given: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None
     # For each number of rows it meets oneDNN makes code, and keeps it: some numbers stand for all.
     if more := _rounded(count) - count:
         rows = nn.functional.pad(rows, (0, 0, 0, more))
-    found: torch.Tensor = torch.ops.mkldnn._linear_pointwise(rows, weight, bias, "none", [], "")
-    return found[:count].view(*given.shape[:-1], len(weight))
+    rows_out: torch.Tensor = torch.ops.mkldnn._linear_pointwise(rows, weight, bias, "none", [], "")
+    return rows_out[:count].view(*given.shape[:-1], len(weight))
 
 
 def _rounded(count: int) -> int:
@@ -89,7 +89,7 @@ def _is_right() -> bool:
     weight, bias = torch.randn(5, 8, generator=generator), torch.randn(5, generator=generator)
     try:
         with torch.inference_mode():
-            found = product(given, weight, bias)
+            product_again = product(given, weight, bias)
             found_turned = product(given, weight.t().contiguous().t(), bias)
     # The operation is PyTorch's own, and not among those it promises to keep.
     except Exception:
@@ -97,7 +97,7 @@ def _is_right() -> bool:
     right = nn.functional.linear(given, weight, bias)
     return all(
         one.shape == right.shape and bool((one - right).abs().max() <= _TOLERANCE * right.abs().max())
-        for one in (found, found_turned)
+        for one in (product_again, found_turned)
     )
 
 
@@ -121,8 +121,8 @@ class _Conv1D(Conv1D):  # type: ignore[misc]
         if _fits(x):
             with contextlib.suppress(RuntimeError):
                 return product(x, self.weight.t(), self.bias)
-        found: torch.Tensor = super().forward(x)
-        return found
+        output: torch.Tensor = super().forward(x)
+        return output
 
 
 # Only these very classes: one derived from them may do more than multiply.

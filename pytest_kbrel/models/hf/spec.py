@@ -322,8 +322,8 @@ class Placement:
         """Devices by the names of parts, ``None`` where accelerate is to choose."""
         if self.device_map in WORDS:
             return None
-        found: dict[str, str | int] = json.loads(self.device_map)
-        return found
+        placed: dict[str, str | int] = json.loads(self.device_map)
+        return placed
 
 
 def read_placement(args: Mapping[str, str], *, parallelize: bool) -> tuple[Placement | None, str, list[str]]:
@@ -384,12 +384,12 @@ def _checked(device_map: str) -> str:
     if not device_map.startswith("{"):
         raise ModelError(f"model-args: device_map={device_map}; {allowed}{nearest(device_map, WORDS)}")
     try:
-        found = parse(device_map)
+        parsed = parse(device_map)
     except ValueError as error:
         raise ModelError(f"model-args: device_map is not JSON: {error}; {allowed}") from None
-    wrong = [name for name, device in found.items() if not _is_device(device)]
-    if wrong or not found:
-        said = f"{wrong[0]!r} goes to {found[wrong[0]]!r}" if wrong else "it is empty"
+    wrong = [name for name, device in parsed.items() if not _is_device(device)]
+    if wrong or not parsed:
+        said = f"{wrong[0]!r} goes to {parsed[wrong[0]]!r}" if wrong else "it is empty"
         raise ModelError(
             f"model-args: device_map: {said}; allowed: cpu, disk, or a GPU by its number or as in cuda:1"
         )

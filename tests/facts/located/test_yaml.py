@@ -52,8 +52,8 @@ def test_a_number_that_is_not_what_it_looks_like_is_refused(tmp_path: Path, numb
     ],
 )
 def test_other_numbers_are_read(tmp_path: Path, number: str, value: float) -> None:
-    found = read(tmp_path, f"b: {number}\n")
-    assert found.value["b"].node.value == value  # type: ignore[attr-defined]
+    result = read(tmp_path, f"b: {number}\n")
+    assert result.value["b"].node.value == value  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
@@ -74,5 +74,5 @@ def test_a_value_that_is_not_of_its_tag_is_an_error(tmp_path: Path, value: str, 
 
 
 def test_numbers_in_quotes_are_texts(tmp_path: Path) -> None:
-    found = read(tmp_path, "b: '1:30'\nc: '007'\n")
-    assert [entry.node.value for entry in found.value.values()] == ["1:30", "007"]  # type: ignore[attr-defined]
+    result = read(tmp_path, "b: '1:30'\nc: '007'\n")
+    assert [entry.node.value for entry in result.value.values()] == ["1:30", "007"]  # type: ignore[attr-defined]

@@ -117,9 +117,9 @@ def test_types_are_bucketed_apart_and_by_all_their_rows(build: Callable[..., Row
     rows += [triple(f"Town {n}", 10 * n, answer="x", type="town") for n in range(1, 9)]
     # Rows without a template still make their type's entities.
     rows += [triple(f"Village {n}", 1000, relation="P99", type="town") for n in range(3)]
-    found = {scope["name"]: scope for scope in build(rows)["manifest"]["buckets"]}
-    assert found["land"]["entities"] == [["head", 1], ["torso", 2], ["tail", 5]]
-    assert found["town"]["entities"] == [["head", 0], ["torso", 0], ["tail", 11]]
+    result = {scope["name"]: scope for scope in build(rows)["manifest"]["buckets"]}
+    assert result["land"]["entities"] == [["head", 1], ["torso", 2], ["tail", 5]]
+    assert result["town"]["entities"] == [["head", 0], ["torso", 0], ["tail", 11]]
     alone = build(rows, "--type", "", to="other")["manifest"]["buckets"]
     assert [scope["name"] for scope in alone] == ["lands"]
 
@@ -163,10 +163,10 @@ def test_rows_that_say_nothing_are_skipped_and_counted(build: Callable[..., Row]
 def test_an_entity_whose_answer_is_absent_still_counts_as_one(build: Callable[..., Row]) -> None:
     rows = crowd()
     rows[-1]["object"] = ""
-    found = build(rows)["manifest"]
-    assert found["buckets"] == build(crowd(), to="whole")["manifest"]["buckets"]
-    assert found["skipped"]["object empty or of several lines"] == 1
-    assert sum(found["templates"][0]["fit"]) == 89
+    result = build(rows)["manifest"]
+    assert result["buckets"] == build(crowd(), to="whole")["manifest"]["buckets"]
+    assert result["skipped"]["object empty or of several lines"] == 1
+    assert sum(result["templates"][0]["fit"]) == 89
 
 
 def test_space_around_texts_is_no_part_of_them(build: Callable[..., Row]) -> None:
@@ -263,7 +263,7 @@ def test_counts_are_equal_and_capped(build: Callable[..., Row]) -> None:
 
 def expected(rows: list[Row], seed: int, cap: int) -> list[tuple[str, str, str]]:
     """The paper's rules for single-valued facts of one domain a relation, in a few lines of Python."""
-    found = []
+    result = []
     for relation in dict.fromkeys(row["relation"] for row in rows):
         own = [row for row in rows if row["relation"] == relation]
         entities = list(dict.fromkeys((row["subject"], float(row["popularity"])) for row in own))
@@ -280,8 +280,8 @@ def expected(rows: list[Row], seed: int, cap: int) -> list[tuple[str, str, str]]
         count = min(cap, *map(len, strata.values()))
         for bucket, subjects in strata.items():
             subjects.sort(key=lambda s: hashlib.md5(f"{seed}\x1f{relation}\x1f{s}".encode()).hexdigest())
-            found += [(relation, bucket, subject) for subject in subjects[:count]]
-    return found
+            result += [(relation, bucket, subject) for subject in subjects[:count]]
+    return result
 
 
 @pytest.mark.parametrize("seed", range(8))

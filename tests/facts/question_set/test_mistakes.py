@@ -33,9 +33,9 @@ def fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Fails:
         ]
         assert main([*arguments, "--output", str(tmp_path / "set"), *options]) == 2
         assert not (tmp_path / "set").exists()
-        found = capsys.readouterr().err
-        assert found.startswith("kbrel: ")
-        return found
+        result = capsys.readouterr().err
+        assert result.startswith("kbrel: ")
+        return result
 
     return run
 
@@ -105,10 +105,10 @@ def test_a_dump_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 
 def test_a_broken_row_is_named_by_its_line(fails: Fails) -> None:
-    found = fails(dump=DUMP + "Land 9,P36\n")
-    assert "dump.csv:10: DuckDB says: " in found
-    assert "Expected Number of Columns: 4 Found: 2" in found
-    assert found.count("\n") == 1
+    result = fails(dump=DUMP + "Land 9,P36\n")
+    assert "dump.csv:10: DuckDB says: " in result
+    assert "Expected Number of Columns: 4 Found: 2" in result
+    assert result.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -127,10 +127,10 @@ def test_bytes_that_are_no_text(tmp_path: Path, capsys: pytest.CaptureFixture[st
     (tmp_path / "t.yaml").write_text(TEMPLATES, encoding="utf-8")
     arguments = ["build", "head-to-tail", str(tmp_path / "d.csv"), "--templates", str(tmp_path / "t.yaml")]
     assert main([*arguments, "--output", str(tmp_path / "set")]) == 2
-    found = capsys.readouterr().err
-    assert found.startswith(f"kbrel: {tmp_path / 'd.csv'}:4: ")
-    assert "nvalid unicode" in found
-    assert found.count("\n") == 1
+    result = capsys.readouterr().err
+    assert result.startswith(f"kbrel: {tmp_path / 'd.csv'}:4: ")
+    assert "nvalid unicode" in result
+    assert result.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -145,16 +145,16 @@ def test_bytes_that_are_no_text(tmp_path: Path, capsys: pytest.CaptureFixture[st
     ],
 )
 def test_no_question_at_all(fails: Fails, dump: str, messages: tuple[str, ...]) -> None:
-    found = fails(dump=dump)
-    assert "no question: " in found
+    result = fails(dump=dump)
+    assert "no question: " in result
     for message in messages:
-        assert message in found
+        assert message in result
 
 
 def test_several_values_in_one_cell(fails: Fails) -> None:
     lines = '{"subject": "A", "relation": "P36", "object": ["a", "b"], "popularity": 3}\n'
-    found = fails(dump=lines, name="dump.jsonl")
-    assert "column 'object' (--object) holds VARCHAR[]; allowed: one value a row" in found
+    result = fails(dump=lines, name="dump.jsonl")
+    assert "column 'object' (--object) holds VARCHAR[]; allowed: one value a row" in result
 
 
 def test_an_output_that_is_there_already(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -192,5 +192,5 @@ def test_numbers_out_of_range(option: tuple[str, str], capsys: pytest.CaptureFix
 def test_a_relation_that_no_row_has_is_said_even_where_others_give_questions(fails: Fails) -> None:
     more = TEMPLATES + "P37: {question: 'Which language has [X]?', from: langs}\n"
     dump = DUMP + "".join(f"Land {n},P37,Tongue {n},{n}\n" for n in range(1, 9))
-    found = fails(dump=dump, templates=more)
-    assert "no row is of the relation 'langs', which the template P37 is from; allowed:" in found
+    result = fails(dump=dump, templates=more)
+    assert "no row is of the relation 'langs', which the template P37 is from; allowed:" in result

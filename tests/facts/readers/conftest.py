@@ -48,13 +48,13 @@ def found_in(form: str, *paths: Path) -> Found:
 def read_text(tmp_path: Path) -> Read:
     """Write a file and read it in a format; more files can be put beside it first."""
 
-    def found(form: str, name: str, data: str | bytes) -> Found:
+    def result(form: str, name: str, data: str | bytes) -> Found:
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data if isinstance(data, bytes) else data.encode())
         return found_in(form, path)
 
-    return found
+    return result
 
 
 def lines(*values: Any) -> str:

@@ -49,17 +49,17 @@ def test_lines_empty_cells_and_broken_rows(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "result"),
     [
         ("", ":1: the file is empty"),
         ("a,a\n", ":1: column 'a' stands twice"),
         ("a,\n", "a column has no name"),
     ],
 )
-def test_headers(text: str, found: str, tmp_path: Path) -> None:
+def test_headers(text: str, result: str, tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text(text)
-    with pytest.raises(SuiteError, match=found):
+    with pytest.raises(SuiteError, match=result):
         rows_of(path)
 
 

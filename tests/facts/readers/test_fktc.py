@@ -16,11 +16,11 @@ def row(subject: str, obj: str, *negatives: str) -> dict[str, object]:
 
 def test_header_facts_and_negatives(read_text: Read) -> None:
     text = lines(HEADER, row("Blue  Hour", "Ana", "Bo", "Cy"), "", row("Red Hour.", "Bo", "Ana"))
-    found = read_text("fktc", "P175-subclass.json", text)
-    assert found.relation.frames == ("Who sings in [X]?", "Which voice is heard in [X]?")
-    assert (found.relation.id, found.relation.label) == ("P175", "performer")
-    assert found.lines == [2, 4]
-    first, second = found.facts
+    result = read_text("fktc", "P175-subclass.json", text)
+    assert result.relation.frames == ("Who sings in [X]?", "Which voice is heard in [X]?")
+    assert (result.relation.id, result.relation.label) == ("P175", "performer")
+    assert result.lines == [2, 4]
+    first, second = result.facts
     assert (first.id, first.relation, first.dataset) == ("P175:Blue Hour:Ana", "P175", "fktc")
     assert (first.subject, first.object, first.negatives) == ("Blue Hour", "Ana", ("Bo", "Cy"))
     assert second.subject == "Red Hour."
@@ -65,9 +65,9 @@ def test_a_folder_is_all_its_files(tmp_path: Path) -> None:
         text = lines(HEADER, row("a", "b", "c"))
         (tmp_path / f"{name}-subclass.json").write_text(text, "utf-8")
     (tmp_path / "other.json").write_text("{}")
-    found = found_in("fktc", tmp_path)
-    assert [fact.id for fact in found.facts] == ["P1:a:b", "P2:a:b"]
-    assert list(found.relations) == ["P1", "P2"]
+    result = found_in("fktc", tmp_path)
+    assert [fact.id for fact in result.facts] == ["P1:a:b", "P2:a:b"]
+    assert list(result.relations) == ["P1", "P2"]
 
 
 @pytest.mark.parametrize(
@@ -85,13 +85,13 @@ def test_a_folder_is_all_its_files(tmp_path: Path) -> None:
 def test_a_broken_line_says_where_and_does_not_end_the_file(
     broken: object, message: str, read_text: Read, tmp_path: Path
 ) -> None:
-    found = read_text(
+    result = read_text(
         "fktc", "P1-subclass.json", lines(HEADER, row("x", "y", "z"), broken, row("u", "v", "w"))
     )
-    (error,) = found.errors
+    (error,) = result.errors
     assert error.startswith(f"{tmp_path / 'P1-subclass.json'}:3: ")
     assert message in error
-    assert [fact.subject for fact in found.facts] == ["x", "u"]
+    assert [fact.subject for fact in result.facts] == ["x", "u"]
 
 
 @pytest.mark.parametrize(

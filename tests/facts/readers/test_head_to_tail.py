@@ -28,22 +28,22 @@ def test_entities_answers_and_buckets(read_text: Read) -> None:
             [{"name": "Ada Moss", "id": 7}, "affiliation", "Where does Ada Moss work?", ["Bonn", "bonn"]]
         ],
     }
-    found = read_text("head-to-tail", "h.json", json.dumps(document, indent=1))
-    assert [(f.bucket, f.subject, f.object, f.aliases) for f in found.facts] == [
+    result = read_text("head-to-tail", "h.json", json.dumps(document, indent=1))
+    assert [(f.bucket, f.subject, f.object, f.aliases) for f in result.facts] == [
         ("head", "Café Lux", "Lyon", ()),
         ("torso", "tt0012345", "1931", ()),
         ("torso", "tt0012346", "1932", ("'32",)),
         ("tail", "Ada Moss", "Bonn", ()),
     ]
-    assert [(r.id, r.label, r.domain) for r in found.relations.values()] == [
+    assert [(r.id, r.label, r.domain) for r in result.relations.values()] == [
         ("homeTown", "home town", "open"),
         ("movie_year", "movie year", "movie"),
         ("affiliation", "affiliation", "academics"),
     ]
-    assert {fact.popularity for fact in found.facts} == {None}
-    assert [fact.answer_type for fact in found.facts] == ["", "time", "time", ""]
-    assert found.facts[1].question == "When was Ash made?"
-    assert found.facts[1].id.startswith("movie_year:")
+    assert {fact.popularity for fact in result.facts} == {None}
+    assert [fact.answer_type for fact in result.facts] == ["", "time", "time", ""]
+    assert result.facts[1].question == "When was Ash made?"
+    assert result.facts[1].id.startswith("movie_year:")
 
 
 def test_templates_beside_the_file_are_frames(read_text: Read, tmp_path: Path) -> None:
@@ -61,8 +61,8 @@ def test_templates_of_one_name_are_two_relations(read_text: Read) -> None:
         ["b", "<http://two.org/name>", "Question b?", "y"],
         ["c", 3, "Question c?", "z"],
     ]
-    found = read_text("head-to-tail", "h.json", json.dumps({"head": rows}))
-    assert [fact.relation for fact in found.facts] == ["name", "two.org_name", "template_3"]
+    result = read_text("head-to-tail", "h.json", json.dumps({"head": rows}))
+    assert [fact.relation for fact in result.facts] == ["name", "two.org_name", "template_3"]
 
 
 @pytest.mark.parametrize(
@@ -81,11 +81,11 @@ def test_templates_of_one_name_are_two_relations(read_text: Read) -> None:
 )
 def test_a_broken_row_says_where(row: object, message: str, read_text: Read, tmp_path: Path) -> None:
     text = '{"head": [\n' + json.dumps(row) + ',\n["a", "t", "Q?", "x"]]}'
-    found = read_text("head-to-tail", "h.json", text)
-    (error,) = found.errors
+    result = read_text("head-to-tail", "h.json", text)
+    (error,) = result.errors
     assert error == f"{tmp_path / 'h.json'}:2: {error.split(':2: ')[1]}"
     assert message in error
-    assert len(found.facts) == 1
+    assert len(result.facts) == 1
 
 
 def test_other_documents(read_text: Read, tmp_path: Path) -> None:

@@ -43,8 +43,8 @@ def test_it_finds_what_json_finds(
     path.write_bytes(json.dumps(document, indent=indent, ensure_ascii=ascii_only).encode())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(streams, "_CHUNK", chunk)
-        found = [(element.key, json.loads(element.text)) for element in elements(path, "form")]
-    assert found == [(json.dumps(k, ensure_ascii=ascii_only)[1:-1], v) for k, v in members(document)]
+        result = [(element.key, json.loads(element.text)) for element in elements(path, "form")]
+    assert result == [(json.dumps(k, ensure_ascii=ascii_only)[1:-1], v) for k, v in members(document)]
 
 
 def test_lines_are_those_of_the_members(tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_lines_are_those_of_the_members(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "found"),
+    ("text", "line", "result"),
     [
         ("", 1, "the file is empty"),
         ("5", 1, "found '5'"),
@@ -75,12 +75,12 @@ def test_lines_are_those_of_the_members(tmp_path: Path) -> None:
         ("[" * 300 + "]" * 300, 1, "nested more than 100 levels deep"),
     ],
 )
-def test_a_broken_document_says_where(text: str, line: int, found: str, tmp_path: Path) -> None:
+def test_a_broken_document_says_where(text: str, line: int, result: str, tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_text(text)
     with pytest.raises(SuiteError) as caught:
         list(elements(path, "the form"))
-    assert str(caught.value).startswith(f"{path}:{line}: not JSON: {found}")
+    assert str(caught.value).startswith(f"{path}:{line}: not JSON: {result}")
     assert str(caught.value).endswith("; the form")
 
 

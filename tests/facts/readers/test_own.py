@@ -35,9 +35,9 @@ FULL_ROW = (
 
 
 def test_csv(read_text: Read) -> None:
-    found = read_text("csv", "f.csv", HEADER + FULL_ROW + ",P36,Mali,7,,-1,,,,,,\n")
-    assert found.facts == [FULL, BARE]
-    assert found.relation.id == "P36"
+    result = read_text("csv", "f.csv", HEADER + FULL_ROW + ",P36,Mali,7,,-1,,,,,,\n")
+    assert result.facts == [FULL, BARE]
+    assert result.relation.id == "P36"
 
 
 def test_parquet(tmp_path: Path) -> None:
@@ -51,9 +51,9 @@ def test_parquet(tmp_path: Path) -> None:
         "UNION ALL SELECT NULL, 'P36', 'Mali', '7', NULL, -1, NULL, NULL, NULL, NULL, NULL, NULL "
         f"UNION ALL SELECT NULL, 'P36', '', 'y', NULL, 1, NULL, NULL, NULL, NULL, NULL, NULL) TO '{path}'"
     )
-    found = found_in("parquet", path)
-    assert found.facts == [FULL, BARE]
-    assert found.errors == [
+    result = found_in("parquet", path)
+    assert result.facts == [FULL, BARE]
+    assert result.errors == [
         f"{path}:3: the key 'subject' is missing; found: relation, object, popularity, id; "
         "needed: relation, subject, object"
     ]
@@ -118,15 +118,15 @@ def test_jsonl_keeps_what_it_says_and_takes_the_relations_beside_it(read_text: R
         {"relation": "P36", "subject": "u", "object": None, "question": "Who?"},
         {"relation": "P36", "subject": "u", "object": None},
     ]
-    found = read_text("jsonl", "f.jsonl", lines(*rows))
-    assert [(fact.id, fact.duplicate_of) for fact in found.facts] == [
+    result = read_text("jsonl", "f.jsonl", lines(*rows))
+    assert [(fact.id, fact.duplicate_of) for fact in result.facts] == [
         ("P36:a", ""),
         ("P36:a#2", ""),
         ("P36:a#3", "P36:a"),
         ("P36:u", ""),
     ]
-    assert found.relation.frames == ("What of [X]?",)
-    assert found.errors == [
+    assert result.relation.frames == ("What of [X]?",)
+    assert result.errors == [
         f"{tmp_path / 'f.jsonl'}:5: 'object' must be text of one line without space around it, found nothing"
     ]
 
@@ -181,10 +181,10 @@ def test_reading_streams(tmp_path: Path) -> None:
 
 def test_a_range_stands_as_json_in_its_cell(read_text: Read) -> None:
     text = 'relation,subject,object,answer_range\nP1,a,120,"[118, 122.5]"\nP1,b,7,\nP1,c,5,five\n'
-    found = read_text("csv", "f.csv", text)
-    assert [fact.answer_range for fact in found.facts] == [(118.0, 122.5), None]
-    assert "f.csv:4: " in found.errors[0]
-    assert "'answer_range' holds two numbers: [118, 122]" in found.errors[0]
+    result = read_text("csv", "f.csv", text)
+    assert [fact.answer_range for fact in result.facts] == [(118.0, 122.5), None]
+    assert "f.csv:4: " in result.errors[0]
+    assert "'answer_range' holds two numbers: [118, 122]" in result.errors[0]
 
 
 def test_a_range_of_a_typed_table(tmp_path: Path) -> None:

@@ -39,14 +39,14 @@ def test_pararel_patterns_are_statements_each_once(tmp_path: Path) -> None:
         "[X] flows into [Y].",
         "The mouth of [X], as we know, is [Y].",
     )
-    found = found_in("pararel", folder)
-    assert list(found.relations) == ["P17", "P403"]
-    assert found.relations["P403"].statements == (
+    result = found_in("pararel", folder)
+    assert list(result.relations) == ["P17", "P403"]
+    assert result.relations["P403"].statements == (
         "[X] flows into [Y].",
         "The mouth of [X], as we know, is [Y].",
     )
-    assert found.relations["P403"].frames == ()
-    assert [(fact.id, fact.duplicate_of) for fact in found.facts] == [
+    assert result.relations["P403"].frames == ()
+    assert [(fact.id, fact.duplicate_of) for fact in result.facts] == [
         ("P403:Isar:Danube", ""),
         ("P403:Isar:Danube#2", "P403:Isar:Danube"),
         ("P403:Inn:Danube", ""),
@@ -54,9 +54,9 @@ def test_pararel_patterns_are_statements_each_once(tmp_path: Path) -> None:
 
 
 def test_one_file_of_pararel(tmp_path: Path) -> None:
-    found = found_in("pararel", pararel(tmp_path) / "trex_lms_vocab" / "P403.jsonl")
-    assert list(found.relations) == ["P403"]
-    assert [row.line for row in found.rows] == [1, 2, 3]
+    result = found_in("pararel", pararel(tmp_path) / "trex_lms_vocab" / "P403.jsonl")
+    assert list(result.relations) == ["P403"]
+    assert [row.line for row in result.rows] == [1, 2, 3]
 
 
 def test_pararel_without_its_patterns(tmp_path: Path) -> None:
@@ -111,15 +111,15 @@ def test_lm_pub_quiz(tmp_path: Path) -> None:
             {"sub_label": "Elm", "answer_idx": 2},
         )
     )
-    found = found_in("lama", tmp_path)
-    assert [(fact.id, fact.aliases) for fact in found.facts] == [
+    result = found_in("lama", tmp_path)
+    assert [(fact.id, fact.aliases) for fact in result.facts] == [
         ("P403:Isar:Danube", ()),
         ("P50:Ash:Flo", ()),
         ("P50:Oak:Jo", ("Joe",)),
     ]
-    assert found.errors == [f"{tmp_path / 'P50.jsonl'}:3: 'answer_idx' must be 0 to 1, found 2"]
-    assert found.relations["P403"].statements == ("The [X] ends in the [Y].", "[X] ends in [Y].")
-    assert found.relations["P50"].label == "author"
+    assert result.errors == [f"{tmp_path / 'P50.jsonl'}:3: 'answer_idx' must be 0 to 1, found 2"]
+    assert result.relations["P403"].statements == ("The [X] ends in the [Y].", "[X] ends in [Y].")
+    assert result.relations["P50"].label == "author"
 
 
 def test_lama_with_its_relations_file_above(tmp_path: Path) -> None:
@@ -130,18 +130,18 @@ def test_lama_with_its_relations_file_above(tmp_path: Path) -> None:
     path = tmp_path / "TREx" / "any.jsonl"
     path.write_text(lines({"predicate_id": "P9", "sub_label": "Ann", "obj_label": 3, "evidences": [{}]}))
     for place in (path, path.parent):
-        found = found_in("lama", place)
-        assert (found.relation.id, found.relation.label) == ("P9", "likes")
-        assert found.relation.statements == ("[X] likes [Y].",)
-        assert [(fact.object, fact.answer_type) for fact in found.facts] == [("3", "number")]
+        result = found_in("lama", place)
+        assert (result.relation.id, result.relation.label) == ("P9", "likes")
+        assert result.relation.statements == ("[X] likes [Y].",)
+        assert [(fact.object, fact.answer_type) for fact in result.facts] == [("3", "number")]
 
 
 def test_lama_without_templates(tmp_path: Path) -> None:
     path = tmp_path / "P17.jsonl"
     path.write_text(lines({"sub_label": "Ulm", "obj_label": "Germany"}, {"sub_label": "Ulm"}, "x"))
-    found = found_in("lama", path)
-    assert found.relation.statements == ()
-    assert [error.removeprefix(f"{path}:") for error in found.errors] == [
+    result = found_in("lama", path)
+    assert result.relation.statements == ()
+    assert [error.removeprefix(f"{path}:") for error in result.errors] == [
         "2: the key 'obj_label' is missing; found: sub_label; needed: sub_label, obj_label",
         "3: not JSON: Expecting value in column 1; a file of LAMA's kind has one "
         '{"sub_label": ..., "obj_label": ...} a line',

@@ -22,14 +22,14 @@ def test_the_table(read_text: Read) -> None:
         + f"{cell('Ulm', 'ULM', 'Ulm/Donau')}\n"
         + f'8\t"The ""Red"" Fox"\tauthor\tJo\t-2\t-2\tWho wrote it?\t{cell()}\n'
     )
-    found = read_text("popqa", "popQA.tsv", text)
-    assert [(f.id, f.relation, f.subject, f.object, f.aliases, f.popularity) for f in found.facts] == [
+    result = read_text("popqa", "popQA.tsv", text)
+    assert [(f.id, f.relation, f.subject, f.object, f.aliases, f.popularity) for f in result.facts] == [
         ("7", "place_of_birth", "Mira Holt", "Ulm", ("Ulm/Donau",), 142.0),
         ("8", "author", 'The "Red" Fox', "Jo", (), None),
     ]
-    assert found.facts[0].question == "Where was Mira Holt born?"
-    assert found.facts[0].dataset == "popqa"
-    assert [(r.label, r.answer_type) for r in found.relations.values()] == [
+    assert result.facts[0].question == "Where was Mira Holt born?"
+    assert result.facts[0].dataset == "popqa"
+    assert [(r.label, r.answer_type) for r in result.relations.values()] == [
         ("place of birth", "location"),
         ("author", "person"),
     ]
@@ -48,25 +48,25 @@ RENAMED = {"input": "Who made Ash?", "output": '["Li", "li", "Lee"]', "id": 5, "
     ],
 )
 def test_renamed_json(name: str, text: str, read_text: Read) -> None:
-    found = read_text("popqa", name, text)
-    (fact,) = found.facts
+    result = read_text("popqa", name, text)
+    (fact,) = result.facts
     assert (fact.id, fact.relation, fact.subject) == ("5", "popqa", "Who made Ash?")
     assert (fact.object, fact.aliases, fact.popularity) == ("Li", ("Lee",), 41.0)
 
 
 def test_dev_and_test_are_both_read(read_text: Read) -> None:
     other = {**RENAMED, "id": 6, "input": "Who made Oak?", "s_pop": -1}
-    found = read_text("popqa", "p.json", json.dumps({"dev": [RENAMED], "test": [other]}))
-    assert [(fact.id, fact.popularity) for fact in found.facts] == [("5", 41.0), ("6", None)]
+    result = read_text("popqa", "p.json", json.dumps({"dev": [RENAMED], "test": [other]}))
+    assert [(fact.id, fact.popularity) for fact in result.facts] == [("5", 41.0), ("6", None)]
 
 
 def test_one_id_for_facts_that_differ(read_text: Read, tmp_path: Path) -> None:
     rows = [RENAMED, {**RENAMED, "input": "Who made Oak?"}, RENAMED]
-    found = read_text("popqa", "p.jsonl", lines(*rows))
-    assert found.errors == [
+    result = read_text("popqa", "p.jsonl", lines(*rows))
+    assert result.errors == [
         f"{tmp_path / 'p.jsonl'}:2: id '5' stands twice, for facts that differ; allowed: an id for each fact"
     ]
-    assert [(fact.id, fact.duplicate_of) for fact in found.facts] == [("5", ""), ("5#2", "5")]
+    assert [(fact.id, fact.duplicate_of) for fact in result.facts] == [("5", ""), ("5#2", "5")]
 
 
 @pytest.mark.parametrize(

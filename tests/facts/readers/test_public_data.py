@@ -61,28 +61,28 @@ OTHERS = [
 
 @pytest.mark.parametrize("name", FKTC)
 def test_fktc(name: str) -> None:
-    found = found_in("fktc", DATA / "fktc" / f"{name}-subclass.json")
-    assert (len(found.facts), found.errors) == (FKTC[name], [])
-    assert len(found.relation.frames) == (6 if name in ("P264", "P101") else 7)
-    assert {len(fact.negatives) for fact in found.facts} == {5}
-    duplicates = sum(bool(fact.duplicate_of) for fact in found.facts)
+    result = found_in("fktc", DATA / "fktc" / f"{name}-subclass.json")
+    assert (len(result.facts), result.errors) == (FKTC[name], [])
+    assert len(result.relation.frames) == (6 if name in ("P264", "P101") else 7)
+    assert {len(fact.negatives) for fact in result.facts} == {5}
+    duplicates = sum(bool(fact.duplicate_of) for fact in result.facts)
     assert duplicates == {"P176": 9, "P178": 1}.get(name, 0)
-    assert found.relation.label != name
+    assert result.relation.label != name
 
 
 def test_the_whole_of_fktc() -> None:
-    found = found_in("fktc", DATA / "fktc")
-    assert (len(found.facts), len(found.relations)) == (sum(FKTC.values()), 14)
+    result = found_in("fktc", DATA / "fktc")
+    assert (len(result.facts), len(result.relations)) == (sum(FKTC.values()), 14)
 
 
 @pytest.mark.parametrize(("form", "file", "rows", "duplicates"), OTHERS, ids=lambda part: str(part))
 def test_question_files(form: str, file: str, rows: int, duplicates: int) -> None:
-    found = found_in(form, DATA / file)
-    assert (len(found.facts), found.errors) == (rows, [])
-    assert sum(bool(fact.duplicate_of) for fact in found.facts) == duplicates
-    assert len({fact.id for fact in found.facts}) == rows
-    assert {fact.relation for fact in found.facts} == set(found.relations)
-    assert all(fact.question for fact in found.facts)
+    result = found_in(form, DATA / file)
+    assert (len(result.facts), result.errors) == (rows, [])
+    assert sum(bool(fact.duplicate_of) for fact in result.facts) == duplicates
+    assert len({fact.id for fact in result.facts}) == rows
+    assert {fact.relation for fact in result.facts} == set(result.relations)
+    assert all(fact.question for fact in result.facts)
 
 
 def test_popularity_of_popqa() -> None:
@@ -92,29 +92,29 @@ def test_popularity_of_popqa() -> None:
 
 
 def test_buckets_of_head_to_tail() -> None:
-    found = found_in("head-to-tail", DATA / "head-to-tail/head_to_tail_dbpedia.first400.json")
-    buckets = [fact.bucket for fact in found.facts]
+    result = found_in("head-to-tail", DATA / "head-to-tail/head_to_tail_dbpedia.first400.json")
+    buckets = [fact.bucket for fact in result.facts]
     assert [buckets.count(bucket) for bucket in ("head", "torso", "tail")] == [400, 400, 400]
-    assert {relation.domain for relation in found.relations.values()} == {"open"}
+    assert {relation.domain for relation in result.relations.values()} == {"open"}
     # The question is what the template beside the file makes of the subject.
-    for fact in found.facts:
-        (frame,) = found.relations[fact.relation].frames
+    for fact in result.facts:
+        (frame,) = result.relations[fact.relation].frames
         assert frame.split("[X]")[0] in str(fact.question)
     assert sum(1 for _ in templates(DATA / "head-to-tail/dbpedia_question_templates.json")) == 435
 
 
 def test_pararel() -> None:
-    found = found_in("pararel", DATA / "pararel")
+    result = found_in("pararel", DATA / "pararel")
     counts = {name: len(read_patterns(DATA / "pararel/graphs_json" / f"{name}.jsonl")) for name in PATTERNS}
     assert counts == PATTERNS
-    assert set(found.relations) == set(PATTERNS)
-    assert all(r.statements and not r.frames for r in found.relations.values())
+    assert set(result.relations) == set(PATTERNS)
+    assert all(r.statements and not r.frames for r in result.relations.values())
     for form in ("pararel", "lama"):
         for name, rows in TREX.items():
             one = found_in(form, DATA / "pararel/trex_lms_vocab" / f"{name}.jsonl")
             assert (len(one.facts), one.errors) == (rows, [])
             assert sum(bool(fact.duplicate_of) for fact in one.facts) == (name == "P178")
-    assert len(found.facts) == sum(TREX.values())
+    assert len(result.facts) == sum(TREX.values())
 
 
 def test_files_that_hold_no_facts_are_refused() -> None:

@@ -13,7 +13,7 @@ from tests.facts.readers.conftest import Read, lines
 
 
 def test_nq_open(read_text: Read) -> None:
-    found = read_text(
+    result = read_text(
         "nq-open",
         "n.jsonl",
         lines(
@@ -21,14 +21,14 @@ def test_nq_open(read_text: Read) -> None:
             {"question": "how many buns", "answer": [12, 12.0], "def_correct_predictions": ["a dozen"]},
         ),
     )
-    first, second = found.facts
+    first, second = result.facts
     assert (first.question, first.object, first.aliases) == (
         "who baked the first bun",
         "Ann Lee",
         ("A. Lee",),
     )
     assert (second.object, second.aliases, second.answer_type) == ("12", (), "number")
-    assert {fact.relation for fact in found.facts} == {"nq_open"}
+    assert {fact.relation for fact in result.facts} == {"nq_open"}
 
 
 def test_ids_are_made_of_the_content_not_of_the_place(read_text: Read) -> None:
@@ -73,24 +73,24 @@ def test_triviaqa(read_text: Read, tmp_path: Path) -> None:
         {"Question": "Q3?", "QuestionId": "tc_3"},
         trivia(4),
     ]
-    found = read_text(
+    result = read_text(
         "triviaqa", "t.json", json.dumps({"Data": data, "Domain": "Web", "Version": 1.0}, indent=1)
     )
-    assert [(f.id, f.object, f.aliases, f.answer_type) for f in found.facts] == [
+    assert [(f.id, f.object, f.aliases, f.answer_type) for f in result.facts] == [
         ("tc_1", "Moss Rd", ("Moss Road", "Mossy", "the moss"), ""),
         ("tc_2", "1931", (), "time"),
     ]
-    third, fourth = found.errors
+    third, fourth = result.errors
     assert "'Answer' must be an object with 'Value', found nothing; allowed: files with answers" in third
     assert fourth.endswith("the key 'Value' is missing; found: nothing; needed: Value")
     text = (tmp_path / "t.json").read_text().splitlines()
-    assert [text[row.line - 1] for row in found.rows] == ["  {"] * 4
+    assert [text[row.line - 1] for row in result.rows] == ["  {"] * 4
 
 
 def test_other_lists_of_triviaqa_are_passed_over(read_text: Read) -> None:
     document = {"Notes": [{"Question": "no"}], "Data": [trivia(1, Value="x")], "More": [1, 2]}
-    found = read_text("triviaqa", "t.json", json.dumps(document))
-    assert ([fact.id for fact in found.facts], found.errors) == (["tc_1"], [])
+    result = read_text("triviaqa", "t.json", json.dumps(document))
+    assert ([fact.id for fact in result.facts], result.errors) == (["tc_1"], [])
 
 
 def test_predictions_are_no_questions(read_text: Read) -> None:
@@ -140,9 +140,9 @@ def test_questions_without_an_answer(read_text: Read) -> None:
 
 def test_relations_and_subjects_of_question_files(read_text: Read) -> None:
     row = {"question": "Who?", "answer": "Li", "relation": "made by", "subject": "Ash", "dataset": "d"}
-    found = read_text("qa", "q.jsonl", lines(row))
-    assert (found.relation.id, found.relation.label, found.relation.domain) == ("made_by", "made by", "d")
-    assert found.facts[0].subject == "Ash"
+    result = read_text("qa", "q.jsonl", lines(row))
+    assert (result.relation.id, result.relation.label, result.relation.domain) == ("made_by", "made by", "d")
+    assert result.facts[0].subject == "Ash"
 
 
 @pytest.mark.parametrize(

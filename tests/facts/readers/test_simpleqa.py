@@ -20,15 +20,15 @@ def test_the_table_of_simpleqa(read_text: Read) -> None:
         "\"{'topic': 'Art', 'answer_type': 'Person', 'urls': ['https://a.example/O\\'Neill', 'https://b']}\""
     )
     text = PLAIN + f"{about},Who painted the Vale mural?,Mira Holt\n" + ",Who made it?,Jo\n"
-    found = read_text("simpleqa", "simple_qa_test_set.csv", text)
-    assert found.errors == []
-    assert [(f.object, f.question, f.answer_type, f.dataset) for f in found.facts] == [
+    result = read_text("simpleqa", "simple_qa_test_set.csv", text)
+    assert result.errors == []
+    assert [(f.object, f.question, f.answer_type, f.dataset) for f in result.facts] == [
         ("Mira Holt", "Who painted the Vale mural?", "person", "simpleqa"),
         ("Jo", "Who made it?", "", "simpleqa"),
     ]
-    assert found.facts[0].subject == found.facts[0].question
-    assert found.facts[0].id.startswith("simpleqa:")
-    assert (found.relation.id, found.relation.label, found.relation.frames) == ("simpleqa", "SimpleQA", ())
+    assert result.facts[0].subject == result.facts[0].question
+    assert result.facts[0].id.startswith("simpleqa:")
+    assert (result.relation.id, result.relation.label, result.relation.frames) == ("simpleqa", "SimpleQA", ())
 
 
 def test_the_table_of_simpleqa_verified(read_text: Read) -> None:
@@ -41,14 +41,14 @@ def test_the_table_of_simpleqa_verified(read_text: Read) -> None:
     text += verified(4, "On what day did Vale open?", "May 3, 1985", "Date") + verified(
         5, "Where is it?", "Ulm", "Place"
     )
-    found = read_text("simpleqa", "simpleqa_verified.csv", text)
-    assert [(f.id, f.object, f.answer_range, f.answer_type) for f in found.facts] == [
+    result = read_text("simpleqa", "simpleqa_verified.csv", text)
+    assert [(f.id, f.object, f.answer_range, f.answer_type) for f in result.facts] == [
         ("17", "120k", (118_000.0, 122_000.0), "number"),
         ("4", "May 3, 1985", None, "time"),
         ("5", "Ulm", None, "location"),
     ]
-    assert {f.dataset for f in found.facts} == {"simpleqa-verified"}
-    assert found.relation.label == "SimpleQA Verified"
+    assert {f.dataset for f in result.facts} == {"simpleqa-verified"}
+    assert result.relation.label == "SimpleQA Verified"
 
 
 @pytest.mark.parametrize(
@@ -123,8 +123,8 @@ def test_another_answer_in_brackets_is_an_alias(read_text: Read) -> None:
     ],
 )
 def test_a_row_that_cannot_be_read_is_an_error(row: str, message: str, read_text: Read) -> None:
-    found = read_text("simpleqa", "q.csv", VERIFIED + row)
-    (error,) = found.errors
+    result = read_text("simpleqa", "q.csv", VERIFIED + row)
+    (error,) = result.errors
     assert "q.csv:2: " in error
     assert message in error
 

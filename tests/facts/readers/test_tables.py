@@ -30,7 +30,7 @@ def test_the_formats_there_are() -> None:
 
 @pytest.mark.parametrize("kind", WIKIDATA)
 def test_the_answer_types_of_wikidata_properties(kind: str) -> None:
-    assert {name for name, (_, found) in PROPERTIES.items() if found == kind} == set(WIKIDATA[kind].split())
+    assert {name for name, (_, result) in PROPERTIES.items() if result == kind} == set(WIKIDATA[kind].split())
 
 
 @pytest.mark.parametrize(
@@ -76,11 +76,11 @@ ROW = {"id": "7", "subj": "Ann", "prop": "author", "obj": "Li", "s_pop": "0", "q
 @pytest.mark.parametrize(("kind", "prop"), [(kind, prop) for kind in POPQA for prop in POPQA[kind]])
 def test_the_answer_types_of_popqa(kind: str, prop: str, read_text: Read) -> None:
     row = [{**ROW, "prop": prop}.get(column, "[]") for column in COLUMNS]
-    found = read_text("popqa", "p.tsv", "\t".join(COLUMNS) + "\n" + "\t".join(row) + "\n")
-    assert (found.relation.label, found.relation.domain) == (prop, "popqa")
-    assert found.relation.answer_type == kind
+    result = read_text("popqa", "p.tsv", "\t".join(COLUMNS) + "\n" + "\t".join(row) + "\n")
+    assert (result.relation.label, result.relation.domain) == (prop, "popqa")
+    assert result.relation.answer_type == kind
     # A popularity of 0 is known.
-    assert found.facts[0].popularity == 0.0
+    assert result.facts[0].popularity == 0.0
 
 
 @pytest.mark.parametrize("column", COLUMNS)
@@ -247,12 +247,12 @@ def test_an_entity_is_named_by_the_first_of_its_names(place: int, read_text: Rea
     ],
 )
 def test_the_domain_of_an_entity(entity: object, domain: str, read_text: Read) -> None:
-    found = read_text("head-to-tail", "h.json", json.dumps({"head": [[entity, "t", "Who?", "x"]]}))
-    assert found.relation.domain == domain
+    result = read_text("head-to-tail", "h.json", json.dumps({"head": [[entity, "t", "Who?", "x"]]}))
+    assert result.relation.domain == domain
 
 
 @pytest.mark.parametrize(
-    ("value", "found"),
+    ("value", "result"),
     [
         (None, None),
         ("", None),
@@ -264,8 +264,8 @@ def test_the_domain_of_an_entity(entity: object, domain: str, read_text: Read) -
         ("-0.1", None),
     ],
 )
-def test_a_popularity_of_nothing_is_not_an_unknown_one(value: object, found: float | None) -> None:
-    assert popularity("p", value) == found
+def test_a_popularity_of_nothing_is_not_an_unknown_one(value: object, result: float | None) -> None:
+    assert popularity("p", value) == result
 
 
 @pytest.mark.parametrize("value", [True, False, "many", [], {}, 10**400])
@@ -288,7 +288,7 @@ def test_what_is_no_text(value: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "found"),
+    ("value", "result"),
     [
         (None, []),
         ("", []),
@@ -302,19 +302,19 @@ def test_what_is_no_text(value: object) -> None:
         (("x", 7), ["x", "7"]),
     ],
 )
-def test_the_answers_of_a_source(value: object, found: list[str]) -> None:
-    assert answers("x", value) == found
+def test_the_answers_of_a_source(value: object, result: list[str]) -> None:
+    assert answers("x", value) == result
 
 
 @pytest.mark.parametrize(
-    ("name", "found"),
+    ("name", "result"),
     [
         *(("place of birth", "place_of_birth"), ("P36", "P36"), ("Übung-1", "Ubung_1"), ("a.b_c", "a.b_c")),
         *(("  x! ", "x"), ("_.x._", "x")),
     ],
 )
-def test_the_id_of_a_relation(name: str, found: str) -> None:
-    assert relation_id(name) == found
+def test_the_id_of_a_relation(name: str, result: str) -> None:
+    assert relation_id(name) == result
 
 
 @pytest.mark.parametrize("name", ["", "日本", "_.", "!"])

@@ -76,8 +76,8 @@ CASES = {
 @pytest.mark.parametrize("subject", CASES)
 def test_an_answer_among_other_things(subject):
     rows = CASES[subject]
-    found = [
+    result = [
         judge(answer, [gold] if isinstance(gold, str) else gold, question).rule
         for question, gold, answer, _ in rows
     ]
-    assert list(zip(found, rows, strict=True)) == [(row[-1], row) for row in rows]
+    assert list(zip(result, rows, strict=True)) == [(row[-1], row) for row in rows]

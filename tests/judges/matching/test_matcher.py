@@ -98,11 +98,11 @@ CASES = {
 @pytest.mark.parametrize("subject", CASES)
 def test_the_rule_that_tells(subject):
     rows = CASES[subject]
-    found = [
+    result = [
         judge(answer, [gold] if isinstance(gold, str) else gold, question).rule
         for question, gold, answer, _ in rows
     ]
-    assert list(zip(found, rows, strict=True)) == [(row[-1], row) for row in rows]
+    assert list(zip(result, rows, strict=True)) == [(row[-1], row) for row in rows]
 
 
 def test_what_is_asked_for_may_be_told_and_else_the_question_tells():

@@ -266,8 +266,8 @@ DENIALS = [
 
 
 def test_what_takes_an_answer_back():
-    found = [rule(CAPITAL, "Paris", answer) for answer, _ in DENIALS]
-    assert list(zip(found, DENIALS, strict=True)) == [(row[-1], row) for row in DENIALS]
+    result = [rule(CAPITAL, "Paris", answer) for answer, _ in DENIALS]
+    assert list(zip(result, DENIALS, strict=True)) == [(row[-1], row) for row in DENIALS]
 
 
 CAPITAL_OF_PERU = "What is the capital of Peru?"
@@ -337,8 +337,8 @@ STATED = [
 
 @pytest.mark.parametrize(("question", "golds", "answer"), DENIED, ids=[row[2] for row in DENIED])
 def test_a_mark_does_not_hide_a_denial(question, golds, answer):
-    found = judge(answer, golds, question)
-    assert (found.label, found.rule) == ("wrong", "negated")
+    result = judge(answer, golds, question)
+    assert (result.label, result.rule) == ("wrong", "negated")
 
 
 @pytest.mark.parametrize(("question", "golds", "answer"), STATED, ids=[row[2] for row in STATED])

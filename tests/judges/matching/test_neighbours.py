@@ -13,7 +13,7 @@ from pytest_kbrel.judges.text.tokens import read_words
 ASKED = "Which is it?"
 
 
-def found(rule, answer, sought, question=ASKED, accepted=()):
+def result(rule, answer, sought, question=ASKED, accepted=()):
     """Apply a rule to the first place of ``sought`` in an answer."""
     asked = read_question(question)
     said = read_answer(answer, asked)
@@ -90,7 +90,7 @@ def found(rule, answer, sought, question=ASKED, accepted=()):
     ],
 )
 def test_another_name(answer, sought, question, other):
-    assert found(is_other_name, answer, sought, question) is other
+    assert result(is_other_name, answer, sought, question) is other
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_another_name(answer, sought, question, other):
     ],
 )
 def test_what_stands_before_of(answer, sought, question, other):
-    assert found(is_other_name, answer, sought, question) is other
+    assert result(is_other_name, answer, sought, question) is other
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_what_stands_before_of(answer, sought, question, other):
     ],
 )
 def test_what_stands_behind_of(answer, question, other):
-    assert found(is_other_name, answer, "Church", question) is other
+    assert result(is_other_name, answer, "Church", question) is other
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_what_stands_behind_of(answer, question, other):
     ],
 )
 def test_the_city_of_a_nation(answer, sought, question, city):
-    assert found(is_city_named_so, answer, sought, question) is city
+    assert result(is_city_named_so, answer, sought, question) is city
 
 
 @pytest.mark.parametrize(
@@ -211,19 +211,19 @@ def test_short_words_are_found_in_capitals_only(answer, gold, can):
     ],
 )
 def test_a_denial(answer, denied):
-    assert found(is_negated, answer, "Paris") is denied
+    assert result(is_negated, answer, "Paris") is denied
 
 
 def test_a_correction_says_something_new():
-    assert not found(is_negated, "It is Paris. Actually, France", "Paris", "What is it in France?")
-    assert found(is_negated, "It is Paris. Actually, Lyon", "Paris", "What is it in France?")
-    assert not found(is_negated, "It is not Paris", "Paris", "What is it not?")
-    assert found(is_negated, "It is not false that it is Paris", "Paris")
-    assert not found(is_negated, "It is not false that it is Paris", "Paris", "Which is not it?")
-    assert not found(is_negated, "It is not so false that it is Paris", "Paris", "Which is not it?")
-    assert found(is_negated, "It is not so very false that it is Paris", "Paris", "Which is not it?")
-    assert not found(is_negated, "I do not doubt Paris", "Paris", "Which is not it?")
-    assert found(is_negated, "I not do so doubt we doubt Paris", "Paris", "Which is not it?")
+    assert not result(is_negated, "It is Paris. Actually, France", "Paris", "What is it in France?")
+    assert result(is_negated, "It is Paris. Actually, Lyon", "Paris", "What is it in France?")
+    assert not result(is_negated, "It is not Paris", "Paris", "What is it not?")
+    assert result(is_negated, "It is not false that it is Paris", "Paris")
+    assert not result(is_negated, "It is not false that it is Paris", "Paris", "Which is not it?")
+    assert not result(is_negated, "It is not so false that it is Paris", "Paris", "Which is not it?")
+    assert result(is_negated, "It is not so very false that it is Paris", "Paris", "Which is not it?")
+    assert not result(is_negated, "I do not doubt Paris", "Paris", "Which is not it?")
+    assert result(is_negated, "I not do so doubt we doubt Paris", "Paris", "Which is not it?")
 
 
 @pytest.mark.parametrize(
@@ -278,7 +278,7 @@ def test_a_correction_says_something_new():
     ],
 )
 def test_what_an_answer_only_points_from(answer, question, beside):
-    assert found(points_elsewhere, answer, "Saab", question) is beside
+    assert result(points_elsewhere, answer, "Saab", question) is beside
 
 
 @pytest.mark.parametrize(
@@ -299,9 +299,9 @@ def test_what_an_answer_only_points_from(answer, question, beside):
     ],
 )
 def test_a_choice(answer, accepted, several):
-    assert found(is_one_of_several, answer, "Riga", accepted=accepted) is several
+    assert result(is_one_of_several, answer, "Riga", accepted=accepted) is several
 
 
 def test_a_choice_of_the_question_or_inside_the_answer_is_none():
-    assert not found(is_one_of_several, "it was Riga or Oslo", "Riga", "Was it this or that?")
-    assert not found(is_one_of_several, "it was Dead or Alive", "Dead or Alive")
+    assert not result(is_one_of_several, "it was Riga or Oslo", "Riga", "Was it this or that?")
+    assert not result(is_one_of_several, "it was Dead or Alive", "Dead or Alive")

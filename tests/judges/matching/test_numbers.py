@@ -16,8 +16,8 @@ BOTH = "Are both rivers in Asia?"
 
 
 def verdict(question, gold, answer):
-    found = judge(answer, [gold] if isinstance(gold, str) else gold, question)
-    return found.rule if found.label == "correct" else found.label
+    result = judge(answer, [gold] if isinstance(gold, str) else gold, question)
+    return result.rule if result.label == "correct" else result.label
 
 
 # One name of a unit and the others.
@@ -417,8 +417,8 @@ CASES = {
 @pytest.mark.parametrize("subject", CASES)
 def test_a_figure_and_what_stands_around_it(subject):
     rows = CASES[subject]
-    found = [verdict(question, gold, answer) for question, gold, answer, _ in rows]
-    assert list(zip(found, rows, strict=True)) == [(row[-1], row) for row in rows]
+    result = [verdict(question, gold, answer) for question, gold, answer, _ in rows]
+    assert list(zip(result, rows, strict=True)) == [(row[-1], row) for row in rows]
 
 
 def test_one_word_says_yes_plainly():

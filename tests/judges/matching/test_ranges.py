@@ -30,8 +30,8 @@ COUNT = ("1,950", (1900.0, 2000.0), "How many steps does Vale have?")
 )
 def test_inside_is_right(about: tuple[str, tuple[float, float], str], answer: str) -> None:
     gold, within, question = about
-    found = judge(answer, [gold], question, within=within)
-    assert (found.label, found.rule) in (("correct", "range"), ("correct", "equal"))
+    result = judge(answer, [gold], question, within=within)
+    assert (result.label, result.rule) in (("correct", "range"), ("correct", "equal"))
 
 
 @pytest.mark.parametrize(
@@ -48,8 +48,8 @@ def test_inside_is_right(about: tuple[str, tuple[float, float], str], answer: st
 )
 def test_outside_is_wrong(about: tuple[str, tuple[float, float], str], answer: str) -> None:
     gold, within, question = about
-    found = judge(answer, [gold], question, within=within)
-    assert (found.label, found.rule) == ("wrong", "range")
+    result = judge(answer, [gold], question, within=within)
+    assert (result.label, result.rule) == ("wrong", "range")
 
 
 def test_a_rounded_number_outside_is_wrong_though_it_would_be_right_without_a_range() -> None:

@@ -14,8 +14,8 @@ FILM = "Which film won?"
 
 
 def verdict(question, gold, answer):
-    found = judge(answer, [gold], question)
-    return found.rule if found.label == "correct" else found.label
+    result = judge(answer, [gold], question)
+    return result.rule if result.label == "correct" else result.label
 
 
 SPELLED = [

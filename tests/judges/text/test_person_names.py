@@ -127,7 +127,7 @@ def test_where_the_full_name_is_asked_for_it_may_have_more_names():
 
 
 @pytest.mark.parametrize(
-    ("answer", "gold", "found"),
+    ("answer", "gold", "result"),
     [
         ("Shakespeare", "William Shakespeare", True),
         ("Mr. Shakespeare", "William Shakespeare", True),
@@ -149,8 +149,8 @@ def test_where_the_full_name_is_asked_for_it_may_have_more_names():
         ("", "Ann Lee", False),
     ],
 )
-def test_a_surname_is_the_last_name_with_its_particles(answer, gold, found):
-    assert is_surname(read_words(answer), read_words(gold)) is found
+def test_a_surname_is_the_last_name_with_its_particles(answer, gold, result):
+    assert is_surname(read_words(answer), read_words(gold)) is result
 
 
 # One of each entry; some short forms stand for two names.
@@ -205,8 +205,8 @@ def test_two_short_forms_or_two_names_may_be_two_persons(pair):
     ],
 )
 def test_a_given_name_that_is_another_word_as_well(gold, answer, rule):
-    found = judge(answer, [gold], "Who wrote the song?")
-    assert (found.label, found.rule) == ("correct", rule)
+    result = judge(answer, [gold], "Who wrote the song?")
+    assert (result.label, result.rule) == ("correct", rule)
 
 
 @pytest.mark.parametrize(
@@ -243,5 +243,5 @@ FORMS = [
 
 
 def test_a_name_in_another_form():
-    found = [judge(answer, [gold], "Who wrote the novel?").rule for gold, answer, _ in FORMS]
-    assert list(zip(found, FORMS, strict=True)) == [(row[-1], row) for row in FORMS]
+    result = [judge(answer, [gold], "Who wrote the novel?").rule for gold, answer, _ in FORMS]
+    assert list(zip(result, FORMS, strict=True)) == [(row[-1], row) for row in FORMS]

@@ -45,8 +45,8 @@ def said(store, run, *requests, model=None):
     model = model or Served()
     kept = journal.begin(store, run, model)
     asked = {key_of(kept.digest, request): request for request in requests}
-    found = model.generate(requests)
-    kept.put(store, model, list(zip(asked, found, strict=True)), asked)
+    result = model.generate(requests)
+    kept.put(store, model, list(zip(asked, result, strict=True)), asked)
     return kept
 
 

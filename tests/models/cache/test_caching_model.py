@@ -102,8 +102,8 @@ def test_what_came_before_a_failure_is_kept(store, openai_server):
     with pytest.raises(ModelError):
         model.generate([ask(n) for n in range(6)])
     asked = len(openai_server.calls)
-    found = model.generate([ask(n) for n in range(3)])
-    assert not any(isinstance(answer, Failed) for answer in found)
+    result = model.generate([ask(n) for n in range(3)])
+    assert not any(isinstance(answer, Failed) for answer in result)
     assert [call.text for call in openai_server.calls[asked:]] == ["question 1"]
     assert model.reused == 2
     model.model.close()
@@ -167,8 +167,8 @@ def test_a_store_that_fails_while_it_is_written_costs_no_answer(tmp_path):
     inner = FunctionModel(answers=lambda prompt: f"{prompt} " + "x" * 400)
     model = CachingModel(inner, store, on_trouble=told.append)
     store.query(("PRAGMA max_page_count = 16", ()))
-    found = model.generate([ask(n) for n in range(200)])
-    assert [answer.text[:12].strip("x ") for answer in found] == [f"question {n}" for n in range(200)]
+    result = model.generate([ask(n) for n in range(200)])
+    assert [answer.text[:12].strip("x ") for answer in result] == [f"question {n}" for n in range(200)]
     assert len(inner.requests) == 200
     assert len(told) == 1
     other = Store(tmp_path)

@@ -117,8 +117,8 @@ def test_where_nothing_can_be_kept_the_first_reason_is_told(tmp_path):
 def test_failures_are_not_kept_and_are_counted(tmp_path):
     session = CacheSession(tmp_path, "one")
     mute = Served(fails=lambda prompt: "no" if prompt == "question 1" else None)
-    found = session.wrap(mute).generate([ask(1), ask(2)])
-    assert isinstance(found[0], Failed)
+    result = session.wrap(mute).generate([ask(1), ask(2)])
+    assert isinstance(result[0], Failed)
     kept = RunLock(tmp_path, "one").summary()
     assert (kept.answers, kept.failed) == (1, 1)
     session.close()

@@ -145,13 +145,13 @@ def test_it_may_end_in_another_thread_than_it_began_in():
 def test_several_threads_may_ask_at_once():
     cache = SessionCache()
     keys = [key_of("", ScoreRequest(prompt=f"{n}", continuation=" x")) for n in range(400)]
-    found, errors = [], []
+    result, errors = [], []
 
     def work(part: list[str]) -> None:
         try:
             for key in part:
                 cache.put({key: SCORED})
-                found.append(cache.get([key]) == {key: SCORED})
+                result.append(cache.get([key]) == {key: SCORED})
         except Exception as error:
             errors.append(error)
 
@@ -160,7 +160,7 @@ def test_several_threads_may_ask_at_once():
         thread.start()
     for thread in threads:
         thread.join()
-    assert (errors, len(found), all(found)) == ([], 400, True)
+    assert (errors, len(result), all(result)) == ([], 400, True)
 
 
 @pytest.mark.parametrize("broken", ["put", "get"])
@@ -183,6 +183,6 @@ def test_of_many_keys_each_is_found_and_the_latest_answer_holds():
     cache = SessionCache()
     cache.put({hexed(str(n)): text(str(n)) for n in range(1001)})
     cache.put({hexed("0"): Failed(error="x")})
-    found = cache.get([hexed(str(n)) for n in range(-5, 1001)])
-    assert len(found) == 1001
-    assert (found[hexed("0")], found[hexed("1000")].text) == (Failed(error="x"), "1000")
+    result = cache.get([hexed(str(n)) for n in range(-5, 1001)])
+    assert len(result) == 1001
+    assert (result[hexed("0")], result[hexed("1000")].text) == (Failed(error="x"), "1000")

@@ -70,8 +70,8 @@ def test_a_stored_question_that_is_broken_is_named(store, change, said_of_it):
 
 
 def text(said, **more):
-    found = {"text": said, "token_ids": (), "finish": "stop", "prompt_tokens": 1, "prompt_digest": "d"}
-    return Generated(**(found | more))
+    result = {"text": said, "token_ids": (), "finish": "stop", "prompt_tokens": 1, "prompt_digest": "d"}
+    return Generated(**(result | more))
 
 
 def scored(*probabilities, ids=(1, 2)):
@@ -108,8 +108,8 @@ class Saying(Served):
     ],
 )
 def test_when_two_answers_are_the_same(request_, then, now, same):
-    found = find_difference(Saying(now), [Question(request=request_, answer=then)])
-    assert (found == "") is same
+    result = find_difference(Saying(now), [Question(request=request_, answer=then)])
+    assert (result == "") is same
 
 
 def test_every_question_is_compared_with_its_own_answer():

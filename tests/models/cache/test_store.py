@@ -270,14 +270,14 @@ def test_no_flipped_byte_is_ever_served(tmp_path):
         try:
             broken = Store(tmp_path, patience=0)
             try:
-                found = broken.get([A])
+                result = broken.get([A])
             finally:
                 broken.close()
         except StoreError:
             errors += 1
         else:
-            assert found in ({}, {A: SCORED})
-            served += bool(found)
+            assert result in ({}, {A: SCORED})
+            served += bool(result)
         for rest in tmp_path.glob(f"{FILE}-*"):
             rest.unlink()
     assert served > 10
@@ -351,7 +351,7 @@ def test_which_file_systems_several_machines_write(kind, network):
 
 
 @pytest.mark.parametrize(
-    ("mounts", "found"),
+    ("mounts", "result"),
     [
         ("", ""),
         ("a / nfs rw\n", "nfs"),
@@ -363,8 +363,8 @@ def test_which_file_systems_several_machines_write(kind, network):
         ("a /x/y\n\na\n", ""),
     ],
 )
-def test_the_deepest_and_then_the_latest_mount_is_what_a_folder_lies_on(mounts, found):
-    assert network_of(Path("/x/y"), mounts) == found
+def test_the_deepest_and_then_the_latest_mount_is_what_a_folder_lies_on(mounts, result):
+    assert network_of(Path("/x/y"), mounts) == result
 
 
 @pytest.mark.parametrize(

@@ -63,14 +63,14 @@ def test_garbage_in_any_page_is_never_served(tmp_path):
             try:
                 store = Store(tmp_path, patience=0)
                 try:
-                    found = store.get([key])
+                    result = store.get([key])
                 finally:
                     store.close()
             except StoreError:
                 outcomes.add("error")
             else:
-                assert found in ({}, {key: said(key)})
-                outcomes.add("served" if found else "gone")
+                assert result in ({}, {key: said(key)})
+                outcomes.add("served" if result else "gone")
     assert {"error", "served"} <= outcomes
 
 

@@ -36,7 +36,7 @@ def fill(folder, *names, text="{}"):
 
 
 @pytest.mark.parametrize(
-    ("path", "found"),
+    ("path", "result"),
     [
         ("org/name", True),
         ("Org-1/na.me_2", True),
@@ -52,10 +52,10 @@ def fill(folder, *names, text="{}"):
         ("org/na me", False),
     ],
 )
-def test_what_can_be_a_hub_id(tmp_path, monkeypatch, path, found):
+def test_what_can_be_a_hub_id(tmp_path, monkeypatch, path, result):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "here").mkdir()
-    assert looks_like_hub_id(path) is found
+    assert looks_like_hub_id(path) is result
 
 
 def test_what_no_checkpoint_is_says_what_is_there(tmp_path):
@@ -370,7 +370,7 @@ def test_what_is_no_safetensors_is_named(tmp_path, data):
 
 
 @pytest.mark.parametrize(
-    ("text", "args", "config", "found"),
+    ("text", "args", "config", "result"),
     [
         ("reference", "", {}, ""),
         ("reference:pruned", "", {}, ""),
@@ -389,5 +389,5 @@ def test_what_is_no_safetensors_is_named(tmp_path, data):
         ("x", "", {"quantization_config": None}, ""),
     ],
 )
-def test_quantisation(text, args, config, found):
-    assert quantisation(parse_spec(text, args), config) == found
+def test_quantisation(text, args, config, result):
+    assert quantisation(parse_spec(text, args), config) == result

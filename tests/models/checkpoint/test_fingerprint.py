@@ -61,13 +61,13 @@ def folder(tmp_path):
     return made
 
 
-def found(folder, model=None, tokenizer=None, *, adds_bos=False, **settings):
+def result(folder, model=None, tokenizer=None, *, adds_bos=False, **settings):
     spec = ModelSpec(**({"text": "here", "path": str(folder)} | settings))
     return fingerprint(spec, folder, model or Model(), tokenizer or Tokenizer(), adds_bos=adds_bos)
 
 
 def test_what_a_fingerprint_says(folder):
-    said = found(folder)
+    said = result(folder)
     assert replace(said, weights_digest="", tokenizer_digest="") == replace(
         said,
         spec="here",
@@ -87,9 +87,9 @@ def test_what_a_fingerprint_says(folder):
         decoding="greedy",
     )
     assert len(said.weights_digest) == len(said.tokenizer_digest) == 64
-    assert found(folder, Model(dtype=torch.bfloat16)).dtype == "bfloat16"
-    assert found(folder, adds_bos=True).adds_bos
-    assert found(folder, chat_template=True).chat_template
+    assert result(folder, Model(dtype=torch.bfloat16)).dtype == "bfloat16"
+    assert result(folder, adds_bos=True).adds_bos
+    assert result(folder, chat_template=True).chat_template
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_what_a_fingerprint_says(folder):
 )
 def test_all_that_was_done_while_loading_is_named(folder, monkeypatch, settings, derived):
     monkeypatch.setattr(module, "version", lambda name: "1")
-    assert found(folder, **settings).derived == derived
+    assert result(folder, **settings).derived == derived
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_the_libraries_that_compute_are_named(folder, monkeypatch, settings, mor
     adapter(folder.parent)
     monkeypatch.chdir(folder.parent)
     monkeypatch.setattr(module, "version", lambda name: "7")
-    assert found(folder, **settings).backend_version == (
+    assert result(folder, **settings).backend_version == (
         f"transformers {transformers.__version__}, torch {torch.__version__}{more}"
     )
 
@@ -139,17 +139,17 @@ def adapter(parent, value=1.0, scale=2):
 def test_an_adapter_is_a_part_of_the_weights(folder, monkeypatch):
     monkeypatch.chdir(folder.parent)
     monkeypatch.setattr(module, "version", lambda name: "1")
-    digests = [found(folder).weights_digest]
+    digests = [result(folder).weights_digest]
     for change in ({}, {"value": 2.0}, {"scale": 4}):
         adapter(folder.parent, **change)
-        said = found(folder, peft="adapter")
+        said = result(folder, peft="adapter")
         digests.append(said.weights_digest)
         assert (said.derived, said.architecture) == ("peft", "Tokenizer")
     assert len(set(digests)) == 4
     (folder.parent / "adapter" / "adapter_config.json").unlink()
     monkeypatch.setattr("transformers.utils.hub.cached_file", lambda *names, **how: None)
     with pytest.raises(ModelError, match=r"adapter 'adapter': adapter_config\.json was not found, so that"):
-        found(folder, peft="adapter")
+        result(folder, peft="adapter")
 
 
 def changed(folder, name, text):
@@ -166,9 +166,9 @@ def changed(folder, name, text):
     ids=["weights", "config", "a tokenizer's own config"],
 )
 def test_another_content_is_another_model(folder, change):
-    before = found(folder)
+    before = result(folder)
     change(folder)
-    after = found(folder)
+    after = result(folder)
     assert after.weights_digest != before.weights_digest
     assert after.tokenizer_digest == before.tokenizer_digest
 
@@ -182,46 +182,46 @@ def test_where_texts_begin_and_end_makes_another_model(folder):
         Model(decoder=3),
         Model(decoder=0, starts=3),
     ]
-    digests = [found(folder, model).weights_digest for model in models]
+    digests = [result(folder, model).weights_digest for model in models]
     assert len(set(digests)) == len(digests)
     # A causal model's text begins as the tokenizer says.
-    assert found(folder, Model(starts=3)).weights_digest == digests[0]
+    assert result(folder, Model(starts=3)).weights_digest == digests[0]
 
 
 def test_a_token_in_place_of_an_empty_prompt_makes_another_model(folder):
-    digests = {found(folder, prefix_token_id=token).weights_digest for token in (None, 0, 1)}
+    digests = {result(folder, prefix_token_id=token).weights_digest for token in (None, 0, 1)}
     assert len(digests) == 3
 
 
 def test_where_a_model_is_computed_makes_no_other_model(folder):
-    one, other = found(folder), found(folder, placement=Placement(), device="cuda:1")
+    one, other = result(folder), result(folder, placement=Placement(), device="cuda:1")
     assert one == other
 
 
 def test_a_slow_tokenizer_makes_another_model_only_where_there_is_one(folder):
     fast, slow = Tokenizer(), Tokenizer()
     fast.is_fast, slow.is_fast = True, False
-    usual = found(folder).tokenizer_digest
-    assert found(folder, tokenizer=fast, use_fast_tokenizer=False).tokenizer_digest == usual
-    assert found(folder, tokenizer=slow, use_fast_tokenizer=False).tokenizer_digest != usual
+    usual = result(folder).tokenizer_digest
+    assert result(folder, tokenizer=fast, use_fast_tokenizer=False).tokenizer_digest == usual
+    assert result(folder, tokenizer=slow, use_fast_tokenizer=False).tokenizer_digest != usual
 
 
 def test_a_bos_that_is_typed_beside_a_template_makes_another_model(folder):
     ways = [
-        found(folder, chat_template=template, add_bos_token=bos).weights_digest
+        result(folder, chat_template=template, add_bos_token=bos).weights_digest
         for template, bos in [(False, None), (True, True), (True, False)]
     ]
     assert len(set(ways)) == 3
-    assert found(folder, chat_template=True).weights_digest == ways[0]
+    assert result(folder, chat_template=True).weights_digest == ways[0]
     # Without a template ``adds_bos`` says what came of it.
-    assert found(folder, add_bos_token=False).weights_digest == ways[0]
+    assert result(folder, add_bos_token=False).weights_digest == ways[0]
 
 
 def test_the_settings_of_the_tokenizer_that_was_named_count(folder):
     other = folder.parent / "other"
     other.mkdir()
     changed(other, "tokenizer.json", "[]")
-    before = found(folder)
+    before = result(folder)
     spec = ModelSpec(text="here", path=str(folder), tokenizer=str(other))
 
     def said():
@@ -243,34 +243,36 @@ def test_a_tokenizer_is_known_by_words_special_tokens_and_files(folder):
         Tokenizer(special={"eos_token": "a"}),
         Tokenizer(special={"bos_token": "b"}),
     ]
-    digests = [found(folder, None, tokenizer).tokenizer_digest for tokenizer in tokenizers]
+    digests = [result(folder, None, tokenizer).tokenizer_digest for tokenizer in tokenizers]
     changed(folder, "tokenizer.json", "[]")
-    digests.append(found(folder).tokenizer_digest)
+    digests.append(result(folder).tokenizer_digest)
     assert len(set(digests)) == len(digests)
     # The files say all, where there are any.
-    assert found(folder, None, Tokenizer(backend="x")).tokenizer_digest == digests[-1]
+    assert result(folder, None, Tokenizer(backend="x")).tokenizer_digest == digests[-1]
     (folder / "tokenizer.json").unlink()
-    inner = [found(folder, None, Tokenizer(backend=backend)).tokenizer_digest for backend in (None, "x", "y")]
+    inner = [
+        result(folder, None, Tokenizer(backend=backend)).tokenizer_digest for backend in (None, "x", "y")
+    ]
     assert len(set(inner)) == 3
 
 
 def test_a_template_counts_where_it_is_used(folder):
     other = Tokenizer(template=TEMPLATE + "!")
-    assert found(folder, None, other).tokenizer_digest == found(folder).tokenizer_digest
-    used = [found(folder, None, one, chat_template=True).tokenizer_digest for one in (None, other)]
+    assert result(folder, None, other).tokenizer_digest == result(folder).tokenizer_digest
+    used = [result(folder, None, one, chat_template=True).tokenizer_digest for one in (None, other)]
     assert used[0] != used[1]
 
 
 def test_a_gguf_file_is_the_weights(folder):
     changed(folder, "x.gguf", "1")
     changed(folder, "y.gguf", "2")
-    one, other = (found(folder, gguf_file=name) for name in ("x.gguf", "y.gguf"))
+    one, other = (result(folder, gguf_file=name) for name in ("x.gguf", "y.gguf"))
     assert one.quantisation == "gguf"
-    assert len({one.weights_digest, other.weights_digest, found(folder).weights_digest}) == 3
+    assert len({one.weights_digest, other.weights_digest, result(folder).weights_digest}) == 3
     # Config and weights in other formats are then not read.
     changed(folder, "config.json", '{"rms_norm_eps": 2.0}')
     (folder / "model.safetensors").unlink()
-    assert found(folder, gguf_file="x.gguf") == one
+    assert result(folder, gguf_file="x.gguf") == one
 
 
 @pytest.mark.parametrize(

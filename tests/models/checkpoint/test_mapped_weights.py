@@ -46,9 +46,9 @@ sys.stdin.readline()
 def test_two_processes_share_one_copy_of_the_weights(tmp_path: Path) -> None:
     folder = make_checkpoint(tmp_path / "checkpoint")
     size = (folder / "model.safetensors").stat().st_size
-    for found in together(folder):
-        assert found["outside"] == []
-        pages = found["pages"]
+    for result in together(folder):
+        assert result["outside"] == []
+        pages = result["pages"]
         assert pages["Rss:"] >= 0.9 * size
         # Copied when they were written to.
         assert pages["Anonymous:"] == 0
@@ -63,12 +63,12 @@ def together(folder: Path) -> list[dict]:
     workers = [subprocess.Popen(command, cwd=ROOT, **pipes) for _ in range(2)]
     try:
         assert [worker.stdout.readline().strip() for worker in workers] == ["ready", "ready"]
-        found = []
+        result = []
         for worker in workers:
             worker.stdin.write("\n")
             worker.stdin.flush()
-            found.append(json.loads(worker.stdout.readline()))
-        return found
+            result.append(json.loads(worker.stdout.readline()))
+        return result
     finally:
         for worker in workers:
             worker.communicate(timeout=300)

@@ -77,14 +77,14 @@ def test_the_batch_in_which_weights_are_overwritten_is_not_kept(folder, saved, t
             getattr(CachingModel(model, store), method)(asked)
         # Weights are mapped: from there on answers were the new weights'.
         old = CachingModel(opened(saved), store)
-        found = getattr(old, method)(asked)
+        result = getattr(old, method)(asked)
         assert 0 < old.reused < len(asked)
         right = getattr(opened(saved), method)(asked)
-        assert [replace(one, probabilities=()) if method == "score" else one.text for one in found] == [
+        assert [replace(one, probabilities=()) if method == "score" else one.text for one in result] == [
             replace(one, probabilities=()) if method == "score" else one.text for one in right
         ]
         if method == "score":
-            for mine, theirs in zip(found, right, strict=True):
+            for mine, theirs in zip(result, right, strict=True):
                 assert mine.probabilities == pytest.approx(theirs.probabilities, abs=1e-5)
         new = CachingModel(opened(folder), store)
         getattr(new, method)(asked)
@@ -125,9 +125,9 @@ def test_a_change_while_it_is_loaded_is_seen(folder, monkeypatch, last):
     step = getattr(loading, last)
 
     def then_changed(*given, **more):
-        found = step(*given, **more)
+        result = step(*given, **more)
         overwrite(folder / "model.safetensors")
-        return found
+        return result
 
     monkeypatch.setattr(loading, last, then_changed)
     with pytest.raises(ModelError, match=CHANGED):

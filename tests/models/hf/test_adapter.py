@@ -29,16 +29,16 @@ def test_keys_that_all_fit_are_no_error():
 
 
 @pytest.mark.parametrize(
-    ("found", "said"),
+    ("result", "said"),
     [
         ({"missing": ["b", "a"]}, "no weights for some of the places that its config names: a and 1 more;"),
         ({"left_over": ["a"]}, "weights that the model has no place for: a;"),
         ({"misshapen": ["a"]}, "weights of another shape than the model's: a;"),
     ],
 )
-def test_keys_that_do_not_fit_are_named(found, said):
+def test_keys_that_do_not_fit_are_named(result, said):
     with pytest.raises(ModelError, match=rf"\./base: the adapter \./adapter does not fit: it has {said}"):
-        check_adapter_keys(SPEC, **found)
+        check_adapter_keys(SPEC, **result)
 
 
 @pytest.mark.parametrize(

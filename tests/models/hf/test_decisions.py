@@ -73,11 +73,11 @@ def test_up_to_how_many_tokens_a_sequence_may_be_packed(settings, window):
 
 
 @pytest.mark.parametrize(
-    ("settings", "found"),
+    ("settings", "result"),
     [({}, True), ({"attention_layers": ["global"]}, True), ({"attention_layers": ["local"]}, False)],
 )
-def test_whether_a_mask_of_our_own_is_all(settings, found):
-    assert allows_packing(Config(**settings)) is found
+def test_whether_a_mask_of_our_own_is_all(settings, result):
+    assert allows_packing(Config(**settings)) is result
 
 
 @pytest.mark.parametrize(
@@ -102,15 +102,15 @@ def test_how_long_a_text_may_be(prompt, behind, limit, encoder_decoder, fits):
 
 
 @pytest.mark.parametrize(
-    ("limit", "found"), [(1, 1), (2048, 2048), (0, None), (-1, None), (None, None), ("8", None)]
+    ("limit", "result"), [(1, 1), (2048, 2048), (0, None), (-1, None), (None, None), ("8", None)]
 )
-def test_how_many_tokens_a_model_takes(limit, found):
-    assert _max_length(Config(max_position_embeddings=limit)) == found
+def test_how_many_tokens_a_model_takes(limit, result):
+    assert _max_length(Config(max_position_embeddings=limit)) == result
     assert _max_length(Config()) is None
 
 
 @pytest.mark.parametrize(
-    ("asked", "saved", "device", "found"),
+    ("asked", "saved", "device", "result"),
     [
         ("auto", "float16", "cpu", torch.float32),
         ("auto", torch.float16, "cpu", torch.float32),
@@ -122,9 +122,9 @@ def test_how_many_tokens_a_model_takes(limit, found):
         ("bfloat16", "float16", "cpu", torch.bfloat16),
     ],
 )
-def test_in_which_format_a_checkpoint_is_loaded(asked, saved, device, found):
+def test_in_which_format_a_checkpoint_is_loaded(asked, saved, device, result):
     spec = ModelSpec(text="x", path="x", dtype=asked)
-    assert _dtype(spec, Config(dtype=saved), torch.device(device)) == found
+    assert _dtype(spec, Config(dtype=saved), torch.device(device)) == result
 
 
 @pytest.mark.parametrize(
@@ -201,13 +201,18 @@ def test_weights_are_numbers(values, fine):
 
 
 def settings_of(own=None, config=None, tokenizer=None):
-    found = {"eos_token_id": None, "pad_token_id": None, "bos_token_id": None, "decoder_start_token_id": None}
+    result = {
+        "eos_token_id": None,
+        "pad_token_id": None,
+        "bos_token_id": None,
+        "decoder_start_token_id": None,
+    }
     model = SimpleNamespace(
-        generation_config=SimpleNamespace(**(found | (own or {}))),
+        generation_config=SimpleNamespace(**(result | (own or {}))),
         config=Config(**({"eos_token_id": None} | (config or {}))),
         get_input_embeddings=lambda: SimpleNamespace(weight=torch.zeros(10, 2)),
     )
-    return greedy_settings(model, SimpleNamespace(**(found | (tokenizer or {}))))
+    return greedy_settings(model, SimpleNamespace(**(result | (tokenizer or {}))))
 
 
 @pytest.mark.parametrize(
@@ -253,9 +258,9 @@ def test_what_of_a_checkpoints_own_generation_settings_is_kept(given, name, valu
 
 def test_a_checkpoints_own_sampling_is_left_out():
     own = {"do_sample": True, "num_beams": 4, "repetition_penalty": 1.3, "forced_eos_token_id": 3}
-    found = settings_of(own=own)
-    assert (found.do_sample, found.num_beams, found.repetition_penalty) == (False, 1, 1.0)
-    assert found.forced_eos_token_id is None
+    result = settings_of(own=own)
+    assert (result.do_sample, result.num_beams, result.repetition_penalty) == (False, 1, 1.0)
+    assert result.forced_eos_token_id is None
 
 
 def model_of(dtype=torch.float32):
@@ -294,8 +299,8 @@ def ways(**changes):
     def plain(pairs):
         return [tuple(1 / (2 + pair.context[0] + at) for at in range(len(pair.targets))) for pair in pairs]
 
-    found = {**dict.fromkeys(("packed", "prefix", "plain"), plain), **changes}
-    return {name: way for name, way in found.items() if way is not None}
+    result = {**dict.fromkeys(("packed", "prefix", "plain"), plain), **changes}
+    return {name: way for name, way in result.items() if way is not None}
 
 
 def wrong(pairs):
@@ -326,13 +331,13 @@ def test_the_first_way_that_gives_the_plain_numbers_is_taken(changes, mode):
 
 @pytest.mark.parametrize(("longest", "prefix"), [(None, 6), (64, 6), (24, 6), (20, 5), (4, 1)])
 def test_the_pairs_that_are_tried_fit_into_short_models(longest, prefix):
-    found, moved = sample_pairs(model_of(), longest)
-    assert len(found) == len(moved) == 8
-    assert len({pair.context[:prefix] for pair in found}) == 1
-    assert {len(pair.context) - prefix for pair in found} == {1, 2, 3}
-    assert {len(pair.targets) for pair in found} == {1, 2}
-    assert [pair.targets for pair in found] == [pair.targets for pair in moved]
-    assert all(a.context[prefix:] == b.context[prefix:] for a, b in zip(found, moved, strict=True))
+    result, moved = sample_pairs(model_of(), longest)
+    assert len(result) == len(moved) == 8
+    assert len({pair.context[:prefix] for pair in result}) == 1
+    assert {len(pair.context) - prefix for pair in result} == {1, 2, 3}
+    assert {len(pair.targets) for pair in result} == {1, 2}
+    assert [pair.targets for pair in result] == [pair.targets for pair in moved]
+    assert all(a.context[prefix:] == b.context[prefix:] for a, b in zip(result, moved, strict=True))
 
 
 def prompt(*ids, **more):
@@ -342,7 +347,7 @@ def prompt(*ids, **more):
 
 
 @pytest.mark.parametrize(
-    ("one", "window", "found"),
+    ("one", "window", "result"),
     [
         (prompt(1, 2), None, True),
         (prompt(1, 2, num_beams=2), None, False),
@@ -351,8 +356,8 @@ def prompt(*ids, **more):
         (prompt(1, 2, num_beams=2), 7, False),
     ],
 )
-def test_which_prompts_are_continued_in_the_loop(one, window, found):
-    assert fits_decode_loop(one, window) is found
+def test_which_prompts_are_continued_in_the_loop(one, window, result):
+    assert fits_decode_loop(one, window) is result
 
 
 @pytest.mark.parametrize(

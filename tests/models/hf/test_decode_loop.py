@@ -77,9 +77,9 @@ def same_as_plain(model, prompts, answers, wanted=None):
         )
         assert [step.token for step in answer.steps] == [step.token for step in expected.steps]
         for name in ("probability", "watched"):
-            found, wanted = ([getattr(step, name) for step in a.steps] for a in (answer, expected))
-            assert [value is None for value in found] == [value is None for value in wanted]
-            assert [v or 0.0 for v in found] == pytest.approx([v or 0.0 for v in wanted], abs=1e-4)
+            result, wanted = ([getattr(step, name) for step in a.steps] for a in (answer, expected))
+            assert [value is None for value in result] == [value is None for value in wanted]
+            assert [v or 0.0 for v in result] == pytest.approx([v or 0.0 for v in wanted], abs=1e-4)
     return True
 
 

@@ -70,12 +70,12 @@ def test_a_batch_has_the_memory_of_the_fullest_device(monkeypatch):
     monkeypatch.setattr(memory, "free_bytes", lambda device: free[str(device)])
     monkeypatch.setattr(memory, "bytes_a_token", lambda model: 1e6)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "card")
-    found = [
+    result = [
         memory.measure_budget(placed(device_map=device_map), spec, described).tokens
         for device_map in ({"a": 0, "b": 1}, {"a": 1, "b": 0})
     ]
     expected = memory.tokens_within(3 * 2**30, 1e6, memory.GPU_MOST)
-    assert found == [expected, expected]
+    assert result == [expected, expected]
     assert isinstance(memory.measure_budget(placed(device_map={"a": 0, "b": 1}), spec, described), Budget)
 
 
@@ -184,9 +184,9 @@ def every_second_layer(model, device):
     layers = [
         n for n in names if n.rpartition(".")[2].isdigit() and sum(p.isdigit() for p in n.split(".")) == 1
     ]
-    found = {name: device if place % 2 else "cpu" for place, name in enumerate(layers)}
+    result = {name: device if place % 2 else "cpu" for place, name in enumerate(layers)}
     for name, part in model.named_modules():
         if not list(part.children()) and not name.startswith(tuple(f"{layer}." for layer in layers)):
             is_head = part is model.get_output_embeddings() and not model.config.tie_word_embeddings
-            found[name] = device if is_head else "cpu"
-    return found
+            result[name] = device if is_head else "cpu"
+    return result

@@ -29,9 +29,9 @@ def test_probabilities_are_those_of_all_logits(kind, model_of):
     with torch.inference_mode():
         everything = model(input_ids=TOKENS).logits.float().softmax(-1)
     spots, targets = torch.tensor([2, 0, 1, 0]), torch.tensor([20, 30, 40, 50])
-    found = probabilities_at(model, ROWS, COLUMNS, {"input_ids": TOKENS}, spots, targets)
+    result = probabilities_at(model, ROWS, COLUMNS, {"input_ids": TOKENS}, spots, targets)
     expected = everything[ROWS[spots], COLUMNS[spots], targets].tolist()
-    assert found == pytest.approx(expected, rel=1e-4)
+    assert result == pytest.approx(expected, rel=1e-4)
 
 
 def test_the_pieces_add_up(llama, monkeypatch):
@@ -39,7 +39,7 @@ def test_the_pieces_add_up(llama, monkeypatch):
     whole = probabilities_at(llama, ROWS, COLUMNS, {"input_ids": TOKENS}, spots, targets)
     sizes = []
     handle = llama.get_output_embeddings().register_forward_hook(
-        lambda _module, _given, found: sizes.append(found.shape[-2])
+        lambda _module, _given, result: sizes.append(result.shape[-2])
     )
     monkeypatch.setattr(lm_head, "_rows_at_once", lambda _head, _hidden: 2)
     try:
@@ -54,8 +54,8 @@ def test_the_pieces_add_up(llama, monkeypatch):
 def test_logits_are_those_of_the_places(llama):
     with torch.inference_mode():
         everything = llama(input_ids=TOKENS).logits
-    found = logits_at(llama, ROWS, COLUMNS, {"input_ids": TOKENS})
-    torch.testing.assert_close(found, everything[ROWS, COLUMNS])
+    result = logits_at(llama, ROWS, COLUMNS, {"input_ids": TOKENS})
+    torch.testing.assert_close(result, everything[ROWS, COLUMNS])
 
 
 def test_nothing_stays_hooked_when_the_model_fails(llama):
@@ -70,5 +70,5 @@ def test_a_model_without_an_output_layer_of_its_own(llama, monkeypatch):
     monkeypatch.setattr(type(llama), "get_output_embeddings", lambda _self: None)
     monkeypatch.setattr(lm_head, "_last", {})
     assert not head_is_last(llama)
-    found = probabilities_at(llama, ROWS, COLUMNS, {"input_ids": TOKENS}, spots, targets)
-    assert found == pytest.approx(expected, rel=1e-4)
+    result = probabilities_at(llama, ROWS, COLUMNS, {"input_ids": TOKENS}, spots, targets)
+    assert result == pytest.approx(expected, rel=1e-4)

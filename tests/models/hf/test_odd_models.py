@@ -94,8 +94,8 @@ def test_a_window_that_counts_places_in_the_row(shared):
     model, draw = built(gpt_neo()), random.Random(1)
     start = tokens(draw, shared)
     pairs = [likeliest(model, (*start, *tokens(draw, 6))) for _ in range(60)]
-    found = in_order(Scorer(model, budget=4096, longest=256).ready(pairs))
-    assert [one[0] for one in found] == pytest.approx([alone(model, pair) for pair in pairs], abs=1e-4)
+    result = in_order(Scorer(model, budget=4096, longest=256).ready(pairs))
+    assert [one[0] for one in result] == pytest.approx([alone(model, pair) for pair in pairs], abs=1e-4)
 
 
 def test_texts_of_a_model_whose_window_counts_places(tmp_path):
@@ -108,9 +108,9 @@ def test_texts_of_a_model_whose_window_counts_places(tmp_path):
     generator = Generator(model, endings, budget=4096, longest=256)
     texts = [one.token_ids for one in in_order(generator.ready(prompts))]
     assert generator.trouble == ""
-    for prompt, found in zip(prompts, texts, strict=True):
+    for prompt, result in zip(prompts, texts, strict=True):
         ids = list(prompt.ids)
-        for token in found:
+        for token in result:
             with torch.inference_mode():
                 assert int(model(torch.tensor([ids])).logits[0, -1].argmax()) == token
             ids.append(token)
@@ -123,9 +123,9 @@ def test_what_a_checkpoint_allows_does_not_depend_on_the_budget(budget):
     start = tokens(draw, 20)
     pairs = [likeliest(model, (*start, *tokens(draw, 1 + n % 4))) for n in range(20)]
     scorer = Scorer(model, budget=budget, longest=256)
-    found = in_order(scorer.ready(pairs))
+    result = in_order(scorer.ready(pairs))
     assert scorer.sharing_mode == "prefix"
-    assert [one[0] for one in found] == pytest.approx([alone(model, pair) for pair in pairs], abs=1e-4)
+    assert [one[0] for one in result] == pytest.approx([alone(model, pair) for pair in pairs], abs=1e-4)
 
 
 @pytest.mark.parametrize("config", [dynamic, longrope])
@@ -137,8 +137,8 @@ def test_positions_that_turn_by_the_longest_text_so_far(config, shares, budget):
     expected = [alone(built(config(), scale=0.2), pair) for pair in pairs]
     scorer = Scorer(model, budget=budget, longest=128, shares=shares)
     for order in ([0, 1, 2, 3, 4], [4, 2, 0], [3, 1]):
-        found = in_order(scorer.ready([pairs[n] for n in order]))
-        assert [one[0] for one in found] == pytest.approx([expected[n] for n in order], abs=1e-4)
+        result = in_order(scorer.ready([pairs[n] for n in order]))
+        assert [one[0] for one in result] == pytest.approx([expected[n] for n in order], abs=1e-4)
 
 
 @pytest.mark.parametrize("size", [0.0, 0.02, 0.3])
@@ -173,5 +173,5 @@ def test_numbers_that_are_none_spoil_no_other_answer(budget):
     start = tokens(draw, 20)
     contexts = [(*start, 399 if n == 3 else 7, *tokens(draw, 2)) for n in range(60)]
     pairs = [Pair(prompt=one, context=one, targets=tokens(draw, 2)) for one in contexts]
-    found = in_order(Scorer(model, budget=budget, longest=128).ready(pairs))
-    assert [n for n, values in enumerate(found) if any(value != value for value in values)] == [3]
+    result = in_order(Scorer(model, budget=budget, longest=128).ready(pairs))
+    assert [n for n, values in enumerate(result) if any(value != value for value in values)] == [3]

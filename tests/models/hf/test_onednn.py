@@ -96,12 +96,12 @@ def test_a_class_of_its_own_is_left_alone():
     assert use_onednn(nn.Sequential(Special(3, 3))) == 0
 
 
-@pytest.mark.parametrize("found", [RuntimeError("no such operation"), torch.zeros(2, 3, 5), torch.zeros(1)])
-def test_where_onednn_is_missing_or_wrong_all_stays_as_it_was(found, monkeypatch):
+@pytest.mark.parametrize("result", [RuntimeError("no such operation"), torch.zeros(2, 3, 5), torch.zeros(1)])
+def test_where_onednn_is_missing_or_wrong_all_stays_as_it_was(result, monkeypatch):
     def product(*_):
-        if isinstance(found, Exception):
-            raise found
-        return found
+        if isinstance(result, Exception):
+            raise result
+        return result
 
     monkeypatch.setattr(onednn, "product", product)
     fast = layers()
@@ -123,8 +123,8 @@ def test_a_checkpoint_that_is_loaded_uses_it_where_it_is_faster(kind, faster, ch
 def test_it_is_taken_where_it_is_clearly_faster_and_right(faster, monkeypatch):
     def thrice(given, weight):
         for _ in range(3):
-            found = nn.functional.linear(given, weight)
-        return found
+            result = nn.functional.linear(given, weight)
+        return result
 
     # In place of slow processors: one way does the work three times, the other hardly any.
     monkeypatch.setattr(onednn, "_is_right", lambda: True)

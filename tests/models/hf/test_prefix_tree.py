@@ -14,11 +14,11 @@ TOKENS = st.lists(st.integers(0, 2), min_size=1, max_size=9).map(tuple)
 @st.composite
 def asked(draw):
     start = draw(st.lists(st.integers(0, 2), max_size=6).map(tuple))
-    found = []
+    result = []
     for _ in range(draw(st.integers(1, 25))):
         ids = (start if draw(st.booleans()) else ()) + draw(TOKENS)
-        found.append(TokenSequence(ids=ids, start=draw(st.integers(0, len(ids) - 1))))
-    return found
+        result.append(TokenSequence(ids=ids, start=draw(st.integers(0, len(ids) - 1))))
+    return result
 
 
 def fed(groups):
@@ -36,27 +36,27 @@ def seen_by(group, row, place):
 
 @given(asked(), st.sampled_from([0, 3, 8, 40]))
 def test_each_wanted_token_sees_its_own_sequence_and_nothing_else(sequences, row_length):
-    found = set()
+    result = set()
     for group in group_by_prefix(sequences, row_length):
         for row in group.rows:
             assert len(row.tokens) == len(row.parents) == len(row.depths)
             assert all(parent < place for place, parent in enumerate(row.parents))
             for number, places in row.outputs:
                 sequence = sequences[number]
-                found.add(number)
+                result.add(number)
                 assert len(places) == len(sequence.ids) - sequence.start
                 for step, place in enumerate(places):
                     assert seen_by(group, row, place) == sequence.ids[: sequence.start + step + 1]
                     assert row.depths[place] == sequence.start + step
-    assert found == set(range(len(sequences)))
+    assert result == set(range(len(sequences)))
 
 
 @given(asked(), st.sampled_from([0, 3, 8, 40]))
 def test_no_more_is_fed_than_asked_and_no_less_than_the_tree_has(sequences, row_length):
-    found = group_by_prefix(sequences, row_length)
+    result = group_by_prefix(sequences, row_length)
     tree = {sequence.ids[:end] for sequence in sequences for end in range(1, len(sequence.ids) + 1)}
     assert len(tree) == distinct_tokens(sequence.ids for sequence in sequences)
-    assert len(tree) <= fed(found) <= sum(len(sequence.ids) for sequence in sequences)
+    assert len(tree) <= fed(result) <= sum(len(sequence.ids) for sequence in sequences)
 
 
 @given(asked())
@@ -68,17 +68,17 @@ def test_rows_of_no_length_do_not_branch(sequences):
 
 def test_one_row_that_holds_everything_feeds_every_node_once():
     sequences = [TokenSequence(ids=ids, start=2) for ids in ((1, 2, 3), (1, 2, 3, 4), (1, 2, 5), (1, 2, 3))]
-    found = group_by_prefix(sequences, 100)
-    assert fed(found) == 5
+    result = group_by_prefix(sequences, 100)
+    assert fed(result) == 5
 
 
 @pytest.mark.parametrize("count", [50, 400])
 def test_a_long_beginning_of_many_rows_is_computed_once(count):
     instruction = tuple(range(60))
     sequences = [TokenSequence(ids=(*instruction, 100 + n, 7), start=60) for n in range(count)]
-    found = group_by_prefix(sequences, 32)
-    assert [group.prefix for group in found] == [instruction]
-    assert fed(found) == 60 + 2 * count
+    result = group_by_prefix(sequences, 32)
+    assert [group.prefix for group in result] == [instruction]
+    assert fed(result) == 60 + 2 * count
 
 
 def test_two_instructions_get_a_prefix_each():
@@ -87,8 +87,8 @@ def test_two_instructions_get_a_prefix_each():
         for base in (0, 500)
         for n in range(200)
     ]
-    found = group_by_prefix(sequences, 32)
-    assert sorted(len(group.prefix) for group in found) == [49, 49]
+    result = group_by_prefix(sequences, 32)
+    assert sorted(len(group.prefix) for group in result) == [49, 49]
 
 
 def test_nothing_asked_is_nothing_fed():

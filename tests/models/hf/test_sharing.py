@@ -33,11 +33,11 @@ def pairs_of(seed=0, *, prefix=20, contexts=12, answers=3):
         return tuple(draw.randrange(4, 390) for _ in range(draw.randint(1, most)))
 
     start = tuple(draw.randrange(4, 390) for _ in range(prefix))
-    found = []
+    result = []
     for _ in range(contexts):
         context = (*start, *tokens(8))
-        found += [Pair(prompt=context, context=context, targets=tokens(5)) for _ in range(answers)]
-    return found
+        result += [Pair(prompt=context, context=context, targets=tokens(5)) for _ in range(answers)]
+    return result
 
 
 @pytest.fixture(scope="module", params=ALL)
@@ -60,8 +60,8 @@ def test_sharing_gives_the_numbers_of_plain_batches(kind, model_of, scorer):
     # The second lot lies within the sliding windows, the first beyond.
     for pairs in (pairs_of(), pairs_of(1, prefix=3)):
         expected = [score_batch(model, [pair], 0)[0] for pair in pairs]
-        for found, wanted in zip(in_order(scorer.ready(pairs)), expected, strict=True):
-            assert found == pytest.approx(wanted, rel=1e-3)
+        for result, wanted in zip(in_order(scorer.ready(pairs)), expected, strict=True):
+            assert result == pytest.approx(wanted, rel=1e-3)
 
 
 def test_a_mask_that_is_not_obeyed_is_noticed(model_of):
@@ -115,9 +115,9 @@ def test_what_does_not_fit_into_memory_is_cut_and_answered(model_of, monkeypatch
 
     monkeypatch.setattr(hf_scorer, "score_rows", tight)
     pairs = pairs_of(contexts=120)
-    found = in_order(scorer.ready(pairs))
+    result = in_order(scorer.ready(pairs))
     assert max(sizes) > 300 >= sizes[-1]
-    for pair, answer in zip(pairs, found, strict=True):
+    for pair, answer in zip(pairs, result, strict=True):
         assert answer == pytest.approx(score_batch(model, [pair], 0)[0], rel=1e-3)
 
 

@@ -54,8 +54,8 @@ def model_at(base_url, args="", retries=0):
 def asked(server, args="", url="", retries=0):
     """Return what a server's answer becomes."""
     with contextlib.closing(model_at(url or server.base_url, args, retries)) as model:
-        (found,) = model.generate([ask()])
-    return found
+        (result,) = model.generate([ask()])
+    return result
 
 
 def drip(data):
@@ -98,16 +98,16 @@ def test_a_try_ends_in_time_within_a_handshake():
     parts = itertools.chain([b"\x16\x03\x03\x3f\xff"], itertools.repeat(b"\x02"))
     with RawServer(lambda request: parts, pause=0.05, hello=False) as server:
         begun = time.monotonic()
-        found = asked(server, f"timeout={TIMEOUT}", url=f"https://127.0.0.1:{server.port}/v1")
-        assert found == TOO_SLOW
+        result = asked(server, f"timeout={TIMEOUT}", url=f"https://127.0.0.1:{server.port}/v1")
+        assert result == TOO_SLOW
         assert time.monotonic() - begun < AT_MOST
 
 
 def test_each_try_has_its_time_and_the_last_may_do():
     replies = iter([itertools.repeat(b" "), [http(chat("Lima"))]])
     with RawServer(lambda request: next(replies), pause=0.05) as server:
-        found = asked(server, f"timeout={TIMEOUT}", retries=1)
-    assert found.text == "Lima"
+        result = asked(server, f"timeout={TIMEOUT}", retries=1)
+    assert result.text == "Lima"
     assert len(server.requests) == 2
 
 
@@ -399,7 +399,7 @@ def test_a_cookie_is_not_kept():
     reply = http(chat("Lima"), "set-cookie: session=\xe9; path=/", "set-cookie: other=1; path=/")
     with RawServer(lambda request: [reply]) as server:
         with contextlib.closing(model_at(server.base_url)) as model:
-            assert [found.text for found in model.generate([ask("1"), ask("2")])] == ["Lima", "Lima"]
+            assert [result.text for result in model.generate([ask("1"), ask("2")])] == ["Lima", "Lima"]
         assert not any("cookie" in headers for headers in server.headers)
 
 
@@ -409,14 +409,14 @@ def test_a_reply_that_breaks_off_says_so():
         RawServer(lambda request: replies[len(server.requests) - 1]) as server,
         contextlib.closing(model_at(server.base_url)) as model,
     ):
-        found = model.generate([ask("1"), ask("2")])
-    assert found[0].text == "Lima"
-    assert found[1].error.startswith("RemoteProtocolError: peer closed connection without ")
+        result = model.generate([ask("1"), ask("2")])
+    assert result[0].text == "Lima"
+    assert result[1].error.startswith("RemoteProtocolError: peer closed connection without ")
 
 
 def test_a_proxy_of_the_environment_is_used(monkeypatch):
     with RawServer(lambda request: [http(chat("Lima"))]) as proxy:
         monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{proxy.port}")
-        found = asked(proxy, url="http://far.example/v1")
-    assert found.text == "Lima"
+        result = asked(proxy, url="http://far.example/v1")
+    assert result.text == "Lima"
     assert proxy.requests == ["POST http://far.example/v1/chat/completions"]

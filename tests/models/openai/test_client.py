@@ -19,8 +19,8 @@ from tests.raw_server import chat
 
 def read(content):
     """Return what becomes of a body."""
-    found = read_json(content.encode() if isinstance(content, str) else content)
-    return found if isinstance(found, Failed) else read_reply(found)
+    result = read_json(content.encode() if isinstance(content, str) else content)
+    return result if isinstance(result, Failed) else read_reply(result)
 
 
 def with_choice(**more):
@@ -51,10 +51,10 @@ def deep(levels):
     ],
 )
 def test_a_body_that_is_no_json_is_an_error(body, said):
-    found = read(body)
-    assert isinstance(found, Failed)
-    assert found.error.startswith(said)
-    assert len(found.error) < 300
+    result = read(body)
+    assert isinstance(result, Failed)
+    assert result.error.startswith(said)
+    assert len(result.error) < 300
 
 
 @pytest.mark.parametrize(
@@ -68,19 +68,19 @@ def test_a_body_that_is_no_json_is_an_error(body, said):
     ],
 )
 def test_a_reply_without_an_answer_is_an_error(body):
-    found = read(body)
-    assert isinstance(found, Failed)
-    assert found.error.startswith("the server's reply holds no answer: ")
-    assert len(found.error) < 200
+    result = read(body)
+    assert isinstance(result, Failed)
+    assert result.error.startswith("the server's reply holds no answer: ")
+    assert len(result.error) < 200
 
 
 @pytest.mark.parametrize("content", [0, 7, 0.5, False, True, [], {}, ["Paris"], float("nan"), {"text": "x"}])
 @pytest.mark.parametrize("endpoint", ["chat", "completions"])
 def test_a_text_that_is_none_is_an_error_and_no_empty_answer(endpoint, content):
     body = chat(content) if endpoint == "chat" else completion(text=content)
-    found = read(body)
-    assert isinstance(found, Failed)
-    assert found.error.startswith("the server's reply holds no text: ")
+    result = read(body)
+    assert isinstance(result, Failed)
+    assert result.error.startswith("the server's reply holds no text: ")
 
 
 @pytest.mark.parametrize("body", [chat(None), chat(""), with_choice(message={}), completion(text=None)])
@@ -91,9 +91,9 @@ def test_no_text_is_an_empty_answer(body):
 @pytest.mark.parametrize("finish", [0, 7, False, [], ["length"], {"length": 1}, float("nan")])
 def test_an_end_that_is_no_text_is_an_error(finish):
     # Whether the answer was cut short is not known then.
-    found = read(with_choice(finish_reason=finish))
-    assert isinstance(found, Failed)
-    assert found.error.startswith("the server's finish_reason is no text: ")
+    result = read(with_choice(finish_reason=finish))
+    assert isinstance(result, Failed)
+    assert result.error.startswith("the server's finish_reason is no text: ")
 
 
 @pytest.mark.parametrize(
@@ -102,9 +102,9 @@ def test_an_end_that_is_no_text_is_an_error(finish):
 )
 def test_a_count_of_tokens_that_is_none_counts_as_none_and_the_answer_stays(count):
     usage = {"prompt_tokens": count, "completion_tokens_details": {"reasoning_tokens": count}}
-    found = read(chat(usage=usage))
-    assert found == Reply(content="Paris")
-    assert "NaN" not in json.dumps(to_wire(found))
+    result = read(chat(usage=usage))
+    assert result == Reply(content="Paris")
+    assert "NaN" not in json.dumps(to_wire(result))
 
 
 @pytest.mark.parametrize("usage", [None, [], "many", 7, float("nan"), {"completion_tokens_details": [1]}])
@@ -114,8 +114,8 @@ def test_a_usage_that_is_none_is_no_error(usage):
 
 def test_counts_of_tokens_are_read():
     usage = {"prompt_tokens": 12, "completion_tokens_details": {"reasoning_tokens": 10**12}}
-    found = read(chat(usage=usage))
-    assert (found.prompt_tokens, found.thought_tokens) == (12, 10**12)
+    result = read(chat(usage=usage))
+    assert (result.prompt_tokens, result.thought_tokens) == (12, 10**12)
 
 
 @pytest.mark.parametrize("logprobs", [None, float("nan"), 3, {"content": [{"logprob": float("-inf")}]}])
@@ -177,7 +177,7 @@ def test_a_loop_that_ran_nothing_has_no_thread(loop):
 
 
 def test_closing_cancels_what_runs_and_ends_the_thread(loop):
-    begun, found = threading.Event(), []
+    begun, result = threading.Event(), []
 
     async def for_ever():
         begun.set()
@@ -186,14 +186,14 @@ def test_closing_cancels_what_runs_and_ends_the_thread(loop):
     def wait():
         with contextlib.suppress(CancelledError):
             loop.run(for_ever())
-        found.append("given up")
+        result.append("given up")
 
     waiting = threading.Thread(target=wait)
     waiting.start()
     assert begun.wait(60)
     loop.close(_nothing())
     waiting.join(60)
-    assert found == ["given up"]
+    assert result == ["given up"]
     assert not threads()
 
 

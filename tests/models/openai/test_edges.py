@@ -73,14 +73,14 @@ def test_a_reply_that_ended_for_another_reason_is_no_answer(openai_server, model
 @pytest.mark.parametrize("finish", ["stop", None, "eos"])
 def test_a_reply_that_just_ended_is_one(openai_server, model_at, finish):
     openai_server.inject(Fault(change=lambda reply: reply["choices"][0].update(finish_reason=finish)))
-    (found,) = model_at().generate([ask()])
-    assert (found.text, found.finish) == ("unsure", "stop")
+    (result,) = model_at().generate([ask()])
+    assert (result.text, result.finish) == ("unsure", "stop")
 
 
 @pytest.mark.parametrize("asked", [ask(steps=True), ask(watch=(1,)), ask(num_beams=2)])
 def test_what_a_server_cannot_be_asked_is_not_sent(openai_server, model_at, asked):
-    (found,) = model_at().generate([asked])
-    assert isinstance(found, Failed)
+    (result,) = model_at().generate([asked])
+    assert isinstance(result, Failed)
     assert openai_server.calls == []
 
 
@@ -88,8 +88,8 @@ def test_a_text_ends_at_the_stop_that_comes_first(openai_server, model_at):
     openai_server.say = lambda text: "one two three"
     # The server keeps to four of them; the others are cut here.
     stops = ("a1", "a2", "a3", "a4", "three", "two")
-    (found,) = model_at().generate([ask(stop=stops)])
-    assert found.text == "one"
+    (result,) = model_at().generate([ask(stop=stops)])
+    assert result.text == "one"
 
 
 def test_a_server_that_counts_no_tokens_has_none(openai_server, model_at):
@@ -135,11 +135,11 @@ def test_what_a_server_says_of_a_model_is_its_own_entry_without_what_changes_fro
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "result"),
     [(" openai/x ", True), (" openai ", True), ("Openai/x", False), ("x/openai/", False), ("", False)],
 )
-def test_which_spec_names_a_served_model(text, found):
-    assert (backend_of(text).name == "openai") is found
+def test_which_spec_names_a_served_model(text, result):
+    assert (backend_of(text).name == "openai") is result
 
 
 @pytest.mark.parametrize(

@@ -34,13 +34,13 @@ def ask(prompt="Where?", **more):
 def test_a_text_is_asked_for_greedily_and_cut_at_its_stop(openai_server, model_at, endpoint, path):
     openai_server.say = lambda text: "  In Paris\nand so on"
     model = model_at(f"endpoint={endpoint},seed=7")
-    (found,) = model.generate([ask()])
-    assert found == Generated(
+    (result,) = model.generate([ask()])
+    assert result == Generated(
         text="In Paris",
         token_ids=(),
         finish="stop",
         prompt_tokens=1,
-        prompt_digest=found.prompt_digest,
+        prompt_digest=result.prompt_digest,
     )
     (call,) = openai_server.calls_to(path)
     assert call.text == "Where?"
@@ -71,7 +71,7 @@ def test_answers_come_back_in_order_however_they_arrive(openai_server, model_at)
     assert places[0] == 0
     assert places[1] != 1
     assert sorted(places) == list(range(12))
-    assert [found.text for found in model.generate(requests)] == [f"answer {n}" for n in range(12)]
+    assert [result.text for result in model.generate(requests)] == [f"answer {n}" for n in range(12)]
     assert 1 < openai_server.most_at_once <= 4
 
 
@@ -84,8 +84,8 @@ def test_no_more_at_once_than_allowed(openai_server, model_at):
 def test_a_busy_or_broken_server_is_asked_again(openai_server, model_at):
     openai_server.inject(TOO_MANY, BROKEN, TOO_MANY)
     openai_server.say = lambda text: "Paris"
-    (found,) = model_at("max_retries=3").generate([ask()])
-    assert found.text == "Paris"
+    (result,) = model_at("max_retries=3").generate([ask()])
+    assert result.text == "Paris"
     assert len(openai_server.calls) == 4
 
 
@@ -117,35 +117,35 @@ def test_a_server_that_stays_so_fails_the_request_and_no_other(openai_server, mo
 )
 def test_what_is_no_answer_is_a_failure(openai_server, model_at, fault, said):
     openai_server.inject(fault)
-    (found,) = model_at().generate([ask()])
-    assert isinstance(found, Failed)
-    assert said in found.error
+    (result,) = model_at().generate([ask()])
+    assert isinstance(result, Failed)
+    assert said in result.error
 
 
 @pytest.mark.parametrize("fault", [EMPTY, NULL, REFUSAL])
 def test_saying_nothing_is_an_empty_answer(openai_server, model_at, fault):
     openai_server.always = fault
-    (found,) = model_at().generate([ask()])
-    assert (found.text, found.finish) == ("", "stop")
+    (result,) = model_at().generate([ask()])
+    assert (result.text, result.finish) == ("", "stop")
 
 
 def test_an_answer_cut_short_says_so(openai_server, model_at):
     openai_server.say = lambda text: "one two three four five six seven eight nine"
     model = model_at()
-    assert [found.finish for found in model.generate([ask(), ask(stop=("six",))])] == ["length", "stop"]
+    assert [result.finish for result in model.generate([ask(), ask(stop=("six",))])] == ["length", "stop"]
 
 
 def test_more_stops_than_the_protocol_takes_are_cut_here(openai_server, model_at):
     openai_server.say = lambda text: "a five b c d e f g h i j k"
-    (found,) = model_at().generate([ask(stop=("one", "two", "three", "four", "five"))])
-    assert (found.text, found.finish) == ("a", "stop")
+    (result,) = model_at().generate([ask(stop=("one", "two", "three", "four", "five"))])
+    assert (result.text, result.finish) == ("a", "stop")
     assert openai_server.calls[0].body["stop"] == ["one", "two", "three", "four"]
 
 
 def test_a_slow_server_is_a_failure(openai_server, model_at):
     openai_server.always = Fault(delay=0.5)
-    (found,) = model_at("timeout=0.05,max_retries=0").generate([ask()])
-    assert found == Failed(error="no complete reply within 0.05 seconds; timeout=SECONDS allows more")
+    (result,) = model_at("timeout=0.05,max_retries=0").generate([ask()])
+    assert result == Failed(error="no complete reply within 0.05 seconds; timeout=SECONDS allows more")
 
 
 @pytest.mark.parametrize("status", [401, 403])
@@ -195,7 +195,7 @@ def test_newer_models_get_the_limit_under_its_newer_name(openai_server, model_at
     )
     openai_server.inject(refused)
     model = model_at("max_concurrent=1")
-    assert all(isinstance(found, Generated) for found in model.generate([ask("a"), ask("b")]))
+    assert all(isinstance(result, Generated) for result in model.generate([ask("a"), ask("b")]))
     assert ["max_completion_tokens" in call.body for call in openai_server.calls] == [False, True, True]
 
 
@@ -206,7 +206,7 @@ def test_a_model_that_takes_no_stop_strings_is_asked_without_and_cut_here(openai
     )
     openai_server.say = lambda text: "Paris\nTokyo"
     model = model_at(",".join(filter(None, ["max_concurrent=1", args])))
-    assert [found.text for found in model.generate([ask("a"), ask("b")])] == ["Paris"] * 2
+    assert [result.text for result in model.generate([ask("a"), ask("b")])] == ["Paris"] * 2
     assert ["stop" in call.body for call in openai_server.calls] == [True, False, False]
 
 
@@ -246,9 +246,9 @@ def test_the_fingerprint_names_model_and_server_and_no_secret(openai_server, mod
 def test_the_prompt_digest_is_that_of_prompt_and_endpoint(openai_server, model_at):
     chat, completions = model_at(), model_at("endpoint=completions")
     digests = [
-        found.prompt_digest
+        result.prompt_digest
         for model in (chat, completions)
-        for found in model.generate([ask("a"), ask("a", stop=("x",)), ask("b")])
+        for result in model.generate([ask("a"), ask("a", stop=("x",)), ask("b")])
     ]
     assert digests[0] == digests[1]
     assert len(set(digests)) == 4

@@ -23,12 +23,12 @@ def test_only_the_name_is_needed():
 
 
 def test_all_that_can_be_said():
-    found = parse_openai(
+    result = parse_openai(
         "openai/x",
         "base_url=http://localhost:8000/v1/,api_key_env=MY_KEY,endpoint=completions,max_concurrent=3,"
         "timeout=2.5,max_retries=0,seed=5",
     )
-    assert found == OpenAISpec(
+    assert result == OpenAISpec(
         text="openai/x",
         name="x",
         base_url="http://localhost:8000/v1",
@@ -42,8 +42,8 @@ def test_all_that_can_be_said():
 
 
 def test_lm_evals_words_are_understood():
-    found = parse_openai("openai/x", "base_url=http://localhost:8000/v1/completions,num_concurrent=2")
-    assert (found.base_url, found.endpoint, found.max_concurrent) == (
+    result = parse_openai("openai/x", "base_url=http://localhost:8000/v1/completions,num_concurrent=2")
+    assert (result.base_url, result.endpoint, result.max_concurrent) == (
         "http://localhost:8000/v1",
         "completions",
         2,

@@ -31,8 +31,8 @@ def ask(prompt="Where?", **more):
 def test_the_answer_is_what_stands_behind_the_thought(openai_server, model_at, said, parses, args):
     openai_server.say = lambda text: said
     openai_server.parses = parses
-    found = model_at(args).generate([ask("1"), ask("2"), ask("3")])
-    assert [(one.text, one.finish, one.thought) for one in found] == [("Paris", "stop", THOUGHT)] * 3
+    result = model_at(args).generate([ask("1"), ask("2"), ask("3")])
+    assert [(one.text, one.finish, one.thought) for one in result] == [("Paris", "stop", THOUGHT)] * 3
     asked = [("stop" in call.body, call.body["max_tokens"]) for call in openai_server.calls_to(CHAT)]
     known = [(False, 8 + 2048)] * 3
     # What a model does is found out with the first question.
@@ -46,22 +46,22 @@ def test_a_thought_without_an_end_is_no_answer(openai_server, model_at, parses, 
     openai_server.parses = parses
     if not (opening or parses):
         return  # nothing tells it from an answer
-    (found,) = model_at("max_thinking_tokens=12").generate([ask()])
-    assert (found.text, found.finish) == ("", "length")
-    assert found.thought.startswith("Okay, they ask")
+    (result,) = model_at("max_thinking_tokens=12").generate([ask()])
+    assert (result.text, result.finish) == ("", "length")
+    assert result.thought.startswith("Okay, they ask")
 
 
 def test_a_model_that_does_not_think_is_asked_as_ever(openai_server, model_at):
     openai_server.say = lambda text: "Paris\nTokyo"
-    found = model_at().generate([ask("1"), ask("2")])
-    assert [(one.text, one.thought, one.thought_tokens) for one in found] == [("Paris", "", 0)] * 2
+    result = model_at().generate([ask("1"), ask("2")])
+    assert [(one.text, one.thought, one.thought_tokens) for one in result] == [("Paris", "", 0)] * 2
     assert [call.body["stop"] for call in openai_server.calls_to(CHAT)] == [["\n"]] * 2
 
 
 def test_a_long_answer_costs_one_look(openai_server, model_at):
     openai_server.say = lambda text: "The city that you are asking me about is, of course, Paris, in France."
-    found = model_at().generate([ask("1"), ask("2"), ask("3")])
-    assert [one.finish for one in found] == ["length"] * 3
+    result = model_at().generate([ask("1"), ask("2"), ask("3")])
+    assert [one.finish for one in result] == ["length"] * 3
     asked = [call.body["max_tokens"] for call in openai_server.calls_to(CHAT)]
     assert sorted(asked) == [8, 8, 8, 8 + 2048]
 
@@ -76,15 +76,15 @@ def test_a_long_answer_costs_nothing_where_thinking_is_off(openai_server, model_
 
 def test_an_answer_may_begin_with_a_line_break(openai_server, model_at):
     openai_server.say = lambda text: "\n\nParis\nTokyo"
-    found = model_at("endpoint=completions").generate([ask("1"), ask("2")])
-    assert [one.text for one in found] == ["Paris"] * 2
+    result = model_at("endpoint=completions").generate([ask("1"), ask("2")])
+    assert [one.text for one in result] == ["Paris"] * 2
 
 
 def test_system_messages_turns_and_variables_of_the_template_are_sent(openai_server, model_at):
     args = 'system_instruction="Be brief, please.",chat_template_args={"a": [1, 2]},enable_thinking=False'
     model = model_at(args)
     turns = (("Which river?", "the Nile"),)
-    (found,) = model.generate([ask(system="Say unsure.", turns=turns)])
+    (result,) = model.generate([ask(system="Say unsure.", turns=turns)])
     (call,) = openai_server.calls_to(CHAT)
     assert call.body["messages"] == [
         {"role": "system", "content": "Be brief, please.\n\nSay unsure."},
@@ -94,7 +94,7 @@ def test_system_messages_turns_and_variables_of_the_template_are_sent(openai_ser
     ]
     assert call.body["chat_template_kwargs"] == {"a": [1, 2], "enable_thinking": False}
     (plain,) = model_at().generate([ask()])
-    assert found.prompt_digest != plain.prompt_digest
+    assert result.prompt_digest != plain.prompt_digest
     assert "Be brief, please." in model.describe().prompting
 
 
@@ -113,8 +113,8 @@ def test_completions_have_no_template_to_fill_in(model_at, given):
 
 def test_an_end_that_only_the_user_names_is_found(openai_server, model_at):
     openai_server.say = lambda text: "A city.\n[done] Paris\nTokyo"
-    (found,) = model_at("think_end_token=[done]").generate([ask()])
-    assert (found.text, found.thought) == ("Paris", "A city.")
+    (result,) = model_at("think_end_token=[done]").generate([ask()])
+    assert (result.text, result.thought) == ("Paris", "A city.")
 
 
 @pytest.mark.parametrize(("args", "say"), [("", UNMARKED), ("think_end_token=[done]", "Hm.\n[done] Paris")])

@@ -17,7 +17,7 @@ from pytest_kbrel.models.vllm.engine import EngineEndedError, watch
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "result"),
     [
         (" vllm/x ", True),
         (" vllm ", True),
@@ -27,8 +27,8 @@ from pytest_kbrel.models.vllm.engine import EngineEndedError, watch
         ("x/vllm", False),
     ],
 )
-def test_which_spec_vllm_runs(text, found):
-    assert (backend_of(text).name == "vllm") is found
+def test_which_spec_vllm_runs(text, result):
+    assert (backend_of(text).name == "vllm") is result
 
 
 def test_a_checkpoint_of_which_nothing_is_said():

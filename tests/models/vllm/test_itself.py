@@ -46,9 +46,9 @@ EOS, FULL_STOP = 2, 16
 
 @pytest.fixture(scope="module")
 def model(real_engines):
-    found = vllm.load(parse_vllm(f"vllm/{FOLDER}", f"dtype=float32,enforce_eager=True,max_length={LONGEST}"))
-    yield found
-    found.close()
+    result = vllm.load(parse_vllm(f"vllm/{FOLDER}", f"dtype=float32,enforce_eager=True,max_length={LONGEST}"))
+    yield result
+    result.close()
 
 
 @pytest.fixture(scope="module")
@@ -174,12 +174,12 @@ def test_the_stand_in_answers_as_vllm(model, stand_in):
         for field in ("index", "text", "token_ids", "finish_reason", "stop_reason"):
             assert getattr(written, field) == getattr(their, field), (name, field)
         assert (written.logprobs is None) == (their.logprobs is None), name
-        for found, expected in (
+        for result, expected in (
             (numbers(one.prompt_logprobs), numbers(other.prompt_logprobs)),
             (numbers(written.logprobs), numbers(their.logprobs)),
         ):
-            assert len(found) == len(expected), name
-            for here, there in zip(found, expected, strict=True):
+            assert len(result) == len(expected), name
+            for here, there in zip(result, expected, strict=True):
                 assert here == (there and pytest.approx(there, abs=1e-3)), name
 
 

@@ -41,17 +41,17 @@ from tests.models.vllm.questions import (
 @pytest.fixture(autouse=True)
 def calls(monkeypatch):
     """What stand-ins are asked in this test, and how their answers are spoilt."""
-    found = fake_vllm.Calls()
-    monkeypatch.setattr(fake_vllm, "calls", found)
+    result = fake_vllm.Calls()
+    monkeypatch.setattr(fake_vllm, "calls", result)
     monkeypatch.setitem(sys.modules, "vllm", fake_vllm)
-    return found
+    return result
 
 
 @pytest.fixture(scope="module")
 def model(vllm_of):
-    found = vllm_of("llama")
-    yield found
-    found.close()
+    result = vllm_of("llama")
+    yield result
+    result.close()
 
 
 @pytest.mark.parametrize("requests", [LONG, SHORT, [*LONG, *SHORT]], ids=["long", "short", "both"])
@@ -389,11 +389,11 @@ def test_what_comes_from_the_hub_is_what_is_digested(checkpoint_of, monkeypatch,
         return str(folder)
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
-    found = vllm.load(parse_vllm("vllm/some-org/some-name", "revision=abc"))
+    result = vllm.load(parse_vllm("vllm/some-org/some-name", "revision=abc"))
     assert (wanted["name"], wanted["revision"]) == ("some-org/some-name", "abc")
     assert calls.engines[0].options["model"] == str(folder)
-    assert found.describe().spec == "vllm/some-org/some-name"
-    assert found.describe().weights_digest == load(parse_spec(str(folder))).describe().weights_digest
+    assert result.describe().spec == "vllm/some-org/some-name"
+    assert result.describe().weights_digest == load(parse_spec(str(folder))).describe().weights_digest
 
     def fail(name, **options):
         raise OSError("offline")
