@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 
 from pytest_kbrel.catalogue.probes import PROBES
@@ -34,3 +35,12 @@ def test_a_table_has_one_name() -> None:
     for table in tables:
         defined = [name for name, text in SOURCES.items() if re.search(rf"^{table}\b[^=\n]*= ", text, re.M)]
         assert len(defined) <= 1, (table, defined)
+
+
+def test_nothing_is_called_found() -> None:
+    named = []
+    for name, text in SOURCES.items():
+        for node in ast.walk(ast.parse(text)):
+            names = (getattr(node, key, None) for key in ("id", "arg", "name", "attr"))
+            named += [name] * ("found" in names)
+    assert named == []
