@@ -97,7 +97,7 @@ def test_scoring_and_writing_learn_from_each_other(model_of, monkeypatch):
     budget = Budget(4096)
     model = HfModel(model_of("llama").parts, budget=budget)
     right = [one.probabilities for one in model.score(SCORES)], [one.text for one in model.generate(ASKS)]
-    real, real_loop, seen = scorer.score_rows, generator.Generator._behind, []
+    real, real_loop, seen = scorer.score_rows, generator.Generator._group, []
 
     def tight(*args, **options):
         if budget.tokens > 1000:
@@ -118,7 +118,7 @@ def test_scoring_and_writing_learn_from_each_other(model_of, monkeypatch):
         seen.append(self._budget)
         yield from real_loop(self, group, prompts)
 
-    monkeypatch.setattr(generator.Generator, "_behind", watched)
+    monkeypatch.setattr(generator.Generator, "_group", watched)
     assert [one.text for one in model.generate(ASKS)] == right[1]
     assert {*seen} == {budget.tokens}
     for one, before in zip(model.score(SCORES), right[0], strict=True):
