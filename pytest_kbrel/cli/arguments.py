@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 
-def say(text: object) -> None:
+def print_line(text: object) -> None:
     """Print a text for people, whatever it quotes; see :func:`pytest_kbrel.printing.printable`."""
     print(printable(str(text)))
 
 
 @contextmanager
-def scratch_for(output: Path) -> Iterator[Path]:
+def scratch_folder(output: Path) -> Iterator[Path]:
     """Yield a temporary folder beside ``output``, on the same file system, so that a rename is atomic.
 
     Raises ``FileNotFoundError`` where the folder of ``output`` is missing, and ``IsADirectoryError`` where
@@ -46,13 +46,13 @@ def new_file(output: Path, *, force: bool) -> Iterator[TextIO]:
     """
     if output.is_file() and not force:
         raise FileExistsError(f"{output}: exists already; name another file or give --force")
-    with scratch_for(output) as scratch:
+    with scratch_folder(output) as scratch:
         with (scratch / output.name).open("w", encoding="utf-8", newline="\n") as stream:
             yield stream
         (scratch / output.name).replace(output)
 
 
-def whole(bounds: Bounds) -> Callable[[str], int]:
+def integer_within(bounds: Bounds) -> Callable[[str], int]:
     """Return a reader of whole numbers within ``bounds``; argparse says what its error says."""
 
     def read(text: str) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_kbrel.bounds import CAP, FLAG_SEED, THREADS, YEAR, shown
-from pytest_kbrel.cli.arguments import say, whole
+from pytest_kbrel.cli.arguments import integer_within, print_line
 
 if TYPE_CHECKING:
     from pytest_kbrel.cli.arguments import Commands
@@ -38,16 +38,18 @@ def register(commands: Commands) -> None:
     _columns(parser)
     rules = parser.add_argument_group("rules")
     rules.add_argument(
-        "--until", type=whole(YEAR), default=2020, metavar="YEAR", help="last year (default: 2020)"
+        "--until", type=integer_within(YEAR), default=2020, metavar="YEAR", help="last year (default: 2020)"
     )
     rules.add_argument(
         "--cap",
-        type=whole(CAP),
+        type=integer_within(CAP),
         default=100,
         metavar="N",
         help="most questions a template and bucket (default: 100)",
     )
-    rules.add_argument("--seed", type=whole(FLAG_SEED), default=0, help="fixes the draw (default: 0)")
+    rules.add_argument(
+        "--seed", type=integer_within(FLAG_SEED), default=0, help="fixes the draw (default: 0)"
+    )
     rules.add_argument(
         "--ascii-share",
         type=_share,
@@ -72,7 +74,7 @@ def register(commands: Commands) -> None:
         "--memory-limit", type=_size, default="4GB", metavar="SIZE", help="of DuckDB (default: 4GB)"
     )
     engine.add_argument(
-        "--threads", type=whole(THREADS), default=None, metavar="N", help="default: all cores"
+        "--threads", type=integer_within(THREADS), default=None, metavar="N", help="default: all cores"
     )
     engine.add_argument("--temp-dir", type=Path, default=None, metavar="DIR", help="where to spill to disk")
     parser.set_defaults(run=_run)
@@ -157,19 +159,21 @@ def _mapping(options: argparse.Namespace) -> Columns:
 
 
 def _report(manifest: Manifest, output: Path) -> None:
-    say(f"{manifest.rows:,} rows read")
+    print_line(f"{manifest.rows:,} rows read")
     for reason, count in manifest.skipped.items():
         if count:
-            say(f"  {count:,} {reason}")
+            print_line(f"  {count:,} {reason}")
     for scope in manifest.buckets:
         counts = ", ".join(f"{count:,} {bucket}" for bucket, count in scope.entities)
-        say(f"entities of {scope.name}: {counts}")
+        print_line(f"entities of {scope.name}: {counts}")
     for template in manifest.templates:
         if not template.taken:
             counts = ", ".join(f"{count:,}" for count in template.fit)
-            say(f"  {template.relation}: no question; fit are {counts} in head, torso, tail")
+            print_line(f"  {template.relation}: no question; fit are {counts} in head, torso, tail")
     taken = sum(template.taken > 0 for template in manifest.templates)
-    say(f"{manifest.questions:,} questions from {taken} of {len(manifest.templates)} templates in {output}")
+    print_line(
+        f"{manifest.questions:,} questions from {taken} of {len(manifest.templates)} templates in {output}"
+    )
 
 
 def _share(text: str) -> float:

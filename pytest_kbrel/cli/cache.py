@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_kbrel.bounds import AGE, shown
-from pytest_kbrel.cli.arguments import new_file, say, whole
+from pytest_kbrel.cli.arguments import integer_within, new_file, print_line
 from pytest_kbrel.errors import KbrelError
 
 if TYPE_CHECKING:
@@ -58,9 +58,9 @@ def _info(options: argparse.Namespace) -> int:
         models = store.models()
         answers = sum(model.answers for model in models)
         contents = f"{count(answers, 'answer')} of {count(len(models), 'model')}"
-        say(f"{store.path}: {contents}, {_size(store.size())}")
+        print_line(f"{store.path}: {contents}, {_size(store.size())}")
         if models:
-            say(_table(models))
+            print_line(_table(models))
     return 0
 
 
@@ -82,7 +82,7 @@ def _prune(options: argparse.Namespace) -> int:
         model = None if options.model is None else store.model(options.model)
         deleted = store.prune(model=model, before=before)
         remaining = sum(one.answers for one in store.models())
-        say(f"{store.path}: {deleted} answers forgotten, {remaining} left, {_size(store.size())}")
+        print_line(f"{store.path}: {deleted} answers forgotten, {remaining} left, {_size(store.size())}")
     return 0
 
 
@@ -98,7 +98,7 @@ def _export(options: argparse.Namespace) -> int:
         for line in store.lines(model):
             stream.write(line + "\n")
             written += 1
-    say(f"{written} answers written to {output}")
+    print_line(f"{written} answers written to {output}")
     return 0
 
 
@@ -108,7 +108,7 @@ def _seconds(text: str) -> int:
         raise argparse.ArgumentTypeError(
             f"found {shown(text)}; allowed: a number with h, d or w, such as 30d"
         )
-    return whole(AGE)(match[1]) * _SECONDS[match[2]]
+    return integer_within(AGE)(match[1]) * _SECONDS[match[2]]
 
 
 def _table(models: tuple[CachedModel, ...]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from pytest_kbrel.cli.arguments import say, scratch_for
+from pytest_kbrel.cli.arguments import print_line, scratch_folder
 
 if TYPE_CHECKING:
     from pytest_kbrel.cli.arguments import Commands
@@ -44,7 +44,7 @@ def _run(options: argparse.Namespace) -> int:
             f"{output}: the relations are written under this name; name the facts otherwise"
         )
     relations = Relations()
-    with scratch_for(output) as scratch:
+    with scratch_folder(output) as scratch:
         facts, wordings = scratch / "facts.jsonl", scratch / _RELATIONS
         with facts.open("w", encoding="utf-8", newline="\n") as stream:
             counts = _write(read(form, [options.path], relations), stream, skip=options.skip_broken)
@@ -54,14 +54,14 @@ def _run(options: argparse.Namespace) -> int:
             _may_write(made, target, options.force)
         for made, target in targets:
             made.replace(target)
-    say(
+    print_line(
         f"rows read: {counts.read}, facts written to {output}: {counts.written}, duplicates marked: "
         f"{counts.duplicates}, rows skipped: {counts.skipped}, relations in {targets[1][1]}: {len(relations)}"
     )
     for message in counts.broken:
-        say(f"skipped: {message}")
+        print_line(f"skipped: {message}")
     if counts.skipped > len(counts.broken):
-        say(f"skipped: {counts.skipped - len(counts.broken)} more")
+        print_line(f"skipped: {counts.skipped - len(counts.broken)} more")
     return 0
 
 

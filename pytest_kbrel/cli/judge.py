@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_kbrel.cli.arguments import new_file, say
+from pytest_kbrel.cli.arguments import new_file, print_line
 from pytest_kbrel.records import LANGUAGES, Label, base_language
 from pytest_kbrel.tables import format_table
 
@@ -126,14 +126,14 @@ def _run(options: argparse.Namespace) -> int:
         if not counts:
             raise SuiteError(f"no predictions found; {_FORM}", options.path, 1)
     totals = ", ".join(f"{counts[label]} {label}" for label in ("correct", "wrong", "uninformative"))
-    say(f"{counts.total()} predictions: {totals}; written to {output}")
+    print_line(f"{counts.total()} predictions: {totals}; written to {output}")
     for language, number in unsupported.items():
-        say(
+        print_line(
             f"{number} of them in {language!r}, for which there are no rules: judged by those for English; "
             f"known are {', '.join(LANGUAGES)}"
         )
     if options.human:
-        say(agreement.table())
+        print_line(agreement.table())
     return 0
 
 

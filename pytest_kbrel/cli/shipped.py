@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_kbrel import resources
-from pytest_kbrel.cli.arguments import say
+from pytest_kbrel.cli.arguments import print_line
 
 if TYPE_CHECKING:
     from pytest_kbrel.cli.arguments import Commands
@@ -29,7 +29,7 @@ def register_schema(commands: Commands) -> None:
 
 def _copy(options: argparse.Namespace) -> int:
     for path in resources.copy_to(options.directory):
-        say(path)
+        print_line(path)
     return 0
 
 

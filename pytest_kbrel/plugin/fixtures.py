@@ -77,14 +77,14 @@ def kb_check(request: pytest.FixtureRequest, _kb_runner: CaseRunner) -> Callable
 
         request.node.user_properties.extend(case_properties(result))
         message = failure_message(_kb_runner.settings, result)
-        excuse = waiver_text(request.config, result)
-        if message and excuse:
+        waiver_reason = waiver_text(request.config, result)
+        if message and waiver_reason:
             from pytest_kbrel.plugin.collection import case_of
 
             # The item of a suite is one case; a Python test may check several and must go on to the next.
             if case_of(request.node) is None:
                 return result
-            pytest.xfail(excuse)
+            pytest.xfail(waiver_reason)
         if message:
             pytest.fail(message, pytrace=False)
         return result
@@ -174,8 +174,8 @@ def failure_message(settings: Settings, result: CaseResult) -> str:
 def waiver_text(config: pytest.Config, result: CaseResult) -> str:
     """Return the waiver of a failed case in words; ``""`` without one and with --runxfail."""
     from pytest_kbrel.printing import printable
-    from pytest_kbrel.reports.phrases import excuse
+    from pytest_kbrel.reports.phrases import waiver_reason
 
     if result.waiver is None or not result.waived or config.getoption("runxfail", False):
         return ""
-    return printable(excuse(result.waiver))
+    return printable(waiver_reason(result.waiver))

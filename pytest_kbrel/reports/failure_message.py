@@ -8,16 +8,16 @@ from pytest_kbrel.printing import printable
 from pytest_kbrel.records import CaseResult, Change, GateResult, MetricValue
 from pytest_kbrel.reports import phrases, view
 from pytest_kbrel.reports.formatting import (
+    answer_text,
     bound,
     count,
     difference,
+    expected_text,
     interval,
     number,
     one_line,
     p_value,
     signed,
-    spoken,
-    wanted,
 )
 from pytest_kbrel.reports.view import metric
 
@@ -36,11 +36,11 @@ def failure_text(result: CaseResult, *, baseline_name: str) -> str:
         lines[0] += f", {len(missed)} of {count(len(result.gates), 'gate')} not passed"
     for gate in missed:
         lines += _gate(result, gate, baseline_name)
-    lines += [f"  {waiver}" for waiver in phrases.expired(result)]
+    lines += [f"  {waiver}" for waiver in phrases.expired_waivers(result)]
     lines += [f"  error: {one_line(error, 500)}" for error in result.errors[:SHOWN_ERRORS]]
     if len(result.errors) > SHOWN_ERRORS:
         lines.append(f"  and {count(len(result.errors) - SHOWN_ERRORS, 'more error')}")
-    lines += [f"  responses: {phrases.share(share)}" for share in phrases.noteworthy(result)]
+    lines += [f"  responses: {phrases.share_text(share)}" for share in phrases.noteworthy(result)]
     if unmatched := phrases.unmatched(result.unmatched):
         lines.append(f"  compared without {unmatched}")
     if result.prompt:
@@ -125,12 +125,12 @@ def _lost(result: CaseResult, baseline_name: str) -> list[str]:
 
 
 def _change(at: int, change: Change) -> list[str]:
-    origin = view.place(change)
+    origin = view.origin(change)
     lines = [
         f"    {at}. {one_line(change.question, _LONGEST)}" + (f" ({origin})" if origin else ""),
-        f"       expected    {wanted(change.expected, _LONGEST)}",
-        f"       old answer  {spoken(change.old_answer, _LONGEST)}",
-        f"       new answer  {spoken(change.new_answer, _LONGEST)}",
+        f"       expected    {expected_text(change.expected, _LONGEST)}",
+        f"       old answer  {answer_text(change.old_answer, _LONGEST)}",
+        f"       new answer  {answer_text(change.new_answer, _LONGEST)}",
     ]
     if moved := view.probability(change):
         lines.append(f"       anchor      {moved}")

@@ -19,12 +19,12 @@ def one_line(text: str, limit: int = 0) -> str:
     return clean if not limit or len(clean) <= limit else clean[: limit - 1] + "…"
 
 
-def spoken(answer: str, limit: int = 0) -> str:
+def answer_text(answer: str, limit: int = 0) -> str:
     """Return an answer on one line; ``(nothing)`` where it is blank, for a blank cannot be read."""
     return one_line(answer.strip(), limit) or "(nothing)"
 
 
-def wanted(expected: str, limit: int = 0) -> str:
+def expected_text(expected: str, limit: int = 0) -> str:
     """Return the expected answer on one line; in words where a question has none."""
     return one_line(expected.strip(), limit) or "(no answer exists)"
 

@@ -55,10 +55,10 @@ def report_dict(run: Run) -> dict[str, Any]:
         "correlations": list(run.correlations),
         "summary": {
             "verdict": view.verdict(run),
-            **view.tally(run),
+            **view.verdict_counts(run),
             "waived": sum(phrases.is_waived(case, run) for case in run.cases),
-            **_changed(view.moved(run)),
-            "headline": view.sentence(run),
+            **_changed(view.changed_facts(run)),
+            "headline": view.changes_headline(run),
         },
         "exit_status": run.exit_status,
         "complete": run.complete,
@@ -77,7 +77,7 @@ def _comparisons(run: Run) -> dict[str, Any]:
     return {"counted": run.comparisons, "made": made, "note": note}
 
 
-def _changed(moved: view.Moved) -> dict[str, Any]:
+def _changed(moved: view.ChangedFacts) -> dict[str, Any]:
     def counts(parts: Iterable[view.Part]) -> dict[str, Any]:
         return {part.name: {"lost": part.lost, "gained": part.gained} for part in parts}
 

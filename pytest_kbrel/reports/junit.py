@@ -38,7 +38,7 @@ def case_properties(result: CaseResult) -> list[tuple[str, str]]:
         if gate.p_sidak is not None
     ]
     properties += [
-        (f"kb_integrity_{xml_text(share.name)}", xml_text(phrases.share(share)))
+        (f"kb_integrity_{xml_text(share.name)}", xml_text(phrases.share_text(share)))
         for share in phrases.noteworthy(result)
     ]
     if unmatched := phrases.unmatched(result.unmatched):
@@ -60,11 +60,11 @@ def suite_properties(run: Run) -> list[tuple[str, str]]:
         ]
     if run.baseline:
         properties.append(("kb_baseline", xml_text(run.baseline)))
-    if sentence := view.sentence(run):
+    if sentence := view.changes_headline(run):
         properties.append(("kb_facts", xml_text(sentence)))
     if run.differences:
         properties.append(("kb_differences", xml_text("; ".join(run.differences))))
-    if stopped := view.tally(run)["not run"]:
+    if stopped := view.verdict_counts(run)["not run"]:
         # pytest writes no testcase for these.
         properties.append(("kb_not_run", str(stopped)))
     if run.recorded:

@@ -9,15 +9,15 @@ from pytest_kbrel.printing import printable
 from pytest_kbrel.records import CaseResult, Change, MetricValue, Run
 from pytest_kbrel.reports import phrases, view
 from pytest_kbrel.reports.formatting import (
+    answer_text,
     bound,
     count,
+    expected_text,
     interval,
     number,
     one_line,
     p_value,
     signed,
-    spoken,
-    wanted,
 )
 from pytest_kbrel.reports.phrases import attribution_lines
 
@@ -57,20 +57,20 @@ def summary_markdown(run: Run) -> str:
 def _headline(run: Run) -> Iterator[str]:
     yield from (f"## Knowledge gates: {view.verdict(run)}", "")
     model = markdown_text(run.model.spec) if run.model else "no model"
-    named = f" against baseline **{markdown_text(run.baseline)}**{view.against(run)}"
+    named = f" against baseline **{markdown_text(run.baseline)}**{view.baseline_note(run)}"
     against = named if run.baseline else ""
-    against += "".join(f", {role} {markdown_text(who)}" for role, who in view.helped_by(run))
+    against += "".join(f", {role} {markdown_text(who)}" for role, who in view.helper_models(run))
     yield from (f"**{model}**{against}: {view.headline(run)}.", "")
-    if sentence := view.sentence(run):
+    if sentence := view.changes_headline(run):
         yield from (f"**{markdown_text(sentence)}.**", "")
-    notes = [f"- {markdown_text(note, 600)}" for note in (*phrases.about(run), *_unjudged(run))]
+    notes = [f"- {markdown_text(note, 600)}" for note in (*phrases.run_notes(run), *_unjudged(run))]
     if notes:
         yield from (*notes, "")
 
 
 def _unjudged(run: Run) -> Iterator[str]:
     # Without a baseline nobody expects these to be judged.
-    if run.baseline and (gates := view.unjudged(run)):
+    if run.baseline and (gates := view.unjudged_count(run)):
         yield f"nothing published to compare with: {count(gates, 'gate')} not judged"
 
 
@@ -108,7 +108,7 @@ def _controls(case: CaseResult, name: str) -> str:
 def _case_blocks(run: Run) -> Iterator[str]:
     names = view.names(run)
     passed = [case for case in view.ordered(run) if case.verdict == "pass"]
-    for case in (*view.unsettled(run), *passed):
+    for case in (*view.not_passed(run), *passed):
         # All that were not run have one and the same reason: it stands among the problems.
         lines = list(_case(case, run)) if case.verdict != "not run" else []
         if lines:
@@ -125,7 +125,9 @@ def _case(case: CaseResult, run: Run) -> Iterator[str]:
     lines += [f"- error: {markdown_text(error, 300)}" for error in case.errors[:SHOWN_FACTS]]
     if case.waiver is not None:
         lines.append(f"- {markdown_text(phrases.waiver(case, run), 600)}")
-    lines += [f"- responses: {markdown_text(phrases.share(share))}" for share in phrases.noteworthy(case)]
+    lines += [
+        f"- responses: {markdown_text(phrases.share_text(share))}" for share in phrases.noteworthy(case)
+    ]
     if unmatched := phrases.unmatched(case.unmatched):
         lines.append(f"- compared without {unmatched}")
     if lines:
@@ -145,11 +147,11 @@ def _changes(changes: tuple[Change, ...], what: str) -> Iterator[str]:
     shown = changes[:SHOWN_FACTS]
     columns = {
         "question": [change.question for change in shown],
-        "expected": [wanted(change.expected, _LONGEST) for change in shown],
-        "old answer": [spoken(change.old_answer, _LONGEST) for change in shown],
-        "new answer": [spoken(change.new_answer, _LONGEST) for change in shown],
+        "expected": [expected_text(change.expected, _LONGEST) for change in shown],
+        "old answer": [answer_text(change.old_answer, _LONGEST) for change in shown],
+        "new answer": [answer_text(change.new_answer, _LONGEST) for change in shown],
         "anchor": [view.probability(change) for change in shown],
-        "from": [view.place(change) for change in shown],
+        "from": [view.origin(change) for change in shown],
     }
     # What no fact of the table has needs no column.
     columns = {name: texts for name, texts in columns.items() if name == "question" or any(texts)}
@@ -161,7 +163,7 @@ def _changes(changes: tuple[Change, ...], what: str) -> Iterator[str]:
 
 
 def _correlations(run: Run) -> Iterator[str]:
-    pairs = view.correlated(run)
+    pairs = view.correlation_pairs(run)
     if not pairs:
         return
     yield from ("### Correlations over slices", "")
@@ -176,6 +178,8 @@ def _correlations(run: Run) -> Iterator[str]:
 
 
 def _problems(run: Run) -> Iterator[str]:
-    problems = list(filter(None, (phrases.partial(run), phrases.unrun(run), *sorted(run.problems))))
+    problems = list(
+        filter(None, (phrases.partial_note(run), phrases.not_run_note(run), *sorted(run.problems)))
+    )
     if problems:
         yield from ("### Problems", "", *(f"- {markdown_text(problem, 600)}" for problem in problems))

@@ -17,7 +17,7 @@ from pytest_kbrel.records import (
     unsupported_languages,
 )
 from pytest_kbrel.reports.formatting import bound, count, interval, number, one_line, p_value, signed
-from pytest_kbrel.reports.view import is_blessed, names, not_run, slices, unsettled
+from pytest_kbrel.reports.view import is_blessed, names, not_passed, not_run, slices
 
 _SHOWN_TOKENS = 3
 # What stands for a token of blanks alone.
@@ -90,14 +90,14 @@ def _first_of(texts: Sequence[str]) -> str:
     return f"{texts[0]}{f' and {len(texts) - 1} more' if texts[1:] else ''}"
 
 
-def inconclusive(run: Run) -> tuple[tuple[str, int], ...]:
+def inconclusive_reasons(run: Run) -> tuple[tuple[str, int], ...]:
     """Return why gates are inconclusive, in short, and how many gates have this reason.
 
     Gates of several cases with the same reason are one entry.
     """
     called = names(run)
     by_reason: dict[str, list[str]] = {}
-    for case in unsettled(run):
+    for case in not_passed(run):
         for gate in case.gates if case.verdict == "inconclusive" else ():
             if gate.verdict == "inconclusive":
                 reason = f"{gate_name(gate)}: {_short(gate)}"
@@ -138,19 +138,19 @@ def is_measured(case: CaseResult) -> bool:
 def waiver(case: CaseResult, run: Run) -> str:
     """Return what became of a case's waivers, such as that they were not needed; empty without one."""
     if case.expired:
-        return "; ".join(expired(case))
+        return "; ".join(expired_waivers(case))
     given = case.waiver
     if given is None:
         return ""
     if is_waived(case, run):
-        return excuse(given)
+        return waiver_reason(given)
     unused = (
         "no longer needed, the case passes" if case.verdict == "pass" else "not used, it is for failures only"
     )
     return f"waiver {unused}: {_terms(given)}"
 
 
-def excuse(given: Waiver) -> str:
+def waiver_reason(given: Waiver) -> str:
     """Return why a failure is let pass: ``waived until 2026-12-31 by Ann: known``."""
     return f"waived {_terms(given)}"
 
@@ -159,7 +159,7 @@ def _terms(given: Waiver) -> str:
     return f"until {one_line(given.expires, 40)} by {_grounds(given)}"
 
 
-def expired(case: CaseResult) -> tuple[str, ...]:
+def expired_waivers(case: CaseResult) -> tuple[str, ...]:
     """Return what the expired waivers of a case say, one after the other."""
     return tuple(
         f"the waiver of {f'fact {one_line(of.fact, 80)}' if of.fact else one_line(of.case, 80)} expired on "
@@ -173,23 +173,23 @@ def _grounds(given: Waiver) -> str:
     return f"{one_line(given.owner, 80)}: {one_line(given.reason, 300)}"
 
 
-def share(part: Share) -> str:
+def share_text(part: Share) -> str:
     """Return a figure of integrity: ``14 of 20 cut short (at most 50 %)``."""
     if part.name == ANCHOR:
-        return f"{counted(part)} over {count(part.total, 'fact')} ({limit(part)})"
+        return f"{share_count(part)} over {count(part.total, 'fact')} ({share_limit(part)})"
     name = _SHARES.get(part.name, one_line(part.name, 60).replace("_", " "))
-    allowed = f"random answers: {_percent(part)}" if part.name == "below_random" else limit(part)
-    return f"{counted(part)} {name} ({allowed})"
+    allowed = f"random answers: {_percent(part)}" if part.name == "below_random" else share_limit(part)
+    return f"{share_count(part)} {name} ({allowed})"
 
 
-def counted(part: Share) -> str:
+def share_count(part: Share) -> str:
     """Return what was counted: ``14 of 20``; of anchors the mean of what was added up."""
     if part.name == ANCHOR:
         return f"mean anchor probability {part.value / part.total if part.total else 0.0:.2g}"
     return f"{part.value} of {part.total}"
 
 
-def limit(part: Share) -> str:
+def share_limit(part: Share) -> str:
     """Return what is allowed: ``at most 50 %``; of a mean probability, which is no share, the number."""
     word = "at least" if part.name in _LEAST else "at most"
     return f"{word} {f'{part.limit:g}' if part.name == ANCHOR else _percent(part)}"
@@ -204,17 +204,19 @@ def noteworthy(case: CaseResult) -> tuple[Share, ...]:
     return tuple(part for part in case.integrity if part.broken or _used(part) >= NOTEWORTHY)
 
 
-def _used(share: Share) -> float:
+def _used(share_text: Share) -> float:
     """Return which part of what is allowed was used up: 1 at the limit."""
-    if not share.total:
+    if not share_text.total:
         return 0.0
-    part = share.value / share.total
-    if share.name == "below_random":
-        return float(part < share.limit)
-    if share.name == ANCHOR:
+    part = share_text.value / share_text.total
+    if share_text.name == "below_random":
+        return float(part < share_text.limit)
+    if share_text.name == ANCHOR:
         # Most probabilities are far above so small a limit: used up is half of it at twice the limit.
-        return share.limit / part if part else float(share.limit > 0)
-    used, allowed = (1 - part, 1 - share.limit) if share.name in _LEAST else (part, share.limit)
+        return share_text.limit / part if part else float(share_text.limit > 0)
+    used, allowed = (
+        (1 - part, 1 - share_text.limit) if share_text.name in _LEAST else (part, share_text.limit)
+    )
     return 0.0 if not used else used / allowed if allowed else 1.0
 
 
@@ -230,21 +232,21 @@ def unmatched(facts: Unmatched) -> str:
     return ", ".join(f"{count(len(ids), 'fact')} {words}" for words, ids in unmatched_lists(facts))
 
 
-def partial(run: Run) -> str:
+def partial_note(run: Run) -> str:
     """Return a note that the run is partial; empty where it is not, or a problem says so already."""
     if run.complete or STOPPED in run.problems:
         return ""
     return "partial run: not every case of its suites was selected and soundly decided"
 
 
-def unrun(run: Run) -> str:
+def not_run_note(run: Run) -> str:
     """Return how many cases the session stopped before; empty where it came to all."""
     stopped = len(not_run(run))
     them = "it" if stopped == 1 else "them"
     return f"{count(stopped, 'case')} not run: the session stopped before {them}" if stopped else ""
 
 
-def unmeasured(case: CaseResult) -> str:
+def unmeasured_note(case: CaseResult) -> str:
     """Return why a case has no figures; empty where it has some."""
     if case.metrics:
         return ""
@@ -263,14 +265,14 @@ def all_unmatched(run: Run) -> Unmatched:
     return Unmatched(**{name: ids(name) for name in _UNMATCHED})
 
 
-def prompts(model: Fingerprint) -> str:
+def prompt_form(model: Fingerprint) -> str:
     """Return the prompt format of a model; empty for a scripted model, which has only one."""
     if model.backend == "scripted":
         return ""
     return "chat template" if model.chat_template else "raw prompts"
 
 
-def about(run: Run) -> Iterator[str]:
+def run_notes(run: Run) -> Iterator[str]:
     """Yield the notes on a run and its comparison as a whole, a sentence each."""
     yield from _environment_notes(dict(run.environment))
     if run.recorded:
@@ -328,10 +330,10 @@ def attribution_lines(case: CaseResult) -> Iterator[str]:
         strongest = sorted(zip(one.tokens, one.scores, strict=True), key=lambda pair: -abs(pair[1]))
         shown = strongest[:_SHOWN_TOKENS]
         scores = ", ".join(f"{shown_token(token)} {signed(score)}" for token, score in shown)
-        yield f"{one.target} ({where(one.role)}, {one_line(one.prompt, 160)}): {scores}"
+        yield f"{one.target} ({prompt_part(one.role)}, {one_line(one.prompt, 160)}): {scores}"
 
 
-def where(role: str) -> str:
+def prompt_part(role: str) -> str:
     """Return in words which context a prompt of MONITOR has."""
     return "after a wrong context" if role.startswith("negative") else "without context"
 

@@ -12,14 +12,14 @@ from pytest_kbrel.records import CaseResult, Change, Run, is_published
 from pytest_kbrel.reports import phrases, view
 from pytest_kbrel.reports.failure_message import failure_text
 from pytest_kbrel.reports.formatting import (
+    answer_text,
     count,
     difference,
+    expected_text,
     interval,
     number,
     one_line,
     signed,
-    spoken,
-    wanted,
 )
 from pytest_kbrel.reports.view import Group, metric
 from pytest_kbrel.tables import cells, fit, format_table, pad, wrap
@@ -63,15 +63,15 @@ def _identity(run: Run, width: int) -> Iterator[Line]:
     if run.model is None:
         return
     against = f" against baseline {one_line(run.baseline)}" if run.baseline else ""
-    parts = (run.model.dtype, run.model.device, phrases.prompts(run.model))
+    parts = (run.model.dtype, run.model.device, phrases.prompt_form(run.model))
     where = ", ".join(one_line(part) for part in parts if part)
     word = view.verdict(run)
     yield f"{one_line(run.model.spec)} ({where}){against}: {word}", VERDICTS[word].markup
-    for role, who in view.helped_by(run):
+    for role, who in view.helper_models(run):
         yield f"{role} {one_line(who)}", _PLAIN
     if is_published(run.baseline):
         yield "the baseline is what a paper prints: differences from it are unpaired", _PLAIN
-    for note in phrases.about(run):
+    for note in phrases.run_notes(run):
         yield from _wrapped(note, width, indent="")
     yield "", _PLAIN
 
@@ -100,7 +100,7 @@ def _controls(case: CaseResult, metrics: Sequence[str]) -> str:
 
 def _integrity(case: CaseResult) -> str:
     """Return the noteworthy integrity shares of a case; empty where it has none."""
-    shares = "; ".join(map(phrases.share, phrases.noteworthy(case)))
+    shares = "; ".join(map(phrases.share_text, phrases.noteworthy(case)))
     return f"responses of {one_line(case.slice)}: {shares}" if shares else ""
 
 
@@ -119,7 +119,7 @@ def _aggregates(run: Run, width: int) -> Iterator[Line]:
     for case in cases:
         markup = _markup(case, run)
         yield f"  {one_line(names[case.nodeid])}  {phrases.verdict_words(case, run)}", markup
-        if why := phrases.unmeasured(case):
+        if why := phrases.unmeasured_note(case):
             yield from _wrapped(why, width, markup=markup)
         shown = view.key_metrics(case)
         wide = max((16, *map(len, shown)))
@@ -138,7 +138,7 @@ def _aggregates(run: Run, width: int) -> Iterator[Line]:
 
 def _reasons(run: Run, width: int) -> Iterator[Line]:
     """Yield the reasons of inconclusive gates: failures are explained among pytest's own."""
-    reasons = phrases.inconclusive(run)
+    reasons = phrases.inconclusive_reasons(run)
     shown: list[Line] = []
     for at, (reason, _) in enumerate(reasons):
         lines = _wrapped(reason, width, indent="  ")
@@ -149,7 +149,7 @@ def _reasons(run: Run, width: int) -> Iterator[Line]:
         shown += lines
     if shown:
         yield from (("Inconclusive", _BOLD), *shown, ("", _PLAIN))
-    if gates := view.unjudged(run):
+    if gates := view.unjudged_count(run):
         why = "nothing published to compare with" if run.baseline else "no baseline given (--kb-baseline)"
         yield f"{why}: {count(gates, 'gate')} not judged", _PLAIN
 
@@ -168,7 +168,7 @@ def _waivers(run: Run, width: int) -> Iterator[Line]:
 
 def _facts(run: Run, width: int) -> Iterator[Line]:
     """Yield the facts whose anchor probability changed most, lost ones first."""
-    moved = view.moved(run)
+    moved = view.changed_facts(run)
     if not moved.lost and not moved.gained:
         return
     yield "Lost and gained facts", _BOLD
@@ -183,10 +183,10 @@ def _facts(run: Run, width: int) -> Iterator[Line]:
 def _change(change: Change) -> str:
     moved = view.probability(change)
     parts = [
-        f"{one_line(change.question, 120)} {wanted(change.expected, 60)}",
-        f"said {spoken(change.old_answer, 60)} → {spoken(change.new_answer, 60)}",
+        f"{one_line(change.question, 120)} {expected_text(change.expected, 60)}",
+        f"said {answer_text(change.old_answer, 60)} → {answer_text(change.new_answer, 60)}",
         moved and f"anchor {moved}",
-        view.place(change),
+        view.origin(change),
     ]
     return "; ".join(part for part in parts if part)
 
@@ -198,12 +198,12 @@ def _wrapped(text: str, width: int, indent: str = "    ", markup: dict[str, bool
 def _problems(run: Run, width: int) -> Iterator[Line]:
     for problem in sorted(run.problems):
         yield from _wrapped(f"problem: {one_line(problem, 600)}", width, "", VERDICTS["fail"].markup)
-    if note := phrases.partial(run):
+    if note := phrases.partial_note(run):
         yield note, VERDICTS["inconclusive"].markup
 
 
 def _headline(run: Run, width: int) -> Iterator[Line]:
-    if sentence := view.sentence(run):
+    if sentence := view.changes_headline(run):
         against = f" against baseline {one_line(run.baseline)}" if run.baseline else ""
         head, *rest = sentence.split("; ")
         yield from _wrapped("; ".join([head + against, *rest]), width, "", _BOLD)

@@ -147,7 +147,7 @@ def worst(run: Run) -> CaseResult | None:
     return max(losing, key=lambda case: len(case.lost)) if losing else None
 
 
-def tally(run: Run) -> dict[str, int]:
+def verdict_counts(run: Run) -> dict[str, int]:
     """Return how many cases have each verdict, all verdicts named."""
     return {word: sum(case.verdict == word for case in run.cases) for word in JUDGEMENTS}
 
@@ -157,12 +157,12 @@ def is_blessed(run: Run) -> bool:
     return bool(run.baseline) and not is_published(run.baseline)
 
 
-def against(run: Run) -> str:
+def baseline_note(run: Run) -> str:
     """Return the note that follows the name of a published baseline; empty for a blessed run."""
     return " (published figures, unpaired)" if is_published(run.baseline) else ""
 
 
-def helped_by(run: Run) -> tuple[tuple[str, str], ...]:
+def helper_models(run: Run) -> tuple[tuple[str, str], ...]:
     """Return which models judged the answers and wrote distractors: (what it did, its spec) each.
 
     The last one also has the share of replies that came from the cache; rules and facts are not named.
@@ -181,7 +181,7 @@ def helped_by(run: Run) -> tuple[tuple[str, str], ...]:
     return tuple(roles)
 
 
-def unsettled(run: Run) -> tuple[CaseResult, ...]:
+def not_passed(run: Run) -> tuple[CaseResult, ...]:
     """Return the cases that did not pass, worst verdict first.
 
     Where no blessed run was asked for, a case without one is not unsettled: :func:`unjudged` counts it.
@@ -196,7 +196,7 @@ def not_run(run: Run) -> tuple[CaseResult, ...]:
     return tuple(case for case in ordered(run) if case.verdict == "not run")
 
 
-def unjudged(run: Run) -> int:
+def unjudged_count(run: Run) -> int:
     """Return how many gates were left unjudged because no baseline was asked for, or a paper lacks them."""
     if is_blessed(run):
         return 0
@@ -205,7 +205,7 @@ def unjudged(run: Run) -> int:
 
 def headline(run: Run) -> str:
     """Return how many cases have each verdict, worst first: ``2 fail (1 waived), 18 pass``."""
-    counts = tally(run)
+    counts = verdict_counts(run)
     waived = Counter(case.verdict for case in run.cases if case.waived)
     parts = [
         f"{counts[word]} {word}" + (f" ({waived[word]} waived)" if waived[word] else "")
@@ -215,7 +215,7 @@ def headline(run: Run) -> str:
     return ", ".join(parts) or "no case was decided"
 
 
-def correlated(run: Run) -> tuple[tuple[Correlation, Correlation], ...]:
+def correlation_pairs(run: Run) -> tuple[tuple[Correlation, Correlation], ...]:
     """Return Pearson's and Spearman's correlation of each pair of figures that could be correlated."""
     rows: dict[tuple[str, str, str], dict[str, Correlation]] = {}
     for one in run.correlations:
@@ -239,7 +239,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class ChangedFacts:
     """The facts lost and gained over all cases of a run, each once, those that moved furthest first.
 
     ``buckets`` go from head to tail, ``relations`` from most to fewest lost facts. A fact without bucket or
@@ -258,7 +258,7 @@ class Moved:
         return tuple(part.name for part in self.relations if most and part.lost == most)
 
 
-def moved(run: Run) -> Moved:
+def changed_facts(run: Run) -> ChangedFacts:
     """Return the facts that ``run`` lost and gained: a fact that several cases lost is one fact.
 
     Its answers are those of a case that tells the probability of the anchor, if there is one.
@@ -267,7 +267,7 @@ def moved(run: Run) -> Moved:
     gained = _once((case.suite, change) for case in slices(run) for change in case.gained)
     buckets = _parts([change.bucket for change in lost], [change.bucket for change in gained])
     relations = _parts([change.relation for change in lost], [change.relation for change in gained])
-    return Moved(
+    return ChangedFacts(
         lost=lost,
         gained=gained,
         buckets=tuple(sorted(buckets, key=lambda part: _ORDER.get(part.name, len(_ORDER)))),
@@ -275,12 +275,12 @@ def moved(run: Run) -> Moved:
     )
 
 
-def sentence(run: Run) -> str:
+def changes_headline(run: Run) -> str:
     """Return the headline of lost and gained facts; empty where no fact was compared with a baseline.
 
     ``12 facts lost, 5 gained; 9 of the 12 are head; worst P108``
     """
-    changes = moved(run)
+    changes = changed_facts(run)
     if not changes.lost and not changes.gained:
         compared = any(value.paired for case in slices(run) for value in case.metrics)
         return "no fact lost or gained" if compared else ""
@@ -299,7 +299,7 @@ def _worst(labels: Sequence[str]) -> str:
     return f"worst {labels[0]} and {len(labels) - 1} others"
 
 
-def place(change: Change) -> str:
+def origin(change: Change) -> str:
     """Return relation and bucket of a fact, those that are known: ``P36, tail``."""
     return ", ".join(one_line(part, _LONGEST) for part in (change.relation, change.bucket) if part)
 

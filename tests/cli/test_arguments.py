@@ -9,7 +9,7 @@ import pytest
 
 from pytest_kbrel.bounds import CAP
 from pytest_kbrel.cli import build, cache, judge, main
-from pytest_kbrel.cli.arguments import whole
+from pytest_kbrel.cli.arguments import integer_within
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.facts.question_set import Columns
 
@@ -53,13 +53,13 @@ def test_an_age_of_nothing_is_an_age(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 @pytest.mark.parametrize(("text", "value"), [("1", 1), ("128", 128), ("999999", 999_999)])
 def test_the_least_and_the_most_of_a_number(text: str, value: int) -> None:
-    assert whole(CAP)(text) == value
+    assert integer_within(CAP)(text) == value
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "1000000", "1.0", "", "²", "x", "9" * 5000])
 def test_what_lies_beside_them(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match=r"^found .{2,62}; allowed: a whole number from 1"):
-        whole(CAP)(text)
+        integer_within(CAP)(text)
 
 
 @pytest.mark.parametrize(

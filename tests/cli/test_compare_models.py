@@ -8,16 +8,22 @@ from typing import Any
 
 import pytest
 
-from pytest_kbrel.cli.compare.models import Compared, over_models, read_models, run_settings, side_by_side
-from pytest_kbrel.cli.compare.pairing import read_side
+from pytest_kbrel.cli.compare.models import (
+    ComparedModel,
+    correlations_over_models,
+    figure_tables,
+    read_models,
+    run_settings,
+)
+from pytest_kbrel.cli.compare.pairing import read_outcomes
 from pytest_kbrel.errors import KbrelError
 
 SUITE = "w.kb.yaml"
 HEAD = "head_to_tail[a]"
 
 
-def model(name: str = "a", cases: Any = None, **more: Any) -> Compared:
-    return Compared(name=name, about="", cases=cases or {(SUITE, HEAD): {"accuracy": 0.5}}, **more)
+def model(name: str = "a", cases: Any = None, **more: Any) -> ComparedModel:
+    return ComparedModel(name=name, about="", cases=cases or {(SUITE, HEAD): {"accuracy": 0.5}}, **more)
 
 
 def asked(case: str = HEAD, suite: str = SUITE, **settings: str) -> Any:
@@ -79,7 +85,7 @@ def test_what_of_the_settings_of_two_runs_can_change_figures(
 def test_in_what_a_case_was_not_asked_alike(
     first: dict[str, Any], second: dict[str, Any], expected: str
 ) -> None:
-    (table,) = side_by_side([model("a", **first), model("b", **second)])
+    (table,) = figure_tables([model("a", **first), model("b", **second)])
     assert (table.case, table.differing) == (HEAD, expected)
 
 
@@ -89,7 +95,7 @@ def test_monitor_has_no_judge() -> None:
         model(judge, cases, case_settings=asked("monitor[a]"), settings=(("judge", judge),))
         for judge in ("rules", "openai/j")
     ]
-    assert side_by_side(models)[0].differing == ""
+    assert figure_tables(models)[0].differing == ""
 
 
 def test_figures_that_two_models_have_are_shown_with_gaps_where_others_have_none() -> None:
@@ -98,10 +104,10 @@ def test_figures_that_two_models_have_are_shown_with_gaps_where_others_have_none
         model("b", {(SUITE, HEAD): {"accuracy": 0.5, "em": 0.2}}),
         model("c", {(SUITE, HEAD): {"f1": 0.3}, (SUITE, "head_to_tail[b]"): {"f1": 0.3}}),
     ]
-    (table,) = side_by_side(models)
+    (table,) = figure_tables(models)
     assert table.rows == (("accuracy", (0.0, 0.5, None)), ("f1", (0.1, None, 0.3)))
     with pytest.raises(KbrelError, match="no figure is in two of a, c; allowed"):
-        side_by_side([model("a", {(SUITE, HEAD): {"em": 0.1}}), models[2]])
+        figure_tables([model("a", {(SUITE, HEAD): {"em": 0.1}}), models[2]])
 
 
 @pytest.mark.parametrize(
@@ -117,7 +123,7 @@ def test_figures_that_two_models_have_are_shown_with_gaps_where_others_have_none
 def test_a_case_keeps_its_suite_where_a_model_has_it_in_two(cases: list[Any], names: list[str]) -> None:
     filled = [model(str(n), {case: {"accuracy": 0.5} for case in of}) for n, of in enumerate(cases)]
     coefficients = {
-        table.case for table in side_by_side([*filled, *(replace(m, name=f"{m.name}b") for m in filled)])
+        table.case for table in figure_tables([*filled, *(replace(m, name=f"{m.name}b") for m in filled)])
     }
     assert coefficients == set(names)
 
@@ -137,14 +143,16 @@ def test_figures_are_correlated_over_models_within_a_slice(
         model(str(k), {("", f"reliability[{name}]"): {"ncr": 0.1 * k, "ur": 0.2 * k} for name in slices})
         for k in range(3)
     ]
-    rows = over_models(models)
+    rows = correlations_over_models(models)
     assert list(dict.fromkeys(name for name, _ in rows)) == within
     assert {(one.x, one.y, one.over, one.n) for _, one in rows} == {("ncr", "ur", "models", 3)}
     # One model is no pair.
-    assert over_models([models[0], model("x", {("", "head_to_tail[a]"): {"accuracy": 1.0}})]) == ()
+    assert (
+        correlations_over_models([models[0], model("x", {("", "head_to_tail[a]"): {"accuracy": 1.0}})]) == ()
+    )
 
 
-def in_settings(name: str, ncr: float, *settings: str, within: str = "overall") -> list[Compared]:
+def in_settings(name: str, ncr: float, *settings: str, within: str = "overall") -> list[ComparedModel]:
     """Return one model of a paper, a little better in each further setting."""
     return [
         model(
@@ -158,26 +166,26 @@ def in_settings(name: str, ncr: float, *settings: str, within: str = "overall") 
 
 def test_a_model_in_several_settings_is_one_model_in_each_of_them() -> None:
     models = [one for k in range(4) for one in in_settings(f"m{k}", 0.1 * k, "zero-shot", "four-shot")]
-    rows = over_models(models)
+    rows = correlations_over_models(models)
     assert [(within, one.n, one.note) for within, one in rows if one.method == "pearson"] == [
         ("reliability[overall], zero-shot", 4, ""),
         ("reliability[overall], four-shot", 4, ""),
     ]
     assert [one.r for _, one in rows] == [pytest.approx(1.0)] * 4
     # In one setting it need not be named, and a setting that is missing in one model leaves that one out.
-    assert {within for within, _ in over_models(models[::2])} == {"reliability[overall]"}
-    assert [one.n for _, one in over_models(models[:-1])] == [4, 4, 3, 3]
+    assert {within for within, _ in correlations_over_models(models[::2])} == {"reliability[overall]"}
+    assert [one.n for _, one in correlations_over_models(models[:-1])] == [4, 4, 3, 3]
     # Three settings of one model are no three models.
-    assert over_models(in_settings("m", 0.1, "zero-shot", "four-shot", "four-shot-2")) == ()
+    assert correlations_over_models(in_settings("m", 0.1, "zero-shot", "four-shot", "four-shot-2")) == ()
 
 
 def test_a_run_beside_a_papers_models_counts_in_every_setting() -> None:
     models = [one for k in range(3) for one in in_settings(f"m{k}", 0.1 * k, "zero-shot", "four-shot")]
     run = model("run", {(SUITE, "reliability[overall]"): {"ncr": 0.9, "ur": 0.0}})
-    assert [one.n for _, one in over_models([*models, run])] == [4, 4, 4, 4]
+    assert [one.n for _, one in correlations_over_models([*models, run])] == [4, 4, 4, 4]
     # What no model of a paper has is correlated over the runs, once.
     alone = {(SUITE, "monitor[P1]"): {"monitor": 0.1, "accuracy": 0.2}}
-    rows = over_models([*models, model("x", alone), model("y", alone)])
+    rows = correlations_over_models([*models, model("x", alone), model("y", alone)])
     assert [(name, one.n) for name, one in rows if name.startswith("monitor")] == [("monitor[P1]", 2)] * 2
 
 
@@ -201,12 +209,15 @@ def test_models_of_papers_are_named_by_folders_and_patterns(
 
 
 def test_a_papers_figures_and_a_report_without_outcomes_are_not_paired(tmp_path: Path) -> None:
-    assert read_side("published/monitor/vicuna-7b", tmp_path) == "a paper's figures have no facts behind them"
+    assert (
+        read_outcomes("published/monitor/vicuna-7b", tmp_path)
+        == "a paper's figures have no facts behind them"
+    )
     (tmp_path / "report.json").write_text("{}")
     for source in (tmp_path, tmp_path / "report.json"):
-        assert read_side(str(source), tmp_path) == (
+        assert read_outcomes(str(source), tmp_path) == (
             "there is no outcomes.jsonl.xz beside its report, as older versions left it"
         )
-    reason = read_side("none-of-this-name", tmp_path)
+    reason = read_outcomes("none-of-this-name", tmp_path)
     assert isinstance(reason, str)
     assert "none-of-this-name" in reason

@@ -10,7 +10,14 @@ from typing import Any
 import pytest
 
 from pytest_kbrel.baselines import Baseline, BaselineCase
-from pytest_kbrel.cli.compare.pairing import FAILING, Paired, Side, gate_of, pair_up, waivers_of
+from pytest_kbrel.cli.compare.pairing import (
+    FAILING,
+    PairedRun,
+    RecordedOutcomes,
+    gate_of,
+    pair_runs,
+    waivers_of,
+)
 from pytest_kbrel.cli.compare.render import paired_json, paired_lines, summary_lines
 from pytest_kbrel.records import (
     CaseResult,
@@ -56,8 +63,8 @@ def run(*cases: CaseResult, **more: Any) -> Run:
     return Run(**(fields | {"cases": cases} | more))
 
 
-def paired(*cases: CaseResult, **more: Any) -> Paired:
-    return Paired(run=run(*cases), **({"p_holm": {}, "obstacles": {}} | more))
+def paired(*cases: CaseResult, **more: Any) -> PairedRun:
+    return PairedRun(run=run(*cases), **({"p_holm": {}, "obstacles": {}} | more))
 
 
 WAIVER = Waiver(owner="o", reason="r", expires="2090-01-01", case=HEAD)
@@ -94,8 +101,8 @@ def test_a_demand_and_its_waivers_are_read_back() -> None:
     assert waivers_of(case(waiver=expired, expired=(expired, WAIVER))) == (expired, WAIVER)
 
 
-def side(*cases: CaseResult) -> Side:
-    return Side(
+def side(*cases: CaseResult) -> RecordedOutcomes:
+    return RecordedOutcomes(
         run=Baseline(
             path=Path("x"),
             **{"kbrel_version": "1", "created": "", "reason": "", "commit": "", "versions": ()},
@@ -119,8 +126,8 @@ def test_gates_of_all_candidates_are_one_family() -> None:
         gate(rule="max", bound=0.9),
     )
     after = side(case(HEAD, *gates, labels="+" * 30 + "-" * 10))
-    one = pair_up(before, [("b", after)], "a")
-    two = pair_up(before, [("b", after), ("c", after)], "a")
+    one = pair_runs(before, [("b", after)], "a")
+    two = pair_runs(before, [("b", after), ("c", after)], "a")
     (p, sidak), (_, of_both) = (
         (pair.run.cases[0].gates[0].p, pair.run.cases[0].gates[0].p_sidak) for pair in (one[0], two[0])
     )
@@ -136,7 +143,7 @@ def test_a_case_that_was_not_measured_is_not_compared_and_one_that_is_new_has_no
     before = side(case(labels="++--"))
     broken = case(HEAD, gate("invalid"), verdict="invalid", errors=("no answers",))
     new = case("head_to_tail[b]", gate(), labels="++--")
-    (pair,) = pair_up(before, [("b", side(broken, new))], "a")
+    (pair,) = pair_runs(before, [("b", side(broken, new))], "a")
     first, second = pair.run.cases
     assert (first, second.gates[0].verdict) == (broken, "no baseline")
     assert list(pair.obstacles) == [f"{SUITE}::head_to_tail[b]"]
@@ -150,7 +157,7 @@ def change(number: int) -> Change:
     )
 
 
-def told(at: Paired, width: int = 200) -> list[str]:
+def told(at: PairedRun, width: int = 200) -> list[str]:
     return list(paired_lines([at], ["a", "b"], [1, 3], width))
 
 

@@ -133,7 +133,7 @@ def test_why_a_gate_is_inconclusive_names_them(run: Run, make_case: Make) -> Non
         "same; beside it accuracy 0.125, anchor_prob 0.250",
     )
     case = make_case("monitor", "P36", "inconclusive", figures(), gates=(unsure,))
-    ((text, _),) = phrases.inconclusive(replace(run, cases=(case,)))
+    ((text, _),) = phrases.inconclusive_reasons(replace(run, cases=(case,)))
     assert text == (
         "monitor[P36]: monitor max_drop 0.1: drop 0.020; about 700 facts would decide; beside it accuracy "
         "0.125, anchor_prob 0.250"

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_kbrel.records import CaseResult, Change, Run
-from pytest_kbrel.reports.view import moved, place, probability, sentence
+from pytest_kbrel.reports.view import changed_facts, changes_headline, origin, probability
 
 Make = Callable[..., CaseResult]
 
@@ -39,8 +39,8 @@ def test_the_sentence_is_the_promised_one(run_of: Callable[..., Run]) -> None:
     ]
     gained = [fact(at, "P30", "torso") for at in range(20, 25)]
     run = run_of(lost, gained)
-    assert sentence(run) == "12 facts lost, 5 gained; 9 of the 12 are head; worst P108"
-    parts = moved(run)
+    assert changes_headline(run) == "12 facts lost, 5 gained; 9 of the 12 are head; worst P108"
+    parts = changed_facts(run)
     assert [(p.name, p.lost, p.gained) for p in parts.buckets] == [
         ("head", 9, 0), ("torso", 0, 5), ("tail", 3, 0),
     ]  # fmt: skip
@@ -87,16 +87,16 @@ def test_the_sentence_is_the_promised_one(run_of: Callable[..., Run]) -> None:
 def test_what_is_not_known_is_not_said(
     lost: list[Change], gained: list[Change], text: str, run_of: Callable[..., Run]
 ) -> None:
-    assert sentence(run_of(lost, gained)) == text
+    assert changes_headline(run_of(lost, gained)) == text
 
 
 def test_no_change_is_said_only_where_facts_were_compared(small_run: Run) -> None:
     same = [replace(case, lost=(), gained=()) for case in small_run.cases]
-    assert sentence(replace(small_run, cases=tuple(same))) == "no fact lost or gained"
+    assert changes_headline(replace(small_run, cases=tuple(same))) == "no fact lost or gained"
     alone = [
         replace(case, metrics=tuple(replace(value, paired=0) for value in case.metrics)) for case in same
     ]
-    assert sentence(replace(small_run, cases=tuple(alone))) == ""
+    assert changes_headline(replace(small_run, cases=tuple(alone))) == ""
 
 
 def test_a_fact_that_two_cases_lost_is_one_and_keeps_what_either_knows(
@@ -107,12 +107,12 @@ def test_a_fact_that_two_cases_lost_is_one_and_keeps_what_either_knows(
     second = make_case("monitor", "P36", "fail", (), lost=(whole, fact(2, old_probability=0.9)))
     other = make_case("monitor", "P36", "pass", (), lost=(fact(1),), suite="another.kb.yaml")
     overall = make_case("monitor", "overall", "fail", (), lost=(fact(3),), aggregate=True)
-    changes = moved(replace(small_run, cases=(first, second, other, overall)))
+    changes = changed_facts(replace(small_run, cases=(first, second, other, overall)))
     assert len(changes.lost) == 3
     assert changes.lost[0] == replace(whole, bucket="tail")
     # Whichever comes first.
     first, second = replace(first, id="monitor[P99]"), replace(second, id="head_to_tail[a-tail]")
-    assert moved(replace(small_run, cases=(first, second))).lost[0] == replace(whole, bucket="tail")
+    assert changed_facts(replace(small_run, cases=(first, second))).lost[0] == replace(whole, bucket="tail")
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_the_change_that_tells_the_anchor_is_kept(
 ) -> None:
     both = [fact(1, "P1", "head", new_answer="b", **first), fact(1, "", "", new_answer="c", **second)]
     cases = tuple(make_case("monitor", f"P{at}", "fail", (), lost=(one,)) for at, one in enumerate(both))
-    (change,) = moved(replace(small_run, cases=cases)).lost
+    (change,) = changed_facts(replace(small_run, cases=cases)).lost
     assert change == replace(both[winner], relation="P1", bucket="head")
 
 
@@ -164,7 +164,7 @@ def test_the_group_that_half_of_the_lost_facts_are_in(
         ]
 
     for names in (groups, groups[::-1]):
-        parts = sentence(run_of(lost(names))).split("; ")
+        parts = changes_headline(run_of(lost(names))).split("; ")
         assert parts[1:-1] == ([text] if text else [])
 
 
@@ -173,7 +173,7 @@ def test_parts_go_by_what_was_lost_then_gained_then_their_name(run_of: Callable[
         [("c", "new"), ("c", "tail"), ("b", "head"), ("a", ""), ("d", "torso")]
     )]  # fmt: skip
     gained = [fact(9, "d", "tail"), fact(8, "e", ""), fact(7, "", "head")]
-    changes = moved(run_of(lost, gained))
+    changes = changed_facts(run_of(lost, gained))
     assert [(p.name, p.lost, p.gained) for p in changes.relations] == [
         ("c", 2, 0), ("d", 1, 1), ("a", 1, 0), ("b", 1, 0), ("e", 0, 1),
     ]  # fmt: skip
@@ -182,7 +182,7 @@ def test_parts_go_by_what_was_lost_then_gained_then_their_name(run_of: Callable[
         ("head", 1, 1), ("torso", 1, 0), ("tail", 1, 1), ("new", 1, 0),
     ]  # fmt: skip
     assert changes.worst_relations == ("c",)
-    assert moved(run_of([], gained)).worst_relations == ()
+    assert changed_facts(run_of([], gained)).worst_relations == ()
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_parts_go_by_what_was_lost_then_gained_then_their_name(run_of: Callable[
     [(1, "worst P0"), (2, "worst P0 and P1"), (3, "worst P0 and 2 others"), (4, "worst P0 and 3 others")],
 )
 def test_the_worst_relations_are_named_up_to_two(n: int, expected: str, run_of: Callable[..., Run]) -> None:
-    assert sentence(run_of([fact(at, f"P{at}") for at in range(n)])).endswith(f"; {expected}")
+    assert changes_headline(run_of([fact(at, f"P{at}") for at in range(n)])).endswith(f"; {expected}")
 
 
 def test_what_rose_furthest_comes_first_too(run_of: Callable[..., Run]) -> None:
@@ -199,7 +199,7 @@ def test_what_rose_furthest_comes_first_too(run_of: Callable[..., Run]) -> None:
         fact(2, old_probability=0.0, new_probability=0.5),
         fact(3, old_probability=0.5, new_probability=0.5),
     ]
-    assert [change.fact_id for change in moved(run_of([], gained)).gained] == ["f2", "f1", "f3"]
+    assert [change.fact_id for change in changed_facts(run_of([], gained)).gained] == ["f2", "f1", "f3"]
 
 
 def test_the_facts_that_moved_furthest_come_first(run_of: Callable[..., Run]) -> None:
@@ -208,13 +208,13 @@ def test_the_facts_that_moved_furthest_come_first(run_of: Callable[..., Run]) ->
         fact(2, old_probability=0.5, new_probability=0.4),
         fact(3, old_probability=0.9, new_probability=0.1),
     ]
-    assert [change.fact_id for change in moved(run_of(lost)).lost] == ["f3", "f2", "f1"]
+    assert [change.fact_id for change in changed_facts(run_of(lost)).lost] == ["f3", "f2", "f1"]
 
 
 def test_a_fact_is_placed_and_its_anchor_told_as_far_as_they_are_known() -> None:
-    assert place(fact(1)) == "P108, head"
-    assert place(fact(1, bucket="")) == "P108"
-    assert place(fact(1, "", "")) == ""
+    assert origin(fact(1)) == "P108, head"
+    assert origin(fact(1, bucket="")) == "P108"
+    assert origin(fact(1, "", "")) == ""
     assert probability(fact(1, old_probability=0.912, new_probability=0.401)) == "0.912 → 0.401 (-0.511)"
     assert probability(fact(1, old_probability=0.912)) == "0.912 → –"
     assert probability(fact(1, new_probability=0.0)) == "– → 0.000"

@@ -7,16 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_kbrel.reports.formatting import (
+    answer_text,
     bound,
     count,
     difference,
+    expected_text,
     interval,
     number,
     one_line,
     p_value,
     signed,
-    spoken,
-    wanted,
 )
 
 
@@ -36,7 +36,7 @@ def test_ordinary_text_of_all_scripts_is_left_alone() -> None:
 
 def test_escapes_are_readable() -> None:
     assert one_line("a\nb\t\x1b[0m\u202e\ud800\x9b") == r"a\nb\t\x1b[0m\u202e\ud800\x9b"
-    assert spoken("  \n ") == "(nothing)"
+    assert answer_text("  \n ") == "(nothing)"
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_how_a_text_comes_onto_one_line(text: str, limit: int, shown: str) -> No
     ],
 )
 def test_a_blank_is_told_in_words(text: str, limit: int, answer: str, expected: str) -> None:
-    assert (spoken(text, limit), wanted(text, limit)) == (answer, expected)
+    assert (answer_text(text, limit), expected_text(text, limit)) == (answer, expected)
 
 
 @pytest.mark.parametrize(

@@ -181,8 +181,8 @@ def test_what_is_noteworthy_of_the_responses(part: Share, noteworthy: bool, rich
 
 
 def test_shares_in_words() -> None:
-    assert phrases.share(share("answered", 40)) == "40 of 100 answered (at least 50 %)"
-    assert phrases.share(share("below_random", 3, 0.1667)) == (
+    assert phrases.share_text(share("answered", 40)) == "40 of 100 answered (at least 50 %)"
+    assert phrases.share_text(share("below_random", 3, 0.1667)) == (
         "3 of 100 informative answers right (random answers: 16.7 %)"
     )
-    assert phrases.share(share("new_thing", 3, 0.05)) == "3 of 100 new thing (at most 5 %)"
+    assert phrases.share_text(share("new_thing", 3, 0.05)) == "3 of 100 new thing (at most 5 %)"

@@ -121,8 +121,8 @@ def test_what_became_of_a_waiver(
     ],
 )
 def test_shares_of_responses_in_words(name: str, expected: str) -> None:
-    assert phrases.share(Share(name=name, value=3, total=8, limit=0.125)) == expected
-    assert "0 %)" in phrases.share(Share(name=name, value=3, total=8, limit=0.0))
+    assert phrases.share_text(Share(name=name, value=3, total=8, limit=0.125)) == expected
+    assert "0 %)" in phrases.share_text(Share(name=name, value=3, total=8, limit=0.0))
 
 
 @pytest.mark.parametrize(
@@ -134,9 +134,9 @@ def test_shares_of_responses_in_words(name: str, expected: str) -> None:
     ],
 )
 def test_a_mean_probability_in_words_is_no_share(value: float, limit: float, expected: str) -> None:
-    assert phrases.share(Share(name="anchor_prob", value=value, total=8, limit=limit)) == expected
+    assert phrases.share_text(Share(name="anchor_prob", value=value, total=8, limit=limit)) == expected
     none = Share(name="anchor_prob", value=0, total=0, limit=0.01)
-    assert phrases.share(none) == "mean anchor probability 0 over 0 facts (at least 0.01)"
+    assert phrases.share_text(none) == "mean anchor probability 0 over 0 facts (at least 0.01)"
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_all_kinds_together_have_their_order() -> None:
 def test_a_partial_run_says_so_once(
     complete: bool, problems: tuple[str, ...], expected: str, small_run: Run
 ) -> None:
-    assert phrases.partial(replace(small_run, complete=complete, problems=problems)) == expected
+    assert phrases.partial_note(replace(small_run, complete=complete, problems=problems)) == expected
     assert phrases.STOPPED == STOPPED
 
 
@@ -226,7 +226,7 @@ def test_cases_that_were_not_run_are_counted(left: int, expected: str, small_run
     cases = tuple(
         replace(case, verdict="not run") if at < left else case for at, case in enumerate(small_run.cases)
     )
-    assert phrases.unrun(replace(small_run, cases=cases)) == expected
+    assert phrases.not_run_note(replace(small_run, cases=cases)) == expected
 
 
 @pytest.mark.parametrize(
@@ -240,8 +240,8 @@ def test_cases_that_were_not_run_are_counted(left: int, expected: str, small_run
 def test_why_a_case_has_no_figures(
     more: dict[str, Any], expected: str, case: CaseResult, make_metric: Callable[..., Any]
 ) -> None:
-    assert phrases.unmeasured(replace(case, **more)) == expected
-    assert phrases.unmeasured(replace(case, **more, metrics=(make_metric("pfd", 0.0),))) == ""
+    assert phrases.unmeasured_note(replace(case, **more)) == expected
+    assert phrases.unmeasured_note(replace(case, **more, metrics=(make_metric("pfd", 0.0),))) == ""
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,7 @@ def test_why_a_case_has_no_figures(
     ],
 )
 def test_how_answers_were_come_by(environment: dict[str, str], expected: list[str], empty_run: Run) -> None:
-    assert list(phrases.about(replace(empty_run, environment=tuple(environment.items())))) == expected
+    assert list(phrases.run_notes(replace(empty_run, environment=tuple(environment.items())))) == expected
 
 
 def test_notes_keep_to_one_line(small_run: Run, case: CaseResult) -> None:
@@ -282,7 +282,7 @@ def test_notes_keep_to_one_line(small_run: Run, case: CaseResult) -> None:
         recorded=bad,
         differences=(bad,),
     )
-    assert list(phrases.about(run)) == [
+    assert list(phrases.run_notes(run)) == [
         r"model loaded in a\x1bb s; a\x1bb",
         r"1 of 2 answers reused from a\x1bb",
         r"a\x1bb",
@@ -292,31 +292,31 @@ def test_notes_keep_to_one_line(small_run: Run, case: CaseResult) -> None:
         r"differs from the baseline in: a\x1bb",
     ]
     given = Waiver(owner=bad, reason=bad, expires=bad, case=bad, fact=bad, line=1)
-    assert phrases.excuse(given) == r"waived until a\x1bb by a\x1bb: a\x1bb"
+    assert phrases.waiver_reason(given) == r"waived until a\x1bb by a\x1bb: a\x1bb"
     late = replace(case, suite=bad, expired=(given, replace(given, fact="")))
-    assert all(line.count(r"a\x1bb") == 5 and "\x1b" not in line for line in phrases.expired(late))
+    assert all(line.count(r"a\x1bb") == 5 and "\x1b" not in line for line in phrases.expired_waivers(late))
     unsure = replace(
         case,
         id=bad,
         verdict="inconclusive",
         gates=(gate(metric=bad, reason=bad), gate(metric="m", reason=bad)),
     )
-    assert phrases.inconclusive(replace(small_run, cases=(unsure,))) == (
+    assert phrases.inconclusive_reasons(replace(small_run, cases=(unsure,))) == (
         (r"a\x1bb: a\x1bb min 0.5: a\x1bb", 1),
         (r"a\x1bb: m min 0.5: a\x1bb", 1),
     )
-    assert phrases.unmeasured(replace(case, errors=(bad,))) == r"a\x1bb"
-    assert phrases.share(Share(name=bad, value=0, total=1, limit=0.0)) == r"0 of 1 a\x1bb (at most 0 %)"
+    assert phrases.unmeasured_note(replace(case, errors=(bad,))) == r"a\x1bb"
+    assert phrases.share_text(Share(name=bad, value=0, total=1, limit=0.0)) == r"0 of 1 a\x1bb (at most 0 %)"
 
 
 def test_the_comparison_as_a_whole(small_run: Run, case: CaseResult) -> None:
     assert small_run.model is not None
     plain = replace(small_run, environment=(), cases=(case,), baseline="prod")
-    assert list(phrases.about(plain)) == []
+    assert list(phrases.run_notes(plain)) == []
     known = replace(plain, base=replace(small_run.model, spec="prod"))
     # Its name says it already, or there is none.
-    assert list(phrases.about(known)) == []
-    assert list(phrases.about(replace(known, base=replace(small_run.model, spec="")))) == []
+    assert list(phrases.run_notes(known)) == []
+    assert list(phrases.run_notes(replace(known, base=replace(small_run.model, spec="")))) == []
     full = replace(
         plain,
         base=replace(small_run.model, spec="hf/x"),
@@ -324,7 +324,7 @@ def test_the_comparison_as_a_whole(small_run: Run, case: CaseResult) -> None:
         differences=("dtype (a and b)", "age"),
         cases=(replace(case, unmatched=Unmatched(added=("a",))),),
     )
-    assert list(phrases.about(full)) == [
+    assert list(phrases.run_notes(full)) == [
         "decided again over runs/a, the model was not asked",
         "the baseline's model is hf/x",
         "differs from the baseline in: dtype (a and b); age",
@@ -342,7 +342,7 @@ def test_reasons_that_gates_share_are_told_together(small_run: Run, case: CaseRe
         # Of a case that failed, its failure tells.
         replace(case, id="monitor[d]", verdict="fail", gates=(seen, gate(verdict="fail"))),
     )
-    assert phrases.inconclusive(replace(small_run, cases=cases)) == (
+    assert phrases.inconclusive_reasons(replace(small_run, cases=cases)) == (
         (
             "monitor[a] and 2 more: accuracy max_drop 0.02: drop 0.100 [-0.100, 0.300]; "
             "about 363 facts would decide",
@@ -352,5 +352,5 @@ def test_reasons_that_gates_share_are_told_together(small_run: Run, case: CaseRe
         ("monitor[b]: pfd min 0.5: why", 1),
     )
     never = replace(seen, reason="fell; no number of facts below a million would decide", observed=0.0)
-    (text,) = phrases.inconclusive(replace(small_run, cases=(replace(cases[2], gates=(never,)),)))
+    (text,) = phrases.inconclusive_reasons(replace(small_run, cases=(replace(cases[2], gates=(never,)),)))
     assert text[0].endswith(": drop 0.000 [-0.100, 0.300]; no number of facts below a million would decide")

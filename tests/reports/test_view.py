@@ -69,20 +69,20 @@ def test_who_judged_and_who_wrote_distractors(small_run):
     judge, writer = fingerprint("openai/judge"), fingerprint("openai/writer")
     asked = (("helpers_asked", "30"), ("helpers_reused", "12"))
     reused = " (12 of 30 replies reused from earlier runs)"
-    assert view.helped_by(small_run) == ()
+    assert view.helper_models(small_run) == ()
     both = replace(
         small_run, settings=(("judge", "openai/judge"),), helpers=(judge, writer), environment=asked
     )
     expected = (("judged by", "openai/judge"), ("distractors by", "openai/writer" + reused))
-    assert view.helped_by(both) == expected
+    assert view.helper_models(both) == expected
     alone = replace(both, settings=(("judge", "rules"),), helpers=(writer,))
-    assert view.helped_by(alone) == expected[1:]
+    assert view.helper_models(alone) == expected[1:]
     # One model may do both, which its metric tells.
     (one, *_) = small_run.cases
     written = replace(one, metrics=(MetricValue(name="distractors_written", better="higher", value=1.0),))
     same = replace(both, helpers=(judge,), cases=(written,))
-    assert view.helped_by(same) == (expected[0], ("distractors by", "openai/judge" + reused))
-    assert view.helped_by(replace(same, cases=())) == (("judged by", "openai/judge" + reused),)
+    assert view.helper_models(same) == (expected[0], ("distractors by", "openai/judge" + reused))
+    assert view.helper_models(replace(same, cases=())) == (("judged by", "openai/judge" + reused),)
 
 
 def test_seen_and_unseen_knowledge_are_told_apart_without_metrics(stopped_run):
@@ -111,10 +111,10 @@ def test_the_worst_case_decides_and_is_told_first(at: int, small_run: Run) -> No
     run = run_of(small_run, *WORST_FIRST[at:][::-1])
     assert view.verdict(run) == WORST_FIRST[at]
     assert view.headline(run) == ", ".join(f"1 {word}" for word in WORST_FIRST[at:])
-    assert [case.verdict for case in view.unsettled(run)] == [
+    assert [case.verdict for case in view.not_passed(run)] == [
         word for word in WORST_FIRST[at:] if word != "pass"
     ]
-    assert view.tally(run) == {word: int(word in WORST_FIRST[at:]) for word in WORST_FIRST}
+    assert view.verdict_counts(run) == {word: int(word in WORST_FIRST[at:]) for word in WORST_FIRST}
 
 
 WAIVER = Waiver(owner="Ann", reason="known", expires="2026-12-31", case="x")
@@ -187,9 +187,9 @@ def test_who_was_asked_for_as_baseline(
     run = run_of(small_run, "pass", "no baseline", baseline=baseline)
     run = replace(run, cases=tuple(replace(case, gates=gates) for case in run.cases))
     assert view.is_blessed(run) is blessed
-    assert view.against(run) == note
-    assert [case.verdict for case in view.unsettled(run)] == left
-    assert view.unjudged(run) == (0 if blessed else 4)
+    assert view.baseline_note(run) == note
+    assert [case.verdict for case in view.not_passed(run)] == left
+    assert view.unjudged_count(run) == (0 if blessed else 4)
 
 
 def named(of: CaseResult, *names: str, **more: object) -> CaseResult:
@@ -344,7 +344,7 @@ def test_correlations_are_shown_in_pairs_that_have_a_value(small_run: Run) -> No
         return Correlation(method=method, r=r, **given)
 
     def shown(*of: Correlation) -> tuple[tuple[Correlation, Correlation], ...]:
-        return view.correlated(replace(small_run, correlations=of))
+        return view.correlation_pairs(replace(small_run, correlations=of))
 
     pair = (one("pearson", 0.0), one("spearman", 0.0))
     assert shown(*pair) == shown(*pair[::-1]) == (pair,)
@@ -390,7 +390,7 @@ def test_the_helpers_of_a_run(
         helpers=tuple(map(fingerprint, helpers)),
         environment=tuple(asked.items()),
     )
-    assert view.helped_by(run) == expected
+    assert view.helper_models(run) == expected
     # Rules judge where nothing is said of it.
     if judge == "rules":
-        assert view.helped_by(replace(run, settings=())) == expected
+        assert view.helper_models(replace(run, settings=())) == expected

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_kbrel.cli.arguments import say
+from pytest_kbrel.cli.arguments import print_line
 from pytest_kbrel.errors import KbrelError
 
 if TYPE_CHECKING:
     from pytest_kbrel.cli.arguments import Commands
-    from pytest_kbrel.cli.compare.models import Compared, SideBySide
-    from pytest_kbrel.cli.compare.pairing import Paired
+    from pytest_kbrel.cli.compare.models import ComparedModel, FigureTable
+    from pytest_kbrel.cli.compare.pairing import PairedRun
     from pytest_kbrel.records import Correlation
 
 SCHEMA_VERSION = 1
@@ -45,23 +45,23 @@ def register(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from pytest_kbrel.cli.compare.models import over_models, read_models, side_by_side
-    from pytest_kbrel.cli.compare.pairing import Side, pair_up, read_side
+    from pytest_kbrel.cli.compare.models import correlations_over_models, figure_tables, read_models
+    from pytest_kbrel.cli.compare.pairing import RecordedOutcomes, pair_runs, read_outcomes
     from pytest_kbrel.cli.compare.render import paired_json, paired_lines, summary_lines
 
     models = read_models(options.model, Path.cwd())
-    tables = side_by_side(models)
-    correlations = over_models(models)
-    sides = [read_side(model.name, Path.cwd()) for model in models]
+    tables = figure_tables(models)
+    correlations = correlations_over_models(models)
+    sides = [read_outcomes(model.name, Path.cwd()) for model in models]
     unpaired = [(at, side) for at, side in enumerate(sides, start=1) if isinstance(side, str)]
     first, *others = sides
-    numbers = [1, *(at for at, side in enumerate(others, start=2) if isinstance(side, Side))]
+    numbers = [1, *(at for at, side in enumerate(others, start=2) if isinstance(side, RecordedOutcomes))]
     names = [models[at - 1].name for at in numbers]
-    pairs: Sequence[Paired] = ()
-    if isinstance(first, Side):
+    pairs: Sequence[PairedRun] = ()
+    if isinstance(first, RecordedOutcomes):
         candidates = [(model.name, side) for model, side in zip(models, sides, strict=True)][1:]
-        pairs = pair_up(
-            first, [(name, side) for name, side in candidates if isinstance(side, Side)], names[0]
+        pairs = pair_runs(
+            first, [(name, side) for name, side in candidates if isinstance(side, RecordedOutcomes)], names[0]
         )
     if options.exit_code and not pairs:
         raise KbrelError(
@@ -87,7 +87,7 @@ def _run(options: argparse.Namespace) -> int:
         *_lines(models, tables, correlations, width),
         *paired_lines(pairs, names, numbers, width),
     ):
-        say(line)
+        print_line(line)
     return int(options.exit_code and any(paired.fails for paired in pairs))
 
 
@@ -97,8 +97,8 @@ def _short(nodeid: str) -> str:
 
 
 def _json(
-    models: Sequence[Compared],
-    tables: Sequence[SideBySide],
+    models: Sequence[ComparedModel],
+    tables: Sequence[FigureTable],
     correlations: Sequence[tuple[str, Correlation]],
     paired: list[dict[str, Any]],
 ) -> str:
@@ -118,7 +118,7 @@ def _json(
     return json.dumps(to_wire(wire), indent=1, ensure_ascii=True, allow_nan=False) + "\n"
 
 
-def _models(models: Sequence[Compared]) -> Iterator[str]:
+def _models(models: Sequence[ComparedModel]) -> Iterator[str]:
     from pytest_kbrel.cli.compare.models import run_settings
     from pytest_kbrel.reports.formatting import one_line
 
@@ -129,8 +129,8 @@ def _models(models: Sequence[Compared]) -> Iterator[str]:
 
 
 def _lines(
-    models: Sequence[Compared],
-    tables: Sequence[SideBySide],
+    models: Sequence[ComparedModel],
+    tables: Sequence[FigureTable],
     correlations: Sequence[tuple[str, Correlation]],
     width: int,
 ) -> Iterator[str]:
@@ -141,7 +141,7 @@ def _lines(
     yield from _correlated(correlations)
 
 
-def _table(table: SideBySide, models: int, width: int) -> Iterator[str]:
+def _table(table: FigureTable, models: int, width: int) -> Iterator[str]:
     """Yield a table, in as many parts as the width asks for; with two models also how the second differs."""
     from pytest_kbrel.reports.formatting import number, one_line, signed
     from pytest_kbrel.tables import format_table

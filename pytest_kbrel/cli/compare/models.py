@@ -22,7 +22,7 @@ _CHANGING = ("judge", "limit", "seed", "apply_chat_template")
 
 
 @record
-class Compared:
+class ComparedModel:
     """One model: its figures by suite (empty for a paper's) and case id. ``about`` says what it is.
 
     ``settings`` are those of its run, ``case_settings`` each case's own; both are empty for a paper.
@@ -38,7 +38,7 @@ class Compared:
 
 
 @record
-class SideBySide:
+class FigureTable:
     """One case that at least two models have: a row a metric, a value a model.
 
     ``differing`` says in words what these figures were not asked or judged alike in.
@@ -49,7 +49,7 @@ class SideBySide:
     differing: str = ""
 
 
-def read_models(sources: Sequence[str], rootdir: Path) -> tuple[Compared, ...]:
+def read_models(sources: Sequence[str], rootdir: Path) -> tuple[ComparedModel, ...]:
     """Read all models that ``sources`` name; names below ``published/`` may be folders or patterns.
 
     Raises ``KbrelError`` where one cannot be read, or when there are fewer than two.
@@ -66,7 +66,7 @@ def read_models(sources: Sequence[str], rootdir: Path) -> tuple[Compared, ...]:
     return tuple(models)
 
 
-def _read(source: str, rootdir: Path) -> list[Compared]:
+def _read(source: str, rootdir: Path) -> list[ComparedModel]:
     if is_published(source):
         return _read_published(source, rootdir)
     path = Path(source).expanduser()
@@ -81,7 +81,7 @@ def _read(source: str, rootdir: Path) -> list[Compared]:
     return [_recorded(source, folder / META, read_meta(folder, oldest=1), "baseline")]
 
 
-def _read_published(source: str, rootdir: Path) -> list[Compared]:
+def _read_published(source: str, rootdir: Path) -> list[ComparedModel]:
     from pytest_kbrel.baselines import read_baseline
     from pytest_kbrel.baselines.base import PublishedCase
     from pytest_kbrel.baselines.published import published_names
@@ -101,11 +101,11 @@ def _read_published(source: str, rootdir: Path) -> list[Compared]:
             if isinstance(case, PublishedCase)
         }
         about = f"{about}: {baseline.paper}"
-        models.append(Compared(name=name, about=about, cases=cases, setting=settings.get("setting", "")))
+        models.append(ComparedModel(name=name, about=about, cases=cases, setting=settings.get("setting", "")))
     return models
 
 
-def _recorded(source: str, path: Path, data: dict[str, Any], kind: str) -> Compared:
+def _recorded(source: str, path: Path, data: dict[str, Any], kind: str) -> ComparedModel:
     """Return the model of a report, or of a baseline's ``meta.json``, as ``kind`` says."""
     try:
         if kind == "report":
@@ -114,7 +114,7 @@ def _recorded(source: str, path: Path, data: dict[str, Any], kind: str) -> Compa
         else:
             entries = {**data["cases"], **data.get("aggregates", {})}
             spec, settings = data["model"]["spec"], data.get("settings", {})
-        return Compared(
+        return ComparedModel(
             name=source,
             about=f"{spec}, {data['created']}, pytest-kbrel {data['kbrel_version']}",
             cases={
@@ -154,7 +154,7 @@ def _number(value: object) -> float | None:
     return float(value)
 
 
-def side_by_side(models: Sequence[Compared]) -> tuple[SideBySide, ...]:
+def figure_tables(models: Sequence[ComparedModel]) -> tuple[FigureTable, ...]:
     """Return the figures that at least two models have, case by case.
 
     Raises ``KbrelError`` when there are none.
@@ -170,7 +170,7 @@ def side_by_side(models: Sequence[Compared]) -> tuple[SideBySide, ...]:
         shared += [beside for name in shared for beside in BESIDE.get(name, ())]
         rows = [(name, tuple(of.get(name) for of in figures)) for name in counts if name in shared]
         if rows:
-            tables.append(SideBySide(case=case, rows=tuple(rows), differing=_differing(models, case)))
+            tables.append(FigureTable(case=case, rows=tuple(rows), differing=_differing(models, case)))
     if not tables:
         raise KbrelError(
             f"no figure is in two of {', '.join(model.name for model in models)}; "
@@ -179,7 +179,7 @@ def side_by_side(models: Sequence[Compared]) -> tuple[SideBySide, ...]:
     return tuple(tables)
 
 
-def run_settings(models: Sequence[Compared]) -> tuple[str, ...]:
+def run_settings(models: Sequence[ComparedModel]) -> tuple[str, ...]:
     """Return for each model, in words, those settings of its run that can change figures and are not alike.
 
     Nothing is said of a paper's models, nor by them.
@@ -194,7 +194,7 @@ def run_settings(models: Sequence[Compared]) -> tuple[str, ...]:
     )
 
 
-def _differing(models: Sequence[Compared], case: str) -> str:
+def _differing(models: Sequence[ComparedModel], case: str) -> str:
     """Return in words in what the runs that have a case did not ask or judge it alike."""
     case_id = case.rpartition("::")[2]
     having = [
@@ -215,7 +215,7 @@ def _differing(models: Sequence[Compared], case: str) -> str:
     return "; ".join(parts)
 
 
-def over_models(models: Sequence[Compared]) -> tuple[tuple[str, Correlation], ...]:
+def correlations_over_models(models: Sequence[ComparedModel]) -> tuple[tuple[str, Correlation], ...]:
     """Return the correlations over the models, each with what it is within: a case, or a group of slices.
 
     Seen and unseen slices of one group and setting are one, as over the slices of a run. What a paper prints
@@ -242,13 +242,13 @@ def over_models(models: Sequence[Compared]) -> tuple[tuple[str, Correlation], ..
     return tuple(rows)
 
 
-def _settings_of(models: Sequence[Compared], having: Sequence[bool]) -> tuple[str, ...]:
+def _settings_of(models: Sequence[ComparedModel], having: Sequence[bool]) -> tuple[str, ...]:
     """Return the prompt settings of the models ``having`` a case; one that is empty where none has any."""
     of = (model.setting for model, has in zip(models, having, strict=True) if has and model.setting)
     return tuple(dict.fromkeys(of)) or ("",)
 
 
-def _named(models: Iterable[Compared]) -> list[dict[str, Figures]]:
+def _named(models: Iterable[ComparedModel]) -> list[dict[str, Figures]]:
     """Return each model's cases by id; with the suite where a model has an id in two of them."""
     models = list(models)
     twice = set()

@@ -46,7 +46,7 @@ FAILING = failing(compared=True)
 
 
 @record
-class Paired:
+class PairedRun:
     """A candidate held against the baseline. ``run`` has its decided cases and what may differ.
 
     ``p_holm`` are Holm's p-values by (node id, figure), over all figures of all candidates shown;
@@ -67,7 +67,9 @@ class Paired:
         )
 
 
-def pair_up(baseline: Side, candidates: Sequence[tuple[str, Side]], name: str) -> tuple[Paired, ...]:
+def pair_runs(
+    baseline: RecordedOutcomes, candidates: Sequence[tuple[str, RecordedOutcomes]], name: str
+) -> tuple[PairedRun, ...]:
     """Compare each candidate (its name, its run) with the baseline, which is called ``name``.
 
     All gates together are one family of tests: Šidák's correction is for the relative ones of all candidates.
@@ -94,12 +96,12 @@ def pair_up(baseline: Side, candidates: Sequence[tuple[str, Side]], name: str) -
         for of in range(len(runs))
     ]
     return tuple(
-        Paired(run=run, p_holm=ps, obstacles=_obstacles(side, run.cases, baseline.run))
+        PairedRun(run=run, p_holm=ps, obstacles=_obstacles(side, run.cases, baseline.run))
         for run, ps, (_, side) in zip(runs, by_figure, candidates, strict=True)
     )
 
 
-def _decided(side: Side, baseline: Baseline, comparisons: int) -> list[CaseResult]:
+def _decided(side: RecordedOutcomes, baseline: Baseline, comparisons: int) -> list[CaseResult]:
     from pytest_kbrel.gates import compare_case, decide_aggregate
     from pytest_kbrel.gates.waivers import under_waivers
 
@@ -140,7 +142,7 @@ def _decided(side: Side, baseline: Baseline, comparisons: int) -> list[CaseResul
     return cases
 
 
-def _obstacles(side: Side, cases: Sequence[CaseResult], baseline: Baseline) -> dict[str, str]:
+def _obstacles(side: RecordedOutcomes, cases: Sequence[CaseResult], baseline: Baseline) -> dict[str, str]:
     """Return why cases cannot be compared, whether they have gates or not."""
     from pytest_kbrel.baselines import setting_differences
     from pytest_kbrel.gates.cases import obstacle_of
@@ -198,7 +200,7 @@ def _with_texts(case: CaseResult, other: Table | None) -> Table:
     return Table(columns=case.table.columns, rows=tuple(lines))
 
 
-def _run_of(side: Side, cases: tuple[CaseResult, ...], baseline: Baseline, name: str) -> Run:
+def _run_of(side: RecordedOutcomes, cases: tuple[CaseResult, ...], baseline: Baseline, name: str) -> Run:
     run = Run(
         kbrel_version=side.run.kbrel_version,
         created=side.run.created,
@@ -213,13 +215,13 @@ def _run_of(side: Side, cases: tuple[CaseResult, ...], baseline: Baseline, name:
     return dataclasses.replace(run, differences=listed_differences(run, baseline))
 
 
-def _gates(side: Side) -> list[Gate]:
+def _gates(side: RecordedOutcomes) -> list[Gate]:
     own = [gate_of(gate) for case in side.cases for gate in case.gates]
     return own + [gate for aggregate in side.aggregates for gate in aggregate.gates]
 
 
 @record
-class Side:
+class RecordedOutcomes:
     """One run with its outcomes: as a baseline (``run``), and its cases with their gates.
 
     ``aggregates`` are empty where nothing says which cases they are over, and gates where none were kept: a
@@ -231,7 +233,7 @@ class Side:
     aggregates: tuple[AggregateCase, ...] = ()
 
 
-def read_side(source: str, rootdir: Path) -> Side | str:
+def read_outcomes(source: str, rootdir: Path) -> RecordedOutcomes | str:
     """Read a report folder or a blessed run with its outcomes, or say why it has none to pair.
 
     Raises ``KbrelError`` where the outcomes are broken or not those of the report beside them.
@@ -262,7 +264,7 @@ def waivers_of(case: CaseResult) -> tuple[Waiver, ...]:
     return case.expired or (() if case.waiver is None else (case.waiver,))
 
 
-def _of_report(report: dict[str, Any], folder: Path) -> Side:
+def _of_report(report: dict[str, Any], folder: Path) -> RecordedOutcomes:
     try:
         facts = sum(int(entry["n"]) for entry in report["cases"])
         tables = load_tables(read_compressed(folder / OUTCOMES, facts))
@@ -304,7 +306,9 @@ def _of_report(report: dict[str, Any], folder: Path) -> Side:
         for case in cases
         if case.aggregate and case.members
     )
-    return Side(run=run, cases=tuple(case for case in cases if not case.aggregate), aggregates=aggregates)
+    return RecordedOutcomes(
+        run=run, cases=tuple(case for case in cases if not case.aggregate), aggregates=aggregates
+    )
 
 
 def _case(entry: dict[str, Any], tables: Mapping[str, Table]) -> CaseResult:
@@ -333,7 +337,7 @@ def _case(entry: dict[str, Any], tables: Mapping[str, Table]) -> CaseResult:
     )
 
 
-def _of_baseline(run: Baseline) -> Side:
+def _of_baseline(run: Baseline) -> RecordedOutcomes:
     cases = []
     for key, case in run.cases.items():
         if not isinstance(case, BaselineCase):
@@ -356,4 +360,4 @@ def _of_baseline(run: Baseline) -> Side:
                 settings=case.settings,
             )
         )
-    return Side(run=run, cases=tuple(cases))
+    return RecordedOutcomes(run=run, cases=tuple(cases))

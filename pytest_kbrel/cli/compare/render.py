@@ -6,18 +6,18 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pytest_kbrel.catalogue.verdicts import SEVERITY
-from pytest_kbrel.cli.compare.pairing import Paired
+from pytest_kbrel.cli.compare.pairing import PairedRun
 from pytest_kbrel.records import CaseResult, Change, MetricValue
 from pytest_kbrel.reports import phrases, view
 from pytest_kbrel.reports.formatting import (
+    answer_text,
     count,
     difference,
+    expected_text,
     number,
     one_line,
     p_value,
     signed,
-    spoken,
-    wanted,
 )
 from pytest_kbrel.serialization import to_wire
 from pytest_kbrel.tables import format_table, wrap
@@ -41,7 +41,7 @@ _WIDTHS = (0, 8, 7, 7, 19, 11)
 
 
 def paired_lines(
-    pairs: Sequence[Paired], names: Sequence[str], numbers: Sequence[int], width: int
+    pairs: Sequence[PairedRun], names: Sequence[str], numbers: Sequence[int], width: int
 ) -> Iterator[str]:
     """Yield the lines about each candidate.
 
@@ -68,17 +68,17 @@ def paired_lines(
         )
 
 
-def summary_lines(pairs: Sequence[Paired], numbers: Sequence[int]) -> Iterator[str]:
+def summary_lines(pairs: Sequence[PairedRun], numbers: Sequence[int]) -> Iterator[str]:
     """Yield what became of each candidate, a line each; ``numbers`` as for :func:`paired_lines`."""
     if pairs:
         yield ""
     for at, paired in enumerate(pairs, start=1):
-        changes = view.moved(paired.run)
+        changes = view.changed_facts(paired.run)
         facts = f"{count(len(changes.lost), 'fact')} lost, {len(changes.gained)} gained"
         yield f"{numbers[at]} against {numbers[0]}: {_verdicts(paired)}; {facts}"
 
 
-def paired_json(pairs: Sequence[Paired], names: Sequence[str]) -> list[dict[str, Any]]:
+def paired_json(pairs: Sequence[PairedRun], names: Sequence[str]) -> list[dict[str, Any]]:
     """Return all of it as JSON's own types."""
     return [
         {
@@ -92,7 +92,7 @@ def paired_json(pairs: Sequence[Paired], names: Sequence[str]) -> list[dict[str,
     ]
 
 
-def _case_json(paired: Paired, case: CaseResult) -> dict[str, Any]:
+def _case_json(paired: PairedRun, case: CaseResult) -> dict[str, Any]:
     figures = {
         value.name: {
             **{key: getattr(value, key) for key in _FIGURE_KEYS},
@@ -111,7 +111,7 @@ def _case_json(paired: Paired, case: CaseResult) -> dict[str, Any]:
     return wire
 
 
-def _case_lines(paired: Paired, case: CaseResult, numbers: tuple[int, int], width: int) -> Iterator[str]:
+def _case_lines(paired: PairedRun, case: CaseResult, numbers: tuple[int, int], width: int) -> Iterator[str]:
     """Yield a case's figures that tell most or have gates, then what stands in the way, then its gates."""
     shown = {*view.key_metrics(case), *(gate.metric for gate in case.gates)}
     values = [value for value in case.metrics if value.name in shown]
@@ -137,7 +137,7 @@ def _case_lines(paired: Paired, case: CaseResult, numbers: tuple[int, int], widt
         yield from wrap(rule if repeated else f"{rule}: {one_line(gate.reason, 600)}", width)
 
 
-def _figure(paired: Paired, case: CaseResult, value: MetricValue) -> tuple[str, ...]:
+def _figure(paired: PairedRun, case: CaseResult, value: MetricValue) -> tuple[str, ...]:
     # Where facts have no partner, the difference is over those that have one.
     now = value.value
     if value.baseline is not None and value.delta is not None:
@@ -155,8 +155,8 @@ def _figure(paired: Paired, case: CaseResult, value: MetricValue) -> tuple[str, 
     )
 
 
-def _changes(paired: Paired, width: int) -> Iterator[str]:
-    changes = view.moved(paired.run)
+def _changes(paired: PairedRun, width: int) -> Iterator[str]:
+    changes = view.changed_facts(paired.run)
     yield f"{count(len(changes.lost), 'fact')} lost, {len(changes.gained)} gained"
     for word, facts in (("lost", changes.lost), ("gained", changes.gained)):
         for change in facts[:SHOWN_FACTS]:
@@ -167,12 +167,12 @@ def _changes(paired: Paired, width: int) -> Iterator[str]:
 
 def _change(change: Change) -> str:
     return (
-        f"{one_line(change.question, 120)} {wanted(change.expected, 60)}: "
-        f"{spoken(change.old_answer, 60)} -> {spoken(change.new_answer, 60)}"
+        f"{one_line(change.question, 120)} {expected_text(change.expected, 60)}: "
+        f"{answer_text(change.old_answer, 60)} -> {answer_text(change.new_answer, 60)}"
     )
 
 
-def _verdicts(paired: Paired) -> str:
+def _verdicts(paired: PairedRun) -> str:
     gates = [gate.verdict for case in paired.run.cases for gate in case.gates]
     counts = [f"{gates.count(word)} {word}" for word in SEVERITY if word in gates]
     return f"gates: {', '.join(counts) or 'none are known'}"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pytest_kbrel.records import Attribution, Change, MetricValue, Run
 from pytest_kbrel.reports import formatting, phrases, view
 from pytest_kbrel.reports.failure_message import allowed
-from pytest_kbrel.reports.phrases import shown_token, where
+from pytest_kbrel.reports.phrases import prompt_part, shown_token
 from pytest_kbrel.reports.view import Group
 
 if TYPE_CHECKING:
@@ -55,14 +55,14 @@ def environment() -> Environment:
         "number": formatting.number,
         "p_value": formatting.p_value,
         "percent_of": _percent_of,
-        "place": view.place,
+        "place": view.origin,
         "plural": formatting.count,
         "probability": view.probability,
         "signed": formatting.signed,
-        "spoken": formatting.spoken,
+        "spoken": formatting.answer_text,
         "tone": _tone,
-        "wanted": formatting.wanted,
-        "where": where,
+        "wanted": formatting.expected_text,
+        "where": prompt_part,
     }
     made.globals |= {
         "allowed": allowed,
@@ -120,18 +120,18 @@ def page_data(run: Run) -> dict[str, Any]:
         "names": view.names(run),
         "verdict": view.verdict(run),
         "headline": view.headline(run),
-        "against": view.against(run),
-        "sentence": view.sentence(run),
-        "about": phrases.about(run),
+        "against": view.baseline_note(run),
+        "sentence": view.changes_headline(run),
+        "about": phrases.run_notes(run),
         "identity": _identity(run),
-        "problems": [*filter(None, [phrases.partial(run)]), *sorted(run.problems)],
+        "problems": [*filter(None, [phrases.partial_note(run)]), *sorted(run.problems)],
         "aggregates": view.aggregates(run),
-        "moved": view.moved(run),
+        "moved": view.changed_facts(run),
         "waived": [case for case in ordered if case.waiver is not None],
         "groups": [(group, _columns(group)) for group in groups],
         # All that were not run have one and the same reason.
-        "failing": [case for case in view.unsettled(run) if case.verdict != "not run"],
-        "unrun": phrases.unrun(run),
+        "failing": [case for case in view.not_passed(run) if case.verdict != "not run"],
+        "unrun": phrases.not_run_note(run),
         "moving": [case for case in passed if case.lost or case.gained],
         "attributed": [
             (case, [list(facts) for _, facts in groupby(case.attributions, lambda one: one.fact_id)])
@@ -146,7 +146,7 @@ def page_data(run: Run) -> dict[str, Any]:
         # The others show theirs among their details.
         "prompted": [case for case in passed if case.prompt and not (case.lost or case.gained)],
         "checked": [case for case in ordered if case.integrity],
-        "correlated": view.correlated(run),
+        "correlated": view.correlation_pairs(run),
     }
 
 
@@ -163,7 +163,7 @@ def _identity(run: Run) -> Iterator[tuple[str, str]]:
         yield "decoding", model.decoding
         yield "prompts", "in the chat template" if model.chat_template else "raw"
         yield "said of prompts", model.prompting
-    yield from view.helped_by(run)
+    yield from view.helper_models(run)
     yield "made", run.created
     yield "pytest-kbrel", run.kbrel_version
     yield "exit status", str(run.exit_status)
@@ -184,7 +184,7 @@ def _names(records: Iterable[Iterable[Any]]) -> list[str]:
 
 def _fact_columns(changes: Sequence[Change]) -> _FactColumns:
     """Return whether the anchor's probability is known of any of these facts, and where any is from."""
-    return _FactColumns(any(map(view.probability, changes)), any(map(view.place, changes)))
+    return _FactColumns(any(map(view.probability, changes)), any(map(view.origin, changes)))
 
 
 def scale_of(values: Iterable[MetricValue]) -> Scale:
