@@ -39,12 +39,13 @@ TOP10 = "top10"
 class Setting:
     """One setting: a choice where ``options`` are given, otherwise a whole number within ``bounds``.
 
-    With ``plain`` it is one of these words or the spec of a model.
+    With ``plain`` it is one of these words or the spec of a model, but not of the backends in ``not_from``.
     """
 
     help: str
     options: tuple[str, ...] = ()
     plain: tuple[str, ...] = ()
+    not_from: tuple[str, ...] = ()
     bounds: Bounds = COUNT
     default: str | int | None = None
 
@@ -277,6 +278,7 @@ RELIABILITY = Probe(
         "retrieval": Setting(
             help="What finds what is most alike: tfidf, or an encoder: hf/PATH, openai/NAME.",
             plain=("tfidf",),
+            not_from=("scripted", "vllm"),
             default=ReliabilitySettings().retrieval,
         ),
         "example_style": _STYLE,

@@ -236,8 +236,9 @@ def _setting(node: Node, what: str, setting: Setting) -> str | int:
     if not setting.plain:
         return node.integer(what, setting.bounds)
     spec = node.text(what)
-    plausible = spec in setting.plain or "/" in spec or spec.split(":")[0] == "reference"
-    if not plausible and not _is_there(node.path.parent / spec):
+    first, slash, _ = spec.strip().partition("/")
+    is_spec = (slash and first not in setting.not_from) or spec.split(":")[0] == "reference"
+    if not is_spec and spec not in setting.plain and not _is_there(node.path.parent / spec):
         allowed = f"{', '.join(setting.plain)}, openai/NAME, hf/NAME or a folder beside the suite"
         raise node.wrong(what, allowed, nearest(spec, setting.plain))
     return spec

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.hf.backend import HF
 from pytest_kbrel.models.hf.spec import ModelSpec
@@ -36,6 +37,12 @@ def test_a_backend_is_described_as_a_whole(backend):
     assert any(f"`{prefix}" in row for row in rows), f"docs/models.md has no row on {prefix}"
     (model,) = (flag for flag in FLAGS if flag.name == "model")
     assert backend is HF or prefix in model.help
+
+
+def test_a_suite_names_no_encoder_of_a_backend_that_encodes_no_texts():
+    refused = PROBES["reliability"].options["retrieval"].not_from
+    # The encoders of "hf" are not its models: sentence-transformers runs them.
+    assert {backend.name for backend in BACKENDS.values() if backend.embedder is None} == {*refused, "hf"}
 
 
 def test_a_word_that_names_no_backend_is_a_checkpoint():

@@ -134,6 +134,13 @@ def test_slices_by_dataset(suite_file: Write) -> None:
         ("{slice_by: dataset, slices: [popqa]}", ("unknown slice 'popqa'",)),
         ("{slice_by: type}", ("slice_by of reliability must be one of none, answer_type, dataset",)),
         ("{retrieval: tf-idf}", ("retrieval of reliability must be tfidf, openai/NAME", "mean 'tfidf'?")),
+        *(
+            (
+                f"{{retrieval: {spec}}}",
+                ("retrieval of reliability must be tfidf, openai/NAME, hf/NAME or a folder beside", spec),
+            )
+            for spec in ("vllm/org/name", "scripted/model.yaml", "' vllm/reference'")
+        ),
         ("{distractors_from: fact}", ("must be facts, openai/NAME", "did you mean 'facts'?")),
         ("{controls: all}", ("must be one of counted, asked",)),
         ("{shots: {sen: 4}}", ("unknown key 'sen'", "did you mean 'seen'?")),
@@ -155,6 +162,12 @@ def test_wrong_settings(suite_file: Write, text: str, words: tuple[str, ...]) ->
     message = str(caught.value)
     assert message.startswith(f"{path}:")
     assert [word for word in words if word not in message] == []
+
+
+def test_an_encoders_folder_may_be_named_as_a_backend_is(suite_file: Write) -> None:
+    path = suite_file(HEAD + "reliability: {retrieval: vllm/encoder}\n")
+    (path.parent / "vllm" / "encoder").mkdir(parents=True)
+    assert settings_of(loaded(path)["seen-zero-shot"]).encoder == "vllm/encoder"
 
 
 def test_a_dataset_must_be_a_name(suite_file: Write) -> None:
