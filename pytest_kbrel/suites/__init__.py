@@ -28,7 +28,6 @@ def load_suite(
     its files.
     """
     # Collecting other tests must not pay for yaml.
-    from pytest_kbrel.suites.buckets import with_buckets
     from pytest_kbrel.suites.cases import (
         Draw,
         aggregate_cases,
@@ -38,10 +37,9 @@ def load_suite(
         pooled_case,
         probe_cases,
     )
-    from pytest_kbrel.suites.dataset import read_world
-    from pytest_kbrel.suites.expiry import expiry_warnings, without_expired
+    from pytest_kbrel.suites.dataset import read_world, with_buckets
+    from pytest_kbrel.suites.expiry import expiry_warnings, with_waivers, without_expired
     from pytest_kbrel.suites.parse import read_suite_file, read_uninformative
-    from pytest_kbrel.suites.waivers import with_waivers
 
     name = str(path) if nodeid_path is None else nodeid_path
     written = read_suite_file(path)

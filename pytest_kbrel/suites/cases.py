@@ -23,8 +23,7 @@ from pytest_kbrel.records import (
     record,
 )
 from pytest_kbrel.serialization import from_wire
-from pytest_kbrel.suites.buckets import bucket_groups
-from pytest_kbrel.suites.dataset import World
+from pytest_kbrel.suites.dataset import World, bucket_groups
 from pytest_kbrel.suites.gates import override
 from pytest_kbrel.suites.parse import Limit, WrittenProbe, WrittenSlice, WrittenSuite
 from pytest_kbrel.suites.reliability import (
@@ -84,7 +83,7 @@ def probe_cases(written: WrittenProbe, world: World, draw: Draw) -> tuple[Case, 
 
 def fact_ids(written: WrittenSuite, world: World) -> set[str]:
     """Return the ids of all facts that the suite may ask under its own seed, whatever the limits."""
-    ids = set(world.places)
+    ids = set(world.locations)
     for probe in written.probes:
         # No line of the facts files has those that are made.
         if probe.probe.slicing == "knowledge":
@@ -109,7 +108,9 @@ def _case(
         facts = tuple(
             fact if fact.language else dataclasses.replace(fact, language=draw.language) for fact in facts
         )
-    shots = _shots(facts, settings, world, draw.seed)
+    shots: tuple[tuple[str, tuple[Shot, ...]], ...] = ()
+    if getattr(settings, "prompt", "") == "in-domain":
+        shots = in_domain_examples(facts, world.by_relation, world.relations, draw.seed)
     return Case(
         id=f"{written.probe.name}[{part.name}]",
         suite=draw.suite,
@@ -128,15 +129,6 @@ def _case(
         alike=drawn.alike,
         notes=_notes(drawn, shots),
     )
-
-
-def _shots(
-    facts: tuple[Fact, ...], settings: ProbeSettings, world: World, seed: int
-) -> tuple[tuple[str, tuple[Shot, ...]], ...]:
-    """Return the in-domain examples of each fact, where the settings ask for these."""
-    if getattr(settings, "prompt", "") != "in-domain":
-        return ()
-    return in_domain_examples(facts, world.by_relation, world.relations, seed)
 
 
 def _notes(drawn: Drawn, shots: tuple[tuple[str, tuple[Shot, ...]], ...]) -> tuple[str, ...]:

@@ -1,17 +1,25 @@
-"""The facts and relations of a suite, with the file and line of each."""
+"""The facts and relations of a suite, with file and line, and their slices by popularity bucket.
+
+Buckets are those of Head-to-Tail (Sun et al. 2023, section 2.1).
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from pytest_kbrel.catalogue.probes import PROBES, TOP10
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.jsonl import numbered_facts
 from pytest_kbrel.facts.located import unknown
 from pytest_kbrel.facts.readers import Format, Relations, read
 from pytest_kbrel.facts.relations import read_relations
-from pytest_kbrel.records import Fact, Relation, record
+from pytest_kbrel.facts.sampling import buckets, fact_buckets
+from pytest_kbrel.records import BUCKETS, Bucket, Case, Fact, Relation, record
+from pytest_kbrel.suites.parse import WrittenProbe
 
 
 @record
@@ -19,19 +27,19 @@ class World:
     """All facts of a suite by relation; every fact's relation is defined.
 
     ``unseen`` are the facts without an object: questions of the facts files that nobody can answer.
-    ``places`` are file and line of each fact by id, ``path`` is the first facts file.
+    ``locations`` are file and line of each fact by id, ``path`` is the first facts file.
     """
 
     path: Path
     facts: tuple[Fact, ...]
     unseen: tuple[Fact, ...]
-    places: dict[str, tuple[Path, int]]
+    locations: dict[str, tuple[Path, int]]
     relations: dict[str, Relation]
     by_relation: dict[str, tuple[Fact, ...]]
 
     def error(self, fact: Fact, message: str) -> SuiteError:
         """Return the error ``message`` at a fact's line; a fact that stands in no line is only named."""
-        path, line = self.places.get(fact.id, (self.path, None))
+        path, line = self.locations.get(fact.id, (self.path, None))
         return SuiteError(f"fact {fact.id!r} {message}", path, line)
 
     def used(self, facts: tuple[Fact, ...]) -> tuple[Relation, ...]:
@@ -60,17 +68,17 @@ def read_world(paths: Sequence[Path], relations_path: Path | None, form: Format)
     """
     given = read_relations(relations_path) if relations_path else ()
     relations = Relations((relation.id, relation) for relation in given) if form.own else Relations()
-    places: dict[str, tuple[Path, int]] = {}
+    locations: dict[str, tuple[Path, int]] = {}
     groups: dict[str, list[Fact]] = {}
     facts, unseen = [], []
     for path, line, fact in _numbered(paths, form, relations):
         if fact.relation not in relations:
             hint = f" (relations are defined in {relations_path})"
             raise SuiteError(unknown("relation", fact.relation, relations) + hint, path, line)
-        if fact.id in places:
-            first = ":".join(map(str, places[fact.id]))
+        if fact.id in locations:
+            first = ":".join(map(str, locations[fact.id]))
             raise SuiteError(f"id {fact.id!r} stands twice; the first is in {first}", path, line)
-        places[fact.id] = path, line
+        locations[fact.id] = path, line
         if fact.object is None:
             unseen.append(fact)
             continue
@@ -82,7 +90,7 @@ def read_world(paths: Sequence[Path], relations_path: Path | None, form: Format)
         path=paths[0],
         facts=tuple(facts),
         unseen=tuple(unseen),
-        places=places,
+        locations=locations,
         relations=dict(relations),
         by_relation={name: tuple(groups[name]) for name in relations if name in groups},
     )
@@ -111,3 +119,135 @@ def _over(given: Relation, brought: Relation | None) -> Relation:
         statements=given.statements or brought.statements,
         answer_type=given.answer_type or brought.answer_type,
     )
+
+
+def bucket_groups(written: WrittenProbe, world: World, seed: int) -> dict[str, tuple[Fact, ...]]:
+    """Return the facts of every slice of head_to_tail; a top tenth only where the file names it.
+
+    Raises ``SuiteError`` on a slice that cannot be, and on a fact or relation without the popularity needed.
+    """
+    domains = dict.fromkeys(relation.domain for relation in world.relations.values())
+    names = [f"{domain}-{bucket}" for domain in domains for bucket in (*BUCKETS, TOP10)]
+    for part in written.slices or ():
+        if part.name not in names:
+            raise part.node.error(unknown("slice", part.name, names, where=written.probe.name))
+    # The top tenth is asked for by name only, since its facts are the head's as well.
+    every = [name for name in names if not name.endswith(f"-{TOP10}")]
+    chosen = every if written.slices is None else [part.name for part in written.slices]
+    by = str(written.settings.get("bucket_by", "relation"))
+    groups: dict[str, list[Fact]] = {name: [] for name in names}
+    for domain in domains:
+        if not any(name.rpartition("-")[0] == domain for name in chosen):
+            continue
+        relations = [name for name in world.by_relation if world.relations[name].domain == domain]
+        facts = [
+            fact
+            for fact in world.facts
+            # Unseen knowledge has no right answer.
+            if world.relations[fact.relation].domain == domain and fact.object is not None
+        ]
+        popularity = _of_predicates(relations, world, written) if by == "predicate" else {}
+        bucket_of = _buckets(facts, by, popularity, world, written.probe.name)
+        for fact in facts:
+            groups[f"{domain}-{bucket_of[fact.id]}"].append(fact)
+        if f"{domain}-{TOP10}" in chosen:
+            head = groups[f"{domain}-head"]
+            groups[f"{domain}-{TOP10}"] = _top_tenth(head, by, popularity, world, seed)
+    return {name: tuple(facts) for name, facts in groups.items()}
+
+
+def _buckets(
+    facts: Sequence[Fact], by: str, popularity: Mapping[str, float], world: World, probe: str
+) -> dict[str, Bucket]:
+    """Return the bucket of each fact of one domain, by fact id."""
+    if by == "predicate":
+        of_predicate = dict(zip(popularity, buckets(list(popularity.values())), strict=True))
+        return {fact.id: of_predicate[fact.relation] for fact in facts}
+    # What the source has bucketed was bucketed among entities that are not all here.
+    by_fact: dict[str, Bucket] = {fact.id: fact.bucket for fact in facts if fact.bucket}
+    own = [fact for fact in facts if not fact.bucket]
+    for scope in _scopes(own, by):
+        for fact in scope:
+            _need_popularity(fact, world, probe)
+        by_fact |= fact_buckets(scope)
+    return by_fact
+
+
+def _scopes(facts: Sequence[Fact], by: str) -> list[list[Fact]]:
+    """Return the facts whose popularities can be compared, together."""
+    scopes: dict[str, list[Fact]] = {}
+    for fact in facts:
+        scopes.setdefault(fact.relation if by == "relation" else "", []).append(fact)
+    return list(scopes.values())
+
+
+def _of_predicates(relations: Sequence[str], world: World, written: WrittenProbe) -> dict[str, float]:
+    """Return the popularity of each relation of a domain (section 3.3): its own, or its number of facts."""
+    stated = {name: world.relations[name].popularity for name in relations}
+    own = {name: value for name, value in stated.items() if value is not None}
+    lacking = [name for name in relations if name not in own]
+    if own and lacking:
+        raise written.entry.error(
+            f"bucket_by 'predicate' compares relations: found the 'popularity' of {next(iter(own))!r} and "
+            f"none of {lacking[0]!r}; allowed: that of all relations of a domain, or of none (then their "
+            "facts are counted)"
+        )
+    return own or {name: float(len(world.by_relation[name])) for name in relations}
+
+
+def _top_tenth(
+    head: Sequence[Fact], by: str, popularity: Mapping[str, float], world: World, seed: int
+) -> list[Fact]:
+    """Return the most popular tenth of the head's questions (Table 5), in the order of the file.
+
+    It is taken wherever popularities can be compared: within each relation, or over the domain. A tenth is
+    rounded up; of equally popular facts those come first whose id, with the seed, has the lower sha256.
+    """
+    chosen: set[str] = set()
+    for scope in _scopes(head, by):
+        ranked = []
+        for fact in scope:
+            if by != "predicate":
+                _need_popularity(fact, world, f"the slice {TOP10}")
+            score = popularity[fact.relation] if by == "predicate" else fact.popularity or 0.0
+            ranked.append((-score, hashlib.sha256(f"{seed}\0{fact.id}".encode()).digest(), fact.id))
+        chosen |= {name for *_, name in sorted(ranked)[: -(-len(ranked) // 10)]}
+    return [fact for fact in head if fact.id in chosen]
+
+
+def _need_popularity(fact: Fact, world: World, what: str) -> None:
+    if fact.popularity is None:
+        raise world.error(fact, f"has no 'popularity', which {what} needs; allowed: a number from 0")
+
+
+def with_buckets(cases: Sequence[Case], world: World) -> tuple[Case, ...]:
+    """Return the cases with the popularity buckets of their facts, for reports.
+
+    A bucket is the source's own, that of the slice which asks about it, or one among all facts of the same
+    relation that have a popularity. Unseen knowledge has none, nor has a fact without popularity.
+    """
+    by_fact: dict[str, Bucket] = {}
+    for facts in world.by_relation.values():
+        by_fact |= {fact.id: fact.bucket for fact in facts if fact.bucket}
+        # As for the slices: what the source has bucketed is no measure for the rest.
+        by_fact |= fact_buckets([fact for fact in facts if fact.popularity is not None and not fact.bucket])
+    return tuple(
+        replace(
+            case,
+            buckets=tuple(
+                (fact.id, bucket)
+                for fact in case.facts
+                if (bucket := _bucket_of_slice(case) or by_fact.get(fact.id)) is not None
+            ),
+        )
+        for case in cases
+    )
+
+
+def _bucket_of_slice(case: Case) -> Bucket | None:
+    probe = PROBES[case.probe]
+    if probe.slicing != "bucket":
+        return None
+    name = probe.part(case.slice)
+    # The top tenth is the most popular part of the head.
+    return "head" if name == TOP10 else next((bucket for bucket in BUCKETS if bucket == name), None)

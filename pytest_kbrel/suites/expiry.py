@@ -1,15 +1,17 @@
-"""Unseen questions whose answers have come to exist: they are left out, and the user is warned."""
+"""What depends on the day of a run: unseen questions that may have an answer by now, and waivers."""
 
 from __future__ import annotations
 
 import dataclasses
 import datetime
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.records import Case, Fact, Shot
+from pytest_kbrel.bounds import shown
+from pytest_kbrel.errors import SuiteError, nearest
+from pytest_kbrel.facts.located import unknown
+from pytest_kbrel.records import AggregateCase, Case, Fact, Shot, Waiver
 from pytest_kbrel.suites.parse import WrittenSuite
 
 _UNSURE = ' answered "unsure"'
@@ -29,8 +31,10 @@ def without_expired(
     examples: dict[str, Shot] = {}
     lines: list[int] = []
     for case in cases:
-        gone = {fact.id: fact for fact in case.facts if _expired(fact, today)}
-        dropped.update(gone)
+        gone = {
+            fact.id: fact for fact in case.facts if fact.object is None and _has_come(fact.valid_until, today)
+        }
+        dropped |= gone
         facts = tuple(fact for fact in case.facts if fact.id not in gone)
         if not facts:
             first = min(fact.valid_until for fact in gone.values())
@@ -41,10 +45,10 @@ def without_expired(
                 case.line,
             )
         shots = _valid_shots(case, path, today)
-        if gone or len(shots) < len(case.repository):
+        expired = [shot for shot in case.repository if shot not in shots]
+        if gone or expired:
             lines.append(case.line)
-        if len(shots) < len(case.repository):
-            examples |= {shot.question: shot for shot in case.repository if shot not in shots}
+        examples |= {shot.question: shot for shot in expired}
         valid.append(dataclasses.replace(case, facts=facts, repository=shots))
     counts = Counter((fact.relation, fact.valid_until) for fact in dropped.values())
     prefix = f"{path}:{min(lines, default=1)}"
@@ -77,6 +81,38 @@ def expiry_warnings(written: WrittenSuite, today: datetime.date) -> tuple[str, .
     return tuple(warnings)
 
 
+def with_waivers(
+    waivers: Iterable[Waiver],
+    cases: Sequence[Case],
+    aggregates: Sequence[AggregateCase],
+    *,
+    path: Path,
+    today: datetime.date,
+    facts: Callable[[], set[str]],
+) -> tuple[tuple[Case, ...], tuple[AggregateCase, ...]]:
+    """Return the cases with their waivers: their own, and those of the facts they ask.
+
+    ``facts`` gives the ids of all facts that the suite may ask, also of those that a limit leaves out today.
+    Raises ``SuiteError`` on a waiver of what the suite does not have.
+    """
+    dated = [
+        dataclasses.replace(waiver, expired=today > datetime.date.fromisoformat(waiver.expires))
+        for waiver in waivers
+    ]
+    _check_waived(dated, [*(case.id for case in cases), *(case.id for case in aggregates)], path, facts)
+    if not dated:
+        return tuple(cases), tuple(aggregates)
+    made = []
+    for case in cases:
+        ids = {fact.id for fact in case.facts}
+        own = tuple(waiver for waiver in dated if waiver.case == case.id or waiver.fact in ids)
+        made.append(dataclasses.replace(case, waivers=own))
+    return tuple(made), tuple(
+        dataclasses.replace(case, waivers=tuple(waiver for waiver in dated if waiver.case == case.id))
+        for case in aggregates
+    )
+
+
 def _valid_shots(case: Case, path: Path, today: datetime.date) -> tuple[Shot, ...]:
     wanted = case.settings.shown[1]
     if not wanted:
@@ -98,9 +134,23 @@ def _since(count: int, noun: str, sort: str, day: str) -> str:
     return f"{count} {word}{sort}: since {day} {they} may have an answer"
 
 
-def _expired(fact: Fact, today: datetime.date) -> bool:
-    return fact.object is None and _has_come(fact.valid_until, today)
-
-
 def _has_come(day: str, today: datetime.date) -> bool:
     return day != "" and today >= datetime.date.fromisoformat(day)
+
+
+def _check_waived(
+    waivers: Iterable[Waiver], ids: Sequence[str], path: Path, facts: Callable[[], set[str]]
+) -> None:
+    fact_ids: set[str] | None = None
+    for waiver in waivers:
+        if waiver.case and waiver.case not in ids:
+            raise SuiteError(unknown("slice", waiver.case, ids, where="waivers"), path, waiver.line)
+        if waiver.fact:
+            fact_ids = facts() if fact_ids is None else fact_ids
+            if waiver.fact not in fact_ids:
+                raise SuiteError(
+                    f"unknown fact {shown(waiver.fact)} in waivers; allowed: the id of one of the suite's "
+                    f"{len(fact_ids)} facts{nearest(waiver.fact, sorted(fact_ids))}",
+                    path,
+                    waiver.line,
+                )

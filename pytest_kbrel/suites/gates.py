@@ -1,4 +1,4 @@
-"""Gates and limits of integrity, as suite files write them.
+"""Gates, limits of integrity and waivers, as suite files write them.
 
 A gate may also be written as users of other tools do; each synonym has one precise meaning here.
 """
@@ -9,12 +9,12 @@ import dataclasses
 from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
-from pytest_kbrel.bounds import SHARE_OR_NONE
+from pytest_kbrel.bounds import SHARE_OR_NONE, shown
 from pytest_kbrel.catalogue.metrics import CONTROLS, Metric
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.located import Entry, Node, unknown
-from pytest_kbrel.records import RULES, Gate, Integrity, Rule
+from pytest_kbrel.records import RULES, Gate, Integrity, Rule, Waiver
 
 # The same demand by another name: evidently, pytest, llm-compressor.
 SAME: Mapping[str, Rule] = {name: rule.name for rule in GATE_RULES.values() for name in rule.synonyms}
@@ -60,6 +60,7 @@ LIMITS: Mapping[str, str] = {
     "first_token": "Least share of MONITOR's right answers whose scored first token the model wrote first.",
 }
 CHOICES = ("invalid", "allowed")
+WAIVER_KEYS = ("fact", "slice", "owner", "reason", "expires")
 
 
 def read_gates(
@@ -205,3 +206,29 @@ def _limit(name: str, node: Node, where: str) -> float | str:
     if isinstance(getattr(Integrity(), name), str):
         return node.choice(what, CHOICES)
     return float(node.number(what, f"a share, {SHARE_OR_NONE}", SHARE_OR_NONE))
+
+
+def read_waivers(node: Node) -> tuple[Waiver, ...]:
+    """Read the list under ``waivers``; ``with_waivers`` checks that these facts and slices exist."""
+    waivers: dict[tuple[str, str], Waiver] = {}
+    for item in node.items("waivers", "waivers"):
+        keys = item.keys("a waiver", WAIVER_KEYS, required=WAIVER_KEYS[2:])
+        named = [key for key in WAIVER_KEYS[:2] if key in keys]
+        if len(named) != 1:
+            raise item.error(
+                f"a waiver is of one 'fact' or one 'slice', found: {', '.join(keys)}; needed: one of both"
+            )
+        (kind,) = named
+        what = keys[kind].node.text(f"{kind} of a waiver")
+        if (kind, what) in waivers:
+            first = waivers[kind, what].line
+            raise item.error(f"{kind} {shown(what)} stands twice in waivers; the first is on line {first}")
+        waivers[kind, what] = Waiver(
+            owner=keys["owner"].node.text("owner of a waiver"),
+            reason=keys["reason"].node.text("reason of a waiver"),
+            expires=keys["expires"].node.date("expires of a waiver").isoformat(),
+            fact=what if kind == "fact" else "",
+            case=what if kind == "slice" else "",
+            line=item.line,
+        )
+    return tuple(waivers.values())

@@ -21,17 +21,17 @@ from pytest_kbrel.suites.gates import (
     LIMITS,
     RELATIVE_CHANGE,
     SAME,
+    WAIVER_KEYS,
     WORSE_WHEN,
     plain_rule,
 )
 from pytest_kbrel.suites.parse import (
+    PROMPT_KEYS,
     SHOT_KEYS,
     SHOTS,
     SUITE_KEYS,
     UNSEEN_KEYS,
 )
-from pytest_kbrel.suites.waivers import WAIVER_KEYS
-from pytest_kbrel.suites.wording import PROMPT_KEYS
 
 Schema = dict[str, Any]
 
