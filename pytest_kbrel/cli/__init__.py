@@ -1,7 +1,7 @@
-"""The ``kbrel`` command: what needs no pytest run, with a module for each subcommand.
+"""The ``kbrel`` command, with a module for each larger subcommand.
 
-Each function of ``COMMANDS`` adds a parser and sets ``run`` on it: a function of the parsed options that
-returns the exit code. Heavy imports belong inside that function.
+Each ``register`` adds a parser and sets ``run`` on it: a function of the parsed options that returns the
+exit code. Heavy imports belong inside that function.
 """
 
 from __future__ import annotations
@@ -10,21 +10,14 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
-from pytest_kbrel import __version__
-from pytest_kbrel.cli import build, cache, compare, import_, judge, shipped
+from pytest_kbrel import __version__, resources
+from pytest_kbrel.cli import build, cache, compare, import_, judge
+from pytest_kbrel.cli.arguments import print_line
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.printing import printable
 
-COMMANDS = (
-    shipped.register_init,
-    import_.register,
-    shipped.register_schema,
-    build.register,
-    compare.register,
-    judge.register,
-    cache.register,
-)
 # What a shell reports of a program that the signal of a broken pipe ended.
 _BROKEN_PIPE = 128 + 13
 
@@ -51,6 +44,24 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"kbrel {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for register in COMMANDS:
-        register(commands)
+    init = commands.add_parser("init", help="copy the world suite and its baseline into a folder")
+    init.add_argument("directory", type=Path, nargs="?", default=Path())
+    init.set_defaults(run=_init)
+    import_.register(commands)
+    schema = commands.add_parser("schema", help="print a JSON Schema")
+    schema.add_argument("of", choices=("suite", "report"), nargs="?", default="suite")
+    schema.set_defaults(run=_schema)
+    for command in (build, compare, judge, cache):
+        command.register(commands)
     return parser
+
+
+def _init(options: argparse.Namespace) -> int:
+    for path in resources.copy_to(options.directory):
+        print_line(path)
+    return 0
+
+
+def _schema(options: argparse.Namespace) -> int:
+    print(resources.schema(options.of), end="")
+    return 0

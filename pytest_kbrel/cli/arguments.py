@@ -42,7 +42,7 @@ def new_file(output: Path, *, force: bool) -> Iterator[TextIO]:
     """Open a new text file that is renamed to ``output`` when the block ends without an error.
 
     Raises ``FileExistsError`` where ``output`` is a file already, unless ``force``, and what
-    :func:`scratch_for` raises.
+    :func:`scratch_folder` raises.
     """
     if output.is_file() and not force:
         raise FileExistsError(f"{output}: exists already; name another file or give --force")
