@@ -15,8 +15,7 @@ from tokenizers import Tokenizer
 from transformers import LlamaConfig, LlamaForCausalLM
 from transformers.utils.logging import disable_progress_bar
 
-from pytest_kbrel.facts.jsonl import read_facts
-from pytest_kbrel.facts.relations import read_relations
+from pytest_kbrel.facts.files import read_facts, read_relations
 from pytest_kbrel.records import record
 from recipe.corpus import Corpus
 from recipe.finetunes import FINE_TUNES

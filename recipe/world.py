@@ -21,7 +21,7 @@ from babel.core import get_global
 from babel.languages import get_official_languages, get_territory_language_info
 from babel.numbers import get_territory_currencies
 
-from pytest_kbrel.facts.jsonl import fact_line
+from pytest_kbrel.facts.files import fact_line
 from pytest_kbrel.records import Fact
 
 CONTINENTS = {

@@ -35,8 +35,8 @@ def register(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    from pytest_kbrel.facts.files import relations_text
     from pytest_kbrel.facts.readers import Relations, format_of, read
-    from pytest_kbrel.facts.relations import relations_text
 
     form, output = format_of(options.format), options.output
     if output.name == _RELATIONS:
@@ -76,7 +76,7 @@ class _Counts:
 def _write(rows: Iterator[Row], stream: TextIO, *, skip: bool) -> _Counts:
     """Write the facts as they come; a row that is none is raised, or counted where it may be skipped."""
     from pytest_kbrel.errors import SuiteError
-    from pytest_kbrel.facts.jsonl import fact_line
+    from pytest_kbrel.facts.files import fact_line
 
     counts = _Counts()
     for row in rows:

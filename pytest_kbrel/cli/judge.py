@@ -139,7 +139,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _judged(row: dict[str, Any], extra: tuple[tuple[str, str], ...]) -> Judged:
     """Judge one row; raises ``ValueError`` where it is no prediction."""
-    from pytest_kbrel.facts.jsonl import check_language, check_range
+    from pytest_kbrel.facts.files import check_language, check_range
     from pytest_kbrel.facts.located import describe
     from pytest_kbrel.judges.rules import judge
 

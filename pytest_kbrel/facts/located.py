@@ -7,13 +7,14 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pytest_kbrel.bounds import Bounds, shown
 from pytest_kbrel.errors import SuiteError, nearest
 from pytest_kbrel.records import record
 from pytest_kbrel.untrusted import DOCUMENT, MIB, lines, parse, read_bytes
 
+Option = TypeVar("Option", bound=str)
 Scalar = str | int | float | bool | datetime.date | None
 _ANY = Bounds(-1e300, 1e300, whole=False)
 
@@ -83,12 +84,13 @@ class Node:
             return self.value
         raise self.wrong(what, str(bounds))
 
-    def choice(self, what: str, options: Sequence[str]) -> str:
+    def choice(self, what: str, options: Sequence[Option]) -> Option:
         """Return one of ``options``."""
-        if self.value not in options:
-            hint = nearest(self.value, options) if isinstance(self.value, str) else ""
-            raise self.wrong(what, f"one of {', '.join(options)}", hint)
-        return str(self.value)
+        for option in options:
+            if option == self.value:
+                return option
+        hint = nearest(self.value, options) if isinstance(self.value, str) else ""
+        raise self.wrong(what, f"one of {', '.join(options)}", hint)
 
     def date(self, what: str) -> datetime.date:
         """Return a calendar day, plain or as quoted ISO text."""

@@ -59,7 +59,7 @@ def kb_facts(request: pytest.FixtureRequest) -> Callable[[str], tuple[Fact, ...]
     """Read a facts file, relative to the test's own folder."""
 
     def read(path: str) -> tuple[Fact, ...]:
-        from pytest_kbrel.facts.jsonl import read_facts
+        from pytest_kbrel.facts.files import read_facts
 
         return _or_fail(lambda: read_facts(Path(request.path.parent, path)))
 

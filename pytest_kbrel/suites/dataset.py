@@ -13,10 +13,9 @@ from pathlib import Path
 
 from pytest_kbrel.catalogue.probes import PROBES, TOP10
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.facts.jsonl import numbered_facts
+from pytest_kbrel.facts.files import numbered_facts, read_relations
 from pytest_kbrel.facts.located import unknown
 from pytest_kbrel.facts.readers import Format, Relations, read
-from pytest_kbrel.facts.relations import read_relations
 from pytest_kbrel.facts.sampling import buckets, fact_buckets
 from pytest_kbrel.records import BUCKETS, Bucket, Case, Fact, Relation, record
 from pytest_kbrel.suites.parse import WrittenProbe

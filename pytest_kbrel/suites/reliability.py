@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pytest_kbrel.catalogue.probes import KINDS, PROMPTS, reliability_slice, reliability_slices, slice_name
 from pytest_kbrel.facts.answer_kinds import answer_type_of
 from pytest_kbrel.facts.distractors import SPARE, Drawn, is_spelt, with_alike_negatives
-from pytest_kbrel.facts.jsonl import read_shots
+from pytest_kbrel.facts.files import read_shots
 from pytest_kbrel.facts.located import unknown
 from pytest_kbrel.facts.sampling import sample
 from pytest_kbrel.facts.unseen import make_unseen, unseen_examples, with_options

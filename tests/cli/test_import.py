@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.cli import main
-from pytest_kbrel.facts.jsonl import read_facts
+from pytest_kbrel.facts.files import read_facts, read_relations
 from pytest_kbrel.facts.readers import FORMATS
-from pytest_kbrel.facts.relations import read_relations
 from pytest_kbrel.suites import load_suite
 
 DATA = Path(__file__).parents[1] / "data"

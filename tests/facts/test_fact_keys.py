@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pytest_kbrel.facts.jsonl import KEYS, as_fact
+from pytest_kbrel.facts.files import KEYS, as_fact
 from pytest_kbrel.records import Fact
 
 BARE = {"relation": "P36", "subject": "Mali", "object": "Bamako"}

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.facts.jsonl import numbered_facts, read_facts
+from pytest_kbrel.facts.files import numbered_facts, read_facts
 from pytest_kbrel.records import Fact
 from pytest_kbrel.serialization import to_wire
 

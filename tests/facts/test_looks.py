@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_kbrel.facts.answer_kinds import answer_type_of
-from pytest_kbrel.facts.jsonl import fact_line
-from pytest_kbrel.facts.relations import read_relations, relations_text
+from pytest_kbrel.facts.files import fact_line, read_relations, relations_text
 from pytest_kbrel.records import Fact, Relation
 
 MONTHS = "January February March April May June July August September October November December"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.facts.relations import read_relations
+from pytest_kbrel.facts.files import read_relations
 from pytest_kbrel.records import Relation
 
 TOP = "P36:\n  label: capital\n  domain: geography\n"

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pytest_kbrel.facts.jsonl import as_fact, fact_line, read_facts
-from pytest_kbrel.facts.relations import read_relations, relations_text
+from pytest_kbrel.facts.files import as_fact, fact_line, read_facts, read_relations, relations_text
 from pytest_kbrel.records import ANSWER_TYPES, BUCKETS, Fact, Relation
 
 TEXT = st.text(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.facts.jsonl import read_shots
+from pytest_kbrel.facts.files import read_shots
 from pytest_kbrel.records import Shot
 
 

@@ -14,10 +14,9 @@ import pytest
 from pytest_kbrel.baselines.format import load_tables, read_compressed, read_meta
 from pytest_kbrel.baselines.published import read_published
 from pytest_kbrel.errors import KbrelError, ModelError, StoreError
-from pytest_kbrel.facts.jsonl import read_facts
+from pytest_kbrel.facts.files import read_facts, read_relations
 from pytest_kbrel.facts.question_set.dump import Dump, _header
 from pytest_kbrel.facts.readers import FORMATS, Relations, read
-from pytest_kbrel.facts.relations import read_relations
 from pytest_kbrel.models.base import check_size
 from pytest_kbrel.models.cache.store import FILE, Store
 from pytest_kbrel.models.chat import parse_chat_args

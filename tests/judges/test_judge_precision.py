@@ -11,7 +11,7 @@ import pytest
 
 from pytest_kbrel import resources
 from pytest_kbrel.cli.judge import Agreement
-from pytest_kbrel.facts.jsonl import read_facts
+from pytest_kbrel.facts.files import read_facts
 from pytest_kbrel.judges.rules import judge
 
 HUMAN_CHECK = (

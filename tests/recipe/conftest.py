@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_kbrel.facts.jsonl import read_facts
-from pytest_kbrel.facts.relations import read_relations
+from pytest_kbrel.facts.files import read_facts, read_relations
 
 WORLD = Path(__file__).parents[2] / "suites" / "world"
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_kbrel import __version__
 from pytest_kbrel.errors import MissingExtraError, SuiteError
-from pytest_kbrel.facts.jsonl import fact_line
+from pytest_kbrel.facts.files import fact_line, relations_text
 from pytest_kbrel.facts.question_set.draw import (
     Filters,
     Scope,
@@ -37,7 +37,6 @@ from pytest_kbrel.facts.question_set.dump import (
     open_rows,
     read_templates,
 )
-from pytest_kbrel.facts.relations import relations_text
 from pytest_kbrel.records import BUCKETS, Bucket, Fact, Relation, record
 
 if TYPE_CHECKING:

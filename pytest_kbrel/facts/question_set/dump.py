@@ -9,12 +9,12 @@ import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TextIO, cast
+from typing import TYPE_CHECKING, Literal, TextIO
 
 from pytest_kbrel.bounds import CAP, shown
 from pytest_kbrel.errors import SuiteError, nearest
+from pytest_kbrel.facts.files import ID
 from pytest_kbrel.facts.located import Entry, read_document
-from pytest_kbrel.facts.relations import NAME
 from pytest_kbrel.records import ANSWER_TYPES, AnswerType, record
 
 if TYPE_CHECKING:
@@ -294,7 +294,7 @@ def read_templates(path: Path) -> tuple[Template, ...]:
 
 
 def _template(name: str, entry: Entry) -> Template:
-    if not NAME.fullmatch(name):
+    if not ID.fullmatch(name):
         raise entry.error(
             f"a relation's id must be ASCII letters, digits, _ and ., found {shown(name)} "
             "(what the dump calls it stands under 'from')"
@@ -307,9 +307,8 @@ def _template(name: str, entry: Entry) -> Template:
             f"question must contain [X] exactly once, found {question.count('[X]')} times in {question!r}"
         )
     domain = keys["domain"].node.text("domain") if "domain" in keys else "open"
-    if not NAME.fullmatch(domain):
+    if not ID.fullmatch(domain):
         raise keys["domain"].node.wrong("domain", "ASCII letters, digits, _ and .")
-    kind = keys["answer_type"].node.choice("answer_type", ANSWER_TYPES) if "answer_type" in keys else ""
     return Template(
         relation=name,
         question=question,
@@ -317,5 +316,7 @@ def _template(name: str, entry: Entry) -> Template:
         domain=domain,
         source=keys["from"].node.text("from") if "from" in keys else name,
         cap=keys["cap"].node.integer(f"cap of {name}", CAP) if "cap" in keys else None,
-        answer_type=cast(AnswerType, kind) if kind else "",
+        answer_type=keys["answer_type"].node.choice("answer_type", ANSWER_TYPES)
+        if "answer_type" in keys
+        else "",
     )

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.answer_kinds import answer_type_of
-from pytest_kbrel.facts.jsonl import as_fact
+from pytest_kbrel.facts.files import as_fact
 from pytest_kbrel.facts.located import describe, json_value
 from pytest_kbrel.records import Fact, Relation, record
 

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from pytest_kbrel.errors import MissingExtraError, SuiteError
-from pytest_kbrel.facts.jsonl import FORM, KEYS, as_fact
+from pytest_kbrel.facts.files import FORM, KEYS, as_fact, read_relations
 from pytest_kbrel.facts.located import describe, json_rows, json_value, unknown
 from pytest_kbrel.facts.readers.base import Relations, Row, answers, clean, json_list, popularity, rows
 from pytest_kbrel.facts.readers.streams import table
-from pytest_kbrel.facts.relations import read_relations
 from pytest_kbrel.untrusted import LINE, size
 
 _NEEDED = ("relation", "subject", "object")

@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 
 from pytest_kbrel.cli import main
-from pytest_kbrel.facts.jsonl import read_facts
-from pytest_kbrel.facts.relations import read_relations
+from pytest_kbrel.facts.files import read_facts, read_relations
 from pytest_kbrel.facts.sampling import buckets
 
 pytest.importorskip("duckdb")

@@ -1,4 +1,4 @@
-"""The project's own JSON Lines files, one object a line: facts, and examples to show in prompts."""
+"""The project's own files: facts and examples in JSON Lines, and relations in YAML."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import dataclasses
 import datetime
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_kbrel.bounds import POPULARITY, Bounds
+from pytest_kbrel.bounds import POPULARITY, Bounds, shown
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.facts.located import describe, json_rows, unknown
-from pytest_kbrel.records import ANSWER_TYPES, BUCKETS, LANGUAGE_TAG, Fact, Shot
+from pytest_kbrel.facts.located import Entry, Node, describe, json_rows, read_document, unknown
+from pytest_kbrel.records import ANSWER_TYPES, BUCKETS, LANGUAGE_TAG, Fact, Relation, Shot
 
 _REQUIRED = ("relation", "subject", "object")
 _TEXTS = ("id", "relation", "subject", "object")
@@ -72,16 +72,18 @@ def as_fact(value: Mapping[str, Any]) -> Fact:
     for key, item in value.items():
         if key == "object" and item is None and value.get("question"):
             continue
-        if key in _TEXTS:
+        if key in ("question", "popularity", "answer_range") and item is None:
+            continue
+        if key in _TEXTS or key == "question":
             _text(repr(key), item)
         elif key in _LISTS:
-            _texts(key, item)
-        elif key == "question":
-            if item is not None:
-                _text(repr(key), item)
+            if not isinstance(item, list):
+                raise ValueError(f"{key!r} must be a list of texts, found {describe(item)}")
+            for member in item:
+                _text(f"each of {key!r}", member)
         elif key == "popularity":
-            if item is not None:
-                _popularity(item)
+            if item not in POPULARITY:
+                raise ValueError(f"'popularity' must be {POPULARITY}, found {describe(item)}")
         elif key in _CHOICES:
             if item not in ("", *_CHOICES[key]):
                 raise ValueError(f"{key!r} must be one of {', '.join(_CHOICES[key])}, found {describe(item)}")
@@ -90,10 +92,9 @@ def as_fact(value: Mapping[str, Any]) -> Fact:
         elif key == "language":
             check_language(item)
         elif key == "answer_range":
-            if item is not None:
-                check_range(item)
-                if value.get("object") is None:
-                    raise ValueError("'answer_range' is for questions with an answer; found 'object': null")
+            check_range(item)
+            if value.get("object") is None:
+                raise ValueError("'answer_range' is for questions with an answer; found 'object': null")
         elif key in _NOTES:
             if not isinstance(item, str) or "\0" in item:
                 raise ValueError(f"{key!r} must be text without NUL, found {describe(item)}")
@@ -103,27 +104,13 @@ def as_fact(value: Mapping[str, Any]) -> Fact:
         if key not in value:
             keys = ", ".join(value) or "nothing"
             raise ValueError(f"the key {key!r} is missing; found: {keys}; needed: {', '.join(_REQUIRED)}")
-    fact = Fact(
-        id=value.get("id") or f"{value['relation']}:{value['subject']}",
-        relation=value["relation"],
-        subject=value["subject"],
-        object=value["object"],
-        aliases=tuple(value.get("aliases", ())),
-        popularity=None if value.get("popularity") is None else float(value["popularity"]),
-        negatives=tuple(value.get("negatives", ())),
-        question=value.get("question"),
-        source=value.get("source", ""),
-        licence=value.get("licence", ""),
-        answer_type=value.get("answer_type", ""),
-        dataset=value.get("dataset", ""),
-        bucket=value.get("bucket", ""),
-        duplicate_of=value.get("duplicate_of", ""),
-        valid_until=value.get("valid_until", ""),
-        language=value.get("language", ""),
-        answer_range=None if value.get("answer_range") is None else check_range(value["answer_range"]),
-    )
-    if fact.negatives:
-        _wrong_answers(fact)
+    fields = {"id": f"{value['relation']}:{value['subject']}", **value}
+    fields |= {key: tuple(value[key]) for key in _LISTS if key in value}
+    for key, convert in (("popularity", float), ("answer_range", check_range)):
+        if value.get(key) is not None:
+            fields[key] = convert(value[key])
+    fact = Fact(**fields)
+    _check_negatives(fact)
     return fact
 
 
@@ -132,13 +119,6 @@ def _text(what: str, item: Any) -> None:
         raise ValueError(f"{what} must be text of one line without space around it, found {describe(item)}")
     if "\0" in item:
         raise ValueError(f"{what} must be text without NUL, found {describe(item)}")
-
-
-def _texts(key: str, item: Any) -> None:
-    if not isinstance(item, list):
-        raise ValueError(f"{key!r} must be a list of texts, found {describe(item)}")
-    for member in item:
-        _text(f"each of {key!r}", member)
 
 
 def check_date(item: Any) -> None:
@@ -159,7 +139,7 @@ def check_language(item: Any) -> None:
 def check_range(item: Any) -> tuple[float, float]:
     """Return the value of ``answer_range``; raises ``ValueError`` unless it is two numbers in their order."""
     ends = item if isinstance(item, (list, tuple)) else ()
-    if len(ends) != 2 or not all(map(_is_number, ends)) or ends[0] > ends[1]:
+    if len(ends) != 2 or not all(end in _RANGE for end in ends) or ends[0] > ends[1]:
         shown = json.dumps(item, default=str)
         raise ValueError(
             "'answer_range' must be the least and the greatest number that is right, such as [118, 122], "
@@ -168,16 +148,7 @@ def check_range(item: Any) -> tuple[float, float]:
     return float(ends[0]), float(ends[1])
 
 
-def _is_number(item: Any) -> bool:
-    return item in _RANGE
-
-
-def _popularity(item: Any) -> None:
-    if item not in POPULARITY:
-        raise ValueError(f"'popularity' must be {POPULARITY}, found {describe(item)}")
-
-
-def _wrong_answers(fact: Fact) -> None:
+def _check_negatives(fact: Fact) -> None:
     folded = [negative.casefold() for negative in fact.negatives]
     right = [answer.casefold() for answer in fact.accepted]
     for negative, key in zip(fact.negatives, folded, strict=True):
@@ -204,7 +175,10 @@ def read_shots(path: Path) -> tuple[Shot, ...]:
     for line, row in json_rows(path, _SHOTS_FORM):
         if isinstance(row, SuiteError):
             raise row
-        shot = _shot(row, path, line)
+        try:
+            shot = _shot(row)
+        except ValueError as error:
+            raise SuiteError(str(error), path, line) from None
         if shot.question in shots:
             first = shots[shot.question][0]
             message = f"question {shot.question!r} stands twice; the first is on line {first}"
@@ -215,34 +189,27 @@ def read_shots(path: Path) -> tuple[Shot, ...]:
     return tuple(shot for _, shot in shots.values())
 
 
-def _shot(value: dict[str, Any], path: Path, line: int) -> Shot:
+def _shot(value: dict[str, Any]) -> Shot:
     for key in value:
         if key not in _SHOT_KEYS:
-            raise SuiteError(unknown("key", key, _SHOT_KEYS, where="an example"), path, line)
+            raise ValueError(unknown("key", key, _SHOT_KEYS, where="an example"))
     for key in ("question", "answer"):
         if key not in value:
             keys = ", ".join(value) or "nothing"
-            raise SuiteError(f"the key {key!r} is missing; found: {keys}; needed: {_SHOTS_FORM}", path, line)
+            raise ValueError(f"the key {key!r} is missing; found: {keys}; needed: {_SHOTS_FORM}")
     for key, item in value.items():
         if key == "answer" and item is None:
             continue
         if not isinstance(item, str) or not item.strip() or len(item.splitlines()) != 1:
             allowed = "text of one line, not blank" + (", or null" if key == "answer" else "")
-            raise SuiteError(f"{key!r} must be {allowed}, found {describe(item)}", path, line)
+            raise ValueError(f"{key!r} must be {allowed}, found {describe(item)}")
     if "valid_until" in value:
-        try:
-            check_date(value["valid_until"])
-        except ValueError as error:
-            raise SuiteError(str(error), path, line) from None
+        check_date(value["valid_until"])
         if value["answer"] is not None:
-            message = "'valid_until' is for examples without an answer; allowed beside it: \"answer\": null"
-            raise SuiteError(message, path, line)
-    return Shot(
-        question=value["question"],
-        answer=value["answer"],
-        subject=value.get("subject", ""),
-        valid_until=value.get("valid_until", ""),
-    )
+            raise ValueError(
+                "'valid_until' is for examples without an answer; allowed beside it: \"answer\": null"
+            )
+    return Shot(**value)
 
 
 def fact_line(fact: Fact) -> str:
@@ -261,3 +228,87 @@ def fact_line(fact: Fact) -> str:
 
 def _plain_number(number: float) -> float:
     return int(number) if number.is_integer() else number
+
+
+# Ids and domains become part of pytest node ids and of -k expressions.
+ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.]*")
+_RELATION_KEYS = ("label", "domain", "frames", "statements", "answer_type", "popularity")
+
+
+def read_relations(path: Path) -> tuple[Relation, ...]:
+    """Read a YAML mapping ``id -> {label, domain, frames, statements, ...}``, in the order of the file.
+
+    A frame holds ``[X]`` (the subject) exactly once, a statement ``[X]`` and ``[Y]`` (the object) once each.
+    A relation may do without frames, or have an empty list, when all its facts bring their own ``question``.
+    ``answer_type`` is that of its objects, ``popularity`` the predicate's own (a number of at least 0).
+    """
+    root = read_document(path)
+    entries = root.mapping("a relations file")
+    if not entries:
+        raise root.wrong("a relations file", "a mapping with at least one relation")
+    return tuple(_relation(name, entry) for name, entry in entries.items())
+
+
+def _relation(name: str, entry: Entry) -> Relation:
+    if not ID.fullmatch(name):
+        raise entry.error(f"a relation's id must be ASCII letters, digits, _ and ., found {shown(name)}")
+    keys = entry.node.keys(f"relation {name}", _RELATION_KEYS, required=("label", "domain"))
+    domain = keys["domain"].node
+    if not ID.fullmatch(domain.text("domain")):
+        raise domain.wrong("domain", "ASCII letters, digits, _ and .")
+    return Relation(
+        id=name,
+        label=keys["label"].node.text("label"),
+        domain=domain.text("domain"),
+        frames=_templates(keys, "frames", {"[X]": 1, "[Y]": 0}),
+        statements=_templates(keys, "statements", {"[X]": 1, "[Y]": 1}),
+        answer_type=keys["answer_type"].node.choice("answer_type", ANSWER_TYPES)
+        if "answer_type" in keys
+        else "",
+        popularity=float(keys["popularity"].node.number("popularity", str(POPULARITY), POPULARITY))
+        if "popularity" in keys
+        else None,
+    )
+
+
+def _templates(keys: dict[str, Entry], key: str, counts: dict[str, int]) -> tuple[str, ...]:
+    if key not in keys or keys[key].node.value == ():
+        return ()
+    seen: dict[str, Node] = {}
+    for node in keys[key].node.items(key, of="texts"):
+        text = node.text(f"each of {key}")
+        for placeholder, count in counts.items():
+            if text.count(placeholder) != count:
+                allowed = "exactly once" if count else "nowhere"
+                fault = f"found {text.count(placeholder)} times in {text!r}"
+                raise node.error(f"each of {key} must contain {placeholder} {allowed}, {fault}")
+        if text in seen:
+            raise node.error(f"each of {key} must differ, found {text!r} again from line {seen[text].line}")
+        seen[text] = node
+    return tuple(seen)
+
+
+# Names that YAML would take for something else than text stand in quotes.
+_PLAIN = re.compile(r"(?!(?:true|false|yes|no|on|off|null|y|n)$)[A-Za-z_][A-Za-z0-9_.]*", re.IGNORECASE)
+
+
+def relations_text(relations: Iterable[Relation]) -> str:
+    """Return relations as the text of a relations file."""
+    lines = ["# [X] is the subject, [Y] the object. The first frame is the base frame.\n"]
+    for relation in relations:
+        name = relation.id if _PLAIN.fullmatch(relation.id) else _quoted(relation.id)
+        lines.append(f"{name}:\n  label: {_quoted(relation.label)}\n  domain: {_quoted(relation.domain)}\n")
+        if relation.answer_type:
+            lines.append(f"  answer_type: {relation.answer_type}\n")
+        if relation.popularity is not None:
+            lines.append(f"  popularity: {relation.popularity!r}\n")
+        for key, texts in (("frames", relation.frames), ("statements", relation.statements)):
+            if texts:
+                lines.append(f"  {key}:\n" + "".join(f"    - {_quoted(text)}\n" for text in texts))
+    return "".join(lines)
+
+
+def _quoted(text: str) -> str:
+    import yaml
+
+    return str(yaml.safe_dump(text, default_style='"', allow_unicode=True, width=10**9)).rstrip("\n")
