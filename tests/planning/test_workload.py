@@ -10,7 +10,7 @@ from pytest_kbrel.models.token_counting import TokenEstimator
 from pytest_kbrel.planning.cost_model import CostModel
 from pytest_kbrel.planning.requests import DryRun
 from pytest_kbrel.planning.workload import workload_of
-from pytest_kbrel.records import GenerateRequest, HeadToTailSettings, MonitorSettings, ScoreRequest
+from pytest_kbrel.records import Fact, GenerateRequest, HeadToTailSettings, MonitorSettings, ScoreRequest
 from tests.models.fedometer import Fedometer
 from tests.planning.test_requests import FACTS, case
 
@@ -35,9 +35,11 @@ def test_tokens_are_those_the_model_itself_counts():
 
 def test_the_tokens_fed_are_those_that_a_run_feeds():
     """By the way that the loaded checkpoint shares, with what one slice leaves to the next fed once."""
+    # More questions than fill one packed row, so that a prefix is fed, and kept for the next slice.
+    facts = [Fact(id=str(n), relation="P36", subject=f"Borland {n}", object="Paris") for n in range(80)]
     cases = [
         case(MonitorSettings(negatives=2), *FACTS),
-        *(case(HeadToTailSettings(), *pair, slice_=pair[0].subject) for pair in (FACTS[:2], FACTS[2:])),
+        *(case(HeadToTailSettings(), *half, slice_=half[0].id) for half in (facts[:40], facts[40:])),
     ]
     calls = [
         dataclasses.replace(call, requests=tuple(map(one_token, call.requests)))
