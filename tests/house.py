@@ -231,7 +231,7 @@ ROOMS: dict[str, Room] = {
         "catalogue errors records",
     ),
     "judges": Room(
-        "right, wrong or uninformative: rules on answers in text/, matching/ and abstention/",
+        "right, wrong or uninformative: rules on answers in text/ and matching/",
         "metrics records resources",
         "babel yaml",
     ),

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from pytest_kbrel.judges.abstention.classify import (
+from pytest_kbrel.judges.abstention import (
     is_not_applicable,
     statement_besides,
     uninformative_kind,
@@ -19,8 +19,7 @@ from pytest_kbrel.judges.matching.parsing import APPROXIMATE, quantity, read_ans
 from pytest_kbrel.judges.matching.variants import STRICT, full_name
 from pytest_kbrel.judges.text.dates import as_dates
 from pytest_kbrel.judges.text.lexicon import FUNCTION, GIVEN, PARTICLES
-from pytest_kbrel.judges.text.numerals import has_other_sign, signs_of
-from pytest_kbrel.judges.text.tokens import LONGEST, read_words
+from pytest_kbrel.judges.text.tokens import LONGEST, has_other_sign, read_words, signs_of
 from pytest_kbrel.metrics.text import normalise
 from pytest_kbrel.records import Label, record
 

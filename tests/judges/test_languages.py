@@ -7,7 +7,7 @@ from importlib import resources
 import pytest
 import yaml
 
-from pytest_kbrel.judges.abstention.classify import uninformative_kind
+from pytest_kbrel.judges.abstention import uninformative_kind
 from pytest_kbrel.judges.language import inflected_pattern, language_of, to_english
 from pytest_kbrel.judges.rules import is_variant, judge
 from pytest_kbrel.judges.text.dates import in_english_dates

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
-from pytest_kbrel.judges.text.numerals import ORDINALS
-from pytest_kbrel.judges.text.tokens import SIGNS, fold_letters
+from pytest_kbrel.judges.text.tokens import ORDINALS, SIGNS, fold_letters
 from pytest_kbrel.records import record
 
 _MONTHS: Sequence[str] = (

@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Sequence
 
-from pytest_kbrel.judges.abstention.classify import uninformative_kind
+from pytest_kbrel.judges.abstention import uninformative_kind
 from pytest_kbrel.metrics import monitor as formulas
 from pytest_kbrel.probes.base import (
     Answers,

@@ -11,7 +11,7 @@ import re
 from collections.abc import Generator, Mapping, Sequence
 
 from pytest_kbrel.errors import ResponseError
-from pytest_kbrel.judges.abstention.classify import is_uninformative
+from pytest_kbrel.judges.abstention import uninformative_kind
 from pytest_kbrel.metrics.reliability import OPTIONS
 from pytest_kbrel.metrics.text import normalise
 from pytest_kbrel.probes.base import Answers, question_of
@@ -90,7 +90,7 @@ def read_distractors(reply: str, answer: str, language: str = "") -> tuple[str, 
             break
         key = normalise(text)
         # "Here are three:" and "I'm sorry, I can't" are no options.
-        if text.endswith(":") or is_uninformative(text, language=language):
+        if text.endswith(":") or uninformative_kind(text, language=language):
             continue
         if key and key not in (normalise(answer), UNSURE) and len(text) <= _LONGEST:
             options.setdefault(key, text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_kbrel.judges.abstention.classify import uninformative_kind
+from pytest_kbrel.judges.abstention import uninformative_kind
 
 
 def either(words):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_kbrel.judges.abstention.classify import statement_besides, uninformative_kind
+from pytest_kbrel.judges.abstention import statement_besides, uninformative_kind
 from pytest_kbrel.judges.rules import judge
 
 QUESTION = "What is the capital of Peru?"

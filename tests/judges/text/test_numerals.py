@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from pytest_kbrel.judges.rules import label
-from pytest_kbrel.judges.text.numerals import (
+from pytest_kbrel.judges.text.tokens import (
     ORDINALS,
     format_decimal,
     has_other_sign,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_kbrel.judges.matching.variants import is_surname, same_person, strip_titles, titles_conflict
 from pytest_kbrel.judges.rules import judge
-from pytest_kbrel.judges.text.person_names import is_surname, same_person, strip_titles, titles_conflict
 from pytest_kbrel.judges.text.tokens import read_words
 
 TITLES = """
