@@ -17,16 +17,19 @@ from typing import Any, BinaryIO
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.untrusted import parse, read_json
 
+WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
+ADAPTER_WEIGHTS = "adapter_model.safetensors"
+# The factor an adapter is scaled by stands in its settings.
+ADAPTER_FILES = ("adapter_config.json", ADAPTER_WEIGHTS)
+
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.msgpack", "*.h5")
 _TOKENIZER_FILES = ("tokenizer.json", "*.model", "vocab.*", "merges.txt", "*.tiktoken", "added_tokens.json")
-
 # What of a tokenizer's own config changes the tokens of a text, beyond what its vocabulary files say.
 _TOKENIZER_SETTINGS = (
     *("add_prefix_space", "do_lower_case", "keep_accents", "legacy", "split_special_tokens"),
     *("strip_accents", "tokenize_chinese_chars", "added_tokens_decoder"),
 )
-
 # What a config says about who saved it and how it is stored changes no answer.
 _IDLE_CONFIG_KEYS = ("_name_or_path", "transformers_version", "torch_dtype", "dtype")
 
@@ -38,16 +41,15 @@ def looks_like_hub_id(path: str) -> bool:
 
 def check_folder(folder: Path, *, gguf_file: str = "") -> None:
     """Raise :class:`ModelError` unless ``folder`` holds a readable config.json and safetensors weights."""
-    if not (folder / "config.json").is_file() and not gguf_file:
-        hint = ""
-        if (folder / "adapter_config.json").is_file():
-            hint = f"; this is an adapter: name its base model and add model-args peft={folder}"
-        hint = hint or _gguf_hint(folder)
-        raise ModelError(f"{folder}: no config.json, so no checkpoint; found {_listing(folder)}{hint}")
     if gguf_file:
         if not (folder / gguf_file).is_file():
             raise ModelError(f"{folder}: no file {gguf_file}; found {_listing(folder)}")
         return
+    if not (folder / "config.json").is_file():
+        hint = _gguf_hint(folder)
+        if (folder / "adapter_config.json").is_file():
+            hint = f"; this is an adapter: name its base model and add model-args peft={folder}"
+        raise ModelError(f"{folder}: no config.json, so no checkpoint; found {_listing(folder)}{hint}")
     read_config(folder)
     weight_files(folder)
 
@@ -81,7 +83,7 @@ def weight_files(folder: Path) -> tuple[Path, ...]:
 
     Raises :class:`ModelError` for a folder without safetensors, an unreadable index or a missing shard.
     """
-    single, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
+    single, index = folder / WEIGHTS, folder / INDEX
     if single.is_file():
         return (single,)
     if index.is_file():
@@ -116,8 +118,7 @@ def weight_files(folder: Path) -> tuple[Path, ...]:
 
 def tokenizer_files(folder: Path) -> tuple[Path, ...]:
     """Return the vocabulary files in ``folder``, sorted by name."""
-    files = {p for pattern in _TOKENIZER_FILES for p in folder.glob(pattern) if p.is_file()}
-    return tuple(sorted(files))
+    return tuple(sorted({p for name in _TOKENIZER_FILES for p in folder.glob(name) if p.is_file()}))
 
 
 def tokenizer_settings(folder: Path) -> dict[str, Any]:
@@ -199,12 +200,12 @@ def check_safetensors(file: Path) -> None:
         raise ModelError(_cut(file, size, f"a header of {length} bytes"))
     with file.open("rb") as stream:
         stream.seek(8)
-        end = _end(file, stream.read(length))
-    if size < 8 + length + end:
-        raise ModelError(_cut(file, size, f"{8 + length + end} bytes by its header"))
-    if size > 8 + length + end:
+        needed = 8 + length + _end(file, stream.read(length))
+    if size < needed:
+        raise ModelError(_cut(file, size, f"{needed} bytes by its header"))
+    if size > needed:
         raise ModelError(
-            f"{file}: no whole safetensors file: it has {size} bytes, and by its header {8 + length + end}"
+            f"{file}: no whole safetensors file: it has {size} bytes, and by its header {needed}"
         )
 
 

@@ -12,6 +12,8 @@ import transformers
 from pytest_kbrel import SCORING_VERSION
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.checkpoint.files import (
+    ADAPTER_FILES,
+    ADAPTER_WEIGHTS,
     digest_of_files,
     digest_of_tensors,
     effective_config,
@@ -24,8 +26,6 @@ from pytest_kbrel.models.hf.devices import describe_devices
 from pytest_kbrel.models.hf.spec import ModelSpec
 from pytest_kbrel.records import Fingerprint
 
-# The factor an adapter is scaled by stands in its settings.
-_ADAPTER = ("adapter_model.safetensors", "adapter_config.json")
 # What is derived from a checkpoint after loading and makes its numbers coarser.
 _COARSER = ("int4", "int3")
 
@@ -38,33 +38,29 @@ def fingerprint(spec: ModelSpec, folder: Path, model: Any, tokenizer: Any, *, ad
     weights while loading.
     """
     config = {} if spec.gguf_file else read_config(folder)
-    done = [
-        spec.derived,
-        "peft" if spec.peft else "",
-        _in_4bit(spec),
-        "load_in_8bit" if spec.load_in_8bit else "",
-        f"attn={spec.attn_implementation}" if spec.attn_implementation else "",
-    ]
+    how = ",".join(f"{name}={value}" for name, value in spec.bnb_4bit)
+    changes = {
+        spec.derived: spec.derived,
+        "peft": spec.peft,
+        f"load_in_4bit({how})" if how else "load_in_4bit": spec.load_in_4bit,
+        "load_in_8bit": spec.load_in_8bit,
+        f"attn={spec.attn_implementation}": spec.attn_implementation,
+    }
+    settings = model.generation_config
+    answering = [effective_config(config), settings.eos_token_id]
+    if model.config.is_encoder_decoder:
+        answering += [settings.decoder_start_token_id, settings.bos_token_id]
     return Fingerprint(
         spec=spec.text,
         backend="hf",
         backend_version=_versions(spec),
         architecture=type(model.get_base_model() if spec.peft else model).__name__,
         parameters=int(model.num_parameters()),
-        weights_digest=_weights_digest(
-            spec,
-            folder,
-            [
-                effective_config(config),
-                model.generation_config.eos_token_id,
-                *_decoder_start(model),
-                *_tokenising(spec, folder),
-            ],
-        ),
+        weights_digest=_weights_digest(spec, folder, [*answering, *_tokenising(spec, folder)]),
         tokenizer_digest=_tokenizer_digest(spec, folder, tokenizer),
         dtype=str(model.dtype).removeprefix("torch."),
         device=describe_devices(model),
-        derived="+".join(part for part in done if part),
+        derived="+".join(name for name, is_done in changes.items() if is_done),
         chat_template=spec.chat_template,
         adds_bos=adds_bos,
         scoring_version=SCORING_VERSION,
@@ -73,24 +69,11 @@ def fingerprint(spec: ModelSpec, folder: Path, model: Any, tokenizer: Any, *, ad
     )
 
 
-def _in_4bit(spec: ModelSpec) -> str:
-    how = ",".join(f"{name}={value}" for name, value in spec.bnb_4bit)
-    return f"load_in_4bit({how})" if how else "load_in_4bit" * spec.load_in_4bit
-
-
 def _versions(spec: ModelSpec) -> str:
     """Return the libraries that compute the responses, with their versions."""
     libraries = [f"transformers {transformers.__version__}", f"torch {torch.__version__}"]
     used = {"peft": bool(spec.peft), "bitsandbytes": spec.load_in_4bit or spec.load_in_8bit}
     return ", ".join(libraries + [f"{name} {version(name)}" for name, is_used in used.items() if is_used])
-
-
-def _decoder_start(model: Any) -> list[Any]:
-    """Return the start tokens of an encoder-decoder model's decoder; nothing for causal models."""
-    settings = model.generation_config
-    if not model.config.is_encoder_decoder:
-        return []
-    return [settings.decoder_start_token_id, settings.bos_token_id]
 
 
 def _tokenising(spec: ModelSpec, folder: Path) -> list[Any]:
@@ -120,7 +103,7 @@ def quantisation(spec: ModelSpec, config: dict[str, Any]) -> str:
 
 
 def _weights_digest(spec: ModelSpec, folder: Path, extra: list[Any]) -> str:
-    adapter, settings = (_adapter_files(spec, name) for name in _ADAPTER)
+    settings, adapter = (_adapter_files(spec, name) for name in ADAPTER_FILES)
     files = [*settings, *([folder / spec.gguf_file] if spec.gguf_file else [])]
     weights = () if spec.gguf_file else weight_files(folder)
     return digest_of_files(files, [digest_of_tensors(weights), digest_of_tensors(adapter), extra])
@@ -138,7 +121,7 @@ def _adapter_files(spec: ModelSpec, name: str) -> list[Path]:
     if file is None:
         raise ModelError(
             f"adapter {spec.peft!r}: {name} was not found, so that nothing tells it from another; allowed: "
-            f"an adapter with both of {', '.join(_ADAPTER)}"
+            f"an adapter with both of {ADAPTER_WEIGHTS}, adapter_config.json"
         )
     return [Path(file)]
 

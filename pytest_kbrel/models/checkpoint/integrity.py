@@ -9,6 +9,10 @@ from pathlib import Path
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.checkpoint.files import (
+    ADAPTER_FILES,
+    ADAPTER_WEIGHTS,
+    INDEX,
+    WEIGHTS,
     check_contents,
     check_folder,
     check_safetensors,
@@ -19,23 +23,23 @@ from pytest_kbrel.models.checkpoint.files import (
 from pytest_kbrel.models.hf.spec import ModelSpec
 from pytest_kbrel.records import record
 
-# What a load reads of a folder beside its weights and the vocabulary's files. One that is not there counts:
+# What a load reads of a folder beside its shards and the vocabulary's files. One that is not there counts:
 # it may be there later.
-_SETTINGS = ("config.json", "generation_config.json")
-_WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
+_FILES = (WEIGHTS, INDEX, "config.json", "generation_config.json", *ADAPTER_FILES)
 _TOKENIZER = (
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
     *("chat_template.jinja", "chat_template.json"),
 )
-_ADAPTER = ("adapter_config.json", "adapter_model.safetensors")
+# One of them is in every repository that has a tokenizer.
+_ANY_TOKENIZER = ("tokenizer_config.json", "tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt")
 # Of a sentence encoder, which has a folder for each of its parts.
-_OF_ENCODER = (".json", ".safetensors", ".txt", ".model")
+_ENCODER_SUFFIXES = (".json", ".safetensors", ".txt", ".model")
 
 Files = Callable[[], Iterable[Path]]
 
 
 @record
-class _Seen:
+class _FileState:
     """State of a file: its inode, its size in bytes, and when it was last written (ns)."""
 
     inode: int
@@ -58,40 +62,30 @@ class FileRecord:
 
     def __init__(self, folders: Iterable[tuple[str, Files]]) -> None:
         self._folders = tuple(folders)
-        self._then = self._now()
-        self._changed = ""
-        self._reported = False
+        self._recorded = self._states()
+        self._error = ""
 
     def check(self) -> None:
         """Raise :class:`ModelError` if a file changed, came or went, from then on at each call.
 
         The first error says what changed, the others name the file.
         """
-        if not self._changed:
-            self._find_change()
-        if not self._changed:
+        if self._error:
+            raise ModelError(self._error)
+        before, now = self._recorded, self._states()
+        if now == before:
             return
-        if self._reported:
-            raise ModelError(f"{self._changed} while it was being read; the first failure says more")
-        self._reported = True
+        changed = [file for file in {**before, **now} if before.get(file) != now.get(file)]
+        (folder, path), more = changed[0], f" and {len(changed) - 1} more" if len(changed) > 1 else ""
+        what = f"{path.name} of {folder}{more} changed while it was being read"
+        self._error = f"{what}; the first failure says more"
         raise ModelError(
-            f"{self._changed} while it was being read ({self._how}); answers from before and after cannot be "
-            "told apart; run again when nothing writes there, or gate a copy"
+            f"{what} ({_difference(before.get(changed[0]), now.get(changed[0]))}); answers from before and "
+            "after cannot be told apart; run again when nothing writes there, or gate a copy"
         )
 
-    def _find_change(self) -> None:
-        now = self._now()
-        if now == self._then:
-            return
-        paths = [path for path in (*self._then, *now) if self._then.get(path) != now.get(path)]
-        changed = list(dict.fromkeys(paths))
-        first, more = changed[0], f" and {len(changed) - 1} more" if len(changed) > 1 else ""
-        (folder, path), then, seen = first, self._then.get(first), now.get(first)
-        self._changed = f"{path.name} of {folder}{more} changed"
-        self._how = _difference(then, seen)
-
-    def _now(self) -> dict[tuple[str, Path], _Seen | None]:
-        return {(label, path): _seen(path) for label, files in self._folders for path in files()}
+    def _states(self) -> dict[tuple[str, Path], _FileState | None]:
+        return {(label, path): _state(path) for label, files in self._folders for path in files()}
 
 
 def record_files(spec: ModelSpec) -> FileRecord:
@@ -104,20 +98,18 @@ def record_files(spec: ModelSpec) -> FileRecord:
     if spec.is_local:
         folder = Path(spec.location).absolute()
         weights = [folder / spec.gguf_file] if spec.gguf_file else [*weight_files(folder)]
-        names = (*_WEIGHTS, *_SETTINGS, *_ADAPTER)
         label = os.path.join(spec.path, spec.subfolder) if spec.subfolder else spec.path
-        folders.append((label, lambda: [*weights, *_in(folder, names), *_of_tokenizer(folder)]))
+        folders.append((label, lambda: [*weights, *_in(folder, _FILES), *_of_tokenizer(folder)]))
     if spec.tokenizer and (own := Path(spec.tokenizer).absolute()).is_dir():
         folders.append((spec.tokenizer, lambda: _of_tokenizer(own)))
     if spec.peft and (adapter := Path(spec.peft).absolute()).is_dir():
-        folders.append((spec.peft, lambda: _in(adapter, _ADAPTER)))
+        folders.append((spec.peft, lambda: _in(adapter, ADAPTER_FILES)))
     return FileRecord(folders)
 
 
 def record_encoder_files(label: str, folder: Path) -> FileRecord:
     """Return the record of the files of a sentence encoder, in ``folder`` and its subfolders."""
-    inside = folder.absolute()
-    files = sorted(path for path in inside.rglob("*") if path.suffix in _OF_ENCODER)
+    files = sorted(path for path in folder.absolute().rglob("*") if path.suffix in _ENCODER_SUFFIXES)
     return FileRecord([(label, lambda: files)])
 
 
@@ -136,33 +128,28 @@ def _of_tokenizer(folder: Path) -> list[Path]:
     return [*_in(folder, _TOKENIZER), *tokenizer_files(folder)]
 
 
-def _seen(path: Path) -> _Seen | None:
+def _state(path: Path) -> _FileState | None:
     try:
         status = os.stat(path)
     except OSError:
         # Whatever keeps it from being looked at keeps it from being read.
         return None
-    return _Seen(inode=status.st_ino, size=status.st_size, written=status.st_mtime_ns)
+    return _FileState(inode=status.st_ino, size=status.st_size, written=status.st_mtime_ns)
 
 
-def _difference(then: _Seen | None, now: _Seen | None) -> str:
-    if then is None or now is None:
-        return "it was not there before" if then is None else "it is there no more"
-    if (then.size, then.written) == (now.size, now.written):
+def _difference(before: _FileState | None, now: _FileState | None) -> str:
+    if before is None or now is None:
+        return "it was not there before" if before is None else "it is there no more"
+    if (before.size, before.written) == (now.size, now.written):
         return f"another file of the same size and time, {_time(now)}, took its place"
-    sizes = then.size != now.size
-    return " -> ".join(f"{_time(seen)}{f', {seen.size:,} bytes' * sizes}" for seen in (then, now))
+    has_other_size = before.size != now.size
+    return " -> ".join(f"{_time(one)}{f', {one.size:,} bytes' * has_other_size}" for one in (before, now))
 
 
-def _time(seen: _Seen) -> str:
+def _time(state: _FileState) -> str:
     # Of this machine's clock, as "ls" shows it.
-    moment = datetime.fromtimestamp(seen.written / 1e9, UTC).astimezone()
+    moment = datetime.fromtimestamp(state.written / 1e9, UTC).astimezone()
     return moment.isoformat(sep=" ", timespec="milliseconds")
-
-
-_ADAPTER_WEIGHTS = "adapter_model.safetensors"
-# One of them is in every repository that has a tokenizer.
-_ANY_TOKENIZER = ("tokenizer_config.json", "tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt")
 
 
 def check_availability(spec: ModelSpec) -> None:
@@ -179,8 +166,8 @@ def check_availability(spec: ModelSpec) -> None:
             check_folder(folder, gguf_file=spec.gguf_file)
     if folder is not None:
         check_contents(folder, gguf_file=spec.gguf_file)
-    if spec.peft and (folder := _beside("peft", spec.peft, _ADAPTER_WEIGHTS)) is not None:
-        check_safetensors(folder / _ADAPTER_WEIGHTS)
+    if spec.peft and (folder := _beside("peft", spec.peft, ADAPTER_WEIGHTS)) is not None:
+        check_safetensors(folder / ADAPTER_WEIGHTS)
     if spec.tokenizer:
         _beside("tokenizer", spec.tokenizer, *_ANY_TOKENIZER)
 
