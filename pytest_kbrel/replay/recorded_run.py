@@ -1,7 +1,7 @@
-"""A recorded run, asked in place of models: its settings, who answered in it, and what was answered to what.
+"""Recorded run in place of models: its settings, the fingerprints of its models, and its responses.
 
-``responses.jsonl`` is read line by line, once a process, into an index of where each answer stands. The index
-lies in a temporary file of SQLite's, so that its memory does not grow with the run.
+Each process reads ``responses.jsonl`` once, line by line, into an index of the lines' positions. The index is
+a temporary SQLite file, so that its memory does not grow with the run.
 """
 
 from __future__ import annotations
@@ -15,27 +15,25 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import BinaryIO
 
 from pytest_kbrel import SCORING_VERSION
 from pytest_kbrel.errors import KbrelError, ResponseError
-from pytest_kbrel.records import Failed, Fingerprint, GenerateRequest, Request, Response, ScoreRequest
+from pytest_kbrel.records import Fingerprint, GenerateRequest, Request, Response, ScoreRequest
 from pytest_kbrel.reports.files import REPORT, RESPONSES, earlier_note
-from pytest_kbrel.serialization import from_wire
+from pytest_kbrel.serialization import from_wire, values_of
 from pytest_kbrel.untrusted import LINE, short
 
 ALLOWED = f"the folder of a finished run, with {REPORT} and {RESPONSES}"
-NOT_RECORDED = "not recorded"
 _KINDS: dict[str, type[Request]] = {"score": ScoreRequest, "generate": GenerateRequest}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedRun:
-    """What the report of a recorded run says about it, apart from its figures.
+    """Contents of a recorded run's report, without its figures.
 
-    ``settings`` are pairs of name and value, ``base`` is the model it compared with, ``cases`` the node ids
-    of its cases; ``prompts`` has for each of them the prompt that it shows, rendered. ``notes`` are what a
-    reader of its models' figures should know.
+    ``settings`` are pairs of name and value, ``base`` is the baseline model, ``cases`` the node ids of the
+    cases, ``prompts`` the rendered prompt that the report shows of each. ``notes`` are remarks on its models.
     """
 
     folder: Path
@@ -49,19 +47,18 @@ class RecordedRun:
     notes: tuple[str, ...] = ()
 
     def setting(self, name: str) -> str:
-        """Return a setting as text, empty where it was not made or an older version did not know it."""
+        """Return a setting as text, empty where the report does not have it."""
         return dict(self.settings).get(name, "")
 
     def helper(self, spec: str) -> Fingerprint | None:
-        """Return what the helping model was that ``spec`` names; ``None`` where none of this name helped."""
+        """Return the fingerprint of the helper model that ``spec`` names, ``None`` where there was none."""
         return next((helper for helper in self.helpers if helper.spec == spec), None)
 
 
 def read_run(folder: Path) -> RecordedRun:
-    """Read the report in ``folder``, and see that whole responses lie beside it.
+    """Return the run recorded in ``folder``; its models get today's scoring version.
 
-    The fingerprints of the models get today's scoring version. Raises
-    :class:`KbrelError` where the folder is no finished run's.
+    Raises :class:`KbrelError` where the folder is no finished run's, or its responses are not whole.
     """
     try:
         stamp = (folder / REPORT).stat().st_mtime_ns
@@ -129,11 +126,10 @@ def _check_end(path: Path) -> None:
         raise KbrelError(f"{path}: the last line is torn, the file was cut short; allowed: a whole one")
 
 
-class Record:
-    """The responses of a recorded run, found by what was asked. The file is read at the first question."""
+class RecordedResponses:
+    """Responses of a recorded run by request; their file is read at the first call."""
 
     def __init__(self, run: RecordedRun) -> None:
-        self.run = run
         self._path = run.folder / RESPONSES
         self._index: sqlite3.Connection | None = None
         self._broken = False
@@ -141,42 +137,24 @@ class Record:
     def find(self, case: str, to: str, requests: Sequence[Request]) -> list[Response | None]:
         """Return the recorded response to each request, ``None`` where there is none.
 
-        What this very case (its node id) was told comes first, then what any case was told in answer to the
-        same request. ``to`` is who was asked, as in :class:`pytest_kbrel.records.Ask`. Raises
-        :class:`ResponseError` where the file is broken, which is explained once, then named.
+        Responses of this case (its node id) come first, then those of any case to the same request. ``to``
+        names the model as in :class:`pytest_kbrel.records.Ask`. Raises :class:`ResponseError` where the file
+        is broken; only the first error explains why.
         """
-        from pytest_kbrel.models.base import check_probabilities, check_size
-        from pytest_kbrel.reports.responses import from_line
-
-        self._check()
         index = self._opened()
-        responses: list[Response | None] = []
         try:
             with self._path.open("rb") as stream:
-                for request in requests:
-                    place = self._place(index, case, to, request)
-                    if place is None:
-                        responses.append(None)
-                        continue
-                    number, at = place
-                    stream.seek(at)
-                    try:
-                        said = from_line(short(stream.readline(LINE + 1))).response
-                        responses.append(check_size(request, check_probabilities(said)))
-                    except ValueError as error:
-                        raise ResponseError(_broken(self._path, number, error)) from None
+                return [self._response(stream, index, case, to, request) for request in requests]
         except OSError as error:
             raise ResponseError(f"{self._path}: cannot be read: {error.strerror}") from None
-        return responses
 
-    def asked(self, case: str, role: str) -> dict[str, Request]:
-        """Return what the model under test was asked in a case in this role, by fact id.
+    def requests(self, case: str, role: str) -> dict[str, Request]:
+        """Return the requests of a case to the model under test in this role, by fact id.
 
         Raises :class:`ResponseError` as :meth:`find` does.
         """
         from pytest_kbrel.reports.responses import parse_line
 
-        self._check()
         row = self._opened().execute("SELECT at FROM places WHERE key = ?", (_start(case),)).fetchone()
         requests: dict[str, Request] = {}
         if row is None:
@@ -200,11 +178,9 @@ class Record:
         if self._index is not None:
             self._index.close()
 
-    def _check(self) -> None:
+    def _opened(self) -> sqlite3.Connection:
         if self._broken:
             raise ResponseError(f"{self._path} cannot be read; the first failure says why")
-
-    def _opened(self) -> sqlite3.Connection:
         if self._index is None:
             # No name: a temporary file that SQLite removes itself.
             index = sqlite3.connect("", isolation_level=None)
@@ -213,7 +189,7 @@ class Record:
             )
             try:
                 index.execute("BEGIN")
-                for word, rows in _keyed(self._path):
+                for word, rows in _index_rows(self._path):
                     index.executemany(f"INSERT OR {word} INTO places VALUES (?, ?, ?)", rows)
                 index.execute("COMMIT")
             except BaseException:
@@ -223,20 +199,28 @@ class Record:
             self._index = index
         return self._index
 
-    def _place(
-        self, index: sqlite3.Connection, case: str, to: str, request: Request
-    ) -> tuple[int, int] | None:
+    def _response(
+        self, stream: BinaryIO, index: sqlite3.Connection, case: str, to: str, request: Request
+    ) -> Response | None:
+        from pytest_kbrel.models.base import check_probabilities, check_size
+        from pytest_kbrel.reports.responses import from_line
+
         kind = next(name for name, of in _KINDS.items() if isinstance(request, of))
-        values = [getattr(request, field.name) for field in dataclasses.fields(request)]
-        for key in _keys(case, to, kind, values):
+        for key in _keys(case, to, kind, values_of(request)):
             row = index.execute("SELECT line, at FROM places WHERE key = ?", (key,)).fetchone()
-            if row is not None:
-                return int(row[0]), int(row[1])
+            if row is None:
+                continue
+            stream.seek(row[1])
+            try:
+                response = from_line(short(stream.readline(LINE + 1))).response
+                return check_size(request, check_probabilities(response))
+            except ValueError as error:
+                raise ResponseError(_broken(self._path, row[0], error)) from None
         return None
 
 
-def _keyed(path: Path) -> Iterator[tuple[str, list[tuple[bytes, int, int]]]]:
-    """Yield rows for the index, and what to do where their keys are known: a usable response goes before."""
+def _index_rows(path: Path) -> Iterator[tuple[str, list[tuple[bytes, int, int]]]]:
+    """Yield rows of the index with REPLACE or IGNORE: of equal keys a usable response precedes a failure."""
     from pytest_kbrel.reports.responses import numbered, parse_line
 
     try:
@@ -248,7 +232,9 @@ def _keyed(path: Path) -> Iterator[tuple[str, list[tuple[bytes, int, int]]]]:
                 except ValueError as error:
                     raise ResponseError(_broken(path, number, error)) from None
                 request = data["request"]
-                values = _values(_KINDS[request["kind"]], request)
+                # A field that a later version brings is absent in older records, which had its default.
+                fields = dataclasses.fields(_KINDS[request["kind"]])
+                values = [request.get(field.name, field.default) for field in fields]
                 keys = _keys(data["case"], data.get("to", ""), request["kind"], values)
                 if data["case"] != last:
                     last = data["case"]
@@ -260,15 +246,10 @@ def _keyed(path: Path) -> Iterator[tuple[str, list[tuple[bytes, int, int]]]]:
         raise ResponseError(f"{path}: cannot be read: {error.strerror}") from None
 
 
-def _values(kind: type[Request], wire: dict[str, Any]) -> list[object]:
-    # A field that a later version brings is absent in older records, which were asked its default.
-    return [wire.get(field.name, field.default) for field in dataclasses.fields(kind)]
-
-
 def _keys(case: str, to: str, kind: str, values: Iterable[object]) -> tuple[bytes, bytes]:
-    """Return the keys of a request of this case, and of the same request of whatever case."""
-    asked = json.dumps([to, kind, *values], default=str).encode("ascii")
-    return _key(case.encode("utf-8", "surrogatepass") + b"\0" + asked), _key(asked)
+    """Return the keys of a request of this case, and of the same request of any case."""
+    request = json.dumps([to, kind, *values], default=str).encode("ascii")
+    return _key(case.encode("utf-8", "surrogatepass") + b"\0" + request), _key(request)
 
 
 def _start(case: str) -> bytes:
@@ -282,8 +263,3 @@ def _key(data: bytes) -> bytes:
 
 def _broken(path: Path, number: int, error: Exception) -> str:
     return f"{path}:{number}: is no recorded response: {error}; allowed: the file as the run wrote it"
-
-
-def not_recorded(count: int) -> list[Response]:
-    """Return failures for ``count`` requests to which the recorded run has no response."""
-    return [Failed(error=NOT_RECORDED)] * count

@@ -26,7 +26,7 @@ from pytest_kbrel.records import (
     ScoreRequest,
     Shot,
 )
-from pytest_kbrel.replay.recorded_run import Record, RecordedRun, read_run
+from pytest_kbrel.replay.recorded_run import RecordedResponses, RecordedRun, read_run
 from pytest_kbrel.reports.files import sha256_of
 from pytest_kbrel.reports.responses import to_line
 from tests.made_cases import RECORDED_MODEL
@@ -34,7 +34,7 @@ from tests.made_cases import RECORDED_MODEL
 ASKED = GenerateRequest(prompt="What?", max_new_tokens=4)
 
 
-def said(text: str) -> Generated:
+def generated(text: str) -> Generated:
     return Generated(text=text, token_ids=(1,), finish="stop", prompt_tokens=3, prompt_digest="d")
 
 
@@ -44,7 +44,7 @@ def exchange(case: str, response: Response, *, to: str = "", fact: str = "f", re
     )
 
 
-def record(folder: Path, *exchanges: Exchange) -> Record:
+def record(folder: Path, *exchanges: Exchange) -> RecordedResponses:
     (folder / "responses.jsonl").write_bytes(b"".join(map(to_line, exchanges)))
     run = RecordedRun(
         folder=folder,
@@ -55,20 +55,20 @@ def record(folder: Path, *exchanges: Exchange) -> Record:
         base=None,
         cases=frozenset(),
     )
-    return Record(run)
+    return RecordedResponses(run)
 
 
 def test_a_case_is_told_what_it_was_told_and_others_what_anybody_was(tmp_path: Path) -> None:
     result = record(
         tmp_path,
         exchange("a", Failed(error="no")),
-        exchange("b", said("from b")),
+        exchange("b", generated("from b")),
         exchange("c", Failed(error="no")),
     )
     assert result.find("a", "", [ASKED]) == [Failed(error="no")]
-    assert result.find("b", "", [ASKED]) == [said("from b")]
+    assert result.find("b", "", [ASKED]) == [generated("from b")]
     # Of others' responses a usable one goes before a failure, wherever it stands.
-    assert result.find("new", "", [ASKED]) == [said("from b")]
+    assert result.find("new", "", [ASKED]) == [generated("from b")]
     result.close()
 
 
@@ -76,22 +76,22 @@ def test_who_was_asked_and_what_must_be_the_same(tmp_path: Path) -> None:
     scored = ScoreRequest(prompt="What?", continuation=" this")
     answer = Scored(probabilities=(0.5,), token_ids=(1,), prompt_tokens=1, prompt_digest="d")
     result = record(
-        tmp_path, exchange("a", said("model")), exchange("a", said("judge"), to="openai/j"),
+        tmp_path, exchange("a", generated("model")), exchange("a", generated("judge"), to="openai/j"),
         exchange("a", answer, request=scored),
     )  # fmt: skip
     other = GenerateRequest(prompt="What?", max_new_tokens=5)
-    assert result.find("a", "", [ASKED, other, scored]) == [said("model"), None, answer]
-    assert result.find("a", "openai/j", [ASKED]) == [said("judge")]
+    assert result.find("a", "", [ASKED, other, scored]) == [generated("model"), None, answer]
+    assert result.find("a", "openai/j", [ASKED]) == [generated("judge")]
     assert result.find("a", "openai/k", [ASKED]) == [None]
 
 
 def test_a_field_that_came_later_has_its_default_in_older_records(tmp_path: Path) -> None:
-    line = json.loads(to_line(exchange("a", said("x"))))
+    line = json.loads(to_line(exchange("a", generated("x"))))
     del line["request"]["watch"]
     line["request"]["a_later_key"] = 1
     result = record(tmp_path)
     (tmp_path / "responses.jsonl").write_text(json.dumps(line) + "\n", encoding="ascii")
-    assert result.find("a", "", [ASKED]) == [said("x")]
+    assert result.find("a", "", [ASKED]) == [generated("x")]
 
 
 def test_a_number_that_is_no_probability_is_no_response(tmp_path: Path) -> None:
@@ -102,18 +102,18 @@ def test_a_number_that_is_no_probability_is_no_response(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "said_of_it"),
+    ("spoil", "words"),
     [
         (lambda text: text.replace('"text"', '"tixt"'), "Generated"),
         (lambda text: text.replace('"generate"', '"sing"'), "'request' must be an object whose kind"),
         (lambda text: "{" + text, "Expecting property name"),
     ],
 )  # fmt: skip
-def test_a_broken_line_is_named(tmp_path: Path, spoil, said_of_it: str) -> None:
-    result = record(tmp_path, exchange("a", said("x")))
+def test_a_broken_line_is_named(tmp_path: Path, spoil, words: str) -> None:
+    result = record(tmp_path, exchange("a", generated("x")))
     path = tmp_path / "responses.jsonl"
     path.write_text(spoil(path.read_text()), encoding="ascii")
-    with pytest.raises(ResponseError, match=f"responses.jsonl:1: is no recorded response: {said_of_it}"):
+    with pytest.raises(ResponseError, match=f"responses.jsonl:1: is no recorded response: {words}"):
         result.find("a", "", [ASKED])
 
 
@@ -121,14 +121,14 @@ def test_what_was_asked_in_a_case(tmp_path: Path) -> None:
     two = GenerateRequest(prompt="Which?", max_new_tokens=4)
     result = record(
         tmp_path,
-        exchange("a", said("x"), request=two),
-        exchange("b", said("x"), fact="f"),
-        exchange("b", said("x"), fact="g", request=two),
-        exchange("b", said("x"), fact="f", request=two, to="openai/j"),
-        exchange("c", said("x")),
+        exchange("a", generated("x"), request=two),
+        exchange("b", generated("x"), fact="f"),
+        exchange("b", generated("x"), fact="g", request=two),
+        exchange("b", generated("x"), fact="f", request=two, to="openai/j"),
+        exchange("c", generated("x")),
     )
-    assert result.asked("b", "answer") == {"f": ASKED, "g": two}
-    assert result.asked("b", "judge") == result.asked("nowhere", "answer") == {}
+    assert result.requests("b", "answer") == {"f": ASKED, "g": two}
+    assert result.requests("b", "judge") == result.requests("nowhere", "answer") == {}
 
 
 def test_examples_are_read_back_from_prompts() -> None:
@@ -163,7 +163,7 @@ def test_examples_are_read_back_from_prompts() -> None:
 
 
 def test_recorded_responses_are_scored_by_this_version(tmp_path: Path) -> None:
-    record(tmp_path, exchange("a", said("x")))
+    record(tmp_path, exchange("a", generated("x")))
     wire = {
         name: getattr(RECORDED_MODEL, name)
         for name in RECORDED_MODEL.__slots__  # type: ignore[attr-defined]

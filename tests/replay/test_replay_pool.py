@@ -39,7 +39,7 @@ def ask(number: int, **more: Any) -> GenerateRequest:
     return GenerateRequest(**({"prompt": f"question {number}", "max_new_tokens": 4} | more))
 
 
-def said(text: str) -> Generated:
+def generated(text: str) -> Generated:
     return Generated(text=text, token_ids=(), finish="stop", prompt_tokens=1, prompt_digest="d")
 
 
@@ -47,7 +47,7 @@ def exchange(number: int, *, case: str = CASE, to: str = "", text: str = "record
     return Exchange(
         case=case,
         ask=Ask(fact_id=f"f{number}", role="answer", to=to, request=ask(number)),
-        response=said(text),
+        response=generated(text),
     )
 
 
@@ -65,7 +65,7 @@ def recorded(folder: Path, *exchanges: Exchange, **report: Any) -> Path:
     return folder
 
 
-def recalling(folder: Path, **settings: Any) -> ReplayPool:
+def replay_pool(folder: Path, **settings: Any) -> ReplayPool:
     options = made_options(from_run=folder, **settings)
     result = pool_for(options)
     assert isinstance(result, ReplayPool)
@@ -144,18 +144,18 @@ def test_what_a_record_says_of_its_models(tmp_path: Path) -> None:
 def test_no_model_is_loaded_and_the_recorded_one_is_told(tmp_path: Path) -> None:
     base = replace(RECORDED_MODEL, spec="base")
     folder = recorded(tmp_path / "run", base=to_wire(base))
-    asked = recalling(folder)
+    pool = replay_pool(folder)
     with pytest.raises(ModelError, match=r"no model is loaded .*--kb-from-run=.*run\); allowed: a run with"):
-        asked.model()
-    assert asked.fingerprint().spec == "theirs"
-    assert asked.base() is None
-    assert asked.notes() == ()
+        pool.model()
+    assert pool.fingerprint().spec == "theirs"
+    assert pool.base() is None
+    assert pool.notes() == ()
     noted = recorded(tmp_path / "noted", environment={"model_notes": "one\ntwo"})
-    assert recalling(noted).notes() == ("one", "two")
-    result = recalling(folder, baseline_model="base").base()
+    assert replay_pool(noted).notes() == ("one", "two")
+    result = replay_pool(folder, baseline_model="base").base()
     assert result is not None
     assert result.spec == "base"
-    assert (asked.new_answer_counts(), asked.new_helper_counts(), asked.loading()) == (
+    assert (pool.new_answer_counts(), pool.new_helper_counts(), pool.loading()) == (
         (0, 0),
         (0, 0),
         (0.0, ""),
@@ -165,24 +165,24 @@ def test_no_model_is_loaded_and_the_recorded_one_is_told(tmp_path: Path) -> None
 def test_what_is_not_recorded_fails_and_is_counted_by_case(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)
     folder = recorded(tmp_path / "run", exchange(1), exchange(2, to="baseline", text="base"))
-    asked = recalling(folder)
-    assert asked.missing_responses(CASE) == ""
-    assert asked.ask([ask(1)], "", CASE) == [said("recorded")]
-    assert asked.missing_responses(CASE) == ""
-    result = asked.ask([ask(3), ask(1), ask(4)], "", CASE)
-    assert result == [Failed(error="not recorded"), said("recorded"), Failed(error="not recorded")]
-    assert asked.ask([ask(2), ask(1)], "baseline", CASE) == [said("base"), Failed(error="not recorded")]
-    assert asked.missing_responses(CASE).startswith(
+    pool = replay_pool(folder)
+    assert pool.missing_responses(CASE) == ""
+    assert pool.ask([ask(1)], "", CASE) == [generated("recorded")]
+    assert pool.missing_responses(CASE) == ""
+    result = pool.ask([ask(3), ask(1), ask(4)], "", CASE)
+    assert result == [Failed(error="not recorded"), generated("recorded"), Failed(error="not recorded")]
+    assert pool.ask([ask(2), ask(1)], "baseline", CASE) == [generated("base"), Failed(error="not recorded")]
+    assert pool.missing_responses(CASE).startswith(
         "3 of 6 requests of this case are not among the responses recorded in run: the suite asks something"
     )
-    assert asked.missing_responses("other.kb.yaml::x") == ""
+    assert pool.missing_responses("other.kb.yaml::x") == ""
     other = "mini.kb.yaml::head_to_tail[b]"
-    asked.ask([ask(9)], "", other)
-    assert asked.missing_responses(other) == (
+    pool.ask([ask(9)], "", other)
+    assert pool.missing_responses(other) == (
         "all requests of this case are not among the responses recorded in run: the recorded run did not ask "
         "this case; leave it out with -k as that run did, or record a run with it"
     )
-    older = recalling(recorded(tmp_path / "older", kbrel_version="0.0"))
+    older = replay_pool(recorded(tmp_path / "older", kbrel_version="0.0"))
     older.ask([ask(9)], "", CASE)
     assert (
         f"older: pytest-kbrel 0.0 recorded it, this is {__version__}; the suite asks"
@@ -207,9 +207,9 @@ def test_what_is_not_recorded_fails_and_is_counted_by_case(tmp_path: Path, monke
 def test_a_request_is_known_by_each_of_its_parts(
     tmp_path: Path, to: str, request_: Any, result: bool
 ) -> None:
-    from pytest_kbrel.replay.recorded_run import Record
+    from pytest_kbrel.replay.recorded_run import RecordedResponses
 
-    record = Record(read_run(recorded(tmp_path)))
+    record = RecordedResponses(read_run(recorded(tmp_path)))
     for case in (CASE, "another"):
         assert (record.find(case, to, [request_]) != [None]) is result
     record.close()
@@ -217,7 +217,7 @@ def test_a_request_is_known_by_each_of_its_parts(
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Have each helping model be a scripted one; return which were opened."""
+    """Have each helper model be a scripted one; return which were opened."""
     result: list[str] = []
 
     def open_model(spec: Any, **how: object) -> FunctionModel:
@@ -231,31 +231,31 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_a_helping_model_is_opened_for_what_is_not_recorded_of_it(tmp_path: Path, opened: list[str]) -> None:
     judge = replace(FunctionModel(name="live").describe(), spec="hf/a/j")
     folder = recorded(tmp_path, exchange(1, to="hf/a/j"), helpers=[to_wire(judge)])
-    asked = recalling(folder, judge="hf/a/j")
-    assert asked.helper("hf/a/j") == judge
-    assert asked.ask([ask(1)], "hf/a/j", CASE) == [said("recorded")]
-    assert (opened, asked.new_helper_counts()) == ([], (1, 1))
-    result = asked.ask([ask(2), ask(1)], "hf/a/j", CASE)
+    pool = replay_pool(folder, judge="hf/a/j")
+    assert pool.helper("hf/a/j") == judge
+    assert pool.ask([ask(1)], "hf/a/j", CASE) == [generated("recorded")]
+    assert (opened, pool.new_helper_counts()) == ([], (1, 1))
+    result = pool.ask([ask(2), ask(1)], "hf/a/j", CASE)
     assert [one.text for one in result if isinstance(one, Generated)] == ["live", "recorded"]
-    assert (opened, asked.new_helper_counts()) == (["hf/a/j"], (2, 1))
-    assert asked.ask([ask(1)], "hf/a/w", CASE) != [said("recorded")]
-    assert asked.helper("hf/a/w").spec == "hf/a/w"
-    assert [one.spec for one in asked.helpers()] == ["hf/a/j", "hf/a/w"]
-    # Nothing of that is lacking: a helping model can still be asked.
-    assert asked.missing_responses(CASE) == ""
-    asked.close()
+    assert (opened, pool.new_helper_counts()) == (["hf/a/j"], (2, 1))
+    assert pool.ask([ask(1)], "hf/a/w", CASE) != [generated("recorded")]
+    assert pool.helper("hf/a/w").spec == "hf/a/w"
+    assert [one.spec for one in pool.helpers()] == ["hf/a/j", "hf/a/w"]
+    # Nothing of that is lacking: a helper model can still be asked.
+    assert pool.missing_responses(CASE) == ""
+    pool.close()
 
 
 def test_replies_of_two_models_of_one_name_are_not_joined(tmp_path: Path, opened: list[str]) -> None:
     other = replace(FunctionModel(name="another").describe(), spec="hf/a/j")
     folder = recorded(tmp_path, exchange(1, to="hf/a/j"), helpers=[to_wire(other)])
-    asked = recalling(folder, judge="hf/a/j")
+    pool = replay_pool(folder, judge="hf/a/j")
     with pytest.raises(
         ModelError,
         match=r"^--kb-judge: 1 of 2 replies that .*head_to_tail\[a\] needs of hf/a/j are not recorded in .*"
         r", so that it has to be asked: it is not the model that was recorded: ",
     ):
-        asked.ask([ask(1), ask(2)], "hf/a/j", CASE)
+        pool.ask([ask(1), ask(2)], "hf/a/j", CASE)
 
 
 @pytest.mark.parametrize(
@@ -271,10 +271,10 @@ def test_replies_of_two_models_of_one_name_are_not_joined(tmp_path: Path, opened
 def test_examples_that_an_encoder_chose_are_those_of_the_record(
     tmp_path: Path, settings: dict[str, str], chosen: bool
 ) -> None:
-    asked = recalling(recorded(tmp_path))
+    pool = replay_pool(recorded(tmp_path))
     case = made_case("reliability[seen]", **settings)
     assert isinstance(case.settings, ReliabilitySettings)
     # A case without facts needs no prompt, so that all examples are found.
-    assert (asked.with_examples(case) == case) is chosen
-    assert asked.with_examples(made_case("monitor[a]")) is None
-    asked.close()
+    assert (pool.with_examples(case) == case) is chosen
+    assert pool.with_examples(made_case("monitor[a]")) is None
+    pool.close()
