@@ -143,14 +143,11 @@ class ModelPool:
 
     def rendered(self, request: Request, case: str = "") -> str:
         """Return a prompt as the model under test reads it, empty where it cannot be rendered."""
-        from pytest_kbrel.models.base import Renders
         from pytest_kbrel.models.chat import text_of
 
         model = self.model()
-        if not isinstance(model, Renders):
-            return text_of(request)
         try:
-            return model.rendered(request)
+            return str(getattr(model, "rendered", text_of)(request))
         except Exception:
             # A chat template may raise anything; the response to this request has the error.
             return ""

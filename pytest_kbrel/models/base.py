@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from pytest_kbrel.errors import ResponseError
 from pytest_kbrel.models.batching import describe_error
@@ -34,6 +34,12 @@ class Model(Protocol):
 
     There is one response per request, in order; a request that cannot be answered gets a
     :class:`~pytest_kbrel.records.Failed`, not an exception.
+
+    A model may also have these: ``score_as_ready(requests)`` and ``generate_as_ready(requests)`` yield
+    batches of responses with their requests' positions, in any order. ``rendered(request)`` returns the
+    prompt as the model reads it, ``replanned()`` the same model with batches of another size. ``unscorable``
+    says why it can score no answer, ``engine`` how it computes; ``notes`` are sentences for readers of its
+    figures, ``files`` is the record of the files that it was read from.
     """
 
     def describe(self) -> Fingerprint:
@@ -50,15 +56,6 @@ class Model(Protocol):
 
     def close(self) -> None:
         """Free the model's resources."""
-        ...
-
-
-@runtime_checkable
-class Renders(Protocol):
-    """Model that shows a prompt as it reads it; others read a request's text as it is."""
-
-    def rendered(self, request: Request) -> str:
-        """Return the prompt of a request as the model reads it, without computing anything."""
         ...
 
 
@@ -124,6 +121,23 @@ def check_count(requests: Sequence[Request], responses: list[A]) -> list[A]:
     return responses
 
 
+def responses_of(model: Model, requests: Sequence[Request]) -> dict[Request, Response]:
+    """Return the response to each of several different requests, asked in one call a kind.
+
+    Raises :class:`ResponseError` if the model returns more or fewer responses than requests.
+    """
+    to_score = [request for request in requests if isinstance(request, ScoreRequest)]
+    to_generate = [request for request in requests if isinstance(request, GenerateRequest)]
+    responses: dict[Request, Response] = {}
+    if to_score:
+        scores = check_count(to_score, model.score(to_score))
+        responses |= zip(to_score, scores, strict=True)
+    if to_generate:
+        texts = check_count(to_generate, model.generate(to_generate))
+        responses |= zip(to_generate, texts, strict=True)
+    return responses
+
+
 def in_order(batches: Iterable[list[tuple[int, A]]]) -> list[A]:
     """Return the responses of all batches, which come with their positions, as one list in that order."""
     by_position = {position: response for batch in batches for position, response in batch}
@@ -156,15 +170,6 @@ def check_probabilities(response: Response) -> Response:
     return response
 
 
-@runtime_checkable
-class Replans(Protocol):
-    """Model that can use batches of another size without being loaded again."""
-
-    def replanned(self) -> Model:
-        """Return the same model with another batch plan."""
-        ...
-
-
 class Replanned:
     """Same model with another batch plan, for A/A comparisons: requests in reverse order, other batch sizes.
 
@@ -172,7 +177,7 @@ class Replanned:
     """
 
     def __init__(self, model: Model) -> None:
-        self._model = model.replanned() if isinstance(model, Replans) else model
+        self._model: Model = model.replanned() if hasattr(model, "replanned") else model
 
     def describe(self) -> Fingerprint:
         """Return the model's fingerprint."""

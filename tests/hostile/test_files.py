@@ -27,7 +27,7 @@ from pytest_kbrel.records import Failed, Generated, GenerateRequest
 from pytest_kbrel.reports.json_report import read_report
 from pytest_kbrel.reports.responses import read_responses
 from pytest_kbrel.untrusted import LINE, MIB
-from tests.replay.test_recorded_run import ASKED, exchange, record, said
+from tests.replay.test_recorded_run import ASKED, exchange, generated, record
 
 DEEP = "[" * 100_000 + "]" * 100_000
 LEVELS = "nested more than 100 levels deep; allowed: at most 100"
@@ -187,7 +187,7 @@ def test_a_parquet_file_of_a_few_bytes_that_stands_for_many(tmp_path: Path) -> N
 
 
 def test_an_answer_far_longer_than_its_tokens_is_a_failure_of_its_fact(tmp_path: Path) -> None:
-    usual, long = said("x" * 14_000), said("x" * 14_001)
+    usual, long = generated("x" * 14_000), generated("x" * 14_001)
     result = record(tmp_path, exchange("a", long)).find("a", "", [ASKED])
     assert result == [
         Failed(error="an answer of 14,001 characters to a question for 4 tokens; allowed: at most 14,000")
@@ -196,7 +196,7 @@ def test_an_answer_far_longer_than_its_tokens_is_a_failure_of_its_fact(tmp_path:
 
 
 def test_a_recorded_line_of_another_size_than_its_index_knows_is_refused(tmp_path: Path) -> None:
-    long = exchange("a", said("x" * LINE))
+    long = exchange("a", generated("x" * LINE))
     with pytest.raises(KbrelError, match=r"responses.jsonl:1: is no recorded response: .*16 MiB a line"):
         record(tmp_path, long).find("a", "", [ASKED])
 

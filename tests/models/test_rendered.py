@@ -7,7 +7,6 @@ import json
 import pytest
 import transformers as tf
 
-from pytest_kbrel.models.base import Renders
 from pytest_kbrel.models.openai.model import OpenAIModel
 from pytest_kbrel.models.openai.spec import parse_openai
 from pytest_kbrel.models.script import Script, ScriptRule
@@ -96,7 +95,6 @@ def test_without_a_template_system_message_and_turns_lead_the_text(encoder_of):
 @pytest.mark.parametrize(("endpoint", "shown"), [("chat", MESSAGES), ("completions", AS_TEXT)])
 def test_of_a_server_it_is_what_the_server_is_sent(endpoint, shown):
     model = OpenAIModel(parse_openai("openai/m", f"base_url=http://localhost:1/v1,endpoint={endpoint}"))
-    assert isinstance(model, Renders)
     result = model.rendered(FULL)
     assert (json.loads(result) if endpoint == "chat" else result) == shown
     model.close()

@@ -8,10 +8,10 @@ import sqlite3
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, TypeVar
 
 from pytest_kbrel.errors import StoreError
-from pytest_kbrel.models.base import Model, check_count, check_probabilities, check_size
+from pytest_kbrel.models.base import Model, check_count, check_probabilities, check_size, responses_of
 from pytest_kbrel.models.cache.store import Answer, Store, chunks, digest_of, key_of
 from pytest_kbrel.models.measurements import RateMeter
 from pytest_kbrel.records import (
@@ -32,29 +32,10 @@ if TYPE_CHECKING:
 Q = TypeVar("Q", ScoreRequest, GenerateRequest)
 A = TypeVar("A", Scored, Generated)
 T = TypeVar("T")
+Batches = Iterator[list[tuple[int, A | Failed]]]
 
 # Responses that may be lost when the process is killed, of a model that returns them all at once.
 _CHUNK = 32
-
-
-@runtime_checkable
-class GeneratesAsReady(Protocol):
-    """Model that yields generated texts batch by batch."""
-
-    def generate_as_ready(
-        self, requests: Sequence[GenerateRequest]
-    ) -> Iterator[list[tuple[int, Generated | Failed]]]:
-        """Yield batches of responses with the positions of their requests, in any order."""
-        ...
-
-
-@runtime_checkable
-class ScoresAsReady(Protocol):
-    """Model that yields probabilities batch by batch."""
-
-    def score_as_ready(self, requests: Sequence[ScoreRequest]) -> Iterator[list[tuple[int, Scored | Failed]]]:
-        """Yield batches of responses with the positions of their requests, in any order."""
-        ...
 
 
 class CachingModel:
@@ -93,17 +74,13 @@ class CachingModel:
 
     def score(self, requests: Sequence[ScoreRequest]) -> list[Scored | Failed]:
         """Return one response per request, in order."""
-        model = self.model
-        if isinstance(model, ScoresAsReady):
-            return self._responses(requests, Scored, model.score_as_ready)
-        return self._responses(requests, Scored, lambda new: _in_chunks(new, model.score))
+        as_ready = getattr(self.model, "score_as_ready", None)
+        return self._responses(requests, Scored, as_ready or _in_chunks(self.model.score))
 
     def generate(self, requests: Sequence[GenerateRequest]) -> list[Generated | Failed]:
         """Return one response per request, in order."""
-        model = self.model
-        if isinstance(model, GeneratesAsReady):
-            return self._responses(requests, Generated, model.generate_as_ready)
-        return self._responses(requests, Generated, lambda new: _in_chunks(new, model.generate))
+        as_ready = getattr(self.model, "generate_as_ready", None)
+        return self._responses(requests, Generated, as_ready or _in_chunks(self.model.generate))
 
     def close(self) -> None:
         """Close model and store."""
@@ -117,10 +94,7 @@ class CachingModel:
         self.store = None
 
     def _responses(
-        self,
-        requests: Sequence[Q],
-        kind: type[A],
-        ask: Callable[[Sequence[Q]], Iterator[list[tuple[int, A | Failed]]]],
+        self, requests: Sequence[Q], kind: type[A], ask: Callable[[Sequence[Q]], Batches[A]]
     ) -> list[A | Failed]:
         # Without a store nobody needs a key.
         keys = {} if self.store is None else {request: key_of(self._digest, request) for request in requests}
@@ -159,8 +133,7 @@ class CachingModel:
         if self._journal is None:
             store.put(answers, self._fingerprint)
         else:
-            self._journal.put(store, self.model, answers, requests)
-            self._journal.note_failures(store, failed)
+            self._journal.put(store, answers, requests, failed)
 
     def _with_store(self, action: Callable[[Store], T], default: T) -> T:
         if self.store is None:
@@ -182,12 +155,13 @@ class CachingModel:
         return not isinstance(check_probabilities(answer), Failed)
 
 
-def _in_chunks(
-    requests: Sequence[Q], ask: Callable[[Sequence[Q]], list[A | Failed]]
-) -> Iterator[list[tuple[int, A | Failed]]]:
-    for start in range(0, len(requests), _CHUNK):
-        chunk = requests[start : start + _CHUNK]
-        yield list(enumerate(check_count(chunk, ask(chunk)), start))
+def _in_chunks(ask: Callable[[Sequence[Q]], list[A | Failed]]) -> Callable[[Sequence[Q]], Batches[A]]:
+    def batches(requests: Sequence[Q]) -> Batches[A]:
+        for start in range(0, len(requests), _CHUNK):
+            chunk = requests[start : start + _CHUNK]
+            yield list(enumerate(check_count(chunk, ask(chunk)), start))
+
+    return batches
 
 
 class SessionCache:
@@ -254,16 +228,10 @@ class DeduplicatingModel:
         keys = {request: key_of("", request) for request in dict.fromkeys(requests)}
         cached = self._cache.get(list(keys.values()))
         new = [request for request, key in keys.items() if key not in cached]
-        to_score = [request for request in new if isinstance(request, ScoreRequest)]
-        to_generate = [request for request in new if isinstance(request, GenerateRequest)]
-        responses: dict[Request, Response] = {}
-        if to_score:
-            scores = check_count(to_score, self.model.score(to_score))
-            responses.update(zip(to_score, scores, strict=True))
-        if to_generate:
-            texts = check_count(to_generate, self.model.generate(to_generate))
-            responses.update(zip(to_generate, texts, strict=True))
-        responses = {one: check_size(one, check_probabilities(r)) for one, r in responses.items()}
+        responses = {
+            request: check_size(request, check_probabilities(response))
+            for request, response in responses_of(self.model, new).items()
+        }
         self._cache.put(
             {keys[one]: response for one, response in responses.items() if not isinstance(response, Failed)}
         )

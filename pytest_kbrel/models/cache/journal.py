@@ -7,22 +7,22 @@ on where it stopped, after a spot check: some of its requests are sent again and
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import time
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from pytest_kbrel.errors import ModelError, StoreError
-from pytest_kbrel.models.base import Model
+from pytest_kbrel.models.base import Model, responses_of
 from pytest_kbrel.models.cache.store import Answer, Lock, Store, chunks, digest_of, is_held, key_of
 from pytest_kbrel.records import (
     Failed,
     Generated,
     GenerateRequest,
     Request,
-    Response,
     Scored,
     ScoreRequest,
     record,
@@ -36,11 +36,12 @@ LIMIT = 24 * 3600
 _PATIENCE = 600.0
 # A run's lock files: the first is held as long as the run goes on, the second by the worker that begins.
 LOCKS = ("lock", "check")
+RUN = "run-"
 _MODEL = "(SELECT id FROM models WHERE digest = ?)"
 
 
 @runtime_checkable
-class ServedModel(Protocol):
+class ServedModel(Model, Protocol):
     """Model behind a server; ``served`` are the names of served models in its replies so far."""
 
     served: set[str]
@@ -57,9 +58,10 @@ class Journal:
     unfinished runs may have been taken over.
     """
 
-    def __init__(self, *digests: str) -> None:
+    def __init__(self, model: ServedModel, *digests: str) -> None:
         self.digest = digests[0]
         self._digests = digests
+        self._model = model
         self._noted: frozenset[str] = frozenset()
 
     def get(self, store: Store, requests: Mapping[str, Request]) -> dict[str, Answer]:
@@ -76,14 +78,14 @@ class Journal:
     def put(
         self,
         store: Store,
-        model: Model,
         answers: Sequence[tuple[str, Answer]],
         requests: Mapping[str, Request],
+        failed: int = 0,
     ) -> None:
-        """Store responses with their requests, and what the server said of itself with them."""
-        texts = {key: text_of(requests[key]) for key, _ in answers}
-        store.put(answers, model.describe(), digest=self.digest, requests=texts)
-        served = frozenset(served_by(model))
+        """Store responses with their requests, what the server said of itself, and the number of failures."""
+        texts = {key: _as_text(requests[key]) for key, _ in answers}
+        store.put(answers, self._model.describe(), digest=self.digest, requests=texts)
+        served = frozenset(self._model.served)
         if served - self._noted:
             ((before,),) = store.query(
                 ("SELECT served FROM journals WHERE digest = ?", (self.digest,)),
@@ -91,16 +93,11 @@ class Journal:
             both = sorted(served | set(_parse_served(store, before)))
             store.query(("UPDATE journals SET served = ? WHERE digest = ?", (json.dumps(both), self.digest)))
             self._noted = served
-
-    def note_failures(self, store: Store, count: int) -> None:
-        """Add to the number of requests that got no response."""
-        if count:
-            store.query(
-                ("UPDATE journals SET failed = failed + ? WHERE digest = ?", (count, self.digest)),
-            )
+        if failed:
+            store.query(("UPDATE journals SET failed = failed + ? WHERE digest = ?", (failed, self.digest)))
 
 
-def begin(store: Store, run: str, model: Model) -> Journal:
+def begin(store: Store, run: str, model: ServedModel) -> Journal:
     """Return a served model's journal in this run, the same for all workers of the run.
 
     Journals of unfinished runs are taken over if the server's entry for the model and its responses to a few
@@ -108,7 +105,7 @@ def begin(store: Store, run: str, model: Model) -> Journal:
 
     Raises :class:`ModelError` if these requests get no response, and as :class:`Store` does.
     """
-    lock = Lock(lock_path(store, run, "check"))
+    lock = Lock(lock_path(store.path.parent, run, "check"))
     if not lock.take(_PATIENCE):
         raise StoreError(
             f"{lock.path}: another worker did not find out in {_PATIENCE:.0f} seconds what is kept"
@@ -119,8 +116,7 @@ def begin(store: Store, run: str, model: Model) -> Journal:
         lock.free()
 
 
-@record
-class _Row:
+class _Row(NamedTuple):
     """A stored journal: what the server said of the model (``entry``) and of itself (``served``)."""
 
     digest: str
@@ -131,13 +127,13 @@ class _Row:
 
 
 class _Beginning:
-    def __init__(self, store: Store, run: str, model: Model) -> None:
+    def __init__(self, store: Store, run: str, model: ServedModel) -> None:
         self._store = store
         self._run = run
         self._model = model
         self._spec = model.describe().spec
         self._who = digest_of(model.describe())
-        self._before = frozenset(served_by(model))
+        self._before = frozenset(model.served)
 
     def journal(self) -> Journal:
         """Return this run's journal: its own, those taken over from earlier runs, or a new one."""
@@ -150,8 +146,7 @@ class _Beginning:
             else:
                 usable.append(row)
         for row in usable:
-            if isinstance(self._model, ServedModel):
-                self._model.served |= set(row.served)
+            self._model.served |= set(row.served)
         if not usable:
             return self._new("\n".join(reasons))
         if reasons:
@@ -159,7 +154,7 @@ class _Beginning:
             self._store.query(
                 ("UPDATE journals SET note = note || ? WHERE digest = ?", (note, usable[0].digest))
             )
-        return Journal(*(row.digest for row in usable))
+        return Journal(self._model, *(row.digest for row in usable))
 
     def _check(self, row: _Row) -> str:
         """Open a journal to this run, or delete it and return the reason if its model has changed."""
@@ -168,7 +163,7 @@ class _Beginning:
         )
         when = time.strftime("%Y-%m-%d %H:%M", time.gmtime(row.started)) + " UTC"
         repeated = 0
-        reason = _differs("of the model", row.entry, _about(self._model))
+        reason = _differs("of the model", row.entry, self._model.about())
         if not reason:
             repeated, reason = self._ask_again(row)
         if reason:
@@ -197,13 +192,7 @@ class _Beginning:
             )
         )
         return [
-            _Row(
-                digest=digest,
-                entry=entry,
-                served=_parse_served(self._store, served),
-                started=started,
-                checked=bool(checked),
-            )
+            _Row(digest, entry, _parse_served(self._store, served), started, bool(checked))
             for digest, entry, served, started, checked in rows
         ]
 
@@ -219,7 +208,7 @@ class _Beginning:
             )
         )
         for digest, run, newest in rows:
-            if is_held(lock_path(self._store, run)):
+            if is_held(lock_path(self._store.path.parent, run)):
                 continue
             if newest < time.time() - LIMIT:
                 delete(self._store, digest)
@@ -242,16 +231,16 @@ class _Beginning:
                 f"{error}; so nothing tells whether it still is the model of the run that did not end. Its "
                 "answers stay; --kb-use-cache=off asks all anew"
             ) from None
-        now = set(served_by(self._model)) - self._before
+        now = self._model.served - self._before
         if not difference and now and row.served and not now & set(row.served):
             difference = _differs("of itself", ", ".join(row.served), ", ".join(sorted(now)))
         return len(questions), difference
 
     def _new(self, note: str) -> Journal:
         digest = hashlib.sha256(f"{self._who} {uuid.uuid4().hex}".encode()).hexdigest()
-        values = (digest, self._run, self._who, _about(self._model), "[]", int(time.time()), 1, 0, note)
+        values = (digest, self._run, self._who, self._model.about(), "[]", int(time.time()), 1, 0, note)
         self._store.query((f"INSERT INTO journals VALUES ({','.join('?' * len(values))})", values))
-        return Journal(digest)
+        return Journal(self._model, digest)
 
 
 def delete(store: Store, digest: str) -> None:
@@ -282,19 +271,9 @@ def end(store: Store, run: str) -> None:
         )
 
 
-def lock_path(store: Store, run: str, what: str = LOCKS[0]) -> Path:
+def lock_path(folder: Path, run: str, what: str = LOCKS[0]) -> Path:
     """Return the path of one of a run's lock files (:data:`LOCKS`)."""
-    return store.path.with_name(f"run-{run}.{what}")
-
-
-def text_of(request: Request) -> str:
-    """Return a request as JSON, as it is stored."""
-    return json.dumps([type(request).__name__, to_wire(request)])
-
-
-def served_by(model: Model) -> set[str]:
-    """Return what the server said of itself in its replies."""
-    return model.served if isinstance(model, ServedModel) else set()
+    return folder / f"{RUN}{run}.{what}"
 
 
 def _parse_served(store: Store, text: object) -> tuple[str, ...]:
@@ -305,10 +284,6 @@ def _parse_served(store: Store, text: object) -> tuple[str, ...]:
             f"{store.path}: what a server said of itself cannot be read: {error}; delete {store.path} (its "
             "answers are then asked for anew)"
         ) from None
-
-
-def _about(model: Model) -> str:
-    return model.about() if isinstance(model, ServedModel) else ""
 
 
 def _differs(what: str, then: str, now: str) -> str:
@@ -354,21 +329,15 @@ def choose_questions(store: Store, digest: str, count: int = COUNT) -> tuple[Que
             request=_request(store, digest, key, request), answer=store.decode(key, text, checksum)
         )
         kinds.setdefault(_kind(question.request), []).append(question)
-    chosen: list[Question] = []
-    for only_new in (True, False):
-        # In turns: first of each kind, then the second of each.
-        waiting = [list(kind) for kind in kinds.values()]
-        while any(waiting) and len(chosen) < count:
-            for kind in waiting:
-                contents = {_content(one.answer) for one in chosen}
-                eligible = [
-                    one
-                    for one in kind
-                    if one not in chosen and not (only_new and _content(one.answer) in contents)
-                ]
-                kind[:] = eligible[1:]
-                chosen += eligible[:1]
-    return tuple(chosen[:count])
+    # In turns: the first of each kind, then the second of each; those with another response come first.
+    in_turns = [one for turn in itertools.zip_longest(*kinds.values()) for one in turn if one is not None]
+    contents: set[object] = set()
+    new: list[Question] = []
+    repeated: list[Question] = []
+    for one in in_turns:
+        (repeated if _content(one.answer) in contents else new).append(one)
+        contents.add(_content(one.answer))
+    return (*new, *repeated)[:count]
 
 
 def find_difference(model: Model, questions: Sequence[Question]) -> str:
@@ -376,8 +345,9 @@ def find_difference(model: Model, questions: Sequence[Question]) -> str:
 
     Raises :class:`ModelError` if there is no response to compare with.
     """
-    responses = _responses(model, [question.request for question in questions])
-    for question, response in zip(questions, responses, strict=True):
+    responses = responses_of(model, [question.request for question in questions])
+    for question in questions:
+        response = responses[question.request]
         if isinstance(response, Failed):
             raise ModelError(
                 f"{model.describe().spec}: a stored question asked again got no answer: {response.error}"
@@ -386,18 +356,6 @@ def find_difference(model: Model, questions: Sequence[Question]) -> str:
             then, now = _content(question.answer), _content(response)
             return f"asked again, the server said {now!r:.80}, and then {then!r:.80}"
     return ""
-
-
-def _responses(model: Model, requests: Sequence[Request]) -> list[Response]:
-    responses: dict[int, Response] = {}
-    to_generate = [(n, one) for n, one in enumerate(requests) if isinstance(one, GenerateRequest)]
-    to_score = [(n, one) for n, one in enumerate(requests) if isinstance(one, ScoreRequest)]
-    if to_generate:
-        texts = model.generate([one for _, one in to_generate])
-        responses |= zip((n for n, _ in to_generate), texts, strict=True)
-    if to_score:
-        responses |= zip((n for n, _ in to_score), model.score([one for _, one in to_score]), strict=True)
-    return [responses[n] for n in range(len(requests))]
 
 
 def _same(then: Answer, now: Answer) -> bool:
@@ -417,6 +375,10 @@ def _content(answer: Answer) -> object:
     return answer.text if isinstance(answer, Generated) else answer.probabilities
 
 
+def _as_text(request: Request) -> str:
+    return json.dumps([type(request).__name__, to_wire(request)])
+
+
 def _request(store: Store, digest: str, key: bytes, text: str | None) -> Request:
     try:
         kind, data = parse(text or "")
@@ -427,7 +389,6 @@ def _request(store: Store, digest: str, key: bytes, text: str | None) -> Request
             raise ValueError("it belongs to another answer")
     except (ValueError, TypeError, KeyError) as error:
         raise StoreError(
-            f"{store.path}: the question {key.hex()[:12]} is broken: {error}; delete {store.path} (its "
-            "answers are then asked for anew), or give another folder with --kb-use-cache"
+            f"{store.path}: the question {key.hex()[:12]} is broken: {error}; {store.way_out}"
         ) from None
     return request

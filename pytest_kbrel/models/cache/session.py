@@ -14,7 +14,6 @@ from pytest_kbrel.models.cache.store import FILE, Lock, Store, make_folder, netw
 from pytest_kbrel.models.measurements import store_rates
 from pytest_kbrel.records import record
 
-_RUN = "run-"
 # Seconds that a run waits for another one that looks whether it is alive.
 _PATIENCE = 5.0
 
@@ -46,6 +45,7 @@ class CacheSession:
                     store = Store(self._folder)
                     stack.callback(store.close)
                     if not model.describe().weights_digest:
+                        assert isinstance(model, journal.ServedModel)
                         own_journal = journal.begin(store, self._run, model)
                     stack.pop_all()
                 except StoreError as error:
@@ -109,7 +109,7 @@ class RunLock:
         with contextlib.suppress(StoreError, OSError):
             if self._lock is not None or not self._folder.is_dir() or network_of(self._folder):
                 return
-            lock = Lock(self._folder / f"{_RUN}{self._run}.{journal.LOCKS[0]}")
+            lock = Lock(journal.lock_path(self._folder, self._run))
             # A run that sweeps may look at it just now, or have deleted its file.
             while lock.take(_PATIENCE) and not lock.path.exists():
                 lock.free()
@@ -150,9 +150,9 @@ class RunLock:
 
 def _sweep(folder: Path, run: str) -> None:
     """Delete the files of all runs but ``run`` that no living process holds."""
-    runs = {path.name.removeprefix(_RUN).partition(".")[0] for path in folder.glob(f"{_RUN}*")}
+    runs = {path.name.removeprefix(journal.RUN).partition(".")[0] for path in folder.glob(f"{journal.RUN}*")}
     for dead in runs - {run}:
-        lock = Lock(folder / f"{_RUN}{dead}.{journal.LOCKS[0]}")
+        lock = Lock(journal.lock_path(folder, dead))
         if lock.take():
             # While it is held: a process that waits for it then sees that the file is gone.
             _unlink(folder, dead)
@@ -161,6 +161,6 @@ def _sweep(folder: Path, run: str) -> None:
 
 
 def _unlink(folder: Path, run: str) -> None:
-    for path in folder.glob(f"{_RUN}{run}.*"):
+    for path in folder.glob(f"{journal.RUN}{run}.*"):
         with contextlib.suppress(OSError):
             path.unlink(missing_ok=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import re
 import sqlite3
 import tempfile
 import time
@@ -48,8 +49,6 @@ _FROM_3 = (
     f"PRAGMA user_version = {SCHEMA_VERSION}",
 )
 _FROM_OLDER = {2: ("ALTER TABLE answers ADD COLUMN request TEXT", _JOURNALS, *_FROM_3), 3: _FROM_3}
-# The last fields of both kinds of requests.
-_LATER_FIELDS = ("system", "turns")
 
 Answer = Scored | Generated
 _dumps = encoder(separators=(",", ":"))
@@ -164,7 +163,7 @@ class Store:
             return from_wire(Scored, data) if data["kind"] == "scored" else from_wire(Generated, data)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise StoreError(
-                f"{self.path}: the answer {key.hex()[:12]} is broken: {error}; {self._way_out()}"
+                f"{self.path}: the answer {key.hex()[:12]} is broken: {error}; {self.way_out}"
             ) from None
 
     def close(self) -> None:
@@ -216,7 +215,7 @@ class Store:
             for table in (*_TABLES, _JOURNALS):
                 connection.execute(table)
         elif application != _APPLICATION:
-            raise StoreError(f"{self.path}: is the database of another program; {self._way_out()}")
+            raise StoreError(f"{self.path}: is the database of another program; {self.way_out}")
         elif version in _FROM_OLDER:
             for change in _FROM_OLDER[version]:
                 connection.execute(change)
@@ -224,7 +223,7 @@ class Store:
             newer = "update pytest-kbrel, or " if version > SCHEMA_VERSION else ""
             raise StoreError(
                 f"{self.path}: found schema version {version}, this pytest-kbrel knows {SCHEMA_VERSION}; "
-                f"{newer}{self._way_out()}"
+                f"{newer}{self.way_out}"
             )
 
     def _guarded(self, action: Callable[[], T]) -> T:
@@ -232,7 +231,7 @@ class Store:
             return action()
         except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
             raise StoreError(
-                f"{self.path}: kept answers cannot be read or written: {error}; {self._way_out()}"
+                f"{self.path}: kept answers cannot be read or written: {error}; {self.way_out}"
             ) from None
 
     def _patiently(self, action: Callable[[], T]) -> T:
@@ -246,7 +245,9 @@ class Store:
                     raise
                 time.sleep(0.05)
 
-    def _way_out(self) -> str:
+    @property
+    def way_out(self) -> str:
+        """End of an error message: what to do about an unusable store."""
         return (
             f"delete {self.path} (its answers are then asked for anew), or give another folder with "
             "--kb-use-cache"
@@ -268,8 +269,8 @@ def key_of(model: str, request: Request) -> str:
     kind = "generate" if isinstance(request, GenerateRequest) else "score"
     values = values_of(request)
     if not (request.system or request.turns):
-        # Keys of older versions, which had neither field, stay valid.
-        values = values[: -len(_LATER_FIELDS)]
+        # Keys of older versions, which had neither of these last two fields, stay valid.
+        values = values[:-2]
     return hashlib.sha256(json.dumps([model, kind, values]).encode()).hexdigest()
 
 
@@ -323,7 +324,6 @@ _NETWORK = (
     "fuse.juicefs",
 )
 _MOUNTS = Path("/proc/self/mounts")
-_ESCAPES = {"\\040": " ", "\\011": "\t", "\\012": "\n", "\\134": "\\"}
 
 
 def make_folder(folder: Path) -> None:
@@ -353,7 +353,7 @@ def network_of(folder: Path, mounts: str | None = None) -> str:
         fields = line.split(" ")
         if len(fields) < 3:
             continue
-        mount = Path(_unescape(fields[1]))
+        mount = Path(re.sub(r"\\(\d{3})", lambda code: chr(int(code[1], 8)), fields[1]))
         # Of two mounts at one path the later one is seen.
         if path.is_relative_to(mount) and len(mount.parts) >= depth:
             depth, kind = len(mount.parts), fields[2]
@@ -409,9 +409,3 @@ def is_held(path: Path, patience: float = 1.0) -> bool:
         return not lock.take(patience)
     finally:
         lock.free()
-
-
-def _unescape(text: str) -> str:
-    for code, character in _ESCAPES.items():
-        text = text.replace(code, character)
-    return text

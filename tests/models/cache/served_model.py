@@ -40,17 +40,17 @@ def ask(number, **more):
     return GenerateRequest(**({"prompt": f"question {number}", "max_new_tokens": 4} | more))
 
 
-def said(store, run, *requests, model=None):
+def run_requests(store, run, *requests, model=None):
     """Ask a model in a run; return its journal."""
     model = model or Served()
     kept = journal.begin(store, run, model)
     asked = {key_of(kept.digest, request): request for request in requests}
     result = model.generate(requests)
-    kept.put(store, model, list(zip(asked, result, strict=True)), asked)
+    kept.put(store, list(zip(asked, result, strict=True)), asked)
     return kept
 
 
-def known(store, kept, *requests):
+def answered(store, kept, *requests):
     """Return the numbers of the requests that a journal answers, and note them as used."""
     asked = {f"key {number}": request for number, request in enumerate(requests)}
     return sorted(int(key.removeprefix("key ")) for key in kept.get(store, asked))

@@ -29,8 +29,8 @@ MODEL = Fingerprint(
 SERVED = replace(MODEL, weights_digest="")
 
 
-def text(said):
-    return Generated(text=said, token_ids=(), finish="stop", prompt_tokens=1, prompt_digest="d")
+def text(content):
+    return Generated(text=content, token_ids=(), finish="stop", prompt_tokens=1, prompt_digest="d")
 
 
 def hexed(word):

@@ -10,7 +10,7 @@ import pytest
 from pytest_kbrel.errors import ModelError, StoreError
 from pytest_kbrel.models.cache import journal
 from pytest_kbrel.models.cache.store import Lock, Store, is_held, key_of
-from tests.models.cache.served_model import Served, ask, known, rows, said
+from tests.models.cache.served_model import Served, answered, ask, rows, run_requests
 
 
 @pytest.fixture
@@ -26,24 +26,24 @@ def _impatient(monkeypatch):
 
 
 def test_a_journal_answers_what_its_own_run_asked(store):
-    kept = said(store, "one", ask(1), ask(2))
-    assert known(store, kept, ask(1), ask(2), ask(3), ask(1, max_new_tokens=5)) == [0, 1]
+    kept = run_requests(store, "one", ask(1), ask(2))
+    assert answered(store, kept, ask(1), ask(2), ask(3), ask(1, max_new_tokens=5)) == [0, 1]
     again = journal.begin(store, "one", Served())
     assert again.digest == kept.digest
-    assert known(store, again, ask(1)) == [0]
+    assert answered(store, again, ask(1)) == [0]
     assert rows(store, "SELECT run, checked, failed, note FROM journals") == [("one", 1, 0, "")]
 
 
 def test_of_many_answers_each_is_found_and_noted(store):
     many = [ask(number) for number in range(1100)]
-    kept = said(store, "one", *many)
+    kept = run_requests(store, "one", *many)
     store.query(("UPDATE answers SET used = 0", ()))
-    assert len(known(store, kept, *many)) == 1100
+    assert len(answered(store, kept, *many)) == 1100
     assert rows(store, "SELECT count(*) FROM answers WHERE used") == [(1100,)]
 
 
 def test_a_run_goes_on_where_another_one_stopped(store):
-    kept = said(store, "one", ask(1), ask(2))
+    kept = run_requests(store, "one", ask(1), ask(2))
     taken = journal.begin(store, "two", Served())
     assert taken.digest == kept.digest
     ((run, checked, note),) = rows(store, "SELECT run, checked, note FROM journals")
@@ -66,14 +66,14 @@ def test_a_run_goes_on_where_another_one_stopped(store):
     ],
 )
 def test_only_the_model_of_the_same_name_and_settings_goes_on(store, other, shared):
-    kept = said(store, "one", ask(1))
+    kept = run_requests(store, "one", ask(1))
     assert (journal.begin(store, "two", other).digest == kept.digest) is shared
     assert len(rows(store, "SELECT digest FROM journals")) == (1 if shared else 2)
 
 
 def test_a_run_that_is_alive_keeps_its_answers(store):
-    kept = said(store, "one", ask(1))
-    lock = Lock(journal.lock_path(store, "one"))
+    kept = run_requests(store, "one", ask(1))
+    lock = Lock(journal.lock_path(store.path.parent, "one"))
     assert lock.take()
     assert journal.begin(store, "two", Served()).digest != kept.digest
     lock.free()
@@ -82,7 +82,7 @@ def test_a_run_that_is_alive_keeps_its_answers(store):
 
 @pytest.mark.parametrize(("seconds", "stays"), [(24 * 3600 - 60, True), (24 * 3600 + 60, False)])
 def test_a_run_goes_on_within_a_day_of_its_last_answer(store, seconds, stays):
-    kept = said(store, "one", ask(1), ask(2))
+    kept = run_requests(store, "one", ask(1), ask(2))
     store.query(("UPDATE answers SET created = ?", (int(time.time()) - 9 * 24 * 3600,)))
     store.query(
         (
@@ -95,7 +95,7 @@ def test_a_run_goes_on_within_a_day_of_its_last_answer(store, seconds, stays):
 
 
 def test_a_journal_without_answers_is_not_taken_over(store):
-    empty = said(store, "one")
+    empty = run_requests(store, "one")
     assert journal.begin(store, "two", Served()).digest != empty.digest
     assert len(rows(store, "SELECT digest FROM journals")) == 1
 
@@ -120,7 +120,7 @@ def test_a_journal_without_answers_is_not_taken_over(store):
     ],
 )
 def test_what_tells_a_model_from_the_one_of_the_run_that_did_not_end(store, then, now, reason):
-    kept = said(store, "one", ask(1), model=then)
+    kept = run_requests(store, "one", ask(1), model=then)
     assert (journal.begin(store, "two", now).digest == kept.digest) is (not reason)
     ((run, note),) = rows(store, "SELECT run, note FROM journals")
     assert run == "two"
@@ -131,7 +131,7 @@ def test_what_tells_a_model_from_the_one_of_the_run_that_did_not_end(store, then
 
 
 def test_what_a_server_said_before_the_questions_were_asked_again_does_not_count(store):
-    said(store, "one", ask(1), model=Served(replies=("a",)))
+    run_requests(store, "one", ask(1), model=Served(replies=("a",)))
     model = Served()
     model.served = {"b"}
     assert len(rows(store, "SELECT digest FROM journals")) == 1
@@ -141,7 +141,7 @@ def test_what_a_server_said_before_the_questions_were_asked_again_does_not_count
 
 
 def test_who_gives_no_answer_to_compare_with_loses_nothing(store):
-    said(store, "one", ask(1))
+    run_requests(store, "one", ask(1))
     mute = Served(fails=lambda prompt: "out of order")
     with pytest.raises(
         ModelError, match=r"got no answer: out of order; so nothing tells .* Its answers stay"
@@ -152,16 +152,16 @@ def test_who_gives_no_answer_to_compare_with_loses_nothing(store):
 
 
 def test_of_two_runs_that_did_not_end_both_serve_and_what_one_lost_is_said(store):
-    locks = [Lock(journal.lock_path(store, run)) for run in ("one", "two")]
+    locks = [Lock(journal.lock_path(store.path.parent, run)) for run in ("one", "two")]
     for lock in locks:
         assert lock.take()
-    said(store, "one", ask(1))
-    said(store, "two", ask(2), model=Served(about="v2"))
-    said(store, "three", ask(3))
+    run_requests(store, "one", ask(1))
+    run_requests(store, "two", ask(2), model=Served(about="v2"))
+    run_requests(store, "three", ask(3))
     for lock in locks:
         lock.free()
     taken = journal.begin(store, "four", Served())
-    assert known(store, taken, ask(1), ask(2), ask(3)) == [0, 2]
+    assert answered(store, taken, ask(1), ask(2), ask(3)) == [0, 2]
     notes = "\n".join(note for (note,) in rows(store, "SELECT note FROM journals"))
     assert notes.count("taken over") == 2
     assert notes.count("are not used, and all is asked anew: then the server said of the model 'v2'") == 1
@@ -169,43 +169,43 @@ def test_of_two_runs_that_did_not_end_both_serve_and_what_one_lost_is_said(store
 
 def test_what_a_server_says_with_its_answers_is_kept_once_each(store):
     model = Served(replies=("b", "a"))
-    kept = said(store, "one", ask(1), model=model)
+    kept = run_requests(store, "one", ask(1), model=model)
     assert rows(store, "SELECT served FROM journals") == [('["a", "b"]',)]
     model.served = {"c"}
     asked = {key_of(kept.digest, ask(2)): ask(2)}
-    kept.put(store, model, list(zip(asked, model.generate([ask(2)]), strict=True)), asked)
+    kept.put(store, list(zip(asked, model.generate([ask(2)]), strict=True)), asked)
     assert rows(store, "SELECT served FROM journals") == [('["a", "b", "c"]',)]
 
 
 def test_failures_are_counted(store):
-    kept = said(store, "one", ask(1))
-    kept.note_failures(store, 0)
-    kept.note_failures(store, 2)
-    kept.note_failures(store, 1)
+    kept = run_requests(store, "one", ask(1))
+    kept.put(store, [], {}, 0)
+    kept.put(store, [], {}, 2)
+    kept.put(store, [], {}, 1)
     assert rows(store, "SELECT failed FROM journals") == [(3,)]
     journal.begin(store, "two", Served())
     assert rows(store, "SELECT failed FROM journals") == [(0,)]
 
 
 def test_a_run_that_ends_forgets_what_it_used_and_leaves_the_rest(store):
-    said(store, "one", ask(1), ask(2))
+    run_requests(store, "one", ask(1), ask(2))
     taken = journal.begin(store, "two", Served())
-    taken.note_failures(store, 1)
-    assert known(store, taken, ask(1)) == [0]
+    taken.put(store, [], {}, 1)
+    assert answered(store, taken, ask(1)) == [0]
     journal.end(store, "other")
     assert rows(store, "SELECT count(*) FROM answers") == [(2,)]
     journal.end(store, "two")
     assert rows(store, "SELECT count(*) FROM answers") == [(1,)]
     assert rows(store, "SELECT checked, failed, note FROM journals") == [(0, 0, "")]
     rest = journal.begin(store, "three", Served())
-    assert known(store, rest, ask(1), ask(2)) == [1]
+    assert answered(store, rest, ask(1), ask(2)) == [1]
     journal.end(store, "three")
     for table in ("answers", "models", "journals"):
         assert rows(store, f"SELECT count(*) FROM {table}") == [(0,)]
 
 
 def test_a_journal_that_was_not_looked_at_yet_does_not_end(store):
-    said(store, "one", ask(1))
+    run_requests(store, "one", ask(1))
     store.query(("UPDATE journals SET checked = 0", ()))
     journal.end(store, "one")
     assert rows(store, "SELECT count(*) FROM answers") == [(1,)]

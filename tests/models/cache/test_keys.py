@@ -48,12 +48,12 @@ def test_each_part_of_a_models_identity_makes_another(model, of_no_matter):
 
 def test_a_digest_is_the_same_in_every_version():
     # Else all that was kept would be asked anew.
-    said = {
+    common = {
         **{"adds_bos": True, "backend": "hf", "chat_template": True, "decoding": "greedy", "derived": "int4"},
         **{"dtype": "float32", "quantisation": "int4", "tokenizer": "t"},
     }
-    here = {**said, "computed_by": "torch 2", "scoring": 3, "weights": "w"}
-    served = {**said, "name": "A", "server": "cpu", "weights": ""}
+    here = {**common, "computed_by": "torch 2", "scoring": 3, "weights": "w"}
+    served = {**common, "name": "A", "server": "cpu", "weights": ""}
     for model, wanted in ((MODEL, here), (SERVED, served)):
         text = json.dumps(wanted, sort_keys=True)
         assert digest_of(model) == hashlib.sha256(text.encode()).hexdigest()
@@ -115,12 +115,12 @@ def test_decoders_that_begin_with_another_token_are_two(made, copy):
     other = copy("t5")
     change_json(other / "generation_config.json", decoder_start_token_id=BOS)
     asked = [GenerateRequest(prompt="Where is Paris?", max_new_tokens=6)]
-    said = []
+    token_ids = []
     for folder in (made["t5"], other):
         model = load(parse_spec(str(folder), device="cpu"))
-        said.append(model.generate(asked)[0].token_ids)
+        token_ids.append(model.generate(asked)[0].token_ids)
         model.close()
-    assert said[0] != said[1], "else nothing would be shown"
+    assert token_ids[0] != token_ids[1], "else nothing would be shown"
     assert who(made["t5"]) != who(other)
 
 

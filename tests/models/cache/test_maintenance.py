@@ -43,12 +43,12 @@ def test_a_model_is_found_by_how_its_digest_begins(maintenance):
     (first, *_) = maintenance.models()
     for beginning in (first.digest, first.digest[:20], first.digest[:20].upper()):
         assert maintenance.model(beginning) == first
-    for beginning, said in [
+    for beginning, count in [
         ("", "3 models begin so"),
         ("xyz", "no model begins so"),
         (first.digest[1:], "no m"),
     ]:
-        with pytest.raises(StoreError, match=f"found '{beginning}', and {said}"):
+        with pytest.raises(StoreError, match=f"found '{beginning}', and {count}"):
             maintenance.model(beginning)
     maintenance.prune(model=first)
     maintenance.prune(model=maintenance.models()[0])
@@ -61,7 +61,7 @@ def test_a_model_is_found_by_how_its_digest_begins(maintenance):
 
 
 @pytest.mark.parametrize(
-    ("of_first", "before", "gone", "left"),
+    ("of_first", "before", "gone", "rest"),
     [
         (True, None, 3, 2),
         (True, 200.0, 1, 4),
@@ -73,10 +73,10 @@ def test_a_model_is_found_by_how_its_digest_begins(maintenance):
         (False, None, 5, 0),
     ],
 )
-def test_what_is_forgotten_is_of_that_model_and_older_than_that(maintenance, of_first, before, gone, left):
+def test_what_is_forgotten_is_of_that_model_and_older_than_that(maintenance, of_first, before, gone, rest):
     model = maintenance.models()[0] if of_first else None
     assert maintenance.prune(model=model, before=before) == gone
-    assert sum(one.answers for one in maintenance.models()) == left
+    assert sum(one.answers for one in maintenance.models()) == rest
     assert all(one.answers for one in maintenance.models())
 
 

@@ -12,7 +12,7 @@ from pytest_kbrel.models.cache.session import CacheSession, JournalSummary, RunL
 from pytest_kbrel.models.cache.store import Lock, Store
 from pytest_kbrel.records import Failed, ScoreRequest
 from tests.function_model import FunctionModel
-from tests.models.cache.served_model import Served, ask, known, rows, said
+from tests.models.cache.served_model import Served, answered, ask, rows, run_requests
 
 SCORE = ScoreRequest(prompt="Where?", continuation=" here")
 
@@ -30,13 +30,13 @@ def locks(folder):
 
 def test_what_a_run_under_way_has_kept_is_told_of_all_its_journals(tmp_path, store):
     assert RunLock(tmp_path, "none").summary() == JournalSummary(notes=(), answers=0, failed=0, unused=0)
-    said(store, "one", ask(1), ask(2), ask(3))
+    run_requests(store, "one", ask(1), ask(2), ask(3))
     taken = journal.begin(store, "two", Served())
-    known(store, taken, ask(1))
-    other = said(store, "two", ask(1), model=Served(name="other"))
-    taken.note_failures(store, 2)
-    other.note_failures(store, 1)
-    said(store, "three", ask(1), model=Served(name="third"))
+    answered(store, taken, ask(1))
+    other = run_requests(store, "two", ask(1), model=Served(name="other"))
+    taken.put(store, [], {}, 2)
+    other.put(store, [], {}, 1)
+    run_requests(store, "three", ask(1), model=Served(name="third"))
     kept = RunLock(tmp_path, "two").summary()
     assert [note.split(" taken")[0] for note in kept.notes] == ["3 answers of openai/judge"]
     assert (kept.answers, kept.failed, kept.unused) == (4, 3, 2)
@@ -48,7 +48,7 @@ def test_what_a_run_under_way_has_kept_is_told_of_all_its_journals(tmp_path, sto
 def test_a_run_forgets_when_it_ends_and_only_then(tmp_path, store, ended):
     run_lock = RunLock(tmp_path, "one")
     run_lock.acquire()
-    said(store, "one", ask(1))
+    run_requests(store, "one", ask(1))
     assert locks(tmp_path) == {"run-one.lock", "run-one.check"}
     run_lock.release(ended=ended)
     assert rows(store, "SELECT count(*) FROM answers") == [(0 if ended else 1,)]
@@ -56,11 +56,11 @@ def test_a_run_forgets_when_it_ends_and_only_then(tmp_path, store, ended):
 
 
 def test_the_files_of_runs_that_were_killed_are_taken_away(tmp_path, store):
-    alive = Lock(journal.lock_path(store, "alive"))
+    alive = Lock(journal.lock_path(store.path.parent, "alive"))
     assert alive.take()
     for name in ("dead", "alive"):
         for what in ("lock", "check"):
-            journal.lock_path(store, name, what).touch()
+            journal.lock_path(store.path.parent, name, what).touch()
     RunLock(tmp_path, "own").acquire()
     assert locks(tmp_path) == {"run-alive.lock", "run-alive.check", "run-own.lock"}
     alive.free()

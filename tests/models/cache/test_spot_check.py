@@ -12,7 +12,7 @@ from pytest_kbrel.models.cache.journal import Question, choose_questions, find_d
 from pytest_kbrel.models.cache.store import Store
 from pytest_kbrel.records import Generated, Scored, ScoreRequest
 from tests.function_model import FunctionModel
-from tests.models.cache.served_model import Served, ask, said
+from tests.models.cache.served_model import Served, ask, run_requests
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def test_questions_that_are_asked_again_are_of_different_kinds(store):
     }
     # Two prompts with one beginning of 24 characters are of one kind.
     alike = [ask(0, prompt=f"An instruction of length {number}") for number in range(8)]
-    kept = said(store, "one", *kinds.values(), *alike, model=Served(lambda prompt: "same"))
+    kept = run_requests(store, "one", *kinds.values(), *alike, model=Served(lambda prompt: "same"))
     # Those with an answer of their own come first, which is one of them; then one of each kind.
     chosen = [question.request for question in choose_questions(store, kept.digest, 7)]
     assert set(kinds.values()) <= set(chosen)
@@ -43,7 +43,7 @@ def test_questions_that_are_asked_again_are_of_different_kinds(store):
 
 def test_five_questions_are_asked_again_those_with_other_answers_first(store):
     one_text = Served(lambda prompt: "other" if prompt == "question 7" else "same")
-    kept = said(store, "one", *map(ask, range(10)), model=one_text)
+    kept = run_requests(store, "one", *map(ask, range(10)), model=one_text)
     chosen = choose_questions(store, kept.digest)
     assert [len(chosen), len({question.request for question in chosen})] == [5, 5]
     assert {question.answer.text for question in chosen[:2]} == {"same", "other"}
@@ -54,7 +54,7 @@ def test_five_questions_are_asked_again_those_with_other_answers_first(store):
 
 
 @pytest.mark.parametrize(
-    ("change", "said_of_it"),
+    ("change", "words"),
     [
         ("request = NULL", "is broken"),
         ("request = '[]'", "is broken"),
@@ -62,15 +62,15 @@ def test_five_questions_are_asked_again_those_with_other_answers_first(store):
         ("response = replace(response, 'QUESTION', 'question')", "its checksum is wrong"),
     ],
 )
-def test_a_stored_question_that_is_broken_is_named(store, change, said_of_it):
-    kept = said(store, "one", ask(1))
+def test_a_stored_question_that_is_broken_is_named(store, change, words):
+    kept = run_requests(store, "one", ask(1))
     store.query((f"UPDATE answers SET {change}", ()))
-    with pytest.raises(StoreError, match=said_of_it):
+    with pytest.raises(StoreError, match=words):
         choose_questions(store, kept.digest)
 
 
-def text(said, **more):
-    result = {"text": said, "token_ids": (), "finish": "stop", "prompt_tokens": 1, "prompt_digest": "d"}
+def text(content, **more):
+    result = {"text": content, "token_ids": (), "finish": "stop", "prompt_tokens": 1, "prompt_digest": "d"}
     return Generated(**(result | more))
 
 

@@ -28,7 +28,7 @@ KEYS = [f"{n:064x}" for n in range(400)]
 PAGE = 4096
 
 
-def said(key: str) -> Generated:
+def run_requests(key: str) -> Generated:
     return Generated(
         text=f"said {key} " * 5, token_ids=(1,), finish="stop", prompt_tokens=1, prompt_digest="d"
     )
@@ -36,7 +36,7 @@ def said(key: str) -> Generated:
 
 def fill(folder: Path) -> Path:
     store = Store(folder)
-    store.put(((key, said(key)) for key in KEYS), ONE)
+    store.put(((key, run_requests(key)) for key in KEYS), ONE)
     store.close()
     return folder / FILE
 
@@ -69,7 +69,7 @@ def test_garbage_in_any_page_is_never_served(tmp_path):
             except StoreError:
                 outcomes.add("error")
             else:
-                assert result in ({}, {key: said(key)})
+                assert result in ({}, {key: run_requests(key)})
                 outcomes.add("served" if result else "gone")
     assert {"error", "served"} <= outcomes
 
@@ -78,18 +78,18 @@ CODE = """
     import sys
     from pathlib import Path
     from pytest_kbrel.errors import StoreError
-    from tests.models.cache.test_store_disk import KEYS, ONE, Store, said
+    from tests.models.cache.test_store_disk import KEYS, ONE, Store, run_requests
 
     store = Store(Path(sys.argv[1]))
     put = []
     try:
         for key in KEYS:
-            store.put([(key, said(key))], ONE)
+            store.put([(key, run_requests(key))], ONE)
             put.append(key)
     except StoreError as error:
         print("error", error)
     assert 10 < len(put) < len(KEYS), len(put)
-    assert store.get(put) == {key: said(key) for key in put}
+    assert store.get(put) == {key: run_requests(key) for key in put}
     store.close()
     print("kept", len(put))
 """
@@ -124,7 +124,7 @@ def test_a_file_that_may_not_grow_is_an_error_and_what_was_put_stays(tmp_path):
     assert "error" in done.stdout
     store = Store(tmp_path)
     kept = int(done.stdout.split()[-1])
-    assert store.get(KEYS[:kept]) == {key: said(key) for key in KEYS[:kept]}
+    assert store.get(KEYS[:kept]) == {key: run_requests(key) for key in KEYS[:kept]}
     store.close()
 
 
@@ -155,7 +155,7 @@ def test_a_sign_of_life_that_an_older_version_left_is_ignored(tmp_path):
     sign = json.dumps({"machine": "other", "host": "node7", "at": time.time(), "beat": "1"})
     (tmp_path / "owner.json").write_text(sign)
     with contextlib.closing(Store(tmp_path)) as store:
-        assert store.get(KEYS[:1]) == {KEYS[0]: said(KEYS[0])}
+        assert store.get(KEYS[:1]) == {KEYS[0]: run_requests(KEYS[0])}
     assert (tmp_path / "owner.json").read_text() == sign
 
 
@@ -165,7 +165,7 @@ def test_a_file_deleted_or_replaced_is_noticed_before_its_next_use(tmp_path, use
     path = fill(tmp_path)
     uses = {
         "get": lambda: store.get(KEYS[:1]),
-        "put": lambda: store.put([(KEYS[0], said(KEYS[0]))], ONE),
+        "put": lambda: store.put([(KEYS[0], run_requests(KEYS[0]))], ONE),
         "query": lambda: store.query(("SELECT 1", ())),
     }
     with contextlib.closing(Store(tmp_path)) as store:
@@ -186,5 +186,5 @@ def test_an_older_page_that_fits_is_never_served_as_another_answer(tmp_path):
     store = Store(tmp_path)
     with pytest.raises(StoreError, match="its checksum is wrong"):
         store.get([KEYS[7]])
-    assert store.get([KEYS[9]]) == {KEYS[9]: said(KEYS[9])}
+    assert store.get([KEYS[9]]) == {KEYS[9]: run_requests(KEYS[9])}
     store.close()
