@@ -10,30 +10,38 @@ import datetime
 import hashlib
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal, cast
 
 from pytest_kbrel.records import AnswerType, Fact, record
 from pytest_kbrel.resources import tsv_rows
 
+DISTRACTORS = 20
 _MOST_ATTEMPTS = 1000
+
+
+# The first edition of an event that is asked about and the years between two; other events are yearly.
+_EVENTS: Mapping[str, tuple[int, int]] = {"Summer Olympics": (2028, 4), "World Cup": (2030, 4)}
+# Opening days that are fixed.
+_SCHEDULED: Mapping[tuple[str, int], datetime.date] = {
+    ("Summer Olympics", 2028): datetime.date(2028, 7, 14),
+    ("Summer Olympics", 2032): datetime.date(2032, 7, 23),
+}
 
 
 @record
 class UnseenKind:
     """One kind of unanswerable question.
 
-    ``wordings`` hold ``[X]`` for what is asked about and, where ``about`` is ``country``, ``[T]`` for a year.
-    ``event`` gives the years in which the event is held: every ``event[0]`` years, counted from ``event[1]``;
-    ``known_from`` the day from which the answer may be known: (years before the event's, month, day).
+    ``wordings`` hold ``[X]`` for what is asked about and, where ``about`` is ``country``, ``[T]`` for a year
+    in which the ``event`` is held. ``options`` names the pool of its wrong options.
     """
 
     slug: str
     answer_type: AnswerType
     about: Literal["person", "place", "work", "product", "country"]
     options: str
+    event: str
     wordings: tuple[str, ...]
-    event: tuple[int, int] = (1, 0)
-    known_from: tuple[int, int, int] = (0, 1, 1)
 
     def valid_until(self, year: int) -> str:
         """Return the day (ISO) from which a question about ``year`` may have an answer.
@@ -42,93 +50,23 @@ class UnseenKind:
         """
         if self.about != "country":
             return ""
-        earlier, month, day = _SCHEDULED.get((self.event, year), self.known_from)
-        return datetime.date(year - earlier, month, day).isoformat()
+        if self.event == "World Cup":
+            # The draw tells opponents and cities half a year before the first match, never before December.
+            return datetime.date(year - 1, 12, 1).isoformat()
+        return _SCHEDULED.get((self.event, year), datetime.date(year, 1, 1)).isoformat()
 
 
-def _kind(
-    slug: str,
-    answer_type: AnswerType,
-    about: Literal["person", "place", "work", "product"],
-    options: str,
-    *q: str,
-) -> UnseenKind:
-    return UnseenKind(
-        slug=f"unseen-{slug}", answer_type=answer_type, about=about, options=options, wordings=q
-    )
-
-
-def _future(
-    slug: str,
-    answer_type: AnswerType,
-    options: str,
-    question: str,
-    event: tuple[int, int] = (1, 0),
-    known_from: tuple[int, int, int] = (0, 1, 1),
-) -> UnseenKind:
-    return UnseenKind(
-        slug=f"unseen-future-{slug}",
-        answer_type=answer_type,
-        about="country",
+KINDS = tuple(
+    UnseenKind(
+        slug=slug,
+        answer_type=cast(AnswerType, answer_type),
+        about=cast(Any, about),
         options=options,
-        wordings=(question,),
         event=event,
-        known_from=known_from,
+        wordings=(question,),
     )
-
-
-_OLYMPICS, _WORLD_CUP = (4, 2028), (4, 2030)
-# Opening days that are fixed, as (event, year) -> (years before, month, day).
-_SCHEDULED: Mapping[tuple[tuple[int, int], int], tuple[int, int, int]] = {
-    (_OLYMPICS, 2028): (0, 7, 14),
-    (_OLYMPICS, 2032): (0, 7, 23),
-}
-# The draw tells opponents and cities half a year before the first match; it has never been before December.
-_DRAW = (1, 12, 1)
-KINDS: tuple[UnseenKind, ...] = (
-    _kind("person-siblings", "number", "person", "small numbers", "How many siblings did [X] grow up with?"),
-    _kind("person-teacher", "person", "person", "persons", "Who taught [X] to read music?"),
-    _kind("person-birth-year", "time", "person", "years", "In which year was [X] born?"),
-    _kind("person-birthplace", "location", "person", "cities", "In which city was [X] born?"),
-    _kind("person-instrument", "other", "person", "instruments", "Which instrument did [X] play?"),
-    _kind("place-bridges", "number", "place", "small numbers", "How many bridges does the town of [X] have?"),
-    _kind("place-founder", "person", "place", "persons", "Who founded the town of [X]?"),
-    _kind("place-charter", "time", "place", "years", "In what year did [X] get its town charter?"),
-    _kind("place-country", "location", "place", "countries", "Which country is the town of [X] in?"),
-    _kind("place-language", "other", "place", "languages", "Which language do people in [X] speak?"),
-    _kind("work-chapters", "number", "work", "small numbers", "How many chapters does the novel [X] have?"),
-    _kind("work-author", "person", "work", "persons", "Who wrote the novel [X]?"),
-    _kind("work-publication", "time", "work", "years", "In which year did the novel [X] come out?"),
-    _kind("work-setting", "location", "work", "cities", "In which city does the novel [X] take place?"),
-    _kind("product-maker", "other", "product", "companies", "Which company makes the [X]?"),
-    _future(
-        "medals",
-        "number",
-        "small numbers",
-        "How many gold medals did [X] win at the [T] Summer Olympics?",
-        _OLYMPICS,
-    ),
-    _future("leader", "person", "persons", "Who led the government of [X] at the end of [T]?"),
-    _future("election-date", "time", "dates", "On which day of [T] did [X] last hold an election?"),
-    _future(
-        "match-city",
-        "location",
-        "cities",
-        "In which city did [X] play its first match at the [T] FIFA World Cup?",
-        _WORLD_CUP,
-        _DRAW,
-    ),
-    _future(
-        "opponent",
-        "other",
-        "countries",
-        "Which team was the first opponent of [X] at the [T] FIFA World Cup?",
-        _WORLD_CUP,
-        _DRAW,
-    ),
+    for slug, answer_type, about, options, event, question in tsv_rows("facts/unseen_kinds.tsv")
 )
-
-
 _NAMES = {name: names.split("|") for name, names in tsv_rows("facts/unseen_names.tsv")}
 _PLACE_SORTS = ("", "", "", "", "Upper ", "Lower ", "Great ", "Little ", "Old ")
 
@@ -149,29 +87,35 @@ def make_unseen(
     if expires < as_of:
         raise ValueError(f"expires must not lie before as_of, found {expires} before {as_of}")
     pools = option_pools(facts, as_of)
-    known = {name.casefold() for fact in facts for name in (fact.subject, *fact.accepted)}
+    real_names = {name.casefold() for fact in facts for name in (fact.subject, *fact.accepted)}
     rng = random.Random(f"unseen {seed}")
     made: dict[str, Fact] = {}
     turn = 0
     while len(made) < count:
         kind = KINDS[turn % len(KINDS)]
         turn += 1
-        subject, question, year = _fresh(kind, rng, pools["countries"], expires, known, made)
+        subject, question, year = _fresh(kind, rng, pools["countries"], expires, real_names, made)
         options = dates_of(year) if kind.options == "dates" else pools[kind.options]
         allowed = [option for option in options if option != subject]
-        made[question] = Fact(
-            id=f"{kind.slug}-{hashlib.sha256(question.encode()).hexdigest()[:10]}",
-            relation=kind.slug,
-            subject=subject,
-            object=None,
+        made[question] = dataclasses.replace(
+            _as_fact(kind, kind.slug, subject, question, year),
             negatives=tuple(rng.sample(allowed, DISTRACTORS)),
-            question=question,
             source="pytest-kbrel",
             licence="Apache-2.0",
-            answer_type=kind.answer_type,
-            valid_until=kind.valid_until(year),
         )
     return tuple(made.values())
+
+
+def _as_fact(kind: UnseenKind, prefix: str, subject: str, question: str, year: int) -> Fact:
+    return Fact(
+        id=f"{prefix}-{hashlib.sha256(question.encode()).hexdigest()[:10]}",
+        relation=kind.slug,
+        subject=subject,
+        object=None,
+        question=question,
+        answer_type=kind.answer_type,
+        valid_until=kind.valid_until(year),
+    )
 
 
 def unseen_examples(
@@ -195,17 +139,7 @@ def unseen_examples(
         subject, question, year = ask(kind, rng, countries=countries, after=after or 0, training=True)
         if question not in taken:
             taken.add(question)
-            made.append(
-                Fact(
-                    id=f"example-{hashlib.sha256(question.encode()).hexdigest()[:10]}",
-                    relation=kind.slug,
-                    subject=subject,
-                    object=None,
-                    question=question,
-                    answer_type=kind.answer_type,
-                    valid_until=kind.valid_until(year),
-                )
-            )
+            made.append(_as_fact(kind, "example", subject, question, year))
     return tuple(made)
 
 
@@ -214,13 +148,13 @@ def _fresh(
     rng: random.Random,
     countries: Sequence[str],
     expires: datetime.date,
-    known: set[str],
+    real_names: set[str],
     made: Mapping[str, Fact],
 ) -> tuple[str, str, int]:
     horizon = 8
     while True:
         subject, question, year = ask(kind, rng, countries=countries, after=expires.year, horizon=horizon)
-        if question not in made and (kind.about == "country" or subject.casefold() not in known):
+        if question not in made and (kind.about == "country" or subject.casefold() not in real_names):
             return subject, question, year
         # Few countries and years make few questions: look further ahead.
         horizon += 1
@@ -244,7 +178,7 @@ def ask(
     """
     wording = rng.choice(kind.wordings)
     if kind.about == "country":
-        every, start = kind.event
+        start, every = _EVENTS.get(kind.event, (0, 1))
         first = after + 1 + (start - after - 1) % every
         year = first + every * rng.randrange(horizon)
         subject = rng.choice(countries)
@@ -276,8 +210,7 @@ def _coin(kind: str, rng: random.Random, training: bool) -> str:
             return starts[first] + ends[last]
 
 
-DISTRACTORS = 20
-# Where in the facts the options of a kind are found: the subjects or objects of these relations.
+# The subjects or objects of these relations are the options of a sort.
 _WHERE: Mapping[str, tuple[tuple[str, str], ...]] = {
     "cities": (("P17", "subject"), ("P36", "object"), ("P1376", "subject")),
     "countries": (("P17", "object"), ("P36", "subject"), ("P1376", "object")),
@@ -329,9 +262,9 @@ _AS_OF = datetime.date(2060, 1, 1)
 
 
 def with_options(unseen: Sequence[Fact], facts: Sequence[Fact], seed: int) -> tuple[Fact, ...]:
-    """Give every question negatives of its answer type, unless it has some or its relation has other facts.
+    """Return the questions with negatives of their answer type, drawn by seed and fact id.
 
-    They are drawn like those of the made-up questions, by seed and fact id.
+    A question that has some keeps them, and one whose relation has other facts gets none.
     """
     served = {fact.relation for fact in facts}
     if all(fact.negatives or fact.relation in served for fact in unseen):
