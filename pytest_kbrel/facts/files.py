@@ -12,7 +12,7 @@ from typing import Any
 
 from pytest_kbrel.bounds import POPULARITY, Bounds, shown
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.facts.located import Entry, Node, describe, json_rows, read_document, unknown
+from pytest_kbrel.facts.located import Entry, Node, describe, json_records, json_rows, read_document, unknown
 from pytest_kbrel.records import ANSWER_TYPES, BUCKETS, LANGUAGE_TAG, Fact, Relation, Shot
 
 _REQUIRED = ("relation", "subject", "object")
@@ -172,13 +172,7 @@ def read_shots(path: Path) -> tuple[Shot, ...]:
     the line of the first mistake, a question that stands twice included.
     """
     shots: dict[str, tuple[int, Shot]] = {}
-    for line, row in json_rows(path, _SHOTS_FORM):
-        if isinstance(row, SuiteError):
-            raise row
-        try:
-            shot = _shot(row)
-        except ValueError as error:
-            raise SuiteError(str(error), path, line) from None
+    for line, shot in json_records(path, _SHOTS_FORM, _shot):
         if shot.question in shots:
             first = shots[shot.question][0]
             message = f"question {shot.question!r} stands twice; the first is on line {first}"

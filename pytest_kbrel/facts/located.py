@@ -1,11 +1,11 @@
-"""Nodes and JSON rows that know their lines: YAML and JSON read strictly, with errors that say where."""
+"""Strict readers of YAML and JSON whose values know their lines, so that every error names one."""
 
 from __future__ import annotations
 
 import datetime
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,6 +14,7 @@ from pytest_kbrel.errors import SuiteError, nearest
 from pytest_kbrel.records import record
 from pytest_kbrel.untrusted import DOCUMENT, MIB, lines, parse, read_bytes
 
+Item = TypeVar("Item")
 Option = TypeVar("Option", bound=str)
 Scalar = str | int | float | bool | datetime.date | None
 _ANY = Bounds(-1e300, 1e300, whole=False)
@@ -28,7 +29,7 @@ class Node:
     value: Scalar | tuple[Node, ...] | dict[str, Entry]
 
     def error(self, message: str) -> SuiteError:
-        """Return the error ``message`` at this place."""
+        """Return the error ``message`` at the line of this value."""
         return SuiteError(message, self.path, self.line)
 
     def wrong(self, what: str, allowed: str, hint: str = "") -> SuiteError:
@@ -107,7 +108,7 @@ class Node:
 
 @record
 class Entry:
-    """A value of a mapping and the place of its key."""
+    """A value of a mapping, and the line of its key."""
 
     line: int
     node: Node
@@ -118,7 +119,7 @@ class Entry:
 
 
 def describe(value: object) -> str:
-    """Say in a few words what was found."""
+    """Return a value of a file in the few words that error messages have for it."""
     if value is None:
         return "nothing"
     if isinstance(value, bool):
@@ -133,10 +134,10 @@ def describe(value: object) -> str:
 
 
 def unknown(kind: str, word: str, allowed: Iterable[str], *, where: str = "") -> str:
-    """Word the error about a name that is not allowed: what was found, what may stand there, the nearest."""
+    """Return the message on a name that is not allowed: the name, the allowed ones, the nearest of them."""
     names = list(allowed)
-    place = f" in {where}" if where else ""
-    return f"unknown {kind} {shown(word)}{place}; allowed: {', '.join(names)}{nearest(word, names)}"
+    inside = f" in {where}" if where else ""
+    return f"unknown {kind} {shown(word)}{inside}; allowed: {', '.join(names)}{nearest(word, names)}"
 
 
 # YAML 1.1 reads 1e-3 as text; everybody who writes it means a number.
@@ -182,8 +183,8 @@ def read_document(path: Path) -> Node:
         line = mark.line + 1 if mark else text.count("\n", 0, getattr(error, "position", 0)) + 1
         problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
         context = getattr(error, "context", None)
-        said = f"{context}: {problem}" if context else problem
-        raise SuiteError(f"not valid YAML: {said}", path, line) from None
+        fault = f"{context}: {problem}" if context else problem
+        raise SuiteError(f"not valid YAML: {fault}", path, line) from None
 
 
 def _check_shape(events: Iterable[Any], path: Path) -> None:
@@ -193,14 +194,13 @@ def _check_shape(events: Iterable[Any], path: Path) -> None:
         name = type(event).__name__
         depth += name.endswith("StartEvent") - name.endswith("EndEvent")
         values += not name.endswith("EndEvent")
+        fault = ""
         if values > _MOST_VALUES:
-            line = event.start_mark.line + 1
-            raise SuiteError(
-                f"found more than {_MOST_VALUES:,} values; allowed: at most {_MOST_VALUES:,}", path, line
-            )
-        if depth > _DEEPEST:
-            line = event.start_mark.line + 1
-            raise SuiteError(f"nested more than {_DEEPEST} levels deep; a suite needs 7", path, line)
+            fault = f"found more than {_MOST_VALUES:,} values; allowed: at most {_MOST_VALUES:,}"
+        elif depth > _DEEPEST:
+            fault = f"nested more than {_DEEPEST} levels deep; a suite needs 7"
+        if fault:
+            raise SuiteError(fault, path, event.start_mark.line + 1)
 
 
 class _Tree:
@@ -313,6 +313,23 @@ def json_rows(path: Path, form: str) -> Iterator[tuple[int, dict[str, Any] | Sui
         raise SuiteError(str(error), path, line + 1) from None
     except OSError as error:
         raise SuiteError(f"cannot be read: {error.strerror}", path) from None
+
+
+def json_records(
+    path: Path, form: str, convert: Callable[[dict[str, Any]], Item]
+) -> Iterator[tuple[int, Item]]:
+    """Yield what ``convert`` makes of each object of a JSON Lines file, with its line number.
+
+    Raises ``SuiteError`` on the first line that is no object, or for which ``convert`` raises ``ValueError``.
+    """
+    for line, row in json_rows(path, form):
+        if isinstance(row, SuiteError):
+            raise row
+        try:
+            item = convert(row)
+        except ValueError as error:
+            raise SuiteError(str(error), path, line) from None
+        yield line, item
 
 
 def json_object(data: bytes, form: str, *, first: bool = False) -> dict[str, Any]:

@@ -19,15 +19,15 @@ def sample(facts: Sequence[Fact], limit: int | float | None, seed: int) -> tuple
     """Return ``limit`` of the facts, drawn by seed and fact id, in the order in which they came.
 
     A whole number is a number of facts, a float in (0, 1] a share of them, rounded up; ``None`` means all.
-    Whether a fact is in depends on no other fact's text or place, and a larger limit keeps all that a smaller
-    one has. Raises ``ValueError`` on any other limit.
+    A draw depends on no other fact's text or position, and a larger limit keeps all that a smaller one has.
+    Raises ``ValueError`` on any other limit.
     """
     if limit is None:
         return tuple(facts)
     count = _count(limit, len(facts))
     if count >= len(facts):
         return tuple(facts)
-    ranks = [hashlib.sha256(f"{seed}\0{fact.id}".encode()).digest() for fact in facts]
+    ranks = [_rank(f"{seed}\0{fact.id}") for fact in facts]
     last = sorted(ranks)[count - 1]
     return tuple(fact for fact, rank in zip(facts, ranks, strict=True) if rank <= last)
 
@@ -106,8 +106,8 @@ def fact_buckets(facts: Sequence[Fact]) -> dict[str, Bucket]:
     """
     subjects = [(fact.subject, fact.popularity or 0.0) for fact in facts]
     distinct = list(dict.fromkeys(subjects))
-    place = dict(zip(distinct, buckets([popularity for _, popularity in distinct]), strict=True))
-    return {fact.id: place[subject] for fact, subject in zip(facts, subjects, strict=True)}
+    bucket = dict(zip(distinct, buckets([popularity for _, popularity in distinct]), strict=True))
+    return {fact.id: bucket[subject] for fact, subject in zip(facts, subjects, strict=True)}
 
 
 def in_domain_examples(
@@ -128,14 +128,14 @@ def in_domain_examples(
     for name in dict.fromkeys(fact.relation for fact in facts):
         for fact in by_relation.get(name, ()):
             if fact.object is not None:
-                pools.setdefault(_template(fact), []).append((_rank(seed, fact), fact))
+                pools.setdefault(_template(fact), []).append((_rank(f"{seed}\0\0{fact.id}"), fact))
     for pool in pools.values():
         pool.sort(key=lambda entry: entry[0])
     return tuple((fact.id, _example(fact, pools.get(_template(fact), []), relations, seed)) for fact in facts)
 
 
-def _rank(seed: int, fact: Fact, role: str = "") -> bytes:
-    return hashlib.sha256(f"{seed}\0{role}\0{fact.id}".encode()).digest()
+def _rank(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()
 
 
 def _template(fact: Fact) -> tuple[str, bool]:
@@ -146,9 +146,9 @@ def _example(
     fact: Fact, pool: Sequence[tuple[bytes, Fact]], relations: Mapping[str, Relation], seed: int
 ) -> tuple[Shot, ...]:
     own = {answer.casefold() for answer in fact.accepted}
-    # The pool as a ring, from a place of the fact's own on to the first that fits: a draw costs no pass over
+    # The pool as a ring, from a start of the fact's own on to the first that fits: a draw costs no pass over
     # a large relation, and a new fact in the pool concerns those only whose search ends at it.
-    start = bisect.bisect(pool, _rank(seed, fact, "example"), key=lambda entry: entry[0])
+    start = bisect.bisect(pool, _rank(f"{seed}\0example\0{fact.id}"), key=lambda entry: entry[0])
     for step in range(len(pool)):
         other = pool[(start + step) % len(pool)][1]
         answers = {answer.casefold() for answer in other.accepted}

@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import json
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -39,7 +40,7 @@ class Relations(dict[str, Relation]):
     """The relations a source brings, by id; it fills up while the rows are read."""
 
     def meet(self, name: str, label: str = "", domain: str = "general", **more: Any) -> str:
-        """Note a relation unless it is known, and return its id made of ``name``."""
+        """Add a relation unless it is there, and return its id, which is made of ``name``."""
         key = relation_id(name)
         if key not in self:
             self[key] = Relation(id=key, label=label or name, domain=domain, frames=(), **more)
@@ -94,8 +95,6 @@ def content_id(value: Mapping[str, Any]) -> str:
     """Return ``relation:subject:object``, for a question its relation and a digest of it and its answers."""
     if "question" not in value:
         return f"{value.get('relation')}:{value.get('subject')}:{value.get('object')}"
-    import hashlib
-
     content = [value["question"], value.get("object"), value.get("aliases", [])]
     digest = hashlib.sha256(json.dumps(content, ensure_ascii=False).encode()).hexdigest()
     return f"{value.get('relation')}:{digest[:16]}"
@@ -131,13 +130,13 @@ def answers(what: str, value: Any) -> list[str]:
     if value is None or value == "":
         return []
     items = value if isinstance(value, (list, tuple)) else [value]
-    ids: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for item in items:
         if item is None or (isinstance(item, str) and not item.strip()):
             continue
         text = clean(what, item)
-        ids.setdefault(text.casefold(), text)
-    return list(ids.values())
+        texts.setdefault(text.casefold(), text)
+    return list(texts.values())
 
 
 def json_list(what: str, text: str) -> Sequence[Any]:
@@ -163,8 +162,6 @@ def popularity(what: str, value: Any) -> float | None:
 
 def relation_id(name: str) -> str:
     """Return a name as a relation's id or domain: ASCII letters, digits, ``_`` and ``.``."""
-    import unicodedata
-
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
     words = re.sub(r"[^A-Za-z0-9_.]+", "_", plain).strip("_.")
     if not words:
@@ -176,9 +173,9 @@ def statement(what: str, text: Any) -> str:
     """Return a declarative template with ``[X]`` and ``[Y]`` once each, spaces before marks and a double full
     stop at the end removed."""
     cleaned = _DOUBLE_DOT.sub(".", _SPACED_MARK.sub(r"\1", clean(what, text)))
-    for place in ("[X]", "[Y]"):
-        if cleaned.count(place) != 1:
-            raise ValueError(f"{what!r} must contain {place} exactly once, found {cleaned!r}")
+    for placeholder in ("[X]", "[Y]"):
+        if cleaned.count(placeholder) != 1:
+            raise ValueError(f"{what!r} must contain {placeholder} exactly once, found {cleaned!r}")
     return cleaned
 
 
@@ -204,18 +201,18 @@ class Ids:
         fact = row.fact
         if fact is None:
             return row
-        said = _digest("\0".join((fact.relation, fact.subject, fact.object or "", fact.question or "")))
+        content = _digest("\0".join((fact.relation, fact.subject, fact.object or "", fact.question or "")))
         wanted = _digest(fact.id)
-        first = self._first.get(said)
+        first = self._first.get(content)
         if first is None and wanted not in self._taken:
-            self._first[said] = fact.id
+            self._first[content] = fact.id
             self._taken.add(wanted)
             return row
         if first is None and row.given:
             message = f"id {fact.id!r} stands twice, for facts that differ; allowed: an id for each fact"
             return dataclasses.replace(row, fact=None, error=SuiteError(message, row.path, row.line))
         fact = dataclasses.replace(fact, id=self._free(fact.id), duplicate_of=first or "")
-        self._first.setdefault(said, fact.id)
+        self._first.setdefault(content, fact.id)
         self._taken.add(_digest(fact.id))
         return dataclasses.replace(row, fact=fact)
 

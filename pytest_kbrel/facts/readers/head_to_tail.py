@@ -1,4 +1,4 @@
-"""What the scripts of Head-to-Tail write: three buckets of ``[entity, template, question, answer]``."""
+"""Reader of what the scripts of Head-to-Tail write: buckets of ``[entity, template, question, answer]``."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ def _numbered(path: Path) -> Iterator[tuple[int, Element | SuiteError]]:
 def _parts(element: Element) -> tuple[Any, str, str, Any]:
     value = json_value(element.text, FORM)
     if not isinstance(value, list) or len(value) != 4:
-        shown = f"a list of {len(value)}" if isinstance(value, list) else describe(value)
-        raise ValueError(f"a row must be [entity, template, question, answer], found {shown}")
+        row = f"a list of {len(value)}" if isinstance(value, list) else describe(value)
+        raise ValueError(f"a row must be [entity, template, question, answer], found {row}")
     entity, template, question, answer = value
     return entity, clean("template", template), clean("question", question), answer
 

@@ -25,7 +25,7 @@ _AT_ONCE, _ROWS = 2048, 4 * LINE
 
 def read_jsonl(path: Path, relations: Relations) -> Iterator[Row]:
     """Read the facts format itself, as strictly as a suite does, but for ids that stand twice."""
-    known = _beside(path, relations)
+    has_relations = _read_relations(path, relations)
     for line, value in json_rows(path, FORM):
         if isinstance(value, SuiteError):
             yield Row(path=path, line=line, error=value)
@@ -35,7 +35,7 @@ def read_jsonl(path: Path, relations: Relations) -> Iterator[Row]:
         except ValueError as error:
             yield Row(path=path, line=line, error=SuiteError(str(error), path, line))
             continue
-        if not known:
+        if not has_relations:
             relations.meet(fact.relation)
         yield Row(path=path, line=line, fact=fact, given="id" in value)
 
@@ -109,11 +109,11 @@ def _table(
             present = ", ".join(columns)
             needed = ", ".join(_NEEDED)
             raise SuiteError(f"no column {name!r}; found: {present}; needed: {needed}", path, line)
-    known = _beside(path, relations)
+    has_relations = _read_relations(path, relations)
 
     def fact(value: Mapping[str, Any]) -> Mapping[str, Any]:
         cells = {key: _cell(key, item) for key, item in value.items() if item is not None and item != ""}
-        if not known and isinstance(cells.get("relation"), str):
+        if not has_relations and isinstance(cells.get("relation"), str):
             relations.meet(cells["relation"])
         return cells
 
@@ -140,8 +140,8 @@ def _cell(key: str, value: Any) -> Any:
     return clean(key, value)
 
 
-def _beside(path: Path, relations: Relations) -> bool:
-    """Take over the relations file beside the facts, if there is one."""
+def _read_relations(path: Path, relations: Relations) -> bool:
+    """Add the relations of the file beside the facts; return False where there is none."""
     file = path.parent / "relations.yaml"
     if not file.is_file():
         return False

@@ -24,6 +24,7 @@ from pytest_kbrel.facts.readers.base import (
 from pytest_kbrel.facts.readers.streams import Element, elements, table
 from pytest_kbrel.records import ANSWER_TYPES, AnswerType
 
+Table = Iterator[tuple[int, dict[str, str] | SuiteError]]
 QA_FORM = 'a question file has {"question": ..., "answers": [...]}, one a line or in a JSON list'
 # The first of the names that a row has counts.
 NAMES: Mapping[str, tuple[str, ...]] = {
@@ -53,11 +54,14 @@ def read_qa(path: Path, relations: Relations) -> Iterator[Row]:
     A row without an answer, or with the answer "unsure", is a question nobody can answer. ``dataset`` is the
     row's own, else ``qa``; the relation is the row's own, else one for each dataset.
     """
-    convert = _Converter(relations)
+
+    def fact(value: dict[str, Any]) -> Mapping[str, Any]:
+        return _qa_fact(value, relations)
+
     if _is_lines(path):
-        return rows(path, json_rows(path, QA_FORM), convert.fact, dataset="qa")
+        return rows(path, json_rows(path, QA_FORM), fact, dataset="qa")
     numbered = ((element.line, element) for element in elements(path, QA_FORM))
-    return rows(path, numbered, convert.element, dataset="qa")
+    return rows(path, numbered, lambda element: fact(_object(element, QA_FORM)), dataset="qa")
 
 
 def _is_lines(path: Path) -> bool:
@@ -75,41 +79,36 @@ def _is_lines(path: Path) -> bool:
     return isinstance(value, dict) and any(name in value for name in NAMES["question"])
 
 
-class _Converter:
-    def __init__(self, relations: Relations) -> None:
-        self.relations = relations
+def _qa_fact(value: dict[str, Any], relations: Relations) -> Mapping[str, Any]:
+    question = clean("question", _cell(value, "question", needed=True))
+    right = answers("answers", _answers(value))
+    if [answer.casefold() for answer in right] == ["unsure"]:
+        right = []
+    # Slices are named by it.
+    dataset = relation_id(_cell_text(value, "dataset") or "qa")
+    name = _cell_text(value, "relation")
+    label, domain = (dataset, "qa") if name is None else (name, dataset)
+    relation = relations.meet(label, label, domain)
+    subject = _cell_text(value, "subject")
+    return {
+        "id": _cell_text(value, "id"),
+        "relation": relation,
+        "subject": subject or question,
+        "object": right[0] if right else None,
+        "aliases": right[1:],
+        "question": question,
+        "popularity": popularity("popularity", _cell(value, "popularity")),
+        "answer_type": answer_type(value),
+        "dataset": dataset,
+        "valid_until": _cell_text(value, "valid_until"),
+    }
 
-    def element(self, element: Element) -> Mapping[str, Any]:
-        value = json_value(element.text, QA_FORM)
-        if not isinstance(value, dict):
-            raise ValueError(f"not a question: found {describe(value)}; {QA_FORM}")
-        return self.fact(value)
 
-    def fact(self, value: dict[str, Any]) -> Mapping[str, Any]:
-        question = clean("question", _cell(value, "question", needed=True))
-        right = answers("answers", _answers(value))
-        if [answer.casefold() for answer in right] == ["unsure"]:
-            right = []
-        # Slices are named by it.
-        dataset = relation_id(_cell_text(value, "dataset") or "qa")
-        name = _cell_text(value, "relation")
-        if name is None:
-            relation = self.relations.meet(dataset, dataset, "qa")
-        else:
-            relation = self.relations.meet(name, name, dataset)
-        subject = _cell_text(value, "subject")
-        return {
-            "id": _cell_text(value, "id"),
-            "relation": relation,
-            "subject": subject or question,
-            "object": right[0] if right else None,
-            "aliases": right[1:],
-            "question": question,
-            "popularity": popularity("popularity", _cell(value, "popularity")),
-            "answer_type": answer_type(value),
-            "dataset": dataset,
-            "valid_until": _cell_text(value, "valid_until"),
-        }
+def _object(element: Element, form: str) -> dict[str, Any]:
+    value = json_value(element.text, form)
+    if not isinstance(value, dict):
+        raise ValueError(f"not a question: found {describe(value)}; {form}")
+    return value
 
 
 def _cell(value: Mapping[str, Any], what: str, *, needed: bool = False) -> Any:
@@ -158,18 +157,22 @@ def read_nq_open(path: Path, relations: Relations) -> Iterator[Row]:
 
     def fact(value: dict[str, Any]) -> Mapping[str, Any]:
         need(value, "question", "answer")
-        question, right = clean("question", value["question"]), answers("answer", value["answer"])
-        if not right:
-            raise ValueError("'answer' must hold at least one answer, found none")
-        return {
-            "relation": relation,
-            "subject": question,
-            "object": right[0],
-            "aliases": right[1:],
-            "question": question,
-        }
+        question = clean("question", value["question"])
+        return _answered(relation, question, "answer", answers("answer", value["answer"]))
 
     return rows(path, json_rows(path, NQ_OPEN_FORM), fact, dataset="nq-open")
+
+
+def _answered(relation: str, question: str, what: str, right: list[str]) -> dict[str, Any]:
+    if not right:
+        raise ValueError(f"{what!r} must hold at least one answer, found none")
+    return {
+        "relation": relation,
+        "subject": question,
+        "object": right[0],
+        "aliases": right[1:],
+        "question": question,
+    }
 
 
 TRIVIAQA_FORM = (
@@ -196,17 +199,10 @@ def read_triviaqa(path: Path, relations: Relations) -> Iterator[Row]:
             )
         need(answer, "Value")
         question = clean("Question", value["Question"])
-        texts = [text for key in _ANSWERS for text in answers(key, answer.get(key))]
-        if not texts:
-            raise ValueError("'Answer' must hold at least one answer, found none")
-        right = answers("Answer", texts)
+        right = answers("Answer", [text for key in _ANSWERS for text in answers(key, answer.get(key))])
         return {
             "id": clean("QuestionId", value["QuestionId"]),
-            "relation": relation,
-            "subject": question,
-            "object": right[0],
-            "aliases": right[1:],
-            "question": question,
+            **_answered(relation, question, "Answer", right),
         }
 
     return rows(path, _triviaqa_data(path), fact, dataset="triviaqa")
@@ -252,17 +248,22 @@ def read_simpleqa(path: Path, relations: Relations) -> Iterator[Row]:
     more numbers than one (feet and inches, dates); "(or X)" becomes an alias.
     """
     source = table(path, ",")
-    line, header = next(source)
-    if isinstance(header, SuiteError):
-        raise header
-    try:
-        need(header, "problem", "answer")
-    except ValueError as error:
-        raise SuiteError(f"not SimpleQA's header: {error}", path, line) from None
+    header = _header(path, source, "SimpleQA", "problem", "answer")
     verified = "original_index" in header
     name = "simpleqa-verified" if verified else "simpleqa"
     relation = relations.meet(name, "SimpleQA Verified" if verified else "SimpleQA", "open")
     return rows(path, source, lambda value: _simpleqa_fact(value, relation), dataset=name)
+
+
+def _header(path: Path, source: Table, maker: str, *columns: str) -> dict[str, str]:
+    line, header = next(source)
+    if isinstance(header, SuiteError):
+        raise header
+    try:
+        need(header, *columns)
+    except ValueError as error:
+        raise SuiteError(f"not {maker}'s header: {error}", path, line) from None
+    return header
 
 
 def _simpleqa_fact(value: Mapping[str, str], relation: str) -> Mapping[str, Any]:
@@ -358,20 +359,12 @@ def read_popqa(path: Path, relations: Relations) -> Iterator[Row]:
                 path, json_rows(path, POPQA_FORM), lambda value: _renamed(value, relation), dataset="popqa"
             )
         numbered = ((element.line, element) for element in elements(path, POPQA_FORM))
-        return rows(path, numbered, lambda element: _renamed(_object(element), relation), dataset="popqa")
+        return rows(
+            path, numbered, lambda element: _renamed(_object(element, POPQA_FORM), relation), dataset="popqa"
+        )
     source = table(path, "\t")
-    _check_columns(path, source)
+    _header(path, source, "PopQA", "id", "subj", "prop", "obj", "s_pop", "question", "possible_answers")
     return rows(path, source, lambda value: _as_published(value, relations), dataset="popqa")
-
-
-def _check_columns(path: Path, source: Iterator[tuple[int, dict[str, str] | SuiteError]]) -> None:
-    line, header = next(source)
-    if isinstance(header, SuiteError):
-        raise header
-    try:
-        need(header, "id", "subj", "prop", "obj", "s_pop", "question", "possible_answers")
-    except ValueError as error:
-        raise SuiteError(f"not PopQA's header: {error}", path, line) from None
 
 
 def _as_published(value: dict[str, str], relations: Relations) -> Mapping[str, Any]:
@@ -379,8 +372,9 @@ def _as_published(value: dict[str, str], relations: Relations) -> Mapping[str, A
     prop = clean("prop", value["prop"])
     kind = _POPQA_TYPES.get(relation_id(prop))
     more = {} if kind is None else {"answer_type": kind}
-    named = clean("obj", value["obj"])
-    right = answers("possible_answers", [named, *_listed("possible_answers", value.get("possible_answers"))])
+    named, what = clean("obj", value["obj"]), "possible_answers"
+    listed = answers(what, json_list(what, value[what])) if what in value else ()
+    right = answers(what, [named, *listed])
     return {
         "id": clean("id", value["id"]),
         "relation": relations.meet(prop, prop, _DOMAIN, **more),
@@ -392,28 +386,11 @@ def _as_published(value: dict[str, str], relations: Relations) -> Mapping[str, A
     }
 
 
-def _listed(what: str, cell: str | None) -> list[str]:
-    return answers(what, json_list(what, cell)) if cell and cell.strip() else []
-
-
-def _object(element: Element) -> dict[str, Any]:
-    value = json_value(element.text, POPQA_FORM)
-    if not isinstance(value, dict):
-        raise ValueError(f"not a question: found {describe(value)}; {POPQA_FORM}")
-    return value
-
-
 def _renamed(value: dict[str, Any], relation: str) -> Mapping[str, Any]:
     need(value, "input", "output")
     question, right = clean("input", value["input"]), answers("output", value["output"])
-    if not right:
-        raise ValueError("'output' must hold at least one answer, found none")
     return {
+        **_answered(relation, question, "output", right),
         "id": clean("id", value["id"]) if "id" in value else None,
-        "relation": relation,
-        "subject": question,
-        "object": right[0],
-        "aliases": right[1:],
         "popularity": popularity("s_pop", value.get("s_pop")),
-        "question": question,
     }

@@ -162,7 +162,7 @@ class _Scanner:
         self.form = form
         self.decoder = codecs.getincrementaldecoder("utf-8-sig")()
         self.text = ""
-        self.place = 0
+        self.offset = 0
         self.line = 1
         self.decoded_lines = 1
         self.chunk = _CHUNK
@@ -171,8 +171,8 @@ class _Scanner:
         return SuiteError(f"not JSON: {fault}; {self.form}", self.path, self.line)
 
     def more(self) -> bool:
-        """Read on and forget what lies behind; tell whether there was anything to read."""
-        if len(self.text) - self.place > LINE:
+        """Read on and forget what lies behind; return False at the end of the file."""
+        if len(self.text) - self.offset > LINE:
             raise self.error(f"one value is longer than {size(LINE)}; allowed: at most {size(LINE)}")
         data = self.stream.read(self.chunk)
         try:
@@ -182,32 +182,32 @@ class _Scanner:
             fault = f"not UTF-8: found byte 0x{error.object[error.start]:02x}"
             raise SuiteError(f"{fault}; {self.form}", self.path, line) from None
         self.decoded_lines += read.count("\n")
-        self.text = self.text[self.place :] + read
-        self.place = 0
+        self.text = self.text[self.offset :] + read
+        self.offset = 0
         return bool(data)
 
-    def pass_to(self, place: int) -> str:
-        """Move on to a place of the window and return what lies between, counting its lines."""
-        passed = self.text[self.place : place]
+    def pass_to(self, offset: int) -> str:
+        """Move on to an offset of the window and return what lies between, counting its lines."""
+        passed = self.text[self.offset : offset]
         self.line += passed.count("\n")
-        self.place = place
+        self.offset = offset
         return passed
 
     def peek(self) -> str:
         """Return the next character that is no space without taking it, ``""`` at the end."""
         while True:
-            blank = _SPACE.match(self.text, self.place)
+            blank = _SPACE.match(self.text, self.offset)
             assert blank is not None
             self.pass_to(blank.end())
-            if self.place < len(self.text):
-                return self.text[self.place]
+            if self.offset < len(self.text):
+                return self.text[self.offset]
             if not self.more():
                 return ""
 
     def next_mark(self) -> str:
         char = self.peek()
         if char:
-            self.pass_to(self.place + 1)
+            self.pass_to(self.offset + 1)
         return char
 
     def array(self, key: str) -> Iterator[Element]:
@@ -256,32 +256,32 @@ class _Scanner:
             return self.pass_to(self.end_of_string())
         if begin in ("{", "["):
             return self.pass_to(self.end_of_brackets())
-        ahead = self.place
+        ahead = self.offset
         while not (end := _SCALAR_END.search(self.text, ahead)):
-            ahead = len(self.text) - self.place
+            ahead = len(self.text) - self.offset
             if not self.more():
                 break
-        text = self.text[self.place : end.start() if end else len(self.text)]
+        text = self.text[self.offset : end.start() if end else len(self.text)]
         if not text:
             raise self.error("a value is missing")
-        return self.pass_to(self.place + len(text))
+        return self.pass_to(self.offset + len(text))
 
     def end_of_string(self) -> int:
-        while not (match := _STRING.match(self.text, self.place)):
+        while not (match := _STRING.match(self.text, self.offset)):
             self.widen("a text in quotes has no end")
         self.chunk = _CHUNK
         return match.end()
 
     def end_of_brackets(self) -> int:
-        depth, place = 0, self.place
+        depth, offset = 0, self.offset
         while True:
-            match = _MARK.search(self.text, place)
+            match = _MARK.search(self.text, offset)
             if match is None or match[0] == '"':
-                reached = (len(self.text) if match is None else match.start()) - self.place
+                reached = (len(self.text) if match is None else match.start()) - self.offset
                 self.widen("a bracket is never closed")
-                place = self.place + reached
+                offset = self.offset + reached
                 continue
-            place = match.end()
+            offset = match.end()
             mark = match[0]
             if mark in "[{":
                 depth += 1
@@ -291,10 +291,10 @@ class _Scanner:
                 depth -= 1
                 if not depth:
                     self.chunk = _CHUNK
-                    return place
+                    return offset
 
     def widen(self, problem: str) -> None:
         # Twice as much each time, or a long text would be looked through again and again.
-        self.chunk = max(_CHUNK, 2 * (len(self.text) - self.place))
+        self.chunk = max(_CHUNK, 2 * (len(self.text) - self.offset))
         if not self.more():
             raise self.error(problem)

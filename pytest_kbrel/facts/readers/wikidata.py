@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.facts.located import describe, json_rows, json_value, read_text
+from pytest_kbrel.facts.located import describe, json_records, json_rows, json_value, read_text
 from pytest_kbrel.facts.readers.base import (
     Relations,
     Row,
@@ -34,11 +34,11 @@ PROPERTIES: Mapping[str, tuple[str, AnswerType]] = {
 
 
 def meet_property(relations: Relations, name: str, label: str = "") -> str:
-    """Note the relation of a Wikidata property, under the name this table or the source has for it."""
-    known = PROPERTIES.get(name)
-    if known is None:
+    """Add the relation of a Wikidata property, labelled as the source or else :data:`PROPERTIES` has it."""
+    if name not in PROPERTIES:
         return relations.meet(name, label or name, _WIKIDATA)
-    return relations.meet(name, label or known[0], _WIKIDATA, answer_type=known[1])
+    own_label, answer_type = PROPERTIES[name]
+    return relations.meet(name, label or own_label, _WIKIDATA, answer_type=answer_type)
 
 
 FKTC_FORM = (
@@ -145,16 +145,13 @@ def read_patterns(path: Path) -> tuple[str, ...]:
 
     Spaces before punctuation are removed. Raises ``SuiteError`` on the first line that is none.
     """
-    rows = []
-    for line, value in json_rows(path, 'a ParaRel file has one {"pattern": "[X] ... [Y] ."} a line'):
-        if isinstance(value, SuiteError):
-            raise value
-        try:
-            need(value, "pattern")
-            rows.append(statement("pattern", value["pattern"]))
-        except ValueError as error:
-            raise SuiteError(str(error), path, line) from None
-    return tuple(rows)
+    form = 'a ParaRel file has one {"pattern": "[X] ... [Y] ."} a line'
+
+    def pattern(value: dict[str, Any]) -> str:
+        need(value, "pattern")
+        return statement("pattern", value["pattern"])
+
+    return tuple(text for _, text in json_records(path, form, pattern))
 
 
 _PATTERNS, _FACTS = "graphs_json", "trex_lms_vocab"
@@ -179,11 +176,11 @@ def read_pararel(path: Path, relations: Relations) -> Iterator[Row]:
     facts = sorted((path / _FACTS).glob("*.jsonl"))
     if not facts:
         raise SuiteError(f"found no *.jsonl in its folder {_FACTS}; allowed: a folder with the facts", path)
-    known = {file.name: _relation(file, relations) for file in sorted((path / _PATTERNS).glob("*.jsonl"))}
+    ids = {file.name: _relation(file, relations) for file in sorted((path / _PATTERNS).glob("*.jsonl"))}
     for file in facts:
-        if file.name not in known:
+        if file.name not in ids:
             raise SuiteError(f"found no patterns for it: {path / _PATTERNS / file.name} is no file", file)
-        yield from _facts(file, known[file.name])
+        yield from _facts(file, ids[file.name])
 
 
 def _relation(file: Path, relations: Relations) -> str:
@@ -197,12 +194,13 @@ def _facts(file: Path, relation: str) -> Iterator[Row]:
 
 
 _QUIZ, _LAMA = "metadata_relations.json", "relations.jsonl"
+_LAMA_FORM = 'relations.jsonl has one {"relation": ..., "template": ...} a line'
 _QUIZ_FORM = '{"P30": {"templates": ["[X] ... [Y]."], ...}, ...}'
 
 
 @record
-class _Known:
-    """What the file beside the facts says of a relation."""
+class _About:
+    """A relation as the file beside the facts describes it."""
 
     statements: tuple[str, ...]
     label: str = ""
@@ -224,15 +222,15 @@ def read_lama(path: Path, relations: Relations) -> Iterator[Row]:
         raise SuiteError(
             f"found no *.jsonl with facts{hint}; allowed: a file of them or a folder of such files", path
         )
-    known = _known(path if path.is_dir() else path.parent)
+    described = _described(path if path.is_dir() else path.parent)
     for file in files:
-        yield from _lama_file(file, known, relations)
+        yield from _lama_file(file, described, relations)
 
 
-def _lama_file(path: Path, known: Mapping[str, _Known], relations: Relations) -> Iterator[Row]:
+def _lama_file(path: Path, described: Mapping[str, _About], relations: Relations) -> Iterator[Row]:
     def fact(value: dict[str, Any]) -> Mapping[str, Any]:
         name = relation_id(clean("predicate_id", value.get("predicate_id", path.stem)))
-        about = known.get(name, _Known(statements=()))
+        about = described.get(name, _About(statements=()))
         if name not in relations:
             meet_property(relations, name, about.label)
             relations[name] = dataclasses.replace(relations[name], statements=about.statements)
@@ -241,47 +239,39 @@ def _lama_file(path: Path, known: Mapping[str, _Known], relations: Relations) ->
     return rows(path, json_rows(path, TRIPLES), fact, dataset="lama")
 
 
-def _known(folder: Path) -> Mapping[str, _Known]:
-    for place in (folder, folder.parent):
-        if (place / _QUIZ).is_file():
-            return _from_quiz(place / _QUIZ)
-        if (place / _LAMA).is_file():
-            return _from_lama(place / _LAMA)
+def _described(folder: Path) -> Mapping[str, _About]:
+    for parent in (folder, folder.parent):
+        if (parent / _QUIZ).is_file():
+            return _from_quiz(parent / _QUIZ)
+        if (parent / _LAMA).is_file():
+            return dict(about for _, about in json_records(parent / _LAMA, _LAMA_FORM, _lama_relation))
     return {}
 
 
-def _from_quiz(path: Path) -> Mapping[str, _Known]:
+def _from_quiz(path: Path) -> Mapping[str, _About]:
     form = f"{path.name} is {_QUIZ_FORM}"
     try:
         value = json_value(read_text(path), form)
         if not isinstance(value, dict):
             raise ValueError(f"found {describe(value)}; {form}")
-        patterns = {}
+        described = {}
         for name, about in value.items():
             if not isinstance(about, dict) or not isinstance(about.get("templates"), list):
                 raise ValueError(f"relation {name!r} must have a list 'templates'; {form}")
             space = about.get("answer_space_labels", about.get("answer_space"))
-            patterns[relation_id(name)] = _Known(
+            described[relation_id(name)] = _About(
                 statements=distinct(statement(f"a template of {name}", text) for text in about["templates"]),
                 answers=tuple(clean(f"each answer of {name}", label) for label in space or ()),
             )
     except ValueError as error:
         raise SuiteError(str(error), path) from None
-    return patterns
+    return described
 
 
-def _from_lama(path: Path) -> Mapping[str, _Known]:
-    entities: dict[str, _Known] = {}
-    for line, value in json_rows(path, 'relations.jsonl has one {"relation": ..., "template": ...} a line'):
-        if isinstance(value, SuiteError):
-            raise value
-        try:
-            need(value, "relation", "template")
-            label = value.get("label")
-            entities[relation_id(clean("relation", value["relation"]))] = _Known(
-                statements=(statement("template", value["template"]),),
-                label=clean("label", label) if label else "",
-            )
-        except ValueError as error:
-            raise SuiteError(str(error), path, line) from None
-    return entities
+def _lama_relation(value: dict[str, Any]) -> tuple[str, _About]:
+    need(value, "relation", "template")
+    label = value.get("label")
+    return relation_id(clean("relation", value["relation"])), _About(
+        statements=(statement("template", value["template"]),),
+        label=clean("label", label) if label else "",
+    )
