@@ -9,15 +9,17 @@ import dataclasses
 import json
 import re
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_kbrel import __version__
 from pytest_kbrel.errors import MissingExtraError, SuiteError
 from pytest_kbrel.facts.files import fact_line, relations_text
 from pytest_kbrel.facts.question_set.draw import (
+    Drawn,
     Filters,
     Scope,
     Stratum,
@@ -28,11 +30,9 @@ from pytest_kbrel.facts.question_set.draw import (
 from pytest_kbrel.facts.question_set.dump import (
     NO_OBJECT,
     REASONS,
-    SUFFIXES,
     Columns,
     Dump,
     Template,
-    columns_of,
     format_of,
     open_rows,
     read_templates,
@@ -43,16 +43,13 @@ if TYPE_CHECKING:
     import duckdb
 
 __all__ = [
-    "SUFFIXES",
     "Columns",
     "Dump",
     "Engine",
     "Filters",
     "Manifest",
     "Rules",
-    "Template",
     "build_question_set",
-    "columns_of",
     "format_of",
     "read_templates",
 ]
@@ -60,7 +57,7 @@ __all__ = [
 
 @record
 class Rules:
-    """What goes into the set: nothing after the year ``until``, ``cap`` questions a template and bucket."""
+    """Rules of a set: nothing after the year ``until``, at most ``cap`` questions a template and bucket."""
 
     until: int = 2020
     cap: int = 100
@@ -70,7 +67,7 @@ class Rules:
 
 @record
 class Engine:
-    """What DuckDB may use: memory, threads (``None``: all cores), and a folder to spill into."""
+    """Limits of DuckDB: memory, threads (``None``: all cores), and a folder to spill into."""
 
     memory: str = "4GB"
     threads: int | None = None
@@ -79,22 +76,22 @@ class Engine:
 
 @record
 class TemplateCounts:
-    """What became of one template: ``taken`` questions from each bucket, and why not more.
+    """Counts of one template: ``taken`` questions from each bucket, and why there are not more.
 
     ``rows`` are those of the dump with this relation; the others count questions by bucket, head first.
     """
 
     relation: str
     rows: int
-    questions: tuple[int, int, int]
-    fit: tuple[int, int, int]
+    questions: tuple[int, ...]
+    fit: tuple[int, ...]
     left_out: dict[str, int]
     taken: int
 
 
 @record
 class Manifest:
-    """How a question set came about. It names no time and no place: the same input gives the same bytes."""
+    """Record of how a question set was made, without time or folder: the same input gives the same bytes."""
 
     kbrel_version: str
     dump: str
@@ -163,21 +160,44 @@ def build_question_set(
         raise SuiteError(_nothing(manifest), dump.path)
     _check_rows(templates, rows, dump)
     dataset = dump.path.name.partition(".")[0]
-    facts = (
-        fact_of(
-            templates[stratum.template],
-            stratum.bucket,
-            one.subject,
-            answers.get((stratum.template, one.subject), one.answers),
-            one.popularity,
-            dataset,
+    output.mkdir(parents=True, exist_ok=True)
+    with (output / "facts.jsonl").open("w", encoding="utf-8", newline="\n") as stream:
+        for stratum in strata:
+            template = templates[stratum.template]
+            for one in stratum.drawn[: taken[stratum.template]]:
+                texts = answers.get((stratum.template, one.subject), one.answers)
+                stream.write(fact_line(_fact(template, stratum.bucket, one, texts, dataset)))
+    relations = relations_text(
+        Relation(
+            id=template.relation,
+            label=template.label,
+            domain=template.domain,
+            frames=(template.question,),
+            answer_type=template.answer_type,
+            popularity=float(rows[number]),
         )
-        for stratum in strata
-        for one in stratum.drawn[: taken[stratum.template]]
+        for number, template in enumerate(templates)
+        if taken[number]
     )
-    relations = (relation_of(t, rows[n]) for n, t in enumerate(templates) if taken[n])
-    write_set(output, facts, relations, manifest)
+    (output / "relations.yaml").write_text(relations, encoding="utf-8", newline="\n")
+    text = json.dumps(dataclasses.asdict(manifest), indent=1, ensure_ascii=False) + "\n"
+    (output / "manifest.json").write_text(text, encoding="utf-8", newline="\n")
     return manifest
+
+
+def _fact(template: Template, bucket: Bucket, drawn: Drawn, answers: Sequence[str], dataset: str) -> Fact:
+    return Fact(
+        id=f"{template.relation}:{drawn.subject}",
+        relation=template.relation,
+        subject=drawn.subject,
+        object=answers[0],
+        aliases=tuple(answers[1:]),
+        popularity=drawn.popularity,
+        question=template.question.replace("[X]", drawn.subject),
+        answer_type=template.answer_type,
+        dataset=dataset,
+        bucket=bucket,
+    )
 
 
 @contextmanager
@@ -205,12 +225,12 @@ def _connected(engine: Engine, dump: Dump) -> Iterator[duckdb.DuckDBPyConnection
             raise _worded(str(error), dump) from None
 
 
-def _worded(said: str, dump: Dump) -> SuiteError:
-    """Make DuckDB's paragraphs one line: what is wrong and where, without its advice to let it pass."""
-    lines = [line.strip() for line in said.partition("\nPossible")[0].partition("\n\n")[0].splitlines()]
-    place = re.search(r"on Line: (\d+)", lines[0] if lines else "")
+def _worded(message: str, dump: Dump) -> SuiteError:
+    """Return DuckDB's error in one line: what is wrong and where, without its advice to let it pass."""
+    lines = [line.strip() for line in message.partition("\nPossible")[0].partition("\n\n")[0].splitlines()]
+    number = re.search(r"on Line: (\d+)", lines[0] if lines else "")
     text = "; ".join(line if len(line) <= 160 else line[:157] + "..." for line in lines if line)
-    return SuiteError(f"DuckDB says: {text}", dump.path, int(place.group(1)) if place else None)
+    return SuiteError(f"DuckDB says: {text}", dump.path, int(number[1]) if number else None)
 
 
 def _row_counts(connection: duckdb.DuckDBPyConnection) -> list[tuple[int | None, int, int]]:
@@ -228,22 +248,17 @@ def _equal_counts(templates: Sequence[Template], strata: Sequence[Stratum], cap:
 
 
 def _template_counts(template: Template, rows: int, strata: Sequence[Stratum], taken: int) -> TemplateCounts:
-    of = {stratum.bucket: stratum for stratum in strata}
-    left_out: dict[str, int] = {}
+    left_out: Counter[str] = Counter()
     for stratum in strata:
-        for name, count in stratum.left_out:
-            left_out[name] = left_out.get(name, 0) + count
-
-    def by_bucket(counts: dict[str, int]) -> tuple[int, int, int]:
-        head, torso, tail = (counts.get(bucket, 0) for bucket in BUCKETS)
-        return head, torso, tail
-
+        left_out.update(dict(stratum.left_out))
+    questions = {stratum.bucket: stratum.questions for stratum in strata}
+    fit = {stratum.bucket: stratum.fit for stratum in strata}
     return TemplateCounts(
         relation=template.relation,
         rows=rows,
-        questions=by_bucket({bucket: stratum.questions for bucket, stratum in of.items()}),
-        fit=by_bucket({bucket: stratum.fit for bucket, stratum in of.items()}),
-        left_out=left_out,
+        questions=tuple(questions.get(bucket, 0) for bucket in BUCKETS),
+        fit=tuple(fit.get(bucket, 0) for bucket in BUCKETS),
+        left_out=dict(left_out),
         taken=taken,
     )
 
@@ -260,7 +275,6 @@ def _check_rows(templates: Sequence[Template], rows: Sequence[int], dump: Dump) 
 
 
 def _nothing(manifest: Manifest) -> str:
-    """Say why no question came out."""
     skipped = [f"{count} {reason}" for reason, count in manifest.skipped.items() if count]
     poorest = [
         f"{of.relation} has {', '.join(f'{n} {b}' for n, b in zip(of.fit, BUCKETS, strict=True))}"
@@ -271,49 +285,3 @@ def _nothing(manifest: Manifest) -> str:
         f"fit questions: {'; '.join(poorest)}; allowed: a template with questions in all three buckets "
         "(one entity with over a third of all popularity leaves the head empty)"
     )
-
-
-def fact_of(
-    template: Template, bucket: Bucket, subject: str, answers: Sequence[str], popularity: float, dataset: str
-) -> Fact:
-    """Return one question of the set as a fact; the first of ``answers`` is its object."""
-    return Fact(
-        id=f"{template.relation}:{subject}",
-        relation=template.relation,
-        subject=subject,
-        object=answers[0],
-        aliases=tuple(answers[1:]),
-        popularity=popularity,
-        question=template.question.replace("[X]", subject),
-        answer_type=template.answer_type,
-        dataset=dataset,
-        bucket=bucket,
-    )
-
-
-def relation_of(template: Template, rows: int) -> Relation:
-    """Return a template as a relation; its popularity is the number of its rows in the dump."""
-    return Relation(
-        id=template.relation,
-        label=template.label,
-        domain=template.domain,
-        frames=(template.question,),
-        answer_type=template.answer_type,
-        popularity=float(rows),
-    )
-
-
-def write_set(folder: Path, facts: Iterable[Fact], relations: Iterable[Relation], manifest: Any) -> None:
-    """Write the three files of a set into ``folder``, which is made; ``manifest`` is a record."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "facts.jsonl").open("w", encoding="utf-8", newline="\n") as stream:
-        stream.writelines(fact_line(fact) for fact in facts)
-    _write_text(folder / "relations.yaml", relations_text(relations))
-    _write_text(
-        folder / "manifest.json",
-        json.dumps(dataclasses.asdict(manifest), indent=1, ensure_ascii=False) + "\n",
-    )
-
-
-def _write_text(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8", newline="\n")

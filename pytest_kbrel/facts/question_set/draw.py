@@ -122,7 +122,7 @@ def draw(
     """
     single = "min(object) <> max(object)" if filters.answers == "single" else "false"
     inside = "bool_or(contains(lower(replace(t.question, '[X]', subject)), lower(object)))"
-    said = inside if filters.contained == "drop" else "false"
+    gives_away = inside if filters.contained == "drop" else "false"
     foreign = (
         "strlen(subject) > length(subject) AND length(regexp_replace(subject, '[^\\x00-\\x7F]', '', 'g')) "
         f"<= {float(filters.ascii_share)!r} * length(subject)"
@@ -136,7 +136,7 @@ def draw(
                 WHEN min(popularity) < max(popularity) OR min(scope) <> max(scope) THEN 1
                 WHEN {single} THEN 2
                 WHEN {foreign} THEN 3
-                WHEN {said} THEN 4
+                WHEN {gives_away} THEN 4
                 ELSE 0 END AS filter
             FROM rows JOIN templates AS t ON t.number = template WHERE reason = 0 GROUP BY template, subject
         )
@@ -152,7 +152,7 @@ def draw(
         GROUP BY 1, 2 ORDER BY 1, 2""",
         {"seed": str(seed)},
     ).fetchall()
-    strata = [
+    return tuple(
         Stratum(
             template=template,
             bucket=BUCKETS[bucket],
@@ -165,8 +165,7 @@ def draw(
             ),
         )
         for template, bucket, questions, fit, *left_out, drawn in selected
-    ]
-    return tuple(strata)
+    )
 
 
 def all_answers(

@@ -50,7 +50,7 @@ _BREAKS = r"[\n\r\x0b\x0c\x1c-\x1e\x{85}\x{2028}\x{2029}]"
 
 @record
 class Columns:
-    """What a dump's columns are called.
+    """Names of a dump's columns.
 
     Of triples, a row is a fact, and its relation and object have columns. In a table (``relation`` and
     ``object`` are ``None``) a row is an entity, and each relation has a column. Year and type are not used
@@ -75,7 +75,7 @@ class Dump:
 
 
 def format_of(path: Path) -> DumpFormat:
-    """Tell a dump's format by its suffix, which ``.gz`` may follow."""
+    """Return a dump's format by its suffix, which ``.gz`` may follow."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes and suffixes[-1] == ".gz":
         suffixes.pop()
@@ -110,7 +110,7 @@ def _header(dump: Dump) -> list[str]:
         raise SuiteError(
             "no line of column names; allowed: a first line with the name of each column", dump.path, 1
         )
-    return [name.strip() or f"column {place}" for place, name in enumerate(names, 1)]
+    return [name.strip() or f"column {number}" for number, name in enumerate(names, 1)]
 
 
 def _lines(stream: TextIO) -> Iterator[str]:
@@ -131,14 +131,14 @@ def open_rows(
     """Make the relation ``rows``: number of the template, scope, subject, object, popularity, reason.
 
     A scope is what entities are bucketed within: their type, or the template's domain where the dump has no
-    types. ``reason`` is a place in :data:`REASONS`. Returns the columns as they were used. Raises
+    types. ``reason`` is an index of :data:`REASONS`. Returns the columns as they were used. Raises
     ``SuiteError`` on a column that is not there.
     """
-    known = columns_of(connection, dump)
+    types = columns_of(connection, dump)
     columns = dataclasses.replace(
         columns,
-        year="year" * ("year" in known) if columns.year is None else columns.year,
-        type="type" * ("type" in known) if columns.type is None else columns.type,
+        year="year" * ("year" in types) if columns.year is None else columns.year,
+        type="type" * ("type" in types) if columns.type is None else columns.type,
     )
     sources = [] if columns.relation else [template.source for template in templates]
     options = {"--subject": columns.subject, "--relation": columns.relation, "--object": columns.object}
@@ -146,12 +146,12 @@ def open_rows(
     wanted = [(name, option) for option, name in options.items() if name]
     wanted += [(name, "a template's 'from'") for name in sources]
     for name, option in wanted:
-        if name not in known:
-            fault = f"no column {name!r} ({option}); allowed: {', '.join(known)}{nearest(name, known)}"
+        if name not in types:
+            fault = f"no column {name!r} ({option}); allowed: {', '.join(types)}{nearest(name, types)}"
             raise SuiteError(fault, dump.path)
-        if known[name].endswith("]") or known[name].startswith(("STRUCT", "MAP", "UNION")):
+        if types[name].endswith("]") or types[name].startswith(("STRUCT", "MAP", "UNION")):
             raise SuiteError(
-                f"column {name!r} ({option}) holds {known[name]}; allowed: one value a row "
+                f"column {name!r} ({option}) holds {types[name]}; allowed: one value a row "
                 "(of several answers each has a row of its own)",
                 dump.path,
             )
@@ -169,15 +169,15 @@ def open_rows(
     )
     # Text is parsed once, on the way into a table; columns of Parquet are as quickly read again.
     kind = "VIEW" if dump.format == "parquet" else "TABLE"
-    connection.execute(f"CREATE {kind} rows AS {_rows(_reader(dump, known, names), columns, sources, until)}")
+    connection.execute(f"CREATE {kind} rows AS {_rows(_reader(dump, types, names), columns, sources, until)}")
     return columns
 
 
-def _reader(dump: Dump, known: Mapping[str, str], wanted: Sequence[str] = ()) -> str:
+def _reader(dump: Dump, types: Mapping[str, str], wanted: Sequence[str] = ()) -> str:
     if dump.format == "parquet":
         return f"read_parquet({_path(dump)})"
     texts = ", ".join(
-        f"{_literal(name)}: 'VARCHAR'" for name in (wanted if dump.format == "jsonl" else known)
+        f"{_literal(name)}: 'VARCHAR'" for name in (wanted if dump.format == "jsonl" else types)
     )
     columns = f", columns={{{texts}}}" if texts else ""
     if dump.format == "jsonl":
@@ -228,7 +228,7 @@ def _rows(reader: str, columns: Columns, sources: Sequence[str], until: int) -> 
 
 
 def _clean(column: str) -> str:
-    """Word the text of a column without space around it, NULL where nothing or more than one line is left."""
+    """Return SQL for a column's text without space around it; NULL where it is blank or of several lines."""
     text = f"CAST({column} AS VARCHAR)"
     trimmed = f"trim({text}, {_literal(_SPACE)})"
     # Most texts are plain, and a plain one is told faster than it is trimmed.
