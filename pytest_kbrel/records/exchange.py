@@ -1,13 +1,22 @@
-"""Records of requests to a model and of its responses."""
+"""Records of requests to a model and of its responses; the ``record`` decorator."""
 
 from __future__ import annotations
 
-from typing import Literal
+from dataclasses import dataclass
+from typing import Literal, TypeVar, dataclass_transform
 
-from pytest_kbrel.records.vocabulary import record
+T = TypeVar("T")
 
+# Who is asked where a run compares with a model of its own: see ``Ask.to``.
+BASELINE = "baseline"
 Turn = tuple[str, str]
 """A user's message with the answer to it."""
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+def record(cls: type[T]) -> type[T]:
+    """Make a class a frozen, slotted, keyword-only dataclass."""
+    return dataclass(frozen=True, slots=True, kw_only=True)(cls)
 
 
 @record

@@ -10,16 +10,20 @@ import re
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from pytest_kbrel.records.suite import WORDING_FIELDS, Case, CaseKind, ProbeSettings, Waiver
-from pytest_kbrel.records.vocabulary import (
+from pytest_kbrel.records.exchange import record
+from pytest_kbrel.records.suite import (
     DEFAULT_LANGUAGE,
     LANGUAGES,
     UNMEASURED,
+    WORDING_FIELDS,
+    Case,
+    CaseKind,
     Judgement,
     Label,
+    ProbeSettings,
     Rule,
+    Waiver,
     base_language,
-    record,
 )
 
 

@@ -5,14 +5,44 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, get_args
 
-from pytest_kbrel.records.vocabulary import AnswerType, Bucket, Rule, record
+from pytest_kbrel.records.exchange import record
 
+Label = Literal["correct", "wrong", "uninformative"]
+Rule = Literal["min", "max", "max_drop", "recovery", "above_control"]
+Judgement = Literal["pass", "fail", "inconclusive", "not comparable", "no baseline", "invalid", "not run"]
+AnswerType = Literal["number", "person", "time", "location", "other"]
+Bucket = Literal["head", "torso", "tail"]
+# Cases with these verdicts have no figures.
+UNMEASURED: tuple[Judgement, ...] = ("invalid", "not run")
+JUDGEMENTS: tuple[Judgement, ...] = get_args(Judgement)
+RULES: tuple[Rule, ...] = get_args(Rule)
+ANSWER_TYPES: tuple[AnswerType, ...] = get_args(AnswerType)
+BUCKETS: tuple[Bucket, ...] = get_args(Bucket)
+# The kinds of uninformative answers: Reliable KB, section 3.3. The kind is the rule of the verdict.
+UNINFORMATIVE = ("repetition", "none", "unsure")
+# The languages that the judge has rules for; facts that state none are in English.
+DEFAULT_LANGUAGE = "en"
+LANGUAGES = (DEFAULT_LANGUAGE, "ar", "de", "es", "fr", "hi", "it", "ja", "pt", "ru", "zh")
+# As in BCP 47: "de", "pt-BR".
+LANGUAGE_TAG = r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*"
+# Baselines of these names are what a paper prints, not runs.
+PUBLISHED = "published/"
 ProbeName = Literal["monitor", "head_to_tail", "reliability"]
 # What a case is about: a probe, or all probes of a suite together; ``test`` is a test in Python that failed
 # before it made a case.
 CaseKind = Literal[ProbeName, "pooled", "test"]
+
+
+def is_published(baseline: str) -> bool:
+    """Return True if the name of a baseline stands for a paper's figures."""
+    return f"{baseline}/".startswith(PUBLISHED)
+
+
+def base_language(tag: str) -> str:
+    """Return the language of a tag: "pt" for "pt-BR"; English where nothing is stated."""
+    return tag.partition("-")[0] or DEFAULT_LANGUAGE
 
 
 @record

@@ -11,8 +11,16 @@ from pathlib import Path
 from pytest_kbrel.baselines import write_baseline
 from pytest_kbrel.probes.head_to_tail import COLUMNS as HEAD_TO_TAIL
 from pytest_kbrel.probes.reliability import COLUMNS as RELIABILITY
-from pytest_kbrel.records import CaseResult, Fingerprint, MetricValue, Outcome, ProbeName, Run, Table
-from pytest_kbrel.records.results import short_digest
+from pytest_kbrel.records import (
+    CaseResult,
+    Fingerprint,
+    MetricValue,
+    Outcome,
+    ProbeName,
+    Run,
+    Table,
+    short_digest,
+)
 
 FACTS = 18_000
 RELATIONS = 20
