@@ -198,10 +198,6 @@ ROOMS: dict[str, Room] = {
         "the tree of errors that a user can meet",
         "printing",
     ),
-    "tables": Room(
-        "",
-        "printing",
-    ),
     "baselines": Room(
         "read, check and write blessed runs; read what papers print",
         "bounds errors records resources serialization untrusted",
@@ -223,7 +219,7 @@ ROOMS: dict[str, Room] = {
     ),
     "reports": Room(
         "one file an output, each a function of a finished Run; nothing is computed here",
-        "catalogue errors printing records resources serialization tables untrusted",
+        "catalogue errors printing records resources serialization untrusted",
         "jinja2",
     ),
     "settings": Room(
@@ -257,7 +253,7 @@ ROOMS: dict[str, Room] = {
     "cli": Room(
         "the command kbrel, a module a subcommand",
         "__init__ baselines bounds catalogue errors facts gates judges metrics models "
-        "printing records reports resources serialization stats suites tables",
+        "printing records reports resources serialization stats suites",
     ),
     "evaluation": Room(
         "who answers: parsed specs, the pool of models, helper models, few-shot examples",
@@ -265,8 +261,8 @@ ROOMS: dict[str, Room] = {
     ),
     "planning": Room(
         "a dry run: requests, tokens, time and power of what would run",
-        "baselines catalogue errors evaluation gates metrics models probes records reports "
-        "settings stats tables",
+        "baselines catalogue errors evaluation gates metrics models printing probes records "
+        "reports settings stats",
     ),
     "replay": Room(
         "a recorded run in place of models",

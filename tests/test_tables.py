@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_kbrel.printing import cells, fit, format_table, pad
 from pytest_kbrel.reports.formatting import one_line
-from pytest_kbrel.tables import cells, fit, format_table, pad
 
 
 @given(st.text(max_size=30), st.integers(1, 40))

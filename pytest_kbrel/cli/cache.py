@@ -113,8 +113,8 @@ def _seconds(text: str) -> int:
 
 def _table(models: tuple[CachedModel, ...]) -> str:
     from pytest_kbrel.models.cache.maintenance import SHORT
+    from pytest_kbrel.printing import format_table
     from pytest_kbrel.reports.formatting import one_line
-    from pytest_kbrel.tables import format_table
 
     head = ("model", "answers", "backend", "dtype", "first", "last", "named at first")
     rows = [

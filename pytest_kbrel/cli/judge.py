@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_kbrel.cli.arguments import new_file, print_line
+from pytest_kbrel.printing import format_table
 from pytest_kbrel.records import LANGUAGES, Label, base_language
-from pytest_kbrel.tables import format_table
 
 if TYPE_CHECKING:
     from pytest_kbrel.cli.arguments import Commands

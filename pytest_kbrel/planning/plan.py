@@ -12,8 +12,7 @@ from pytest_kbrel.evaluation.specs import helper_spec, no_probabilities, role_of
 from pytest_kbrel.gates.power import GatePower
 from pytest_kbrel.models.registry import BACKENDS, open_model
 from pytest_kbrel.planning.cost_model import CostModel, measure_costs
-from pytest_kbrel.planning.requests import Call, DryRun, DryRuns, Range, dry_runs_of
-from pytest_kbrel.planning.stub_model import Scenario
+from pytest_kbrel.planning.requests import Call, DryRun, DryRuns, Range, Scenario, dry_runs_of
 from pytest_kbrel.planning.workload import Asked, PlannedModel, Workload, workload_of
 from pytest_kbrel.records import Case, record
 from pytest_kbrel.settings import Settings

@@ -9,9 +9,9 @@ from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.gates.power import CORRELATION, DISCORDANT, GatePower
 from pytest_kbrel.planning.plan import Participant, Plan, PlannedCase
 from pytest_kbrel.planning.requests import Range
+from pytest_kbrel.printing import format_table
 from pytest_kbrel.reports.formatting import one_line
 from pytest_kbrel.stats import sidak
-from pytest_kbrel.tables import format_table
 
 _WAYS = {
     "packed": "in packed rows behind shared prefixes",

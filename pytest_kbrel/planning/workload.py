@@ -13,8 +13,7 @@ from pytest_kbrel.models.registry import open_counter
 from pytest_kbrel.models.token_counting import TokenCounter
 from pytest_kbrel.models.tokens import Ids
 from pytest_kbrel.planning.cost_model import CostModel
-from pytest_kbrel.planning.requests import Call, DryRuns, Kind, Range, TempStore
-from pytest_kbrel.planning.stub_model import Scenario
+from pytest_kbrel.planning.requests import Call, DryRuns, Kind, Range, Scenario, TempStore
 from pytest_kbrel.records import ScoreRequest, record
 
 

@@ -38,7 +38,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if options.is_listing_only(config):
         return
     if options.is_planning(config):
-        from pytest_kbrel.plugin.plan_session import start_plan
+        from pytest_kbrel.plugin.activation import start_plan
 
         start_plan(config)
     elif options.is_active(config):
@@ -95,7 +95,7 @@ def pytest_runtest_makereport(
     if report.when == "call" and fixtures.results_key in item.stash:
         fixtures.attach(report, item)
     if fixtures.uses_model(item):
-        from pytest_kbrel.plugin.pytest_reports import make_printable
+        from pytest_kbrel.plugin.fixtures import make_printable
 
         make_printable(report)
         if report.failed:
@@ -112,7 +112,7 @@ def pytest_make_collect_report(
     """Make the errors of a suite printable, whatever the file contains."""
     report = yield
     if report.failed and collector.path.name.endswith(options.SUITE_SUFFIX):
-        from pytest_kbrel.plugin.pytest_reports import make_printable
+        from pytest_kbrel.plugin.fixtures import make_printable
 
         make_printable(report)
     return report

@@ -1,4 +1,4 @@
-"""Start of a run: settings are checked, then controller and xdist hooks are registered."""
+"""Start of a session: a run, or with --kb-plan a plan of the collected cases that runs nothing."""
 
 from __future__ import annotations
 
@@ -7,15 +7,25 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.evaluation.model_pool import let_threads_sleep
+from pytest_kbrel.evaluation.specs import spec_notes
+from pytest_kbrel.plugin.collection import case_of, count_comparisons
 from pytest_kbrel.plugin.controller import Recorder
-from pytest_kbrel.plugin.options import find_suites, is_explicit
+from pytest_kbrel.plugin.options import SUITE_SUFFIX, find_suites, is_active, is_explicit
 from pytest_kbrel.plugin.output_folder import move_aside
-from pytest_kbrel.plugin.preflight import check
+from pytest_kbrel.plugin.preflight import check, check_args, check_cases
 from pytest_kbrel.plugin.settings import read_settings
-from pytest_kbrel.settings import Settings
+from pytest_kbrel.plugin.worker import suites_of
+from pytest_kbrel.printing import printable
+from pytest_kbrel.reports.formatting import one_line
+from pytest_kbrel.settings import RULES, Settings
 
 if TYPE_CHECKING:
-    pass
+    from pytest_kbrel.baselines import Baseline
+    from pytest_kbrel.gates.power import GatePower
+    from pytest_kbrel.planning.plan import Plan
+    from pytest_kbrel.planning.requests import DryRun
+    from pytest_kbrel.records import Case
 
 
 def start(config: pytest.Config) -> None:
@@ -54,3 +64,109 @@ def _gpus_each(config: pytest.Config, settings: Settings) -> int | None:
     # An engine states its number; a model that is spread over GPUs makes do with those.
     most = max((count for count in needed if count is not None), default=0)
     return None if None in needed and not most else most
+
+
+def start_plan(config: pytest.Config) -> None:
+    """Register the planner; raises ``UsageError`` for settings with which nothing can be planned."""
+    if not is_active(config):
+        raise pytest.UsageError(
+            "--kb-plan: no model is given, and the plan is about one: add --kb-model=SPEC, set KB_MODEL, or "
+            "write kb_model in the ini file"
+        )
+    settings = read_settings(config)
+    if settings.from_run is not None:
+        raise pytest.UsageError(
+            "--kb-plan: a recorded run (--kb-from-run) is decided again without asking anything, so there is "
+            "nothing to plan; leave one of the two out"
+        )
+    try:
+        baseline = check(config, settings)
+    except KbrelError as error:
+        raise pytest.UsageError(str(error)) from None
+    _stay_in_one_process(config)
+    let_threads_sleep()
+    config.pluginmanager.register(Planner(config, settings, baseline), "kbrel-planner")
+
+
+def _stay_in_one_process(config: pytest.Config) -> None:
+    """Keep xdist, which is configured later, from starting workers."""
+    for name, value in (("dist", "no"), ("tx", []), ("numprocesses", None)):
+        if hasattr(config.option, name):
+            setattr(config.option, name, value)
+
+
+class Planner:
+    """pytest plugin that plans the collected cases."""
+
+    def __init__(self, config: pytest.Config, settings: Settings, baseline: Baseline | None) -> None:
+        self._config = config
+        self._settings = settings
+        self._baseline = baseline
+        self._plan: Plan | None = None
+
+    @pytest.hookimpl
+    def pytest_report_header(self) -> list[str]:
+        """Return the model of the plan, and remarks about model arguments without effect."""
+        judge = f", judge {self._settings.judge}" if self._settings.judge != RULES else ""
+        notes = [one_line(note, 500) for note in spec_notes(self._settings)]
+        plan = f"plan for model {self._settings.model}{judge}; nothing is run"
+        return [printable(f"kbrel: {line}") for line in (plan, *notes)]
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Plan the selected cases; pytest itself reports suites that could not be collected."""
+        if session.testsfailed and not self._config.option.continue_on_collection_errors:
+            return
+        items = [item for item in session.items if item.nodeid.split("::", 1)[0].endswith(SUITE_SUFFIX)]
+        cases = [case for case in map(case_of, items) if case is not None]
+        if not cases:
+            return
+        try:
+            self._plan = self._planned([item.nodeid for item in items], cases)
+        except KbrelError as error:
+            raise pytest.UsageError(str(error)) from None
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
+        """Run no test of any kind; pytest stops by itself where collection failed."""
+        if session.testsfailed and not self._config.option.continue_on_collection_errors:
+            return None
+        return True
+
+    @pytest.hookimpl
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Print the plan."""
+        from pytest_kbrel.planning.render import plan_lines
+
+        if self._plan is None:
+            return
+        terminalreporter.section("plan, nothing was run")
+        for line in plan_lines(self._plan):
+            terminalreporter.write_line(printable(line))
+
+    def _planned(self, nodeids: list[str], cases: list[Case]) -> Plan:
+        from pytest_kbrel.planning.gate_power import power_of_gates
+        from pytest_kbrel.planning.plan import make_plan
+
+        settings, baseline = self._settings, self._baseline
+        suites = suites_of(self._config, nodeids, settings)
+        if is_explicit(self._config, "judge_args"):
+            check_args(settings, suites)
+        check_cases(settings, cases)
+        family = count_comparisons(suites, nodeids)
+
+        def foreseen(dry_run: DryRun) -> tuple[GatePower, ...]:
+            return power_of_gates(
+                suites,
+                cases,
+                dry_run,
+                baseline=baseline,
+                comparisons=family,
+                coming=bool(settings.baseline_model),
+            )
+
+        return make_plan(cases, settings, baseline, foreseen, family)
+
+
+if TYPE_CHECKING:
+    pass

@@ -9,9 +9,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
+import sys
+import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,11 +24,16 @@ from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.evaluation.model_pool import run_lock
 from pytest_kbrel.evaluation.specs import spec_notes
 from pytest_kbrel.plugin import worker
-from pytest_kbrel.plugin.fixtures import failure_message, uses_model, waiver_text
+from pytest_kbrel.plugin.fixtures import (
+    add_suite_properties,
+    emit_reports,
+    failure_message,
+    uses_model,
+    waiver_text,
+)
 from pytest_kbrel.plugin.options import SUITE_SUFFIX, find_suites
 from pytest_kbrel.plugin.output_folder import SpoolDirectory, move_aside, move_back
 from pytest_kbrel.plugin.preflight import check_suites, unused_flags
-from pytest_kbrel.plugin.pytest_reports import add_suite_properties, emit_reports
 from pytest_kbrel.plugin.run_builder import (
     SessionResults,
     baseline_of_session,
@@ -34,11 +43,10 @@ from pytest_kbrel.plugin.run_builder import (
     without_figures,
     write,
 )
-from pytest_kbrel.plugin.sigterm import TERMINATED, Termination
 from pytest_kbrel.printing import printable
 from pytest_kbrel.records import BASELINE, CaseResult, Fingerprint, Run, Suite
 from pytest_kbrel.reports.formatting import one_line
-from pytest_kbrel.reports.junit import case_properties, suite_properties
+from pytest_kbrel.reports.json_report import case_properties, suite_properties
 from pytest_kbrel.reports.phrases import STOPPED
 from pytest_kbrel.serialization import from_wire
 from pytest_kbrel.settings import RULES, Settings
@@ -46,6 +54,7 @@ from pytest_kbrel.settings import RULES, Settings
 if TYPE_CHECKING:
     from pytest_kbrel.baselines import Baseline
 
+TERMINATED = "SIGTERM ended the session: a time limit, or whoever runs it"
 UNUSABLE = "kbrel: no further case is begun, since all would fail of the same cause"
 
 
@@ -425,3 +434,56 @@ def blessed_lines(
 
         changed, of = (sum(counts) for counts in zip(*map(changed_labels, run.cases), strict=True))
         yield f"noise floor: {changed} of {of} answers changed when asked again in other batches"
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM as a ``KeyboardInterrupt``, which pytest handles."""
+
+
+class Termination:
+    """Handler of SIGTERM from :meth:`watch` to :meth:`end`; ``arrived`` is True once the signal came."""
+
+    def __init__(self) -> None:
+        self.arrived = False
+        self._held = False
+        self._former: Any = None
+        self._watching = False
+        self._process = 0
+
+    def watch(self) -> None:
+        """Turn the first SIGTERM into :class:`Terminated`.
+
+        Does nothing on Windows, outside the main thread, and where SIGTERM is ignored or its handler could
+        not be restored.
+        """
+        if self._watching or sys.platform == "win32":
+            return
+        if threading.current_thread() is not threading.main_thread():
+            return
+        former = signal.getsignal(signal.SIGTERM)
+        if former is None or former == signal.SIG_IGN:
+            return
+        self._former, self._process, self._watching = former, os.getpid(), True
+        signal.signal(signal.SIGTERM, self._handle)
+
+    def hold(self) -> None:
+        """Only note the signal from now on, so that files are written completely."""
+        self._held = True
+
+    def end(self) -> None:
+        """Restore the former handler."""
+        # A handler that replaced this one in the meantime stays.
+        if self._watching and signal.getsignal(signal.SIGTERM) == self._handle:
+            signal.signal(signal.SIGTERM, self._former)
+        self._watching = False
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if os.getpid() != self._process:
+            # A forked child inherits the handler, and its parent expects it to die.
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+            return
+        first, self.arrived = not self.arrived, True
+        # A second signal must not interrupt the cleaning up after the first.
+        if first and not self._held:
+            raise Terminated(TERMINATED)

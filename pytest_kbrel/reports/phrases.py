@@ -54,6 +54,12 @@ _UNMATCHED = {
 }
 
 
+def allowed(gate: GateResult, baseline_name: str) -> str:
+    """Return in words what a gate allows."""
+    name = one_line(baseline_name) or "the baseline"
+    return GATE_RULES[gate.rule].allowed.format(bound=bound(gate.bound), baseline=name)
+
+
 def observed(gate: GateResult) -> str:
     """Return what was held against the bound: ``recovered 0.973 [0.951, 0.995]``; empty where nothing was."""
     if gate.observed is None:

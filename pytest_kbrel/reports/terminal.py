@@ -1,4 +1,4 @@
-"""What a run prints at its end: tables, what did not pass and why, the facts lost, the verdict."""
+"""Terminal output: the summary at the end of a run, and the failure message of a case."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pytest_kbrel.catalogue.metrics import BESIDE
+from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.catalogue.verdicts import VERDICTS
-from pytest_kbrel.printing import printable
-from pytest_kbrel.records import CaseResult, Change, Run, is_published
+from pytest_kbrel.printing import cells, fit, format_table, pad, printable, wrap
+from pytest_kbrel.records import CaseResult, Change, GateResult, MetricValue, Run, is_published
 from pytest_kbrel.reports import phrases, view
-from pytest_kbrel.reports.failure_message import failure_text
 from pytest_kbrel.reports.formatting import (
     answer_text,
     count,
@@ -19,12 +19,10 @@ from pytest_kbrel.reports.formatting import (
     interval,
     number,
     one_line,
+    p_value,
     signed,
 )
 from pytest_kbrel.reports.view import Group, metric
-from pytest_kbrel.tables import cells, fit, format_table, pad, wrap
-
-__all__ = ["failure_text", "terminal_lines"]
 
 Line = tuple[str, dict[str, bool]]
 
@@ -284,3 +282,113 @@ def _metric_column(name: str, group: Group, layout: _Layout) -> list[str]:
         better = next((value.better for value in column if value is not None), "higher")
         heading += "↑" if better == "higher" else "↓"
     return [heading, *values]
+
+
+SHOWN_LOST = 5
+SHOWN_ERRORS = 5
+_LONGEST = 160
+_LONGEST_PROMPT = 500
+
+
+def failure_text(result: CaseResult, *, baseline_name: str) -> str:
+    """Return the message of a failing item: each gate that did not pass, and the first lost facts."""
+    baseline_name = one_line(baseline_name) or "the baseline"
+    missed = [gate for gate in result.gates if gate.verdict != "pass"]
+    lines = [f"{one_line(result.id, 300)}: {result.verdict}"]
+    if result.gates:
+        lines[0] += f", {len(missed)} of {count(len(result.gates), 'gate')} not passed"
+    for gate in missed:
+        lines += _gate(result, gate, baseline_name)
+    lines += [f"  {waiver}" for waiver in phrases.expired_waivers(result)]
+    lines += [f"  error: {one_line(error, 500)}" for error in result.errors[:SHOWN_ERRORS]]
+    if len(result.errors) > SHOWN_ERRORS:
+        lines.append(f"  and {count(len(result.errors) - SHOWN_ERRORS, 'more error')}")
+    lines += [f"  responses: {phrases.share_text(share)}" for share in phrases.noteworthy(result)]
+    if unmatched := phrases.unmatched(result.unmatched):
+        lines.append(f"  compared without {unmatched}")
+    if result.prompt:
+        lines.append(f"  first prompt  {one_line(result.prompt, _LONGEST_PROMPT)}")
+    lines += _lost(result, baseline_name)
+    return printable("\n".join(lines))
+
+
+def _gate(result: CaseResult, gate: GateResult, baseline_name: str) -> list[str]:
+    value, rule = metric(result, gate.metric), GATE_RULES[gate.rule]
+    lines = [f"  {phrases.gate_name(gate)}: {gate.verdict}"]
+    lines.append(f"    measured    {_measured(value, result.n)}")
+    lines.append(f"    allowed     {phrases.allowed(gate, baseline_name)}")
+    if value is not None and value.delta is not None:
+        lines.append(f"    baseline    {number(value.baseline)} ({baseline_name})")
+        lines.append(f"    difference  {_paired(value)}")
+        if value.noise is not None:
+            lines.append(f"    noise       {number(value.noise)} when the baseline's model was asked twice")
+    if rule.explain == "observed" and gate.observed is not None:
+        ends = interval(gate.low, gate.high)
+        lines.append(f"    {rule.observed:<11} {number(gate.observed)} {ends}".rstrip())
+    if gate.p_sidak is not None:
+        lines.append(f"    corrected   {p_value(gate.p_sidak)} for all comparisons of the run (Šidák)")
+    # Of most failed gates the reason is what the lines above say in columns: not the control, nor the paper.
+    explained = rule.explain == "reason" or (value is not None and value.unpaired)
+    if gate.reason and (explained or gate.verdict != "fail"):
+        lines.append(f"    reason      {one_line(gate.reason, 600)}")
+    elif others := _beside(result, gate.metric):
+        lines.append(f"    beside      {others}")
+    if gate.line:
+        lines.append(f"    stated in   {one_line(result.suite)}:{gate.line}")
+    return lines
+
+
+def _beside(result: CaseResult, name: str) -> str:
+    """Return what is shown beside a figure of MONITOR: ``accuracy 0.586 +0.002, anchor_prob 0.811 =``."""
+    values = [metric(result, other) for other in BESIDE.get(name, ())]
+    return ", ".join(
+        f"{value.name} {number(value.value)} {signed(value.delta)}".rstrip() for value in values if value
+    )
+
+
+def _measured(value: MetricValue | None, facts: int) -> str:
+    if value is None:
+        return "nothing"
+    if value.value is None:
+        return f"nothing: {one_line(value.note, 300)}" if value.note else "nothing"
+    # Many figures are over some of the facts: those that were kept, or the answers that were correct.
+    some = f"{value.n} of " if value.n < facts else ""
+    over = f"on {some}{count(facts if some else value.n, 'fact')}"
+    parts = [number(value.value), interval(value.low, value.high), over]
+    return " ".join(part for part in parts if part)
+
+
+def _paired(value: MetricValue) -> str:
+    parts = [signed(value.delta), difference(value.delta_low, value.delta_high)]
+    if value.paired:
+        parts.append(f"over {count(value.paired, 'paired fact')}")
+    if value.unpaired:
+        parts.append("unpaired, from a published figure")
+    if value.p is not None:
+        parts.append(f"({p_value(value.p)})")
+    return " ".join(part for part in parts if part)
+
+
+def _lost(result: CaseResult, baseline_name: str) -> list[str]:
+    if not result.lost:
+        return []
+    gained = f", {len(result.gained)} gained" if result.gained else ""
+    lines = [f"  {count(len(result.lost), 'fact')} lost{gained} against {baseline_name}"]
+    for at, change in enumerate(result.lost[:SHOWN_LOST], start=1):
+        lines += _lost_fact(at, change)
+    if len(result.lost) > SHOWN_LOST:
+        lines.append(f"    and {len(result.lost) - SHOWN_LOST} more")
+    return lines
+
+
+def _lost_fact(at: int, change: Change) -> list[str]:
+    origin = view.origin(change)
+    lines = [
+        f"    {at}. {one_line(change.question, _LONGEST)}" + (f" ({origin})" if origin else ""),
+        f"       expected    {expected_text(change.expected, _LONGEST)}",
+        f"       old answer  {answer_text(change.old_answer, _LONGEST)}",
+        f"       new answer  {answer_text(change.new_answer, _LONGEST)}",
+    ]
+    if moved := view.probability(change):
+        lines.append(f"       anchor      {moved}")
+    return lines

@@ -8,8 +8,7 @@ import gc
 import pytest
 
 from pytest_kbrel import probes
-from pytest_kbrel.planning.requests import Call, DryRun, DryRuns, is_fixed
-from pytest_kbrel.planning.stub_model import Scenario
+from pytest_kbrel.planning.requests import Call, DryRun, DryRuns, Scenario, is_fixed
 from pytest_kbrel.probes import run_case
 from pytest_kbrel.records import (
     Case,

@@ -9,10 +9,10 @@ from typing import Any, cast
 import pytest
 
 from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.plugin.activation import Planner
 from pytest_kbrel.plugin.activation import start as begin
 from pytest_kbrel.plugin.controller import Recorder
 from pytest_kbrel.plugin.output_folder import SpoolDirectory
-from pytest_kbrel.plugin.plan_session import Planner
 from pytest_kbrel.plugin.preflight import check
 from pytest_kbrel.reports.files import REPORT_FILES
 from tests.made_cases import made_options

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pytest_kbrel.plugin.sigterm import Terminated, Termination
+from pytest_kbrel.plugin.controller import Terminated, Termination
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGTERM")
 
@@ -82,7 +82,7 @@ def test_another_thread_and_another_system_get_no_handler(monkeypatch: pytest.Mo
     thread.start()
     thread.join()
     assert signal.getsignal(signal.SIGTERM) == former
-    monkeypatch.setattr("pytest_kbrel.plugin.sigterm.sys.platform", "win32")
+    monkeypatch.setattr("pytest_kbrel.plugin.controller.sys.platform", "win32")
     termination.watch()
     assert signal.getsignal(signal.SIGTERM) == former
 
@@ -92,8 +92,8 @@ def test_a_forked_child_dies_of_the_signal_as_ever(monkeypatch: pytest.MonkeyPat
     termination.watch()
     handler = signal.getsignal(signal.SIGTERM)
     assert callable(handler)
-    monkeypatch.setattr("pytest_kbrel.plugin.sigterm.os.getpid", lambda: -1)
-    monkeypatch.setattr("pytest_kbrel.plugin.sigterm.os.kill", lambda pid, number: sent.append((pid, number)))
+    monkeypatch.setattr("os.getpid", lambda: -1)
+    monkeypatch.setattr("os.kill", lambda pid, number: sent.append((pid, number)))
     handler(signal.SIGTERM, None)
     assert sent == [(-1, signal.SIGTERM)]
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from pytest_kbrel.plugin.pytest_reports import emit_reports
+from pytest_kbrel.plugin.fixtures import emit_reports
 
 CASE = "suites/mini.kb.yaml::head_to_tail[overall]"
 

@@ -13,12 +13,10 @@ from pytest_kbrel.catalogue.metrics import BESIDE
 from pytest_kbrel.catalogue.probes import MONITOR
 from pytest_kbrel.records import CaseResult, GateResult, MetricValue, Run
 from pytest_kbrel.reports import phrases
-from pytest_kbrel.reports.failure_message import failure_text
 from pytest_kbrel.reports.html import report_html
-from pytest_kbrel.reports.json_report import report_dict
-from pytest_kbrel.reports.junit import case_properties
+from pytest_kbrel.reports.json_report import case_properties, report_dict
 from pytest_kbrel.reports.markdown import summary_markdown
-from pytest_kbrel.reports.terminal import terminal_lines
+from pytest_kbrel.reports.terminal import failure_text, terminal_lines
 
 Make = Callable[..., CaseResult]
 FIGURES = {"monitor": 0.16, "pfd": 0.02, "ird": 0.03, "anchor_prob": 0.25, "accuracy": 0.125}

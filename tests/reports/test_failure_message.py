@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from pytest_kbrel.records import CaseResult, GateResult, MetricValue, Run, Share, Unmatched, Waiver
-from pytest_kbrel.reports.failure_message import allowed, failure_text
-from pytest_kbrel.reports.junit import case_properties, suite_properties, xml_text
+from pytest_kbrel.reports.json_report import case_properties, suite_properties, xml_text
+from pytest_kbrel.reports.phrases import allowed
+from pytest_kbrel.reports.terminal import failure_text
 
 Make = Callable[..., CaseResult]
 

@@ -4,7 +4,7 @@ import re
 from xml.etree import ElementTree
 
 from pytest_kbrel.records import Run
-from pytest_kbrel.reports.junit import case_properties, suite_properties, xml_text
+from pytest_kbrel.reports.json_report import case_properties, suite_properties, xml_text
 
 
 def test_a_case_has_few_short_properties(small_run: Run) -> None:

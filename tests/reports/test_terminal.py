@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from pytest_kbrel.printing import cells
 from pytest_kbrel.records import CaseResult, Run
 from pytest_kbrel.reports.terminal import failure_text, terminal_lines
-from pytest_kbrel.tables import cells
 
 
 def texts(run: Run, width: int) -> list[str]:

@@ -143,8 +143,8 @@ def _lines(
 
 def _table(table: FigureTable, models: int, width: int) -> Iterator[str]:
     """Yield a table, in as many parts as the width asks for; with two models also how the second differs."""
+    from pytest_kbrel.printing import format_table
     from pytest_kbrel.reports.formatting import number, one_line, signed
-    from pytest_kbrel.tables import format_table
 
     first = max(len(name) for name, _ in table.rows) + 2
     a_line = max(1, (width - first) // (_CELL + 1))
@@ -165,8 +165,8 @@ def _table(table: FigureTable, models: int, width: int) -> Iterator[str]:
 
 
 def _correlated(correlations: Sequence[tuple[str, Correlation]]) -> Iterator[str]:
+    from pytest_kbrel.printing import pad
     from pytest_kbrel.reports.formatting import count, number, one_line, p_value
-    from pytest_kbrel.tables import pad
 
     yield "Correlations over models"
     pairs = list(zip(correlations[::2], correlations[1::2], strict=True))

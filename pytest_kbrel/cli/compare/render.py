@@ -7,6 +7,7 @@ from typing import Any
 
 from pytest_kbrel.catalogue.verdicts import SEVERITY
 from pytest_kbrel.cli.compare.pairing import PairedRun
+from pytest_kbrel.printing import format_table, wrap
 from pytest_kbrel.records import CaseResult, Change, MetricValue
 from pytest_kbrel.reports import phrases, view
 from pytest_kbrel.reports.formatting import (
@@ -20,7 +21,6 @@ from pytest_kbrel.reports.formatting import (
     signed,
 )
 from pytest_kbrel.serialization import to_wire
-from pytest_kbrel.tables import format_table, wrap
 
 SHOWN_FACTS = 5
 # The least widths of a row: name, baseline, candidate, difference, its interval, p.

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_kbrel.records import Attribution, Change, MetricValue, Run
 from pytest_kbrel.reports import formatting, phrases, view
-from pytest_kbrel.reports.failure_message import allowed
 from pytest_kbrel.reports.phrases import prompt_part, shown_token
 from pytest_kbrel.reports.view import Group
 
@@ -65,7 +64,7 @@ def environment() -> Environment:
         "where": prompt_part,
     }
     made.globals |= {
-        "allowed": allowed,
+        "allowed": phrases.allowed,
         "columns_of": _fact_columns,
         "difference": formatting.difference,
         "interval": formatting.interval,
