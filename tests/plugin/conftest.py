@@ -1,9 +1,10 @@
-"""A suite small enough to run a real session over it in about a second."""
+"""Suites, models and fixtures for real sessions that take about a second."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,17 @@ CAPITALS = (
     ("Portugal", "Lisbon", 12),
     ("Norway", "Oslo", 8),
 )
+HEADER = "suite: mini\nfacts: facts.jsonl\n"
+# Other objects than the models answer: rules call these answers wrong.
+RENAMED = {
+    "China": "Dadu",
+    "Japan": "Edo",
+    "France": "Lutetia",
+    "Italy": "Ostia",
+    "Spain": "Toledo",
+    "Poland": "Gniezno",
+    "Norway": "Kristiania",
+}
 SUITE = """\
 suite: mini
 facts: facts.jsonl
@@ -44,6 +56,20 @@ reliability:
   unseen: {count: 6, as_of: 2026-11-01, expires: 2090-01-01}
   gates:
     cr: {min: 0.3}
+"""
+ONE = HEADER + "head_to_tail:\n  prompt: zero-shot\n"
+# With a gate that every model passes.
+GATED = ONE + "  gates: {accuracy: {min: 0.0}}\n"
+RELATIVE = """\
+suite: mini
+facts: facts.jsonl
+reliability:
+  choices: 3
+  distractors: 6
+  unseen: {count: 40, as_of: 2026-11-01, expires: 2090-01-01}
+  gates:
+    cr: {max_drop: 0.05}
+    ur: {max_drop: 0.05}
 """
 RELATIONS = """\
 P36:
@@ -83,6 +109,7 @@ KNOWN = tuple((f"capital of {country}", city) for country, city, _ in CAPITALS)
 KNOWS = "scripted/knows.jsonl"
 # The flags of a run of each: of the model that knows, and of two candidates.
 MODEL = f"--kb-model={KNOWS}"
+GATE = (MODEL, "suites")
 OVERCONFIDENT = "--kb-model=scripted/overconfident.jsonl"
 INT4 = "--kb-model=scripted/int4.jsonl"
 INVENTS = r"New \1"
@@ -91,6 +118,47 @@ SCRIPTS = {
     "overconfident": script(KNOWN, INVENTS),
     "int4": script((("capital of Norway", "Bergen"), *KNOWN), shift=0.03),
 }
+
+
+def facts_file(
+    objects: Mapping[str, str] | None = None, aliases: Mapping[str, Sequence[str]] | None = None
+) -> str:
+    """Return the file of the capitals; ``objects`` replaces some of them, ``aliases`` adds other names."""
+    lines = [
+        {
+            "relation": "P36",
+            "subject": subject,
+            "object": (objects or {}).get(subject, city),
+            "popularity": people,
+            "aliases": list((aliases or {}).get(subject, ())),
+        }
+        for subject, city, people in CAPITALS
+    ]
+    return "".join(json.dumps(line) + "\n" for line in lines)
+
+
+def one_line(result: pytest.RunResult) -> str:
+    """Return what was printed, however it was wrapped."""
+    return " ".join(result.stdout.str().split())
+
+
+def outcomes(result: pytest.RunResult) -> dict[str, int]:
+    """Return how many tests ended how, as pytest counts them."""
+    return {key: value for key, value in result.parseoutcomes().items() if key != "warnings"}
+
+
+def wait_until(condition: Callable[[], object], seconds: float = 300) -> bool:
+    """Wait so long for ``condition``; return whether it holds in the end."""
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.01)
+    return bool(condition())
+
+
+@pytest.fixture(autouse=True)
+def _no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "KB_JUDGE_ARGS"):
+        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture(autouse=True)
@@ -111,12 +179,7 @@ def mini_suite(pytester: pytest.Pytester) -> MiniSuite:
     def write(text: str = SUITE, facts: str | None = None, name: str = "mini") -> Path:
         folder = pytester.path / "suites"
         folder.mkdir(exist_ok=True)
-        lines = [
-            {"relation": "P36", "subject": subject, "object": city, "popularity": people}
-            for subject, city, people in CAPITALS
-        ]
-        result = "".join(json.dumps(line) + "\n" for line in lines) if facts is None else facts
-        (folder / "facts.jsonl").write_text(result, encoding="utf-8")
+        (folder / "facts.jsonl").write_text(facts_file() if facts is None else facts, encoding="utf-8")
         (folder / "relations.yaml").write_text(RELATIONS, encoding="utf-8")
         for name_of_script, lines in SCRIPTS.items():
             (pytester.path / f"{name_of_script}.jsonl").write_text(lines, encoding="utf-8")
@@ -135,6 +198,29 @@ def report(pytester: pytest.Pytester) -> Callable[[], dict[str, Any]]:
         text = (pytester.path / folder / "report.json").read_text(encoding="utf-8")
         result: dict[str, Any] = json.loads(text)
         return result
+
+    return read
+
+
+@pytest.fixture
+def cases(report: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, dict[str, Any]]]:
+    """Read the cases of the latest report, by their ids without the file of the suite."""
+    return lambda *folder: {case["id"].partition("::")[2]: case for case in report(*folder)["cases"]}
+
+
+@pytest.fixture
+def slices(report: Callable[..., dict[str, Any]]) -> Callable[..., list[dict[str, Any]]]:
+    """Read the cases of the latest report without those over several slices."""
+    return lambda *folder: [case for case in report(*folder)["cases"] if not case["aggregate"]]
+
+
+@pytest.fixture
+def responses(pytester: pytest.Pytester) -> Callable[..., list[dict[str, Any]]]:
+    """Read the recorded responses of the latest run."""
+
+    def read(folder: str = "kbrel-report") -> list[dict[str, Any]]:
+        text = (pytester.path / folder / "responses.jsonl").read_text(encoding="utf-8")
+        return [json.loads(line) for line in text.splitlines()]
 
     return read
 

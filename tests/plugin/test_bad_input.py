@@ -6,16 +6,9 @@ import shutil
 import pytest
 
 from pytest_kbrel.reference import resolve
-from tests.plugin.conftest import KNOWS
+from tests.plugin.conftest import GATED, KNOWS
 
-ONE = """\
-suite: mini
-facts: facts.jsonl
-head_to_tail:
-  prompt: zero-shot
-  slices: [places-head]
-  gates: {accuracy: {min: 0.0}}
-"""
+ONE_SLICE = GATED + "  slices: [places-head]\n"
 
 
 @pytest.fixture
@@ -46,9 +39,8 @@ def no_traceback(result):
         ("vllm/gpt", "gpt: no such folder*a hub id org/name*"),
     ],
 )
-def test_what_is_no_model_is_a_usage_error(pytester, mini_suite, model, said, monkeypatch):
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    mini_suite(ONE)
+def test_what_is_no_model_is_a_usage_error(pytester, mini_suite, model, said):
+    mini_suite(ONE_SLICE)
     result = gate(pytester, model)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"ERROR: {said}"])
@@ -62,7 +54,7 @@ def test_nan_weights_are_named_once_and_nothing_passes(pytester, mini_suite, che
     name = sorted(weights)[0]
     weights[name].view(-1)[0] = float("nan")
     save_file(weights, checkpoint / "model.safetensors", metadata={"format": "pt"})
-    mini_suite(ONE)
+    mini_suite(ONE_SLICE)
     result = gate(pytester, "./checkpoint")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.assert_outcomes(failed=1)
@@ -89,7 +81,7 @@ def test_a_tokenizer_that_does_not_fit_is_an_error(pytester, mini_suite, checkpo
     )
     vocabulary["<far>"] = highest + 5000
     path.write_text(json.dumps(tokenizer), encoding="utf-8")
-    mini_suite(ONE)
+    mini_suite(ONE_SLICE)
     result = gate(pytester, "./checkpoint")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.assert_outcomes(failed=1)
@@ -99,7 +91,7 @@ def test_a_tokenizer_that_does_not_fit_is_an_error(pytester, mini_suite, checkpo
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"some": "other file"}'])
 def test_a_foreign_baseline_is_a_usage_error(pytester, mini_suite, content):
-    mini_suite(ONE)
+    mini_suite(ONE_SLICE)
     folder = pytester.mkdir("foreign")
     (folder / "baseline.json").write_text(content)
     result = gate(pytester, KNOWS, "--kb-baseline=./foreign")
@@ -109,14 +101,14 @@ def test_a_foreign_baseline_is_a_usage_error(pytester, mini_suite, content):
 
 
 def test_a_missing_baseline_is_a_usage_error_that_names_those_there_are(pytester, mini_suite):
-    mini_suite(ONE)
+    mini_suite(ONE_SLICE)
     result = gate(pytester, KNOWS, "--kb-baseline=referense")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: *referense*"])
 
 
 def test_a_model_that_answers_nothing_never_passes(pytester, mini_suite, report):
-    mini_suite(ONE)
+    mini_suite(ONE_SLICE)
     (pytester.path / "mute.yaml").write_text("default: {text: ''}")
     result = gate(pytester, "scripted/mute.yaml")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
@@ -142,7 +134,7 @@ def test_a_model_that_answers_nothing_never_passes(pytester, mini_suite, report)
     ],
 )
 def test_a_wrong_setting_is_a_usage_error(pytester, mini_suite, flag, said):
-    mini_suite(ONE)
+    mini_suite(ONE_SLICE)
     result = gate(pytester, "reference", flag)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"ERROR: {said}"])
@@ -152,7 +144,7 @@ def test_a_wrong_setting_is_a_usage_error(pytester, mini_suite, flag, said):
 def test_a_missing_extra_is_a_usage_error_that_names_it(pytester, mini_suite, monkeypatch):
 
     monkeypatch.setattr("pytest_kbrel.models.hf.backend.find_spec", lambda name: None)
-    mini_suite(ONE)
+    mini_suite(ONE_SLICE)
     result = gate(pytester, "reference")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(['ERROR: *torch*pip install "pytest-kbrel?hf?"'])

@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from tests.plugin.conftest import INT4, MODEL
-from tests.plugin.test_baselines import RELATIVE
+from tests.plugin.conftest import INT4, MODEL, RELATIVE
 
 RECOVERY = """\
 suite: mini

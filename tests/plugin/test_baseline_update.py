@@ -7,8 +7,7 @@ import pytest
 from pytest_kbrel.baselines import read_baseline, write_baseline
 from tests.baselines.test_baselines import sound
 from tests.gates.tables import answers, case, decided
-from tests.plugin.conftest import MODEL
-from tests.plugin.test_baselines import GATE, RELATIVE
+from tests.plugin.conftest import GATE, MODEL, RELATIVE, one_line
 
 BLESS = (*GATE, "--kb-baseline-update=prod")
 ONE = "suites/mini.kb.yaml::reliability[unseen-zero-shot]"
@@ -52,11 +51,6 @@ def older(pytester, mini_suite):
     return untouched
 
 
-def said(result):
-    """What was printed, however it was wrapped."""
-    return " ".join(result.stdout.str().split())
-
-
 @pytest.mark.parametrize(
     "flags",
     [("-k", "unseen"), ("--deselect", ONE)],
@@ -65,14 +59,14 @@ def said(result):
 def test_a_chosen_part(pytester, older, flags):
     result = pytester.runpytest(*BLESS, *flags)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    assert "no baseline was written: the run is not complete" in said(result)
+    assert "no baseline was written: the run is not complete" in one_line(result)
     assert older()
 
 
 def test_a_node_id(pytester, older):
     result = pytester.runpytest(MODEL, ONE, "--kb-baseline-update=prod")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    assert "no baseline was written: the run is not complete" in said(result)
+    assert "no baseline was written: the run is not complete" in one_line(result)
     assert older()
 
 
@@ -81,7 +75,7 @@ def test_a_conftest_that_leaves_items_out(pytester, older, conftest):
     pytester.makeconftest(conftest)
     result = pytester.runpytest(*BLESS)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    assert "no baseline was written: the run is not complete" in said(result)
+    assert "no baseline was written: the run is not complete" in one_line(result)
     assert older()
 
 
@@ -91,7 +85,7 @@ def test_only_what_failed_last(pytester, older):
     last.write_text(f'{{"{ONE}": true}}')
     result = pytester.runpytest(*BLESS, "--lf", "-p", "cacheprovider")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    assert "no baseline was written: the run is not complete" in said(result)
+    assert "no baseline was written: the run is not complete" in one_line(result)
     assert older()
 
 
@@ -106,7 +100,7 @@ def test_a_run_that_stopped_at_its_first_failure(pytester, mini_suite, older):
     )
     result = pytester.runpytest(*BLESS, "-x")
     assert result.ret in (pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED)
-    assert "no baseline was written: the run " in said(result)
+    assert "no baseline was written: the run " in one_line(result)
     assert older()
 
 
@@ -127,7 +121,7 @@ def test_a_worker_that_died(pytester, older):
     pytester.makeconftest(DYING)
     result = pytester.runpytest(*BLESS, "-n2")
     assert result.ret != 0
-    assert "no baseline was written: " in said(result)
+    assert "no baseline was written: " in one_line(result)
     assert older()
 
 

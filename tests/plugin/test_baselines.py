@@ -2,20 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.plugin.conftest import MODEL, OVERCONFIDENT
-
-GATE = (MODEL, "suites")
-RELATIVE = """\
-suite: mini
-facts: facts.jsonl
-reliability:
-  choices: 3
-  distractors: 6
-  unseen: {count: 40, as_of: 2026-11-01, expires: 2090-01-01}
-  gates:
-    cr: {max_drop: 0.05}
-    ur: {max_drop: 0.05}
-"""
+from tests.plugin.conftest import GATE, MODEL, OVERCONFIDENT, RELATIVE
 
 
 @pytest.fixture

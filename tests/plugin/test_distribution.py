@@ -3,9 +3,8 @@ from __future__ import annotations
 import pytest
 
 from pytest_kbrel.plugin.xdist import DEVICES, visible_gpus
-from tests.plugin.conftest import MODEL
+from tests.plugin.conftest import GATE
 
-GATE = (MODEL, "suites")
 KILL = """
 import os, pathlib
 

@@ -8,24 +8,16 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import ClassVar
 
 import pytest
 
-from tests.plugin.conftest import CAPITALS, KNOWN, MODEL, script
+from tests.plugin.conftest import CAPITALS, GATED, KNOWN, MODEL, script, wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGTERM")
 TERMINATED = "SIGTERM ended the session: a time limit, or whoever runs it"
 STOPPED = "the session stopped before all its cases were decided"
-SUITE = """\
-suite: mini
-facts: facts.jsonl
-head_to_tail:
-  prompt: zero-shot
-  gates: {accuracy: {min: 0.0}}
-"""
 SENDS = "import os, signal\n\n\ndef {hook}:\n    os.kill(os.getpid(), signal.SIGTERM)\n"
 
 DEAF = """
@@ -34,12 +26,6 @@ import os, signal
 if "PYTEST_XDIST_WORKER" in os.environ:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 """
-
-
-@pytest.fixture(autouse=True)
-def _no_key(monkeypatch):
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
-        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture(autouse=True)
@@ -75,7 +61,7 @@ def verdicts(report):
 
 
 def test_sigterm_between_cases_leaves_a_report_of_what_was_decided(pytester, mini_suite, report, old):
-    mini_suite(SUITE)
+    mini_suite(GATED)
     before = signal.getsignal(signal.SIGTERM)
     pytester.makeconftest(SENDS.format(hook="pytest_runtest_teardown(item)"))
     result = pytester.runpytest(MODEL, "suites", "--kb-baseline-update=next")
@@ -96,7 +82,7 @@ def test_sigterm_between_cases_leaves_a_report_of_what_was_decided(pytester, min
     "hook", ["pytest_collectstart(collector)", "pytest_itemcollected(item)"], ids=["first", "items"]
 )
 def test_sigterm_while_suites_are_collected_leaves_an_invalid_report(pytester, mini_suite, report, old, hook):
-    mini_suite(SUITE)
+    mini_suite(GATED)
     pytester.makeconftest(SENDS.format(hook=hook))
     result = pytester.runpytest(MODEL, "suites")
     assert result.ret == pytest.ExitCode.INTERRUPTED
@@ -109,7 +95,7 @@ def test_sigterm_while_suites_are_collected_leaves_an_invalid_report(pytester, m
 
 
 def test_sigterm_while_a_model_loads_ends_the_session(pytester, mini_suite, report, monkeypatch):
-    mini_suite(SUITE)
+    mini_suite(GATED)
     monkeypatch.setattr(
         "pytest_kbrel.models.scripted.load", lambda spec: os.kill(os.getpid(), signal.SIGTERM)
     )
@@ -123,7 +109,7 @@ def test_sigterm_while_reports_are_written_tears_none_of_them(
 ):
     from pytest_kbrel.plugin import controller
 
-    mini_suite(SUITE)
+    mini_suite(GATED)
     write = controller.write
 
     def interrupted(run, directory):
@@ -157,14 +143,14 @@ def test_a_session_without_a_suite_has_no_handler_of_ours_and_keeps_the_old_repo
 
 
 def test_a_session_that_deselects_all_cases_keeps_the_old_report(pytester, mini_suite, old):
-    mini_suite(SUITE)
+    mini_suite(GATED)
     pytester.makepyfile("def test_own(): pass")
     pytester.runpytest(MODEL, "-k", "own").assert_outcomes(passed=1, deselected=3)
     assert [path.name for path in old.iterdir()] == ["report.json"]
 
 
 def test_what_only_looks_keeps_the_old_report(pytester, mini_suite, old):
-    mini_suite(SUITE)
+    mini_suite(GATED)
     for flag in ("--collect-only", "--kb-plan", "--kb-limit=x"):
         pytester.runpytest(MODEL, "suites", flag)
         assert [path.name for path in old.iterdir()] == ["report.json"]
@@ -179,7 +165,7 @@ def test_a_suite_that_cannot_be_collected_leaves_no_old_report(pytester, mini_su
 
 
 def test_a_test_in_python_that_asks_a_model_begins_a_run_too(pytester, mini_suite, report, old):
-    mini_suite(SUITE)
+    mini_suite(GATED)
     pytester.makepyfile(
         "import os\n\n\ndef test_own(kb_model):\n    assert not os.path.exists('kbrel-report/report.json')\n"
     )
@@ -187,7 +173,7 @@ def test_a_test_in_python_that_asks_a_model_begins_a_run_too(pytester, mini_suit
 
 
 def test_sigterm_ends_a_session_that_waits_for_a_server(pytester, mini_suite, report, openai_server):
-    mini_suite(SUITE)
+    mini_suite(GATED)
     asked, ended = openai_server.calls_to, threading.Event()
 
     def say(text):
@@ -204,7 +190,7 @@ def test_sigterm_ends_a_session_that_waits_for_a_server(pytester, mini_suite, re
         stderr=subprocess.STDOUT,
     )
     try:
-        assert wait(lambda: len(asked("chat/completions")) > 2, 60)
+        assert wait_until(lambda: len(asked("chat/completions")) > 2, 60)
         process.terminate()
         # Its server answers after two minutes.
         process.communicate(timeout=30)
@@ -215,20 +201,13 @@ def test_sigterm_ends_a_session_that_waits_for_a_server(pytester, mini_suite, re
     assert "not run" in verdicts(report)
 
 
-def wait(done, seconds):
-    end = time.monotonic() + seconds
-    while not done() and time.monotonic() < end:
-        time.sleep(0.02)
-    return done()
-
-
 class Session:
     """A session in a process group of its own, which waits for long in one question of its model."""
 
     begun: ClassVar[list[subprocess.Popen]] = []
 
     def __init__(self, pytester, mini_suite, *args):
-        mini_suite(SUITE)
+        mini_suite(GATED)
         slow = [(f"capital of {CAPITALS[-1][0]}", "Oslo"), *KNOWN]
         waits = json.dumps({"contains": "capital of Norway?", "delay": 60}) + "\n"
         (pytester.path / "slow.jsonl").write_text(waits + script(slow))
@@ -246,7 +225,7 @@ class Session:
         )
         self.begun.append(self.process)
         # The first case of two is decided, the second one has begun.
-        wait(lambda: list((pytester.path / "kbrel-report" / ".parts").glob("*/*.jsonl")), 60)
+        wait_until(lambda: list((pytester.path / "kbrel-report" / ".parts").glob("*/*.jsonl")), 60)
         self.workers = [int(path.name) for path in Path("/proc").glob("[0-9]*") if self._is_child(path)]
 
     def _is_child(self, place):
@@ -263,7 +242,7 @@ class Session:
 
     def gone(self, seconds):
         """Tell whether all workers are gone so many seconds later."""
-        return wait(
+        return wait_until(
             lambda: all(self._state(Path(f"/proc/{worker}"))[0] == "Z" for worker in self.workers), seconds
         )
 

@@ -12,7 +12,7 @@ import pytest
 
 from pytest_kbrel.reports.files import sha256_of
 from pytest_kbrel.reports.json_report import comparable
-from tests.plugin.conftest import CAPITALS, INT4, MODEL
+from tests.plugin.conftest import INT4, MODEL, ONE, RENAMED, facts_file
 
 ALL = """\
 suite: mini
@@ -31,13 +31,7 @@ reliability:
   unseen: {count: 6, as_of: 2026-11-01, expires: 2090-01-01}
   gates: {cr: {min: 0.3, max_drop: 0.1}}
 """
-ONE = """\
-suite: mini
-facts: facts.jsonl
-head_to_tail:
-  prompt: zero-shot
-  gates: {accuracy: {min: 0.0, max_drop: 0.9}}
-"""
+SUITE = ONE + "  gates: {accuracy: {min: 0.0, max_drop: 0.9}}\n"
 RELIABILITY = """\
 suite: mini
 facts: facts.jsonl
@@ -47,28 +41,6 @@ reliability:
   distractors: 6
   gates: {cr: {min: 0.0}}
 """
-# What the model answers to these is not what the facts say: rules find it wrong.
-RENAMED = {"China": "Dadu", "Japan": "Edo", "France": "Lutetia", "Norway": "Kristiania"}
-
-
-def facts(renamed=RENAMED, **aliases):
-    lines = [
-        {
-            "relation": "P36",
-            "subject": country,
-            "object": renamed.get(country, city),
-            "popularity": people,
-            "aliases": aliases.get(country, []),
-        }
-        for country, city, people in CAPITALS
-    ]
-    return "".join(json.dumps(line) + "\n" for line in lines)
-
-
-@pytest.fixture(autouse=True)
-def _no_key(monkeypatch):
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "KB_JUDGE_ARGS"):
-        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture
@@ -103,7 +75,7 @@ def verdicts(report):
 def test_a_recorded_run_decided_again_is_the_same(
     pytester, mini_suite, report, gate, again, openai_server, judge, plugin_args
 ):
-    mini_suite(ALL, facts())
+    mini_suite(ALL, facts_file(RENAMED))
     gate("--kb-baseline-update=old")
     assert gate("--kb-baseline=old", *judge, *plugin_args).ret == gate("--kb-baseline=old", *judge).ret
     before, asked = report("run"), len(openai_server.calls)
@@ -155,9 +127,9 @@ def test_another_baseline_other_verdicts(pytester, mini_suite, report, gate, aga
 
 
 def test_another_answer_list_changes_what_is_right(pytester, mini_suite, report, gate, again):
-    mini_suite(ONE, facts())
+    mini_suite(SUITE, facts_file(RENAMED))
     gate()
-    mini_suite(ONE, facts(Japan=["Tokyo"]))
+    mini_suite(SUITE, facts_file(RENAMED, {"Japan": ["Tokyo"]}))
     assert again().ret == 0
 
     def right(actual):
@@ -190,7 +162,7 @@ def test_no_torch_and_no_model(pytester, mini_suite, gate):
 
 
 def test_the_default_folder_never_takes_the_place_of_the_record(pytester, mini_suite, report, gate):
-    mini_suite(ONE)
+    mini_suite(SUITE)
     gate("-k", "tail]", output="kbrel-report/nested")
     record = "kbrel-report/nested"
     before = files(pytester.path / record)
@@ -212,7 +184,7 @@ def files(folder):
 
 
 def test_a_typed_folder_with_the_record_is_refused(pytester, mini_suite, gate, again):
-    mini_suite(ONE)
+    mini_suite(SUITE)
     gate()
     result = again("--kb-output-path=suites/../run")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
@@ -233,7 +205,7 @@ def test_a_typed_folder_with_the_record_is_refused(pytester, mini_suite, gate, a
     ],
 )
 def test_what_needs_a_model_is_refused(pytester, mini_suite, again, flag):
-    mini_suite(ONE)
+    mini_suite(SUITE)
     result = again(flag)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"ERROR: {flag.split('=')[0]} is for runs in which *--kb-from-run decides*"])
@@ -242,7 +214,7 @@ def test_what_needs_a_model_is_refused(pytester, mini_suite, again, flag):
 def test_a_model_in_the_environment_gives_way_and_a_typed_one_wins(
     pytester, mini_suite, report, gate, monkeypatch
 ):
-    mini_suite(ONE)
+    mini_suite(SUITE)
     gate("--kb-limit=3", "--kb-seed=5")
     monkeypatch.setenv("KB_MODEL", "nowhere/nothing")
     monkeypatch.setenv("KB_LIMIT", "1")
@@ -257,7 +229,7 @@ def test_a_model_in_the_environment_gives_way_and_a_typed_one_wins(
 
 
 def test_a_smaller_sample_of_what_was_recorded(pytester, mini_suite, report, gate, again):
-    mini_suite(ONE)
+    mini_suite(SUITE)
     gate()
     assert again("--kb-limit=2").ret == 0
     assert {case["n"] for case in report()["cases"] if not case["aggregate"]} == {2}
@@ -289,7 +261,7 @@ SPOILT = {
 
 
 def test_a_folder_that_is_no_finished_run_is_a_usage_error(pytester, mini_suite, gate, again):
-    mini_suite(ONE)
+    mini_suite(SUITE)
     gate("-k", "tail]", output="whole")
     for said, spoil in SPOILT.items():
         shutil.rmtree(pytester.path / "run", ignore_errors=True)
@@ -301,7 +273,7 @@ def test_a_folder_that_is_no_finished_run_is_a_usage_error(pytester, mini_suite,
 
 
 def test_a_line_that_is_broken_is_named_once_and_nothing_passes(pytester, mini_suite, report, gate, again):
-    mini_suite(ONE)
+    mini_suite(SUITE)
     gate()
     responses = pytester.path / "run" / "responses.jsonl"
     written = sha256_of(responses)
@@ -323,9 +295,9 @@ def test_a_line_that_is_broken_is_named_once_and_nothing_passes(pytester, mini_s
 def test_a_suite_that_asks_something_else_is_said_once(
     pytester, mini_suite, report, gate, again, plugin_args
 ):
-    mini_suite(ONE)
+    mini_suite(SUITE)
     gate("-k", "tail]")
-    mini_suite(ONE.replace("zero-shot", "few-shot"))
+    mini_suite(SUITE.replace("zero-shot", "few-shot"))
     assert again("-k", "tail] or head]", *plugin_args).ret == pytest.ExitCode.TESTS_FAILED
     cases = {case["id"].partition("::")[2]: case for case in report()["cases"]}
     tail, head = (cases[f"head_to_tail[places-{bucket}]"] for bucket in ("tail", "head"))
@@ -339,7 +311,7 @@ def test_a_suite_that_asks_something_else_is_said_once(
 def test_a_new_judge_is_asked_and_a_recorded_one_only_what_is_new(
     pytester, mini_suite, report, gate, again, openai_server, judge
 ):
-    mini_suite(ONE, facts())
+    mini_suite(SUITE, facts_file(RENAMED))
     gate()
     assert again(*judge).ret == 0
     assert len(openai_server.calls) == len(RENAMED)
@@ -347,7 +319,7 @@ def test_a_new_judge_is_asked_and_a_recorded_one_only_what_is_new(
     assert [helper["spec"] for helper in report()["helpers"]] == ["openai/judge"]
     # What it said is recorded with the run that was decided; of another answer list it knows one fact less.
     shutil.rmtree(pytester.path / ".kbrel-cache")
-    mini_suite(ONE, facts({**RENAMED, "Poland": "Gniezno"}))
+    mini_suite(SUITE, facts_file({**RENAMED, "Portugal": "Porto"}))
     result = pytester.runpytest("--kb-from-run=kbrel-report", "suites", "--kb-output-path=third")
     assert result.ret == 0
     assert len(openai_server.calls) == len(RENAMED) + 1
@@ -357,9 +329,9 @@ def test_a_new_judge_is_asked_and_a_recorded_one_only_what_is_new(
 def test_a_judge_that_must_be_asked_and_is_away_is_named(
     pytester, mini_suite, gate, again, openai_server, judge
 ):
-    mini_suite(ONE, facts())
+    mini_suite(SUITE, facts_file(RENAMED))
     gate(*judge)
-    mini_suite(ONE, facts({"Poland": "Gniezno"}))
+    mini_suite(SUITE, facts_file({"Portugal": "Porto"}))
     args = "--kb-judge-args=base_url=http://localhost:9/v1,max_retries=0"
     result = again(args)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
@@ -368,18 +340,18 @@ def test_a_judge_that_must_be_asked_and_is_away_is_named(
 
 
 def test_two_judges_of_one_name_are_not_joined(pytester, mini_suite, gate, again, openai_server, judge):
-    mini_suite(ONE, facts())
+    mini_suite(SUITE, facts_file(RENAMED))
     gate(*judge)
-    mini_suite(ONE, facts({"Poland": "Gniezno"}))
+    mini_suite(SUITE, facts_file({"Portugal": "Porto"}))
     result = again(f"{judge[1]},seed=7")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["--kb-judge: *it is not the model that was recorded: *seed 7*"])
-    assert all("Gniezno" not in call.text for call in openai_server.calls)
+    assert all("Porto" not in call.text for call in openai_server.calls)
 
 
 def test_an_answer_that_counts_now_was_never_asked_about_again(pytester, mini_suite, report, gate, again):
     """Multiple-choice questions are asked about answers that say something: the record has no others."""
-    text = facts({"Norway": "Kristiania"})
+    text = facts_file({"Norway": "Kristiania"})
     mini_suite(RELIABILITY, text)
     rule = "uninformative: rules.yaml\n"
     (pytester.path / "suites" / "rules.yaml").write_text("none: ['Oslo']\n", encoding="utf-8")
@@ -397,7 +369,7 @@ def test_an_answer_that_counts_now_was_never_asked_about_again(pytester, mini_su
 
 
 def test_a_recorded_run_can_be_blessed_and_says_so(pytester, mini_suite, gate, again):
-    mini_suite(ONE)
+    mini_suite(SUITE)
     gate()
     assert again("--kb-baseline-update=new").ret == 0
     text = (pytester.path / "baselines" / "new" / "baseline.json").read_text(encoding="utf-8")
@@ -431,7 +403,7 @@ def test_the_model_compared_with_is_recorded_too(pytester, mini_suite, report, g
 
 
 def test_a_python_test_gets_no_model(pytester, mini_suite, gate):
-    mini_suite(ONE)
+    mini_suite(SUITE)
     gate()
     pytester.makepyfile("def test_it(kb_model):\n    pass\n")
     result = pytester.runpytest("--kb-from-run=run")

@@ -5,9 +5,8 @@ import json
 import junitparser
 import pytest
 
-from tests.plugin.conftest import MODEL
+from tests.plugin.conftest import GATE, MODEL, outcomes
 
-GATE = (MODEL, "suites")
 STRICT = """\
 suite: mini
 facts: facts.jsonl
@@ -19,10 +18,6 @@ head_to_tail:
   gates: {accuracy: {min: 0.0}}
   overall: {gates: {gap: {max: -1}}}
 """
-
-
-def outcomes(result: pytest.RunResult) -> dict[str, int]:
-    return {key: value for key, value in result.parseoutcomes().items() if key != "warnings"}
 
 
 def test_a_green_run_counts_aggregates_as_cases_and_writes_every_report(

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.reports.responses import read_responses
-from tests.plugin.conftest import CAPITALS, MODEL
+from tests.plugin.conftest import CAPITALS, GATE
 
-GATE = (MODEL, "suites")
 SUITE = """\
 suite: mini
 facts: facts.jsonl

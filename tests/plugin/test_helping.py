@@ -5,14 +5,8 @@ from __future__ import annotations
 import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
 import pytest
 
-from tests.plugin.conftest import MODEL
+from tests.plugin.conftest import MODEL, ONE
 
-ONE = """\
-suite: mini
-facts: facts.jsonl
-head_to_tail:
-  prompt: zero-shot
-"""
 WRITTEN = """\
 suite: mini
 facts: facts.jsonl
@@ -23,12 +17,6 @@ reliability:
   distractors_from: {}
 """
 NOWHERE = "base_url=http://localhost:9/v1"
-
-
-@pytest.fixture(autouse=True)
-def _no_key(monkeypatch):
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "KB_JUDGE_ARGS"):
-        monkeypatch.delenv(name, raising=False)
 
 
 def gate(pytester, *flags):

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
 import sys
-import time
 
 import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
 import pytest
 
 from pytest_kbrel.models.cache.store import Store
 from tests.openai_server import TOO_MANY, Fault
-from tests.plugin.conftest import CAPITALS, MODEL
+from tests.plugin.conftest import GATE, RENAMED, facts_file, wait_until
 
 ONE = """\
 suite: mini
@@ -45,29 +43,7 @@ head_to_tail:
 """
 
 
-# What the model answers to these is not what the facts say: rules find it wrong.
-RENAMED = {
-    "China": "Dadu",
-    "Japan": "Edo",
-    "France": "Lutetia",
-    "Italy": "Ostia",
-    "Spain": "Toledo",
-    "Poland": "Gniezno",
-    "Norway": "Kristiania",
-}
-FACTS = "".join(
-    json.dumps(
-        {"relation": "P36", "subject": country, "object": RENAMED.get(country, city), "popularity": people}
-    )
-    + "\n"
-    for country, city, people in CAPITALS
-)
-
-
-@pytest.fixture(autouse=True)
-def _no_key(monkeypatch):
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
-        monkeypatch.delenv(name, raising=False)
+FACTS = facts_file(RENAMED)
 
 
 @pytest.fixture
@@ -77,35 +53,21 @@ def judge(openai_server):
 
 
 @pytest.fixture
-def exchanges(pytester):
+def exchanges(responses):
     """Read the recorded exchanges with the judge."""
-
-    def read():
-        lines = (pytester.path / "kbrel-report" / "responses.jsonl").read_text().splitlines()
-        return [actual for actual in map(json.loads, lines) if actual.get("to")]
-
-    return read
+    return lambda: [response for response in responses() if response.get("to")]
 
 
 def gate(pytester, *flags, model="scripted/knows.jsonl"):
     return pytester.runpytest(f"--kb-model={model}", "suites", *flags)
 
 
-def accuracies(report):
-    return [case["metrics"]["accuracy"]["value"] for case in slices(report)]
-
-
-def slices(report):
-    return [case for case in report()["cases"] if not case["aggregate"]]
-
-
-def total(report, metric):
-    """Return a rate as a number of facts, over all slices."""
-    return round(sum(case["metrics"][metric]["value"] * case["n"] for case in slices(report)), 6)
+def accuracies(cases):
+    return [case["metrics"]["accuracy"]["value"] for case in cases]
 
 
 def test_a_judge_decides_what_rules_do_not_find_equal(
-    pytester, mini_suite, report, exchanges, openai_server, judge, plugin_args
+    pytester, mini_suite, report, exchanges, openai_server, judge, plugin_args, slices
 ):
     mini_suite(ONE, FACTS)
     openai_server.say = lambda text: "Correct."
@@ -114,7 +76,7 @@ def test_a_judge_decides_what_rules_do_not_find_equal(
     actual = report()
     asked = len(openai_server.calls)
     assert asked == len(exchanges()) == len(RENAMED)
-    assert accuracies(report) == [1.0, 1.0, 1.0]
+    assert accuracies(slices()) == [1.0, 1.0, 1.0]
     assert [(helper["spec"], helper["backend"]) for helper in actual["helpers"]] == [
         ("openai/judge", "openai")
     ]
@@ -128,7 +90,7 @@ def test_a_judge_decides_what_rules_do_not_find_equal(
     # Asked again, it is asked nothing.
     assert gate(pytester, *judge, *plugin_args).ret == 0
     assert len(openai_server.calls) == asked
-    assert accuracies(report) == [1.0, 1.0, 1.0]
+    assert accuracies(slices()) == [1.0, 1.0, 1.0]
     assert len(exchanges()) == asked
     assert report()["environment"]["helpers_reused"] == str(asked)
 
@@ -143,7 +105,9 @@ def test_a_judge_without_a_store_is_asked_every_time(pytester, mini_suite, repor
     assert not (pytester.path / ".kbrel-cache").exists()
 
 
-def test_an_unreadable_verdict_is_a_class_of_its_own(pytester, mini_suite, report, openai_server, judge):
+def test_an_unreadable_verdict_is_a_class_of_its_own(
+    pytester, mini_suite, report, openai_server, judge, slices
+):
     mini_suite(ONE, FACTS)
     openai_server.say = lambda text: "Let me think about it"
     result = gate(pytester, *judge)
@@ -151,9 +115,7 @@ def test_an_unreadable_verdict_is_a_class_of_its_own(pytester, mini_suite, repor
     # Whether it thinks before it answers is looked at once, where its first reply is a sentence.
     assert len(openai_server.calls) == len(RENAMED) + 1
     assert {case["verdict"] for case in report()["cases"]} == {"invalid"}
-    assert all(
-        "of the judge cannot be read; allowed: at most 10%" in case["errors"][0] for case in slices(report)
-    )
+    assert all("of the judge cannot be read; allowed: at most 10%" in case["errors"][0] for case in slices())
 
 
 def test_a_judge_that_fails_makes_the_case_invalid_and_is_not_kept(
@@ -186,7 +148,7 @@ def test_a_killed_run_keeps_the_verdicts_it_had(pytester, mini_suite, openai_ser
     running = []
     folder = pytester.path / ".kbrel-cache"
 
-    def kept():
+    def stored_replies():
         store = Store(folder)
         rows = store.query(
             ("SELECT * FROM answers JOIN models ON id = model WHERE described LIKE '%judge%'", ())
@@ -197,24 +159,12 @@ def test_a_killed_run_keeps_the_verdicts_it_had(pytester, mini_suite, openai_ser
     def say(text):
         if len(openai_server.calls) == 3:
             # The first two are on their way into the file; what has come back must survive.
-            end = time.monotonic() + 300
-            while kept() < 2 and time.monotonic() < end:
-                time.sleep(0.01)
+            wait_until(lambda: stored_replies() >= 2)
             os.kill(running[0].pid, signal.SIGKILL)
         return "correct"
 
     openai_server.say = say
-    line = [
-        sys.executable,
-        "-m",
-        "pytest",
-        MODEL,
-        "suites",
-        "-k",
-        "tail]",
-        judge[0],
-    ]
-    line.append(f"{judge[1]},max_concurrent=1")
+    line = [sys.executable, "-m", "pytest", *GATE, "-k", "tail]", judge[0], f"{judge[1]},max_concurrent=1"]
     running.append(subprocess.Popen(line, cwd=pytester.path, stdout=subprocess.DEVNULL))
     process = running[0]
     assert process.wait(timeout=300) == -signal.SIGKILL
@@ -264,13 +214,13 @@ def test_a_baseline_of_another_judge_is_not_comparable(pytester, mini_suite, rep
         assert actual == ["not comparable"] * 4
 
 
-def test_a_served_model_can_be_gated(pytester, mini_suite, report, openai_server):
+def test_a_served_model_can_be_gated(pytester, mini_suite, report, openai_server, slices):
     mini_suite(ONE, FACTS)
     openai_server.say = lambda text: "Berlin" if "Germany" in text else "unsure"
     result = gate(pytester, f"--kb-model-args=base_url={openai_server.base_url}", model="openai/judge")
     assert result.ret == 0
     assert report()["model"]["device"] == openai_server.base_url
-    assert total(report, "accuracy") == 1
+    assert sum(case["metrics"]["accuracy"]["value"] * case["n"] for case in slices()) == pytest.approx(1)
 
 
 def test_monitor_with_a_served_model_is_refused_before_anything_is_asked(pytester, mini_suite, openai_server):
@@ -288,11 +238,11 @@ def test_monitor_with_a_served_model_is_refused_before_anything_is_asked(pyteste
     assert result.ret == 0
 
 
-def test_reliability_is_judged_as_well(pytester, mini_suite, report, exchanges, openai_server, judge):
+def test_reliability_is_judged_as_well(pytester, mini_suite, exchanges, openai_server, judge, slices):
     mini_suite(RELIABILITY, FACTS)
     openai_server.say = lambda text: "correct"
     assert gate(pytester, *judge).ret == 0
-    seen = next(case for case in slices(report) if case["slice"].startswith("seen"))
+    seen = next(case for case in slices() if case["slice"].startswith("seen"))
     assert seen["metrics"]["wr"]["value"] == 0
     # Nobody knows the answer to an unseen question, so there is none to compare with.
     assert {exchange["case"].rpartition("[")[2] for exchange in exchanges()} == {f"{seen['slice']}]"}

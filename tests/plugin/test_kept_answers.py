@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import random
 import shutil
 import subprocess
@@ -12,24 +11,9 @@ from pathlib import Path
 import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
 import pytest
 
+from benchmarks import kill_runs
 from pytest_kbrel.reports.json_report import comparable
-from tests.plugin.conftest import MODEL, SUITE
-
-PATH = Path(__file__).parent.parent.parent / "benchmarks" / "kill_runs.py"
-SPEC = importlib.util.spec_from_file_location("kill_runs", PATH)
-assert SPEC is not None
-assert SPEC.loader is not None
-kill_runs = importlib.util.module_from_spec(SPEC)
-sys.modules["kill_runs"] = kill_runs
-SPEC.loader.exec_module(kill_runs)
-
-GATE = (MODEL, "suites")
-ONE = """\
-suite: mini
-facts: facts.jsonl
-head_to_tail:
-  prompt: zero-shot
-"""
+from tests.plugin.conftest import GATE, ONE, SUITE
 
 
 def counts(report, folder="kbrel-report"):

@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from tests.plugin.conftest import one_line
+
 ONE = """\
 suite: mini
 facts: facts.jsonl
@@ -56,7 +58,7 @@ def test_a_language_without_rules_is_said_and_judged_as_english(run):
     result, case, rates = run("language: sw\n")
     assert rates == {"accuracy": 0.5, "hallucination": 0.25, "missing": 0.25}
     assert case["settings"]["language"] == "sw (no rules)"
-    said = " ".join(result.stdout.str().split())
+    said = one_line(result)
     assert (
         "the judge has no rules for the language 'sw' (head_to_tail[places-tail]): its answers were" in said
     )

@@ -6,6 +6,8 @@ import re
 
 import pytest
 
+from tests.plugin.conftest import one_line
+
 MODEL = "--kb-model=reference"
 ENGINE = "batches of up to [0-9]+ tokens, scored in packed rows, written in a loop of packed rows"
 
@@ -21,7 +23,7 @@ def test_loading_is_told_from_every_process(pytester, mini_suite, report, plugin
     assert re.fullmatch(ENGINE, told["engine"])
     slowest = " by the slowest worker" if plugin_args else ""
     line = f"model loaded in {told['model_load_seconds']} s{slowest}; {told['engine']}"
-    assert line in " ".join(result.stdout.str().split())
+    assert line in one_line(result)
     for name in ("summary.md", "report.html"):
         text = (pytester.path / "kbrel-report" / name).read_text(encoding="utf-8")
         assert f"model loaded in {told['model_load_seconds']} s{slowest}" in text

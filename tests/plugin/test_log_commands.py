@@ -132,11 +132,11 @@ def test_what_a_test_of_ones_own_shows_of_a_model_holds_no_commands(pytester, ga
         from pytest_kbrel.records import GenerateRequest
 
         def test_it(kb_model):
-            (found,) = kb_model.generate([GenerateRequest(prompt="?", max_new_tokens=8)])
-            print(found.text)
-            print(found.text, file=sys.stderr)
-            texts = {"answer": found.text, "other": "##vso[x]"}
-            assert texts["answer"] == "right", f"{actual.text}\\n{actual.text}"
+            (response,) = kb_model.generate([GenerateRequest(prompt="?", max_new_tokens=8)])
+            print(response.text)
+            print(response.text, file=sys.stderr)
+            texts = {"answer": response.text, "other": "##vso[x]"}
+            assert texts["answer"] == "right", f"{response.text}\\n{response.text}"
         """
     )
     result = pytester.runpytest("--kb-model=scripted/##vso[says].jsonl", "test_it.py", *ALL)

@@ -11,7 +11,7 @@ import pytest
 
 from pytest_kbrel.reports.json_report import schema
 from pytest_kbrel.resources import suites
-from tests.plugin.conftest import INVENTS, MODEL, OVERCONFIDENT, script
+from tests.plugin.conftest import INVENTS, MODEL, OVERCONFIDENT, one_line, script
 
 CANDIDATE = OVERCONFIDENT
 SUITE = """\
@@ -67,7 +67,7 @@ def test_what_was_lost_is_told_everywhere(pytester, blessed, report, plugin_args
 
     assert said.partition("; ")[0] + " against baseline prod" in " ".join(result.outlines)
     assert "Lost and gained facts" in result.outlines
-    assert "said unsure → " in " ".join(" ".join(result.outlines).split())
+    assert "said unsure → " in one_line(result)
     folder = pytester.path / "kbrel-report"
     assert said in (folder / "summary.md").read_text(encoding="utf-8").replace("\\", "")
     page = (folder / "report.html").read_text(encoding="utf-8")

@@ -7,15 +7,14 @@ import tracemalloc
 
 import pytest
 
+from benchmarks import kill_runs
 from pytest_kbrel import probes
 from pytest_kbrel.models import scripted
 from pytest_kbrel.plugin import worker
 from pytest_kbrel.reports.json_report import comparable
 from tests.forgetful import Forgetful
-from tests.plugin.conftest import MODEL
-from tests.plugin.test_kept_answers import kill_runs
+from tests.plugin.conftest import GATE, MODEL
 
-GATE = (MODEL, "suites")
 IN_WORKERS = """
 import os
 
@@ -85,24 +84,24 @@ def test_what_is_held_of_a_fact_is_its_outcome_and_not_its_questions(peak):
     assert held < LIMIT, held
 
 
-def sorted_responses(pytester):
-    lines = (pytester.path / "kbrel-report" / "responses.jsonl").read_text(encoding="utf-8").splitlines()
-    actual = [json.loads(line) for line in lines]
-    return sorted(actual, key=lambda one: (one["case"], one["fact"], one["role"]))
+def in_order(responses):
+    return sorted(responses, key=lambda response: (response["case"], response["fact"], response["role"]))
 
 
 @pytest.mark.slow
-def test_asked_in_chunks_a_run_is_the_same_whoever_works(pytester, mini_suite, report, monkeypatch):
+def test_asked_in_chunks_a_run_is_the_same_whoever_works(
+    pytester, mini_suite, report, responses, monkeypatch
+):
     mini_suite()
     gate = (*GATE, "--kb-use-cache=off", "-k", "monitor or reliability")
     pytester.runpytest(*gate)
-    whole, said = comparable(report()), sorted_responses(pytester)
+    whole_report, whole_responses = comparable(report()), in_order(responses())
     pytester.makeconftest(IN_WORKERS)
     monkeypatch.setattr(probes, "CHUNK_FACTS", dict.fromkeys(probes.CHUNK_FACTS, 5))
     for workers in (), ("-n2",):
         pytester.runpytest(*gate, *workers)
-        assert kill_runs.first_difference(comparable(report()), whole) == ""
-        assert kill_runs.first_difference(sorted_responses(pytester), said) == ""
+        assert kill_runs.first_difference(comparable(report()), whole_report) == ""
+        assert kill_runs.first_difference(in_order(responses()), whole_responses) == ""
 
 
 def test_decided_cases_are_held_once(pytester, mini_suite):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.plugin.test_baselines import GATE, RELATIVE
+from tests.plugin.conftest import GATE, RELATIVE
 
 BLESS = (*GATE, "--kb-baseline-update=prod", "--kb-noise-floor")
 # The second time, every question about a country with an "a" and an "n" gets no answer.

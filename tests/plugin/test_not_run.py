@@ -8,19 +8,13 @@ import jsonschema
 import pytest
 
 from pytest_kbrel.reports.json_report import schema
-from tests.plugin.conftest import MODEL
+from tests.plugin.conftest import MODEL, ONE
 
 STOPS = [
     pytest.param(("-x",), id="serial"),
     pytest.param(("--maxfail=1", "-n1"), id="n1", marks=pytest.mark.slow),
 ]
-FAILING = """\
-suite: mini
-facts: facts.jsonl
-head_to_tail:
-  prompt: zero-shot
-  gates: {accuracy: {max: 0.0}}
-"""
+FAILING = ONE + "  gates: {accuracy: {max: 0.0}}\n"
 
 
 OVERALL = (

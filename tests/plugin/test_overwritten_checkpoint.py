@@ -7,7 +7,6 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
@@ -16,17 +15,9 @@ from safetensors.torch import load_file, save_file
 
 from pytest_kbrel.models.hf.model import HfModel
 from pytest_kbrel.reference import checkpoints
-from tests.plugin.conftest import CAPITALS, MODEL
-from tests.plugin.test_judge import FACTS
+from tests.plugin.conftest import CAPITALS, GATED, MODEL, RENAMED, facts_file, one_line, wait_until
 
-ONE = """\
-suite: mini
-facts: facts.jsonl
-head_to_tail:
-  prompt: zero-shot
-  gates: {accuracy: {min: 0.0}}
-  overall: {gates: {gap: {max: 1.0}}}
-"""
+SUITE = GATED + "  overall: {gates: {gap: {max: 1.0}}}\n"
 GATE = ("--kb-model=./checkpoint", "suites", "--kb-batch-size=32", "-p", "no:randomly")
 CHANGED = "of ./checkpoint changed while it was being read"
 
@@ -86,7 +77,7 @@ def errors(report):
 def test_a_run_whose_weights_are_overwritten_is_invalid_and_blesses_nothing(
     pytester, mini_suite, report, checkpoint, overwritten
 ):
-    mini_suite(ONE)
+    mini_suite(SUITE)
     result = pytester.runpytest(*GATE, "--kb-baseline-update=prod")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     actual = report()
@@ -101,14 +92,14 @@ def test_a_run_whose_weights_are_overwritten_is_invalid_and_blesses_nothing(
     assert len(overwritten) == 2
     assert not (pytester.path / "baselines").exists()
     # Lines are wrapped where the folder's name is long.
-    assert "no baseline was written" in " ".join(result.stdout.str().split())
+    assert "no baseline was written" in one_line(result)
 
 
 @pytest.mark.slow
 def test_the_store_serves_no_answer_of_the_batch_in_which_weights_changed(
     pytester, mini_suite, report, checkpoint, overwritten
 ):
-    mini_suite(ONE)
+    mini_suite(SUITE)
     shutil.copytree(checkpoint, pytester.path / "right")
     pytester.runpytest(*GATE)
     kept = sum(map(len, overwritten))
@@ -135,7 +126,7 @@ def test_the_store_serves_no_answer_of_the_batch_in_which_weights_changed(
 )
 def test_the_models_beside_it_count_too(pytester, mini_suite, report, overwritten, flags, who):
     # A judge is asked where an answer is not what the facts say.
-    mini_suite(ONE, facts=FACTS)
+    mini_suite(SUITE, facts=facts_file(RENAMED))
     result = pytester.runpytest(*GATE[1:], *flags)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert len(overwritten) == 2
@@ -148,7 +139,7 @@ def test_the_models_beside_it_count_too(pytester, mini_suite, report, overwritte
 
 @pytest.mark.parametrize("how", ["copy.replace(file)", "file.unlink()"])
 def test_what_changes_between_two_cases_ends_the_second(pytester, mini_suite, report, checkpoint, how):
-    mini_suite(ONE)
+    mini_suite(SUITE)
     pytester.makeconftest(
         f"""
         import pathlib, shutil
@@ -171,7 +162,7 @@ def test_what_changes_between_two_cases_ends_the_second(pytester, mini_suite, re
 def test_a_change_after_the_last_answer_ends_the_case(pytester, mini_suite, report, checkpoint, monkeypatch):
     from pytest_kbrel.plugin import worker
 
-    mini_suite(ONE)
+    mini_suite(SUITE)
     real = worker.CaseRunner._decided
 
     def then_overwritten(self, case):
@@ -186,7 +177,7 @@ def test_a_change_after_the_last_answer_ends_the_case(pytester, mini_suite, repo
 
 
 def test_a_failed_test_says_which_models_its_process_has(pytester, mini_suite):
-    mini_suite(ONE)
+    mini_suite(SUITE)
     pytester.makeconftest(
         """
         def pytest_runtest_logreport(report):
@@ -228,7 +219,7 @@ def pytest_runtest_teardown(item):
 def test_a_worker_that_loads_other_weights_than_the_first_makes_the_run_invalid(
     pytester, mini_suite, report, checkpoint
 ):
-    mini_suite(ONE)
+    mini_suite(SUITE)
     other = shutil.copytree(checkpoint, pytester.path / "other")
     overwrite(other)
     (other / "model.safetensors").rename(pytester.path / "other.safetensors")
@@ -246,7 +237,7 @@ def test_a_worker_that_loads_other_weights_than_the_first_makes_the_run_invalid(
     again.stderr.fnmatch_lines(["*no one model answered in this run*"])
 
 
-def kept(pytester):
+def stored_answers(pytester):
     """Return how many answers the store has."""
     file = pytester.path / ".kbrel-cache" / "answers.sqlite"
     try:
@@ -265,21 +256,19 @@ def test_another_process_that_saves_into_the_folder_ends_a_run(pytester, mini_su
         for number in range(12)
         for country, city, people in CAPITALS
     ]
-    mini_suite(ONE, facts="".join(json.dumps(line) + "\n" for line in lines))
+    mini_suite(SUITE, facts="".join(json.dumps(line) + "\n" for line in lines))
     shutil.copytree(checkpoint, pytester.path / "right")
     line = [sys.executable, "-m", "pytest", *GATE, "-p", "no:cacheprovider"]
     run = subprocess.Popen(
         line, cwd=pytester.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
-    end = time.monotonic() + 300
-    while kept(pytester) < 30 and run.poll() is None and time.monotonic() < end:
-        time.sleep(0.01)
+    wait_until(lambda: stored_answers(pytester) >= 30 or run.poll() is not None)
     overwrite(checkpoint)
     said, _ = run.communicate(timeout=300)
     assert run.returncode == pytest.ExitCode.USAGE_ERROR, said
     assert f"model.safetensors {CHANGED} (" in said
     assert report()["summary"]["verdict"] == "invalid"
-    before = kept(pytester)
+    before = stored_answers(pytester)
     assert 30 <= before < len(lines)
     gate = ("--kb-model=./right", *GATE[1:])
     pytester.runpytest(*gate, "--kb-use-cache=off")

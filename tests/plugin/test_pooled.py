@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pytest_kbrel.stats import benjamini_hochberg, holm, sidak_p
-from tests.plugin.conftest import MODEL, OVERCONFIDENT
+from tests.plugin.conftest import GATE, OVERCONFIDENT
 
-GATE = (MODEL, "suites")
 MIXED = """\
 suite: mini
 facts: facts.jsonl

@@ -7,15 +7,9 @@ import json
 import pytest
 
 from pytest_kbrel.reports.json_report import comparable
-from tests.plugin.conftest import KNOWN, KNOWS, MODEL, SCRIPTS, script
+from tests.plugin.conftest import KNOWN, KNOWS, MODEL, ONE, SCRIPTS, script
 
-ONE = """\
-suite: mini
-facts: facts.jsonl
-head_to_tail:
-  prompt: zero-shot
-  gates: {accuracy: {min: 0.5}}
-"""
+SUITE = ONE + "  gates: {accuracy: {min: 0.5}}\n"
 
 
 @pytest.fixture
@@ -50,14 +44,14 @@ def test_a_script_loads_no_torch_and_is_named_in_the_report(pytester, mini_suite
 
 @pytest.mark.parametrize("flag", ["--kb-device=cpu", "--kb-dtype=float32", "--kb-apply-chat-template"])
 def test_a_flag_that_a_script_would_ignore_is_a_usage_error(pytester, mini_suite, flag):
-    mini_suite(ONE)
+    mini_suite(SUITE)
     result = pytester.runpytest(MODEL, "suites", flag)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: scripted/knows.jsonl: *allowed is *"])
 
 
 def test_a_wrong_script_is_a_usage_error_with_its_line(pytester, mini_suite, answers):
-    mini_suite(ONE)
+    mini_suite(SUITE)
     model = answers('{"contains": "x", "text": "y"}\n{"contains": "x", "txt": "y"}\n')
     result = pytester.runpytest(model, "suites")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
@@ -65,7 +59,7 @@ def test_a_wrong_script_is_a_usage_error_with_its_line(pytester, mini_suite, ans
 
 
 def test_a_scripted_error_makes_its_case_invalid(pytester, mini_suite, report, answers):
-    mini_suite(ONE)
+    mini_suite(SUITE)
     failing = json.dumps({"contains": "capital of Japan", "error": "no memory is left"}) + "\n"
     result = pytester.runpytest(answers(failing + SCRIPTS["knows"]), "suites")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
@@ -79,14 +73,14 @@ def test_a_scripted_error_makes_its_case_invalid(pytester, mini_suite, report, a
 
 
 def test_a_plan_counts_the_words_of_a_script(pytester, mini_suite):
-    mini_suite(ONE)
+    mini_suite(SUITE)
     result = pytester.runpytest(MODEL, "suites", "--kb-plan")
     assert result.ret == pytest.ExitCode.OK
     result.stdout.fnmatch_lines(["--kb-model scripted/knows.jsonl: 12 calls*"])
 
 
 def test_a_script_judges(pytester, mini_suite, report, answers):
-    mini_suite(ONE)
+    mini_suite(SUITE)
     # The model is right about all capitals, in words that the rules do not find equal.
     model = answers(script(KNOWN, text="A city that everybody knows"))
     judge = json.dumps({"pattern": r'"What is the capital of France\?".*\nVerdict:$', "text": "incorrect"})
@@ -102,7 +96,7 @@ def test_a_script_judges(pytester, mini_suite, report, answers):
 
 @pytest.mark.slow
 def test_a_run_that_a_scripted_crash_ended_goes_on_without_it(pytester, mini_suite, report, answers):
-    mini_suite(ONE)
+    mini_suite(SUITE)
     assert pytester.runpytest(MODEL, "suites", "--kb-use-cache=off").ret == 0
     whole = comparable(report())
     crash = json.dumps({"contains": "capital of Japan", "crash": True}) + "\n"

@@ -14,14 +14,8 @@ import openai  # noqa: F401  (in-process sessions forget new modules, and this o
 import pytest
 
 from pytest_kbrel.plugin.output_folder import SpoolDirectory
-from tests.plugin.conftest import SLOW_N2
+from tests.plugin.conftest import ONE, SLOW_N2, wait_until
 
-ONE = """\
-suite: mini
-facts: facts.jsonl
-head_to_tail:
-  prompt: zero-shot
-"""
 LOSES = """
 import shutil
 
@@ -29,12 +23,6 @@ def pytest_runtest_teardown(item):
     if item.name == "head_to_tail[places-head]":
         shutil.rmtree("kbrel-report/.parts")
 """
-
-
-@pytest.fixture(autouse=True)
-def _no_key(monkeypatch):
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
-        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture
@@ -66,9 +54,7 @@ def test_a_run_takes_nothing_from_a_living_one(pytester, mini_suite, report, ope
     openai_server.say = say
     line = [sys.executable, "-m", "pytest", *gate, "-p", "no:cacheprovider"]
     first = subprocess.Popen(line, cwd=pytester.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    end = time.monotonic() + 300
-    while len(openai_server.calls_to("chat/completions")) < 12 and time.monotonic() < end:
-        time.sleep(0.01)
+    wait_until(lambda: len(openai_server.calls_to("chat/completions")) >= 12)
     assert first.poll() is None
     assert pytester.runpytest(*gate).ret == 0
     assert (recorded(pytester), report()["complete"]) == (12, True)
@@ -82,10 +68,10 @@ def test_a_run_takes_nothing_from_a_living_one(pytester, mini_suite, report, ope
 @pytest.mark.parametrize("workers", [pytest.param((), id="serial"), SLOW_N2])
 def test_a_killed_runs_parts_are_cleared_away(pytester, mini_suite, report, openai_server, gate, workers):
     mini_suite(ONE)
-    asked, ended = openai_server.calls_to, threading.Event()
+    calls_to, ended = openai_server.calls_to, threading.Event()
 
     def say(text):
-        if len(asked("chat/completions")) >= 10:
+        if len(calls_to("chat/completions")) >= 10:
             ended.wait(300)
         return f"city {len(text)}"
 
@@ -98,9 +84,7 @@ def test_a_killed_runs_parts_are_cleared_away(pytester, mini_suite, report, open
         stderr=subprocess.STDOUT,
         start_new_session=True,
     )
-    end = time.monotonic() + 300
-    while len(asked("chat/completions")) < 10 and time.monotonic() < end:
-        time.sleep(0.01)
+    wait_until(lambda: len(calls_to("chat/completions")) >= 10)
     os.killpg(killed.pid, signal.SIGKILL)
     killed.wait()
     ended.set()
@@ -158,9 +142,9 @@ def test_half_a_surrogate_pair_that_was_kept_ends_no_run(pytester, mini_suite, r
     # As one that gives texts as they are, such as the store of an older version.
     pytester.makeconftest(
         """
-        from pytest_kbrel.models import openai
+        from pytest_kbrel.models.openai import model
 
-        openai.whole = lambda text: text
+        model.replace_surrogates = lambda text: text
         """
     )
     openai_server.say = lambda text: "city \ud83d x"

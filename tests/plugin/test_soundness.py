@@ -7,16 +7,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from tests.plugin.conftest import MODEL
-
-GATE = (MODEL, "suites")
-ONE = """\
-suite: mini
-facts: facts.jsonl
-head_to_tail:
-  prompt: zero-shot
-  gates: {accuracy: {min: 0.0}}
-"""
+from tests.plugin.conftest import GATE, GATED, MODEL
 
 
 @pytest.fixture
@@ -25,7 +16,7 @@ def verdict(report):
 
 
 def test_a_suite_outside_the_root_folder_is_refused(pytester, mini_suite, tmp_path_factory):
-    mini_suite(ONE)
+    mini_suite(GATED)
     elsewhere = tmp_path_factory.mktemp("else where") / "süites"
     (pytester.path / "suites").rename(elsewhere)
     pytester.makefile(".ini", pytest="[pytest]")
@@ -36,7 +27,7 @@ def test_a_suite_outside_the_root_folder_is_refused(pytester, mini_suite, tmp_pa
 
 
 def test_paths_with_spaces_and_letters_of_their_own_work(pytester, mini_suite, report):
-    mini_suite(ONE)
+    mini_suite(GATED)
     (pytester.path / "suites").rename(pytester.path / "süß and bitter")
     result = pytester.runpytest(MODEL, "süß and bitter", "-k", "tail]")
     assert result.ret == 0
@@ -48,7 +39,7 @@ def test_paths_with_spaces_and_letters_of_their_own_work(pytester, mini_suite, r
 )
 def test_a_broken_suite_beside_a_good_one_is_no_pass_and_not_blessed(pytester, mini_suite, verdict, more):
     mini_suite("suite: broken\nfacts: nowhere.jsonl\nmonitor:\n", name="broken")
-    mini_suite(ONE)
+    mini_suite(GATED)
     result = pytester.runpytest(*GATE, "--kb-baseline-update=bb", more)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert verdict() == ("invalid", 1, False)
@@ -63,7 +54,7 @@ def test_a_broken_suite_beside_a_good_one_is_no_pass_and_not_blessed(pytester, m
     ],
 )
 def test_a_case_whose_teardown_fails_is_invalid_and_not_blessed(pytester, mini_suite, verdict, body, more):
-    mini_suite(ONE)
+    mini_suite(GATED)
     pytester.makeconftest(
         f"""
         import os, pytest
@@ -82,7 +73,7 @@ def test_a_case_whose_teardown_fails_is_invalid_and_not_blessed(pytester, mini_s
 
 
 def test_an_item_that_passes_without_a_measurement_fails(pytester, mini_suite, verdict):
-    mini_suite(ONE)
+    mini_suite(GATED)
     pytester.makeconftest("def pytest_pyfunc_call(pyfuncitem): return True")
     result = pytester.runpytest(*GATE, "-k", "tail]")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
@@ -91,7 +82,7 @@ def test_an_item_that_passes_without_a_measurement_fails(pytester, mini_suite, v
 
 
 def test_xfail_waives_gates_and_no_missing_measurement(pytester, mini_suite, monkeypatch):
-    mini_suite(ONE.replace("min: 0.0", "min: 1.0"))
+    mini_suite(GATED.replace("min: 0.0", "min: 1.0"))
     pytester.makeconftest(
         """
         import os
@@ -114,7 +105,7 @@ def test_xfail_waives_gates_and_no_missing_measurement(pytester, mini_suite, mon
 
 
 def test_all_cases_of_a_python_test_are_reported(pytester, mini_suite, verdict, report):
-    mini_suite(ONE)
+    mini_suite(GATED)
     pytester.makepyfile(
         test_all="""
         import pathlib
@@ -134,7 +125,7 @@ def test_all_cases_of_a_python_test_are_reported(pytester, mini_suite, verdict, 
 class TestOtherPeoplesRuns:
     @pytest.fixture(autouse=True)
     def _project(self, pytester, mini_suite):
-        mini_suite(ONE)
+        mini_suite(GATED)
         pytester.makeini("[pytest]\nkb_model = reference\n")
         folder = pytester.mkdir("tests")
         (folder / "test_other.py").write_text("def test_other(): pass", encoding="utf-8")
@@ -154,7 +145,7 @@ class TestOtherPeoplesRuns:
 
 class TestOutput:
     def test_a_file_in_its_place_is_a_usage_error(self, pytester, mini_suite):
-        mini_suite(ONE)
+        mini_suite(GATED)
         pytester.path.joinpath("afile").write_text("x")
         pytester.path.joinpath("odir", "report.json").mkdir(parents=True)
         for where in ("afile", "afile/below", "odir"):
@@ -163,20 +154,20 @@ class TestOutput:
             result.stderr.fnmatch_lines(["ERROR: --kb-output-path: *"])
 
     def test_a_usage_error_leaves_no_older_green_report(self, pytester, mini_suite):
-        mini_suite(ONE)
+        mini_suite(GATED)
         pytester.runpytest(*GATE, "-k", "tail]")
         assert (pytester.path / "kbrel-report/report.json").exists()
         assert pytester.runpytest("--kb-model=openai/x", "suites").ret == pytest.ExitCode.USAGE_ERROR
         assert not (pytester.path / "kbrel-report/report.json").exists()
 
     def test_a_refused_baseline_stands_in_the_report(self, pytester, mini_suite, verdict, report):
-        mini_suite(ONE)
+        mini_suite(GATED)
         pytester.runpytest(*GATE, "--kb-baseline-update=prod", "-k", "tail]")
         assert verdict() == ("invalid", 1, False)
         assert "complete" in report()["problems"][0]
 
     def test_the_junit_file_names_model_and_verdict(self, pytester, mini_suite, plugin_args):
-        mini_suite(ONE)
+        mini_suite(GATED)
         pytester.runpytest(*GATE, "--junitxml=j.xml", *plugin_args)
         root = ElementTree.parse(pytester.path / "j.xml").getroot()
         actual = {
@@ -187,7 +178,7 @@ class TestOutput:
 
 
 def test_a_suite_that_is_edited_while_it_runs_does_not_cost_the_results(pytester, mini_suite, verdict):
-    path = mini_suite(ONE)
+    path = mini_suite(GATED)
     pytester.makeconftest(
         f"""
         import pathlib
@@ -201,7 +192,7 @@ def test_a_suite_that_is_edited_while_it_runs_does_not_cost_the_results(pytester
 
 
 def test_a_skipped_member_leaves_its_aggregate_out(pytester, mini_suite, report):
-    mini_suite(ONE)
+    mini_suite(GATED)
     pytester.makeconftest(
         """
         import pytest
@@ -217,14 +208,14 @@ def test_a_skipped_member_leaves_its_aggregate_out(pytester, mini_suite, report)
 
 @pytest.mark.parametrize("value", ["suites/mini.kb.yaml", "suites/mini.kb.yaml::head_to_tail[places-tail]"])
 def test_a_swallowed_suite_is_no_name_for_a_baseline(pytester, mini_suite, value):
-    mini_suite(ONE)
+    mini_suite(GATED)
     result = pytester.runpytest(MODEL, "--kb-baseline-update", value)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: --kb-baseline-update: found *"])
 
 
 def test_the_ini_key_names_what_a_bare_flag_blesses_and_blesses_nothing_alone(pytester, mini_suite):
-    mini_suite(ONE)
+    mini_suite(GATED)
     pytester.makeini("[pytest]\nkb_baseline_update = prod\n")
     pytester.runpytest(*GATE)
     assert not (pytester.path / "baselines").exists()
@@ -233,5 +224,5 @@ def test_the_ini_key_names_what_a_bare_flag_blesses_and_blesses_nothing_alone(py
 
 
 def test_a_wrong_setting_is_a_usage_error_when_only_collecting_too(pytester, mini_suite):
-    mini_suite(ONE)
+    mini_suite(GATED)
     assert pytester.runpytest("--co", *GATE, "--kb-limit=0").ret == pytest.ExitCode.USAGE_ERROR

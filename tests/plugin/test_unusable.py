@@ -5,15 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pytest_kbrel.errors import ModelError
-from tests.plugin.conftest import MODEL
+from tests.plugin.conftest import GATED, MODEL
 
-SUITE = """\
-suite: mini
-facts: facts.jsonl
-head_to_tail:
-  prompt: zero-shot
-  gates: {accuracy: {min: 0.0}}
-"""
 WHY = "./checkpoint: the weights hold NaN"
 # In the worker as well, which runs no test of ours.
 BROKEN = f"""
@@ -36,7 +29,7 @@ def test_a_model_that_cannot_be_loaded_is_told_once(pytester, mini_suite, report
         raise ModelError(WHY)
 
     monkeypatch.setattr(scripted, "load", broken)
-    mini_suite(SUITE)
+    mini_suite(GATED)
     result = pytester.runpytest(MODEL, "suites", "--junitxml=junit.xml")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.assert_outcomes(failed=1)
@@ -52,7 +45,7 @@ def test_a_model_that_cannot_be_loaded_is_told_once(pytester, mini_suite, report
 
 @pytest.mark.slow
 def test_workers_tell_it_once_too(pytester, mini_suite, report):
-    mini_suite(SUITE)
+    mini_suite(GATED)
     pytester.makeconftest(BROKEN)
     result = pytester.runpytest_subprocess(MODEL, "suites", "-n2")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
@@ -74,7 +67,7 @@ def test_a_model_to_compare_with_and_a_judge_are_named_by_their_flags(pytester, 
         return load(spec)
 
     monkeypatch.setattr(scripted, "load", broken)
-    mini_suite(SUITE)
+    mini_suite(GATED)
     for flag in ("--kb-baseline-model", "--kb-judge"):
         result = pytester.runpytest(MODEL, "suites", f"{flag}=scripted/int4.jsonl")
         assert result.ret == pytest.ExitCode.USAGE_ERROR
@@ -83,7 +76,7 @@ def test_a_model_to_compare_with_and_a_judge_are_named_by_their_flags(pytester, 
 
 
 def test_a_cause_of_one_case_stops_no_others(pytester, mini_suite, report):
-    mini_suite(SUITE)
+    mini_suite(GATED)
     rule = '{"contains": "Norway?", "error": "out of memory"}\n'
     path = pytester.path / "knows.jsonl"
     path.write_text(rule + path.read_text())

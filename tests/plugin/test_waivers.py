@@ -5,9 +5,8 @@ from __future__ import annotations
 import junitparser
 import pytest
 
-from tests.plugin.conftest import MODEL, OVERCONFIDENT
+from tests.plugin.conftest import GATE, MODEL, OVERCONFIDENT, outcomes
 
-GATE = (MODEL, "suites")
 # The embedded checkpoint is right about some of the tail, so that this slice fails.
 FAILING = """\
 suite: mini
@@ -26,10 +25,6 @@ def waived(what: str, expires: str = "2999-12-31") -> str:
 
 SLICE = waived(f'slice: "{TAIL}"')
 SAID = "waived until 2999-12-31 by Ann Example: known since spring"
-
-
-def outcomes(result: pytest.RunResult) -> dict[str, int]:
-    return {key: value for key, value in result.parseoutcomes().items() if key != "warnings"}
 
 
 def found_case(report, name=TAIL):

@@ -8,9 +8,8 @@ import pytest
 
 from pytest_kbrel.reports.json_report import comparable
 from pytest_kbrel.reports.responses import read_responses
-from tests.plugin.conftest import INT4, MODEL
+from tests.plugin.conftest import GATE, INT4
 
-GATE = (MODEL, "suites")
 SUITE = """\
 suite: mini
 facts: facts.jsonl

@@ -8,18 +8,10 @@ import sqlite3
 import subprocess
 import sys
 import threading
-import time
 from collections import Counter
 
 from tests.openai_server import BROKEN, Fault
-
-ONE = """\
-suite: mini
-facts: facts.jsonl
-head_to_tail:
-  prompt: zero-shot
-"""
-
+from tests.plugin.conftest import ONE, wait_until
 
 TWO = f"""{ONE}reliability:
   choices: 3
@@ -55,9 +47,7 @@ def killed_after(pytester, server, count, *args):
 
     server.say = say
     process = start(pytester, *args)
-    end = time.monotonic() + 300
-    while asked() < count and process.poll() is None and time.monotonic() < end:
-        time.sleep(0.01)
+    wait_until(lambda: asked() >= count or process.poll() is not None)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     killed.set()

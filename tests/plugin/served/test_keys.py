@@ -51,8 +51,8 @@ from pytest_kbrel.records import GenerateRequest
 def test_it(kb_model):
     key = os.environ["MY_KEY"]
     print(key)
-    (found,) = kb_model.generate([GenerateRequest(prompt="Who?", max_new_tokens=8)])
-    assert found.text == key.upper(), kb_model._connection.client.auth_headers
+    (response,) = kb_model.generate([GenerateRequest(prompt="Who?", max_new_tokens=8)])
+    assert response.text == key.upper(), kb_model._connection.client.auth_headers
 """
 ALL = ("-vv", "-rA", "--tb=long", "--showlocals", "--junitxml=j.xml", "-o", "junit_logging=all")
 

@@ -8,7 +8,7 @@ import openai  # noqa: F401  (in-process sessions forget new modules, and this o
 import pytest
 
 from tests.openai_server import Fault
-from tests.plugin.served.runs import ONE
+from tests.plugin.conftest import ONE
 
 
 def _number(actual):
