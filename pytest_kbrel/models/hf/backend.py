@@ -17,11 +17,8 @@ if TYPE_CHECKING:
     from pytest_kbrel.models.hf.model import HfModel
 
 
-def check(spec: ModelSpec) -> None:
-    """Find what can be found without loading: a path that holds no checkpoint, a package that is missing.
-
-    Raises as :func:`load`.
-    """
+def check_packages(spec: ModelSpec) -> None:
+    """Check the path of ``spec``, and that the packages it needs are installed; raises as :func:`load`."""
     check_path(spec)
     for package in ("torch", "transformers", "safetensors"):
         if find_spec(package) is None:
@@ -43,11 +40,10 @@ def check(spec: ModelSpec) -> None:
             raise ModelError(f"model-args: {option} needs the package {package}: pip install {named}")
 
 
-def check_device_of(spec: ModelSpec) -> None:
-    """Find out whether the device of ``spec`` is there; torch is imported for another device than the CPU.
-
-    Raises as :func:`load`.
-    """
+def _check(spec: ModelSpec) -> None:
+    check_packages(spec)
+    check_availability(spec)
+    # Torch is imported for another device than the CPU only.
     if spec.device in ("auto", "cpu"):
         return
     try:
@@ -60,13 +56,13 @@ def check_device_of(spec: ModelSpec) -> None:
 def load(spec: ModelSpec, *, threads: int | None = None, folder: Path | None = None) -> HfModel:
     """Load a causal or encoder-decoder checkpoint and check that it can be trusted.
 
-    ``threads`` is the number of CPU threads torch may use; ``None`` leaves torch's own choice.
-    ``folder`` is where it is remembered how much memory a token takes, ``None`` for nowhere.
+    ``threads`` is the number of CPU threads for torch, ``None`` for torch's own choice. ``folder`` stores how
+    much memory a token takes; ``None`` stores nothing.
 
     Raises :class:`~pytest_kbrel.errors.ModelError` for anything wrong with weights, tokenizer, config or
     device, and :class:`~pytest_kbrel.errors.MissingExtraError` without torch, transformers or safetensors.
     """
-    check(spec)
+    check_packages(spec)
     try:
         import torch
 
@@ -81,18 +77,12 @@ def load(spec: ModelSpec, *, threads: int | None = None, folder: Path | None = N
     return HfModel(parts, budget=measure_budget(parts.model, spec, parts.fingerprint, folder))
 
 
-def _check_all(spec: ModelSpec) -> None:
-    check(spec)
-    check_availability(spec)
-    check_device_of(spec)
-
-
 HF = Backend(
     name="hf",
     forms=("hf/PATH", "a checkpoint's folder", "a hub id org/name"),
     args=(*MODEL_ARGS, *LM_EVAL["hf"]),
     parse=parse_spec,
-    check=_check_all,
+    check=_check,
     open=load,
     counter=TokenizerCounter,
     gpus=lambda spec: 0 if spec.placement is None else None,

@@ -1,4 +1,4 @@
-"""Which devices there are. Counting them opens no context on a GPU, and takes no memory there."""
+"""Devices of this machine and of a loaded model. Counting them opens no context on a GPU."""
 
 from __future__ import annotations
 
@@ -19,15 +19,13 @@ def check_device(name: str) -> None:
         return
     try:
         device = torch.device(name)
-        count = _count(device.type)
+        is_available = (device.index or 0) < _count(device.type)
     except (RuntimeError, AssertionError, AttributeError):
-        count = 0
-    else:
-        if (device.index or 0) < count:
-            return
-    raise ModelError(
-        f"device {name!r} is not available: allowed on this machine: {', '.join(available_devices())}"
-    )
+        is_available = False
+    if not is_available:
+        raise ModelError(
+            f"device {name!r} is not available: allowed on this machine: {', '.join(available_devices())}"
+        )
 
 
 def available_devices() -> list[str]:
@@ -45,25 +43,20 @@ def _count(kind: str) -> int:
     if kind == "mps":
         return int(torch.backends.mps.is_available())
     # Of a kind that torch knows and cannot run on (meta) it has no such module.
-    module = torch.get_device_module(kind)
-    return int(module.device_count())
-
-
-_OFFLOADED = ("cpu", "disk")
+    return int(torch.get_device_module(kind).device_count())
 
 
 def device_map_options(placement: Placement) -> dict[str, Any]:
     """Return the arguments of ``from_pretrained`` that spread a checkpoint as ``placement`` says."""
-    parts = placement.parts
-    options: dict[str, Any] = {"device_map": placement.device_map if parts is None else parts}
+    options: dict[str, Any] = {"device_map": placement.parts or placement.device_map}
     if placement.max_memory_per_gpu or placement.max_cpu_memory:
         from accelerate.utils import get_max_memory
 
-        most: dict[int | str, int | str] = dict(get_max_memory())
-        for device in most:
-            given = placement.max_cpu_memory if device == "cpu" else placement.max_memory_per_gpu
-            most[device] = _bytes(given) if given else most[device]
-        options["max_memory"] = most
+        limits: dict[int | str, int | str] = dict(get_max_memory())
+        for device in limits:
+            if limit := placement.max_cpu_memory if device == "cpu" else placement.max_memory_per_gpu:
+                limits[device] = int(limit) if limit.isdigit() else limit.replace(" ", "")
+        options["max_memory"] = limits
     if placement.offload_folder:
         options["offload_folder"] = placement.offload_folder
     return options
@@ -87,19 +80,17 @@ def check_placement(spec: ModelSpec, model: Any) -> None:
 
 
 def is_offloaded(model: Any) -> bool:
-    """Tell whether some weights are brought to their device only while they are used."""
+    """Return True if some weights are brought to their device only while they are used."""
     return any(parameter.device.type == "meta" for parameter in model.parameters())
 
 
 def devices_of(model: Any) -> tuple[torch.device, ...]:
     """Return the devices that compute a model, the one that takes its inputs first."""
-    places = list(dict.fromkeys((getattr(model, "hf_device_map", None) or {}).values()))
-    others = [place for place in places if place not in _OFFLOADED]
+    mapped = (getattr(model, "hf_device_map", None) or {}).values()
     # What is offloaded is computed where the rest is, and on the CPU where there is no rest.
-    on_devices = [
-        torch.device("cuda", place) if isinstance(place, int) else torch.device(place) for place in others
-    ]
-    return tuple(dict.fromkeys([model.device, *on_devices]))
+    names = [name for name in mapped if name not in ("cpu", "disk")]
+    devices = [torch.device("cuda", name) if isinstance(name, int) else torch.device(name) for name in names]
+    return tuple(dict.fromkeys([model.device, *devices]))
 
 
 def describe_devices(model: Any) -> str:
@@ -112,7 +103,3 @@ def describe_devices(model: Any) -> str:
     if len(devices) > 1:
         words = " + ".join(f"{kind} x {sum(device.type == kind for device in devices)}" for kind in kinds)
     return f"{words}, partly offloaded" if is_offloaded(model) else words
-
-
-def _bytes(memory: str) -> int | str:
-    return int(memory) if memory.isdigit() else memory.replace(" ", "")

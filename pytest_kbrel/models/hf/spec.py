@@ -1,4 +1,4 @@
-"""What the user typed for a model, read and checked without loading anything."""
+"""Specs of checkpoints (``--kb-model``, ``--kb-model-args``), parsed and checked without loading anything."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pytest_kbrel.bounds import BATCH, DEVICE_NUMBER, TOKEN_ID, TOKENS
 from pytest_kbrel.errors import ModelError, nearest
 from pytest_kbrel.models.arguments import flag, parse_backend_args, whole, whole_or_auto
 from pytest_kbrel.models.chat import CHAT_ARGS, ChatArgs, parse_chat_args
-from pytest_kbrel.models.checkpoint.files import check_folder, looks_like_hub_id
+from pytest_kbrel.models.checkpoint.files import ADAPTER_WEIGHTS, check_folder, looks_like_hub_id
 from pytest_kbrel.records import record
 from pytest_kbrel.untrusted import parse
 
@@ -34,37 +34,14 @@ ATTENTION = ("eager", "sdpa", FLASH)
 BNB_4BIT = ("compute_dtype", "quant_type", "quant_storage", "use_double_quant")
 """What may stand behind ``bnb_4bit_``: how bitsandbytes makes weights smaller while they are loaded."""
 
-PLACING_ARGS = (
-    "parallelize",
-    "device_map",
-    "device_map_option",
-    "max_memory_per_gpu",
-    "max_cpu_memory",
-    "offload_folder",
-)
+_PLACEMENT_TEXTS = ("max_memory_per_gpu", "max_cpu_memory", "offload_folder")
 
 MODEL_ARGS = (
-    "pretrained",
-    "backend",
-    "dtype",
-    "revision",
-    "subfolder",
-    "peft",
-    "gguf_file",
-    "load_in_4bit",
-    "load_in_8bit",
-    *(f"bnb_4bit_{name}" for name in BNB_4BIT),
-    *PLACING_ARGS,
-    "use_fast_tokenizer",
-    "prefix_token_id",
-    "trust_remote_code",
-    "tokenizer",
-    "max_length",
-    "add_bos_token",
-    "device",
-    "attn_implementation",
-    "apply_chat_template",
-    *CHAT_ARGS,
+    *("pretrained", "backend", "dtype", "revision", "subfolder", "peft", "gguf_file"),
+    *("load_in_4bit", "load_in_8bit", *(f"bnb_4bit_{name}" for name in BNB_4BIT)),
+    *("parallelize", "device_map", "device_map_option", *_PLACEMENT_TEXTS),
+    *("use_fast_tokenizer", "prefix_token_id", "trust_remote_code", "tokenizer", "max_length"),
+    *("add_bos_token", "device", "attn_implementation", "apply_chat_template", *CHAT_ARGS),
 )
 """The keys of ``--kb-model-args`` this version knows, in lm-eval's own words."""
 
@@ -141,18 +118,25 @@ def parse_spec(
     """
     text = text.strip()
     args, notes = parse_backend_args(model_args, MODEL_ARGS, "hf")
-    own_template = flag(args, "apply_chat_template")
     if flag(args, "trust_remote_code"):
         raise ModelError(
             "model-args: trust_remote_code=True is refused: this version never runs code from a checkpoint; "
             "allowed are the architectures that the installed transformers knows"
         )
     path, derived = _resolve(text, args.get("pretrained", ""))
-    if flag(args, "load_in_4bit") and flag(args, "load_in_8bit"):
+    in_4bit, in_8bit = bool(flag(args, "load_in_4bit")), bool(flag(args, "load_in_8bit"))
+    if in_4bit and in_8bit:
         raise ModelError("model-args: load_in_4bit and load_in_8bit exclude each other")
     device = _agreed("device", device, args.get("device", "auto"))
-    placement, mapped, idle = read_placement(args, parallelize=bool(flag(args, "parallelize")))
-    if placement is not None and device not in ("auto", "cuda"):
+    placement, mapped = _placement(args)
+    if placement is None:
+        notes += [
+            f"model-args: {key}={args[key]} is not used: without parallelize=True or device_map=auto the "
+            "checkpoint goes to one device"
+            for key in ("device_map_option", *_PLACEMENT_TEXTS)
+            if key in args and args[key] != mapped
+        ]
+    elif device not in ("auto", "cuda"):
         raise ModelError(
             f"device {device} and device_map={placement.device_map} contradict each other; give one of them"
         )
@@ -161,6 +145,7 @@ def parse_spec(
             f"{text}: found device {device!r}, which holds no numbers and computes none; allowed: auto, cpu, "
             "cuda, cuda:0, mps"
         )
+    own_template = flag(args, "apply_chat_template")
     return ModelSpec(
         text=text if text != "hf" else f"hf/{path}",
         path=path,
@@ -178,25 +163,24 @@ def parse_spec(
         attn_implementation=_attention(args.get("attn_implementation", "")),
         peft=_expanded(args.get("peft", "")),
         gguf_file=args.get("gguf_file", ""),
-        load_in_4bit=bool(flag(args, "load_in_4bit")),
-        load_in_8bit=bool(flag(args, "load_in_8bit")),
+        load_in_4bit=in_4bit,
+        load_in_8bit=in_8bit,
         subfolder=args.get("subfolder", ""),
         kind=_kind(args.get("backend", "default")),
-        bnb_4bit=_bnb_4bit(args),
+        bnb_4bit=_bnb_4bit(args, in_4bit=in_4bit),
         placement=placement,
         use_fast_tokenizer=flag(args, "use_fast_tokenizer") is not False,
         prefix_token_id=whole("prefix_token_id", args["prefix_token_id"], TOKEN_ID)
         if "prefix_token_id" in args
         else None,
-        notes=(*notes, *idle),
+        notes=tuple(notes),
     )
 
 
 def check_path(spec: ModelSpec) -> None:
-    """Say early what is plainly wrong with ``spec.path``: no folder, no config, no safetensors.
+    """Raise :class:`ModelError` unless ``spec.path`` is a folder with config and safetensors, or a hub id.
 
-    Needs neither torch nor transformers. A path that does not exist but has the form ``org/name`` is a hub
-    id and passes. Raises :class:`ModelError` saying where, what was found and what is allowed.
+    Neither torch nor transformers is needed. A path that does not exist but has the form ``org/name`` passes.
     """
     folder = Path(spec.path).expanduser()
     if folder.is_dir():
@@ -207,8 +191,8 @@ def check_path(spec: ModelSpec) -> None:
             )
         inner = Path(spec.location)
         if not inner.is_dir():
-            inside = [p.name for p in folder.iterdir() if p.is_dir()]
-            raise ModelError(f"{inner}: no such subfolder{nearest(spec.subfolder, inside)}")
+            subfolders = [p.name for p in folder.iterdir() if p.is_dir()]
+            raise ModelError(f"{inner}: no such subfolder{nearest(spec.subfolder, subfolders)}")
         check_folder(inner, gguf_file=spec.gguf_file)
     elif folder.is_file():
         hint = f"; give its folder and gguf_file={folder.name}" if folder.suffix == ".gguf" else ""
@@ -220,12 +204,9 @@ def check_path(spec: ModelSpec) -> None:
             f"{spec.path}: no such folder; allowed is a folder with config.json, safetensors and tokenizer, "
             f"a hub id org/name, or reference{hint}"
         )
-    if (
-        spec.peft
-        and Path(spec.peft).is_dir()
-        and not (Path(spec.peft) / "adapter_model.safetensors").is_file()
-    ):
-        raise ModelError(f"{spec.peft}: no adapter_model.safetensors; adapters load from safetensors only")
+    adapter = Path(spec.peft)
+    if spec.peft and adapter.is_dir() and not (adapter / ADAPTER_WEIGHTS).is_file():
+        raise ModelError(f"{spec.peft}: no {ADAPTER_WEIGHTS}; adapters load from safetensors only")
 
 
 def _resolve(text: str, pretrained: str) -> tuple[str, str]:
@@ -259,9 +240,9 @@ def _kind(backend: str) -> str:
     return backend.replace("default", "")
 
 
-def _bnb_4bit(args: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+def _bnb_4bit(args: Mapping[str, str], *, in_4bit: bool) -> tuple[tuple[str, str], ...]:
     given = {name: args[f"bnb_4bit_{name}"] for name in BNB_4BIT if f"bnb_4bit_{name}" in args}
-    if given and not flag(args, "load_in_4bit"):
+    if given and not in_4bit:
         raise ModelError(
             f"model-args: bnb_4bit_{next(iter(given))} is for load_in_4bit=True; give both or neither"
         )
@@ -291,10 +272,10 @@ def _attention(name: str) -> str:
     return name
 
 
-def _agreed(what: str, flag: str, arg: str) -> str:
-    if "auto" not in (flag, arg) and flag != arg:
-        raise ModelError(f"{what} is given twice: {flag} by its own flag, {arg} by model-args")
-    return arg if flag == "auto" else flag
+def _agreed(what: str, option: str, arg: str) -> str:
+    if "auto" not in (option, arg) and option != arg:
+        raise ModelError(f"{what} is given twice: {option} by its own flag, {arg} by model-args")
+    return arg if option == "auto" else option
 
 
 WORDS = ("auto", "balanced", "balanced_low_0", "sequential")
@@ -320,18 +301,12 @@ class Placement:
     @property
     def parts(self) -> dict[str, str | int] | None:
         """Devices by the names of parts, ``None`` where accelerate is to choose."""
-        if self.device_map in WORDS:
-            return None
-        placed: dict[str, str | int] = json.loads(self.device_map)
-        return placed
+        return None if self.device_map in WORDS else json.loads(self.device_map)
 
 
-def read_placement(args: Mapping[str, str], *, parallelize: bool) -> tuple[Placement | None, str, list[str]]:
-    """Return how to spread a checkpoint, the one device it names, and a line on what has no effect.
-
-    ``None`` stands for a checkpoint that is not spread, an empty device for one that is not named. Raises
-    :class:`ModelError` for a value of the wrong kind, or two that contradict each other.
-    """
+def _placement(args: Mapping[str, str]) -> tuple[Placement | None, str]:
+    """Return how to spread a checkpoint, ``None`` for not at all, and the one device that it is mapped to."""
+    parallelize = bool(flag(args, "parallelize"))
     option, given = args.get("device_map_option", ""), args.get("device_map", "")
     if option and given and option != given:
         raise ModelError(
@@ -343,38 +318,20 @@ def read_placement(args: Mapping[str, str], *, parallelize: bool) -> tuple[Place
                 f"model-args: {key}={args[key]:.60}; allowed is a number of bytes, or as in 10GiB"
             )
     chosen = given or (option if parallelize else "")
-    device = ""
-    if _DEVICE.fullmatch(chosen):
-        # One device for all is no map, and needs no accelerate.
-        device = f"cuda:{chosen}" if chosen.isdigit() else chosen
-        if parallelize:
-            raise ModelError(
-                f"model-args: parallelize=True and device_map={chosen} contradict each other; give one"
-            )
-    elif chosen or parallelize:
-        return (
-            Placement(
-                device_map=_checked(chosen or "auto"),
-                max_memory_per_gpu=args.get("max_memory_per_gpu", ""),
-                max_cpu_memory=args.get("max_cpu_memory", ""),
-                offload_folder=args.get("offload_folder", ""),
-            ),
-            "",
-            [],
+    if not (chosen or parallelize):
+        return None, ""
+    if not _DEVICE.fullmatch(chosen):
+        texts = {key: args[key] for key in _PLACEMENT_TEXTS if key in args}
+        return Placement(device_map=_device_map(chosen or "auto"), **texts), ""
+    if parallelize:
+        raise ModelError(
+            f"model-args: parallelize=True and device_map={chosen} contradict each other; give one"
         )
-    idle = [key for key in PLACING_ARGS[2:] if key in args and args[key] != device]
-    return (
-        None,
-        device,
-        [
-            f"model-args: {key}={args[key]} is not used: without parallelize=True or device_map=auto the "
-            "checkpoint goes to one device"
-            for key in idle
-        ],
-    )
+    # One device for all is no map, and needs no accelerate.
+    return None, f"cuda:{chosen}" if chosen.isdigit() else chosen
 
 
-def _checked(device_map: str) -> str:
+def _device_map(device_map: str) -> str:
     if device_map in WORDS:
         return device_map
     allowed = (
@@ -389,9 +346,9 @@ def _checked(device_map: str) -> str:
         raise ModelError(f"model-args: device_map is not JSON: {error}; {allowed}") from None
     wrong = [name for name, device in parsed.items() if not _is_device(device)]
     if wrong or not parsed:
-        said = f"{wrong[0]!r} goes to {parsed[wrong[0]]!r}" if wrong else "it is empty"
+        what = f"{wrong[0]!r} goes to {parsed[wrong[0]]!r}" if wrong else "it is empty"
         raise ModelError(
-            f"model-args: device_map: {said}; allowed: cpu, disk, or a GPU by its number or as in cuda:1"
+            f"model-args: device_map: {what}; allowed: cpu, disk, or a GPU by its number or as in cuda:1"
         )
     return device_map
 

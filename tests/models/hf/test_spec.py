@@ -271,6 +271,6 @@ def test_spreading_needs_accelerate(monkeypatch, tmp_path):
     monkeypatch.setattr(
         "pytest_kbrel.models.hf.backend.find_spec", lambda name: None if name == "accelerate" else real(name)
     )
-    hf.check(parse_spec(str(tmp_path)))
+    hf.check_packages(parse_spec(str(tmp_path)))
     with pytest.raises(ModelError, match="device_map=auto needs the package accelerate: pip install"):
-        hf.check(parse_spec(str(tmp_path), "parallelize=True"))
+        hf.check_packages(parse_spec(str(tmp_path), "parallelize=True"))
