@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING
 
 from pytest_kbrel.errors import StoreError
 from pytest_kbrel.models.base import Model, check_count
@@ -25,16 +25,6 @@ if TYPE_CHECKING:
 _BATCH = 64
 
 Cached = Callable[[Sequence[Request]], Collection[Request]]
-
-
-@runtime_checkable
-class Shares(Protocol):
-    """A model that says which way of sharing holds for it."""
-
-    @property
-    def sharing_modes(self) -> tuple[SharingMode, SharingMode]:
-        """The way when it scores, and the one when it writes."""
-        ...
 
 
 @record
@@ -96,7 +86,7 @@ def measure_costs(
     started = time.perf_counter()
     model = open_it()
     try:
-        cached = _cached_in(folder, model.describe()) if folder is not None else _nothing
+        cached = _cached_in(folder, model.describe())
         loading = time.perf_counter() - started
         counts: Multiset[Kind] = Multiset()
         largest: dict[Kind, list[Request]] = {}
@@ -116,7 +106,7 @@ def measure_costs(
         for first in {kind[3]: requests[:1] for kind, requests in samples.items()}.values():
             # What a model does at its first answer only belongs to the loading.
             _answers(model, first)
-        sharing_modes = model.sharing_modes if isinstance(model, Shares) else None
+        sharing_modes = getattr(model, "sharing_modes", None)
         loading += time.perf_counter() - started
         total = sum(counts[kind] for kind in samples)
         tokens: dict[str, int] = {}
@@ -163,17 +153,13 @@ def _answers(model: Model, requests: Sequence[Request]) -> Sequence[object]:
     ]
 
 
-def _nothing(requests: Sequence[Request]) -> Collection[Request]:
-    return ()
-
-
-def _cached_in(folder: Path, model: Fingerprint) -> Cached:
+def _cached_in(folder: Path | None, model: Fingerprint) -> Cached:
     """Return what looks for answers of ``model`` in a store; there are none where it is missing or broken."""
     digest, broken = digest_of(model), False
 
     def cached(requests: Sequence[Request]) -> list[Request]:
         nonlocal broken
-        if broken or not (folder / FILE).is_file():
+        if folder is None or broken or not (folder / FILE).is_file():
             return []
         keys = {key_of(digest, request): request for request in requests}
         try:

@@ -1,20 +1,35 @@
-"""The plan of a run: who would be asked how much, how long it would take, and what the gates could find."""
+"""The plan of a run: requests and tokens of each model, time, cost, and what the gates could find."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+import struct
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from pytest_kbrel.baselines import Baseline
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.evaluation.specs import helper_spec, no_probabilities, role_of
 from pytest_kbrel.gates.power import GatePower
-from pytest_kbrel.models.registry import BACKENDS, open_model
+from pytest_kbrel.models.base import Spec
+from pytest_kbrel.models.hf.prefix_tree import distinct_in_order
+from pytest_kbrel.models.registry import BACKENDS, open_counter, open_model
+from pytest_kbrel.models.token_counting import TokenCounter
+from pytest_kbrel.models.tokens import Ids
 from pytest_kbrel.planning.cost_model import CostModel, measure_costs
-from pytest_kbrel.planning.requests import Call, DryRun, DryRuns, Range, Scenario, dry_runs_of
-from pytest_kbrel.planning.workload import Asked, PlannedModel, Workload, workload_of
-from pytest_kbrel.records import Case, record
+from pytest_kbrel.planning.requests import (
+    Call,
+    DryRun,
+    DryRuns,
+    Kind,
+    Range,
+    Scenario,
+    TempStore,
+    dry_runs_of,
+)
+from pytest_kbrel.records import Case, ScoreRequest, record
 from pytest_kbrel.settings import Settings
 
 
@@ -22,8 +37,7 @@ from pytest_kbrel.settings import Settings
 class Fed:
     """Tokens that go through a model, padding apart, and how many of these are ``different``.
 
-    The latter is the least that could go through. ``sharing_modes`` are those of scoring and of
-    writing.
+    The latter is the least that could go through. ``sharing_modes`` are those of scoring and of writing.
     """
 
     tokens: Range
@@ -33,7 +47,7 @@ class Fed:
 
 @record
 class Participant:
-    """A model of the run. ``role`` is where the user named it, ``passes`` how often it is asked everything.
+    """A model of the run. ``role`` is where the user named it, ``passes`` how often it gets every request.
 
     ``exact``: tokens are counted by its own tokenizer. ``costs`` is ``None`` for a model on a server,
     and ``seconds`` and ``fed`` with it. ``thoughts`` is how many tokens it may think before each answer,
@@ -47,7 +61,7 @@ class Participant:
     passes: int
     exact: bool
     served: bool
-    asked: Asked
+    counts: RequestCounts
     thoughts: int = 0
     costs: CostModel | None = None
     seconds: Range | None = None
@@ -59,12 +73,12 @@ class Participant:
 
 @record
 class PlannedCase:
-    """A slice, and what it asks of the model under test."""
+    """A slice, and the requests it puts to the model under test."""
 
     suite: str
     id: str
     facts: int
-    asked: Asked
+    counts: RequestCounts
 
 
 @record
@@ -101,7 +115,7 @@ def make_plan(
                 suite=case.suite,
                 id=case.id,
                 facts=len(case.facts),
-                asked=models[0].asked(dry_runs, f"{case.suite}::{case.id}"),
+                counts=models[0].counts(dry_runs, f"{case.suite}::{case.id}"),
             )
             for case in cases
         ),
@@ -142,7 +156,7 @@ def _participant(options: Settings, dry_runs: DryRuns, model: PlannedModel) -> P
         passes=model.passes,
         exact=model.counter.exact,
         served=BACKENDS[model.spec.backend].is_served,
-        asked=model.asked(dry_runs),
+        counts=model.counts(dry_runs),
         thoughts=model.counter.thoughts,
     )
     if plain.served:
@@ -163,7 +177,7 @@ def _participant(options: Settings, dry_runs: DryRuns, model: PlannedModel) -> P
         for of in dry_runs.every()
     }
     # Without an answer seen nobody knows how long answers are.
-    all_timed = model.tally(dry_runs.high.scenario).kinds <= costs.written.keys()
+    all_timed = model.kinds[dry_runs.high.scenario] <= costs.written.keys()
     sharing_modes = costs.sharing_modes
     fed = None
     if sharing_modes is not None:
@@ -189,5 +203,137 @@ def _cost(options: Settings, who: Participant) -> tuple[float, float] | None:
     if options.prices is None:
         return None
     read, written = (price * who.passes / 1e6 for price in options.prices)
-    asked = who.asked
-    return asked.read.low * read, asked.read.high * read + asked.written.high * written
+    counts = who.counts
+    return counts.read.low * read, counts.read.high * read + counts.written.high * written
+
+
+@record
+class RequestCounts:
+    """Numbers of requests to one model and of their tokens.
+
+    ``calls`` are all requests, ``new`` those after deduplication. ``read`` are the tokens of the
+    prompts, ``scored`` those of continuations whose probability is requested; ``written`` is the most the
+    model may write.
+    """
+
+    calls: Range
+    new: Range
+    read: Range
+    scored: Range
+    written: Range
+
+
+class PlannedModel:
+    """A model of the run with its numbers of requests in each scenario, in all and by case.
+
+    ``role`` is where the user named it (``text``), ``passes`` how often it gets every request, ``to`` its
+    name in :class:`pytest_kbrel.records.Ask`; ``kinds`` are those of the new requests in each scenario.
+    Raises :class:`ModelError` where its tokenizer does not load.
+    """
+
+    def __init__(self, role: str, text: str, spec: Spec, passes: int, to: str = "") -> None:
+        self.role, self.text, self.spec, self.passes, self.to = role, text, spec, passes, to
+        self.kinds: defaultdict[Scenario, set[Kind]] = defaultdict(set)
+        self._counts: defaultdict[tuple[Scenario, str], Counter[str]] = defaultdict(Counter)
+        try:
+            self.counter = open_counter(spec)
+        except ModelError as error:
+            raise ModelError(f"{role}: {error}") from None
+
+    @property
+    def unscorable(self) -> str:
+        """Why it can score no answer; empty where it can, or nobody knows."""
+        accountant = self.counter.accountant
+        return "" if accountant is None else accountant.encoder.unscorable
+
+    def add(self, scenario: Scenario, call: Call) -> None:
+        """Count a call that is for this model."""
+        counts = Counter(calls=call.received, new=len(call.requests))
+        for request in call.requests:
+            counts["read"] += self.counter.prompt(request)
+            if isinstance(request, ScoreRequest):
+                counts["scored"] += self.counter.continuation(request)
+            else:
+                counts["written"] += request.max_new_tokens
+        for case in ("", call.case):
+            self._counts[scenario, case].update(counts)
+        if call.requests:
+            self.kinds[scenario].add(call.kind)
+
+    def counts(self, dry_runs: DryRuns, case: str = "") -> RequestCounts:
+        """Return its numbers over all scenarios, in all or of one case (node id)."""
+
+        def over(name: str) -> Range:
+            return dry_runs.range(lambda of: self._counts[of.scenario, case][name])
+
+        return RequestCounts(
+            calls=over("calls"),
+            new=over("new"),
+            read=over("read"),
+            scored=over("scored"),
+            written=over("written"),
+        )
+
+
+class PrefixTree:
+    """Prefix tree of sequences of token ids, in a temporary file."""
+
+    def __init__(self) -> None:
+        self._sequences = TempStore()
+
+    def add(self, sequences: Sequence[Ids]) -> None:
+        """Put sequences into the tree."""
+        # As bytes they sort as they do as numbers.
+        self._sequences.add(struct.pack(f">{len(ids)}I", *ids) for ids in sequences)
+
+    def tokens(self) -> int:
+        """Return how many nodes the tree has: the least that can be fed."""
+        rows = self._sequences.in_order()
+        return distinct_in_order(struct.unpack(f">{len(row) // 4}I", row) for row in rows)
+
+
+@dataclass(slots=True)
+class Workload:
+    """What a loaded model has to do: ``seconds``, and tokens that it writes (``wrote``).
+
+    ``cached`` is how many requests have an answer from earlier runs. ``fed`` and ``different`` are the tokens
+    that go through it, and how many of these differ, where anybody knows.
+    """
+
+    seconds: float = 0.0
+    wrote: float = 0.0
+    cached: int = 0
+    fed: int = 0
+    different: int = 0
+
+
+def workload_of(
+    calls: Iterable[Call], costs: CostModel, counter: TokenCounter, *, passes: int, anew: bool
+) -> Workload:
+    """Return what ``calls`` are for a model that is asked all of them so many times.
+
+    ``anew``: all passes but the first take nothing from the store.
+    """
+    from pytest_kbrel.models.hf.kv_cache import PrefixCache
+
+    workload = Workload()
+    accountant, sharing_modes = counter.accountant, costs.sharing_modes
+    # What one call leaves to the next is not fed again.
+    prefix = PrefixCache()
+    # Of all calls together: what one leaves to the next may be the beginning of what that one asks.
+    trees = PrefixTree(), PrefixTree()
+    for call in calls:
+        uncached = costs.uncached(call.requests)
+        workload.cached += len(call.requests) - len(uncached)
+        workload.seconds += costs.seconds_for(uncached, counter)
+        if passes > 1:
+            again = call.requests if anew else uncached
+            workload.seconds += (passes - 1) * costs.seconds_for(again, counter)
+        workload.wrote += costs.written_for(call)
+        if accountant is not None and sharing_modes is not None:
+            mode = sharing_modes[call.kind[3] != "score"]
+            workload.fed += accountant.count(call.requests, mode, prefix)
+            for tree, sequences in zip(trees, accountant.tries(call.requests), strict=True):
+                tree.add(sequences)
+    workload.different = sum(tree.tokens() for tree in trees)
+    return workload

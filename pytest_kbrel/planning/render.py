@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
 from itertools import groupby
 
 from pytest_kbrel.catalogue.rules import GATE_RULES
@@ -57,45 +58,40 @@ def _seconds(value: Range) -> str:
 def _case_table(cases: Sequence[PlannedCase]) -> list[str]:
     rows = [["slice", "facts", "calls", "different", "prompt tokens"]]
     for case in cases:
-        of = case.asked
+        of = case.counts
         rows.append(
-            [one_line(case.id, 60), _number(case.facts), *map(range_text, (of.asked, of.new, of.read))]
+            [one_line(case.id, 60), _number(case.facts), *map(range_text, (of.calls, of.new, of.read))]
         )
     if len(cases) > 1:
-        all_asked = [case.asked for case in cases]
-        totals = [_sum([getattr(of, name) for of in all_asked]) for name in ("asked", "new", "read")]
+        totals = [
+            reduce(Range.plus, [getattr(case.counts, name) for case in cases])
+            for name in ("calls", "new", "read")
+        ]
         rows.append(["all", _number(sum(case.facts for case in cases)), *map(range_text, totals)])
     return format_table(rows)
 
 
-def _sum(spans: Sequence[Range]) -> Range:
-    total = spans[0]
-    for span in spans[1:]:
-        total = total.plus(span)
-    return total
-
-
 def _participant(who: Participant) -> Iterator[str]:
-    asked = who.asked
+    counts = who.counts
     times = ", everything twice" if who.passes == 2 else ""
-    yield f"{who.role} {who.text}: {range_text(asked.asked)} calls{times}"
-    yield f"  after deduplication {range_text(asked.new)}: an equal question is asked once"
+    yield f"{who.role} {who.text}: {range_text(counts.calls)} calls{times}"
+    yield f"  after deduplication {range_text(counts.new)}: an equal question is asked once"
     if who.cached is not None:
-        cached, new = range_text(who.cached), range_text(asked.new)
+        cached, new = range_text(who.cached), range_text(counts.new)
         yield f"  {cached} of {new} calls kept from earlier runs, which are not asked again"
     how = "by its own tokenizer" if who.exact else "estimated, 4 characters a token"
-    scored = f", and {range_text(asked.scored)} scored" if asked.scored.high else ""
-    yield f"  tokens read {range_text(asked.read)}{scored} ({how})"
+    scored = f", and {range_text(counts.scored)} scored" if counts.scored.high else ""
+    yield f"  tokens read {range_text(counts.read)}{scored} ({how})"
     if who.fed is not None and who.fed.tokens.high:
-        saving = asked.read.plus(asked.scored).high / who.fed.tokens.high
+        saving = counts.read.plus(counts.scored).high / who.fed.tokens.high
         ways = " and ".join(dict.fromkeys(_WAYS[way] for way in who.fed.sharing_modes))
         yield f"  tokens fed {range_text(who.fed.tokens)}: {saving:.1f} times fewer, {ways}"
         yield f"  different tokens {range_text(who.fed.different)}: no fewer could be fed"
     wrote = ""
     if who.wrote is not None:
         wrote = f", {range_text(who.wrote)} if answers are as long as those seen"
-    yield f"  tokens written at most {range_text(asked.written)}{wrote}"
-    if who.thoughts and asked.written.high:
+    yield f"  tokens written at most {range_text(counts.written)}{wrote}"
+    if who.thoughts and counts.written.high:
         yield f"  thoughts are not counted: at most {who.thoughts:,} tokens before each answer, if it thinks"
 
 

@@ -89,13 +89,13 @@ def _guarded(action: Callable[[], T]) -> T:
 class Call:
     """Requests that are put to one model at once: the new ones of a chunk of a case, of one round and kind.
 
-    ``asked`` is how many requests came in, those included that were asked before, here or in an earlier call.
+    ``received`` is how many requests came in, with those that came before, here or in an earlier call.
     """
 
     case: str
     kind: Kind
     requests: tuple[Request, ...]
-    asked: int
+    received: int
 
     @property
     def to(self) -> str:
@@ -174,7 +174,7 @@ def _calls(case: Case, number: int, asks: Sequence[Ask], stores: dict[str, TempS
             stores[kind[0]] = TempStore()
         are_new = stores[kind[0]].add(keys)
         new = tuple(request for request, is_new in zip(requests, are_new, strict=True) if is_new)
-        yield Call(case=f"{case.suite}::{case.id}", kind=kind, requests=new, asked=len(requests))
+        yield Call(case=f"{case.suite}::{case.id}", kind=kind, requests=new, received=len(requests))
 
 
 @record

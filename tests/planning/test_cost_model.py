@@ -13,8 +13,8 @@ from pytest_kbrel.models.measurements import store_rates
 from pytest_kbrel.models.token_counting import TokenEstimator
 from pytest_kbrel.planning import cost_model
 from pytest_kbrel.planning.cost_model import measure_costs, read_by
+from pytest_kbrel.planning.plan import workload_of
 from pytest_kbrel.planning.requests import Call
-from pytest_kbrel.planning.workload import workload_of
 from pytest_kbrel.records import (
     Failed,
     Fingerprint,
@@ -96,7 +96,7 @@ def calls(method: str) -> list[Call]:
             )
         )
     return [
-        Call(case=f"case {part}", kind=("", "monitor", 0, method), requests=requests, asked=len(requests))
+        Call(case=f"case {part}", kind=("", "monitor", 0, method), requests=requests, received=len(requests))
         for part, requests in enumerate(made)
     ]
 

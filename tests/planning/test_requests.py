@@ -80,7 +80,7 @@ class Made:
         self.columns = dry_run.columns
 
     def asked(self, to: str | None = None) -> int:
-        return sum(call.asked for call in self._of("", to))
+        return sum(call.received for call in self._of("", to))
 
     def new(self, case: str = "", to: str | None = None) -> tuple[Request, ...]:
         return tuple(request for call in self._of(case, to) for request in call.requests)
@@ -189,7 +189,7 @@ def test_of_the_calls_none_is_held(monkeypatch):
     # What earlier tests left, held so that none of it goes while the rest is counted.
     before = [one for one in gc.get_objects() if type(one) in kinds]
     alive = [sum(type(one) in kinds for one in gc.get_objects()) - len(before) for _ in dry_run.calls()]
-    first, again = ([(call.asked, call.requests) for call in dry_run.calls()] for _ in range(2))
+    first, again = ([(call.received, call.requests) for call in dry_run.calls()] for _ in range(2))
     assert first == again
     assert len(first) == len(alive) > 9
     # Those of two chunks at most, of five.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_kbrel.models.registry import read_spec
-from pytest_kbrel.planning.workload import PlannedModel
+from pytest_kbrel.planning.plan import PlannedModel
 from tests.plugin.real_models.checkpoints import make_checkpoint
 from tests.plugin.real_models.world import write_suite
 

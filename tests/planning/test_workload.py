@@ -8,8 +8,8 @@ from pytest_kbrel.models.cache.caching_model import DeduplicatingModel
 from pytest_kbrel.models.registry import open_counter, open_model, read_spec
 from pytest_kbrel.models.token_counting import TokenEstimator
 from pytest_kbrel.planning.cost_model import CostModel
+from pytest_kbrel.planning.plan import workload_of
 from pytest_kbrel.planning.requests import DryRun
-from pytest_kbrel.planning.workload import workload_of
 from pytest_kbrel.records import Fact, GenerateRequest, HeadToTailSettings, MonitorSettings, ScoreRequest
 from tests.models.fedometer import Fedometer
 from tests.planning.test_requests import FACTS, case
