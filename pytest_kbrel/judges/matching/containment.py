@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import lru_cache
 
 from pytest_kbrel.judges.matching.enumerations import is_region, is_trade
@@ -108,17 +108,6 @@ _GRADE = re.compile(r"[A-Z]{1,2}[+#-]{1,2}")
 # "The Confederate army" are the Confederates.
 _ORGANISED = ("party", "army", "forces", "troops")
 _SHORT_FOR = frozenset(PHRASES.values())
-
-
-def find_spans(words: Sequence[str], sought: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Yield (start, end) wherever ``sought`` stands in ``words`` as whole words."""
-    size = len(sought)
-    if not size:
-        return
-    first = sought[0]
-    for start in range(len(words) - size + 1):
-        if words[start] == first and tuple(words[start : start + size]) == tuple(sought):
-            yield start, start + size
 
 
 def may_stand_at(answer: Answer, gold: Gold, start: int) -> bool:

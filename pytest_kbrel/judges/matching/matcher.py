@@ -4,27 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from pytest_kbrel.judges.matching.claims import is_aside
 from pytest_kbrel.judges.matching.containment import (
-    find_spans,
     is_city_named_so,
     is_other_name,
     may_stand_at,
     short_forms,
 )
 from pytest_kbrel.judges.matching.enumerations import is_one_of_several, is_region
-from pytest_kbrel.judges.matching.negation import is_negated, points_elsewhere
+from pytest_kbrel.judges.matching.negation import is_aside, is_negated, points_elsewhere
 from pytest_kbrel.judges.matching.numbers import contradicts_dates, is_date, is_period, is_quantity, is_rank
 from pytest_kbrel.judges.matching.parsing import (
     Answer,
     Gold,
     Question,
+    Span,
     candidate_spans,
+    find_spans,
     read_answer,
     read_gold,
     read_question,
     singular,
-    slice_answer,
     unasked_spans,
 )
 from pytest_kbrel.judges.matching.variants import LOOSE, STRICT, list_items, swap_ordinal, without_parentheses
@@ -32,7 +31,6 @@ from pytest_kbrel.judges.text.dates import dates_in
 from pytest_kbrel.judges.text.lexicon import FUNCTION, GIVEN
 from pytest_kbrel.judges.text.tokens import read_words
 
-Span = tuple[int, int]
 # Another clause may speak of the other.
 _PARTING = ("while", "whereas", "but")
 _YES_NO = (("yes",), ("no",))
@@ -128,7 +126,7 @@ def _matches(
     for variants, where in ((STRICT, spans), (LOOSE, loosely)):
         for variant in variants:
             for span in where:
-                words = slice_answer(answer, *span)
+                words = answer.part(*span)
                 for gold in golds:
                     rule = variant(words, gold, question)
                     if rule and _is_namesake(answer, span, gold, accepted, question):

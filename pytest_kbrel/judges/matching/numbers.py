@@ -9,10 +9,9 @@ from decimal import Decimal
 from pytest_kbrel.judges.matching.negation import is_negated
 from pytest_kbrel.judges.matching.parsing import Answer, Gold, Question, is_number
 from pytest_kbrel.judges.text.dates import MONTHS, Date, dates_in, finest, periods_in
-from pytest_kbrel.judges.text.lexicon import EXACT_DAY, FUNCTION, NEGATIONS, UNITS, word_set
+from pytest_kbrel.judges.text.lexicon import EXACT_DAY, FUNCTION, NEGATIONS, UNIT_NAMES, UNITS, word_set
 from pytest_kbrel.judges.text.tokens import read_words
 
-_UNIT_NAMES = frozenset(UNITS.values())
 # They count by more than one, or by parts.
 _MULTIPLES = word_set("dozen dozens score scores gross pair pairs lakh lakhs crore crores percent th ths")
 _CURRENCY = re.compile(r"[¥₹₽₩₪₺₫฿₦₱₴]")
@@ -213,7 +212,7 @@ def _first_number(answer: Answer, digits: str, question: Question, *, years: boo
     """
     words = answer.words
     # An answer that is nothing but a number gives it, whether the question holds it or not.
-    tied = FUNCTION | _UNIT_NAMES | _SIGNS
+    tied = FUNCTION | UNIT_NAMES | _SIGNS
     alone = sum(word not in tied for word in words) == 1
     held = [] if alone else list(question.words)
     for index, word in enumerate(words):
@@ -223,7 +222,7 @@ def _first_number(answer: Answer, digits: str, question: Question, *, years: boo
             held.remove(word)
             continue
         near = (words[index - 1] if index else "", words[index + 1] if index + 1 < len(words) else "")
-        is_year = _is_year_like(word) and near[1] not in _UNIT_NAMES
+        is_year = _is_year_like(word) and near[1] not in UNIT_NAMES
         if word == digits or not ((is_year and not years) or not MONTHS.isdisjoint(near)):
             return index
     return None
@@ -250,7 +249,7 @@ def _has_unit(answer: Answer, index: int, unit: str, question: Question) -> bool
         return after < size and words[after] == "percent"
     if _CURRENCY.search(answer.text) or (index and words[index - 1] in _CODES - {_CODE_OF.get(unit, "")}):
         return False
-    if broken and not (after < size and words[after] in _UNIT_NAMES):
+    if broken and not (after < size and words[after] in UNIT_NAMES):
         return True
     named = words[after]
     if named in _KINDS and after + 1 < size:
@@ -261,7 +260,7 @@ def _has_unit(answer: Answer, index: int, unit: str, question: Question) -> bool
         return (
             after + 1 >= size or words[after + 1] not in _RATES or _is_rate(answer, after + 1, unit, question)
         )
-    if words[after] in _UNIT_NAMES:
+    if words[after] in UNIT_NAMES:
         return False
     return words[after] in FUNCTION or question.has(words[after])
 
@@ -326,7 +325,7 @@ def _alternative(answer: Answer, index: int) -> bool:
         if is_number(word):
             listed_on = after == index + 1 and answer.breaks[after] == "," and _ends_item(answer, after)
             return not answer.breaks[after] or listed_on
-        if word not in _BETWEEN and word not in _UNIT_NAMES:
+        if word not in _BETWEEN and word not in UNIT_NAMES:
             return False
     return False
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
@@ -18,7 +18,7 @@ from pytest_kbrel.judges.text.lexicon import (
     PARTICLES,
     PERSONS,
     TITLES,
-    UNITS,
+    UNIT_NAMES,
     WORKS,
     word_set,
 )
@@ -28,18 +28,18 @@ from pytest_kbrel.judges.text.tokens import (
     LONGEST,
     LOWER,
     STARTS,
-    UPPER,
     Words,
     read_words,
 )
 from pytest_kbrel.records import record
 
+# Where words stand in a text: the first, and the one behind the last.
+Span = tuple[int, int]
 APPROXIMATE = word_set(
     "about around approximately roughly nearly almost some circa over at least full whole total exactly"
 )
 _PLACES = word_set("where city town country place located village capital county state born")
 _MANY = 99
-_TRADE = "ist"
 _FICTION = word_set("film movie novel show series season episode sitcom soap cartoon tv character")
 # Who sings or plays in a work is no figure of it.
 _MAKING = (
@@ -47,7 +47,6 @@ _MAKING = (
     *("direct", "produc", "writ", "wrote", "author", "creat", "host", "present", "judg", "contest", "guest"),
     *("win", "won", "cast", "score", "compos", "design"),
 )
-_UNIT_NAMES = frozenset(UNITS.values())
 
 
 @record
@@ -78,27 +77,19 @@ def read_question(text: str, answer_type: str = "") -> Question:
     words = read_words(text).words
     by_whom = words[-3:-1] in (("by", "what"), ("by", "which")) and words[-1] in NATIONAL
     person = answer_type == "person" if answer_type else by_whom or _asks_person(words)
-    held = {*words, *map(singular, words)}
-    if not MOUNTAINS.isdisjoint(words):
-        held.add("mt")
-    asks_place = answer_type == "location" if answer_type else not _PLACES.isdisjoint(words)
-    dates = dates_in(text[:LONGEST])
+    mountain = () if MOUNTAINS.isdisjoint(words) else ("mt",)
+    made = any(word.startswith(_MAKING) for word in words)
     return Question(
         words=words,
-        held=frozenset(held),
-        dates=dates,
+        held=frozenset((*words, *map(singular, words), *mountain)),
+        dates=dates_in(text[:LONGEST]),
         asks_person=person,
-        asks_place=asks_place,
+        asks_place=answer_type == "location" if answer_type else not _PLACES.isdisjoint(words),
         asks_work=not WORKS.isdisjoint(words),
-        asks_character=person and not _FICTION.isdisjoint(words) and not _is_of_maker(words),
+        asks_character=person and not _FICTION.isdisjoint(words) and not made,
         nations=frozenset(NATIONS[word] for word in words if word in NATIONS),
         several=_several(words),
     )
-
-
-def _is_of_maker(words: tuple[str, ...]) -> bool:
-    """Return True if a question about a work asks for one of those who made it."""
-    return any(word.startswith(_MAKING) for word in words)
 
 
 def _asks_person(words: tuple[str, ...]) -> bool:
@@ -106,36 +97,30 @@ def _asks_person(words: tuple[str, ...]) -> bool:
         return True
     # "Which English chemist ...", "Which general ..."
     asking = next((index for index, word in enumerate(words) if word in ("which", "what")), len(words))
-    kinds = [word for word in words[asking + 1 : asking + 6] if word in TITLES or word.endswith(_TRADE)]
-    return any(len(word) > len(_TRADE) + 2 or word in TITLES for word in kinds)
+    kinds = words[asking + 1 : asking + 6]
+    return any(word in TITLES or (word.endswith("ist") and len(word) > 5) for word in kinds)
 
 
 def _several(words: tuple[str, ...]) -> int:
     """Return how many things a question asks for, as its first words tell: "Who were the three ..."."""
     for index, word in enumerate(words[:-1]):
         after = words[index + 1]
-        plural = after in ("are", "were") or singular(after) != after or after.isdigit()
-        if (
-            word in ("who", "what", "which", "name", "list")
-            and plural
-            and after not in FUNCTION - {"are", "were"}
-        ):
+        plural = (singular(after) != after or after.isdigit()) and after not in FUNCTION
+        if word in ("who", "what", "which", "name", "list") and (plural or after in ("are", "were")):
             number = next((other for other in words[index + 1 : index + 4] if other.isdigit()), "")
-            return int(number) if number and len(number) < 3 else _MANY
+            return int(number) if 0 < len(number) < 3 else _MANY
     return 0
 
 
 @record
-class Gold:
-    """One accepted answer.
+class Gold(Words):
+    """One accepted answer; the breaks between its words are dropped.
 
     At most one of ``dates``, ``period`` and ``number`` (digits, unit) is set; such a gold is not looked for
     as words in a sentence. Only an answer that shares one of the ``keys`` can be another way of writing it.
     """
 
     text: str
-    words: tuple[str, ...]
-    cases: tuple[int, ...]
     keys: frozenset[str]
     dates: tuple[Date, ...]
     period: tuple[int, int] | None
@@ -170,6 +155,7 @@ def read_gold(text: str) -> Gold:
         text=text,
         words=read.words,
         cases=read.cases,
+        breaks=("",) * len(read.words),
         keys=_keys(read.words),
         dates=dates,
         period=period,
@@ -179,25 +165,22 @@ def read_gold(text: str) -> Gold:
 
 def _keys(words: tuple[str, ...]) -> frozenset[str]:
     """Return what at least must be shared: a word, pieced together or as a singular, or a nation."""
-    keys = {spelling_key(word) for word in words}
-    keys.update(spelling_key(one + other) for one, other in pairwise(words))
-    keys.update(spelling_key("".join(three)) for three in zip(words, words[1:], words[2:], strict=False))
+    joined = ("".join(words[at : at + size]) for size in (1, 2, 3) for at in range(len(words) - size + 1))
+    keys = {_spelling_key(word) for word in joined}
     keys.update(NATIONS[name] for name in (*words, " ".join(words)) if name in NATIONS)
     # "The ninth" is season 9.
     keys.update(word[:-2] for word in words if word[0].isdigit() and word.endswith(("st", "nd", "rd", "th")))
     if len(words) > 3:
-        keys.add(spelling_key("".join(words)))
+        keys.add(_spelling_key("".join(words)))
     return frozenset(keys)
 
 
 def quantity(words: tuple[str, ...]) -> tuple[str, str] | None:
     """Return (digits, unit) of words that are a number with at most a unit, else ``None``."""
     rest = [word for word in words if word not in APPROXIMATE]
-    if not rest or len(rest) > 2 or not is_number(rest[0]):
+    if not rest or not is_number(rest[0]) or len(rest) > 2 or not UNIT_NAMES.issuperset(rest[1:]):
         return None
-    if len(rest) == 2 and rest[1] not in _UNIT_NAMES:
-        return None
-    return rest[0], rest[1] if len(rest) == 2 else ""
+    return rest[0], "".join(rest[1:])
 
 
 def is_number(word: str) -> bool:
@@ -206,14 +189,11 @@ def is_number(word: str) -> bool:
 
 
 @record
-class Answer:
-    """An answer's words; ``fresh`` tells for each whether the question does not hold it."""
+class Answer(Words):
+    """An answer: ``fresh`` is True for words that the question does not hold; ``cased`` if capitals tell."""
 
     text: str
-    words: tuple[str, ...]
-    cases: tuple[int, ...]
     keys: frozenset[str]
-    breaks: tuple[str, ...]
     fresh: tuple[bool, ...]
     cased: bool
 
@@ -223,7 +203,7 @@ class Answer:
         taken_up = sum(
             not fresh and word not in FUNCTION for word, fresh in zip(self.words, self.fresh, strict=True)
         )
-        return taken_up < 2 and not any(word in _FRAMES for word in self.words)
+        return taken_up < 2 and _FRAMES.isdisjoint(self.words)
 
 
 _FRAMES = word_set("is was are were be been being has have had did does do by called named known who")
@@ -232,24 +212,37 @@ _FRAMES = word_set("is was are were be been being has have had did does do by ca
 def read_answer(text: str, question: Question) -> Answer:
     """Read an answer to a question."""
     read = read_words(text)
-    held = question.held
-    fresh = tuple(word not in held and singular(word) not in held for word in read.words)
+    fresh = tuple(not question.has(word, singular(word)) for word in read.words)
     letters = [case for case, word in zip(read.cases, read.words, strict=True) if word[0].isalpha()]
     cased = CAPITAL in letters or (STARTS in letters and LOWER in letters and len(letters) > 4)
-    if letters and all(case == UPPER for case in letters):
-        cased = False
     return Answer(
         text=text[:LONGEST].translate(APOSTROPHES),
         words=read.words,
         cases=read.cases,
-        keys=_keys(read.words),
         breaks=read.breaks,
+        keys=_keys(read.words),
         fresh=fresh,
         cased=cased,
     )
 
 
-def candidate_spans(answer: Answer) -> Iterator[tuple[int, int]]:
+def find_spans(words: Sequence[str], sought: Sequence[str]) -> Iterator[Span]:
+    """Yield (start, end) wherever ``sought`` stands in ``words`` as whole words."""
+    size = len(sought)
+    if not size:
+        return
+    first = sought[0]
+    for start in range(len(words) - size + 1):
+        if words[start] == first and tuple(words[start : start + size]) == tuple(sought):
+            yield start, start + size
+
+
+def indices_of(spans: Iterable[Span]) -> set[int]:
+    """Return the indices of all words in ``spans``."""
+    return {index for start, end in spans for index in range(start, end)}
+
+
+def candidate_spans(answer: Answer) -> Iterator[Span]:
     """Yield the (start, end) of what may be the answer proper, each once: the whole, its stretches that the
     question does not hold, and the runs of capitals that it does not hold as a whole."""
     seen = {(0, len(answer.words))}
@@ -260,9 +253,9 @@ def candidate_spans(answer: Answer) -> Iterator[tuple[int, int]]:
             yield span
 
 
-def unasked_spans(answer: Answer) -> list[tuple[int, int]]:
+def unasked_spans(answer: Answer) -> list[Span]:
     """Return the (start, end) of the stretches of words that the question does not hold, trimmed."""
-    spans: list[tuple[int, int]] = []
+    spans: list[Span] = []
     start = 0
     size = len(answer.words)
     while start < size:
@@ -270,15 +263,14 @@ def unasked_spans(answer: Answer) -> list[tuple[int, int]]:
             start += 1
             continue
         end = start + 1
-        while end < size and not answer.breaks[end] and (answer.fresh[end] or answer.words[end] in PARTICLES):
+        while not answer.ends(end) and (answer.fresh[end] or answer.words[end] in PARTICLES):
             end += 1
         stop = end
         while answer.words[stop - 1] in FUNCTION or not answer.fresh[stop - 1]:
             stop -= 1
         inner = [index for index in range(start, stop) if answer.words[index] in _FRAMES]
-        edges = [start - 1, *inner, stop]
-        for begin, right in pairwise(edges):
-            first, last = begin + 1, right
+        for before, last in pairwise((start - 1, *inner, stop)):
+            first = before + 1
             while first < last and answer.words[first] in FUNCTION:
                 first += 1
             while first < last and answer.words[last - 1] in FUNCTION:
@@ -289,7 +281,7 @@ def unasked_spans(answer: Answer) -> list[tuple[int, int]]:
     return spans
 
 
-def _names(answer: Answer) -> Iterator[tuple[int, int]]:
+def _names(answer: Answer) -> Iterator[Span]:
     if not answer.cased:
         return
     start, size = 0, len(answer.words)
@@ -299,7 +291,9 @@ def _names(answer: Answer) -> Iterator[tuple[int, int]]:
             start += 1
             continue
         end = start + 1
-        while end < size and not answer.breaks[end] and _is_of_name(answer, end):
+        while not answer.ends(end) and (
+            answer.cases[end] or answer.words[end][0].isdigit() or answer.words[end] in PARTICLES
+        ):
             end += 1
         last = end
         while answer.words[last - 1] in PARTICLES and not answer.cases[last - 1]:
@@ -308,11 +302,6 @@ def _names(answer: Answer) -> Iterator[tuple[int, int]]:
         if not given or last > start + 1:
             yield start, last
         start = end
-
-
-def _is_of_name(answer: Answer, index: int) -> bool:
-    word = answer.words[index]
-    return bool(answer.cases[index]) or word[0].isdigit() or word in PARTICLES
 
 
 @lru_cache(maxsize=16384)
@@ -337,14 +326,6 @@ def collapse_doubles(word: str) -> str:
     return _DOUBLE.sub(r"\1", _UMLAUT.sub(r"\1", word)) if len(word) > 5 else word
 
 
-@lru_cache(maxsize=16384)
-def spelling_key(word: str) -> str:
+def _spelling_key(word: str) -> str:
     """Return a key that all spellings of a word share."""
     return collapse_doubles(singular(word))
-
-
-def slice_answer(answer: Answer, start: int, end: int) -> Words:
-    """Return the words of an answer from ``start`` to before ``end``."""
-    return Words(
-        words=answer.words[start:end], cases=answer.cases[start:end], breaks=answer.breaks[start:end]
-    )

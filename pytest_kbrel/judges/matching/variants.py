@@ -128,10 +128,10 @@ def _heads(gold: str, is_place: bool) -> tuple[tuple[str, ...], ...]:
 
 def titled(answer: Words, gold: Gold, question: Question) -> str:
     """With and without a title or an honorific."""
-    one, other = strip_titles(answer).words, strip_titles(_words(gold)).words
+    one, other = strip_titles(answer).words, strip_titles(gold).words
     if one != other or answer.words == gold.words or FUNCTION.issuperset(one):
         return ""
-    if titles_conflict(answer, _words(gold)):
+    if titles_conflict(answer, gold):
         return ""
     dropped = {*answer.words, *gold.words} - set(one)
     return "title" if question.asks_person or dropped <= HONORIFICS | SUFFIXES else ""
@@ -173,7 +173,7 @@ def person(answer: Words, gold: Gold, question: Question) -> str:
     """One person's name in two forms."""
     if not gold.is_name:
         return ""
-    rule = same_person(answer, _words(gold), full=question.has("full"))
+    rule = same_person(answer, gold, full=question.has("full"))
     # Of a party or a country no word may be missing.
     if rule == "same" or (rule == "name" and not question.asks_person):
         return ""
@@ -184,28 +184,28 @@ def surname(answer: Words, gold: Gold, question: Question) -> str:
     """The last name alone, where a person is asked for."""
     if not question.asks_person or not gold.is_name or question.has(*answer.words):
         return ""
-    return "surname" if is_surname(answer, _words(gold)) else ""
+    return "surname" if is_surname(answer, gold) else ""
 
 
 def full_name(answer: Words, gold: Gold, question: Question) -> str:
     """The full name for a surname, where a person is asked for: "George Orwell" for "Orwell"."""
     if not question.asks_person or not gold.is_name or question.has(*gold.words):
         return ""
-    return "full name" if is_full_name(answer, _words(gold)) else ""
+    return "full name" if is_full_name(answer, gold) else ""
 
 
 def character(answer: Words, gold: Gold, question: Question) -> str:
     """A figure of fiction by the full name for the given name: "Donna Pinciotti" for "Donna"."""
     if not question.asks_character or not gold.is_name or question.has(*answer.words):
         return ""
-    return "given name" if is_given_name(_words(gold), answer) else ""
+    return "given name" if is_given_name(gold, answer) else ""
 
 
 def given_name(answer: Words, gold: Gold, question: Question) -> str:
     """A figure of fiction by the given name alone."""
     if not question.asks_character or not gold.is_name or question.has(*answer.words):
         return ""
-    return "given name" if is_given_name(answer, _words(gold)) else ""
+    return "given name" if is_given_name(answer, gold) else ""
 
 
 def nation(answer: Words, gold: Gold, question: Question) -> str:
@@ -299,10 +299,6 @@ def partial(answer: Words, gold: Gold, question: Question) -> str:
     if all(question.has(word) for word in repeated):
         return ""
     return "part" if len(repeated) >= max(2, _LEAST_PART * len(content)) else ""
-
-
-def _words(gold: Gold) -> Words:
-    return Words(words=gold.words, cases=gold.cases, breaks=("",) * len(gold.words))
 
 
 Variant = Callable[[Words, Gold, Question], str]

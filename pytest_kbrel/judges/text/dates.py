@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
-from pytest_kbrel.judges.text.tokens import ORDINALS, SIGNS, fold_letters
+from pytest_kbrel.judges.text.lexicon import ORDINALS
+from pytest_kbrel.judges.text.tokens import SIGNS, fold_letters
 from pytest_kbrel.records import record
 
 _MONTHS: Sequence[str] = (

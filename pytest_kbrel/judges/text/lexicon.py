@@ -60,19 +60,22 @@ RELATED = _SETS["related"]
 CITIES = _SETS["cities"]
 PERSONS = _SETS["persons"]
 LEADING = _SETS["leading"]
+OPENERS = _SETS["openers"]
 PARTICLES = _SETS["particles"]
 NATIONALITY = _SETS["nationality"]
 WORKS = _SETS["works"]
 MOUNTAINS = _SETS["mountains"]
 EXACT_DAY = _SETS["exact_day"]
-NEGATING_PAIRS = frozenset({("rather", "than"), ("instead", "of"), ("other", "than"), ("apart", "from")})
 _FORMS = tsv_rows("judges/text/word_forms.tsv")
 FULL_NAMES = {form: frozenset(names) for form, names in _forms("name").items()}
 UNITS = {form: units[0] for form, units in _forms("unit").items()}
+UNIT_NAMES = frozenset(UNITS.values())
 SPELLINGS = {form: words[0] for form, words in _forms("spelling").items()}
 NATIONS = {form: countries[-1] for form, countries in _forms("nation").items()}
 # "A French physicist" names no other thing than "a physicist".
 NATIONAL = frozenset(form for form, country in NATIONS.items() if form != country and " " not in form)
+NUMBER_WORDS = {word: int(digits) for table, digits, word in _FORMS if table == "number"}
+ORDINALS = {word: digits for table, digits, word in _FORMS if table == "ordinal"}
 # Several words that stand for one, longest first. "US" and "us" are told apart by their capitals.
 PHRASES: Mapping[tuple[str, ...], str] = {
     ("united", "states", "of", "america"): "usa",

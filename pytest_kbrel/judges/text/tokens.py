@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from functools import lru_cache
 
-from pytest_kbrel.judges.text.lexicon import PHRASES, SPELLINGS, UNITS, word_set
+from pytest_kbrel.judges.text.lexicon import NUMBER_WORDS, ORDINALS, PHRASES, SPELLINGS, UNITS, word_set
 from pytest_kbrel.records import record
 
 # Combining signs that belong to a word and that \w does not match: vowels of Indic scripts and Thai, harakat.
@@ -117,6 +117,8 @@ _ABBREVIATED = word_set(
 _TYING = frozenset("-‐‑'&*_%+#@°")
 _ENCLOSING = frozenset('"“”„‘«»‹›()[]{}')
 _BREAKS = ("", '"', ",", ".")
+# Word in lower case, case, break before it.
+_Piece = tuple[str, int, str]
 _ENDING = frozenset(".!?;\n…")
 
 
@@ -137,35 +139,45 @@ class Words:
         """Return the words from ``start`` to before ``end``."""
         return Words(words=self.words[start:end], cases=self.cases[start:end], breaks=self.breaks[start:end])
 
+    def at(self, index: int) -> str:
+        """Return the word at ``index``, ``""`` outside the text."""
+        return self.words[index] if 0 <= index < len(self.words) else ""
+
+    def ends(self, index: int) -> bool:
+        """Return True if a mark stands before the word at ``index`` or the text ends there."""
+        return index >= len(self.words) or self.breaks[index] != ""
+
+    def next_break(self, index: int, marks: str = '",.') -> int:
+        """Return where the next word stands from ``index`` on that follows a mark; else the text's end."""
+        size = len(self.words)
+        return next((at for at in range(index, size) if self.breaks[at] and self.breaks[at] in marks), size)
+
+    def last_break(self, index: int, marks: str = '",.') -> int:
+        """Return where the last word stands up to ``index`` that follows a mark; else 0."""
+        while index > 0 and not (self.breaks[index] and self.breaks[index] in marks):
+            index -= 1
+        return index
+
 
 @lru_cache(maxsize=4096)
 def read_words(text: str) -> Words:
     """Read a text; of a longer one only the first ``LONGEST`` characters."""
     pieces = _pieces(normalise_letters(text[:LONGEST]))
-    words: list[str] = []
-    cases: list[int] = []
-    breaks: list[str] = []
-    pending = ""
+    read: list[_Piece] = []
+    gap = ""
     index = 0
     while index < len(pieces):
-        word, case, gap = pieces[index]
-        pending = max(pending, gap, key=_BREAKS.index)
+        word, case, before = pieces[index]
+        gap = max(gap, before, key=_BREAKS.index)
         if word in ("a", "an", "the") and case not in (CAPITAL, UPPER):
             index += 1
             continue
-        used, written = _one_spelling(pieces, index, words)
-        words.append(written)
-        cases.append(case)
-        breaks.append(pending)
-        pending = ""
+        used, written = _one_spelling(pieces, index, read)
+        read.append((written, case, gap))
+        gap = ""
         index += used
-    if not words:
-        return Words(
-            words=tuple(piece[0] for piece in pieces),
-            cases=tuple(piece[1] for piece in pieces),
-            breaks=tuple(piece[2] for piece in pieces),
-        )
-    return Words(words=tuple(words), cases=tuple(cases), breaks=tuple(breaks))
+    words, cases, breaks = zip(*(read or pieces), strict=True) if pieces else ((), (), ())
+    return Words(words=words, cases=cases, breaks=breaks)
 
 
 def normalise_letters(text: str) -> str:
@@ -193,22 +205,21 @@ def _amount(match: re.Match[str]) -> str:
     return f"{match[2].rstrip('.,')} {_SHORT_SCALES.get(scale, scale)} {_MONEY[match[1]]}{end}"
 
 
-def _pieces(text: str) -> list[tuple[str, int, str]]:
-    """Cut into (word in lower case, case, break before)."""
-    pieces: list[tuple[str, int, str]] = []
+def _pieces(text: str) -> list[_Piece]:
+    pieces: list[_Piece] = []
     gap, end = ".", 0
     last = ""
     for match in _PIECE.finditer(text):
         if "\n" in text[end : match.start()]:
             gap = "."
         tied, end = end == match.start(), match.end()
-        if match["mark"]:
-            if match["mark"] == "." and last == "A" and tied and pieces[-1][0] == "a":
+        if mark := match["mark"]:
+            if mark == "." and last == "A" and tied and pieces[-1][0] == "a":
                 # An initial is no article: "A. Adams".
                 pieces[-1] = ("a", CAPITAL, pieces[-1][2])
-            gap = _break(match["mark"], last, gap)
-            if match["mark"] in "&%" and (match["mark"] == "%" or pieces):
-                pieces.append(("percent" if match["mark"] == "%" else "and", LOWER, gap))
+            gap = _break(mark, last, gap)
+            if mark == "%" or (mark == "&" and pieces):
+                pieces.append(("percent" if mark == "%" else "and", LOWER, gap))
             continue
         if match["number"]:
             number = match["number"].replace(",", "").replace(" ", "")
@@ -235,7 +246,7 @@ def _break(mark: str, last: str, gap: str) -> str:
     return max(kind, gap, key=_BREAKS.index)
 
 
-def _word(word: str, gap: str) -> list[tuple[str, int, str]]:
+def _word(word: str, gap: str) -> list[_Piece]:
     case = LOWER if not word[0].isupper() else STARTS if gap == "." else CAPITAL
     if case and len(word) > 1 and word.isupper():
         case = UPPER
@@ -255,56 +266,39 @@ def _word(word: str, gap: str) -> list[tuple[str, int, str]]:
     return [(lower, case, gap)]
 
 
-def _one_spelling(pieces: list[tuple[str, int, str]], index: int, before: list[str]) -> tuple[int, str]:
+def _one_spelling(pieces: list[_Piece], index: int, before: list[_Piece]) -> tuple[int, str]:
     """Return how many pieces make up the next word and how it is written."""
-    word = pieces[index][0]
+    word, _, gap = pieces[index]
+    following = [piece[0] for piece in pieces[index : index + 12]]
+    last = before[-1][0] if before else ""
     if "\0" in word:
         letters, _, numeral = word.partition("\0")
         # "Charles I", not "Paris, I think".
-        counts = before and before[-1].isalpha() and not pieces[index][2]
-        return 1, numeral if counts else letters
+        return 1, numeral if last.isalpha() and not gap else letters
     if word[0].isdigit() or word in NUMBER_WORDS:
-        used, number = read_number([piece[0] for piece in pieces[index : index + 12]])
+        used, number = read_number(following)
         if used:
             return used, number
-    after_number = bool(before) and before[-1].replace(".", "").isdigit()
-    following = pieces[index + 1][0] if index + 1 < len(pieces) else ""
-    if after_number and word in UNITS:
-        return (2 if UNITS[word] == "pound" and following == "sterling" else 1), UNITS[word]
-    if after_number and word == "per" and following == "cent":
-        return 2, "percent"
-    if after_number and word == "in" and len(before) > 1 and before[-2] == "ft":
-        return 1, "inch"
-    if after_number and word == "b":
-        era = "".join(piece[0] for piece in pieces[index : index + 3])
-        if era.startswith("bc"):
+    if last.replace(".", "").isdigit():
+        if word in UNITS:
+            return (2 if UNITS[word] == "pound" and following[1:2] == ["sterling"] else 1), UNITS[word]
+        if following[:2] == ["per", "cent"]:
+            return 2, "percent"
+        if word == "in" and len(before) > 1 and before[-2][0] == "ft":
+            return 1, "inch"
+        if word == "b" and (era := "".join(following[:3])).startswith("bc"):
             return (3 if era == "bce" else 2), "bc"
     if word in ORDINALS:
         return 1, ORDINALS[word]
     if word in ("united", "u"):
         for length in (4, 3, 2):
-            phrase = tuple(piece[0] for piece in pieces[index : index + length])
+            phrase = tuple(following[:length])
             if phrase in PHRASES:
                 return length, PHRASES[phrase]
     return 1, SPELLINGS.get(word, word)
 
 
-_UNITS: Sequence[str] = (
-    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven"),
-    *("twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"),
-)
-_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
 _SCALES = {"hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
-_NTH: Sequence[str] = (
-    *("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"),
-    *("eleventh", "twelfth", "thirteenth", "fourteenth", "fifteenth", "sixteenth", "seventeenth"),
-    *("eighteenth", "nineteenth", "twentieth"),
-)
-NUMBER_WORDS = {word: value for value, word in enumerate(_UNITS)} | {
-    word: value * 10 for value, word in enumerate(_TENS, start=2)
-}
-_ENDINGS = {1: "st", 2: "nd", 3: "rd"}
-ORDINALS = {word: f"{value}{_ENDINGS.get(value, 'th')}" for value, word in enumerate(_NTH, start=1)}
 _ROMAN = re.compile(r"(?:XL|X{0,4})(?:IX|IV|V?I{0,3})")
 _DIGITS = re.compile(r"\d+(?:\.\d+)?")
 _MINUSES = str.maketrans("−–‐‑＋", "----+")
@@ -352,9 +346,7 @@ def roman(word: str) -> str:
     if not word or not _ROMAN.fullmatch(word):
         return ""
     values = [{"I": 1, "V": 5, "X": 10, "L": 50}[letter] for letter in word]
-    following = [*values[1:], 0]
-    total = sum(-value if value < after else value for value, after in zip(values, following, strict=True))
-    return str(total)
+    return str(sum(-one if one < after else one for one, after in zip(values, [*values[1:], 0], strict=True)))
 
 
 def read_number(words: Sequence[str]) -> tuple[int, str]:
@@ -386,14 +378,14 @@ def _spelled(words: Sequence[str]) -> tuple[int, str]:
                 current, room = current * 100, 100
             else:
                 total, current, room = total + current * _SCALES[word], 0, 1000
-        elif not (word == "and" and used and words[used - 1] in _SCALES and _continues(words, used + 1)):
+        elif (
+            word != "and"
+            or words[used - 1] not in _SCALES
+            or NUMBER_WORDS.keys().isdisjoint(words[used + 1 : used + 2])
+        ):
             break
         used += 1
     return used, str(total + current)
-
-
-def _continues(words: Sequence[str], index: int) -> bool:
-    return index < len(words) and words[index] in NUMBER_WORDS
 
 
 def format_decimal(value: Decimal) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_kbrel.judges.matching.containment import find_spans
 from pytest_kbrel.judges.matching.enumerations import is_region, is_trade
+from pytest_kbrel.judges.matching.parsing import find_spans
 from pytest_kbrel.judges.rules import judge
 
 CAPITAL = "What is the capital of France?"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_kbrel.judges.matching.containment import find_spans, is_city_named_so, is_other_name, may_stand_at
+from pytest_kbrel.judges.matching.containment import is_city_named_so, is_other_name, may_stand_at
 from pytest_kbrel.judges.matching.enumerations import is_one_of_several
 from pytest_kbrel.judges.matching.negation import is_negated, points_elsewhere
-from pytest_kbrel.judges.matching.parsing import read_answer, read_gold, read_question
+from pytest_kbrel.judges.matching.parsing import find_spans, read_answer, read_gold, read_question
 from pytest_kbrel.judges.text.tokens import read_words
 
 ASKED = "Which is it?"
