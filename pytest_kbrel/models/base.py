@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pytest_kbrel.models.token_counting import TokenCounter
 
 A = TypeVar("A")
+Q = TypeVar("Q", ScoreRequest, GenerateRequest)
 # The longest tokens have some hundred characters.
 _CHARACTERS_PER_TOKEN, _EXTRA_CHARACTERS = 1_000, 10_000
 
@@ -198,6 +199,20 @@ class Replanned:
 def failed(error: Exception) -> Failed:
     """Return an error as a response: a ``ValueError`` by its message, others with their type."""
     return Failed(error=str(error) if isinstance(error, ValueError) else describe_error(error))
+
+
+def read_requests(
+    encoder: PromptEncoder, requests: Sequence[Q], read: Callable[[Q], A]
+) -> tuple[list[tuple[int, A]], list[tuple[int, Failed]]]:
+    """Return what ``read`` makes of each request, with its position, and the failures of those it refuses."""
+    readable: list[tuple[int, A]] = []
+    refused: list[tuple[int, Failed]] = []
+    for index, request in enumerate(encoder.reading(requests)):
+        try:
+            readable.append((index, read(request)))
+        except Exception as error:
+            refused.append((index, failed(error)))
+    return readable, refused
 
 
 def scored(encoder: PromptEncoder, pair: Pair, values: tuple[float, ...] | Failed) -> Scored | Failed:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -19,7 +18,6 @@ from pytest_kbrel.records import record
 
 if TYPE_CHECKING:
     from pytest_kbrel.models.vllm.model import VllmModel
-
 
 PREFIX = "vllm/"
 _ENGINE_ARGS = (
@@ -97,18 +95,20 @@ def parse_vllm(
     if "max_length" in args and "max_model_len" in args:
         raise ModelError("model-args: max_length and max_model_len are one thing; give one of them")
     rest = text.removeprefix(PREFIX) if text.startswith(PREFIX) else ""
+    named = {"max_length" if key == "max_model_len" else key: value for key, value in args.items()}
     checkpoint = parse_spec(
         rest if rest.split(":")[0] == "reference" else f"hf/{rest}",
-        join_args(_checkpoint_args(args)),
+        join_args({key: value for key, value in named.items() if key in _OF_CHECKPOINT}),
         dtype=dtype,
         batch_size=batch_size,
         chat_template=chat_template,
     )
     if checkpoint.derived:
         raise ModelError(f"{text}: made from the embedded checkpoint after loading; allowed is reference")
+    text = text if rest else f"{PREFIX}{checkpoint.path}"
     return VllmSpec(
-        text=text if rest else f"{PREFIX}{checkpoint.path}",
-        checkpoint=dataclasses.replace(checkpoint, text=text if rest else f"{PREFIX}{checkpoint.path}"),
+        text=text,
+        checkpoint=dataclasses.replace(checkpoint, text=text),
         tensor_parallel_size=whole_or_auto(
             "tensor_parallel_size", args.get("tensor_parallel_size", "1"), DEVICES, "of GPUs"
         )
@@ -123,11 +123,6 @@ def parse_vllm(
         enforce_eager=bool(flag(args, "enforce_eager")),
         notes=tuple(notes),
     )
-
-
-def _checkpoint_args(args: Mapping[str, str]) -> dict[str, str]:
-    named = {"max_length" if key == "max_model_len" else key: value for key, value in args.items()}
-    return {key: value for key, value in named.items() if key in _OF_CHECKPOINT}
 
 
 def check(spec: VllmSpec) -> None:
@@ -146,7 +141,7 @@ def load(spec: VllmSpec) -> VllmModel:
     """
     check(spec)
     try:
-        from pytest_kbrel.models.vllm.loading import load_model
+        from pytest_kbrel.models.vllm.model import load_model
     except ImportError as error:
         raise ModelError(f"loading {spec.text}: torch or transformers does not import: {error}") from None
     return load_model(spec)

@@ -160,7 +160,7 @@ class Engine:
         )
 
 
-def start(spec: VllmSpec, folder: str) -> tuple[Engine, str]:
+def start_engine(spec: VllmSpec, folder: str) -> tuple[Engine, str]:
     """Start an engine for the checkpoint in ``folder``; return it and vLLM's name with its version.
 
     Raises :class:`ModelError` with the options and vLLM's own error.
@@ -181,18 +181,15 @@ def start(spec: VllmSpec, folder: str) -> tuple[Engine, str]:
             engine = Engine(spec.text, llm, vllm)
         except Exception as error:
             settings = ", ".join(f"{key}={value}" for key, value in options.items())
+            # vLLM names a wrong option behind the first line of its message.
+            message = " ".join(str(error).split())[:600]
             raise ModelError(
-                f"{spec.text}: vLLM {vllm.__version__} did not start: {_whole(error)}; asked with "
-                f"{settings}; allowed: a checkpoint whose architecture vLLM knows, as many free GPUs as "
-                "tensor_parallel_size, and enough memory (gpu_memory_utilization, max_model_len); what vLLM "
-                "wrote above says more"
+                f"{spec.text}: vLLM {vllm.__version__} did not start: {type(error).__name__}: {message}; "
+                f"asked with {settings}; allowed: a checkpoint whose architecture vLLM knows, as many free "
+                "GPUs as tensor_parallel_size, and enough memory (gpu_memory_utilization, max_model_len); "
+                "what vLLM wrote above says more"
             ) from None
     return engine, f"vllm {vllm.__version__}"
-
-
-def _whole(error: Exception) -> str:
-    """Return an error as one line, since vLLM names a wrong option behind the first line of its message."""
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:600]}"
 
 
 def _options(spec: VllmSpec, folder: str) -> dict[str, Any]:

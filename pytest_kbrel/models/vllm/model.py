@@ -1,4 +1,4 @@
-"""Model that vLLM runs, and how its engine scores pairs with the fewest computed tokens.
+"""Model that vLLM runs: loading, generation, and scoring with the fewest computed tokens.
 
 vLLM returns the probabilities of a given text in two ways. *Whole*: a prompt's own log-probabilities. It then
 computes the whole prompt and a softmax at each token, without its prefix cache. *Stepwise*: one question a
@@ -10,16 +10,37 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from pytest_kbrel.models.base import check_ids, check_request, failed, generated, in_order, scored
+import torch
+import transformers
+from safetensors import safe_open
+
+from pytest_kbrel.errors import ModelError
+from pytest_kbrel.models.base import check_ids, check_request, generated, in_order, read_requests, scored
+from pytest_kbrel.models.batching import describe_error
 from pytest_kbrel.models.chat import MAX_THINKING_TOKENS
-from pytest_kbrel.models.checkpoint.integrity import FileRecord
+from pytest_kbrel.models.checkpoint.files import check_folder, weight_files
+from pytest_kbrel.models.checkpoint.fingerprint import fingerprint
+from pytest_kbrel.models.checkpoint.integrity import FileRecord, record_files
 from pytest_kbrel.models.hf.batch_plan import Prompt
+from pytest_kbrel.models.hf.checks import bos_note, check_fit, check_numbers, end_note
+from pytest_kbrel.models.hf.loading import load_outline, quiet
 from pytest_kbrel.models.hf.sharing import check_length
-from pytest_kbrel.models.hf.stopping import Continuation, Endings
+from pytest_kbrel.models.hf.spec import ModelSpec
+from pytest_kbrel.models.hf.stopping import Continuation, Endings, greedy_settings
 from pytest_kbrel.models.thinking import Batches, Thinker, thought_endings
 from pytest_kbrel.models.tokens import Ids, Pair, PromptEncoder, common_prefix
-from pytest_kbrel.models.vllm.engine import MOST_NAMED, Engine, Question, Reply, probability
+from pytest_kbrel.models.vllm.engine import (
+    MOST_NAMED,
+    Engine,
+    LogProbabilities,
+    Question,
+    Reply,
+    probability,
+    start_engine,
+)
 from pytest_kbrel.records import (
     Failed,
     Fingerprint,
@@ -32,17 +53,21 @@ from pytest_kbrel.records import (
     record,
 )
 
+if TYPE_CHECKING:
+    from pytest_kbrel.models.vllm import VllmSpec
+
 _UNEXPLAINED = "vLLM ended the answer where neither EOS nor a stop string is"
 
 
 @record
-class VllmParts:
-    """Running engine with its encoder and fingerprint.
+class VllmModel:
+    """Causal checkpoint with an engine of its own; made by :func:`pytest_kbrel.models.vllm.load`.
 
+    Prompts have the same token ids and digests, and texts the same ends, as with the transformers backend.
     ``vocabulary`` is the size of the model's vocabulary, ``files`` the record of the checkpoint's files.
     """
 
-    engine: Engine
+    llm: Engine
     encoder: PromptEncoder
     endings: Endings
     fingerprint: Fingerprint
@@ -51,44 +76,22 @@ class VllmParts:
     max_thinking_tokens: int = MAX_THINKING_TOKENS
     notes: tuple[str, ...] = ()
 
-
-class VllmModel:
-    """Causal checkpoint with an engine of its own; made by :func:`pytest_kbrel.models.vllm.load`.
-
-    Prompts have the same token ids and digests, and texts the same ends, as with the transformers backend.
-    """
-
-    def __init__(self, parts: VllmParts) -> None:
-        self._parts = parts
-
     def rendered(self, request: Request) -> str:
         """Return a request's prompt as the model reads it, special tokens by name."""
-        return self._parts.encoder.rendered(request)
+        return self.encoder.rendered(request)
 
     @property
     def unscorable(self) -> str:
         """Why the model can score no answer; empty if it can."""
-        return self._parts.encoder.unscorable
+        return self.encoder.unscorable
 
     def describe(self) -> Fingerprint:
         """Return the fingerprint, by content."""
-        return self._parts.fingerprint
-
-    @property
-    def files(self) -> FileRecord:
-        """Record of the files that the checkpoint was read from."""
-        return self._parts.files
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Notes for readers of its figures, a sentence each."""
-        return self._parts.notes
+        return self.fingerprint
 
     def replanned(self) -> VllmModel:
         """Return the same model on the same engine, with a third as many questions at a time."""
-        engine = self._parts.engine
-        smaller = engine.with_at_once(max(1, engine.at_once // 3))
-        return VllmModel(dataclasses.replace(self._parts, engine=smaller))
+        return dataclasses.replace(self, llm=self.llm.with_at_once(max(1, self.llm.at_once // 3)))
 
     def score(self, requests: Sequence[ScoreRequest]) -> list[Scored | Failed]:
         """Return the probabilities (float32 softmax) of the continuations' tokens, one answer per request."""
@@ -96,22 +99,12 @@ class VllmModel:
 
     def score_as_ready(self, requests: Sequence[ScoreRequest]) -> Iterator[list[tuple[int, Scored | Failed]]]:
         """Yield batches of the responses of :meth:`score` with their requests' positions."""
-        encoder = self._parts.encoder
-        indices: list[int] = []
-        pairs: list[Pair] = []
-        for index, request in enumerate(encoder.reading(requests)):
-            try:
-                pair = encoder.pair(request)
-                check_ids((*pair.context, *pair.targets), self._parts.vocabulary)
-                self._check_length(len(pair.context), len(pair.targets))
-            except Exception as error:
-                yield [(index, failed(error))]
-            else:
-                indices.append(index)
-                pairs.append(pair)
-        for batch in score_pairs(self._parts.engine, pairs):
+        pairs, refused = read_requests(self.encoder, requests, self._pair)
+        if refused:
+            yield [*refused]
+        for batch in score_pairs(self.llm, [pair for _, pair in pairs]):
             self.files.check()
-            yield [(indices[n], scored(encoder, pairs[n], values)) for n, values in batch]
+            yield [(pairs[n][0], scored(self.encoder, pairs[n][1], values)) for n, values in batch]
 
     def generate(self, requests: Sequence[GenerateRequest]) -> list[Generated | Failed]:
         """Return greedy continuations, one answer per request; beam search is a :class:`Failed`."""
@@ -121,23 +114,43 @@ class VllmModel:
         self, requests: Sequence[GenerateRequest]
     ) -> Iterator[list[tuple[int, Generated | Failed]]]:
         """Yield batches of the responses of :meth:`generate` with their requests' positions."""
-        indices: list[int] = []
-        prompts: list[Prompt] = []
-        for index, request in enumerate(self._parts.encoder.reading(requests)):
-            try:
-                ids = self._parts.encoder.prompt(request)
-                self._check_request(ids, request)
-            except Exception as error:
-                yield [(index, failed(error))]
-            else:
-                indices.append(index)
-                prompts.append(Prompt(ids=ids, request=request))
-        for batch in self._ready(prompts):
+        prompts, refused = read_requests(self.encoder, requests, self._prompt)
+        if refused:
+            yield [*refused]
+        for batch in self._ready([prompt for _, prompt in prompts]):
             self.files.check()
-            yield [(indices[n], generated(self._parts.encoder, prompts[n].ids, reply)) for n, reply in batch]
+            yield [(prompts[n][0], generated(self.encoder, prompts[n][1].ids, reply)) for n, reply in batch]
+
+    def close(self) -> None:
+        """Stop the engine."""
+        self.llm.close()
+
+    def _pair(self, request: ScoreRequest) -> Pair:
+        pair = self.encoder.pair(request)
+        check_ids((*pair.context, *pair.targets), self.vocabulary)
+        self._check_length(len(pair.context), len(pair.targets))
+        return pair
+
+    def _prompt(self, request: GenerateRequest) -> Prompt:
+        ids = self.encoder.prompt(request)
+        check_request(request, ids, self.vocabulary)
+        if request.num_beams > 1:
+            raise ValueError(
+                f"num_beams={request.num_beams}: the backend vllm writes greedily only, for vLLM's own beam "
+                "search knows no stop strings and shows no steps; allowed is num_beams 1, or the backend hf"
+            )
+        if request.steps and len(set(request.watch)) > MOST_NAMED:
+            raise ValueError(
+                f"watch: {len(set(request.watch))} different tokens; allowed are {MOST_NAMED} with vLLM"
+            )
+        self._check_length(len(ids), request.max_new_tokens)
+        return Prompt(ids=ids, request=request)
+
+    def _check_length(self, prompt: int, behind: int) -> None:
+        check_length(prompt, behind, self.llm.max_length, encoder_decoder=False)
 
     def _ready(self, prompts: Sequence[Prompt]) -> Batches:
-        marks, endings = self._parts.encoder.marks, self._parts.endings
+        marks, endings = self.encoder.marks, self.endings
         if marks is None:
             return self._continued(prompts, endings)
         thoughts = thought_endings(endings, marks)
@@ -147,23 +160,19 @@ class VllmModel:
             marks,
             answers=endings,
             thoughts=thoughts,
-            most=self._parts.max_thinking_tokens,
-            longest=self._parts.engine.max_length,
+            most=self.max_thinking_tokens,
+            longest=self.llm.max_length,
         )
         return thinker.ready(prompts)
 
     def _continued(self, prompts: Sequence[Prompt], endings: Endings) -> Batches:
         # Neighbours share most, and what is asked together finds it in the engine's cache.
         order = sorted(range(len(prompts)), key=lambda n: prompts[n].ids)
-        at_once = self._parts.engine.at_once
+        at_once = self.llm.at_once
         for start in range(0, len(order), at_once):
             indices = order[start : start + at_once]
             replies = self._written([prompts[index] for index in indices], endings)
             yield list(zip(indices, replies, strict=True))
-
-    def close(self) -> None:
-        """Stop the engine."""
-        self._parts.engine.close()
 
     def _written(self, prompts: Sequence[Prompt], endings: Endings) -> list[Continuation | Failed]:
         results: list[Continuation | Failed | None] = self._attempt(prompts, endings, stopping=True)
@@ -188,27 +197,126 @@ class VllmModel:
             )
             for prompt in prompts
         ]
-        replies = self._parts.engine.ask(questions)
+        replies = self.llm.ask(questions)
         return [
             reply if isinstance(reply, Failed) else _continuation(prompt.request, reply, endings)
             for prompt, reply in zip(prompts, replies, strict=True)
         ]
 
-    def _check_request(self, prompt: Ids, request: GenerateRequest) -> None:
-        check_request(request, prompt, self._parts.vocabulary)
-        if request.num_beams > 1:
-            raise ValueError(
-                f"num_beams={request.num_beams}: the backend vllm writes greedily only, for vLLM's own beam "
-                "search knows no stop strings and shows no steps; allowed is num_beams 1, or the backend hf"
-            )
-        if request.steps and len(set(request.watch)) > MOST_NAMED:
-            raise ValueError(
-                f"watch: {len(set(request.watch))} different tokens; allowed are {MOST_NAMED} with vLLM"
-            )
-        self._check_length(len(prompt), request.max_new_tokens)
 
-    def _check_length(self, prompt: int, behind: int) -> None:
-        check_length(prompt, behind, self._parts.engine.max_length, encoder_decoder=False)
+# What a load needs of a repository on the hub: no pickles, and nothing of its subfolders.
+_FILES = ["*.json", "*.safetensors", "*.model", "*.txt", "*.tiktoken", "*.jinja"]
+_FOLDERS = ["*/*"]
+_CHECKED = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
+
+
+def load_model(spec: VllmSpec) -> VllmModel:
+    """Load as :func:`pytest_kbrel.models.vllm.load`, whose checks have passed."""
+    # vLLM is given the folder whose files are digested here, and finds nothing else under a name.
+    folder = _folder(spec.checkpoint)
+    check_folder(folder)
+    files = record_files(spec.checkpoint)
+    checkpoint = dataclasses.replace(spec.checkpoint, path=str(folder), revision="")
+    outline = load_outline(checkpoint)
+    if outline.config.is_encoder_decoder:
+        raise ModelError(
+            f"{spec.text}: an encoder-decoder model; allowed with vllm are causal models, "
+            f"or hf/{spec.checkpoint.path}"
+        )
+    tokenizer = outline.encoder.tokenizer
+    with quiet():
+        empty = _without_weights(spec, folder, outline.config)
+        check_fit(checkpoint, empty, tokenizer)
+        check_numbers(checkpoint, _Stored(folder))
+        empty.generation_config = greedy_settings(empty, tokenizer)
+        described = fingerprint(checkpoint, folder, empty, tokenizer, adds_bos=outline.encoder.adds_bos)
+    engine, version = start_engine(spec, str(folder))
+    try:
+        files.check()
+    except ModelError:
+        engine.close()
+        raise
+    rows = int(empty.get_input_embeddings().weight.shape[0])
+    ends = empty.generation_config.eos_token_id or ()
+    encoder = outline.encoder
+    notes = (*spec.notes, *encoder.notes, bos_note(checkpoint, folder, encoder), end_note(ends, encoder))
+    return VllmModel(
+        llm=engine,
+        encoder=encoder,
+        endings=Endings(tokenizer, vocabulary=rows, eos_ids=ends),
+        fingerprint=_run_by_vllm(spec, described, engine.dtype, engine.device, version),
+        files=files,
+        vocabulary=rows,
+        max_thinking_tokens=checkpoint.chat.max_thinking_tokens,
+        notes=tuple(filter(None, notes)),
+    )
+
+
+def _run_by_vllm(
+    spec: VllmSpec, described: Fingerprint, dtype: str, device: str, version: str
+) -> Fingerprint:
+    """Return the fingerprint of the checkpoint as the engine runs it: same contents, other arithmetic."""
+    gpus = spec.tensor_parallel_size
+    added = f"vllm {spec.quantization}" if spec.quantization else ""
+    return dataclasses.replace(
+        described,
+        spec=spec.text,
+        backend=spec.backend,
+        backend_version=f"{version}, torch {torch.__version__}",
+        dtype=dtype,
+        device=f"{device} x {gpus}" if gpus > 1 else device,
+        derived=f"quantization={spec.quantization}" if spec.quantization else "",
+        quantisation=" + ".join(part for part in (described.quantisation, added) if part),
+    )
+
+
+def _folder(spec: ModelSpec) -> Path:
+    """Return the folder of a checkpoint's files, downloaded from the hub if needed."""
+    if spec.is_local:
+        return Path(spec.location)
+    from huggingface_hub import snapshot_download
+
+    try:
+        return Path(
+            snapshot_download(
+                spec.path,
+                revision=spec.revision or None,
+                allow_patterns=_FILES,
+                ignore_patterns=_FOLDERS,
+            )
+        )
+    except Exception as error:
+        raise ModelError(
+            f"{spec.path}: no such folder here, and not to be had from the hub: {describe_error(error)}"
+        ) from None
+
+
+def _without_weights(spec: VllmSpec, folder: Path, config: Any) -> Any:
+    """Return the model of a config as shapes only, with the checkpoint's own generation settings."""
+    try:
+        with torch.device("meta"):
+            model = transformers.AutoModelForCausalLM.from_config(config)
+    except Exception as error:
+        raise ModelError(f"{spec.text}: no causal model for transformers: {describe_error(error)}") from None
+    if (folder / "generation_config.json").is_file():
+        model.generation_config = transformers.GenerationConfig.from_pretrained(str(folder))
+    return model
+
+
+class _Stored:
+    """Weights of a folder's files, one tensor in memory at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def named_parameters(self) -> Iterator[tuple[str, torch.Tensor]]:
+        """Yield names and tensors of the formats that can hold NaN or infinity."""
+        for file in weight_files(self._folder):
+            with safe_open(file, framework="pt") as opened:
+                for name in opened.keys():  # noqa: SIM118
+                    tensor = opened.get_tensor(name)
+                    if tensor.dtype in _CHECKED:
+                        yield name, tensor
 
 
 def _continuation(request: GenerateRequest, reply: Reply, endings: Endings) -> Continuation | Failed | None:
@@ -287,19 +395,12 @@ def score_pairs(engine: Engine, pairs: Sequence[Pair]) -> Iterator[list[tuple[in
 
 def _whole(engine: Engine, pairs: Sequence[Pair]) -> list[Probabilities | Failed]:
     questions = [Question(ids=(*pair.context, *pair.targets), of_prompt=True) for pair in pairs]
-    answers: list[Probabilities | Failed] = []
-    for pair, reply in zip(pairs, engine.ask(questions), strict=True):
-        if isinstance(reply, Failed):
-            answers.append(reply)
-            continue
-        steps = reply.prompt[len(pair.context) :]
-        try:
-            answers.append(
-                tuple(probability(step, token) for step, token in zip(steps, pair.targets, strict=True))
-            )
-        except ValueError as error:
-            answers.append(Failed(error=str(error)))
-    return answers
+    return [
+        reply
+        if isinstance(reply, Failed)
+        else _probabilities(reply.prompt[len(pair.context) :], pair.targets)
+        for pair, reply in zip(pairs, engine.ask(questions), strict=True)
+    ]
 
 
 def _stepwise(engine: Engine, pairs: Sequence[Pair]) -> list[Probabilities | Failed]:
@@ -318,16 +419,20 @@ def _stepwise(engine: Engine, pairs: Sequence[Pair]) -> list[Probabilities | Fai
 
 def _along(pair: Pair, replies: Mapping[tuple[Ids, int], Reply | Failed]) -> Probabilities | Failed:
     """Return the probabilities of a pair's targets, each from the reply to its own step."""
-    values: list[float] = []
+    steps: list[LogProbabilities] = []
     for index, token in enumerate(pair.targets):
         reply = replies[(*pair.context, *pair.targets[:index]), token]
         if isinstance(reply, Failed):
             return reply
-        try:
-            values.append(probability(reply.steps[0], token))
-        except ValueError as error:
-            return Failed(error=str(error))
-    return tuple(values)
+        steps.append(reply.steps[0])
+    return _probabilities(steps, pair.targets)
+
+
+def _probabilities(steps: Sequence[LogProbabilities], tokens: Ids) -> Probabilities | Failed:
+    try:
+        return tuple(probability(step, token) for step, token in zip(steps, tokens, strict=True))
+    except ValueError as error:
+        return Failed(error=str(error))
 
 
 def _length(pair: Pair) -> int:

@@ -19,7 +19,7 @@ from pytest_kbrel.models.cache.store import Store
 from pytest_kbrel.models.hf import loading
 from pytest_kbrel.models.hf.backend import load
 from pytest_kbrel.models.hf.spec import parse_spec
-from pytest_kbrel.models.vllm import loading as vllm_loading
+from pytest_kbrel.models.vllm import model as vllm_model
 from pytest_kbrel.models.vllm import parse_vllm
 from pytest_kbrel.records import GenerateRequest, ScoreRequest
 from tests.models import fake_vllm, tiny_checkpoints
@@ -163,14 +163,14 @@ def test_an_engine_gives_no_answer_after_a_change(folder, monkeypatch):
 
 def test_an_engine_that_started_on_changed_files_is_closed(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "vllm", fake_vllm)
-    started, start = [], vllm_loading.start
+    started, start = [], vllm_model.start_engine
 
     def changed_meanwhile(*given):
         started.append(start(*given))
         overwrite(folder / "model.safetensors")
         return started[-1]
 
-    monkeypatch.setattr(vllm_loading, "start", changed_meanwhile)
+    monkeypatch.setattr(vllm_model, "start_engine", changed_meanwhile)
     with pytest.raises(ModelError, match=CHANGED):
         vllm.load(parse_vllm(f"vllm/{folder}", "dtype=float32"))
     ((engine, _),) = started

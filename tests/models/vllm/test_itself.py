@@ -164,7 +164,7 @@ def numbers(places):
 def test_the_stand_in_answers_as_vllm(model, stand_in):
     import vllm as itself
 
-    engine, encoder = model._parts.engine, model._parts.encoder
+    engine, encoder = model.llm, model.encoder
     ours = put(itself, engine._llm, encoder, PUT.values())
     theirs = put(fake_vllm, stand_in, encoder, PUT.values())
     for name, one, other in zip(PUT, ours, theirs, strict=True):
@@ -188,15 +188,15 @@ def test_the_stand_in_refuses_as_vllm(model, stand_in, name):
     import vllm as itself
 
     asking = [("Who", {}), REFUSED[name]]
-    for library, llm in ((itself, model._parts.engine._llm), (fake_vllm, stand_in)):
+    for library, llm in ((itself, model.llm._llm), (fake_vllm, stand_in)):
         with pytest.raises(Exception) as caught:
-            put(library, llm, model._parts.encoder, asking)
+            put(library, llm, model.encoder, asking)
         assert caught.typename == "VLLMValidationError"
-    assert len(put(itself, model._parts.engine._llm, model._parts.encoder, asking[:1])) == 1
+    assert len(put(itself, model.llm._llm, model.encoder, asking[:1])) == 1
 
 
 def test_what_we_read_of_a_running_engine(model, stand_in):
-    engine = model._parts.engine
+    engine = model.llm
     assert (engine.max_length, engine.dtype) == (LONGEST, "float32")
     assert engine.block % 16 == 0
     assert engine.device in ("cpu", "cuda")

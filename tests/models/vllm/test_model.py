@@ -20,7 +20,7 @@ from pytest_kbrel.models.registry import open_model, read_spec
 from pytest_kbrel.models.tokens import Pair
 from pytest_kbrel.models.vllm import parse_vllm
 from pytest_kbrel.models.vllm.engine import MOST_NAMED
-from pytest_kbrel.models.vllm.model import VllmModel, computed_tokens, is_cheaper_stepwise, steps_of
+from pytest_kbrel.models.vllm.model import computed_tokens, is_cheaper_stepwise, steps_of
 from pytest_kbrel.records import Failed, Generated, Scored
 from tests.models import fake_vllm
 from tests.models.tiny_checkpoints import BOS, CAUSAL, change_weights, make_checkpoint
@@ -61,7 +61,7 @@ def test_scores_are_those_of_the_transformers_backend(model, model_of, requests)
 
 def test_a_long_shared_beginning_is_asked_about_step_by_step(model, calls):
     assert all(isinstance(answer, Scored) for answer in model.score(LONG))
-    pairs = [model._parts.encoder.pair(one.prompt, one.continuation) for one in LONG]
+    pairs = [model.encoder.pair(one.prompt, one.continuation) for one in LONG]
     assert len(calls.prompts) == len(steps_of(pairs)) < sum(len(pair.targets) for pair in pairs)
     for _, params in calls.prompts:
         assert params.logprob_token_ids
@@ -151,7 +151,7 @@ def test_an_ending_that_nothing_explains_is_a_failure(model, calls):
 
 def test_the_checkpoint_ends_a_text_by_all_its_own_endings(model, calls):
     model.generate([asked()])
-    assert list(calls.prompts[0][1].stop_token_ids) == list(model._parts.endings.eos_ids)
+    assert list(calls.prompts[0][1].stop_token_ids) == list(model.endings.eos_ids)
 
 
 def test_beams_are_refused_and_leave_others_alone(model):
@@ -168,7 +168,7 @@ def test_a_bad_request_spoils_no_other(model, bad):
 
 def test_a_question_that_the_engine_refuses_fails_alone(model, calls, monkeypatch):
     real = fake_vllm.LLM._verify
-    pair = model._parts.encoder.pair(SHORT[0].prompt, SHORT[0].continuation)
+    pair = model.encoder.pair(SHORT[0].prompt, SHORT[0].continuation)
 
     def verify(self, ids, params):
         if ids == (*pair.context, *pair.targets):
@@ -308,13 +308,12 @@ def test_a_second_pass_asks_the_same_engine_in_smaller_batches(model, calls):
     first = model.generate([asked(text) for text in TEXTS])
     other = Replanned(model)
     assert other.generate([asked(text) for text in TEXTS]) == first
-    assert other._model._parts.engine.at_once * 3 <= model._parts.engine.at_once
+    assert other._model.llm.at_once * 3 <= model.llm.at_once
     assert not calls.engines
 
 
 def test_questions_go_to_the_engine_in_pieces(model, calls):
-    parts = model._parts
-    model = VllmModel(dataclasses.replace(parts, engine=parts.engine.with_at_once(2)))
+    model = dataclasses.replace(model, llm=model.llm.with_at_once(2))
     ready = list(model.generate_as_ready([asked(text) for text in TEXTS]))
     assert [len(batch) for batch in ready] == [2, 2, 1] == calls.sizes
     assert sorted(place for batch in ready for place, _ in batch) == [0, 1, 2, 3, 4]
