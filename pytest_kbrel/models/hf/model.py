@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TypeVar
 
-from pytest_kbrel.models.base import check_ids, check_request, failed, generated, in_order, scored
+from pytest_kbrel.models.base import check_ids, check_request, generated, in_order, read_requests, scored
 from pytest_kbrel.models.batching import Budget
 from pytest_kbrel.models.checkpoint.integrity import FileRecord
 from pytest_kbrel.models.hf.batch_plan import Prompt
@@ -133,24 +133,13 @@ class HfModel:
 
     def score_as_ready(self, requests: Sequence[ScoreRequest]) -> Iterator[list[tuple[int, Scored | Failed]]]:
         """Yield the responses of :meth:`score`, each with its request's index, batch by batch."""
-        indices: list[int] = []
-        pairs: list[Pair] = []
-        refused: list[tuple[int, Scored | Failed]] = []
+        encoder = self._parts.encoder
         with self._lock, quiet():
-            for index, request in enumerate(self._parts.encoder.reading(requests)):
-                try:
-                    pair = self._parts.encoder.pair(request)
-                    check_ids((*pair.context, *pair.targets), self._vocabulary)
-                    self._check_length(len(pair.context), len(pair.lead) + len(pair.targets))
-                except Exception as error:
-                    refused.append((index, failed(error)))
-                else:
-                    indices.append(index)
-                    pairs.append(pair)
+            pairs, refused = read_requests(encoder, requests, self._pair)
         if refused:
-            yield refused
-        for batch in self._in_turns(self._scorer.ready(pairs)):
-            yield [(indices[n], scored(self._parts.encoder, pairs[n], result)) for n, result in batch]
+            yield [*refused]
+        for batch in self._in_turns(self._scorer.ready([pair for _, pair in pairs])):
+            yield [(pairs[n][0], scored(encoder, pairs[n][1], result)) for n, result in batch]
         self._warn(self._scorer.trouble)
 
     def generate(self, requests: Sequence[GenerateRequest]) -> list[Generated | Failed]:
@@ -161,25 +150,14 @@ class HfModel:
         self, requests: Sequence[GenerateRequest]
     ) -> Iterator[list[tuple[int, Generated | Failed]]]:
         """Yield the responses of :meth:`generate`, each with its request's index, some at a time."""
-        indices: list[int] = []
-        prompts: list[Prompt] = []
-        refused: list[tuple[int, Generated | Failed]] = []
+        encoder = self._parts.encoder
         with self._lock, quiet():
-            for index, request in enumerate(self._parts.encoder.reading(requests)):
-                try:
-                    ids = self._parts.encoder.prompt(request)
-                    check_request(request, ids, self._vocabulary)
-                    self._check_length(len(ids), request.max_new_tokens)
-                except Exception as error:
-                    refused.append((index, failed(error)))
-                else:
-                    indices.append(index)
-                    prompts.append(Prompt(ids=ids, request=request))
+            prompts, refused = read_requests(encoder, requests, self._prompt)
         if refused:
-            yield refused
+            yield [*refused]
         ready = self._generator.ready if self._thinker is None else self._thinker.ready
-        for batch in self._in_turns(ready(prompts)):
-            yield [(indices[n], generated(self._parts.encoder, prompts[n].ids, text)) for n, text in batch]
+        for batch in self._in_turns(ready([prompt for _, prompt in prompts])):
+            yield [(prompts[n][0], generated(encoder, prompts[n][1].ids, text)) for n, text in batch]
         self._warn(self._generator.trouble)
 
     @cached_property
@@ -225,6 +203,18 @@ class HfModel:
                 RuntimeWarning,
                 stacklevel=3,
             )
+
+    def _pair(self, request: ScoreRequest) -> Pair:
+        pair = self._parts.encoder.pair(request)
+        check_ids((*pair.context, *pair.targets), self._vocabulary)
+        self._check_length(len(pair.context), len(pair.lead) + len(pair.targets))
+        return pair
+
+    def _prompt(self, request: GenerateRequest) -> Prompt:
+        ids = self._parts.encoder.prompt(request)
+        check_request(request, ids, self._vocabulary)
+        self._check_length(len(ids), request.max_new_tokens)
+        return Prompt(ids=ids, request=request)
 
     def _check_length(self, prompt: int, behind: int) -> None:
         check_length(
