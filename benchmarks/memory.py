@@ -73,7 +73,7 @@ import dataclasses
 import hashlib
 
 from pytest_kbrel.models.hf import backend as hf
-from pytest_kbrel.models.script import WrittenText
+from pytest_kbrel.models.scripted import WrittenText
 from pytest_kbrel.models.scripted import ScriptedModel
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 
-from pytest_kbrel.models.script import Probabilities, ScriptRule, WrittenText
-from pytest_kbrel.models.scripted import ScriptedModel
+from pytest_kbrel.models.scripted import Probabilities, ScriptedModel, ScriptRule
 
 
 class FunctionModel(ScriptedModel):
@@ -59,7 +58,7 @@ class _Functions:
         self._text, self.probability, self._fails = answers, probability, fails
 
     def text(self, prompt):
-        return WrittenText(text=self._text(prompt))
+        return self._text(prompt), ()
 
     def faults(self, prompt):
         error = self._fails(prompt)

@@ -105,7 +105,7 @@ class Backend:
     forms: tuple[str, ...]
     args: tuple[str, ...]
     parse: Callable[..., Spec]
-    check: Callable[[Any], None]
+    check: Callable[[Any], object]
     open: Callable[..., Model]
     counter: Callable[[Any], TokenCounter]
     gpus: Callable[[Any], int | None] = lambda spec: 0
