@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from pytest_kbrel.judges.matching.enumerations import is_region, is_trade
-from pytest_kbrel.judges.matching.negation import is_negated as is_negated
-from pytest_kbrel.judges.matching.parsing import Answer, Gold, Question
+from pytest_kbrel.judges.matching.parsing import Answer, Gold, Question, Span
 from pytest_kbrel.judges.text.dates import MONTHS
 from pytest_kbrel.judges.text.lexicon import (
     CITIES,
@@ -36,7 +35,11 @@ _CAPITAL_KINDS = TITLES | NATIONAL | {"prime", "minister", "usa", "uk"}
 # A clause about a name begins with one of them, behind a comma.
 _CLAUSE = re.compile(r",\s+(?:who|whom|whose|which|where|when|as|in|with|after|because|since|while)\s")
 _LONGEST_CLAUSE = 400
-# Bynames of rulers, behind a numeral that tells them apart as well
+_PHRASE = 4
+_GRADE = re.compile(r"[A-Z]{1,2}[+#-]{1,2}")
+# "The Confederate army" are the Confederates.
+_ORGANISED = ("party", "army", "forces", "troops")
+# Bynames of rulers, behind a numeral that tells them apart as well.
 _BYNAME = re.compile(r"(\S+(?: \S+)? [IVX]+),? the [A-Z]\w+")
 
 
@@ -45,13 +48,12 @@ def short_forms(gold: str) -> tuple[str, ...]:
     """Return a gold without its description of what it names; nothing where it has none.
 
     "The drama series Orion" is Orion, "U.S. President Ann Lee" is Ann Lee, "Orion, which opened in 1990" is
-    Orion. What is left must have a capital: of "the band of brothers" nothing is left out.
+    Orion, "Sigismund I the Old" is Sigismund I. What remains must have a capital: of "the band of brothers"
+    nothing is dropped.
     """
-    return tuple(
-        text
-        for text in (*_without_kind(gold), *_without_clause(gold), *_without_byname(gold))
-        if text != gold
-    )
+    byname = _BYNAME.fullmatch(gold[:_LONGEST_CLAUSE])
+    texts = (*_without_kind(gold), *_without_clause(gold), *((byname[1],) if byname else ()))
+    return tuple(text for text in texts if text != gold)
 
 
 def _without_kind(gold: str) -> Iterator[str]:
@@ -86,13 +88,6 @@ def _is_named(piece: Words) -> bool:
     return bool(piece.cases and piece.cases[0]) and piece.words[0] not in _CAPITAL_KINDS
 
 
-def _without_byname(gold: str) -> Iterator[str]:
-    """Yield "Sigismund I" of "Sigismund I the Old"."""
-    match = _BYNAME.fullmatch(gold[:_LONGEST_CLAUSE])
-    if match:
-        yield match[1]
-
-
 def _without_clause(gold: str) -> Iterator[str]:
     match = _CLAUSE.search(gold[:_LONGEST_CLAUSE])
     if match:
@@ -101,13 +96,6 @@ def _without_clause(gold: str) -> Iterator[str]:
         named = all(case or word in FUNCTION for word, case in zip(words.words, words.cases, strict=True))
         if named and NEGATIONS.isdisjoint(words.words) and not FUNCTION.issuperset(words.words):
             yield head
-
-
-_PHRASE = 4
-_GRADE = re.compile(r"[A-Z]{1,2}[+#-]{1,2}")
-# "The Confederate army" are the Confederates.
-_ORGANISED = ("party", "army", "forces", "troops")
-_SHORT_FOR = frozenset(PHRASES.values())
 
 
 def may_stand_at(answer: Answer, gold: Gold, start: int) -> bool:
@@ -121,26 +109,32 @@ def may_stand_at(answer: Answer, gold: Gold, start: int) -> bool:
     if word in FUNCTION:
         return False
     # Two letters are a name where a letter is a syllable or a word.
-    if len(word) > 1 and is_unspaced(word):
-        return True
-    if len(word) > 2 or not word.isalpha() or word in _SHORT_FOR:
+    if (
+        len(word) > 2
+        or not word.isalpha()
+        or word in PHRASES.values()
+        or (len(word) > 1 and is_unspaced(word))
+    ):
         return True
     return answer.cases[start] == UPPER or len(answer.words) == 1
 
 
-def is_other_name(answer: Answer, span: tuple[int, int], gold: Gold, question: Question) -> bool:
+def is_other_name(answer: Answer, span: Span, gold: Gold, question: Question) -> bool:
     """Return True if a gold is only a part of another name: "Paris Hilton", "West Virginia", "Apollo 11"."""
     start, end = span
-    words, breaks, size = answer.words, answer.breaks, len(answer.words)
-    if start and not breaks[start]:
+    words, breaks = answer.words, answer.breaks
+    single = len(gold.words) == 1
+    tied_before = start > 0 and not breaks[start]
+    tied = [*([start - 1] if tied_before else []), *([] if answer.ends(end) else [end])]
+    if tied_before:
         before = words[start - 1]
         within = _is_part(before, gold, question)
         if before in DISTINGUISHING and answer.fresh[start - 1] and not within:
             return True
         # "American ash" is another tree than "ash"; a longer name or a trade is the same in every nation.
-        nation = before in NATIONAL and (len(gold.words) > 1 or is_trade(gold.words[0]))
+        nation = before in NATIONAL and (not single or is_trade(gold.words[0]))
         # "West African" is no nation.
-        nation = nation and not (start > 1 and words[start - 2] in DISTINGUISHING and not breaks[start - 1])
+        nation = nation and not (answer.at(start - 2) in DISTINGUISHING and not breaks[start - 1])
         # "The Italian Alps", asked for a range of Italy
         of_nation = before in NATIONAL and NATIONS.get(before) in question.nations
         # "Glasgow Prestwick Airport"
@@ -148,29 +142,25 @@ def is_other_name(answer: Answer, span: tuple[int, int], gold: Gold, question: Q
         harmless = before in TITLES or before in SHIPS or nation or of_nation or within or served
         if not harmless and _extends(answer, start - 1, gold):
             return True
-    if len(gold.words) == 1 and (_is_before(answer, span, question) or _is_behind(answer, end)):
+    if single and (_is_before(answer, span, question) or _is_behind(answer, end)):
         return True
-    common = len(gold.words) == 1 and not any(gold.cases) and not has_no_case(gold.words[0])
-    if answer.bare and size <= _PHRASE and common:
-        tied = [start - 1] if start and not breaks[start] else []
-        tied += [end] if end < size and not breaks[end] else []
-        if any(_makes_kind(answer, index, gold) for index in tied):
-            return True
-    if end < size and not breaks[end]:
-        after = words[end]
-        if after[0].isdigit() and answer.fresh[end] and len(after) < 4 and gold.is_name:
-            # "December 7"
-            return gold.words[-1] not in MONTHS
-        if after in _ORGANISED:
-            return False
-        return _extends(answer, end, gold)
-    return False
+    common = single and not any(gold.cases) and not has_no_case(gold.words[0])
+    short = answer.bare and len(words) <= _PHRASE
+    if short and common and any(_makes_kind(answer, index, gold) for index in tied):
+        return True
+    if answer.ends(end):
+        return False
+    after = words[end]
+    if after[0].isdigit() and answer.fresh[end] and len(after) < 4 and gold.is_name:
+        # "December 7"
+        return gold.words[-1] not in MONTHS
+    return after not in _ORGANISED and _extends(answer, end, gold)
 
 
-def is_city_named_so(answer: Answer, span: tuple[int, int]) -> bool:
+def is_city_named_so(answer: Answer, span: Span) -> bool:
     """Return True if the name of a nation or region is part of a city's: "Mexico City" is not Mexico."""
     start, end = span
-    if end >= len(answer.words) or answer.breaks[end] or answer.words[end] != "city":
+    if answer.ends(end) or answer.words[end] != "city":
         return False
     # The capital of Luxembourg may be called Luxembourg.
     named = answer.fresh[start] and (answer.cases[end] or not answer.cased)
@@ -185,21 +175,21 @@ def _is_part(before: str, gold: Gold, question: Question) -> bool:
     return gold.words[0] in ("asia", "europe") or (gold.words[0] == "usa" and before.endswith("ern"))
 
 
-def _is_before(answer: Answer, span: tuple[int, int], question: Question) -> bool:
+def _is_before(answer: Answer, span: Span, question: Question) -> bool:
     """Return True if "University of" and the like stand before; "City of" adds nothing."""
     start, end = span
     if start < 2 or answer.words[start - 1] != "of" or answer.breaks[start] or answer.breaks[start - 1]:
         return False
-    word = answer.words[start - 2]
+    word, case = answer.words[start - 2], answer.cases[start - 2]
     if word == "university" and question.has("university", "college", "ncaa"):
         # "University of California, Berkeley", "University of Arkansas at Little Rock"
-        behind = end + (answer.words[end : end + 1] in (("at",), ("in",)))
+        behind = end + (answer.at(end) in ("at", "in"))
         tied = behind < len(answer.words) and (behind > end or answer.breaks[end] == ",")
         return tied and bool(answer.cases[behind]) and answer.fresh[behind]
-    if word in PLACES and start > 2 and answer.words[start - 3] == "democratic":
-        return True
-    named = answer.cases[start - 2] > STARTS or (answer.cases[start - 2] == STARTS and answer.bare)
-    return named and answer.fresh[start - 2] and word not in PLACES and word not in TITLES
+    if word in PLACES:
+        return answer.at(start - 3) == "democratic"
+    named = case > STARTS or (case == STARTS and answer.bare)
+    return named and answer.fresh[start - 2] and word not in TITLES
 
 
 def _is_behind(answer: Answer, end: int) -> bool:
@@ -219,12 +209,12 @@ def _makes_kind(answer: Answer, index: int, gold: Gold) -> bool:
 
 
 def _extends(answer: Answer, index: int, gold: Gold) -> bool:
-    word = answer.words[index]
+    word, case = answer.words[index], answer.cases[index]
     if word in FUNCTION or not answer.fresh[index] or not word[0].isalpha():
         return word in PARTICLES - FUNCTION and index == 0
     if not any(gold.cases):
         return False
     if answer.cased:
         # A sentence begins with a capital whatever its first word is.
-        return answer.cases[index] > STARTS or (answer.cases[index] == STARTS and len(gold.words) == 1)
+        return case > STARTS or (case == STARTS and len(gold.words) == 1)
     return len(answer.words) <= _PHRASE

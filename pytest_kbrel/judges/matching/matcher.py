@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import chain, product
 
 from pytest_kbrel.judges.matching.containment import (
     is_city_named_so,
@@ -20,6 +21,7 @@ from pytest_kbrel.judges.matching.parsing import (
     Span,
     candidate_spans,
     find_spans,
+    indices_of,
     read_answer,
     read_gold,
     read_question,
@@ -44,8 +46,6 @@ def compare(answer: str, accepted: Sequence[str], question: str, answer_type: st
     if not reply.words or not golds:
         return "no rule", False
     contradicted = contradicts_dates(reply, golds, query)
-    if contradicted:
-        golds = [gold for gold in golds if gold.is_text]
     for gold in golds:
         # "Late 1968" is no date, but has the year of one.
         rule = "" if contradicted and gold.words not in _YES_NO else _figure(reply, gold, query)
@@ -59,18 +59,18 @@ def compare(answer: str, accepted: Sequence[str], question: str, answer_type: st
         if may_stand_at(reply, gold, span[0])
     ]
     refused = ""
-    for rule, span in _matches(reply, texts, query, set(accepted)):
+    given = set(accepted)
+    for rule, span in _matches(reply, texts, query, given):
         reason = _refused(reply, span, query, gold_spans)
         if reason == "several" and not refused:
             # What names other golds, in whatever writing, is no alternative.
-            whole = (0, len(reply.words))
-            matched = {at for _, at in _matches(reply, texts, query, set(accepted)) if at != whole}
-            gold_spans = [*gold_spans, *matched.difference(gold_spans)]
+            matched = {at for _, at in _matches(reply, texts, query, given)}
+            gold_spans = [*gold_spans, *matched.difference(gold_spans, {(0, len(reply.words))})]
             reason = _refused(reply, span, query, gold_spans)
         if not reason:
             return rule, True
         refused = refused or reason
-    for rule, reason in _contained(reply, texts, query, gold_spans, set(accepted)):
+    for rule, reason in _contained(reply, texts, query, gold_spans, given):
         if not reason:
             return rule, True
         refused = refused or reason
@@ -79,13 +79,9 @@ def compare(answer: str, accepted: Sequence[str], question: str, answer_type: st
     return refused or "no rule", False
 
 
-def _with_shorter(accepted: Sequence[str]) -> Iterator[str]:
-    seen = set()
-    for gold in accepted:
-        for text in (gold, without_parentheses(gold), *short_forms(gold)):
-            if text not in seen:
-                seen.add(text)
-                yield text
+def _with_shorter(accepted: Sequence[str]) -> Iterable[str]:
+    shorter = ((gold, without_parentheses(gold), *short_forms(gold)) for gold in accepted)
+    return dict.fromkeys(chain.from_iterable(shorter))
 
 
 def _figure(answer: Answer, gold: Gold, question: Question) -> str:
@@ -96,17 +92,15 @@ def _figure(answer: Answer, gold: Gold, question: Question) -> str:
     rule = is_rank(answer, gold, question)
     if rule:
         return rule
-    rule = is_date(answer, gold.dates, question) if gold.dates else ""
-    if gold.is_text and question.has("when", "year"):
-        named = dates_in(gold.text)
+    if gold.is_text:
         # "2004 NBA Finals" answers "When" by its year.
-        return is_date(answer, named, question) if len(named) == 1 and named[0].year else ""
-    if not rule and gold.number is not None:
-        rule = is_quantity(answer, gold, question)
-    if not rule and gold.dates and answer.words == gold.words[:-1] and question.has(gold.words[-1]):
-        # "12th", asked for a century
-        return "question's word"
-    return rule
+        dates = dates_in(gold.text) if question.has("when", "year") else ()
+        return is_date(answer, dates, question) if len(dates) == 1 and dates[0].year else ""
+    if gold.number is not None:
+        return is_quantity(answer, gold, question)
+    # "12th", asked for a century
+    asked_word = answer.words == gold.words[:-1] and question.has(gold.words[-1])
+    return is_date(answer, gold.dates, question) or ("question's word" if asked_word else "")
 
 
 def _matches(
@@ -124,27 +118,26 @@ def _matches(
     # "The playwright Shakespeare" is one stretch with a name in it.
     loosely = spans if len(meant) == 1 else [whole]
     for variants, where in ((STRICT, spans), (LOOSE, loosely)):
-        for variant in variants:
-            for span in where:
-                words = answer.part(*span)
-                for gold in golds:
-                    rule = variant(words, gold, question)
-                    if rule and _is_namesake(answer, span, gold, accepted, question):
-                        continue
-                    if rule == "given name" and _is_named_in_full(gold, golds, given=True):
-                        continue
-                    if rule == "surname" and _has_given_name(answer, span[0]):
-                        continue
-                    if rule == "full name" and _is_named_in_full(gold, golds):
-                        continue
-                    if rule and span not in own and len(gold.words[0]) < 3 and len(gold.words) == 1:
-                        # "Vitamin C" is not "C".
-                        continue
-                    if rule == "spelling":
-                        shortened = gold.text not in accepted
-                        yield "qualifier" if shortened else "contained" if span != whole else rule, span
-                    elif rule and not (rule == "qualifier" and _is_elsewhere(answer, span, gold)):
-                        yield rule, span
+        for variant, span in product(variants, where):
+            words = answer.part(*span)
+            for gold in golds:
+                rule = variant(words, gold, question)
+                if not rule or _is_namesake(answer, span, gold, accepted, question):
+                    continue
+                if rule == "given name" and _is_named_in_full(gold, golds, given=True):
+                    continue
+                if rule == "surname" and _has_given_name(answer, span[0]):
+                    continue
+                if rule == "full name" and _is_named_in_full(gold, golds):
+                    continue
+                if span not in own and len(gold.words[0]) < 3 and len(gold.words) == 1:
+                    # "Vitamin C" is not "C".
+                    continue
+                if rule == "spelling":
+                    shortened = gold.text not in accepted
+                    yield "qualifier" if shortened else "contained" if span != whole else rule, span
+                elif rule != "qualifier" or not _is_elsewhere(answer, span, gold):
+                    yield rule, span
 
 
 def _has_given_name(answer: Answer, start: int) -> bool:
@@ -168,45 +161,42 @@ def _is_named_in_full(name: Gold, golds: Sequence[Gold], *, given: bool = False)
 def _is_elsewhere(answer: Answer, span: Span, gold: Gold) -> bool:
     """Return True if the answer goes on with another qualifier: "Paris, France" for "Paris, Texas"."""
     end = span[1]
-    if answer.words[end : end + 1] == ("in",) and end + 1 < len(answer.words):
+    if answer.at(end) == "in" and answer.at(end + 1):
         end += 1
-        return bool(answer.cases[end]) and answer.fresh[end] and answer.words[end] not in gold.words
-    if end >= len(answer.words) or not answer.breaks[end]:
+        named = bool(answer.cases[end])
+    elif end < len(answer.words) and answer.breaks[end]:
+        following = " ".join(answer.words[end : answer.next_break(end + 1)])
+        named = bool(answer.cases[end]) or (not answer.cased and is_region(following))
+    else:
         return False
-    if not answer.cases[end]:
-        stop = next((at for at in range(end + 1, len(answer.words)) if answer.breaks[at]), len(answer.words))
-        if answer.cased or not is_region(" ".join(answer.words[end:stop])):
-            return False
-    return answer.fresh[end] and answer.words[end] not in gold.words
+    return named and answer.fresh[end] and answer.words[end] not in gold.words
 
 
 def _is_namesake(
     answer: Answer, span: Span, gold: Gold, accepted: Collection[str], question: Question
 ) -> bool:
     """Return True if the answer qualifies otherwise what the gold qualifies in parentheses or by a byname."""
-    if gold.text in accepted or span[1] >= len(answer.words):
+    end = span[1]
+    if gold.text in accepted or end >= len(answer.words):
         return False
-    if gold.words[-1].isdigit() and answer.words[span[1]] == "of" and not answer.breaks[span[1]]:
+    if gold.words[-1].isdigit() and answer.words[end] == "of" and not answer.breaks[end]:
         # "Philip II of Spain" is not Philip II the Bold.
-        realm = answer.words[span[1] + 1 : span[1] + 2]
-        own_words = {word for text in accepted for word in read_words(text).words}
-        return own_words.isdisjoint(realm) and not question.has(*realm)
-    first = span[1] + (answer.words[span[1]] == "in")
-    if first >= len(answer.words) or answer.breaks[span[1]] == ".":
+        realm = answer.words[end + 1 : end + 2]
+        return _words_of(accepted).isdisjoint(realm) and not question.has(*realm)
+    first = end + (answer.words[end] == "in")
+    if first >= len(answer.words) or answer.breaks[end] == "." or (first == end and not answer.breaks[end]):
         return False
-    if first == span[1] and not answer.breaks[first]:
-        return False
-    stop = first + 1
-    while stop < len(answer.words) and not answer.breaks[stop]:
-        stop += 1
-    words = answer.words[first:stop]
+    words = answer.words[first : answer.next_break(first + 1)]
     if words[0] in FUNCTION or not answer.fresh[first] or not words[0].isalpha():
         return False
     if not answer.cases[first] and (answer.cased or len(words) > 3):
         return False
     longer = [text for text in accepted if without_parentheses(text) == gold.text]
-    own_words = {word for text in longer for word in read_words(text).words}
-    return bool(longer) and own_words.isdisjoint(words)
+    return bool(longer) and _words_of(longer).isdisjoint(words)
+
+
+def _words_of(texts: Iterable[str]) -> set[str]:
+    return {word for text in texts for word in read_words(text).words}
 
 
 def _refused(answer: Answer, span: Span, question: Question, gold_spans: Sequence[Span]) -> str:
@@ -232,10 +222,8 @@ def _contained(
     for gold in golds:
         spans = [
             span
-            for span in (
-                *find_spans(answer.words, gold.words),
-                *find_spans(answer.words, swap_ordinal(gold.words)),
-            )
+            for words in (gold.words, swap_ordinal(gold.words))
+            for span in find_spans(answer.words, words)
             if may_stand_at(answer, gold, span[0])
             and not _is_namesake(answer, span, gold, accepted, question)
         ]
@@ -244,18 +232,18 @@ def _contained(
             yield "contained", _why_not(answer, gold, spans, in_question, question, gold_spans)
     answer_words, question_words = tuple(map(singular, answer.words)), tuple(map(singular, question.words))
     for gold in golds:
-        words = tuple(map(singular, gold.words))
+        singulars = tuple(map(singular, gold.words))
         named = gold.is_name and (question.asks_person or question.asks_work)
-        if named or len(words[-1]) < 4:
+        if named or len(singulars[-1]) < 4:
             continue
         spans = [
-            (start, end)
-            for start, end in find_spans(answer_words, words)
-            if not (answer.cases[end - 1] and gold.cases[-1])
-            and not _is_namesake(answer, (start, end), gold, accepted, question)
+            span
+            for span in find_spans(answer_words, singulars)
+            if not (answer.cases[span[1] - 1] and gold.cases[-1])
+            and not _is_namesake(answer, span, gold, accepted, question)
         ]
         if spans:
-            in_question = len(list(find_spans(question_words, words)))
+            in_question = len(list(find_spans(question_words, singulars)))
             yield "plural", _why_not(answer, gold, spans, in_question, question, [*gold_spans, *spans])
 
 
@@ -276,68 +264,49 @@ def _why_not(
     free = reasons.count("")
     if not free:
         return reasons[0]
-    if free > in_question or _is_choice(answer, gold, question) or _adds_nothing(answer, spans):
-        return ""
-    return "echo"
-
-
-def _adds_nothing(answer: Answer, spans: Sequence[Span]) -> bool:
-    """Return True if an answer says only what stands at ``spans``, as "It is the cell" does."""
-    held = {index for start, end in spans for index in range(start, end)}
-    return all(word in FUNCTION or index in held for index, word in enumerate(answer.words))
+    held = indices_of(spans)
+    # "It is the cell" says nothing else.
+    nothing_else = all(word in FUNCTION or index in held for index, word in enumerate(answer.words))
+    return "" if free > in_question or nothing_else or _is_choice(answer, gold, question) else "echo"
 
 
 def _is_choice(answer: Answer, gold: Gold, question: Question) -> bool:
     """Return True if the question lets choose ("Vogue or Elle?") and the answer has only the gold."""
-    words = question.words
-    for start, end in find_spans(words, gold.words):
-        if _takes_up_choice(answer, gold, words, (start, end)):
+    for start, end in find_spans(question.words, gold.words):
+        before = question.at(start - 2) if question.at(start - 1) == "or" else ""
+        first = question.at(end) == "or"
+        after = question.at(end + 1) if first else ""
+        lead = question.words[: start if first else max(0, start - 1 - len(gold.words))]
+        if _takes_up_choice(answer, gold, after if first else before, lead):
             return True
-        before = words[start - 2] if start > 1 and words[start - 1] == "or" else ""
-        after = words[end + 1] if end + 1 < len(words) and words[end] == "or" else ""
-        others = [index for index, word in enumerate(answer.words) if word in (before, after)]
         # "Vogue, not Elle"
-        if (before or after) and all(is_negated(answer, (index, index + 1), question) for index in others):
+        others = [index for index, word in enumerate(answer.words) if word in (before, after)]
+        if (before or after) and all(is_negated(answer, (at, at + 1), question) for at in others):
             return True
     return False
 
 
-def _takes_up_choice(answer: Answer, gold: Gold, words: Sequence[str], at: Span) -> bool:
+def _takes_up_choice(answer: Answer, gold: Gold, other: str, lead: Sequence[str]) -> bool:
     """Return True if the first clause answers a choice: "Ann came first" to "Who came first, Ann or Bo?".
 
-    ``at`` is where the gold stands in the question's ``words``. The clause has the gold and all words before
-    the choice, and not the other.
+    The clause has the gold and all words before the choice, ``lead``, and not the other.
     """
-    start, end = at
-    if words[end : end + 1] == ("or",):
-        other, lead = words[end + 1 : end + 2], words[:start]
-    elif start > 1 and words[start - 1] == "or":
-        other, lead = words[start - 2 : start - 1], words[: max(0, start - 1 - len(gold.words))]
-    else:
-        return False
-    stop = 1
-    while stop < len(answer.words) and not answer.breaks[stop] and answer.words[stop] not in _PARTING:
-        stop += 1
-    clause = answer.words[:stop]
-    content = {word for word in lead if word not in FUNCTION} - set(gold.words)
-    if not other or other[0] in clause or not content or not content.issubset(clause):
+    parting = (index for index, word in enumerate(answer.words) if index and word in _PARTING)
+    clause = answer.words[: min(answer.next_break(1), next(parting, len(answer.words)))]
+    content = {word for word in lead if word not in FUNCTION}.difference(gold.words)
+    if not other or other in clause or not content or not content.issubset(clause):
         return False
     return any(find_spans(clause, gold.words))
 
 
 def _lists_all(answer: Answer, gold: Gold, question: Question) -> bool:
     """Return True if an answer has all items of a gold that is a list, in any order and near each other."""
-    parts = list_items(gold.text)
-    if len(parts) < 2:
+    items = list_items(gold.text)
+    spans = [next(find_spans(answer.words, words), None) for words in items]
+    placed = [span for span in spans if span is not None]
+    if len(items) < 2 or len(placed) < len(items) or any(map(FUNCTION.issuperset, items)):
         return False
-    spans: list[Span] = []
-    for words in parts:
-        span = next(find_spans(answer.words, words), None)
-        if span is None or (FUNCTION.issuperset(words)):
-            return False
-        spans.append(span)
-    first, last = min(start for start, _ in spans), max(end for _, end in spans)
-    if last - first > 2 * len(gold.words) + 2 or all(question.has(word) for words in parts for word in words):
+    whole = min(start for start, _ in placed), max(end for _, end in placed)
+    if whole[1] - whole[0] > 2 * len(gold.words) + 2 or all(map(question.has, chain.from_iterable(items))):
         return False
-    whole = (first, last)
     return not is_negated(answer, whole, question) and not is_one_of_several(answer, whole, question, [whole])

@@ -50,13 +50,12 @@ _MAKING = (
 
 
 @record
-class Question:
-    """A question's words, the same with their singulars, and what it asks for.
+class Question(Words):
+    """A question and what it asks for.
 
-    ``several`` is how many things it asks for at most, 0 where it asks for one.
+    ``held`` are its words and their singulars, ``several`` is how many things it asks for at most, 0 for one.
     """
 
-    words: tuple[str, ...]
     held: frozenset[str]
     dates: tuple[Date, ...]
     asks_person: bool
@@ -74,13 +73,16 @@ class Question:
 @lru_cache(maxsize=4096)
 def read_question(text: str, answer_type: str = "") -> Question:
     """Read a question."""
-    words = read_words(text).words
+    read = read_words(text)
+    words = read.words
     by_whom = words[-3:-1] in (("by", "what"), ("by", "which")) and words[-1] in NATIONAL
     person = answer_type == "person" if answer_type else by_whom or _asks_person(words)
     mountain = () if MOUNTAINS.isdisjoint(words) else ("mt",)
     made = any(word.startswith(_MAKING) for word in words)
     return Question(
         words=words,
+        cases=read.cases,
+        breaks=read.breaks,
         held=frozenset((*words, *map(singular, words), *mountain)),
         dates=dates_in(text[:LONGEST]),
         asks_person=person,

@@ -44,6 +44,7 @@ TITLES = _SETS["titles"]
 REGIONS = _SETS["regions"]
 GIVEN = _SETS["given"]
 SUFFIXES = _SETS["suffixes"]
+INSTITUTIONS = _SETS["institutions"]
 COMPANY = _SETS["company"]
 DISTINGUISHING = _SETS["distinguishing"]
 MODIFIERS = _SETS["modifiers"]
@@ -71,6 +72,7 @@ FULL_NAMES = {form: frozenset(names) for form, names in _forms("name").items()}
 UNITS = {form: units[0] for form, units in _forms("unit").items()}
 UNIT_NAMES = frozenset(UNITS.values())
 SPELLINGS = {form: words[0] for form, words in _forms("spelling").items()}
+LONG_TITLES = {form: titles[0] for form, titles in _forms("title").items()}
 NATIONS = {form: countries[-1] for form, countries in _forms("nation").items()}
 # "A French physicist" names no other thing than "a physicist".
 NATIONAL = frozenset(form for form, country in NATIONS.items() if form != country and " " not in form)
