@@ -1,4 +1,4 @@
-"""What must hold before a loaded checkpoint is believed. Each check raises ModelError or does nothing."""
+"""Checks of a loaded checkpoint, which raise ModelError, and notes for the reader of its figures."""
 
 from __future__ import annotations
 
@@ -81,9 +81,9 @@ def _weights(model: Any) -> Iterator[tuple[str, torch.Tensor]]:
         return
     from accelerate.utils import align_module_device
 
-    for place, part in model.named_modules():
+    for name, part in model.named_modules():
         with align_module_device(part):
-            yield from part.named_parameters(place, recurse=False)
+            yield from part.named_parameters(name, recurse=False)
 
 
 def check_fit(spec: ModelSpec, model: Any, tokenizer: Any) -> None:
@@ -93,15 +93,14 @@ def check_fit(spec: ModelSpec, model: Any, tokenizer: Any) -> None:
     it spells them out, and such a question is an error of its fact.
     """
     rows = model.get_input_embeddings().weight.shape[0]
-    known, added = tokenizer.get_vocab(), tokenizer.added_tokens_decoder
-    used = (tokenizer.bos_token_id, tokenizer.eos_token_id)
-    beyond = {
-        token: number
-        for token, number in known.items()
+    added, used = tokenizer.added_tokens_decoder, (tokenizer.bos_token_id, tokenizer.eos_token_id)
+    beyond = [
+        (token, number)
+        for token, number in tokenizer.get_vocab().items()
         if number >= rows and (number in used or number not in added or not added[number].special)
-    }
+    ]
     if beyond:
-        token, highest = max(beyond.items(), key=lambda item: item[1])
+        token, highest = max(beyond, key=lambda item: item[1])
         raise ModelError(
             f"{spec.path}: the tokenizer does not fit: token {token!r} has id {highest}, but the model knows "
             f"the ids 0 to {rows - 1} only; model-args tokenizer=FOLDER names another tokenizer"
@@ -114,24 +113,24 @@ def check_fit(spec: ModelSpec, model: Any, tokenizer: Any) -> None:
 
 
 def bos_note(spec: ModelSpec, folder: Path, encoder: PromptEncoder) -> str:
-    """Say that a tokenizer does not add BOS as its config says; empty where it does, or BOS was typed.
+    """Return a note if a tokenizer does not add BOS as its config says; empty if it does, or BOS was typed.
 
     ``folder`` is the checkpoint's; a tokenizer of another place has its config there.
     """
-    said = bos_setting(Path(spec.tokenizer) if spec.tokenizer else folder)
-    if said is None or spec.add_bos_token is not None or spec.chat_template:
+    setting = bos_setting(Path(spec.tokenizer) if spec.tokenizer else folder)
+    if spec.add_bos_token is not None or spec.chat_template or encoder.tokenizer.bos_token_id is None:
         return ""
-    if encoder.tokenizer.bos_token_id is None or said == encoder.adds_bos:
+    if setting in (None, encoder.adds_bos):
         return ""
     does = "puts BOS in front of prompts" if encoder.adds_bos else "puts no BOS in front of prompts"
     return (
-        f"warning: tokenizer_config.json says add_bos_token={said}, and the tokenizer that transformers made "
-        f"of it {does}: so they were asked; model-args add_bos_token=True or False says which is meant"
+        f"warning: tokenizer_config.json says add_bos_token={setting}, and the tokenizer that transformers "
+        f"made of it {does}: so they were asked; model-args add_bos_token=True or False says which is meant"
     )
 
 
 def end_note(eos_ids: Sequence[int], encoder: PromptEncoder) -> str:
-    """Say that a model does not stop where its chat template ends an answer; empty where it does."""
+    """Return a note if a model does not stop where its chat template ends an answer; empty if it does."""
     end = encoder.template.end if encoder.template is not None else None
     if end is None or end in eos_ids:
         return ""
@@ -143,7 +142,7 @@ def end_note(eos_ids: Sequence[int], encoder: PromptEncoder) -> str:
 
 
 def fast_note(spec: ModelSpec, tokenizer: Any) -> str:
-    """Say that a tokenizer is a fast one though another was asked for; empty otherwise."""
+    """Return a note if a tokenizer is a fast one though another was asked for; empty otherwise."""
     if spec.use_fast_tokenizer or not tokenizer.is_fast:
         return ""
     return (
@@ -212,7 +211,7 @@ def check_adapter_keys(
 
 
 def base_note(spec: ModelSpec, config: Any) -> str:
-    """Say that an adapter was made for another base model; empty where it names this one, or none.
+    """Return a note if an adapter was made for another base model; empty if it names this one, or none.
 
     ``config`` is PEFT's, of the adapter. A folder and a hub id are the same where their last parts are.
     """

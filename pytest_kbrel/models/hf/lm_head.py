@@ -1,14 +1,14 @@
-"""The output layer: what it is given, and what comes out of it, at the places that are needed and only there.
+"""Logits and probabilities from the output layer, computed at the needed positions only.
 
-For short answers and a large vocabulary it costs more than all other layers together, and its logits are the
-largest thing in memory.
+For short answers and a large vocabulary this layer costs more than all others together, and its logits are
+the largest thing in memory.
 """
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -25,12 +25,12 @@ _last: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
 def logits_at(
     model: Any, rows: torch.Tensor, columns: torch.Tensor, inputs: dict[str, Any], *, use_cache: bool = False
 ) -> torch.Tensor:
-    """Return the logits ``(positions, vocabulary)`` at the given places of the batch."""
+    """Return the logits ``(positions, vocabulary)`` at the given rows and columns of the batch."""
     fired: list[bool] = []
 
-    def gather(given: torch.Tensor) -> torch.Tensor:
+    def gather(states: torch.Tensor) -> torch.Tensor:
         fired.append(True)
-        return _at(given, rows, columns)[None]
+        return _at(states, rows, columns)[None]
 
     with torch.inference_mode(), _before_head(model, gather):
         logits: torch.Tensor = model(**inputs, use_cache=use_cache).logits
@@ -47,34 +47,31 @@ def probabilities_at(
     *,
     use_cache: bool = False,
 ) -> list[float]:
-    """Return the probability of token ``targets[i]`` at place ``spots[i]``, by float32 softmax.
+    """Return the probability of token ``targets[i]`` at position ``spots[i]``, by float32 softmax.
 
-    ``spots`` counts the places given by ``rows`` and ``columns``; these should be different ones.
+    ``spots`` are indices into ``rows`` and ``columns``, which should name each position once.
     """
     if not head_is_last(model):
         logits = logits_at(model, rows, columns, inputs, use_cache=use_cache)
         return list(logits.float().softmax(-1)[spots, targets].tolist())
     hidden = _hidden_at(model, rows, columns, inputs, use_cache=use_cache)
     head = model.get_output_embeddings()
-    many = _rows_at_once(head, hidden)
+    count = _rows_at_once(head, hidden)
     scores = torch.empty(len(targets), dtype=torch.float32, device=targets.device)
     with torch.inference_mode():
-        for start in range(0, len(hidden), many):
-            here = ((spots >= start) & (spots < start + many)).nonzero()[:, 0]
-            probabilities = head(hidden[start : start + many]).float().softmax(-1)
+        for start in range(0, len(hidden), count):
+            here = ((spots >= start) & (spots < start + count)).nonzero()[:, 0]
+            probabilities = head(hidden[start : start + count]).float().softmax(-1)
             scores[here] = _at(probabilities, spots[here] - start, targets[here]).to(scores.device)
     return list(scores.tolist())
 
 
 def head_is_last(model: Any) -> bool:
-    """Tell whether the logits are what the output layer gives, and nothing is done to them afterwards.
-
-    Tried on the model itself, once: some cap or scale them.
-    """
+    """Return True if a model's logits are its output layer's; some cap or scale them. It is tried once."""
     if model not in _last:
         try:
             _last[model] = _try_head(model)
-        # Whatever an architecture raises here, it says that this way is closed.
+        # Whatever an architecture raises here, its head is not used alone.
         except Exception:
             _last[model] = False
     return _last[model]
@@ -84,32 +81,32 @@ def _try_head(model: Any) -> bool:
     head = model.get_output_embeddings()
     if head is None:
         return False
-    tokens = torch.tensor([[1, 2, 3]], device=model.device)
-    named = {"decoder_input_ids": tokens} if model.config.is_encoder_decoder else {}
-    inputs = {"input_ids": tokens, **named}
+    inputs = {"input_ids": torch.tensor([[1, 2, 3]], device=model.device)}
+    if model.config.is_encoder_decoder:
+        inputs["decoder_input_ids"] = inputs["input_ids"]
     # A cap leaves small numbers nearly as they are, and what is added is lost beside large ones.
     if not all(_is_last(model, head, inputs, times) for times in (0, 1, 1000)):
         return False
-    # Also with nothing for the layer to do, which is how the model will be asked.
-    place = torch.zeros(1, dtype=torch.long, device=model.device)
-    _hidden_at(model, place, place, inputs, use_cache=False)
+    # Also with nothing for the layer to do, as in :func:`probabilities_at`.
+    first = torch.zeros(1, dtype=torch.long, device=model.device)
+    _hidden_at(model, first, first, inputs, use_cache=False)
     return True
 
 
 def _is_last(model: Any, head: Any, inputs: dict[str, Any], times: int) -> bool:
-    """Tell whether the logits are the layer's own if it is given so many times what it was to be given."""
-    kept: list[torch.Tensor] = []
+    """Return True if the logits are the layer's own when its input is multiplied by ``times``."""
+    scaled: list[torch.Tensor] = []
 
-    def change(given: torch.Tensor) -> torch.Tensor:
-        kept.append(given * times)
-        return kept[-1]
+    def scale(states: torch.Tensor) -> torch.Tensor:
+        scaled.append(states * times)
+        return scaled[-1]
 
-    with torch.inference_mode(), _before_head(model, change):
+    with torch.inference_mode(), _before_head(model, scale):
         logits = model(**inputs, use_cache=False).logits
-    if len(kept) != 1:
+    if len(scaled) != 1:
         return False
     with torch.inference_mode():
-        alone = head(kept[0])
+        alone = head(scaled[0])
     if alone.shape != logits.shape:
         return False
     alone = alone.to(logits.device)
@@ -119,21 +116,21 @@ def _is_last(model: Any, head: Any, inputs: dict[str, Any], times: int) -> bool:
 def _hidden_at(
     model: Any, rows: torch.Tensor, columns: torch.Tensor, inputs: dict[str, Any], *, use_cache: bool
 ) -> torch.Tensor:
-    """Return what the output layer is given at the given places, shape (positions, width)."""
-    kept: list[torch.Tensor] = []
+    """Return the input of the output layer at rows and columns, shape (positions, width)."""
+    hidden: list[torch.Tensor] = []
 
-    def keep(given: torch.Tensor) -> torch.Tensor:
-        kept.append(_at(given, rows, columns))
-        return given[:1, :0]
+    def gather(states: torch.Tensor) -> torch.Tensor:
+        hidden.append(_at(states, rows, columns))
+        return states[:1, :0]
 
-    with torch.inference_mode(), _before_head(model, keep):
+    with torch.inference_mode(), _before_head(model, gather):
         model(**inputs, use_cache=use_cache)
-    return kept[0]
+    return hidden[0]
 
 
-def _at(given: torch.Tensor, rows: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
-    """Return ``given[rows, columns]``; the head may lie on another device than the inputs."""
-    return given[rows.to(given.device), columns.to(given.device)]
+def _at(states: torch.Tensor, rows: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
+    """Return ``states[rows, columns]``; the head may lie on another device than the inputs."""
+    return states[rows.to(states.device), columns.to(states.device)]
 
 
 def _rows_at_once(head: Any, hidden: torch.Tensor) -> int:
@@ -145,15 +142,12 @@ def _rows_at_once(head: Any, hidden: torch.Tensor) -> int:
 
 @contextmanager
 def _before_head(model: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Iterator[None]:
-    """Let ``change`` replace what the output layer is given; a model without one goes on as it is."""
+    """Let ``change`` replace the input of the output layer; a model without one goes on as it is."""
 
     def hook(_module: Any, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
         return (change(args[0]), *args[1:]) if args else None
 
     head = model.get_output_embeddings()
-    handle = head.register_forward_pre_hook(hook) if head is not None else None
-    try:
+    # The handle removes the hook as it leaves.
+    with head.register_forward_pre_hook(hook) if head is not None else nullcontext():
         yield
-    finally:
-        if handle is not None:
-            handle.remove()

@@ -1,4 +1,4 @@
-"""Loads a checkpoint from safetensors, without its code, and refuses what cannot be trusted."""
+"""Loader of checkpoints: from safetensors, never running their code, with checks of what was loaded."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from transformers.utils.hub import cached_file
 
 from pytest_kbrel.errors import KbrelError, ModelError
 from pytest_kbrel.models.batching import describe_error
+from pytest_kbrel.models.checkpoint.files import INDEX, WEIGHTS
 from pytest_kbrel.models.checkpoint.fingerprint import fingerprint
 from pytest_kbrel.models.checkpoint.integrity import FileRecord, record_files
 from pytest_kbrel.models.hf.checks import (
@@ -74,12 +75,11 @@ def load_checkpoint(spec: ModelSpec) -> LoadedCheckpoint:
     """
     device = device_of(spec)
     files = record_files(spec)
+    outline = load_outline(spec)
+    encoder, tokenizer = outline.encoder, outline.encoder.tokenizer
     with quiet():
-        config = _load_config(spec)
         folder = _folder(spec)
-        tokenizer = _load_tokenizer(spec)
-        encoder = _encoder(spec, config, tokenizer)
-        model = _load_model(spec, config, device)
+        model = _load_model(spec, outline.config, device)
         check_numbers(spec, model)
         check_fit(spec, model, tokenizer)
         notes = [*spec.notes, *encoder.notes, bos_note(spec, folder, encoder), fast_note(spec, tokenizer)]
@@ -94,7 +94,6 @@ def load_checkpoint(spec: ModelSpec) -> LoadedCheckpoint:
             derive(model, spec.derived)
         if onednn_is_faster():
             use_onednn(model)
-        max_length = spec.max_length or _max_length(config)
         described = fingerprint(spec, folder, model, tokenizer, adds_bos=encoder.adds_bos)
     files.check()
     return LoadedCheckpoint(
@@ -104,24 +103,27 @@ def load_checkpoint(spec: ModelSpec) -> LoadedCheckpoint:
         encoder=encoder,
         fingerprint=described,
         files=files,
-        max_length=max_length,
+        max_length=outline.max_length,
         notes=tuple(filter(None, notes)),
     )
 
 
-def load_encoder(spec: ModelSpec) -> PromptEncoder:
-    """Return what tokenises prompts for the checkpoint; its weights are not read.
-
-    Raises :class:`ModelError` as :func:`load_checkpoint`.
-    """
-    return load_outline(spec).encoder
-
-
 def load_outline(spec: ModelSpec) -> CheckpointOutline:
-    """Return what is known of a checkpoint without its weights; raises as :func:`load_encoder`."""
+    """Load config and tokenizer of a checkpoint, not its weights; raises as :func:`load_checkpoint`."""
     with quiet():
         config = _load_config(spec)
-        encoder = _encoder(spec, config, _load_tokenizer(spec))
+        tokenizer = _load_tokenizer(spec)
+        try:
+            encoder = PromptEncoder(
+                tokenizer,
+                encoder_decoder=bool(config.is_encoder_decoder),
+                chat_template=spec.chat_template,
+                add_bos=spec.add_bos_token,
+                chat=spec.chat,
+                prefix_token_id=spec.prefix_token_id,
+            )
+        except ModelError as error:
+            raise ModelError(f"{spec.path}: {error}") from None
     return CheckpointOutline(
         config=config, encoder=encoder, max_length=spec.max_length or _max_length(config)
     )
@@ -134,29 +136,12 @@ def _load_config(spec: ModelSpec) -> Any:
     return config
 
 
-def _encoder(spec: ModelSpec, config: Any, tokenizer: Any) -> PromptEncoder:
-    try:
-        return PromptEncoder(
-            tokenizer,
-            encoder_decoder=bool(config.is_encoder_decoder),
-            chat_template=spec.chat_template,
-            add_bos=spec.add_bos_token,
-            chat=spec.chat,
-            prefix_token_id=spec.prefix_token_id,
-        )
-    except ModelError as error:
-        raise ModelError(f"{spec.path}: {error}") from None
-
-
 def _source(spec: ModelSpec) -> dict[str, Any]:
-    source: dict[str, Any] = {"trust_remote_code": False, "local_files_only": spec.is_local}
-    if spec.revision and not spec.is_local:
-        source["revision"] = spec.revision
-    if spec.subfolder and not spec.is_local:
-        source["subfolder"] = spec.subfolder
-    if spec.gguf_file:
-        source["gguf_file"] = spec.gguf_file
-    return source
+    named = {"gguf_file": spec.gguf_file}
+    if not spec.is_local:
+        named |= {"revision": spec.revision, "subfolder": spec.subfolder}
+    given = {key: value for key, value in named.items() if value}
+    return {"trust_remote_code": False, "local_files_only": spec.is_local, **given}
 
 
 def _from_pretrained(spec: ModelSpec, what: str, factory: Any, location: str = "", **options: Any) -> Any:
@@ -187,24 +172,22 @@ def _refuse(spec: ModelSpec, what: str, error: Exception) -> NoReturn:
 
 def device_of(spec: ModelSpec) -> torch.device:
     """Return the device a checkpoint goes to; :class:`ModelError` where it is not there."""
-    if spec.device != "auto":
-        check_device(spec.device)
-        try:
-            device = torch.device(spec.device)
-            torch.empty(0, device=device)
-        except (RuntimeError, AssertionError) as error:
-            raise ModelError(f"device {spec.device!r} is not available: {describe_error(error)}") from None
-        return device
-    if torch.cuda.is_available():
-        return torch.device("cuda")
-    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    if spec.device == "auto":
+        has_mps = torch.backends.mps.is_available()
+        return torch.device("cuda" if torch.cuda.is_available() else "mps" if has_mps else "cpu")
+    check_device(spec.device)
+    try:
+        torch.empty(0, device=spec.device)
+    except (RuntimeError, AssertionError) as error:
+        raise ModelError(f"device {spec.device!r} is not available: {describe_error(error)}") from None
+    return torch.device(spec.device)
 
 
 def _folder(spec: ModelSpec) -> Path:
     """Return the folder that holds the weights; for hub ids the snapshot in the cache."""
     if spec.is_local:
         return Path(spec.location)
-    names = [spec.gguf_file] if spec.gguf_file else ["model.safetensors", "model.safetensors.index.json"]
+    names = [spec.gguf_file] if spec.gguf_file else [WEIGHTS, INDEX]
     for name in names:
         try:
             file = cached_file(
@@ -223,9 +206,7 @@ def _folder(spec: ModelSpec) -> Path:
 
 
 def _load_tokenizer(spec: ModelSpec) -> Any:
-    options = _source(spec)
-    if spec.tokenizer:
-        options = {"trust_remote_code": False}
+    options = {"trust_remote_code": False} if spec.tokenizer else _source(spec)
     if not spec.use_fast_tokenizer:
         options["use_fast"] = False
     tokenizer = _from_pretrained(spec, _TOKENIZER, transformers.AutoTokenizer, spec.tokenizer, **options)
@@ -235,18 +216,15 @@ def _load_tokenizer(spec: ModelSpec) -> Any:
         _refuse(spec, _TOKENIZER, error)
     # Without its files some classes make a tokenizer that knows nothing, and say nothing.
     if not any(character.isalnum() for character in echo):
-        where = spec.tokenizer or spec.path
         raise ModelError(
-            f"{where}: the tokenizer is missing or empty; tokenizer.json or tokenizer.model is needed; "
-            "model-args tokenizer=FOLDER names another place"
+            f"{spec.tokenizer or spec.path}: the tokenizer is missing or empty; tokenizer.json or "
+            "tokenizer.model is needed; model-args tokenizer=FOLDER names another place"
         )
     return tokenizer
 
 
 def _load_model(spec: ModelSpec, config: Any, device: torch.device) -> Any:
-    factory: Any = (
-        transformers.AutoModelForSeq2SeqLM if config.is_encoder_decoder else transformers.AutoModelForCausalLM
-    )
+    kind = "Seq2SeqLM" if config.is_encoder_decoder else "CausalLM"
     options: dict[str, Any] = {
         **_source(spec),
         "config": config,
@@ -259,11 +237,15 @@ def _load_model(spec: ModelSpec, config: Any, device: torch.device) -> Any:
         options["attn_implementation"] = spec.attn_implementation
     if spec.load_in_4bit or spec.load_in_8bit:
         options["device_map"] = {"": device}
+        bnb_4bit: dict[str, Any] = {f"bnb_4bit_{name}": value for name, value in spec.bnb_4bit}
+        if "bnb_4bit_use_double_quant" in bnb_4bit:
+            bnb_4bit["bnb_4bit_use_double_quant"] = bnb_4bit["bnb_4bit_use_double_quant"] == "True"
         options["quantization_config"] = transformers.BitsAndBytesConfig(
-            load_in_4bit=spec.load_in_4bit, load_in_8bit=spec.load_in_8bit, **_bnb_4bit(spec)
+            load_in_4bit=spec.load_in_4bit, load_in_8bit=spec.load_in_8bit, **bnb_4bit
         )
     if spec.placement is not None:
         options |= device_map_options(spec.placement)
+    factory = getattr(transformers, f"AutoModelFor{kind}")
     model, info = _from_pretrained(spec, "the model", factory, **options)
     check_complete(spec, info, {name for name, _ in model.named_parameters()})
     check_placement(spec, model)
@@ -284,13 +266,6 @@ def _load_model(spec: ModelSpec, config: Any, device: torch.device) -> Any:
     return model.eval()
 
 
-def _bnb_4bit(spec: ModelSpec) -> dict[str, Any]:
-    given: dict[str, Any] = {f"bnb_4bit_{name}": value for name, value in spec.bnb_4bit}
-    if "bnb_4bit_use_double_quant" in given:
-        given["bnb_4bit_use_double_quant"] = given["bnb_4bit_use_double_quant"] == "True"
-    return given
-
-
 def _dtype(spec: ModelSpec, config: Any, device: torch.device) -> Any:
     if spec.dtype != "auto":
         return getattr(torch, spec.dtype)
@@ -306,7 +281,7 @@ def _max_length(config: Any) -> int | None:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep the library's advice and progress bars off the terminal; what matters is checked here instead."""
+    """Silence transformers' advice and progress bars."""
     verbosity, bars = hf_logging.get_verbosity(), hf_logging.is_progress_bar_enabled()
     hf_logging.set_verbosity(logging.CRITICAL)
     hf_logging.disable_progress_bar()

@@ -11,7 +11,6 @@ from typing import TypeVar
 
 from pytest_kbrel.models.base import check_ids, check_request, generated, in_order, read_requests, scored
 from pytest_kbrel.models.batching import Budget
-from pytest_kbrel.models.checkpoint.integrity import FileRecord
 from pytest_kbrel.models.hf.batch_plan import Prompt
 from pytest_kbrel.models.hf.generator import Generator
 from pytest_kbrel.models.hf.loading import LoadedCheckpoint, quiet
@@ -49,44 +48,26 @@ _WRITTEN: dict[SharingMode, str] = {
 class HfModel:
     """A causal or encoder-decoder checkpoint in memory; made by :func:`pytest_kbrel.models.hf.backend.load`.
 
-    Responses do not depend on the other requests of a call: probabilities agree within 1e-4 in float32, texts
-    are equal. ``budget`` is shared by scoring and generating; by default it is that of the spec. Several
-    threads may call, and are answered in turns. Weights may be pages of their file: once a file of the
-    checkpoint has changed, every call raises :class:`~pytest_kbrel.errors.ModelError`, and no response of the
-    batch in which it changed is given.
+    ``parts`` is the loaded checkpoint, ``files`` what it was read from, ``notes`` what readers of its figures
+    should know. Responses do not depend on the other requests of a call: probabilities agree within 1e-4 in
+    float32, texts are equal. ``budget`` is shared by scoring and generating; by default it is that of the
+    spec. Several threads may call, and are answered in turns. Weights may be pages of their file: once a file
+    of the checkpoint has changed, every call raises :class:`~pytest_kbrel.errors.ModelError`, and no response
+    of the batch in which it changed is given.
     """
 
     def __init__(self, parts: LoadedCheckpoint, *, shares: bool = True, budget: Budget | None = None) -> None:
-        self._parts = parts
+        self.parts, self.files, self.notes = parts, parts.files, parts.notes
         self._fingerprint = parts.fingerprint
         self._budget = budget or Budget(token_budget(parts.spec, parts.model.device.type))
         self._scorer = Scorer(parts.model, budget=self._budget, longest=parts.max_length, shares=shares)
         self._vocabulary = int(parts.model.get_input_embeddings().weight.shape[0])
-        endings = Endings(
-            parts.tokenizer,
-            vocabulary=self._vocabulary,
-            eos_ids=parts.model.generation_config.eos_token_id or (),
-        )
-        self._generator = Generator(parts.model, endings, budget=self._budget, longest=parts.max_length)
-        self._endings = endings
+        eos_ids = parts.model.generation_config.eos_token_id or ()
+        self._endings = Endings(parts.tokenizer, vocabulary=self._vocabulary, eos_ids=eos_ids)
+        self._generator = Generator(parts.model, self._endings, budget=self._budget, longest=parts.max_length)
         self._warned: set[str] = set()
         # The batches put hooks on the one model there is.
         self._lock = threading.Lock()
-
-    @property
-    def parts(self) -> LoadedCheckpoint:
-        """The loaded checkpoint."""
-        return self._parts
-
-    @property
-    def files(self) -> FileRecord:
-        """The files that the checkpoint was read from."""
-        return self._parts.files
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Sentences that a reader of its figures should know."""
-        return self._parts.notes
 
     @property
     def sharing_modes(self) -> tuple[SharingMode, SharingMode]:
@@ -98,7 +79,7 @@ class HfModel:
         """The sharing modes in words; empty while none has been tried."""
         # Where ``cached_property`` stores it: the attribute itself would try it now.
         scored, written = (vars(part).get("sharing_mode") for part in (self._scorer, self._generator))
-        once = scored == "prefix" and self._parts.model.config.is_encoder_decoder
+        once = scored == "prefix" and self.parts.model.config.is_encoder_decoder
         words = ["scored behind shared encoder output" if once else _SCORED[scored]] if scored else []
         words += [_WRITTEN[written]] if written else []
         return ", ".join([*words, f"batches of up to {self._budget.tokens} tokens"] if words else [])
@@ -106,12 +87,12 @@ class HfModel:
     def rendered(self, request: Request) -> str:
         """Return a request's prompt as the model reads it, special tokens by name."""
         with self._lock, quiet():
-            return self._parts.encoder.rendered(request)
+            return self.parts.encoder.rendered(request)
 
     @property
     def unscorable(self) -> str:
         """Why the model can score no continuation; empty if it can."""
-        return self._parts.encoder.unscorable
+        return self.parts.encoder.unscorable
 
     def describe(self) -> Fingerprint:
         """Return the fingerprint of the checkpoint's content."""
@@ -122,8 +103,8 @@ class HfModel:
 
         Nothing is shared in scoring: packed rows would be the same ones, whatever the batch.
         """
-        spec = dataclasses.replace(self._parts.spec, batch_size=max(1, self._budget.tokens // 3))
-        other = HfModel(dataclasses.replace(self._parts, spec=spec), shares=False)
+        spec = dataclasses.replace(self.parts.spec, batch_size=max(1, self._budget.tokens // 3))
+        other = HfModel(dataclasses.replace(self.parts, spec=spec), shares=False)
         other._lock = self._lock
         return other
 
@@ -133,7 +114,7 @@ class HfModel:
 
     def score_as_ready(self, requests: Sequence[ScoreRequest]) -> Iterator[list[tuple[int, Scored | Failed]]]:
         """Yield the responses of :meth:`score`, each with its request's index, batch by batch."""
-        encoder = self._parts.encoder
+        encoder = self.parts.encoder
         with self._lock, quiet():
             pairs, refused = read_requests(encoder, requests, self._pair)
         if refused:
@@ -150,7 +131,7 @@ class HfModel:
         self, requests: Sequence[GenerateRequest]
     ) -> Iterator[list[tuple[int, Generated | Failed]]]:
         """Yield the responses of :meth:`generate`, each with its request's index, some at a time."""
-        encoder = self._parts.encoder
+        encoder = self.parts.encoder
         with self._lock, quiet():
             prompts, refused = read_requests(encoder, requests, self._prompt)
         if refused:
@@ -163,7 +144,7 @@ class HfModel:
     @cached_property
     def _thinker(self) -> Thinker | None:
         """Generator of thoughts before answers; ``None`` where nothing declares marks of thoughts."""
-        marks = self._parts.encoder.marks
+        marks = self.parts.encoder.marks
         if marks is None:
             return None
         thoughts = thought_endings(self._endings, marks)
@@ -173,13 +154,13 @@ class HfModel:
             marks,
             answers=self._endings,
             thoughts=thoughts,
-            most=self._parts.spec.chat.max_thinking_tokens,
-            longest=self._parts.max_length,
+            most=self.parts.spec.chat.max_thinking_tokens,
+            longest=self.parts.max_length,
         )
 
     def close(self) -> None:
         """Free the weights; the model cannot be used any more."""
-        del self._parts, self._scorer, self._generator
+        del self.parts, self.files, self.notes, self._scorer, self._generator
         vars(self).pop("_thinker", None)
 
     def _in_turns(self, batches: Iterator[T]) -> Iterator[T]:
@@ -205,21 +186,17 @@ class HfModel:
             )
 
     def _pair(self, request: ScoreRequest) -> Pair:
-        pair = self._parts.encoder.pair(request)
+        pair = self.parts.encoder.pair(request)
         check_ids((*pair.context, *pair.targets), self._vocabulary)
         self._check_length(len(pair.context), len(pair.lead) + len(pair.targets))
         return pair
 
     def _prompt(self, request: GenerateRequest) -> Prompt:
-        ids = self._parts.encoder.prompt(request)
+        ids = self.parts.encoder.prompt(request)
         check_request(request, ids, self._vocabulary)
         self._check_length(len(ids), request.max_new_tokens)
         return Prompt(ids=ids, request=request)
 
     def _check_length(self, prompt: int, behind: int) -> None:
-        check_length(
-            prompt,
-            behind,
-            self._parts.max_length,
-            encoder_decoder=self._parts.model.config.is_encoder_decoder,
-        )
+        encoder_decoder = self.parts.model.config.is_encoder_decoder
+        check_length(prompt, behind, self.parts.max_length, encoder_decoder=encoder_decoder)

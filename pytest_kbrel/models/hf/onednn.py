@@ -27,7 +27,7 @@ _TRIED_ROWS, _TRIED_WIDTH, _TRIES = 128, 1024, 4
 
 @cache
 def onednn_is_faster() -> bool:
-    """Tell whether oneDNN multiplies float32 clearly faster here than PyTorch's own way: tried once."""
+    """Return True if oneDNN multiplies float32 clearly faster here than PyTorch's own way; tried once."""
     if not _is_right():
         return False
     given, weight = torch.ones(_TRIED_ROWS, _TRIED_WIDTH), torch.ones(_TRIED_WIDTH, _TRIED_WIDTH)
@@ -89,40 +89,38 @@ def _is_right() -> bool:
     weight, bias = torch.randn(5, 8, generator=generator), torch.randn(5, generator=generator)
     try:
         with torch.inference_mode():
-            product_again = product(given, weight, bias)
-            found_turned = product(given, weight.t().contiguous().t(), bias)
+            products = [product(given, w, bias) for w in (weight, weight.t().contiguous().t())]
     # The operation is PyTorch's own, and not among those it promises to keep.
     except Exception:
         return False
     right = nn.functional.linear(given, weight, bias)
     return all(
         one.shape == right.shape and bool((one - right).abs().max() <= _TOLERANCE * right.abs().max())
-        for one in (product_again, found_turned)
+        for one in products
     )
 
 
-def _fits(given: torch.Tensor) -> bool:
-    return given.dtype == torch.float32 and given.numel() > 0 and not torch.is_grad_enabled()
+def _product(given: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor | None:
+    """Return :func:`product`, ``None`` where PyTorch's own product is to be taken."""
+    if given.dtype == torch.float32 and given.numel() > 0 and not torch.is_grad_enabled():
+        # Short of memory, oneDNN finds no room for its code where PyTorch's own product still has some.
+        with contextlib.suppress(RuntimeError):
+            return product(given, weight, bias)
+    return None
 
 
 class _Linear(nn.Linear):
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        if _fits(input):
-            # Short of memory, oneDNN finds no room for its code where PyTorch's own product still has some.
-            with contextlib.suppress(RuntimeError):
-                return product(input, self.weight, self.bias)
-        return super().forward(input)
+        output = _product(input, self.weight, self.bias)
+        return super().forward(input) if output is None else output
 
 
 class _Conv1D(Conv1D):  # type: ignore[misc]
     """GPT-2's linear layer, which keeps its weight the other way round."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        if _fits(x):
-            with contextlib.suppress(RuntimeError):
-                return product(x, self.weight.t(), self.bias)
-        output: torch.Tensor = super().forward(x)
-        return output
+        output = _product(x, self.weight.t(), self.bias)
+        return super().forward(x) if output is None else output
 
 
 # Only these very classes: one derived from them may do more than multiply.

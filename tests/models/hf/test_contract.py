@@ -186,7 +186,7 @@ def test_fingerprint(asked, kind, model):
 def test_scoring_is_batched_and_the_head_sees_only_what_is_scored(only_hf, model):
     assert model.score(TO_SCORE[:1]), "what the checkpoint allows to share is tried at the first question"
     seen = []
-    head = model._parts.model.get_output_embeddings()
+    head = model.parts.model.get_output_embeddings()
     handle = head.register_forward_hook(lambda module, args, output: seen.append(output.shape[:-1].numel()))
     try:
         answers = model.score(TO_SCORE)

@@ -16,7 +16,7 @@ from tests.models.tiny_checkpoints import BOS, EOS, change_json
 def writer(checkpoint_of):
     """Return a function that loads a llama which writes a given text after the prompt, then EOS."""
     model = load(parse_spec(str(checkpoint_of("llama")), device="cpu"), threads=1)
-    inner, tokenizer = model._parts.model, model._parts.tokenizer
+    inner, tokenizer = model.parts.model, model.parts.tokenizer
     script: list[int] = []
     # Before there is a script: what the checkpoint allows is tried at the first question.
     model.generate([ask(count=1), ask(count=1, num_beams=2)])
@@ -198,7 +198,7 @@ def test_eos_is_known_from_the_tokenizer_alone(checkpoint_of, llama):
     (llama / "generation_config.json").unlink()
     change_json(llama / "config.json", eos_token_id=None)
     model = load(parse_spec(str(llama), device="cpu"))
-    assert model._parts.model.generation_config.eos_token_id == [EOS]
+    assert model.parts.model.generation_config.eos_token_id == [EOS]
 
 
 def test_too_long(model_of):
@@ -234,7 +234,7 @@ def test_senseless_requests_fail_alone(model_of):
 @pytest.mark.parametrize("kind", ["llama", "t5"])
 def test_numbers_that_are_none(kind, checkpoint_of):
     model = load(parse_spec(str(checkpoint_of(kind)), device="cpu"))
-    inner = model._parts.model
+    inner = model.parts.model
     with torch.no_grad():
         inner.get_output_embeddings().weight[7] = float("nan")
     (scored,) = model.score([ScoreRequest(prompt="Paris", continuation=" is")])
