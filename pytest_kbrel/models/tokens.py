@@ -8,8 +8,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.chat import ChatArgs, ThoughtMarks, messages_of, text_of
-from pytest_kbrel.models.chat_template import ChatTemplate, marks_of_tokenizer
+from pytest_kbrel.models.chat import (
+    ChatArgs,
+    ChatTemplate,
+    ThoughtMarks,
+    marks_of_tokenizer,
+    messages_of,
+    text_of,
+)
 from pytest_kbrel.records import GenerateRequest, Request, ScoreRequest, record
 
 Ids = tuple[int, ...]

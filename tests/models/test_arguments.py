@@ -65,9 +65,9 @@ def test_what_is_said_about_the_chat_template_is_one_thing_however_it_is_given()
 
 
 def test_only_what_is_not_the_default_is_told() -> None:
-    assert ChatArgs().told() == parse_chat_args({}).told() == ""
-    assert parse_chat_args({"max_thinking_tokens": "64"}).told() == '{"max_thinking_tokens": 64}'
-    assert parse_chat_args({"enable_thinking": "0"}).told() == (
+    assert ChatArgs().prompting() == parse_chat_args({}).prompting() == ""
+    assert parse_chat_args({"max_thinking_tokens": "64"}).prompting() == '{"max_thinking_tokens": 64}'
+    assert parse_chat_args({"enable_thinking": "0"}).prompting() == (
         '{"chat_template_args": {"enable_thinking": false}}'
     )
 

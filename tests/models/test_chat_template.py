@@ -6,8 +6,7 @@ import pytest
 import transformers as tf
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.chat import ChatArgs, message, parse_chat_args
-from pytest_kbrel.models.chat_template import ChatTemplate
+from pytest_kbrel.models.chat import ChatArgs, ChatTemplate, message, parse_chat_args
 from pytest_kbrel.models.hf.checks import end_note
 from pytest_kbrel.models.tokens import PromptEncoder
 from pytest_kbrel.records import GenerateRequest, ScoreRequest

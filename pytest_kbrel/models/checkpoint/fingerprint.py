@@ -65,7 +65,7 @@ def fingerprint(spec: ModelSpec, folder: Path, model: Any, tokenizer: Any, *, ad
         adds_bos=adds_bos,
         scoring_version=SCORING_VERSION,
         quantisation=quantisation(spec, config),
-        prompting=spec.chat.told(),
+        prompting=spec.chat.prompting(),
     )
 
 

@@ -88,7 +88,7 @@ class OpenAIModel:
             chat_template=self._spec.endpoint == "chat",
             scoring_version=SCORING_VERSION,
             decoding=_DECODING if self._spec.seed is None else f"{_DECODING}, seed {self._spec.seed}",
-            prompting=self._spec.chat.told(),
+            prompting=self._spec.chat.prompting(),
         )
 
     def rendered(self, request: Request) -> str:

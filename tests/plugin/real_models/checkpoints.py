@@ -17,8 +17,7 @@ from typing import Any
 import torch
 import transformers as tf
 
-from pytest_kbrel.models.chat import ChatArgs, message
-from pytest_kbrel.models.chat_template import ChatTemplate
+from pytest_kbrel.models.chat import ChatArgs, ChatTemplate, message
 from pytest_kbrel.models.hf.loading import quiet
 from pytest_kbrel.probes.prompts import brief, choice, fill, qa
 from pytest_kbrel.records import record
