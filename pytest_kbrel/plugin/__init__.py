@@ -79,29 +79,21 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     unused = [flag.flag for flag in FLAGS if options.is_on_command_line(config, flag.name)]
     if unused:
         lines.append(f"kbrel: {', '.join(unused)} not used: no model is given (--kb-model)")
-    if not lines:
-        return []
     from pytest_kbrel.printing import printable
 
     return list(map(printable, lines))
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(
-    item: pytest.Item,
-) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Attach the results of a test to its report."""
     report = yield
     if report.when == "call" and fixtures.results_key in item.stash:
         fixtures.attach(report, item)
     if fixtures.uses_model(item):
-        from pytest_kbrel.plugin.fixtures import make_printable
-
-        make_printable(report)
+        fixtures.make_printable(report)
         if report.failed:
-            report.kbrel_uses_model = True  # type: ignore[attr-defined]
-            fixtures.note_unusable(report, item)
-            fixtures.attach_models(report, item)
+            fixtures.attach_failure(report, item)
     return report
 
 
@@ -112,9 +104,7 @@ def pytest_make_collect_report(
     """Make the errors of a suite printable, whatever the file contains."""
     report = yield
     if report.failed and collector.path.name.endswith(options.SUITE_SUFFIX):
-        from pytest_kbrel.plugin.fixtures import make_printable
-
-        make_printable(report)
+        fixtures.make_printable(report)
     return report
 
 

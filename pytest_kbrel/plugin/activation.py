@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_kbrel.baselines import Baseline
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.evaluation.model_pool import let_threads_sleep
 from pytest_kbrel.evaluation.specs import spec_notes
+from pytest_kbrel.models.registry import gpus_of
 from pytest_kbrel.plugin.collection import case_of, count_comparisons
 from pytest_kbrel.plugin.controller import Recorder
 from pytest_kbrel.plugin.options import SUITE_SUFFIX, find_suites, is_active, is_explicit
@@ -16,16 +18,16 @@ from pytest_kbrel.plugin.output_folder import move_aside
 from pytest_kbrel.plugin.preflight import check, check_args, check_cases
 from pytest_kbrel.plugin.settings import read_settings
 from pytest_kbrel.plugin.worker import suites_of
+from pytest_kbrel.plugin.xdist import Distribution
 from pytest_kbrel.printing import printable
+from pytest_kbrel.records import Case
 from pytest_kbrel.reports.formatting import one_line
 from pytest_kbrel.settings import RULES, Settings
 
 if TYPE_CHECKING:
-    from pytest_kbrel.baselines import Baseline
     from pytest_kbrel.gates.power import GatePower
     from pytest_kbrel.planning.plan import Plan
     from pytest_kbrel.planning.requests import DryRun
-    from pytest_kbrel.records import Case
 
 
 def start(config: pytest.Config) -> None:
@@ -46,8 +48,6 @@ def start(config: pytest.Config) -> None:
     recorder = Recorder(config, settings, baseline)
     config.pluginmanager.register(recorder, "kbrel-recorder")
     if config.pluginmanager.hasplugin("xdist"):
-        from pytest_kbrel.plugin.xdist import Distribution
-
         device = "cpu" if settings.from_run else settings.device
         distribution = Distribution(recorder, device, _gpus_each(config, settings))
         recorder.stop_workers = distribution.stop
@@ -56,8 +56,6 @@ def start(config: pytest.Config) -> None:
 
 def _gpus_each(config: pytest.Config, settings: Settings) -> int | None:
     """Return how many GPUs each worker needs alone, 0 if workers share them, ``None`` for an even share."""
-    from pytest_kbrel.models.registry import gpus_of
-
     if settings.from_run is not None or not (is_explicit(config, "model") or find_suites(config)):
         return 0
     needed = [gpus_of(spec) for spec in settings.own_specs]

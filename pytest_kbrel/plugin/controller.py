@@ -16,10 +16,19 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from pytest_kbrel.baselines import (
+    Baseline,
+    baseline_directory,
+    changed_labels,
+    commit_of,
+    listed_differences,
+    measured_floor,
+    write_baseline,
+)
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.evaluation.model_pool import run_lock
 from pytest_kbrel.evaluation.specs import spec_notes
@@ -48,11 +57,9 @@ from pytest_kbrel.records import BASELINE, CaseResult, Fingerprint, Run, Suite
 from pytest_kbrel.reports.formatting import one_line
 from pytest_kbrel.reports.json_report import case_properties, suite_properties
 from pytest_kbrel.reports.phrases import STOPPED
+from pytest_kbrel.reports.terminal import terminal_lines
 from pytest_kbrel.serialization import from_wire
 from pytest_kbrel.settings import RULES, Settings
-
-if TYPE_CHECKING:
-    from pytest_kbrel.baselines import Baseline
 
 TERMINATED = "SIGTERM ended the session: a time limit, or whoever runs it"
 UNUSABLE = "kbrel: no further case is begun, since all would fail of the same cause"
@@ -304,8 +311,6 @@ class Recorder:
         """Print the table of cases."""
         if self._run is None:
             return
-        from pytest_kbrel.reports.terminal import terminal_lines
-
         terminalreporter.section("knowledge reliability")
         where = os.path.relpath(self._settings.output_path, self._config.invocation_params.dir)
         lines = terminal_lines(
@@ -322,8 +327,6 @@ class Recorder:
 
     def _bless(self, run: Run, name: str) -> Run:
         """Write the run as a baseline; return it with the commit at which it was made."""
-        from pytest_kbrel.baselines import baseline_directory, commit_of, measured_floor, write_baseline
-
         root = self._config.rootpath
         run = replace(
             run, environment=tuple(sorted({**dict(run.environment), "commit": commit_of(root)}.items()))
@@ -406,8 +409,6 @@ class Recorder:
         model = None if self._mixed else self._model
         run = build_run(self._config, self._settings, self._suites, self._results, model)
         if (baseline := self._compared_with()) is not None:
-            from pytest_kbrel.baselines import listed_differences
-
             run = replace(run, base=baseline.model, differences=listed_differences(run, baseline))
         return replace(
             run,
@@ -430,8 +431,6 @@ def blessed_lines(
         floor = f"the noise floor of the old baseline ({changed} of {of} answers)"
         yield f"{floor} is dropped: add --kb-noise-floor to measure it again"
     if settings.noise_floor:
-        from pytest_kbrel.baselines import changed_labels
-
         changed, of = (sum(counts) for counts in zip(*map(changed_labels, run.cases), strict=True))
         yield f"noise floor: {changed} of {of} answers changed when asked again in other batches"
 

@@ -125,21 +125,19 @@ def attach(report: pytest.TestReport, item: pytest.Item) -> None:
     del item.stash[results_key]
 
 
-def note_unusable(report: pytest.TestReport, item: pytest.Item) -> None:
-    """Note on the report of a failed item that all others would fail for the same reason."""
-    from pytest_kbrel.serialization import replace_surrogates
+def attach_failure(report: pytest.TestReport, item: pytest.Item) -> None:
+    """Attach to the report of a failed item why all others would fail too, and the models of its process.
 
-    runner = item.config.stash.get(runner_key, None)
-    if runner is not None and runner.pool.unusable:
+    The models are on the report already where the item has results.
+    """
+    from pytest_kbrel.serialization import dumps_compact, replace_surrogates
+
+    report.kbrel_uses_model = True  # type: ignore[attr-defined]
+    if (runner := item.config.stash.get(runner_key, None)) is None:
+        return
+    if runner.pool.unusable:
         report.kbrel_unusable = replace_surrogates(runner.pool.unusable)  # type: ignore[attr-defined]
-
-
-def attach_models(report: pytest.TestReport, item: pytest.Item) -> None:
-    """Attach the models that its process has opened to the report of an item without results."""
-    from pytest_kbrel.serialization import dumps_compact
-
-    runner = item.config.stash.get(runner_key, None)
-    if runner is not None and not hasattr(report, "kbrel"):
+    if not hasattr(report, "kbrel"):
         report.kbrel_models = dumps_compact(runner.pool.opened())  # type: ignore[attr-defined]
 
 

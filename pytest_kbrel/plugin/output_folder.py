@@ -7,15 +7,12 @@ import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_kbrel.errors import StoreError
+from pytest_kbrel.models.cache.store import Lock, is_held, network_of
 from pytest_kbrel.reports.files import PREVIOUS, REPORT, REPORT_FILES
-
-if TYPE_CHECKING:
-    from pytest_kbrel.models.cache.store import Lock
 
 PARTS = ".parts"
 _ALIVE = ".alive"
@@ -56,8 +53,6 @@ class SpoolDirectory:
 
     def start(self) -> None:
         """Take the lock that shows other runs that this one is active, until it ends or dies."""
-        from pytest_kbrel.models.cache.store import Lock, network_of
-
         if self._lock is not None or network_of(self._all):
             return
         with contextlib.suppress(StoreError, OSError):
@@ -72,8 +67,6 @@ class SpoolDirectory:
         if self._lock is None:
             yield
             return
-        from pytest_kbrel.models.cache.store import Lock
-
         writing = Lock(self._all / _WRITING)
         with contextlib.suppress(StoreError):
             writing.take(_PATIENCE)
@@ -100,8 +93,6 @@ def _alive(folder: Path) -> Path:
 
 
 def _clear(folder: Path) -> None:
-    from pytest_kbrel.models.cache.store import is_held
-
     if not _alive(folder).exists():
         if time.time() - folder.stat().st_mtime < _OLD:
             return

@@ -5,21 +5,29 @@ from __future__ import annotations
 import os
 from collections.abc import Container, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_kbrel.baselines import Baseline, baseline_directory, check_target, published, read_baseline
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import KbrelError, ModelError, nearest
 from pytest_kbrel.evaluation.specs import helper_spec
+from pytest_kbrel.models import attribution
+from pytest_kbrel.models.arguments import public
+from pytest_kbrel.models.cache.store import FILE, Store, network_of
+from pytest_kbrel.models.registry import (
+    BACKENDS,
+    args_for,
+    backend_of,
+    check_spec,
+    gives_probabilities,
+    unused_args,
+)
 from pytest_kbrel.plugin.options import is_explicit, is_on_command_line
-from pytest_kbrel.plugin.worker import read_baseline
 from pytest_kbrel.records import Case, Suite
+from pytest_kbrel.replay.recorded_run import read_run
 from pytest_kbrel.reports.files import REPORT_FILES
 from pytest_kbrel.settings import FACTS, RULES, Settings
-
-if TYPE_CHECKING:
-    from pytest_kbrel.baselines import Baseline
 
 
 def check(config: pytest.Config, settings: Settings) -> Baseline | None:
@@ -27,8 +35,6 @@ def check(config: pytest.Config, settings: Settings) -> Baseline | None:
 
     Raises :class:`KbrelError` or ``UsageError``.
     """
-    from pytest_kbrel.models.registry import check_spec
-
     _check_output(settings.output_path)
     if settings.model_spec is not None:
         check_spec(settings.model_spec.get())
@@ -37,24 +43,17 @@ def check(config: pytest.Config, settings: Settings) -> Baseline | None:
     _check_ineffective(config, settings)
     check_judge(settings)
     if settings.attribute:
-        from pytest_kbrel.models import attribution
-        from pytest_kbrel.models.registry import backend_of
-
         attribution.check(backend_of(settings.model).name)
     if settings.baseline_update:
-        from pytest_kbrel.baselines import baseline_directory, check_target
-
         if settings.limit is not None:
             raise pytest.UsageError(
                 "--kb-baseline-update blesses complete runs only, and --kb-limit leaves facts out"
             )
         check_target(baseline_directory(settings.baseline_update, config.rootpath))
-    return read_baseline(settings, config) if settings.baseline else None
+    return read_baseline(settings.baseline, config.rootpath) if settings.baseline else None
 
 
 def _check_baseline_model(settings: Settings) -> None:
-    from pytest_kbrel.models.registry import check_spec
-
     if settings.baseline:
         raise pytest.UsageError(
             f"--kb-baseline-model and --kb-baseline: found both, {settings.baseline_model} and "
@@ -119,9 +118,9 @@ def check_suites(
     if is_explicit(config, "judge_args"):
         check_args(settings, suites)
     if baseline is not None and baseline.paper:
-        from pytest_kbrel.baselines.published import check_cases as check_published
-
-        check_published(baseline, settings.baseline, [case.id for suite in suites for case in suite.cases])
+        published.check_cases(
+            baseline, settings.baseline, [case.id for suite in suites for case in suite.cases]
+        )
     check_cases(settings, _selected(suites, expected))
 
 
@@ -157,16 +156,11 @@ def is_recorded(settings: Settings, text: str) -> bool:
     """Return True if the recorded run of a replay has replies of the helper model ``text``."""
     if settings.from_run is None:
         return False
-    from pytest_kbrel.replay.recorded_run import read_run
-
     return read_run(settings.from_run).helper(text) is not None
 
 
 def check_judge(settings: Settings) -> None:
     """Raise :class:`KbrelError` for a judge that cannot be opened and for an unusable cache."""
-    from pytest_kbrel.models.cache.store import FILE, Store, network_of
-    from pytest_kbrel.models.registry import check_spec
-
     if settings.judge_spec is None or is_recorded(settings, settings.judge):
         return
     try:
@@ -184,8 +178,6 @@ def check_cases(settings: Settings, cases: Iterable[Case]) -> None:
 
     These are MONITOR with a model without probabilities, and a writer of distractors that cannot be opened.
     """
-    from pytest_kbrel.models.registry import check_spec, gives_probabilities
-
     cases = list(cases)
     scoreless = next((spec.text for spec in settings.own_specs if not gives_probabilities(spec)), "")
     for case in cases:
@@ -207,9 +199,6 @@ def check_cases(settings: Settings, cases: Iterable[Case]) -> None:
 
 def check_args(settings: Settings, suites: Iterable[Suite]) -> None:
     """Raise :class:`KbrelError` for an argument of ``--kb-judge-args`` that no helper model here takes."""
-    from pytest_kbrel.models.arguments import public
-    from pytest_kbrel.models.registry import args_for, backend_of, unused_args
-
     helpers = [] if settings.judge == RULES else [settings.judge]
     for case in (case for suite in suites for case in suite.cases):
         helpers += [case.settings.writer] if case.settings.writer else []
@@ -232,8 +221,6 @@ def _check_word(text: str, default: str) -> None:
 
     ``default`` is the word for no model, which may be meant.
     """
-    from pytest_kbrel.models.registry import BACKENDS
-
     first, slash, _ = text.partition("/")
     hint = nearest(first, BACKENDS) if slash else nearest(text, (default, "reference"))
     is_name = first in BACKENDS or not hint if slash else text.split(":")[0] == "reference"

@@ -11,12 +11,14 @@ import platform
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_kbrel import __version__
+from pytest_kbrel.baselines import Baseline, another_tokenizer, incomparable, session_baseline
+from pytest_kbrel.baselines.format import dump_tables, packed
 from pytest_kbrel.catalogue.probes import PROBES
+from pytest_kbrel.models.cache.store import identity
 from pytest_kbrel.plugin.collection import count_comparisons
 from pytest_kbrel.plugin.options import NO_CACHE, SUITE_SUFFIX
 from pytest_kbrel.records import (
@@ -29,11 +31,10 @@ from pytest_kbrel.records import (
     Run,
     Suite,
 )
+from pytest_kbrel.reports import write_reports
 from pytest_kbrel.reports.files import OUTCOMES, RESPONSES, replacing, sha256_of
+from pytest_kbrel.reports.responses import join_spools
 from pytest_kbrel.settings import Settings
-
-if TYPE_CHECKING:
-    from pytest_kbrel.baselines import Baseline
 
 _PACKAGES = ("pytest", "pytest-xdist", "torch", "transformers", "openai", "numpy", "scipy")
 
@@ -99,8 +100,6 @@ class SessionResults:
 
         Returns in words how one differs from that of the first worker, empty where none does.
         """
-        from pytest_kbrel.models.cache.store import identity
-
         for name, model in models:
             first, now = identity(self.models.setdefault(name, model)), identity(model)
             if differing := [key for key in (*first, *now) if first.get(key) != now.get(key)]:
@@ -169,7 +168,6 @@ def decide_aggregates(
 
     ``judge`` is the judge's name in the settings.
     """
-    from pytest_kbrel.baselines import another_tokenizer, incomparable
     from pytest_kbrel.gates import decide_aggregate
 
     family = count_comparisons(suites, results.expected)
@@ -204,8 +202,6 @@ def decide_aggregates(
 
 def baseline_of_session(base: Fingerprint, results: SessionResults, judge: str) -> Baseline:
     """Return the results of the baseline model ``base`` in this session as a baseline."""
-    from pytest_kbrel.baselines import session_baseline
-
     return session_baseline(
         base,
         [
@@ -279,8 +275,6 @@ def build_run(
 
 def join(run: Run, parts: Path, directory: Path) -> Iterator[str]:
     """Join the workers' responses in ``parts`` into one file in ``directory``; yield problems in words."""
-    from pytest_kbrel.reports.responses import join_spools
-
     directory.mkdir(parents=True, exist_ok=True)
     order = [case.nodeid for case in run.cases]
     joined = join_spools(sorted(parts.glob("*.jsonl")), directory / RESPONSES, order)
@@ -296,9 +290,6 @@ def join(run: Run, parts: Path, directory: Path) -> Iterator[str]:
 
 def write(run: Run, directory: Path) -> Run:
     """Write all reports into ``directory``, beside the responses; return the run with its files' digests."""
-    from pytest_kbrel.baselines.format import dump_tables, packed
-    from pytest_kbrel.reports import write_reports
-
     tables = [(case.nodeid, case.table) for case in run.cases if not case.aggregate]
     with replacing(directory / OUTCOMES) as stream:
         stream.write(packed(dump_tables(tables, texts=True)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -68,7 +68,7 @@ def _read_settings(config: pytest.Config) -> Settings:
         attribute=_read(config, "attribute", FACTS.integer, f"{FACTS}, of facts"),
         baseline=text_of(config, "baseline"),
         baseline_update=_update_name(config),
-        inconclusive=_checked(config, "inconclusive", "warn or fail", lambda text: text in ("warn", "fail")),
+        inconclusive=_inconclusive(config),
         limit=_limit(config),
         seed=_seed(config),
         output_path=config.invocation_params.dir / text_of(config, "output_path"),
@@ -84,23 +84,17 @@ def _read_settings(config: pytest.Config) -> Settings:
     )
 
 
-def _read(config: pytest.Config, name: str, read: Callable[[str], T], allowed: str) -> T:
+def _read(
+    config: pytest.Config, name: str, read: Callable[[str], T], allowed: str, words: Sequence[str] = ()
+) -> T:
+    """Return a setting read by ``read``; ``words`` are those that a mistyped one may stand for."""
     text = text_of(config, name)
     try:
         return read(text)
     except ValueError:
-        hint = nearest(text, ["auto"]) if "auto" in allowed else ""
         raise pytest.UsageError(
-            f"{origin_of(config, name)}: found {shown(text)}; allowed: {allowed}{hint}"
+            f"{origin_of(config, name)}: found {shown(text)}; allowed: {allowed}{nearest(text, words)}"
         ) from None
-
-
-def _checked(config: pytest.Config, name: str, allowed: str, accepts: Callable[[str], bool]) -> str:
-    text = text_of(config, name)
-    if not accepts(text):
-        hint = nearest(text, allowed.replace(" or ", " ").split())
-        raise pytest.UsageError(f"{origin_of(config, name)}: found {shown(text)}; allowed: {allowed}{hint}")
-    return text
 
 
 def _check_no_key(flag: str, text: str) -> None:
@@ -127,35 +121,33 @@ def _cache(config: pytest.Config) -> Path | None:
 
 
 def _prices(config: pytest.Config) -> tuple[float, float] | None:
-    text = text_of(config, "prices")
-    if not text:
-        return None
+    def read(text: str) -> tuple[float, float]:
+        prompt, written = (PRICE.number(part.strip()) for part in text.split(","))
+        return prompt, written
+
     allowed = f"two numbers, each {PRICE}: the prices of a million tokens read and written, such as 0.15,0.60"
-    return _read(config, "prices", _two_prices, allowed)
+    return _read(config, "prices", read, allowed) if text_of(config, "prices") else None
 
 
-def _two_prices(text: str) -> tuple[float, float]:
-    read, written = (PRICE.number(part.strip()) for part in text.split(","))
-    return read, written
+def _inconclusive(config: pytest.Config) -> str:
+    words = ["warn", "fail"]
+    return _read(config, "inconclusive", lambda text: words[words.index(text)], "warn or fail", words)
 
 
 def _batch_size(config: pytest.Config) -> str:
     def read(text: str) -> str:
         return text if text == "auto" else str(BATCH.integer(text))
 
-    return _read(config, "batch_size", read, f"auto or {BATCH}, of tokens")
+    return _read(config, "batch_size", read, f"auto or {BATCH}, of tokens", ["auto"])
 
 
 def _limit(config: pytest.Config) -> int | float | None:
-    text = text_of(config, "limit")
-    if not text:
-        return None
-    return _read(config, "limit", limit_value, f"{LIMIT}, of facts, or a fraction above 0 and up to 1")
+    allowed = f"{LIMIT}, of facts, or a fraction above 0 and up to 1"
+    return _read(config, "limit", limit_value, allowed) if text_of(config, "limit") else None
 
 
 def _seed(config: pytest.Config) -> int | None:
-    text = text_of(config, "seed")
-    return _read(config, "seed", FLAG_SEED.integer, str(FLAG_SEED)) if text else None
+    return _read(config, "seed", FLAG_SEED.integer, str(FLAG_SEED)) if text_of(config, "seed") else None
 
 
 def _update_name(config: pytest.Config) -> str | None:

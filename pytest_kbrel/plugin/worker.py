@@ -7,11 +7,10 @@ import functools
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_kbrel.baselines import incomparable
+from pytest_kbrel.baselines import Baseline, another_tokenizer, incomparable, read_baseline
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.evaluation.comparison import measure_noise, run_baseline_model
@@ -30,10 +29,8 @@ from pytest_kbrel.records import (
     Table,
 )
 from pytest_kbrel.replay.replay_pool import ReplayPool
+from pytest_kbrel.reports.responses import ResponseSpool
 from pytest_kbrel.settings import RULES, Settings
-
-if TYPE_CHECKING:
-    from pytest_kbrel.baselines import Baseline
 
 NO_TABLE = Table(columns=(), rows=())
 
@@ -56,7 +53,7 @@ class CaseRunner:
     def baseline(self) -> Baseline | None:
         """Return the baseline, ``None`` without --kb-baseline."""
         if self._baseline is None and self.settings.baseline:
-            self._baseline = read_baseline(self.settings, self._session.config)
+            self._baseline = read_baseline(self.settings.baseline, self._session.config.rootpath)
         return self._baseline
 
     def decide(self, case: Case) -> CaseResult:
@@ -72,7 +69,6 @@ class CaseRunner:
         return decided
 
     def _decided(self, case: Case) -> CaseResult:
-        from pytest_kbrel.baselines import another_tokenizer
         from pytest_kbrel.gates import decide_case
         from pytest_kbrel.probes import run_case
 
@@ -146,19 +142,10 @@ class CaseRunner:
         return self._comparisons
 
     def _spool(self, exchanges: Sequence[Exchange]) -> None:
-        from pytest_kbrel.reports.responses import ResponseSpool
-
         try:
             ResponseSpool(self.spool_path).append(exchanges)
         except OSError as error:
             raise KbrelError(f"{self.spool_path}: responses cannot be kept: {error}") from None
-
-
-def read_baseline(settings: Settings, config: pytest.Config) -> Baseline:
-    """Read the baseline that the settings name; raises ``BaselineError`` if it cannot be read."""
-    from pytest_kbrel.baselines import read_baseline as read
-
-    return read(settings.baseline, config.rootpath)
 
 
 def suites_of(config: pytest.Config, nodeids: Sequence[str], settings: Settings) -> list[Suite]:

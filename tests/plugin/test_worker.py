@@ -283,7 +283,7 @@ def test_an_aggregate_is_decided_over_its_members_that_took_part(
         "pytest_kbrel.gates.decide_aggregate",
         lambda *given, **how: told.append((given, how)) or made_result("head_to_tail[overall]"),
     )
-    monkeypatch.setattr("pytest_kbrel.baselines.incomparable", lambda *given, **how: how)
+    monkeypatch.setattr("pytest_kbrel.plugin.run_builder.incomparable", lambda *given, **how: how)
     suite = made_suite(*(made_case(name, "max_drop") for name in aggregate.members), aggregates=(aggregate,))
     ids = [f"mini.kb.yaml::{name}" for name in aggregate.members]
     results = SessionResults(expected=dict.fromkeys(ids[:1]))
