@@ -59,7 +59,7 @@ class PairedRun:
 
     @property
     def fails(self) -> bool:
-        """Whether a gate of the candidate fails against the baseline unwaived, or a waiver has expired."""
+        """True if a gate of the candidate fails against the baseline unwaived, or a waiver has expired."""
         return any(
             case.expired or any(gate.verdict in FAILING for gate in case.gates)
             for case in self.run.cases

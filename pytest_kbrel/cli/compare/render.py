@@ -1,14 +1,18 @@
-"""What ``kbrel compare`` prints and writes of runs that were compared fact by fact."""
+"""Text and JSON of ``kbrel compare``: models, their figures side by side, and runs paired fact by fact."""
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from pytest_kbrel import __version__
 from pytest_kbrel.catalogue.verdicts import SEVERITY
+from pytest_kbrel.cli.compare.models import ComparedModel, FigureTable, run_settings
 from pytest_kbrel.cli.compare.pairing import PairedRun
-from pytest_kbrel.printing import format_table, wrap
-from pytest_kbrel.records import CaseResult, Change, MetricValue
+from pytest_kbrel.printing import format_table, pad, wrap
+from pytest_kbrel.records import CaseResult, Change, Correlation, MetricValue
 from pytest_kbrel.reports import phrases, view
 from pytest_kbrel.reports.formatting import (
     answer_text,
@@ -22,22 +26,99 @@ from pytest_kbrel.reports.formatting import (
 )
 from pytest_kbrel.serialization import to_wire
 
+SCHEMA_VERSION = 1
 SHOWN_FACTS = 5
-# The least widths of a row: name, baseline, candidate, difference, its interval, p.
+_CELL = 7
 _FIGURE_KEYS = ("better", "baseline", "value", "delta", "delta_low", "delta_high", "p", "paired", "note")
-_CASE_KEYS = [
-    "aggregate",
-    "verdict",
-    "n",
-    "waiver",
-    "expired",
-    "gates",
-    "lost",
-    "gained",
-    "unmatched",
-    "errors",
-]
+_CASE_KEYS = (
+    *("aggregate", "verdict", "n", "waiver", "expired", "gates"),
+    *("lost", "gained", "unmatched", "errors"),
+)
+# The least widths of a row: name, baseline, candidate, difference, its interval, p.
 _WIDTHS = (0, 8, 7, 7, 19, 11)
+
+
+def report_json(
+    models: Sequence[ComparedModel],
+    tables: Sequence[FigureTable],
+    correlations: Sequence[tuple[str, Correlation]],
+    pairs: Sequence[PairedRun],
+    names: Sequence[str],
+) -> str:
+    """Return everything as the text of a JSON file; ``names`` as for :func:`paired_lines`."""
+    wire = {
+        "schema_version": SCHEMA_VERSION,
+        "kbrel_version": __version__,
+        "models": [{"name": model.name, "about": model.about} for model in models],
+        "cases": [
+            {"id": table.case, "figures": dict(table.rows), "differing": table.differing} for table in tables
+        ],
+        "correlations": [{"within": within, **to_wire(one)} for within, one in correlations],
+        "paired": paired_json(pairs, names),
+    }
+    return json.dumps(to_wire(wire), indent=1, ensure_ascii=True, allow_nan=False) + "\n"
+
+
+def model_lines(models: Sequence[ComparedModel]) -> Iterator[str]:
+    """Yield the number and name of each model, with the settings of its run that differ."""
+    for at, (model, settings) in enumerate(zip(models, run_settings(models), strict=True), start=1):
+        yield f"{at:>3}  {one_line(model.name)}  ({one_line(model.about, 120)})"
+        if settings:
+            yield f"     {one_line(settings)}"
+
+
+def figure_lines(
+    models: Sequence[ComparedModel],
+    tables: Sequence[FigureTable],
+    correlations: Sequence[tuple[str, Correlation]],
+    width: int,
+) -> Iterator[str]:
+    """Yield the tables of figures and the correlations over the models."""
+    for table in tables:
+        yield ""
+        yield from _table(table, len(models), width)
+    yield ""
+    yield from _correlated(correlations)
+
+
+def _table(table: FigureTable, models: int, width: int) -> Iterator[str]:
+    """Yield a table, in as many parts as the width demands; with two models also their difference."""
+    first = max(len(name) for name, _ in table.rows) + 2
+    a_line = max(1, (width - first) // (_CELL + 1))
+    yield one_line(table.case)
+    if table.differing:
+        yield f"  not alike: {one_line(table.differing)}"
+    for start in range(0, models, a_line):
+        shown = range(start, min(start + a_line, models))
+        heads = [str(model + 1) for model in shown] + (["2 - 1"] if models == 2 else [])
+        rows = [["", *heads]]
+        for name, values in table.rows:
+            cells = [number(values[model]) for model in shown]
+            if models == 2:
+                a, b = values
+                cells.append(signed(None if a is None or b is None else b - a))
+            rows.append([f"  {one_line(name)}", *cells])
+        yield from format_table(rows, least=(0, _CELL, *(_CELL + 1 for _ in heads[1:])), gap="")
+
+
+def _correlated(correlations: Sequence[tuple[str, Correlation]]) -> Iterator[str]:
+    yield "Correlations over models"
+    pairs = list(zip(correlations[::2], correlations[1::2], strict=True))
+    lines = [
+        (within, pearson, spearman) for (within, pearson), (_, spearman) in pairs if pearson.r is not None
+    ]
+    width = max((len(within) for within, _, _ in lines), default=0)
+    for within, pearson, spearman in lines:
+        both = [f"{one.method} {number(one.r)} ({p_value(one.p)})" for one in (pearson, spearman)]
+        note = f" ({pearson.note})" if pearson.note else ""
+        head = f"{pad(one_line(within), width)}  {pearson.x}, {pearson.y}"
+        yield f"  {head}: {', '.join(both)}, n = {pearson.n}{note}"
+    # Of two models every pair of every case has the same to say.
+    reasons = Counter(pearson.note.partition(";")[0] for (_, pearson), _ in pairs if pearson.r is None)
+    for reason, times in reasons.items():
+        yield f"  {count(times, 'pair')} of figures: {reason}"
+    if not pairs:
+        yield "  none: no two models have two figures that the papers correlate"
 
 
 def paired_lines(
@@ -79,7 +160,7 @@ def summary_lines(pairs: Sequence[PairedRun], numbers: Sequence[int]) -> Iterato
 
 
 def paired_json(pairs: Sequence[PairedRun], names: Sequence[str]) -> list[dict[str, Any]]:
-    """Return all of it as JSON's own types."""
+    """Return every candidate's cases as JSON's own types."""
     return [
         {
             "baseline": names[0],
