@@ -116,10 +116,11 @@ def half_of(question: str, seed: int) -> str:
 
 def intervals(agreement: Agreement) -> str:
     """Return agreement, wrong answers accepted and right ones refused, with Wilson's interval of each."""
-    right = agreement.answers - agreement.wrong
-    refused = agreement.answers - agreement.agreeing - agreement.called_right
+    answers = agreement.total()
+    right = answers - agreement.wrong
+    refused = answers - agreement.agreeing - agreement.called_right
     shares = (
-        ("agreement", agreement.agreeing, agreement.answers),
+        ("agreement", agreement.agreeing, answers),
         ("wrong accepted", agreement.called_right, agreement.wrong),
         ("right refused", refused, right),
     )
@@ -151,7 +152,7 @@ def agreement_of(rows: Sequence[Row], judge_by: Judge) -> Agreement:
     """Count answers by the human's verdict and by the judge's."""
     agreement = Agreement()
     for row in rows:
-        agreement.add(row.right, judge_by(row.prediction, row.answers, row.question))
+        agreement[row.right, judge_by(row.prediction, row.answers, row.question)] += 1
     return agreement
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_kbrel.cli.arguments import new_file, print_line
+from pytest_kbrel.errors import SuiteError, nearest
+from pytest_kbrel.facts.located import describe, json_records
 from pytest_kbrel.printing import format_table
 from pytest_kbrel.records import LANGUAGES, Label, base_language
 
@@ -20,50 +23,37 @@ _FORM = (
     'a predictions file has one JSON object a line: {"id": 7, "question": "What is the capital of Peru?", '
     '"answers": ["Lima"], "prediction": "It is Lima."}'
 )
-_ADDED = ("verdict", "rule")
-_HUMAN = {"1": True, "true": True, "correct": True, "0": False, "false": False, "wrong": False}
-_HUMAN |= {"incorrect": False}
+_HUMAN = dict.fromkeys(("1", "true", "correct"), True)
+_HUMAN |= dict.fromkeys(("0", "false", "wrong", "incorrect"), False)
 _LABELS: Sequence[Label] = ("correct", "uninformative", "wrong")
 
 
-class Agreement:
-    """Counts of (what the human says, what the judge says)."""
-
-    def __init__(self) -> None:
-        self._counts: Counter[tuple[bool, Label]] = Counter()
-
-    def add(self, human: bool, label: Label) -> None:
-        """Count one answer; ``human`` is whether a human calls it right."""
-        self._counts[human, label] += 1
-
-    @property
-    def answers(self) -> int:
-        """Return the number of answers."""
-        return self._counts.total()
+class Agreement(Counter[tuple[bool, Label]]):
+    """Counts of answers by (whether a human calls them right, the judge's label)."""
 
     @property
     def agreeing(self) -> int:
-        """Return how many answers both call right, or neither."""
-        return sum(n for (human, label), n in self._counts.items() if human == (label == "correct"))
+        """The number of answers that both call right, or neither."""
+        return sum(n for (human, label), n in self.items() if human == (label == "correct"))
 
     @property
     def wrong(self) -> int:
-        """Return how many answers the human calls wrong."""
-        return sum(n for (human, _), n in self._counts.items() if not human)
+        """The number of answers that the human calls wrong."""
+        return sum(n for (human, _), n in self.items() if not human)
 
     @property
     def called_right(self) -> int:
-        """Return how many of the wrong answers the judge calls right."""
-        return self._counts[False, "correct"]
+        """The number of wrong answers that the judge calls right."""
+        return self[False, "correct"]
 
     def table(self) -> str:
         """Return the counts as text of four lines, with a line of shares below where there is an answer."""
         rows: list[list[str]] = [["", *_LABELS]]
         for human, name in ((True, "human: correct"), (False, "human: wrong")):
-            rows.append([name, *(str(self._counts[human, label]) for label in _LABELS)])
+            rows.append([name, *(str(self[human, label]) for label in _LABELS)])
         lines = format_table(rows, least=(16, 13, 13, 13))
-        if self.answers:
-            share = f"agreement {self.agreeing / self.answers:.3f} ({self.agreeing} of {self.answers})"
+        if answers := self.total():
+            share = f"agreement {self.agreeing / answers:.3f} ({self.agreeing} of {answers})"
             if self.wrong:
                 missed = f"{self.called_right / self.wrong:.3f} ({self.called_right} of {self.wrong})"
                 share += f", wrong answers called right {missed}"
@@ -97,27 +87,22 @@ def register(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    import json
-
-    from pytest_kbrel.errors import SuiteError
-    from pytest_kbrel.facts.located import json_rows
     from pytest_kbrel.suites.parse import read_uninformative
 
-    output = options.output
+    output, key = options.output, options.human
     extra = read_uninformative(options.uninformative) if options.uninformative else ()
     counts: Counter[str] = Counter()
     unsupported: Counter[str] = Counter()
     agreement = Agreement()
+
+    def judged_row(row: dict[str, Any]) -> tuple[dict[str, Any], Judged]:
+        verdict = _judged(row, extra)
+        if key:
+            agreement[_human(row, key), verdict.label] += 1
+        return row, verdict
+
     with new_file(output, force=options.force) as stream:
-        for line, row in json_rows(options.path, _FORM):
-            if isinstance(row, SuiteError):
-                raise row
-            try:
-                verdict = _judged(row, extra)
-                if options.human:
-                    agreement.add(_human(row, options.human), verdict.label)
-            except ValueError as error:
-                raise SuiteError(str(error), options.path, line) from None
+        for _, (row, verdict) in json_records(options.path, _FORM, judged_row):
             counts[verdict.label] += 1
             if (language := base_language(row.get("language", ""))) not in LANGUAGES:
                 unsupported[language] += 1
@@ -132,7 +117,7 @@ def _run(options: argparse.Namespace) -> int:
             f"{number} of them in {language!r}, for which there are no rules: judged by those for English; "
             f"known are {', '.join(LANGUAGES)}"
         )
-    if options.human:
+    if key:
         print_line(agreement.table())
     return 0
 
@@ -140,16 +125,13 @@ def _run(options: argparse.Namespace) -> int:
 def _judged(row: dict[str, Any], extra: tuple[tuple[str, str], ...]) -> Judged:
     """Judge one row; raises ``ValueError`` where it is no prediction."""
     from pytest_kbrel.facts.files import check_language, check_range
-    from pytest_kbrel.facts.located import describe
     from pytest_kbrel.judges.rules import judge
 
     for key in ("question", "answers", "prediction"):
         if key not in row:
-            from pytest_kbrel.errors import nearest
-
             keys = ", ".join(row) or "nothing"
             raise ValueError(f"the key {key!r} is missing; found: {keys}{nearest(key, row)}; {_FORM}")
-    for key in _ADDED:
+    for key in ("verdict", "rule"):
         if key in row:
             raise ValueError(f"the key {key!r} is there already; it is what this command adds")
     language = row.get("language", "")
@@ -169,8 +151,6 @@ def _judged(row: dict[str, Any], extra: tuple[tuple[str, str], ...]) -> Judged:
 
 
 def _text(what: str, value: object, allowed: str) -> str:
-    from pytest_kbrel.facts.located import describe
-
     if isinstance(value, str):
         return value
     if isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -179,9 +159,6 @@ def _text(what: str, value: object, allowed: str) -> str:
 
 
 def _human(row: dict[str, Any], key: str) -> bool:
-    from pytest_kbrel.errors import nearest
-    from pytest_kbrel.facts.located import describe
-
     if key not in row:
         raise ValueError(f"the key {key!r} with the human's verdict is missing{nearest(key, row)}")
     value = row[key]

@@ -69,10 +69,7 @@ def test_a_question_is_in_one_half_however_it_is_written(script):
 
 
 def test_the_shares_have_intervals(script):
-    result = Agreement()
-    for human, label, count in ((True, "correct", 8), (True, "wrong", 2), (False, "correct", 1)):
-        for _ in range(count):
-            result.add(human, label)
+    result = Agreement({(True, "correct"): 8, (True, "wrong"): 2, (False, "correct"): 1})
     # Wilson's intervals of 8 of 11, 1 of 1 and 2 of 10.
     assert script.intervals(result) == (
         "95 % intervals: agreement 0.727 [0.434, 0.903], wrong accepted 1.000 [0.207, 1.000], "

@@ -179,25 +179,19 @@ def test_what_is_there_is_replaced_only_when_told_to(judged, capsys):
 
 
 def test_agreement_counts_uninformative_as_not_right():
-    agreement = Agreement()
-    for human, label in (
-        (True, "uninformative"),
-        (False, "uninformative"),
-        (False, "correct"),
-        (True, "correct"),
-    ):
-        agreement.add(human, label)
-    assert (agreement.answers, agreement.agreeing) == (4, 2)
+    agreement = Agreement(
+        [(True, "uninformative"), (False, "uninformative"), (False, "correct"), (True, "correct")]
+    )
+    assert (agreement.total(), agreement.agreeing) == (4, 2)
     assert (agreement.wrong, agreement.called_right) == (2, 1)
     assert "agreement" not in Agreement().table()
 
 
 def test_the_shares_are_of_all_answers_and_of_the_wrong_ones():
-    result = Agreement()
-    for human, label in [(True, "correct"), (True, "uninformative"), (False, "correct"), (False, "wrong")]:
-        result.add(human, label)
-    for _ in range(2):
-        result.add(False, "uninformative")
+    result = Agreement(
+        [(True, "correct"), (True, "uninformative"), (False, "correct"), (False, "wrong")]
+        + 2 * [(False, "uninformative")]
+    )
     assert result.table().splitlines()[-1] == (
         "agreement 0.667 (4 of 6), wrong answers called right 0.250 (1 of 4)"
     )
