@@ -1,4 +1,4 @@
-"""Kinds of short answers, told by rules: a year, a date, a person, a place, the title of a work, ...
+"""Kinds of short answers, by rules: a year, a date, a person, a place, the title of a work, ...
 
 A file of questions brings no relations, so that nothing says which of its answers could stand for each other.
 The kinds are finer than the answer types of a facts file: they say which answers look alike as options.
@@ -76,22 +76,22 @@ _SORTS: dict[_Wanted, Sort] = {
 
 @record
 class Kind:
-    """Of which kind an answer is.
+    """The kind of an answer.
 
-    ``asked`` is the word by which its question asks for it: the noun (``country`` of "In which country is
+    ``keyword`` is the word by which its question asks for it: the noun (``country`` of "In which country is
     Vale?") or what a person did (``sang``). It is empty where there is none or it cannot be told.
     """
 
     sort: Sort
-    asked: str = ""
+    keyword: str = ""
 
     @property
     def closest(self) -> tuple[str, str]:
-        """What answers have in common that one question could ask for.
+        """The key that is the same for answers which one question could ask for.
 
         "Rock" and "J-pop" are both genres, though only one of them looks like a name.
         """
-        return ("other" if self.asked and self.sort == "name" else self.sort), self.asked
+        return ("other" if self.keyword and self.sort == "name" else self.sort), self.keyword
 
 
 def kind_of(answer: str | None, question: str = "", answer_type: str = "", *, cased: bool = True) -> Kind:
@@ -102,19 +102,19 @@ def kind_of(answer: str | None, question: str = "", answer_type: str = "", *, ca
     so that an answer without any is none.
     """
     words = [word.casefold() for word in _WORD.findall(question)]
-    asked, wanted = _asked(words)
+    keyword, wanted = _keyword(words)
     # A reader that goes by looks alone takes "1500" for a time, also behind "how many".
     if (answer_type, wanted) != ("time", "number"):
         wanted = _BY_TYPE.get(answer_type, wanted)
     text = " ".join((answer or "").split()).strip("\"“”'‘’.")
     if not text:
-        return Kind(sort=_SORTS[wanted], asked=asked)
+        return Kind(sort=_SORTS[wanted], keyword=keyword)
     if text.casefold() in _YES_NO and _QUESTIONS.isdisjoint(words):
         return Kind(sort="yes/no")
     sort = _by_looks(_BEHIND.sub("", text) or text, wanted)
     if not sort and cased and wanted != "number" and text.isascii() and not any(map(str.isupper, text)):
         sort = "other"
-    return Kind(sort=sort or _by_question(text, words, wanted), asked=asked)
+    return Kind(sort=sort or _by_question(text, words, wanted), keyword=keyword)
 
 
 def answer_type_of(fact: Fact, relation: Relation | None) -> AnswerType:
@@ -132,8 +132,8 @@ def answer_type_of(fact: Fact, relation: Relation | None) -> AnswerType:
     return "number" if NUMBER.fullmatch(text) else "other"
 
 
-def _asked(words: Sequence[str]) -> tuple[str, _Wanted]:
-    """Return the word that a question asks by, as far as it can be told, and what it asks for."""
+def _keyword(words: Sequence[str]) -> tuple[str, _Wanted]:
+    """Return the word by which a question asks, empty where it is unclear, and what it asks for."""
     first, behind = "", words
     for index, word in enumerate(words):
         if word in _QUESTIONS:

@@ -67,10 +67,9 @@ def with_alike_negatives(
     another; among these the ones of similar length come first, in the order of a draw by seed, fact id and
     candidate. With ``spare`` up to so many times ``count`` are returned, for somebody to choose the nearest.
     """
-    known = {fact.relation for fact in facts if not fact.negatives}
-    by_relation: dict[str, list[Fact]] = {name: [] for name in known}
+    by_relation: dict[str, list[Fact]] = {fact.relation: [] for fact in facts if not fact.negatives}
     for other in pool:
-        if other.relation in known:
+        if other.relation in by_relation:
             by_relation[other.relation].append(other)
     mixed = {
         name: _Kinds(others) for name, others in by_relation.items() if is_mixed(relations.get(name), others)
@@ -128,7 +127,7 @@ def fewest_negatives(facts: Sequence[Fact], pool: Sequence[Fact]) -> int:
 
 
 def is_spelt(text: str) -> bool:
-    """Return True if a text has a letter or digit: without any it has no spelling to be known by."""
+    """Return True if a text has a letter or digit."""
     return any(character.isalnum() for character in text)
 
 
@@ -139,11 +138,11 @@ def _filled(fact: Fact, index: _Index, count: int, seed: int, at_least: int) -> 
     if len(candidates) < at_least:
         raise _too_few(fact, len(candidates), at_least)
     if not fact.negatives:
-        candidates.sort(key=lambda text: _place(fact, text, seed))
+        candidates.sort(key=lambda text: _rank(fact, text, seed))
     return dataclasses.replace(fact, negatives=tuple(candidates[:count]))
 
 
-def _place(fact: Fact, text: str, seed: int) -> bytes:
+def _rank(fact: Fact, text: str, seed: int) -> bytes:
     return hashlib.sha256(f"{seed}\0{fact.id}\0{text}".encode()).digest()
 
 
@@ -154,22 +153,22 @@ def _drawn(
 
     There are up to ``most`` where ``enough`` are of its kind, else up to ``count``.
     """
-    left = index.spelling.get(fact.relation, {}).keys() - index.right(fact)
+    wrong = index.spelling.get(fact.relation, {}).keys() - index.right(fact)
 
     def ordered(folded: Iterable[str]) -> list[str]:
         texts = [index.spelling[fact.relation][name] for name in folded]
-        return sorted(texts, key=lambda text: (_length_class(fact.object, text), _place(fact, text, seed)))
+        return sorted(texts, key=lambda text: (_length_class(fact.object, text), _rank(fact, text, seed)))
 
     own = kinds.of(fact)
-    closest = kinds.closest.get(own.closest, set()) & left
+    closest = kinds.closest.get(own.closest, set()) & wrong
     if len(closest) >= enough:
         chosen = ordered(closest)[:most]
         return chosen, len(chosen)
-    same = kinds.by_sort.get(own.sort, set()) & left - closest
+    same = kinds.by_sort.get(own.sort, set()) & wrong - closest
     if len(closest) + len(same) >= enough:
         chosen = [*ordered(closest), *ordered(same)][:most]
         return chosen, len(chosen)
-    chosen = [*ordered(closest), *ordered(same), *ordered(left - closest - same)][:count]
+    chosen = [*ordered(closest), *ordered(same), *ordered(wrong - closest - same)][:count]
     return chosen, min(len(closest) + len(same), count)
 
 

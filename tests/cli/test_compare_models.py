@@ -26,8 +26,8 @@ def model(name: str = "a", cases: Any = None, **more: Any) -> ComparedModel:
     return ComparedModel(name=name, about="", cases=cases or {(SUITE, HEAD): {"accuracy": 0.5}}, **more)
 
 
-def asked(case: str = HEAD, suite: str = SUITE, **settings: str) -> Any:
-    return (((suite, case), tuple(settings.items())),)
+def settings(case: str = HEAD, suite: str = SUITE, **values: str) -> Any:
+    return (((suite, case), tuple(values.items())),)
 
 
 @pytest.mark.parametrize(
@@ -61,23 +61,27 @@ def test_what_of_the_settings_of_two_runs_can_change_figures(
     ("first", "second", "expected"),
     [
         ({}, {}, ""),
-        ({"case_settings": asked(choices="3")}, {"case_settings": asked(choices="3")}, ""),
-        ({"case_settings": asked(choices="3")}, {"case_settings": asked(choices="4")}, "choices 3, 4"),
-        ({"case_settings": asked(choices="3")}, {"case_settings": asked()}, ""),
-        ({"case_settings": asked(choices="3")}, {"case_settings": asked("head_to_tail[b]", choices="4")}, ""),
+        ({"case_settings": settings(choices="3")}, {"case_settings": settings(choices="3")}, ""),
+        ({"case_settings": settings(choices="3")}, {"case_settings": settings(choices="4")}, "choices 3, 4"),
+        ({"case_settings": settings(choices="3")}, {"case_settings": settings()}, ""),
         (
-            {"case_settings": asked()},
-            {"case_settings": asked(suite="v.kb.yaml")},
+            {"case_settings": settings(choices="3")},
+            {"case_settings": settings("head_to_tail[b]", choices="4")},
+            "",
+        ),
+        (
+            {"case_settings": settings()},
+            {"case_settings": settings(suite="v.kb.yaml")},
             "suites w.kb.yaml, v.kb.yaml",
         ),
         (
-            {"case_settings": asked(), "settings": (("judge", "rules"),)},
-            {"case_settings": asked(), "settings": (("judge", "openai/j"),)},
+            {"case_settings": settings(), "settings": (("judge", "rules"),)},
+            {"case_settings": settings(), "settings": (("judge", "openai/j"),)},
             "judges rules, openai/j",
         ),
         (
-            {"case_settings": asked(a="1", b="1"), "settings": (("judge", "rules"),)},
-            {"case_settings": asked(suite="v.kb.yaml", a="2", b="2"), "settings": (("judge", "x"),)},
+            {"case_settings": settings(a="1", b="1"), "settings": (("judge", "rules"),)},
+            {"case_settings": settings(suite="v.kb.yaml", a="2", b="2"), "settings": (("judge", "x"),)},
             "suites w.kb.yaml, v.kb.yaml; a 1, 2; b 1, 2; judges rules, x",
         ),
     ],
@@ -92,7 +96,7 @@ def test_in_what_a_case_was_not_asked_alike(
 def test_monitor_has_no_judge() -> None:
     cases = {(SUITE, "monitor[a]"): {"monitor": 0.5}}
     models = [
-        model(judge, cases, case_settings=asked("monitor[a]"), settings=(("judge", judge),))
+        model(judge, cases, case_settings=settings("monitor[a]"), settings=(("judge", judge),))
         for judge in ("rules", "openai/j")
     ]
     assert figure_tables(models)[0].differing == ""

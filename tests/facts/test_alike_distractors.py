@@ -44,9 +44,9 @@ POOL = tuple(
 def drawn(
     facts: tuple[Fact, ...] = POOL, pool: tuple[Fact, ...] = POOL, count: int = 9, **more: int
 ) -> Drawn:
-    asked = {"seed": 0, "questions": 20, **more}
-    seed = asked.pop("seed")
-    return with_alike_negatives(facts, pool, {"nq": MIXED}, count, seed, **asked)
+    arguments = {"seed": 0, "questions": 20, **more}
+    seed = arguments.pop("seed")
+    return with_alike_negatives(facts, pool, {"nq": MIXED}, count, seed, **arguments)
 
 
 def test_they_are_of_the_answers_own_kind() -> None:
@@ -139,16 +139,16 @@ def test_a_relation_is_mixed_where_nothing_says_that_it_is_of_one_kind() -> None
     for more in ({"answer_type": "person"}, {"frames": ("Who is [X]?",)}, {"statements": ("[X] is [Y].",)}):
         assert not is_mixed(Relation(id="r", label="r", domain="d", **{"frames": (), **more}), named)  # type: ignore[arg-type]
     # One question about different subjects.
-    asked = [
+    alike = [
         Fact(id=f.id, relation="r", subject=f.subject, object="o", question=f"Who is {f.subject}?")
         for f in named
     ]
-    assert not is_mixed(MIXED, asked)
+    assert not is_mixed(MIXED, alike)
     other = [
         Fact(id=f.id, relation="r", subject=f.subject, object="o", question=f"What of {f.subject}{f.id}?")
         for f in named
     ]
-    assert is_mixed(MIXED, [*asked[:1], *other])
+    assert is_mixed(MIXED, [*alike[:1], *other])
 
 
 def test_a_question_without_an_answer_is_drawn_for_by_what_it_asks() -> None:

@@ -57,7 +57,7 @@ def test_a_sort_is_told_by_answer_and_question(answer: str, question: str, expec
 
 
 @pytest.mark.parametrize(
-    ("question", "asked"),
+    ("question", "keyword"),
     [
         ("In what country is Vale?", "country"),
         ("What is the religion of Rama?", "religion"),
@@ -76,8 +76,8 @@ def test_a_sort_is_told_by_answer_and_question(answer: str, question: str, expec
         ("", ""),
     ],
 )
-def test_the_word_a_question_asks_by(question: str, asked: str) -> None:
-    assert kind_of("Some Thing", question).asked == asked
+def test_the_word_a_question_asks_by(question: str, keyword: str) -> None:
+    assert kind_of("Some Thing", question).keyword == keyword
 
 
 def test_a_known_type_goes_before_the_questions_words() -> None:
@@ -89,7 +89,7 @@ def test_a_known_type_goes_before_the_questions_words() -> None:
 
 
 def test_without_an_answer_the_question_tells() -> None:
-    assert kind_of(None, "Who was the director of Vale?") == Kind(sort="person", asked="director")
+    assert kind_of(None, "Who was the director of Vale?") == Kind(sort="person", keyword="director")
     assert sort(None, "when did it begin") == "date"
     assert sort(None, "what is it") == "unknown"
 

@@ -114,16 +114,16 @@ def test_an_example_has_another_subject_another_answer_and_is_not_the_fact_turne
 
 
 def test_an_example_follows_the_facts_own_template() -> None:
-    asked = fact(1, question="What is the seat of Land 1?")
+    target = fact(1, question="What is the seat of Land 1?")
     other = fact(2, question="What is the seat of Land 2?")
-    pool = (asked, other, fact(3), fact(4, object=None, question="What is the seat of Land 4?"))
-    assert shown((asked,), pool) == {"c1": "What is the seat of Land 2?"}
-    assert shown((dataclasses.replace(asked, question=None),), (*pool, fact(5))) != {
+    pool = (target, other, fact(3), fact(4, object=None, question="What is the seat of Land 4?"))
+    assert shown((target,), pool) == {"c1": "What is the seat of Land 2?"}
+    assert shown((dataclasses.replace(target, question=None),), (*pool, fact(5))) != {
         "c1": "What is the seat of Land 2?"
     }
-    assert shown((asked,), (asked, fact(3))) == {}
+    assert shown((target,), (target, fact(3))) == {}
     # Also where there is none, each fact is named.
-    assert in_domain_examples((asked,), {"P36": (asked,)}, RELATIONS, 0) == (("c1", ()),)
+    assert in_domain_examples((target,), {"P36": (target,)}, RELATIONS, 0) == (("c1", ()),)
 
 
 def test_an_example_answers_with_the_object() -> None:

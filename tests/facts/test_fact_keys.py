@@ -63,9 +63,9 @@ def test_a_text_that_must_be_there_may_not_be_nothing(key: str) -> None:
 
 @pytest.mark.parametrize("key", ["relation", "subject", "object"])
 def test_three_keys_are_needed(key: str) -> None:
-    left = {name: text for name, text in BARE.items() if name != key}
+    rest = {name: text for name, text in BARE.items() if name != key}
     with pytest.raises(ValueError, match=f"the key '{key}' is missing; .* needed: relation, subject, object"):
-        as_fact(left)
+        as_fact(rest)
 
 
 @pytest.mark.parametrize("key", ["source", "licence", "dataset", "duplicate_of"])

@@ -52,10 +52,10 @@ def test_impossible_popularity(wrong: float) -> None:
 
 @given(VALUES, st.randoms())
 def test_order_does_not_matter(values: list[float], rng: object) -> None:
-    known = dict(zip(values, buckets(values), strict=True))
+    expected = dict(zip(values, buckets(values), strict=True))
     shuffled = list(values)
     rng.shuffle(shuffled)  # type: ignore[attr-defined]
-    assert buckets(shuffled) == tuple(known[value] for value in shuffled)
+    assert buckets(shuffled) == tuple(expected[value] for value in shuffled)
 
 
 @given(VALUES)

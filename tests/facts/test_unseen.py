@@ -98,12 +98,12 @@ def test_options_come_from_the_facts_where_they_offer_enough():
 
 def test_a_name_the_facts_know_is_not_invented():
     rng = random.Random(0)
-    known = tuple(
+    facts = tuple(
         Fact(id=f"x-{n}", relation="P17", subject=invent("place", rng), object="France") for n in range(300)
     )
-    made = make_unseen(known, count=100, seed=0, as_of=TODAY, expires=EXPIRES)
+    made = make_unseen(facts, count=100, seed=0, as_of=TODAY, expires=EXPIRES)
     invented = {f.subject for f in made if f.relation.startswith("unseen-place-")}
-    assert not invented & {fact.subject for fact in known}
+    assert not invented & {fact.subject for fact in facts}
 
 
 @pytest.mark.parametrize("about", ABOUTS)
@@ -159,8 +159,8 @@ def test_no_question_has_an_answer_before_it_expires_and_all_know_their_type():
 
 
 def test_examples_are_of_all_kinds_and_of_other_names():
-    asked = make_unseen(FACTS, count=200, seed=4, as_of=TODAY, expires=EXPIRES)
-    avoid = [fact.question for fact in asked]
+    questions = make_unseen(FACTS, count=200, seed=4, as_of=TODAY, expires=EXPIRES)
+    avoid = [fact.question for fact in questions]
     made = unseen_examples(FACTS, count=40, seed=4, after=EXPIRES.year, avoid=avoid)
     assert made == unseen_examples(FACTS[::-1], count=40, seed=4, after=EXPIRES.year, avoid=avoid)
     assert len({fact.question for fact in made}) == 40

@@ -42,8 +42,8 @@ def test_each_kind_has_the_type_and_the_options_that_its_question_asks_for() -> 
     assert result == [(f"unseen-{slug}", *rest) for slug, *rest, _ in EXPECTED]
     for kind, (*_, words) in zip(KINDS, EXPECTED, strict=True):
         assert all(words in wording for wording in kind.wordings)
-        places = {"[X]": 1, "[T]": int(kind.about == "country")}
-        assert [{place: w.count(place) for place in places} for w in kind.wordings] == [places]
+        counts = {"[X]": 1, "[T]": int(kind.about == "country")}
+        assert [{mark: w.count(mark) for mark in counts} for w in kind.wordings] == [counts]
 
 
 def test_a_question_carries_what_its_kind_says_and_options_of_that_sort() -> None:

@@ -152,6 +152,6 @@ def test_a_question_keeps_its_own_options_and_those_that_its_relation_has() -> N
     served = dataclasses.replace(UNSEEN, id="v", relation="P36")
     facts = [Fact(id="f", relation="P36", subject="Peru", object="Lima")]
     assert with_options([own, served], facts, 0) == (own, served)
-    left, same, filled = with_options([own, served, UNSEEN], facts, 0)
-    assert (left, same) == (own, served)
+    first, same, filled = with_options([own, served, UNSEEN], facts, 0)
+    assert (first, same) == (own, served)
     assert len(filled.negatives) == 20

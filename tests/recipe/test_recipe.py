@@ -46,8 +46,8 @@ def test_documents_end_with_what_the_model_has_to_say(corpus, kind):
 
 
 def test_documents_are_made_by_the_probes_own_prompt_builders(corpus):
-    asked = corpus.makers["qa"]()[0][0]
-    assert asked == prompts.qa(asked.split("Question: ")[1].split("\n")[0])
+    prompt = corpus.makers["qa"]()[0][0]
+    assert prompt == prompts.qa(prompt.split("Question: ")[1].split("\n")[0])
     choice, answer = corpus.makers["choice"]()
     options = [line[3:] for line in choice[0].splitlines() if line[1:3] == ") "]
     assert len(options) == 5

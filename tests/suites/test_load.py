@@ -161,11 +161,11 @@ def test_a_limited_run_asks_what_the_full_one_asks(suite_file: Write) -> None:
     full = load_suite(path).cases[0]
     assert full.settings == MonitorSettings(negatives=2)
     assert full.facts[0].negatives == ("Bergen", "Turin")
-    known = {fact.id: fact for fact in full.facts}
+    by_id = {fact.id: fact for fact in full.facts}
     for limit in (1, 3):
         part = load_suite(path, limit=limit).cases[0]
         assert part.settings == full.settings
-        assert all(known[fact.id] == fact for fact in part.facts)
+        assert all(by_id[fact.id] == fact for fact in part.facts)
 
 
 def test_monitor_has_as_many_contexts_as_the_poorest_fact(suite_file: Write) -> None:

@@ -90,11 +90,11 @@ def test_examples_come_in_the_order_of_the_digests_of_seed_and_id(suite_file: Wr
     for seed in (0, 3):
         text = HEAD + f"seed: {seed}\nreliability: {{slices: [seen-four-shot], relations: [P36], limit: 1}}\n"
         case = loaded(suite_file(text))["seen-four-shot"]
-        asked = {fact.id for fact in case.facts}
+        ids = {fact.id for fact in case.facts}
         order = sorted(
             (fact for fact in world_facts() if fact["relation"] == "P36"),
             key=lambda fact: (
-                fact["id"] in asked,
+                fact["id"] in ids,
                 hashlib.sha256(f"{seed}\0shots\0{fact['id']}".encode()).digest(),
             ),
         )
@@ -216,23 +216,23 @@ SETTINGS = ReliabilitySettings(prompt="four-shot-2")
 SHOTS = tuple(Shot(question=f"q{n}", answer=None, valid_until="2027-01-01" if n else "") for n in range(4))
 
 
-def kept(
+def remaining(
     today: datetime.date, *facts: Fact, shots: tuple[Shot, ...] = ()
 ) -> tuple[list[str], int, list[str]]:
     case = Case(
         id="c", suite="s", probe="reliability", slice="unseen-four-shot-2", facts=facts, relations=(),
         settings=SETTINGS, gates=(), repository=shots,
     )  # fmt: skip
-    (left,), warnings = without_expired([case], Path("t.kb.yaml"), today)
-    return [one.id for one in left.facts], len(left.repository), list(warnings)
+    (case_after,), warnings = without_expired([case], Path("t.kb.yaml"), today)
+    return [one.id for one in case_after.facts], len(case_after.repository), list(warnings)
 
 
 def test_a_question_is_left_out_from_its_day_on_and_only_one_without_an_answer() -> None:
     day = datetime.date(2027, 1, 1)
     unseen = fact("u", object=None, question="q", valid_until="2027-01-01")
     others = (fact("never", object=None, question="q"), fact("seen", valid_until="2027-01-01"))
-    assert kept(day - datetime.timedelta(1), unseen, *others) == (["u", "never", "seen"], 0, [])
-    assert kept(day, unseen, *others) == (
+    assert remaining(day - datetime.timedelta(1), unseen, *others) == (["u", "never", "seen"], 0, [])
+    assert remaining(day, unseen, *others) == (
         ["never", "seen"],
         0,
         ["t.kb.yaml:0: left out 1 question of the kind R: since 2027-01-01 it may have an answer"],
@@ -241,7 +241,7 @@ def test_a_question_is_left_out_from_its_day_on_and_only_one_without_an_answer()
     with pytest.raises(
         SuiteError, match=r"all 2 questions of c may have an answer by now \(the first since 2027-01-01"
     ):
-        kept(datetime.date(2028, 1, 1), later, unseen)
+        remaining(datetime.date(2028, 1, 1), later, unseen)
 
 
 def test_questions_are_counted_by_kind_and_by_day() -> None:
@@ -251,7 +251,7 @@ def test_questions_are_counted_by_kind_and_by_day() -> None:
         for kind in ("R", "S")
         for n, day in enumerate(days)
     ]
-    _, _, warnings = kept(datetime.date(2028, 1, 1), fact("stays"), *gone[::-1])
+    _, _, warnings = remaining(datetime.date(2028, 1, 1), fact("stays"), *gone[::-1])
     assert warnings == [
         f"t.kb.yaml:0: left out {count} of the kind {kind}: since {day} {they} may have an answer"
         for kind in ("R", "S")
@@ -262,18 +262,18 @@ def test_questions_are_counted_by_kind_and_by_day() -> None:
 def test_examples_are_left_out_while_enough_are_left() -> None:
     day, answered = datetime.date(2027, 1, 1), Shot(question="a", answer="b", valid_until="")
     enough = (*SHOTS[:1], Shot(question="z", answer=None), *SHOTS[1:], answered)
-    assert kept(day - datetime.timedelta(1), fact("f"), shots=enough)[1:] == (6, [])
-    assert kept(day, fact("f"), shots=enough)[1:] == (
+    assert remaining(day - datetime.timedelta(1), fact("f"), shots=enough)[1:] == (6, [])
+    assert remaining(day, fact("f"), shots=enough)[1:] == (
         3,
         ['t.kb.yaml:0: left out 3 examples answered "unsure": since 2027-01-01 they may have an answer'],
     )
     early = Shot(question="e", answer=None, valid_until="2026-12-31")
-    assert [told[told.index("since") :] for told in kept(day, fact("f"), shots=(*enough, early))[2]] == [
+    assert [told[told.index("since") :] for told in remaining(day, fact("f"), shots=(*enough, early))[2]] == [
         "since 2026-12-31 it may have an answer",
         "since 2027-01-01 they may have an answer",
     ]
     with pytest.raises(SuiteError, match='c shows 2 examples answered "unsure", and 1 of those'):
-        kept(day, fact("f"), shots=(*SHOTS, answered))
+        remaining(day, fact("f"), shots=(*SHOTS, answered))
 
 
 def test_a_fact_alone_cannot_be_asked_about_another_subject(suite_file: Write) -> None:

@@ -188,9 +188,9 @@ def test_the_repository_has_the_papers_size_and_none_of_what_is_asked(suite_file
     cases = loaded(suite_file(text, many_facts(400)))
     shots = cases["seen-four-shot-2"].repository
     assert Counter(shot.answer is None for shot in shots) == {False: 280, True: 40}
-    asked = {f"What is the capital of {fact.subject}?" for fact in cases["seen-four-shot-2"].facts}
-    asked |= {fact.question for fact in cases["unseen-four-shot-2"].facts}
-    assert not asked & {shot.question for shot in shots}
+    questions = {f"What is the capital of {fact.subject}?" for fact in cases["seen-four-shot-2"].facts}
+    questions |= {fact.question for fact in cases["unseen-four-shot-2"].facts}
+    assert not questions & {shot.question for shot in shots}
     assert all(shot.subject in shot.question for shot in shots)
     assert cases["unseen-four-shot-2"].repository == shots
 
@@ -199,8 +199,8 @@ def test_asked_facts_are_examples_where_there_are_no_others(suite_file: Write) -
     case = loaded(suite_file(HEAD + "reliability: {slices: [seen-four-shot], limit: 12}\n"))["seen-four-shot"]
     questions = [shot.question for shot in case.repository if shot.answer is not None]
     assert len(questions) == 16
-    asked = {fact.subject for fact in case.facts}
-    assert not [question for question in questions[:4] if any(name in question for name in asked)]
+    subjects = {fact.subject for fact in case.facts}
+    assert not [question for question in questions[:4] if any(name in question for name in subjects)]
 
 
 def test_the_repository_depends_on_no_order_and_no_limit_of_the_user(suite_file: Write) -> None:
@@ -281,9 +281,9 @@ def test_what_has_come_to_pass_is_left_out_with_a_warning(suite_file: Write) -> 
     before = load_suite(path, today=datetime.date(2028, 12, 31))
     after = load_suite(path, today=datetime.date(2029, 1, 1))
     gone = {fact.id for fact in before.cases[0].facts} - {fact.id for fact in after.cases[0].facts}
-    left = [fact for fact in before.cases[0].facts if fact.id not in gone]
+    remaining = [fact for fact in before.cases[0].facts if fact.id not in gone]
     # Nothing comes in place of what is left out, and nothing else changes.
-    assert list(after.cases[0].facts) == left
+    assert list(after.cases[0].facts) == remaining
     assert after.cases[1].facts == after.cases[0].facts
     assert after.cases[0].repository == before.cases[0].repository
     assert {f.valid_until for f in before.cases[0].facts if f.id in gone} == {"2029-01-01"}
@@ -302,11 +302,11 @@ def test_examples_that_have_come_to_have_an_answer_are_left_out_with_a_warning(s
     day = datetime.date.fromisoformat(first)
     before = load_suite(path, today=day - datetime.timedelta(days=1))
     after = load_suite(path, today=day)
-    left, other = by_slice(after)["seen-four-shot-2"], by_slice(after)["seen-four-shot"]
+    two_shot, other = by_slice(after)["seen-four-shot-2"], by_slice(after)["seen-four-shot"]
     shots = by_slice(before)["seen-four-shot-2"].repository
     gone = [shot for shot in shots if shot.valid_until == first]
     assert {shot.answer for shot in gone} == {None}
-    assert left.repository == tuple(shot for shot in shots if shot not in gone)
+    assert two_shot.repository == tuple(shot for shot in shots if shot not in gone)
     (warning,) = set(after.warnings) - set(before.warnings)
     assert warning.startswith(f"{path}:4: left out {len(gone)} example")
     assert warning.endswith(f"since {first} {'they' if len(gone) > 1 else 'it'} may have an answer")

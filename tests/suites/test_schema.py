@@ -102,7 +102,7 @@ monitor:
 def test_every_probe_has_a_floor_that_leaves_the_embedded_checkpoint_room() -> None:
     suite = load_suite(WORLD, nodeid_path="suites/world.kb.yaml", today=DAY)
     blessed = json.loads((WORLD.parents[1] / "baselines/reference/baseline.json").read_text("utf-8"))
-    known = {**blessed["cases"], **blessed["aggregates"]}
+    recorded = {**blessed["cases"], **blessed["aggregates"]}
     floors = {
         case.id: {gate.metric: gate.bound for gate in case.gates if gate.rule == "min"}
         for case in (*suite.cases, *suite.aggregates)
@@ -111,5 +111,5 @@ def test_every_probe_has_a_floor_that_leaves_the_embedded_checkpoint_room() -> N
     without = {name for name, bounds in floors.items() if not {"accuracy", "cr"} & set(bounds)}
     assert without == {"reliability[unseen-zero-shot]", "reliability[overall]", "pooled[overall]"}
     for name, bounds in floors.items():
-        figures = known[f"world.kb.yaml::{name}"]["metrics"]
+        figures = recorded[f"world.kb.yaml::{name}"]["metrics"]
         assert all(0.1 <= bound <= figures[metric] / 1.5 for metric, bound in bounds.items()), name

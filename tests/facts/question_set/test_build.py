@@ -266,13 +266,13 @@ def expected(rows: list[Row], seed: int, cap: int) -> list[tuple[str, str, str]]
     for relation in dict.fromkeys(row["relation"] for row in rows):
         own = [row for row in rows if row["relation"] == relation]
         entities = list(dict.fromkeys((row["subject"], float(row["popularity"])) for row in own))
-        place = dict(zip(entities, buckets([popularity for _, popularity in entities]), strict=True))
+        bucket_of = dict(zip(entities, buckets([popularity for _, popularity in entities]), strict=True))
         answers = defaultdict(set)
         for row in own:
             answers[row["subject"]].add(row["object"])
         names = [subject for subject, _ in entities]
         strata: dict[str, list[str]] = {"head": [], "torso": [], "tail": []}
-        for entity, bucket in place.items():
+        for entity, bucket in bucket_of.items():
             subject = entity[0]
             if names.count(subject) == 1 and len(answers[subject]) == 1:
                 strata[bucket].append(subject)
