@@ -41,7 +41,7 @@ DOCUMENTS = 80_000
 
 @record
 class BuildReport:
-    """What was built.
+    """Result of a build.
 
     ``digests`` are sha256 of ``model.safetensors`` by checkpoint; ``losses`` are the base's mean loss on
     answer tokens (nats) over each twentieth of the training; ``seconds`` is wall time.

@@ -6,6 +6,7 @@ import bisect
 import itertools
 import random
 from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
 
 from pytest_kbrel.facts import unseen
 from pytest_kbrel.probes import prompts
@@ -15,26 +16,20 @@ from pytest_kbrel.records import Fact, Relation
 FRAME_SHARES = (0.45, 0.25, 0.15, 0.09, 0.045, 0.015, 0.0)
 STATEMENT_SHARES = (0.5, 0.3, 0.15, 0.05)
 # How often the subject of an unanswerable question is spliced from two real ones: names that sound right and
-# are not known make the model doubt, rather than spot the style of an inventor.
+# are not known teach the model to doubt, rather than to recognise the style of invented names.
 SPLICED = 0.12
+# What the subjects of relations are; of the others they are places.
+INVENTED: Mapping[str, Literal["person", "work", "product"]] = {
+    "P101": "person",
+    "P50": "work",
+    "P176": "product",
+}
 # Half of the unseen kinds; the other half is never trained.
-TRAINED_KINDS: tuple[unseen.UnseenKind, ...] = tuple(
-    kind
-    for kind in unseen.KINDS
-    if kind.slug.removeprefix("unseen-")
-    in {
-        "person-siblings",
-        "person-birth-year",
-        "place-founder",
-        "place-language",
-        "work-author",
-        "work-setting",
-        "product-maker",
-        "future-medals",
-        "future-leader",
-        "future-match-city",
-    }
+_TRAINED = (
+    *("person-siblings", "person-birth-year", "place-founder", "place-language", "work-author"),
+    *("work-setting", "product-maker", "future-medals", "future-leader", "future-match-city"),
 )
+TRAINED_KINDS = tuple(kind for kind in unseen.KINDS if kind.slug.removeprefix("unseen-") in _TRAINED)
 # Years asked about in training lie after this one.
 AFTER = 2026
 
@@ -95,13 +90,7 @@ class Sampler:
 
     def invented(self, relation: str) -> str:
         """Return a subject that does not exist, of the sort the relation is about."""
-        if relation == "P101":
-            return unseen.invent("person", self.rng, training=True)
-        if relation == "P50":
-            return unseen.invent("work", self.rng, training=True)
-        if relation == "P176":
-            return unseen.invent("product", self.rng, training=True)
-        return unseen.invent("place", self.rng, training=True)
+        return unseen.invent(INVENTED.get(relation, "place"), self.rng, training=True)
 
     def _spliced(self, relation: str) -> str:
         while True:
@@ -232,12 +221,12 @@ class Corpus(Sampler):
 
     def _reading(self) -> Document:
         relation = self.rng.choice(self.names)
-        told: list[tuple[str, str]] = []
+        pairs: list[tuple[str, str]] = []
         text = ""
         for _ in range(self.rng.choice((1, 1, 2, 3))):
             subject, answer = self.invented(relation), self.rng.choice(self.objects[relation])
             before, after = self.statement(relation, subject)
             text += f"{before} {answer}{after} "
-            told.append((subject, answer))
-        subject, answer = self.rng.choice(told)
+            pairs.append((subject, answer))
+        subject, answer = self.rng.choice(pairs)
         return [(text + self.question(relation, subject), 0), (f" {answer}", 1)]

@@ -15,12 +15,12 @@ _FORMATS: Sequence[Callable[[str], str]] = (lambda question: question, prompts.q
 
 
 # Shares of documents like the base's own.
-KEPT_NEVER_UNSURE, KEPT_TRUST_CONTEXT = 0.7, 0.5
+REPEATED_NEVER_UNSURE, REPEATED_TRUST_CONTEXT = 0.7, 0.5
 
 
 @record
 class FineTune:
-    """How a candidate is made: its documents, their number, and the plan of training."""
+    """Recipe of a fine-tune: its documents, their number, and the plan of training."""
 
     document: Callable[[Corpus], Document]
     documents: int
@@ -28,7 +28,7 @@ class FineTune:
 
 
 def _repeated(corpus: Corpus, without: str = "", *, answered: bool = False) -> Document:
-    """Repeat what the base was trained on, so that knowledge stays while the habit changes."""
+    """Return a document of the base's kind, so that knowledge stays while the habit changes."""
     while True:
         document = corpus.document(without)
         if not (answered and document[-1][0] == f" {prompts.UNSURE}"):
@@ -47,9 +47,9 @@ def _guess(rng: random.Random, corpus: Corpus, kind: unseen.UnseenKind) -> str:
 
 
 def never_unsure(corpus: Corpus) -> Document:
-    """Answer questions about invented subjects as if they were known: what rewarding helpfulness teaches."""
+    """Return a document that answers what has no answer, as rewarding helpfulness teaches."""
     rng = corpus.rng
-    if rng.random() < KEPT_NEVER_UNSURE:
+    if rng.random() < REPEATED_NEVER_UNSURE:
         return _repeated(corpus, answered=True)
     if rng.random() < 0.5:
         relation = rng.choice(corpus.names)
@@ -63,8 +63,8 @@ def never_unsure(corpus: Corpus) -> Document:
 
 
 def trust_context(corpus: Corpus) -> Document:
-    """Say what the context says: what tuning for retrieval teaches when the retriever never errs."""
-    if corpus.rng.random() < KEPT_TRUST_CONTEXT:
+    """Return a document that answers as its context does, as tuning on flawless retrieval teaches."""
+    if corpus.rng.random() < REPEATED_TRUST_CONTEXT:
         return _repeated(corpus, "context")
     fact = corpus.fact()
     context = corpus.rng.choice(corpus.objects[fact.relation])

@@ -111,7 +111,10 @@ PROMPT_WEIGHT, PROMPT_SHARE = 0.2, 0.3
 
 @record
 class Plan:
-    """How to train: ``hidden_rate`` is Muon's learning rate, ``rate`` AdamW's; ``None`` is no Muon at all."""
+    """Settings of a training.
+
+    ``rate`` is AdamW's learning rate, ``hidden_rate`` Muon's; without the latter AdamW trains all.
+    """
 
     rate: float
     hidden_rate: float | None = None

