@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -33,7 +34,6 @@ SUITE_KEYS = (
 COMMON_KEYS = ("slices", "limit", "gates", "overall", "integrity")
 SLICE_KEYS = ("limit", "gates")
 UNSEEN_KEYS = ("count", "as_of", "expires")
-SHOT_KEYS = ("seen", "unseen")
 # The sizes of the paper's two repositories (section 3.4).
 SHOTS = {"seen": 280, "unseen": 40}
 PROMPT_KEYS = ("setting", "text")
@@ -196,14 +196,14 @@ def _probe(probe: Probe, entry: Entry, limits: Integrity) -> WrittenProbe:
         if name in keys:
             settings[name] = _setting(keys[name].node, f"{name} of {probe.name}", setting)
     overall = keys.get("overall")
-    slice_names, overall_names = probe.metrics, probe.overall_metrics
+    what = f"overall of {probe.name}"
+    overall_keys = overall.node.keys(what, ("gates",)) if overall else {}
     inside = dict.fromkeys(
-        slice_names, "is a figure of single slices: it stands under the probe's own 'gates'"
+        probe.metrics, "is a figure of single slices: it stands under the probe's own 'gates'"
     )
     across = dict.fromkeys(
-        overall_names, "is a figure over all slices: it stands under 'overall: {gates: ...}'"
+        probe.overall_metrics, "is a figure over all slices: it stands under 'overall: {gates: ...}'"
     )
-    overall_keys = overall.node.keys(f"overall of {probe.name}", ("gates",)) if overall else {}
     return WrittenProbe(
         probe=probe,
         entry=entry,
@@ -212,11 +212,9 @@ def _probe(probe: Probe, entry: Entry, limits: Integrity) -> WrittenProbe:
         if "slices" in keys
         else None,
         limit=_limit(keys, probe.name),
-        gates=read_gates(keys, slice_names, probe.name, across),
+        gates=read_gates(keys, probe.metrics, probe.name, across),
         overall_line=overall.line if overall else entry.line,
-        overall_gates=read_gates(
-            overall_keys, overall_names, f"overall of {probe.name}", inside, controls=()
-        ),
+        overall_gates=read_gates(overall_keys, probe.overall_metrics, what, inside, controls=()),
         relations=_names(keys["relations"].node, f"relations of {probe.name}")
         if "relations" in keys
         else None,
@@ -239,17 +237,10 @@ def _setting(node: Node, what: str, setting: Setting) -> str | int:
     spec = node.text(what)
     first, slash, _ = spec.strip().partition("/")
     is_spec = (slash and first not in setting.not_from) or spec.split(":")[0] == "reference"
-    if not is_spec and spec not in setting.plain and not _is_there(node.path.parent / spec):
+    if not is_spec and spec not in setting.plain and not os.path.exists(node.path.parent / spec):
         allowed = f"{', '.join(setting.plain)}, openai/NAME, hf/NAME or a folder beside the suite"
         raise node.wrong(what, allowed, nearest(spec, setting.plain))
     return spec
-
-
-def _is_there(path: Path) -> bool:
-    try:
-        return path.exists()
-    except OSError:
-        return False
 
 
 def _shots(node: Node, probe: Probe) -> WrittenShots:
@@ -258,10 +249,9 @@ def _shots(node: Node, probe: Probe) -> WrittenShots:
         return WrittenShots(file=_file(node, what, node.path.parent))
     if not isinstance(node.value, dict):
         raise node.wrong(what, "a file of examples or {seen: 280, unseen: 40}")
-    keys = node.keys(what, SHOT_KEYS)
-    counts = dict(SHOTS)
-    counts.update((key, entry.node.integer(f"{key} of shots", SHOT_BOUNDS)) for key, entry in keys.items())
-    return WrittenShots(seen=counts["seen"], unseen=counts["unseen"])
+    keys = node.keys(what, tuple(SHOTS))
+    counts = {key: entry.node.integer(f"{key} of shots", SHOT_BOUNDS) for key, entry in keys.items()}
+    return WrittenShots(**counts)
 
 
 def _limit(keys: dict[str, Entry], where: str) -> Limit:

@@ -29,8 +29,6 @@ _DATASET = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 # How many other subjects are tried until one has another answer.
 _TRIES = 50
 
-Groups = Mapping[str, tuple[Fact, ...]]
-
 
 def reliability_groups(written: WrittenProbe, world: World, seed: int) -> dict[str, tuple[Fact, ...]]:
     """Return the facts of every slice the probe could have; those that are not chosen may be empty.
@@ -101,7 +99,7 @@ def with_distractors(
 def with_examples_and_controls(
     written: WrittenProbe,
     chosen: Sequence[WrittenSlice],
-    groups: Groups,
+    groups: Mapping[str, tuple[Fact, ...]],
     cases: Sequence[Case],
     world: World,
     seed: int,
@@ -219,14 +217,14 @@ def _other(fact: Fact, others: Mapping[str, Sequence[Fact]], seed: int) -> Fact 
 def example_repository(
     written: WrittenProbe,
     seen: Sequence[Fact],
-    asked: Sequence[Fact],
+    sampled: Sequence[Fact],
     world: World,
     seed: int,
     settings: Collection[ProbeSettings],
 ) -> tuple[Shot, ...]:
     """Return the examples for the ``settings`` of a suite's slices; none where all are zero-shot.
 
-    They come from the file the suite names, or are made: of the ``seen`` facts those that are not ``asked``
+    They come from the file the suite names, or are made: of the ``seen`` facts those that are not ``sampled``
     first, in an order by seed and fact id, and unanswerable questions of other invented names than the
     suite's own. Raises ``SuiteError`` when there are too few for some setting.
     """
@@ -237,15 +235,18 @@ def example_repository(
         shots = read_shots(wanted.file)
     else:
         after = written.unseen.expires.year if written.unseen is not None else None
-        avoid = [fact.question for fact in asked if fact.question is not None]
+        avoid = [fact.question for fact in sampled if fact.question is not None]
         unseen = unseen_examples(world.facts, count=wanted.unseen, seed=seed, after=after, avoid=avoid)
         shots = (
-            *_seen_shots(seen, {fact.id for fact in asked}, world, wanted.seen, seed),
+            *_seen_shots(seen, {fact.id for fact in sampled}, world, wanted.seen, seed),
             *(
                 Shot(
-                    question=one.question or "", answer=None, subject=one.subject, valid_until=one.valid_until
+                    question=fact.question or "",
+                    answer=None,
+                    subject=fact.subject,
+                    valid_until=fact.valid_until,
                 )
-                for one in unseen
+                for fact in unseen
             ),
         )
     answered = sum(shot.answer is not None for shot in shots)
@@ -263,10 +264,10 @@ def example_repository(
 
 
 def _seen_shots(
-    facts: Iterable[Fact], asked: Collection[str], world: World, count: int, seed: int
+    facts: Iterable[Fact], sampled: Collection[str], world: World, count: int, seed: int
 ) -> tuple[Shot, ...]:
     def rank(fact: Fact) -> tuple[bool, bytes]:
-        return fact.id in asked, hashlib.sha256(f"{seed}\0shots\0{fact.id}".encode()).digest()
+        return fact.id in sampled, hashlib.sha256(f"{seed}\0shots\0{fact.id}".encode()).digest()
 
     shots: dict[str, Shot] = {}
     for fact in sorted(facts, key=rank):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Container, Mapping
-from importlib import resources
-from typing import Any, cast
+from typing import Any
 
 from pytest_kbrel.bounds import LIMIT, SEED, UNSEEN, Bounds
 from pytest_kbrel.bounds import SHOTS as SHOT_BOUNDS
@@ -25,13 +24,7 @@ from pytest_kbrel.suites.gates import (
     WORSE_WHEN,
     plain_rule,
 )
-from pytest_kbrel.suites.parse import (
-    PROMPT_KEYS,
-    SHOT_KEYS,
-    SHOTS,
-    SUITE_KEYS,
-    UNSEEN_KEYS,
-)
+from pytest_kbrel.suites.parse import PROMPT_KEYS, SHOTS, SUITE_KEYS, UNSEEN_KEYS
 
 Schema = dict[str, Any]
 
@@ -47,14 +40,8 @@ _LIMIT: Schema = {
 }
 
 
-def suite_schema() -> Schema:
-    """Return the schema as it ships in ``suite.schema.json``."""
-    text = resources.files("pytest_kbrel.suites").joinpath("suite.schema.json").read_text("utf-8")
-    return cast(Schema, json.loads(text))
-
-
 def make_schema() -> Schema:
-    """Make the schema from the tables; ``python -m pytest_kbrel.suites.schema`` prints it for the file."""
+    """Return the schema of the tables; ``python -m pytest_kbrel.suites.schema`` prints it for the file."""
     distinct = {
         _shape(metric, controlled): (metric, controlled)
         for metric in METRICS.values()
@@ -150,7 +137,7 @@ def _own(key: str) -> Schema:
         assert tuple(unseen) == UNSEEN_KEYS
         return _object(unseen, required=list(UNSEEN_KEYS))
     assert key == "shots", key
-    counts = {key: {**_whole(SHOT_BOUNDS), "default": SHOTS[key]} for key in SHOT_KEYS}
+    counts = {key: {**_whole(SHOT_BOUNDS), "default": count} for key, count in SHOTS.items()}
     return {
         "description": "The examples to choose from: how many are made, or a file of own ones.",
         "anyOf": [_TEXT, _object(counts)],
@@ -171,18 +158,18 @@ def _worded(probe: Probe, name: str) -> Schema:
     return {**kind, "description": probe.wording[name]}
 
 
-def _template(filled: Places) -> Schema:
-    """Return what a text with places to fill in must be: each once, and no other names in braces."""
-    needed, allowed = filled
+def _template(placeholders: Places) -> Schema:
+    """Return the schema of a text in which each placeholder stands once, and no other name in braces."""
+    needed, allowed = placeholders
     names = "|".join((*needed, *allowed))
-    places: list[Schema] = [{"not": {"pattern": rf"\{{(?!({names})\}})\w+\}}"}}]
+    conditions: list[Schema] = [{"not": {"pattern": rf"\{{(?!({names})\}})\w+\}}"}}]
     for name in needed:
-        places.append({"pattern": rf"\{{{name}\}}"})
+        conditions.append({"pattern": rf"\{{{name}\}}"})
     for name in (*needed, *allowed):
-        places.append({"not": {"pattern": rf"\{{{name}\}}[^\0]*\{{{name}\}}"}})
+        conditions.append({"not": {"pattern": rf"\{{{name}\}}[^\0]*\{{{name}\}}"}})
     for name in allowed:
-        places.append({"not": {"pattern": rf"\{{{needed[0]}\}}[^\0]*\{{{name}\}}"}})
-    return {"type": "string", "allOf": places}
+        conditions.append({"not": {"pattern": rf"\{{{needed[0]}\}}[^\0]*\{{{name}\}}"}})
+    return {"type": "string", "allOf": conditions}
 
 
 def _integrity() -> Schema:

@@ -10,12 +10,13 @@ import jsonschema
 import pytest
 import yaml
 
+from pytest_kbrel import resources
 from pytest_kbrel.catalogue.metrics import METRICS, OVERALL_METRICS, SLICE_METRICS
 from pytest_kbrel.suites import load_suite
-from pytest_kbrel.suites.schema import make_schema, suite_schema
+from pytest_kbrel.suites.schema import make_schema
 from tests.suites.examples import GOOD, SHAPE_ERRORS
 
-SCHEMA = suite_schema()
+SCHEMA = json.loads(resources.schema("suite"))
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 
 
@@ -29,7 +30,7 @@ def as_json(value: Any) -> Any:
 
 
 def test_the_file_is_what_the_tables_make() -> None:
-    assert make_schema() == suite_schema()
+    assert make_schema() == SCHEMA
 
 
 def test_it_is_a_schema() -> None:
@@ -75,9 +76,7 @@ def test_it_loads_whole() -> None:
 
 def test_editors_accept_it() -> None:
     data = as_json(yaml.safe_load(WORLD.read_text("utf-8")))
-    assert [
-        error.message for error in jsonschema.Draft202012Validator(suite_schema()).iter_errors(data)
-    ] == []
+    assert [error.message for error in jsonschema.Draft202012Validator(SCHEMA).iter_errors(data)] == []
 
 
 def test_the_example_of_the_readme_loads_as_it_stands(tmp_path: Path) -> None:
