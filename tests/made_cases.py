@@ -1,13 +1,16 @@
-"""Settings and cases of tests that look at one part of a run."""
+"""Settings, cases and results for tests of one part of a run."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+
+import pytest
 
 from pytest_kbrel.evaluation.specs import with_specs
 from pytest_kbrel.records import (
     Case,
+    CaseResult,
     Fingerprint,
     Gate,
     HeadToTailSettings,
@@ -68,3 +71,36 @@ def made_case(
 def made_suite(*cases: Case, **more: Any) -> Suite:
     """Return a suite of these cases."""
     return Suite(name="mini", path="mini.kb.yaml", cases=cases, aggregates=more.pop("aggregates", ()), **more)
+
+
+def made_result(
+    nodeid: str = "mini.kb.yaml::head_to_tail[a]", verdict: str = "pass", **more: Any
+) -> CaseResult:
+    """Return the result of a case without figures."""
+    suite, _, name = nodeid.partition("::")
+    result: dict[str, Any] = {
+        **{"id": name, "suite": suite, "probe": "head_to_tail", "slice": "a", "verdict": verdict},
+        **{"n": 1, "duration": 0.0, "metrics": (), "gates": ()},
+    }
+    return CaseResult(**(result | more))
+
+
+def made_report(
+    nodeid: str = "mini.kb.yaml::head_to_tail[a]",
+    outcome: str = "passed",
+    when: str = "call",
+    failure: str = "",
+    **attributes: Any,
+) -> Any:
+    """Return pytest's report of one phase of an item."""
+    report = pytest.TestReport(
+        nodeid=nodeid,
+        location=(nodeid.partition("::")[0], 0, "x"),
+        keywords={},
+        outcome=cast(Any, outcome),
+        longrepr=failure or None,
+        when=cast(Any, when),
+    )
+    for name, value in attributes.items():
+        setattr(report, name, value)
+    return report

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.openai_server import OpenAIServer
+
 # Capitals the embedded checkpoint knows, with a popularity that makes all three buckets.
 CAPITALS = (
     ("China", "Beijing", 70),
@@ -223,6 +225,12 @@ def responses(pytester: pytest.Pytester) -> Callable[..., list[dict[str, Any]]]:
         return [json.loads(line) for line in text.splitlines()]
 
     return read
+
+
+@pytest.fixture
+def judge(openai_server: OpenAIServer) -> tuple[str, str]:
+    """Return the flags of a judge on the loopback server."""
+    return "--kb-judge=openai/judge", f"--kb-judge-args=base_url={openai_server.base_url}"
 
 
 @pytest.fixture(params=[pytest.param((), id="serial"), pytest.param(("-n2",), id="n2")])

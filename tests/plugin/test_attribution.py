@@ -1,4 +1,4 @@
-"""--kb-attribute and MONITOR's further formats and study, through real sessions with the embedded model."""
+"""--kb-attribute and MONITOR's further formats and study, in sessions with the embedded model."""
 
 from __future__ import annotations
 

@@ -1,10 +1,14 @@
-"""Any Hugging Face checkpoint goes the same way as the embedded one."""
+"""Sessions with Hugging Face checkpoints: downloading, loading, and models that know nothing."""
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from tests.hub_server import HubServer
 from tests.models.tiny_checkpoints import make_checkpoint
+from tests.plugin.conftest import one_line
 
 
 @pytest.mark.slow
@@ -23,3 +27,75 @@ def test_a_checkpoint_that_knows_nothing_is_asked_and_invalid(pytester, mini_sui
     # Random weights never end an answer.
     assert cases["reliability[seen-zero-shot]"]["verdict"] == "invalid"
     assert "max_new_tokens" in cases["reliability[seen-zero-shot]"]["errors"][0]
+
+
+ENGINE = "batches of up to [0-9]+ tokens, scored in packed rows, written in a loop of packed rows"
+
+
+@pytest.mark.slow
+def test_loading_is_told_from_every_process(pytester, mini_suite, report, plugin_args):
+    mini_suite()
+    result = pytester.runpytest(
+        "--kb-model=reference", "--kb-limit=3", "-k", "P36 or places-head", *plugin_args
+    )
+    told = report()["environment"]
+    seconds = float(told["model_load_seconds"])
+    assert 0 < seconds < 600
+    # What was asked: MONITOR scores, both write.
+    assert re.fullmatch(ENGINE, told["engine"])
+    slowest = " by the slowest worker" if plugin_args else ""
+    line = f"model loaded in {told['model_load_seconds']} s{slowest}; {told['engine']}"
+    assert line in one_line(result)
+    for name in ("summary.md", "report.html"):
+        text = (pytester.path / "kbrel-report" / name).read_text(encoding="utf-8")
+        assert f"model loaded in {told['model_load_seconds']} s{slowest}" in text
+
+
+def test_nothing_is_tried_for_the_report(pytester, mini_suite, report):
+    mini_suite()
+    asked = ("--kb-model=reference", "--kb-limit=3", "-k", "P36", "suites")
+    pytester.runpytest(*asked)
+    pytester.runpytest(*asked)
+    told = report()["environment"]
+    assert told["answers_reused"] == told["answers_asked"]
+    assert "model_load_seconds" in told
+    assert "engine" not in told
+
+
+def test_a_served_model_loads_nothing_here(pytester, mini_suite, report, openai_server):
+    mini_suite()
+    pytester.runpytest(
+        "--kb-model=openai/some",
+        f"--kb-model-args=base_url={openai_server.base_url}",
+        "-k",
+        "places-head",
+        "suites",
+    )
+    assert not {"model_load_seconds", "engine"} & {*report()["environment"]}
+
+
+REPO = "somebody/tiny"
+
+
+@pytest.mark.slow
+def test_workers_fetch_each_file_of_a_hub_checkpoint_once(pytester, mini_suite, report, monkeypatch):
+    folder = make_checkpoint(pytester.path / "served")
+    mini_suite()
+    with HubServer(folder, REPO, held="model.safetensors", clients=2) as hub:
+        for name, value in {
+            "HF_ENDPOINT": hub.address,
+            "HF_HOME": str(pytester.path / "home"),
+            "HF_HUB_CACHE": str(pytester.path / "home" / "hub"),
+            "HF_HUB_OFFLINE": "0",
+            "HF_HUB_DISABLE_XET": "1",
+            "HF_HUB_DISABLE_TELEMETRY": "1",
+        }.items():
+            monkeypatch.setenv(name, value)
+        result = pytester.runpytest_subprocess(
+            f"--kb-model={REPO}", "--kb-limit=2", "-n2", "-k", "P36 or places-head", "suites"
+        )
+    # It knows nothing, and says so.
+    result.assert_outcomes(failed=2)
+    assert report()["model"]["architecture"] == "LlamaForCausalLM"
+    assert hub.all_there.is_set()
+    assert dict(hub.fetched) == {path.name: 1 for path in folder.iterdir()}

@@ -1,8 +1,17 @@
+"""Suites as pytest items: names, marks, errors, and what is counted of the selected cases."""
+
 from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from pytest_kbrel import suites
+from pytest_kbrel.plugin.collection import case_of, count_comparisons, count_relative, is_suite
+from pytest_kbrel.records import AggregateCase, Gate
+from tests.made_cases import made_case, made_suite
 from tests.plugin.conftest import GATE, MODEL
 
 MINI = "suites/mini.kb.yaml"
@@ -154,96 +163,6 @@ def test_all_workers_refuse_an_expired_suite_alike(pytester, mini_suite):
     assert "Different tests were collected" not in result.stdout.str()
 
 
-class TestWithoutModel:
-    def test_a_plain_run_leaves_suites_alone_and_says_so_once(self, pytester, mini_suite):
-        mini_suite()
-        pytester.makepyfile("def test_other(): pass")
-        result = pytester.runpytest()
-        result.assert_outcomes(passed=1)
-        said = [line for line in result.outlines if "kbrel" in line and "plugins:" not in line]
-        said = [line for line in said if not line.startswith("rootdir")]
-        assert len(said) == 1
-        assert "suites/mini.kb.yaml" in said[0]
-        assert "--kb-model" in said[0]
-
-    def test_naming_a_suite_is_a_usage_error(self, pytester, mini_suite):
-        mini_suite()
-        for argument in (MINI, CASES[0]):
-            result = pytester.runpytest(argument)
-            assert result.ret == pytest.ExitCode.USAGE_ERROR
-            result.stderr.fnmatch_lines(["ERROR: *mini.kb.yaml*no model is given*--kb-model*"])
-
-    @pytest.mark.parametrize(
-        "typed",
-        [
-            *(
-                "--kb-model=",
-                "--kb-from-run=",
-                "--kb-baseline=prod",
-                "--kb-baseline-model=scripted/knows.jsonl",
-            ),
-            *("--kb-baseline-update=prod", "--kb-baseline-reason=why", "--kb-prices=1,2"),
-        ],
-    )
-    def test_what_is_typed_for_no_model_is_a_usage_error(self, pytester, mini_suite, typed):
-        mini_suite()
-        pytester.makepyfile("def test_it(): pass")
-        result = pytester.runpytest(typed)
-        assert result.ret == pytest.ExitCode.USAGE_ERROR
-        flag = typed.partition("=")[0]
-        result.stderr.fnmatch_lines([f"ERROR: {flag}: found *a model or a record is needed*--kb-model=SPEC*"])
-        assert pytester.runpytest(typed, "--co").ret == pytest.ExitCode.OK
-
-    def test_a_baseline_that_ini_or_environment_name_needs_no_model(self, pytester, monkeypatch):
-        pytester.makepyfile("def test_it(): pass")
-        pytester.makeini("[pytest]\nkb_baseline = prod\naddopts = --kb-baseline=prod\n")
-        monkeypatch.setenv("KB_BASELINE_REASON", "why")
-        pytester.runpytest().assert_outcomes(passed=1)
-
-    @pytest.mark.parametrize(
-        ("typed", "other"), [("--kb-model=", "KB_FROM_RUN"), ("--kb-from-run=", "KB_MODEL")]
-    )
-    def test_an_empty_one_does_not_give_way_to_the_environment(
-        self, pytester, mini_suite, monkeypatch, typed, other
-    ):
-        mini_suite()
-        monkeypatch.setenv(other, "reference")
-        result = pytester.runpytest("suites", typed)
-        assert result.ret == pytest.ExitCode.USAGE_ERROR
-        result.stderr.fnmatch_lines(["ERROR: *"])
-
-    @pytest.mark.parametrize(
-        ("typed", "needed"),
-        [("--kb-prices=1,2", "--kb-plan"), ("--kb-baseline-reason=why", "--kb-baseline-update")],
-    )
-    def test_what_is_typed_without_its_flag_is_a_usage_error(self, pytester, mini_suite, typed, needed):
-        mini_suite()
-        result = pytester.runpytest(MODEL, "suites", typed)
-        assert result.ret == pytest.ExitCode.USAGE_ERROR
-        flag = typed.partition("=")[0]
-        result.stderr.fnmatch_lines([f"ERROR: {flag}: found without {needed}; allowed: with it*"])
-
-    def test_naming_the_folder_is_no_green_run(self, pytester, mini_suite):
-        mini_suite()
-        result = pytester.runpytest("suites")
-        assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
-        result.stdout.fnmatch_lines(["kbrel: no model given*suites/mini.kb.yaml*"])
-
-    def test_a_fixture_without_a_model_fails_and_says_what_to_give(self, pytester):
-        pytester.makepyfile("def test_it(kb_model): pass")
-        result = pytester.runpytest()
-        result.assert_outcomes(errors=1)
-        result.stdout.fnmatch_lines(["*--kb-model=SPEC*"])
-
-    def test_environment_and_ini_name_a_model_too(self, pytester, mini_suite, monkeypatch):
-        mini_suite()
-        pytester.makeini("[pytest]\nkb_model = reference:nonsense\n")
-        assert pytester.runpytest("suites").ret == pytest.ExitCode.USAGE_ERROR
-        monkeypatch.setenv("KB_MODEL", "reference")
-        result = pytester.runpytest("suites", "-k", "seen-zero-shot and not unseen")
-        result.assert_outcomes(passed=1)
-
-
 def test_a_suite_is_read_once_in_a_process(pytester, mini_suite, monkeypatch):
     reads = []
     real = suites.load_suite
@@ -256,3 +175,68 @@ def test_a_suite_is_read_once_in_a_process(pytester, mini_suite, monkeypatch):
     mini_suite()
     pytester.runpytest(MODEL, "--kb-limit=2", "-k", "P36", "suites").assert_outcomes(passed=1)
     assert reads == ["mini.kb.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("rules", "count"),
+    [
+        ((), 0),
+        (("max_drop",), 1),
+        (("recovery",), 1),
+        (("min", "max", "above_control"), 0),
+        (("max_drop", "min", "recovery", "max_drop"), 3),
+    ],
+)
+def test_gates_that_compare_with_a_baseline(rules: tuple[str, ...], count: int) -> None:
+    gates = [Gate(metric="accuracy", rule=cast(Any, rule), bound=0.1) for rule in rules]
+    assert count_relative(gates) == count
+
+
+@pytest.mark.parametrize(
+    ("selected", "count"),
+    [
+        ([], 0),
+        (["mini.kb.yaml::head_to_tail[a]"], 1),
+        (["mini.kb.yaml::head_to_tail[b]"], 2),
+        (["mini.kb.yaml::head_to_tail[a]", "mini.kb.yaml::head_to_tail[b]"], 4),
+        (["other.kb.yaml::head_to_tail[a]", "head_to_tail[a]"], 0),
+    ],
+)
+def test_a_family_has_the_gates_of_selected_cases_and_of_whole_aggregates(
+    selected: list[str], count: int
+) -> None:
+    overall = AggregateCase(
+        id="head_to_tail[overall]",
+        suite="mini.kb.yaml",
+        probe="head_to_tail",
+        slice="overall",
+        members=("head_to_tail[a]", "head_to_tail[b]"),
+        gates=(Gate(metric="gap", rule="recovery", bound=0.9), Gate(metric="gap", rule="max", bound=0.9)),
+    )
+    suite = made_suite(
+        made_case("head_to_tail[a]", "max_drop", "min"),
+        made_case("head_to_tail[b]", "max_drop", "recovery"),
+        aggregates=(overall,),
+    )
+    assert count_comparisons([suite], selected) == count
+    assert count_comparisons([suite, suite], selected) == 2 * count
+
+
+@pytest.mark.parametrize(
+    ("name", "result"),
+    [("a.kb.yaml", True), ("a.kb.yml", False), ("a.yaml", False), ("a.kb.yaml.bak", False)],
+)
+def test_a_suite_is_known_by_its_name(name: str, result: bool) -> None:
+    assert is_suite(Path("suites", name)) is result
+
+
+def test_an_items_case_is_that_of_a_suite_and_not_of_other_tests() -> None:
+    case = made_case()
+
+    def item(**params: object) -> pytest.Item:
+        return cast(pytest.Item, SimpleNamespace(callspec=SimpleNamespace(params=params)))
+
+    assert case_of(item(kb_case=case)) is case
+    assert case_of(item(kb_case="a word")) is None
+    assert case_of(item(other=case)) is None
+    assert case_of(cast(pytest.Item, SimpleNamespace())) is None

@@ -1,4 +1,4 @@
-"""``kbrel compare`` over recorded runs: paired fact by fact, and judged as a run with a baseline is."""
+"""``kbrel compare`` over recorded runs: paired by fact, and judged as a run with a baseline is."""
 
 from __future__ import annotations
 

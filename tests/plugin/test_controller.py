@@ -1,4 +1,4 @@
-"""The controller's side of a session, asked hook by hook: what it makes of what arrives."""
+"""The controller's hooks, called one by one without a session."""
 
 from __future__ import annotations
 
@@ -15,20 +15,12 @@ from pytest_kbrel.plugin.controller import Recorder
 from pytest_kbrel.records import CaseResult, Fingerprint, Run
 from pytest_kbrel.replay.recorded_run import read_run
 from pytest_kbrel.serialization import dumps_compact
-from tests.made_cases import made_case, made_options, made_suite
+from tests.made_cases import RECORDED_MODEL, made_case, made_options, made_report, made_result, made_suite
 from tests.stub_config import StubConfig
 
 ITEM = "mini.kb.yaml::head_to_tail[a]"
-MODEL = Fingerprint(
-    spec="theirs",
-    backend="openai",
-    backend_version="1",
-    architecture="A",
-    parameters=0,
-    weights_digest="",
-    tokenizer_digest="",
-    dtype="",
-    device="http://a/v1",
+MODEL = replace(
+    RECORDED_MODEL, backend="openai", weights_digest="", tokenizer_digest="", dtype="", device="http://a/v1"
 )
 
 
@@ -62,30 +54,16 @@ def session(**more: Any) -> Any:
     return SimpleNamespace(**(actual | more))
 
 
-def decided(verdict: str = "pass", **more: Any) -> CaseResult:
-    actual = {
-        **{"id": "head_to_tail[a]", "suite": "mini.kb.yaml", "probe": "head_to_tail", "slice": "a"},
-        **{"verdict": verdict, "n": 1, "duration": 0.0, "metrics": (), "gates": ()},
-    }
-    return CaseResult(**(actual | more))
-
-
-def report(*results: CaseResult, when: str = "call", **more: Any) -> Any:
-    outcome = more.pop("outcome", "passed")
-    actual = pytest.TestReport(
-        nodeid=more.pop("nodeid", ITEM),
-        location=("mini.kb.yaml", 0, "x"),
-        keywords={},
-        outcome=outcome,
-        longrepr="why" if outcome == "failed" else None,
-        when=cast(Any, when),
-    )
-    wire = {
+def report(*results: CaseResult, outcome: str = "passed", **more: Any) -> Any:
+    """Return a report of an item; it carries these results and what else a worker sends."""
+    where = {name: more.pop(name) for name in ("nodeid", "when") if name in more}
+    actual = made_report(outcome=outcome, failure="why" if outcome == "failed" else "", **where)
+    sent = {
         **{"results": results, "model": MODEL, "base": None, "helpers": (), "helped": (0, 0)},
         **{"answered": (0, 0), "cache_problem": "", "loading": (0.0, ""), "notes": ()},
     }
     if results:
-        actual.kbrel = dumps_compact(wire | more)  # type: ignore[attr-defined]
+        actual.kbrel = dumps_compact(sent | more)
     return actual
 
 
@@ -101,12 +79,14 @@ def finished(recorder: Recorder, **more: Any) -> tuple[Run, Any]:
 def test_what_arrives_with_a_report_is_taken_in_and_off_it(recorder: Recorder) -> None:
     recorder.expect([ITEM])
     base, judge = replace(MODEL, spec="base"), replace(MODEL, spec="openai/j")
-    one = report(decided(), base=base, helpers=(judge,), helped=(5, 2), answered=(7, 3), cache_problem="x")
-    two = report(decided(), loading=(1.5, "packed"), base=base, notes=("one", "two"))
+    one = report(
+        made_result(), base=base, helpers=(judge,), helped=(5, 2), answered=(7, 3), cache_problem="x"
+    )
+    two = report(made_result(), loading=(1.5, "packed"), base=base, notes=("one", "two"))
     recorder.pytest_runtest_logreport(one)
     assert not hasattr(one, "kbrel")
     recorder.pytest_runtest_logreport(two)
-    recorder.pytest_runtest_logreport(report(decided(), base=base, notes=("two",)))
+    recorder.pytest_runtest_logreport(report(made_result(), base=base, notes=("two",)))
     run, _ = finished(recorder)
     assert (run.model, run.base, run.helpers) == (MODEL, base, (judge,))
     environment = dict(run.environment)
@@ -127,7 +107,7 @@ def test_a_suite_that_cannot_be_collected_is_a_problem(
     recorder.expect([ITEM])
     outcome = cast(Any, "failed" if failed else "passed")
     recorder.pytest_collectreport(pytest.CollectReport(nodeid, outcome, longrepr=None, result=[]))
-    recorder.pytest_runtest_logreport(report(decided()))
+    recorder.pytest_runtest_logreport(report(made_result()))
     run, _ = finished(recorder)
     assert (run.problems, run.complete) == (
         () if complete else ("other.kb.yaml could not be collected",),
@@ -150,7 +130,7 @@ def test_a_problem_makes_a_green_session_red_and_no_other_status(
 ) -> None:
     recorder.expect([ITEM])
     # Its one response is not recorded.
-    recorder.pytest_runtest_logreport(report(decided(requests=int(problem))))
+    recorder.pytest_runtest_logreport(report(made_result(requests=int(problem))))
     run, ended = finished(recorder, exitstatus=before)
     assert (int(ended.exitstatus), run.exit_status, run.complete) == (after, after, not problem)
     assert bool(run.problems) is problem
@@ -199,7 +179,7 @@ MIXED = (
 def test_workers_with_different_models_make_no_run(
     recorder: Recorder, tmp_path: Path, first: dict[str, Any], second: dict[str, Any], who: str
 ) -> None:
-    one, two = decided(), decided("fail", id="head_to_tail[b]")
+    one, two = made_result(), made_result("mini.kb.yaml::head_to_tail[b]", "fail")
     recorder.expect([ITEM])
     recorder.pytest_runtest_logreport(report(one, **first))
     recorder.pytest_runtest_logreport(report(two, nodeid=two.nodeid, **second))
@@ -219,7 +199,7 @@ def test_workers_with_different_models_make_no_run(
 
 def test_a_worker_whose_cases_all_failed_counts_too(recorder: Recorder) -> None:
     recorder.expect([ITEM])
-    recorder.pytest_runtest_logreport(report(decided(), model=HF))
+    recorder.pytest_runtest_logreport(report(made_result(), model=HF))
     for model in (HF, OTHER):
         failed = report(nodeid="mini.kb.yaml::head_to_tail[b]", outcome="failed")
         failed.kbrel_models = dumps_compact([("", model)])
@@ -238,7 +218,7 @@ def test_a_worker_whose_cases_all_failed_counts_too(recorder: Recorder) -> None:
 def test_a_model_that_is_told_otherwise_is_no_other(recorder: Recorder, other: Fingerprint) -> None:
     recorder.expect([ITEM])
     for model in (MODEL, other):
-        recorder.pytest_runtest_logreport(report(decided(), model=model))
+        recorder.pytest_runtest_logreport(report(made_result(), model=model))
     assert recorder._problems == {}
 
 
@@ -250,39 +230,45 @@ KEPT = {"answers": 5, "unused": 2}
 @pytest.mark.parametrize(
     ("kept", "came", "how", "ended", "said"),
     [
-        ({}, [report(decided())], {}, True, None),
-        ({"answers": 5}, [report(decided())], {}, True, None),
-        (KEPT, [report(decided())], {}, True, STAY),
-        (KEPT, [report(decided("fail"))], {}, True, STAY),
+        ({}, [report(made_result())], {}, True, None),
+        ({"answers": 5}, [report(made_result())], {}, True, None),
+        (KEPT, [report(made_result())], {}, True, STAY),
+        (KEPT, [report(made_result(verdict="fail"))], {}, True, STAY),
         (KEPT, [], {}, False, GO_ON),
         (KEPT, [report(outcome="skipped", when="setup")], {}, True, STAY),
-        (KEPT, [report(decided())], {"finished": False}, False, GO_ON),
+        (KEPT, [report(made_result())], {"finished": False}, False, GO_ON),
         # What the server did not answer is asked again by the next run, where a case hangs on it.
-        (KEPT | {"failed": 1}, [report(decided("invalid"))], {}, False, GO_ON),
-        (KEPT | {"failed": 1}, [report(decided())], {}, True, STAY),
-        (KEPT, [report(decided("invalid"))], {}, True, STAY),
+        (KEPT | {"failed": 1}, [report(made_result(verdict="invalid"))], {}, False, GO_ON),
+        (KEPT | {"failed": 1}, [report(made_result())], {}, True, STAY),
+        (KEPT, [report(made_result(verdict="invalid"))], {}, True, STAY),
         # Who stops at a failure may change the model next.
-        (KEPT, [report(decided("fail"), outcome="failed")], {"finished": False}, False, GO_ON),
+        (KEPT, [report(made_result(verdict="fail"), outcome="failed")], {"finished": False}, False, GO_ON),
         *(
             (
                 KEPT,
-                [report(decided("fail"), outcome="failed")],
+                [report(made_result(verdict="fail"), outcome="failed")],
                 {"finished": False, name: "stopping"},
                 True,
                 STAY,
             )
             for name in ("shouldfail", "shouldstop")
         ),
-        (KEPT, [report(decided())], {"finished": False, "shouldfail": "stopping"}, False, GO_ON),
+        (KEPT, [report(made_result())], {"finished": False, "shouldfail": "stopping"}, False, GO_ON),
         (
             KEPT | {"failed": 1},
-            [report(decided("invalid"), outcome="failed")],
+            [report(made_result(verdict="invalid"), outcome="failed")],
             {"finished": False, "shouldfail": "stopping"},
             False,
             GO_ON,
         ),
-        (KEPT | {"notes": ("went on", "twice")}, [report(decided())], {}, True, f"went on\ntwice\n{STAY}"),
-        ({"notes": ("went on",)}, [report(decided())], {}, True, "went on"),
+        (
+            KEPT | {"notes": ("went on", "twice")},
+            [report(made_result())],
+            {},
+            True,
+            f"went on\ntwice\n{STAY}",
+        ),
+        ({"notes": ("went on",)}, [report(made_result())], {}, True, "went on"),
         ({"notes": ("went on",)}, [], {}, False, "went on"),
     ],
 )

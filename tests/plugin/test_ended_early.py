@@ -1,4 +1,4 @@
-"""A session that is ended from outside: what it leaves, whom it leaves behind, and how it exits."""
+"""Sessions ended by a signal: the reports, processes and exit status that they leave."""
 
 from __future__ import annotations
 

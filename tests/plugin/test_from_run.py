@@ -1,4 +1,4 @@
-"""A recorded run is decided again: the same report without a model, and another where something changed."""
+"""--kb-from-run: a recorded run is decided again, without a model."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ reliability:
 
 
 @pytest.fixture
-def judge(openai_server):
-    """The flags of a judge on the loopback server."""
+def judge(openai_server, judge):
+    """Return the flags of a judge that finds one answer incorrect."""
     openai_server.say = lambda text: "incorrect" if "Lutetia" in text else "correct"
-    return ("--kb-judge=openai/judge", f"--kb-judge-args=base_url={openai_server.base_url}")
+    return judge
 
 
 @pytest.fixture
@@ -400,12 +400,3 @@ def test_the_model_compared_with_is_recorded_too(pytester, mini_suite, report, g
     result.stderr.fnmatch_lines(
         ["ERROR: --kb-baseline-model: found scripted/knows*,*those of scripted/overcon*"]
     )
-
-
-def test_a_python_test_gets_no_model(pytester, mini_suite, gate):
-    mini_suite(SUITE)
-    gate()
-    pytester.makepyfile("def test_it(kb_model):\n    pass\n")
-    result = pytester.runpytest("--kb-from-run=run")
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["*no model is loaded where a recorded run is decided again*"])

@@ -1,3 +1,5 @@
+"""Whole sessions that pass and fail: outcomes, reports, aggregates, exit status."""
+
 from __future__ import annotations
 
 import json
@@ -5,7 +7,7 @@ import json
 import junitparser
 import pytest
 
-from tests.plugin.conftest import GATE, MODEL, outcomes
+from tests.plugin.conftest import GATE, outcomes
 
 STRICT = """\
 suite: mini
@@ -126,31 +128,6 @@ def test_a_run_that_dies_leaves_no_older_runs_report_behind(pytester, mini_suite
     assert report()["exit_status"] == pytest.ExitCode.INTERNAL_ERROR
 
 
-def test_python_tests_use_the_fixtures(pytester, mini_suite, report):
-    mini_suite()
-    pytester.makepyfile(
-        """
-        from pytest_kbrel.records import Case, Gate, HeadToTailSettings, Relation
-
-        def test_capitals(kb_facts, kb_check, kb_model, kb_baseline):
-            facts = kb_facts("suites/facts.jsonl")
-            frames = ("What is the capital of [X]?",)
-            relation = Relation(id="P36", label="capital", domain="places", frames=frames)
-            case = Case(
-                id="capitals", suite="test_it.py", probe="head_to_tail", slice="all", facts=facts,
-                relations=(relation,), settings=HeadToTailSettings(),
-                gates=(Gate(metric="accuracy", rule="min", bound=0.0),),
-            )
-            assert kb_check(case).n == 12
-            assert kb_model.describe().architecture
-            assert kb_baseline is None
-        """
-    )
-    result = pytester.runpytest(MODEL)
-    assert result.ret == 0
-    assert report()["summary"]["verdict"] == "pass"
-
-
 def test_the_published_variant_runs_through_a_real_model(pytester, mini_suite, report):
     mini_suite("suite: mini\nfacts: facts.jsonl\nmonitor:\n  negatives: 2\n  variant: published\n")
     assert pytester.runpytest(*GATE).ret == 0
@@ -161,30 +138,3 @@ def test_the_published_variant_runs_through_a_real_model(pytester, mini_suite, r
     assert metrics["accuracy_max"]["value"] == 1.0
     assert 0.0 < metrics["anchor_prob"]["value"] <= 1.0
     assert 0.0 < metrics["monitor"]["value"] < 1.0
-
-
-@pytest.mark.parametrize(
-    ("probe", "settings", "said"),
-    [
-        ("monitor", "HeadToTailSettings", "*MonitorSettings; found HeadToTailSettings*"),
-        ("monitor", "MonitorSettings", "*at least one of `negatives`*"),
-    ],
-)
-def test_a_case_made_by_hand_that_cannot_be_asked_says_why(pytester, mini_suite, probe, settings, said):
-    mini_suite()
-    pytester.makepyfile(
-        f"""
-        from pytest_kbrel.records import Case, HeadToTailSettings, MonitorSettings, Relation
-
-        def test_it(kb_facts, kb_check):
-            relation = Relation(id="P36", label="capital", domain="places", frames=("Capital of [X]?",))
-            kb_check(Case(
-                id="capitals", suite="test_it.py", probe={probe!r}, slice="all", gates=(),
-                facts=kb_facts("suites/facts.jsonl"), relations=(relation,), settings={settings}(),
-            ))
-        """
-    )
-    result = pytester.runpytest(MODEL, "--ignore=suites")
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines([said])
-    assert "Traceback" not in result.stdout.str()

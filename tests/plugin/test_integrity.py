@@ -1,9 +1,21 @@
-"""What responses must be before anything is measured on them, in whole sessions."""
+"""Checks of the responses before anything is measured, and the verdicts on models that know nothing."""
 
 from __future__ import annotations
 
+import dataclasses
+import datetime
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
 import pytest
 
+from pytest_kbrel.gates import decide_aggregate, decide_case, silent_suites
+from pytest_kbrel.models.cache.caching_model import DeduplicatingModel
+from pytest_kbrel.probes import run_case
+from pytest_kbrel.probes.base import question_of
+from pytest_kbrel.records import Case, CaseResult, MonitorSettings, Suite
+from pytest_kbrel.suites import load_suite
+from tests.function_model import FunctionModel
 from tests.plugin.conftest import MODEL
 
 HEADER = "suite: mini\nfacts: facts.jsonl\n"
@@ -108,3 +120,172 @@ def test_a_model_that_says_nothing_anywhere_passes_no_suite_for_want_of_a_floor(
     if code:
         said = "problem: suites/mini.kb.yaml: the model says nothing: none of 12 answers *"
         result.stdout.fnmatch_lines([said])
+
+
+WORLD = Path(__file__).parents[2] / "suites" / "world.kb.yaml"
+# So many facts a slice: from 10 on, all that is looked at in responses is.
+LIMIT = 12
+PROBES = ("monitor", "head_to_tail", "reliability")
+UNSEEN = "reliability[unseen-zero-shot]"
+Answers = Callable[[str], str]
+Probability = Callable[[str, str], float]
+
+
+@pytest.fixture(scope="module")
+def world() -> Suite:
+    actual = load_suite(WORLD, nodeid_path="world.kb.yaml", limit=LIMIT, today=datetime.date(2026, 12, 1))
+    unseen = actual.cases[-1]
+    # The limit is for seen facts.
+    shorter = dataclasses.replace(unseen, facts=unseen.facts[:LIMIT])
+    return dataclasses.replace(actual, cases=(*actual.cases[:-1], shorter))
+
+
+def sure(prompt: str, continuation: str) -> float:
+    """As of a model that gives right answers much, which differs from question to question."""
+    return 0.6 + len(prompt) % 40 / 200
+
+
+def invented(prompt: str) -> str:
+    """Return another wrong word for each prompt."""
+    return f"zq{sum(map(ord, prompt))}"
+
+
+def question(prompt: str) -> str:
+    """Return the last question of a prompt, as an echo would have it."""
+    asked = [line for line in prompt.splitlines() if line.strip() and not line.startswith("Answer")]
+    return asked[-1].removeprefix("Question: ")
+
+
+def decided_case(case: Case, model: FunctionModel) -> CaseResult:
+    asker = DeduplicatingModel(model)
+    actual = run_case(case, lambda requests, to: asker.ask(requests), lambda exchanges: None)
+    return decide_case(case, actual.table, actual.errors, baseline=None, baseline_asked=False, comparisons=1)
+
+
+def gated(suite: Suite, answers: Answers, probability: Probability = sure) -> dict[str, CaseResult]:
+    """Decide every case of the suite, those over several too, without a baseline."""
+    model = FunctionModel(answers, probability)
+    results = [decided_case(case, model) for case in suite.cases]
+    over = [
+        decide_aggregate(aggregate, results, baseline=None, comparisons=1) for aggregate in suite.aggregates
+    ]
+    return {result.id: result for result in (*results, *over)}
+
+
+def verdicts_of(actual: dict[str, CaseResult], probes: Sequence[str] = PROBES) -> set[str]:
+    """Return the verdicts_of of the slices of these probes, but for the unseen one."""
+    return {
+        result.verdict
+        for name, result in actual.items()
+        if result.probe in probes and not result.aggregate and name != UNSEEN
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "12 of 12 answers are empty; allowed: at most 50%: the model answers nothing"),
+        ("\n", "12 of 12 answers are empty; allowed: at most 50%: the model answers nothing"),
+        ("<think>", "12 of 12 answers are empty, 12 of them but for thoughts or mark-up; allowed: at most"),
+        ("<think>\nOkay, let me see", "12 of 12 answers are empty, 12 of them but for thoughts or mark-up"),
+        ("</s>", "12 of 12 answers are empty, 12 of them but for thoughts or mark-up; allowed: at most 50%"),
+        ("yes", "12 of 12 facts get the same wrong answer, 'yes'; allowed: at most 90%"),
+    ],
+)
+def test_who_never_answers_or_always_the_same_is_invalid_on_seen_and_unseen_questions_alike(
+    world: Suite, text: str, said: str
+) -> None:
+    actual = gated(world, lambda prompt: text)
+    assert {result.verdict for result in actual.values()} == {"invalid"}
+    for result in actual.values():
+        first = said[:30].replace("12 of 12", f"{result.n} of {result.n}")
+        assert result.aggregate or any(error.startswith(first) for error in result.errors)
+    assert any(error.startswith(said) for error in actual[UNSEEN].errors)
+    # The cases have said it.
+    assert list(silent_suites(actual.values())) == []
+
+
+@pytest.mark.parametrize(
+    ("answers", "most"),
+    [
+        (lambda prompt: "unsure", "unsure"),
+        (lambda prompt: "I don't know.", "i don t know"),
+        (lambda prompt: "None", "none"),
+        (lambda prompt: "N/A", "n"),
+    ],
+    ids=["unsure", "sentence", "none", "not applicable"],
+)
+def test_who_says_nothing_to_every_question_fails_and_is_told_why(
+    world: Suite, answers: Answers, most: str
+) -> None:
+    actual = gated(world, answers)
+    # Every probe has a floor of its own. Of what nobody can know, "unsure" is the right answer.
+    assert verdicts_of(actual) == {"fail"}
+    assert actual[UNSEEN].verdict == "no baseline"
+    assert actual["head_to_tail[overall]"].verdict == actual["monitor[overall]"].verdict == "fail"
+    gates = [gate for result in actual.values() for gate in result.gates]
+    failed = {(gate.metric, gate.rule) for gate in gates if gate.verdict == "fail"}
+    assert failed == {("accuracy", "min"), ("cr", "min"), ("accuracy_head", "min")}
+    n = sum(result.n for result in actual.values() if not result.aggregate)
+    (problem,) = silent_suites(actual.values())
+    assert problem.startswith(
+        f"world.kb.yaml: the model says nothing: none of {n} answers is informative ({n} times {most!r}), "
+        f"although {n - actual[UNSEEN].n} of the questions have an answer; allowed: at least one"
+    )
+
+
+def test_who_repeats_the_question_fails(world: Suite) -> None:
+    actual = gated(world, question)
+    assert verdicts_of(actual) <= {"fail", "invalid"}
+    assert "fail" in verdicts_of(actual, ["head_to_tail"])
+    assert actual["head_to_tail[overall]"].verdict in ("fail", "invalid")
+
+
+def test_who_knows_nothing_and_makes_something_up_passes_in_no_probe(world: Suite) -> None:
+    """Like a random checkpoint: next to no probability for anything, and another wrong word each time."""
+    actual = gated(world, invented, lambda prompt, continuation: (1 + len(prompt) % 7 / 10) / 3000)
+    assert verdicts_of(actual, ["monitor"]) == {"invalid"}
+    for result in actual.values():
+        if result.probe == "monitor" and not result.aggregate:
+            assert any("the right answer gets no probability" in error for error in result.errors)
+    assert verdicts_of(actual, ["head_to_tail", "reliability"]) <= {"fail", "invalid"}
+    assert list(silent_suites(actual.values())) == []
+
+
+def test_who_gives_right_answers_probability_and_never_writes_them_fails_by_accuracy(world: Suite) -> None:
+    actual = gated(world, invented)
+    assert verdicts_of(actual) <= {"fail", "invalid"}
+    failed = [gate for gate in actual["monitor[P36]"].gates if gate.verdict == "fail"]
+    assert [(gate.metric, gate.rule, gate.observed) for gate in failed] == [("accuracy", "min", 0.0)]
+
+
+def test_who_writes_no_right_answer_leaves_monitor_as_published_no_fact_and_is_invalid(world: Suite) -> None:
+    case = next(case for case in world.cases if case.id == "monitor[P36]")
+    published = dataclasses.replace(case, settings=MonitorSettings(variant="published"), gates=())
+    result = decided_case(published, FunctionModel(invented))
+    assert (result.verdict, result.metrics) == ("invalid", ())
+    assert result.errors[0].startswith(
+        "the right answer is written behind the prompt that states it for none of 12 facts, so that none is "
+        "left to measure; allowed: at least one: "
+    )
+
+
+def test_a_model_that_knows_its_facts_is_not_told_off(world: Suite) -> None:
+    known = {
+        question_of(case, fact, frame): str(fact.object)
+        for case in world.cases
+        for fact in case.facts
+        for frame in range(len(case.relations[0].frames) if case.probe == "monitor" else 1)
+        if fact.object
+    }
+
+    def knows(prompt: str) -> str:
+        parts = question(prompt).split(". ")
+        # Behind a context, which may have a full stop in it.
+        asked = (". ".join(parts[start:]) for start in range(len(parts)))
+        return next((known[one] for one in asked if one in known), "unsure")
+
+    actual = gated(world, knows)
+    assert {name: result.errors for name, result in actual.items() if result.errors} == {}
+    assert {result.verdict for result in actual.values()} <= {"pass", "no baseline"}
+    assert list(silent_suites(actual.values())) == []

@@ -1,4 +1,4 @@
-"""Models that help in a run: a judge behind a real server or on real weights, and its verdicts kept."""
+"""Sessions with a judge on a loopback server or on real weights, and cached judgements."""
 
 from __future__ import annotations
 
@@ -44,12 +44,6 @@ head_to_tail:
 
 
 FACTS = facts_file(RENAMED)
-
-
-@pytest.fixture
-def judge(openai_server):
-    """The flags of a judge on the loopback server."""
-    return ("--kb-judge=openai/judge", f"--kb-judge-args=base_url={openai_server.base_url}")
 
 
 @pytest.fixture
@@ -246,45 +240,6 @@ def test_reliability_is_judged_as_well(pytester, mini_suite, exchanges, openai_s
     assert seen["metrics"]["wr"]["value"] == 0
     # Nobody knows the answer to an unseen question, so there is none to compare with.
     assert {exchange["case"].rpartition("[")[2] for exchange in exchanges()} == {f"{seen['slice']}]"}
-
-
-def test_the_header_names_the_judge(pytester, mini_suite, judge):
-    mini_suite(ONE, FACTS)
-    gate(pytester, *judge, "-k", "head]").stdout.fnmatch_lines(
-        ["kbrel: model scripted/knows.jsonl, judge openai/judge"]
-    )
-
-
-@pytest.mark.parametrize(
-    ("flags", "said"),
-    [
-        (
-            ("--kb-judge=rulse",),
-            "--kb-judge: found 'rulse'; allowed: rules, openai/NAME*did you mean 'rules'*",
-        ),
-        (("--kb-judge=./nowhere",), "--kb-judge: ./nowhere: no such folder*"),
-        (("--kb-judge=openai/",), "--kb-judge: openai/: no model named*"),
-        (("--kb-judge=openai/x",), "--kb-judge: openai/x: *OPENAI_API_KEY holds no key*"),
-        (("--kb-judge=openai/x", "--kb-judge-args=base_ulr=x"), "--kb-judge: *did you mean 'base_url'*"),
-        (("--kb-judge=reference:intt4",), "--kb-judge: *intt4*"),
-    ],
-)
-def test_a_wrong_judge_is_a_usage_error(pytester, mini_suite, flags, said):
-    mini_suite(ONE, FACTS)
-    result = gate(pytester, *flags)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"ERROR: {said}"])
-    assert "Traceback" not in result.stderr.str()
-
-
-def test_a_missing_package_is_a_usage_error_that_names_its_extra(pytester, mini_suite, judge, monkeypatch):
-    from pytest_kbrel.models.openai import spec
-
-    monkeypatch.setattr(spec, "find_spec", lambda name: None)
-    mini_suite(ONE, FACTS)
-    result = gate(pytester, *judge)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(['ERROR: --kb-judge: *needs openai*pip install "pytest-kbrel?openai?"'])
 
 
 def test_a_store_that_cannot_be_used_is_a_usage_error(pytester, mini_suite, judge):

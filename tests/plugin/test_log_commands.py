@@ -1,4 +1,4 @@
-"""What models, facts and files say is printed without the commands that CI systems take from a log."""
+"""Texts of models, facts and files are printed without the commands that CI systems take from a log."""
 
 from __future__ import annotations
 

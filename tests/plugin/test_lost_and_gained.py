@@ -1,4 +1,4 @@
-"""A run that lost facts says so in all that it leaves behind."""
+"""Lost and gained facts in every output of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run holds does not grow with its questions, and asking in chunks changes nothing in it."""
+"""The memory of a run does not grow with its requests, and chunks of requests change no result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each setting accepts and what it refuses beside that, without a pytest session."""
+"""What each setting accepts and refuses, without a session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A training run saves into the folder that a gate reads: the run is invalid, and nothing wrong is kept."""
+"""Checkpoints that change during a run: the run is invalid, and no wrong response is cached."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The case over all slices of all probes in real sessions."""
+"""The aggregate over all slices of all probes."""
 
 from __future__ import annotations
 

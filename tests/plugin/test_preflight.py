@@ -1,4 +1,4 @@
-"""What is refused before a run, and what is taken away of an older one, without a session."""
+"""Checks before a run: refused settings, unused flags, the session header."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from typing import Any, cast
 import pytest
 
 from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.models.registry import read_spec
 from pytest_kbrel.plugin.activation import Planner
 from pytest_kbrel.plugin.activation import start as begin
 from pytest_kbrel.plugin.controller import Recorder
-from pytest_kbrel.plugin.output_folder import SpoolDirectory
-from pytest_kbrel.plugin.preflight import check
+from pytest_kbrel.plugin.preflight import check, unused_flags
+from pytest_kbrel.records import Fact
 from pytest_kbrel.reports.files import REPORT_FILES
-from tests.made_cases import made_options
+from tests.made_cases import made_case, made_options, made_suite
 from tests.stub_config import StubConfig
 
 REPORTS = ("report.json", "report.html", "summary.md", "responses.jsonl", "outcomes.jsonl.xz")
@@ -176,55 +177,59 @@ def test_the_header_says_what_was_typed_without_effect(tmp_path: Path) -> None:
     assert plan == ["kbrel: plan for model reference; nothing is run", lines[1]]
 
 
-def test_parts_of_an_older_version_go_and_those_of_the_run_itself_stay(tmp_path: Path) -> None:
-    mine = SpoolDirectory(tmp_path, "mine")
-    mine.clear()
-    assert mine.folder == tmp_path / ".parts" / "mine"
-    mine.folder.mkdir(parents=True)
-    (tmp_path / ".parts" / "gw0.jsonl").touch()
-    (tmp_path / ".parts" / "note.txt").touch()
-    mine.clear()
-    assert {path.name for path in (tmp_path / ".parts").iterdir()} == {"mine", "note.txt"}
+MONITOR, ANSWERS = "mini.kb.yaml::monitor[a]", "mini.kb.yaml::head_to_tail[a]"
+FACT = Fact(id="f", relation="P36", subject="France", object="Paris")
+EXPLAINS = "--kb-attribute=2 is not used: it explains MONITOR cases, and none is selected"
+JUDGES = "--kb-judge=openai/j is not used: no case is selected whose answers it judges"
 
 
-def test_parts_of_a_living_run_stay_and_those_of_a_dead_one_go(tmp_path: Path) -> None:
-    alive, mine = SpoolDirectory(tmp_path, "alive"), SpoolDirectory(tmp_path, "mine")
-    alive.start()
-    alive.start()
-    alive.folder.mkdir()
-    dead = tmp_path / ".parts" / "dead"
-    dead.mkdir()
-    (tmp_path / ".parts" / "dead.alive").touch()
-    mine.clear()
-    assert alive.folder.is_dir()
-    assert not dead.exists()
-    assert not (tmp_path / ".parts" / "dead.alive").exists()
-    alive.end()
-    assert not (tmp_path / ".parts").exists()
+def unused(typed: dict[str, str], expected: set[str], judge: str = "openai/j") -> tuple[str, ...]:
+    answers = replace(made_case("head_to_tail[a]"), facts=(FACT,), judge=judge)
+    suite = made_suite(made_case("monitor[a]"), answers)
+    config = cast(pytest.Config, StubConfig(Path(), **typed))
+    options = made_options(
+        attribute=int(typed.get("attribute", 0)), judge=cast(Any, typed.get("judge", "openai/j"))
+    )
+    return unused_flags(config, options, [suite], expected)
 
 
-def test_reports_are_written_while_no_other_run_writes_them(
+@pytest.mark.parametrize(
+    ("typed", "expected", "told"),
+    [
+        ({"attribute": "2", "judge": "openai/j"}, {MONITOR, ANSWERS}, ()),
+        ({"attribute": "2"}, {ANSWERS}, (EXPLAINS,)),
+        ({"judge": "openai/j"}, {MONITOR}, (JUDGES,)),
+        ({"attribute": "0", "judge": "rules"}, set(), ()),
+        # Not typed, they are for other suites.
+        ({}, set(), ()),
+    ],
+)
+def test_what_no_selected_case_needs_is_told(
+    typed: dict[str, str], expected: set[str], told: tuple[str, ...]
+) -> None:
+    assert unused(typed, expected) == told
+
+
+def test_a_judge_that_no_case_has_is_told() -> None:
+    assert unused({"judge": "openai/j"}, {ANSWERS}, judge="rules") == (JUDGES,)
+
+
+def test_they_stand_in_the_report_and_below_what_was_collected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pytest_kbrel.models.cache.store import Lock
-    from pytest_kbrel.plugin import output_folder
+    suite = made_suite(made_case("head_to_tail[a]"))
+    monkeypatch.setattr("pytest_kbrel.plugin.worker.suites_of", lambda config, nodeids, options: [suite])
+    config = cast(pytest.Config, StubConfig(tmp_path, attribute="2"))
+    recorder = Recorder(config, made_options(output_path=tmp_path / "out", attribute=2), None)
+    assert recorder.pytest_report_collectionfinish() == []
+    recorder.expect([ANSWERS])
+    assert recorder.pytest_report_collectionfinish() == [f"kbrel: {EXPLAINS}"]
+    assert list(recorder._results.notes) == [EXPLAINS]
 
-    monkeypatch.setattr(output_folder, "_PATIENCE", 0.0)
-    unlocked = SpoolDirectory(tmp_path, "one")
-    with unlocked.alone():
-        assert not (tmp_path / ".parts").exists()
-    mine, other = SpoolDirectory(tmp_path, "mine"), SpoolDirectory(tmp_path, "other")
-    mine.start()
-    other.start()
-    lock = Lock(tmp_path / ".parts" / "writing.lock")
-    with mine.alone():
-        assert not lock.take()
-        # Who waits too long writes all the same: a report of two runs is better than none.
-        with other.alone():
-            pass
-    assert lock.take()
-    lock.free()
-    mine.end()
-    assert (tmp_path / ".parts" / "writing.lock").exists()
-    other.end()
-    assert not (tmp_path / ".parts").exists()
+
+def test_a_server_has_a_chat_template_of_its_own() -> None:
+    spec = read_spec("openai/m", "base_url=http://x/v1", chat_template=True)
+    assert cast(Any, spec).notes == (
+        "--kb-apply-chat-template is not used: the server wraps messages in its own chat template",
+    )
+    assert cast(Any, read_spec("openai/m", "base_url=http://x/v1")).notes == ()

@@ -1,4 +1,4 @@
-"""A run held against what a paper prints."""
+"""Runs compared with figures that a paper prints."""
 
 from __future__ import annotations
 

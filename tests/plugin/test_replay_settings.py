@@ -1,4 +1,4 @@
-"""Which settings of a run that decides a recorded one again are the record's, and which are refused."""
+"""Settings of --kb-from-run: which are the recorded ones, and which are refused."""
 
 from __future__ import annotations
 

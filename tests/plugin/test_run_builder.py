@@ -1,237 +1,336 @@
-"""What a session expected and what came, one report after the other, and the run that it adds up to."""
+"""The run that is built of a session's results, and the files written of it."""
 
 from __future__ import annotations
 
+import datetime
+import importlib.metadata
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from pytest_kbrel.plugin.run_builder import SessionResults
+from pytest_kbrel.plugin import run_builder
+from pytest_kbrel.plugin.run_builder import SessionResults, build_run, join, write
 from pytest_kbrel.records import (
-    CaseResult,
-    Fingerprint,
+    AggregateCase,
+    Ask,
+    Exchange,
+    Failed,
+    GateResult,
+    GenerateRequest,
+    MetricValue,
+    Outcome,
+    Run,
+    Suite,
+    Table,
+    Waiver,
 )
+from pytest_kbrel.reports.responses import ResponseSpool, to_line
 from pytest_kbrel.settings import Settings
+from tests.made_cases import RECORDED_MODEL, made_case, made_options, made_result, made_suite
+from tests.stub_config import StubConfig
 
-HERE = "suites/mini.kb.yaml"
-ONE, TWO = f"{HERE}::head_to_tail[a]", f"{HERE}::monitor[b]"
-OPTIONS = Settings(
-    model="m",
-    model_args="dtype=float32",
-    device="cpu",
-    dtype="bfloat16",
-    batch_size="64",
-    apply_chat_template=True,
-    judge="openai/j",
-    judge_args="seed=1",
-    attribute=2,
-    baseline="",
-    baseline_update=None,
-    inconclusive="warn",
-    limit=None,
-    seed=None,
-    output_path=Path("out"),
-    use_cache=None,
+FILE = "mini.kb.yaml"
+ONE, TWO = f"{FILE}::head_to_tail[a]", f"{FILE}::monitor[b]"
+OPTIONS = made_options(
+    **{"model": "m", "model_args": "dtype=float32", "device": "cpu", "dtype": "bfloat16", "batch_size": "64"},
+    **{"apply_chat_template": True, "judge": "openai/j", "judge_args": "seed=1", "attribute": 2},
 )
-JUDGE = Fingerprint(
-    spec="openai/j",
-    backend="openai",
-    backend_version="openai 1",
-    architecture="j",
-    parameters=0,
-    weights_digest="",
-    tokenizer_digest="",
-    dtype="",
-    device="http://a/v1",
-)
-
-
-def report(nodeid: str = ONE, outcome: str = "passed", when: str = "call", why: str = "", **more: Any) -> Any:
-    actual = pytest.TestReport(
-        nodeid=nodeid,
-        location=(HERE, 0, "x"),
-        keywords={},
-        outcome=cast(Any, outcome),
-        longrepr=why or None,
-        when=cast(Any, when),
-    )
-    for name, value in more.items():
-        setattr(actual, name, value)
-    return actual
-
-
-def decided(nodeid: str = ONE, verdict: str = "pass", **more: Any) -> CaseResult:
-    suite, _, case_id = nodeid.partition("::")
-    actual = {
-        **{"id": case_id, "suite": suite, "probe": "head_to_tail", "slice": "a", "verdict": verdict},
-        **{"n": 3, "duration": 0.0, "metrics": (), "gates": ()},
-    }
-    return CaseResult(**(actual | more))
+JUDGE = replace(RECORDED_MODEL, spec="openai/j", backend="openai")
+CASES = made_suite(*(made_case(name, "max_drop") for name in ("head_to_tail[a]", "monitor[b]")))
 
 
 def session(*expected: str, **more: Any) -> SessionResults:
     return SessionResults(expected=dict.fromkeys(expected), **more)
 
 
+def built(
+    results: SessionResults,
+    *suites: Suite,
+    options: Settings = OPTIONS,
+    others: dict[str, object] | None = None,
+    folder: Path = Path("/work"),
+) -> Run:
+    config = cast(pytest.Config, StubConfig(folder, others=others))
+    return build_run(config, options, suites, results, JUDGE)
+
+
+def verdicts(run: Run) -> dict[str, str]:
+    return {case.nodeid: case.verdict for case in run.cases}
+
+
+def test_an_expected_item_without_a_result_is_an_invalid_case() -> None:
+    python = "tests/t.py::monitor[x]"
+    results = session(ONE, TWO, python, failures={TWO: "first\nlast"})
+    (head, monitor, test) = built(results).cases
+    assert (head.nodeid, head.probe, head.slice, head.errors) == (
+        ONE,
+        "head_to_tail",
+        "a",
+        ("it never ended",),
+    )
+    assert (monitor.probe, monitor.slice, monitor.errors) == ("monitor", "b", ("last",))
+    # A test in Python may have a probe's name.
+    assert (test.id, test.suite, test.probe, test.slice) == ("monitor[x]", "tests/t.py", "test", "monitor[x]")
+    assert {case.verdict for case in (head, monitor, test)} == {"invalid"}
+
+
 @pytest.mark.parametrize(
-    ("came", "outcome"),
+    ("verdict", "waived", "failing", "after"),
     [
-        ([report()], "passed"),
-        ([report(when="setup")], None),
-        ([report(when="setup"), report(when="teardown")], None),
-        ([report(when="setup", outcome="failed")], "failed"),
-        ([report(when="setup", outcome="skipped")], "skipped"),
-        ([report(), report(when="teardown", outcome="failed")], "failed"),
-        ([report(outcome="failed"), report(when="teardown")], "failed"),
-        ([report(outcome="skipped", wasxfail="why")], "xfail"),
-        ([report(wasxfail="why")], "xfail"),
-        ([report(outcome="failed", when="???")], "failed"),
+        ("pass", False, "warn", "invalid"),
+        ("inconclusive", False, "warn", "invalid"),
+        ("inconclusive", False, "fail", "inconclusive"),
+        ("fail", False, "warn", "fail"),
+        ("fail", True, "warn", "invalid"),
+        ("invalid", False, "warn", "invalid"),
+        ("not comparable", False, "warn", "not comparable"),
     ],
 )
-def test_the_outcome_of_an_item_is_that_of_its_call_or_of_what_failed(came: list[Any], outcome: str) -> None:
+def test_an_item_that_failed_although_its_gates_did_not_is_invalid(
+    verdict: str, waived: bool, failing: str, after: str
+) -> None:
+    waiver = Waiver(owner="o", reason="r", expires="2090-01-01", case="head_to_tail[a]") if waived else None
+    results = session(ONE, failures={ONE: "its worker\ndied"})
+    results.add(ONE, made_result(verdict=verdict, waiver=waiver))
+    (case,) = built(results, options=replace(OPTIONS, inconclusive=failing)).cases
+    assert case.verdict == after
+    assert case.errors == (("died",) if after != verdict or waived else case.errors)
+
+
+def test_a_failure_without_a_word_is_said_to_be_one() -> None:
+    results = session(ONE, failures={ONE: ""})
+    results.add(ONE, made_result())
+    assert built(results).cases[0].errors == ("it failed and did not say why",)
+
+
+@pytest.mark.parametrize(("runxfail", "kept"), [(False, True), (True, False)])
+def test_with_runxfail_a_waiver_lets_nothing_pass(runxfail: bool, kept: bool) -> None:
+    waiver = Waiver(owner="o", reason="r", expires="2090-01-01", case="head_to_tail[a]")
+    results = session(ONE)
+    results.add(ONE, made_result(verdict="fail", waiver=waiver))
+    (case,) = built(results, others={"runxfail": runxfail}).cases
+    assert (case.waiver == waiver) is kept
+    passing = session(ONE)
+    passing.add(ONE, made_result(verdict="pass", waiver=waiver))
+    assert built(passing, others={"runxfail": runxfail}).cases[0].waiver == waiver
+
+
+OVERALL = AggregateCase(
+    id="head_to_tail[overall]",
+    suite=FILE,
+    probe="head_to_tail",
+    slice="overall",
+    members=("head_to_tail[a]", "monitor[b]"),
+    gates=(),
+)
+
+
+@pytest.mark.parametrize(
+    ("stopped", "expected", "told"),
+    [(True, (ONE, TWO), True), (False, (ONE, TWO), False), (True, (ONE,), False)],
+)
+def test_where_a_session_stops_its_aggregates_are_not_run(
+    stopped: bool, expected: tuple[str, ...], told: bool
+) -> None:
+    results = session(*expected, stopped=stopped, begun={ONE})
+    results.add(ONE, made_result())
+    result = {case.nodeid: case for case in built(results, made_suite(aggregates=(OVERALL,))).cases}
+    overall = result.get(f"{FILE}::head_to_tail[overall]")
+    assert (overall is not None) is told
+    if overall is not None:
+        assert overall == replace(
+            made_result(overall.nodeid, "not run", n=0),
+            slice="overall",
+            aggregate=True,
+            members=("head_to_tail[a]", "monitor[b]"),
+            errors=("the session stopped before this case",),
+        )
+        assert result[TWO].verdict == "not run"
+
+
+@pytest.mark.parametrize(
+    ("cases", "complete"),
+    [
+        ({ONE: "pass", TWO: "fail"}, True),
+        ({ONE: "inconclusive", TWO: "not comparable"}, True),
+        ({ONE: "pass"}, False),
+        ({ONE: "pass", TWO: "invalid"}, False),
+        ({ONE: "pass", TWO: "not run"}, False),
+    ],
+)
+def test_a_run_is_complete_when_every_case_was_decided_on_sound_responses(
+    cases: dict[str, str], complete: bool
+) -> None:
+    results = session(*cases)
+    for nodeid, verdict in cases.items():
+        results.add(nodeid, made_result(nodeid, verdict))
+    assert built(results, CASES).complete is complete
+
+
+@pytest.mark.parametrize(
+    ("baseline", "baseline_model", "comparisons"), [("", "", 0), ("prod", "", 1), ("", "other", 1)]
+)
+def test_comparisons_are_counted_where_there_is_something_to_compare_with(
+    baseline: str, baseline_model: str, comparisons: int
+) -> None:
+    results = session(ONE)
+    results.add(ONE, made_result())
+    options = replace(OPTIONS, baseline=baseline, baseline_model=baseline_model)
+    run = built(results, CASES, options=options)
+    assert (run.comparisons, run.baseline) == (comparisons, baseline or baseline_model)
+
+
+def test_what_a_run_says_of_its_cases_is_in_their_order_and_of_them_all() -> None:
+    results = session()
+    for number in (2, 1, 3):
+        nodeid = f"{FILE}::head_to_tail[{number}]"
+        gate = GateResult(
+            metric="accuracy", rule="max_drop", bound=0.1, verdict="pass", reason="", p=0.01 * number
+        )
+        metrics = tuple(
+            MetricValue(name=name, better="higher", value=value)
+            for name, value in (("accuracy_rules", 0.1 * number), ("accuracy", 0.2 * number))
+        )
+        results.add(nodeid, made_result(nodeid, slice=str(number), gates=(gate,), metrics=metrics))
+    run = built(results)
+    assert [case.slice for case in run.cases] == ["1", "2", "3"]
+    assert [case.gates[0].p_holm for case in run.cases] == pytest.approx([0.03, 0.04, 0.04])
+    pearson, _ = run.correlations
+    assert (pearson.x, pearson.y, pearson.n, pearson.r) == ("accuracy_rules", "accuracy", 3, pytest.approx(1))
+    assert (run.model, run.kbrel_version, run.created[-6:]) == (JUDGE, run_builder.__version__, "+00:00")
+    assert datetime.datetime.fromisoformat(run.created).microsecond == 0
+
+
+def test_the_settings_a_run_keeps() -> None:
+    kept = {
+        **{"model": "m", "model_args": "dtype=float32", "device": "cpu", "dtype": "bfloat16"},
+        **{"batch_size": "64", "apply_chat_template": "true", "judge": "openai/j", "judge_args": "seed=1"},
+        **{"baseline": "", "baseline_model": "", "inconclusive": "warn", "limit": "", "seed": ""},
+    }
+    assert built(session()).settings == tuple(sorted(kept.items()))
+    some = replace(
+        OPTIONS,
+        **{"limit": 0.5, "seed": 0, "apply_chat_template": False, "inconclusive": "fail"},  # type: ignore[arg-type]
+        **{"baseline": "prod", "baseline_model": "other"},
+    )
+    changed = {"limit": "0.5", "seed": "0", "apply_chat_template": "false", "inconclusive": "fail"}
+    changed |= {"baseline": "prod", "baseline_model": "other"}
+    assert built(session(), options=some).settings == tuple(sorted((kept | changed).items()))
+
+
+def environment(results: SessionResults, **more: Any) -> dict[str, str]:
+    result = dict(built(results, **more).environment)
+    own = {
+        "python",
+        "platform",
+        "pytest",
+        "pytest-xdist",
+        "torch",
+        "transformers",
+        "openai",
+        "numpy",
+        "scipy",
+    }
+    assert {"python", "platform", "pytest", "numpy", "scipy"} <= result.keys()
+    return {name: text for name, text in result.items() if name not in own}
+
+
+def test_what_a_run_says_of_its_helpers_and_of_kept_answers(tmp_path: Path) -> None:
+    assert environment(session()) == {"workers": "0"}
+    assert environment(session(), others={"numprocesses": 2}) == {"workers": "2"}
+    helped = SessionResults()
+    helped.add_help([JUDGE], 0, 0)
+    assert environment(helped) == {"workers": "0", "helpers_asked": "0", "helpers_reused": "0"}
+    loaded = SessionResults()
+    loaded.add_loading(0.126, "b, a")
+    assert environment(loaded) == {"workers": "0", "model_load_seconds": "0.13", "engine": "a, b"}
+    loaded = SessionResults()
+    loaded.add_loading(1.0, "")
+    assert environment(loaded) == {"workers": "0", "model_load_seconds": "1.00"}
+    asked = SessionResults(resumed="went on")
+    asked.add_answers("no room", 7, 3)
+    assert environment(asked) == {
+        **{"workers": "0", "answers_asked": "7", "answers_reused": "3", "answers_store": "off"},
+        **{"answers_not_kept": "no room", "answers_resumed": "went on"},
+    }
+    # A run that asked nothing may have something to say of what stays for the next one.
+    kept = replace(OPTIONS, use_cache=tmp_path / "kept")
+    assert environment(SessionResults(resumed="stays"), options=kept, folder=tmp_path) == {
+        **{"workers": "0", "answers_asked": "0", "answers_reused": "0"},
+        **{"answers_store": "kept", "answers_resumed": "stays"},
+    }
+
+
+def test_a_run_names_its_helpers_and_the_record_it_decides_again(tmp_path: Path) -> None:
     results = SessionResults()
-    for one in came:
-        results.note(one)
-    assert results.outcomes.get(ONE) == outcome
+    other = replace(JUDGE, spec="hf/a")
+    results.add_help([JUDGE, other], 0, 0)
+    run = built(results, options=replace(OPTIONS, from_run=tmp_path / "old"), folder=tmp_path / "here")
+    assert (run.helpers, run.recorded) == ((other, JUDGE), "../old")
+    assert built(results).recorded == ""
 
 
-def test_the_first_failure_of_an_item_is_kept() -> None:
-    results = SessionResults()
-    results.note(report(outcome="failed", why="\n one \n"))
-    results.note(report(outcome="failed", when="teardown", why="two"))
-    results.note(report(TWO))
-    assert results.failures == {ONE: "one"}
-    assert results.crashed == set()
+def exchange(case: str, fact: str, to: str = "") -> Exchange:
+    request = GenerateRequest(prompt=fact, max_new_tokens=4)
+    ask = Ask(fact_id=fact, role="answer", request=request, to=to)
+    return Exchange(case=case, ask=ask, response=Failed(error="x"))
 
 
-@pytest.mark.parametrize(
-    ("one", "known", "expected"),
-    [
-        (report(outcome="failed", kbrel_uses_model=True), {}, True),
-        (report(outcome="failed", kbrel_uses_model=True), {ONE: ["x"]}, False),
-        (report(outcome="failed"), {}, False),
-        (report(kbrel_uses_model=True), {}, False),
-    ],
-)
-def test_a_test_in_python_is_expected_once_it_fails_and_asks(
-    one: Any, known: dict[str, list[str]], expected: bool
-) -> None:
-    results = SessionResults(cases_of=known)
-    results.note(one)
-    assert (ONE in results.expected) is expected
+def test_responses_are_joined_in_the_order_of_the_cases_and_what_lacks_is_said(tmp_path: Path) -> None:
+    parts, out = tmp_path / "parts", tmp_path / "deep" / "out"
+    ResponseSpool(parts / "gw0.jsonl").append([exchange(TWO, "1"), exchange(TWO, "2")])
+    ResponseSpool(parts / "gw1.jsonl").append([exchange(ONE, "3")])
+    (parts / "gw2.jsonl").write_bytes(to_line(exchange(ONE, "4"))[:-1])
+    (parts / "note.txt").write_text("not a part")
+    run = replace(built(session()), cases=(made_result(ONE, requests=2), made_result(TWO, requests=2)))
+    assert list(join(run, parts, out)) == [
+        "the last response of gw2 is torn and left out",
+        f"{ONE}: only 1 of its 2 responses are recorded",
+    ]
+    lines = [json.loads(line) for line in (out / "responses.jsonl").read_text().splitlines()]
+    assert [(line["case"], line["fact"]) for line in lines] == [(ONE, "3"), (TWO, "1"), (TWO, "2")]
+    # A case that ran again has more.
+    fewer = replace(run, cases=(made_result(ONE, requests=1), made_result(TWO, requests=1)))
+    assert list(join(fewer, parts, out)) == ["the last response of gw2 is torn and left out"]
 
 
-def test_what_workers_report_adds_up() -> None:
-    results = SessionResults()
-    other = replace(JUDGE, spec="openai/w")
-    results.add_help([JUDGE], 5, 2)
-    results.add_help([other, JUDGE], 1, 1)
-    results.add_help([], 0, 0)
-    assert (list(results.helpers), results.helper_counts) == (["openai/j", "openai/w"], [6, 3])
-    results.add_answers("", 4, 1)
-    results.add_answers("a full disk", 2, 2)
-    results.add_answers("another", 0, 0)
-    assert (results.answer_counts, results.cache_problem) == ([6, 3], "a full disk")
-    results.add_loading(0.5, "packed, writing")
-    results.add_loading(2.0, "")
-    results.add_loading(1.0, "packed, plain")
-    assert (results.load_seconds, list(results.engines)) == (2.0, ["packed", "writing", "plain"])
+def test_all_reports_are_written_and_their_parts_are_known_by_their_sum(tmp_path: Path) -> None:
+    row = Outcome(
+        fact_id="f", question="q", expected="e", answer="a", label="correct", values=(1.0,), prompt_digest="d"
+    )
+    table = Table(columns=("correct",), rows=(row,))
+    case = made_result(table=table, n=1)
+    overall = made_result(f"{FILE}::head_to_tail[overall]", aggregate=True, table=table, n=1)
+    run = replace(built(session()), cases=(case, overall))
+    assert [name for name, _ in write(run, tmp_path).files] == ["outcomes.jsonl.xz"]
+    (tmp_path / "responses.jsonl").write_text("")
+    written = write(run, tmp_path)
+    assert [name for name, _ in written.files] == ["responses.jsonl", "outcomes.jsonl.xz"]
+    assert {path.name for path in tmp_path.iterdir()} == {
+        *("report.json", "report.html", "summary.md", "responses.jsonl", "outcomes.jsonl.xz")
+    }
+    from pytest_kbrel.baselines.format import load_tables, read_compressed
+
+    tables = load_tables(read_compressed(tmp_path / "outcomes.jsonl.xz", 1000))
+    assert tables == {ONE: table}
 
 
-@pytest.mark.parametrize(
-    ("crashed", "known", "expected", "actual"),
-    [
-        ("tests/t.py::a", {"tests/t.py::b": ["x"]}, [], True),
-        ("tests/t.py::a", {}, ["tests/t.py::b"], True),
-        ("tests/t.py::a", {"tests/t.py::a": ["x"]}, [], False),
-        ("tests/t.py::a", {"tests/u.py::b": ["x"]}, ["tests/v.py::c"], False),
-    ],
-)
-def test_where_a_worker_died_a_result_is_expected_if_neighbours_ask(
-    crashed: str, known: dict[str, list[str]], expected: list[str], actual: bool
-) -> None:
-    results = session(*expected, cases_of=known)
-    results.note(report(crashed, outcome="failed", when="???"))
-    results.expect_crashed()
-    assert (crashed in results.expected) is actual
+def test_a_run_names_the_packages_that_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    def version(name: str) -> str:
+        if name == "openai":
+            raise importlib.metadata.PackageNotFoundError(name)
+        return f"version of {name}"
 
-
-@pytest.mark.parametrize(
-    ("outcome", "result", "said"),
-    [
-        (None, False, "no report arrived for this item: it was expected and never ended"),
-        ("passed", False, "this item ended without a measurement: nothing it says can be a pass"),
-        ("xfail", False, "this item ended without a measurement: nothing it says can be a pass"),
-        ("failed", False, None),
-        ("skipped", False, None),
-        ("passed", True, None),
-        ("xfail", True, None),
-        ("skipped", True, None),
-    ],
-)
-def test_an_expected_item_must_end_and_measure(outcome: str | None, result: bool, said: str | None) -> None:
-    results = session(ONE, outcomes={} if outcome is None else {ONE: outcome})
-    if result:
-        results.add(ONE, decided())
-    assert list(results.unaccounted()) == ([] if said is None else [(ONE, said)])
-
-
-@pytest.mark.parametrize(
-    ("expected", "outcomes", "decided_ids", "took_part", "measured"),
-    [
-        ([ONE, TWO], {}, [ONE, TWO], True, True),
-        ([ONE], {}, [ONE], False, True),
-        ([ONE, TWO], {}, [ONE], True, False),
-        ([ONE, TWO], {TWO: "skipped"}, [ONE], False, True),
-        ([ONE, TWO], {TWO: "skipped"}, [ONE, TWO], True, True),
-        ([ONE, TWO], {TWO: "failed"}, [ONE], True, False),
-    ],
-)
-def test_an_aggregate_needs_all_its_members_and_a_run_all_it_expected(
-    expected: list[str], outcomes: dict[str, str], decided_ids: list[str], took_part: bool, measured: bool
-) -> None:
-    results = session(*expected, outcomes=outcomes)
-    for nodeid in decided_ids:
-        results.add(nodeid, decided(nodeid))
-    assert results.took_part([ONE, TWO]) is took_part
-    assert results.all_measured() is measured
-
-
-@pytest.mark.parametrize(
-    ("verdicts", "failing", "unanswered", "actual"),
-    [
-        (["fail"], True, 0, True),
-        (["fail"], True, 3, True),
-        (["invalid"], True, 0, True),
-        (["invalid"], True, 3, False),
-        (["invalid", "fail"], True, 3, True),
-        (["fail"], False, 0, False),
-        ([], True, 0, False),
-    ],
-)
-def test_an_item_failed_by_what_was_measured(
-    verdicts: list[str], failing: bool, unanswered: int, actual: bool
-) -> None:
-    results = session(ONE, failures={ONE: "why"} if failing else {})
-    for number, verdict in enumerate(verdicts):
-        results.add(ONE, decided(f"{HERE}::head_to_tail[{number}]", verdict))
-    assert results.failed_measured(unanswered) is actual
-
-
-@pytest.mark.parametrize(
-    ("stopped", "begun", "outcomes", "failures", "said"),
-    [
-        (True, set(), {}, {}, "the session stopped before this case"),
-        (True, {ONE}, {}, {}, "it never ended"),
-        (True, set(), {ONE: "failed"}, {ONE: "why"}, "why"),
-        (False, set(), {}, {}, "it never ended"),
-        (False, set(), {}, {ONE: "why"}, "why"),
-    ],
-)
-def test_why_an_item_has_no_result(
-    stopped: bool, begun: set[str], outcomes: dict[str, str], failures: dict[str, str], said: str
-) -> None:
-    results = session(ONE, stopped=stopped, begun=begun, outcomes=outcomes, failures=failures)
-    assert results.why_undecided(ONE) == said
+    # In a process they are looked up once.
+    monkeypatch.setattr(run_builder, "_versions", run_builder._versions.__wrapped__)
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    result = dict(built(session()).environment)
+    assert {name: text for name, text in result.items() if text == f"version of {name}"}.keys() == {
+        *("pytest", "pytest-xdist", "torch", "transformers", "numpy", "scipy")
+    }
+    assert "openai" not in result
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: "1")
+    assert "openai" in dict(built(session()).environment)

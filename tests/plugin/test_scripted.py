@@ -1,4 +1,4 @@
-"""Sessions with a scripted model: what docs/scripted-models.md promises."""
+"""Sessions with a scripted model, as docs/scripted-models.md describes them."""
 
 from __future__ import annotations
 

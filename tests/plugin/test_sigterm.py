@@ -1,4 +1,4 @@
-"""SIGTERM while a run of ours goes on, and what its handler is before and after."""
+"""The SIGTERM handler of a session, before, during and after."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions with a vllm/ spec, over a stand-in for the package."""
+"""Sessions with a vllm/ spec, over a stub of the package."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Waivers from the suite file to pytest's counts, JUnit and exit code, serially and over workers."""
+"""Waivers in whole sessions: pytest's counts, JUnit, exit status."""
 
 from __future__ import annotations
 
 import junitparser
 import pytest
 
-from tests.plugin.conftest import GATE, MODEL, OVERCONFIDENT, outcomes
+from tests.plugin.conftest import GATE, OVERCONFIDENT, outcomes
 
 # The embedded checkpoint is right about some of the tail, so that this slice fails.
 FAILING = """\
@@ -139,28 +139,6 @@ def test_a_waived_case_whose_teardown_breaks_is_invalid(pytester, mini_suite, re
     )
     assert pytester.runpytest(*GATE).ret == pytest.ExitCode.TESTS_FAILED
     assert found_case(report)["verdict"] == report()["summary"]["verdict"] == "invalid"
-
-
-def test_a_python_test_goes_on_after_a_waived_case(pytester, mini_suite, report):
-    mini_suite(FAILING + SLICE.replace(TAIL, "head_to_tail[places-head]"))
-    pytester.makepyfile(
-        test_all="""
-        import pathlib
-        from dataclasses import replace
-        from pytest_kbrel.records import Gate
-        from pytest_kbrel.suites import load_suite
-
-        def test_all(kb_check):
-            head, torso, _ = load_suite(pathlib.Path("suites/mini.kb.yaml"), nodeid_path="test_all.py").cases
-            gates = (Gate(metric="accuracy", rule="max", bound=0.0),)
-            assert kb_check(replace(head, gates=gates)).waived
-            kb_check(torso)
-        """
-    )
-    result = pytester.runpytest(MODEL, "test_all.py")
-    assert outcomes(result) == {"passed": 1}
-    assert [case["verdict"] for case in report()["cases"]] == ["fail", "pass"]
-    assert report()["summary"]["verdict"] == "pass"
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""One case asked and decided without a session: whom it asks, what is kept, what it is held against."""
+"""One case asked and decided without a session."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from pytest_kbrel.records import (
 )
 from pytest_kbrel.reports.responses import read_responses
 from tests.function_model import FunctionModel
-from tests.made_cases import made_case, made_options, made_suite
+from tests.made_cases import made_case, made_options, made_result, made_suite
 from tests.stub_config import StubConfig
 
 CITIES = {"France": "Paris", "Peru": "Lima", "Norway": "Oslo", "Japan": "Tokyo"}
@@ -211,14 +211,6 @@ def test_a_case_is_corrected_for_the_comparisons_of_the_whole_run(
     assert {how["baseline_asked"] for how in told} == {False}
 
 
-def made_result(name: str = "head_to_tail[a]", verdict: str = "pass", **more: Any) -> CaseResult:
-    actual = {
-        **{"id": name, "suite": "mini.kb.yaml", "probe": "head_to_tail", "slice": "a", "verdict": verdict},
-        **{"n": 0, "duration": 0.0, "metrics": (), "gates": ()},
-    }
-    return CaseResult(**(actual | more))
-
-
 @pytest.mark.parametrize(
     ("case", "helpers"),
     [
@@ -281,7 +273,7 @@ def test_an_aggregate_is_decided_over_its_members_that_took_part(
     told: list[Any] = []
     monkeypatch.setattr(
         "pytest_kbrel.gates.decide_aggregate",
-        lambda *given, **how: told.append((given, how)) or made_result("head_to_tail[overall]"),
+        lambda *given, **how: told.append((given, how)) or made_result("mini.kb.yaml::head_to_tail[overall]"),
     )
     monkeypatch.setattr("pytest_kbrel.plugin.run_builder.incomparable", lambda *given, **how: how)
     suite = made_suite(*(made_case(name, "max_drop") for name in aggregate.members), aggregates=(aggregate,))
@@ -294,7 +286,7 @@ def test_an_aggregate_is_decided_over_its_members_that_took_part(
 
     assert decide() == []
     results.expected[ids[1]] = None
-    results.add(ids[0], made_result(aggregate.members[0]))
+    results.add(ids[0], made_result(ids[0]))
     assert [actual.id for _, actual in decide()] == ["head_to_tail[overall]"]
     ((_, results), how) = told[0]
     # One that failed before it could measure is no result, and the aggregate is told without it.
@@ -307,8 +299,8 @@ def test_what_the_other_model_of_a_session_answered_is_a_baseline(models: dict[s
     base = FunctionModel(name="base").describe()
     results = SessionResults()
     rows = Table(columns=("correct",), rows=(cast(Any, SimpleNamespace(fact_id="f")),))
-    results.add("x", made_result("head_to_tail[a]", base=rows))
-    results.add("y", made_result("head_to_tail[b]"))
+    results.add("x", made_result("mini.kb.yaml::head_to_tail[a]", base=rows))
+    results.add("y", made_result("mini.kb.yaml::head_to_tail[b]"))
     actual = baseline_of_session(base, results, "openai/j")
     assert actual.model == base
     assert actual.case("mini.kb.yaml::head_to_tail[a]") is not None

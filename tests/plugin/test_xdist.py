@@ -1,7 +1,8 @@
-"""Which worker gets which GPU, decided on specs of workers that are never started."""
+"""Sessions over pytest-xdist workers: their GPUs, their models, and workers that die."""
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 from types import SimpleNamespace
@@ -10,7 +11,8 @@ from typing import Any, cast
 import pytest
 
 from pytest_kbrel.plugin import xdist
-from pytest_kbrel.plugin.xdist import Distribution, visible_gpus
+from pytest_kbrel.plugin.xdist import DEVICES, Distribution, visible_gpus
+from tests.plugin.conftest import GATE, MODEL
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 
@@ -121,3 +123,153 @@ def test_workers_of_a_session_that_stopped_get_a_second(interrupt: bool) -> None
     distribution.stop(interrupt)
     assert workers.sent == ([signal.SIGINT] * 2 if interrupt else [])
     assert workers.ended == [1.0]
+
+
+KILL = """
+import os, pathlib
+
+def pytest_runtest_call(item):
+    if item.name == {name!r} and not pathlib.Path("killed").exists():
+        pathlib.Path("killed").touch()
+        os._exit(3)
+"""
+
+
+@pytest.mark.parametrize(
+    "name", ["monitor[P36]", pytest.param("reliability[unseen-zero-shot]", marks=pytest.mark.slow)]
+)
+def test_a_killed_worker_leaves_a_red_run_that_names_the_item(pytester, mini_suite, report, name):
+    mini_suite()
+    pytester.makeconftest(KILL.format(name=name))
+    result = pytester.runpytest(*GATE, "-n2")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines([f"FAILED suites/mini.kb.yaml::{name.replace('[', '?').replace(']', '?')}*"])
+    actual = report()
+    verdicts = {case["id"].split("::")[1]: case["verdict"] for case in actual["cases"]}
+    assert verdicts[name] == "invalid"
+    assert len(verdicts) == 9
+    assert actual["complete"] is False
+    assert actual["exit_status"] == 1
+
+
+def test_an_item_whose_report_is_lost_makes_the_run_red(pytester, mini_suite):
+    mini_suite()
+    pytester.makeconftest(
+        """
+        def pytest_runtest_protocol(item):
+            return True if item.name == "monitor[P36]" else None
+        """
+    )
+    result = pytester.runpytest(*GATE)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["FAILED suites/mini.kb.yaml::monitor?P36?*no report arrived*"])
+
+
+@pytest.mark.slow
+def test_every_worker_loads_the_model_once(pytester, mini_suite):
+    mini_suite()
+    pytester.makeconftest(
+        """
+        import os, pathlib
+        from pytest_kbrel.models import scripted
+
+        real = scripted.load
+
+        def load(*args, **kwargs):
+            with open(f"loads-{os.environ.get('PYTEST_XDIST_WORKER', 'main')}", "a") as file:
+                file.write("x")
+            return real(*args, **kwargs)
+
+        scripted.load = load
+        """
+    )
+    assert pytester.runpytest_subprocess(*GATE, "-n2").ret == 0
+    loads = {path.name: path.read_text() for path in pytester.path.glob("loads-*")}
+    assert loads == {"loads-gw0": "x", "loads-gw1": "x"}
+
+
+def test_gpus_are_entries_of_the_callers_own_list(monkeypatch):
+    monkeypatch.setenv(DEVICES, "2,GPU-5f3a")
+    assert visible_gpus() == ["2", "GPU-5f3a"]
+    monkeypatch.setenv(DEVICES, "")
+    assert visible_gpus() == []
+
+
+@pytest.mark.slow
+def test_workers_get_gpus_in_turn_and_keep_what_their_user_chose(pytester, monkeypatch):
+    monkeypatch.setenv(DEVICES, "2,3")
+    pytester.makepyfile(
+        """
+        import os, pytest, time
+
+        @pytest.mark.parametrize("n", range(6))
+        def test_seen(n, worker_id):
+            time.sleep(0.1)
+            open(f"seen-{worker_id}", "w").write(os.environ["CUDA_VISIBLE_DEVICES"])
+        """
+    )
+    (pytester.path / "mute.yaml").write_text("default: {text: ''}")
+    assert pytester.runpytest_subprocess("-n3", "--kb-model=scripted/mute.yaml").ret == 0
+    seen = {path.name: path.read_text() for path in pytester.path.glob("seen-*")}
+    assert seen == {"seen-gw0": "2", "seen-gw1": "3", "seen-gw2": "2"}
+
+
+ITEM = "head_to_tail[places-head]"
+DIE = {
+    "exit": "os._exit(0)",
+    "SIGKILL": "os.kill(os.getpid(), signal.SIGKILL)",
+    "SIGSEGV": "os.kill(os.getpid(), signal.SIGSEGV)",
+}
+MOMENTS = {
+    "while collecting": "def pytest_collection_finish(session):\n    die()",
+    "in front of a case": f"def pytest_runtest_setup(item):\n    if item.name == {ITEM!r}: die()",
+    "as a case begins": f"def pytest_runtest_call(item):\n    if item.name == {ITEM!r}: die()",
+    "as a case ends": f"""\
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    yield
+    if item.name == {ITEM!r}: die()""",
+    "behind a case": f"def pytest_runtest_teardown(item):\n    if item.name == {ITEM!r}: die()",
+    "as the session ends": "def pytest_sessionfinish(session):\n    die()",
+}
+# Another worker takes its place before anything is asked; or all its cases have been told.
+UNHARMED = ("while collecting", "as the session ends")
+CONFTEST = """\
+import os, pathlib, signal
+import pytest
+
+def die():
+    # The first worker that comes here dies, its successor does not.
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        try:
+            os.close(os.open("died", os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return
+        {how}
+
+{when}
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", DIE)
+@pytest.mark.parametrize("when", MOMENTS)
+def test_a_worker_that_dies(pytester, mini_suite, report, when, how):
+    mini_suite()
+    pytester.makeconftest(CONFTEST.format(how=DIE[how], when=MOMENTS[when]))
+    result = pytester.runpytest(MODEL, "suites", "-n2", "--kb-baseline-update=prod")
+    assert (pytester.path / "died").exists()
+    printed = result.stdout.str() + result.stderr.str()
+    assert "INTERNALERROR" not in printed
+    actual = report()
+    # Of nine cases none is missing, whoever decided it.
+    assert len(actual["cases"]) == 9
+    if when in UNHARMED:
+        assert (result.ret, actual["summary"]["verdict"], actual["complete"]) == (0, "pass", True), printed
+        lines = (pytester.path / "kbrel-report" / "responses.jsonl").read_bytes().splitlines()
+        assert len({json.loads(line)["case"] for line in lines}) == 6
+        return
+    assert result.ret != pytest.ExitCode.OK, printed
+    assert actual["summary"]["verdict"] == "invalid"
+    assert not actual["complete"] or actual["problems"]
+    assert not (pytester.path / "baselines").exists()

@@ -1,4 +1,4 @@
-"""What the model under test said is kept: the next run asks nothing, and a killed one goes on."""
+"""The response cache: a second run asks nothing, and a killed run continues."""
 
 from __future__ import annotations
 

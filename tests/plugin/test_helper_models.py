@@ -1,4 +1,4 @@
-"""What is said where helping models are named or told something wrong."""
+"""Settings of judges and of models that write distractors, and their errors."""
 
 from __future__ import annotations
 
@@ -91,3 +91,42 @@ def test_options_go_to_the_models_of_their_kind(pytester, mini_suite, report, op
     helpers = {helper["spec"]: helper for helper in report()["helpers"]}
     assert helpers["reference"]["dtype"] == "bfloat16"
     assert helpers["openai/judge"]["device"] == openai_server.base_url
+
+
+def test_the_header_names_the_judge(pytester, mini_suite, judge):
+    mini_suite(ONE)
+    gate(pytester, *judge, "-k", "head]").stdout.fnmatch_lines(
+        ["kbrel: model scripted/knows.jsonl, judge openai/judge"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (
+            ("--kb-judge=rulse",),
+            "--kb-judge: found 'rulse'; allowed: rules, openai/NAME*did you mean 'rules'*",
+        ),
+        (("--kb-judge=./nowhere",), "--kb-judge: ./nowhere: no such folder*"),
+        (("--kb-judge=openai/",), "--kb-judge: openai/: no model named*"),
+        (("--kb-judge=openai/x",), "--kb-judge: openai/x: *OPENAI_API_KEY holds no key*"),
+        (("--kb-judge=openai/x", "--kb-judge-args=base_ulr=x"), "--kb-judge: *did you mean 'base_url'*"),
+        (("--kb-judge=reference:intt4",), "--kb-judge: *intt4*"),
+    ],
+)
+def test_a_wrong_judge_is_a_usage_error(pytester, mini_suite, flags, said):
+    mini_suite(ONE)
+    result = gate(pytester, *flags)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: {said}"])
+    assert "Traceback" not in result.stderr.str()
+
+
+def test_a_missing_package_is_a_usage_error_that_names_its_extra(pytester, mini_suite, judge, monkeypatch):
+    from pytest_kbrel.models.openai import spec
+
+    monkeypatch.setattr(spec, "find_spec", lambda name: None)
+    mini_suite(ONE)
+    result = gate(pytester, *judge)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(['ERROR: --kb-judge: *needs openai*pip install "pytest-kbrel?openai?"'])

@@ -1,4 +1,4 @@
-"""What a suite says of its prompts, and the prompt that a run shows of each case."""
+"""Settings of a suite's prompts and language, and the prompt that a report shows of each case."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import pytest
 
 from pytest_kbrel.reports.json_report import comparable
 from pytest_kbrel.reports.responses import read_responses
-from tests.plugin.conftest import GATE, INT4
+from tests.plugin.conftest import GATE, INT4, one_line
 
-SUITE = """\
+PROMPTS = """\
 suite: mini
 facts: facts.jsonl
 monitor:
@@ -42,7 +42,7 @@ def prompts(report):
 
 
 def test_each_case_shows_its_first_prompt_as_the_model_read_it(pytester, mini_suite, report):
-    mini_suite(SUITE.replace("1.1", "1.0"))
+    mini_suite(PROMPTS.replace("1.1", "1.0"))
     result = pytester.runpytest(*GATE)
     actual = prompts(report())
     assert actual[MONITOR] == "Reply with a name only. Beijing. What is the capital of China?"
@@ -61,7 +61,7 @@ def test_each_case_shows_its_first_prompt_as_the_model_read_it(pytester, mini_su
 
 
 def test_a_failure_shows_it_on_one_line(pytester, mini_suite):
-    mini_suite(SUITE.replace("1.1", "0.9"))
+    mini_suite(PROMPTS.replace("1.1", "0.9"))
     result = pytester.runpytest(INT4, "suites", "-k", "head_to_tail")
     shown = IN_TURNS.replace("\n", "\\n")
     result.stdout.fnmatch_lines([f"  first prompt  {shown[:200]}*"])
@@ -69,7 +69,7 @@ def test_a_failure_shows_it_on_one_line(pytester, mini_suite):
 
 def test_it_is_the_same_whoever_answers(pytester, mini_suite, report):
     """All answers kept from before, and a recorded run decided again."""
-    mini_suite(SUITE.replace("1.1", "1.0"))
+    mini_suite(PROMPTS.replace("1.1", "1.0"))
     pytester.runpytest(*GATE)
     first = report()
     pytester.runpytest(*GATE)
@@ -94,3 +94,71 @@ def test_a_baseline_that_was_asked_in_other_words_is_not_comparable(pytester, mi
     suite.write_text(suite.read_text() + "  system: Be brief.\n", encoding="utf-8")
     result = pytester.runpytest(*GATE, "--kb-baseline=mine")
     result.stdout.fnmatch_lines(["*not comparable*", "*settings system (Be brief. and the probe's own)*"])
+
+
+TAIL = """\
+suite: mini
+facts: facts.jsonl
+head_to_tail:
+  prompt: zero-shot
+  slices: [places-tail]
+  bucket_by: domain
+  gates: {accuracy: {max_drop: 0.1}}
+"""
+GERMAN_FACTS = "".join(
+    json.dumps({"relation": "P36", "subject": country, "object": city, "popularity": 1, "bucket": "tail"})
+    + "\n"
+    for country, city in (
+        ("Peru", "Lima"),
+        ("Chile", "Santiago"),
+        ("Norwegen", "Oslo"),
+        ("Polen", "Warschau"),
+    )
+)
+GERMAN_ANSWERS = """\
+rules:
+  - {contains: 'capital of Peru?', text: Die Hauptstadt ist nicht Lima.}
+  - {contains: 'capital of Chile?', text: Die Hauptstadt ist nicht Santiago.}
+  - {contains: 'capital of Norwegen?', text: 'Soweit ich weiß, Oslo.'}
+default: {text: Keine Ahnung.}
+"""
+
+
+@pytest.fixture
+def run(pytester, mini_suite, report):
+    (pytester.path / "answers.yaml").write_text(GERMAN_ANSWERS, encoding="utf-8")
+
+    def start(language, *flags):
+        mini_suite(TAIL + language, GERMAN_FACTS)
+        result = pytester.runpytest("--kb-model=scripted/answers.yaml", "suites", *flags)
+        (case,) = [case for case in report()["cases"] if not case["aggregate"]]
+        return result, case, {name: round(case["metrics"][name]["value"], 2) for name in RATES}
+
+    return start
+
+
+RATES = ("accuracy", "hallucination", "missing")
+
+
+def test_a_suite_is_judged_in_its_language(run):
+    # An abstention is one in any language; what else is said is read in the suite's.
+    assert run("")[2] == {"accuracy": 0.5, "hallucination": 0.25, "missing": 0.25}
+    _, case, rates = run("language: de\n")
+    assert rates == {"accuracy": 0.25, "hallucination": 0.5, "missing": 0.25}
+    assert case["settings"]["language"] == "de"
+
+
+def test_a_language_without_rules_is_said_and_judged_as_english(run):
+    result, case, rates = run("language: sw\n")
+    assert rates == {"accuracy": 0.5, "hallucination": 0.25, "missing": 0.25}
+    assert case["settings"]["language"] == "sw (no rules)"
+    said = one_line(result)
+    assert (
+        "the judge has no rules for the language 'sw' (head_to_tail[places-tail]): its answers were" in said
+    )
+
+
+def test_runs_in_two_languages_are_not_compared(run):
+    run("language: de\n", "--kb-baseline-update=old")
+    assert run("language: de\n", "--kb-baseline=old")[1]["verdict"] != "not comparable"
+    assert run("", "--kb-baseline=old")[1]["verdict"] == "not comparable"

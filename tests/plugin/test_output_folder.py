@@ -1,4 +1,4 @@
-"""Runs that use one folder at a time, and responses that got lost on the way."""
+"""The folder of the reports: earlier reports, spooled responses, and several runs in one folder."""
 
 from __future__ import annotations
 
@@ -9,11 +9,16 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
 import pytest
 
-from pytest_kbrel.plugin.output_folder import SpoolDirectory
+from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.plugin.output_folder import SpoolDirectory, move_aside, move_back
+from pytest_kbrel.replay.recorded_run import read_run
+from pytest_kbrel.reports.files import REPORT_FILES
+from pytest_kbrel.reports.json_report import read_report
 from tests.plugin.conftest import ONE, SLOW_N2, wait_until
 
 LOSES = """
@@ -165,3 +170,128 @@ def test_a_servers_error_with_half_a_surrogate_pair_ends_no_worker(
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert "INTERNALERROR" not in result.stdout.str()
     assert report()["summary"]["invalid"] > 0
+
+
+def _reports(folder: Path, text: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in REPORT_FILES:
+        (folder / name).write_text(text)
+
+
+def _names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def test_reports_take_the_place_of_those_before_them(tmp_path: Path) -> None:
+    for text in ("one", "two"):
+        _reports(tmp_path, text)
+        (tmp_path / "previous" / "notes.md").parent.mkdir(exist_ok=True)
+        (tmp_path / "previous" / "notes.md").write_text("mine")
+        (tmp_path / "notes.md").write_text("mine")
+        assert move_aside(tmp_path)
+        assert _names(tmp_path) == {"previous", "notes.md"}
+        assert _names(tmp_path / "previous") == {*REPORT_FILES, "notes.md"}
+        assert (tmp_path / "previous" / "report.json").read_text() == text
+
+
+def test_a_part_that_only_the_run_before_that_had_does_not_stay_among_others(tmp_path: Path) -> None:
+    _reports(tmp_path / "previous", "old")
+    (tmp_path / "report.json").write_text("new")
+    assert move_aside(tmp_path)
+    assert _names(tmp_path / "previous") == {"report.json"}
+
+
+def test_what_a_killed_run_left_does_not_replace_whole_reports(tmp_path: Path) -> None:
+    _reports(tmp_path / "previous", "whole")
+    (tmp_path / "responses.jsonl").write_text("torn")
+    assert not move_aside(tmp_path)
+    assert _names(tmp_path) == {"previous"}
+    assert _names(tmp_path / "previous") == set(REPORT_FILES)
+
+
+def test_where_there_is_nothing_nothing_is_made(tmp_path: Path) -> None:
+    assert not move_aside(tmp_path / "new")
+    assert not move_aside(tmp_path)
+    assert not _names(tmp_path)
+
+
+def test_reports_come_back_where_it_came_to_no_run(tmp_path: Path) -> None:
+    _reports(tmp_path, "one")
+    assert move_aside(tmp_path)
+    move_back(tmp_path)
+    assert _names(tmp_path) == set(REPORT_FILES)
+
+
+def test_reports_that_cannot_be_moved_are_a_usage_error(tmp_path: Path) -> None:
+    _reports(tmp_path, "one")
+    (tmp_path / "previous").write_text("a file")
+    with pytest.raises(
+        pytest.UsageError, match=r"^--kb-output-path: .*cannot be moved to .*previous: .*; allo"
+    ):
+        move_aside(tmp_path)
+
+
+def test_who_looks_for_a_report_that_was_set_aside_is_told_where_it_is(tmp_path: Path) -> None:
+    _reports(tmp_path, "{}")
+    move_aside(tmp_path)
+    for read in (read_report, read_run):
+        with pytest.raises(
+            KbrelError, match=r"did not end \(killed\?\), or was refused; the one before: .*/prev"
+        ):
+            read(tmp_path)
+    with pytest.raises(KbrelError, match=r"there is no such report$"):
+        read_report(tmp_path / "other")
+
+
+def test_parts_of_an_older_version_go_and_those_of_the_run_itself_stay(tmp_path: Path) -> None:
+    mine = SpoolDirectory(tmp_path, "mine")
+    mine.clear()
+    assert mine.folder == tmp_path / ".parts" / "mine"
+    mine.folder.mkdir(parents=True)
+    (tmp_path / ".parts" / "gw0.jsonl").touch()
+    (tmp_path / ".parts" / "note.txt").touch()
+    mine.clear()
+    assert {path.name for path in (tmp_path / ".parts").iterdir()} == {"mine", "note.txt"}
+
+
+def test_parts_of_a_living_run_stay_and_those_of_a_dead_one_go(tmp_path: Path) -> None:
+    alive, mine = SpoolDirectory(tmp_path, "alive"), SpoolDirectory(tmp_path, "mine")
+    alive.start()
+    alive.start()
+    alive.folder.mkdir()
+    dead = tmp_path / ".parts" / "dead"
+    dead.mkdir()
+    (tmp_path / ".parts" / "dead.alive").touch()
+    mine.clear()
+    assert alive.folder.is_dir()
+    assert not dead.exists()
+    assert not (tmp_path / ".parts" / "dead.alive").exists()
+    alive.end()
+    assert not (tmp_path / ".parts").exists()
+
+
+def test_reports_are_written_while_no_other_run_writes_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pytest_kbrel.models.cache.store import Lock
+    from pytest_kbrel.plugin import output_folder
+
+    monkeypatch.setattr(output_folder, "_PATIENCE", 0.0)
+    unlocked = SpoolDirectory(tmp_path, "one")
+    with unlocked.alone():
+        assert not (tmp_path / ".parts").exists()
+    mine, other = SpoolDirectory(tmp_path, "mine"), SpoolDirectory(tmp_path, "other")
+    mine.start()
+    other.start()
+    lock = Lock(tmp_path / ".parts" / "writing.lock")
+    with mine.alone():
+        assert not lock.take()
+        # Who waits too long writes all the same: a report of two runs is better than none.
+        with other.alone():
+            pass
+    assert lock.take()
+    lock.free()
+    mine.end()
+    assert (tmp_path / ".parts" / "writing.lock").exists()
+    other.end()
+    assert not (tmp_path / ".parts").exists()

@@ -1,4 +1,4 @@
-"""Reports of cases that no item ran, as pytest's own hooks get them."""
+"""Reports that pytest's hooks get of cases without an item."""
 
 from __future__ import annotations
 

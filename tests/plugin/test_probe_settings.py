@@ -1,19 +1,21 @@
-"""The reliability probe in real sessions: prompt settings, ways to find examples, distractors, controls."""
+"""Settings of the probes in whole sessions: prompts, retrieval, distractors, controls, slices."""
 
 from __future__ import annotations
 
 import json
 import math
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pytest_kbrel.reports.responses import read_responses
 from tests.models.tiny_encoder import make_encoder
 from tests.openai_server import OpenAIServer
-from tests.plugin.conftest import MODEL
+from tests.plugin.conftest import CAPITALS, GATE, MODEL
 
-SUITE = """\
+RELIABILITY = """\
 suite: mini
 facts: facts.jsonl
 reliability:
@@ -26,7 +28,7 @@ TWO_UNSURE = "seen-four-shot-2, unseen-four-shot-2"
 
 
 def suite(slices: str, more: str = "") -> str:
-    return SUITE.format(slices=slices, more=more)
+    return RELIABILITY.format(slices=slices, more=more)
 
 
 def exchanges(folder: Path) -> list[dict[str, Any]]:
@@ -162,3 +164,137 @@ def test_a_model_writes_the_distractors(
     if args:
         assert len(openai_server.calls_to("chat/completions")) == 12
         assert any("Ogdenville" in prompt for prompt in prompts(pytester.path, "seen-zero-shot", "choice:0"))
+
+
+ABOVE_CONTROL = """\
+suite: mini
+facts: facts.jsonl
+reliability:
+  choices: 3
+  distractors: 6
+  slices: [seen-zero-shot]
+  gates:
+    c_correct: {{above_control: {bound}}}
+"""
+
+
+@pytest.mark.parametrize(("bound", "ret"), [(0.05, pytest.ExitCode.OK), (0.85, pytest.ExitCode.TESTS_FAILED)])
+def test_consistency_must_stand_above_the_control(pytester, mini_suite, report, bound, ret):
+    mini_suite(ABOVE_CONTROL.format(bound=bound))
+    result = pytester.runpytest(MODEL, "suites")
+    assert result.ret == ret
+    (case,) = [case for case in report()["cases"] if not case["aggregate"]]
+    (gate,) = case["gates"]
+    assert gate["rule"] == "above_control"
+    control = case["metrics"]["c_correct_control_random"]["value"]
+    assert control == pytest.approx(0.2)
+    above = case["metrics"]["c_correct"]["value"] - control
+    assert (above >= bound) is (gate["verdict"] == "pass")
+    assert "its control c_correct_control_random, 0.200" in gate["reason"]
+    if ret:
+        result.stdout.fnmatch_lines(
+            ["*c_correct above_control 0.85: fail", "*better than the control", "*reason*its control*"]
+        )
+
+
+def test_a_metric_without_a_control_is_an_error_with_its_line(pytester, mini_suite):
+    mini_suite(ABOVE_CONTROL.format(bound=0.05).replace("c_correct:", "uninformative:"))
+    result = pytester.runpytest(MODEL, "suites")
+    assert result.ret != pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(["*mini.kb.yaml:8: 'above_control' compares a metric with its control*"])
+
+
+HEAD_TO_TAIL = """\
+suite: mini
+facts: facts.jsonl
+head_to_tail:
+  prompt: {prompt}
+  slices: [places-head, places-torso, places-tail, places-top10]
+  overall: {{gates: {{accuracy_top10: 0, accuracy_macro: 0}}}}
+"""
+BUCKETS = ("head", "torso", "tail", "top10")
+# Eleven of a kind to be head, so that a tenth of it is two.
+HEAD_FACTS = "".join(
+    json.dumps({"relation": "P36", "subject": land, "object": city, "popularity": people, "bucket": bucket})
+    + "\n"
+    for n, (land, city, people) in enumerate(CAPITALS)
+    for bucket in [("head", "torso", "tail")[max(n - 9, 0)]]
+)
+
+
+def prompts_of_slices(folder: Path) -> dict[str, list[str]]:
+    """Return the prompts of each slice."""
+    actual: dict[str, list[str]] = {}
+    for exchange in read_responses(folder / "kbrel-report" / "responses.jsonl"):
+        actual.setdefault(exchange.case.partition("-")[2].rstrip("]"), []).append(exchange.ask.request.prompt)
+    return actual
+
+
+@pytest.mark.parametrize("prompt", ["in-domain", "concise"])
+def test_prompts_and_the_top_tenth_end_to_end(pytester, mini_suite, report, prompt):
+    mini_suite(HEAD_TO_TAIL.format(prompt=prompt), HEAD_FACTS)
+    result = pytester.runpytest(*GATE)
+    assert result.ret == pytest.ExitCode.OK, result.stdout.str()
+    actual = report()
+    cases = {case["id"].split("::")[1]: case for case in actual["cases"]}
+    expected = {f"head_to_tail[places-{bucket}]" for bucket in BUCKETS}
+    assert set(cases) == expected | {"head_to_tail[overall]", "pooled[overall]"}
+    assert [cases[f"head_to_tail[places-{bucket}]"]["n"] for bucket in BUCKETS] == [10, 1, 1, 1]
+    # The tenth counts in its own figure and in no other.
+    metrics = {name: value["value"] for name, value in cases["head_to_tail[overall]"]["metrics"].items()}
+    of = {
+        bucket: {
+            name: value["value"] for name, value in cases[f"head_to_tail[places-{bucket}]"]["metrics"].items()
+        }
+        for bucket in BUCKETS
+    }
+    assert metrics["accuracy_top10"] == of["top10"]["accuracy"]
+    assert metrics["accuracy_macro"] == pytest.approx(sum(of[b]["accuracy"] for b in BUCKETS[:3]) / 3)
+    for values in of.values():
+        assert values["accuracy_rules"] == values["accuracy"]
+        assert values["accuracy_em"] + values["hallucination_em"] + values["missing"] == pytest.approx(1)
+        assert values["unparsable"] == 0
+    prompts = prompts_of_slices(pytester.path)
+    assert [len(prompts[bucket]) for bucket in BUCKETS] == [10, 1, 1, 1]
+    for prompt_text in (text for texts in prompts.values() for text in texts):
+        assert prompt_text.count("the capital of") == (2 if prompt == "in-domain" else 1)
+        assert ("unsure" in prompt_text) == (prompt == "in-domain")
+
+
+def test_a_question_set_is_built_and_gated(pytester, mini_suite, report):
+    """From a dump to a verdict: build, name the set in a suite, run pytest over it."""
+    mini_suite("suite: unused\nfacts: facts.jsonl\nhead_to_tail:\n")
+    (pytester.path / "suites" / "mini.kb.yaml").unlink()
+    lines = ["land,kind,value,people"]
+    for land, city, people in CAPITALS:
+        lines += [f"{land},capital,{city},{people}", f"{land},anthem,Song of {land},{people}"]
+    (pytester.path / "dump.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (pytester.path / "templates.yaml").write_text(
+        'P36: {question: "What is the capital of [X]?", label: capital, domain: places, from: capital}\n',
+        encoding="utf-8",
+    )
+    built = pytester.run(
+        *(sys.executable, "-m", "pytest_kbrel.cli", "build", "head-to-tail", "dump.csv"),
+        *("--templates", "templates.yaml", "--output", "suites/lands"),
+        *("--subject", "land", "--relation", "kind", "--object", "value", "--popularity", "people"),
+    )
+    assert built.ret == 0, built.stderr.str()
+    built.stdout.fnmatch_lines(
+        ["24 rows read", "  12 relation without a template", "entities of places: * head, * torso, * tail"]
+    )
+    (pytester.path / "suites" / "lands.kb.yaml").write_text(
+        "suite: lands\nfacts: lands/facts.jsonl\n"
+        "head_to_tail: {prompt: zero-shot, gates: {accuracy: 0.0}, overall: {gates: {gap: 1}}}\n",
+        encoding="utf-8",
+    )
+    result = pytester.runpytest(*GATE)
+    assert result.ret == pytest.ExitCode.OK, result.stdout.str()
+    manifest = json.loads((pytester.path / "suites/lands/manifest.json").read_text(encoding="utf-8"))
+    counts = {case["id"].split("::")[1]: case["n"] for case in report()["cases"]}
+    taken = manifest["templates"][0]["taken"]
+    assert taken >= 2
+    assert counts == {
+        **{f"head_to_tail[places-{bucket}]": taken for bucket in ("head", "torso", "tail")},
+        "head_to_tail[overall]": 3 * taken,
+        "pooled[overall]": 3 * taken,
+    }

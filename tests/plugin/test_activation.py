@@ -1,0 +1,165 @@
+"""Sessions without a model: the plugin loads little, changes nothing, and says what is missing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.plugin.conftest import MODEL
+
+OURS = [
+    "pytest_kbrel",
+    *(f"pytest_kbrel.{name}" for name in ("bounds", "errors", "plugin")),
+    *(f"pytest_kbrel.plugin.{name}" for name in ("fixtures", "options")),
+]
+HEAVY = ("torch", "transformers", "numpy", "scipy", "yaml", "pydantic", "jinja2", "xdist", "openai")
+
+
+def test_loading_the_plugin_imports_nothing_heavy():
+    code = f"import sys, pytest_kbrel.plugin; print([m for m in {HEAVY!r} if m in sys.modules])"
+    actual = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert actual.strip() == "[]"
+
+
+def test_an_idle_run_imports_nothing_prints_nothing_and_writes_nothing(pytester):
+    pytester.makepyfile(
+        f"""
+        import sys
+
+        def test_other():
+            heavy = [name for name in {HEAVY!r} if name in sys.modules and name != "xdist"]
+            ours = sorted(name for name in sys.modules if name.startswith("pytest_kbrel"))
+            assert heavy == []
+            assert ours == {OURS!r}
+        """
+    )
+    before = sorted(path.name for path in pytester.path.iterdir())
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider", "-p", "no:xdist")
+    result.assert_outcomes(passed=1)
+    lines = [line for line in result.outlines if "kbrel" in line and not line.startswith("plugins:")]
+    assert lines == []
+    pytesters_own = ("runpytest-", "stdout", "stderr", "__pycache__")
+    after = sorted(path.name for path in pytester.path.iterdir() if not path.name.startswith(pytesters_own))
+    assert after == before
+
+
+def test_it_can_be_blocked_by_its_name(pytester):
+    pytester.makepyfile("def test_other(): pass")
+    result = pytester.runpytest_subprocess("-p", "no:kbrel")
+    result.assert_outcomes(passed=1)
+
+
+def test_every_flag_has_an_ini_and_an_environment_twin_in_the_help(pytester):
+    result = pytester.runpytest_subprocess("--help")
+    text = " ".join(result.stdout.str().split())
+    for flag in ("model", "model-args", "device", "dtype", "batch-size", "apply-chat-template", "judge"):
+        name = flag.replace("-", "_")
+        assert f"--kb-{flag}" in text
+        assert f"[ini: kb_{name}, env: KB_{name.upper()}]" in text
+    for flag in ("baseline", "baseline-update", "inconclusive", "limit", "seed", "output-path"):
+        assert f"--kb-{flag}" in text
+
+
+def test_flags_that_are_typed_without_a_model_are_said_to_have_no_effect(pytester):
+    pytester.makepyfile("def test_other(): pass")
+    result = pytester.runpytest("--kb-limit=3", "--kb-device=cpu")
+    result.stdout.fnmatch_lines(
+        ["kbrel: --kb-device, --kb-limit not used: no model is given (--kb-model)", "*1 passed*"]
+    )
+
+
+def test_a_plain_run_leaves_suites_alone_and_says_so_once(pytester, mini_suite):
+    mini_suite()
+    pytester.makepyfile("def test_other(): pass")
+    result = pytester.runpytest()
+    result.assert_outcomes(passed=1)
+    said = [line for line in result.outlines if "kbrel" in line and "plugins:" not in line]
+    said = [line for line in said if not line.startswith("rootdir")]
+    assert len(said) == 1
+    assert "suites/mini.kb.yaml" in said[0]
+    assert "--kb-model" in said[0]
+
+
+def test_naming_a_suite_is_a_usage_error(pytester, mini_suite):
+    mini_suite()
+    for argument in ("suites/mini.kb.yaml", "suites/mini.kb.yaml::monitor[P36]"):
+        result = pytester.runpytest(argument)
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        result.stderr.fnmatch_lines(["ERROR: *mini.kb.yaml*no model is given*--kb-model*"])
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        *(
+            "--kb-model=",
+            "--kb-from-run=",
+            "--kb-baseline=prod",
+            "--kb-baseline-model=scripted/knows.jsonl",
+        ),
+        *("--kb-baseline-update=prod", "--kb-baseline-reason=why", "--kb-prices=1,2"),
+    ],
+)
+def test_what_is_typed_for_no_model_is_a_usage_error(pytester, mini_suite, typed):
+    mini_suite()
+    pytester.makepyfile("def test_it(): pass")
+    result = pytester.runpytest(typed)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    flag = typed.partition("=")[0]
+    result.stderr.fnmatch_lines([f"ERROR: {flag}: found *a model or a record is needed*--kb-model=SPEC*"])
+    assert pytester.runpytest(typed, "--co").ret == pytest.ExitCode.OK
+
+
+def test_a_baseline_that_ini_or_environment_name_needs_no_model(pytester, monkeypatch):
+    pytester.makepyfile("def test_it(): pass")
+    pytester.makeini("[pytest]\nkb_baseline = prod\naddopts = --kb-baseline=prod\n")
+    monkeypatch.setenv("KB_BASELINE_REASON", "why")
+    pytester.runpytest().assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize(("typed", "other"), [("--kb-model=", "KB_FROM_RUN"), ("--kb-from-run=", "KB_MODEL")])
+def test_an_empty_one_does_not_give_way_to_the_environment(
+    self, pytester, mini_suite, monkeypatch, typed, other
+):
+    mini_suite()
+    monkeypatch.setenv(other, "reference")
+    result = pytester.runpytest("suites", typed)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: *"])
+
+
+@pytest.mark.parametrize(
+    ("typed", "needed"),
+    [("--kb-prices=1,2", "--kb-plan"), ("--kb-baseline-reason=why", "--kb-baseline-update")],
+)
+def test_what_is_typed_without_its_flag_is_a_usage_error(pytester, mini_suite, typed, needed):
+    mini_suite()
+    result = pytester.runpytest(MODEL, "suites", typed)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    flag = typed.partition("=")[0]
+    result.stderr.fnmatch_lines([f"ERROR: {flag}: found without {needed}; allowed: with it*"])
+
+
+def test_naming_the_folder_is_no_green_run(pytester, mini_suite):
+    mini_suite()
+    result = pytester.runpytest("suites")
+    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    result.stdout.fnmatch_lines(["kbrel: no model given*suites/mini.kb.yaml*"])
+
+
+def test_a_fixture_without_a_model_fails_and_says_what_to_give(pytester):
+    pytester.makepyfile("def test_it(kb_model): pass")
+    result = pytester.runpytest()
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*--kb-model=SPEC*"])
+
+
+def test_environment_and_ini_name_a_model_too(pytester, mini_suite, monkeypatch):
+    mini_suite()
+    pytester.makeini("[pytest]\nkb_model = reference:nonsense\n")
+    assert pytester.runpytest("suites").ret == pytest.ExitCode.USAGE_ERROR
+    monkeypatch.setenv("KB_MODEL", "reference")
+    result = pytester.runpytest("suites", "-k", "seen-zero-shot and not unseen")
+    result.assert_outcomes(passed=1)
