@@ -58,11 +58,11 @@ def imports() -> dict[str, tuple[set[str], set[str]]]:
 
     Imports inside functions count. Imports for type checkers alone do not.
     """
-    known = modules()
-    return {name: _imports_of(path, known) for name, path in known.items()}
+    paths = modules()
+    return {name: _imports_of(path, paths) for name, path in paths.items()}
 
 
-def _imports_of(path: Path, known: dict[str, Path]) -> tuple[set[str], set[str]]:
+def _imports_of(path: Path, paths: dict[str, Path]) -> tuple[set[str], set[str]]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     only_for_types = {
         id(inner)
@@ -79,10 +79,10 @@ def _imports_of(path: Path, known: dict[str, Path]) -> tuple[set[str], set[str]]
         elif isinstance(node, ast.ImportFrom) and node.module:
             for alias in node.names:
                 whole = f"{node.module}.{alias.name}"
-                is_module = whole.removeprefix("pytest_kbrel.") in known
+                is_module = whole.removeprefix("pytest_kbrel.") in paths
                 dotted.append(whole if is_module else node.module)
     own = {name.removeprefix("pytest_kbrel").removeprefix(".") for name in dotted if _is_ours(name)}
-    return own & known.keys(), {name.split(".")[0] for name in dotted if not _is_ours(name)}
+    return own & paths.keys(), {name.split(".")[0] for name in dotted if not _is_ours(name)}
 
 
 def _is_ours(name: str) -> bool:

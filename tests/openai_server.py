@@ -221,14 +221,18 @@ class OpenAIServer:
 
 
 def _frame(call: Call, kind: str, text: str) -> dict[str, Any]:
-    asked, said = len(call.text.split()), len(text.split())
+    input_tokens, output_tokens = len(call.text.split()), len(text.split())
     return {
         "id": "reply-" + hashlib.sha256(call.text.encode()).hexdigest()[:8],
         "object": kind,
         "created": 0,
         "model": call.body["model"],
         "system_fingerprint": "fp_loopback",
-        "usage": {"prompt_tokens": asked, "completion_tokens": said, "total_tokens": asked + said},
+        "usage": {
+            "prompt_tokens": input_tokens,
+            "completion_tokens": output_tokens,
+            "total_tokens": input_tokens + output_tokens,
+        },
     }
 
 

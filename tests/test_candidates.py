@@ -85,16 +85,21 @@ def test_the_table_takes_the_place_between_its_markers(folders: list[str], tmp_p
 
 
 @pytest.mark.parametrize(
-    ("folder", "page", "said"),
+    ("folder", "page", "message"),
     [("nope", "p.md", "there is no such report"), ("base", "p.md", "needs the markers")],
 )
 def test_what_cannot_be_done_is_one_line(
-    folder: str, page: str, said: str, folders: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    folder: str,
+    page: str,
+    message: str,
+    folders: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     (tmp_path / page).write_text("nothing", encoding="utf-8")
     status = candidates.main([str(tmp_path / folder), folders[1], "--into", str(tmp_path / page)])
     assert status == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_the_page_has_the_markers() -> None:

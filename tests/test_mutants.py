@@ -54,14 +54,14 @@ def mutants(tools, tmp_path):
     return tools("mutants_made").mutants_of(path, "sums")
 
 
-def kept(*statuses: str) -> dict[str, dict[str, str]]:
+def records(*statuses: str) -> dict[str, dict[str, str]]:
     return {f"stats.a:{at}": {"module": "stats", "status": status} for at, status in enumerate(statuses)}
 
 
 def test_a_share_is_not_rounded_up(tools, monkeypatch):
     table = tools("mutants_table")
     statuses = ["killed"] * 898 + ["timeout"] + ["survived"] * 100 + ["not covered"]
-    monkeypatch.setattr(table, "read", lambda folder: kept(*statuses) if folder == "stats" else {})
+    monkeypatch.setattr(table, "read", lambda folder: records(*statuses) if folder == "stats" else {})
     assert table.table({})[2:] == [
         "| `stats/` | 1,000 | 898 | 1 | 100 | 1 | 89.9 % |",
         "| all | 1,000 | 898 | 1 | 100 | 1 | 89.9 % |",
@@ -72,9 +72,11 @@ def test_a_folder_that_was_not_run_keeps_its_line(tools, monkeypatch, tmp_path):
     table = tools("mutants_table")
     page = tmp_path / "page.md"
     page.write_text(f"before\n{table.START}\n{table.END}\nafter\n", encoding="utf-8")
-    monkeypatch.setattr(table, "read", lambda folder: kept("killed", "survived") if folder == "stats" else {})
+    monkeypatch.setattr(
+        table, "read", lambda folder: records("killed", "survived") if folder == "stats" else {}
+    )
     assert table.main(["--into", str(page)]) == 0
-    monkeypatch.setattr(table, "read", lambda folder: kept("killed") if folder == "gates" else {})
+    monkeypatch.setattr(table, "read", lambda folder: records("killed") if folder == "gates" else {})
     assert table.main(["--into", str(page)]) == 0
     text = page.read_text(encoding="utf-8")
     assert text.startswith("before\n")

@@ -19,15 +19,15 @@ def test_nothing_is_decided_by_comparing_with_the_name_of_a_probe() -> None:
 
 
 def test_settings_of_a_probe_are_told_apart_only_in_its_own_modules() -> None:
-    told = re.compile(r"isinstance\([^)]*\b(Monitor|HeadToTail|Reliability)Settings")
-    assert {name.split(".")[0] for name, text in SOURCES.items() if told.search(text)} <= {"probes"}
+    check = re.compile(r"isinstance\([^)]*\b(Monitor|HeadToTail|Reliability)Settings")
+    assert {name.split(".")[0] for name, text in SOURCES.items() if check.search(text)} <= {"probes"}
 
 
 def test_what_a_backend_is_stands_in_its_record() -> None:
     names = "|".join(backend.name for backend in BACKENDS.values())
-    told = re.compile(rf"""backend (==|!=|in) \(?"({names})"|startswith\("({names})/"\)|\bis_({names})\(""")
+    check = re.compile(rf"""backend (==|!=|in) \(?"({names})"|startswith\("({names})/"\)|\bis_({names})\(""")
     # A report may be of a model whose backend is not installed: it knows that a script has no prompt form.
-    assert [name for name, text in SOURCES.items() if told.search(text)] == ["reports.phrases"]
+    assert [name for name, text in SOURCES.items() if check.search(text)] == ["reports.phrases"]
 
 
 def test_a_table_has_one_name() -> None:

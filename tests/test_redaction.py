@@ -102,6 +102,6 @@ def test_a_reply_of_any_depth_is_searched() -> None:
 
 
 def test_no_half_of_a_key_is_left_where_an_error_is_cut() -> None:
-    said = describe_error(ValueError("x" * 290 + KEY + "y"))
-    assert said == f"ValueError: {'x' * 290}***y"
+    text = describe_error(ValueError("x" * 290 + KEY + "y"))
+    assert text == f"ValueError: {'x' * 290}***y"
     assert "***" in str(ModelError(f"refused: {KEY}"))

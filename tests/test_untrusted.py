@@ -33,7 +33,7 @@ def test_json_is_read(text, value):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("[" * 100_000 + "]" * 100_000, "nested more than 100 levels deep; allowed: at most 100"),
         ('{"a":' * 101 + "1" + "}" * 101, "nested more than 100 levels deep"),
@@ -49,8 +49,8 @@ def test_json_is_read(text, value):
         ("", "Expecting value"),
     ],
 )
-def test_other_json_is_a_value_error_in_words(text, said):
-    with pytest.raises(ValueError, match=said):
+def test_other_json_is_a_value_error_in_words(text, message):
+    with pytest.raises(ValueError, match=message):
         parse(text)
 
 

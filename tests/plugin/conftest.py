@@ -84,7 +84,7 @@ P36:
 
 
 def script(
-    known: Sequence[tuple[str, str]], otherwise: str = "unsure", shift: float = 0.0, text: str = ""
+    answers: Sequence[tuple[str, str]], otherwise: str = "unsure", shift: float = 0.0, text: str = ""
 ) -> str:
     """Return the script of a model that knows these answers, by what its question ends with.
 
@@ -92,14 +92,14 @@ def script(
     is what it writes in place of all that it knows.
     """
     rules: list[dict[str, object]] = []
-    for number, (question, answer) in enumerate(known):
+    for number, (question, answer) in enumerate(answers):
         # Only the last question counts: examples may stand before it.
-        asked = rf"{question}\?[^?]*$"
+        pattern = rf"{question}\?[^?]*$"
         probability = 0.9 - 0.01 * number - shift
         after_answer = {answer: round(probability + 0.08, 4)}
         rules += [
-            {"pattern": rf"^{answer}\. .*{asked}", "probability": after_answer},
-            {"pattern": asked, "text": text or answer, "probability": {answer: round(probability, 4)}},
+            {"pattern": rf"^{answer}\. .*{pattern}", "probability": after_answer},
+            {"pattern": pattern, "text": text or answer, "probability": {answer: round(probability, 4)}},
         ]
     # The first name in a question: not every wrong answer is the same then.
     rules.append({"pattern": r"Question: [^?]*? ([A-Z]\w+)[^?]*\?[^?]*$", "text": otherwise})

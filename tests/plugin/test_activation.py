@@ -75,11 +75,11 @@ def test_a_plain_run_leaves_suites_alone_and_says_so_once(pytester, mini_suite):
     pytester.makepyfile("def test_other(): pass")
     result = pytester.runpytest()
     result.assert_outcomes(passed=1)
-    said = [line for line in result.outlines if "kbrel" in line and "plugins:" not in line]
-    said = [line for line in said if not line.startswith("rootdir")]
-    assert len(said) == 1
-    assert "suites/mini.kb.yaml" in said[0]
-    assert "--kb-model" in said[0]
+    lines = [line for line in result.outlines if "kbrel" in line and "plugins:" not in line]
+    lines = [line for line in lines if not line.startswith("rootdir")]
+    assert len(lines) == 1
+    assert "suites/mini.kb.yaml" in lines[0]
+    assert "--kb-model" in lines[0]
 
 
 def test_naming_a_suite_is_a_usage_error(pytester, mini_suite):
@@ -120,9 +120,7 @@ def test_a_baseline_that_ini_or_environment_name_needs_no_model(pytester, monkey
 
 
 @pytest.mark.parametrize(("typed", "other"), [("--kb-model=", "KB_FROM_RUN"), ("--kb-from-run=", "KB_MODEL")])
-def test_an_empty_one_does_not_give_way_to_the_environment(
-    self, pytester, mini_suite, monkeypatch, typed, other
-):
+def test_an_empty_one_does_not_give_way_to_the_environment(pytester, mini_suite, monkeypatch, typed, other):
     mini_suite()
     monkeypatch.setenv(other, "reference")
     result = pytester.runpytest("suites", typed)

@@ -32,7 +32,7 @@ def no_traceback(result):
 
 
 @pytest.mark.parametrize(
-    ("model", "said"),
+    ("model", "message"),
     [
         ("./nowhere", "*nowhere*"),
         ("suites", "*config.json*"),
@@ -42,11 +42,11 @@ def no_traceback(result):
         ("vllm/gpt", "gpt: no such folder*a hub id org/name*"),
     ],
 )
-def test_what_is_no_model_is_a_usage_error(pytester, mini_suite, model, said):
+def test_what_is_no_model_is_a_usage_error(pytester, mini_suite, model, message):
     mini_suite(ONE_SLICE)
     result = gate(pytester, model)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"ERROR: {said}"])
+    result.stderr.fnmatch_lines([f"ERROR: {message}"])
     no_traceback(result)
 
 
@@ -120,7 +120,7 @@ def test_a_model_that_answers_nothing_never_passes(pytester, mini_suite, report)
 
 
 @pytest.mark.parametrize(
-    ("flag", "said"),
+    ("flag", "message"),
     [
         ("--kb-limit=0", "*--kb-limit*'0'*"),
         ("--kb-limit=2.5", "*--kb-limit*'2.5'*"),
@@ -136,11 +136,11 @@ def test_a_model_that_answers_nothing_never_passes(pytester, mini_suite, report)
         ),
     ],
 )
-def test_a_wrong_setting_is_a_usage_error(pytester, mini_suite, flag, said):
+def test_a_wrong_setting_is_a_usage_error(pytester, mini_suite, flag, message):
     mini_suite(ONE_SLICE)
     result = gate(pytester, "reference", flag)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"ERROR: {said}"])
+    result.stderr.fnmatch_lines([f"ERROR: {message}"])
     no_traceback(result)
 
 
@@ -239,7 +239,7 @@ def repeats(result: pytest.RunResult) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("flags", "said"),
+    ("flags", "message"),
     [
         (["--kb-model=openai/x,api_key=sk-very-secret"], "--kb-model: found api_key in it"),
         (["--kb-model=openai/x", "--kb-model-args=api_key=sk-very-secret"], "unknown key 'api_key'"),
@@ -249,11 +249,11 @@ def repeats(result: pytest.RunResult) -> bool:
         ),
     ],
 )
-def test_a_typed_key_is_refused_and_not_repeated(pytester, mini_suite, flags, said):
+def test_a_typed_key_is_refused_and_not_repeated(pytester, mini_suite, flags, message):
     mini_suite()
     result = pytester.runpytest(*flags, "suites")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert said in result.stderr.str()
+    assert message in result.stderr.str()
     assert not repeats(result)
 
 

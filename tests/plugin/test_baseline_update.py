@@ -106,13 +106,13 @@ def test_a_run_that_stopped_at_its_first_failure(pytester, mini_suite, older):
     assert older()
 
 
-@pytest.mark.parametrize("where", ["environment", "ini"])
+@pytest.mark.parametrize("where", ["environment", "ini", "typed"])
 def test_a_limit_wherever_it_stands(pytester, monkeypatch, older, where):
     if where == "ini":
         pytester.makeini("[pytest]\nkb_limit = 3\n")
-    else:
+    elif where == "environment":
         monkeypatch.setenv("KB_LIMIT", "0.5")
-    result = pytester.runpytest(*BLESS)
+    result = pytester.runpytest(*BLESS, *(["--kb-limit=3"] if where == "typed" else []))
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*--kb-baseline-update blesses complete runs only, and --kb-limit leaves*"])
     assert older()
@@ -144,10 +144,10 @@ def test_a_whole_run_replaces_it_and_keeps_why(pytester, older):
 
 def test_an_old_baseline_is_named_old(pytester, older, report):
     assert pytester.runpytest(*BLESS).ret == 0
-    place = pytester.path / "baselines" / "prod" / "baseline.json"
-    text = place.read_text()
+    path = pytester.path / "baselines" / "prod" / "baseline.json"
+    text = path.read_text()
     created = read_baseline("prod", pytester.path).created
-    place.write_text(text.replace(created, "2020-01-02T03:04:05+00:00"))
+    path.write_text(text.replace(created, "2020-01-02T03:04:05+00:00"))
     assert pytester.runpytest(*GATE, "--kb-baseline=prod").ret == 0
     (age,) = [words for words in report()["differences"] if words.startswith("age: ")]
     assert "the baseline was blessed" in age
@@ -247,13 +247,34 @@ def test_blessing_again_without_measuring_says_what_is_dropped(pytester, mini_su
     mini_suite(RELATIVE)
     assert pytester.runpytest(*BLESS, "--kb-noise-floor").ret == 0
     floors = [case["noise"] for case in meta()["cases"].values()]
-    said = f"({sum(floor['changed'] for floor in floors)} of {sum(floor['of'] for floor in floors)} answers)"
+    counts = (
+        f"({sum(floor['changed'] for floor in floors)} of {sum(floor['of'] for floor in floors)} answers)"
+    )
     again = pytester.runpytest(*BLESS)
     dropped = (
-        f"the noise floor of the old baseline {said} is dropped: add --kb-noise-floor to measure it again"
+        f"the noise floor of the old baseline {counts} is dropped: add --kb-noise-floor to measure it again"
     )
     assert dropped in again.outlines
     assert not any("noise" in case for case in meta()["cases"].values())
     # There is none left to drop, and where it is measured again none is.
     assert "is dropped" not in pytester.runpytest(*BLESS).stdout.str()
     assert "is dropped" not in pytester.runpytest(*BLESS, "--kb-noise-floor").stdout.str()
+
+
+@pytest.mark.slow
+def test_the_same_run_gives_the_same_bytes(pytester, mini_suite):
+    mini_suite(RELATIVE)
+    pytester.runpytest(*BLESS)
+    blessed = pytester.path / "baselines" / "prod"
+    before = {path.name: path.read_bytes() for path in blessed.iterdir()}
+    pytester.runpytest(*GATE, "--kb-baseline-update=again", "-n2")
+    again = pytester.path / "baselines" / "again"
+    (name,) = (name for name in before if name.endswith(".xz"))
+    assert (again / name).read_bytes() == before[name]
+
+
+def test_without_a_name_the_compared_baseline_is_meant(pytester, mini_suite):
+    mini_suite(RELATIVE)
+    result = pytester.runpytest(*GATE, "--kb-baseline-update")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*--kb-baseline-update=NAME*"])

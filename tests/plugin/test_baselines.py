@@ -67,47 +67,13 @@ def test_other_prompts_are_not_comparable(pytester, mini_suite, blessed, report)
     assert verdicts["seen-zero-shot"] == "not comparable"
 
 
-class TestBlessing:
-    def test_a_filtered_run_is_not_blessed(self, pytester, mini_suite):
-        mini_suite(RELATIVE)
-        result = pytester.runpytest(*GATE, "--kb-baseline-update=prod", "-k", "unseen")
-        assert result.ret == pytest.ExitCode.TESTS_FAILED
-        assert not (pytester.path / "baselines").exists()
-        result.stdout.fnmatch_lines(["*complete*"])
-
-    def test_a_limited_run_is_not_blessed(self, pytester, mini_suite):
-        mini_suite(RELATIVE)
-        result = pytester.runpytest(*GATE, "--kb-baseline-update=prod", "--kb-limit=3")
-        assert result.ret == pytest.ExitCode.USAGE_ERROR
-
-    @pytest.mark.slow
-    def test_the_same_run_gives_the_same_bytes(self, pytester, blessed):
-        before = {path.name: path.read_bytes() for path in blessed.iterdir()}
-        pytester.runpytest(*GATE, "--kb-baseline-update=again", "-n2")
-        again = pytester.path / "baselines" / "again"
-        (name,) = (name for name in before if name.endswith(".xz"))
-        assert (again / name).read_bytes() == before[name]
-
-    def test_without_a_name_the_compared_baseline_is_meant(self, pytester, mini_suite):
-        mini_suite(RELATIVE)
-        result = pytester.runpytest(*GATE, "--kb-baseline-update")
-        assert result.ret == pytest.ExitCode.USAGE_ERROR
-        result.stderr.fnmatch_lines(["*--kb-baseline-update=NAME*"])
-
-    def test_a_swallowed_folder_is_noticed(self, pytester, mini_suite):
-        mini_suite(RELATIVE)
-        result = pytester.runpytest(MODEL, "--kb-baseline-update", "suites")
-        assert result.ret == pytest.ExitCode.USAGE_ERROR
-        result.stderr.fnmatch_lines(["*'suites'*folder here*"])
-
-
 def test_a_renamed_suite_is_told_which_suites_the_baseline_has(pytester, blessed, report):
     suites = pytester.path / "suites"
     (suites / "mini.kb.yaml").rename(suites / "small.kb.yaml")
     result = pytester.runpytest(*GATE, "--kb-baseline=prod")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    said = {gate["reason"] for case in report()["cases"] for gate in case["gates"]}
-    assert said == {
+    reasons = {gate["reason"] for case in report()["cases"] for gate in case["gates"]}
+    assert reasons == {
         f"the baseline has no case reliability[{name}-zero-shot] (it has the suite files mini.kb.yaml): "
         "bless a run of all suites anew"
         for name in ("seen", "unseen")
@@ -164,10 +130,12 @@ def test_both_models_answers_are_recorded_apart(pytester, mini_suite):
     mini_suite(RELATIVE)
     pytester.runpytest(*IN_SESSION)
     lines = (pytester.path / "kbrel-report" / "responses.jsonl").read_text().splitlines()
-    asked = [json.loads(line) for line in lines]
+    responses = [json.loads(line) for line in lines]
     first = {
         to: {
-            (one["case"], one["fact"]) for one in asked if one.get("to", "") == to and one["role"] == "answer"
+            (one["case"], one["fact"])
+            for one in responses
+            if one.get("to", "") == to and one["role"] == "answer"
         }
         for to in ("", "baseline")
     }

@@ -17,8 +17,8 @@ from tests.plugin.conftest import GATE, ONE, SUITE
 
 
 def counts(report, folder="kbrel-report"):
-    known = report(folder)["environment"]
-    return tuple(int(known[name]) for name in ("answers_asked", "answers_reused"))
+    environment = report(folder)["environment"]
+    return tuple(int(environment[name]) for name in ("answers_asked", "answers_reused"))
 
 
 def responses(pytester, folder="kbrel-report"):
@@ -28,14 +28,18 @@ def responses(pytester, folder="kbrel-report"):
 def test_a_second_run_asks_nothing_and_reports_the_same(pytester, mini_suite, report, plugin_args):
     mini_suite()
     first = pytester.runpytest(*GATE, *plugin_args)
-    before, said = report(), responses(pytester)
+    before, first_responses = report(), responses(pytester)
     assert "answers reused" not in first.stdout.str()
     assert counts(report)[1] == 0
     result = pytester.runpytest(*GATE, *plugin_args)
-    asked, reused = counts(report)
-    assert asked == reused > 100
-    result.stdout.fnmatch_lines([f"{asked} of {asked} answers reused from .kbrel-cache"])
-    assert (result.ret, comparable(report()), responses(pytester)) == (first.ret, comparable(before), said)
+    requests, reused = counts(report)
+    assert requests == reused > 100
+    result.stdout.fnmatch_lines([f"{requests} of {requests} answers reused from .kbrel-cache"])
+    assert (result.ret, comparable(report()), responses(pytester)) == (
+        first.ret,
+        comparable(before),
+        first_responses,
+    )
 
 
 @pytest.mark.slow
@@ -43,8 +47,8 @@ def test_workers_use_what_a_serial_run_kept(pytester, mini_suite, report):
     mini_suite()
     pytester.runpytest(*GATE)
     pytester.runpytest(*GATE, "-n2")
-    asked, reused = counts(report)
-    assert asked == reused
+    requests, reused = counts(report)
+    assert requests == reused
 
 
 def test_the_same_contents_under_another_path_are_known_and_others_under_the_same_are_not(
@@ -59,12 +63,12 @@ def test_the_same_contents_under_another_path_are_known_and_others_under_the_sam
     shutil.copytree(actual / "base", here)
     gate = ("--kb-model=./checkpoint", "suites")
     pytester.runpytest(*gate)
-    asked, reused = counts(report)
-    assert asked == reused > 0
+    requests, reused = counts(report)
+    assert requests == reused > 0
     shutil.rmtree(here)
     shutil.copytree(actual / "gullible", here)
     pytester.runpytest(*gate)
-    assert counts(report) == (asked, 0)
+    assert counts(report) == (requests, 0)
 
 
 def test_another_way_to_ask_is_another_answer(pytester, mini_suite, report):
@@ -125,15 +129,15 @@ def test_a_store_that_is_broken_is_said_once_and_never_served(pytester, mini_sui
     pytester.runpytest(*GATE)
     before, path = report(), pytester.path / ".kbrel-cache" / "answers.sqlite"
     whole = path.read_bytes()
-    for spoil, said in SPOILT[:1] if plugin_args else SPOILT:
+    for spoil, message in SPOILT[:1] if plugin_args else SPOILT:
         path.write_bytes(whole)
         spoil(path)
         result = pytester.runpytest(*GATE, *plugin_args)
         assert (result.ret, comparable(report())) == (0, comparable(before))
         assert counts(report)[1] == 0
-        told = report()["environment"]["answers_not_kept"]
-        assert said in told
-        assert f"delete {path}" in told
+        problem = report()["environment"]["answers_not_kept"]
+        assert message in problem
+        assert f"delete {path}" in problem
         assert result.stdout.str().count("answers are not kept: ") == 1
 
 
@@ -225,17 +229,17 @@ def test_a_killed_run_goes_on_where_it_stopped(pytester, mini_suite):
     whole = ground.finish(1)
     ground.forget()
     ground.kill(1, 0)
-    left = len(ground.stored())
+    stored = len(ground.stored())
     # Two workers go on, are killed as well, and go on.
     ground.kill(2, random.Random(2).uniform(0, 0.5))
     one = kill_runs.resumed(ground, 2, 0, whole)
-    assert 0 < left <= one.stored <= one.total == whole.stored
+    assert 0 < stored <= one.stored <= one.total == whole.stored
     assert (one.again, one.difference) == (0, "")
     assert one.asked >= one.total - one.stored
 
 
 @pytest.mark.parametrize(
-    ("mount", "said"),
+    ("mount", "message"),
     [
         ("mount -t tmpfs -o size=60k none kept", "database or disk is full"),
         ("mount --bind kept kept; mount -o remount,ro,bind kept", "Read-only file system"),
@@ -243,7 +247,7 @@ def test_a_killed_run_goes_on_where_it_stopped(pytester, mini_suite):
     ids=["full", "read-only"],
 )
 @pytest.mark.slow
-def test_a_real_disk_that_takes_no_more_costs_the_run_nothing(pytester, mini_suite, report, mount, said):
+def test_a_real_disk_that_takes_no_more_costs_the_run_nothing(pytester, mini_suite, report, mount, message):
     unshare = shutil.which("unshare")
     if unshare is None or subprocess.run([unshare, "-rm", "true"], capture_output=True).returncode:
         pytest.skip("this system lets nobody mount a disk of his own")
@@ -262,6 +266,6 @@ def test_a_real_disk_that_takes_no_more_costs_the_run_nothing(pytester, mini_sui
         pytest.skip(f"cannot mount: {done.stderr}")
     assert done.returncode == 0
     assert kill_runs.first_difference(comparable(report()), comparable(before)) == ""
-    told = report()["environment"]["answers_not_kept"]
-    assert said in told
+    problem = report()["environment"]["answers_not_kept"]
+    assert message in problem
     assert done.stdout.count("answers are not kept: ") == 1

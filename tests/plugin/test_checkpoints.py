@@ -23,7 +23,7 @@ def test_a_checkpoint_that_knows_nothing_is_asked_and_invalid(pytester, mini_sui
     cases = {case["id"].split("::")[1]: case for case in actual["cases"]}
     # 400 tokens share the probability.
     assert cases["monitor[P36]"]["verdict"] == "invalid"
-    assert any("the right answer gets no probability" in said for said in cases["monitor[P36]"]["errors"])
+    assert any("the right answer gets no probability" in error for error in cases["monitor[P36]"]["errors"])
     # Random weights never end an answer.
     assert cases["reliability[seen-zero-shot]"]["verdict"] == "invalid"
     assert "max_new_tokens" in cases["reliability[seen-zero-shot]"]["errors"][0]
@@ -38,28 +38,28 @@ def test_loading_is_told_from_every_process(pytester, mini_suite, report, plugin
     result = pytester.runpytest(
         "--kb-model=reference", "--kb-limit=3", "-k", "P36 or places-head", *plugin_args
     )
-    told = report()["environment"]
-    seconds = float(told["model_load_seconds"])
+    environment = report()["environment"]
+    seconds = float(environment["model_load_seconds"])
     assert 0 < seconds < 600
     # What was asked: MONITOR scores, both write.
-    assert re.fullmatch(ENGINE, told["engine"])
+    assert re.fullmatch(ENGINE, environment["engine"])
     slowest = " by the slowest worker" if plugin_args else ""
-    line = f"model loaded in {told['model_load_seconds']} s{slowest}; {told['engine']}"
+    line = f"model loaded in {environment['model_load_seconds']} s{slowest}; {environment['engine']}"
     assert line in one_line(result)
     for name in ("summary.md", "report.html"):
         text = (pytester.path / "kbrel-report" / name).read_text(encoding="utf-8")
-        assert f"model loaded in {told['model_load_seconds']} s{slowest}" in text
+        assert f"model loaded in {environment['model_load_seconds']} s{slowest}" in text
 
 
 def test_nothing_is_tried_for_the_report(pytester, mini_suite, report):
     mini_suite()
-    asked = ("--kb-model=reference", "--kb-limit=3", "-k", "P36", "suites")
-    pytester.runpytest(*asked)
-    pytester.runpytest(*asked)
-    told = report()["environment"]
-    assert told["answers_reused"] == told["answers_asked"]
-    assert "model_load_seconds" in told
-    assert "engine" not in told
+    args = ("--kb-model=reference", "--kb-limit=3", "-k", "P36", "suites")
+    pytester.runpytest(*args)
+    pytester.runpytest(*args)
+    environment = report()["environment"]
+    assert environment["answers_reused"] == environment["answers_asked"]
+    assert "model_load_seconds" in environment
+    assert "engine" not in environment
 
 
 def test_a_served_model_loads_nothing_here(pytester, mini_suite, report, openai_server):

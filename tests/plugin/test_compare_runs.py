@@ -74,9 +74,9 @@ def test_paired_runs_are_judged_as_with_the_baseline_itself(run, compare, report
     assert gates(paired["cases"]) == gates(candidate["cases"])
     theirs = {case["id"]: case for case in candidate["cases"]}
     for case in paired["cases"]:
-        known = theirs[case["id"]]
+        gated = theirs[case["id"]]
         for figure, value in case["figures"].items():
-            stated = known["metrics"][figure]
+            stated = gated["metrics"][figure]
             assert value["value"] == stated["value"]
             assert (value["delta"], value["delta_low"], value["p"]) == (
                 stated["delta"],
@@ -85,7 +85,7 @@ def test_paired_runs_are_judged_as_with_the_baseline_itself(run, compare, report
             )
         for word in ("lost", "gained"):
             assert [change["question"] for change in case[word]] == [
-                change["question"] for change in known[word]
+                change["question"] for change in gated[word]
             ]
     unseen = next(case for case in paired["cases"] if "unseen" in case["id"])
     assert unseen["verdict"] == "fail"

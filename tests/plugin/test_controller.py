@@ -27,8 +27,8 @@ MODEL = replace(
 class Journals:
     """Journals of a run under way that hold what they are told to."""
 
-    def __init__(self, **kept: Any) -> None:
-        self._summary, self.ended = JournalSummary(**kept), None
+    def __init__(self, **summary: Any) -> None:
+        self._summary, self.ended = JournalSummary(**summary), None
 
     def acquire(self) -> None:
         """Do nothing."""
@@ -185,13 +185,13 @@ def test_workers_with_different_models_make_no_run(
     recorder.pytest_runtest_logreport(report(two, nodeid=two.nodeid, **second))
     recorder.pytest_runtest_logreport(report(replace(one, id="head_to_tail[c]"), **first))
     run, ended = finished(recorder)
-    said = MIXED.format(who)
+    problem = MIXED.format(who)
     assert [(case.id, case.verdict, case.errors) for case in run.cases] == [
         ("head_to_tail[a]", "pass", ()),
-        ("head_to_tail[b]", "invalid", (said,)),
+        ("head_to_tail[b]", "invalid", (problem,)),
         ("head_to_tail[c]", "pass", ()),
     ]
-    assert (run.problems, run.complete, int(ended.exitstatus)) == ((said,), False, 1)
+    assert (run.problems, run.complete, int(ended.exitstatus)) == ((problem,), False, 1)
     # Whose the recorded responses are is not known: nobody decides on them again.
     with pytest.raises(KbrelError, match="no one model answered in this run"):
         read_run(tmp_path / "out")
@@ -228,7 +228,7 @@ KEPT = {"answers": 5, "unused": 2}
 
 
 @pytest.mark.parametrize(
-    ("kept", "came", "how", "ended", "said"),
+    ("summary", "came", "how", "ended", "note"),
     [
         ({}, [report(made_result())], {}, True, None),
         ({"answers": 5}, [report(made_result())], {}, True, None),
@@ -274,13 +274,13 @@ KEPT = {"answers": 5, "unused": 2}
 )
 def test_whether_a_run_against_a_server_has_ended_and_what_is_said_of_it(
     recorder: Recorder,
-    kept: dict[str, Any],
+    summary: dict[str, Any],
     came: list[Any],
     how: dict[str, Any],
     ended: bool,
-    said: str | None,
+    note: str | None,
 ) -> None:
-    journals = Journals(**kept)
+    journals = Journals(**summary)
     recorder._run_lock = cast(Any, journals)
     recorder.expect([ITEM])
     for one in came:
@@ -288,7 +288,7 @@ def test_whether_a_run_against_a_server_has_ended_and_what_is_said_of_it(
         recorder.pytest_runtest_logreport(_again(one))
     run, _ = finished(recorder, **how)
     assert journals.ended is ended
-    assert dict(run.environment).get("answers_resumed") == said
+    assert dict(run.environment).get("answers_resumed") == note
 
 
 def _again(one: Any) -> Any:

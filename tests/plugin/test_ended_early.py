@@ -174,10 +174,10 @@ def test_a_test_in_python_that_asks_a_model_begins_a_run_too(pytester, mini_suit
 
 def test_sigterm_ends_a_session_that_waits_for_a_server(pytester, mini_suite, report, openai_server):
     mini_suite(GATED)
-    asked, ended = openai_server.calls_to, threading.Event()
+    calls_to, ended = openai_server.calls_to, threading.Event()
 
     def say(text):
-        if len(asked("chat/completions")) > 2:
+        if len(calls_to("chat/completions")) > 2:
             ended.wait(120)
         return "Oslo"
 
@@ -190,7 +190,7 @@ def test_sigterm_ends_a_session_that_waits_for_a_server(pytester, mini_suite, re
         stderr=subprocess.STDOUT,
     )
     try:
-        assert wait_until(lambda: len(asked("chat/completions")) > 2, 60)
+        assert wait_until(lambda: len(calls_to("chat/completions")) > 2, 60)
         process.terminate()
         # Its server answers after two minutes.
         process.communicate(timeout=30)
@@ -228,14 +228,14 @@ class Session:
         wait_until(lambda: list((pytester.path / "kbrel-report" / ".parts").glob("*/*.jsonl")), 60)
         self.workers = [int(path.name) for path in Path("/proc").glob("[0-9]*") if self._is_child(path)]
 
-    def _is_child(self, place):
-        state, parent = self._state(place)
+    def _is_child(self, folder):
+        state, parent = self._state(folder)
         return state != "Z" and parent == self.process.pid
 
     @staticmethod
-    def _state(place):
+    def _state(folder):
         try:
-            actual = (place / "stat").read_text().rpartition(")")[2].split()
+            actual = (folder / "stat").read_text().rpartition(")")[2].split()
         except OSError:
             return "Z", 0
         return actual[0], int(actual[1])
@@ -247,8 +247,8 @@ class Session:
         )
 
     def ended(self):
-        said, _ = self.process.communicate(timeout=60)
-        return self.process.returncode, said.decode()
+        output, _ = self.process.communicate(timeout=60)
+        return self.process.returncode, output.decode()
 
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at /proc")
@@ -277,8 +277,8 @@ def test_workers_are_gone_soon_after_their_session_was_ended(
     send(session.process.pid, number)
     # Three seconds, and some for a machine that has other things to do; xdist itself would take ten.
     assert session.gone(8)
-    status, said = session.ended()
-    assert status == pytest.ExitCode.INTERRUPTED, said
+    status, output = session.ended()
+    assert status == pytest.ExitCode.INTERRUPTED, output
     # Both workers had begun a case, and three there were.
     assert "not run" in verdicts(report)
     assert report()["summary"]["verdict"] == "invalid"
@@ -291,8 +291,8 @@ def test_a_worker_that_is_ended_alone_is_a_crashed_one(pytester, mini_suite, rep
     session = Session(pytester, mini_suite, "-n2", "--max-worker-restart=0")
     for worker in session.workers:
         os.kill(worker, signal.SIGTERM)
-    status, said = session.ended()
-    assert status not in (0, None), said
+    status, output = session.ended()
+    assert status not in (0, None), output
     assert report()["summary"]["verdict"] == "invalid"
     assert TERMINATED not in report()["problems"]
 

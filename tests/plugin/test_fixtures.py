@@ -126,13 +126,13 @@ def test_python_tests_use_the_fixtures(pytester, mini_suite, report):
 
 
 @pytest.mark.parametrize(
-    ("probe", "settings", "said"),
+    ("probe", "settings", "message"),
     [
         ("monitor", "HeadToTailSettings", "*MonitorSettings; found HeadToTailSettings*"),
         ("monitor", "MonitorSettings", "*at least one of `negatives`*"),
     ],
 )
-def test_a_case_made_by_hand_that_cannot_be_asked_says_why(pytester, mini_suite, probe, settings, said):
+def test_a_case_made_by_hand_that_cannot_be_asked_says_why(pytester, mini_suite, probe, settings, message):
     mini_suite()
     pytester.makepyfile(
         f"""
@@ -148,7 +148,7 @@ def test_a_case_made_by_hand_that_cannot_be_asked_says_why(pytester, mini_suite,
     )
     result = pytester.runpytest(MODEL, "--ignore=suites")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines([said])
+    result.stdout.fnmatch_lines([message])
     assert "Traceback" not in result.stdout.str()
 
 

@@ -78,9 +78,9 @@ def test_a_recorded_run_decided_again_is_the_same(
     mini_suite(ALL, facts_file(RENAMED))
     gate("--kb-baseline-update=old")
     assert gate("--kb-baseline=old", *judge, *plugin_args).ret == gate("--kb-baseline=old", *judge).ret
-    before, asked = report("run"), len(openai_server.calls)
+    before, calls = report("run"), len(openai_server.calls)
     assert before["helpers"]
-    assert asked
+    assert calls
     openai_server.say = lambda text: "incorrect"
     result = again("--kb-baseline=old", *plugin_args)
     result.stdout.fnmatch_lines(
@@ -96,9 +96,9 @@ def test_a_recorded_run_decided_again_is_the_same(
         assert (pytester.path / "kbrel-report" / name).read_bytes() == (
             pytester.path / "run" / name
         ).read_bytes()
-    assert len(openai_server.calls) == asked
-    known = after["environment"]
-    assert known["helpers_reused"] == known["helpers_asked"] != "0"
+    assert len(openai_server.calls) == calls
+    environment = after["environment"]
+    assert environment["helpers_reused"] == environment["helpers_asked"] != "0"
     assert not (pytester.path / ".kbrel-cache").exists()
 
 
@@ -263,13 +263,13 @@ SPOILT = {
 def test_a_folder_that_is_no_finished_run_is_a_usage_error(pytester, mini_suite, gate, again):
     mini_suite(SUITE)
     gate("-k", "tail]", output="whole")
-    for said, spoil in SPOILT.items():
+    for message, spoil in SPOILT.items():
         shutil.rmtree(pytester.path / "run", ignore_errors=True)
         shutil.copytree(pytester.path / "whole", pytester.path / "run")
         spoil(pytester.path / "run")
         result = again()
         assert result.ret == pytest.ExitCode.USAGE_ERROR
-        result.stderr.fnmatch_lines([f"ERROR: --kb-from-run: *{said}*"])
+        result.stderr.fnmatch_lines([f"ERROR: --kb-from-run: *{message}*"])
 
 
 def test_a_line_that_is_broken_is_named_once_and_nothing_passes(pytester, mini_suite, report, gate, again):
@@ -335,8 +335,8 @@ def test_a_judge_that_must_be_asked_and_is_away_is_named(
     args = "--kb-judge-args=base_url=http://localhost:9/v1,max_retries=0"
     result = again(args)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    said = "1 of 1 replies that *places-tail? needs of openai/judge are not recorded in run"
-    result.stdout.fnmatch_lines([f"--kb-judge: {said}, *cannot be reached*"])
+    message = "1 of 1 replies that *places-tail? needs of openai/judge are not recorded in run"
+    result.stdout.fnmatch_lines([f"--kb-judge: {message}, *cannot be reached*"])
 
 
 def test_two_judges_of_one_name_are_not_joined(pytester, mini_suite, gate, again, openai_server, judge):

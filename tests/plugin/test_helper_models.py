@@ -53,12 +53,12 @@ def test_a_typo_in_a_writers_name_is_a_usage_error(pytester, mini_suite):
     mini_suite(WRITTEN.format("openia/x"))
     result = gate(pytester)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    said = "found 'openia/x'; allowed: facts, openai/NAME*did you mean 'openai'?"
-    result.stderr.fnmatch_lines([f"ERROR: suites/mini.kb.yaml: distractors_from: {said}"])
+    message = "found 'openia/x'; allowed: facts, openai/NAME*did you mean 'openai'?"
+    result.stderr.fnmatch_lines([f"ERROR: suites/mini.kb.yaml: distractors_from: {message}"])
 
 
 @pytest.mark.parametrize(
-    ("suite", "flags", "said"),
+    ("suite", "flags", "message"),
     [
         (ONE, (f"--kb-judge-args={NOWHERE}",), "base_url=* is for no model here; found: no judge, *"),
         (
@@ -70,11 +70,11 @@ def test_a_typo_in_a_writers_name_is_a_usage_error(pytester, mini_suite):
         (ONE, ("--kb-judge-args=base_ulr=x",), "model-args: unknown key 'base_ulr'*did you mean 'base_url'*"),
     ],
 )
-def test_an_option_that_no_helping_model_takes_is_a_usage_error(pytester, mini_suite, suite, flags, said):
+def test_an_option_that_no_helping_model_takes_is_a_usage_error(pytester, mini_suite, suite, flags, message):
     mini_suite(suite)
     result = gate(pytester, *flags)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"ERROR: *{said}"])
+    result.stderr.fnmatch_lines([f"ERROR: *{message}"])
 
 
 def test_an_option_in_the_ini_file_may_be_for_other_suites(pytester, mini_suite):
@@ -101,7 +101,7 @@ def test_the_header_names_the_judge(pytester, mini_suite, judge):
 
 
 @pytest.mark.parametrize(
-    ("flags", "said"),
+    ("flags", "message"),
     [
         (
             ("--kb-judge=rulse",),
@@ -114,11 +114,11 @@ def test_the_header_names_the_judge(pytester, mini_suite, judge):
         (("--kb-judge=reference:intt4",), "--kb-judge: *intt4*"),
     ],
 )
-def test_a_wrong_judge_is_a_usage_error(pytester, mini_suite, flags, said):
+def test_a_wrong_judge_is_a_usage_error(pytester, mini_suite, flags, message):
     mini_suite(ONE)
     result = gate(pytester, *flags)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"ERROR: {said}"])
+    result.stderr.fnmatch_lines([f"ERROR: {message}"])
     assert "Traceback" not in result.stderr.str()
 
 

@@ -103,12 +103,12 @@ def test_facts_without_response_are_left_out_up_to_the_limit(pytester, mini_suit
         assert case["metrics"]["wr"]["value"] == 0.0
 
 
-@pytest.mark.parametrize(("known", "code", "verdict"), [("nowhere", 1, "invalid"), ("Norway", 0, "pass")])
+@pytest.mark.parametrize(("country", "code", "verdict"), [("nowhere", 1, "invalid"), ("Norway", 0, "pass")])
 def test_a_model_that_says_nothing_anywhere_passes_no_suite_for_want_of_a_floor(
-    pytester, mini_suite, report, known, code, verdict
+    pytester, mini_suite, report, country, code, verdict
 ):
     mini_suite(HEADER + "head_to_tail:\n  prompt: zero-shot\n  gates: {hallucination: {max: 0.1}}\n")
-    answers = f'lambda prompt: "Oslo" if {known!r} in prompt else "unsure"'
+    answers = f'lambda prompt: "Oslo" if {country!r} in prompt else "unsure"'
     pytester.makeconftest(SCRIPTED.format(arguments=answers))
     result = pytester.runpytest(MODEL, "suites", "--kb-baseline-update=silent")
     assert result.ret == code
@@ -118,8 +118,8 @@ def test_a_model_that_says_nothing_anywhere_passes_no_suite_for_want_of_a_floor(
     assert {case["verdict"] for case in actual["cases"]} == {"pass"}
     assert (pytester.path / "baselines").exists() == (code == 0)
     if code:
-        said = "problem: suites/mini.kb.yaml: the model says nothing: none of 12 answers *"
-        result.stdout.fnmatch_lines([said])
+        message = "problem: suites/mini.kb.yaml: the model says nothing: none of 12 answers *"
+        result.stdout.fnmatch_lines([message])
 
 
 WORLD = Path(__file__).parents[2] / "suites" / "world.kb.yaml"
@@ -152,8 +152,8 @@ def invented(prompt: str) -> str:
 
 def question(prompt: str) -> str:
     """Return the last question of a prompt, as an echo would have it."""
-    asked = [line for line in prompt.splitlines() if line.strip() and not line.startswith("Answer")]
-    return asked[-1].removeprefix("Question: ")
+    questions = [line for line in prompt.splitlines() if line.strip() and not line.startswith("Answer")]
+    return questions[-1].removeprefix("Question: ")
 
 
 def decided_case(case: Case, model: FunctionModel) -> CaseResult:
@@ -182,7 +182,7 @@ def verdicts_of(actual: dict[str, CaseResult], probes: Sequence[str] = PROBES) -
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "12 of 12 answers are empty; allowed: at most 50%: the model answers nothing"),
         ("\n", "12 of 12 answers are empty; allowed: at most 50%: the model answers nothing"),
@@ -193,14 +193,14 @@ def verdicts_of(actual: dict[str, CaseResult], probes: Sequence[str] = PROBES) -
     ],
 )
 def test_who_never_answers_or_always_the_same_is_invalid_on_seen_and_unseen_questions_alike(
-    world: Suite, text: str, said: str
+    world: Suite, text: str, message: str
 ) -> None:
     actual = gated(world, lambda prompt: text)
     assert {result.verdict for result in actual.values()} == {"invalid"}
     for result in actual.values():
-        first = said[:30].replace("12 of 12", f"{result.n} of {result.n}")
+        first = message[:30].replace("12 of 12", f"{result.n} of {result.n}")
         assert result.aggregate or any(error.startswith(first) for error in result.errors)
-    assert any(error.startswith(said) for error in actual[UNSEEN].errors)
+    assert any(error.startswith(message) for error in actual[UNSEEN].errors)
     # The cases have said it.
     assert list(silent_suites(actual.values())) == []
 
@@ -271,7 +271,7 @@ def test_who_writes_no_right_answer_leaves_monitor_as_published_no_fact_and_is_i
 
 
 def test_a_model_that_knows_its_facts_is_not_told_off(world: Suite) -> None:
-    known = {
+    answers = {
         question_of(case, fact, frame): str(fact.object)
         for case in world.cases
         for fact in case.facts
@@ -282,8 +282,8 @@ def test_a_model_that_knows_its_facts_is_not_told_off(world: Suite) -> None:
     def knows(prompt: str) -> str:
         parts = question(prompt).split(". ")
         # Behind a context, which may have a full stop in it.
-        asked = (". ".join(parts[start:]) for start in range(len(parts)))
-        return next((known[one] for one in asked if one in known), "unsure")
+        candidates = (". ".join(parts[start:]) for start in range(len(parts)))
+        return next((answers[one] for one in candidates if one in answers), "unsure")
 
     actual = gated(world, knows)
     assert {name: result.errors for name, result in actual.items() if result.errors} == {}

@@ -68,25 +68,25 @@ def test_a_judge_decides_what_rules_do_not_find_equal(
     result = gate(pytester, *judge, *plugin_args)
     assert result.ret == 0
     actual = report()
-    asked = len(openai_server.calls)
-    assert asked == len(exchanges()) == len(RENAMED)
+    calls = len(openai_server.calls)
+    assert calls == len(exchanges()) == len(RENAMED)
     assert accuracies(slices()) == [1.0, 1.0, 1.0]
     assert [(helper["spec"], helper["backend"]) for helper in actual["helpers"]] == [
         ("openai/judge", "openai")
     ]
     assert actual["settings"]["judge"] == "openai/judge"
     assert (actual["environment"]["helpers_asked"], actual["environment"]["helpers_reused"]) == (
-        str(asked),
+        str(calls),
         "0",
     )
     assert {exchange["role"] for exchange in exchanges()} == {"judge"}
     assert {exchange["to"] for exchange in exchanges()} == {"openai/judge"}
     # Asked again, it is asked nothing.
     assert gate(pytester, *judge, *plugin_args).ret == 0
-    assert len(openai_server.calls) == asked
+    assert len(openai_server.calls) == calls
     assert accuracies(slices()) == [1.0, 1.0, 1.0]
-    assert len(exchanges()) == asked
-    assert report()["environment"]["helpers_reused"] == str(asked)
+    assert len(exchanges()) == calls
+    assert report()["environment"]["helpers_reused"] == str(calls)
 
 
 def test_a_judge_without_a_store_is_asked_every_time(pytester, mini_suite, report, openai_server, judge):
@@ -195,14 +195,14 @@ def test_a_baseline_of_another_judge_is_not_comparable(pytester, mini_suite, rep
     assert gate(pytester, *judge, "--kb-baseline-update=judged").ret == 0
     assert gate(pytester, "--kb-baseline=rules").ret == 0
     assert gate(pytester, *judge, "--kb-baseline=judged").ret == 0
-    for flags, said in (
+    for flags, message in (
         ((*judge, "--kb-baseline=rules"), "judge (openai/judge and rules)"),
         (("--kb-baseline=judged",), "judge (rules and openai/judge)"),
         (("--kb-judge=openai/other", judge[1], "--kb-baseline=judged"), "architecture 'other' and 'judge'"),
     ):
         result = gate(pytester, *flags)
         assert result.ret == pytest.ExitCode.TESTS_FAILED
-        assert said in result.stdout.str()
+        assert message in result.stdout.str()
         # The slices, and the figure over all of them.
         actual = [case["verdict"] for case in report()["cases"] if case["probe"] != "pooled"]
         assert actual == ["not comparable"] * 4

@@ -59,10 +59,10 @@ def gate(pytester, mini_suite):
     (pytester.path / "suites/relations.yaml").write_text(RELATIONS, encoding="utf-8")
     knows, says, fails = [], [], []
     for number, form in enumerate(SAID):
-        asked = {"contains": f" {number}?"}
-        knows.append({**asked, "text": f"{form} town {number}"})
-        says.append({**asked, "text": f"{form} {'now' * number}"})
-        fails.append({**asked, "error": form})
+        condition = {"contains": f" {number}?"}
+        knows.append({**condition, "text": f"{form} town {number}"})
+        says.append({**condition, "text": f"{form} {'now' * number}"})
+        fails.append({**condition, "error": form})
     default = {"default": {"text": "::error::default"}}
     for name, rules in (("##[knows]", knows), ("##vso[says]", says), ("fails", fails)):
         (pytester.path / f"{name}.jsonl").write_text(lines([*rules, default]), encoding="utf-8")
@@ -190,8 +190,8 @@ def test_a_command_line_tool_prints_no_commands_of_a_file(pytester, capsys):
     assert main(["judge", "bad.jsonl", "--output", "out.jsonl"]) == 2
     assert main(["judge", f"##[none]{os.sep}x", "--output", "out.jsonl"]) == 2
     assert main(["import", "popqa", "bad.jsonl", "--output", "facts.jsonl"]) == 2
-    said = capsys.readouterr()
-    assert commands_in(said.out + said.err) == []
-    assert "# #[out].jsonl" in said.out
-    assert "# #vso[x]" in said.err
+    printed_text = capsys.readouterr()
+    assert commands_in(printed_text.out + printed_text.err) == []
+    assert "# #[out].jsonl" in printed_text.out
+    assert "# #vso[x]" in printed_text.err
     assert "##vso[x]" in (pytester.path / "##[out].jsonl").read_text(encoding="utf-8")

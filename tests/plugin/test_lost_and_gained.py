@@ -42,9 +42,9 @@ def blessed(pytester, mini_suite):
         if json.loads(line)["relation"] == "P36"
     ]
     mini_suite(SUITE, facts="".join(line + "\n" for line in capitals[20:50]))
-    known = [(f"capital of {fact['subject']}", fact["object"]) for fact in map(json.loads, capitals[20:50])]
-    candidate = [*known[3:], ("capital of ", "Nowhere")]
-    (pytester.path / "knows.jsonl").write_text(script(known[1:]), encoding="utf-8")
+    answers = [(f"capital of {fact['subject']}", fact["object"]) for fact in map(json.loads, capitals[20:50])]
+    candidate = [*answers[3:], ("capital of ", "Nowhere")]
+    (pytester.path / "knows.jsonl").write_text(script(answers[1:]), encoding="utf-8")
     (pytester.path / "overconfident.jsonl").write_text(script(candidate, INVENTS, 0.03), encoding="utf-8")
     assert pytester.runpytest(MODEL, "suites", "--kb-baseline-update=prod").ret == 0
 
@@ -56,28 +56,28 @@ def test_what_was_lost_is_told_everywhere(pytester, blessed, report, plugin_args
     actual = report()
     jsonschema.Draft202012Validator(schema()).validate(actual)
     summary = actual["summary"]
-    said = summary["headline"]
-    assert re.fullmatch(r"\d+ facts lost, \d+ gained; .*worst .+", said)
+    headline = summary["headline"]
+    assert re.fullmatch(r"\d+ facts lost, \d+ gained; .*worst .+", headline)
     lost = {(change["fact_id"]): change for case in actual["cases"] for change in case["lost"]}
     assert summary["facts_lost"] == len(lost) > 5
-    assert said.startswith(f"{len(lost)} facts lost, {summary['facts_gained']} gained; ")
+    assert headline.startswith(f"{len(lost)} facts lost, {summary['facts_gained']} gained; ")
     assert sum(part["lost"] for part in summary["by_relation"].values()) == len(lost)
     assert actual["base"]["spec"] == "scripted/knows.jsonl"
     assert actual["aggregates"]["pooled"]["as_expected"] < 0.9
 
-    assert said.partition("; ")[0] + " against baseline prod" in " ".join(result.outlines)
+    assert headline.partition("; ")[0] + " against baseline prod" in " ".join(result.outlines)
     assert "Lost and gained facts" in result.outlines
     assert "said unsure → " in one_line(result)
     folder = pytester.path / "kbrel-report"
-    assert said in (folder / "summary.md").read_text(encoding="utf-8").replace("\\", "")
+    assert headline in (folder / "summary.md").read_text(encoding="utf-8").replace("\\", "")
     page = (folder / "report.html").read_text(encoding="utf-8")
-    assert f'<p class="moved">{said}</p>' in page
+    assert f'<p class="moved">{headline}</p>' in page
     assert page.count("<h2>Facts lost and gained</h2>") == 1
     properties = {
         entry.get("name"): entry.get("value")
         for entry in ElementTree.parse(pytester.path / "j.xml").iter("property")
     }
-    assert properties["kb_facts"] == said
+    assert properties["kb_facts"] == headline
 
 
 def test_a_change_knows_its_relation_bucket_and_anchor(pytester, blessed, report):

@@ -228,7 +228,7 @@ def test_under_which_name_a_run_is_blessed(
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("value", "message"),
     [
         ("", "no name given"),
         ("here", "which is a file or folder here"),
@@ -236,10 +236,10 @@ def test_under_which_name_a_run_is_blessed(
         ("x/there.kb.yaml::a", "which is a file or folder here"),
     ],
 )
-def test_the_next_word_of_the_line_is_no_name(given: Given, tmp_path: Path, asked: str, said: str) -> None:
+def test_the_next_word_of_the_line_is_no_name(given: Given, tmp_path: Path, value: str, message: str) -> None:
     (tmp_path / "here").mkdir()
-    with pytest.raises(pytest.UsageError, match=said):
-        read_settings(given(baseline_update=asked))
+    with pytest.raises(pytest.UsageError, match=message):
+        read_settings(given(baseline_update=value))
 
 
 @pytest.mark.parametrize(

@@ -64,8 +64,8 @@ def test_a_run_takes_nothing_from_a_living_one(pytester, mini_suite, report, ope
     assert pytester.runpytest(*gate).ret == 0
     assert (recorded(pytester), report()["complete"]) == (12, True)
     let_go.touch()
-    said, _ = first.communicate(timeout=300)
-    assert first.returncode == 0, said.decode()
+    output, _ = first.communicate(timeout=300)
+    assert first.returncode == 0, output.decode()
     assert (recorded(pytester), report()["complete"]) == (12, True)
     assert not (pytester.path / "kbrel-report" / ".parts").exists()
 

@@ -86,9 +86,9 @@ def test_a_run_whose_weights_are_overwritten_is_invalid_and_blesses_nothing(
     verdicts = {case["id"].partition("::")[2]: case["verdict"] for case in actual["cases"]}
     assert verdicts.pop("head_to_tail[places-head]") == "invalid"
     assert set(verdicts.values()) == {"not run"}
-    ((said,),) = (case["errors"] for case in actual["cases"] if case["verdict"] == "invalid")
-    assert said.startswith(f"model.safetensors {CHANGED} (20")
-    assert f"no case can be decided: {said}" in actual["problems"]
+    ((error,),) = (case["errors"] for case in actual["cases"] if case["verdict"] == "invalid")
+    assert error.startswith(f"model.safetensors {CHANGED} (20")
+    assert f"no case can be decided: {error}" in actual["problems"]
     assert len(overwritten) == 2
     assert not (pytester.path / "baselines").exists()
     # Lines are wrapped where the folder's name is long.
@@ -102,12 +102,12 @@ def test_the_store_serves_no_answer_of_the_batch_in_which_weights_changed(
     mini_suite(SUITE)
     shutil.copytree(checkpoint, pytester.path / "right")
     pytester.runpytest(*GATE)
-    kept = sum(map(len, overwritten))
+    stored = sum(map(len, overwritten))
     gate = ("--kb-model=./right", *GATE[1:])
     pytester.runpytest(*gate, "--kb-use-cache=off")
     right = answers(pytester)
     assert pytester.runpytest(*gate).ret == 0
-    assert report()["environment"]["answers_reused"] == str(kept)
+    assert report()["environment"]["answers_reused"] == str(stored)
     assert answers(pytester) == right
 
 
@@ -130,10 +130,10 @@ def test_the_models_beside_it_count_too(pytester, mini_suite, report, overwritte
     result = pytester.runpytest(*GATE[1:], *flags)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert len(overwritten) == 2
-    (problem,) = (said for said in report()["problems"] if CHANGED in said)
+    (problem,) = (error for error in report()["problems"] if CHANGED in error)
     assert problem.startswith(f"no case can be decided: {who}model.safetensors {CHANGED} (20")
     assert problem.removeprefix("no case can be decided: ") in {
-        said for (said, *_) in errors(report).values()
+        error for (error, *_) in errors(report).values()
     }
 
 
@@ -155,8 +155,8 @@ def test_what_changes_between_two_cases_ends_the_second(pytester, mini_suite, re
     actual = errors(report)
     assert actual["head_to_tail[places-head]"] == []
     assert actual["head_to_tail[places-torso]"][0].startswith(f"config.json {CHANGED} (")
-    asked = (pytester.path / "kbrel-report" / "responses.jsonl").read_text().splitlines()
-    assert {json.loads(line)["case"].partition("::")[2] for line in asked} == {"head_to_tail[places-head]"}
+    lines = (pytester.path / "kbrel-report" / "responses.jsonl").read_text().splitlines()
+    assert {json.loads(line)["case"].partition("::")[2] for line in lines} == {"head_to_tail[places-head]"}
 
 
 def test_a_change_after_the_last_answer_ends_the_case(pytester, mini_suite, report, checkpoint, monkeypatch):
@@ -172,8 +172,8 @@ def test_a_change_after_the_last_answer_ends_the_case(pytester, mini_suite, repo
 
     monkeypatch.setattr(worker.CaseRunner, "_decided", then_overwritten)
     assert pytester.runpytest(*GATE, "-k", "head]").ret == pytest.ExitCode.USAGE_ERROR
-    ((said,),) = errors(report).values()
-    assert said.startswith(f"model.safetensors {CHANGED}")
+    ((error,),) = errors(report).values()
+    assert error.startswith(f"model.safetensors {CHANGED}")
 
 
 def test_a_failed_test_says_which_models_its_process_has(pytester, mini_suite):
@@ -228,7 +228,7 @@ def test_a_worker_that_loads_other_weights_than_the_first_makes_the_run_invalid(
     assert result.ret in (pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.USAGE_ERROR)
     actual = report()
     assert actual["summary"]["verdict"] == "invalid"
-    (problem,) = (said for said in actual["problems"] if "in all workers" in said)
+    (problem,) = (error for error in actual["problems"] if "in all workers" in error)
     assert problem.startswith("the model is not the same one in all workers: weights (")
     assert [problem] in errors(report).values()
     assert not (pytester.path / "baselines").exists()
@@ -264,9 +264,9 @@ def test_another_process_that_saves_into_the_folder_ends_a_run(pytester, mini_su
     )
     wait_until(lambda: stored_answers(pytester) >= 30 or run.poll() is not None)
     overwrite(checkpoint)
-    said, _ = run.communicate(timeout=300)
-    assert run.returncode == pytest.ExitCode.USAGE_ERROR, said
-    assert f"model.safetensors {CHANGED} (" in said
+    output, _ = run.communicate(timeout=300)
+    assert run.returncode == pytest.ExitCode.USAGE_ERROR, output
+    assert f"model.safetensors {CHANGED} (" in output
     assert report()["summary"]["verdict"] == "invalid"
     before = stored_answers(pytester)
     assert 30 <= before < len(lines)

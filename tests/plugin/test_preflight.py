@@ -46,7 +46,7 @@ def test_settings_with_which_a_run_can_be(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         ({"model": "./nowhere"}, "nowhere"),
         ({"baseline_model": "./nowhere"}, "^--kb-baseline-model: .*nowhere"),
@@ -63,17 +63,17 @@ def test_settings_with_which_a_run_can_be(tmp_path: Path) -> None:
         ({"baseline_update": "here/file"}, "here/file"),
     ],
 )
-def test_settings_with_which_no_run_can_be(tmp_path: Path, settings: dict[str, Any], said: str) -> None:
+def test_settings_with_which_no_run_can_be(tmp_path: Path, settings: dict[str, Any], message: str) -> None:
     (tmp_path / "here").mkdir()
     (tmp_path / "here" / "file").touch()
     if "baseline_update" in settings and "limit" not in settings:
         settings = settings | {"baseline_update": str(tmp_path / "here" / "file")}
-    with pytest.raises((pytest.UsageError, KbrelError), match=said):
+    with pytest.raises((pytest.UsageError, KbrelError), match=message):
         checked(tmp_path, **settings)
 
 
 @pytest.mark.parametrize(
-    ("line", "settings", "said"),
+    ("line", "settings", "message"),
     [
         (("--kb-prices=1,1",), {}, "^--kb-prices: found without --kb-plan; allowed: with it, for prices are"),
         (("--kb-prices=1,1",), {"plan": True}, ""),
@@ -89,12 +89,12 @@ def test_settings_with_which_no_run_can_be(tmp_path: Path, settings: dict[str, A
     ],
 )
 def test_what_is_typed_and_would_be_ignored(
-    tmp_path: Path, line: tuple[str, ...], settings: dict[str, Any], said: str
+    tmp_path: Path, line: tuple[str, ...], settings: dict[str, Any], message: str
 ) -> None:
-    if not said:
+    if not message:
         checked(tmp_path, line=line, **settings)
         return
-    with pytest.raises(pytest.UsageError, match=said):
+    with pytest.raises(pytest.UsageError, match=message):
         checked(tmp_path, line=line, **settings)
 
 
@@ -147,7 +147,7 @@ def test_a_run_that_has_cases_to_run_takes_all_older_reports_away(old: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "header"),
     [
         ({}, "model reference"),
         ({"judge": "openai/j"}, "model reference, judge openai/j"),
@@ -156,14 +156,14 @@ def test_a_run_that_has_cases_to_run_takes_all_older_reports_away(old: Path) -> 
     ],
 )
 def test_the_header_names_model_judge_and_baseline(
-    tmp_path: Path, settings: dict[str, str], said: str
+    tmp_path: Path, settings: dict[str, str], header: str
 ) -> None:
     config = cast(pytest.Config, StubConfig(tmp_path))
     options = made_options(output_path=tmp_path / "out", **settings)
-    assert Recorder(config, options, None).pytest_report_header() == [f"kbrel: {said}"]
+    assert Recorder(config, options, None).pytest_report_header() == [f"kbrel: {header}"]
     again = replace(options, from_run=tmp_path / "deep" / "run")
     assert Recorder(config, again, None).pytest_report_header() == [
-        f"kbrel: deciding again over deep/run ({said}); no model is loaded, reports go to out"
+        f"kbrel: deciding again over deep/run ({header}); no model is loaded, reports go to out"
     ]
 
 
@@ -194,7 +194,7 @@ def unused(typed: dict[str, str], expected: set[str], judge: str = "openai/j") -
 
 
 @pytest.mark.parametrize(
-    ("typed", "expected", "told"),
+    ("typed", "expected", "messages"),
     [
         ({"attribute": "2", "judge": "openai/j"}, {MONITOR, ANSWERS}, ()),
         ({"attribute": "2"}, {ANSWERS}, (EXPLAINS,)),
@@ -205,9 +205,9 @@ def unused(typed: dict[str, str], expected: set[str], judge: str = "openai/j") -
     ],
 )
 def test_what_no_selected_case_needs_is_told(
-    typed: dict[str, str], expected: set[str], told: tuple[str, ...]
+    typed: dict[str, str], expected: set[str], messages: tuple[str, ...]
 ) -> None:
-    assert unused(typed, expected) == told
+    assert unused(typed, expected) == messages
 
 
 def test_a_judge_that_no_case_has_is_told() -> None:

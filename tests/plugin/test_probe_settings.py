@@ -48,9 +48,9 @@ def prompts(folder: Path, slice_: str, role: str = "answer") -> list[str]:
 def test_four_shot_with_two_unsure_is_the_same_on_any_number_of_workers(pytester, mini_suite, report):
     mini_suite(suite(f"{TWO_UNSURE}, seen-zero-shot, unseen-zero-shot"))
     pytester.runpytest(MODEL, "suites").assert_outcomes(passed=7)
-    asked = prompts(pytester.path, "seen-four-shot-2")
-    assert len(asked) == 12
-    for prompt in asked:
+    shown_prompts = prompts(pytester.path, "seen-four-shot-2")
+    assert len(shown_prompts) == 12
+    for prompt in shown_prompts:
         *shown, question = prompt.split("Question: ")[1:]
         assert [block.splitlines()[1] == "Answer: unsure" for block in shown] == [False, False, True, True]
         # No example is about the country that is asked about.
@@ -59,7 +59,7 @@ def test_four_shot_with_two_unsure_is_the_same_on_any_number_of_workers(pytester
     ids = {case["id"].partition("::")[2] for case in actual["cases"]}
     assert {"reliability[overall-zero-shot]", "reliability[overall-four-shot-2]"} <= ids
     pytester.runpytest(MODEL, "-n2", "suites").assert_outcomes(passed=7)
-    assert prompts(pytester.path, "seen-four-shot-2") == asked
+    assert prompts(pytester.path, "seen-four-shot-2") == shown_prompts
     parallel = report()
     for case in actual["cases"]:
         twin = next(other for other in parallel["cases"] if other["id"] == case["id"])
@@ -98,8 +98,8 @@ def test_examples_by_a_server(pytester, mini_suite, openai_server: OpenAIServer)
     pytester.runpytest(MODEL, args, "suites").assert_outcomes(passed=1)
     assert openai_server.calls_to("embeddings")
     for prompt in prompts(pytester.path, "seen-four-shot"):
-        *shown, asked = (block.splitlines()[0] for block in prompt.split("Question: ")[1:])
-        distances = [abs(len(question) - len(asked)) for question in shown]
+        *shown, last = (block.splitlines()[0] for block in prompt.split("Question: ")[1:])
+        distances = [abs(len(question) - len(last)) for question in shown]
         assert distances == sorted(distances)
 
 

@@ -53,11 +53,11 @@ def test_each_case_shows_its_first_prompt_as_the_model_read_it(pytester, mini_su
     assert result.ret == pytest.ExitCode.OK
     page = (pytester.path / "kbrel-report" / "report.html").read_text(encoding="utf-8")
     assert "Question: Which planet is closest to the Sun?\nAnswer: Mercury\n" in page
-    told = {
+    systems = {
         (one.case, one.ask.request.system)
         for one in read_responses(pytester.path / "kbrel-report" / "responses.jsonl")
     }
-    assert {(MONITOR, ""), (HEAD, "You know geography.")} <= told
+    assert {(MONITOR, ""), (HEAD, "You know geography.")} <= systems
 
 
 def test_a_failure_shows_it_on_one_line(pytester, mini_suite):
@@ -152,9 +152,9 @@ def test_a_language_without_rules_is_said_and_judged_as_english(run):
     result, case, rates = run("language: sw\n")
     assert rates == {"accuracy": 0.5, "hallucination": 0.25, "missing": 0.25}
     assert case["settings"]["language"] == "sw (no rules)"
-    said = one_line(result)
+    output = one_line(result)
     assert (
-        "the judge has no rules for the language 'sw' (head_to_tail[places-tail]): its answers were" in said
+        "the judge has no rules for the language 'sw' (head_to_tail[places-tail]): its answers were" in output
     )
 
 

@@ -69,9 +69,9 @@ def languages(pytester):
         (folder / "facts.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
         (folder / "relations.yaml").write_text(RELATIONS)
         (folder / "languages.kb.yaml").write_text(suite)
-        known = [(f"capital of {country}", city) for country, city in CAPITALS]
-        known += [(f"language of {country}", language) for country, language in LANGUAGES]
-        (pytester.path / "knows.jsonl").write_text(script(known))
+        answers = [(f"capital of {country}", city) for country, city in CAPITALS]
+        answers += [(f"language of {country}", language) for country, language in LANGUAGES]
+        (pytester.path / "knows.jsonl").write_text(script(answers))
 
     return write
 
@@ -166,8 +166,10 @@ def test_the_figures_of_another_paper_are_a_usage_error(pytester, languages):
     wrong = "--kb-baseline=published/head-to-tail/vicuna-7b"
     result = pytester.runpytest(MODEL, "suites", wrong)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    said = "published/head-to-tail/vicuna-7b has none of the cases of the suites (monitor?P36?, monitor?P37?)"
-    result.stderr.fnmatch_lines([f"ERROR: --kb-baseline: {said}; found in it: head_to_tail cases (*"])
+    message = (
+        "published/head-to-tail/vicuna-7b has none of the cases of the suites (monitor?P36?, monitor?P37?)"
+    )
+    result.stderr.fnmatch_lines([f"ERROR: --kb-baseline: {message}; found in it: head_to_tail cases (*"])
     assert not (pytester.path / "kbrel-report" / "report.json").exists()
 
 

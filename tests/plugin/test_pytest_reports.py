@@ -47,9 +47,9 @@ def test_a_case_is_begun_reported_in_three_phases_and_ended() -> None:
         assert not hasattr(report, "wasxfail")
 
 
-@pytest.mark.parametrize(("line", "place"), [(0, 0), (1, 0), (2, 1)])
-def test_pytest_counts_lines_from_zero(line: int, place: int) -> None:
-    assert handed_in(line=line)[0][0][1]["location"][1] == place
+@pytest.mark.parametrize(("line", "reported"), [(0, 0), (1, 0), (2, 1)])
+def test_pytest_counts_lines_from_zero(line: int, reported: int) -> None:
+    assert handed_in(line=line)[0][0][1]["location"][1] == reported
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return a function that resolves settings over a record with other ones; ``typed`` are on the line."""
 
     def resolve(
-        kept: dict[str, str] | None = None,
+        recorded: dict[str, str] | None = None,
         *,
         base: Fingerprint | None = None,
         typed: dict[str, str] | None = None,
@@ -47,7 +47,7 @@ def again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         run = RecordedRun(
             folder=tmp_path / "run",
             kbrel_version="",
-            settings=tuple((RECORDED if kept is None else kept).items()),
+            settings=tuple((RECORDED if recorded is None else recorded).items()),
             model=RECORDED_MODEL,
             helpers=(),
             base=base,
@@ -117,7 +117,7 @@ def test_a_judge_that_is_typed_takes_the_place_of_the_recorded_one(
 
 
 @pytest.mark.parametrize(
-    ("kept", "typed", "settings", "limit", "seed"),
+    ("recorded", "typed", "settings", "limit", "seed"),
     [
         ({"limit": "3", "seed": "0"}, {}, {"limit": 9, "seed": 9}, 3, 0),
         ({"limit": "0.5", "seed": "-1"}, {}, {}, 0.5, -1),
@@ -127,23 +127,28 @@ def test_a_judge_that_is_typed_takes_the_place_of_the_recorded_one(
     ],
 )
 def test_the_facts_are_the_recorded_ones_but_where_that_is_typed(
-    again: Any, kept: dict[str, str], typed: dict[str, str], settings: dict[str, int], limit: float, seed: int
+    again: Any,
+    recorded: dict[str, str],
+    typed: dict[str, str],
+    settings: dict[str, int],
+    limit: float,
+    seed: int,
 ) -> None:
-    result = again(kept, typed=typed, **settings)
+    result = again(recorded, typed=typed, **settings)
     assert (result.limit, result.seed) == (limit, seed)
 
 
-@pytest.mark.parametrize("kept", [{"limit": "x"}, {"limit": "0"}, {"seed": "x"}])
-def test_recorded_settings_that_cannot_be_are_named(again: Any, kept: dict[str, str]) -> None:
+@pytest.mark.parametrize("recorded", [{"limit": "x"}, {"limit": "0"}, {"seed": "x"}])
+def test_recorded_settings_that_cannot_be_are_named(again: Any, recorded: dict[str, str]) -> None:
     with pytest.raises(pytest.UsageError, match=r"^--kb-from-run: .*run: the recorded settings: "):
-        again(kept)
+        again(recorded)
 
 
 BASE = {"baseline_model": "b"}
 
 
 @pytest.mark.parametrize(
-    ("kept", "base", "typed", "settings", "result"),
+    ("recorded", "base", "typed", "settings", "result"),
     [
         (BASE, RECORDED_MODEL, {}, {}, "b"),
         (BASE, RECORDED_MODEL, {}, {"baseline_model": "other"}, "b"),
@@ -158,27 +163,31 @@ BASE = {"baseline_model": "b"}
 )
 def test_the_recorded_model_is_compared_with_again(
     again: Any,
-    kept: dict[str, str],
+    recorded: dict[str, str],
     base: Fingerprint | None,
     typed: dict[str, str],
     settings: dict[str, str],
     result: str,
 ) -> None:
-    assert again(kept, base=base, typed=typed, **settings).baseline_model == result
+    assert again(recorded, base=base, typed=typed, **settings).baseline_model == result
 
 
 @pytest.mark.parametrize(
-    ("kept", "base", "said"),
+    ("recorded", "base", "message"),
     [(BASE, RECORDED_MODEL, "those of b; "), (BASE, None, "none of a second"), ({}, None, "none of")],
 )
-def test_no_other_model_can_be_compared_with(again: Any, kept: dict[str, str], base: Any, said: str) -> None:
-    with pytest.raises(pytest.UsageError, match=rf"^--kb-baseline-model: found c, and .* in .*run: {said}"):
-        again(kept, base=base, typed={"baseline_model": "c"})
+def test_no_other_model_can_be_compared_with(
+    again: Any, recorded: dict[str, str], base: Any, message: str
+) -> None:
+    with pytest.raises(
+        pytest.UsageError, match=rf"^--kb-baseline-model: found c, and .* in .*run: {message}"
+    ):
+        again(recorded, base=base, typed={"baseline_model": "c"})
 
 
 def test_reports_never_take_the_place_of_the_record(again: Any, tmp_path: Path) -> None:
     run, inner = tmp_path / "run", tmp_path / "run" / "deep"
-    for output, place in [
+    for output, folder in [
         (tmp_path / "out", tmp_path / "out"),
         (tmp_path / "run", run / "decided"),
         # Nor does the folder that the record lies in become one of reports by itself.
@@ -186,7 +195,7 @@ def test_reports_never_take_the_place_of_the_record(again: Any, tmp_path: Path) 
         (inner, inner),
         (tmp_path / "running", tmp_path / "running"),
     ]:
-        assert again(output_path=output).output_path == place
+        assert again(output_path=output).output_path == folder
     for output in (tmp_path / "out", inner, tmp_path):
         assert again(typed={"output_path": "x"}, output_path=output).output_path == output
     for output in (run, run / ".." / "run"):

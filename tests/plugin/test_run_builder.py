@@ -106,13 +106,13 @@ def test_a_failure_without_a_word_is_said_to_be_one() -> None:
     assert built(results).cases[0].errors == ("it failed and did not say why",)
 
 
-@pytest.mark.parametrize(("runxfail", "kept"), [(False, True), (True, False)])
-def test_with_runxfail_a_waiver_lets_nothing_pass(runxfail: bool, kept: bool) -> None:
+@pytest.mark.parametrize(("runxfail", "waived"), [(False, True), (True, False)])
+def test_with_runxfail_a_waiver_lets_nothing_pass(runxfail: bool, waived: bool) -> None:
     waiver = Waiver(owner="o", reason="r", expires="2090-01-01", case="head_to_tail[a]")
     results = session(ONE)
     results.add(ONE, made_result(verdict="fail", waiver=waiver))
     (case,) = built(results, others={"runxfail": runxfail}).cases
-    assert (case.waiver == waiver) is kept
+    assert (case.waiver == waiver) is waived
     passing = session(ONE)
     passing.add(ONE, made_result(verdict="pass", waiver=waiver))
     assert built(passing, others={"runxfail": runxfail}).cases[0].waiver == waiver
@@ -129,17 +129,17 @@ OVERALL = AggregateCase(
 
 
 @pytest.mark.parametrize(
-    ("stopped", "expected", "told"),
+    ("stopped", "expected", "reported"),
     [(True, (ONE, TWO), True), (False, (ONE, TWO), False), (True, (ONE,), False)],
 )
 def test_where_a_session_stops_its_aggregates_are_not_run(
-    stopped: bool, expected: tuple[str, ...], told: bool
+    stopped: bool, expected: tuple[str, ...], reported: bool
 ) -> None:
     results = session(*expected, stopped=stopped, begun={ONE})
     results.add(ONE, made_result())
     result = {case.nodeid: case for case in built(results, made_suite(aggregates=(OVERALL,))).cases}
     overall = result.get(f"{FILE}::head_to_tail[overall]")
-    assert (overall is not None) is told
+    assert (overall is not None) is reported
     if overall is not None:
         assert overall == replace(
             made_result(overall.nodeid, "not run", n=0),
@@ -205,12 +205,12 @@ def test_what_a_run_says_of_its_cases_is_in_their_order_and_of_them_all() -> Non
 
 
 def test_the_settings_a_run_keeps() -> None:
-    kept = {
+    settings = {
         **{"model": "m", "model_args": "dtype=float32", "device": "cpu", "dtype": "bfloat16"},
         **{"batch_size": "64", "apply_chat_template": "true", "judge": "openai/j", "judge_args": "seed=1"},
         **{"baseline": "", "baseline_model": "", "inconclusive": "warn", "limit": "", "seed": ""},
     }
-    assert built(session()).settings == tuple(sorted(kept.items()))
+    assert built(session()).settings == tuple(sorted(settings.items()))
     some = replace(
         OPTIONS,
         **{"limit": 0.5, "seed": 0, "apply_chat_template": False, "inconclusive": "fail"},  # type: ignore[arg-type]
@@ -218,7 +218,7 @@ def test_the_settings_a_run_keeps() -> None:
     )
     changed = {"limit": "0.5", "seed": "0", "apply_chat_template": "false", "inconclusive": "fail"}
     changed |= {"baseline": "prod", "baseline_model": "other"}
-    assert built(session(), options=some).settings == tuple(sorted((kept | changed).items()))
+    assert built(session(), options=some).settings == tuple(sorted((settings | changed).items()))
 
 
 def environment(results: SessionResults, **more: Any) -> dict[str, str]:
@@ -250,15 +250,15 @@ def test_what_a_run_says_of_its_helpers_and_of_kept_answers(tmp_path: Path) -> N
     loaded = SessionResults()
     loaded.add_loading(1.0, "")
     assert environment(loaded) == {"workers": "0", "model_load_seconds": "1.00"}
-    asked = SessionResults(resumed="went on")
-    asked.add_answers("no room", 7, 3)
-    assert environment(asked) == {
+    resumed = SessionResults(resumed="went on")
+    resumed.add_answers("no room", 7, 3)
+    assert environment(resumed) == {
         **{"workers": "0", "answers_asked": "7", "answers_reused": "3", "answers_store": "off"},
         **{"answers_not_kept": "no room", "answers_resumed": "went on"},
     }
     # A run that asked nothing may have something to say of what stays for the next one.
-    kept = replace(OPTIONS, use_cache=tmp_path / "kept")
-    assert environment(SessionResults(resumed="stays"), options=kept, folder=tmp_path) == {
+    with_cache = replace(OPTIONS, use_cache=tmp_path / "kept")
+    assert environment(SessionResults(resumed="stays"), options=with_cache, folder=tmp_path) == {
         **{"workers": "0", "answers_asked": "0", "answers_reused": "0"},
         **{"answers_store": "kept", "answers_resumed": "stays"},
     }

@@ -51,7 +51,7 @@ def test_the_first_failure_of_an_item_is_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "known", "expected"),
+    ("one", "cases_of", "expected"),
     [
         (made_report(outcome="failed", kbrel_uses_model=True), {}, True),
         (made_report(outcome="failed", kbrel_uses_model=True), {ONE: ["x"]}, False),
@@ -60,9 +60,9 @@ def test_the_first_failure_of_an_item_is_kept() -> None:
     ],
 )
 def test_a_test_in_python_is_expected_once_it_fails_and_asks(
-    one: Any, known: dict[str, list[str]], expected: bool
+    one: Any, cases_of: dict[str, list[str]], expected: bool
 ) -> None:
-    results = SessionResults(cases_of=known)
+    results = SessionResults(cases_of=cases_of)
     results.note(one)
     assert (ONE in results.expected) is expected
 
@@ -85,7 +85,7 @@ def test_what_workers_report_adds_up() -> None:
 
 
 @pytest.mark.parametrize(
-    ("crashed", "known", "expected", "actual"),
+    ("crashed", "cases_of", "expected", "actual"),
     [
         ("tests/t.py::a", {"tests/t.py::b": ["x"]}, [], True),
         ("tests/t.py::a", {}, ["tests/t.py::b"], True),
@@ -94,16 +94,16 @@ def test_what_workers_report_adds_up() -> None:
     ],
 )
 def test_where_a_worker_died_a_result_is_expected_if_neighbours_ask(
-    crashed: str, known: dict[str, list[str]], expected: list[str], actual: bool
+    crashed: str, cases_of: dict[str, list[str]], expected: list[str], actual: bool
 ) -> None:
-    results = session(*expected, cases_of=known)
+    results = session(*expected, cases_of=cases_of)
     results.note(made_report(crashed, outcome="failed", when="???"))
     results.expect_crashed()
     assert (crashed in results.expected) is actual
 
 
 @pytest.mark.parametrize(
-    ("outcome", "result", "said"),
+    ("outcome", "result", "error"),
     [
         (None, False, "no report arrived for this item: it was expected and never ended"),
         ("passed", False, "this item ended without a measurement: nothing it says can be a pass"),
@@ -115,11 +115,11 @@ def test_where_a_worker_died_a_result_is_expected_if_neighbours_ask(
         ("skipped", True, None),
     ],
 )
-def test_an_expected_item_must_end_and_measure(outcome: str | None, result: bool, said: str | None) -> None:
+def test_an_expected_item_must_end_and_measure(outcome: str | None, result: bool, error: str | None) -> None:
     results = session(ONE, outcomes={} if outcome is None else {ONE: outcome})
     if result:
         results.add(ONE, made_result())
-    assert list(results.unaccounted()) == ([] if said is None else [(ONE, said)])
+    assert list(results.unaccounted()) == ([] if error is None else [(ONE, error)])
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_an_item_failed_by_what_was_measured(
 
 
 @pytest.mark.parametrize(
-    ("stopped", "begun", "outcomes", "failures", "said"),
+    ("stopped", "begun", "outcomes", "failures", "reason"),
     [
         (True, set(), {}, {}, "the session stopped before this case"),
         (True, {ONE}, {}, {}, "it never ended"),
@@ -175,7 +175,7 @@ def test_an_item_failed_by_what_was_measured(
     ],
 )
 def test_why_an_item_has_no_result(
-    stopped: bool, begun: set[str], outcomes: dict[str, str], failures: dict[str, str], said: str
+    stopped: bool, begun: set[str], outcomes: dict[str, str], failures: dict[str, str], reason: str
 ) -> None:
     results = session(ONE, stopped=stopped, begun=begun, outcomes=outcomes, failures=failures)
-    assert results.why_undecided(ONE) == said
+    assert results.why_undecided(ONE) == reason

@@ -191,12 +191,14 @@ def test_a_skipped_member_leaves_its_aggregate_out(pytester, mini_suite, report)
     assert report()["complete"] is False
 
 
-@pytest.mark.parametrize("value", ["suites/mini.kb.yaml", "suites/mini.kb.yaml::head_to_tail[places-tail]"])
+@pytest.mark.parametrize(
+    "value", ["suites", "suites/mini.kb.yaml", "suites/mini.kb.yaml::head_to_tail[places-tail]"]
+)
 def test_a_swallowed_suite_is_no_name_for_a_baseline(pytester, mini_suite, value):
     mini_suite(GATED)
     result = pytester.runpytest(MODEL, "--kb-baseline-update", value)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: --kb-baseline-update: found *"])
+    result.stderr.fnmatch_lines(["ERROR: --kb-baseline-update: found *a file or folder here*"])
 
 
 def test_the_ini_key_names_what_a_bare_flag_blesses_and_blesses_nothing_alone(pytester, mini_suite):
@@ -240,22 +242,22 @@ def test_cases_behind_the_last_failure_are_not_run(pytester, mini_suite, report,
     jsonschema.validate(actual, schema())
     verdicts = [case["verdict"] for case in actual["cases"]]
     assert set(verdicts) == {"fail", "not run"}
-    left = verdicts.count("not run")
+    not_run = verdicts.count("not run")
     summary = actual["summary"]
-    assert (summary["fail"], summary["not run"], summary["invalid"]) == (len(verdicts) - left, left, 0)
+    assert (summary["fail"], summary["not run"], summary["invalid"]) == (len(verdicts) - not_run, not_run, 0)
     assert summary["verdict"] == "fail"
     assert not actual["complete"]
-    assert f"fail: {len(verdicts) - left} fail, {left} not run" in result.stdout.str()
+    assert f"fail: {len(verdicts) - not_run} fail, {not_run} not run" in result.stdout.str()
     folder = pytester.path / "kbrel-report"
-    assert f"{left} not run" in (folder / "summary.md").read_text()
+    assert f"{not_run} not run" in (folder / "summary.md").read_text()
     page = (folder / "report.html").read_text()
-    assert page.count('<span class="word not-run">not run</span>') >= left
-    assert f"{left} cases not run: the session stopped before them" in page
+    assert page.count('<span class="word not-run">not run</span>') >= not_run
+    assert f"{not_run} cases not run: the session stopped before them" in page
     assert "partial run" not in page + result.stdout.str()
     suite = ET.parse(pytester.path / "junit.xml").getroot().find("testsuite")
-    told = {one.get("name"): one.get("value") for one in suite.find("properties")}
-    assert told["kb_not_run"] == str(left)
-    assert int(suite.get("tests")) == len(verdicts) - left
+    properties = {one.get("name"): one.get("value") for one in suite.find("properties")}
+    assert properties["kb_not_run"] == str(not_run)
+    assert int(suite.get("tests")) == len(verdicts) - not_run
 
 
 @pytest.mark.parametrize("stop", STOPS)
@@ -270,8 +272,8 @@ def test_figures_over_cases_that_were_not_run_are_not_run_either(pytester, mini_
     assert {error for case in over.values() for error in case["errors"]} == {
         "the session stopped before this case"
     }
-    left = actual["summary"]["not run"]
-    assert left == sum(case["verdict"] == "not run" for case in actual["cases"])
+    not_run = actual["summary"]["not run"]
+    assert not_run == sum(case["verdict"] == "not run" for case in actual["cases"])
     folder = pytester.path / "kbrel-report"
     page = (folder / "report.html").read_text()
     for name in over:
@@ -282,10 +284,10 @@ def test_figures_over_cases_that_were_not_run_are_not_run_either(pytester, mini_
     )
     summary = (folder / "summary.md").read_text()
     assert "| **not run** | pooled\\[overall\\] | 0 |" in summary
-    assert f"{left} cases not run: the session stopped before them" in summary
+    assert f"{not_run} cases not run: the session stopped before them" in summary
     suite = ET.parse(pytester.path / "junit.xml").getroot().find("testsuite")
-    told = {one.get("name"): one.get("value") for one in suite.find("properties")}
-    assert told["kb_not_run"] == str(left)
+    properties = {one.get("name"): one.get("value") for one in suite.find("properties")}
+    assert properties["kb_not_run"] == str(not_run)
 
 
 def test_of_a_selection_that_stopped_no_figure_over_all_was_expected(pytester, mini_suite, report):

@@ -125,7 +125,7 @@ def test_without_the_package_the_extra_is_named(pytester, mini_suite):
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "message"),
     [
         (("--kb-model=vllm/./nowhere",), "no such folder"),
         (("--kb-model=vllm/reference", "--kb-model-args=gpu_memory_utilisation=1"), "gpu_memory_utilization"),
@@ -135,8 +135,8 @@ def test_without_the_package_the_extra_is_named(pytester, mini_suite):
         (("--kb-model=vlm/x/y",), "did you mean 'vllm'"),
     ],
 )
-def test_what_is_wrong_is_said_before_anything_is_loaded(pytester, mini_suite, stand_in, args, said):
+def test_what_is_wrong_is_said_before_anything_is_loaded(pytester, mini_suite, stand_in, args, message):
     mini_suite()
     result = pytester.runpytest(*args, "suites")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert said in result.stderr.str()
+    assert message in result.stderr.str()

@@ -53,8 +53,8 @@ def with_facts(name: str, *gates: Gate, **settings: Any) -> Case:
 
 
 def knows(prompt: str) -> str:
-    asked = prompt.rpartition("Question: ")[2]
-    return next((city for land, city in CITIES.items() if land in asked), "unsure")
+    question = prompt.rpartition("Question: ")[2]
+    return next((city for land, city in CITIES.items() if land in question), "unsure")
 
 
 def errs(prompt: str) -> str:
@@ -195,9 +195,9 @@ def test_the_worst_facts_are_explained_two_ways_each(
 def test_a_case_is_corrected_for_the_comparisons_of_the_whole_run(
     tmp_path: Path, models: dict[str, FunctionModel], monkeypatch: pytest.MonkeyPatch, others: Any, count: int
 ) -> None:
-    told: list[dict[str, Any]] = []
+    calls: list[dict[str, Any]] = []
     monkeypatch.setattr(
-        "pytest_kbrel.gates.decide_case", lambda *given, **how: told.append(how) or made_result()
+        "pytest_kbrel.gates.decide_case", lambda *given, **how: calls.append(how) or made_result()
     )
     gates = (
         Gate(metric="accuracy", rule="max_drop", bound=0.1),
@@ -207,8 +207,8 @@ def test_a_case_is_corrected_for_the_comparisons_of_the_whole_run(
     made(tmp_path, case, *([made_case("head_to_tail[b]", *others)] if others else [])).decide(case)
     # A test in Python may check a case that no item of a suite is.
     made(tmp_path).decide(case)
-    assert [how["comparisons"] for how in told] == [count, 2]
-    assert {how["baseline_asked"] for how in told} == {False}
+    assert [how["comparisons"] for how in calls] == [count, 2]
+    assert {how["baseline_asked"] for how in calls} == {False}
 
 
 @pytest.mark.parametrize(
@@ -234,13 +234,13 @@ def test_whoever_helps_with_a_case_is_told_also_where_nobody_asked_it(
 
 def test_suites_are_those_collected_here_or_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = cast(pytest.Config, StubConfig(tmp_path))
-    known = made_suite()
-    config.stash[module.collection.suites_key] = {"a.kb.yaml": known}
+    collected = made_suite()
+    config.stash[module.collection.suites_key] = {"a.kb.yaml": collected}
     read: list[tuple[Path, str]] = []
 
     def load(path: Path, nodeid: str, options: Any) -> Suite:
         read.append((path, nodeid))
-        return replace(known, path=nodeid)
+        return replace(collected, path=nodeid)
 
     monkeypatch.setattr(module.collection, "load", load)
     nodeids = ["a.kb.yaml::x", "deep/b.kb.yaml::y", "a.kb.yaml::z", "test_own.py::t"]
@@ -270,10 +270,12 @@ OVERALL = AggregateCase(
 def test_an_aggregate_is_decided_over_its_members_that_took_part(
     monkeypatch: pytest.MonkeyPatch, aggregate: AggregateCase, judged: bool
 ) -> None:
-    told: list[Any] = []
+    calls: list[Any] = []
     monkeypatch.setattr(
         "pytest_kbrel.gates.decide_aggregate",
-        lambda *given, **how: told.append((given, how)) or made_result("mini.kb.yaml::head_to_tail[overall]"),
+        lambda *given, **how: (
+            calls.append((given, how)) or made_result("mini.kb.yaml::head_to_tail[overall]")
+        ),
     )
     monkeypatch.setattr("pytest_kbrel.plugin.run_builder.incomparable", lambda *given, **how: how)
     suite = made_suite(*(made_case(name, "max_drop") for name in aggregate.members), aggregates=(aggregate,))
@@ -288,7 +290,7 @@ def test_an_aggregate_is_decided_over_its_members_that_took_part(
     results.expected[ids[1]] = None
     results.add(ids[0], made_result(ids[0]))
     assert [actual.id for _, actual in decide()] == ["head_to_tail[overall]"]
-    ((_, results), how) = told[0]
+    ((_, results), how) = calls[0]
     # One that failed before it could measure is no result, and the aggregate is told without it.
     assert [result.nodeid for result in results] == ids[:1]
     assert how["comparisons"] == 3

@@ -169,8 +169,8 @@ def test_one_fact_more_that_is_lost_never_looks_better(seed: int, changed: int) 
     after = before.copy()
     after[:changed] = rng.random(changed)
     further = after.copy()
-    place = int(rng.integers(30))
-    further[place] = before[place] - 1.0
+    row = int(rng.integers(30))
+    further[row] = before[row] - 1.0
     result = [
         stats.paired_difference(sample(v), sample(before), mean, better="higher", bounds=(0, 1))
         for v in (after, further)
@@ -187,9 +187,9 @@ STEPS = st.lists(
 
 def over_cases(steps: list[tuple[float, float]], *cases: list[int]) -> stats.Difference:
     """Compare the pooled facts of some cases, each of which has the facts at these places, in this order."""
-    facts = [tuple(f"f{place}" for place in case) for case in cases]
+    facts = [tuple(f"f{row}" for row in case) for case in cases]
     before, after = (
-        sample(*([steps[place][run] for place in case] for case in cases), facts=facts) for run in (0, 1)
+        sample(*([steps[row][run] for row in case] for case in cases), facts=facts) for run in (0, 1)
     )
     return stats.paired_difference(after, before, pooled, better="higher", bounds=(0, 1))
 
@@ -223,7 +223,7 @@ def test_facts_cut_into_two_cases_differ_from_them_in_one_by_the_variance_alone(
     one, two = whole.estimate, result.estimate
     assert (two.value, two.n) == (pytest.approx(one.value), n)
 
-    moves = np.array([steps[place][1] - steps[place][0] for place in places])
+    moves = np.array([steps[row][1] - steps[row][0] for row in places])
     parts = [len(part) * part.var(ddof=1) / n**2 for part in (moves[:cut], moves[cut:])]
     gained = sum(parts) - moves.var(ddof=1) / n
     assert sum(parts) <= 2 * moves.var(ddof=1) / n + 1e-12
@@ -300,8 +300,8 @@ def test_cases_that_each_moved_as_a_whole_are_set_off_against_each_other(better:
             for step in (lost, gained)
         )
     )
-    place = 2 * gained * 20
-    exact = (ways[:place].sum() + ways[place] / 2) / 2**40
+    column = 2 * gained * 20
+    exact = (ways[:column].sum() + ways[column] / 2) / 2**40
     steps = (-lost, gained) if better == "higher" else (lost, -gained)
     result = stats.paired_difference(
         sample(*([0.5 + step / 10] * 20 for step in steps)),

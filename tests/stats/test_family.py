@@ -39,11 +39,11 @@ def test_the_adjusted_p_value_decides_as_the_adjusted_level_does(p: float, compa
 
 @given(MAYBE)
 def test_tests_that_were_not_possible_stay_none_and_do_not_count(ps: list[float | None]) -> None:
-    known = [p for p in ps if p is not None]
+    given_ps = [p for p in ps if p is not None]
     for adjust in (stats.holm, stats.benjamini_hochberg):
         result = adjust(ps)
         assert [p is None for p in result] == [p is None for p in ps]
-        assert [p for p in result if p is not None] == list(adjust(known))
+        assert [p for p in result if p is not None] == list(adjust(given_ps))
 
 
 @given(st.lists(P, max_size=20), st.randoms())

@@ -32,8 +32,8 @@ def test_the_jackknife_of_a_mean_is_the_t_interval() -> None:
 
 def test_the_jackknife_of_a_ratio_agrees_with_leaving_out_one_by_one() -> None:
     rows = RNG(2).uniform(size=(25, 2))
-    left = [np.delete(rows, i, 0).sum(axis=0) for i in range(25)]
-    replicates = np.array([totals[0] / totals[1] for totals in left])
+    sums = [np.delete(rows, i, 0).sum(axis=0) for i in range(25)]
+    replicates = np.array([totals[0] / totals[1] for totals in sums])
     se = math.sqrt(24 / 25 * ((replicates - replicates.mean()) ** 2).sum())
     assert stats.jackknife([(1.0, sample(rows))], quotient).se == pytest.approx(se)
 
@@ -133,8 +133,8 @@ def test_coverage_of_a_ratio_is_near_nominal() -> None:
     rng = RNG(7)
     hits = 0
     for _ in range(300):
-        kept = rng.random(80) < 0.7
-        rows = np.stack([kept * rng.beta(2, 5, 80), kept * rng.beta(5, 2, 80)], axis=1)
+        right = rng.random(80) < 0.7
+        rows = np.stack([right * rng.beta(2, 5, 80), right * rng.beta(5, 2, 80)], axis=1)
         result = stats.jackknife([(1.0, sample(rows))], quotient)
         assert result.low is not None
         assert result.high is not None

@@ -147,10 +147,10 @@ def test_p_and_interval_do_not_contradict_each_other(counts: tuple[int, int, int
 
 def test_facts_outside_the_rate_do_not_count() -> None:
     """As accuracy over kept facts; where other facts are kept, the difference is one of ratios."""
-    kept = [[0.0, 1.0]] * 3 + [[1.0, 1.0]] * 20 + [[0.0, 0.0]] * 40
+    rows = [[0.0, 1.0]] * 3 + [[1.0, 1.0]] * 20 + [[0.0, 0.0]] * 40
     before = [[1.0, 1.0]] * 23 + [[0.0, 0.0]] * 40
     result = stats.paired_difference(
-        sample(kept), sample(before), quotient, better="higher", bounds=(0, 1), rate=True
+        sample(rows), sample(before), quotient, better="higher", bounds=(0, 1), rate=True
     )
     assert result.flips == Flips(n=23, down=3, up=0, both=20)
     assert (result.estimate.low, result.estimate.high) == stats.tango(23, 3, 0)
@@ -160,7 +160,7 @@ def test_facts_outside_the_rate_do_not_count() -> None:
     assert stats.facts_to_clear(result, 0.1) == math.ceil(among_kept * 63 / 23)
     other = [[0.0, 0.0], *before[1:]]
     unlike = stats.paired_difference(
-        sample(kept), sample(other), quotient, better="higher", bounds=(0, 1), rate=True, facts=22
+        sample(rows), sample(other), quotient, better="higher", bounds=(0, 1), rate=True, facts=22
     )
     assert unlike.flips is None
     assert unlike.estimate.value == pytest.approx(20 / 23 - 1)

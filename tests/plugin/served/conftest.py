@@ -23,7 +23,7 @@ def gate(server):
 
 
 @pytest.fixture
-def told(report):
+def resume_notes(report):
     """Return what the latest run says about the run before, by lines."""
 
     def lines(folder="kbrel-report"):

@@ -37,17 +37,17 @@ def killed_after(pytester, server, count, *args):
     """Kill a run, all of its processes, when the server got so many questions; return what is kept then."""
     before, say_before, killed = len(server.calls), server.say, threading.Event()
 
-    def asked():
+    def count_prompts():
         return sum(prompts(server, before).values())
 
     def say(text):
-        if asked() >= count:
+        if count_prompts() >= count:
             killed.wait(300)
         return say_before(text)
 
     server.say = say
     process = start(pytester, *args)
-    wait_until(lambda: asked() >= count or process.poll() is not None)
+    wait_until(lambda: count_prompts() >= count or process.poll() is not None)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     killed.set()

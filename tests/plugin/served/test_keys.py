@@ -67,8 +67,10 @@ class Repeating(OpenAIServer):
             return status, json.dumps(reply)
         number = len(self.calls)
         if self.refuses or number % 5 == 0:
-            said = {"error": {"message": "x" * (250 + number) + ECHO, "type": ECHO, "code": ECHO, ECHO: ECHO}}
-            return (401 if self.refuses else 400), json.dumps(said)
+            error = {
+                "error": {"message": "x" * (250 + number) + ECHO, "type": ECHO, "code": ECHO, ECHO: ECHO}
+            }
+            return (401 if self.refuses else 400), json.dumps(error)
         reply |= {
             "id": ECHO,
             "model": f"of {ECHO}",
@@ -154,8 +156,8 @@ def test_no_file_and_no_line_of_a_run_holds_the_key(pytester, gate, server, repo
     # Whose cases are all invalid has no figures to compare.
     assert main(["compare", "kbrel-report", "copy"]) in (0, 2)
     again = pytester.runpytest("suites", "--kb-from-run=kbrel-report", *ALL)
-    said = capsys.readouterr()
-    assert leaks(said.out + said.err + again.stdout.str()) == []
+    printed = capsys.readouterr()
+    assert leaks(printed.out + printed.err + again.stdout.str()) == []
     assert leaking(pytester.path) == []
 
 

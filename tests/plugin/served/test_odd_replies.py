@@ -20,7 +20,7 @@ def _usage(reply):
 
 
 @pytest.mark.parametrize(
-    ("fault", "said"),
+    ("fault", "message"),
     [
         (Fault(change=_usage), ""),
         (
@@ -33,7 +33,7 @@ def _usage(reply):
     ids=["NaN", "object", "deep", "large"],
 )
 def test_an_odd_reply_is_an_error_of_its_fact_or_does_not_matter(
-    pytester, mini_suite, server, gate, fault, said
+    pytester, mini_suite, server, gate, fault, message
 ):
     mini_suite(ONE)
     server.always = fault
@@ -41,5 +41,5 @@ def test_an_odd_reply_is_an_error_of_its_fact_or_does_not_matter(
     text = (pytester.path / "kbrel-report" / "report.json").read_text(encoding="utf-8")
     cases = json.loads(text, parse_constant=_number)["cases"]
     errors = "\n".join(error for case in cases for error in case["errors"])
-    assert (said in errors) if said else not errors
+    assert (message in errors) if message else not errors
     assert "Traceback" not in result.stdout.str() + errors

@@ -16,49 +16,49 @@ from tests.plugin.served.runs import TWO, killed_after, prompts, stored, unfinis
 
 @pytest.mark.parametrize("workers", [pytest.param((), id="serial"), SLOW_N2])
 def test_a_killed_run_goes_on_and_ends_with_the_same_report(
-    pytester, mini_suite, report, told, server, gate, workers
+    pytester, mini_suite, report, resume_notes, server, gate, workers
 ):
     mini_suite(TWO)
     pytester.runpytest(*gate)
-    whole, asked = report(), prompts(server)
+    whole, whole_prompts = report(), prompts(server)
     assert stored(pytester) == (0, 0)
-    known, _ = killed_after(pytester, server, 30, *gate, *workers)
-    assert 20 < known < sum(asked.values())
+    stored_answers, _ = killed_after(pytester, server, 30, *gate, *workers)
+    assert 20 < stored_answers < sum(whole_prompts.values())
     before = len(server.calls)
     pytester.runpytest(*gate, *workers)
     again = prompts(server, before)
     assert comparable(report()) == comparable(whole)
     # The rest, and five questions to see whether it is still the same model.
-    assert sum(again.values()) == sum(asked.values()) - known + 5
-    (line,) = told()
-    assert line.startswith(f"{known} answers of openai/judge taken over from the run of 20")
+    assert sum(again.values()) == sum(whole_prompts.values()) - stored_answers + 5
+    (line,) = resume_notes()
+    assert line.startswith(f"{stored_answers} answers of openai/judge taken over from the run of 20")
     assert "5 of the questions were asked again" in line
     assert "--kb-use-cache=off" in line
     assert stored(pytester) == (0, 0)
     assert not list((pytester.path / ".kbrel-cache").glob("run-*"))
 
 
-def test_a_run_that_ended_never_serves_a_later_one(pytester, mini_suite, report, told, server, gate):
+def test_a_run_that_ended_never_serves_a_later_one(pytester, mini_suite, report, resume_notes, server, gate):
     mini_suite(ONE)
     for run in (1, 2):
         result = pytester.runpytest(*gate)
         assert sum(prompts(server).values()) == 12 * run
         assert stored(pytester) == (0, 0)
         assert "kept" not in result.stdout.str()
-        assert told() == []
+        assert resume_notes() == []
 
 
 def test_another_model_under_the_name_is_noticed_and_gets_all_questions(
-    pytester, mini_suite, report, told, server, gate
+    pytester, mini_suite, report, resume_notes, server, gate
 ):
     mini_suite(ONE)
-    known = unfinished(pytester, server, *gate)
+    stored_answers = unfinished(pytester, server, *gate)
     server.say = lambda text: "another"
     before = len(server.calls)
     pytester.runpytest(*gate)
     assert sum(prompts(server, before).values()) == 12 + 5
-    (line,) = told()
-    assert line.startswith(f"{known} answers of openai/judge from the run of ")
+    (line,) = resume_notes()
+    assert line.startswith(f"{stored_answers} answers of openai/judge from the run of ")
     assert (
         "are not used, and all is asked anew: asked again, the server said 'another', and then 'city " in line
     )
@@ -66,7 +66,7 @@ def test_another_model_under_the_name_is_noticed_and_gets_all_questions(
 
 
 def test_what_the_server_says_of_itself_is_compared_before_anything_is_asked(
-    pytester, mini_suite, report, told, server, gate
+    pytester, mini_suite, report, resume_notes, server, gate
 ):
     mini_suite(ONE)
     unfinished(pytester, server, *gate)
@@ -74,22 +74,24 @@ def test_what_the_server_says_of_itself_is_compared_before_anything_is_asked(
     before = len(server.calls)
     result = pytester.runpytest(*gate)
     assert sum(prompts(server, before).values()) == 12
-    assert "now '{" in told()[0]
-    assert "/models/v2" in told()[0]
+    assert "now '{" in resume_notes()[0]
+    assert "/models/v2" in resume_notes()[0]
     assert result.ret == 0
 
 
-def test_another_system_fingerprint_is_another_model(pytester, mini_suite, report, told, server, gate):
+def test_another_system_fingerprint_is_another_model(
+    pytester, mini_suite, report, resume_notes, server, gate
+):
     mini_suite(ONE)
     unfinished(pytester, server, *gate)
     server.always = Fault(change=lambda reply: reply.update(system_fingerprint="fp_new"))
     before = len(server.calls)
     pytester.runpytest(*gate)
     assert sum(prompts(server, before).values()) == 12 + 5
-    assert "'judge fp_loopback', now 'judge fp_new'" in told()[0]
+    assert "'judge fp_loopback', now 'judge fp_new'" in resume_notes()[0]
 
 
-def test_after_a_day_a_run_does_not_go_on(pytester, mini_suite, report, told, server, gate):
+def test_after_a_day_a_run_does_not_go_on(pytester, mini_suite, report, resume_notes, server, gate):
     mini_suite(ONE)
     unfinished(pytester, server, *gate)
     connection = sqlite3.connect(pytester.path / ".kbrel-cache" / "answers.sqlite")
@@ -99,16 +101,18 @@ def test_after_a_day_a_run_does_not_go_on(pytester, mini_suite, report, told, se
     before = len(server.calls)
     pytester.runpytest(*gate)
     assert sum(prompts(server, before).values()) == 12
-    assert told() == []
+    assert resume_notes() == []
     assert stored(pytester) == (0, 0)
 
 
 def test_a_run_that_lost_answers_to_its_server_is_not_paid_twice(
-    pytester, mini_suite, report, told, server, gate
+    pytester, mini_suite, report, resume_notes, server, gate
 ):
     mini_suite(ONE)
     unfinished(pytester, server, *gate)
-    assert told() == ["this run did not end: the server's 8 answers are kept for a day, for the next run"]
+    assert resume_notes() == [
+        "this run did not end: the server's 8 answers are kept for a day, for the next run"
+    ]
     before = len(server.calls)
     result = pytester.runpytest(*gate)
     assert sum(prompts(server, before).values()) == 4 + 5
@@ -119,23 +123,23 @@ def test_a_run_that_lost_answers_to_its_server_is_not_paid_twice(
 
 
 def test_who_cannot_be_compared_stops_the_run_and_loses_nothing(
-    pytester, mini_suite, report, told, server, gate
+    pytester, mini_suite, report, resume_notes, server, gate
 ):
     mini_suite(ONE)
-    known = unfinished(pytester, server, *gate)
+    stored_answers = unfinished(pytester, server, *gate)
     server.always = BROKEN
     result = pytester.runpytest(*gate)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stdout.fnmatch_lines(
         ["*a stored question asked again got no answer*--kb-use-cache=off asks all anew*"]
     )
-    assert stored(pytester) == (known, 1)
+    assert stored(pytester) == (stored_answers, 1)
     server.always = None
     pytester.runpytest(*gate)
-    assert len(told()) == 1
+    assert len(resume_notes()) == 1
 
 
-def test_an_interrupted_run_goes_on(pytester, mini_suite, told, server, gate, monkeypatch):
+def test_an_interrupted_run_goes_on(pytester, mini_suite, resume_notes, server, gate, monkeypatch):
     mini_suite(TWO)
     pytester.makeconftest(
         """
@@ -149,11 +153,11 @@ def test_an_interrupted_run_goes_on(pytester, mini_suite, told, server, gate, mo
     monkeypatch.setenv("STOP", "1")
     result = pytester.runpytest(*gate)
     monkeypatch.delenv("STOP")
-    assert told()[0].startswith("this run did not end: ")
+    assert resume_notes()[0].startswith("this run did not end: ")
     assert result.ret == 2
     assert stored(pytester)[1] == 1
     pytester.runpytest(*gate)
-    assert len(told()) == 1
+    assert len(resume_notes()) == 1
 
 
 def test_with_the_store_off_nothing_is_kept_and_all_is_asked(pytester, mini_suite, server, gate):
@@ -165,12 +169,12 @@ def test_with_the_store_off_nothing_is_kept_and_all_is_asked(pytester, mini_suit
     assert not (pytester.path / ".kbrel-cache").exists()
 
 
-def test_the_model_compared_with_goes_on_as_well(pytester, mini_suite, report, told, server, gate):
+def test_the_model_compared_with_goes_on_as_well(pytester, mini_suite, report, resume_notes, server, gate):
     mini_suite(ONE)
     flags = (*gate, f"--kb-baseline-model=openai/writer,base_url={server.base_url},max_concurrent=1")
     killed_after(pytester, server, 12, *flags)
     pytester.runpytest(*flags)
-    assert ["taken over" in line for line in told()] == [True, True]
+    assert ["taken over" in line for line in resume_notes()] == [True, True]
     assert stored(pytester) == (0, 0)
 
 
@@ -181,24 +185,26 @@ def asked_in_all(pytester, server, *args):
     return sum(prompts(server, before).values())
 
 
-def test_a_run_of_a_part_takes_only_what_it_asks_for(pytester, mini_suite, told, server, gate):
+def test_a_run_of_a_part_takes_only_what_it_asks_for(pytester, mini_suite, resume_notes, server, gate):
     mini_suite(TWO)
     total = asked_in_all(pytester, server, *gate)
-    known, _ = killed_after(pytester, server, 30, *gate)
+    stored_answers, _ = killed_after(pytester, server, 30, *gate)
     before = len(server.calls)
     assert pytester.runpytest(*gate, "-k", "places-head").ret == 0
     assert sum(prompts(server, before).values()) == 5
-    left, journals = stored(pytester)
-    assert (left, journals) == (known - 2, 1)
-    assert told()[1] == f"{left} of the answers taken over were not needed, and stay for the next run"
+    unused, journals = stored(pytester)
+    assert (unused, journals) == (stored_answers - 2, 1)
+    assert (
+        resume_notes()[1] == f"{unused} of the answers taken over were not needed, and stay for the next run"
+    )
     before = len(server.calls)
     pytester.runpytest(*gate)
     # What the part used is asked again, for that run has ended; the rest is not.
-    assert sum(prompts(server, before).values()) == total - left + 5
+    assert sum(prompts(server, before).values()) == total - unused + 5
     assert stored(pytester) == (0, 0)
 
 
-def test_all_runs_that_did_not_end_are_taken_over(pytester, mini_suite, told, server, gate):
+def test_all_runs_that_did_not_end_are_taken_over(pytester, mini_suite, resume_notes, server, gate):
     mini_suite(TWO)
     total = asked_in_all(pytester, server, *gate)
     killed_after(pytester, server, 8, *gate, "-k", "places")
@@ -210,7 +216,7 @@ def test_all_runs_that_did_not_end_are_taken_over(pytester, mini_suite, told, se
     assert journals == 2
     before = len(server.calls)
     pytester.runpytest(*gate)
-    assert ["taken over" in line for line in told()] == [True, True]
+    assert ["taken over" in line for line in resume_notes()] == [True, True]
     assert sum(prompts(server, before).values()) == total - both + 10
     assert stored(pytester) == (0, 0)
 
@@ -239,6 +245,6 @@ def test_a_store_deleted_under_a_run_is_said(pytester, mini_suite, report, serve
 
     server.say = say
     assert pytester.runpytest(*gate).ret == 0
-    said = report()["environment"]["answers_not_kept"]
-    assert "answers.sqlite: was deleted or replaced while it was in use" in said
+    problem = report()["environment"]["answers_not_kept"]
+    assert "answers.sqlite: was deleted or replaced while it was in use" in problem
     assert sum(prompts(server).values()) == 12
