@@ -28,8 +28,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "pytest_kbrel"
 KEPT = ROOT / ".mutants"
-# Tests beside those of the folder: what a gate foresees is reckoned in stats/planning.py.
-ALSO = {"stats": ("gates/test_foresight.py",)}
+# Tests beside those of the folder: gates compute the power of a comparison by stats/power.py.
+ALSO = {"stats": ("gates/test_power.py",)}
 NOTICED = ("killed", "timeout")
 FOLDERS = ("stats", "metrics", "gates", "baselines", "probes", "judges")
 

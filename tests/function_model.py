@@ -53,6 +53,20 @@ class FunctionModel(ScriptedModel):
         self.closed = True
 
 
+class Forgetful(FunctionModel):
+    """Answers as FunctionModel and keeps no requests, for tests that measure the memory of others."""
+
+    def score(self, requests):
+        answers = super().score(requests)
+        self.requests.clear()
+        return answers
+
+    def generate(self, requests):
+        answers = super().generate(requests)
+        self.requests.clear()
+        return answers
+
+
 class _Functions:
     def __init__(self, answers, probability, fails):
         self._text, self.probability, self._fails = answers, probability, fails

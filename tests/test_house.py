@@ -1,15 +1,19 @@
-"""The walls of docs/architecture.md, held against the imports of every module."""
+"""The rooms of docs/architecture.md, and that what a table states is stated nowhere else."""
 
 from __future__ import annotations
 
+import ast
 import re
 
 import pytest
 
+from pytest_kbrel.catalogue.probes import PROBES
+from pytest_kbrel.models.registry import BACKENDS
 from tests import house
 
 # Libraries that are slow to import or not always installed: only rooms that say so may import them.
 LIBRARIES = {library for room in house.ROOMS.values() for library in room.libraries}
+SOURCES = {name: path.read_text(encoding="utf-8") for name, path in house.modules().items()}
 
 
 def test_every_module_is_in_a_room_of_the_table() -> None:
@@ -68,3 +72,37 @@ def test_the_rooms_on_the_page_are_those_of_the_code() -> None:
 
     page = house.PAGE.read_text(encoding="utf-8")
     assert without_numbers(house.page()) in without_numbers(page), "write them: python -m tests.house --write"
+
+
+def test_nothing_is_decided_by_comparing_with_the_name_of_a_probe() -> None:
+    names = "|".join(PROBES)
+    compared = re.compile(rf"""probe (==|!=) "({names})"|"({names})" (==|!=) \w*\.?probe""")
+    assert [name for name, text in SOURCES.items() if compared.search(text)] == []
+
+
+def test_settings_of_a_probe_are_told_apart_only_in_its_own_modules() -> None:
+    check = re.compile(r"isinstance\([^)]*\b(Monitor|HeadToTail|Reliability)Settings")
+    assert {name.split(".")[0] for name, text in SOURCES.items() if check.search(text)} <= {"probes"}
+
+
+def test_what_a_backend_is_stands_in_its_record() -> None:
+    names = "|".join(backend.name for backend in BACKENDS.values())
+    check = re.compile(rf"""backend (==|!=|in) \(?"({names})"|startswith\("({names})/"\)|\bis_({names})\(""")
+    # A report may be of a model whose backend is not installed: it knows that a script has no prompt form.
+    assert [name for name, text in SOURCES.items() if check.search(text)] == ["reports.phrases"]
+
+
+def test_a_table_has_one_name() -> None:
+    tables = ("RELATIVE", "SEVERITY", "FAILING", "REPORT_FILES", "PROBES", "METRICS", "GATE_RULES")
+    for table in tables:
+        defined = [name for name, text in SOURCES.items() if re.search(rf"^{table}\b[^=\n]*= ", text, re.M)]
+        assert len(defined) <= 1, (table, defined)
+
+
+def test_nothing_is_called_found() -> None:
+    named = []
+    for name, text in SOURCES.items():
+        for node in ast.walk(ast.parse(text)):
+            names = (getattr(node, key, None) for key in ("id", "arg", "name", "attr"))
+            named += [name] * ("found" in names)
+    assert named == []

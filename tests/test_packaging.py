@@ -1,4 +1,4 @@
-"""What a user gets from the wheel."""
+"""The wheel, the README, and the actions that CI runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from pytest_kbrel.plugin import options
+from pytest_kbrel.resources import suites
+from pytest_kbrel.suites import load_suite
+
 ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -79,3 +84,22 @@ def test_ci_runs_actions_that_cannot_be_exchanged_under_their_tag():
     actions = re.findall(r"uses: (\S+)", "\n".join(workflows))
     assert len(actions) >= 5
     assert not [action for action in actions if not re.fullmatch(r"actions/[\w-]+@[0-9a-f]{40}", action)]
+
+
+def test_the_suite_in_the_readme_loads(tmp_path):
+    text = re.search(r"```yaml\n(.*?)```", README, flags=re.DOTALL).group(1)
+    (tmp_path / "world").symlink_to(suites() / "world")
+    path = tmp_path / "capitals.kb.yaml"
+    path.write_text(text, encoding="utf-8")
+    suite = load_suite(path)
+    assert [case.id for case in suite.cases] == ["monitor[P36]", "monitor[P17]"]
+
+
+@pytest.mark.parametrize("flag", options.FLAGS, ids=lambda flag: flag.name)
+def test_the_readme_lists_every_flag(flag):
+    assert f"`{flag.flag}" in README
+
+
+@pytest.mark.parametrize("path", sorted(set(re.findall(r"\]\(([^)#:]+)\)", README))))
+def test_the_links_of_the_readme_lead_to_files(path):
+    assert (ROOT / path).exists()

@@ -12,7 +12,7 @@ from pytest_kbrel import probes
 from pytest_kbrel.models import scripted
 from pytest_kbrel.plugin import worker
 from pytest_kbrel.reports.json_report import comparable
-from tests.forgetful import Forgetful
+from tests.function_model import Forgetful
 from tests.plugin.conftest import GATE, MODEL
 
 IN_WORKERS = """

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from statsmodels.stats.proportion import proportion_confint
 
 from pytest_kbrel import stats
+from pytest_kbrel.stats.estimates import Flips
 from tests.stats.samples import macro, mean, pooled, quotient, sample
 
 RNG = np.random.default_rng
@@ -276,3 +277,119 @@ def test_a_ratio_over_facts_in_two_cases_has_the_spread_of_the_facts_alone() -> 
     once = stats.jackknife([(1.0, sample(rows))], quotient)
     twice = stats.jackknife([(1.0, sample(rows, rows, facts=[ids] * 2))], ratio_of_sums)
     assert (twice.value, twice.se, twice.df) == pytest.approx((once.value, once.se, once.df))
+
+
+def fieller(x, y):
+    """Fieller (1954), as in textbooks: the ends are the roots of a quadratic."""
+    n, t = len(x), scipy.stats.t.ppf(0.975, len(x) - 1)
+    a, b = x.mean(), y.mean()
+    cov = np.cov(x, y, ddof=1) / n
+    g = b * b - t * t * cov[1, 1]
+    half = a * b - t * t * cov[0, 1]
+    root = math.sqrt(half**2 - g * (a * a - t * t * cov[0, 0]))
+    return (half - root) / g, (half + root) / g
+
+
+def test_the_low_end_of_a_ratio_by_a_t_interval_is_fiellers():
+    rng = np.random.default_rng(1)
+    y = rng.uniform(0.2, 1.0, 60)
+    x = y * rng.uniform(0.5, 1.1, 60)
+
+    samples = [stats.sample([[[v] for v in values]], [tuple(map(str, range(60)))], [1]) for values in (x, y)]
+
+    def above(one, other):
+        return lambda share: stats.jackknife([(1.0, one), (-share, other)], mean).low
+
+    ratio = x.mean() / y.mean()
+    low, high = fieller(x, y)
+    assert stats.ratio_low(above(*samples), ratio) == pytest.approx(low, rel=1e-6)
+    assert 1 / stats.ratio_low(above(*samples[::-1]), 1 / ratio) == pytest.approx(high, rel=1e-6)
+
+
+def test_the_low_end_of_a_ratio_of_rates_is_wilsons_where_facts_were_only_lost():
+    # The ratio is then the share kept of the 50 that were right.
+    flips = Flips(n=120, down=30, up=0, both=20)
+
+    def above(share):
+        return stats.rate_recovery(flips, share).low
+
+    assert stats.ratio_low(above, 0.4) == pytest.approx(stats.wilson(20, 50)[0], abs=1e-6)
+
+
+def test_the_ratio_of_an_unchanged_rate_has_the_interval_of_nam_and_blackwelder():
+    def above(share):
+        return stats.rate_recovery(Flips(n=120, down=0, up=0, both=50), share).low
+
+    # Nothing flipped: of the 50 that were right, 50 still are.
+    low = stats.ratio_low(above, 1.0)
+    assert low == pytest.approx(stats.wilson(50, 50)[0], abs=1e-6)
+    assert above(low - 1e-4) > 0 > above(low + 1e-4)
+
+
+@pytest.mark.parametrize(
+    ("above", "ratio", "low"),
+    [
+        (lambda share: None, 0.5, None),
+        (lambda share: 1 - share, 0.5, None),
+        # No spread at all: the test says the same on both sides of the ratio.
+        (lambda share: 0.5 - share, 0.5, None),
+        (lambda share: max(0.4 - share, 0.0), 0.5, None),
+        (lambda share: -share, 0.5, 0.0),
+        (lambda share: 0.3 - share, 0.5, 0.3),
+        (lambda share: 0.3 - share, 0.0, None),
+    ],
+)
+def test_a_ratio_may_have_no_low_end(above, ratio, low):
+    assert stats.ratio_low(above, ratio) == (low if low is None else pytest.approx(low))
+
+
+def test_the_bootstrap_is_scipys_percentile_bootstrap() -> None:
+    rows = RNG(1).beta([2, 3], [3, 2], size=(120, 2))
+    theirs = scipy.stats.bootstrap(
+        (rows[:, 0], rows[:, 1]),
+        lambda above, below, axis: above.sum(axis=axis) / below.sum(axis=axis),
+        paired=True,
+        method="percentile",
+        n_resamples=6000,
+        vectorized=True,
+        rng=RNG(2),
+    ).confidence_interval
+    result = stats.bootstrap([(1.0, sample(rows))], quotient, seed=3, draws=6000)
+    assert result == pytest.approx((theirs.low, theirs.high), abs=0.003)
+
+
+def test_the_bootstrap_draws_the_same_with_the_same_seed() -> None:
+    terms = [(1.0, sample(RNG(4).random(50)))]
+    one, again, other = (stats.bootstrap(terms, mean, seed=seed) for seed in (7, 7, 8))
+    assert one == again
+    assert one != other
+
+
+def test_the_bootstrap_draws_a_fact_of_several_cases_as_one() -> None:
+    values = RNG(5).random(60)
+    ids = tuple(f"f{i}" for i in range(60))
+    together = stats.bootstrap([(1.0, sample(values, values, facts=[ids] * 2))], pooled, seed=6)
+    assert together == pytest.approx(stats.bootstrap([(1.0, sample(values))], mean, seed=6), abs=0.01)
+    apart = stats.bootstrap([(1.0, sample(values, values))], pooled, seed=6)
+    assert apart[1] - apart[0] < 0.8 * (together[1] - together[0])
+
+
+def test_the_bootstrap_draws_each_case_by_itself() -> None:
+    members = [RNG(7).normal(0, 1, 40), RNG(8).normal(5, 1, 10)]
+    result = stats.bootstrap([(1.0, sample(*members))], macro, seed=9)
+    expected = stats.jackknife([(1.0, sample(*members))], macro)
+    assert result == pytest.approx((expected.low, expected.high), abs=0.1)
+
+
+def test_the_bootstrap_leaves_out_draws_without_a_denominator() -> None:
+    rows = [[1.0, 1.0], [0.0, 1.0], [0.0, 0.0], [0.0, 0.0]]
+    low, high = stats.bootstrap([(1.0, sample(rows))], quotient, seed=1)
+    assert (low, high) == (0.0, 1.0)
+
+
+def test_the_bootstrap_shares_the_level_between_both_ends() -> None:
+    values = RNG(10).random(200)
+    low, high = stats.bootstrap([(1.0, sample(values))], mean, seed=11, draws=20_000, level=0.5)
+    # Half of a normal distribution lies within 0.6745 standard deviations.
+    margin = 0.6745 * values.std() / np.sqrt(200)
+    assert (low, high) == pytest.approx((values.mean() - margin, values.mean() + margin), abs=0.03 * margin)

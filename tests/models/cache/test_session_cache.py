@@ -13,8 +13,7 @@ from pytest_kbrel.errors import ResponseError
 from pytest_kbrel.models.cache.caching_model import DeduplicatingModel, SessionCache
 from pytest_kbrel.models.cache.store import key_of
 from pytest_kbrel.records import Failed, Generated, GenerateRequest, Scored, ScoreRequest, Step
-from tests.forgetful import Forgetful
-from tests.function_model import FunctionModel
+from tests.function_model import Forgetful, FunctionModel
 from tests.models.cache.stored import hexed, text
 
 GENERATED = Generated(
