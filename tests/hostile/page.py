@@ -22,13 +22,13 @@ Faults that are no input are tested beside their part:
 
 | fault | tests |
 |---|---|
-| 18 deaths of a worker | `tests/plugin/test_worker_kills.py` |
-| lost reports | `tests/plugin/test_distribution.py`, `tests/plugin/test_not_run.py` |
+| 18 deaths of a worker | `tests/plugin/test_xdist.py` |
+| lost reports | `tests/plugin/test_xdist.py`, `tests/plugin/test_soundness.py` |
 | SIGTERM, SIGINT and SIGKILL of a run | `tests/plugin/test_ended_early.py` |
 | killed runs that go on, servers that change meanwhile | `tests/plugin/served/` |
 | a blessing that is killed, a full disk | `tests/baselines/test_atomic_replace.py` |
 | damaged and full stores of answers | `tests/models/cache/test_store.py` |
-| folders shared by several runs | `tests/plugin/test_shared_folder.py` |
+| folders shared by several runs | `tests/plugin/test_output_folder.py` |
 | weights that change during a run | `tests/plugin/test_overwritten_checkpoint.py` |
 | endless, huge, compressed and redirected replies | `tests/models/openai/test_bounds.py` |
 | log commands in answers | `tests/plugin/test_log_commands.py` |
