@@ -59,11 +59,6 @@ class Judged:
     rule: str
 
 
-def label(answer: str, accepted: Sequence[str], question: str = "") -> Label:
-    """Judge one answer; see :func:`judge`."""
-    return judge(answer, accepted, question).label
-
-
 def judge(
     answer: str,
     accepted: Sequence[str],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_kbrel.judges.rules import label, strip_wrapping
+from pytest_kbrel.judges.rules import judge, strip_wrapping
 
 TAGS = (
     "final_answer final answer response output result a b i u s p q em strong br hr div span sub sup code "
@@ -103,7 +103,7 @@ def test_a_question_before_the_answer_is_kept():
 
 def test_of_an_answer_the_first_2000_characters_are_read():
     assert strip_wrapping("x" * 3000) == "x" * 2000
-    assert label("It is so" + "," * 1989 + "Lima", ("Lima",)) == "wrong"
-    assert label("It is so" + "," * 1988 + "Lima", ("Lima",)) == "correct"
+    assert judge("It is so" + "," * 1989 + "Lima", ("Lima",)).label == "wrong"
+    assert judge("It is so" + "," * 1988 + "Lima", ("Lima",)).label == "correct"
     # Space in front does not count.
-    assert label(" " * 5000 + "Lima", ("Lima",)) == "correct"
+    assert judge(" " * 5000 + "Lima", ("Lima",)).label == "correct"

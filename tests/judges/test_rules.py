@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_kbrel.judges.replies import chosen_option
-from pytest_kbrel.judges.rules import label
+from pytest_kbrel.judges.rules import judge
 
 
 @pytest.mark.parametrize(
@@ -54,12 +54,12 @@ from pytest_kbrel.judges.rules import label
     ],
 )
 def test_an_answer_is_labelled(answer, expected):
-    assert label(answer, ("Paris", "City of Light"), "What is the capital of France?") == expected
+    assert judge(answer, ("Paris", "City of Light"), "What is the capital of France?").label == expected
 
 
 def test_nothing_informative_is_right_where_no_answer_exists():
-    assert label("Paris", ()) == "wrong"
-    assert label("unsure", ()) == "uninformative"
+    assert judge("Paris", ()).label == "wrong"
+    assert judge("unsure", ()).label == "uninformative"
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_text_goes_before_letter_where_options_are_letters_themselves():
     "gold", ["Unknown Pleasures", "None", "Unknown", "No Information", "Duran Duran Duran Duran"]
 )
 def test_an_answer_that_equals_the_gold_is_right_whatever_it_sounds_like(gold):
-    assert label(gold, (gold,)) == "correct"
+    assert judge(gold, (gold,)).label == "correct"
 
 
 @pytest.mark.parametrize(
@@ -134,14 +134,14 @@ def test_an_answer_that_equals_the_gold_is_right_whatever_it_sounds_like(gold):
     ],
 )
 def test_what_a_model_thinks_is_no_answer(answer, expected):
-    assert label(answer, ("Paris",), "What is the capital of France?") == expected
+    assert judge(answer, ("Paris",), "What is the capital of France?").label == expected
 
 
 def test_only_known_tags_are_taken_off():
-    assert label("<Paris>", ("Paris",)) == "correct"
-    assert label("The answer is <Paris>", ("Paris",)) == "correct"
-    assert label("<Lyon>", ("Paris",)) == "wrong"
-    assert label("<b>Pa</b><br/>", ("Pa",)) == "correct"
+    assert judge("<Paris>", ("Paris",)).label == "correct"
+    assert judge("The answer is <Paris>", ("Paris",)).label == "correct"
+    assert judge("<Lyon>", ("Paris",)).label == "wrong"
+    assert judge("<b>Pa</b><br/>", ("Pa",)).label == "correct"
 
 
 def test_signs_count_where_they_tell_things_apart():
@@ -164,16 +164,19 @@ def test_signs_count_where_they_tell_things_apart():
     ]
     for gold in pairs:
         for answer in pairs:
-            assert (label(answer, (gold,), "Which is it?") == "correct") == (answer == gold), (answer, gold)
-    assert label("\u22125", ("-5",)) == "correct"
-    assert label("minus 5", ("-5",)) == "correct"
-    assert label("minus 5", ("5",)) == "wrong"
-    assert label("It is C++.", ("C",)) == "wrong"
-    assert label("O positive", ("O-",)) == "wrong"
-    assert label("2\u20131", ("2-1",)) == "correct"
+            assert (judge(answer, (gold,), "Which is it?").label == "correct") == (answer == gold), (
+                answer,
+                gold,
+            )
+    assert judge("\u22125", ("-5",)).label == "correct"
+    assert judge("minus 5", ("-5",)).label == "correct"
+    assert judge("minus 5", ("5",)).label == "wrong"
+    assert judge("It is C++.", ("C",)).label == "wrong"
+    assert judge("O positive", ("O-",)).label == "wrong"
+    assert judge("2\u20131", ("2-1",)).label == "correct"
 
 
 def test_nothing_and_not_applicable_equal_no_gold():
-    assert label("", ("!!!",)) == "uninformative"
-    assert label("N/A", ("N",)) == "uninformative"
-    assert label("N", ("N",)) == "correct"
+    assert judge("", ("!!!",)).label == "uninformative"
+    assert judge("N/A", ("N",)).label == "uninformative"
+    assert judge("N", ("N",)).label == "correct"

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from decimal import Decimal
+from itertools import product
 
 from pytest_kbrel.judges.matching.negation import is_negated
-from pytest_kbrel.judges.matching.parsing import Answer, Gold, Question, is_number
+from pytest_kbrel.judges.matching.parsing import Answer, Gold, Question, find_spans, is_number
 from pytest_kbrel.judges.text.dates import MONTHS, Date, dates_in, finest, periods_in
 from pytest_kbrel.judges.text.lexicon import EXACT_DAY, FUNCTION, NEGATIONS, UNIT_NAMES, UNITS, word_set
 from pytest_kbrel.judges.text.tokens import read_words
@@ -19,16 +20,7 @@ _CODE_OF = {"dollar": "usd", "euro": "eur", "pound": "gbp"}
 _CODES = word_set("usd eur gbp chf jpy cny inr rub krw aud cad nzd sek nok dkk pln brl mxn zar try rs rmb")
 _KINDS = word_set("us usa metric full whole")
 _RATES = word_set("per h hr hour s second sec squared cubed")
-_TIMES = {
-    time: (time, adverb)
-    for time, adverb in (
-        ("year", "annual"),
-        ("month", "monthly"),
-        ("week", "weekly"),
-        ("day", "daily"),
-        ("hour", "hourly"),
-    )
-}
+_TIMES = {"year": "annual", "month": "monthly", "week": "weekly", "day": "daily", "hour": "hourly"}
 _EARNING = word_set("salary wage wages income earn earns earned earnings pay paid make makes")
 _LIMITING = word_set("maximum most limit can may capacity allowed permitted")
 _ALLOWED = word_set("allowed permitted limited")
@@ -39,7 +31,6 @@ _BOUNDING = frozenset(
     | {("at", "least"), ("at", "most"), ("up", "to"), ("half", "of"), ("part", "of"), ("out", "of")}
 )
 _SIGNS = frozenset({"minus", "negative"})
-_ORDINAL_ENDS = ("st", "nd", "rd", "th")
 _RANK = re.compile(r"(\d+)(?:st|nd|rd|th)?")
 _MINUS = re.compile(r"\s*(?:[-−–]\s?\d|(?:minus|negative)\b)", re.IGNORECASE)
 _NEGATIVE = re.compile(r"(?<![\w.)\]])[-−–](\d[\d,.]*)")
@@ -51,8 +42,6 @@ _BETWEEN = frozenset({"or", "to", "and"})
 _ABOUT = word_set("about around approximately roughly nearly almost some circa over")
 _PARTS_OF_YEAR = {"early": range(1, 7), "mid": range(4, 10), "late": range(7, 13)}
 _PART_OF_YEAR = re.compile(r"\b(early|mid|late)[\s-]+(?:in\s+)?(\d{4})\b", re.IGNORECASE)
-
-
 _DENYING = re.compile(
     r"(?:[\w']+[^\w']+)?\b(?:\w+n[o']t|not|never|no|nor|without)\b(?:[^\w']+[\w']+)?", re.IGNORECASE
 )
@@ -65,16 +54,14 @@ def _without_denials_of(question: Question, text: str) -> str:
 
     def blank(match: re.Match[str]) -> str:
         words = read_words(match[0]).words
-        held = any(question.words[at : at + len(words)] == words for at in range(len(question.words)))
-        return " " * len(match[0]) if held and len(words) > 1 else match[0]
+        return " " * len(match[0]) if len(words) > 1 and any(find_spans(question.words, words)) else match[0]
 
     return _DENYING.sub(blank, text)
 
 
 def is_period(answer: Answer, gold: Gold) -> str:
     """The answer's first period is the gold's."""
-    periods = periods_in(answer.text)
-    return "period" if periods and periods[0] == gold.period else ""
+    return "period" if periods_in(answer.text)[:1] == (gold.period,) else ""
 
 
 def is_date(answer: Answer, golden_dates: Sequence[Date], question: Question) -> str:
@@ -91,23 +78,24 @@ def is_date(answer: Answer, golden_dates: Sequence[Date], question: Question) ->
         return ""
     if any(date.month for date in golden_dates):
         stated = [date for date in stated if date.month] or stated
-    for date in _first_readings(stated):
-        for golden in golden_dates:
-            if golden.year and not date.year and (date.fineness < 2 or question.has("year")):
-                continue
-            if not date.month and golden.month and _is_other_part(text, date.year, golden.month):
-                continue
-            exact = not any(question.has(word) for word in EXACT_DAY) or date.fineness >= golden.fineness
-            shared = (date.year and golden.year) or (date.day and golden.day)
-            if shared and date.agrees(golden) and exact:
-                return "date"
+    exact = question.has(*EXACT_DAY)
+    for date, golden in product(_first_readings(stated), golden_dates):
+        if golden.year and not date.year and (date.fineness < 2 or question.has("year")):
+            continue
+        if not date.month and golden.month and _is_other_part(text, date.year, golden.month):
+            continue
+        shared = (date.year and golden.year) or (date.day and golden.day)
+        if shared and date.agrees(golden) and (not exact or date.fineness >= golden.fineness):
+            return "date"
     return ""
 
 
 def _is_other_part(text: str, year: int | None, month: int) -> bool:
     """Return True if a text names a part of a year in which a month does not lie ("early 2018", December)."""
-    matches = (match for match in _PART_OF_YEAR.finditer(text) if int(match[2]) == year)
-    return any(month not in _PARTS_OF_YEAR[match[1].lower()] for match in matches)
+    return any(
+        int(match[2]) == year and month not in _PARTS_OF_YEAR[match[1].lower()]
+        for match in _PART_OF_YEAR.finditer(text)
+    )
 
 
 def _first_readings(stated: Sequence[Date]) -> Sequence[Date]:
@@ -122,11 +110,11 @@ def contradicts_dates(answer: Answer, golds: Sequence[Gold], question: Question)
     finer = [date for gold in golds for date in gold.dates if date.month]
     text = _without_denials_of(question, answer.text)
     stated = [date for date in finest(dates_in(text), question.dates) if date.month and date.year]
-    return bool(stated) and all(
-        any(gold.year == date.year for gold in finer)
-        and not any(gold.year == date.year and gold.agrees(date) for gold in finer)
-        for date in _first_readings(stated)
-    )
+    for date in _first_readings(stated) if stated else ():
+        of_year = [gold for gold in finer if gold.year == date.year]
+        if not of_year or any(gold.agrees(date) for gold in of_year):
+            return False
+    return bool(stated)
 
 
 def is_quantity(answer: Answer, gold: Gold, question: Question) -> str:
@@ -136,43 +124,48 @@ def is_quantity(answer: Answer, gold: Gold, question: Question) -> str:
     index = _first_number(answer, digits, question, years=_is_year_like(digits) and not unit)
     if index is None:
         return ""
-    word = answer.words[index]
-    if not _has_unit(answer, index, unit, question) or _is_bound(answer, index, gold, question):
+    if _is_minus(answer, index) != is_negative(gold.text) or not _counts(
+        answer, index, index, gold, question
+    ):
         return ""
-    if _is_minus(answer, index) != bool(is_negative(gold.text)):
-        return ""
-    if is_negated(answer, (index, index + 1), question) or _alternative(answer, index):
-        return ""
-    if word == digits:
+    if answer.words[index] == digits:
         return "number"
-    about = answer.words[index - 1] if index else ""
+    about, value, exact = answer.at(index - 1), Decimal(answer.words[index]), Decimal(digits)
     # "Over 220" is not 216.
-    if about == "over" and Decimal(word) > Decimal(digits):
+    if about == "over" and value > exact:
         return ""
-    rounded = about in _ABOUT or Decimal(word) > _SCALED
-    return "rounded" if rounded and _rounds_to(Decimal(digits), Decimal(word)) else ""
+    return "rounded" if (about in _ABOUT or value > _SCALED) and _rounds_to(exact, value) else ""
+
+
+def _counts(answer: Answer, index: int, end: int, gold: Gold, question: Question) -> bool:
+    """Return True if the number from ``index`` to ``end`` is in the gold's unit and the one that is meant."""
+    return (
+        _has_unit(answer, end, gold.number[1] if gold.number else "", question)
+        and not _is_bound(answer, index, gold, question)
+        and not is_negated(answer, (index, index + 1), question)
+        and not _alternative(answer, end)
+    )
 
 
 def is_rank(answer: Answer, gold: Gold, question: Question) -> str:
     """A place in an order as number or ordinal: "fifth" and 5."""
-    if not question.has(*_RANKS) or not gold.words or len(gold.words) > 1:
-        return ""
     sought = _RANK.fullmatch(gold.words[0])
-    words = enumerate(answer.words)
-    ranks = [index for index, word in words if _RANK.fullmatch(word) and answer.fresh[index]]
-    if not sought or not ranks or is_negated(answer, (ranks[0], ranks[0] + 1), question):
+    if not question.has(*_RANKS) or not sought or len(gold.words) > 1:
         return ""
-    index = ranks[0]
-    ordinal = answer.words[index].endswith(_ORDINAL_ENDS)
+    ranks = [
+        (index, match)
+        for index, word in enumerate(answer.words)
+        if answer.fresh[index] and (match := _RANK.fullmatch(word))
+    ]
+    if len(ranks) != 1:
+        return ""
+    [(index, match)] = ranks
+    if match[1] != sought[1] or match[0].isdigit() == sought[0].isdigit():
+        return ""
     # "In the fifth season", "five goals": something else is counted.
-    behind = answer.words[index + 1 : index + 2]
-    counted = (
-        behind and not answer.breaks[index + 1] and behind[0] not in FUNCTION and answer.fresh[index + 1]
-    )
-    if counted or len(ranks) > 1 or ordinal == gold.words[0].endswith(_ORDINAL_ENDS):
-        return ""
-    match = _RANK.fullmatch(answer.words[index])
-    return "number" if match and match[1] == sought[1] else ""
+    behind = index + 1
+    counted = not answer.ends(behind) and answer.words[behind] not in FUNCTION and answer.fresh[behind]
+    return "" if counted or is_negated(answer, (index, behind), question) else "number"
 
 
 def is_in_range(answer: Answer, gold: Gold, within: tuple[float, float], question: Question) -> bool | None:
@@ -191,17 +184,11 @@ def is_in_range(answer: Answer, gold: Gold, within: tuple[float, float], questio
         return None
     value = Decimal(answer.words[index]) * (-1 if _is_minus(answer, index) else 1)
     end = index
-    scale = _SCALES.get(answer.words[index + 1], 1) if index + 1 < len(answer.words) else 1
+    scale = _SCALES.get(answer.at(index + 1), 1)
     # "2.5m" are metres where the range is of small numbers.
     if 1 < scale <= max(abs(low), abs(high)) and not answer.breaks[index + 1]:
         value, end = value * scale, index + 1
-    return (
-        low <= value <= high
-        and _has_unit(answer, end, unit, question)
-        and not _is_bound(answer, index, gold, question)
-        and not is_negated(answer, (index, index + 1), question)
-        and not _alternative(answer, end)
-    )
+    return low <= value <= high and _counts(answer, index, end, gold, question)
 
 
 def _first_number(answer: Answer, digits: str, question: Question, *, years: bool) -> int | None:
@@ -221,9 +208,9 @@ def _first_number(answer: Answer, digits: str, question: Question, *, years: boo
         if word in held:
             held.remove(word)
             continue
-        near = (words[index - 1] if index else "", words[index + 1] if index + 1 < len(words) else "")
-        is_year = _is_year_like(word) and near[1] not in UNIT_NAMES
-        if word == digits or not ((is_year and not years) or not MONTHS.isdisjoint(near)):
+        near = (answer.at(index - 1), answer.at(index + 1))
+        is_year = not years and _is_year_like(word) and near[1] not in UNIT_NAMES
+        if word == digits or not (is_year or not MONTHS.isdisjoint(near)):
             return index
     return None
 
@@ -238,43 +225,38 @@ def _has_unit(answer: Answer, index: int, unit: str, question: Question) -> bool
     Where the gold has a unit, that unit must follow, or nothing that could be another. There are too many
     units to list them.
     """
-    words, size = answer.words, len(answer.words)
     after = index + 1
-    broken = after >= size or bool(answer.breaks[after])
+    word, ends = answer.at(after), answer.ends(after)
     if not unit:
         # The sign for percent is a word that no break can part from its number.
-        return after >= size or (words[after] != "percent" and (broken or words[after] not in _MULTIPLES))
+        return word != "percent" and (ends or word not in _MULTIPLES)
     # Between 0 and 1 or 0 and 100: a number by itself is a share only where one is asked for.
     if unit == "percent" and not question.has("percent", "percentage"):
-        return after < size and words[after] == "percent"
-    if _CURRENCY.search(answer.text) or (index and words[index - 1] in _CODES - {_CODE_OF.get(unit, "")}):
+        return word == "percent"
+    if _CURRENCY.search(answer.text) or answer.at(index - 1) in _CODES - {_CODE_OF.get(unit, "")}:
         return False
-    if broken and not (after < size and words[after] in UNIT_NAMES):
+    if ends and word not in UNIT_NAMES:
         return True
-    named = words[after]
-    if named in _KINDS and after + 1 < size:
+    named = word
+    if word in _KINDS and answer.at(after + 1):
         after += 1
-        named = UNITS.get(words[after], words[after])
+        word = answer.words[after]
+        named = UNITS.get(word, word)
     if named == unit:
         # "5 km per hour", "5 km/h"
-        return (
-            after + 1 >= size or words[after + 1] not in _RATES or _is_rate(answer, after + 1, unit, question)
-        )
-    if words[after] in UNIT_NAMES:
-        return False
-    return words[after] in FUNCTION or question.has(words[after])
+        return answer.at(after + 1) not in _RATES or _is_rate(answer, after + 1, unit, question)
+    return word not in UNIT_NAMES and (word in FUNCTION or question.has(word))
 
 
 def _is_rate(answer: Answer, index: int, unit: str, question: Question) -> bool:
     """Return True if the rate at ``index`` may be meant: "$90 per year", if no other time is asked for."""
-    word = answer.words[index]
-    following = answer.words[index + 1] if index + 1 < len(answer.words) else ""
-    if question.has(word) or (word == "per" and following and question.has(following)):
+    word, following = answer.words[index], answer.at(index + 1)
+    if question.has(word) or (word == "per" and question.has(following)):
         return True
     if word != "per" or unit not in _CODE_OF or following not in _TIMES:
         return False
     # What somebody earns is meant by the year.
-    asked_times = {time for time, names in _TIMES.items() if question.has(*names)}
+    asked_times = {time for time, adverb in _TIMES.items() if question.has(time, adverb)}
     if asked_times:
         return following in asked_times
     return following == "year" or not question.has(*_EARNING)
@@ -297,10 +279,10 @@ def is_negative(text: str) -> bool:
 
 
 def _is_minus(answer: Answer, index: int) -> bool:
-    if index and answer.words[index - 1] in _SIGNS:
-        return True
     digits = answer.words[index]
-    return any(match[1].replace(",", "").rstrip(".") == digits for match in _NEGATIVE.finditer(answer.text))
+    return answer.at(index - 1) in _SIGNS or any(
+        match[1].replace(",", "").rstrip(".") == digits for match in _NEGATIVE.finditer(answer.text)
+    )
 
 
 def begins_with_yes_or_no(answer: Answer, gold: str) -> bool:
@@ -308,14 +290,11 @@ def begins_with_yes_or_no(answer: Answer, gold: str) -> bool:
 
     "No one knows" and "No doubt" are no "no"; "Yes, but actually no" is neither.
     """
-    words, breaks = answer.words, answer.breaks
-    size = len(words)
-    if words[:1] != (gold,) or (size > 1 and not breaks[1] and words[1] not in _SUBJECTS):
+    words = answer.words
+    if answer.at(0) != gold or (not answer.ends(1) and words[1] not in _SUBJECTS):
         return False
     other = "no" if gold == "yes" else "yes"
-    return not any(
-        word == other and (index + 1 == size or breaks[index + 1]) for index, word in enumerate(words)
-    )
+    return not any(word == other and answer.ends(index + 1) for index, word in enumerate(words))
 
 
 def _alternative(answer: Answer, index: int) -> bool:
@@ -323,17 +302,13 @@ def _alternative(answer: Answer, index: int) -> bool:
     for after in range(index + 1, min(index + 4, len(answer.words))):
         word = answer.words[after]
         if is_number(word):
-            listed_on = after == index + 1 and answer.breaks[after] == "," and _ends_item(answer, after)
+            # "126, 127, 128", not "126, 2 of them"
+            counts_nothing = answer.ends(after + 1) or answer.words[after + 1] in ("and", "or")
+            listed_on = after == index + 1 and answer.breaks[after] == "," and counts_nothing
             return not answer.breaks[after] or listed_on
         if word not in _BETWEEN and word not in UNIT_NAMES:
             return False
     return False
-
-
-def _ends_item(answer: Answer, index: int) -> bool:
-    """Return True if nothing is counted by the number at ``index``: "126, 127, 128", not "126, 2 of them"."""
-    after = index + 1
-    return after >= len(answer.words) or bool(answer.breaks[after]) or answer.words[after] in ("and", "or")
 
 
 def _rounds_to(exact: Decimal, rounded: Decimal) -> bool:

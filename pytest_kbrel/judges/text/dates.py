@@ -6,7 +6,7 @@ Names of months, the order of day and month and the words for "BC" are those of 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -25,34 +25,21 @@ _MONTH = r"(?P<month{0}>" + "|".join(sorted(_MONTH_OF, key=len, reverse=True)) +
 _DAY = r"(?P<day{0}>\d{{1,2}})(?:st|nd|rd|th)?"
 _YEAR = r"(?P<year{0}>\d{{3,4}})"
 _ERA = r"(?:\s*(?P<bc>b\.?\s?c\.?(?:\s?e\.?)?(?![a-z])))?"
+_OF = r",?\s*(?:of\s+)?"
+_FORMS = (
+    r"(?P<iso>\d{4}[-/.]\d{1,2}[-/.]\d{1,2})",
+    r"(?P<slashed>\d{1,2}[-/.]\d{1,2}[-/.]\d{4})",
+    rf"{_DAY.format(1)}\s*(?:of\s+)?{_MONTH.format(1)}(?:{_OF}{_YEAR.format(1)})?",
+    rf"{_MONTH.format(2)}\s*(?:the\s+)?{_DAY.format(2)}(?!\d)(?:{_OF}{_YEAR.format(2)})?",
+    rf"{_MONTH.format(3)}{_OF}(?P<year3>\d{{4}})",
+    r"(?P<decade>\d{3}0)s",
+    r"(?P<century>\d{1,2})(?:st|nd|rd|th)[\s-]+century",
+    r"(?P<year4>[12]\d{3})",
+    r"(?P<year5>\d{1,4})(?=\s*b\.?\s?c)",
+)
 _DATE = re.compile(
-    r"(?<![\w.,/$£€-])(?:the\s+)?(?:"
-    + "|".join(
-        (
-            r"(?P<iso>\d{4}[-/.]\d{1,2}[-/.]\d{1,2})",
-            r"(?P<slashed>\d{1,2}[-/.]\d{1,2}[-/.]\d{4})",
-            _DAY.format(1)
-            + r"\s*(?:of\s+)?"
-            + _MONTH.format(1)
-            + r"(?:,?\s*(?:of\s+)?"
-            + _YEAR.format(1)
-            + ")?",
-            _MONTH.format(2)
-            + r"\s*(?:the\s+)?"
-            + _DAY.format(2)
-            + r"(?!\d)(?:,?\s*(?:of\s+)?"
-            + _YEAR.format(2)
-            + ")?",
-            _MONTH.format(3) + r",?\s*(?:of\s+)?" + r"(?P<year3>\d{4})",
-            r"(?P<decade>\d{3}0)s",
-            r"(?P<century>\d{1,2})(?:st|nd|rd|th)[\s-]+century",
-            r"(?P<year4>[12]\d{3})",
-            r"(?P<year5>\d{1,4})(?=\s*b\.?\s?c)",
-        )
-    )
-    + r")"
-    + _ERA
-    + r"(?:\s*(?:a\.?d\.?|c\.?e\.?)(?![a-z]))?(?![\w%]|[.,]\d)"
+    rf"(?<![\w.,/$£€-])(?:the\s+)?(?:{'|'.join(_FORMS)}){_ERA}"
+    r"(?:\s*(?:a\.?d\.?|c\.?e\.?)(?![a-z]))?(?![\w%]|[.,]\d)"
 )
 _AROUND = re.compile(
     r"^(?:(?:in|on|at|around|circa|c\.|ca\.|about|approximately|since|the|year|season|of|by)\s+|c\.\s?)+"
@@ -78,13 +65,14 @@ _LISTED = re.compile(
     r"[12]\d{3}\b(?!\s+(?!and\s+[12]\d{3})[a-z]|[/.-]\d))+"
 )
 _YEARS = re.compile(r"\d{4}")
+_PARTS = re.compile(r"[-/.]")
 _ANY_DIGIT = re.compile(r"\d")
 _TO = re.compile(r"[-–—‒/]|to|until|till|through")
 
 
 @record
 class Date:
-    """A date; ``month`` and ``day`` are 0 where not said; ``unit`` is "" or "decade" or "century"."""
+    """A date; ``month`` and ``day`` are 0 where not stated; ``unit`` is "" or "decade" or "century"."""
 
     year: int
     month: int = 0
@@ -93,11 +81,11 @@ class Date:
 
     @property
     def fineness(self) -> int:
-        """Return how much is said: the number of parts."""
+        """Return the number of parts that are stated."""
         return (self.year != 0) + (self.month != 0) + (self.day != 0)
 
     def agrees(self, other: Date) -> bool:
-        """Return True if nothing that both say differs."""
+        """Return True if no part that both state differs."""
         return self.unit == other.unit and all(
             mine == theirs or not mine or not theirs
             for mine, theirs in ((self.year, other.year), (self.month, other.month), (self.day, other.day))
@@ -107,10 +95,7 @@ class Date:
 @lru_cache(maxsize=4096)
 def dates_in(text: str) -> tuple[Date, ...]:
     """Return the dates a text names, in its order; a date whose order is open is there in both readings."""
-    lower = text.casefold()
-    if not _ANY_DIGIT.search(lower) and "century" not in lower:
-        return ()
-    lower = _CENTURY.sub(lambda match: ORDINALS[match[1]] + " century", lower)
+    lower = _with_digits(text)
     # "8 September 2010, 2011 and 2012" begins with a day; years alone make a list.
     lists = [match.span() for match in _LISTED.finditer(lower) if len(set(_YEARS.findall(match[0]))) > 1]
     return tuple(
@@ -135,22 +120,25 @@ def is_denied(lower: str, start: int) -> bool:
 @lru_cache(maxsize=4096)
 def as_dates(text: str) -> tuple[Date, ...]:
     """Return the readings of a text that is a date and nothing else, else nothing."""
-    if not _ANY_DIGIT.search(text) and "century" not in text.casefold():
-        return ()
-    lower = _CENTURY.sub(lambda match: ORDINALS[match[1]] + " century", text.casefold())
-    lower = _AROUND.sub("", lower.strip().strip(".,;!"))
-    match = _DATE.fullmatch(lower)
+    match = _DATE.fullmatch(_AROUND.sub("", _with_digits(text).strip().strip(".,;!")))
     return tuple(_dates(match)) if match else ()
+
+
+def _with_digits(text: str) -> str:
+    """Return a text in small letters and with centuries in digits, ``""`` for one without a date."""
+    lower = text.casefold()
+    if "century" in lower:
+        return _CENTURY.sub(lambda match: ORDINALS[match[1]] + " century", lower)
+    return lower if _ANY_DIGIT.search(lower) else ""
 
 
 def _dates(match: re.Match[str]) -> Iterator[Date]:
     part = match.groupdict()
     sign = -1 if part["bc"] else 1
     if part["iso"]:
-        year, month, day = map(int, re.split(r"[-/.]", part["iso"]))
-        yield from _possible(year, month, day)
+        yield from _possible(*map(int, _PARTS.split(part["iso"])))
     elif part["slashed"]:
-        one, other, year = map(int, re.split(r"[-/.]", part["slashed"]))
+        one, other, year = map(int, _PARTS.split(part["slashed"]))
         yield from _possible(year, other, one)
         if one != other:
             yield from _possible(year, one, other)
@@ -159,13 +147,12 @@ def _dates(match: re.Match[str]) -> Iterator[Date]:
     elif part["century"]:
         yield Date(year=sign * int(part["century"]), unit="century")
     else:
-        year = next((int(part[f"year{n}"]) for n in range(1, 6) if part.get(f"year{n}")), 0)
-        month = next((_MONTH_OF[part[f"month{n}"]] for n in range(1, 4) if part.get(f"month{n}")), 0)
-        day = next((int(part[f"day{n}"]) for n in range(1, 3) if part.get(f"day{n}")), 0)
-        if month:
-            yield from _possible(sign * year, month, day)
+        values = {name.rstrip("12345"): value for name, value in part.items() if value}
+        year, day = sign * int(values.get("year", 0)), int(values.get("day", 0))
+        if "month" in values:
+            yield from _possible(year, _MONTH_OF[values["month"]], day)
         elif year:
-            yield Date(year=sign * year)
+            yield Date(year=year)
 
 
 def _possible(year: int, month: int, day: int) -> Iterator[Date]:
@@ -176,25 +163,18 @@ def _possible(year: int, month: int, day: int) -> Iterator[Date]:
 @lru_cache(maxsize=4096)
 def periods_in(text: str) -> tuple[tuple[int, int], ...]:
     """Return the periods from year to year that a text names; an open end is 0."""
-    periods: list[tuple[int, int]] = []
     if not _ANY_DIGIT.search(text):
         return ()
+    periods: list[tuple[int, int]] = []
     lower = text.casefold()
     for match in _PERIOD.finditer(lower):
-        if is_denied(lower, match.start()):
-            continue
-        between = "between" in match[0]
-        if not _TO.search(match[0]) and not between:
+        if is_denied(lower, match.start()) or not ("between" in match[0] or _TO.search(match[0])):
             continue
         first, last = int(match[1]), match[2]
-        end = (
-            0
-            if last in ("present", "now")
-            else int(last)
-            if len(last) == 4
-            else first // 100 * 100 + int(last)
-        )
-        periods.append((first, end))
+        if last.isdigit():
+            periods.append((first, int(last) if len(last) == 4 else first // 100 * 100 + int(last)))
+        else:
+            periods.append((first, 0))
     return tuple(periods)
 
 
@@ -246,33 +226,25 @@ def in_english_dates(text: str, language: str) -> str:
     if calendar.era:
         text = calendar.era.sub(lambda match: f"{match['behind'] or match['before']} BC", text)
     for pattern in calendar.named:
-        text = pattern.sub(_named(calendar), text)
+        text = pattern.sub(lambda match: _named(match, calendar.months), text)
     if language.partition("-")[0] in _CJK:
-        text = _YEAR_MONTH_DAY.sub(_written, text)
-        text = _MONTH_DAY.sub(lambda match: _date("", match[1], match[2], match[0]), text)
+        text = _YEAR_MONTH_DAY.sub(lambda match: _english(match, match[1], match[2], match[3]), text)
+        text = _MONTH_DAY.sub(lambda match: _english(match, "", match[1], match[2]), text)
     if calendar.day_first:
-        text = _NUMERIC.sub(lambda match: _date(match[4], match[3], match[1], match[0]), text)
+        text = _NUMERIC.sub(lambda match: _english(match, match[4], match[3], match[1]), text)
     return text
 
 
-def _named(calendar: _Calendar) -> Callable[[re.Match[str]], str]:
-    def written(match: re.Match[str]) -> str:
-        month = str(calendar.months[_key(match["month"])])
-        parts = match.groupdict()
-        return _date(parts.get("year") or "", month, parts.get("day") or "", match[0]).strip()
-
-    return written
+def _named(match: re.Match[str], months: dict[str, int]) -> str:
+    parts = match.groupdict()
+    return _english(match, parts.get("year"), str(months[_key(match["month"])]), parts.get("day")).strip()
 
 
-def _written(match: re.Match[str]) -> str:
-    return _date(match[1], match[2] or "", match[3] or "", match[0])
-
-
-def _date(year: str, month: str, day: str, else_: str) -> str:
+def _english(match: re.Match[str], year: str | None, month: str | None, day: str | None) -> str:
     if month and not 1 <= int(month) <= 12:
-        return else_
+        return match[0]
     name = _MONTHS[int(month) - 1].capitalize() if month else ""
-    return f" {' '.join(part for part in (day, name, year) if part)} "
+    return f" {' '.join(filter(None, (day, name, year)))} "
 
 
 def _key(name: str) -> str:

@@ -170,7 +170,7 @@ def test_the_rules_are_read_when_an_answer_is_judged_and_not_before():
     code = (
         "import sys, pytest_kbrel.judges.rules as rules\n"
         "assert 'yaml' not in sys.modules\n"
-        "rules.label('x', ['y'])\n"
+        "rules.judge('x', ['y'])\n"
         "assert 'yaml' in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from pytest_kbrel.judges.rules import label
+from pytest_kbrel.judges.rules import judge
 from pytest_kbrel.judges.text.tokens import (
     ORDINALS,
     format_decimal,
@@ -269,7 +269,7 @@ def test_a_letter_with_another_sign_is_another_thing(text, gold, other):
     ],
 )
 def test_a_number_written_otherwise_is_that_number_and_no_other(gold, answer, expected):
-    assert label(answer, (gold,), "Which is it?") == expected
+    assert judge(answer, (gold,), "Which is it?").label == expected
 
 
 def test_a_number_is_written_in_digits():
