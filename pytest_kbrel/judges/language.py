@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from importlib import resources
 from typing import Any
@@ -87,7 +87,7 @@ _DENIED_BEFORE = re.compile(
 _DASH = re.compile(r"\s+[—–]\s+(?=(?:это|не)\b)")
 _CAPITAL = re.compile(r"\s+[A-ZÀ-ÖØ-ÞА-Я]")
 _APPOSITION = re.compile(r"\bthe ([^\W\d_a-zäöüß])(\w+)(?= [^\W\d_a-zäöüß])")
-_WORD = rf"(?<![\w{SIGNS}'’-])({{}})(?![\w{SIGNS}'’-])"
+_WORD = rf"(?<![\w{SIGNS}'’-])(WORDS)(?![\w{SIGNS}'’-])"
 
 # Without spaces an accepted answer is found in its own denial: so much is known of a language without rules.
 _UNSPACED = {"th": {"ไม่ใช่": "not", "หรือ": "or"}}
@@ -146,19 +146,24 @@ def language_of(tag: str) -> Language:
     text = resources.files("pytest_kbrel.judges").joinpath(f"languages/{code}.yaml").read_text("utf-8")
     data: Any = yaml.safe_load(text)
     letters = str.maketrans(data.get("fold", {}))
-    words = {
-        _plain(word): english for english, all_ in data.get("words", {}).items() for word in all_.split()
-    }
-    unspaced = {word: english for english, all_ in data.get("unspaced", {}).items() for word in all_.split()}
-    elided = data.get("elided", {})
+
+    def folded(pattern: str) -> str:
+        return normalise_letters(pattern.translate(letters))
 
     def compiled(key: str) -> tuple[re.Pattern[str], ...]:
-        return tuple(
-            re.compile(normalise_letters(pattern.translate(letters))) for pattern in data.get(key, ())
-        )
+        return tuple(re.compile(folded(pattern)) for pattern in data.get(key, ()))
 
-    spaced = not unspaced
-    contrast = "|".join(map(re.escape, data["contrast"])) if spaced else "|".join(data["contrast"])
+    def any_of(words: Iterable[str], pattern: str) -> re.Pattern[str]:
+        longest = sorted(words, key=len, reverse=True)
+        return re.compile(pattern.replace("WORDS", "|".join(map(re.escape, longest))), re.IGNORECASE)
+
+    words, unspaced = (
+        {word: english for english, all_ in data.get(key, {}).items() for word in all_.split()}
+        for key in ("words", "unspaced")
+    )
+    words = {_plain(word): english for word, english in words.items()}
+    elided = data.get("elided", {})
+    contrast = data["contrast"]
     return Language(
         code=code,
         unsure=compiled("unsure"),
@@ -166,30 +171,18 @@ def language_of(tag: str) -> Language:
         lacks=compiled("lacks"),
         frames=compiled("frames"),
         hedges=compiled("hedges"),
-        asides=normalise_letters(data["asides"].translate(letters)),
+        asides=folded(data["asides"]),
         counting=re.compile(data["counting"], re.IGNORECASE),
-        contrast=re.compile(
-            _WORD.format(normalise_letters(contrast.translate(letters))) if spaced else f"({contrast})",
-            re.IGNORECASE,
-        ),
-        label=re.compile(
-            rf"^[\s*]*(?:{'|'.join(map(re.escape, data['labels']))})[\s*]*[:：=][\s*]*", re.IGNORECASE
-        ),
+        contrast=re.compile(f"({'|'.join(contrast)})") if unspaced else any_of(map(folded, contrast), _WORD),
+        label=any_of(data["labels"], r"^[\s*]*(?:WORDS)[\s*]*[:：=][\s*]*"),
         words=words,
-        word=_words(words),
+        word=any_of(words, _WORD) if words else None,
         elided=elided,
-        elision=re.compile(rf"(?<!\w)({'|'.join(elided)})['’](?=\w)", re.IGNORECASE) if elided else None,
+        elision=any_of(elided, r"(?<!\w)(WORDS)['’](?=\w)") if elided else None,
         unspaced=unspaced,
         alternatives=re.compile(data["alternatives"], re.IGNORECASE) if "alternatives" in data else None,
         letters=letters,
     )
-
-
-def _words(words: Mapping[str, str]) -> re.Pattern[str] | None:
-    if not words:
-        return None
-    longest = sorted(words, key=len, reverse=True)
-    return re.compile(_WORD.format("|".join(map(re.escape, longest))), re.IGNORECASE)
 
 
 def to_english(texts: Sequence[str], accepted: Sequence[str], tag: str) -> tuple[list[str], list[str]]:

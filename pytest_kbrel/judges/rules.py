@@ -90,18 +90,18 @@ def judge(
     equals = [gold for gold in accepted if normal == _normalised(gold)]
     if normal and equals and not is_not_applicable(answer) and signs_of(answer) in map(signs_of, equals):
         return Judged(label="correct", rule="equal")
+
+    def compared(text: str) -> tuple[str, bool]:
+        return _compared(text, accepted, question, answer_type, language, within)
+
     kind = uninformative_kind(answer, question, extra, language=language, unanswerable=not accepted)
     besides = statement_besides(answer, language) if accepted and kind in ("", "unsure") else ""
-    if besides:
-        # "I am aware of no other. It is Lima." answers; what is not accepted there may be an excuse.
-        rule, right = _compared(besides, accepted, question, answer_type, language, within)
-        if right:
-            return Judged(label="correct", rule=rule)
-    if kind:
+    # "I am aware of no other. It is Lima." answers; what is not accepted there may be an excuse.
+    rule, right = compared(besides) if besides else ("", False)
+    if kind and not right:
         return Judged(label="uninformative", rule=kind)
-    if not accepted:
-        return Judged(label="wrong", rule="no rule")
-    rule, right = _compared(answer, accepted, question, answer_type, language, within)
+    if not right:
+        rule, right = compared(answer) if accepted else ("no rule", False)
     return Judged(label="correct" if right else "wrong", rule=rule)
 
 
@@ -118,22 +118,20 @@ def _compared(
     if not is_english(language):
         (answer, question), accepted = to_english((answer, question), accepted, language)
     answer = _NOT_THIS.sub("", answer)
-    if within is not None:
-        query = read_question(question, answer_type)
-        inside = is_in_range(read_answer(answer, query), read_gold(accepted[0]), within, query)
-        if inside is not None:
-            return "range", inside
-    golds = [gold for gold in accepted if not has_other_sign(answer, gold)]
-    if any(_normalised(gold) in ("yes", "no") for gold in golds):
-        reply = read_answer(answer, read_question(question, answer_type))
-        golds = [
-            gold
-            for gold in golds
-            if (plain := _normalised(gold)) not in ("yes", "no") or begins_with_yes_or_no(reply, plain)
-        ]
-    rule, right = compare(answer, golds, question, answer_type)
+    query = read_question(question, answer_type)
+    reply = read_answer(answer, query)
+    inside = is_in_range(reply, read_gold(accepted[0]), within, query) if within is not None else None
+    if inside is not None:
+        return "range", inside
+    golds = [
+        gold
+        for gold in accepted
+        if not has_other_sign(answer, gold)
+        and ((plain := _normalised(gold)) not in ("yes", "no") or begins_with_yes_or_no(reply, plain))
+    ]
+    rule, right = compare(reply, golds, query)
     if not right and _CALLED.search(answer):
-        return compare(_CALLED.sub(r"\1 ", answer), golds, question, answer_type)
+        return compare(read_answer(_CALLED.sub(r"\1 ", answer), query), golds, query)
     return rule, right
 
 
@@ -172,11 +170,12 @@ def is_variant(
     for gold in map(read_gold, accepted):
         if not _LEADING_IN.isdisjoint(set(reply.words).difference(read_words(gold.text).words)):
             continue
-        if gold.dates or gold.number is not None or gold.period is not None:
-            if (gold.dates and dates == gold.dates) or (
-                gold.number and number == gold.number and is_negative(gold.text) == is_negative(answer)
-            ):
-                return True
-        elif gold.words and any(rule(reply, gold, query) for rule in _WHOLE_RULES):
+        if gold.is_text:
+            alike = bool(gold.words) and any(rule(reply, gold, query) for rule in _WHOLE_RULES)
+        elif gold.number:
+            alike = number == gold.number and is_negative(gold.text) == is_negative(answer)
+        else:
+            alike = gold.dates != () and dates == gold.dates
+        if alike:
             return True
     return False

@@ -22,9 +22,7 @@ from pytest_kbrel.judges.matching.parsing import (
     candidate_spans,
     find_spans,
     indices_of,
-    read_answer,
     read_gold,
-    read_question,
     singular,
     unasked_spans,
 )
@@ -38,43 +36,41 @@ _PARTING = ("while", "whereas", "but")
 _YES_NO = (("yes",), ("no",))
 
 
-def compare(answer: str, accepted: Sequence[str], question: str, answer_type: str) -> tuple[str, bool]:
+def compare(answer: Answer, accepted: Sequence[str], question: Question) -> tuple[str, bool]:
     """Return (rule, whether right): the first rule that matches, what ruled a match out, or "no rule"."""
-    query = read_question(question, answer_type)
-    reply = read_answer(answer, query)
     golds = [gold for gold in map(read_gold, _with_shorter(accepted)) if gold.words]
-    if not reply.words or not golds:
+    if not answer.words or not golds:
         return "no rule", False
-    contradicted = contradicts_dates(reply, golds, query)
+    contradicted = contradicts_dates(answer, golds, question)
     for gold in golds:
         # "Late 1968" is no date, but has the year of one.
-        rule = "" if contradicted and gold.words not in _YES_NO else _figure(reply, gold, query)
+        rule = "" if contradicted and gold.words not in _YES_NO else _figure(answer, gold, question)
         if rule:
             return rule, True
     texts = [gold for gold in golds if gold.is_text and gold.words not in _YES_NO]
     gold_spans = [
         span
         for gold in texts
-        for span in find_spans(reply.words, gold.words)
-        if may_stand_at(reply, gold, span[0])
+        for span in find_spans(answer.words, gold.words)
+        if may_stand_at(answer, gold, span[0])
     ]
     refused = ""
     given = set(accepted)
-    for rule, span in _matches(reply, texts, query, given):
-        reason = _refused(reply, span, query, gold_spans)
+    for rule, span in _matches(answer, texts, question, given):
+        reason = _refused(answer, span, question, gold_spans)
         if reason == "several" and not refused:
             # What names other golds, in whatever writing, is no alternative.
-            matched = {at for _, at in _matches(reply, texts, query, given)}
-            gold_spans = [*gold_spans, *matched.difference(gold_spans, {(0, len(reply.words))})]
-            reason = _refused(reply, span, query, gold_spans)
+            matched = {at for _, at in _matches(answer, texts, question, given)}
+            gold_spans = [*gold_spans, *matched.difference(gold_spans, {(0, len(answer.words))})]
+            reason = _refused(answer, span, question, gold_spans)
         if not reason:
             return rule, True
         refused = refused or reason
-    for rule, reason in _contained(reply, texts, query, gold_spans, given):
+    for rule, reason in _contained(answer, texts, question, gold_spans, given):
         if not reason:
             return rule, True
         refused = refused or reason
-    if not refused and any(_lists_all(reply, gold, query) for gold in texts):
+    if not refused and any(_lists_all(answer, gold, question) for gold in texts):
         return "list", True
     return refused or "no rule", False
 
