@@ -1,4 +1,4 @@
-"""How much each token of a prompt moved the probability of an answer: integrated gradients by captum.
+"""Attribution of an answer's log-probability to the tokens of its prompt: integrated gradients by captum.
 
 Sundararajan et al., arXiv 1703.01365; the use of it is that of Wang et al., arXiv 2310.09820, section 6.1.
 
@@ -11,6 +11,7 @@ stay what they are, and get no score.
 
 from __future__ import annotations
 
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -32,10 +33,7 @@ _IDS_AT_ONCE = 4096
 
 
 def check(backend: str) -> None:
-    """Find, before anything is loaded, what stands in the way of attributing.
-
-    Raises ``ModelError`` for a backend without weights at hand, ``MissingExtraError`` without captum.
-    """
+    """Raise ``ModelError`` for a backend without gradients, ``MissingExtraError`` without captum."""
     from pytest_kbrel.models.registry import BACKENDS
 
     if not BACKENDS[backend].gives_gradients:
@@ -59,9 +57,10 @@ def attribute(model: Model, ask: Ask) -> Attribution:
     from pytest_kbrel.models.hf.loading import quiet
     from pytest_kbrel.models.hf.model import HfModel
 
-    request, parts = ask.request, model.parts if isinstance(model, HfModel) else None
+    request = ask.request
     assert isinstance(request, ScoreRequest)
-    assert parts is not None
+    assert isinstance(model, HfModel)
+    parts = model.parts
     try:
         pair = parts.encoder.pair(request)
         with quiet():
@@ -76,7 +75,10 @@ def attribute(model: Model, ask: Ask) -> Attribution:
         role=ask.role,
         prompt=request.prompt,
         target=request.continuation.strip(),
-        tokens=tuple(_piece(parts, token) for token in pair.context),
+        tokens=tuple(
+            parts.tokenizer.decode([token], skip_special_tokens=False, clean_up_tokenization_spaces=False)
+            for token in pair.context
+        ),
         scores=tuple(round(score, 6) for score in scores),
         log_probability=round(log_probability, 6),
         error=round(error, 6),
@@ -93,9 +95,7 @@ def _integrated(parts: LoadedCheckpoint, pair: Pair) -> tuple[list[float], float
     inputs = embedding(ids).detach()
     baselines = _mean_embedding(embedding, parts.model.device).to(inputs.dtype).expand_as(inputs)
 
-    def log_probability(rows: torch.Tensor) -> torch.Tensor:
-        return _log_probability(parts.model, pair, rows)
-
+    log_probability = partial(_log_probability, parts.model, pair)
     with torch.no_grad():
         score, without = (float(log_probability(rows)[0]) for rows in (inputs, baselines))
     explained, steps = score - without, _FEWEST_STEPS
@@ -140,8 +140,3 @@ def _mean_embedding(embedding: Any, device: torch.device) -> torch.Tensor:
             for start in range(0, count, _IDS_AT_ONCE)
         ]
     return torch.stack(sums).sum(0) / count
-
-
-def _piece(parts: LoadedCheckpoint, token: int) -> str:
-    text = parts.tokenizer.decode([token], skip_special_tokens=False, clean_up_tokenization_spaces=False)
-    return str(text)

@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_kbrel.errors import MissingExtraError, ModelError
+from pytest_kbrel.models.batching import describe_error
 
 if TYPE_CHECKING:
     from pytest_kbrel.models.base import Embedder
 
 Vectors = npt.NDArray[np.float64]
-HF_PREFIX = "hf/"
 _TEXTS_A_BATCH = 32
 
 
@@ -30,7 +30,7 @@ class Encoder:
     def __init__(self, spec: str, args: str = "", folder: Path | None = None) -> None:
         self.spec, self.args, self.folder = spec, args, folder or Path()
         self._embedder: Embedder | None = None
-        self._known: dict[str, Vectors] = {}
+        self._vectors: dict[str, Vectors] = {}
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return one vector a text, shape (texts, d); each text is encoded once.
@@ -40,10 +40,10 @@ class Encoder:
         """
         if self._embedder is None:
             self._embedder = self._open()
-        new = [text for text in dict.fromkeys(texts) if text not in self._known]
+        new = [text for text in dict.fromkeys(texts) if text not in self._vectors]
         if new:
             vectors = np.asarray(self._embedder.embed(new), dtype=float)
-            lengths = {len(vector) for vector in self._known.values()}
+            lengths = {len(vector) for vector in self._vectors.values()}
             if vectors.ndim != 2 or len(vectors) != len(new) or not lengths <= {vectors.shape[1]}:
                 raise ModelError(
                     f"{self.spec}: one vector for each of {len(new)} texts expected, all of one length; "
@@ -51,8 +51,8 @@ class Encoder:
                 )
             if not np.isfinite(vectors).all():
                 raise ModelError(f"{self.spec}: vectors of finite numbers expected, found others")
-            self._known.update(zip(new, vectors, strict=True))
-        return np.array([self._known[text] for text in texts])
+            self._vectors.update(zip(new, vectors, strict=True))
+        return np.array([self._vectors[text] for text in texts])
 
     def close(self) -> None:
         """Close the connection to a server, where there is one."""
@@ -67,15 +67,6 @@ class Encoder:
         return _SentenceEncoder(self.spec, self.folder)
 
 
-def embed(spec: str, texts: Sequence[str], args: str = "") -> Vectors:
-    """Return one vector a text, shape (texts, d); see :class:`Encoder`."""
-    encoder = Encoder(spec, args)
-    try:
-        return encoder.embed(texts)
-    finally:
-        encoder.close()
-
-
 class _SentenceEncoder:
     """Encoder that sentence-transformers runs on this machine."""
 
@@ -85,12 +76,11 @@ class _SentenceEncoder:
             raise MissingExtraError("sentence-transformers", "embeddings", purpose)
         from sentence_transformers import SentenceTransformer
 
-        from pytest_kbrel.models.batching import describe_error
         from pytest_kbrel.models.checkpoint.integrity import record_encoder_files
         from pytest_kbrel.models.hf.loading import quiet
 
         self._spec = spec
-        name = spec.removeprefix(HF_PREFIX)
+        name = spec.removeprefix("hf/")
         path = folder / Path(name).expanduser()
         self._files = record_encoder_files(spec, path) if path.is_dir() else None
         try:
@@ -108,8 +98,6 @@ class _SentenceEncoder:
             ) from None
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[Any]:
-        from pytest_kbrel.models.batching import describe_error
-
         try:
             vectors: npt.NDArray[Any] = self._model.encode(
                 list(texts), batch_size=_TEXTS_A_BATCH, show_progress_bar=False, convert_to_numpy=True

@@ -10,6 +10,7 @@ import json
 import os
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -31,9 +32,9 @@ class RateMeter:
     """
 
     def __init__(self) -> None:
-        self._tokens: dict[str, int] = {}
+        self._warm: set[str] = set()
+        self._responses, self._tokens = Counter[str](), Counter[str]()
         self._seconds: dict[str, float] = {}
-        self._answers: dict[str, int] = {}
 
     def timed(
         self, method: str, batches: Iterator[list[tuple[int, A | Failed]]]
@@ -45,31 +46,29 @@ class RateMeter:
             seconds = time.perf_counter() - started
             if batch is None:
                 return
-            if method in self._answers:
-                self._answers[method] += len(batch)
-                self._tokens[method] += sum(tokens_of([answer for _, answer in batch]))
-                self._seconds[method] += seconds
-            else:
-                self._answers[method] = self._tokens[method] = 0
-                self._seconds[method] = 0.0
+            if method in self._warm:
+                self._responses[method] += len(batch)
+                self._tokens[method] += sum(tokens_of([response for _, response in batch]))
+                self._seconds[method] = self._seconds.get(method, 0.0) + seconds
+            self._warm.add(method)
             yield batch
 
     def rates(self) -> dict[str, float]:
         """Return the tokens a second by method, for methods with at least :data:`LEAST` responses."""
         return {
-            method: self._tokens[method] / self._seconds[method]
-            for method, answers in self._answers.items()
-            if answers >= LEAST and self._seconds[method] > 0
+            method: self._tokens[method] / seconds
+            for method, seconds in self._seconds.items()
+            if self._responses[method] >= LEAST and seconds > 0
         }
 
 
-def tokens_of(answers: Sequence[object]) -> Iterator[int]:
+def tokens_of(responses: Sequence[object]) -> Iterator[int]:
     """Yield the number of tokens read for each response that is no failure."""
-    for answer in answers:
-        if isinstance(answer, Scored):
-            yield answer.prompt_tokens + len(answer.token_ids)
-        elif isinstance(answer, Generated):
-            yield answer.prompt_tokens
+    for response in responses:
+        if isinstance(response, Scored):
+            yield response.prompt_tokens + len(response.token_ids)
+        elif isinstance(response, Generated):
+            yield response.prompt_tokens
 
 
 def store_rates(folder: Path, model: Fingerprint, rates: dict[str, float]) -> None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -21,9 +22,6 @@ from pytest_kbrel.models.hf.spec import ModelSpec
 from pytest_kbrel.models.measurements import MeasurementFile
 from pytest_kbrel.models.tokens import Pair
 from pytest_kbrel.records import Fingerprint
-
-if TYPE_CHECKING:
-    import torch
 
 CPU_MOST, GPU_MOST = 4096, 32768
 """Tokens a batch at most. On a CPU a larger batch is no faster, it only takes memory (measured:
@@ -103,11 +101,6 @@ def bytes_a_token(model: Any) -> float:
     return size * (2 * _cached(model) + layer)
 
 
-def slope(small: float, large: float) -> float:
-    """Return the bytes a token from the peaks of batches of :data:`_SMALL` and :data:`_LARGE` tokens."""
-    return (large - small) / (_LARGE - _SMALL)
-
-
 def _cached(model: Any) -> float:
     """Return the count of numbers in the keys and values of a token, in all layers."""
     config = model.config.get_text_config(decoder=True)
@@ -126,12 +119,13 @@ def _number(config: Any, otherwise: float, *names: str) -> float:
 def _probed(model: Any) -> float | None:
     """Return the bytes a token measured with two batches on the GPU, ``None`` if they show nothing."""
     try:
-        peaks = [_peak(model, tokens) for tokens in (_SMALL, _SMALL, _LARGE)]
-    # Whatever an architecture raises here, the first question will tell it.
+        # The first batch loads libraries.
+        _, small, large = (_peak(model, tokens) for tokens in (_SMALL, _SMALL, _LARGE))
+    # Whatever an architecture raises here, it raises for the first question too.
     except Exception:
         return None
-    # Scoring keeps no keys and values, sharing and writing do. The first batch loads libraries.
-    per_token = slope(*peaks[1:]) + 2 * _cached(model) * model.dtype.itemsize
+    # Scoring keeps no keys and values, sharing and writing do.
+    per_token = (large - small) / (_LARGE - _SMALL) + 2 * _cached(model) * model.dtype.itemsize
     return per_token if math.isfinite(per_token) and per_token > 0 else None
 
 
@@ -160,52 +154,38 @@ def free_bytes(device: torch.device) -> int | None:
     For a CPU this is the least of the machine's free memory, the container's limit and the process's limit.
     """
     if device.type == "cuda":
-        import torch
-
         return int(torch.cuda.mem_get_info(device)[0])
     return cpu_bytes() if device.type == "cpu" else None
 
 
 def cpu_bytes(proc: Path = _PROC, cgroups: Path = _CGROUPS) -> int | None:
     """Return the bytes of main memory that this process may still take; the folders are Linux's."""
-    limits = [
-        one for one in (_of_machine(proc), _of_container(proc, cgroups), _of_process(proc)) if one is not None
-    ]
+    limits = list(_free_in_container(proc, cgroups))
+    if available := _match(proc / "meminfo", r"^MemAvailable:\s+([0-9]+) kB"):
+        limits.append(int(available) * 1024)
+    address_space = _match(proc / "self" / "limits", r"^Max address space\s+([0-9]+)\s")
+    used = _match(proc / "self" / "status", r"^VmSize:\s+([0-9]+) kB")
+    if address_space and used:
+        limits.append(int(address_space) - int(used) * 1024)
     return max(0, min(limits)) if limits else None
 
 
-def _of_machine(proc: Path) -> int | None:
-    kilobytes = re.search(r"^MemAvailable:\s+([0-9]+) kB", _text(proc / "meminfo"), re.MULTILINE)
-    return int(kilobytes[1]) * 1024 if kilobytes else None
-
-
-def _of_container(proc: Path, cgroups: Path) -> int | None:
+def _free_in_container(proc: Path, cgroups: Path) -> Iterator[int]:
     # The process's own group where the container shows it, and the root of what it shows.
-    own = re.search(r"^0::(/.*)$", _text(proc / "self" / "cgroup"), re.MULTILINE)
-    folders = [cgroups, *([cgroups / own[1].lstrip("/")] if own else [])]
-    free = []
-    for folder in folders:
-        for limit, used in _FILES:
-            most, now = _text(folder / limit).strip(), _text(folder / used).strip()
-            if most.isdigit() and now.isdigit():
+    own = _match(proc / "self" / "cgroup", r"^0::(/.*)$")
+    for folder in (cgroups, cgroups / own.lstrip("/")) if own else (cgroups,):
+        for names in _FILES:
+            limit, used = (_match(folder / name, r"\A\s*([0-9]+)\s*\Z") for name in names)
+            if limit and used:
                 # What files hold in memory counts as used, and is given back when it is needed.
-                free.append(int(most) - int(now) + _of_files(folder))
-    return min(free) if free else None
+                of_files = _match(folder / "memory.stat", r"^inactive_file ([0-9]+)$") or 0
+                yield int(limit) - int(used) + int(of_files)
 
 
-def _of_files(folder: Path) -> int:
-    inactive = re.search(r"^inactive_file ([0-9]+)$", _text(folder / "memory.stat"), re.MULTILINE)
-    return int(inactive[1]) if inactive else 0
-
-
-def _of_process(proc: Path) -> int | None:
-    limit = re.search(r"^Max address space\s+([0-9]+)\s", _text(proc / "self" / "limits"), re.MULTILINE)
-    used = re.search(r"^VmSize:\s+([0-9]+) kB", _text(proc / "self" / "status"), re.MULTILINE)
-    return int(limit[1]) - int(used[1]) * 1024 if limit and used else None
-
-
-def _text(path: Path) -> str:
+def _match(path: Path, pattern: str) -> str:
+    """Return the group of ``pattern`` in a file; empty if it is not there or cannot be read."""
     try:
-        return path.read_text(encoding="utf-8", errors="replace")
+        match = re.search(pattern, path.read_text(encoding="utf-8", errors="replace"), re.MULTILINE)
     except OSError:
         return ""
+    return match[1] if match else ""

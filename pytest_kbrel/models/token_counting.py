@@ -77,28 +77,24 @@ class TokenEstimator:
         self._instruction, self.thoughts = instruction, thoughts
 
     def prompt(self, request: Request) -> int:
-        """Return the estimated number of tokens of the prompt, with the model's own system message."""
-        return math.ceil(len(text_of(request, self._instruction)) / CHARACTERS)
+        """Return the number of tokens of the prompt, with the model's own system message."""
+        return self._tokens(text_of(request, self._instruction))
 
     def continuation(self, request: ScoreRequest) -> int:
-        """Return the estimated number of tokens of the continuation."""
-        return math.ceil(len(request.continuation) / CHARACTERS)
+        """Return the number of tokens of the continuation."""
+        return self._tokens(request.continuation)
+
+    def _tokens(self, text: str) -> int:
+        return math.ceil(len(text) / CHARACTERS)
 
 
-class WordCounter:
+class WordCounter(TokenEstimator):
     """Counter of words, which are the tokens of a scripted model."""
 
     exact = True
-    accountant = None
-    thoughts = 0
 
-    def prompt(self, request: Request) -> int:
-        """Return the number of words of the prompt."""
-        return len(text_of(request).split())
-
-    def continuation(self, request: ScoreRequest) -> int:
-        """Return the number of words of the continuation."""
-        return len(request.continuation.split())
+    def _tokens(self, text: str) -> int:
+        return len(text.split())
 
 
 class TokenizerCounter:

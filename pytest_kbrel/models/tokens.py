@@ -1,4 +1,4 @@
-"""From text to token ids: special tokens exactly once, continuations cut at the right boundary."""
+"""Encoder of requests into token ids: special tokens once, continuations cut at the right boundary."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Ids = tuple[int, ...]
 R = TypeVar("R", bound=Request)
 # Requests whose texts are tokenised in one call.
 _AT_ONCE = 256
-_NOTHING_SAID = ChatArgs()
+_NO_CHAT_ARGS = ChatArgs()
 
 
 @record
@@ -53,10 +53,11 @@ def prompt_digest(ids: Ids, bos: int | None = None) -> str:
 class PromptEncoder:
     """Tokenises prompts the way one checkpoint wants them.
 
-    ``adds_bos`` tells whether prompts start with BOS. ``add_bos`` overrides what the tokenizer does by
-    itself; with ``chat_template`` a request becomes messages with the generation prompt behind them, else a
-    text. ``prefix_token_id`` stands for an empty prompt, in place of BOS. ``marks`` are those of a thought
-    that template or tokenizer declare, ``None`` without any.
+    ``adds_bos`` is true if prompts start with BOS. ``add_bos`` overrides what the tokenizer does by itself;
+    with ``chat_template`` a request becomes messages with the generation prompt behind them, else a text.
+    ``prefix_token_id`` stands for an empty prompt, in place of BOS. ``marks`` are those of a thought that
+    template or tokenizer declare, ``None`` without any. ``unscorable`` is why no answer can be scored, empty
+    if one can.
 
     Raises :class:`ModelError` when BOS or a chat template is asked for and the tokenizer has none.
     """
@@ -68,13 +69,14 @@ class PromptEncoder:
         encoder_decoder: bool,
         chat_template: bool = False,
         add_bos: bool | None = None,
-        chat: ChatArgs = _NOTHING_SAID,
+        chat: ChatArgs = _NO_CHAT_ARGS,
         prefix_token_id: int | None = None,
     ) -> None:
         self.tokenizer = tokenizer
         self._encoder_decoder = encoder_decoder
         self._chat = chat
         self.template = ChatTemplate(tokenizer, chat) if chat_template else None
+        self.unscorable = self.template.unscorable if self.template is not None else ""
         self._bos: int | None = tokenizer.bos_token_id
         first = self._bos if prefix_token_id is None else prefix_token_id
         # What stands for an empty prompt.
@@ -87,29 +89,26 @@ class PromptEncoder:
         self._ahead: Mapping[str, Sequence[int]] = {}
         if add_bos is None and not chat_template and self._bos is not None and before[:1] == (self._bos,):
             self._wants_bos = True
-        self.marks = self._marks()
+        self.marks: ThoughtMarks | None = None
+        # What an encoder reads cannot be gone on with.
+        if not encoder_decoder:
+            self.marks = self.template.marks if self.template else marks_of_tokenizer(tokenizer, chat)
         self.adds_bos = self._bos is not None and self.prompt("a")[:1] == (self._bos,)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the model's figures should know of its chat template, a sentence each."""
-        given = ", ".join(self._chat.variables)
         if self.template is not None:
             idle = ", ".join(self.template.idle)
             return (f"the chat template does not know {idle}: it has no effect",) if idle else ()
-        lines = []
+        notes = []
         if getattr(self.tokenizer, "chat_template", None):
-            lines.append(
+            notes.append(
                 "the tokenizer has a chat template, and prompts are raw: apply_chat_template=True uses it"
             )
-        if given:
-            lines.append(f"{given} of a chat template has no effect: prompts are raw")
-        return tuple(lines)
-
-    @property
-    def unscorable(self) -> str:
-        """Why no answer can be scored, whatever the prompt; empty where one can."""
-        return self.template.unscorable if self.template is not None else ""
+        if given := ", ".join(self._chat.variables):
+            notes.append(f"{given} of a chat template has no effect: prompts are raw")
+        return tuple(notes)
 
     def reading(self, requests: Iterable[R]) -> Iterator[R]:
         """Yield ``requests`` as they are; while one is looked at, its texts are at hand.
@@ -173,21 +172,22 @@ class PromptEncoder:
         names = self.tokenizer.convert_ids_to_tokens
         return "".join([*names(list(ids[:start])), text, *names(list(ids[start + len(bare) :]))])
 
-    def prompt(self, asked: Request | str) -> Ids:
+    def prompt(self, request: Request | str) -> Ids:
         """Return a prompt's token ids: BOS once or not at all, no EOS behind it for causal models.
 
         A text stands for a question with nothing else to it. An empty prompt stands for BOS alone, or for the
         prefix token; without either it has no ids. Raises as :meth:`text`.
         """
-        request = GenerateRequest(prompt=asked, max_new_tokens=1) if isinstance(asked, str) else asked
+        if isinstance(request, str):
+            request = GenerateRequest(prompt=request, max_new_tokens=1)
         return self.encoded(self.text(request))
 
     def encoded(self, text: str) -> Ids:
         """Return the token ids of a prompt that :meth:`text` made."""
         ids = self._encode(text)
-        return self._start if self._says_nothing(ids) else ids
+        return self._start if self._is_empty(ids) else ids
 
-    def pair(self, asked: ScoreRequest | str, continuation: str = "") -> Pair:
+    def pair(self, request: ScoreRequest | str, continuation: str = "") -> Pair:
         """Return prompt and continuation, tokenised jointly for causal models.
 
         A text stands for a prompt with nothing else to it. A token that spans the boundary belongs to the
@@ -198,7 +198,8 @@ class PromptEncoder:
 
         Raises ``ValueError`` when nothing is left to score or nothing to condition on, and as :meth:`text`.
         """
-        request = ScoreRequest(prompt=asked, continuation=continuation) if isinstance(asked, str) else asked
+        if isinstance(request, str):
+            request = ScoreRequest(prompt=request, continuation=continuation)
         continuation = request.continuation
         text = self.text(request)
         prompt_ids = self._encode(text)
@@ -210,7 +211,7 @@ class PromptEncoder:
                 continuation = self.template.slot.lead + continuation.lstrip(" ")
             whole = self._encode(_with_answer(text, continuation))
             shared = common_prefix(prompt_ids, whole)
-            empty = self._says_nothing(prompt_ids)
+            empty = self._is_empty(prompt_ids)
             pair = Pair(
                 prompt=self._start if empty else prompt_ids,
                 context=whole[:shared] if shared and not empty else self._start,
@@ -226,31 +227,18 @@ class PromptEncoder:
             )
         return pair
 
-    def _marks(self) -> ThoughtMarks | None:
-        # What an encoder reads cannot be gone on with.
-        if self._encoder_decoder:
-            return None
-        return self.template.marks if self.template else marks_of_tokenizer(self.tokenizer, self._chat)
-
     def digest(self, prompt: Ids) -> str:
         """Return the digest of a prompt's token ids, as :func:`prompt_digest` makes it."""
         return prompt_digest(prompt, self._bos)
 
-    def _says_nothing(self, prompt: Ids) -> bool:
+    def _is_empty(self, prompt: Ids) -> bool:
         return prompt in ((), (self._bos,))
 
     def _encode(self, text: str) -> Ids:
-        own_special = self.template is None
-        read = self._ahead.get(text)
-        if read is None:
-            read = self.tokenizer(text, add_special_tokens=own_special)["input_ids"]
-        ids = tuple(read)
-        if (
-            own_special
-            and self._behind
-            and not self._encoder_decoder
-            and ids[-len(self._behind) :] == self._behind
-        ):
+        is_raw = self.template is None
+        ids = tuple(self._ahead.get(text) or self.tokenizer(text, add_special_tokens=is_raw)["input_ids"])
+        has_end = self._behind and ids[-len(self._behind) :] == self._behind
+        if is_raw and has_end and not self._encoder_decoder:
             ids = ids[: -len(self._behind)]
         if self._bos is None or self._wants_bos is None:
             return ids
@@ -283,9 +271,5 @@ def _position(part: Ids, whole: Ids) -> int:
 
 def common_prefix(one: Sequence[int], other: Sequence[int]) -> int:
     """Return the number of tokens that two sequences begin with alike."""
-    length = 0
-    for a, b in zip(one, other, strict=False):
-        if a != b:
-            break
-        length += 1
-    return length
+    shorter = min(len(one), len(other))
+    return next((n for n in range(shorter) if one[n] != other[n]), shorter)

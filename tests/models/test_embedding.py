@@ -8,11 +8,15 @@ import numpy as np
 import pytest
 
 from pytest_kbrel.errors import MissingExtraError, ModelError
-from pytest_kbrel.models.embedding import Encoder, embed
+from pytest_kbrel.models.embedding import Encoder
 from tests.models.tiny_encoder import make_encoder
 from tests.openai_server import BROKEN, GARBAGE, Fault, OpenAIServer, letters
 
 TEXTS = ["what is the capital of france", "who wrote the book", "what is the capital of peru"]
+
+
+def embed(spec: str, texts: list[str]) -> np.ndarray:
+    return Encoder(spec).embed(texts)
 
 
 @pytest.fixture(scope="module")

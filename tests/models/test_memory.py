@@ -25,7 +25,6 @@ from pytest_kbrel.models.memory import (
     bytes_a_token,
     cpu_bytes,
     measure_budget,
-    slope,
     token_budget,
     tokens_within,
 )
@@ -63,11 +62,6 @@ def test_what_the_user_says_is_the_most():
     assert token_budget(parse_spec("x/y", batch_size="90"), "cuda") == 90
     assert tokens_within(100 * GIB, 1024, 90) == 90
     assert tokens_within(0, 1024, 90) == 90
-
-
-def test_bytes_a_token_by_two_peaks():
-    # What does not grow with the batch, libraries and such, is in both.
-    assert slope(5000 + 256 * 40, 5000 + 1024 * 40) == 40
 
 
 def test_bytes_a_token_by_the_shape(model_of):
