@@ -6,6 +6,7 @@ a run feeds. No weights are needed.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,7 +15,7 @@ from typing import Any, TypeVar
 from pytest_kbrel.models.batching import Batcher
 from pytest_kbrel.models.hf.kv_cache import Layers, PrefixCache
 from pytest_kbrel.models.hf.lm_head import LOGITS_AT_ONCE
-from pytest_kbrel.models.hf.prefix_tree import Group, Row, TokenSequence, group_by_prefix
+from pytest_kbrel.models.hf.prefix_tree import Group, Row, TokenSequence, group_by_prefix, tokens_in
 from pytest_kbrel.models.hf.sharing import SharingMode, check_length, window_of
 from pytest_kbrel.models.tokens import Ids, Pair, PromptEncoder, common_prefix
 from pytest_kbrel.records import Failed, GenerateRequest, Request, ScoreRequest, record
@@ -107,7 +108,7 @@ def batch_limits(
     """
     per_row = 1
     if packed:
-        room = min(budget, budget if longest is None else longest) - before
+        room = (budget if longest is None else min(budget, longest)) - before
         best = round(math.sqrt(_READING * before / own))
         per_row = max(1, min(best, _MOST_PER_ROW, room // own))
     rows = max(1, budget // (before + per_row * own))
@@ -217,27 +218,22 @@ class TokenAccountant:
         ``prefix_cache`` holds what the model has cached in the calls before.
         """
         pairs, prompts = self._read(requests)
-        return self._count_scored(pairs, mode) + self._count_prompts(
-            prompts, mode, prefix_cache or PrefixCache()
-        )
+        fed = self._count_prompts(prompts, mode, prefix_cache or PrefixCache())
+        return self._count_scored(pairs, mode) + fed
 
     def _read(self, requests: Sequence[Request]) -> tuple[list[Pair], list[Prompt]]:
         """Return pairs and prompts, without those that the model refuses and never computes."""
         pairs: list[Pair] = []
         prompts: list[Prompt] = []
         for request in self.encoder.reading(requests):
-            try:
+            with contextlib.suppress(ValueError):
                 if isinstance(request, ScoreRequest):
                     pair = self.encoder.pair(request)
                     self._check(len(pair.context), len(pair.lead) + len(pair.targets))
                     pairs.append(pair)
-                else:
-                    prompt = Prompt(ids=self.encoder.prompt(request), request=request)
-                    self._check(len(prompt.ids), request.max_new_tokens)
-                    if prompt.ids:
-                        prompts.append(prompt)
-            except ValueError:
-                continue
+                elif ids := self.encoder.prompt(request):
+                    self._check(len(ids), request.max_new_tokens)
+                    prompts.append(Prompt(ids=ids, request=request))
         return pairs, prompts
 
     def _count_scored(self, pairs: Sequence[Pair], mode: SharingMode) -> int:
@@ -250,7 +246,8 @@ class TokenAccountant:
         shareable = self._batches.shareable(pairs) if mode != "plain" else []
         groups = self._batches.groups([pairs[n] for n in shareable], mode)
         whole = sequences_of([pairs[n] for n in set(range(len(pairs))).difference(shareable)])
-        return sum(map(_tokens, groups)) + sum(len(sequence.ids) for sequence in whole)
+        shared = sum(len(group.prefix) + tokens_in(group.rows) for group in groups)
+        return shared + sum(len(sequence.ids) for sequence in whole)
 
     def _count_prompts(self, prompts: Sequence[Prompt], mode: SharingMode, prefix_cache: PrefixCache) -> int:
         looped, tokens = [], 0
@@ -267,12 +264,8 @@ class TokenAccountant:
 
         for group in prompt_groups(looped, self._budget, mode, self._longest) if looped else ():
             prefix_cache.layers(group.prefix, feed)
-            tokens += sum(len(row.tokens) for row in group.rows)
+            tokens += tokens_in(group.rows)
         return tokens + sum(map(len, prefixes))
 
     def _check(self, prompt: int, behind: int) -> None:
         check_length(prompt, behind, self._longest, encoder_decoder=self._encoder_decoder)
-
-
-def _tokens(group: Group) -> int:
-    return len(group.prefix) + sum(len(row.tokens) for row in group.rows)

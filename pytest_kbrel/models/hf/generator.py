@@ -32,7 +32,7 @@ from pytest_kbrel.models.hf.sharing import (
     window_of,
 )
 from pytest_kbrel.models.hf.stopping import Continuation, Endings, generate_batch
-from pytest_kbrel.models.tokens import Pair
+from pytest_kbrel.models.tokens import Ids, Pair
 from pytest_kbrel.records import Failed, GenerateRequest
 
 Answer = Continuation | Failed
@@ -112,10 +112,10 @@ class Generator:
         """Yield, some at a time, each prompt's index and answer; what fails is a :class:`Failed`."""
         distinct = distinct_prompts(prompts)
         indices = list(distinct.values())
-        for batch in self._ready(list(distinct)):
+        for batch in self._distinct(list(distinct)):
             yield [(index, answer) for number, answer in batch for index in indices[number]]
 
-    def _ready(self, prompts: Sequence[Prompt]) -> Iterator[list[tuple[int, Answer]]]:
+    def _distinct(self, prompts: Sequence[Prompt]) -> Iterator[list[tuple[int, Answer]]]:
         remaining = set(range(len(prompts)))
         looped = [number for number, prompt in enumerate(prompts) if fits_decode_loop(prompt, self._window)]
         if looped and self.sharing_mode != "plain":
@@ -139,7 +139,6 @@ class Generator:
             numbers = list(remaining)
             waiting = [remaining[number] for number in numbers]
             longest = max(prompt.length for prompt in waiting)
-            halved = False
             for group in prompt_groups(waiting, self._budget, self.sharing_mode, self._longest):
                 failure: Exception | None = None
                 try:
@@ -150,14 +149,14 @@ class Generator:
                 except Exception as error:
                     # Without its traceback the error no longer holds the batch's tensors in memory.
                     failure = error.with_traceback(None)
-                if failure is not None and is_out_of_memory(failure) and self._budget > longest:
+                if failure is None:
+                    continue
+                if is_out_of_memory(failure) and self._budget > longest:
                     self._prefix_cache.forget()
                     self._batcher.halve(self._budget, longest)
-                    halved = True
                     break
-                if failure is not None:
-                    self.trouble = self.trouble or describe_error(failure)
-            if not halved:
+                self.trouble = self.trouble or describe_error(failure)
+            else:
                 return
 
     def _encoded(self, prompts: Sequence[Prompt]) -> Iterator[list[tuple[int, Answer]]]:
@@ -203,9 +202,11 @@ class Generator:
             yield [(number, answer) for number, answer in batch if isinstance(answer, Continuation)]
 
     def _loop(self, group: Group, limits: BatchLimits, mode: SharingMode) -> DecodeLoop:
-        prefix = self._prefix_cache.layers(group.prefix, lambda ids: feed_prefix(self._model, ids))
-        packed = mode == "packed"
+        prefix, packed = self._layers(group.prefix), mode == "packed"
         return DecodeLoop(self._model, len(group.prefix), prefix, self._endings, limits, packed=packed)
+
+    def _layers(self, prefix: Ids) -> Layers:
+        return self._prefix_cache.layers(prefix, lambda ids: feed_prefix(self._model, ids))
 
     @property
     def _budget(self) -> int:
@@ -215,18 +216,13 @@ class Generator:
         """Return the function that answers prompts of one kind: beams may share what all begin with."""
         if prompts[0].request.num_beams == 1 or not self._beams_share:
             return self._plain
-        if self._window is not None and prompts[0].length >= self._window:
-            return self._plain
         shared = shared_length([prompt.ids for prompt in prompts])
-        if not shared:
+        if not shared or (self._window is not None and prompts[0].length >= self._window):
             return self._plain
 
         def answer(batch: Sequence[Prompt]) -> list[Answer]:
             try:
-                prefix = self._prefix_cache.layers(
-                    prompts[0].ids[:shared], lambda ids: feed_prefix(self._model, ids)
-                )
-                return self._plain(batch, prefix)
+                return self._plain(batch, self._layers(prompts[0].ids[:shared]))
             except Exception as error:
                 if is_out_of_memory(error):
                     raise
@@ -256,8 +252,7 @@ class Generator:
 
     def _plain(self, prompts: Sequence[Prompt], prefix: Layers = ()) -> list[Answer]:
         reset_rope_lengths(self._model)
-        requests = [prompt.request for prompt in prompts]
-        ids = [prompt.ids for prompt in prompts]
+        ids, requests = [prompt.ids for prompt in prompts], [prompt.request for prompt in prompts]
         return generate_batch(self._model, ids, requests, self._endings, prefix)
 
     def _cost(self, prompts: Sequence[Prompt]) -> int:

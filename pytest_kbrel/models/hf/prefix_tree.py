@@ -58,8 +58,33 @@ def group_by_prefix(
     own for fewer than ``least_rows``.
     """
     order = sorted(range(len(sequences)), key=lambda number: sequences[number].ids)
-    shared = [common_prefix(sequences[a].ids, sequences[b].ids) for a, b in pairwise(order)]
-    return tuple(_groups(sequences, order, shared, row_length, least_rows))
+    ordered = [sequences[number] for number in order]
+    shared = [common_prefix(one.ids, other.ids) for one, other in pairwise(ordered)]
+    groups: list[Group] = []
+    # (from, to) in ``order``.
+    waiting = [(0, len(order))] if order else []
+    while waiting:
+        low, high = waiting.pop()
+        length = _prefix_length(ordered, shared, low, high)
+        cuts = [index + 1 for index in range(low, high - 1) if shared[index] <= length]
+        # Those that have more than ``length`` tokens in common.
+        parts = list(pairwise([low, *cuts, high]))
+        worthy = {
+            part
+            for part in parts
+            if _spared_rows(ordered, shared, part, length, row_length) >= max(least_rows, 1)
+        }
+        waiting += sorted(worthy, reverse=True)
+        numbers = [order[index] for part in parts if part not in worthy for index in range(*part)]
+        if numbers:
+            rows = _rows(sequences, numbers, length, row_length)
+            whole = _rows(sequences, numbers, 0, row_length) if len(rows) <= _WORTH else ()
+            # Too few rows for a forward pass of the prefix alone: they hold it themselves, unless that makes
+            # many rows of them.
+            if whole and tokens_in(whole) <= _WORTH * length + tokens_in(rows):
+                length, rows = 0, whole
+            groups.append(Group(prefix=sequences[numbers[0]].ids[:length], rows=rows))
+    return tuple(groups)
 
 
 def distinct_tokens(sequences: Iterable[Ids]) -> int:
@@ -76,65 +101,28 @@ def distinct_in_order(sequences: Iterable[Ids]) -> int:
     return count
 
 
-def _groups(
-    sequences: Sequence[TokenSequence],
-    order: list[int],
-    shared: list[int],
-    row_length: int,
-    least_rows: int,
-) -> list[Group]:
-    """Split sorted sequences where a longer prefix of fewer of them spares enough."""
-    done: list[Group] = []
-    # (from, to) in ``order``.
-    waiting = [(0, len(order))] if order else []
-    while waiting:
-        low, high = waiting.pop()
-        length = _prefix_length(sequences, order, shared, low, high)
-        cuts = [index + 1 for index in range(low, high - 1) if shared[index] <= length]
-        # Those that have more than ``length`` tokens in common.
-        parts = list(pairwise([low, *cuts, high]))
-        worthy = {
-            part
-            for part in parts
-            if _spared(sequences, order, shared, part, length, row_length) >= max(least_rows, 1)
-        }
-        waiting += sorted(worthy, reverse=True)
-        numbers = [order[index] for part in parts if part not in worthy for index in range(*part)]
-        if numbers:
-            rows = _rows(sequences, numbers, length, row_length)
-            whole = _rows(sequences, numbers, 0, row_length) if len(rows) <= _WORTH else ()
-            # Too few rows for a forward pass of the prefix alone: they hold it themselves, unless that makes
-            # many rows of them.
-            if whole and _tokens(whole) <= _WORTH * length + _tokens(rows):
-                length, rows = 0, whole
-            done.append(Group(prefix=sequences[numbers[0]].ids[:length], rows=rows))
-    return done
-
-
-def _tokens(rows: Sequence[Row]) -> int:
+def tokens_in(rows: Sequence[Row]) -> int:
+    """Return the number of tokens in rows."""
     return sum(len(row.tokens) for row in rows)
 
 
-def _prefix_length(
-    sequences: Sequence[TokenSequence], order: list[int], shared: list[int], low: int, high: int
-) -> int:
+def _prefix_length(ordered: Sequence[TokenSequence], shared: Sequence[int], low: int, high: int) -> int:
     """Return the length of what the part has in common, ending before any token whose logits are wanted."""
-    common = min(shared[low : high - 1], default=len(sequences[order[low]].ids))
-    return min(common, min(sequences[number].start for number in order[low:high]))
+    common = min(shared[low : high - 1], default=len(ordered[low].ids))
+    return min(common, min(sequence.start for sequence in ordered[low:high]))
 
 
-def _spared(
-    sequences: Sequence[TokenSequence],
-    order: list[int],
-    shared: list[int],
+def _spared_rows(
+    ordered: Sequence[TokenSequence],
+    shared: Sequence[int],
     part: tuple[int, int],
     length: int,
     row_length: int,
 ) -> int:
     """Return in how many rows a longer prefix for ``part`` would spare tokens; 0 if that is too few."""
     low, high = part
-    longer = _prefix_length(sequences, order, shared, low, high) - length
-    nodes = sum(len(sequences[number].ids) - length for number in order[low:high])
+    longer = _prefix_length(ordered, shared, low, high) - length
+    nodes = sum(len(sequence.ids) - length for sequence in ordered[low:high])
     nodes -= sum(count - length for count in shared[low : high - 1])
     rows = (nodes - longer) // row_length if row_length else high - low
     # Within a row the common beginning stands once already.

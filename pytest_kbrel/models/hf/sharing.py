@@ -6,6 +6,7 @@ wrong numbers without an error. So every mode is compared with plain batches onc
 
 from __future__ import annotations
 
+import contextlib
 import math
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -43,13 +44,11 @@ def best_sharing_mode(
         return "plain"
     if not _furthest(plain, other) > 10 * _tolerance(model):
         return "plain"
-    for mode in (mode for mode in SHARING_MODES[:-1] if mode in functions):
-        try:
-            if agree(model, plain, functions[mode](pairs)):
-                return mode
+    for mode in SHARING_MODES[:-1]:
         # Whatever an architecture raises here, this mode does not hold for it.
-        except Exception:
-            continue
+        with contextlib.suppress(Exception):
+            if mode in functions and agree(model, plain, functions[mode](pairs)):
+                return mode
     return "plain"
 
 
@@ -105,14 +104,14 @@ def window_of(config: Any) -> int | None:
     factors that depend on the longest sequence of the batch.
     """
     text = config.get_text_config(decoder=True)
-    sizes = [getattr(text, name, None) for name in _WINDOWS]
-    if not allows_packing(config):
-        sizes.append(getattr(text, "window_size", None))
+    names = _WINDOWS if allows_packing(config) else (*_WINDOWS, "window_size")
+    sizes = [getattr(text, name, None) for name in names]
     for rope in _ropes(text):
         if (rope.get("rope_type") or rope.get("type")) in ("longrope", "dynamic"):
+            original = "original_max_position_embeddings"
             sizes.append(
-                rope.get("original_max_position_embeddings")
-                or getattr(text, "original_max_position_embeddings", None)
+                rope.get(original)
+                or getattr(text, original, None)
                 or getattr(text, "max_position_embeddings", None)
             )
     return min((size for size in sizes if isinstance(size, int) and size > 0), default=None)

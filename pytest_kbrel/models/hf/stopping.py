@@ -1,4 +1,4 @@
-"""Where continuations stop, their steps, and greedy and beam search by ``generate`` of transformers."""
+"""Endings of continuations, their steps, and greedy and beam search by transformers' ``generate``."""
 
 from __future__ import annotations
 
