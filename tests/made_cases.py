@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from pytest_kbrel.evaluation.specs import with_specs
+from pytest_kbrel.evaluation.model_pool import with_specs
 from pytest_kbrel.records import (
     Case,
     CaseResult,

@@ -1,25 +1,28 @@
-"""The models of one process: model under test, baseline model and helper models, each opened at first use."""
+"""Models of one process: their specs parsed from the settings, and each opened at first use."""
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import os
 import time
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
+from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import KbrelError, ModelError
-from pytest_kbrel.evaluation.specs import WHOSE, helper_spec, notes_of, role_of
-from pytest_kbrel.records import BASELINE, Case, Fingerprint, Request, Response
-from pytest_kbrel.settings import Settings
-
-if TYPE_CHECKING:
-    from pytest_kbrel.models.base import Model
-    from pytest_kbrel.models.cache.caching_model import CachingModel, DeduplicatingModel
-    from pytest_kbrel.models.cache.session import CacheSession, RunLock
+from pytest_kbrel.models import registry
+from pytest_kbrel.models.base import Model, Replanned, Spec
+from pytest_kbrel.models.cache.caching_model import CachingModel, DeduplicatingModel, new_counts
+from pytest_kbrel.models.cache.session import CacheSession, RunLock
+from pytest_kbrel.models.cache.store import Store
+from pytest_kbrel.models.chat import text_of
+from pytest_kbrel.models.checkpoint.integrity import check_files
+from pytest_kbrel.records import BASELINE, Case, Fingerprint, ProbeName, Request, Response
+from pytest_kbrel.settings import RULES, ParsedSpec, Settings
 
 # Model under test and baseline model, as ``Ask.to`` names them; all others are helper models.
 _OWN = ("", BASELINE)
+_WHOSE = {"": "", BASELINE: "baseline model: "}
 
 
 class ModelPool:
@@ -28,12 +31,12 @@ class ModelPool:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._askers: dict[str, DeduplicatingModel] = {}
-        self.helper_models = HelperModels(settings, threads=_threads())
         self._models: dict[str, Model] = {}
+        self._helpers: dict[str, CachingModel] = {}
         self._failed: set[str] = set()
-        self._load_seconds: dict[str, float] = {}
+        self._load_seconds = 0.0
         self._again: DeduplicatingModel | None = None
-        self._cache: CacheSession | None = None
+        self._cache = CacheSession(settings.use_cache, settings.run)
         # The error of a model that all cases need, which cannot be opened or asked.
         self.unusable = ""
 
@@ -42,11 +45,9 @@ class ModelPool:
 
         Raises ``ModelError``; that of a helper model says where the user named it.
         """
-        from pytest_kbrel.models.cache.caching_model import DeduplicatingModel
-
         try:
             if to not in self._askers:
-                model = self._caching(to) if to in _OWN else self.helper_models.model(to)
+                model = self._cache.wrap(self._opened(to)) if to in _OWN else self._helper(to)
                 self._askers[to] = DeduplicatingModel(model)
             return self._askers[to].ask(requests)
         except ModelError as error:
@@ -60,9 +61,6 @@ class ModelPool:
 
         Helper models answer as in :meth:`ask`.
         """
-        from pytest_kbrel.models.base import Replanned
-        from pytest_kbrel.models.cache.caching_model import DeduplicatingModel
-
         if to:
             return self.ask(requests, to, case)
         if self._again is None:
@@ -71,17 +69,15 @@ class ModelPool:
 
     def check_files(self) -> None:
         """Raise ``ModelError`` where a file of an opened checkpoint has changed."""
-        from pytest_kbrel.models.checkpoint.integrity import check_files
-
         try:
             for model in self._models.values():
                 check_files(model)
         except ModelError as error:
             self._note_unusable(error)
             raise
-        for text, helper in self.helper_models.opened():
+        for text, helper in self._helpers.items():
             try:
-                check_files(helper)
+                check_files(helper.model)
             except ModelError as error:
                 raise self._of_helper(text, error) from None
 
@@ -99,28 +95,42 @@ class ModelPool:
     def opened(self) -> list[tuple[str, Fingerprint]]:
         """Return the fingerprints of all models opened so far, each with its name in ``Ask.to``."""
         own = [(which, model.describe()) for which, model in self._models.items()]
-        return [*own, *((helper.spec, helper) for helper in self.helper_models.fingerprints())]
+        return [*own, *((helper.spec, helper) for helper in self.helpers())]
 
     def _opened(self, which: str) -> Model:
         if which in self._failed:
             name = self._settings.baseline_model if which else self._settings.model
             raise ModelError(f"the model {name!r} could not be loaded; the first failure says why")
         if which not in self._models:
-            from pytest_kbrel.models.registry import open_model
-
             try:
                 parsed = self._settings.baseline_spec if which else self._settings.model_spec
                 assert parsed is not None
                 started = time.perf_counter()
-                folder = self._settings.use_cache
-                self._models[which] = open_model(parsed.get(), threads=_threads(), folder=folder)
-                self._load_seconds[which] = time.perf_counter() - started
+                self._models[which] = self._open(parsed.get())
+                if not which:
+                    self._load_seconds = time.perf_counter() - started
             except ModelError as error:
                 self._failed.add(which)
                 named = ModelError(f"--kb-baseline-model: {error}") if which else error
                 self._note_unusable(named)
                 raise named from None
         return self._models[which]
+
+    def _helper(self, text: str) -> CachingModel:
+        if text in self._failed:
+            raise ModelError(f"the model {text!r} could not be opened; the first failure says why")
+        if text not in self._helpers:
+            try:
+                folder = self._settings.use_cache
+                model = self._open(helper_spec(text, self._settings.judge_args))
+                self._helpers[text] = CachingModel(model, None if folder is None else Store(folder))
+            except KbrelError:
+                self._failed.add(text)
+                raise
+        return self._helpers[text]
+
+    def _open(self, spec: Spec) -> Model:
+        return registry.open_model(spec, threads=_threads(), folder=self._settings.use_cache)
 
     def _of_helper(self, text: str, error: ModelError) -> ModelError:
         """Return the error of a helper model with the flag or key that names it."""
@@ -134,17 +144,8 @@ class ModelPool:
         if self._settings.from_run is None:
             self.unusable = self.unusable or str(error)
 
-    def _caching(self, which: str) -> Model:
-        if self._cache is None:
-            from pytest_kbrel.models.cache.session import CacheSession
-
-            self._cache = CacheSession(self._settings.use_cache, self._settings.run)
-        return self._cache.wrap(self._opened(which))
-
     def rendered(self, request: Request, case: str = "") -> str:
         """Return a prompt as the model under test reads it, empty where it cannot be rendered."""
-        from pytest_kbrel.models.chat import text_of
-
         model = self.model()
         try:
             return str(getattr(model, "rendered", text_of)(request))
@@ -164,7 +165,7 @@ class ModelPool:
         model = self._models.get("")
         if model is None or not model.describe().parameters:
             return 0.0, ""
-        return self._load_seconds[""], str(getattr(model, "engine", ""))
+        return self._load_seconds, str(getattr(model, "engine", ""))
 
     def unscorable(self) -> str:
         """Return why the model under test can score no answer, empty where it can."""
@@ -172,32 +173,35 @@ class ModelPool:
 
     def notes(self) -> tuple[str, ...]:
         """Return remarks about the models opened so far, one sentence each."""
-        own = [(WHOSE[which], model) for which, model in self._models.items()]
-        helpers = [(f"{text}: ", model) for text, model in self.helper_models.opened()]
+        own = [(_WHOSE[which], model) for which, model in self._models.items()]
+        helpers = [(f"{text}: ", helper.model) for text, helper in self._helpers.items()]
         return tuple(f"{prefix}{note}" for prefix, model in (*own, *helpers) for note in notes_of(model))
 
     def helper(self, text: str) -> Fingerprint:
-        """Return the fingerprint of the helper model that ``text`` names."""
+        """Return the fingerprint of the helper model that ``text`` names; opens it if necessary."""
         try:
-            return self.helper_models.fingerprint(text)
+            return dataclasses.replace(self._helper(text).describe(), spec=text)
         except ModelError as error:
             raise self._of_helper(text, error) from None
 
     def helpers(self) -> tuple[Fingerprint, ...]:
-        """Return the fingerprints of all helper models used so far."""
-        return self.helper_models.fingerprints()
+        """Return the fingerprints of all helper models used so far, by spec."""
+        return tuple(
+            dataclasses.replace(helper.describe(), spec=text)
+            for text, helper in sorted(self._helpers.items())
+        )
 
     def new_helper_counts(self) -> tuple[int, int]:
         """Return the numbers of helper requests and of cache hits since the last call."""
-        return self.helper_models.new_counts()
+        return new_counts(self._helpers.values())
 
     def new_answer_counts(self) -> tuple[int, int]:
         """Return the numbers of requests to the run's own models and of cache hits since the last call."""
-        return self._cache.new_counts() if self._cache is not None else (0, 0)
+        return self._cache.new_counts()
 
     def cache_problem(self) -> str:
         """Return why answers of the run's own models cannot be cached, empty if they can."""
-        return self._cache.trouble if self._cache is not None else ""
+        return self._cache.trouble
 
     def with_examples(self, case: Case) -> Case | None:
         """Return the case with recorded few-shot examples, ``None`` where they have to be chosen."""
@@ -208,23 +212,17 @@ class ModelPool:
         return ""
 
     def close(self) -> None:
-        """Free the models."""
-        if self._cache is not None:
-            self._cache.close()
-        for model in self._models.values():
+        """Free the models and close the cache."""
+        self._cache.close()
+        for model in (*self._models.values(), *self._helpers.values()):
             model.close()
-        self.helper_models.close()
 
 
 def run_lock(settings: Settings) -> RunLock | None:
     """Return the lock of a run that asks served models, ``None`` where none or no cache is used."""
-    from pytest_kbrel.models.registry import backend_of
-
-    served = backend_of(settings.model).is_served or backend_of(settings.baseline_model).is_served
-    if not served or settings.use_cache is None or settings.from_run is not None:
+    is_served = any(registry.backend_of(text).is_served for text in (settings.model, settings.baseline_model))
+    if not is_served or settings.use_cache is None or settings.from_run is not None:
         return None
-    from pytest_kbrel.models.cache.session import RunLock
-
     return RunLock(settings.use_cache, settings.run)
 
 
@@ -243,59 +241,72 @@ def _threads() -> int | None:
     return max(1, (os.cpu_count() or 1) // workers)
 
 
-class HelperModels:
-    """The models of one process that judge answers or write distractors, opened lazily over one cache."""
+def with_specs(settings: Settings) -> Settings:
+    """Return the settings with the specs of model, baseline model and judge parsed; nothing is opened.
 
-    def __init__(self, settings: Settings, *, threads: int | None = None) -> None:
-        self._settings = settings
-        self._threads = threads
-        self._models: dict[str, CachingModel] = {}
-        self._failed: set[str] = set()
-        self._counted = (0, 0)
+    The baseline model is ``SPEC`` or ``SPEC,KEY=VALUE,...`` with model args of its own; device, dtype, batch
+    size and chat template are those of the model under test. With a recorded run there is no model.
+    """
+    model = baseline = judge = None
+    if settings.from_run is None:
+        model = _parsed(lambda: _own_spec(settings, settings.model, settings.model_args))
+    if settings.baseline_model:
+        text, _, args = settings.baseline_model.partition(",")
+        baseline = _parsed(lambda: _own_spec(settings, text, args))
+    if settings.judge != RULES:
+        judge = _parsed(lambda: helper_spec(settings.judge, settings.judge_args))
+    return dataclasses.replace(settings, model_spec=model, baseline_spec=baseline, judge_spec=judge)
 
-    def model(self, text: str) -> CachingModel:
-        """Return the model that ``text`` names, opened at the first call.
 
-        Raises :class:`KbrelError` where it or the cache cannot be opened; only the first error explains why.
-        """
-        if text in self._failed:
-            raise ModelError(f"the model {text!r} could not be opened; the first failure says why")
-        if text not in self._models:
-            from pytest_kbrel.models.cache.caching_model import CachingModel
-            from pytest_kbrel.models.cache.store import Store
-            from pytest_kbrel.models.registry import open_model
+@functools.lru_cache(maxsize=64)
+def helper_spec(text: str, judge_args: str) -> Spec:
+    """Parse the spec of a helper model with those of ``--kb-judge-args`` that its backend takes.
 
-            try:
-                folder = self._settings.use_cache
-                spec = helper_spec(text, self._settings.judge_args)
-                model = open_model(spec, threads=self._threads, folder=folder)
-                self._models[text] = CachingModel(model, None if folder is None else Store(folder))
-            except KbrelError:
-                self._failed.add(text)
-                raise
-        return self._models[text]
+    Raises ``ModelError`` if it is wrong.
+    """
+    return registry.read_spec(text, registry.args_for(text, judge_args))
 
-    def opened(self) -> list[tuple[str, Model]]:
-        """Return the models that were opened, with the texts that name them."""
-        return [(text, model.model) for text, model in self._models.items()]
 
-    def fingerprint(self, text: str) -> Fingerprint:
-        """Return the fingerprint of the model that ``text`` names; opens it if necessary."""
-        return replace(self.model(text).describe(), spec=text)
+def role_of(settings: Settings, text: str) -> str:
+    """Return where the user named a helper model: the flag of the judge, or a suite's key for writers."""
+    return "--kb-judge" if text == settings.judge else "distractors_from"
 
-    def fingerprints(self) -> tuple[Fingerprint, ...]:
-        """Return the fingerprints of all models that were opened."""
-        return tuple(self.fingerprint(text) for text in sorted(self._models))
 
-    def new_counts(self) -> tuple[int, int]:
-        """Return the numbers of requests and of cache hits since the last call."""
-        models = self._models.values()
-        counts = (sum(model.requested for model in models), sum(model.reused for model in models))
-        new = (counts[0] - self._counted[0], counts[1] - self._counted[1])
-        self._counted = counts
-        return new
+def notes_of(model: object) -> tuple[str, ...]:
+    """Return remarks about a model or a spec for readers of the report, one sentence each."""
+    notes: tuple[str, ...] = getattr(model, "notes", ())
+    return notes
 
-    def close(self) -> None:
-        """Free the models and close the cache."""
-        for model in self._models.values():
-            model.close()
+
+def spec_notes(settings: Settings) -> tuple[str, ...]:
+    """Return remarks about model arguments without effect, one sentence each; nothing is opened."""
+    parsed = (
+        (_WHOSE[""], settings.model_spec),
+        (_WHOSE[BASELINE], settings.baseline_spec),
+        ("judge: ", settings.judge_spec),
+    )
+    return tuple(f"{whose}{note}" for whose, one in parsed if one is not None for note in notes_of(one.spec))
+
+
+def no_probabilities(probe: ProbeName, why: str) -> ModelError:
+    """Return the error of a probe that needs probabilities, for a model that cannot score answers."""
+    title = PROBES[probe].title
+    return ModelError(f"{title} cannot be run: {why}; allowed: -k 'not {probe}', or another template")
+
+
+def _own_spec(settings: Settings, text: str, args: str) -> Spec:
+    return registry.read_spec(
+        text,
+        args,
+        device=settings.device,
+        dtype=settings.dtype,
+        batch_size=settings.batch_size,
+        chat_template=settings.apply_chat_template,
+    )
+
+
+def _parsed(parse: Callable[[], Spec]) -> ParsedSpec:
+    try:
+        return ParsedSpec(spec=parse())
+    except ModelError as error:
+        return ParsedSpec(error=error)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pytest_kbrel.baselines import Baseline
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.evaluation.specs import helper_spec, no_probabilities, role_of
+from pytest_kbrel.evaluation.model_pool import helper_spec, no_probabilities, role_of
 from pytest_kbrel.gates.power import GatePower
 from pytest_kbrel.models.base import Spec
 from pytest_kbrel.models.hf.prefix_tree import distinct_in_order

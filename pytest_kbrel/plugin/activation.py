@@ -8,8 +8,7 @@ import pytest
 
 from pytest_kbrel.baselines import Baseline
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.evaluation.model_pool import let_threads_sleep
-from pytest_kbrel.evaluation.specs import spec_notes
+from pytest_kbrel.evaluation.model_pool import let_threads_sleep, spec_notes
 from pytest_kbrel.models.registry import gpus_of
 from pytest_kbrel.plugin.collection import case_of, count_comparisons
 from pytest_kbrel.plugin.controller import Recorder

@@ -30,8 +30,7 @@ from pytest_kbrel.baselines import (
     write_baseline,
 )
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.evaluation.model_pool import run_lock
-from pytest_kbrel.evaluation.specs import spec_notes
+from pytest_kbrel.evaluation.model_pool import run_lock, spec_notes
 from pytest_kbrel.plugin import worker
 from pytest_kbrel.plugin.fixtures import (
     add_suite_properties,

@@ -11,7 +11,7 @@ import pytest
 from pytest_kbrel.baselines import Baseline, baseline_directory, check_target, published, read_baseline
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import KbrelError, ModelError, nearest
-from pytest_kbrel.evaluation.specs import helper_spec
+from pytest_kbrel.evaluation.model_pool import helper_spec
 from pytest_kbrel.models import attribution
 from pytest_kbrel.models.arguments import public
 from pytest_kbrel.models.cache.store import FILE, Store, network_of

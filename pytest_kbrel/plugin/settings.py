@@ -13,7 +13,7 @@ import pytest
 
 from pytest_kbrel.bounds import BATCH, FACTS, FLAG_SEED, LIMIT, PRICE, limit_value, shown
 from pytest_kbrel.errors import KbrelError, nearest
-from pytest_kbrel.evaluation.specs import with_specs
+from pytest_kbrel.evaluation.model_pool import with_specs
 from pytest_kbrel.plugin.options import (
     FLAGS,
     NO_CACHE,

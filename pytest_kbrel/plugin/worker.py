@@ -13,10 +13,8 @@ import pytest
 from pytest_kbrel.baselines import Baseline, another_tokenizer, incomparable, read_baseline
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.evaluation.comparison import measure_noise, run_baseline_model
-from pytest_kbrel.evaluation.few_shot import Retrieval
-from pytest_kbrel.evaluation.model_pool import ModelPool, let_threads_sleep
-from pytest_kbrel.evaluation.specs import no_probabilities
+from pytest_kbrel.evaluation.cases import Retrieval, measure_noise, run_baseline_model
+from pytest_kbrel.evaluation.model_pool import ModelPool, let_threads_sleep, no_probabilities
 from pytest_kbrel.plugin import collection
 from pytest_kbrel.plugin.output_folder import spool_folder
 from pytest_kbrel.records import (

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from pytest_kbrel import __version__
 from pytest_kbrel.errors import KbrelError, ModelError
-from pytest_kbrel.evaluation.model_pool import ModelPool
-from pytest_kbrel.evaluation.specs import role_of
+from pytest_kbrel.evaluation.model_pool import ModelPool, role_of
 from pytest_kbrel.models.base import Model
 from pytest_kbrel.records import BASELINE, Case, Failed, Fingerprint, Request, Response
 from pytest_kbrel.replay.recorded_run import RecordedResponses, read_run
@@ -149,8 +148,7 @@ class ReplayPool(ModelPool):
         if recorded is None:
             return super().ask(requests, to, case)
         try:
-            fingerprint = self.helper_models.fingerprint(to)
-            if differing := helper_differences("now and then", fingerprint, recorded):
+            if differing := helper_differences("now and then", super().helper(to), recorded):
                 raise ModelError(
                     f"it is not the model that was recorded: {differing[0]}; allowed: the same one, or one "
                     "under another name, which is then asked everything"

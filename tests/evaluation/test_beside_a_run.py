@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.evaluation.few_shot import Retrieval
+from pytest_kbrel.evaluation.cases import Retrieval
 from pytest_kbrel.models import embedding
 from pytest_kbrel.plugin import preflight
 from pytest_kbrel.plugin.controller import blessed_lines

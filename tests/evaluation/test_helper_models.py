@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.errors import KbrelError, ModelError
-from pytest_kbrel.evaluation.specs import role_of
+from pytest_kbrel.evaluation.model_pool import role_of
 from pytest_kbrel.models.cache.store import Store
 from pytest_kbrel.plugin.preflight import check_args, check_cases, check_judge, is_recorded
 from pytest_kbrel.records import Case

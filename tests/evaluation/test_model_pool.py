@@ -10,8 +10,7 @@ import pytest
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.evaluation import model_pool
-from pytest_kbrel.evaluation.model_pool import ModelPool, run_lock
-from pytest_kbrel.evaluation.specs import spec_notes, with_specs
+from pytest_kbrel.evaluation.model_pool import ModelPool, run_lock, spec_notes, with_specs
 from pytest_kbrel.models import registry
 from pytest_kbrel.models.cache.caching_model import CachingModel
 from pytest_kbrel.models.hf.spec import ModelSpec
@@ -100,16 +99,16 @@ def test_workers_share_the_cores(
         if value is not None:
             monkeypatch.setenv(name, value)
     monkeypatch.setattr(model_pool.os, "cpu_count", lambda: cpus)
-    told: list[int | None] = []
+    threads_given: list[int | None] = []
 
     def open_model(spec: object, *, threads: int | None, folder: Path | None) -> FunctionModel:
-        told.append(threads)
+        threads_given.append(threads)
         return FunctionModel()
 
     monkeypatch.setattr(registry, "open_model", open_model)
     ModelPool(made_options()).model()
-    ModelPool(made_options(judge="reference")).helper_models.model("reference")
-    assert told == [result, result]
+    ModelPool(made_options(judge="reference")).helper("reference")
+    assert threads_given == [result, result]
 
 
 @pytest.fixture
@@ -127,54 +126,57 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[FunctionModel]:
     return result
 
 
-def said(asked: ModelPool, to: str = "") -> Any:
-    (response,) = asked.ask([ASK], to)
+def answer_text(pool: ModelPool, to: str = "") -> Any:
+    (response,) = pool.ask([ASK], to)
     return getattr(response, "text", response)
 
 
 def test_the_model_under_test_and_the_one_it_is_compared_with_are_opened_once_each(
     opened: list[FunctionModel],
 ) -> None:
-    asked = ModelPool(made_options(model="hf/a/m", baseline_model="hf/a/b", judge="hf/a/j"))
-    assert [said(asked), said(asked, "baseline"), said(asked), said(asked, "hf/a/j")] == [
-        *("hf/a/m", "hf/a/b", "hf/a/m", "hf/a/j")
-    ]
+    pool = ModelPool(made_options(model="hf/a/m", baseline_model="hf/a/b", judge="hf/a/j"))
+    assert [
+        answer_text(pool),
+        answer_text(pool, "baseline"),
+        answer_text(pool),
+        answer_text(pool, "hf/a/j"),
+    ] == [*("hf/a/m", "hf/a/b", "hf/a/m", "hf/a/j")]
     assert [model.describe().spec for model in opened] == ["hf/a/m", "hf/a/b", "hf/a/j"]
-    base = asked.base()
+    base = pool.base()
     assert base is not None
-    assert (asked.fingerprint().spec, base.spec, asked.helper("hf/a/j").spec) == (
+    assert (pool.fingerprint().spec, base.spec, pool.helper("hf/a/j").spec) == (
         "hf/a/m",
         "hf/a/b",
         "hf/a/j",
     )
-    assert [one.spec for one in asked.helpers()] == ["hf/a/j"]
-    # What the run's own models gave and what helping models gave is told apart.
-    assert (asked.new_answer_counts(), asked.new_helper_counts()) == ((2, 0), (1, 0))
-    assert (asked.new_answer_counts(), asked.new_helper_counts()) == ((0, 0), (0, 0))
-    asked.close()
+    assert [one.spec for one in pool.helpers()] == ["hf/a/j"]
+    # What the run's own models gave and what helping models gave is threads_given apart.
+    assert (pool.new_answer_counts(), pool.new_helper_counts()) == ((2, 0), (1, 0))
+    assert (pool.new_answer_counts(), pool.new_helper_counts()) == ((0, 0), (0, 0))
+    pool.close()
     assert all(model.closed for model in opened)
 
 
 def test_without_a_model_to_compare_with_there_is_none(opened: list[FunctionModel]) -> None:
-    asked = ModelPool(made_options(model="hf/a/m"))
-    assert (asked.base(), asked.helpers(), asked.new_answer_counts(), asked.cache_problem()) == (
+    pool = ModelPool(made_options(model="hf/a/m"))
+    assert (pool.base(), pool.helpers(), pool.new_answer_counts(), pool.cache_problem()) == (
         None,
         (),
         (0, 0),
         "",
     )
-    assert (asked.missing_responses("x"), asked.loading(), opened) == ("", (0.0, ""), [])
+    assert (pool.missing_responses("x"), pool.loading(), opened) == ("", (0.0, ""), [])
 
 
 def test_the_second_time_the_model_under_test_alone_is_asked_anew(opened: list[FunctionModel]) -> None:
-    asked = ModelPool(made_options(model="hf/a/m", judge="hf/a/j"))
+    pool = ModelPool(made_options(model="hf/a/m", judge="hf/a/j"))
     for _ in range(2):
-        said(asked)
-        said(asked, "hf/a/j")
+        answer_text(pool)
+        answer_text(pool, "hf/a/j")
     assert [len(model.requests) for model in opened] == [1, 1]
     for _ in range(2):
-        asked.ask_again([ASK], "")
-        asked.ask_again([ASK], "hf/a/j")
+        pool.ask_again([ASK], "")
+        pool.ask_again([ASK], "hf/a/j")
     assert [len(model.requests) for model in opened] == [2, 1]
 
 
@@ -198,23 +200,23 @@ def test_the_second_time_the_model_under_test_alone_is_asked_anew(opened: list[F
 def test_a_model_that_cannot_be_opened_is_explained_once_and_then_named(
     opened: list[FunctionModel], to: str, first: str, second: str
 ) -> None:
-    asked = ModelPool(made_options(model="hf/a/none", baseline_model="hf/b/none", judge="hf/j/none"))
+    pool = ModelPool(made_options(model="hf/a/none", baseline_model="hf/b/none", judge="hf/j/none"))
     for wanted in (first, second, second):
         with pytest.raises(ModelError, match=f"^{wanted}"):
-            said(asked, to)
+            answer_text(pool, to)
 
 
 def test_what_a_reader_should_know_is_told_of_every_model_that_was_opened(
     monkeypatch: pytest.MonkeyPatch, opened: list[FunctionModel]
 ) -> None:
-    asked = ModelPool(made_options(model="hf/a/m", baseline_model="hf/a/b", judge="hf/a/j"))
-    said(asked)
-    assert asked.notes() == ()
+    pool = ModelPool(made_options(model="hf/a/m", baseline_model="hf/a/b", judge="hf/a/j"))
+    answer_text(pool)
+    assert pool.notes() == ()
     monkeypatch.setattr(FunctionModel, "notes", ("one", "two"), raising=False)
-    assert asked.notes() == ("one", "two")
-    said(asked, "baseline")
-    said(asked, "hf/a/j")
-    assert asked.notes() == (
+    assert pool.notes() == ("one", "two")
+    answer_text(pool, "baseline")
+    answer_text(pool, "hf/a/j")
+    assert pool.notes() == (
         *("one", "two", "baseline model: one", "baseline model: two", "hf/a/j: one", "hf/a/j: two"),
     )
 
@@ -242,18 +244,18 @@ def test_how_long_a_checkpoint_took_to_load_is_told_of_the_one_under_test(
 ) -> None:
     described = FunctionModel.describe
     monkeypatch.setattr(FunctionModel, "describe", lambda self: replace(described(self), parameters=7))
-    asked = ModelPool(made_options(model="hf/a/m", baseline_model="hf/a/b"))
-    said(asked, "baseline")
-    assert asked.loading() == (0.0, "")
-    said(asked)
-    seconds, engine = asked.loading()
+    pool = ModelPool(made_options(model="hf/a/m", baseline_model="hf/a/b"))
+    answer_text(pool, "baseline")
+    assert pool.loading() == (0.0, "")
+    answer_text(pool)
+    seconds, engine = pool.loading()
     assert seconds > 0
     assert engine == ""
     monkeypatch.setattr(FunctionModel, "engine", "packed", raising=False)
-    assert asked.loading() == (seconds, "packed")
+    assert pool.loading() == (seconds, "packed")
     # A served or a scripted model loads no weights here.
     monkeypatch.setattr(FunctionModel, "describe", described)
-    assert asked.loading() == (0.0, "")
+    assert pool.loading() == (0.0, "")
 
 
 class Changed:
@@ -264,7 +266,7 @@ class Changed:
 
 
 @pytest.mark.parametrize(
-    ("text", "from_run", "said", "unusable"),
+    ("text", "from_run", "message", "unusable"),
     [
         ("", None, "config.json changed", True),
         (BASELINE, None, "config.json changed", True),
@@ -276,7 +278,7 @@ class Changed:
     ],
 )
 def test_a_change_of_any_models_files_is_told_with_its_place(
-    text: str, from_run: Path | None, said: str, unusable: bool
+    text: str, from_run: Path | None, message: str, unusable: bool
 ) -> None:
     made = ModelPool(made_options(judge="hf/judge", from_run=from_run))
     made.check_files()
@@ -285,7 +287,7 @@ def test_a_change_of_any_models_files_is_told_with_its_place(
     if text in ("", BASELINE):
         made._models |= {"": FunctionModel(), text: model}
     else:
-        made.helper_models._models[text] = CachingModel(model, None)
+        made._helpers[text] = CachingModel(model, None)
     with pytest.raises(ModelError) as raised:
         made.check_files()
-    assert (str(raised.value), made.unusable) == (said, said if unusable else "")
+    assert (str(raised.value), made.unusable) == (message, message if unusable else "")

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from pytest_kbrel.evaluation.specs import with_specs
+from pytest_kbrel.evaluation.model_pool import with_specs
 from pytest_kbrel.plugin.settings import as_recorded
 from pytest_kbrel.records import Fingerprint
 from pytest_kbrel.replay.recorded_run import RecordedRun

@@ -7,7 +7,7 @@ import pickle
 import sqlite3
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from pytest_kbrel.errors import StoreError
@@ -153,6 +153,15 @@ class CachingModel:
         if is_served and isinstance(answer, Generated) and not answer.text.strip():
             return False
         return not isinstance(check_probabilities(answer), Failed)
+
+
+def new_counts(models: Iterable[CachingModel]) -> tuple[int, int]:
+    """Return the numbers of requests and of those that a store answered, and count from 0 again."""
+    requested = reused = 0
+    for model in models:
+        requested, reused = requested + model.requested, reused + model.reused
+        model.requested = model.reused = 0
+    return requested, reused
 
 
 def _in_chunks(ask: Callable[[Sequence[Q]], list[A | Failed]]) -> Callable[[Sequence[Q]], Batches[A]]:

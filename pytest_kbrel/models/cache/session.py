@@ -9,7 +9,7 @@ from typing import Any
 from pytest_kbrel.errors import StoreError
 from pytest_kbrel.models.base import Model
 from pytest_kbrel.models.cache import journal
-from pytest_kbrel.models.cache.caching_model import CachingModel
+from pytest_kbrel.models.cache.caching_model import CachingModel, new_counts
 from pytest_kbrel.models.cache.store import FILE, Lock, Store, make_folder, network_of
 from pytest_kbrel.models.measurements import store_rates
 from pytest_kbrel.records import record
@@ -30,7 +30,6 @@ class CacheSession:
         self._folder = folder
         self._run = run
         self._models: list[CachingModel] = []
-        self._counted = (0, 0)
         self.trouble = ""
 
     def wrap(self, model: Model) -> CachingModel:
@@ -57,10 +56,7 @@ class CacheSession:
 
     def new_counts(self) -> tuple[int, int]:
         """Return the numbers of requests and of those that the store answered since the last call."""
-        counts = (sum(model.requested for model in self._models), sum(model.reused for model in self._models))
-        new = (counts[0] - self._counted[0], counts[1] - self._counted[1])
-        self._counted = counts
-        return new
+        return new_counts(self._models)
 
     def close(self) -> None:
         """Store the models' rates and close the store; the models belong to the caller."""
