@@ -250,8 +250,9 @@ def _shots(node: Node, probe: Probe) -> WrittenShots:
     if not isinstance(node.value, dict):
         raise node.wrong(what, "a file of examples or {seen: 280, unseen: 40}")
     keys = node.keys(what, tuple(SHOTS))
-    counts = {key: entry.node.integer(f"{key} of shots", SHOT_BOUNDS) for key, entry in keys.items()}
-    return WrittenShots(**counts)
+    written = {key: entry.node.integer(f"{key} of shots", SHOT_BOUNDS) for key, entry in keys.items()}
+    counts = {**SHOTS, **written}
+    return WrittenShots(seen=counts["seen"], unseen=counts["unseen"])
 
 
 def _limit(keys: dict[str, Entry], where: str) -> Limit:
