@@ -12,6 +12,7 @@ from pytest_kbrel.models.cache.journal import begin
 from pytest_kbrel.models.cache.store import FILE, Store, digest_of
 from pytest_kbrel.records import GenerateRequest
 from tests.function_model import FunctionModel
+from tests.models.cache.served_model import Served
 
 DAY = 24 * 3600
 
@@ -24,7 +25,7 @@ def folder(tmp_path):
         model = CachingModel(FunctionModel(answers=lambda prompt: "said " * 50, name=name), store)
         model.generate([GenerateRequest(prompt=f"question {n}", max_new_tokens=60) for n in range(count)])
     old = int(time.time()) - 40 * DAY
-    store.query(("UPDATE answers SET created = ? WHERE rowid <= 15", (old,)))
+    store.query("UPDATE answers SET created = ? WHERE rowid <= 15", old)
     store.close()
     return tmp_path / "kept"
 
@@ -38,7 +39,7 @@ def test_info_says_what_is_kept_of_whom_and_since_when(folder, capsys):
     head, _, first, second = capsys.readouterr().out.splitlines()
     assert head.startswith(f"{folder / FILE}: 35 answers of 2 models, 0.")
     store = Store(folder)
-    (ends,) = store.query(("SELECT min(created), max(created) FROM answers WHERE rowid <= 30", ()))
+    (ends,) = store.query("SELECT min(created), max(created) FROM answers WHERE rowid <= 30")
     store.close()
     old, today = (time.strftime("%Y-%m-%d", time.gmtime(end)) for end in ends)
     assert ends[1] - ends[0] >= 40 * DAY
@@ -51,13 +52,13 @@ def test_info_says_what_is_kept_of_whom_and_since_when(folder, capsys):
 
 def test_info_tells_what_is_kept_for_one_run_only(folder, capsys):
     store = Store(folder)
-    model = FunctionModel(name="served")
+    model = Served(name="served")
     journal = begin(store, "1", model)
     CachingModel(model, store, journal=journal).generate([GenerateRequest(prompt="a", max_new_tokens=1)])
     store.close()
     assert main(["cache", "info", str(folder)]) == 0
     rows = [line for line in capsys.readouterr().out.splitlines() if "served" in line]
-    assert [row.split("  ")[-1] for row in rows] == ["served (until its run ends)"]
+    assert [row.split("  ")[-1] for row in rows] == ["openai/served (until its run ends)"]
     assert rows[0].startswith(journal.digest[:12])
     assert main(["cache", "prune", str(folder), "--model", journal.digest[:12]]) == 0
     assert kept(folder) == (35, 2)
@@ -65,11 +66,11 @@ def test_info_tells_what_is_kept_for_one_run_only(folder, capsys):
 
 def test_a_store_of_the_version_before_keeps_its_answers(folder, capsys):
     store = Store(folder)
-    store.query(
-        ("DROP TABLE journals", ()),
-        ("ALTER TABLE answers DROP COLUMN request", ()),
-        ("ALTER TABLE answers DROP COLUMN used", ()),
-        ("PRAGMA user_version = 2", ()),
+    store.transaction(
+        ("DROP TABLE journals",),
+        ("ALTER TABLE answers DROP COLUMN request",),
+        ("ALTER TABLE answers DROP COLUMN used",),
+        ("PRAGMA user_version = 2",),
     )
     store.close()
     assert main(["cache", "info", str(folder)]) == 0
@@ -163,7 +164,7 @@ def test_export_writes_every_answer_on_a_line(folder, capsys, tmp_path):
 
 def test_a_broken_answer_is_not_exported(folder, capsys, tmp_path):
     store = Store(folder)
-    store.query(("UPDATE answers SET response = replace(response, 'said', 'sold') WHERE rowid = 9", ()))
+    store.query("UPDATE answers SET response = replace(response, 'said', 'sold') WHERE rowid = 9")
     store.close()
     output = tmp_path / "answers.jsonl"
     assert main(["cache", "export", str(folder), "--output", str(output)]) == 2
@@ -184,7 +185,7 @@ def test_where_nothing_is_kept_nothing_is_made(capsys, tmp_path, monkeypatch):
 
 def test_a_description_of_a_model_that_cannot_be_read_is_an_error(folder, capsys):
     store = Store(folder)
-    store.query(("UPDATE models SET described = '{}'", ()))
+    store.query("UPDATE models SET described = '{}'")
     store.close()
     assert main(["cache", "info", str(folder)]) == 2
     assert "cannot be read" in capsys.readouterr().err

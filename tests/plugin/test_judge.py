@@ -144,9 +144,7 @@ def test_a_killed_run_keeps_the_verdicts_it_had(pytester, mini_suite, openai_ser
 
     def stored_replies():
         store = Store(folder)
-        rows = store.query(
-            ("SELECT * FROM answers JOIN models ON id = model WHERE described LIKE '%judge%'", ())
-        )
+        rows = store.query("SELECT * FROM answers JOIN models ON id = model WHERE described LIKE '%judge%'")
         store.close()
         return len(rows)
 

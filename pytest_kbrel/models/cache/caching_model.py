@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+import contextlib
 import pickle
 import sqlite3
 import threading
@@ -99,7 +99,13 @@ class CachingModel:
         # Without a store nobody needs a key.
         keys = {} if self.store is None else {request: key_of(self._digest, request) for request in requests}
         by_key: dict[str, Q] = {key: request for request, key in keys.items()}
-        stored: dict[str, Answer] = self._with_store(functools.partial(self._get, by_key), {})
+        stored: dict[str, Answer] = {}
+        if self.store is not None:
+            with self._storing():
+                if self._journal is None:
+                    stored = self.store.get(list(by_key))
+                else:
+                    stored = self._journal.get(self.store, by_key)
         responses: dict[Q, A | Failed] = {
             by_key[key]: answer for key, answer in stored.items() if isinstance(answer, kind)
         }
@@ -117,35 +123,22 @@ class CachingModel:
                 if not isinstance(response, Failed) and self._is_valid(response)
             ]
             failed = sum(isinstance(response, Failed) for _, response in batch)
-            self._with_store(functools.partial(self._put, valid, by_key, failed), None)
+            with self._storing():
+                if self._journal is None:
+                    self.store.put(valid, self._fingerprint)
+                else:
+                    self._journal.put(self.store, valid, by_key, failed)
         return [responses[request] for request in requests]
 
-    def _get(self, requests: Mapping[str, Request], store: Store) -> dict[str, Answer]:
-        return store.get(list(requests)) if self._journal is None else self._journal.get(store, requests)
-
-    def _put(
-        self,
-        answers: Sequence[tuple[str, Answer]],
-        requests: Mapping[str, Request],
-        failed: int,
-        store: Store,
-    ) -> None:
-        if self._journal is None:
-            store.put(answers, self._fingerprint)
-        else:
-            self._journal.put(store, answers, requests, failed)
-
-    def _with_store(self, action: Callable[[Store], T], default: T) -> T:
-        if self.store is None:
-            return default
+    @contextlib.contextmanager
+    def _storing(self) -> Iterator[None]:
         try:
-            return action(self.store)
+            yield
         except StoreError as error:
             if self._on_trouble is None:
                 raise
             self._on_trouble(error)
             self.close_store()
-            return default
 
     def _is_valid(self, answer: Answer) -> bool:
         # A checkpoint here would return the same empty text again.

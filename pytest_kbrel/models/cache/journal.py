@@ -13,7 +13,7 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from pytest_kbrel.errors import ModelError, StoreError
 from pytest_kbrel.models.base import Model, responses_of
@@ -71,7 +71,7 @@ class Journal:
             keys = {key_of(digest, request): key for key, request in requests.items() if key not in answers}
             stored = store.get(list(keys))
             for marks, chunk in chunks(list(stored)):
-                store.query((f"UPDATE answers SET used = 1 WHERE key IN ({marks})", chunk))
+                store.query(f"UPDATE answers SET used = 1 WHERE key IN ({marks})", *chunk)
             answers |= {keys[key]: answer for key, answer in stored.items()}
         return answers
 
@@ -87,14 +87,13 @@ class Journal:
         store.put(answers, self._model.describe(), digest=self.digest, requests=texts)
         served = frozenset(self._model.served)
         if served - self._noted:
-            ((before,),) = store.query(
-                ("SELECT served FROM journals WHERE digest = ?", (self.digest,)),
-            ) or [("[]",)]
-            both = sorted(served | set(_parse_served(store, before)))
-            store.query(("UPDATE journals SET served = ? WHERE digest = ?", (json.dumps(both), self.digest)))
+            rows = store.query("SELECT served FROM journals WHERE digest = ?", self.digest)
+            before = _parse_served(store, rows[0][0]) if rows else ()
+            both = json.dumps(sorted(served.union(before)))
+            store.query("UPDATE journals SET served = ? WHERE digest = ?", both, self.digest)
             self._noted = served
         if failed:
-            store.query(("UPDATE journals SET failed = failed + ? WHERE digest = ?", (failed, self.digest)))
+            store.query("UPDATE journals SET failed = failed + ? WHERE digest = ?", failed, self.digest)
 
 
 def begin(store: Store, run: str, model: ServedModel) -> Journal:
@@ -151,16 +150,12 @@ class _Beginning:
             return self._new("\n".join(reasons))
         if reasons:
             note = "".join(f"\n{reason}" for reason in reasons)
-            self._store.query(
-                ("UPDATE journals SET note = note || ? WHERE digest = ?", (note, usable[0].digest))
-            )
+            self._store.query("UPDATE journals SET note = note || ? WHERE digest = ?", note, usable[0].digest)
         return Journal(self._model, *(row.digest for row in usable))
 
     def _check(self, row: _Row) -> str:
         """Open a journal to this run, or delete it and return the reason if its model has changed."""
-        ((answers,),) = self._store.query(
-            (f"SELECT count(*) FROM answers WHERE model = {_MODEL}", (row.digest,))
-        )
+        ((answers,),) = self._store.query(f"SELECT count(*) FROM answers WHERE model = {_MODEL}", row.digest)
         when = time.strftime("%Y-%m-%d %H:%M", time.gmtime(row.started)) + " UTC"
         repeated = 0
         reason = _differs("of the model", row.entry, self._model.about())
@@ -177,19 +172,18 @@ class _Beginning:
             f"{repeated} of the questions were asked again, and the answers are the same. --kb-use-cache=off "
             f"asks all anew"
         )
-        self._store.query(
-            (f"UPDATE answers SET used = 0 WHERE model = {_MODEL}", (row.digest,)),
-            ("UPDATE journals SET checked = 1, failed = 0, note = ? WHERE digest = ?", (note, row.digest)),
+        self._store.transaction(
+            (f"UPDATE answers SET used = 0 WHERE model = {_MODEL}", row.digest),
+            ("UPDATE journals SET checked = 1, failed = 0, note = ? WHERE digest = ?", note, row.digest),
         )
         return ""
 
     def _own(self) -> list[_Row]:
-        rows: list[Any] = self._store.query(
-            (
-                "SELECT digest, entry, served, started, checked FROM journals WHERE run = ? AND who = ? "
-                "ORDER BY started DESC, digest",
-                (self._run, self._who),
-            )
+        rows = self._store.query(
+            "SELECT digest, entry, served, started, checked FROM journals WHERE run = ? AND who = ? "
+            "ORDER BY started DESC, digest",
+            self._run,
+            self._who,
         )
         return [
             _Row(digest, entry, _parse_served(self._store, served), started, bool(checked))
@@ -198,14 +192,12 @@ class _Beginning:
 
     def _taken_over(self) -> list[_Row]:
         """Make the journals of runs that are over this run's own, and delete those that are too old."""
-        rows: list[Any] = self._store.query(
-            (
-                "SELECT journals.digest, run, ifnull(max(created), 0) FROM journals "
-                "LEFT JOIN models ON models.digest = journals.digest "
-                "LEFT JOIN answers ON answers.model = models.id "
-                "WHERE who = ? GROUP BY journals.digest",
-                (self._who,),
-            )
+        rows = self._store.query(
+            "SELECT journals.digest, run, ifnull(max(created), 0) FROM journals "
+            "LEFT JOIN models ON models.digest = journals.digest "
+            "LEFT JOIN answers ON answers.model = models.id "
+            "WHERE who = ? GROUP BY journals.digest",
+            self._who,
         )
         for digest, run, newest in rows:
             if is_held(lock_path(self._store.path.parent, run)):
@@ -213,12 +205,8 @@ class _Beginning:
             if newest < time.time() - LIMIT:
                 delete(self._store, digest)
             else:
-                self._store.query(
-                    (
-                        "UPDATE journals SET run = ?, checked = 0 WHERE digest = ? AND run = ?",
-                        (self._run, digest, run),
-                    )
-                )
+                change = "UPDATE journals SET run = ?, checked = 0 WHERE digest = ? AND run = ?"
+                self._store.query(change, self._run, digest, run)
         return self._own()
 
     def _ask_again(self, row: _Row) -> tuple[int, str]:
@@ -239,16 +227,16 @@ class _Beginning:
     def _new(self, note: str) -> Journal:
         digest = hashlib.sha256(f"{self._who} {uuid.uuid4().hex}".encode()).hexdigest()
         values = (digest, self._run, self._who, self._model.about(), "[]", int(time.time()), 1, 0, note)
-        self._store.query((f"INSERT INTO journals VALUES ({','.join('?' * len(values))})", values))
+        self._store.query(f"INSERT INTO journals VALUES ({','.join('?' * len(values))})", *values)
         return Journal(self._model, digest)
 
 
 def delete(store: Store, digest: str) -> None:
     """Delete a journal with its responses."""
-    store.query(
-        (f"DELETE FROM answers WHERE model = {_MODEL}", (digest,)),
-        ("DELETE FROM models WHERE digest = ?", (digest,)),
-        ("DELETE FROM journals WHERE digest = ?", (digest,)),
+    store.transaction(
+        (f"DELETE FROM answers WHERE model = {_MODEL}", digest),
+        ("DELETE FROM models WHERE digest = ?", digest),
+        ("DELETE FROM journals WHERE digest = ?", digest),
     )
 
 
@@ -257,17 +245,12 @@ def end(store: Store, run: str) -> None:
 
     What it took over and did not need stays for the next run, which checks the model again.
     """
-    rows = store.query(("SELECT digest FROM journals WHERE run = ? AND checked", (run,)))
-    for (digest,) in rows:
-        store.query(
-            (f"DELETE FROM answers WHERE used AND model = {_MODEL}", (digest,)),
-            (
-                "DELETE FROM models WHERE digest = ? AND NOT EXISTS "
-                "(SELECT 1 FROM answers WHERE model = models.id)",
-                (digest,),
-            ),
-            (f"DELETE FROM journals WHERE digest = ? AND {_MODEL} IS NULL", (digest, digest)),
-            ("UPDATE journals SET checked = 0, failed = 0, note = '' WHERE digest = ?", (digest,)),
+    for (digest,) in store.query("SELECT digest FROM journals WHERE run = ? AND checked", run):
+        store.transaction(
+            (f"DELETE FROM answers WHERE used AND model = {_MODEL}", digest),
+            ("DELETE FROM models WHERE digest = ? AND id NOT IN (SELECT model FROM answers)", digest),
+            (f"DELETE FROM journals WHERE digest = ? AND {_MODEL} IS NULL", digest, digest),
+            ("UPDATE journals SET checked = 0, failed = 0, note = '' WHERE digest = ?", digest),
         )
 
 
@@ -316,12 +299,10 @@ def choose_questions(store: Store, digest: str, count: int = COUNT) -> tuple[Que
 
     Raises :class:`StoreError` for a damaged row.
     """
-    rows: list[Any] = store.query(
-        (
-            "SELECT key, response, checksum, request FROM answers "
-            "WHERE model = (SELECT id FROM models WHERE digest = ?) ORDER BY key LIMIT ?",
-            (digest, _AMONG),
-        )
+    rows = store.query(
+        "SELECT key, response, checksum, request FROM answers "
+        f"WHERE model = {_MODEL} ORDER BY key LIMIT {_AMONG}",
+        digest,
     )
     kinds: dict[object, list[Question]] = {}
     for key, text, checksum, request in rows:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from pytest_kbrel.errors import StoreError
 from pytest_kbrel.models.cache.store import FILE, Store
@@ -56,14 +55,11 @@ class Maintenance:
 
     def models(self) -> tuple[CachedModel, ...]:
         """Return the models that have responses, those with most first."""
-        rows: list[Any] = self._store.query(
-            (
-                "SELECT digest, described, count(*) AS n, min(created), max(created), sum(length(response)), "
-                "digest IN (SELECT digest FROM journals) "
-                "FROM answers JOIN models ON models.id = answers.model GROUP BY models.id "
-                "ORDER BY n DESC, digest",
-                (),
-            )
+        rows = self._store.query(
+            "SELECT digest, described, count(*) AS n, min(created), max(created), sum(length(response)), "
+            "digest IN (SELECT digest FROM journals) "
+            "FROM answers JOIN models ON models.id = answers.model GROUP BY models.id "
+            "ORDER BY n DESC, digest"
         )
         return tuple(
             CachedModel(
@@ -93,48 +89,39 @@ class Maintenance:
 
         Their space is returned to the disk.
         """
-        conditions: list[str] = ["1"]
-        values: list[object] = []
+        where, values = "1", []
         if model is not None:
-            conditions.append("model = (SELECT id FROM models WHERE digest = ?)")
+            where += " AND model = (SELECT id FROM models WHERE digest = ?)"
             values.append(model.digest)
         if before is not None:
-            conditions.append("created < ?")
-            values.append(int(before))
-        where = " AND ".join(conditions)
-        ((count,),) = self._store.query((f"SELECT count(*) FROM answers WHERE {where}", values))
-        self._store.query(
-            (f"DELETE FROM answers WHERE {where}", values),
-            ("DELETE FROM models WHERE id NOT IN (SELECT model FROM answers)", ()),
+            where += f" AND created < {int(before)}"
+        ((count,),) = self._store.query(f"SELECT count(*) FROM answers WHERE {where}", *values)
+        self._store.transaction(
+            (f"DELETE FROM answers WHERE {where}", *values),
+            ("DELETE FROM models WHERE id NOT IN (SELECT model FROM answers)",),
         )
         self._store.shrink()
-        return int(str(count))
+        return int(count)
 
     def lines(self, model: CachedModel | None = None) -> Iterator[str]:
         """Yield each response as a line of JSON, those of one model or all, in the order they were stored.
 
         Raises :class:`StoreError` at a damaged response.
         """
-        last = 0
-        chosen = "" if model is None else "AND digest = ?"
-        while True:
-            values: Sequence[object] = (last,) if model is None else (last, model.digest)
-            rows: list[Any] = self._store.query(
-                (
-                    "SELECT answers.rowid, key, digest, created, response, checksum FROM answers "
-                    f"JOIN models ON models.id = answers.model WHERE answers.rowid > ? {chosen} "
-                    f"ORDER BY answers.rowid LIMIT {_CHUNK}",
-                    values,
-                )
-            )
-            for number, key, digest, created, text, checksum in rows:
-                last = number
+        last, values = 0, [] if model is None else [model.digest]
+        chosen = "AND digest = ?" if values else ""
+        while rows := self._store.query(
+            "SELECT answers.rowid, key, digest, created, response, checksum FROM answers "
+            f"JOIN models ON models.id = answers.model WHERE answers.rowid > {last} {chosen} "
+            f"ORDER BY answers.rowid LIMIT {_CHUNK}",
+            *values,
+        ):
+            for _, key, digest, created, text, checksum in rows:
                 self._store.decode(key, text, checksum)
                 yield json.dumps(
                     {"key": key.hex(), "model": digest, "created": created, "answer": parse(text)}
                 )
-            if not rows:
-                return
+            last = rows[-1][0]
 
     def close(self) -> None:
         """Close the store."""

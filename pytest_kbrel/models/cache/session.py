@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
-from typing import Any
 
 from pytest_kbrel.errors import StoreError
 from pytest_kbrel.models.base import Model
@@ -116,14 +115,12 @@ class RunLock:
         """Return what is in the journals of this run."""
         if (self._folder / FILE).is_file():
             with contextlib.suppress(StoreError), contextlib.closing(Store(self._folder)) as store:
-                rows: list[Any] = store.query(
-                    (
-                        "SELECT note, failed, count(answers.key), ifnull(sum(NOT used AND checked), 0) "
-                        "FROM journals LEFT JOIN models ON models.digest = journals.digest "
-                        "LEFT JOIN answers ON answers.model = models.id "
-                        "WHERE run = ? GROUP BY journals.digest ORDER BY started",
-                        (self._run,),
-                    )
+                rows = store.query(
+                    "SELECT note, failed, count(answers.key), ifnull(sum(NOT used AND checked), 0) "
+                    "FROM journals LEFT JOIN models ON models.digest = journals.digest "
+                    "LEFT JOIN answers ON answers.model = models.id "
+                    "WHERE run = ? GROUP BY journals.digest ORDER BY started",
+                    self._run,
                 )
                 return JournalSummary(
                     notes=tuple(note for note, _, _, _ in rows if note),

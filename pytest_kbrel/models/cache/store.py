@@ -6,6 +6,7 @@ A response that was put there stays, whatever happens to the process.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import json
@@ -15,7 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pytest_kbrel.errors import StoreError
 from pytest_kbrel.records import Fingerprint, Generated, GenerateRequest, Request, Scored
@@ -72,25 +73,23 @@ class Store:
                 f"{self.path}: is on a network folder ({kind}), where a file that several machines write is "
                 "not safe; give a folder on a local disk with --kb-use-cache"
             )
-        self._guarded(lambda: make_folder(folder))
-        # Of a folder that may not be written SQLite only says that it cannot open its file.
-        self._guarded(lambda: tempfile.TemporaryFile(dir=folder).close())
-        self._connection = self._guarded(self._open)
-        self._inode = self._guarded(self._file)
+        with self._guarded():
+            make_folder(folder)
+            # Of a folder that may not be written SQLite only says that it cannot open its file.
+            tempfile.TemporaryFile(dir=folder).close()
+            self._connection = self._open()
+            self._inode = self._file()
 
     def get(self, keys: Sequence[str]) -> dict[str, Answer]:
         """Return the stored responses by key (hex); raise :class:`StoreError` for a damaged one."""
-
-        def read() -> list[tuple[bytes, str, bytes]]:
+        rows: list[tuple[bytes, str, bytes]] = []
+        with self._guarded():
             self._check_file()
-            rows: list[tuple[bytes, str, bytes]] = []
             for marks, chunk in chunks(keys):
                 rows += self._connection.execute(
                     f"SELECT key, response, checksum FROM answers WHERE key IN ({marks})", chunk
-                ).fetchall()
-            return rows
-
-        return {key.hex(): self.decode(key, text, checksum) for key, text, checksum in self._guarded(read)}
+                )
+        return {key.hex(): self.decode(key, text, checksum) for key, text, checksum in rows}
 
     def put(
         self,
@@ -111,48 +110,42 @@ class Store:
             key, text = bytes.fromhex(name), _encode(answer)
             request = (requests or {}).get(name)
             rows.append((key, now, text, _checksum(key, text), request, request is not None))
+        if not rows:
+            return
         described = (digest or _described(model)[0], _described(model)[1])
-
-        def write() -> None:
+        with self._guarded(), self._connection:
             self._check_file()
-            with self._connection:
-                self._connection.execute("BEGIN IMMEDIATE")
-                # Each time: another process may have deleted the model.
-                self._connection.execute(
-                    "INSERT OR IGNORE INTO models (digest, described) VALUES (?, ?)", described
-                )
-                (number,) = self._connection.execute(
-                    "SELECT id FROM models WHERE digest = ?", described[:1]
-                ).fetchone()
-                self._connection.executemany(
-                    f"INSERT OR IGNORE INTO answers VALUES (?, {int(number)}, ?, ?, ?, ?, ?)", rows
-                )
+            self._connection.execute("BEGIN IMMEDIATE")
+            # Each time: another process may have deleted the model.
+            self._connection.execute(
+                "INSERT OR IGNORE INTO models (digest, described) VALUES (?, ?)", described
+            )
+            (number,) = self._connection.execute(
+                "SELECT id FROM models WHERE digest = ?", described[:1]
+            ).fetchone()
+            self._connection.executemany(
+                f"INSERT OR IGNORE INTO answers VALUES (?, {int(number)}, ?, ?, ?, ?, ?)", rows
+            )
 
-        if rows:
-            self._guarded(write)
+    def query(self, text: str, *values: object) -> list[tuple[Any, ...]]:
+        """Run one statement with its values; return its rows."""
+        return self.transaction((text, *values))
 
-    def query(self, *statements: tuple[str, Sequence[object]]) -> list[tuple[object, ...]]:
-        """Run statements in one transaction; return the rows of the last."""
-
-        def run() -> list[tuple[object, ...]]:
+    def transaction(self, *statements: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        """Run statements, each with its values, in one transaction; return the rows of the last."""
+        rows: list[tuple[Any, ...]] = []
+        with self._guarded(), self._connection:
             self._check_file()
-            rows: list[tuple[object, ...]] = []
-            with self._connection:
-                self._connection.execute("BEGIN")
-                for text, values in statements:
-                    rows = self._connection.execute(text, values).fetchall()
-            return rows
-
-        return self._guarded(run)
+            self._connection.execute("BEGIN")
+            for text, *values in statements:
+                rows = self._connection.execute(text, values).fetchall()
+        return rows
 
     def shrink(self) -> None:
         """Return the space of deleted rows to the disk."""
-
-        def run() -> None:
+        with self._guarded():
             self._connection.execute("VACUUM")
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-
-        self._guarded(run)
 
     def decode(self, key: bytes, text: str, checksum: bytes) -> Answer:
         """Return the response of a row; raise :class:`StoreError` if it is not the one of this key."""
@@ -226,9 +219,10 @@ class Store:
                 f"{newer}{self.way_out}"
             )
 
-    def _guarded(self, action: Callable[[], T]) -> T:
+    @contextlib.contextmanager
+    def _guarded(self) -> Iterator[None]:
         try:
-            return action()
+            yield
         except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
             raise StoreError(
                 f"{self.path}: kept answers cannot be read or written: {error}; {self.way_out}"

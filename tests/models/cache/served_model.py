@@ -57,4 +57,4 @@ def answered(store, kept, *requests):
 
 
 def rows(store, what):
-    return store.query((what, ()))
+    return store.query(what)

@@ -152,7 +152,7 @@ def test_what_stands_twice_in_a_round_is_asked_once(store, kept):
 def test_a_model_goes_on_where_its_store_fails_and_says_so_once(tmp_path):
     store = Store(tmp_path)
     store.put([(key_of(ONE, WHERE), SAID)], ONE)
-    store.query(("UPDATE answers SET response = replace(response, 'Krak', 'Kr0k')", ()))
+    store.query("UPDATE answers SET response = replace(response, 'Krak', 'Kr0k')")
     errors = []
     model = CachingModel(FunctionModel(answers=lambda prompt: "asked"), store, on_trouble=errors.append)
     assert [answer.text for answer in model.generate([WHERE, ask(1)])] == ["asked", "asked"]
@@ -166,7 +166,7 @@ def test_a_store_that_fails_while_it_is_written_costs_no_answer(tmp_path):
     errors = []
     inner = FunctionModel(answers=lambda prompt: f"{prompt} " + "x" * 400)
     model = CachingModel(inner, store, on_trouble=errors.append)
-    store.query(("PRAGMA max_page_count = 16", ()))
+    store.query("PRAGMA max_page_count = 16")
     result = model.generate([ask(n) for n in range(200)])
     assert [answer.text[:12].strip("x ") for answer in result] == [f"question {n}" for n in range(200)]
     assert len(inner.requests) == 200

@@ -37,7 +37,7 @@ def test_a_journal_answers_what_its_own_run_asked(store):
 def test_of_many_answers_each_is_found_and_noted(store):
     many = [ask(number) for number in range(1100)]
     kept = run_requests(store, "one", *many)
-    store.query(("UPDATE answers SET used = 0", ()))
+    store.query("UPDATE answers SET used = 0")
     assert len(answered(store, kept, *many)) == 1100
     assert rows(store, "SELECT count(*) FROM answers WHERE used") == [(1100,)]
 
@@ -83,12 +83,10 @@ def test_a_run_that_is_alive_keeps_its_answers(store):
 @pytest.mark.parametrize(("seconds", "stays"), [(24 * 3600 - 60, True), (24 * 3600 + 60, False)])
 def test_a_run_goes_on_within_a_day_of_its_last_answer(store, seconds, stays):
     kept = run_requests(store, "one", ask(1), ask(2))
-    store.query(("UPDATE answers SET created = ?", (int(time.time()) - 9 * 24 * 3600,)))
+    store.query("UPDATE answers SET created = ?", int(time.time()) - 9 * 24 * 3600)
     store.query(
-        (
-            "UPDATE answers SET created = ? WHERE rowid = (SELECT max(rowid) FROM answers)",
-            (int(time.time()) - seconds,),
-        )
+        "UPDATE answers SET created = ? WHERE rowid = (SELECT max(rowid) FROM answers)",
+        int(time.time()) - seconds,
     )
     assert (journal.begin(store, "two", Served()).digest == kept.digest) is stays
     assert rows(store, "SELECT count(*) FROM answers") == [(2 if stays else 0,)]
@@ -206,7 +204,7 @@ def test_a_run_that_ends_forgets_what_it_used_and_leaves_the_rest(store):
 
 def test_a_journal_that_was_not_looked_at_yet_does_not_end(store):
     run_requests(store, "one", ask(1))
-    store.query(("UPDATE journals SET checked = 0", ()))
+    store.query("UPDATE journals SET checked = 0")
     journal.end(store, "one")
     assert rows(store, "SELECT count(*) FROM answers") == [(1,)]
 

@@ -23,7 +23,7 @@ def maintenance(tmp_path):
             model = replace(MODEL, weights_digest=name)
             answers = [(hexed(f"{name} {n}"), text(name * (n + 1))) for n in range(count)]
             store.put(answers, model)
-        store.query(("UPDATE answers SET created = 100 * rowid", ()))
+        store.query("UPDATE answers SET created = 100 * rowid")
     with contextlib.closing(Maintenance(tmp_path)) as made:
         yield made
 

@@ -40,7 +40,7 @@ def test_what_a_run_under_way_has_kept_is_told_of_all_its_journals(tmp_path, sto
     kept = RunLock(tmp_path, "two").summary()
     assert [note.split(" taken")[0] for note in kept.notes] == ["3 answers of openai/judge"]
     assert (kept.answers, kept.failed, kept.unused) == (4, 3, 2)
-    store.query(("UPDATE journals SET checked = 0", ()))
+    store.query("UPDATE journals SET checked = 0")
     assert RunLock(tmp_path, "two").summary().unused == 0
 
 

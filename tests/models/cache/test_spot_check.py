@@ -64,7 +64,7 @@ def test_five_questions_are_asked_again_those_with_other_answers_first(store):
 )
 def test_a_stored_question_that_is_broken_is_named(store, change, words):
     kept = run_requests(store, "one", ask(1))
-    store.query((f"UPDATE answers SET {change}", ()))
+    store.query(f"UPDATE answers SET {change}")
     with pytest.raises(StoreError, match=words):
         choose_questions(store, kept.digest)
 

@@ -286,7 +286,7 @@ def test_no_flipped_byte_is_ever_served(tmp_path):
 
 def test_a_full_disk_is_an_error_and_what_is_there_stays(store):
     store.put([(A, SAID)], ONE)
-    store.query(("PRAGMA max_page_count = 8", ()))
+    store.query("PRAGMA max_page_count = 8")
     with pytest.raises(StoreError, match="database or disk is full"):
         store.put([(named(n), replace(SAID, text="x" * 500)) for n in range(100)], ONE)
     assert store.get([A, *map(named, range(100))]) == {A: SAID}

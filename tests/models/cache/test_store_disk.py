@@ -166,7 +166,7 @@ def test_a_file_deleted_or_replaced_is_noticed_before_its_next_use(tmp_path, use
     uses = {
         "get": lambda: store.get(KEYS[:1]),
         "put": lambda: store.put([(KEYS[0], run_requests(KEYS[0]))], ONE),
-        "query": lambda: store.query(("SELECT 1", ())),
+        "query": lambda: store.query("SELECT 1"),
     }
     with contextlib.closing(Store(tmp_path)) as store:
         uses[use]()
