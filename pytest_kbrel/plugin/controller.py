@@ -49,7 +49,7 @@ from pytest_kbrel.plugin.run_builder import (
     decide_aggregates,
     join,
     without_figures,
-    write,
+    write_reports,
 )
 from pytest_kbrel.printing import printable
 from pytest_kbrel.records import BASELINE, CaseResult, Fingerprint, Run, Suite
@@ -297,7 +297,7 @@ class Recorder:
             self._run = self._make_run(session)
         try:
             if joined:
-                self._run = write(self._run, self._settings.output_path)
+                self._run = write_reports(self._run, self._settings.output_path)
                 self._written = True
         except (KbrelError, OSError, ValueError) as error:
             self._problems[f"the reports could not be written: {error}"] = None

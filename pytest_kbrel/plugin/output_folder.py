@@ -12,7 +12,7 @@ import pytest
 
 from pytest_kbrel.errors import StoreError
 from pytest_kbrel.models.cache.store import Lock, is_held, network_of
-from pytest_kbrel.reports.files import PREVIOUS, REPORT, REPORT_FILES
+from pytest_kbrel.reports import PREVIOUS, REPORT, REPORT_FILES
 
 PARTS = ".parts"
 _ALIVE = ".alive"

@@ -26,7 +26,7 @@ from pytest_kbrel.models.registry import (
 from pytest_kbrel.plugin.options import is_explicit, is_on_command_line
 from pytest_kbrel.records import Case, Suite
 from pytest_kbrel.replay.recorded_run import read_run
-from pytest_kbrel.reports.files import REPORT_FILES
+from pytest_kbrel.reports import REPORT_FILES
 from pytest_kbrel.settings import FACTS, RULES, Settings
 
 

@@ -31,8 +31,10 @@ from pytest_kbrel.records import (
     Run,
     Suite,
 )
-from pytest_kbrel.reports import write_reports
-from pytest_kbrel.reports.files import OUTCOMES, RESPONSES, replacing, sha256_of
+from pytest_kbrel.reports import OUTCOMES, PAGE, REPORT, RESPONSES, SUMMARY, replacing, sha256_of, write_text
+from pytest_kbrel.reports.html import report_html
+from pytest_kbrel.reports.json_report import write_json
+from pytest_kbrel.reports.markdown import summary_markdown
 from pytest_kbrel.reports.responses import join_spools
 from pytest_kbrel.settings import Settings
 
@@ -288,7 +290,7 @@ def join(run: Run, parts: Path, directory: Path) -> Iterator[str]:
             yield f"{case.nodeid}: only {recorded} of its {case.requests} responses are recorded"
 
 
-def write(run: Run, directory: Path) -> Run:
+def write_reports(run: Run, directory: Path) -> Run:
     """Write all reports into ``directory``, beside the responses; return the run with its files' digests."""
     tables = [(case.nodeid, case.table) for case in run.cases if not case.aggregate]
     with replacing(directory / OUTCOMES) as stream:
@@ -296,7 +298,9 @@ def write(run: Run, directory: Path) -> Run:
     # A report is read with its own files only.
     paths = [directory / name for name in (RESPONSES, OUTCOMES)]
     run = replace(run, files=tuple((path.name, sha256_of(path)) for path in paths if path.is_file()))
-    write_reports(run, directory)
+    write_json(run, directory / REPORT)
+    write_text(directory / PAGE, report_html(run))
+    write_text(directory / SUMMARY, summary_markdown(run))
     return run
 
 

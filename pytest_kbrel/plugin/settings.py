@@ -27,7 +27,7 @@ from pytest_kbrel.plugin.options import (
 )
 from pytest_kbrel.printing import printable
 from pytest_kbrel.replay.recorded_run import RecordedRun, read_run
-from pytest_kbrel.reports.files import PREVIOUS
+from pytest_kbrel.reports import PREVIOUS
 from pytest_kbrel.settings import RULES, Settings
 
 T = TypeVar("T")

@@ -27,7 +27,7 @@ from pytest_kbrel.records import (
     Table,
 )
 from pytest_kbrel.replay.replay_pool import ReplayPool
-from pytest_kbrel.reports.responses import ResponseSpool
+from pytest_kbrel.reports.responses import append_exchanges
 from pytest_kbrel.settings import RULES, Settings
 
 NO_TABLE = Table(columns=(), rows=())
@@ -141,7 +141,7 @@ class CaseRunner:
 
     def _spool(self, exchanges: Sequence[Exchange]) -> None:
         try:
-            ResponseSpool(self.spool_path).append(exchanges)
+            append_exchanges(self.spool_path, exchanges)
         except OSError as error:
             raise KbrelError(f"{self.spool_path}: responses cannot be kept: {error}") from None
 

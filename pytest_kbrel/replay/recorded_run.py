@@ -20,7 +20,7 @@ from typing import BinaryIO
 from pytest_kbrel import SCORING_VERSION
 from pytest_kbrel.errors import KbrelError, ResponseError
 from pytest_kbrel.records import Fingerprint, GenerateRequest, Request, Response, ScoreRequest
-from pytest_kbrel.reports.files import REPORT, RESPONSES, earlier_note
+from pytest_kbrel.reports import REPORT, RESPONSES, earlier_note
 from pytest_kbrel.serialization import from_wire, values_of
 from pytest_kbrel.untrusted import LINE, short
 

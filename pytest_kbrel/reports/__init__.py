@@ -1,22 +1,58 @@
-"""One file an output, each a function of a finished ``Run``. They format; nothing is computed here."""
+"""A report folder: the names of its files, and writing that leaves the old file or the whole new one.
+
+Each report is a function of a finished ``Run`` in a module of its own. They format; nothing is computed here.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
-from pytest_kbrel.records import Run
-from pytest_kbrel.reports.files import PAGE, REPORT, SUMMARY, write_text
-from pytest_kbrel.reports.html import report_html
-from pytest_kbrel.reports.json_report import write_json
-from pytest_kbrel.reports.markdown import summary_markdown
+REPORT = "report.json"
+PAGE = "report.html"
+SUMMARY = "summary.md"
+RESPONSES = "responses.jsonl"
+OUTCOMES = "outcomes.jsonl.xz"
+# The report first: without it the others are no run's.
+REPORT_FILES = (REPORT, PAGE, SUMMARY, RESPONSES, OUTCOMES)
+# In a folder of reports, that of the reports of the run before.
+PREVIOUS = "previous"
 
-__all__ = ["write_reports"]
+
+def earlier_note(report: Path) -> str:
+    """Return a note on where the previous report is, for an error about a missing one; empty without one."""
+    earlier = report.parent / PREVIOUS / report.name
+    if not earlier.is_file():
+        return ""
+    return (
+        f"; a run began in that folder and did not end (killed?), or was refused; the one before: {earlier}"
+    )
 
 
-def write_reports(run: Run, directory: Path) -> tuple[Path, ...]:
-    """Write ``report.json``, ``report.html`` and ``summary.md`` into ``directory`` and return their paths."""
-    as_json, as_html, as_markdown = (directory / name for name in (REPORT, PAGE, SUMMARY))
-    write_json(run, as_json)
-    write_text(as_html, report_html(run))
-    write_text(as_markdown, summary_markdown(run))
-    return as_json, as_html, as_markdown
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """Open a new file that takes the place of ``path`` when the block ends well, and vanishes otherwise."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as stream:
+            yield stream
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write ``text`` as UTF-8, whatever the locale; what has no UTF-8 form becomes a question mark."""
+    with replacing(path) as stream:
+        stream.write(text.encode("utf-8", "replace"))
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file in hexadecimal; the file may be larger than the memory."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

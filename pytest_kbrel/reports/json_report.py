@@ -13,9 +13,8 @@ from pytest_kbrel import resources
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.printing import printable
-from pytest_kbrel.records import CaseKind, CaseResult, MetricValue, Run
-from pytest_kbrel.reports import phrases, view
-from pytest_kbrel.reports.files import REPORT, earlier_note, sha256_of, write_text
+from pytest_kbrel.records import CaseKind, CaseResult, Run
+from pytest_kbrel.reports import REPORT, earlier_note, phrases, sha256_of, view, write_text
 from pytest_kbrel.reports.formatting import number, one_line
 from pytest_kbrel.serialization import to_wire
 from pytest_kbrel.untrusted import read_json
@@ -97,14 +96,11 @@ def _case(case: CaseResult) -> dict[str, Any]:
         "id": case.nodeid,
         **{key: getattr(case, key) for key in _CASE_KEYS},
         "settings": dict(case.settings),
-        "metrics": {value.name: _metric(value) for value in case.metrics},
+        "metrics": {
+            value.name: {key: part for key, part in to_wire(value).items() if key != "name"}
+            for value in case.metrics
+        },
     }
-
-
-def _metric(value: MetricValue) -> dict[str, Any]:
-    wired: dict[str, Any] = to_wire(value)
-    del wired["name"]
-    return wired
 
 
 def _aggregate(cases: Iterable[CaseResult]) -> dict[str, float | None]:

@@ -25,7 +25,7 @@ from pytest_kbrel.records import (
     Scored,
     ScoreRequest,
 )
-from pytest_kbrel.reports.files import replacing
+from pytest_kbrel.reports import replacing
 from pytest_kbrel.serialization import encoder, fields_of, from_wire
 from pytest_kbrel.untrusted import lines, parse
 
@@ -122,22 +122,14 @@ def numbered(stream: BinaryIO, path: Path) -> Iterator[tuple[int, bytes]]:
         raise ResponseError(f"{path}:{number + 1}: is no recorded response: {error}") from None
 
 
-class ResponseSpool:
-    """A worker's own file of exchanges, each on disk as soon as it is appended.
+def append_exchanges(path: Path, exchanges: Iterable[Exchange]) -> None:
+    """Append exchanges, in order, to a worker's own spool file, which begins in an empty folder.
 
-    A spool belongs to one worker of one session: start each session in an empty directory, for the file is
-    only ever appended to.
+    The file is closed between calls: no killed worker holds any back.
     """
-
-    def __init__(self, path: Path) -> None:
-        """Set the path; the first append creates the file and its directory."""
-        self.path = path
-
-    def append(self, exchanges: Iterable[Exchange]) -> None:
-        """Write exchanges, in order. The file is closed between appends: no killed worker holds any back."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("ab") as stream:
-            stream.writelines(map(to_line, exchanges))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab") as stream:
+        stream.writelines(map(to_line, exchanges))
 
 
 @dataclass(frozen=True, slots=True)

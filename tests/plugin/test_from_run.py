@@ -10,7 +10,7 @@ import sys
 import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
 import pytest
 
-from pytest_kbrel.reports.files import sha256_of
+from pytest_kbrel.reports import sha256_of
 from pytest_kbrel.reports.json_report import comparable
 from tests.plugin.conftest import INT4, MODEL, ONE, RENAMED, facts_file
 

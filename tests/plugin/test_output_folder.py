@@ -17,7 +17,7 @@ import pytest
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.plugin.output_folder import SpoolDirectory, move_aside, move_back
 from pytest_kbrel.replay.recorded_run import read_run
-from pytest_kbrel.reports.files import REPORT_FILES
+from pytest_kbrel.reports import REPORT_FILES
 from pytest_kbrel.reports.json_report import read_report
 from tests.plugin.conftest import ONE, SLOW_N2, wait_until
 

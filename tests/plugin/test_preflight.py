@@ -15,7 +15,7 @@ from pytest_kbrel.plugin.activation import start as begin
 from pytest_kbrel.plugin.controller import Recorder
 from pytest_kbrel.plugin.preflight import check, unused_flags
 from pytest_kbrel.records import Fact
-from pytest_kbrel.reports.files import REPORT_FILES
+from pytest_kbrel.reports import REPORT_FILES
 from tests.made_cases import made_case, made_options, made_suite
 from tests.stub_config import StubConfig
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from pytest_kbrel.plugin import run_builder
-from pytest_kbrel.plugin.run_builder import SessionResults, build_run, join, write
+from pytest_kbrel.plugin.run_builder import SessionResults, build_run, join, write_reports
 from pytest_kbrel.records import (
     AggregateCase,
     Ask,
@@ -27,7 +27,7 @@ from pytest_kbrel.records import (
     Table,
     Waiver,
 )
-from pytest_kbrel.reports.responses import ResponseSpool, to_line
+from pytest_kbrel.reports.responses import append_exchanges, to_line
 from pytest_kbrel.settings import Settings
 from tests.made_cases import RECORDED_MODEL, made_case, made_options, made_result, made_suite
 from tests.stub_config import StubConfig
@@ -281,8 +281,8 @@ def exchange(case: str, fact: str, to: str = "") -> Exchange:
 
 def test_responses_are_joined_in_the_order_of_the_cases_and_what_lacks_is_said(tmp_path: Path) -> None:
     parts, out = tmp_path / "parts", tmp_path / "deep" / "out"
-    ResponseSpool(parts / "gw0.jsonl").append([exchange(TWO, "1"), exchange(TWO, "2")])
-    ResponseSpool(parts / "gw1.jsonl").append([exchange(ONE, "3")])
+    append_exchanges(parts / "gw0.jsonl", [exchange(TWO, "1"), exchange(TWO, "2")])
+    append_exchanges(parts / "gw1.jsonl", [exchange(ONE, "3")])
     (parts / "gw2.jsonl").write_bytes(to_line(exchange(ONE, "4"))[:-1])
     (parts / "note.txt").write_text("not a part")
     run = replace(built(session()), cases=(made_result(ONE, requests=2), made_result(TWO, requests=2)))
@@ -305,9 +305,9 @@ def test_all_reports_are_written_and_their_parts_are_known_by_their_sum(tmp_path
     case = made_result(table=table, n=1)
     overall = made_result(f"{FILE}::head_to_tail[overall]", aggregate=True, table=table, n=1)
     run = replace(built(session()), cases=(case, overall))
-    assert [name for name, _ in write(run, tmp_path).files] == ["outcomes.jsonl.xz"]
+    assert [name for name, _ in write_reports(run, tmp_path).files] == ["outcomes.jsonl.xz"]
     (tmp_path / "responses.jsonl").write_text("")
-    written = write(run, tmp_path)
+    written = write_reports(run, tmp_path)
     assert [name for name, _ in written.files] == ["responses.jsonl", "outcomes.jsonl.xz"]
     assert {path.name for path in tmp_path.iterdir()} == {
         *("report.json", "report.html", "summary.md", "responses.jsonl", "outcomes.jsonl.xz")

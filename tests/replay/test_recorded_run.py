@@ -27,7 +27,7 @@ from pytest_kbrel.records import (
     Shot,
 )
 from pytest_kbrel.replay.recorded_run import RecordedResponses, RecordedRun, read_run
-from pytest_kbrel.reports.files import sha256_of
+from pytest_kbrel.reports import sha256_of
 from pytest_kbrel.reports.responses import to_line
 from tests.made_cases import RECORDED_MODEL
 

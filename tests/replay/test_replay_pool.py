@@ -26,7 +26,7 @@ from pytest_kbrel.records import (
 )
 from pytest_kbrel.replay.recorded_run import read_run
 from pytest_kbrel.replay.replay_pool import ReplayPool
-from pytest_kbrel.reports.files import sha256_of
+from pytest_kbrel.reports import sha256_of
 from pytest_kbrel.reports.responses import to_line
 from pytest_kbrel.serialization import to_wire
 from tests.function_model import FunctionModel

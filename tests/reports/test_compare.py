@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_kbrel.cli import main
-from pytest_kbrel.reports import write_reports
+from pytest_kbrel.reports.json_report import write_json
 from tests.golden import figures_of, rows_of
 
 Compare = Callable[..., dict[str, Any]]
@@ -195,9 +195,7 @@ def test_the_same_case_in_two_suites_keeps_its_suite(compare: Compare, tmp_path:
 
 
 def test_a_real_report_a_blessed_run_and_a_paper(compare: Compare, tmp_path: Path, small_run: Any) -> None:
-    folder = tmp_path / "mine"
-    folder.mkdir()
-    write_reports(small_run, folder)
+    write_json(small_run, tmp_path / "mine" / "report.json")
     data = compare("mine", "mine/report.json", "reference", "published/monitor/bloomz-3b")
     assert [model["name"] for model in data["models"]] == [
         "mine",

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from pytest_kbrel import reports
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.records import GateResult, Run
-from pytest_kbrel.reports import files
 from pytest_kbrel.reports.json_report import check_file, comparable, read_report, report_dict, write_json
 from tests.reports.conftest import fingerprint
 
@@ -165,11 +165,11 @@ def test_a_file_belongs_to_the_report_that_names_its_digest(tmp_path: Path) -> N
 
 def test_a_file_is_the_old_one_or_the_whole_new_one(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "file"
-    files.write_text(path, "a\ud800b")
+    reports.write_text(path, "a\ud800b")
     assert path.read_bytes() == b"a?b"
 
     def breaks() -> None:
-        with files.replacing(path) as stream:
+        with reports.replacing(path) as stream:
             stream.write(b"half")
             assert path.read_bytes() == b"a?b"
             raise KeyboardInterrupt

@@ -21,7 +21,7 @@ from pytest_kbrel.records import (
     Step,
 )
 from pytest_kbrel.reports.responses import (
-    ResponseSpool,
+    append_exchanges,
     from_line,
     join_spools,
     parse_line,
@@ -100,7 +100,7 @@ def test_unknown_keys_in_a_line_are_ignored() -> None:
 
 def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     path = tmp_path / "responses.jsonl"
-    ResponseSpool(path).append([GENERATED, FAILED])
+    append_exchanges(path, [GENERATED, FAILED])
     assert list(read_responses(path)) == [GENERATED, FAILED]
 
 
@@ -136,20 +136,19 @@ def test_a_missing_file_is_one_clear_error(tmp_path: Path) -> None:
 
 
 def test_a_spool_is_on_disk_after_each_append(tmp_path: Path) -> None:
-    spool = ResponseSpool(tmp_path / "parts" / "gw0.jsonl")
-    spool.append([GENERATED])
-    assert list(read_responses(spool.path)) == [GENERATED]
-    ResponseSpool(spool.path).append([FAILED])
-    assert list(read_responses(spool.path)) == [GENERATED, FAILED]
+    path = tmp_path / "parts" / "gw0.jsonl"
+    append_exchanges(path, [GENERATED])
+    assert list(read_responses(path)) == [GENERATED]
+    append_exchanges(path, [FAILED])
+    assert list(read_responses(path)) == [GENERATED, FAILED]
 
 
 @pytest.fixture
 def spool(tmp_path: Path) -> Callable[[str, list[Exchange]], Path]:
     def write(name: str, exchanges: list[Exchange]) -> Path:
-        opened = ResponseSpool(tmp_path / f"{name}.jsonl")
-        for item in exchanges:
-            opened.append([item])
-        return opened.path
+        path = tmp_path / f"{name}.jsonl"
+        append_exchanges(path, exchanges)
+        return path
 
     return write
 

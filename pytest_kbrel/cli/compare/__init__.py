@@ -68,7 +68,7 @@ def _run(options: argparse.Namespace) -> int:
         )
     width = max(_NARROWEST, shutil.get_terminal_size().columns)
     if options.json is not None:
-        from pytest_kbrel.reports.files import write_text
+        from pytest_kbrel.reports import write_text
 
         write_text(options.json, report_json(models, tables, correlations, pairs, names))
     if pairs and len(models) == 2:

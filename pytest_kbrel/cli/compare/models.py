@@ -12,7 +12,7 @@ from pytest_kbrel.catalogue.metrics import BESIDE
 from pytest_kbrel.catalogue.probes import PROBES, probe_named
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.records import Correlation, ProbeName, is_published, record
-from pytest_kbrel.reports.files import REPORT
+from pytest_kbrel.reports import REPORT
 
 ALLOWED = "a report folder, a report.json, a baseline's name or path, or published/..."
 Figures = Mapping[str, float | None]

@@ -37,7 +37,7 @@ from pytest_kbrel.records import (
     is_published,
     record,
 )
-from pytest_kbrel.reports.files import OUTCOMES, REPORT
+from pytest_kbrel.reports import OUTCOMES, REPORT
 from pytest_kbrel.reports.json_report import check_file, read_report
 from pytest_kbrel.serialization import from_wire
 
