@@ -63,15 +63,12 @@ def _headline(run: Run) -> Iterator[str]:
     yield from (f"**{model}**{against}: {view.headline(run)}.", "")
     if sentence := view.changes_headline(run):
         yield from (f"**{markdown_text(sentence)}.**", "")
-    notes = [f"- {markdown_text(note, 600)}" for note in (*phrases.run_notes(run), *_unjudged(run))]
-    if notes:
-        yield from (*notes, "")
-
-
-def _unjudged(run: Run) -> Iterator[str]:
-    # Without a baseline nobody expects these to be judged.
+    notes = list(phrases.run_notes(run))
+    # Without a baseline nobody expects gates to be judged.
     if run.baseline and (gates := view.unjudged_count(run)):
-        yield f"nothing published to compare with: {count(gates, 'gate')} not judged"
+        notes.append(f"nothing published to compare with: {count(gates, 'gate')} not judged")
+    if notes:
+        yield from (*(f"- {markdown_text(note, 600)}" for note in notes), "")
 
 
 def _table(run: Run) -> Iterator[str]:
@@ -91,13 +88,9 @@ def _table(run: Run) -> Iterator[str]:
 
 
 def _figure(value: MetricValue) -> str:
-    parts = [
-        markdown_text(value.name),
-        number(value.value),
-        markdown_text(interval(value.low, value.high)),
-        f"({signed(value.delta)})" if value.delta is not None else "",
-    ]
-    return " ".join(part for part in parts if part)
+    delta = f"({signed(value.delta)})" if value.delta is not None else ""
+    ends = markdown_text(interval(value.low, value.high))
+    return " ".join(filter(None, (markdown_text(value.name), number(value.value), ends, delta)))
 
 
 def _controls(case: CaseResult, name: str) -> str:
@@ -118,7 +111,9 @@ def _case_blocks(run: Run) -> Iterator[str]:
 
 def _case(case: CaseResult, run: Run) -> Iterator[str]:
     lines = []
-    for gate in (gate for gate in case.gates if gate.verdict != "pass"):
+    for gate in case.gates:
+        if gate.verdict == "pass":
+            continue
         rule = f"{markdown_text(gate.metric)} {markdown_text(gate.rule)} {bound(gate.bound)}"
         sure = f" ({markdown_text(phrases.corrected(gate))})" if phrases.corrected(gate) else ""
         lines.append(f"- {rule}: **{gate.verdict}**: {markdown_text(gate.reason, 600)}{sure}")
@@ -178,8 +173,7 @@ def _correlations(run: Run) -> Iterator[str]:
 
 
 def _problems(run: Run) -> Iterator[str]:
-    problems = list(
-        filter(None, (phrases.partial_note(run), phrases.not_run_note(run), *sorted(run.problems)))
-    )
-    if problems:
-        yield from ("### Problems", "", *(f"- {markdown_text(problem, 600)}" for problem in problems))
+    problems = (phrases.partial_note(run), phrases.not_run_note(run), *sorted(run.problems))
+    if any(problems):
+        yield from ("### Problems", "")
+        yield from (f"- {markdown_text(problem, 600)}" for problem in problems if problem)

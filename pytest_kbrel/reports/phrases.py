@@ -17,7 +17,7 @@ from pytest_kbrel.records import (
     unsupported_languages,
 )
 from pytest_kbrel.reports.formatting import bound, count, interval, number, one_line, p_value, signed
-from pytest_kbrel.reports.view import is_blessed, names, not_passed, not_run, slices
+from pytest_kbrel.reports.view import is_blessed, names, not_passed, slices, verdict_counts
 
 _SHOWN_TOKENS = 3
 # What stands for a token of blanks alone.
@@ -210,19 +210,17 @@ def noteworthy(case: CaseResult) -> tuple[Share, ...]:
     return tuple(part for part in case.integrity if part.broken or _used(part) >= NOTEWORTHY)
 
 
-def _used(share_text: Share) -> float:
+def _used(share: Share) -> float:
     """Return which part of what is allowed was used up: 1 at the limit."""
-    if not share_text.total:
+    if not share.total:
         return 0.0
-    part = share_text.value / share_text.total
-    if share_text.name == "below_random":
-        return float(part < share_text.limit)
-    if share_text.name == ANCHOR:
+    part = share.value / share.total
+    if share.name == "below_random":
+        return float(part < share.limit)
+    if share.name == ANCHOR:
         # Most probabilities are far above so small a limit: used up is half of it at twice the limit.
-        return share_text.limit / part if part else float(share_text.limit > 0)
-    used, allowed = (
-        (1 - part, 1 - share_text.limit) if share_text.name in _LEAST else (part, share_text.limit)
-    )
+        return share.limit / part if part else float(share.limit > 0)
+    used, allowed = (1 - part, 1 - share.limit) if share.name in _LEAST else (part, share.limit)
     return 0.0 if not used else used / allowed if allowed else 1.0
 
 
@@ -247,7 +245,7 @@ def partial_note(run: Run) -> str:
 
 def not_run_note(run: Run) -> str:
     """Return how many cases the session stopped before; empty where it came to all."""
-    stopped = len(not_run(run))
+    stopped = verdict_counts(run)["not run"]
     them = "it" if stopped == 1 else "them"
     return f"{count(stopped, 'case')} not run: the session stopped before {them}" if stopped else ""
 

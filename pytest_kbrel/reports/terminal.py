@@ -248,7 +248,7 @@ def table_lines(group: Group, verdicts: Sequence[str], width: int) -> list[tuple
 
 
 def _rows(group: Group, verdicts: Sequence[str], layout: _Layout) -> list[str]:
-    names = _kept(group.metrics, layout.columns)
+    names = _shown_metrics(group.metrics, layout.columns)
     columns = [
         [group.row, *(fit(one_line(label, 200), layout.slice_width) for label in group.labels)],
         ["n", *(str(case.n) for case in group.cases)],
@@ -258,7 +258,7 @@ def _rows(group: Group, verdicts: Sequence[str], layout: _Layout) -> list[str]:
     return format_table(list(zip(*columns, strict=True)), left=(0, len(columns) - 1))
 
 
-def _kept(names: Sequence[str], most: int) -> Sequence[str]:
+def _shown_metrics(names: Sequence[str], most: int) -> Sequence[str]:
     """Return the first ``most`` names; MONITOR's score only with those that belong beside it."""
     if "monitor" not in names:
         return names[:most]

@@ -184,16 +184,11 @@ def helper_models(run: Run) -> tuple[tuple[str, str], ...]:
 def not_passed(run: Run) -> tuple[CaseResult, ...]:
     """Return the cases that did not pass, worst verdict first.
 
-    Where no blessed run was asked for, a case without one is not unsettled: :func:`unjudged` counts it.
+    Where no blessed run was asked for, a case without one is not unsettled: :func:`unjudged_count` counts it.
     """
     settled = {"pass"} if is_blessed(run) else {"pass", "no baseline"}
     cases = [case for case in ordered(run) if case.verdict not in settled]
     return tuple(sorted(cases, key=lambda case: verdicts.SEVERITY.index(case.verdict)))
-
-
-def not_run(run: Run) -> tuple[CaseResult, ...]:
-    """Return the cases that the session stopped before."""
-    return tuple(case for case in ordered(run) if case.verdict == "not run")
 
 
 def unjudged_count(run: Run) -> int:
@@ -263,8 +258,8 @@ def changed_facts(run: Run) -> ChangedFacts:
 
     Its answers are those of a case that tells the probability of the anchor, if there is one.
     """
-    lost = _once((case.suite, change) for case in slices(run) for change in case.lost)
-    gained = _once((case.suite, change) for case in slices(run) for change in case.gained)
+    lost = _first_of_each((case.suite, change) for case in slices(run) for change in case.lost)
+    gained = _first_of_each((case.suite, change) for case in slices(run) for change in case.gained)
     buckets = _parts([change.bucket for change in lost], [change.bucket for change in gained])
     relations = _parts([change.relation for change in lost], [change.relation for change in gained])
     return ChangedFacts(
@@ -313,7 +308,7 @@ def probability(change: Change) -> str:
     return f"{number(old)} → {number(new)}{by}"
 
 
-def _once(changes: Iterable[tuple[str, Change]]) -> tuple[Change, ...]:
+def _first_of_each(changes: Iterable[tuple[str, Change]]) -> tuple[Change, ...]:
     by_fact: dict[tuple[str, str], Change] = {}
     for suite, change in changes:
         key = (suite, change.fact_id)

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import pytest
 
 from pytest_kbrel.records import CaseResult, MetricValue, Run
-from pytest_kbrel.reports.html import Room, report_html, scale_of
+from pytest_kbrel.reports.html import SizeLimit, report_html, scale_of
 from pytest_kbrel.reports.phrases import STOPPED
 from tests.reports.conftest import macro
 
@@ -91,18 +91,18 @@ def test_a_page_of_thousands_of_cases_stays_below_five_megabytes(many_cases: Cal
 
 def test_of_a_list_that_is_too_long_the_first_are_kept_and_one_at_least() -> None:
     parts = ["ab", "cd", "ef"]
-    assert Room(6).take(str, parts) == parts
-    assert Room(5).take(str, parts) == parts[:2]
-    assert Room(-1).take(str, parts) == parts[:1]
-    assert Room(1).take(str, parts, least=0) == []
-    assert Room(100).take(str, parts, most=2) == parts[:2]
-    assert Room(100).take(str, []) == []
-    assert Room(5).take("{}é{}".format, parts, "!") == ["abé!"]
+    assert SizeLimit(6).take(str, parts) == parts
+    assert SizeLimit(5).take(str, parts) == parts[:2]
+    assert SizeLimit(-1).take(str, parts) == parts[:1]
+    assert SizeLimit(1).take(str, parts, least=0) == []
+    assert SizeLimit(100).take(str, parts, most=2) == parts[:2]
+    assert SizeLimit(100).take(str, []) == []
+    assert SizeLimit(5).take("{}é{}".format, parts, "!") == ["abé!"]
 
 
 def test_lists_that_share_their_room_take_it_one_after_the_other() -> None:
-    room = Room(5)
-    assert (room.take(str, ["ab"]), room.left) == (["ab"], 3)
+    room = SizeLimit(5)
+    assert (room.take(str, ["ab"]), room.remaining) == (["ab"], 3)
     assert room.take(str, ["cd", "ef"]) == ["cd"]
 
 

@@ -20,7 +20,7 @@ from pytest_kbrel.records import (
     Unmatched,
     Waiver,
 )
-from pytest_kbrel.reports.html import Room, render, report_html, scale_of
+from pytest_kbrel.reports.html import SizeLimit, render, report_html, scale_of
 from pytest_kbrel.reports.phrases import attribution_lines
 from tests.reports.conftest import change, macro
 from tests.reports.test_attributions import attribution
@@ -219,7 +219,7 @@ def test_lists_are_cut_where_they_are_said_to_be(more: int, small_run: Run, make
         10,
         bool(more),
     )
-    table = macro("cases", "facts_of_case", small_run)((lost * 5)[: 50 + more], "lost", Room(10**6))
+    table = macro("cases", "facts_of_case", small_run)((lost * 5)[: 50 + more], "lost", SizeLimit(10**6))
     assert (table.count('data-of="old answer"'), ", the first 50 of them;" in table) == (50, bool(more))
 
 
@@ -232,7 +232,7 @@ def test_what_no_fact_of_a_table_has_needs_no_column(small_run: Run) -> None:
         ([replace(bare, bucket="head")], False, True),
         ([replace(bare, new_probability=0.0)], True, False),
     ):
-        room = Room(10**6)
+        room = SizeLimit(10**6)
         table = facts_of_case(changes, "lost", room)
         heads = re.findall('<th scope="col">(.*?)</th>', table)
         assert heads[:4] == ["question", "expected", "old answer", "new answer"]
@@ -240,8 +240,8 @@ def test_what_no_fact_of_a_table_has_needs_no_column(small_run: Run) -> None:
         assert ('data-of="anchor"' in table) is ("MONITOR's primary anchor" in unescape(table)) is anchor
         assert ('data-of="from"' in table) is ('<th scope="col">from</th>' in table) is origin
         rows = re.findall("<tbody>(.*)</tbody>", table)
-        assert 10**6 - room.left == len(rows[0].encode())
-    assert facts_of_case([], "lost", Room(10)) == ""
+        assert 10**6 - room.remaining == len(rows[0].encode())
+    assert facts_of_case([], "lost", SizeLimit(10)) == ""
 
 
 def test_a_case_has_its_gates_notes_figures_and_facts(small_run: Run) -> None:

@@ -54,14 +54,14 @@ def environment() -> Environment:
         "number": formatting.number,
         "p_value": formatting.p_value,
         "percent_of": _percent_of,
-        "place": view.origin,
-        "plural": formatting.count,
+        "origin": view.origin,
+        "count_of": formatting.count,
         "probability": view.probability,
         "signed": formatting.signed,
-        "spoken": formatting.answer_text,
+        "answer": formatting.answer_text,
         "tone": _tone,
-        "wanted": formatting.expected_text,
-        "where": prompt_part,
+        "expected": formatting.expected_text,
+        "prompt_part": prompt_part,
     }
     made.globals |= {
         "allowed": phrases.allowed,
@@ -71,18 +71,18 @@ def environment() -> Environment:
         "metric": view.metric,
         "names_of": _names,
         "phrases": phrases,
-        "room": Room,
+        "size_limit": SizeLimit,
         "scale_of": scale_of,
         "tokens_of": _tokens,
     }
     return made
 
 
-class Room:
-    """Bytes that lists on the page may still take."""
+class SizeLimit:
+    """Number of bytes (``remaining``) that lists on the page may still take."""
 
-    def __init__(self, left: int) -> None:
-        self.left = left
+    def __init__(self, remaining: int) -> None:
+        self.remaining = remaining
 
     def take(
         self, render: Callable[..., str], items: Iterable[Any], *more: Any, least: int = 1, most: int = 10**6
@@ -92,10 +92,10 @@ class Room:
         for item in islice(items, most):
             part = render(item, *more)
             size = len(part.encode("utf-8", "replace"))
-            if len(parts) >= least and size > self.left:
+            if len(parts) >= least and size > self.remaining:
                 break
             parts.append(part)
-            self.left -= size
+            self.remaining -= size
         return parts
 
 
