@@ -36,8 +36,8 @@ class SuiteError(KbrelError):
     def __init__(self, message: str, path: Path | str | None = None, line: int | None = None) -> None:
         self.path = path
         self.line = line
-        place = "" if path is None else f"{path}: " if line is None else f"{path}:{line}: "
-        super().__init__(place + message)
+        where = "" if path is None else f"{path}: " if line is None else f"{path}:{line}: "
+        super().__init__(where + message)
 
 
 class ModelError(KbrelError):

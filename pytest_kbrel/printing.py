@@ -56,14 +56,14 @@ HIDDEN = "***"
 SHORTEST = 8
 """The length from which a key is hidden: ``none``, ``EMPTY`` or ``test`` are ordinary words of answers."""
 
-_known: dict[str, re.Pattern[str]] = {}
+_patterns: dict[str, re.Pattern[str]] = {}
 
 
 def hide(key: str) -> None:
     """Let :func:`redacted` know a key; one of fewer than ``SHORTEST`` characters is not hidden."""
     key = key.strip()
-    if len(key) >= SHORTEST and key not in _known:
-        _known[key] = re.compile("".join(map(_spellings, key)), re.IGNORECASE)
+    if len(key) >= SHORTEST and key not in _patterns:
+        _patterns[key] = re.compile("".join(map(_spellings, key)), re.IGNORECASE)
 
 
 def redacted(text: str) -> str:
@@ -72,7 +72,7 @@ def redacted(text: str) -> str:
     Found are upper and lower case, percent-encoding of any of its characters (also twice), and the escapes of
     JSON, Python and HTML. Base64 and other codes are not: who means to give a key away has ways enough.
     """
-    for pattern in tuple(_known.values()):
+    for pattern in tuple(_patterns.values()):
         text = pattern.sub(HIDDEN, text)
     return text
 
@@ -84,15 +84,15 @@ def redacted_reply(reply: T) -> tuple[T, bool]:
     in place.
     """
     whole: list[Any] = [reply]
-    waiting: list[Any] = [whole] if _known else []
+    waiting: list[Any] = [whole] if _patterns else []
     masked = False
     while waiting:
         part = waiting.pop()
-        for place, value in list(enumerate(part) if isinstance(part, list) else part.items()):
+        for key, value in list(enumerate(part) if isinstance(part, list) else part.items()):
             if isinstance(value, str) and (shown := redacted(value)) != value:
-                part[place], masked = shown, True
-            if isinstance(place, str) and (name := redacted(place)) != place:
-                part[name], masked = part.pop(place), True
+                part[key], masked = shown, True
+            if isinstance(key, str) and (name := redacted(key)) != key:
+                part[name], masked = part.pop(key), True
             waiting += _within(value)
     return whole[0], masked
 

@@ -80,8 +80,8 @@ def dumps_compact(value: Any) -> str:
 
 def _non_default_fields(record: Any) -> dict[str, Any]:
     kind: Any = type(record)
-    told = zip(_names_of(kind), _defaults(kind), _getter(kind)(record), strict=True)
-    return {name: value for name, default, value in told if value is not default}
+    fields = zip(_names_of(kind), _defaults(kind), _getter(kind)(record), strict=True)
+    return {name: value for name, default, value in fields if value is not default}
 
 
 _encode_compact = json.JSONEncoder(
@@ -163,9 +163,9 @@ def _tuple_reader(args: tuple[Any, ...]) -> Reader:
 def _build_record(kind: type, data: Any) -> Any:
     if not isinstance(data, dict):
         raise ValueError(f"{kind.__name__} needs an object, found {type(data).__name__}")
-    known = _field_readers(kind)
+    readers = _field_readers(kind)
     try:
-        return kind(**{key: known[key](value) for key, value in data.items() if key in known})
+        return kind(**{key: readers[key](value) for key, value in data.items() if key in readers})
     except TypeError as error:
         raise ValueError(f"{kind.__name__}: {error}") from None
 

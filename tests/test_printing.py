@@ -137,7 +137,7 @@ KEY = 'sk-Very/Secret+12"3&=%4é'
 
 @pytest.fixture(autouse=True)
 def _no_key_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(printing, "_known", {})
+    monkeypatch.setattr(printing, "_patterns", {})
     hide(KEY)
 
 
@@ -180,7 +180,7 @@ def test_a_key_is_hidden_where_each_character_is_spelled_in_its_own_way(data: st
 
 @pytest.mark.parametrize("key", ["none", "EMPTY", "test", "x", "", "1234567"])
 def test_a_short_key_hides_no_ordinary_words(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
-    monkeypatch.setattr(printing, "_known", {})
+    monkeypatch.setattr(printing, "_patterns", {})
     hide(key)
     text = "none of the x, 1234567 times, in EMPTY test runs"
     assert redacted(text) == text

@@ -186,11 +186,11 @@ def _columns(parts: Sequence[Sequence[str]]) -> dict[str, Any] | None:
     return {"parts": [_once(list(column)) for column in zip(*parts, strict=True)]}
 
 
-def _digests(asked: Any, n: int) -> list[str]:
-    if isinstance(asked, dict):
-        columns = [_each(column, n) for column in asked["parts"]]
+def _digests(digests: Any, n: int) -> list[str]:
+    if isinstance(digests, dict):
+        columns = [_each(column, n) for column in digests["parts"]]
         return [".".join(map(str, part)) for part in zip(*columns, strict=True)]
-    return [str(digest) for digest in _each(asked, n)]
+    return [str(digest) for digest in _each(digests, n)]
 
 
 def _once(column: list[Any]) -> Any:

@@ -51,15 +51,15 @@ def published_names(search_path: Sequence[Path]) -> list[str]:
     )
 
 
-def check_cases(baseline: Baseline, name: str, asked: Sequence[str]) -> None:
+def check_cases(baseline: Baseline, name: str, case_ids: Sequence[str]) -> None:
     """Raise ``BaselineError`` when the paper called ``name`` has none of the cases with the ids ``asked``.
 
     No gate would then be judged against it, and nothing else would say so.
     """
-    if asked and not set(asked) & set(baseline.cases):
+    if case_ids and not set(case_ids) & set(baseline.cases):
         theirs = sorted({case.partition("[")[0] for case in baseline.cases})
         raise BaselineError(
-            f"--kb-baseline: {name} has none of the cases of the suites ({_first(asked)}); found in it: "
+            f"--kb-baseline: {name} has none of the cases of the suites ({_first(case_ids)}); found in it: "
             f"{', '.join(theirs)} cases ({_first(sorted(baseline.cases))}); allowed: figures of a paper that "
             "has some of them, or a blessed run"
         )

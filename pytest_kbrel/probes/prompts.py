@@ -103,10 +103,10 @@ class Template:
 
     def in_turns(self, question: str, examples: Examples = ()) -> tuple[tuple[tuple[str, str], ...], str]:
         """Return examples as turns of a conversation and the question; the first of all has the lead."""
-        asked = [self.question(one) for one in (*(example[0] for example in examples), question)]
-        asked[0] = self.lead + asked[0]
+        questions = [self.question(one) for one in (*(example[0] for example in examples), question)]
+        questions[0] = self.lead + questions[0]
         answers = (answer for _, answer in examples)
-        return tuple(zip(asked, answers, strict=False)), asked[-1]
+        return tuple(zip(questions, answers, strict=False)), questions[-1]
 
 
 @functools.lru_cache

@@ -195,14 +195,14 @@ def test_a_folder_that_was_meant_as_a_path(tmp_path: Path, monkeypatch: pytest.M
 
 def rewrite(**changes: Any) -> Callable[[Path], None]:
     def spoil(path: Path) -> None:
-        place = path / "baseline.json"
-        meta = json.loads(place.read_text(encoding="utf-8"))
+        file = path / "baseline.json"
+        meta = json.loads(file.read_text(encoding="utf-8"))
         for key, value in changes.items():
             if value is None:
                 del meta[key]
             else:
                 meta[key] = value
-        place.write_text(json.dumps(meta), encoding="utf-8")
+        file.write_text(json.dumps(meta), encoding="utf-8")
 
     return spoil
 
@@ -217,13 +217,13 @@ def outcomes_of(path: Path) -> Path:
 
 
 def cut_short(path: Path) -> None:
-    place = outcomes_of(path)
-    place.write_bytes(place.read_bytes()[:-20])
+    outcomes = outcomes_of(path)
+    outcomes.write_bytes(outcomes.read_bytes()[:-20])
 
 
 def other_run(path: Path) -> None:
-    place = outcomes_of(path)
-    place.write_bytes(lzma.compress(lzma.decompress(place.read_bytes()).replace(b"correct", b"wrong")))
+    outcomes = outcomes_of(path)
+    outcomes.write_bytes(lzma.compress(lzma.decompress(outcomes.read_bytes()).replace(b"correct", b"wrong")))
 
 
 @pytest.mark.parametrize(
@@ -359,11 +359,11 @@ def test_a_metric_without_a_value_is_written_and_read(tmp_path: Path) -> None:
 def test_a_figure_that_is_no_finite_number(value: str, figures: str, tmp_path: Path) -> None:
     first = add_noise_floors(decided(case(), answers("++--")), answers("+---"))
     write_baseline(tmp_path / "b", sound(first))
-    place = tmp_path / "b" / "baseline.json"
-    meta = json.loads(place.read_text("utf-8"))
+    file = tmp_path / "b" / "baseline.json"
+    meta = json.loads(file.read_text("utf-8"))
     (blessed,) = meta["cases"].values()
     (blessed["noise"]["metrics"] if figures == "noise" else blessed["metrics"])["accuracy"] = "HERE"
-    place.write_text(json.dumps(meta).replace('"HERE"', value), "utf-8")
+    file.write_text(json.dumps(meta).replace('"HERE"', value), "utf-8")
     with pytest.raises(BaselineError, match=r"finite number"):
         read_baseline(f"{tmp_path}/b", tmp_path)
 

@@ -204,8 +204,8 @@ def test_a_floor_of_no_change_is_a_floor_and_floors_of_cases_are_added(tmp_path:
     write_baseline(tmp_path / "both", sound(TWICE, other))
     assert measured_floor(tmp_path / "both") == (3, 7)
     # Of an older format too: it is what a new blessing would drop.
-    place = tmp_path / "both" / "baseline.json"
-    place.write_text(json.dumps({**meta_of(tmp_path / "both"), "schema_version": 1}), encoding="utf-8")
+    file = tmp_path / "both" / "baseline.json"
+    file.write_text(json.dumps({**meta_of(tmp_path / "both"), "schema_version": 1}), encoding="utf-8")
     assert measured_floor(tmp_path / "both") == (3, 7)
 
 

@@ -55,10 +55,12 @@ def test_a_model_that_differs_in_one_field(
     assert [len(must), len(may)] == {True: [1, 0], False: [0, 1], None: [0, 0]}[forbids]
     assert all(words.startswith(f"{name} (") for words in (*must, *may))
     assert helper_differences("judge", MODEL, MODEL) == ()
-    told = helper_differences("judge", MODEL, other)
+    differences = helper_differences("judge", MODEL, other)
     mine = getattr(MODEL, name)
-    assert told == ((f"judge (reference and {other.spec}: {name} {mine!r} and {value!r})",) * makes_another)
-    assert judge_differences(MODEL, other) == told
+    assert differences == (
+        (f"judge (reference and {other.spec}: {name} {mine!r} and {value!r})",) * makes_another
+    )
+    assert judge_differences(MODEL, other) == differences
 
 
 def test_all_that_makes_another_judge_is_told() -> None:
@@ -176,17 +178,17 @@ def test_models_are_listed_where_both_are_known() -> None:
     ],
 )
 def test_half_a_year_is_no_age_yet(then: str, now: str, days: int | None) -> None:
-    told = listed_differences(sound(created=now), blessed(kbrel_version="0.1.0", created=then))
+    differences = listed_differences(sound(created=now), blessed(kbrel_version="0.1.0", created=then))
     age = f"age: the baseline was blessed {days} days before this run; bless again when you can"
-    assert told == (() if days is None else (age,))
+    assert differences == (() if days is None else (age,))
 
 
 def test_the_first_case_that_was_not_asked_is_the_first_by_name() -> None:
     cases = [decided(case(slice=name), answers("+")) for name in ("c", "b", "a")]
     older = session_baseline(MODEL, [(of.suite, of.id, of.table, ()) for of in cases], judge="rules")
     older = dataclasses.replace(older, kbrel_version="0.1.0")
-    (told,) = listed_differences(sound(cases[0]), older)
-    assert told == "2 cases of the baseline were not asked (first: world.kb.yaml::head_to_tail[a])"
+    (difference,) = listed_differences(sound(cases[0]), older)
+    assert difference == "2 cases of the baseline were not asked (first: world.kb.yaml::head_to_tail[a])"
 
 
 def test_a_paper_differs_in_nothing_that_could_be_listed() -> None:
@@ -203,11 +205,11 @@ def test_a_case_has_the_same_name_in_a_file_elsewhere_and_keeps_colons_of_its_ow
     assert result.case("monitor[P36]") is None
     assert result.other_suites("suites/world.kb.yaml") == ()
     assert result.other_suites("suites/other.kb.yaml") == ("world.kb.yaml",)
-    known = dataclasses.replace(result, kbrel_version="0.1.0")
+    released = dataclasses.replace(result, kbrel_version="0.1.0")
     beside: CaseResult = decided(case(id="TestIt::monitor[P37]"), answers("+"))
     plain: CaseResult = decided(case(id="monitor[P37]"), answers("+"))
-    asked = "1 case of the baseline was not asked (first: world.kb.yaml::TestIt::monitor[P36])"
-    assert [listed_differences(sound(ours), known) for ours in (beside, plain)] == [(asked,), (asked,)]
+    missing = "1 case of the baseline was not asked (first: world.kb.yaml::TestIt::monitor[P36])"
+    assert [listed_differences(sound(ours), released) for ours in (beside, plain)] == [(missing,), (missing,)]
 
 
 def test_a_runs_judge_is_the_helper_of_that_name() -> None:

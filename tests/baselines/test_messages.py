@@ -104,23 +104,23 @@ def test_why_a_path_or_a_name_is_no_baseline(tmp_path: Path) -> None:
 
 
 def test_why_published_figures_cannot_be_read(tmp_path: Path) -> None:
-    place = own_file(tmp_path, "zoo/small")
+    path = own_file(tmp_path, "zoo/small")
     shipped = "a file as it ships in baselines/published"
 
     def after(text: str) -> str:
-        place.write_text(text, encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
         return said(lambda: read_baseline("published/zoo/small", tmp_path))
 
     rows = [
-        ("[1]", f"{place}: found schema_version None; allowed: at most 1, {shipped}"),
-        ('{"schema_version": 2}', f"{place}: found schema_version 2; allowed: at most 1, {shipped}"),
+        ("[1]", f"{path}: found schema_version None; allowed: at most 1, {shipped}"),
+        ('{"schema_version": 2}', f"{path}: found schema_version 2; allowed: at most 1, {shipped}"),
         (
             '{"schema_version": 1}',
-            f"{place}: no published figures of this format: KeyError: 'paper'; allowed: {shipped}",
+            f"{path}: no published figures of this format: KeyError: 'paper'; allowed: {shipped}",
         ),
     ]
     assert [after(text) for text, _ in rows] == [message for _, message in rows]
-    assert after("{").startswith(f"{place}: cannot be read: ")
+    assert after("{").startswith(f"{path}: cannot be read: ")
     assert after("{").endswith(f"; allowed: {shipped}")
 
 
@@ -160,7 +160,7 @@ def test_a_folder_is_blessed_in_only_where_files_can_be_made_and_found(
 ) -> None:
     refused = f"{tmp_path}/b: no baseline can be written: {{}}; allowed: a folder that can"
     for right in (os.W_OK, os.X_OK):
-        monkeypatch.setattr(os, "access", lambda path, asked, right=right: not asked & right)
+        monkeypatch.setattr(os, "access", lambda path, mode, right=right: not mode & right)
         assert said(lambda: check_target(tmp_path / "b")) == refused.format(
             f"{tmp_path} cannot be written to"
         )

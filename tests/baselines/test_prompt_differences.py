@@ -27,8 +27,8 @@ A, B = "a" * 16, "b" * 16
 
 
 def words(*pairs: tuple[str, str], **more: object) -> str:
-    asked = [(f"Q{number}", *pair) for number, pair in enumerate(pairs)]
-    return prompt_differences(asked, **more)  # type: ignore[arg-type]
+    digests = [(f"Q{number}", *pair) for number, pair in enumerate(pairs)]
+    return prompt_differences(digests, **more)  # type: ignore[arg-type]
 
 
 def test_nothing_differs() -> None:
@@ -56,7 +56,7 @@ def made(**parts: object) -> str:
 
 
 @pytest.mark.parametrize(
-    ("part", "value", "said"),
+    ("part", "value", "expected"),
     [
         ("prompts", "f" * 8, "the token ids of the prompts on 1 of 1 fact (first: Q0)"),
         # A BOS is missing only where as many prompts were asked.
@@ -67,11 +67,11 @@ def made(**parts: object) -> str:
         ("draws", "f" * 8, "the draws (seed, distractors, contexts) on 1 of 1 fact (first: Q0)"),
     ],
 )
-def test_each_part_of_a_digest_has_its_own_words(part: str, value: object, said: str) -> None:
-    assert words((made(), made(**{part: value}))) == said
+def test_each_part_of_a_digest_has_its_own_words(part: str, value: object, expected: str) -> None:
+    assert words((made(), made(**{part: value}))) == expected
     token_ids = part in ("prompts", "count")
     assert words((made(), made(**{part: value})), another_tokenizer=True) == (
-        f"{said}: another tokenizer" if token_ids else said
+        f"{expected}: another tokenizer" if token_ids else expected
     )
 
 
@@ -84,8 +84,8 @@ def test_a_setting_that_one_of_the_two_does_not_have_does_not_differ() -> None:
     theirs = (("limit", ""), ("old", "1"), ("prompt", "x"), ("seed", "1"))
     result = setting_differences(ours, theirs)
     assert result == (("limit", "0", ""), ("prompt", "", "x"))
-    told = words((made(), made(settings="f" * 8)), settings=result)
-    assert told == "settings limit (0 and ), prompt ( and x)"
+    sentence = words((made(), made(settings="f" * 8)), settings=result)
+    assert sentence == "settings limit (0 and ), prompt ( and x)"
     # They stand in the place of the settings, and of nothing else.
     several = words((made(), made(prompts="f" * 8, settings="f" * 8, draws="f" * 8)), settings=result[:1])
     assert several == (

@@ -31,7 +31,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, head: Answer, status: Answer = "") ->
 
 
 @pytest.mark.parametrize(
-    ("head", "status", "said"),
+    ("head", "status", "expected"),
     [
         ("abc123\n", "", "abc123"),
         ("abc123\n", "\n", "abc123"),
@@ -45,10 +45,10 @@ def asked(monkeypatch: pytest.MonkeyPatch, head: Answer, status: Answer = "") ->
     ],
 )
 def test_the_commit_is_told_with_whether_tracked_files_were_changed(
-    monkeypatch: pytest.MonkeyPatch, head: Answer, status: Answer, said: str
+    monkeypatch: pytest.MonkeyPatch, head: Answer, status: Answer, expected: str
 ) -> None:
     asked(monkeypatch, head, status)
-    assert commit_of(Path("here")) == said
+    assert commit_of(Path("here")) == expected
 
 
 def test_git_is_asked_about_the_folder_and_tracked_files_only(monkeypatch: pytest.MonkeyPatch) -> None:

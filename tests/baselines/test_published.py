@@ -45,13 +45,13 @@ def test_each_is_read_and_has_our_own_metrics(name: str, tmp_path: Path) -> None
         assert isinstance(case, PublishedCase)
         probe, _, rest = case.id.removesuffix("]").partition("[")
         kind = PROBES[probe].kind(rest)
-        known = METRICS if rest == "overall" else SLICE_METRICS[kind]
+        metrics = METRICS if rest == "overall" else SLICE_METRICS[kind]
         assert case.figures
         for figure in case.figures:
             assert figure.source.startswith(f"{result.paper}, Table ")
             # Of the aggregates some figures are there for kbrel compare only.
-            assert figure.name in known
-            assert known[figure.name].low <= figure.value <= known[figure.name].high
+            assert figure.name in metrics
+            assert metrics[figure.name].low <= figure.value <= metrics[figure.name].high
         assert set(case.members) < result.cases.keys()
         # A bucket over all domains, and a domain over all buckets, are no slices of a suite.
         several = rest == "overall" or (probe == "head_to_tail" and "-" not in rest)
@@ -168,16 +168,16 @@ WHOLE: dict[str, Any] = {
 
 
 def own_file(root: Path, name: str, **changes: Any) -> Path:
-    place = root / "baselines" / "published" / f"{name}.json"
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_text(json.dumps({**WHOLE, **changes}), encoding="utf-8")
-    return place
+    path = root / "baselines" / "published" / f"{name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({**WHOLE, **changes}), encoding="utf-8")
+    return path
 
 
 def test_what_a_file_need_not_say(tmp_path: Path) -> None:
-    place = own_file(tmp_path, "zoo/small")
+    path = own_file(tmp_path, "zoo/small")
     plain = read_baseline("published/zoo/small", tmp_path)
-    assert (plain.path, plain.paper, plain.reason) == (place, "Somebody et al.", "")
+    assert (plain.path, plain.paper, plain.reason) == (path, "Somebody et al.", "")
     assert (plain.kbrel_version, plain.created, plain.commit, plain.versions) == ("", "", "", ())
     assert plain.settings == (("model", "Small"), ("setting", ""))
     (case,) = plain.cases.values()
@@ -187,8 +187,8 @@ def test_what_a_file_need_not_say(tmp_path: Path) -> None:
         questions=0,
         members=(),
     )
-    said = {"questions": 9, "members": ["monitor[P1]"], "figures": {}}
-    own_file(tmp_path, "zoo/large/few-shot", setting="few", note="why", cases={"x": said})
+    entry = {"questions": 9, "members": ["monitor[P1]"], "figures": {}}
+    own_file(tmp_path, "zoo/large/few-shot", setting="few", note="why", cases={"x": entry})
     full = read_baseline("published/zoo/large/few-shot", tmp_path)
     assert (full.reason, full.settings) == ("why", (("model", "Small"), ("setting", "few")))
     assert full.case("x") == PublishedCase(id="x", figures=(), questions=9, members=("monitor[P1]",))
@@ -218,8 +218,8 @@ def test_a_rate_over_a_known_number_is_a_share(figure: dict[str, Any], good: boo
         assert isinstance(result, PublishedCase)
         assert (result.figures[0].value, result.figures[0].n) == (figure["value"], figure.get("n", 0))
     else:
-        said = r"monitor of monitor\[P37\] is {|found (NaN|Infinity); allowed: finite numbers"
-        with pytest.raises(BaselineError, match=said):
+        message = r"monitor of monitor\[P37\] is {|found (NaN|Infinity); allowed: finite numbers"
+        with pytest.raises(BaselineError, match=message):
             read_baseline("published/zoo/small", tmp_path)
 
 
@@ -233,8 +233,8 @@ def test_a_file_of_another_version_is_refused(version: object, tmp_path: Path) -
 
 @pytest.mark.parametrize("key", ["paper", "model", "cases"])
 def test_a_file_that_lacks_a_part_is_refused(key: str, tmp_path: Path) -> None:
-    place = own_file(tmp_path, "zoo/small")
-    place.write_text(json.dumps({name: WHOLE[name] for name in WHOLE if name != key}), encoding="utf-8")
+    path = own_file(tmp_path, "zoo/small")
+    path.write_text(json.dumps({name: WHOLE[name] for name in WHOLE if name != key}), encoding="utf-8")
     with pytest.raises(
         BaselineError, match=f"of this format: KeyError: '{key}'; allowed: a file as it ships"
     ):

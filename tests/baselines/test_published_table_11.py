@@ -63,11 +63,11 @@ def test_a_part_of_the_answers_is_right_wrong_or_missing(model: str, tmp_path: P
 
 @pytest.mark.parametrize("model", MODELS)
 def test_buckets_of_one_size_make_the_figures_over_all(model: str, tmp_path: Path) -> None:
-    cases, asked, members = shipped(model, tmp_path)
+    cases, questions, members = shipped(model, tmp_path)
     for domain in (*DOMAINS, "all"):
         whole = cases[place(domain, "all")]
         parts = [cases[place(domain, bucket)] for bucket in BUCKETS]
-        assert asked[place(domain, "all")] == sum(asked[place(domain, bucket)] for bucket in BUCKETS)
+        assert questions[place(domain, "all")] == sum(questions[place(domain, bucket)] for bucket in BUCKETS)
         for name in NAMES.values():
             if name in parts[0] and name in whole:
                 mean = sum(part[name] for part in parts) / len(parts)
@@ -80,14 +80,14 @@ def test_buckets_of_one_size_make_the_figures_over_all(model: str, tmp_path: Pat
 
 @pytest.mark.parametrize("model", MODELS)
 def test_domains_by_their_questions_make_a_bucket(model: str, tmp_path: Path) -> None:
-    cases, asked, members = shipped(model, tmp_path)
+    cases, questions, members = shipped(model, tmp_path)
     for bucket in BUCKETS:
         whole = place("all", bucket)
         parts = [place(domain, bucket) for domain in DOMAINS]
         assert members[whole] == tuple(parts)
-        assert asked[whole] == sum(asked[part] for part in parts) == 6057
+        assert questions[whole] == sum(questions[part] for part in parts) == 6057
         for name in ("accuracy", "hallucination", "missing"):
-            weighted = sum(asked[part] * cases[part][name] for part in parts) / asked[whole]
+            weighted = sum(questions[part] * cases[part][name] for part in parts) / questions[whole]
             rounded = 3 * HALF if name == "missing" else 2 * HALF
             assert cases[whole][name] == pytest.approx(weighted, abs=rounded + 1e-9), (bucket, name)
         assert cases[whole]["accuracy"] == cases[place("all", "all")][f"accuracy_{bucket}"]

@@ -168,7 +168,7 @@ def test_what_is_kept_takes_no_time_but_in_a_second_pass(clocked, tmp_path):
     assert (work.cached, work.seconds) == (len(answers), 0)
     assert workload_of(calls("score"), costs, TokenEstimator(), passes=2, anew=True).seconds > 0
     assert workload_of(calls("score"), costs, TokenEstimator(), passes=2, anew=False).seconds == 0
-    asked = clocked.asked
+    count = clocked.asked
     none = measure_costs(lambda: clocked, calls("score"), tmp_path)
-    assert clocked.asked == asked
+    assert clocked.asked == count
     assert (none.answers, none.rates) == (0, {})

@@ -30,8 +30,8 @@ from tests.probes.conftest import make_case
 NAMES = ("Rome", "Madrid", "Berlin", "Vienna", "Lisbon", "Athens", "Warsaw")
 PLACES = (("France", "Paris"), ("Norway", "Oslo"), ("Japan", "Tokyo"), ("Kenya", "Nairobi"))
 FACTS = tuple(
-    Fact(id=f"P36-{place}", relation="P36", subject=place, object=city, negatives=NAMES)
-    for place, city in PLACES
+    Fact(id=f"P36-{country}", relation="P36", subject=country, object=city, negatives=NAMES)
+    for country, city in PLACES
 )
 UNSEEN = tuple(
     dataclasses.replace(fact, id=f"U{number}", subject=f"Borland {number}", object=None)
@@ -143,7 +143,9 @@ def test_the_most_is_what_a_model_is_asked_that_always_answers(settings):
     """Reached, not only never passed: each question once, then K choices, or all cells."""
     one = case(settings, *FACTS)
     golds = dict(PLACES)
-    real = asked_by_a_run([one], lambda prompt: next(golds[place] for place in golds if place in prompt))[""]
+    real = asked_by_a_run(
+        [one], lambda prompt: next(golds[country] for country in golds if country in prompt)
+    )[""]
     assert Made([one], "most").asked() == len(real)
     assert Made([one], "fewest").asked() == len(asked_by_a_run([one], lambda prompt: "unsure")[""])
 
@@ -193,7 +195,7 @@ def test_of_the_calls_none_is_held(monkeypatch):
     assert first == again
     assert len(first) == len(alive) > 9
     # Those of two chunks at most, of five.
-    assert max(alive) <= 2 / 5 * sum(asked for asked, _ in first)
+    assert max(alive) <= 2 / 5 * sum(number for number, _ in first)
     # The fact that comes twice is asked nothing new, in another chunk too.
     assert first[-1][0] > 0
     assert not first[-1][1]

@@ -97,10 +97,10 @@ def test_reliability_lies_between_and_with_a_baseline_is_known(pytester, mini_su
     real = per_case([one for one in exchanges() if "reliability" in one["case"]])
     result = pytester.runpytest(*PLAN, "-k", "reliability", "--kb-baseline=mine")
     assert result.ret == 0
-    known = rows_of(result)
+    actual = rows_of(result)
     assert len(real) == 2
     for case, counts in real.items():
-        for printed, informed, count in zip(blind[case], known[case], map(numbers, counts), strict=True):
+        for printed, informed, count in zip(blind[case], actual[case], map(numbers, counts), strict=True):
             low, high = numbers(printed)
             assert low <= count[0] <= high
             assert low < high
@@ -241,7 +241,7 @@ def test_a_model_to_compare_with_is_planned_and_loaded_too(pytester, mini_suite)
 
 
 @pytest.mark.parametrize(
-    ("flags", "said"),
+    ("flags", "message"),
     [
         (("suites", "--kb-plan"), "--kb-plan: no model is given*--kb-model=SPEC*"),
         (("suites", "--kb-plan", "--kb-from-run=old"), "*--kb-from-run*"),
@@ -250,11 +250,11 @@ def test_a_model_to_compare_with_is_planned_and_loaded_too(pytester, mini_suite)
         (("--kb-model=./nowhere", "suites", "--kb-plan"), "*no such folder*"),
     ],
 )
-def test_wrong_settings_are_usage_errors(pytester, mini_suite, flags, said):
+def test_wrong_settings_are_usage_errors(pytester, mini_suite, flags, message):
     mini_suite()
     result = pytester.runpytest(*flags)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"ERROR: {said}"])
+    result.stderr.fnmatch_lines([f"ERROR: {message}"])
 
 
 def test_a_wrong_suite_is_a_collection_error(pytester, mini_suite):

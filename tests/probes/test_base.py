@@ -70,23 +70,23 @@ def test_a_round_that_asks_several_asks_each_its_own_and_joins_the_answers_in_or
         return ProbeResult(table=Table(columns=(), rows=()))
 
     monkeypatch.setitem(IMPLEMENTATIONS, "head_to_tail", Implementation(run=probe))
-    asked, kept = [], []
+    rounds, exchanges = [], []
 
     def answer(requests, to):
-        asked.append((to, [request.prompt for request in requests]))
+        rounds.append((to, [request.prompt for request in requests]))
         return [text(f"{to}:{request.prompt}") for request in requests]
 
-    run_case(make_case(HeadToTailSettings(), FRANCE), answer, kept.extend)
-    assert asked == [("", ["P36-FR", "x"]), ("openai/j", ["P36-NO"])]
+    run_case(make_case(HeadToTailSettings(), FRANCE), answer, exchanges.extend)
+    assert rounds == [("", ["P36-FR", "x"]), ("openai/j", ["P36-NO"])]
     assert [response.text for response in seen] == [":P36-FR", "openai/j:P36-NO", ":x"]
-    assert [(one.case, one.ask, one.response.text) for one in kept] == [
-        ("s.kb.yaml::head_to_tail[P36]", asked_of, said.text)
-        for asked_of, said in zip(asks, seen, strict=True)
+    assert [(one.case, one.ask, one.response.text) for one in exchanges] == [
+        ("s.kb.yaml::head_to_tail[P36]", asked_of, response.text)
+        for asked_of, response in zip(asks, seen, strict=True)
     ]
 
 
 @pytest.mark.parametrize(
-    ("case", "said"),
+    ("case", "message"),
     [
         (
             replace(make_case(HeadToTailSettings(), FRANCE), settings=MonitorSettings()),
@@ -103,8 +103,8 @@ def test_a_round_that_asks_several_asks_each_its_own_and_joins_the_answers_in_or
         (make_case(HeadToTailSettings()), "it has no facts"),
     ],
 )
-def test_a_case_has_facts_and_the_settings_of_its_probe(case, said):
-    with pytest.raises(SuiteError, match=said):
+def test_a_case_has_facts_and_the_settings_of_its_probe(case, message):
+    with pytest.raises(SuiteError, match=message):
         open_case(case)
 
 
@@ -200,12 +200,12 @@ def test_an_answer_of_the_wrong_kind_is_none():
     assert answers.generated(FRANCE.id, "text").text == "x"
     assert answers.scored(FRANCE.id, "score") is scored
     assert [answers.failed(FRANCE.id, role) for role in ("text", "score", "failed")] == [False, False, True]
-    for read, role, said in [
+    for read, role, message in [
         (answers.generated, "score", r"P36-FR \(score\): Generated expected, found Scored"),
         (answers.scored, "text", r"P36-FR \(text\): Scored expected, found Generated"),
         (answers.generated, "failed", r"^P36-FR \(failed\): no$"),
     ]:
-        with pytest.raises(ResponseError, match=said):
+        with pytest.raises(ResponseError, match=message):
             read(FRANCE.id, role)
 
 
@@ -235,8 +235,8 @@ def test_whose_verdicts_may_depend_on_a_judge(settings, facts, result):
 def test_a_judge_is_asked_for_one_word_with_room_for_a_few():
     case = replace(make_case(HeadToTailSettings(), FRANCE), judge="openai/j")
     asking = judged(case, {FRANCE.id: "Lutetia"})
-    (asked,) = next(asking)
-    assert (asked.to, asked.role, asked.request.max_new_tokens) == ("openai/j", "judge", 16)
+    (ask,) = next(asking)
+    assert (ask.to, ask.role, ask.request.max_new_tokens) == ("openai/j", "judge", 16)
     scored = Scored(probabilities=(0.5,), token_ids=(1,), prompt_tokens=1, prompt_digest="d")
     with pytest.raises(StopIteration) as stop:
         asking.send((scored,))

@@ -74,9 +74,9 @@ def outcome(settings, asked, size: int, monkeypatch):
 )
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_in_chunks_a_case_has_the_outcomes_it_has_at_once(settings, size, monkeypatch):
-    asked = facts(7)
-    whole, of_whole, at_once = outcome(settings, asked, 100, monkeypatch)
-    parts, of_parts, in_parts = outcome(settings, asked, size, monkeypatch)
+    all_facts = facts(7)
+    whole, of_whole, at_once = outcome(settings, all_facts, 100, monkeypatch)
+    parts, of_parts, in_parts = outcome(settings, all_facts, size, monkeypatch)
     assert parts == whole
     assert of_parts == of_whole
     assert len(in_parts.kept) == len(at_once.kept)
@@ -90,15 +90,15 @@ def test_in_chunks_a_case_has_the_outcomes_it_has_at_once(settings, size, monkey
 def test_every_answer_is_kept_before_the_next_stretch_is_asked(monkeypatch):
     monkeypatch.setattr(probes, "CHUNK_FACTS", dict.fromkeys(probes.CHUNK_FACTS, 2))
     oracle = Oracle(believe=believed)
-    known: list[tuple[int, int]] = []
+    counts: list[tuple[int, int]] = []
 
     def answer(requests, to):
-        known.append((len(oracle.kept), sum(map(len, oracle.rounds))))
+        counts.append((len(oracle.kept), sum(map(len, oracle.rounds))))
         return oracle(requests, to)
 
     run_case(make_case(MonitorSettings(negatives=7), *facts(5)), answer, oracle.keep)
-    assert [kept == asked for kept, asked in known] == [True] * 3
-    assert [asked for _, asked in known] == [0, 44, 88]
+    assert [kept == asked for kept, asked in counts] == [True] * 3
+    assert [asked for _, asked in counts] == [0, 44, 88]
 
 
 def test_no_round_of_a_very_large_case_is_large():

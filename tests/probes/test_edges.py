@@ -32,7 +32,7 @@ POOL = tuple(f"Town {number}" for number in range(8))
 
 
 @pytest.mark.parametrize(
-    ("answer", "left"),
+    ("answer", "expected"),
     [
         ("a.</s>b", "ab"),
         ("a.\nb", "ab"),
@@ -51,8 +51,8 @@ POOL = tuple(f"Town {number}" for number in range(8))
         ("</s> a", " a"),
     ],
 )
-def test_what_the_published_script_deletes_of_an_answer(answer, left):
-    assert cleaned(answer) == left
+def test_what_the_published_script_deletes_of_an_answer(answer, expected):
+    assert cleaned(answer) == expected
 
 
 @pytest.mark.parametrize(
@@ -137,10 +137,10 @@ def test_the_columns_of_the_other_formats_come_last():
 
 
 def test_the_worst_facts_come_first_and_dropped_ones_not_at_all():
-    def row(fact_id, kept, term):
+    def row(fact_id, counted, term):
         return Outcome(
             **{"fact_id": fact_id, "question": "", "expected": "", "answer": "", "label": "wrong"},
-            **{"values": (kept, term), "prompt_digest": ""},
+            **{"values": (counted, term), "prompt_digest": ""},
         )
 
     rows = (
@@ -197,9 +197,9 @@ def test_at_most_four_choices_are_offered_under_another_subject(choices, shuffle
     assert sum(role.startswith("shuffled/choice:") for role in roles) == shuffled
 
 
-@pytest.mark.parametrize(("length", "kept"), [(200, True), (201, False)])
-def test_how_long_an_option_may_be(length, kept):
-    assert bool(read_distractors("x" * length, "Paris")) is kept
+@pytest.mark.parametrize(("length", "is_option"), [(200, True), (201, False)])
+def test_how_long_an_option_may_be(length, is_option):
+    assert bool(read_distractors("x" * length, "Paris")) is is_option
 
 
 @pytest.mark.parametrize("quote", list("\"'“”‘’«»„`"))
@@ -258,8 +258,8 @@ def test_a_writer_is_given_room_by_how_many_it_is_to_write():
     settings = ReliabilitySettings(choices=1, distractors=6, distractors_from="openai/w")
     oracle = Oracle(say=lambda request: "Paris")
     run_case(make_case(settings, replace(FRANCE, negatives=POOL)), oracle, oracle.keep)
-    (asked,) = [one.ask for one in oracle.kept if one.ask.role == "distractors"]
-    assert (asked.to, asked.request.max_new_tokens, asked.request.stop) == ("openai/w", 96, ("\nQuestion:",))
+    (ask,) = [one.ask for one in oracle.kept if one.ask.role == "distractors"]
+    assert (ask.to, ask.request.max_new_tokens, ask.request.stop) == ("openai/w", 96, ("\nQuestion:",))
 
 
 FOUR = ReliabilitySettings(prompt="four-shot")

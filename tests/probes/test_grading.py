@@ -44,17 +44,17 @@ def test_rules_ask_nobody():
 
 
 @pytest.mark.parametrize(
-    ("own", "of_relation", "told"),
+    ("own", "of_relation", "kind"),
     [("", "", ""), ("", "location", "location"), ("person", "location", "person"), ("", None, "")],
 )
-def test_rules_are_told_what_kind_of_answer_is_asked_for(monkeypatch, own, of_relation, told):
+def test_rules_are_told_what_kind_of_answer_is_asked_for(monkeypatch, own, of_relation, kind):
     case = case_of(replace(FRANCE, answer_type=own))
     typed = () if of_relation is None else (replace(case.relations[0], answer_type=of_relation),)
     case = replace(case, relations=typed, facts=(replace(case.facts[0], question="Where?"),))
     seen = []
     monkeypatch.setattr(grading, "judge", lambda *given, answer_type, **more: seen.append(answer_type))
     judged_by_rules(case, case.facts[0], "Lutetia")
-    assert seen == [told]
+    assert seen == [kind]
 
 
 def test_without_the_relation_rules_judge_as_well():
@@ -89,14 +89,14 @@ def test_a_judge_is_told_the_range_of_an_answer_without_a_number():
 
 def test_a_number_in_the_range_is_the_gold_in_another_writing():
     case = case_of(COUNTED)
-    said = ("119,500", "about 120,500", "117,000", "There are 119,500.")
-    assert [grading.is_variant_of(case, COUNTED, answer) for answer in said] == [True, True, False, False]
+    answers = ("119,500", "about 120,500", "117,000", "There are 119,500.")
+    assert [grading.is_variant_of(case, COUNTED, answer) for answer in answers] == [True, True, False, False]
 
 
 def test_the_range_is_part_of_how_a_fact_was_asked():
-    asked = reply("x")
+    case = reply("x")
     plain, ranged, other = (
-        digest_of(case_of(fact), fact, [asked])
+        digest_of(case_of(fact), fact, [case])
         for fact in (
             replace(COUNTED, answer_range=None),
             COUNTED,
@@ -157,7 +157,7 @@ def test_a_probe_turns_it_into_an_error_and_asks_in_a_second_round():
     result = run_case(case_of(FRANCE, NORWAY), oracle, oracle.keep)
     assert [row.fact_id for row in result.table.rows] == [NORWAY.id]
     assert result.errors == ("P36-FR (judge): timed out",)
-    assert [len(asked) for asked in oracle.rounds] == [2, 2]
+    assert [len(requests) for requests in oracle.rounds] == [2, 2]
     assert [exchange.ask.to for exchange in oracle.kept] == ["", "", JUDGE, JUDGE]
 
 
@@ -173,7 +173,7 @@ HOSTILE = (
 
 @pytest.mark.parametrize("answer", HOSTILE)
 def test_an_answer_cannot_leave_its_quotes(answer):
-    plain, hostile = (verdict("Q?", ("Paris",), said).splitlines() for said in ("Lyon", answer))
+    plain, hostile = (verdict("Q?", ("Paris",), text).splitlines() for text in ("Lyon", answer))
     assert len(plain) == len(hostile)
     changed = [(a, b) for a, b in zip(plain, hostile, strict=True) if a != b]
     assert len(changed) == 1

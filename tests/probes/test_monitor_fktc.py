@@ -64,12 +64,12 @@ def asked(model, facts: Path, **settings: object) -> tuple[Table, list[Exchange]
 @pytest.mark.slow
 def test_six_frames_are_six_everywhere(model, capitals, variant):
     table, exchanges = asked(model, capitals, variant=variant, study="full")
-    kept = [dict(zip(table.columns, row.values, strict=True)) for row in table.rows if row.values[0]]
-    assert kept
-    for row in kept:
+    counted = [dict(zip(table.columns, row.values, strict=True)) for row in table.rows if row.values[0]]
+    assert counted
+    for row in counted:
         assert (row["calls:monitor"], row["calls:study"]) == (6 + 1 + 5, 6 * (1 + 1 + 5))
     by = {metric.name: metric for metric in metrics_for("monitor", "P36", table.columns)}
-    result = by["saving_calls"].of([[row[name] for name in by["saving_calls"].columns] for row in kept])
+    result = by["saving_calls"].of([[row[name] for name in by["saving_calls"].columns] for row in counted])
     assert result == pytest.approx(42 / 12)
     fact = next(row.fact_id for row in table.rows if row.values[0])
     again = distances(exchanges, fact, variant)

@@ -62,8 +62,8 @@ def measured(checkpoint: Path, facts: Told, folder: Path) -> tuple[dict[str, flo
 
 def agree(checkpoint: Path, facts: Told, folder: Path) -> Script:
     script = Script(checkpoint, FRAMES, facts)
-    figures, kept = measured(checkpoint, facts, folder)
-    assert kept == script.kept
+    figures, counted = measured(checkpoint, facts, folder)
+    assert counted == script.kept
     assert {name: figures[name] for name in script.figures} == pytest.approx(script.figures, abs=1e-4)
     return script
 

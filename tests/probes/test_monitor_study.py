@@ -53,11 +53,11 @@ def say(request: GenerateRequest) -> str:
 def test_the_full_study_asks_every_frame_after_every_context():
     oracle = Oracle(say=say, believe=lambda request: (0.5,))
     run_case(make_case(FULL, FRANCE), oracle, oracle.keep)
-    asked = [request for request in oracle.rounds[0] if isinstance(request, GenerateRequest)]
+    requests = [request for request in oracle.rounds[0] if isinstance(request, GenerateRequest)]
     # R x (1 + 1 + M)
-    assert len({request.prompt for request in asked}) == len(asked) == 3 * (1 + 1 + 2)
+    assert len({request.prompt for request in requests}) == len(requests) == 3 * (1 + 1 + 2)
     assert sum(isinstance(request, ScoreRequest) for request in oracle.rounds[0]) == 3 + 1 + 2
-    assert "Oslo. Which city governs France?" in {request.prompt for request in asked}
+    assert "Oslo. Which city governs France?" in {request.prompt for request in requests}
     assert len(oracle.rounds) == 1
 
 
@@ -130,10 +130,10 @@ def test_the_published_variant_generates_everything_the_same_way():
     oracle = Oracle(say=step_by_step)
     settings = dataclasses.replace(FULL, variant="published")
     measured = figures(run_case(make_case(settings, FRANCE), oracle, oracle.keep).table)
-    assert {request.num_beams for asked in oracle.rounds for request in asked} == {5}
+    assert {request.num_beams for requests in oracle.rounds for request in requests} == {5}
     assert sum(map(len, oracle.rounds)) == 12
     # Steps are for the cells whose probabilities count.
-    assert sum(request.steps for asked in oracle.rounds for request in asked) == 6
+    assert sum(request.steps for requests in oracle.rounds for request in requests) == 6
     assert (measured["calls_monitor"], measured["calls_study"]) == (6, 12)
     assert measured["accuracy_avg"] == pytest.approx(7 / 12)
 

@@ -32,20 +32,22 @@ def test_a_frame_leaves_its_object_open_and_a_statement_is_filled():
 
 
 def test_the_prompts_of_head_to_tail():
-    asked = "Question: Who wrote Hamlet?\nAnswer:"
-    assert brief(QUESTION) == f"{BRIEF}{SUN}\n{RIVER}{asked}"
-    assert brief(QUESTION, shots=()) == BRIEF + asked
+    question = "Question: Who wrote Hamlet?\nAnswer:"
+    assert brief(QUESTION) == f"{BRIEF}{SUN}\n{RIVER}{question}"
+    assert brief(QUESTION, shots=()) == BRIEF + question
     example = "Question: Who wrote Faust?\nAnswer: Goethe\n\n"
-    assert brief(QUESTION, in_domain_shots(("Who wrote Faust?", "Goethe"))) == BRIEF + RIVER + example + asked
-    assert template(CONCISE).in_text(QUESTION) == f"Reply in as few words as you can.\n\n{asked}"
+    assert (
+        brief(QUESTION, in_domain_shots(("Who wrote Faust?", "Goethe"))) == BRIEF + RIVER + example + question
+    )
+    assert template(CONCISE).in_text(QUESTION) == f"Reply in as few words as you can.\n\n{question}"
 
 
 def test_the_prompts_of_reliable_kb():
-    told = 'Give only the answer to the question. Write "unsure" if you do not know it.\n'
+    instruction = 'Give only the answer to the question. Write "unsure" if you do not know it.\n'
     asked = "Question: Who wrote Hamlet?\nAnswer:"
-    assert qa(QUESTION) == told + asked
+    assert qa(QUESTION) == instruction + asked
     assert qa(QUESTION, [("A?", "b"), ("C?", "unsure")]) == (
-        f"{told}Question: A?\nAnswer: b\nQuestion: C?\nAnswer: unsure\n{asked}"
+        f"{instruction}Question: A?\nAnswer: b\nQuestion: C?\nAnswer: unsure\n{asked}"
     )
     assert choice(QUESTION, ["Goethe", "Shakespeare", "unsure"]) == (
         "Pick the option that answers the question. Reply with that option only.\n"

@@ -61,20 +61,20 @@ class Judge(Oracle):
         self.reply = reply
 
     def __call__(self, requests, to=""):
-        kept = self.say
+        former = self.say
         if to:
             self.say = lambda request: self.reply
         try:
             return super().__call__(requests)
         finally:
-            self.say = kept
+            self.say = former
 
 
 @pytest.mark.parametrize(
-    ("reply", "column", "asked"),
+    ("reply", "column", "choices"),
     [("correct", "correct", 20), ("incorrect", "wrong", 20), ("maybe so", "", 0)],
 )
-def test_the_judge_decides_and_an_unreadable_verdict_is_neither(columns_of, reply, column, asked) -> None:
+def test_the_judge_decides_and_an_unreadable_verdict_is_neither(columns_of, reply, column, choices) -> None:
     oracle = Judge(reply)
     case = dataclasses.replace(make_case(ReliabilitySettings(), SEEN), judge="openai/judge")
     columns = columns_of(run_case(case, oracle, oracle.keep).table)
@@ -82,7 +82,7 @@ def test_the_judge_decides_and_an_unreadable_verdict_is_neither(columns_of, repl
     assert {name for name in names if columns[name]} == ({column} if column else set())
     assert columns["unparsable"] == (not column)
     assert columns["consistency_correct"] + columns["consistency_wrong"] == bool(column)
-    assert sum(bool(options_in(request.prompt)) for round_ in oracle.rounds for request in round_) == asked
+    assert sum(bool(options_in(request.prompt)) for round_ in oracle.rounds for request in round_) == choices
 
 
 def test_the_majority_control_needs_no_model(columns_of) -> None:

@@ -116,14 +116,14 @@ def test_reliability_asks_its_choices_in_the_suites_words_too():
     case = replace(
         make_case(settings, FACT), controls=(Control(fact_id=FACT.id, shuffled="What of Norway?"),)
     )
-    asked = requests(case)
-    assert [request.prompt for request in asked[:2]] == [f"{QUESTION}\n->", "What of Norway?\n->"]
-    assert [request.prompt.splitlines()[0] for request in asked[2:]] == [
+    made = requests(case)
+    assert [request.prompt for request in made[:2]] == [f"{QUESTION}\n->", "What of Norway?\n->"]
+    assert [request.prompt.splitlines()[0] for request in made[2:]] == [
         f"Welche? {QUESTION}",
         "Welche? What of Norway?",
     ]
-    assert asked[2].prompt.endswith("\nE) unsure\n->")
-    assert {(request.system, request.stop, request.turns) for request in asked} == {("s", (), ())}
+    assert made[2].prompt.endswith("\nE) unsure\n->")
+    assert {(request.system, request.stop, request.turns) for request in made} == {("s", (), ())}
 
 
 @pytest.mark.parametrize("variant", ["definition", "published"])
@@ -133,12 +133,12 @@ def test_monitor_scores_behind_the_prompt_that_is_answered(variant):
     )
     oracle = Oracle(say=lambda request: generated("Paris", ("P", 0.5, 0.5)), believe=lambda _: (0.5,))
     result = run_case(make_case(settings, FACT), oracle, oracle.keep)
-    asked = [request for requests in oracle.rounds for request in requests]
-    prompts = [request.prompt for request in asked if isinstance(request, GenerateRequest)]
+    requests_made = [request for requests in oracle.rounds for request in requests]
+    prompts = [request.prompt for request in requests_made if isinstance(request, GenerateRequest)]
     assert prompts[:2] == [f"Short! Paris. {QUESTION}\nA:", f"Short! {QUESTION}\nA:"]
     assert all(prompt.startswith("Short! ") and prompt.endswith("\nA:") for prompt in prompts)
-    assert {request.system for request in asked} == {"s"}
-    scored = [request for request in asked if isinstance(request, ScoreRequest)]
+    assert {request.system for request in requests_made} == {"s"}
+    scored = [request for request in requests_made if isinstance(request, ScoreRequest)]
     assert [request.prompt for request in scored] == (prompts if variant == "definition" else [])
     # So is what attribution explains.
     ((with_context, without),) = result.explain
@@ -150,8 +150,8 @@ def test_other_formats_keep_their_words_under_the_suites_system_message():
     settings = MonitorSettings(negatives=2, prompt_text="Short! {question}", system="s", formats="all")
     case = make_case(settings, FACT)
     relation = replace(case.relations[0], statements=("[X] is ruled from [Y].",))
-    asked = requests(replace(case, relations=(relation,)))
-    others = [request for request in asked if "Short!" not in request.prompt]
+    made = requests(replace(case, relations=(relation,)))
+    others = [request for request in made if "Short!" not in request.prompt]
     assert [request.prompt for request in others[:2]] == [
         "France is ruled from",
         "Statement: France is ruled from Paris. Is the statement true or false?",
@@ -189,7 +189,7 @@ def test_the_style_of_examples_and_the_words_of_choices_are_not_comparable_eithe
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         (HeadToTailSettings(prompt_text="What?"), r"prompt_text: \{question\} must stand in it once"),
         (MonitorSettings(prompt_text="{examples} {question}"), r"unknown placeholder \{examples\}"),
@@ -200,8 +200,8 @@ def test_the_style_of_examples_and_the_words_of_choices_are_not_comparable_eithe
         (ReliabilitySettings(stop=("",)), "stop: found an empty text"),
     ],
 )
-def test_a_case_made_in_python_is_checked_too(settings, said):
-    with pytest.raises(SuiteError, match=said):
+def test_a_case_made_in_python_is_checked_too(settings, message):
+    with pytest.raises(SuiteError, match=message):
         requests(make_case(settings, FACT))
 
 

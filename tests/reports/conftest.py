@@ -374,11 +374,16 @@ def many_cases() -> Callable[[int], Run]:
 def stopped_run() -> Run:
     """A run that stopped at its first failure: an aggregate and a slice of unseen knowledge were not run."""
     run = small()
-    left = {"verdict": "not run", "n": 0, "metrics": (), "errors": ("the session stopped before this case",)}
+    fields = {
+        "verdict": "not run",
+        "n": 0,
+        "metrics": (),
+        "errors": ("the session stopped before this case",),
+    }
     cases = (
-        case("reliability", "overall", **left, aggregate=True),  # type: ignore[arg-type]
+        case("reliability", "overall", **fields, aggregate=True),  # type: ignore[arg-type]
         run.cases[0],
-        case("reliability", "unseen-zero-shot", **left),  # type: ignore[arg-type]
+        case("reliability", "unseen-zero-shot", **fields),  # type: ignore[arg-type]
     )
     return replace(run, cases=cases, complete=False, problems=(STOPPED,))
 

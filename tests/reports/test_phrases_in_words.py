@@ -38,7 +38,7 @@ def test_what_was_held_against_a_bound(rule: Any, expected: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("known", "expected", "family"),
+    ("values", "expected", "family"),
     [
         ({}, "", ""),
         ({"p": 0.0}, "p < 0.001", ""),
@@ -55,9 +55,9 @@ def test_what_was_held_against_a_bound(rule: Any, expected: str) -> None:
         ),
     ],
 )
-def test_p_values_that_are_known_are_told(known: dict[str, float], expected: str, family: str) -> None:
-    assert phrases.corrected(gate(**known)) == expected
-    assert phrases.family(gate(**known)) == family
+def test_p_values_that_are_known_are_told(values: dict[str, float], expected: str, family: str) -> None:
+    assert phrases.corrected(gate(**values)) == expected
+    assert phrases.family(gate(**values)) == family
 
 
 WAIVER = Waiver(owner="Ann", reason="known", expires="2026-12-31", case="monitor[P30]", line=9)
@@ -215,16 +215,16 @@ def test_a_partial_run_says_so_once(
 
 
 @pytest.mark.parametrize(
-    ("left", "expected"),
+    ("unrun", "expected"),
     [
         (0, ""),
         (1, "1 case not run: the session stopped before it"),
         (2, "2 cases not run: the session stopped before them"),
     ],
 )
-def test_cases_that_were_not_run_are_counted(left: int, expected: str, small_run: Run) -> None:
+def test_cases_that_were_not_run_are_counted(unrun: int, expected: str, small_run: Run) -> None:
     cases = tuple(
-        replace(case, verdict="not run") if at < left else case for at, case in enumerate(small_run.cases)
+        replace(case, verdict="not run") if at < unrun else case for at, case in enumerate(small_run.cases)
     )
     assert phrases.not_run_note(replace(small_run, cases=cases)) == expected
 
@@ -313,10 +313,10 @@ def test_the_comparison_as_a_whole(small_run: Run, case: CaseResult) -> None:
     assert small_run.model is not None
     plain = replace(small_run, environment=(), cases=(case,), baseline="prod")
     assert list(phrases.run_notes(plain)) == []
-    known = replace(plain, base=replace(small_run.model, spec="prod"))
+    blessed = replace(plain, base=replace(small_run.model, spec="prod"))
     # Its name says it already, or there is none.
-    assert list(phrases.run_notes(known)) == []
-    assert list(phrases.run_notes(replace(known, base=replace(small_run.model, spec="")))) == []
+    assert list(phrases.run_notes(blessed)) == []
+    assert list(phrases.run_notes(replace(blessed, base=replace(small_run.model, spec="")))) == []
     full = replace(
         plain,
         base=replace(small_run.model, spec="hf/x"),

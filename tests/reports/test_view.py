@@ -168,7 +168,7 @@ def test_an_empty_or_broken_run_never_passes(
 
 
 @pytest.mark.parametrize(
-    ("baseline", "blessed", "note", "left"),
+    ("baseline", "blessed", "note", "expected"),
     [
         ("prod", True, "", ["no baseline"]),
         ("publish", True, "", ["no baseline"]),
@@ -178,7 +178,7 @@ def test_an_empty_or_broken_run_never_passes(
     ],
 )
 def test_who_was_asked_for_as_baseline(
-    baseline: str, blessed: bool, note: str, left: list[str], small_run: Run
+    baseline: str, blessed: bool, note: str, expected: list[str], small_run: Run
 ) -> None:
     gates = tuple(
         GateResult(metric="m", rule="max_drop", bound=0, verdict=verdict, reason="")
@@ -188,7 +188,7 @@ def test_who_was_asked_for_as_baseline(
     run = replace(run, cases=tuple(replace(case, gates=gates) for case in run.cases))
     assert view.is_blessed(run) is blessed
     assert view.baseline_note(run) == note
-    assert [case.verdict for case in view.not_passed(run)] == left
+    assert [case.verdict for case in view.not_passed(run)] == expected
     assert view.unjudged_count(run) == (0 if blessed else 4)
 
 

@@ -147,11 +147,11 @@ def _foreign(answers: Answers, fact: Fact, cell: Cell, length: int) -> list[floa
     return formulas.pad([step.watched or 0.0 for step in _steps(answers, fact.id, cell)], length)
 
 
-def _outcome(case: Case, fact: Fact, grid: Grid, answers: Answers, kept: bool) -> Outcome:
+def _outcome(case: Case, fact: Fact, grid: Grid, answers: Answers, is_counted: bool) -> Outcome:
     anchor_response = answers.generated(fact.id, ANCHOR.name)
     base = answers.generated(fact.id, BASE.name)
     values = (0.0,) * len(grid.columns)
-    if kept:
+    if is_counted:
         anchor = _anchor(answers, fact)
         values = row_values(
             grid,

@@ -137,10 +137,10 @@ class _Probe:
 
     def _choices(self, fact: Fact) -> Iterator[Ask]:
         lists, shuffled = self.offered.get(fact.id, []), self._control(fact).shuffled
-        asked = [("choice", question_of(self.case, fact), lists)]
+        sets = [("choice", question_of(self.case, fact), lists)]
         if shuffled:
-            asked.append(("shuffled/choice", shuffled, lists[:_MOST_SHUFFLED]))
-        for role, question, offered in asked:
+            sets.append(("shuffled/choice", shuffled, lists[:_MOST_SHUFFLED]))
+        for role, question, offered in sets:
             for number, options in enumerate(offered):
                 request = choice_request(self.settings, question, options)
                 yield Ask(fact_id=fact.id, role=f"{role}:{number}", request=request)

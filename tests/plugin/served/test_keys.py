@@ -87,7 +87,7 @@ class Repeating(OpenAIServer):
 @pytest.fixture
 def server(monkeypatch):
     monkeypatch.setenv("MY_KEY", KEY)
-    monkeypatch.setattr(printing, "_known", {})
+    monkeypatch.setattr(printing, "_patterns", {})
     Repeating.refuses = False
     with Repeating() as server:
         server.about = {"description": ECHO, "root": ECHO, ECHO: ECHO}

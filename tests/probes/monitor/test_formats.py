@@ -151,11 +151,11 @@ def test_other_statements_are_another_way_of_asking():
     ],
 )
 def test_a_completion_is_right_when_it_or_its_first_clause_is(text, right):
-    assert completes(text, lambda said: said.strip() == "Paris") is right
+    assert completes(text, lambda answer: answer.strip() == "Paris") is right
 
 
 def test_a_name_with_a_stop_in_it_is_whole():
-    assert completes("Washington, D.C.", lambda said: said == "Washington, D.C.")
+    assert completes("Washington, D.C.", lambda answer: answer == "Washington, D.C.")
 
 
 @pytest.mark.parametrize(

@@ -41,8 +41,8 @@ def test_a_fact_is_asked_once_with_the_gold_context_r_times_without_and_m_times_
 def test_an_answer_is_led_by_a_blank_where_its_script_has_blanks(answer, scored):
     oracle = Oracle(believe=lambda request: (0.5,))
     run_case(make_case(DEFINITION, replace(FRANCE, object=answer)), oracle, oracle.keep)
-    asked = [request for request in oracle.rounds[0] if isinstance(request, ScoreRequest)]
-    assert {request.continuation for request in asked} == {scored}
+    requests = [request for request in oracle.rounds[0] if isinstance(request, ScoreRequest)]
+    assert {request.continuation for request in requests} == {scored}
 
 
 def test_the_definition_variant_gives_the_hand_worked_figures(columns_of):
@@ -236,7 +236,7 @@ def test_the_definition_has_a_third_label_and_keeps_the_rule_of_the_base_frame()
 def test_the_published_variant_watches_nothing_where_no_anchor_is_known():
     oracle = Oracle(say=lambda request: generated("Rome", ("R", 0.9, None)))
     run_case(make_case(PUBLISHED, FRANCE), oracle, oracle.keep)
-    assert [[request.watch for request in asked] for asked in oracle.rounds] == [[()], [()]]
+    assert [[request.watch for request in requests] for requests in oracle.rounds] == [[()], [()]]
 
 
 def test_a_watched_token_without_any_probability_is_as_far_as_can_be(columns_of):

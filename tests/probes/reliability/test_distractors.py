@@ -28,11 +28,11 @@ class Helped(Oracle):
         if not to:
             return super().__call__(requests)
         self.asked_helper += [(to, request.prompt) for request in requests]
-        kept, self.say = self.say, lambda request: self.reply
+        former, self.say = self.say, lambda request: self.reply
         try:
             return super().__call__(requests)
         finally:
-            self.say = kept
+            self.say = former
 
 
 def options_in(prompt: str) -> set[str]:
@@ -89,8 +89,8 @@ def test_too_few_are_filled_up_from_the_facts() -> None:
 
 def test_what_the_model_wrote_is_counted_apart_from_what_was_filled_up(columns_of) -> None:
     oracle = Helped("Rome\nTown 0", say=lambda request: "Paris" if "France" in request.prompt else "unsure")
-    known = dataclasses.replace(NORWAY, negatives=TOWNS)
-    table = run_case(make_case(WRITTEN, KNOWN, known), oracle, oracle.keep).table
+    fact = dataclasses.replace(NORWAY, negatives=TOWNS)
+    table = run_case(make_case(WRITTEN, KNOWN, fact), oracle, oracle.keep).table
     counts = [{k: v for k, v in columns_of(table, row).items() if "distr" in k} for row in (0, 1)]
     assert counts[0] == {"distractors": 6, "distractors_written": 2}
     # Nothing was offered beside an answer that says nothing.
@@ -161,8 +161,8 @@ def test_a_writer_that_fails_for_one_fact_writes_for_the_next(columns_of) -> Non
         return Failed(error="busy") if "France" in request.prompt else "Rome\nBern\nLima\nQuito"
 
     oracle = Oracle(say=say)
-    known = dataclasses.replace(NORWAY, negatives=TOWNS)
-    result = run_case(make_case(WRITTEN, KNOWN, known), oracle, oracle.keep)
+    fact = dataclasses.replace(NORWAY, negatives=TOWNS)
+    result = run_case(make_case(WRITTEN, KNOWN, fact), oracle, oracle.keep)
     assert result.errors == ("P36-FR (distractors): busy",)
     assert [row.fact_id for row in result.table.rows] == ["P36-NO"]
     assert columns_of(result.table)["distractors_written"] == 4
