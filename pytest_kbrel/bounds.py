@@ -1,4 +1,4 @@
-"""How small and how large each number may be that somebody states in a file, a flag or an argument.
+"""Bounds of every number that a user states in a file, a flag or an argument.
 
 Every reader of such a number asks this table, so that a bound stands in one place. Upper bounds are far
 beyond what anybody uses: they stop a slip of the finger, or a hostile file, before it costs

@@ -64,7 +64,7 @@ class MissingExtraError(KbrelError):
 
 
 def nearest(word: str, allowed: Iterable[str]) -> str:
-    """Return ``"; did you mean 'x'?"`` for the allowed name closest to ``found``, or ``""``."""
+    """Return ``"; did you mean 'x'?"`` for the allowed name closest to ``word``, or ``""``."""
     # Here, since this module is loaded in every pytest run of every project that has the plugin.
     import difflib
 

@@ -1,4 +1,4 @@
-"""What ships with the package besides code: the world suite, its baseline, the schemas, tables of words.
+"""Data that ships with the package: the world suite, its baseline, the schemas, tables of words.
 
 In an installed package suites and baselines lie inside the package; in a clone they lie at its root.
 """

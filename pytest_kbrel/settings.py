@@ -73,7 +73,7 @@ class Settings:
 
     @property
     def compared_with(self) -> str:
-        """What the run is held against: a baseline or a model, as they were named, or ``""``."""
+        """The baseline or the model that the run is compared with, as the user named it, or ``""``."""
         return self.baseline or self.baseline_model
 
     @property

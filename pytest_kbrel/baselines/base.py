@@ -1,4 +1,4 @@
-"""What candidates are compared with: a blessed run fact by fact, or the figures that a paper prints."""
+"""Records of baselines: a blessed run fact by fact, or the figures that a paper prints."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ class Baseline:
     """
 
     path: Path
-    kbrel_version: str
-    created: str
-    reason: str
-    commit: str
-    versions: tuple[tuple[str, str], ...]
     model: Fingerprint | None
     settings: tuple[tuple[str, str], ...]
     cases: Mapping[str, BaselineCase | PublishedCase]
+    kbrel_version: str = ""
+    created: str = ""
+    reason: str = ""
+    commit: str = ""
+    versions: tuple[tuple[str, str], ...] = ()
     paper: str = ""
     helpers: tuple[Fingerprint, ...] = ()
     aggregates: tuple[tuple[str, tuple[tuple[str, float], ...]], ...] = ()
@@ -111,21 +111,14 @@ def session_baseline(
     ``judge`` is who judges the answers of both models in this session; ``helpers`` are the models that judge
     or write distractors.
     """
-    by_key = {
-        case_key(suite, case_id): BaselineCase(
-            key=case_key(suite, case_id), table=table, metrics=(), settings=settings
-        )
+    blessed = [
+        BaselineCase(key=case_key(suite, case_id), table=table, metrics=(), settings=settings)
         for suite, case_id, table, settings in cases
-    }
+    ]
     return Baseline(
         path=Path(),
-        kbrel_version="",
-        created="",
-        reason="",
-        commit="",
-        versions=(),
         model=model,
         settings=(("judge", judge),),
-        cases=by_key,
+        cases={case.key: case for case in blessed},
         helpers=tuple(helpers),
     )

@@ -1,4 +1,4 @@
-"""What differs between a run and the baseline it is compared with: what must not, and what may."""
+"""Differences between a run and its baseline: those that must not be, and those that may."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ KEPT = (
 # What a model is called does not make it another one, and digests are told by their beginning.
 _NAMES = ("spec",)
 _NO_VERSIONS = ("commit", "workers", "helpers_asked", "helpers_reused", *KEPT)
-OLD = datetime.timedelta(days=180)
+OLD_DAYS = 180
 
 # A fact's id with the digests of candidate and baseline.
 Asked = tuple[str, str, str]
@@ -110,7 +110,7 @@ def listed_differences(run: Run, baseline: Baseline) -> tuple[str, ...]:
     """Return what differs between a run and a baseline and may, in words: the run's first, then the other's.
 
     Model, versions, the baseline's cases that the run does not have although it has cases of their suite
-    file, and the baseline's age where it is older than :data:`OLD`.
+    file, and the baseline's age where it is older than :data:`OLD_DAYS`.
     """
     if baseline.paper:
         return ()
@@ -127,8 +127,7 @@ def listed_differences(run: Run, baseline: Baseline) -> tuple[str, ...]:
     if missing := _not_asked(run, baseline):
         words = "case of the baseline was" if len(missing) == 1 else "cases of the baseline were"
         differences.append(f"{len(missing)} {words} not asked (first: {missing[0]})")
-    days = _days(baseline.created, run.created)
-    if days is not None and days > OLD.days:
+    if (days := _days(baseline.created, run.created)) > OLD_DAYS:
         differences.append(
             f"age: the baseline was blessed {days} days before this run; bless again when you can"
         )
@@ -142,11 +141,12 @@ def _not_asked(run: Run, baseline: Baseline) -> list[str]:
     return sorted(key for key in baseline.cases if key not in ours and key.partition("::")[0] in suites)
 
 
-def _days(then: str, now: str) -> int | None:
+def _days(then: str, now: str) -> int:
+    """Return the days between two times, 0 where one cannot be read."""
     try:
         return (datetime.datetime.fromisoformat(now) - datetime.datetime.fromisoformat(then)).days
     except (ValueError, TypeError):
-        return None
+        return 0
 
 
 def _shown_value(value: object) -> str:
@@ -182,9 +182,10 @@ def prompt_differences(
     ``settings`` are the differing ones of the two cases. ``another_tokenizer``: the two models have not the
     same one, which then is why token ids differ.
     """
-    parts = [(fact, read_digest(ours), read_digest(theirs)) for fact, ours, theirs in asked]
     readable = [
-        (fact, ours, theirs) for fact, ours, theirs in parts if ours is not None and theirs is not None
+        (fact, mine, given)
+        for fact, ours, theirs in asked
+        if (mine := read_digest(ours)) is not None and (given := read_digest(theirs)) is not None
     ]
     differences = [
         *_bos(readable),

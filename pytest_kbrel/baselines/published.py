@@ -90,11 +90,7 @@ def _read(path: Path) -> Baseline:
         ) from None
     return Baseline(
         path=path,
-        kbrel_version="",
-        created="",
         reason=str(content.get("note", "")),
-        commit="",
-        versions=(),
         model=None,
         settings=tuple(sorted(settings.items())),
         cases=cases,

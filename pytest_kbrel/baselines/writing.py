@@ -34,11 +34,9 @@ from pytest_kbrel.serialization import to_wire
 
 _BLESSABLE = "allowed: a complete run without errors"
 _OURS = re.compile(r"outcomes-[0-9a-f]{12}\.jsonl\.xz|\.baseline-[0-9a-f]+")
-
 # In seconds. What another process wrote more recently may be about to be named.
 _FORGOTTEN = 10.0
-_SECONDS = 10.0
-CHANGED = "with changes"
+_GIT_SECONDS = 10.0
 
 
 def write_baseline(directory: Path, run: Run, reason: str = "") -> None:
@@ -49,8 +47,9 @@ def write_baseline(directory: Path, run: Run, reason: str = "") -> None:
     """
     results = _blessable(directory, run)
     cases = {_key(case): _described(case) for case in results}
-    older = _older(directory)
-    if dropped := sorted({_suite(key) for key in older} - {_suite(key) for key in cases}):
+    older = check_target(directory)
+    suites, former = ({key.partition("::")[0] for key in keys} for keys in (cases, older))
+    if dropped := sorted(former - suites):
         raise BaselineError(
             f"{directory}: no baseline was written: the one that is there has {', '.join(dropped)}, which "
             "this run lacks; allowed: a run of all its suites, or another name"
@@ -91,15 +90,6 @@ def write_baseline(directory: Path, run: Run, reason: str = "") -> None:
         raise BaselineError(f"{directory}: the baseline cannot be written: {error}") from None
 
 
-def check_target(directory: Path) -> None:
-    """Raise ``BaselineError`` when no run could be blessed as ``directory``, as far as is known beforehand.
-
-    A file is there, or a folder with something else than a baseline that this version reads, or no folder
-    can be made there.
-    """
-    _older(directory)
-
-
 def measured_floor(directory: Path) -> tuple[int, int] | None:
     """Return how many of how many answers changed when the model blessed in ``directory`` was asked twice.
 
@@ -129,11 +119,15 @@ def commit_of(folder: Path) -> str:
     head = _git(folder, "rev-parse", "HEAD")
     if not head:
         return ""
-    return f"{head} {CHANGED}" if _git(folder, "status", "--porcelain", "--untracked-files=no") else head
+    return f"{head} with changes" if _git(folder, "status", "--porcelain", "--untracked-files=no") else head
 
 
-def _older(directory: Path) -> tuple[str, ...]:
-    """Return the keys of the cases of the baseline in ``directory``; none where a new one may be made."""
+def check_target(directory: Path) -> tuple[str, ...]:
+    """Return the keys of the cases of the baseline in ``directory``; none where a new one may be made.
+
+    Raises ``BaselineError`` when no run could be blessed there, as far as is known beforehand: a file is
+    there, or a folder with something else than a baseline that this version reads, or no folder can be made.
+    """
     target = directory.resolve()
     try:
         if target.exists() and (not target.is_dir() or _is_foreign(target)):
@@ -159,10 +153,6 @@ def _older(directory: Path) -> tuple[str, ...]:
             f"{directory}: {META} names no cases; it is left as it is; allowed: a new name, or a baseline"
         )
     return tuple(cases)
-
-
-def _suite(key: str) -> str:
-    return key.partition("::")[0]
 
 
 def _blessable(directory: Path, run: Run) -> list[CaseResult]:
@@ -272,14 +262,9 @@ def _clear(directory: Path) -> None:
 
 
 def _git(folder: Path, *arguments: str) -> str:
+    command = ["git", "-C", str(folder), *arguments]
     try:
-        done = subprocess.run(
-            ["git", "-C", str(folder), *arguments],
-            capture_output=True,
-            check=True,
-            text=True,
-            timeout=_SECONDS,
-        )
+        done = subprocess.run(command, capture_output=True, check=True, text=True, timeout=_GIT_SECONDS)
     except (OSError, subprocess.SubprocessError, ValueError):
         return ""
     return done.stdout.strip()

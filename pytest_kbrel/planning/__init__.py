@@ -1,1 +1,1 @@
-"""What a run would ask, cost and be able to find, without running it (``--kb-plan``)."""
+"""Plans (``--kb-plan``): requests, time, cost and power of a run that is not made."""

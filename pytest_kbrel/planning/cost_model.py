@@ -1,4 +1,4 @@
-"""How long a model takes: the tokens of its questions, by the rate of its last run or of a short batch."""
+"""Cost model of a checkpoint: the tokens of its requests, by the rate of its last run or of a short batch."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Cached = Callable[[Sequence[Request]], Collection[Request]]
 
 @record
 class CostModel:
-    """What a loaded model costs, in seconds: ``loading``, and questions by their tokens.
+    """Cost of a loaded model in seconds: ``loading``, and requests by their tokens.
 
     ``rates`` are tokens a second by method (``score``, ``generate``): of prompts and scored answers; the time
     to write is in them. ``answers`` and ``seconds`` are of the short batch they were measured in, 0 where the
@@ -78,7 +78,7 @@ def read_by(request: Request, counter: TokenCounter) -> int:
 def measure_costs(
     open_it: Callable[[], Model], calls: Iterable[Call], folder: Path | None, *, anew: bool = False
 ) -> CostModel:
-    """Load a model and find out what it costs, by the store in ``folder`` or a short batch of ``calls``.
+    """Load a model and return its cost, by the store in ``folder`` or a short batch of ``calls``.
 
     All calls are for this model. The batch has each kind of question by its share, and none that the store
     has an answer to, unless all are asked ``anew``.

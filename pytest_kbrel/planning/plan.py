@@ -83,7 +83,7 @@ class PlannedCase:
 
 @record
 class Plan:
-    """What a run would do. ``around`` is how long the probes themselves take, in seconds."""
+    """The plan of a run. ``around`` is how long the probes themselves take, in seconds."""
 
     cases: tuple[PlannedCase, ...]
     participants: tuple[Participant, ...]
@@ -294,7 +294,7 @@ class PrefixTree:
 
 @dataclass(slots=True)
 class Workload:
-    """What a loaded model has to do: ``seconds``, and tokens that it writes (``wrote``).
+    """Work of a loaded model: ``seconds``, and tokens that it writes (``wrote``).
 
     ``cached`` is how many requests have an answer from earlier runs. ``fed`` and ``different`` are the tokens
     that go through it, and how many of these differ, where anybody knows.

@@ -87,7 +87,7 @@ def _guarded(action: Callable[[], T]) -> T:
 
 @record
 class Call:
-    """Requests that are put to one model at once: the new ones of a chunk of a case, of one round and kind.
+    """Requests put to one model at once: the new ones of a chunk of a case, of one round and kind.
 
     ``received`` is how many requests came in, with those that came before, here or in an earlier call.
     """
@@ -99,7 +99,7 @@ class Call:
 
     @property
     def to(self) -> str:
-        """Who is asked, as in :class:`pytest_kbrel.records.Ask`."""
+        """The model that gets the requests, as in :class:`pytest_kbrel.records.Ask`."""
         return self.kind[0]
 
 

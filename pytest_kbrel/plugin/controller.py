@@ -47,7 +47,7 @@ from pytest_kbrel.plugin.run_builder import (
     baseline_of_session,
     build_run,
     decide_aggregates,
-    join,
+    join_responses,
     without_figures,
     write_reports,
 )
@@ -340,7 +340,7 @@ class Recorder:
         """Join the responses, which a baseline needs too; return True if that was possible."""
         try:
             self._problems |= dict.fromkeys(
-                join(run, self._spool_directory.folder, self._settings.output_path)
+                join_responses(run, self._spool_directory.folder, self._settings.output_path)
             )
         except (KbrelError, OSError, ValueError) as error:
             self._problems[f"the reports could not be written: {error}"] = None

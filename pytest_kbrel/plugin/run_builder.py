@@ -43,7 +43,7 @@ _PACKAGES = ("pytest", "pytest-xdist", "torch", "transformers", "openai", "numpy
 
 @dataclass
 class SessionResults:
-    """What a session expected and what was reported: outcomes and failures by item, results by case."""
+    """Expected items and reported results of a session: outcomes and failures by item, results by case."""
 
     expected: dict[str, None] = field(default_factory=dict)
     outcomes: dict[str, str] = field(default_factory=dict)
@@ -275,7 +275,7 @@ def build_run(
     )
 
 
-def join(run: Run, parts: Path, directory: Path) -> Iterator[str]:
+def join_responses(run: Run, parts: Path, directory: Path) -> Iterator[str]:
     """Join the workers' responses in ``parts`` into one file in ``directory``; yield problems in words."""
     directory.mkdir(parents=True, exist_ok=True)
     order = [case.nodeid for case in run.cases]

@@ -1,4 +1,4 @@
-"""What all probes share: the type of a probe, requests in the suite's wording, digests of prompts, draws.
+"""Base of all probes: the type of a probe, requests in the suite's wording, digests of prompts, draws.
 
 A probe is a generator that yields rounds of asks, receives their responses in the same order, and returns a
 :class:`ProbeResult`. What it does between two yields is a pure function of the case and the responses so far,

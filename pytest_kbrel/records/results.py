@@ -29,7 +29,7 @@ from pytest_kbrel.records.suite import (
 
 @record
 class Outcome:
-    """What one fact yields in one case. ``values`` has one number for each of the table's columns.
+    """The outcome of one fact in one case. ``values`` has one number for each of the table's columns.
 
     ``prompt_digest`` covers the way the fact was asked, apart from what depends on the model's answers:
     token ids of the prompts, settings, accepted answers and draws, each a part of its own
@@ -88,7 +88,7 @@ class MetricValue:
 
 @record
 class Attribution:
-    """How much each prompt token moved the answer's log-probability (Wang et al., section 6.1).
+    """Attribution: how much each prompt token moved the answer's log-probability (Wang et al., section 6.1).
 
     ``scores`` are integrated gradients, one a token, in nats; they add up to the log-probability of
     ``target`` after the prompt (``log_probability``) minus that after the baseline input, plus ``error``.
@@ -107,7 +107,7 @@ class Attribution:
 
 @record
 class Correlation:
-    """How two figures move together over ``n`` slices or models; ``r`` is ``None`` where ``note`` says why.
+    """Correlation of two figures over ``n`` slices or models; ``r`` is ``None`` where ``note`` says why.
 
     ``over`` says over what: ``slices``, ``models``.
     """
@@ -244,14 +244,14 @@ class CaseResult:
 
     @property
     def waived(self) -> bool:
-        """Whether the case did not pass and a waiver lets that be; unsound responses are never waived."""
+        """True if the case did not pass and a waiver excuses that; unsound responses are never waived."""
         given = self.waiver is not None and not self.waiver.expired
         return given and self.verdict not in ("pass", *UNMEASURED)
 
 
 @record
 class Fingerprint:
-    """What a model is: digests are sha256 over contents, never names or paths.
+    """Identity of a model: digests are sha256 over contents, never names or paths.
 
     ``quantisation`` is how weights were made smaller while loading or in the checkpoint, ``derived`` all that
     was done to them while loading. ``decoding`` is how each token of an answer is chosen, ``prompting``

@@ -140,7 +140,7 @@ ANSWER_CUE = "Answer:"
 
 @record
 class Wording:
-    """What stands around a question. ``None`` stands for the probe's own wording.
+    """Wording around a question. ``None`` stands for the probe's own wording.
 
     ``prompt_text`` has ``{question}`` where the question goes and may have ``{examples}`` where the examples
     do; ``answer_cue`` is the line behind it. ``system`` is the system message, and an answer ends at one of
@@ -154,12 +154,12 @@ class Wording:
 
     @property
     def own_stop(self) -> tuple[str, ...]:
-        """Where an answer ends unless the suite says otherwise: at the first line break."""
+        """The stop strings unless the suite says otherwise: the first line break."""
         return ("\n",)
 
     @property
     def shown(self) -> tuple[int, int]:
-        """How many examples with and without an answer are chosen by likeness to stand before a question."""
+        """Numbers of examples with and without an answer, chosen by likeness, before a question."""
         return (0, 0)
 
     @property
@@ -174,7 +174,7 @@ class Wording:
 
     @property
     def follows_answers(self) -> bool:
-        """Whether what is asked depends on earlier answers of the model under test."""
+        """True if requests depend on earlier answers of the model under test."""
         return False
 
 
@@ -187,7 +187,7 @@ class ExampleWording(Wording):
 
 @record
 class MonitorSettings(Wording):
-    """How MONITOR asks. ``negatives`` is M, the number of interfering contexts per fact.
+    """Settings of MONITOR. ``negatives`` is M, the number of interfering contexts per fact.
 
     ``formats``: questions only, or word prediction and fact checking as well (Table 2). ``study``: the cells
     MONITOR needs, or all frames x contexts. ``ablation`` is the size of the subset of frames over which
@@ -214,7 +214,7 @@ class MonitorSettings(Wording):
 
 @record
 class HeadToTailSettings(ExampleWording):
-    """How Head-to-Tail asks. ``concise`` asks for brief answers and offers no "unsure" (Prompt 6)."""
+    """Settings of Head-to-Tail. ``concise`` asks for brief answers and offers no "unsure" (Prompt 6)."""
 
     prompt: Literal["few-shot", "zero-shot", "in-domain", "concise"] = "few-shot"
     max_new_tokens: int = 32
@@ -222,7 +222,7 @@ class HeadToTailSettings(ExampleWording):
 
 @record
 class ReliabilitySettings(ExampleWording):
-    """How Reliable KB asks: K = ``choices`` questions of five options, 3 of ``distractors`` in each.
+    """Settings of Reliable KB: K = ``choices`` questions of five options, 3 of ``distractors`` in each.
 
     ``prompt`` is the setting of the slice. ``distractors_from`` is ``facts``, or the spec of a model that
     writes them; ``retrieval`` finds the shots most like a question: ``tfidf``, or the spec of an encoder.
@@ -242,7 +242,7 @@ class ReliabilitySettings(ExampleWording):
 
     @property
     def shown(self) -> tuple[int, int]:
-        """How many examples with and without an answer stand before a question (section 3.4)."""
+        """Numbers of examples with and without an answer before a question (section 3.4)."""
         return {"zero-shot": (0, 0), "four-shot": (4, 0), "four-shot-2": (2, 2)}[self.prompt]
 
     @property

@@ -1,4 +1,4 @@
-"""What stands beside the figures, in words: p values, integrity, waivers, unpaired facts, attributions."""
+"""Phrases beside the figures of all reports: p values, integrity, waivers, unpaired facts, attributions."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ def append_exchanges(path: Path, exchanges: Iterable[Exchange]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """What a join wrote: ``torn`` are the spools whose last line a killed worker left unfinished.
+    """Result of a join: ``torn`` are the spools whose last line a killed worker left unfinished.
 
     ``counts`` is how many lines there were of each case by name, repeated ones too; those that say what the
     model it is compared with answered do not count.

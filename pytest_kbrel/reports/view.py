@@ -1,4 +1,4 @@
-"""What of a run is shown where: key metrics, tables, the order of cases and verdicts, changed facts."""
+"""Views of a run that all reports share: key metrics, tables, order of cases and verdicts, changed facts."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ _ORDER: dict[str, int] = {bucket: at for at, bucket in enumerate(BUCKETS)}
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """How many facts of one bucket or relation were lost and gained."""
+    """Numbers of facts of one bucket or relation that were lost and gained."""
 
     name: str
     lost: int

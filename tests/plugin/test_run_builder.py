@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from pytest_kbrel.plugin import run_builder
-from pytest_kbrel.plugin.run_builder import SessionResults, build_run, join, write_reports
+from pytest_kbrel.plugin.run_builder import SessionResults, build_run, join_responses, write_reports
 from pytest_kbrel.records import (
     AggregateCase,
     Ask,
@@ -286,7 +286,7 @@ def test_responses_are_joined_in_the_order_of_the_cases_and_what_lacks_is_said(t
     (parts / "gw2.jsonl").write_bytes(to_line(exchange(ONE, "4"))[:-1])
     (parts / "note.txt").write_text("not a part")
     run = replace(built(session()), cases=(made_result(ONE, requests=2), made_result(TWO, requests=2)))
-    assert list(join(run, parts, out)) == [
+    assert list(join_responses(run, parts, out)) == [
         "the last response of gw2 is torn and left out",
         f"{ONE}: only 1 of its 2 responses are recorded",
     ]
@@ -294,7 +294,7 @@ def test_responses_are_joined_in_the_order_of_the_cases_and_what_lacks_is_said(t
     assert [(line["case"], line["fact"]) for line in lines] == [(ONE, "3"), (TWO, "1"), (TWO, "2")]
     # A case that ran again has more.
     fewer = replace(run, cases=(made_result(ONE, requests=1), made_result(TWO, requests=1)))
-    assert list(join(fewer, parts, out)) == ["the last response of gw2 is torn and left out"]
+    assert list(join_responses(fewer, parts, out)) == ["the last response of gw2 is torn and left out"]
 
 
 def test_all_reports_are_written_and_their_parts_are_known_by_their_sum(tmp_path: Path) -> None:

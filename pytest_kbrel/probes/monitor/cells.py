@@ -1,4 +1,4 @@
-"""What MONITOR's two variants share: the cells they ask in, word prediction and fact checking, a fact's row.
+"""Cells of MONITOR's two variants: their prompts, word prediction and fact checking, a fact's row.
 
 A cell is a context in front of a frame. Word prediction has the model complete a statement; fact checking
 asks whether a statement is true, once with the gold object and once with each of the M wrong ones (Wang et
