@@ -177,16 +177,16 @@ def _rules() -> Any:
 
 @lru_cache(maxsize=64)
 def _patterns(code: str, denials: _Denials) -> _Patterns:
-    language, unsure, denying = language_of(code), _rules()["unsure"], _rules()["denials"]
+    unsure, denying, own = _rules()["unsure"], _rules()["denials"], language_of(code).patterns
+    counted = [*denying["patterns"], *own.get("denials", ())] if denials else []
+    if denials == "what is":
+        counted += [*denying["lacks"], *own.get("lacks", ())]
     return _Patterns(
-        unsure=(*unsure["patterns"], *language.unsure),
-        denials=(
-            *((*denying["patterns"], *language.denials) if denials else ()),
-            *((*denying["lacks"], *language.lacks) if denials == "what is" else ()),
-        ),
-        frames=(*unsure["frames"], *language.frames),
-        hedges=(*unsure["hedges"], *language.hedges),
-        asides=re.compile("|".join(filter(None, (unsure["asides"], language.asides)))),
+        unsure=(*unsure["patterns"], *own.get("unsure", ())),
+        denials=tuple(counted),
+        frames=(*unsure["frames"], *own.get("frames", ())),
+        hedges=(*unsure["hedges"], *own.get("hedges", ())),
+        asides=re.compile("|".join(filter(None, (unsure["asides"], language_of(code).asides)))),
     )
 
 

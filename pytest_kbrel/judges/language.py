@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from importlib import resources
 from typing import Any
@@ -97,18 +97,15 @@ _UNSPACED = {"th": {"ไม่ใช่": "not", "หรือ": "or"}}
 class Language:
     """One language: patterns over normalised, folded answers, and what its small words are in English.
 
-    ``unsure``, ``denials``, ``lacks``, ``counting``, ``frames``, ``hedges`` and ``asides`` are those of
-    ``uninformative.yaml``. ``contrast`` is "but", ``label`` what stands before an answer, ``words`` the small
-    words with their English ones, ``elided`` those in front of an apostrophe, ``unspaced`` those in a script
-    without spaces; ``letters`` are written out before patterns are searched ("ä" as "ae").
+    ``patterns`` are those for ``unsure``, ``denials``, ``lacks``, ``frames`` and ``hedges``. They,
+    ``counting`` and ``asides`` are as in ``uninformative.yaml``. ``contrast`` is "but", ``label`` what stands
+    before an answer, ``words`` the small words with their English ones, ``elided`` those in front of an
+    apostrophe, ``unspaced`` those in a script without spaces; ``letters`` are written out before patterns are
+    searched ("ä" as "ae").
     """
 
     code: str
-    unsure: tuple[re.Pattern[str], ...] = ()
-    denials: tuple[re.Pattern[str], ...] = ()
-    lacks: tuple[re.Pattern[str], ...] = ()
-    frames: tuple[re.Pattern[str], ...] = ()
-    hedges: tuple[re.Pattern[str], ...] = ()
+    patterns: Mapping[str, Sequence[re.Pattern[str]]]
     asides: str = ""
     counting: re.Pattern[str] | None = None
     contrast: re.Pattern[str] | None = None
@@ -140,7 +137,8 @@ def language_of(tag: str) -> Language:
     """Return the patterns and words of a language; only its tag for English or a language without rules."""
     code = base_language(tag)
     if code == DEFAULT_LANGUAGE or code not in LANGUAGES:
-        return Language(code=code, words={}, elided={}, unspaced=_UNSPACED.get(code, {}), letters={})
+        unspaced = _UNSPACED.get(code, {})
+        return Language(code=code, patterns={}, words={}, elided={}, unspaced=unspaced, letters={})
     import yaml
 
     text = resources.files("pytest_kbrel.judges").joinpath(f"languages/{code}.yaml").read_text("utf-8")
@@ -149,9 +147,6 @@ def language_of(tag: str) -> Language:
 
     def folded(pattern: str) -> str:
         return normalise_letters(pattern.translate(letters))
-
-    def compiled(key: str) -> tuple[re.Pattern[str], ...]:
-        return tuple(re.compile(folded(pattern)) for pattern in data.get(key, ()))
 
     def any_of(words: Iterable[str], pattern: str) -> re.Pattern[str]:
         longest = sorted(words, key=len, reverse=True)
@@ -166,11 +161,10 @@ def language_of(tag: str) -> Language:
     contrast = data["contrast"]
     return Language(
         code=code,
-        unsure=compiled("unsure"),
-        denials=compiled("denials"),
-        lacks=compiled("lacks"),
-        frames=compiled("frames"),
-        hedges=compiled("hedges"),
+        patterns={
+            key: [re.compile(folded(pattern)) for pattern in data.get(key, ())]
+            for key in ("unsure", "denials", "lacks", "frames", "hedges")
+        },
         asides=folded(data["asides"]),
         counting=re.compile(data["counting"], re.IGNORECASE),
         contrast=re.compile(f"({'|'.join(contrast)})") if unspaced else any_of(map(folded, contrast), _WORD),
@@ -191,79 +185,73 @@ def to_english(texts: Sequence[str], accepted: Sequence[str], tag: str) -> tuple
     An accepted answer that stands in one of ``texts`` without spaces around it or, in Russian, in another
     case, is put there as a word of its own as the facts file has it.
     """
-    golds = [_put(gold, tag, sentence=False) for gold in accepted]
-    forms = _forms(tuple(accepted), base_language(tag))
+    code = base_language(tag)
+    separated = _separator(tuple(accepted), code)
     put = []
-    for text in texts:
-        plain_text = _plain(text)
+    for text in map(_plain, texts):
         # What begins with an accepted name may begin with a small word ("São Tomé") that is none.
-        named = any(plain_text.startswith(_plain(gold)) for gold in accepted if gold[:1].isupper())
-        english = _put(forms.separate(plain_text), tag, sentence=not named)
-        put.append(_without_denied(english, base_language(tag)))
-    return put, golds
+        named = any(text.startswith(_plain(gold)) for gold in accepted if gold[:1].isupper())
+        # What is denied at the end goes: "Lima, not Cusco", in Hindi "Lima, Cusco not".
+        english = _DENIED_LAST.sub("", _put(separated(text), tag, sentence=not named))
+        put.append(_DENIED_BEFORE.sub("", english) if code in _POSTPOSING else english)
+    return put, [_put(gold, tag, sentence=False) for gold in accepted]
 
 
 # Golds come again with every answer, and the question with every attempt.
 @lru_cache(maxsize=8192)
 def _put(text: str, tag: str, sentence: bool) -> str:
-    return _small_words(in_english_dates(_plain(text), tag), language_of(tag), sentence)
-
-
-def _without_denied(text: str, code: str) -> str:
-    """Return an answer without what it denies at its end: "Lima, not Cusco", in Hindi "Lima, Cusco not"."""
-    rest = _DENIED_LAST.sub("", text)
-    return _DENIED_BEFORE.sub("", rest) if code in _POSTPOSING else rest
+    text, language = in_english_dates(_plain(text), tag), language_of(tag)
+    if language.elision is not None:
+        text = language.elision.sub(lambda match: f"{language.elided[match[1].lower()]} ", text)
+    if language.word is None:
+        return text
+    # In Russian a dash stands for "is".
+    text = language.word.sub(lambda match: _in_english(match, language, sentence), _DASH.sub(" ", text))
+    if language.code == "de":
+        # All nouns have capitals: in "der Dichter Goethe" only the second one may be a name.
+        text = _APPOSITION.sub(lambda match: f"the {match[1].lower()}{match[2]}", text)
+    return text
 
 
 def _plain(text: str) -> str:
     return fold_letters(unicodedata.normalize("NFKC", text.translate(APOSTROPHES)))
 
 
-class _Forms:
-    """The accepted answers as they may stand in a sentence."""
-
-    def __init__(self, accepted: Sequence[str], code: str) -> None:
-        language = language_of(code)
-        self._words, self._alternatives = language.unspaced, language.alternatives
-        self._inflected = [
-            (re.compile(pattern, re.IGNORECASE), f" {gold} ")
-            for gold in accepted
-            if (pattern := inflected_pattern(gold, code))
-        ]
-        # One character is mostly part of another word.
-        unspaced = [gold for gold in accepted if is_unspaced(gold) and len(gold) > 1]
-        caseless = [gold for gold in accepted if has_no_case(gold) and len(gold) > 1]
-        longer = _names(code) if caseless else frozenset()
-        self._longer = {name for name in longer if any(gold in name for gold in caseless)} - set(caseless)
-        # Where capitals do not tell a longer name, it becomes one word.
-        self._spaced = sorted((name for name in self._longer if " " in name), key=len, reverse=True)
-        parts = unspaced_pattern([*unspaced, *self._longer, *self._words])
-        self._unspaced = re.compile(parts) if parts else None
-
-    def separate(self, text: str) -> str:
-        """Return ``text`` with each accepted answer as a word of its own."""
-        for name in self._spaced:
-            text = text.replace(name, name.replace(" ", ""))
-        if self._alternatives is not None:
-            text = self._alternatives.sub(" or ", text)
-        for pattern, gold in self._inflected:
-            text = pattern.sub(gold.replace("\\", r"\\"), text)
-        if self._unspaced is None or not is_unspaced(text):
-            return text
-        return self._unspaced.sub(self._parted, text)
-
-    def _parted(self, match: re.Match[str]) -> str:
-        name = match[0]
-        return name if name in self._longer else f" {self._words.get(name, name)} "
-
-
 @lru_cache(maxsize=1024)
-def _forms(accepted: tuple[str, ...], code: str) -> _Forms:
-    return _Forms([_plain(gold) for gold in accepted], code)
+def _separator(accepted: tuple[str, ...], code: str) -> Callable[[str], str]:
+    """Return a function that puts each accepted answer that stands in a text there as a word of its own."""
+    language, golds = language_of(code), list(map(_plain, accepted))
+    inflected = [
+        (re.compile(pattern, re.IGNORECASE), f" {gold} ".replace("\\", r"\\"))
+        for gold in golds
+        if (pattern := inflected_pattern(gold, code))
+    ]
+    # One character is mostly part of another word.
+    unspaced = [gold for gold in golds if is_unspaced(gold) and len(gold) > 1]
+    caseless = {gold for gold in golds if has_no_case(gold) and len(gold) > 1}
+    names = _countries(code) if caseless else frozenset()
+    longer = {name for name in names if any(gold in name for gold in caseless)} - caseless
+    parts = re.compile(unspaced_pattern([*unspaced, *longer, *language.unspaced]))
+
+    def separated(match: re.Match[str]) -> str:
+        name = match[0]
+        return name if name in longer else f" {language.unspaced.get(name, name)} "
+
+    def separate(text: str) -> str:
+        # Where capitals do not tell a longer name, it becomes one word.
+        for name in sorted((name for name in longer if " " in name), key=len, reverse=True):
+            text = text.replace(name, name.replace(" ", ""))
+        if language.alternatives is not None:
+            text = language.alternatives.sub(" or ", text)
+        for pattern, gold in inflected:
+            text = pattern.sub(gold, text)
+        return parts.sub(separated, text) if parts.pattern and is_unspaced(text) else text
+
+    return separate
 
 
 @lru_cache(maxsize=16)
-def _names(code: str) -> frozenset[str]:
+def _countries(code: str) -> frozenset[str]:
     """Return the names of countries: Sudan is not meant where South Sudan is written without a space."""
     from babel import Locale, UnknownLocaleError
 
@@ -273,40 +261,21 @@ def _names(code: str) -> frozenset[str]:
         return frozenset()
 
 
-def _small_words(text: str, language: Language, sentence: bool) -> str:
-    if language.elision is not None:
-        text = language.elision.sub(lambda match: f"{language.elided[match[1].lower()]} ", text)
-    if language.word is None:
-        return text
-    # In Russian a dash stands for "is".
-    text = _DASH.sub(" ", text)
-    pieces, end = [], 0
-    for match in language.word.finditer(text):
-        if _is_name(text, match, language, sentence):
-            continue
-        pieces += [text[end : match.start()], language.words[match[0].lower()]]
-        end = match.end()
-    english = "".join((*pieces, text[end:]))
-    if language.code == "de":
-        # All nouns have capitals: in "der Dichter Goethe" only the second one may be a name.
-        english = _APPOSITION.sub(lambda match: f"the {match[1].lower()}{match[2]}", english)
-    return english
+def _in_english(match: re.Match[str], language: Language, sentence: bool) -> str:
+    """Return the English for a small word, or the word where it is part of a name: "El Salvador", "IN".
 
-
-def _is_name(text: str, match: re.Match[str], language: Language, sentence: bool) -> bool:
-    """Return True if a word is part of a name and means nothing: "El Salvador", "IN".
-
-    Where ``text`` is no ``sentence``, its first word begins with a capital only where that is a name's.
+    Where the text is no ``sentence``, its first word begins with a capital only where that is a name's.
     """
-    word = match[0]
+    word, text = match[0], match.string
+    english = language.words[word.lower()]
     if len(word) > 1 and word.isupper() and word.lower() != word:
-        return not text.isupper()
+        return english if text.isupper() else word
     # German nouns have capitals, so that a capital tells no name there.
     if language.code == "de" or not word[0].isupper():
-        return False
+        return english
     # They tell names apart, and are names' first words: "Nueva Zelanda", "Южный Судан".
-    if language.words[word.lower()] in _TELLING:
-        return False
+    if english in _TELLING:
+        return english
     if not _SENTENCE_START.search(text, 0, match.start()) or not (sentence or match.start()):
-        return True
-    return language.words[word.lower()] in ("the", "a") and bool(_CAPITAL.match(text, match.end()))
+        return word
+    return word if english in ("the", "a") and _CAPITAL.match(text, match.end()) else english

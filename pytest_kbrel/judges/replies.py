@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
+from pytest_kbrel.judges.text.lexicon import word_set
 from pytest_kbrel.metrics.text import normalise
 
 _LONGEST = 400
@@ -32,34 +33,17 @@ def chosen_option(reply: str, options: Sequence[str]) -> int | None:
     """
     text = reply[:_LONGEST].strip()
     texts = [normalise(option) for option in options]
-    by_text = _index(texts, normalise(text))
-    if by_text is not None:
-        return by_text
-    match = _LETTER.match(text)
-    if match is not None:
-        picked = _by_letter(match, texts)
-        if picked is not None:
-            return picked
+    if normalise(text) in filter(None, texts):
+        return texts.index(normalise(text))
+    if (match := _LETTER.match(text)) and (
+        match["mark"] or match["letter"].isupper() or match.start("letter")
+    ):
+        index, rest = ord(match["letter"].upper()) - ord("A"), normalise(match["rest"] or "")
+        if index < len(texts) and rest in ("", texts[index]):
+            return index
     framed = _FRAMED_TEXT.match(text)
-    return _index(texts, normalise(framed["rest"])) if framed else None
-
-
-def _by_letter(match: re.Match[str], texts: list[str]) -> int | None:
-    letter, mark = match["letter"], match["mark"]
-    rest = normalise(match["rest"] or "")
-    framed = match.start("letter") > 0
-    if letter.islower() and not mark and not framed:
-        return None
-    index = ord(letter.upper()) - ord("A")
-    if index >= len(texts):
-        return None
-    if not rest or rest == texts[index]:
-        return index
-    return None
-
-
-def _index(texts: list[str], text: str) -> int | None:
-    return texts.index(text) if text and text in texts else None
+    stated = normalise(framed["rest"]) if framed else ""
+    return texts.index(stated) if stated in filter(None, texts) else None
 
 
 # The question's own words, which a model may repeat before it answers.
@@ -89,13 +73,15 @@ Verdict = Literal["correct", "incorrect", "unparsable"]
 _WORDS = re.compile(r"[a-z]+(?:['’]t)?|[?:]")
 _VERDICTS = ("correct", "incorrect")
 # What may stand in front of the verdict and changes nothing about it.
-_LEAD = (
+_LEAD = word_set(
     "a it its s is was this that the so therefore final my given proposed predicted model answer prediction "
     "response reply verdict judgement judgment result label considered :"
 )
 _NOT = ("not", "isn't", "isn’t", "wasn't", "wasn’t", "isnt")
 # What takes a "correct" back, or makes it a word about something else.
-_TAKEN_BACK = "but however although though except if unless only partly partially mostly no false wrong"
+_TAKEN_BACK = word_set(
+    "but however although though except if unless only partly partially mostly no false wrong"
+)
 _GOES_ON = re.compile(r"correct[\"'*`_)\]}]*\s*(?:[.,;!—–-]|because\b|since\b|as\b|$)")
 
 
@@ -109,20 +95,16 @@ def read_verdict(reply: str) -> Verdict:
     """
     text = reply.lower()
     words = _WORDS.findall(text)
-    places = [index for index, word in enumerate(words) if word in _VERDICTS]
-    if not places:
+    indices = [index for index, word in enumerate(words) if word in _VERDICTS]
+    if not indices:
         return "unparsable"
-    first = places[0]
+    first = indices[0]
+    verdict, behind = words[first], words[first + 1 :]
     denied = first > 0 and words[first - 1] in _NOT
-    before = words[: first - denied]
-    behind = words[first + 1 :]
-    plain = set(before) <= set(_LEAD.split()) and behind[:1] not in (["?"], ["or"])
-    if not plain or (denied and words[first] == "incorrect"):
+    if not _LEAD.issuperset(words[: first - denied]) or behind[:1] in (["?"], ["or"]):
         return "unparsable"
-    if denied or words[first] == "incorrect":
-        return "incorrect"
-    contradicted = any(words[index] == "incorrect" or words[index - 1] in _NOT for index in places[1:])
+    if denied or verdict == "incorrect":
+        return "unparsable" if denied and verdict == "incorrect" else "incorrect"
+    contradicted = any(words[index] == "incorrect" or words[index - 1] in _NOT for index in indices[1:])
     whole = _GOES_ON.match(text, text.index("correct"))
-    if contradicted or not whole or set(_TAKEN_BACK.split()) & set(behind):
-        return "unparsable"
-    return "correct"
+    return "correct" if whole and not contradicted and _TAKEN_BACK.isdisjoint(behind) else "unparsable"

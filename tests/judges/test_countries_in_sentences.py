@@ -73,8 +73,8 @@ def names_in(language):
 def wrongly_judged(language, step):
     question, right, wrong = SENTENCES[language]
     names = names_in(language)
-    for place in range(0, len(names), step):
-        name, other = names[place], names[(place + 97) % len(names)]
+    for index in range(0, len(names), step):
+        name, other = names[index], names[(index + 97) % len(names)]
         if name in other or other in name:
             continue
         for sentences, label in ((right, "correct"), (wrong, "wrong")):

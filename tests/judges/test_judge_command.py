@@ -66,17 +66,17 @@ def test_each_row_gets_a_verdict_and_keeps_what_it_had(judged, capsys, tmp_path)
 
 def test_a_range_of_numbers_decides(judged, capsys):
     row = {"question": "How many?", "answers": ["120,000"], "answer_range": [118000, 122000]}
-    code, rows = judged([{**row, "prediction": said} for said in ("119k", "117,000", "120,000")])
+    code, rows = judged([{**row, "prediction": text} for text in ("119k", "117,000", "120,000")])
     assert code == 0
     assert [(row["verdict"], row["rule"]) for row in rows] == [
         ("correct", "range"),
         ("wrong", "range"),
         ("correct", "equal"),
     ]
-    for broken, said in (({"answer_range": [2, 1]}, "found [2, 1]"), ({"answers": []}, "no 'answers'")):
+    for broken, error in (({"answer_range": [2, 1]}, "found [2, 1]"), ({"answers": []}, "no 'answers'")):
         code, _ = judged([{**row, "prediction": "1", **broken}], "--force")
         assert code == 2
-        assert said in capsys.readouterr().err
+        assert error in capsys.readouterr().err
 
 
 def test_a_users_patterns_count(judged, tmp_path):
@@ -95,10 +95,10 @@ def test_a_row_may_say_its_language(judged, capsys):
     code, result = judged([row, {**row, "language": "de"}, {**row, "language": "sw"}])
     assert code == 0
     assert [one["verdict"] for one in result] == ["correct", "wrong", "correct"]
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     assert (
         "1 of them in 'sw', for which there are no rules: judged by those for English; known are en, ar"
-        in said
+        in output
     )
 
 
@@ -124,7 +124,7 @@ GOOD = ROWS[0]
 
 
 @pytest.mark.parametrize(
-    ("row", "said"),
+    ("row", "error"),
     [
         ("{", "not JSON"),
         ("[]", "not a JSON object: found an empty list"),
@@ -139,26 +139,26 @@ GOOD = ROWS[0]
         ({**GOOD, "verdict": "correct"}, "the key 'verdict' is there already"),
     ],
 )
-def test_a_broken_row_is_named_with_its_line_and_nothing_is_written(judged, capsys, row, said, tmp_path):
+def test_a_broken_row_is_named_with_its_line_and_nothing_is_written(judged, capsys, row, error, tmp_path):
     assert judged([GOOD, "", row, GOOD]) == (2, None)
     message = capsys.readouterr().err
     assert "in.jsonl:3: " in message
-    assert said in message
+    assert error in message
     assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
 
 
 @pytest.mark.parametrize(
-    ("row", "said"),
+    ("row", "error"),
     [
         ({**GOOD, "hum": "maybe"}, "'hum' must be 0 or 1"),
         ({"hun": 1} | dict(list(GOOD.items())[:4]), "'hun'"),
     ],
 )
-def test_a_missing_or_strange_human_verdict_is_named(judged, capsys, row, said):
+def test_a_missing_or_strange_human_verdict_is_named(judged, capsys, row, error):
     assert judged([GOOD, row], "--human", "hum") == (2, None)
     message = capsys.readouterr().err
     assert "in.jsonl:2: " in message
-    assert said in message
+    assert error in message
 
 
 def test_an_empty_file_is_no_file_of_predictions(judged, capsys):

@@ -26,7 +26,7 @@ def test_no_object_of_another_fact_is_right():
     for fact in read_facts(resources.suites() / "world/facts.jsonl"):
         relations[fact.relation].append(fact)
     chance = random.Random(0)
-    passed, asked = [], 0
+    passed, judged = [], 0
     for facts in relations.values():
         objects = sorted({fact.object for fact in facts})
         for fact in chance.sample(facts, min(12, len(facts))):
@@ -37,10 +37,10 @@ def test_no_object_of_another_fact_is_right():
                     continue
                 for sentence in SENTENCES:
                     answer = sentence.format(answer=other, subject=fact.subject)
-                    asked += 1
+                    judged += 1
                     if judge(answer, sorted(golds), question).label == "correct":
                         passed.append((fact.subject, sorted(golds), answer))
-    assert asked > 5000
+    assert judged > 5000
     assert not passed
 
 
@@ -50,7 +50,7 @@ def test_an_object_in_a_list_of_others_is_seldom_right():
     for fact in read_facts(resources.suites() / "world/facts.jsonl"):
         relations[fact.relation].append(fact)
     chance = random.Random(2)
-    passed, asked = [], 0
+    passed, judged = [], 0
     for facts in relations.values():
         # Dates and numbers have rules of their own; an object of the subject's name is told apart by no list.
         named = {fact.object for fact in facts if not any(letter.isdigit() for letter in fact.object)}
@@ -63,13 +63,13 @@ def test_an_object_in_a_list_of_others_is_seldom_right():
             chance.shuffle(listed)
             for sentence in ("It is {}.", "The answer is one of {}.", "{}", "I would say it is {}."):
                 for tie in (", ", " / ", "; "):
-                    asked += 1
+                    judged += 1
                     answer = sentence.format(tie.join(listed))
                     if judge(answer, (fact.object, *fact.aliases), question).label == "correct":
                         passed.append((fact.subject, fact.object, answer))
-    assert asked > 500
+    assert judged > 500
     # An item with words in small letters ("Chinese characters") ends the list: 0.011 when this was written.
-    assert len(passed) <= 0.015 * asked, passed
+    assert len(passed) <= 0.015 * judged, passed
 
 
 def test_the_own_object_is_right_in_every_sentence():

@@ -64,21 +64,19 @@ def _without_kind(gold: str) -> Iterator[str]:
     if parts[0].lower().strip(".") in SHIPS:
         yield " ".join(parts[1:])
         return
-    read = [read_words(part) for part in parts]
-    name = len(parts)
-    while name and _is_named(read[name - 1]):
-        name -= 1
-    before = read[:name]
-    last = before[-1].words[-1] if before and before[-1].words else ""
-    titles = all(piece.words and piece.words[0] in TITLES for piece in before)
+    before = [read_words(part) for part in parts]
+    while before and _is_named(before[-1]):
+        before.pop()
+    if not before or len(before) == len(parts) or before[-1].at(len(before[-1].words) - 1) not in _KINDS:
+        return
     # "Prince Edward Island" and "Saint Petersburg" are whole names.
-    if name < len(parts) and last in _KINDS and all(map(_tells_kind, before)) and not titles:
-        yield " ".join(parts[name:])
+    if all(map(_tells_kind, before)) and not all(piece.at(0) in TITLES for piece in before):
+        yield " ".join(parts[len(before) :])
 
 
 def _tells_kind(piece: Words) -> bool:
     """Return True if a word is in small letters, a nation's or of a title, and leaves the name what it is."""
-    if any(word in FUNCTION or word in DISTINGUISHING or word in NEGATIONS for word in piece.words):
+    if not (FUNCTION | DISTINGUISHING | NEGATIONS).isdisjoint(piece.words):
         return False
     return not piece.words or not piece.cases[0] or piece.words[0] in _CAPITAL_KINDS
 
@@ -89,12 +87,11 @@ def _is_named(piece: Words) -> bool:
 
 
 def _without_clause(gold: str) -> Iterator[str]:
-    match = _CLAUSE.search(gold[:_LONGEST_CLAUSE])
-    if match:
+    if match := _CLAUSE.search(gold[:_LONGEST_CLAUSE]):
         head = gold[: match.start()].strip()
-        words = read_words(head)
-        named = all(case or word in FUNCTION for word, case in zip(words.words, words.cases, strict=True))
-        if named and NEGATIONS.isdisjoint(words.words) and not FUNCTION.issuperset(words.words):
+        read = read_words(head)
+        named = all(case or word in FUNCTION for word, case in zip(read.words, read.cases, strict=True))
+        if named and NEGATIONS.isdisjoint(read.words) and not FUNCTION.issuperset(read.words):
             yield head
 
 

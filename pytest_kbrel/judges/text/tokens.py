@@ -69,14 +69,12 @@ def unspaced_pattern(texts: Sequence[str]) -> str:
 
     Katakana ends where another script begins, so that a name in it is none inside a longer one.
     """
-    patterns = []
-    for text in sorted(set(texts), key=len, reverse=True):
-        if not is_unspaced(text):
-            continue
-        before = f"(?<![{_KATAKANA}])" if _KATAKANA_LETTER.match(text[0]) else ""
-        behind = f"(?![{_KATAKANA}])" if _KATAKANA_LETTER.match(text[-1]) else ""
-        patterns.append(f"{before}{re.escape(text)}{behind}")
-    return "|".join(patterns)
+    before, behind = f"(?<![{_KATAKANA}])", f"(?![{_KATAKANA}])"
+    return "|".join(
+        f"{before if _KATAKANA_LETTER.match(text[0]) else ''}{re.escape(text)}"
+        f"{behind if _KATAKANA_LETTER.match(text[-1]) else ''}"
+        for text in sorted(filter(is_unspaced, set(texts)), key=len, reverse=True)
+    )
 
 
 # What follows is not read: an answer of this length is none, and a hostile one costs time.

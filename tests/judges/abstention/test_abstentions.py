@@ -269,9 +269,9 @@ def sentences(families):
     for sentence, *places in families:
         choices = [either(words) for words in places]
         first = [words[0] for words in choices]
-        for place, words in enumerate(choices):
+        for index, words in enumerate(choices):
             for word in words:
-                filled = sentence.format(*first[:place], word, *first[place + 1 :])
+                filled = sentence.format(*first[:index], word, *first[index + 1 :])
                 yield " ".join(filled.replace(" '", "'").split())
 
 

@@ -78,8 +78,8 @@ def test_quoted_text_is_no_abstention(marks):
 
 
 def test_quotations_keep_their_places():
-    said = statement_besides('I can\'t tell. It is "Lima" or "Quito".')
-    assert " ".join(said.split()) == 'It is "Lima" or "Quito"'
+    besides = statement_besides('I can\'t tell. It is "Lima" or "Quito".')
+    assert " ".join(besides.split()) == 'It is "Lima" or "Quito"'
 
 
 @pytest.mark.parametrize(

@@ -107,10 +107,10 @@ def test_the_rule_that_tells(subject):
 
 def test_what_is_asked_for_may_be_told_and_else_the_question_tells():
     # A last name alone answers where a person is asked for.
-    said, accepted = "Shakespeare", ["William Shakespeare"]
-    assert judge(said, accepted, "Of whom is it?", answer_type="person").rule == "surname"
-    assert judge(said, accepted, "Whose is it?").rule == "surname"
-    assert judge(said, accepted, "The long play was at first written by which German?").rule == "surname"
-    assert judge(said, accepted, "The long play was at first written in which German?").rule == "no rule"
-    assert judge(said, accepted, "Who wrote it?", answer_type="work").rule == "no rule"
-    assert judge(said, accepted, "What is it?").rule == "no rule"
+    answer, accepted = "Shakespeare", ["William Shakespeare"]
+    assert judge(answer, accepted, "Of whom is it?", answer_type="person").rule == "surname"
+    assert judge(answer, accepted, "Whose is it?").rule == "surname"
+    assert judge(answer, accepted, "The long play was at first written by which German?").rule == "surname"
+    assert judge(answer, accepted, "The long play was at first written in which German?").rule == "no rule"
+    assert judge(answer, accepted, "Who wrote it?", answer_type="work").rule == "no rule"
+    assert judge(answer, accepted, "What is it?").rule == "no rule"

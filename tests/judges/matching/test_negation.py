@@ -130,8 +130,8 @@ def test_a_doubt(answer, expected):
 def test_the_next_sentence_may_correct_an_answer(word):
     assert rule(CAPITAL, "Paris", f"Paris. {word}, it is Lyon.") == "negated"
     assert rule(CAPITAL, "Paris", f"Paris? {word}, Lyon.") == "negated"
-    kept = "negated" if word == "No" else "contained"
-    assert rule(CAPITAL, "Paris", f"It is Paris. {word}, it is so.") == kept
+    expected = "negated" if word == "No" else "contained"
+    assert rule(CAPITAL, "Paris", f"It is Paris. {word}, it is so.") == expected
     assert rule(CAPITAL, "Paris", f"It is Paris. {word}!") == "contained"
 
 

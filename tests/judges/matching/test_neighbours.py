@@ -15,17 +15,17 @@ ASKED = "Which is it?"
 
 def result(rule, answer, sought, question=ASKED, accepted=()):
     """Apply a rule to the first place of ``sought`` in an answer."""
-    asked = read_question(question)
-    said = read_answer(answer, asked)
-    span = next(find_spans(said.words, read_words(sought).words))
+    query = read_question(question)
+    reply = read_answer(answer, query)
+    span = next(find_spans(reply.words, read_words(sought).words))
     if rule is is_other_name:
-        return rule(said, span, read_gold(sought), asked)
+        return rule(reply, span, read_gold(sought), query)
     if rule is is_city_named_so:
-        return rule(said, span)
+        return rule(reply, span)
     if rule is is_one_of_several:
-        spans = [span, *(one for text in accepted for one in find_spans(said.words, read_words(text).words))]
-        return rule(said, span, asked, spans)
-    return rule(said, span, asked)
+        spans = [span, *(one for text in accepted for one in find_spans(reply.words, read_words(text).words))]
+        return rule(reply, span, query, spans)
+    return rule(reply, span, query)
 
 
 @pytest.mark.parametrize(
@@ -169,9 +169,9 @@ def test_the_city_of_a_nation(answer, sought, question, city):
     ],
 )
 def test_short_words_are_found_in_capitals_only(answer, gold, can):
-    said, sought = read_answer(answer, read_question(ASKED)), read_gold(gold)
-    start = next((start for start, _ in find_spans(said.words, sought.words)), 0)
-    assert may_stand_at(said, sought, start) is can
+    reply, sought = read_answer(answer, read_question(ASKED)), read_gold(gold)
+    start = next((start for start, _ in find_spans(reply.words, sought.words)), 0)
+    assert may_stand_at(reply, sought, start) is can
 
 
 @pytest.mark.parametrize(

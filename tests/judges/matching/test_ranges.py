@@ -53,9 +53,9 @@ def test_outside_is_wrong(about: tuple[str, tuple[float, float], str], answer: s
 
 
 def test_a_rounded_number_outside_is_wrong_though_it_would_be_right_without_a_range() -> None:
-    asked = "How many people live in Vale?"
-    assert judge("about 120,000", ["124,467"], asked).label == "correct"
-    assert judge("about 120,000", ["124,467"], asked, within=(124_000.0, 125_000.0)).label == "wrong"
+    question = "How many people live in Vale?"
+    assert judge("about 120,000", ["124,467"], question).label == "correct"
+    assert judge("about 120,000", ["124,467"], question, within=(124_000.0, 125_000.0)).label == "wrong"
 
 
 def test_what_gives_no_number_is_judged_as_ever() -> None:
@@ -70,5 +70,5 @@ def test_what_gives_no_number_is_judged_as_ever() -> None:
 
 def test_an_answer_behind_an_excuse_counts() -> None:
     gold, within, question = PEOPLE
-    told = "I am not aware of any other source. It is 119,500."
-    assert judge(told, [gold], question, within=within).label == "correct"
+    answer = "I am not aware of any other source. It is 119,500."
+    assert judge(answer, [gold], question, within=within).label == "correct"
