@@ -13,7 +13,13 @@ from pytest_kbrel.judges.matching.containment import (
 )
 from pytest_kbrel.judges.matching.enumerations import is_one_of_several, is_region
 from pytest_kbrel.judges.matching.negation import is_aside, is_negated, points_elsewhere
-from pytest_kbrel.judges.matching.numbers import contradicts_dates, is_date, is_period, is_quantity, is_rank
+from pytest_kbrel.judges.matching.numbers import (
+    contradicts_dates,
+    date_rule,
+    period_rule,
+    quantity_rule,
+    rank_rule,
+)
 from pytest_kbrel.judges.matching.parsing import (
     Answer,
     Gold,
@@ -84,19 +90,19 @@ def _figure(answer: Answer, gold: Gold, question: Question) -> str:
     if gold.words in _YES_NO:
         return "yes or no" if answer.words[:1] == gold.words else ""
     if gold.period is not None:
-        return is_period(answer, gold)
-    rule = is_rank(answer, gold, question)
+        return period_rule(answer, gold)
+    rule = rank_rule(answer, gold, question)
     if rule:
         return rule
     if gold.is_text:
         # "2004 NBA Finals" answers "When" by its year.
         dates = dates_in(gold.text) if question.has("when", "year") else ()
-        return is_date(answer, dates, question) if len(dates) == 1 and dates[0].year else ""
+        return date_rule(answer, dates, question) if len(dates) == 1 and dates[0].year else ""
     if gold.number is not None:
-        return is_quantity(answer, gold, question)
+        return quantity_rule(answer, gold, question)
     # "12th", asked for a century
     asked_word = answer.words == gold.words[:-1] and question.has(gold.words[-1])
-    return is_date(answer, gold.dates, question) or ("question's word" if asked_word else "")
+    return date_rule(answer, gold.dates, question) or ("question's word" if asked_word else "")
 
 
 def _matches(

@@ -1,4 +1,4 @@
-"""Rules for accepted answers that are a date, a period or a number."""
+"""Rules for accepted answers that are a date, a period or a number: each returns its name, else ``""``."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ def _without_denials_of(question: Question, text: str) -> str:
     return _DENYING.sub(blank, text)
 
 
-def is_period(answer: Answer, gold: Gold) -> str:
-    """The answer's first period is the gold's."""
+def period_rule(answer: Answer, gold: Gold) -> str:
+    """Return "period" if the answer's first period is the gold's."""
     return "period" if periods_in(answer.text)[:1] == (gold.period,) else ""
 
 
-def is_date(answer: Answer, golden_dates: Sequence[Date], question: Question) -> str:
-    """The first date that is not the question's agrees with the gold in all that both say.
+def date_rule(answer: Answer, golden_dates: Sequence[Date], question: Question) -> str:
+    """Return "date" if the first date that is not the question's agrees with the gold in all that both state.
 
     A coarser date is right unless the question asks for the day.
     """
@@ -117,16 +117,16 @@ def contradicts_dates(answer: Answer, golds: Sequence[Gold], question: Question)
     return bool(stated)
 
 
-def is_quantity(answer: Answer, gold: Gold, question: Question) -> str:
-    """The first number that is not the question's is the gold's, or the gold rounded."""
+def quantity_rule(answer: Answer, gold: Gold, question: Question) -> str:
+    """Return "number" or "rounded" if the first number that is not the question's is the gold or rounds it."""
     assert gold.number is not None
     digits, unit = gold.number
     index = _first_number(answer, digits, question, years=_is_year_like(digits) and not unit)
     if index is None:
         return ""
-    if _is_minus(answer, index) != is_negative(gold.text) or not _counts(
-        answer, index, index, gold, question
-    ):
+    if not _counts(answer, index, index, gold, question):
+        return ""
+    if _is_minus(answer, index) != is_negative(gold.text):
         return ""
     if answer.words[index] == digits:
         return "number"
@@ -147,8 +147,8 @@ def _counts(answer: Answer, index: int, end: int, gold: Gold, question: Question
     )
 
 
-def is_rank(answer: Answer, gold: Gold, question: Question) -> str:
-    """A place in an order as number or ordinal: "fifth" and 5."""
+def rank_rule(answer: Answer, gold: Gold, question: Question) -> str:
+    """Return "number" if an answer is the same rank as ordinal or as number: "fifth" and 5."""
     sought = _RANK.fullmatch(gold.words[0])
     if not question.has(*_RANKS) or not sought or len(gold.words) > 1:
         return ""
