@@ -118,7 +118,7 @@ def contradicts_dates(answer: Answer, golds: Sequence[Gold], question: Question)
 
 
 def quantity_rule(answer: Answer, gold: Gold, question: Question) -> str:
-    """Return "number" or "rounded" if the first number that is not the question's is the gold or rounds it."""
+    """Return "number" or "rounded" if the first number that is not the question's is the gold or near it."""
     assert gold.number is not None
     digits, unit = gold.number
     index = _first_number(answer, digits, question, years=_is_year_like(digits) and not unit)
