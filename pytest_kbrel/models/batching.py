@@ -40,7 +40,7 @@ class Budget:
         self._allowed, self._notes, self._key = allowed, notes, key
 
     def halve(self, met: int, least: int = 1) -> None:
-        """Take half, for good: a batch of ``met`` tokens did not fit, and ``least`` are needed."""
+        """Halve the budget for good: a batch of ``met`` tokens did not fit, and ``least`` are needed."""
         self.tokens = min(self.tokens, max(least, min(self.tokens, met) // 2))
         if self._notes is not None and self._allowed > 0:
             self._notes.put(self._key, self._allowed / self.tokens)
@@ -62,7 +62,7 @@ class Batcher:
         return self._budget.tokens
 
     def halve(self, met: int, least: int = 1) -> None:
-        """Take half of the budget, as :meth:`Budget.halve` does."""
+        """Halve the budget, as :meth:`Budget.halve` does."""
         release_memory()
         self._budget.halve(met, least)
 
@@ -113,7 +113,7 @@ class Batcher:
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Whether ``error`` says that memory did not suffice, on any device."""
+    """Return True if ``error`` says that memory did not suffice, on any device."""
     text = str(error).lower()
     return isinstance(error, MemoryError) or any(words in text for words in _OUT_OF_MEMORY)
 

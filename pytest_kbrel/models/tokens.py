@@ -42,8 +42,8 @@ class Pair:
 def prompt_digest(ids: Ids, bos: int | None = None) -> str:
     """Return a digest of token ids: equal exactly where the model sees the same prompt.
 
-    It is 16 hex digits of sha256 over the ids; a leading ``bos`` is left out of them and told by a ``b``
-    behind, so that prompts which differ in nothing else can be told from others.
+    It is 16 hex digits of sha256 over the ids. A leading ``bos`` is not among them and adds a ``b`` at the
+    end, so that prompts which differ in nothing else can be recognised.
     """
     leads = bos is not None and ids[:1] == (bos,)
     digits = hashlib.sha256(",".join(map(str, ids[leads:])).encode()).hexdigest()[:16]
@@ -97,7 +97,7 @@ class PromptEncoder:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader of the model's figures should know of its chat template, a sentence each."""
+        """Notes on the chat template for a reader of the model's figures, a sentence each."""
         if self.template is not None:
             idle = ", ".join(self.template.idle)
             return (f"the chat template does not know {idle}: it has no effect",) if idle else ()

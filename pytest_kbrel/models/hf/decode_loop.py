@@ -47,7 +47,7 @@ class RunningSequence:
 
     @property
     def remaining(self) -> int:
-        """How many more tokens it may get."""
+        """The most tokens that it may still get."""
         return self.request.max_new_tokens - len(self.token_ids)
 
     @property
@@ -270,12 +270,11 @@ class DecodeLoop:
             inputs["position_ids"] = right_padded(positions, self._before)
         inputs = {name: tensor.to(self._model.device) for name, tensor in inputs.items()}
         logits = self._model(**inputs, past_key_values=self._cache, use_cache=True).logits
-        for row in self._rows:
+        flat = []
+        for number, row in enumerate(self._rows):
             for column, sequence in enumerate(row):
                 sequence.slots.append(start + column)
-        flat = [
-            number * width + column for number, row in enumerate(self._rows) for column in range(len(row))
-        ]
+                flat.append(number * width + column)
         append_next_tokens(self._sequences, flat, logits.flatten(0, 1))
 
 
@@ -298,7 +297,7 @@ def continue_encoded(
     ever has a gap, for such a decoder need not take positions; what waits comes in with the next batch.
     """
     running = [RunningSequence(number, request, endings) for number, request in enumerate(requests)]
-    answers: list[Continuation | Failed] = [Failed(error="not asked")] * len(running)
+    answers: dict[int, Continuation | Failed] = {}
     distinct = {ids: row for row, ids in enumerate(dict.fromkeys(prompts))}
     tokens = right_padded(list(distinct), int(model.generation_config.pad_token_id)).to(model.device)
     mask = right_padded([[1] * len(ids) for ids in distinct], 0).to(model.device)
@@ -321,8 +320,7 @@ def continue_encoded(
         append_next_tokens(running, range(len(running)), logits[:, -1])
         finished = [one for one in running if one.is_finished]
         if len(finished) >= _FINISHED * len(running):
-            for one in finished:
-                answers[one.number] = one.result()
+            answers |= {one.number: one.result() for one in finished}
             staying = [row for row, one in enumerate(running) if not one.is_finished]
             running = [running[row] for row in staying]
             if running:
@@ -331,4 +329,4 @@ def continue_encoded(
                 for part in (cache.self_attention_cache, cache.cross_attention_cache):
                     for layer in part.layers:
                         layer.batch_select_indices(rows.to(layer.keys.device))
-    return answers
+    return [answers[number] for number in range(len(prompts))]

@@ -124,9 +124,8 @@ def rearranged_cache(rows: int, slots: int, room: int, before: int, moves: Seque
     def index(cells: tuple[int, ...], device: torch.device) -> torch.Tensor:
         return torch.tensor(cells, dtype=torch.long, device=device)
 
-    for number in range(len(moves[0].cache.layers)):
+    for old in zip(*(move.cache.layers for move in moves), strict=True):
         layer = PreallocatedLayer(room)
-        old = [move.cache.layers[number] for move in moves]
         layer.parts = [p.new_empty((rows, room, *p.shape[2:])) for p in old[0].parts]
         for which, part in enumerate(layer.parts):
             part[:, :before] = old[0].parts[which][:1, :before]

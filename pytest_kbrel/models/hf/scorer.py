@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from typing import Any
 
@@ -59,15 +59,14 @@ class Scorer:
         """The sharing mode that holds for this checkpoint, tried on it once."""
         if not self._shares:
             return "plain"
-        functions: dict[SharingMode, ScoreFunction] = {
-            "plain": lambda pairs: score_batch(self._model, pairs, self._pad)
-        }
+        score = partial(score_batch, self._model, pad_id=self._pad)
+        functions: dict[SharingMode, ScoreFunction] = {"plain": score}
         if self._model.config.is_encoder_decoder:
-            functions["prefix"] = lambda pairs: score_batch(self._model, pairs, self._pad, encode_once=True)
+            functions["prefix"] = partial(score, encode_once=True)
         else:
-            functions["prefix"] = lambda pairs: self._try(pairs, "prefix")
+            functions["prefix"] = partial(self._try, mode="prefix")
             if allows_packing(self._model.config):
-                functions["packed"] = lambda pairs: self._try(pairs, "packed")
+                functions["packed"] = partial(self._try, mode="packed")
         mode = best_sharing_mode(self._model, functions, self._longest)
         # A mode that does not hold is no trouble.
         self.trouble = ""

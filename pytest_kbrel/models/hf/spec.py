@@ -32,7 +32,7 @@ ATTENTION = ("eager", "sdpa", FLASH)
 """Ways to compute attention, in transformers' words; a kernel of the hub would be code from outside."""
 
 BNB_4BIT = ("compute_dtype", "quant_type", "quant_storage", "use_double_quant")
-"""What may stand behind ``bnb_4bit_``: how bitsandbytes makes weights smaller while they are loaded."""
+"""Options of bitsandbytes' quantisation to 4 bits, without their ``bnb_4bit_``."""
 
 _PLACEMENT_TEXTS = ("max_memory_per_gpu", "max_cpu_memory", "offload_folder")
 
@@ -90,7 +90,7 @@ class ModelSpec:
 
     @property
     def is_local(self) -> bool:
-        """Whether ``path`` is a folder of this machine."""
+        """True if ``path`` is a folder of this machine."""
         return Path(self.path).expanduser().is_dir()
 
     @property
@@ -108,7 +108,7 @@ def parse_spec(
     batch_size: str = "auto",
     chat_template: bool = False,
 ) -> ModelSpec:
-    """Read ``--kb-model`` and its companions.
+    """Return the spec that ``--kb-model`` and its companions name.
 
     ``text`` is a folder or hub id (``hf/`` may lead it), ``reference`` or ``reference:NAME``. ``model_args``
     is lm-eval's ``key=value,key=value``. Nothing is loaded and no folder is looked into.
@@ -287,7 +287,7 @@ _MEMORY = re.compile(r"[0-9]{1,15}|[0-9]{1,6}([.][0-9]{1,6})? ?[KMGT]i?B", re.IG
 
 @record
 class Placement:
-    """How a checkpoint is spread over devices.
+    """Spread of a checkpoint over devices.
 
     ``device_map`` is one of :data:`WORDS` or a JSON object of parts and devices. Memory is what accelerate
     may fill, in bytes or as in ``10GiB``; empty for what is free.
