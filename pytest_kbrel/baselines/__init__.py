@@ -19,7 +19,12 @@ from pytest_kbrel.baselines.comparability import (
     setting_differences,
 )
 from pytest_kbrel.baselines.format import case_key
-from pytest_kbrel.baselines.reading import baseline_directory, find_baseline, read_baseline
+from pytest_kbrel.baselines.reading import (
+    baseline_directory,
+    check_published,
+    find_baseline,
+    read_baseline,
+)
 from pytest_kbrel.baselines.writing import (
     changed_labels,
     check_target,
@@ -38,6 +43,7 @@ __all__ = [
     "baseline_directory",
     "case_key",
     "changed_labels",
+    "check_published",
     "check_target",
     "commit_of",
     "find_baseline",

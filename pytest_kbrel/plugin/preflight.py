@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_kbrel.baselines import Baseline, baseline_directory, check_target, published, read_baseline
+from pytest_kbrel.baselines import Baseline, baseline_directory, check_published, check_target, read_baseline
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import KbrelError, ModelError, nearest
 from pytest_kbrel.evaluation.model_pool import helper_spec
@@ -118,9 +118,7 @@ def check_suites(
     if is_explicit(config, "judge_args"):
         check_args(settings, suites)
     if baseline is not None and baseline.paper:
-        published.check_cases(
-            baseline, settings.baseline, [case.id for suite in suites for case in suite.cases]
-        )
+        check_published(baseline, settings.baseline, [case.id for suite in suites for case in suite.cases])
     check_cases(settings, _selected(suites, expected))
 
 

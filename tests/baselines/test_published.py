@@ -10,7 +10,7 @@ import pytest
 
 from pytest_kbrel import resources
 from pytest_kbrel.baselines import PublishedCase, PublishedFigure, baseline_directory, read_baseline
-from pytest_kbrel.baselines.published import check_cases, published_names, read_published
+from pytest_kbrel.baselines.reading import check_published, published_names, read_published
 from pytest_kbrel.catalogue.metrics import METRICS, OVERALL_METRICS, SLICE_METRICS
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import BaselineError
@@ -265,17 +265,17 @@ def test_a_paper_that_has_none_of_the_cases_asked_is_refused(tmp_path: Path) -> 
     }
     own_file(tmp_path, "zoo/small", cases=cases)
     result = read_baseline("published/zoo/small", tmp_path)
-    check_cases(result, "NAME", [])
-    check_cases(result, "NAME", ["reliability[x]", "monitor[P3]"])
+    check_published(result, "NAME", [])
+    check_published(result, "NAME", ["reliability[x]", "monitor[P3]"])
     with pytest.raises(BaselineError) as caught:
-        check_cases(result, "NAME", ["c", "a", "b", "d"])
+        check_published(result, "NAME", ["c", "a", "b", "d"])
     assert str(caught.value) == (
         "--kb-baseline: NAME has none of the cases of the suites (c, a, b, ...); found in it: head_to_tail, "
         "monitor cases (head_to_tail[a], monitor[P1], monitor[P2], ...); "
         "allowed: figures of a paper that has some of them, or a blessed run"
     )
     with pytest.raises(BaselineError, match=r"cases of the suites \(c, a, b\); "):
-        check_cases(result, "NAME", ["c", "a", "b"])
+        check_published(result, "NAME", ["c", "a", "b"])
 
 
 def test_no_run_is_blessed_as_a_papers_figures(tmp_path: Path) -> None:

@@ -120,9 +120,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     monkeypatch.setattr(
         preflight, "check_cases", lambda options, cases: actual.append([case.id for case in cases])
     )
-    monkeypatch.setattr(
-        "pytest_kbrel.baselines.published.check_cases", lambda baseline, name, ids: actual.append((name, ids))
-    )
+    monkeypatch.setattr(preflight, "check_published", lambda baseline, name, ids: actual.append((name, ids)))
     return actual
 
 

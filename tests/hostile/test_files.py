@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.baselines.format import load_tables, read_compressed, read_meta
-from pytest_kbrel.baselines.published import read_published
+from pytest_kbrel.baselines.reading import read_published
 from pytest_kbrel.errors import KbrelError, ModelError, StoreError
 from pytest_kbrel.facts.files import read_facts, read_relations
 from pytest_kbrel.facts.question_set.dump import Dump, _header

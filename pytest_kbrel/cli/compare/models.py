@@ -84,8 +84,7 @@ def _read(source: str, rootdir: Path) -> list[ComparedModel]:
 def _read_published(source: str, rootdir: Path) -> list[ComparedModel]:
     from pytest_kbrel.baselines import read_baseline
     from pytest_kbrel.baselines.base import PublishedCase
-    from pytest_kbrel.baselines.published import published_names
-    from pytest_kbrel.baselines.reading import search_path
+    from pytest_kbrel.baselines.reading import published_names, search_path
 
     names = published_names(search_path(rootdir))
     pattern = source.rstrip("/")
