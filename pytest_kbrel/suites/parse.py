@@ -250,8 +250,7 @@ def _shots(node: Node, probe: Probe) -> WrittenShots:
     if not isinstance(node.value, dict):
         raise node.wrong(what, "a file of examples or {seen: 280, unseen: 40}")
     keys = node.keys(what, tuple(SHOTS))
-    written = {key: entry.node.integer(f"{key} of shots", SHOT_BOUNDS) for key, entry in keys.items()}
-    counts = {**SHOTS, **written}
+    counts = SHOTS | {key: entry.node.integer(f"{key} of shots", SHOT_BOUNDS) for key, entry in keys.items()}
     return WrittenShots(seen=counts["seen"], unseen=counts["unseen"])
 
 
