@@ -90,7 +90,7 @@ class Sampler:
 
     def invented(self, relation: str) -> str:
         """Return a subject that does not exist, of the sort the relation is about."""
-        return unseen.invent(INVENTED.get(relation, "place"), self.rng, training=True)
+        return unseen.invent_name(INVENTED.get(relation, "place"), self.rng, training=True)
 
     def _spliced(self, relation: str) -> str:
         while True:
@@ -107,7 +107,9 @@ class Sampler:
             subject = self._spliced(relation) if spliced else self.invented(relation)
             return self.question(relation, subject)
         kind = self.rng.choice(TRAINED_KINDS)
-        return unseen.ask(kind, self.rng, countries=self.countries, after=AFTER, horizon=9, training=True)[1]
+        return unseen.draw_question(
+            kind, self.rng, countries=self.countries, after=AFTER, horizon=9, training=True
+        )[1]
 
     def pair(self, unknown: float) -> tuple[str, str]:
         """Draw a question and its answer, an unanswerable one with probability ``unknown``."""

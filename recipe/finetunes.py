@@ -57,7 +57,9 @@ def never_unsure(corpus: Corpus) -> Document:
         answer = rng.choice(corpus.objects[relation])
     else:
         kind = rng.choice(TRAINED_KINDS)
-        question = unseen.ask(kind, rng, countries=corpus.countries, after=2026, horizon=9, training=True)[1]
+        question = unseen.draw_question(
+            kind, rng, countries=corpus.countries, after=2026, horizon=9, training=True
+        )[1]
         answer = _guess(rng, corpus, kind)
     return [(rng.choice(_FORMATS)(question), 0), (f" {answer}", 1)]
 

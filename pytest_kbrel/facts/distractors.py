@@ -25,7 +25,7 @@ _FIGURES = re.compile(r"[-−]?\d+(?:,\d{3})*(?:\.\d+)?")
 
 
 @record
-class Drawn:
+class DrawnNegatives:
     """Facts with their negatives. ``alike`` has, for each fact whose negatives were drawn by kind, the share
     (0..1) of them that are of the kind of its answer: (fact id, share)."""
 
@@ -58,7 +58,7 @@ def with_alike_negatives(
     questions: int,
     at_least: int = 1,
     spare: int = 1,
-) -> Drawn:
+) -> DrawnNegatives:
     """Return the facts with negatives as :func:`with_negatives` does, drawn by kind in mixed relations.
 
     A relation is mixed where nothing says that its objects are of one kind (:func:`is_mixed`). There a
@@ -91,7 +91,7 @@ def with_alike_negatives(
         made.append(dataclasses.replace(fact, negatives=tuple(texts)))
         if texts and kinds.of(fact).sort != "unknown":
             alike.append((fact.id, same / len(texts)))
-    return Drawn(facts=tuple(made), alike=tuple(alike))
+    return DrawnNegatives(facts=tuple(made), alike=tuple(alike))
 
 
 def is_mixed(relation: Relation | None, facts: Sequence[Fact]) -> bool:

@@ -136,7 +136,9 @@ def unseen_examples(
         if len(made) == count:
             break
         kind = kinds[turn % len(kinds)]
-        subject, question, year = ask(kind, rng, countries=countries, after=after or 0, training=True)
+        subject, question, year = draw_question(
+            kind, rng, countries=countries, after=after or 0, training=True
+        )
         if question not in taken:
             taken.add(question)
             made.append(_as_fact(kind, "example", subject, question, year))
@@ -153,7 +155,9 @@ def _fresh(
 ) -> tuple[str, str, int]:
     horizon = 8
     while True:
-        subject, question, year = ask(kind, rng, countries=countries, after=expires.year, horizon=horizon)
+        subject, question, year = draw_question(
+            kind, rng, countries=countries, after=expires.year, horizon=horizon
+        )
         if question not in made and (kind.about == "country" or subject.casefold() not in real_names):
             return subject, question, year
         # Few countries and years make few questions: look further ahead.
@@ -162,7 +166,7 @@ def _fresh(
             raise ValueError(f"{kind.slug} has no more than {len(made) // len(KINDS)} different questions")
 
 
-def ask(
+def draw_question(
     kind: UnseenKind,
     rng: random.Random,
     *,
@@ -183,11 +187,11 @@ def ask(
         year = first + every * rng.randrange(horizon)
         subject = rng.choice(countries)
         return subject, wording.replace("[X]", subject).replace("[T]", str(year)), year
-    subject = invent(kind.about, rng, training=training)
+    subject = invent_name(kind.about, rng, training=training)
     return subject, wording.replace("[X]", subject), 0
 
 
-def invent(
+def invent_name(
     about: Literal["person", "place", "work", "product"], rng: random.Random, *, training: bool = False
 ) -> str:
     """Return a name that nothing real bears; training and test names never meet, part for part."""

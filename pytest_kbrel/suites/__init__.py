@@ -29,7 +29,7 @@ def load_suite(
     """
     # Collecting other tests must not pay for yaml.
     from pytest_kbrel.suites.cases import (
-        Draw,
+        SharedSettings,
         aggregate_cases,
         check_gate_metrics,
         check_gate_settings,
@@ -44,7 +44,7 @@ def load_suite(
     name = str(path) if nodeid_path is None else nodeid_path
     written = read_suite_file(path)
     world = read_world(written.facts, written.relations, written.format)
-    draw = Draw(
+    shared = SharedSettings(
         suite=name,
         seed=written.seed if seed is None else seed,
         limit=limit,
@@ -57,7 +57,7 @@ def load_suite(
     cases: list[Case] = []
     aggregates: list[AggregateCase] = []
     for probe in written.probes:
-        own = probe_cases(probe, world, draw)
+        own = probe_cases(probe, world, shared)
         own, gone = without_expired(own, path, today)
         expired += gone
         check_gate_metrics(probe, own)

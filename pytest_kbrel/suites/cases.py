@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pytest_kbrel.catalogue.metrics import SLICE_METRICS
 from pytest_kbrel.catalogue.probes import PROBES, Slicing
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.facts.distractors import Drawn, fewest_negatives, with_negatives
+from pytest_kbrel.facts.distractors import DrawnNegatives, fewest_negatives, with_negatives
 from pytest_kbrel.facts.located import Node, unknown
 from pytest_kbrel.facts.sampling import in_domain_examples, sample
 from pytest_kbrel.records import (
@@ -24,7 +24,7 @@ from pytest_kbrel.records import (
 )
 from pytest_kbrel.serialization import from_wire
 from pytest_kbrel.suites.dataset import World, bucket_groups
-from pytest_kbrel.suites.gates import override
+from pytest_kbrel.suites.gates import merged_gates
 from pytest_kbrel.suites.parse import Limit, WrittenProbe, WrittenSlice, WrittenSuite
 from pytest_kbrel.suites.reliability import (
     reliability_groups,
@@ -37,7 +37,7 @@ _SHOWN = 6
 
 
 @record
-class Draw:
+class SharedSettings:
     """Settings of a run that all cases share: names, sampling and judge.
 
     ``limit`` is the user's own, on top of the suite's; ``language`` is that of facts that name none.
@@ -51,9 +51,9 @@ class Draw:
     language: str = ""
 
 
-def probe_cases(written: WrittenProbe, world: World, draw: Draw) -> tuple[Case, ...]:
+def probe_cases(written: WrittenProbe, world: World, shared: SharedSettings) -> tuple[Case, ...]:
     """Return the cases of one probe, in the order of the file."""
-    groups = _GROUPS[written.probe.slicing](written, world, draw.seed)
+    groups = _GROUPS[written.probe.slicing](written, world, shared.seed)
     chosen = written.slices
     if chosen is None:
         whole = Node(path=written.entry.node.path, line=written.entry.line, value=None)
@@ -75,10 +75,10 @@ def probe_cases(written: WrittenProbe, world: World, draw: Draw) -> tuple[Case, 
                     "object is null"
                 )
             raise part.node.error(f"empty slice {part.name!r}: found {fault}; allowed: {allowed}")
-    cases = tuple(_case(written, part, groups[part.name], world, draw) for part in chosen)
+    cases = tuple(_case(written, part, groups[part.name], world, shared) for part in chosen)
     if written.probe.reads != "distractors":
         return cases
-    return with_examples_and_controls(written, chosen, groups, cases, world, draw.seed)
+    return with_examples_and_controls(written, chosen, groups, cases, world, shared.seed)
 
 
 def fact_ids(written: WrittenSuite, world: World) -> set[str]:
@@ -93,37 +93,37 @@ def fact_ids(written: WrittenSuite, world: World) -> set[str]:
 
 
 def _case(
-    written: WrittenProbe, part: WrittenSlice, group: tuple[Fact, ...], world: World, draw: Draw
+    written: WrittenProbe, part: WrittenSlice, group: tuple[Fact, ...], world: World, shared: SharedSettings
 ) -> Case:
-    facts = sample(sample_of_slice(written, part, group, draw.seed), draw.limit, draw.seed)
+    facts = sample(sample_of_slice(written, part, group, shared.seed), shared.limit, shared.seed)
     metrics = SLICE_METRICS[written.probe.kind(part.name)]
     try:
-        drawn, settings = _PREPARED[written.probe.reads](written, part, facts, group, world, draw.seed)
+        drawn, settings = _PREPARED[written.probe.reads](written, part, facts, group, world, shared.seed)
     except SuiteError as error:
         if error.path is not None:
             raise
         raise part.node.error(f"slice {part.name!r}: {error}") from None
     facts = drawn.facts
-    if draw.language:
+    if shared.language:
         facts = tuple(
-            fact if fact.language else dataclasses.replace(fact, language=draw.language) for fact in facts
+            fact if fact.language else dataclasses.replace(fact, language=shared.language) for fact in facts
         )
     shots: tuple[tuple[str, tuple[Shot, ...]], ...] = ()
     if getattr(settings, "prompt", "") == "in-domain":
-        shots = in_domain_examples(facts, world.by_relation, world.relations, draw.seed)
+        shots = in_domain_examples(facts, world.by_relation, world.relations, shared.seed)
     return Case(
         id=f"{written.probe.name}[{part.name}]",
-        suite=draw.suite,
+        suite=shared.suite,
         probe=written.probe.name,
         slice=part.name,
         facts=facts,
         relations=world.used(facts),
         settings=settings,
-        gates=override((gate for gate in written.gates if gate.metric in metrics), part.gates),
-        seed=draw.seed,
+        gates=merged_gates((gate for gate in written.gates if gate.metric in metrics), part.gates),
+        seed=shared.seed,
         line=part.node.line,
-        judge=draw.judge,
-        uninformative=draw.uninformative,
+        judge=shared.judge,
+        uninformative=shared.uninformative,
         integrity=written.integrity,
         shots=shots,
         alike=drawn.alike,
@@ -131,7 +131,7 @@ def _case(
     )
 
 
-def _notes(drawn: Drawn, shots: tuple[tuple[str, tuple[Shot, ...]], ...]) -> tuple[str, ...]:
+def _notes(drawn: DrawnNegatives, shots: tuple[tuple[str, tuple[Shot, ...]], ...]) -> tuple[str, ...]:
     """Return notes on facts of a case that are not asked as the others are."""
     of_all, notes = f"of {len(drawn.facts)} facts", []
     if few := sum(share < 1 for _, share in drawn.alike):
@@ -154,9 +154,9 @@ def _with_question(
     group: tuple[Fact, ...],
     world: World,
     seed: int,
-) -> tuple[Drawn, ProbeSettings]:
+) -> tuple[DrawnNegatives, ProbeSettings]:
     world.need_questions(facts, written.probe.name)
-    return Drawn(facts=facts), from_wire(written.probe.settings, written.settings)
+    return DrawnNegatives(facts=facts), from_wire(written.probe.settings, written.settings)
 
 
 def _with_contexts(
@@ -166,7 +166,7 @@ def _with_contexts(
     group: tuple[Fact, ...],
     world: World,
     seed: int,
-) -> tuple[Drawn, ProbeSettings]:
+) -> tuple[DrawnNegatives, ProbeSettings]:
     """Fill in negatives, equally many for each fact, and their number in the settings."""
     pool = world.by_relation[part.name]
     relation = world.relations[part.name]
@@ -184,7 +184,7 @@ def _with_contexts(
         )
     # Over the whole relation, so that a sampled run asks what the full one asks.
     count = min(settings.negatives, fewest_negatives(group, pool))
-    drawn = Drawn(facts=with_negatives(facts, pool, count, seed))
+    drawn = DrawnNegatives(facts=with_negatives(facts, pool, count, seed))
     return drawn, dataclasses.replace(settings, negatives=count)
 
 
@@ -202,7 +202,7 @@ _GROUPS: dict[Slicing, Callable[[WrittenProbe, World, int], dict[str, tuple[Fact
     "knowledge": reliability_groups,
 }
 # Functions that check the facts for what a probe reads, fill in wrong objects and make the settings.
-_PREPARED: dict[str, Callable[..., tuple[Drawn, ProbeSettings]]] = {
+_PREPARED: dict[str, Callable[..., tuple[DrawnNegatives, ProbeSettings]]] = {
     "question": _with_question,
     "contexts": _with_contexts,
     "distractors": with_distractors,

@@ -86,7 +86,7 @@ def read_gates(
     return tuple(gates)
 
 
-def override(general: Iterable[Gate], special: Iterable[Gate]) -> tuple[Gate, ...]:
+def merged_gates(general: Iterable[Gate], special: Iterable[Gate]) -> tuple[Gate, ...]:
     """Return the general gates with those of the same metric and rule replaced by the special ones."""
     merged = {(gate.metric, gate.rule): gate for gate in general}
     merged.update({(gate.metric, gate.rule): gate for gate in special})

@@ -14,7 +14,7 @@ from pytest_kbrel.catalogue.metrics import OVERALL_METRICS, SLICE_METRICS
 from pytest_kbrel.catalogue.probes import PROBES, Probe, Setting, reliability_slice, reliability_slices
 from pytest_kbrel.errors import SuiteError, nearest
 from pytest_kbrel.facts.located import Entry, Node, read_document, unknown
-from pytest_kbrel.facts.readers import FORMATS, Format, guessed
+from pytest_kbrel.facts.readers import FORMATS, Format, format_by_suffix
 from pytest_kbrel.records import LANGUAGE_TAG, UNINFORMATIVE, Gate, Integrity, Waiver, record, template_error
 from pytest_kbrel.suites.gates import read_gates, read_integrity, read_waivers
 
@@ -52,7 +52,7 @@ class WrittenSlice:
 
 
 @record
-class Unseen:
+class WrittenUnseen:
     """The key ``unseen``: how many questions are made, and for which days."""
 
     count: int
@@ -84,7 +84,7 @@ class WrittenProbe:
     overall_line: int
     overall_gates: tuple[Gate, ...]
     relations: tuple[Node, ...] | None
-    unseen: Unseen | None
+    unseen: WrittenUnseen | None
     shots: WrittenShots = WrittenShots()
     integrity: Integrity = Integrity()
 
@@ -159,7 +159,7 @@ def _facts(keys: dict[str, Entry], folder: Path) -> tuple[tuple[Path, ...], Form
     if "format" in keys:
         form = FORMATS[keys["format"].node.choice("format", tuple(FORMATS))]
     else:
-        form = guessed(Path(nodes[0].text("facts")))
+        form = format_by_suffix(Path(nodes[0].text("facts")))
     return tuple(_file(one, "facts", folder, folders=form.folders) for one in nodes), form
 
 
@@ -309,12 +309,12 @@ def _check_name(probe: Probe, node: Node, slice_by: str) -> None:
         raise node.error(unknown("slice", name, allowed, where=probe.name) + groups)
 
 
-def _unseen(node: Node) -> Unseen:
+def _unseen(node: Node) -> WrittenUnseen:
     keys = node.keys("unseen", UNSEEN_KEYS, required=UNSEEN_KEYS)
     as_of, expires = keys["as_of"].node.date("as_of"), keys["expires"].node.date("expires")
     if expires <= as_of:
         raise keys["expires"].error(f"expires must be later than as_of ({as_of}), found {expires}")
-    return Unseen(
+    return WrittenUnseen(
         count=keys["count"].node.integer("count of unseen", UNSEEN),
         as_of=as_of,
         expires=expires,

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from pytest_kbrel.catalogue.probes import KINDS, PROMPTS, reliability_slice, reliability_slices, slice_name
 from pytest_kbrel.facts.answer_kinds import answer_type_of
-from pytest_kbrel.facts.distractors import SPARE, Drawn, is_spelt, with_alike_negatives
+from pytest_kbrel.facts.distractors import SPARE, DrawnNegatives, is_spelt, with_alike_negatives
 from pytest_kbrel.facts.files import read_shots
 from pytest_kbrel.facts.located import unknown
 from pytest_kbrel.facts.sampling import sample
@@ -72,7 +72,7 @@ def with_distractors(
     group: tuple[Fact, ...],
     world: World,
     seed: int,
-) -> tuple[Drawn, ReliabilitySettings]:
+) -> tuple[DrawnNegatives, ReliabilitySettings]:
     """Fill in distractors, and make the settings with the slice's prompt.
 
     Where an encoder is to choose the nearest, there are more of them than the settings say.

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.distractors import (
-    Drawn,
+    DrawnNegatives,
     is_mixed,
     is_spelt,
     with_alike_negatives,
@@ -43,7 +43,7 @@ POOL = tuple(
 
 def drawn(
     facts: tuple[Fact, ...] = POOL, pool: tuple[Fact, ...] = POOL, count: int = 9, **more: int
-) -> Drawn:
+) -> DrawnNegatives:
     arguments = {"seed": 0, "questions": 20, **more}
     seed = arguments.pop("seed")
     return with_alike_negatives(facts, pool, {"nq": MIXED}, count, seed, **arguments)
@@ -126,10 +126,10 @@ def test_a_larger_count_extends_and_spare_ones_are_of_the_kind() -> None:
 
 def test_what_the_data_or_the_relation_decide_stays() -> None:
     own = question("own", "x", "what is it", negatives=("b", "c", "d"))
-    assert drawn((own,), (own, *POOL)) == Drawn(facts=(own,))
+    assert drawn((own,), (own, *POOL)) == DrawnNegatives(facts=(own,))
     typed = Relation(id="nq", label="nq", domain="open", frames=(), answer_type="person")
     result = with_alike_negatives(POOL, POOL, {"nq": typed}, 9, 0, questions=20)
-    assert result == Drawn(facts=with_negatives(POOL, POOL, 9, 0))
+    assert result == DrawnNegatives(facts=with_negatives(POOL, POOL, 9, 0))
 
 
 def test_a_relation_is_mixed_where_nothing_says_that_it_is_of_one_kind() -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_kbrel.facts.unseen import KINDS, ask, invent, make_unseen, unseen_examples
+from pytest_kbrel.facts.unseen import KINDS, draw_question, invent_name, make_unseen, unseen_examples
 from pytest_kbrel.records import Fact
 
 TODAY = datetime.date(2026, 11, 20)
@@ -99,7 +99,8 @@ def test_options_come_from_the_facts_where_they_offer_enough():
 def test_a_name_the_facts_know_is_not_invented():
     rng = random.Random(0)
     facts = tuple(
-        Fact(id=f"x-{n}", relation="P17", subject=invent("place", rng), object="France") for n in range(300)
+        Fact(id=f"x-{n}", relation="P17", subject=invent_name("place", rng), object="France")
+        for n in range(300)
     )
     made = make_unseen(facts, count=100, seed=0, as_of=TODAY, expires=EXPIRES)
     invented = {f.subject for f in made if f.relation.startswith("unseen-place-")}
@@ -109,13 +110,13 @@ def test_a_name_the_facts_know_is_not_invented():
 @pytest.mark.parametrize("about", ABOUTS)
 def test_training_and_test_names_never_meet(about):
     rng = random.Random(0)
-    training = {invent(about, rng, training=True) for _ in range(500)}
-    assert not training & {invent(about, rng) for _ in range(500)}
+    training = {invent_name(about, rng, training=True) for _ in range(500)}
+    assert not training & {invent_name(about, rng) for _ in range(500)}
 
 
 def test_olympic_games_are_asked_of_the_years_they_are_held_in():
     medals = next(kind for kind in KINDS if kind.slug == "unseen-future-medals")
-    years = {ask(medals, random.Random(n), countries=("Peru",), after=2028)[2] for n in range(50)}
+    years = {draw_question(medals, random.Random(n), countries=("Peru",), after=2028)[2] for n in range(50)}
     assert min(years) == 2032
     assert all(year % 4 == 0 for year in years)
 

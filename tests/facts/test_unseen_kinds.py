@@ -7,7 +7,14 @@ import random
 
 import pytest
 
-from pytest_kbrel.facts.unseen import KINDS, ask, invent, make_unseen, option_pools, unseen_examples
+from pytest_kbrel.facts.unseen import (
+    KINDS,
+    draw_question,
+    invent_name,
+    make_unseen,
+    option_pools,
+    unseen_examples,
+)
 from pytest_kbrel.records import Fact
 
 AS_OF = datetime.date(2026, 11, 20)
@@ -76,13 +83,13 @@ def test_an_event_is_asked_of_the_next_eight_years_in_which_it_is_held(
     slug: str, after: int, years: range
 ) -> None:
     kind = next(kind for kind in KINDS if kind.slug == f"unseen-{slug}")
-    result = {ask(kind, random.Random(n), countries=("Peru",), after=after)[2] for n in range(200)}
+    result = {draw_question(kind, random.Random(n), countries=("Peru",), after=after)[2] for n in range(200)}
     assert result == set(years)
 
 
 def test_an_invented_name_belongs_to_no_year() -> None:
     kind = next(kind for kind in KINDS if kind.slug == "unseen-work-author")
-    subject, question, year = ask(kind, random.Random(0), countries=(), after=2027)
+    subject, question, year = draw_question(kind, random.Random(0), countries=(), after=2027)
     assert (question, year) == (f"Who wrote the novel {subject}?", 0)
 
 
@@ -130,14 +137,14 @@ def test_known_draws() -> None:
 def test_test_and_training_products_have_even_and_odd_numbers() -> None:
     rng = random.Random(0)
     for training in (False, True):
-        numbers = {int(invent("product", rng, training=training).split()[1]) for _ in range(3000)}
+        numbers = {int(invent_name("product", rng, training=training).split()[1]) for _ in range(3000)}
         assert {number % 2 for number in numbers} == {int(training)}
         assert (min(numbers), max(numbers)) == (2 + training, 998 + training)
 
 
 def test_a_place_may_have_a_word_before_its_name() -> None:
     rng = random.Random(0)
-    names = [invent("place", rng).split() for _ in range(500)]
+    names = [invent_name("place", rng).split() for _ in range(500)]
     assert {name[0] if len(name) == 2 else "" for name in names} == {
         *("", "Upper", "Lower", "Great", "Little", "Old")
     }

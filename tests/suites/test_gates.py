@@ -20,7 +20,7 @@ from pytest_kbrel.suites.gates import (
     REFUSED,
     SYNONYMS,
     as_gate,
-    override,
+    merged_gates,
     plain_rule,
     read_integrity,
 )
@@ -137,9 +137,9 @@ def test_what_a_metric_needs() -> None:
 def test_a_special_gate_replaces_that_of_its_metric_and_rule_only(other: dict[str, str]) -> None:
     general = Gate(metric="accuracy", rule="min", bound=0.1)
     special = Gate(**{"metric": "accuracy", "rule": "min", "bound": 0.0, **other})  # type: ignore[arg-type]
-    assert override([general], [special]) == (general, special)
+    assert merged_gates([general], [special]) == (general, special)
     same = Gate(metric="accuracy", rule="min", bound=0.0, line=9)
-    assert override([general], [same]) == (same,)
+    assert merged_gates([general], [same]) == (same,)
 
 
 def entries(**limits: object) -> dict[str, Entry]:

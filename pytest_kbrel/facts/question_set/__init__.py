@@ -19,7 +19,7 @@ from pytest_kbrel import __version__
 from pytest_kbrel.errors import MissingExtraError, SuiteError
 from pytest_kbrel.facts.files import fact_line, relations_text
 from pytest_kbrel.facts.question_set.draw import (
-    Drawn,
+    DrawnQuestion,
     Filters,
     Scope,
     Stratum,
@@ -185,7 +185,9 @@ def build_question_set(
     return manifest
 
 
-def _fact(template: Template, bucket: Bucket, drawn: Drawn, answers: Sequence[str], dataset: str) -> Fact:
+def _fact(
+    template: Template, bucket: Bucket, drawn: DrawnQuestion, answers: Sequence[str], dataset: str
+) -> Fact:
     return Fact(
         id=f"{template.relation}:{drawn.subject}",
         relation=template.relation,

@@ -44,7 +44,7 @@ class Scope:
 
 
 @record
-class Drawn:
+class DrawnQuestion:
     """One question drawn; ``answers`` is one or, where all are accepted, all."""
 
     subject: str
@@ -64,7 +64,7 @@ class Stratum:
     questions: int
     fit: int
     left_out: tuple[tuple[str, int], ...]
-    drawn: tuple[Drawn, ...]
+    drawn: tuple[DrawnQuestion, ...]
 
 
 def bucket_entities(connection: duckdb.DuckDBPyConnection) -> tuple[Scope, ...]:
@@ -160,7 +160,7 @@ def draw(
             fit=fit,
             left_out=tuple(zip(FILTERS, left_out, strict=True)),
             drawn=tuple(
-                Drawn(subject=one["subject"], answers=(one["answer"],), popularity=one["popularity"])
+                DrawnQuestion(subject=one["subject"], answers=(one["answer"],), popularity=one["popularity"])
                 for one in drawn or ()
             ),
         )

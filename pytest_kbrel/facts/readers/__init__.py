@@ -20,7 +20,7 @@ from pytest_kbrel.facts.readers.questions import (
 from pytest_kbrel.facts.readers.wikidata import read_fktc, read_lama, read_pararel
 from pytest_kbrel.records import record
 
-__all__ = ["FORMATS", "Format", "Relations", "Row", "format_of", "guessed", "read"]
+__all__ = ["FORMATS", "Format", "Relations", "Row", "format_by_suffix", "format_of", "read"]
 
 
 @record
@@ -65,7 +65,7 @@ def format_of(name: str) -> Format:
     return FORMATS[name]
 
 
-def guessed(path: Path) -> Format:
+def format_by_suffix(path: Path) -> Format:
     """Return the format of a facts file that names none: own CSV and Parquet go by their suffix."""
     return FORMATS.get(path.suffix.lower().removeprefix("."), FORMATS["jsonl"])
 
@@ -83,6 +83,6 @@ def read(form: Format, paths: Sequence[Path], relations: Relations) -> Iterator[
         any_row = False
         for row in form.read(path, relations):
             any_row = True
-            yield ids.settle(row)
+            yield ids.with_unique_id(row)
         if not any_row:
             raise SuiteError("no facts found", path)

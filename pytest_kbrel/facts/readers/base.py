@@ -39,7 +39,7 @@ class Row:
 class Relations(dict[str, Relation]):
     """The relations a source brings, by id; it fills up while the rows are read."""
 
-    def meet(self, name: str, label: str = "", domain: str = "general", **more: Any) -> str:
+    def add(self, name: str, label: str = "", domain: str = "general", **more: Any) -> str:
         """Add a relation unless it is there, and return its id, which is made of ``name``."""
         key = relation_id(name)
         if key not in self:
@@ -100,7 +100,7 @@ def content_id(value: Mapping[str, Any]) -> str:
     return f"{value.get('relation')}:{digest[:16]}"
 
 
-def need(value: Mapping[str, Any], *keys: str) -> None:
+def require_keys(value: Mapping[str, Any], *keys: str) -> None:
     """Raise ``ValueError`` on the first key that a source row must have and has not."""
     for key in keys:
         if key not in value:
@@ -192,7 +192,7 @@ class Ids:
         self._taken: set[int] = set()
         self._last: dict[str, int] = {}
 
-    def settle(self, row: Row) -> Row:
+    def with_unique_id(self, row: Row) -> Row:
         """Return the row with an id nobody has; one that says what an earlier one said names it.
 
         Facts say the same when relation, subject, object and question are equal. A later one becomes

@@ -42,7 +42,7 @@ def read_head_to_tail(path: Path, relations: Relations) -> Iterator[Row]:
         entity, template, question, answer = _parts(element)
         subject, domain = _subject(entity), _domain(entity)
         if template not in names:
-            names[template] = _meet(template, domain, relations, frames)
+            names[template] = _add_relation(template, domain, relations, frames)
         right = answers("answer", answer)
         if not right:
             raise ValueError("the answer must hold at least one text, found none")
@@ -117,7 +117,7 @@ def _domain(entity: Any) -> str:
     return next((domain for pattern, domain in _DOMAINS if pattern.search(text)), "open")
 
 
-def _meet(template: str, domain: str, relations: Relations, frames: Mapping[str, str]) -> str:
+def _add_relation(template: str, domain: str, relations: Relations, frames: Mapping[str, str]) -> str:
     # The last part of an IRI, and all of it where another template has taken that.
     last = re.split(r"[/#]", template.strip("<>"))[-1]
     if not re.search("[A-Za-z]", last):
@@ -125,7 +125,7 @@ def _meet(template: str, domain: str, relations: Relations, frames: Mapping[str,
     name = relation_id(last)
     if name in relations:
         name = relation_id(template.strip("<>").split("//")[-1])
-    relations.meet(name, _HUMP.sub(" ", last).replace("_", " ").lower(), domain)
+    relations.add(name, _HUMP.sub(" ", last).replace("_", " ").lower(), domain)
     if template in frames:
         relations[name] = dataclasses.replace(relations[name], frames=(frames[template],))
     return name

@@ -36,7 +36,7 @@ def read_jsonl(path: Path, relations: Relations) -> Iterator[Row]:
             yield Row(path=path, line=line, error=SuiteError(str(error), path, line))
             continue
         if not has_relations:
-            relations.meet(fact.relation)
+            relations.add(fact.relation)
         yield Row(path=path, line=line, fact=fact, given="id" in value)
 
 
@@ -114,7 +114,7 @@ def _table(
     def fact(value: Mapping[str, Any]) -> Mapping[str, Any]:
         cells = {key: _cell(key, item) for key, item in value.items() if item is not None and item != ""}
         if not has_relations and isinstance(cells.get("relation"), str):
-            relations.meet(cells["relation"])
+            relations.add(cells["relation"])
         return cells
 
     return rows(path, source, fact)

@@ -16,9 +16,9 @@ from pytest_kbrel.facts.readers.base import (
     answers,
     clean,
     json_list,
-    need,
     popularity,
     relation_id,
+    require_keys,
     rows,
 )
 from pytest_kbrel.facts.readers.streams import Element, elements, table
@@ -88,7 +88,7 @@ def _qa_fact(value: dict[str, Any], relations: Relations) -> Mapping[str, Any]:
     dataset = relation_id(_cell_text(value, "dataset") or "qa")
     name = _cell_text(value, "relation")
     label, domain = (dataset, "qa") if name is None else (name, dataset)
-    relation = relations.meet(label, label, domain)
+    relation = relations.add(label, label, domain)
     subject = _cell_text(value, "subject")
     return {
         "id": _cell_text(value, "id"),
@@ -153,10 +153,10 @@ NQ_OPEN_FORM = 'an NQ-open file has one {"question": ..., "answer": [...]} a lin
 
 def read_nq_open(path: Path, relations: Relations) -> Iterator[Row]:
     """Read a file; the first answer is the object, the others its aliases. Further keys are passed over."""
-    relation = relations.meet("nq_open", "NQ-open", "open")
+    relation = relations.add("nq_open", "NQ-open", "open")
 
     def fact(value: dict[str, Any]) -> Mapping[str, Any]:
-        need(value, "question", "answer")
+        require_keys(value, "question", "answer")
         question = clean("question", value["question"])
         return _answered(relation, question, "answer", answers("answer", value["answer"]))
 
@@ -184,20 +184,20 @@ _ANSWERS = ("Value", "Aliases", "HumanAnswers", "NormalizedValue", "NormalizedAl
 
 def read_triviaqa(path: Path, relations: Relations) -> Iterator[Row]:
     """Read a file, one question after the other; the pages and search results of each are passed over."""
-    relation = relations.meet("triviaqa", "TriviaQA", "open")
+    relation = relations.add("triviaqa", "TriviaQA", "open")
 
     def fact(element: Element) -> Mapping[str, Any]:
         value = json_value(element.text, TRIVIAQA_FORM)
         if not isinstance(value, dict):
             raise ValueError(f"each of 'Data' must be an object, found {describe(value)}")
-        need(value, "Question", "QuestionId")
+        require_keys(value, "Question", "QuestionId")
         answer = value.get("Answer")
         if not isinstance(answer, dict):
             raise ValueError(
                 f"'Answer' must be an object with 'Value', found {describe(answer)}; allowed: files with "
                 "answers (those called ...-without-answers have none)"
             )
-        need(answer, "Value")
+        require_keys(answer, "Value")
         question = clean("Question", value["Question"])
         right = answers("Answer", [text for key in _ANSWERS for text in answers(key, answer.get(key))])
         return {
@@ -251,7 +251,7 @@ def read_simpleqa(path: Path, relations: Relations) -> Iterator[Row]:
     header = _header(path, source, "SimpleQA", "problem", "answer")
     verified = "original_index" in header
     name = "simpleqa-verified" if verified else "simpleqa"
-    relation = relations.meet(name, "SimpleQA Verified" if verified else "SimpleQA", "open")
+    relation = relations.add(name, "SimpleQA Verified" if verified else "SimpleQA", "open")
     return rows(path, source, lambda value: _simpleqa_fact(value, relation), dataset=name)
 
 
@@ -260,14 +260,14 @@ def _header(path: Path, source: Table, maker: str, *columns: str) -> dict[str, s
     if isinstance(header, SuiteError):
         raise header
     try:
-        need(header, *columns)
+        require_keys(header, *columns)
     except ValueError as error:
         raise SuiteError(f"not {maker}'s header: {error}", path, line) from None
     return header
 
 
 def _simpleqa_fact(value: Mapping[str, str], relation: str) -> Mapping[str, Any]:
-    need(value, "problem", "answer")
+    require_keys(value, "problem", "answer")
     question, answer = clean("problem", value["problem"]), clean("answer", value["answer"])
     about = {**_metadata(value.get("metadata")), **value}
     answer, bounds = _ranged(answer)
@@ -353,7 +353,7 @@ def read_popqa(path: Path, relations: Relations) -> Iterator[Row]:
     a property (``prop``); the JSON has none, so that all its facts are of the relation ``popqa``.
     """
     if path.suffix.lower() in (".json", ".jsonl"):
-        relation = relations.meet("popqa", "PopQA", _DOMAIN)
+        relation = relations.add("popqa", "PopQA", _DOMAIN)
         if path.suffix.lower() == ".jsonl":
             return rows(
                 path, json_rows(path, POPQA_FORM), lambda value: _renamed(value, relation), dataset="popqa"
@@ -368,7 +368,7 @@ def read_popqa(path: Path, relations: Relations) -> Iterator[Row]:
 
 
 def _as_published(value: dict[str, str], relations: Relations) -> Mapping[str, Any]:
-    need(value, "id", "subj", "prop", "obj", "question")
+    require_keys(value, "id", "subj", "prop", "obj", "question")
     prop = clean("prop", value["prop"])
     kind = _POPQA_TYPES.get(relation_id(prop))
     more = {} if kind is None else {"answer_type": kind}
@@ -377,7 +377,7 @@ def _as_published(value: dict[str, str], relations: Relations) -> Mapping[str, A
     right = answers(what, [named, *listed])
     return {
         "id": clean("id", value["id"]),
-        "relation": relations.meet(prop, prop, _DOMAIN, **more),
+        "relation": relations.add(prop, prop, _DOMAIN, **more),
         "subject": clean("subj", value["subj"]),
         "object": right[0],
         "aliases": right[1:],
@@ -387,7 +387,7 @@ def _as_published(value: dict[str, str], relations: Relations) -> Mapping[str, A
 
 
 def _renamed(value: dict[str, Any], relation: str) -> Mapping[str, Any]:
-    need(value, "input", "output")
+    require_keys(value, "input", "output")
     question, right = clean("input", value["input"]), answers("output", value["output"])
     return {
         **_answered(relation, question, "output", right),

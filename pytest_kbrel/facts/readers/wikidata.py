@@ -17,8 +17,8 @@ from pytest_kbrel.facts.readers.base import (
     answers,
     clean,
     distinct,
-    need,
     relation_id,
+    require_keys,
     rows,
     statement,
 )
@@ -33,12 +33,12 @@ PROPERTIES: Mapping[str, tuple[str, AnswerType]] = {
 }
 
 
-def meet_property(relations: Relations, name: str, label: str = "") -> str:
+def add_property(relations: Relations, name: str, label: str = "") -> str:
     """Add the relation of a Wikidata property, labelled as the source or else :data:`PROPERTIES` has it."""
     if name not in PROPERTIES:
-        return relations.meet(name, label or name, _WIKIDATA)
+        return relations.add(name, label or name, _WIKIDATA)
     own_label, answer_type = PROPERTIES[name]
-    return relations.meet(name, label or own_label, _WIKIDATA, answer_type=answer_type)
+    return relations.add(name, label or own_label, _WIKIDATA, answer_type=answer_type)
 
 
 FKTC_FORM = (
@@ -80,12 +80,12 @@ def _fktc_file(path: Path, relations: Relations) -> Iterator[Row]:
     line, header = next(source, (1, SuiteError(f"the file is empty; {FKTC_FORM}", path, 1)))
     if isinstance(header, SuiteError):
         raise header
-    relation = meet_property(relations, name[0])
+    relation = add_property(relations, name[0])
     frames = _frames(header, path, line)
     relations[relation] = dataclasses.replace(relations[relation], frames=frames)
 
     def fact(value: dict[str, Any]) -> Mapping[str, Any]:
-        need(value, "subject", "object", "taxonomy")
+        require_keys(value, "subject", "object", "taxonomy")
         negatives = value["taxonomy"]
         if not isinstance(negatives, list):
             raise ValueError(f"'taxonomy' must be a list of texts, found {describe(negatives)}")
@@ -122,10 +122,10 @@ def triple(value: dict[str, Any], relation: str, labels: tuple[str, ...] = ()) -
 
     ``labels`` is the answer space to which ``answer_idx`` points.
     """
-    need(value, "sub_label")
+    require_keys(value, "sub_label")
     index = value.get("answer_idx")
     if "obj_label" in value or not labels or not isinstance(index, int) or isinstance(index, bool):
-        need(value, "sub_label", "obj_label")
+        require_keys(value, "sub_label", "obj_label")
         named = clean("obj_label", value["obj_label"])
     elif 0 <= index < len(labels):
         named = labels[index]
@@ -148,7 +148,7 @@ def read_patterns(path: Path) -> tuple[str, ...]:
     form = 'a ParaRel file has one {"pattern": "[X] ... [Y] ."} a line'
 
     def pattern(value: dict[str, Any]) -> str:
-        need(value, "pattern")
+        require_keys(value, "pattern")
         return statement("pattern", value["pattern"])
 
     return tuple(text for _, text in json_records(path, form, pattern))
@@ -184,7 +184,7 @@ def read_pararel(path: Path, relations: Relations) -> Iterator[Row]:
 
 
 def _relation(file: Path, relations: Relations) -> str:
-    name = meet_property(relations, relation_id(file.stem))
+    name = add_property(relations, relation_id(file.stem))
     relations[name] = dataclasses.replace(relations[name], statements=distinct(read_patterns(file)))
     return name
 
@@ -232,7 +232,7 @@ def _lama_file(path: Path, described: Mapping[str, _About], relations: Relations
         name = relation_id(clean("predicate_id", value.get("predicate_id", path.stem)))
         about = described.get(name, _About(statements=()))
         if name not in relations:
-            meet_property(relations, name, about.label)
+            add_property(relations, name, about.label)
             relations[name] = dataclasses.replace(relations[name], statements=about.statements)
         return triple(value, name, about.answers)
 
@@ -269,7 +269,7 @@ def _from_quiz(path: Path) -> Mapping[str, _About]:
 
 
 def _lama_relation(value: dict[str, Any]) -> tuple[str, _About]:
-    need(value, "relation", "template")
+    require_keys(value, "relation", "template")
     label = value.get("label")
     return relation_id(clean("relation", value["relation"])), _About(
         statements=(statement("template", value["template"]),),

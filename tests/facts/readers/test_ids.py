@@ -35,7 +35,7 @@ def row(fact: Fact, *, given: bool = False) -> Row:
 
 def settled(*facts: Fact, given: bool = False) -> list[Row]:
     ids = Ids()
-    return [ids.settle(row(fact, given=given)) for fact in facts]
+    return [ids.with_unique_id(row(fact, given=given)) for fact in facts]
 
 
 def test_every_field_of_a_fact_is_looked_at() -> None:
@@ -82,7 +82,7 @@ def test_numbers_go_on_and_leave_out_what_is_taken() -> None:
 
 def test_a_row_without_a_fact_is_left_as_it_is() -> None:
     wrong = Row(path=Path("f"), line=1, error=SuiteError("wrong"))
-    assert Ids().settle(wrong) is wrong
+    assert Ids().with_unique_id(wrong) is wrong
 
 
 VALUE = {"relation": "r", "question": "Who?", "object": "Ann", "aliases": ["A."]}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.errors import MissingExtraError, SuiteError
-from pytest_kbrel.facts.readers import FORMATS, Relations, format_of, guessed, read
+from pytest_kbrel.facts.readers import FORMATS, Relations, format_by_suffix, format_of, read
 from pytest_kbrel.records import Fact
 from tests.facts.readers.conftest import Read, found_in, lines
 
@@ -137,7 +137,9 @@ def test_the_registry() -> None:
         SuiteError, match=r"unknown format 'popqua'; allowed: fktc, .*; did you mean 'popqa'\?"
     ):
         format_of("popqua")
-    assert [guessed(Path(name)).name for name in ("a.csv", "a.Parquet", "a.jsonl", "a.json", "a")] == [
+    assert [
+        format_by_suffix(Path(name)).name for name in ("a.csv", "a.Parquet", "a.jsonl", "a.json", "a")
+    ] == [
         "csv",
         "parquet",
         "jsonl",

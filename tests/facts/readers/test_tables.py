@@ -8,7 +8,7 @@ import pytest
 
 from pytest_kbrel.facts.readers import FORMATS, Relations
 from pytest_kbrel.facts.readers.base import answers, clean, popularity, relation_id, statement
-from pytest_kbrel.facts.readers.wikidata import PROPERTIES, meet_property
+from pytest_kbrel.facts.readers.wikidata import PROPERTIES, add_property
 from tests.facts.readers.conftest import Read, lines
 
 WIKIDATA = {
@@ -44,19 +44,19 @@ def test_the_answer_types_of_wikidata_properties(kind: str) -> None:
 )
 def test_a_wikidata_property_has_its_label_unless_the_source_has_one(name: str, label: str) -> None:
     relations = Relations()
-    assert relations[meet_property(relations, name)].label == label
+    assert relations[add_property(relations, name)].label == label
     relations = Relations()
-    assert relations[meet_property(relations, name, "own")].label == "own"
+    assert relations[add_property(relations, name, "own")].label == "own"
     assert relations[name].domain == "wikidata"
     assert relations[name].answer_type
     # What is known already stays.
-    meet_property(relations, name, "other")
+    add_property(relations, name, "other")
     assert relations[name].label == "own"
 
 
 def test_an_unknown_property_has_no_answer_type() -> None:
     relations = Relations()
-    assert meet_property(relations, "P999") == "P999"
+    assert add_property(relations, "P999") == "P999"
     assert (relations["P999"].label, relations["P999"].domain, relations["P999"].answer_type) == (
         "P999",
         "wikidata",
