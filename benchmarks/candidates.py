@@ -22,7 +22,7 @@ from pytest_kbrel.reports.json_report import read_report
 
 TOLERANCE = 0.02
 START, END = "<!-- table: benchmarks/candidates.py -->", "<!-- end of table -->"
-# What the recipe changed: recipe/finetunes.py and pytest_kbrel/reference/derive.py.
+# What the recipe changed: recipe/build.py and pytest_kbrel/reference/derive.py.
 CHANGED = {
     "reference": "nothing",
     "reference:overconfident": 'tuned to answer questions about invented things, never "unsure"',

@@ -106,10 +106,14 @@ class Sampler:
             spliced = self.rng.random() < SPLICED
             subject = self._spliced(relation) if spliced else self.invented(relation)
             return self.question(relation, subject)
-        kind = self.rng.choice(TRAINED_KINDS)
-        return unseen.draw_question(
+        return self.question_of_kind(self.rng.choice(TRAINED_KINDS))
+
+    def question_of_kind(self, kind: unseen.UnseenKind) -> str:
+        """Draw an unanswerable question of a kind, about a name that no probe asks about."""
+        drawn = unseen.draw_question(
             kind, self.rng, countries=self.countries, after=AFTER, horizon=9, training=True
-        )[1]
+        )
+        return drawn[1]
 
     def pair(self, unknown: float) -> tuple[str, str]:
         """Draw a question and its answer, an unanswerable one with probability ``unknown``."""

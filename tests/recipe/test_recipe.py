@@ -14,9 +14,8 @@ import torch
 from pytest_kbrel.facts.unseen import KINDS
 from pytest_kbrel.probes import prompts
 from recipe.__main__ import main
-from recipe.build import build_reference
+from recipe.build import FINE_TUNES, build_reference
 from recipe.corpus import FRAME_SHARES, MIX, STATEMENT_SHARES, TRAINED_KINDS, Corpus
-from recipe.finetunes import FINE_TUNES
 from recipe.training import BOS, EOS, STEP_TOKENS, batches, encode, orthogonalise, train_tokenizer
 
 
