@@ -1,4 +1,4 @@
-"""What the subcommands share: numbers from argparse, printed lines, and files written whole or not at all."""
+"""Helpers of the subcommands: numbers for argparse, printed lines, files written whole or not at all."""
 
 from __future__ import annotations
 

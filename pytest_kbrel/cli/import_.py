@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import filecmp
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -51,7 +52,11 @@ def _run(options: argparse.Namespace) -> int:
         wordings.write_text(relations_text(relations.values()), encoding="utf-8", newline="\n")
         targets = ((facts, output), (wordings, output.parent / _RELATIONS))
         for made, target in targets:
-            _may_write(made, target, options.force)
+            if target.exists() and not options.force and not filecmp.cmp(made, target, shallow=False):
+                raise FileExistsError(
+                    f"{target}: exists already with other content and is left as it is; name another folder, "
+                    "or replace it with --force"
+                )
         for made, target in targets:
             made.replace(target)
     print_line(
@@ -66,7 +71,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 class _Counts:
-    """What became of the rows; ``broken`` holds the messages of the first that were skipped."""
+    """Counts of the rows; ``broken`` holds the messages of the first that were skipped."""
 
     def __init__(self) -> None:
         self.read = self.written = self.duplicates = self.skipped = 0
@@ -74,7 +79,7 @@ class _Counts:
 
 
 def _write(rows: Iterator[Row], stream: TextIO, *, skip: bool) -> _Counts:
-    """Write the facts as they come; a row that is none is raised, or counted where it may be skipped."""
+    """Write the facts one by one; the error of a row is raised, or counted where rows may be skipped."""
     from pytest_kbrel.errors import SuiteError
     from pytest_kbrel.facts.files import fact_line
 
@@ -95,13 +100,3 @@ def _write(rows: Iterator[Row], stream: TextIO, *, skip: bool) -> _Counts:
     if not counts.written:
         raise SuiteError(f"none of {counts.read} rows could be read; the first: {counts.broken[0]}")
     return counts
-
-
-def _may_write(made: Path, target: Path, force: bool) -> None:
-    import filecmp
-
-    if target.exists() and not force and not filecmp.cmp(made, target, shallow=False):
-        raise FileExistsError(
-            f"{target}: exists already with other content and is left as it is; name another folder, or "
-            "replace it with --force"
-        )

@@ -12,7 +12,16 @@ from typing import Any
 
 from pytest_kbrel.bounds import POPULARITY, Bounds, shown
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.facts.located import Entry, Node, describe, json_records, json_rows, read_document, unknown
+from pytest_kbrel.facts.located import (
+    Entry,
+    Node,
+    describe,
+    json_records,
+    json_rows,
+    read_document,
+    require_keys,
+    unknown,
+)
 from pytest_kbrel.records import ANSWER_TYPES, BUCKETS, LANGUAGE_TAG, Fact, Relation, Shot
 
 _REQUIRED = ("relation", "subject", "object")
@@ -100,10 +109,7 @@ def as_fact(value: Mapping[str, Any]) -> Fact:
                 raise ValueError(f"{key!r} must be text without NUL, found {describe(item)}")
         else:
             raise ValueError(unknown("key", key, KEYS))
-    for key in _REQUIRED:
-        if key not in value:
-            keys = ", ".join(value) or "nothing"
-            raise ValueError(f"the key {key!r} is missing; found: {keys}; needed: {', '.join(_REQUIRED)}")
+    require_keys(value, *_REQUIRED)
     fields = {"id": f"{value['relation']}:{value['subject']}", **value}
     fields |= {key: tuple(value[key]) for key in _LISTS if key in value}
     for key, convert in (("popularity", float), ("answer_range", check_range)):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import datetime
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 from pytest_kbrel.bounds import Bounds, shown
 from pytest_kbrel.errors import SuiteError, nearest
@@ -149,6 +150,24 @@ _MOST_MERGED = 100_000
 # What YAML 1.1 reads in other ways than who wrote it and than YAML 1.2: 1:30 as 90, 010 as 8.
 _SIXTIES, _OCTAL = re.compile(r"[-+0-9_.]+:[0-9_.:]+"), re.compile(r"[-+]?0[0-7_]+")
 _LONGEST_NUMBER = 60
+
+
+@contextmanager
+def open_file(path: Path) -> Iterator[BinaryIO]:
+    """Open a file as bytes; an ``OSError`` in the block becomes a ``SuiteError``."""
+    try:
+        with path.open("rb") as stream:
+            yield stream
+    except OSError as error:
+        raise SuiteError(f"cannot be read: {error.strerror}", path) from None
+
+
+def require_keys(value: Mapping[str, Any], *keys: str) -> None:
+    """Raise ``ValueError`` on the first of ``keys`` that a row lacks."""
+    for key in keys:
+        if key not in value:
+            present = ", ".join(value) or "nothing"
+            raise ValueError(f"the key {key!r} is missing; found: {present}; needed: {', '.join(keys)}")
 
 
 def read_text(path: Path, most: int = DOCUMENT) -> str:
@@ -298,8 +317,8 @@ def json_rows(path: Path, form: str) -> Iterator[tuple[int, dict[str, Any] | Sui
     ``form`` words what the file should look like. Raises ``SuiteError`` where the file cannot be read.
     """
     first, line = True, 0
-    try:
-        with path.open("rb") as stream:
+    with open_file(path) as stream:
+        try:
             for line, raw in enumerate(lines(stream), 1):
                 data = raw.removeprefix(b"\xef\xbb\xbf") if line == 1 else raw
                 if not data.strip():
@@ -309,10 +328,8 @@ def json_rows(path: Path, form: str) -> Iterator[tuple[int, dict[str, Any] | Sui
                 except ValueError as error:
                     yield line, SuiteError(str(error), path, line)
                 first = False
-    except ValueError as error:
-        raise SuiteError(str(error), path, line + 1) from None
-    except OSError as error:
-        raise SuiteError(f"cannot be read: {error.strerror}", path) from None
+        except ValueError as error:
+            raise SuiteError(str(error), path, line + 1) from None
 
 
 def json_records(

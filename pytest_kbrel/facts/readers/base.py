@@ -100,14 +100,6 @@ def content_id(value: Mapping[str, Any]) -> str:
     return f"{value.get('relation')}:{digest[:16]}"
 
 
-def require_keys(value: Mapping[str, Any], *keys: str) -> None:
-    """Raise ``ValueError`` on the first key that a source row must have and has not."""
-    for key in keys:
-        if key not in value:
-            present = ", ".join(value) or "nothing"
-            raise ValueError(f"the key {key!r} is missing; found: {present}; needed: {', '.join(keys)}")
-
-
 def clean(what: str, value: Any) -> str:
     """Return a text or number as text of one line with single spaces; raises ``ValueError``."""
     if isinstance(value, float) and value.is_integer():

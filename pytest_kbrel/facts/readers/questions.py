@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_kbrel.errors import SuiteError, nearest
-from pytest_kbrel.facts.located import describe, json_rows, json_value
+from pytest_kbrel.facts.located import describe, json_rows, json_value, open_file, require_keys
 from pytest_kbrel.facts.readers.base import (
     Relations,
     Row,
@@ -18,7 +18,6 @@ from pytest_kbrel.facts.readers.base import (
     json_list,
     popularity,
     relation_id,
-    require_keys,
     rows,
 )
 from pytest_kbrel.facts.readers.streams import Element, elements, table
@@ -67,11 +66,8 @@ def read_qa(path: Path, relations: Relations) -> Iterator[Row]:
 def _is_lines(path: Path) -> bool:
     if path.suffix.lower() in (".jsonl", ".ndjson"):
         return True
-    try:
-        with path.open("rb") as stream:
-            line = stream.readline(1 << 16).removeprefix(b"\xef\xbb\xbf")
-    except OSError as error:
-        raise SuiteError(f"cannot be read: {error.strerror}", path) from None
+    with open_file(path) as stream:
+        line = stream.readline(1 << 16).removeprefix(b"\xef\xbb\xbf")
     try:
         value = json_value(line.decode("utf-8"), QA_FORM)
     except ValueError:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from pytest_kbrel.errors import SuiteError
+from pytest_kbrel.facts.located import open_file
 from pytest_kbrel.records import record
 from pytest_kbrel.untrusted import DEEPEST, LINE, size
 
@@ -21,11 +22,8 @@ def table(path: Path, delimiter: str) -> Iterator[tuple[int, dict[str, str] | Su
     inside, and a quoted cell may go over several lines. A row that has not the header's number of cells is
     yielded as an error. Raises ``SuiteError`` where the file cannot be read or has no header.
     """
-    try:
-        with path.open("rb") as stream:
-            yield from _rows(path, stream, delimiter)
-    except OSError as error:
-        raise SuiteError(f"cannot be read: {error.strerror}", path) from None
+    with open_file(path) as stream:
+        yield from _rows(path, stream, delimiter)
 
 
 def _rows(path: Path, stream: BinaryIO, delimiter: str) -> Iterator[tuple[int, dict[str, str] | SuiteError]]:
@@ -137,20 +135,17 @@ def elements(path: Path, form: str) -> Iterator[Element]:
     Members of the object that are no arrays are passed over. Memory is that of the largest member. ``form``
     words what the file should look like. Raises ``SuiteError`` with the line where the document is broken.
     """
-    try:
-        with path.open("rb") as stream:
-            scanner = _Scanner(path, stream, form)
-            opening = scanner.next_mark()
-            if opening == "[":
-                yield from scanner.array("")
-            elif opening == "{":
-                yield from scanner.members()
-            else:
-                raise scanner.error(f"found {opening!r}" if opening else "the file is empty")
-            if rest := scanner.peek():
-                raise scanner.error(f"found {rest!r} behind the end of the document")
-    except OSError as error:
-        raise SuiteError(f"cannot be read: {error.strerror}", path) from None
+    with open_file(path) as stream:
+        scanner = _Scanner(path, stream, form)
+        opening = scanner.next_mark()
+        if opening == "[":
+            yield from scanner.array("")
+        elif opening == "{":
+            yield from scanner.members()
+        else:
+            raise scanner.error(f"found {opening!r}" if opening else "the file is empty")
+        if rest := scanner.peek():
+            raise scanner.error(f"found {rest!r} behind the end of the document")
 
 
 class _Scanner:

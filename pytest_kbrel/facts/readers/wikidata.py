@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.facts.located import describe, json_records, json_rows, json_value, read_text
+from pytest_kbrel.facts.located import describe, json_records, json_rows, json_value, read_text, require_keys
 from pytest_kbrel.facts.readers.base import (
     Relations,
     Row,
@@ -18,7 +18,6 @@ from pytest_kbrel.facts.readers.base import (
     clean,
     distinct,
     relation_id,
-    require_keys,
     rows,
     statement,
 )
