@@ -44,7 +44,7 @@ def with_negatives(
     list, and a new fact in the pool disturbs few lists. Raises ``SuiteError`` when a fact has fewer than
     ``at_least``.
     """
-    index = _index(facts, pool)
+    index = _Index(facts, pool)
     return tuple(_filled(fact, index, count, seed, at_least) for fact in facts)
 
 
@@ -74,7 +74,7 @@ def with_alike_negatives(
     mixed = {
         name: _Kinds(others) for name, others in by_relation.items() if is_mixed(relations.get(name), others)
     }
-    index = _index(facts, pool)
+    index = _Index(facts, pool)
     # One of them may be what the model answers.
     sets = next(n for n in range(4, questions + 5) if math.comb(n - 1, 3) >= questions)
     enough = max(at_least, min(sets, count))
@@ -116,7 +116,7 @@ def fewest_negatives(facts: Sequence[Fact], pool: Sequence[Fact]) -> int:
     MONITOR divides by the number of interfering contexts, so all facts of a slice must have equally many.
     Raises ``SuiteError`` naming the first fact that has none.
     """
-    index = _index(facts, pool)
+    index = _Index(facts, pool)
     fewest = None
     for fact in facts:
         count = len(fact.negatives) or index.count(fact)
@@ -188,18 +188,18 @@ def _too_few(fact: Fact, number: int, at_least: int) -> SuiteError:
     )
 
 
-def _index(facts: Sequence[Fact], pool: Sequence[Fact]) -> _Index:
-    # Where all facts bring their negatives, nothing is looked up: a dataset of that kind has thousands.
-    return _Index(() if all(fact.negatives for fact in facts) else pool)
-
-
 class _Index:
-    """The objects of a pool by relation, with all names each goes by."""
+    """Index of the objects of a pool by relation, with all names of each.
 
-    def __init__(self, pool: Sequence[Fact]) -> None:
+    It is empty where all ``facts`` bring their negatives: a dataset of that kind has thousands.
+    """
+
+    def __init__(self, facts: Sequence[Fact], pool: Sequence[Fact]) -> None:
         self.spelling: dict[str, dict[str, str]] = {}
         self.bearers: dict[tuple[str, str], set[str]] = {}
         self.answers: dict[tuple[str, str], set[str]] = {}
+        if all(fact.negatives for fact in facts):
+            return
         for fact in pool:
             if fact.object is None:
                 continue
@@ -216,7 +216,7 @@ class _Index:
                     self.bearers.setdefault((fact.relation, name.casefold()), set()).add(folded)
 
     def right(self, fact: Fact) -> set[str]:
-        """The objects that answer the fact by one of their names."""
+        """Return the objects that answer the fact by one of their names."""
         names = {answer.casefold() for answer in fact.accepted}
         names |= self.answers.get((fact.relation, fact.subject.casefold()), set())
         bearers = {folded for name in names for folded in self.bearers.get((fact.relation, name), ())}
@@ -237,7 +237,7 @@ class _Index:
 
 
 class _Kinds:
-    """The objects of one relation, case apart, by kind: one that answers two questions may be of two."""
+    """Index of the objects of one relation by kind, case apart; an object may be of several kinds."""
 
     def __init__(self, facts: Sequence[Fact]) -> None:
         objects = [fact.object for fact in facts if fact.object is not None]

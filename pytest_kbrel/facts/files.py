@@ -24,16 +24,16 @@ from pytest_kbrel.facts.located import (
 )
 from pytest_kbrel.records import ANSWER_TYPES, BUCKETS, LANGUAGE_TAG, Fact, Relation, Shot
 
-_REQUIRED = ("relation", "subject", "object")
+REQUIRED = ("relation", "subject", "object")
 _TEXTS = ("id", "relation", "subject", "object")
 _NOTES = ("source", "licence", "dataset", "duplicate_of")
-_LISTS = ("aliases", "negatives")
+LISTS = ("aliases", "negatives")
 # A value that a message shows whole.
 _SHOWN = 60
 _RANGE = Bounds(-1e300, 1e300, whole=False)
 _CHOICES: Mapping[str, tuple[str, ...]] = {"answer_type": ANSWER_TYPES, "bucket": BUCKETS}
 KEYS = (
-    *(*_TEXTS, *_LISTS, "popularity", "question", *_CHOICES, *_NOTES),
+    *(*_TEXTS, *LISTS, "popularity", "question", *_CHOICES, *_NOTES),
     *("valid_until", "language", "answer_range"),
 )
 
@@ -57,7 +57,7 @@ def numbered_facts(path: Path) -> Iterator[tuple[int, Fact]]:
     first_line: dict[str, int] = {}
     for line, value in json_rows(path, FORM):
         # Of a file that is of another format already the first line is no fact.
-        foreign = not first_line and (isinstance(value, SuiteError) or not set(_REQUIRED) <= set(value))
+        foreign = not first_line and (isinstance(value, SuiteError) or not set(REQUIRED) <= set(value))
         if isinstance(value, SuiteError):
             raise SuiteError(f"{value}{_PUBLIC}") if foreign else value
         try:
@@ -85,7 +85,7 @@ def as_fact(value: Mapping[str, Any]) -> Fact:
             continue
         if key in _TEXTS or key == "question":
             _text(repr(key), item)
-        elif key in _LISTS:
+        elif key in LISTS:
             if not isinstance(item, list):
                 raise ValueError(f"{key!r} must be a list of texts, found {describe(item)}")
             for member in item:
@@ -109,9 +109,9 @@ def as_fact(value: Mapping[str, Any]) -> Fact:
                 raise ValueError(f"{key!r} must be text without NUL, found {describe(item)}")
         else:
             raise ValueError(unknown("key", key, KEYS))
-    require_keys(value, *_REQUIRED)
+    require_keys(value, *REQUIRED)
     fields = {"id": f"{value['relation']}:{value['subject']}", **value}
-    fields |= {key: tuple(value[key]) for key in _LISTS if key in value}
+    fields |= {key: tuple(value[key]) for key in LISTS if key in value}
     for key, convert in (("popularity", float), ("answer_range", check_range)):
         if value.get(key) is not None:
             fields[key] = convert(value[key])
@@ -217,7 +217,7 @@ def fact_line(fact: Fact) -> str:
     value = {
         field.name: getattr(fact, field.name)
         for field in dataclasses.fields(fact)
-        if field.name in ("id", *_REQUIRED) or getattr(fact, field.name) != field.default
+        if field.name in ("id", *REQUIRED) or getattr(fact, field.name) != field.default
     }
     if "popularity" in value:
         value["popularity"] = _plain_number(value["popularity"])

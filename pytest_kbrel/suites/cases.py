@@ -97,8 +97,15 @@ def _case(
 ) -> Case:
     facts = sample(sample_of_slice(written, part, group, shared.seed), shared.limit, shared.seed)
     metrics = SLICE_METRICS[written.probe.kind(part.name)]
+    settings: ProbeSettings
     try:
-        drawn, settings = _PREPARED[written.probe.reads](written, part, facts, group, world, shared.seed)
+        if written.probe.reads == "question":
+            world.need_questions(facts, written.probe.name)
+            drawn, settings = DrawnNegatives(facts=facts), from_wire(written.probe.settings, written.settings)
+        elif written.probe.reads == "contexts":
+            drawn, settings = _with_contexts(written, part, facts, group, world, shared.seed)
+        else:
+            drawn, settings = with_distractors(written, part, facts, world, shared.seed)
     except SuiteError as error:
         if error.path is not None:
             raise
@@ -147,18 +154,6 @@ def _notes(drawn: DrawnNegatives, shots: tuple[tuple[str, tuple[Shot, ...]], ...
     return tuple(notes)
 
 
-def _with_question(
-    written: WrittenProbe,
-    part: WrittenSlice,
-    facts: tuple[Fact, ...],
-    group: tuple[Fact, ...],
-    world: World,
-    seed: int,
-) -> tuple[DrawnNegatives, ProbeSettings]:
-    world.need_questions(facts, written.probe.name)
-    return DrawnNegatives(facts=facts), from_wire(written.probe.settings, written.settings)
-
-
 def _with_contexts(
     written: WrittenProbe,
     part: WrittenSlice,
@@ -166,8 +161,8 @@ def _with_contexts(
     group: tuple[Fact, ...],
     world: World,
     seed: int,
-) -> tuple[DrawnNegatives, ProbeSettings]:
-    """Fill in negatives, equally many for each fact, and their number in the settings."""
+) -> tuple[DrawnNegatives, MonitorSettings]:
+    """Return the facts with equally many negatives each, and the settings with their number."""
     pool = world.by_relation[part.name]
     relation = world.relations[part.name]
     if not relation.frames:
@@ -200,12 +195,6 @@ _GROUPS: dict[Slicing, Callable[[WrittenProbe, World, int], dict[str, tuple[Fact
     "relation": _relation_groups,
     "bucket": bucket_groups,
     "knowledge": reliability_groups,
-}
-# Functions that check the facts for what a probe reads, fill in wrong objects and make the settings.
-_PREPARED: dict[str, Callable[..., tuple[DrawnNegatives, ProbeSettings]]] = {
-    "question": _with_question,
-    "contexts": _with_contexts,
-    "distractors": with_distractors,
 }
 
 

@@ -66,16 +66,11 @@ def sample_of_slice(
 
 
 def with_distractors(
-    written: WrittenProbe,
-    part: WrittenSlice,
-    facts: tuple[Fact, ...],
-    group: tuple[Fact, ...],
-    world: World,
-    seed: int,
+    written: WrittenProbe, part: WrittenSlice, facts: tuple[Fact, ...], world: World, seed: int
 ) -> tuple[DrawnNegatives, ReliabilitySettings]:
-    """Fill in distractors, and make the settings with the slice's prompt.
+    """Return the facts with distractors, and the settings with the slice's prompt.
 
-    Where an encoder is to choose the nearest, there are more of them than the settings say.
+    Where an encoder is to choose the nearest distractors, there are more than the settings say.
     """
     world.need_questions(facts, written.probe.name)
     parts = reliability_slice(part.name)

@@ -41,7 +41,7 @@ class ComparedModel:
 class FigureTable:
     """One case that at least two models have: a row a metric, a value a model.
 
-    ``differing`` says in words what these figures were not asked or judged alike in.
+    ``differing`` are, in words, the settings and judges in which their runs differ.
     """
 
     case: str
@@ -181,7 +181,7 @@ def figure_tables(models: Sequence[ComparedModel]) -> tuple[FigureTable, ...]:
 def run_settings(models: Sequence[ComparedModel]) -> tuple[str, ...]:
     """Return for each model, in words, those settings of its run that can change figures and are not alike.
 
-    Nothing is said of a paper's models, nor by them.
+    The text is empty for a paper's models, which have no settings.
     """
     runs = [dict(model.settings) for model in models]
     differing = [
@@ -194,7 +194,7 @@ def run_settings(models: Sequence[ComparedModel]) -> tuple[str, ...]:
 
 
 def _differing(models: Sequence[ComparedModel], case: str) -> str:
-    """Return in words in what the runs that have a case did not ask or judge it alike."""
+    """Return in words how the runs that have a case differ in its suite, settings and judge."""
     case_id = case.rpartition("::")[2]
     having = [
         (suite, dict(settings), model)

@@ -47,7 +47,7 @@ FAILING = failing(compared=True)
 
 @record
 class PairedRun:
-    """A candidate held against the baseline. ``run`` has its decided cases and what may differ.
+    """A candidate compared with the baseline. ``run`` has its decided cases and what may differ.
 
     ``p_holm`` are Holm's p-values by (node id, figure), over all figures of all candidates shown;
     ``obstacles`` say by node id why a case cannot be compared.
@@ -77,7 +77,12 @@ def pair_runs(
     from pytest_kbrel import stats
     from pytest_kbrel.gates.family import with_family
 
-    m = sum(GATE_RULES[gate.rule].relative for _, side in candidates for gate in _gates(side))
+    m = sum(
+        GATE_RULES[gate.rule].relative
+        for _, side in candidates
+        for case in (*side.cases, *side.aggregates)
+        for gate in case.gates
+    )
     decided = [_decided(side, baseline.run, max(m, 1)) for _, side in candidates]
     adjusted = iter(with_family([case for cases in decided for case in cases]))
     runs = [
@@ -91,10 +96,9 @@ def pair_runs(
         for value in case.metrics
     ]
     holm = stats.holm([p for *_, p in figures])
-    by_figure = [
-        {(case, value): p for (at, case, value, _), p in zip(figures, holm, strict=True) if at == of}
-        for of in range(len(runs))
-    ]
+    by_figure: list[dict[tuple[str, str], float | None]] = [{} for _ in runs]
+    for (of, case_id, name_of_figure, _), p in zip(figures, holm, strict=True):
+        by_figure[of][case_id, name_of_figure] = p
     return tuple(
         PairedRun(run=run, p_holm=ps, obstacles=_obstacles(side, run.cases, baseline.run))
         for run, ps, (_, side) in zip(runs, by_figure, candidates, strict=True)
@@ -215,14 +219,9 @@ def _run_of(side: RecordedOutcomes, cases: tuple[CaseResult, ...], baseline: Bas
     return dataclasses.replace(run, differences=listed_differences(run, baseline))
 
 
-def _gates(side: RecordedOutcomes) -> list[Gate]:
-    own = [gate_of(gate) for case in side.cases for gate in case.gates]
-    return own + [gate for aggregate in side.aggregates for gate in aggregate.gates]
-
-
 @record
 class RecordedOutcomes:
-    """One run with its outcomes: as a baseline (``run``), and its cases with their gates.
+    """A recorded run with its outcomes: as a baseline (``run``), and its cases with their gates.
 
     ``aggregates`` are empty where nothing says which cases they are over, and gates where none were kept: a
     blessed run has neither.
@@ -234,7 +233,7 @@ class RecordedOutcomes:
 
 
 def read_outcomes(source: str, rootdir: Path) -> RecordedOutcomes | str:
-    """Read a report folder or a blessed run with its outcomes, or say why it has none to pair.
+    """Return a report folder or a blessed run with its outcomes, or the reason why it has none to pair.
 
     Raises ``KbrelError`` where the outcomes are broken or not those of the report beside them.
     """
@@ -255,7 +254,7 @@ def read_outcomes(source: str, rootdir: Path) -> RecordedOutcomes | str:
 
 
 def gate_of(result: GateResult) -> Gate:
-    """Return the demand that a gate's result judged."""
+    """Return the gate of a gate's result."""
     return Gate(metric=result.metric, rule=result.rule, bound=result.bound, line=result.line)
 
 

@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from pytest_kbrel.errors import MissingExtraError, SuiteError
-from pytest_kbrel.facts.files import FORM, KEYS, as_fact, read_relations
+from pytest_kbrel.facts.files import FORM, KEYS, LISTS, REQUIRED, as_fact, read_relations
 from pytest_kbrel.facts.located import describe, json_rows, json_value, unknown
 from pytest_kbrel.facts.readers.base import Relations, Row, answers, clean, json_list, popularity, rows
 from pytest_kbrel.facts.readers.streams import table
 from pytest_kbrel.untrusted import LINE, size
 
-_NEEDED = ("relation", "subject", "object")
-_LISTS = ("aliases", "negatives")
 # What DuckDB may take to read Parquet.
 _MEMORY = "1GB"
 # It hands out so many rows at a time, and they may have so many bytes.
@@ -104,10 +102,10 @@ def _table(
     for name in columns:
         if name not in KEYS:
             raise SuiteError(unknown("column", name, KEYS), path, line)
-    for name in _NEEDED:
+    for name in REQUIRED:
         if name not in columns:
             present = ", ".join(columns)
-            needed = ", ".join(_NEEDED)
+            needed = ", ".join(REQUIRED)
             raise SuiteError(f"no column {name!r}; found: {present}; needed: {needed}", path, line)
     has_relations = _read_relations(path, relations)
 
@@ -121,7 +119,7 @@ def _table(
 
 
 def _cell(key: str, value: Any) -> Any:
-    if key in _LISTS:
+    if key in LISTS:
         texts = json_list(key, value) if isinstance(value, str) else value
         if not isinstance(texts, (list, tuple)):
             raise ValueError(f"{key!r} must be a list, found {describe(value)}")
