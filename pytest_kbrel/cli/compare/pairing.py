@@ -77,12 +77,11 @@ def pair_runs(
     from pytest_kbrel import stats
     from pytest_kbrel.gates.family import with_family
 
-    m = sum(
-        GATE_RULES[gate.rule].relative
-        for _, side in candidates
-        for case in (*side.cases, *side.aggregates)
-        for gate in case.gates
-    )
+    gated: list[CaseResult | AggregateCase] = []
+    for _, side in candidates:
+        gated += [*side.cases]
+        gated += [*side.aggregates]
+    m = sum(GATE_RULES[gate.rule].relative for case in gated for gate in case.gates)
     decided = [_decided(side, baseline.run, max(m, 1)) for _, side in candidates]
     adjusted = iter(with_family([case for cases in decided for case in cases]))
     runs = [
