@@ -26,7 +26,21 @@ from pytest_kbrel.models.cache.store import FILE, Answer, Store, digest_of, key_
 from pytest_kbrel.models.scripted import Script, ScriptedModel
 from pytest_kbrel.records import Generated, GenerateRequest, Request, Scored, ScoreRequest
 
-PLAYED = ScriptedModel(Script(path=Path("none"), rules=()), spec="played", digest="0" * 64)
+
+
+class ServedModel(ScriptedModel):
+    """Scripted model in place of one behind a server."""
+
+    def __init__(self) -> None:
+        super().__init__(Script(path=Path("none"), rules=()), spec="played", digest="0" * 64)
+        self.served: set[str] = set()
+
+    def about(self) -> str:
+        """Return the server's entry for the model."""
+        return "{}"
+
+
+PLAYED = ServedModel()
 MODEL = PLAYED.describe()
 LOOKED_UP = 2000
 
@@ -87,7 +101,7 @@ def put_for_one_run(folder: Path, rows: Sequence[tuple[str, Answer]], asked: Seq
     store = Store(folder)
     session = begin(store, "run", PLAYED)
     for row, request in zip(rows, asked, strict=True):
-        session.put(store, PLAYED, [row], {row[0]: request})
+        session.put(store, [row], {row[0]: request})
     store.close()
 
 
