@@ -49,10 +49,10 @@ def main() -> None:
     print(f"{len(facts)} facts, {len(drawn.alike)} of them in a relation of answers of any kind")
     for name, distracted, took in zip(("by lot", "by kind"), (by_lot, drawn.facts), seconds, strict=True):
         shares = [shares_of(fact, kinds) for fact in distracted if fact.negatives]
-        alike, asked = (fmean(part) for part in zip(*shares, strict=True))
+        alike, same_noun = (fmean(part) for part in zip(*shares, strict=True))
         ratio = fmean(map(length_ratio, distracted))
         print(
-            f"{name}: {alike:.3f} of the same kind, {asked:.3f} asked for by the same noun, "
+            f"{name}: {alike:.3f} of the same kind, {same_noun:.3f} asked for by the same noun, "
             f"length ratio {ratio:.3f}, {took:.1f} s"
         )
     few = sum(part < 1 for _, part in drawn.alike)
@@ -72,9 +72,9 @@ def shares_of(fact: Fact, kinds: dict[str, set[Kind]]) -> tuple[float, float]:
     """Return which share of a fact's distractors is of its kind, and which is asked for by its noun too."""
     own = kind(fact)
     others = [kinds[wrong.casefold()] for wrong in fact.negatives]
-    asked = [any(own.closest == other.closest for other in others_of_fact) for others_of_fact in others]
+    same_noun = [any(own.closest == other.closest for other in others_of_fact) for others_of_fact in others]
     same = [any(own.sort == other.sort for other in others_of_fact) for others_of_fact in others]
-    return fmean(one or other for one, other in zip(same, asked, strict=True)), fmean(asked)
+    return fmean(one or other for one, other in zip(same, same_noun, strict=True)), fmean(same_noun)
 
 
 def first(fact: Fact) -> str:

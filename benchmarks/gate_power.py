@@ -68,13 +68,13 @@ def rates(rng: Rng, n: int, drop: float, flips: float | None = None, p: float | 
 
 def clusters(rng: Rng, n: int, drop: float, touched: float | None = None) -> tuple[Array, Array]:
     """One to seven questions a fact; a touched fact is answered anew, and a lost one wrongly throughout."""
-    asked = rng.integers(1, 8, n)
+    questions = rng.integers(1, 8, n)
     knows = rng.beta(2, 1, (2, n))
     anew = rng.random(n) < (rng.uniform(0, 0.45) if touched is None else touched)
-    before = rng.binomial(asked, knows[0])
-    after = np.where(anew, rng.binomial(asked, knows[1]), before)
+    before = rng.binomial(questions, knows[0])
+    after = np.where(anew, rng.binomial(questions, knows[1]), before)
     after = np.where(rng.random(n) < drop / (2 / 3), 0, after)
-    return np.stack([after, asked], 1).astype(float), np.stack([before, asked], 1).astype(float)
+    return np.stack([after, questions], 1).astype(float), np.stack([before, questions], 1).astype(float)
 
 
 def monitors(rng: Rng, n: int, rise: float) -> tuple[Array, Array]:

@@ -148,10 +148,10 @@ class Ground:
 
     def kill(self, workers: int, seconds: float) -> None:
         """Start a run and kill it so many seconds after it has kept its first answer."""
-        known = len(self.stored())
+        before = len(self.stored())
         process = self.start(workers)
         end = time.monotonic() + PATIENCE
-        while len(self.stored()) == known and process.poll() is None and time.monotonic() < end:
+        while len(self.stored()) == before and process.poll() is None and time.monotonic() < end:
             time.sleep(0.005)
         time.sleep(seconds)
         with contextlib.suppress(ProcessLookupError):
@@ -172,7 +172,7 @@ class Ground:
         finally:
             connection.close()
 
-    def asked(self) -> list[str]:
+    def requests_sent(self) -> list[str]:
         """Return the keys of all that the latest run really put to its models."""
         return [line for file in self._asked.iterdir() for line in file.read_text().splitlines()]
 
@@ -216,27 +216,27 @@ class ServedGround(Ground):
                 return set()
         return {json.loads(text)[1]["prompt"] for (text,) in rows}
 
-    def asked(self) -> list[str]:
+    def requests_sent(self) -> list[str]:
         """Return the prompts that the server got in the latest run."""
         return [call.text for call in self._server.calls[self._before :] if call.path != "models"]
 
     def total(self, before: set[str]) -> int:
         """Return how many questions have had an answer: nothing is kept of a run that has ended."""
-        return len(before | set(self.asked()))
+        return len(before | set(self.requests_sent()))
 
 
 def resumed(ground: Ground, workers: int, seconds: float, whole: Result) -> Killed:
     """Let a killed run go on; return how that ended, against the run that nobody disturbed."""
     before = ground.stored()
     result = ground.finish(workers)
-    asked = ground.asked()
+    sent = ground.requests_sent()
     difference = first_difference(result.report, whole.report)
     return Killed(
         workers=workers,
         seconds=seconds,
         stored=len(before),
-        asked=len(asked),
-        again=len(before & set(asked)),
+        asked=len(sent),
+        again=len(before & set(sent)),
         total=ground.total(before),
         difference=difference or first_difference(result.responses, whole.responses),
     )

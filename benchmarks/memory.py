@@ -295,19 +295,19 @@ def measure(ground: Ground, runs: Sequence[str]) -> None:
     print("| command | peak, MB | beside the model, MB | seconds | CPU seconds | prompts/s |")
     print("|---|--:|--:|--:|--:|--:|")
 
-    def asked(what: str, output: str, *arguments: str) -> None:
+    def compare_with_least(what: str, output: str, *arguments: str) -> None:
         least = ground.pytest(model, "--kb-limit=1", "--kb-output-path=least", *arguments)
         ground.forget()
         say(what, ground.pytest(model, f"--kb-output-path={output}", *arguments), prompts, least)
 
-    asked("`pytest`", "one")
+    compare_with_least("`pytest`", "one")
     if "kept" in runs:
         least = ground.pytest(model, "--kb-limit=1", "--kb-output-path=least")
         say("the same, all answers kept", ground.pytest(model, "--kb-output-path=kept"), prompts, least)
     if "off" in runs:
-        asked("`pytest --kb-use-cache=off`", "off", "--kb-use-cache=off")
+        compare_with_least("`pytest --kb-use-cache=off`", "off", "--kb-use-cache=off")
     if {"workers", "pairs"} & set(runs):
-        asked("`pytest -n 2`", "two", "-n2")
+        compare_with_least("`pytest -n 2`", "two", "-n2")
     record = "--kb-from-run=one"
     if "recorded" in runs:
         say("`--kb-from-run`", ground.pytest(record, "--kb-output-path=again"), prompts)

@@ -77,9 +77,9 @@ def test(folder: str, names: Sequence[str], given: argparse.Namespace) -> int:
         ".".join(path.relative_to(ROOT).with_suffix("").parts): path
         for path in sorted((ROOT / PACKAGE / folder).rglob("*.py"))
     }
-    before = kept(folder)
+    before = recorded(folder)
     results: dict[str, dict[str, Any]] = {}
-    asked = []
+    selected = []
     for module, path in paths.items():
         for mutant in mutants_made.mutants_of(path, module):
             old = before.get(f"{module} {mutant.digest}")
@@ -87,8 +87,8 @@ def test(folder: str, names: Sequence[str], given: argparse.Namespace) -> int:
             wanted = any(f"{mutant.name}.".startswith((f"{PACKAGE}.{n}.", f"{PACKAGE}.{n}:")) for n in names)
             wanted |= mutant.name.removeprefix(f"{PACKAGE}.") in names
             if wanted and (given.again or old is None or old["status"] not in NOTICED):
-                asked.append(mutant)
-    print(f"{folder}: {len(results)} mutants, {len(asked)} of them to be tested", flush=True)
+                selected.append(mutant)
+    print(f"{folder}: {len(results)} mutants, {len(selected)} of them to be tested", flush=True)
     since = last = time.monotonic()
     counts: Counter[str] = Counter()
 
@@ -103,18 +103,19 @@ def test(folder: str, names: Sequence[str], given: argparse.Namespace) -> int:
             keep(folder, results)
             totals = ", ".join(f"{number} {status}" for status, number in counts.items())
             print(
-                f"{counts.total()}/{len(asked)} in {last - since:.0f} s: {totals}; {mutant.name}", flush=True
+                f"{counts.total()}/{len(selected)} in {last - since:.0f} s: {totals}; {mutant.name}",
+                flush=True,
             )
 
     with tempfile.TemporaryDirectory(prefix="kbrel-mutants-") as scratch:
         mutants_tested.FOLDER = Path(scratch)
         loop = mutants_tested.MutantLoop(
-            asked, paths, note, jobs=given.jobs, examples=given.examples, slowest=given.slowest
+            selected, paths, note, jobs=given.jobs, examples=given.examples, slowest=given.slowest
         )
         tests = given.tests or [f"tests/{name}" for name in (folder, *ALSO.get(folder, ()))]
         try:
             off = ("-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:faulthandler")
-            status = pytest.main(["-q", "-s", "--no-header", *off, *tests], plugins=[loop]) if asked else 0
+            status = pytest.main(["-q", "-s", "--no-header", *off, *tests], plugins=[loop]) if selected else 0
         finally:
             keep(folder, results)
     if loop.error:
@@ -140,7 +141,7 @@ def describe(mutant: Any, result: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def kept(folder: str) -> dict[str, dict[str, Any]]:
+def recorded(folder: str) -> dict[str, dict[str, Any]]:
     """Return what earlier runs found of a folder, by module and digest."""
     results = read(folder).values()
     return {f"{one['module']} {one['digest']}": one for one in results if one["status"] != "not tested"}

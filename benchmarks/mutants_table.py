@@ -98,10 +98,10 @@ def row(of: Sequence[str]) -> str:
 
 def survivors(name: str) -> Iterator[str]:
     """Yield the lines that show each mutant of a folder, a module or a function that no test kills."""
-    for known, one in read(name.partition(".")[0]).items():
-        short = known.removeprefix(f"{PACKAGE}.")
-        asked = f"{short}.".replace(":", ".").startswith(f"{name}.")
-        if asked and one["status"] in ("survived", "not covered"):
+    for mutant, one in read(name.partition(".")[0]).items():
+        short = mutant.removeprefix(f"{PACKAGE}.")
+        wanted = f"{short}.".replace(":", ".").startswith(f"{name}.")
+        if wanted and one["status"] in ("survived", "not covered"):
             yield f"# {short}, line {one['line']}: {one['status']}"
             both = (one[side].splitlines() for side in ("before", "after"))
             yield from list(difflib.unified_diff(*both, n=1, lineterm=""))[3:]

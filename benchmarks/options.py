@@ -107,8 +107,8 @@ def speed(given: argparse.Namespace) -> None:
                     run()
                     seconds.setdefault((way, task), []).append(time.process_time() - before)
         for way in models:
-            told = " | ".join(f"{statistics.median(seconds[way, task]):.2f}" for task in TASKS)
-            print(f"| `{way}` | {first[way]:.1f} | {told} |", flush=True)
+            cells = " | ".join(f"{statistics.median(seconds[way, task]):.2f}" for task in TASKS)
+            print(f"| `{way}` | {first[way]:.1f} | {cells} |", flush=True)
 
 
 def budgets(given: argparse.Namespace) -> None:
@@ -118,9 +118,11 @@ def budgets(given: argparse.Namespace) -> None:
         print(f"| tokens a batch | {' | '.join(TASKS)} | peak beside the loaded model, MiB | reckoned |")
         print("|--:|" + "--:|" * (len(TASKS) + 2))
         for tokens in BUDGETS:
-            told = [__file__, "one-budget", "--tokens", str(tokens), "--folder", folder]
+            command = [__file__, "one-budget", "--tokens", str(tokens), "--folder", folder]
             rest = ["--facts", str(given.facts), "--rounds", str(given.rounds)]
-            done = subprocess.run([sys.executable, *told, *rest], check=True, text=True, capture_output=True)
+            done = subprocess.run(
+                [sys.executable, *command, *rest], check=True, text=True, capture_output=True
+            )
             print(done.stdout.strip(), flush=True)
 
 

@@ -42,9 +42,9 @@ def limit_of(model: HfModel, task: Task, clock: Clock = time.perf_counter) -> fl
         decoder = sum(layers.values()) - encoder - across
         trunk = read * (encoder + across) + spots * decoder
     else:
-        asked = sequences_of(pairs)
-        spots = len({one.ids[:end] for one in asked for end in range(one.start + 1, len(one.ids) + 1)})
-        trunk = distinct_tokens(one.ids for one in asked) * sum(layers.values())
+        sequences = sequences_of(pairs)
+        spots = len({one.ids[:end] for one in sequences for end in range(one.start + 1, len(one.ids) + 1)})
+        trunk = distinct_tokens(one.ids for one in sequences) * sum(layers.values())
     rates = _rates(inner, clock)
     return 2 * (trunk / rates["layers"] + spots * head / rates["head"])
 

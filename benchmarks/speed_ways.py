@@ -26,12 +26,12 @@ def scoring_ways(model: HfModel, other: Any, task: Task) -> dict[str, Run]:
     requests = [ScoreRequest(prompt=prompt, continuation=answer) for prompt, answer in task.pairs]
     alone = HfModel(dataclasses.replace(model.parts), shares=False)
 
-    def asked(of: HfModel) -> list[float]:
+    def log_probabilities(of: HfModel) -> list[float]:
         return [log(answer.probabilities) for answer in of.score(requests)]  # type: ignore[union-attr]
 
     ways: dict[str, Run] = {
-        "kbrel": lambda: asked(model),
-        "kbrel, nothing shared": lambda: asked(alone),
+        "kbrel": lambda: log_probabilities(model),
+        "kbrel, nothing shared": lambda: log_probabilities(alone),
         f"transformers, batches of {BATCH}": lambda: plainly(model, other, task),
     }
     harness = lm_eval_of(model, other)
@@ -90,13 +90,17 @@ def generating_ways(model: HfModel, other: Any, task: Task) -> dict[str, Run]:
         for some in _pieces(prompts):
             width = max(map(len, some))
             # Decoders write behind the prompt, so that it must end where the row ends.
-            left = torch.tensor([[0] * (width - len(row)) + row for row in some], device=other.device)
+            padded_rows = torch.tensor([[0] * (width - len(row)) + row for row in some], device=other.device)
             mask = torch.tensor(
                 [[0] * (width - len(row)) + [1] * len(row) for row in some], device=other.device
             )
             with torch.inference_mode():
                 written = other.generate(
-                    left, attention_mask=mask, max_new_tokens=NEW_TOKENS, do_sample=False, pad_token_id=0
+                    padded_rows,
+                    attention_mask=mask,
+                    max_new_tokens=NEW_TOKENS,
+                    do_sample=False,
+                    pad_token_id=0,
                 )
             behind = 0 if other.config.is_encoder_decoder else width
             texts += [text(row[behind:]) for row in written.tolist()]

@@ -88,10 +88,10 @@ def pytest_collection_finish(session):
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item):
     before = {name: clock() - state[name] for name, clock in now.items()}
-    found = yield
+    result = yield
     items.append({name: clock() - state[name] - before[name] for name, clock in now.items()})
     items[-1]["id"] = item.nodeid
-    return found
+    return result
 
 
 def pytest_sessionfinish(session):

@@ -27,7 +27,6 @@ from pytest_kbrel.models.scripted import Script, ScriptedModel
 from pytest_kbrel.records import Generated, GenerateRequest, Request, Scored, ScoreRequest
 
 
-
 class ServedModel(ScriptedModel):
     """Scripted model in place of one behind a server."""
 
@@ -96,11 +95,13 @@ def put_by_two(folder: Path, rows: Sequence[tuple[str, Answer]]) -> None:
         worker.join()
 
 
-def put_for_one_run(folder: Path, rows: Sequence[tuple[str, Answer]], asked: Sequence[Request]) -> None:
+def put_for_one_run(
+    folder: Path, rows: Sequence[tuple[str, Answer]], asked_requests: Sequence[Request]
+) -> None:
     """Put answers of a served model, one at a time, each with what was asked."""
     store = Store(folder)
     session = begin(store, "run", PLAYED)
-    for row, request in zip(rows, asked, strict=True):
+    for row, request in zip(rows, asked_requests, strict=True):
         session.put(store, [row], {row[0]: request})
     store.close()
 
@@ -132,7 +133,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("count", type=int, nargs="?", default=100_000)
     count = parser.parse_args(arguments).count
-    who, asked, rows = digest_of(MODEL), list(requests(count)), answers(count)
+    who, asked_requests, rows = digest_of(MODEL), list(requests(count)), answers(count)
     keys = [key for key, _ in rows]
     print(f"{count:,} responses, load {os.getloadavg()[0]:.1f}\n")
     print("| what | seconds of processor time | microseconds a response |")
@@ -143,13 +144,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     with tempfile.TemporaryDirectory(dir=".") as name:
         folder = Path(name)
-        say("keys", seconds(lambda: [key_of(who, request) for request in asked]))
+        say("keys", seconds(lambda: [key_of(who, request) for request in asked_requests]))
         say("put one at a time", seconds(put, folder / "one", rows, 1))
         say("put 64 at a time", seconds(put, folder / "many", rows, 64))
         say("found", seconds(get, folder / "many", keys))
         say("put 64 at a time by 2 workers", seconds(put_by_two, folder / "shared", rows))
         get(folder / "shared", keys)
-        say("put one at a time for one run", seconds(put_for_one_run, folder / "run", rows, asked))
+        say("put one at a time for one run", seconds(put_for_one_run, folder / "run", rows, asked_requests))
         say("end that run", seconds(end_run, folder / "run"))
         size = (folder / "many" / FILE).stat().st_size
         print(f"\n{size / 1e6:.1f} MB, {size / count:.0f} bytes a response")
