@@ -45,7 +45,7 @@ def test_an_idle_run_imports_nothing_prints_nothing_and_writes_nothing(pytester)
     assert after == before
 
 
-def test_it_can_be_blocked_by_its_name(pytester):
+def test_the_plugin_can_be_blocked_by_its_name(pytester):
     pytester.makepyfile("def test_other(): pass")
     result = pytester.runpytest_subprocess("-p", "no:kbrel")
     result.assert_outcomes(passed=1)
@@ -62,7 +62,7 @@ def test_every_flag_has_an_ini_and_an_environment_twin_in_the_help(pytester):
         assert f"--kb-{flag}" in text
 
 
-def test_flags_that_are_typed_without_a_model_are_said_to_have_no_effect(pytester):
+def test_a_note_names_flags_that_have_no_effect_without_a_model(pytester):
     pytester.makepyfile("def test_other(): pass")
     result = pytester.runpytest("--kb-limit=3", "--kb-device=cpu")
     result.stdout.fnmatch_lines(

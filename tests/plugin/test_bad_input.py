@@ -168,7 +168,9 @@ scripted.load = broken
 """
 
 
-def test_a_model_that_cannot_be_loaded_is_told_once(pytester, mini_suite, report, monkeypatch):
+def test_the_error_of_a_model_that_cannot_be_loaded_is_printed_once(
+    pytester, mini_suite, report, monkeypatch
+):
     from pytest_kbrel.models import scripted
 
     def broken(spec):
@@ -190,7 +192,7 @@ def test_a_model_that_cannot_be_loaded_is_told_once(pytester, mini_suite, report
 
 
 @pytest.mark.slow
-def test_workers_tell_it_once_too(pytester, mini_suite, report):
+def test_workers_print_the_error_of_loading_once(pytester, mini_suite, report):
     mini_suite(GATED)
     pytester.makeconftest(BROKEN)
     result = pytester.runpytest_subprocess(MODEL, "suites", "-n2")

@@ -58,14 +58,14 @@ def older(pytester, mini_suite):
     [("-k", "unseen"), ("--deselect", ONE)],
     ids=["k", "deselect"],
 )
-def test_a_chosen_part(pytester, older, flags):
+def test_no_selected_part_is_blessed(pytester, older, flags):
     result = pytester.runpytest(*BLESS, *flags)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert "no baseline was written: the run is not complete" in one_line(result)
     assert older()
 
 
-def test_a_node_id(pytester, older):
+def test_no_single_item_is_blessed(pytester, older):
     result = pytester.runpytest(MODEL, ONE, "--kb-baseline-update=prod")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert "no baseline was written: the run is not complete" in one_line(result)
@@ -73,7 +73,7 @@ def test_a_node_id(pytester, older):
 
 
 @pytest.mark.parametrize("conftest", [DESELECTING, SKIPPING], ids=["deselected", "skipped"])
-def test_a_conftest_that_leaves_items_out(pytester, older, conftest):
+def test_no_run_is_blessed_whose_conftest_leaves_items_out(pytester, older, conftest):
     pytester.makeconftest(conftest)
     result = pytester.runpytest(*BLESS)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
@@ -81,7 +81,7 @@ def test_a_conftest_that_leaves_items_out(pytester, older, conftest):
     assert older()
 
 
-def test_only_what_failed_last(pytester, older):
+def test_no_run_of_the_last_failures_is_blessed(pytester, older):
     last = pytester.path / ".pytest_cache" / "v" / "cache" / "lastfailed"
     last.parent.mkdir(parents=True)
     last.write_text(f'{{"{ONE}": true}}')
@@ -91,7 +91,7 @@ def test_only_what_failed_last(pytester, older):
     assert older()
 
 
-def test_a_run_that_stopped_at_its_first_failure(pytester, mini_suite, older):
+def test_no_run_is_blessed_that_stopped_at_its_first_failure(pytester, mini_suite, older):
     mini_suite(RELATIVE.replace("cr: {max_drop: 0.05}", "cr: {min: 1.5}").replace("1.5", "1.0"))
     text = (pytester.path / "suites" / "mini.kb.yaml").read_text()
     (pytester.path / "suites" / "mini.kb.yaml").write_text(
@@ -107,7 +107,7 @@ def test_a_run_that_stopped_at_its_first_failure(pytester, mini_suite, older):
 
 
 @pytest.mark.parametrize("where", ["environment", "ini", "typed"])
-def test_a_limit_wherever_it_stands(pytester, monkeypatch, older, where):
+def test_no_limited_run_is_blessed(pytester, monkeypatch, older, where):
     if where == "ini":
         pytester.makeini("[pytest]\nkb_limit = 3\n")
     elif where == "environment":
@@ -119,7 +119,7 @@ def test_a_limit_wherever_it_stands(pytester, monkeypatch, older, where):
 
 
 @pytest.mark.slow
-def test_a_worker_that_died(pytester, older):
+def test_no_run_is_blessed_whose_worker_died(pytester, older):
     pytester.makeconftest(DYING)
     result = pytester.runpytest(*BLESS, "-n2")
     assert result.ret != 0
@@ -127,7 +127,7 @@ def test_a_worker_that_died(pytester, older):
     assert older()
 
 
-def test_a_whole_run_replaces_it_and_keeps_why(pytester, older):
+def test_a_complete_run_replaces_the_baseline_and_records_the_reason(pytester, older):
     pytester.run("git", "init", "-q", ".")
     pytester.run(
         "git", "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "x"
@@ -142,7 +142,7 @@ def test_a_whole_run_replaces_it_and_keeps_why(pytester, older):
     assert actual.created != "older"
 
 
-def test_an_old_baseline_is_named_old(pytester, older, report):
+def test_the_report_names_the_age_of_an_old_baseline(pytester, older, report):
     assert pytester.runpytest(*BLESS).ret == 0
     path = pytester.path / "baselines" / "prod" / "baseline.json"
     text = path.read_text()
@@ -210,7 +210,7 @@ def test_the_reference_says_the_same_in_other_batches(pytester, mini_suite, meta
     assert set(noise["metrics"].values()) == {0.0}
 
 
-def test_what_changes_is_kept_and_shields_gates(pytester, mini_suite, meta, report, plugin_args):
+def test_the_noise_floor_is_stored_and_shields_gates(pytester, mini_suite, meta, report, plugin_args):
     mini_suite(RELATIVE)
     pytester.makeconftest(UNSTEADY)
     result = pytester.runpytest(*BLESS, "--kb-noise-floor", *plugin_args)
@@ -229,21 +229,21 @@ def test_what_changes_is_kept_and_shields_gates(pytester, mini_suite, meta, repo
     assert case["metrics"]["cr"]["noise"] == pytest.approx(2 / 12)
 
 
-def test_without_the_flag_nothing_is_asked_twice(pytester, mini_suite, meta):
+def test_without_noise_floor_nothing_is_asked_twice(pytester, mini_suite, meta):
     mini_suite(RELATIVE)
     pytester.makeconftest(UNSTEADY)
     assert pytester.runpytest(*BLESS).ret == 0
     assert "noise" not in json.dumps(meta()["cases"])
 
 
-def test_it_belongs_to_blessing(pytester, mini_suite):
+def test_the_noise_floor_needs_a_blessing(pytester, mini_suite):
     mini_suite(RELATIVE)
     result = pytester.runpytest(*GATE, "--kb-noise-floor")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*--kb-noise-floor: found without --kb-baseline-update; allowed: *"])
 
 
-def test_blessing_again_without_measuring_says_what_is_dropped(pytester, mini_suite, meta):
+def test_blessing_without_a_noise_floor_reports_that_the_old_one_is_dropped(pytester, mini_suite, meta):
     mini_suite(RELATIVE)
     assert pytester.runpytest(*BLESS, "--kb-noise-floor").ret == 0
     floors = [case["noise"] for case in meta()["cases"].values()]

@@ -26,7 +26,7 @@ def test_the_model_against_itself_is_green_and_loses_nothing(pytester, blessed, 
     assert {case["verdict"] for case in actual["cases"]} == {"pass"}
 
 
-def test_a_worse_candidate_is_red_and_names_what_it_lost(pytester, blessed, report, plugin_args):
+def test_a_worse_candidate_fails_and_its_report_names_the_lost_facts(pytester, blessed, report, plugin_args):
     result = pytester.runpytest(OVERCONFIDENT, "suites", "--kb-baseline=prod", *plugin_args)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     verdicts = {case["slice"]: case["verdict"] for case in report()["cases"]}
@@ -67,7 +67,7 @@ def test_other_prompts_are_not_comparable(pytester, mini_suite, blessed, report)
     assert verdicts["seen-zero-shot"] == "not comparable"
 
 
-def test_a_renamed_suite_is_told_which_suites_the_baseline_has(pytester, blessed, report):
+def test_the_reason_for_a_renamed_suite_names_the_suites_of_the_baseline(pytester, blessed, report):
     suites = pytester.path / "suites"
     (suites / "mini.kb.yaml").rename(suites / "small.kb.yaml")
     result = pytester.runpytest(*GATE, "--kb-baseline=prod")
@@ -112,7 +112,9 @@ def judged(actual):
     return cases, gates
 
 
-def test_it_decides_as_a_blessed_run_of_that_model(pytester, mini_suite, report, plugin_args):
+def test_a_baseline_model_decides_as_a_blessed_run_of_the_same_model(
+    pytester, mini_suite, report, plugin_args
+):
     mini_suite(RECOVERY)
     assert pytester.runpytest(MODEL, "suites", "--kb-baseline-update=prod").ret == 0
     blessed = pytester.runpytest(*CANDIDATE, "--kb-baseline=prod")
@@ -143,7 +145,7 @@ def test_both_models_answers_are_recorded_apart(pytester, mini_suite):
     assert len(first[""]) == 12 + 40
 
 
-def test_the_report_says_what_was_compared_with(pytester, mini_suite, report):
+def test_the_report_names_the_baseline_model(pytester, mini_suite, report):
     mini_suite(RELATIVE)
     pytester.runpytest(*IN_SESSION)
     actual = report()
@@ -157,7 +159,7 @@ def test_a_model_against_itself_loses_nothing(pytester, mini_suite, report):
     assert report()["summary"]["facts_lost"] == report()["summary"]["facts_gained"] == 0
 
 
-def test_what_must_be_equal_is_held_against_it_too(pytester, mini_suite, report):
+def test_a_baseline_model_with_other_prompts_is_not_comparable(pytester, mini_suite, report):
     mini_suite(RELATIVE)
     result = pytester.runpytest(
         "--kb-model=reference", "--kb-baseline-model=reference,add_bos_token=False", "suites"
@@ -177,7 +179,7 @@ def test_what_must_be_equal_is_held_against_it_too(pytester, mini_suite, report)
         (("--kb-baseline-model=reference,dytpe=x",), "*--kb-baseline-model: *dytpe*did you mean 'dtype'*"),
     ],
 )  # fmt: skip
-def test_flags_that_cannot_be_meant(pytester, mini_suite, flags, message):
+def test_flags_of_a_baseline_model_that_are_refused(pytester, mini_suite, flags, message):
     mini_suite(RELATIVE)
     result = pytester.runpytest(*CANDIDATE, *flags)
     assert result.ret == pytest.ExitCode.USAGE_ERROR

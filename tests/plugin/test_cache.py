@@ -43,7 +43,7 @@ def test_a_second_run_asks_nothing_and_reports_the_same(pytester, mini_suite, re
 
 
 @pytest.mark.slow
-def test_workers_use_what_a_serial_run_kept(pytester, mini_suite, report):
+def test_workers_use_the_cache_of_a_serial_run(pytester, mini_suite, report):
     mini_suite()
     pytester.runpytest(*GATE)
     pytester.runpytest(*GATE, "-n2")
@@ -124,7 +124,7 @@ SPOILT = (
 )
 
 
-def test_a_store_that_is_broken_is_said_once_and_never_served(pytester, mini_suite, report, plugin_args):
+def test_a_broken_cache_is_reported_once_and_never_used(pytester, mini_suite, report, plugin_args):
     mini_suite(ONE)
     pytester.runpytest(*GATE)
     before, path = report(), pytester.path / ".kbrel-cache" / "answers.sqlite"
@@ -148,7 +148,7 @@ def test_a_folder_that_cannot_be_written_costs_the_run_nothing(pytester, mini_su
     result.stdout.fnmatch_lines(["answers are not kept: /proc/kbrel/answers.sqlite: *"])
 
 
-def test_the_model_compared_with_is_kept_as_well(pytester, mini_suite, report, plugin_args):
+def test_responses_of_the_baseline_model_are_cached_too(pytester, mini_suite, report, plugin_args):
     mini_suite(ONE)
     flags = ("--kb-baseline-model=scripted/int4.jsonl", *plugin_args)
     pytester.runpytest(*GATE, *flags)
@@ -211,7 +211,7 @@ def test_a_recorded_run_leaves_the_store_alone(pytester, mini_suite, report):
     assert store.read_text() == "spoilt"
 
 
-def test_what_is_blessed_is_the_same_whatever_was_kept(pytester, mini_suite):
+def test_a_baseline_is_the_same_with_and_without_cached_responses(pytester, mini_suite):
     mini_suite(ONE)
     read = []
     for _ in range(2):
@@ -223,7 +223,7 @@ def test_what_is_blessed_is_the_same_whatever_was_kept(pytester, mini_suite):
 
 
 @pytest.mark.slow
-def test_a_killed_run_goes_on_where_it_stopped(pytester, mini_suite):
+def test_a_killed_run_continues_where_it_stopped(pytester, mini_suite):
     mini_suite(SUITE)
     ground = kill_runs.Ground(pytester.path, ("suites",))
     whole = ground.finish(1)

@@ -33,7 +33,7 @@ ENGINE = "batches of up to [0-9]+ tokens, scored in packed rows, written in a lo
 
 
 @pytest.mark.slow
-def test_loading_is_told_from_every_process(pytester, mini_suite, report, plugin_args):
+def test_the_report_has_the_loading_time_of_the_slowest_process(pytester, mini_suite, report, plugin_args):
     mini_suite()
     result = pytester.runpytest(
         "--kb-model=reference", "--kb-limit=3", "-k", "P36 or places-head", *plugin_args
@@ -51,7 +51,7 @@ def test_loading_is_told_from_every_process(pytester, mini_suite, report, plugin
         assert f"model loaded in {environment['model_load_seconds']} s{slowest}" in text
 
 
-def test_nothing_is_tried_for_the_report(pytester, mini_suite, report):
+def test_a_run_from_the_cache_has_no_engine_in_its_report(pytester, mini_suite, report):
     mini_suite()
     args = ("--kb-model=reference", "--kb-limit=3", "-k", "P36", "suites")
     pytester.runpytest(*args)

@@ -118,7 +118,7 @@ def test_paired_runs_are_judged_as_with_the_baseline_itself(run, compare, report
     assert "3 against 1, paired fact by fact: a/report.json" in printed.out
 
 
-def test_what_was_asked_differently_is_said_and_not_compared(run, compare, pytester, capsys):
+def test_cases_with_other_prompts_are_reported_and_not_compared(run, compare, pytester, capsys):
     run("a", "scripted/knows.jsonl")
     run("b", "scripted/knows.jsonl", suite=SUITE.replace("prompt: zero-shot", "prompt: few-shot"))
     status, printed, result = compare("a", "b", "--exit-code")
@@ -167,7 +167,7 @@ def test_waivers_of_the_candidate_count_as_in_its_run(run, compare):
     assert "expired on 2026-01-01" in " ".join(printed.out.split())
 
 
-def test_cases_that_a_candidate_lacks_are_said(run, compare):
+def test_cases_that_a_candidate_lacks_are_reported(run, compare):
     run("a", "scripted/knows.jsonl")
     run("b", "scripted/knows.jsonl", suite=SUITE.partition("head_to_tail:")[0])
     status, printed, result = compare("a", "b")

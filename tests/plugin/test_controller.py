@@ -215,7 +215,9 @@ def test_a_worker_whose_cases_all_failed_counts_too(recorder: Recorder) -> None:
         replace(MODEL, spec="mine"),
     ],
 )
-def test_a_model_that_is_told_otherwise_is_no_other(recorder: Recorder, other: Fingerprint) -> None:
+def test_fingerprints_that_differ_in_what_a_server_reports_are_of_one_model(
+    recorder: Recorder, other: Fingerprint
+) -> None:
     recorder.expect([ITEM])
     for model in (MODEL, other):
         recorder.pytest_runtest_logreport(report(made_result(), model=model))
@@ -272,7 +274,7 @@ KEPT = {"answers": 5, "unused": 2}
         ({"notes": ("went on",)}, [], {}, False, "went on"),
     ],
 )
-def test_whether_a_run_against_a_server_has_ended_and_what_is_said_of_it(
+def test_whether_a_run_against_a_server_has_ended_and_the_note_on_it(
     recorder: Recorder,
     summary: dict[str, Any],
     came: list[Any],

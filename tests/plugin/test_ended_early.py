@@ -325,7 +325,7 @@ def test_the_first_signal_interrupts_and_later_ones_do_not() -> None:
     assert isinstance(Terminated(), KeyboardInterrupt)
 
 
-def test_while_it_is_held_the_signal_is_only_noted() -> None:
+def test_a_held_signal_is_only_noted() -> None:
     termination = Termination()
     termination.watch()
     termination.hold()

@@ -292,7 +292,7 @@ def test_a_line_that_is_broken_is_named_once_and_nothing_passes(pytester, mini_s
     assert {case["verdict"] for case in report()["cases"]} == {"invalid"}
 
 
-def test_a_suite_that_asks_something_else_is_said_once(
+def test_an_error_names_a_suite_that_asks_something_else_once(
     pytester, mini_suite, report, gate, again, plugin_args
 ):
     mini_suite(SUITE)

@@ -93,7 +93,7 @@ def test_exit_first_stops_and_stays_red(pytester, mini_suite, report):
     assert report()["exit_status"] == 1
 
 
-def test_responses_are_kept_one_a_line(pytester, mini_suite):
+def test_responses_are_recorded_one_per_line(pytester, mini_suite):
     mini_suite()
     pytester.runpytest(*GATE, "-k", "seen-zero-shot and not unseen")
     lines = (pytester.path / "kbrel-report/responses.jsonl").read_text(encoding="utf-8").splitlines()

@@ -31,7 +31,7 @@ def gate(pytester, *flags):
         (WRITTEN.format("openai/x"), (), "distractors_from: openai/x", pytest.ExitCode.TESTS_FAILED),
     ],
 )
-def test_a_server_that_is_not_there_is_said_once_with_who_named_it(
+def test_an_error_names_an_unreachable_server_and_its_setting_once(
     pytester, mini_suite, suite, flags, named, status
 ):
     mini_suite(suite)

@@ -192,7 +192,7 @@ def verdicts_of(actual: dict[str, CaseResult], probes: Sequence[str] = PROBES) -
         ("yes", "12 of 12 facts get the same wrong answer, 'yes'; allowed: at most 90%"),
     ],
 )
-def test_who_never_answers_or_always_the_same_is_invalid_on_seen_and_unseen_questions_alike(
+def test_empty_or_constant_answers_are_invalid_on_seen_and_unseen_questions(
     world: Suite, text: str, message: str
 ) -> None:
     actual = gated(world, lambda prompt: text)
@@ -215,7 +215,7 @@ def test_who_never_answers_or_always_the_same_is_invalid_on_seen_and_unseen_ques
     ],
     ids=["unsure", "sentence", "none", "not applicable"],
 )
-def test_who_says_nothing_to_every_question_fails_and_is_told_why(
+def test_a_model_that_never_answers_fails_and_the_report_says_why(
     world: Suite, answers: Answers, most: str
 ) -> None:
     actual = gated(world, answers)
@@ -234,14 +234,14 @@ def test_who_says_nothing_to_every_question_fails_and_is_told_why(
     )
 
 
-def test_who_repeats_the_question_fails(world: Suite) -> None:
+def test_a_model_that_repeats_the_question_fails(world: Suite) -> None:
     actual = gated(world, question)
     assert verdicts_of(actual) <= {"fail", "invalid"}
     assert "fail" in verdicts_of(actual, ["head_to_tail"])
     assert actual["head_to_tail[overall]"].verdict in ("fail", "invalid")
 
 
-def test_who_knows_nothing_and_makes_something_up_passes_in_no_probe(world: Suite) -> None:
+def test_a_model_that_invents_answers_passes_no_probe(world: Suite) -> None:
     """Like a random checkpoint: next to no probability for anything, and another wrong word each time."""
     actual = gated(world, invented, lambda prompt, continuation: (1 + len(prompt) % 7 / 10) / 3000)
     assert verdicts_of(actual, ["monitor"]) == {"invalid"}
@@ -252,14 +252,14 @@ def test_who_knows_nothing_and_makes_something_up_passes_in_no_probe(world: Suit
     assert list(silent_suites(actual.values())) == []
 
 
-def test_who_gives_right_answers_probability_and_never_writes_them_fails_by_accuracy(world: Suite) -> None:
+def test_a_model_that_never_writes_the_probable_answers_fails_by_accuracy(world: Suite) -> None:
     actual = gated(world, invented)
     assert verdicts_of(actual) <= {"fail", "invalid"}
     failed = [gate for gate in actual["monitor[P36]"].gates if gate.verdict == "fail"]
     assert [(gate.metric, gate.rule, gate.observed) for gate in failed] == [("accuracy", "min", 0.0)]
 
 
-def test_who_writes_no_right_answer_leaves_monitor_as_published_no_fact_and_is_invalid(world: Suite) -> None:
+def test_published_monitor_is_invalid_without_any_right_answer(world: Suite) -> None:
     case = next(case for case in world.cases if case.id == "monitor[P36]")
     published = dataclasses.replace(case, settings=MonitorSettings(variant="published"), gates=())
     result = decided_case(published, FunctionModel(invented))
@@ -270,7 +270,7 @@ def test_who_writes_no_right_answer_leaves_monitor_as_published_no_fact_and_is_i
     )
 
 
-def test_a_model_that_knows_its_facts_is_not_told_off(world: Suite) -> None:
+def test_a_model_that_knows_its_facts_gets_no_errors(world: Suite) -> None:
     answers = {
         question_of(case, fact, frame): str(fact.object)
         for case in world.cases

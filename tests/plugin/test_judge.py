@@ -112,7 +112,7 @@ def test_an_unreadable_verdict_is_a_class_of_its_own(
     assert all("of the judge cannot be read; allowed: at most 10%" in case["errors"][0] for case in slices())
 
 
-def test_a_judge_that_fails_makes_the_case_invalid_and_is_not_kept(
+def test_a_judge_that_fails_makes_the_case_invalid_and_is_not_cached(
     pytester, mini_suite, report, openai_server, judge
 ):
     mini_suite(ONE, FACTS)
@@ -126,7 +126,7 @@ def test_a_judge_that_fails_makes_the_case_invalid_and_is_not_kept(
     assert gate(pytester, *judge).ret == 0
 
 
-def test_a_refused_key_is_said_with_the_server(pytester, mini_suite, openai_server, judge):
+def test_an_error_of_a_refused_key_names_the_server(pytester, mini_suite, openai_server, judge):
     mini_suite(ONE, FACTS)
     openai_server.always = Fault(status=401, message="no")
     result = gate(pytester, *judge)
@@ -137,7 +137,7 @@ def test_a_refused_key_is_said_with_the_server(pytester, mini_suite, openai_serv
 
 
 @pytest.mark.slow
-def test_a_killed_run_keeps_the_verdicts_it_had(pytester, mini_suite, openai_server, judge):
+def test_a_killed_run_keeps_the_judgements_it_had(pytester, mini_suite, openai_server, judge):
     mini_suite(ONE, FACTS)
     running = []
     folder = pytester.path / ".kbrel-cache"

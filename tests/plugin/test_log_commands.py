@@ -117,7 +117,7 @@ def test_what_a_model_fails_by_is_printed_without_commands(pytester, gate, repor
         assert commands_in((pytester.path / name).read_text(encoding="utf-8")) == [], name
 
 
-def test_a_plan_and_a_recorded_run_are_told_without_commands(pytester, gate):
+def test_a_plan_and_a_recorded_run_print_no_commands(pytester, gate):
     assert commands_in(printed(gate("##vso[says].jsonl", "--kb-plan"))) == []
     gate("##vso[says].jsonl")
     result = pytester.runpytest("suites", "--kb-from-run=kbrel-report", "-v")
@@ -172,7 +172,7 @@ def test_a_suite_under_a_name_that_pytest_would_print_is_refused(pytester, mini_
         "judge: '##[a]'",
     ],
 )
-def test_what_is_wrong_with_a_suite_is_told_without_commands(pytester, mini_suite, wrong):
+def test_errors_of_a_suite_are_printed_without_commands(pytester, mini_suite, wrong):
     mini_suite(f"suite: a\n{wrong}\n")
     result = pytester.runpytest("--kb-model=scripted/knows.jsonl", "suites", *ALL)
     assert result.ret == pytest.ExitCode.INTERRUPTED

@@ -49,7 +49,7 @@ def blessed(pytester, mini_suite):
     assert pytester.runpytest(MODEL, "suites", "--kb-baseline-update=prod").ret == 0
 
 
-def test_what_was_lost_is_told_everywhere(pytester, blessed, report, plugin_args, monkeypatch):
+def test_every_output_reports_the_lost_facts(pytester, blessed, report, plugin_args, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
     result = pytester.runpytest(CANDIDATE, "suites", "--kb-baseline=prod", "--junitxml=j.xml", *plugin_args)
     assert result.ret == pytest.ExitCode.TESTS_FAILED

@@ -251,7 +251,7 @@ def test_the_next_word_of_the_line_is_no_name(given: Given, tmp_path: Path, valu
         ({"model": "", "from_run": ""}, False),
     ],
 )
-def test_somebody_is_to_be_asked_where_a_model_or_a_record_is_given(
+def test_a_session_is_active_with_a_model_or_a_recorded_run(
     given: Given, settings: dict[str, str], active: bool
 ) -> None:
     assert options.is_active(given(**settings)) is active
@@ -315,7 +315,7 @@ def test_a_worker_has_the_day_and_the_run_of_its_controller(given: Given) -> Non
     assert options.run_id(controller) == options.run_id(controller) != options.run_id(given())
 
 
-def test_what_is_typed_counts_also_where_it_is_nothing(given: Given) -> None:
+def test_an_empty_flag_is_an_explicit_setting(given: Given) -> None:
     assert options.is_explicit(given(judge_args=""), "judge_args")
     assert not options.is_explicit(given(ini={"kb_judge_args": "x"}), "judge_args")
 

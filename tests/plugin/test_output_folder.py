@@ -142,7 +142,9 @@ def test_half_a_surrogate_pair_from_a_server_ends_no_run(
 
 
 @pytest.mark.slow
-def test_half_a_surrogate_pair_that_was_kept_ends_no_run(pytester, mini_suite, report, openai_server, gate):
+def test_half_a_surrogate_pair_in_a_stored_response_ends_no_run(
+    pytester, mini_suite, report, openai_server, gate
+):
     mini_suite(ONE)
     # As one that gives texts as they are, such as the store of an older version.
     pytester.makeconftest(
@@ -215,7 +217,7 @@ def test_where_there_is_nothing_nothing_is_made(tmp_path: Path) -> None:
     assert not _names(tmp_path)
 
 
-def test_reports_come_back_where_it_came_to_no_run(tmp_path: Path) -> None:
+def test_reports_are_moved_back_if_no_run_took_place(tmp_path: Path) -> None:
     _reports(tmp_path, "one")
     assert move_aside(tmp_path)
     move_back(tmp_path)
@@ -231,7 +233,7 @@ def test_reports_that_cannot_be_moved_are_a_usage_error(tmp_path: Path) -> None:
         move_aside(tmp_path)
 
 
-def test_who_looks_for_a_report_that_was_set_aside_is_told_where_it_is(tmp_path: Path) -> None:
+def test_an_error_names_the_folder_of_a_report_that_was_moved_aside(tmp_path: Path) -> None:
     _reports(tmp_path, "{}")
     move_aside(tmp_path)
     for read in (read_report, read_run):

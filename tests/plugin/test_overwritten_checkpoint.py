@@ -124,7 +124,9 @@ def test_the_store_serves_no_answer_of_the_batch_in_which_weights_changed(
     ],
     ids=["baseline", "judge"],
 )
-def test_the_models_beside_it_count_too(pytester, mini_suite, report, overwritten, flags, who):
+def test_a_changed_baseline_model_or_judge_makes_the_run_invalid(
+    pytester, mini_suite, report, overwritten, flags, who
+):
     # A judge is asked where an answer is not what the facts say.
     mini_suite(SUITE, facts=facts_file(RENAMED))
     result = pytester.runpytest(*GATE[1:], *flags)

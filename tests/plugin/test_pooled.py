@@ -36,7 +36,7 @@ def blessed(pytester, mini_suite):
     assert pytester.runpytest(*GATE, "--kb-baseline-update=prod").ret == 0
 
 
-def test_it_is_decided_over_all_answers_of_the_suite(pytester, mini_suite, report, pooled):
+def test_the_pooled_case_is_decided_over_all_answers_of_the_suite(pytester, mini_suite, report, pooled):
     mini_suite(MIXED)
     result = pytester.runpytest(*GATE, "-v")
     assert result.ret == pytest.ExitCode.OK
@@ -58,13 +58,13 @@ def test_it_is_decided_over_all_answers_of_the_suite(pytester, mini_suite, repor
     assert report()["aggregates"]["pooled"] == {"as_expected": value["value"]}
 
 
-def test_it_is_not_decided_when_a_slice_was_left_out(pytester, mini_suite, report):
+def test_the_pooled_case_is_not_decided_when_a_slice_was_left_out(pytester, mini_suite, report):
     mini_suite(MIXED)
     pytester.runpytest(*GATE, "-k", "not four-shot")
     assert {case["probe"] for case in report()["cases"]} == {"head_to_tail", "reliability"}
 
 
-def test_against_itself_it_passes_and_against_another_it_tells_what_was_lost(
+def test_the_pooled_case_passes_against_itself_and_lists_facts_lost_against_another(
     pytester, blessed, report, pooled, plugin_args
 ):
     pytester.runpytest(OVERCONFIDENT, "suites", "--kb-baseline=prod", *plugin_args)

@@ -167,7 +167,7 @@ def test_the_header_names_model_judge_and_baseline(
     ]
 
 
-def test_the_header_says_what_was_typed_without_effect(tmp_path: Path) -> None:
+def test_the_header_names_flags_without_effect(tmp_path: Path) -> None:
     options = made_options(output_path=tmp_path / "out", model_args="batch_size=8")
     lines = Recorder(cast(pytest.Config, StubConfig(tmp_path)), options, None).pytest_report_header()
     assert lines[0] == "kbrel: model reference"
@@ -204,17 +204,17 @@ def unused(typed: dict[str, str], expected: set[str], judge: str = "openai/j") -
         ({}, set(), ()),
     ],
 )
-def test_what_no_selected_case_needs_is_told(
+def test_flags_that_no_selected_case_needs_are_reported(
     typed: dict[str, str], expected: set[str], messages: tuple[str, ...]
 ) -> None:
     assert unused(typed, expected) == messages
 
 
-def test_a_judge_that_no_case_has_is_told() -> None:
+def test_a_judge_that_no_case_has_is_reported() -> None:
     assert unused({"judge": "openai/j"}, {ANSWERS}, judge="rules") == (JUDGES,)
 
 
-def test_they_stand_in_the_report_and_below_what_was_collected(
+def test_unused_flags_are_in_the_report_and_below_the_collected_items(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     suite = made_suite(made_case("head_to_tail[a]"))

@@ -60,14 +60,14 @@ def test_each_case_shows_its_first_prompt_as_the_model_read_it(pytester, mini_su
     assert {(MONITOR, ""), (HEAD, "You know geography.")} <= systems
 
 
-def test_a_failure_shows_it_on_one_line(pytester, mini_suite):
+def test_a_failure_shows_the_prompt_on_one_line(pytester, mini_suite):
     mini_suite(PROMPTS.replace("1.1", "0.9"))
     result = pytester.runpytest(INT4, "suites", "-k", "head_to_tail")
     shown = IN_TURNS.replace("\n", "\\n")
     result.stdout.fnmatch_lines([f"  first prompt  {shown[:200]}*"])
 
 
-def test_it_is_the_same_whoever_answers(pytester, mini_suite, report):
+def test_the_prompt_is_the_same_from_the_cache_and_from_a_recorded_run(pytester, mini_suite, report):
     """All answers kept from before, and a recorded run decided again."""
     mini_suite(PROMPTS.replace("1.1", "1.0"))
     pytester.runpytest(*GATE)
@@ -148,7 +148,7 @@ def test_a_suite_is_judged_in_its_language(run):
     assert case["settings"]["language"] == "de"
 
 
-def test_a_language_without_rules_is_said_and_judged_as_english(run):
+def test_a_language_without_rules_is_reported_and_judged_as_english(run):
     result, case, rates = run("language: sw\n")
     assert rates == {"accuracy": 0.5, "hallucination": 0.25, "missing": 0.25}
     assert case["settings"]["language"] == "sw (no rules)"

@@ -61,7 +61,7 @@ def again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return resolve
 
 
-def test_what_belongs_to_the_record_is_as_it_was_then(again: Any, tmp_path: Path) -> None:
+def test_settings_of_the_record_are_the_recorded_ones(again: Any, tmp_path: Path) -> None:
     # All of these come from ini file or environment, which are those of other runs.
     others = {"model": "x", "model_args": "x=1", "device": "cpu", "dtype": "float16", "batch_size": "1"}
     others |= {"judge": "reference", "judge_args": "seed=9", "limit": 9, "seed": 9, "attribute": 4}

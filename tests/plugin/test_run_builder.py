@@ -100,7 +100,7 @@ def test_an_item_that_failed_although_its_gates_did_not_is_invalid(
     assert case.errors == (("died",) if after != verdict or waived else case.errors)
 
 
-def test_a_failure_without_a_word_is_said_to_be_one() -> None:
+def test_a_failure_without_a_message_gets_one() -> None:
     results = session(ONE, failures={ONE: ""})
     results.add(ONE, made_result())
     assert built(results).cases[0].errors == ("it failed and did not say why",)
@@ -238,7 +238,7 @@ def environment(results: SessionResults, **more: Any) -> dict[str, str]:
     return {name: text for name, text in result.items() if name not in own}
 
 
-def test_what_a_run_says_of_its_helpers_and_of_kept_answers(tmp_path: Path) -> None:
+def test_the_environment_of_a_run_counts_its_helpers_and_cached_responses(tmp_path: Path) -> None:
     assert environment(session()) == {"workers": "0"}
     assert environment(session(), others={"numprocesses": 2}) == {"workers": "2"}
     helped = SessionResults()
@@ -279,7 +279,7 @@ def exchange(case: str, fact: str, to: str = "") -> Exchange:
     return Exchange(case=case, ask=ask, response=Failed(error="x"))
 
 
-def test_responses_are_joined_in_the_order_of_the_cases_and_what_lacks_is_said(tmp_path: Path) -> None:
+def test_responses_are_joined_in_the_order_of_the_cases_and_missing_ones_are_reported(tmp_path: Path) -> None:
     parts, out = tmp_path / "parts", tmp_path / "deep" / "out"
     append_exchanges(parts / "gw0.jsonl", [exchange(TWO, "1"), exchange(TWO, "2")])
     append_exchanges(parts / "gw1.jsonl", [exchange(ONE, "3")])

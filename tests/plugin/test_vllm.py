@@ -135,7 +135,7 @@ def test_without_the_package_the_extra_is_named(pytester, mini_suite):
         (("--kb-model=vlm/x/y",), "did you mean 'vllm'"),
     ],
 )
-def test_what_is_wrong_is_said_before_anything_is_loaded(pytester, mini_suite, stand_in, args, message):
+def test_errors_of_a_vllm_spec_come_before_anything_is_loaded(pytester, mini_suite, stand_in, args, message):
     mini_suite()
     result = pytester.runpytest(*args, "suites")
     assert result.ret == pytest.ExitCode.USAGE_ERROR

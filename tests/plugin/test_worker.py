@@ -119,7 +119,7 @@ def test_responses_that_cannot_be_kept_end_the_case(tmp_path: Path, models: dict
         made(tmp_path, CASE).decide(CASE)
 
 
-def test_another_model_is_asked_the_same_and_both_are_told_apart(
+def test_the_baseline_model_gets_the_same_requests_and_its_responses_are_marked(
     tmp_path: Path, models: dict[str, FunctionModel]
 ) -> None:
     case = replace(CASE, gates=(Gate(metric="accuracy", rule="max_drop", bound=0.0),))
@@ -224,7 +224,7 @@ def test_a_case_is_corrected_for_the_comparisons_of_the_whole_run(
         ),
     ],
 )
-def test_whoever_helps_with_a_case_is_told_also_where_nobody_asked_it(
+def test_helpers_of_a_case_are_listed_even_without_a_request(
     tmp_path: Path, models: dict[str, FunctionModel], case: Case, helpers: list[str]
 ) -> None:
     runner = made(tmp_path, case, judge=case.judge)

@@ -189,7 +189,7 @@ def test_every_worker_loads_the_model_once(pytester, mini_suite):
 
 
 @pytest.mark.slow
-def test_workers_get_gpus_in_turn_and_keep_what_their_user_chose(pytester, monkeypatch):
+def test_workers_get_gpus_in_turn_from_the_list_of_their_user(pytester, monkeypatch):
     monkeypatch.setenv(DEVICES, "2,3")
     pytester.makepyfile(
         """
