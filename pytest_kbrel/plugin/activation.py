@@ -163,7 +163,3 @@ class Planner:
             )
 
         return make_plan(cases, settings, baseline, foreseen, family)
-
-
-if TYPE_CHECKING:
-    pass
