@@ -79,6 +79,8 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     unused = [flag.flag for flag in FLAGS if options.is_on_command_line(config, flag.name)]
     if unused:
         lines.append(f"kbrel: {', '.join(unused)} not used: no model is given (--kb-model)")
+    if not lines:
+        return []
     from pytest_kbrel.printing import printable
 
     return list(map(printable, lines))

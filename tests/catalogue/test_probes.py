@@ -14,7 +14,7 @@ from pytest_kbrel.probes import IMPLEMENTATIONS
 from pytest_kbrel.probes.base import check_wording, template_of
 from pytest_kbrel.records import CaseKind, ProbeName
 from pytest_kbrel.reports.json_report import schema
-from pytest_kbrel.suites.cases import _GROUPS, _PREPARED
+from pytest_kbrel.suites.cases import _GROUPS
 from pytest_kbrel.suites.parse import COMMON_KEYS, SUITE_KEYS, probe_keys
 from pytest_kbrel.suites.schema import _own
 
@@ -87,7 +87,6 @@ def test_the_keys_of_a_probe_are_settings_that_it_has(probe: Probe) -> None:
 @EACH
 def test_facts_can_be_grouped_and_prepared_for_it_and_its_own_words_hold_a_question(probe: Probe) -> None:
     assert probe.slicing in _GROUPS
-    assert probe.reads in _PREPARED
     assert probe.chunk > 0
     check_wording(probe.settings())
     assert "Who?" in template_of(probe.settings()).question("Who?")

@@ -111,7 +111,7 @@ def test_sigterm_while_reports_are_written_tears_none_of_them(
     from pytest_kbrel.plugin import controller
 
     mini_suite(GATED)
-    write = controller.write
+    write = controller.write_reports
 
     def interrupted(run, directory):
         for moment in ("before", "after"):
@@ -121,7 +121,7 @@ def test_sigterm_while_reports_are_written_tears_none_of_them(
             run = write(run, directory) if moment == "before" else run
         return run
 
-    monkeypatch.setattr(controller, "write", interrupted)
+    monkeypatch.setattr(controller, "write_reports", interrupted)
     result = pytester.runpytest(MODEL, "suites")
     # Everything was decided, and still whoever ended it must not read a 0.
     assert result.ret == pytest.ExitCode.INTERRUPTED
