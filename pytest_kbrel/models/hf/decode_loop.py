@@ -19,7 +19,7 @@ from pytest_kbrel.models.hf.batch_plan import BatchLimits
 from pytest_kbrel.models.hf.kv_cache import Layers, SlotMove, preallocated_cache, rearranged_cache
 from pytest_kbrel.models.hf.lm_head import logits_at
 from pytest_kbrel.models.hf.prefix_tree import Row
-from pytest_kbrel.models.hf.scorer import right_padded, row_inputs, takes_position_ids
+from pytest_kbrel.models.hf.scorer import encoder_outputs, right_padded, row_inputs, takes_position_ids
 from pytest_kbrel.models.hf.stopping import Continuation, Endings
 from pytest_kbrel.models.tokens import Ids
 from pytest_kbrel.records import Failed, GenerateRequest
@@ -298,12 +298,9 @@ def continue_encoded(
     """
     running = [RunningSequence(number, request, endings) for number, request in enumerate(requests)]
     answers: dict[int, Continuation | Failed] = {}
-    distinct = {ids: row for row, ids in enumerate(dict.fromkeys(prompts))}
-    tokens = right_padded(list(distinct), int(model.generation_config.pad_token_id)).to(model.device)
-    mask = right_padded([[1] * len(ids) for ids in distinct], 0).to(model.device)
-    encoded = model.get_encoder()(input_ids=tokens, attention_mask=mask)
-    rows = torch.tensor([distinct[ids] for ids in prompts], device=model.device)
-    states, mask = encoded.last_hidden_state[rows.to(encoded.last_hidden_state.device)], mask[rows]
+    inputs = encoder_outputs(model, prompts, int(model.generation_config.pad_token_id))
+    encoded, mask = inputs["encoder_outputs"], inputs["attention_mask"]
+    states = encoded.last_hidden_state
     own = preallocated_cache(len(running), max(request.max_new_tokens for request in requests), [])
     cache = EncoderDecoderCache(own, DynamicCache())
     start = int(model.generation_config.decoder_start_token_id)

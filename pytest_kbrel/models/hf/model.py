@@ -33,15 +33,11 @@ from pytest_kbrel.records import (
 
 T = TypeVar("T")
 
-_SCORED: dict[SharingMode, str] = {
-    "packed": "scored in packed rows",
-    "prefix": "scored behind shared prefixes",
-    "plain": "scored in plain batches",
-}
-_WRITTEN: dict[SharingMode, str] = {
-    "packed": "written in a loop of packed rows",
-    "prefix": "written in a loop behind shared prefixes",
-    "plain": "written in plain batches",
+# By sharing mode, of scoring and of generating.
+_ENGINES: dict[SharingMode, tuple[str, str]] = {
+    "packed": ("scored in packed rows", "written in a loop of packed rows"),
+    "prefix": ("scored behind shared prefixes", "written in a loop behind shared prefixes"),
+    "plain": ("scored in plain batches", "written in plain batches"),
 }
 
 
@@ -80,8 +76,8 @@ class HfModel:
         # Where ``cached_property`` stores it: the attribute itself would try it now.
         scored, written = (vars(part).get("sharing_mode") for part in (self._scorer, self._generator))
         once = scored == "prefix" and self.parts.model.config.is_encoder_decoder
-        words = ["scored behind shared encoder output" if once else _SCORED[scored]] if scored else []
-        words += [_WRITTEN[written]] if written else []
+        words = ["scored behind shared encoder output" if once else _ENGINES[scored][0]] if scored else []
+        words += [_ENGINES[written][1]] if written else []
         return ", ".join([*words, f"batches of up to {self._budget.tokens} tokens"] if words else [])
 
     def rendered(self, request: Request) -> str:

@@ -140,7 +140,10 @@ def score_batch(
     device = model.device
     if model.config.is_encoder_decoder:
         starts = [len(pair.lead) for pair in pairs]
-        inputs = _encoder_decoder_inputs(model, pairs, pad_id, encode_once)
+        encode = encoder_outputs if encode_once else _encoder_inputs
+        inputs = encode(model, [pair.context for pair in pairs], pad_id)
+        labels = right_padded([(*pair.lead, *pair.targets) for pair in pairs], -100)
+        inputs["decoder_input_ids"] = model.prepare_decoder_input_ids_from_labels(labels=labels).to(device)
     else:
         starts = [len(pair.context) - 1 for pair in pairs]
         inputs = {"input_ids": right_padded([one.ids for one in sequences_of(pairs)], pad_id).to(device)}
@@ -166,27 +169,24 @@ def right_padded(rows: Sequence[Sequence[int]], fill: int) -> torch.Tensor:
     return torch.tensor([[*row, *[fill] * (width - len(row))] for row in rows])
 
 
-def _encoder_decoder_inputs(
-    model: Any, pairs: Sequence[Pair], pad_id: int, encode_once: bool
-) -> dict[str, Any]:
-    contexts = [pair.context for pair in pairs]
-    labels = right_padded([(*pair.lead, *pair.targets) for pair in pairs], -100)
-    distinct = list(dict.fromkeys(contexts)) if encode_once else contexts
-    inputs: dict[str, Any] = {
-        "input_ids": right_padded(distinct, pad_id).to(model.device),
-        "attention_mask": right_padded([[1] * len(context) for context in distinct], 0).to(model.device),
+def _encoder_inputs(model: Any, prompts: Sequence[Ids], pad_id: int) -> dict[str, Any]:
+    return {
+        "input_ids": right_padded(prompts, pad_id).to(model.device),
+        "attention_mask": right_padded([[1] * len(ids) for ids in prompts], 0).to(model.device),
     }
-    if encode_once:
-        row_of = {context: row for row, context in enumerate(distinct)}
-        rows = torch.tensor([row_of[context] for context in contexts], device=model.device)
-        with torch.inference_mode():
-            encoded = model.get_encoder()(**inputs)
-        # Of its own class: some decoders ask for more than the states.
-        states = encoded.last_hidden_state
-        outputs = type(encoded)(last_hidden_state=states[rows.to(states.device)])
-        inputs = {"encoder_outputs": outputs, "attention_mask": inputs["attention_mask"][rows]}
-    inputs["decoder_input_ids"] = model.prepare_decoder_input_ids_from_labels(labels=labels).to(model.device)
-    return inputs
+
+
+def encoder_outputs(model: Any, prompts: Sequence[Ids], pad_id: int) -> dict[str, Any]:
+    """Return the encoder's outputs and their mask, a row a prompt; equal prompts are encoded once."""
+    row_of = {ids: row for row, ids in enumerate(dict.fromkeys(prompts))}
+    inputs = _encoder_inputs(model, list(row_of), pad_id)
+    with torch.inference_mode():
+        encoded = model.get_encoder()(**inputs)
+    rows = torch.tensor([row_of[ids] for ids in prompts], device=model.device)
+    states = encoded.last_hidden_state
+    # Of its own class: some decoders ask for more than the states.
+    outputs = type(encoded)(last_hidden_state=states[rows.to(states.device)])
+    return {"encoder_outputs": outputs, "attention_mask": inputs["attention_mask"][rows]}
 
 
 def feed_prefix(model: Any, ids: Ids) -> Layers:
