@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import torch
@@ -97,9 +98,8 @@ def describe_devices(model: Any) -> str:
     """Return where a model is computed: ``cuda:0``, ``cuda x 2``, ``cuda x 2, partly offloaded``."""
     if not getattr(model, "hf_device_map", None):
         return str(model.device)
-    devices = devices_of(model)
-    kinds = dict.fromkeys(device.type for device in devices)
+    kinds = Counter(device.type for device in devices_of(model))
     words = str(model.device)
-    if len(devices) > 1:
-        words = " + ".join(f"{kind} x {sum(device.type == kind for device in devices)}" for kind in kinds)
+    if kinds.total() > 1:
+        words = " + ".join(f"{kind} x {count}" for kind, count in kinds.items())
     return f"{words}, partly offloaded" if is_offloaded(model) else words

@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import math
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, Literal
 
 import torch
@@ -54,7 +55,6 @@ class Endings:
         self.eos_ids = tuple(eos_ids)
         self._special = special
         self._vocabulary = vocabulary
-        self._pieces: list[str] | None = None
         self._masks: dict[str, torch.Tensor | None] = {}
 
     def with_ends(self, eos_ids: Sequence[int], *, special: bool) -> Endings:
@@ -85,7 +85,7 @@ class Endings:
         if stop not in self._masks:
             last = stop[-1:]
             usable = last.isascii() and last not in ("", " ")
-            self._masks[stop] = torch.tensor([last in piece for piece in self._texts()]) if usable else None
+            self._masks[stop] = torch.tensor([last in piece for piece in self._pieces]) if usable else None
         return self._masks[stop]
 
     def stops(self, ids: Sequence[int], stops: Sequence[str]) -> bool:
@@ -128,12 +128,11 @@ class Endings:
     def _ended(self, ids: Ids, text: str) -> Continuation:
         return Continuation(text=text.strip(), token_ids=ids, finish="stop")
 
-    def _texts(self) -> list[str]:
-        if self._pieces is None:
-            # The embedding may have more rows than the tokenizer has tokens.
-            ids = set(self.tokenizer.get_vocab().values())
-            self._pieces = [self.decode([n]) if n in ids else "" for n in range(self._vocabulary)]
-        return self._pieces
+    @cached_property
+    def _pieces(self) -> list[str]:
+        # The embedding may have more rows than the tokenizer has tokens.
+        ids = set(self.tokenizer.get_vocab().values())
+        return [self.decode([n]) if n in ids else "" for n in range(self._vocabulary)]
 
 
 class _StopAtStrings(StoppingCriteria):  # type: ignore[misc,unused-ignore]
