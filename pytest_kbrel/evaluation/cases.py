@@ -8,8 +8,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_kbrel.baselines import Baseline, session_baseline
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.evaluation.model_pool import ModelPool
+from pytest_kbrel.models.registry import args_for
 from pytest_kbrel.records import (
     BASELINE,
     Case,
@@ -23,7 +25,6 @@ from pytest_kbrel.records import (
 )
 
 if TYPE_CHECKING:
-    from pytest_kbrel.baselines import Baseline
     from pytest_kbrel.models.embedding import Encoder
 
 
@@ -98,7 +99,6 @@ class Retrieval:
 
     def _encoder(self, spec: str, folder: Path) -> Encoder:
         from pytest_kbrel.models.embedding import Encoder
-        from pytest_kbrel.models.registry import args_for
 
         if (spec, folder) not in self._encoders:
             self._encoders[spec, folder] = Encoder(spec, args_for(spec, self._args), folder)
@@ -114,7 +114,6 @@ def run_baseline_model(case: Case, pool: ModelPool, keep: Keep) -> tuple[Table, 
     ``keep`` gets the exchanges, marked as the baseline model's. Raises ``ModelError`` if the model cannot be
     opened or its responses cannot be measured.
     """
-    from pytest_kbrel.baselines import session_baseline
     from pytest_kbrel.gates import check_integrity
     from pytest_kbrel.probes import run_case
 
@@ -124,12 +123,8 @@ def run_baseline_model(case: Case, pool: ModelPool, keep: Keep) -> tuple[Table, 
         return pool.ask(requests, to or BASELINE, nodeid)
 
     def keep_marked(exchanges: Sequence[Exchange]) -> None:
-        keep(
-            [
-                dataclasses.replace(one, ask=dataclasses.replace(one.ask, to=one.ask.to or BASELINE))
-                for one in exchanges
-            ]
-        )
+        asks = [dataclasses.replace(one.ask, to=one.ask.to or BASELINE) for one in exchanges]
+        keep([dataclasses.replace(one, ask=ask) for one, ask in zip(exchanges, asks, strict=True)])
 
     result = run_case(case, ask, keep_marked)
     if broken := check_integrity(case, result.table, result.errors).broken:

@@ -18,8 +18,6 @@ from pytest_kbrel.models.vllm import VLLM
 if TYPE_CHECKING:
     from pytest_kbrel.models.token_counting import TokenCounter
 
-    pass
-
 BACKENDS: Mapping[str, Backend] = {backend.name: backend for backend in (OPENAI, HF, VLLM, SCRIPTED)}
 """All backends by name; importing them loads no model's package."""
 

@@ -19,8 +19,10 @@ from typing import BinaryIO
 
 from pytest_kbrel import SCORING_VERSION
 from pytest_kbrel.errors import KbrelError, ResponseError
+from pytest_kbrel.models.base import check_probabilities, check_size
 from pytest_kbrel.records import Fingerprint, GenerateRequest, Request, Response, ScoreRequest
 from pytest_kbrel.reports import REPORT, RESPONSES, earlier_note
+from pytest_kbrel.reports.responses import from_line, numbered, parse_line
 from pytest_kbrel.serialization import from_wire, values_of
 from pytest_kbrel.untrusted import LINE, short
 
@@ -153,8 +155,6 @@ class RecordedResponses:
 
         Raises :class:`ResponseError` as :meth:`find` does.
         """
-        from pytest_kbrel.reports.responses import parse_line
-
         row = self._opened().execute("SELECT at FROM places WHERE key = ?", (_start(case),)).fetchone()
         requests: dict[str, Request] = {}
         if row is None:
@@ -202,9 +202,6 @@ class RecordedResponses:
     def _response(
         self, stream: BinaryIO, index: sqlite3.Connection, case: str, to: str, request: Request
     ) -> Response | None:
-        from pytest_kbrel.models.base import check_probabilities, check_size
-        from pytest_kbrel.reports.responses import from_line
-
         kind = next(name for name, of in _KINDS.items() if isinstance(request, of))
         for key in _keys(case, to, kind, values_of(request)):
             row = index.execute("SELECT line, at FROM places WHERE key = ?", (key,)).fetchone()
@@ -221,8 +218,6 @@ class RecordedResponses:
 
 def _index_rows(path: Path) -> Iterator[tuple[str, list[tuple[bytes, int, int]]]]:
     """Yield rows of the index with REPLACE or IGNORE: of equal keys a usable response precedes a failure."""
-    from pytest_kbrel.reports.responses import numbered, parse_line
-
     try:
         with path.open("rb") as stream:
             at, last = 0, None

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_kbrel import __version__
+from pytest_kbrel.baselines import helper_differences
 from pytest_kbrel.errors import KbrelError, ModelError
 from pytest_kbrel.evaluation.model_pool import ModelPool, role_of
 from pytest_kbrel.models.base import Model
@@ -142,8 +143,6 @@ class ReplayPool(ModelPool):
 
     def _live(self, requests: Sequence[Request], to: str, case: str, total: int) -> Sequence[Response]:
         """Return responses of the opened helper model ``to``, which must be the recorded one of this name."""
-        from pytest_kbrel.baselines import helper_differences
-
         recorded = self.run.helper(to)
         if recorded is None:
             return super().ask(requests, to, case)

@@ -133,12 +133,13 @@ class OpenAIModel:
         failure: BaseException | None = None
         try:
             for future in as_completed(futures):
-                error = None if future.cancelled() else future.exception()
-                if error is not None and failure is None:
+                if future.cancelled():
+                    continue
+                if (error := future.exception()) is None:
+                    yield [(futures[future], future.result())]
+                elif failure is None:
                     failure = error
                     _cancel(futures)
-                elif error is None and not future.cancelled():
-                    yield [(futures[future], future.result())]
         finally:
             _cancel(futures)
         if failure is not None:
