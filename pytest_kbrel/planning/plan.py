@@ -83,23 +83,23 @@ class PlannedCase:
 
 @record
 class Plan:
-    """The plan of a run. ``around`` is how long the probes themselves take, in seconds."""
+    """The plan of a run. ``probe_seconds`` is how long the probes themselves take."""
 
     cases: tuple[PlannedCase, ...]
     participants: tuple[Participant, ...]
-    foreseen: tuple[GatePower, ...]
+    powers: tuple[GatePower, ...]
     comparisons: int
-    around: float
+    probe_seconds: float
 
 
 def make_plan(
     cases: Sequence[Case],
     options: Settings,
     baseline: Baseline | None,
-    foreseen: Callable[[DryRun], tuple[GatePower, ...]],
+    powers_of: Callable[[DryRun], tuple[GatePower, ...]],
     comparisons: int,
 ) -> Plan:
-    """Find out what a run of ``cases`` would ask; models that are no servers are loaded and timed.
+    """Return the plan of a run of ``cases``; models that are not on a server are loaded and timed.
 
     Raises :class:`~pytest_kbrel.errors.KbrelError` as loading these models does.
     """
@@ -120,14 +120,14 @@ def make_plan(
             for case in cases
         ),
         participants=participants,
-        foreseen=foreseen(dry_runs.high),
+        powers=powers_of(dry_runs.high),
         comparisons=comparisons,
-        around=dry_runs.high.seconds,
+        probe_seconds=dry_runs.high.seconds,
     )
 
 
 def _models(options: Settings, dry_runs: DryRuns) -> list[PlannedModel]:
-    """Return all models that are asked anything, with what they are asked."""
+    """Return all models of the run with their numbers of requests."""
     assert options.model_spec is not None
     passes = 2 if options.noise_floor else 1
     own = [PlannedModel("--kb-model", options.model, options.model_spec.get(), passes)]

@@ -96,7 +96,7 @@ def _participant(who: Participant) -> Iterator[str]:
 
 
 def _time(plan: Plan) -> Iterator[str]:
-    total = Range(low=plan.around, high=plan.around)
+    total = Range(low=plan.probe_seconds, high=plan.probe_seconds)
     measured = []
     unknown = []
     for who in plan.participants:
@@ -132,7 +132,7 @@ def _cost(plan: Plan) -> Iterator[str]:
 
 
 def _gates(plan: Plan) -> Iterator[str]:
-    relative = [gate for gate in plan.foreseen if GATE_RULES[gate.rule].relative]
+    relative = [gate for gate in plan.powers if GATE_RULES[gate.rule].relative]
     if relative:
         yield (
             f"comparisons with a baseline: {plan.comparisons}; a drop is significant at "
@@ -145,7 +145,7 @@ def _gates(plan: Plan) -> Iterator[str]:
         rows = [["gate", "n", "allowed", "found from"]]
         rows += [[*named, _number(n), allowed, smallest] for named, n, allowed, smallest in _alike(relative)]
         yield from format_table(rows)
-    never = [gate for gate in plan.foreseen if gate.never]
+    never = [gate for gate in plan.powers if gate.never]
     if never:
         yield ""
         yield f"gates that can never fail in this run ({len(never)}):"

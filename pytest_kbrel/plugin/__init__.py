@@ -119,7 +119,7 @@ def _refuse_suites_without_model(config: pytest.Config) -> None:
                 "--kb-model=SPEC or --kb-from-run=DIR"
             )
     for argument in config.args:
-        if argument.split("::", 1)[0].endswith(options.SUITE_SUFFIX):
+        if options.in_suite(argument):
             raise pytest.UsageError(
                 f"{argument} is a knowledge suite and no model is given: "
                 "add --kb-model=SPEC, set KB_MODEL, or write kb_model in the ini file; "

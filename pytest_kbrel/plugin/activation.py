@@ -12,7 +12,7 @@ from pytest_kbrel.evaluation.model_pool import let_threads_sleep, spec_notes
 from pytest_kbrel.models.registry import gpus_of
 from pytest_kbrel.plugin.collection import case_of, count_comparisons
 from pytest_kbrel.plugin.controller import Recorder
-from pytest_kbrel.plugin.options import SUITE_SUFFIX, find_suites, is_active, is_explicit
+from pytest_kbrel.plugin.options import find_suites, in_suite, is_active, is_explicit
 from pytest_kbrel.plugin.output_folder import move_aside
 from pytest_kbrel.plugin.preflight import check, check_args, check_cases
 from pytest_kbrel.plugin.settings import read_settings
@@ -101,7 +101,6 @@ class Planner:
         self._baseline = baseline
         self._plan: Plan | None = None
 
-    @pytest.hookimpl
     def pytest_report_header(self) -> list[str]:
         """Return the model of the plan, and remarks about model arguments without effect."""
         judge = f", judge {self._settings.judge}" if self._settings.judge != RULES else ""
@@ -114,7 +113,7 @@ class Planner:
         """Plan the selected cases; pytest itself reports suites that could not be collected."""
         if session.testsfailed and not self._config.option.continue_on_collection_errors:
             return
-        items = [item for item in session.items if item.nodeid.split("::", 1)[0].endswith(SUITE_SUFFIX)]
+        items = [item for item in session.items if in_suite(item.nodeid)]
         cases = [case for case in map(case_of, items) if case is not None]
         if not cases:
             return
@@ -130,7 +129,6 @@ class Planner:
             return None
         return True
 
-    @pytest.hookimpl
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print the plan."""
         from pytest_kbrel.planning.render import plan_lines
@@ -152,7 +150,7 @@ class Planner:
         check_cases(settings, cases)
         family = count_comparisons(suites, nodeids)
 
-        def foreseen(dry_run: DryRun) -> tuple[GatePower, ...]:
+        def powers_of(dry_run: DryRun) -> tuple[GatePower, ...]:
             return power_of_gates(
                 suites,
                 cases,
@@ -162,4 +160,4 @@ class Planner:
                 coming=bool(settings.baseline_model),
             )
 
-        return make_plan(cases, settings, baseline, foreseen, family)
+        return make_plan(cases, settings, baseline, powers_of, family)

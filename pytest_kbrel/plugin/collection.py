@@ -15,7 +15,6 @@ import pytest
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.plugin.options import SUITE_SUFFIX
 from pytest_kbrel.printing import printable
 from pytest_kbrel.records import Case, Gate, ProbeName, Suite
 from pytest_kbrel.reports.formatting import one_line
@@ -28,11 +27,6 @@ suites_key = pytest.StashKey[dict[str, Suite]]()
 
 class KbrelWarning(pytest.PytestWarning):
     """A suite is usable but has something its author should know."""
-
-
-def is_suite(path: Path) -> bool:
-    """Return True if a file is a suite."""
-    return path.name.endswith(SUITE_SUFFIX)
 
 
 def load(path: Path, nodeid: str, settings: Settings) -> Suite:

@@ -39,7 +39,7 @@ from pytest_kbrel.plugin.fixtures import (
     uses_model,
     waiver_text,
 )
-from pytest_kbrel.plugin.options import SUITE_SUFFIX, find_suites
+from pytest_kbrel.plugin.options import find_suites, in_suite
 from pytest_kbrel.plugin.output_folder import SpoolDirectory, move_aside, move_back
 from pytest_kbrel.plugin.preflight import check_suites, unused_flags
 from pytest_kbrel.plugin.run_builder import (
@@ -113,8 +113,8 @@ class Recorder:
         """Expect results of the items of suites among ``nodeids``."""
         # Python tests use models too: the process that collected them has registered the run.
         self.mark_active()
-        new = [nodeid for nodeid in nodeids if nodeid.split("::", 1)[0].endswith(SUITE_SUFFIX)]
-        new = [nodeid for nodeid in new if nodeid not in self._results.expected]
+        expected = self._results.expected
+        new = [nodeid for nodeid in nodeids if in_suite(nodeid) and nodeid not in expected]
         if not new:
             return
         self.begin()
@@ -129,13 +129,11 @@ class Recorder:
         self._results.notes |= dict.fromkeys(self._unused)
         self._spool_directory.start()
 
-    @pytest.hookimpl
     def pytest_report_header(self) -> list[str]:
         """Return the models of the run, and remarks about model arguments without effect."""
         notes = [one_line(note, 500) for note in spec_notes(self._settings)]
         return [printable(f"kbrel: {line}") for line in (self._who(), *notes)]
 
-    @pytest.hookimpl
     def pytest_report_collectionfinish(self) -> list[str]:
         """Return which flags have no effect on the collected cases; with xdist, nothing is collected here."""
         return [f"kbrel: {one_line(note, 500)}" for note in self._unused]
@@ -153,7 +151,6 @@ class Recorder:
         )
         return f"deciding again over {record} ({who}); no model is loaded, reports go to {output}"
 
-    @pytest.hookimpl
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         """Remove the responses of killed runs; begin if the arguments name suites."""
         self._session = session
@@ -161,21 +158,18 @@ class Recorder:
         if find_suites(self._config):
             self.begin()
 
-    @pytest.hookimpl
     def pytest_collectstart(self, collector: pytest.Collector) -> None:
         """Begin at the first suite."""
-        if collector.nodeid.endswith(SUITE_SUFFIX):
+        if in_suite(collector.nodeid):
             self.begin()
 
-    @pytest.hookimpl
     def pytest_collection_modifyitems(self) -> None:
         """Note that a serial run has collected everything."""
         self.note_collected()
 
-    @pytest.hookimpl
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Note suites that could not be collected: the run is then incomplete."""
-        if report.failed and report.nodeid.endswith(SUITE_SUFFIX):
+        if report.failed and in_suite(report.nodeid):
             self._problems[f"{report.nodeid} could not be collected"] = None
 
     @pytest.hookimpl(trylast=True)
@@ -185,12 +179,10 @@ class Recorder:
             self.begin()
         self.expect(item.nodeid for item in session.items)
 
-    @pytest.hookimpl
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Note which items were begun."""
         self._results.begun.add(nodeid)
 
-    @pytest.hookimpl
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Read the results on a report, from this process or from a worker."""
         self._results.note(report)
@@ -232,7 +224,7 @@ class Recorder:
 
         A Python test does not end it: others beside it may need no model.
         """
-        if hasattr(report, "kbrel_unusable") and report.nodeid.split("::", 1)[0].endswith(SUITE_SUFFIX):
+        if hasattr(report, "kbrel_unusable") and in_suite(report.nodeid):
             self._problems[f"no case can be decided: {report.kbrel_unusable}"] = None
             pytest.exit(UNUSABLE, returncode=pytest.ExitCode.USAGE_ERROR)
 
@@ -267,7 +259,6 @@ class Recorder:
         if self._run_lock is not None:
             self._run_lock.release(ended=ended)
 
-    @pytest.hookimpl
     def pytest_unconfigure(self) -> None:
         """Restore the former handler of SIGTERM; a session that received one never exits with 0."""
         if self._termination.arrived and self._session is not None and not self._session.exitstatus:
@@ -305,7 +296,6 @@ class Recorder:
         add_suite_properties(self._config, suite_properties(self._run))
         return ended
 
-    @pytest.hookimpl
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print the table of cases."""
         if self._run is None:

@@ -77,6 +77,11 @@ def is_listing_only(config: pytest.Config) -> bool:
     return any(getattr(config.option, name, None) for name in _SHOWING)
 
 
+def in_suite(nodeid: str) -> bool:
+    """Return True if a node id is that of a suite or of an item in one."""
+    return nodeid.split("::", 1)[0].endswith(SUITE_SUFFIX)
+
+
 def find_suites(config: pytest.Config) -> list[str]:
     """Return the suites that the arguments name, or that lie up to two levels deep in folders they name."""
     suites: dict[str, None] = {}

@@ -20,7 +20,7 @@ from pytest_kbrel.baselines.format import dump_tables, packed
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.models.cache.store import identity
 from pytest_kbrel.plugin.collection import count_comparisons
-from pytest_kbrel.plugin.options import NO_CACHE, SUITE_SUFFIX
+from pytest_kbrel.plugin.options import NO_CACHE, in_suite
 from pytest_kbrel.records import (
     BASELINE,
     UNMEASURED,
@@ -314,7 +314,7 @@ def _undecided(nodeid: str, why: str, *, begun: bool) -> CaseResult:
     suite, _, case_id = nodeid.partition("::")
     name, _, rest = case_id.partition("[")
     # A Python test may have a probe's name.
-    probes = PROBES if suite.endswith(SUITE_SUFFIX) else ()
+    probes = PROBES if in_suite(suite) else ()
     probe: CaseKind = next((probe for probe in probes if probe == name), "test")
     return CaseResult(
         id=case_id,

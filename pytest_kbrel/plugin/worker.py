@@ -6,7 +6,6 @@ import dataclasses
 import functools
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 
@@ -16,6 +15,7 @@ from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.evaluation.cases import Retrieval, measure_noise, run_baseline_model
 from pytest_kbrel.evaluation.model_pool import ModelPool, let_threads_sleep, no_probabilities
 from pytest_kbrel.plugin import collection
+from pytest_kbrel.plugin.options import in_suite
 from pytest_kbrel.plugin.output_folder import spool_folder
 from pytest_kbrel.records import (
     Ask,
@@ -153,7 +153,7 @@ def suites_of(config: pytest.Config, nodeids: Sequence[str], settings: Settings)
     return [
         collected.get(path) or collection.load(config.rootpath / path, path, settings)
         for path in paths
-        if collection.is_suite(Path(path))
+        if in_suite(path)
     ]
 
 

@@ -32,19 +32,16 @@ class Distribution:
         self._each = gpus_each
         self._config: pytest.Config | None = None
 
-    @pytest.hookimpl
     def pytest_configure_node(self, node: Any) -> None:
         """Send a worker the day and the id of the run."""
         node.workerinput[TODAY] = today(node.config).isoformat()
         node.workerinput[RUN] = run_id(node.config)
 
-    @pytest.hookimpl
     def pytest_xdist_node_collection_finished(self, node: Any, ids: Sequence[str]) -> None:
         """Expect the items that the workers collected."""
         self._recorder.expect(ids)
         self._recorder.note_collected()
 
-    @pytest.hookimpl
     def pytest_xdist_setupnodes(self, config: pytest.Config, specs: Sequence[Any]) -> None:
         """Assign the visible GPUs to the workers in turn.
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from pytest_kbrel import suites
-from pytest_kbrel.plugin.collection import case_of, count_comparisons, count_relative, is_suite
+from pytest_kbrel.plugin.collection import case_of, count_comparisons, count_relative
+from pytest_kbrel.plugin.options import in_suite
 from pytest_kbrel.records import AggregateCase, Gate
 from tests.made_cases import made_case, made_suite
 from tests.plugin.conftest import GATE, MODEL
@@ -227,7 +227,7 @@ def test_a_family_has_the_gates_of_selected_cases_and_of_whole_aggregates(
     [("a.kb.yaml", True), ("a.kb.yml", False), ("a.yaml", False), ("a.kb.yaml.bak", False)],
 )
 def test_a_suite_is_known_by_its_name(name: str, result: bool) -> None:
-    assert is_suite(Path("suites", name)) is result
+    assert in_suite(f"suites/{name}") is result
 
 
 def test_an_items_case_is_that_of_a_suite_and_not_of_other_tests() -> None:
