@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import datetime
 import json
+import sys
+import types
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.records import Case, ReliabilitySettings, Suite
@@ -355,3 +359,24 @@ def test_the_users_own_rules_reach_all_probes(suite_file: Write) -> None:
 def test_a_file_of_own_rules_that_is_not_there(suite_file: Write) -> None:
     with pytest.raises(SuiteError, match=r"t.kb.yaml:3: uninformative must be a file, found 'mine.yaml'"):
         load_suite(suite_file(HEAD + "uninformative: mine.yaml\nreliability:\n"))
+
+
+@pytest.mark.skipif(not settings.default.derandomize, reason="the profile draws anew")
+def test_examples_are_the_same_whatever_else_is_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs: list[list[int]] = []
+
+    @given(st.integers())
+    def draw(number: int) -> None:
+        runs[-1].append(number)
+
+    for name in ("one", "other"):
+        runs.append([])
+        draw()
+        module = types.ModuleType(name)
+        module.__file__ = str(tmp_path / f"{name}.py")
+        Path(module.__file__).write_text("NUMBERS = [2001, 2002, 2003, 2004, 2005]")
+        monkeypatch.setitem(sys.modules, name, module)
+    assert runs[0] == runs[1]
+    assert len(set(runs[0])) > 25

@@ -1,4 +1,4 @@
-"""NQ-open, TriviaQA, and question files of other makers."""
+"""Readers of PopQA, NQ-open, TriviaQA, SimpleQA, and question files of other makers."""
 
 from __future__ import annotations
 
@@ -167,3 +167,225 @@ def test_a_broken_question(row: object, message: str, read_text: Read) -> None:
     for name, text in (("q.jsonl", lines("", row)), ("q.json", "[\n" + json.dumps(row) + "]")):
         (error,) = read_text("qa", name, text).errors
         assert re.search(rf"{name}:2: .*{message}", error)
+
+
+COLUMNS = "id\tsubj\tprop\tobj\ts_pop\to_pop\tquestion\tpossible_answers\n"
+
+
+def cell(*texts: str) -> str:
+    return '"' + json.dumps(list(texts)).replace('"', '""') + '"'
+
+
+def test_the_table(read_text: Read) -> None:
+    text = (
+        COLUMNS
+        + "7\tMira Holt\tplace of birth\tUlm\t142\t9\tWhere was Mira Holt born?\t"
+        + f"{cell('Ulm', 'ULM', 'Ulm/Donau')}\n"
+        + f'8\t"The ""Red"" Fox"\tauthor\tJo\t-2\t-2\tWho wrote it?\t{cell()}\n'
+    )
+    result = read_text("popqa", "popQA.tsv", text)
+    assert [(f.id, f.relation, f.subject, f.object, f.aliases, f.popularity) for f in result.facts] == [
+        ("7", "place_of_birth", "Mira Holt", "Ulm", ("Ulm/Donau",), 142.0),
+        ("8", "author", 'The "Red" Fox', "Jo", (), None),
+    ]
+    assert result.facts[0].question == "Where was Mira Holt born?"
+    assert result.facts[0].dataset == "popqa"
+    assert [(r.label, r.answer_type) for r in result.relations.values()] == [
+        ("place of birth", "location"),
+        ("author", "person"),
+    ]
+
+
+RENAMED = {"input": "Who made Ash?", "output": '["Li", "li", "Lee"]', "id": 5, "s_pop": 41, "o_pop": -2}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("p.json", json.dumps({"name": "popqa", "dev": [RENAMED], "test": []}, indent=4)),
+        ("p.json", json.dumps([RENAMED])),
+        ("p.jsonl", lines(RENAMED)),
+        ("p.json", json.dumps([{**RENAMED, "output": ["Li", "Lee"]}])),
+    ],
+)
+def test_renamed_json(name: str, text: str, read_text: Read) -> None:
+    result = read_text("popqa", name, text)
+    (fact,) = result.facts
+    assert (fact.id, fact.relation, fact.subject) == ("5", "popqa", "Who made Ash?")
+    assert (fact.object, fact.aliases, fact.popularity) == ("Li", ("Lee",), 41.0)
+
+
+def test_dev_and_test_are_both_read(read_text: Read) -> None:
+    other = {**RENAMED, "id": 6, "input": "Who made Oak?", "s_pop": -1}
+    result = read_text("popqa", "p.json", json.dumps({"dev": [RENAMED], "test": [other]}))
+    assert [(fact.id, fact.popularity) for fact in result.facts] == [("5", 41.0), ("6", None)]
+
+
+def test_one_id_for_facts_that_differ(read_text: Read, tmp_path: Path) -> None:
+    rows = [RENAMED, {**RENAMED, "input": "Who made Oak?"}, RENAMED]
+    result = read_text("popqa", "p.jsonl", lines(*rows))
+    assert result.errors == [
+        f"{tmp_path / 'p.jsonl'}:2: id '5' stands twice, for facts that differ; allowed: an id for each fact"
+    ]
+    assert [(fact.id, fact.duplicate_of) for fact in result.facts] == [("5", ""), ("5#2", "5")]
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("7\ta\tb\tc\tmany\t9\tQ?\t[]\n", "'s_pop' must be a number, found 'many'"),
+        ("7\ta\tb\tc\t1\t9\tQ?\t[a]\n", "not JSON: Expecting value"),
+        ("7\ta\tb\tc\t1\t9\tQ?\tnot a list\n", "not JSON"),
+        ("7\ta\tb\tc\t1\t9\tQ?\t7\n", "'possible_answers' must hold a JSON list, found 7"),
+        ("7\ta\tb\t\t1\t9\tQ?\t[]\n", "the key 'obj' is missing"),
+        ("7\ta\tb\tc\n", "found 4 cells, the header has 8"),
+    ],
+)
+def test_a_broken_row_says_where(row: str, message: str, read_text: Read, tmp_path: Path) -> None:
+    (error,) = read_text("popqa", "p.tsv", COLUMNS + row).errors
+    assert error.startswith(f"{tmp_path / 'p.tsv'}:2: ")
+    assert message in error
+
+
+def test_another_table(read_text: Read) -> None:
+    with pytest.raises(
+        SuiteError, match=r":1: not PopQA's header: the key 'subj' is missing; found: id, who"
+    ):
+        read_text("popqa", "p.tsv", "id\twho\n")
+    with pytest.raises(SuiteError, match=r":1: not JSON: found 'i'"):
+        read_text("popqa", "p.json", "id\twho\n")
+
+
+PLAIN = "metadata,problem,answer\n"
+VERIFIED = "original_index,problem,answer,topic,answer_type,multi_step,requires_reasoning,urls\n"
+
+
+def verified(index: int, problem: str, answer: str, kind: str) -> str:
+    return f'{index},{problem},"{answer}",Geography,{kind},No,No,"https://a.example,https://b.example"\n'
+
+
+def test_the_table_of_simpleqa(read_text: Read) -> None:
+    about = (
+        "\"{'topic': 'Art', 'answer_type': 'Person', 'urls': ['https://a.example/O\\'Neill', 'https://b']}\""
+    )
+    text = PLAIN + f"{about},Who painted the Vale mural?,Mira Holt\n" + ",Who made it?,Jo\n"
+    result = read_text("simpleqa", "simple_qa_test_set.csv", text)
+    assert result.errors == []
+    assert [(f.object, f.question, f.answer_type, f.dataset) for f in result.facts] == [
+        ("Mira Holt", "Who painted the Vale mural?", "person", "simpleqa"),
+        ("Jo", "Who made it?", "", "simpleqa"),
+    ]
+    assert result.facts[0].subject == result.facts[0].question
+    assert result.facts[0].id.startswith("simpleqa:")
+    assert (result.relation.id, result.relation.label, result.relation.frames) == ("simpleqa", "SimpleQA", ())
+
+
+def test_the_table_of_simpleqa_verified(read_text: Read) -> None:
+    text = VERIFIED + verified(
+        17,
+        "How many people live in Vale?",
+        "120k (acceptable range: anything between 118k and 122k)",
+        "Number",
+    )
+    text += verified(4, "On what day did Vale open?", "May 3, 1985", "Date") + verified(
+        5, "Where is it?", "Ulm", "Place"
+    )
+    result = read_text("simpleqa", "simpleqa_verified.csv", text)
+    assert [(f.id, f.object, f.answer_range, f.answer_type) for f in result.facts] == [
+        ("17", "120k", (118_000.0, 122_000.0), "number"),
+        ("4", "May 3, 1985", None, "time"),
+        ("5", "Ulm", None, "location"),
+    ]
+    assert {f.dataset for f in result.facts} == {"simpleqa-verified"}
+    assert result.relation.label == "SimpleQA Verified"
+
+
+@pytest.mark.parametrize(
+    ("answer", "told", "within"),
+    [
+        ("120,000 (acceptable range: anything between 118,000 and 122,000)", "120,000", (118e3, 122e3)),
+        ("168 acres (acceptable range: anything between 166 and 170 acres)", "168 acres", (166, 170)),
+        ("33.77 (Acceptable Range: anything between 33.7 and 33.8).", "33.77", (33.7, 33.8)),
+        ("-3.5 (acceptable range: anything between -3.6 and -3.4)", "-3.5", (-3.6, -3.4)),
+        (
+            "$1.2 million (acceptable range: anything between 1.1 and 1.3 million)",
+            "$1.2 million",
+            (1.1e6, 1.3e6),
+        ),
+        ("1985 (acceptable range: between 1983 and 1987)", "1985", (1983, 1987)),
+        ("9 km2 (acceptable range: anything between 8 km2 and 10 km2)", "9 km2", (8, 10)),
+        ("1985 (with an acceptable range from 1983 to 1987)", "1985", (1983, 1987)),
+        ("40 (acceptable range: anything between 38–42)", "40", (38, 42)),
+        ("5 km (acceptable range: anything between 4.9 km and 5.1 km)", "5 km", (4.9, 5.1)),
+    ],
+)
+def test_a_range_is_read_from_the_note_behind_the_answer(
+    answer: str, told: str, within: tuple[float, float], read_text: Read
+) -> None:
+    (fact,) = read_text("simpleqa", "q.csv", VERIFIED + verified(1, "How much?", answer, "Number")).facts
+    assert (fact.object, fact.answer_range) == (told, pytest.approx(within))
+
+
+@pytest.mark.parametrize(
+    ("told", "ends"),
+    [
+        ("5 feet 4 inches", "5 feet 3 inches and 5 feet 5 inches"),
+        ("12 May 1990", "10 May 1990 and 14 May 1990"),
+        ("3:45", "3:40 and 3:50"),
+    ],
+)
+def test_ends_of_several_numbers_are_no_range(told: str, ends: str, read_text: Read) -> None:
+    answer = f"{told} (acceptable range: anything between {ends})"
+    (fact,) = read_text("simpleqa", "q.csv", VERIFIED + verified(1, "How much?", answer, "Number")).facts
+    assert (fact.object, fact.answer_range) == (told, None)
+
+
+def test_another_answer_in_brackets_is_an_alias(read_text: Read) -> None:
+    (fact,) = read_text(
+        "simpleqa", "q.csv", VERIFIED + verified(1, "What was he?", "Miner (or collier)", "Other")
+    ).facts
+    assert (fact.object, fact.aliases) == ("Miner", ("collier",))
+    (fact,) = read_text("simpleqa", "q.csv", VERIFIED + verified(1, "Which?", "Vale (Ulm)", "Other")).facts
+    assert (fact.object, fact.aliases) == ("Vale (Ulm)", ())
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (
+            verified(1, "Q?", "5 (acceptable range: anything between few and many)", "Number"),
+            "a range must be of two numbers",
+        ),
+        (
+            verified(1, "Q?", "5 (acceptable range: anything between 6 and 4)", "Number"),
+            "must begin with its lower end",
+        ),
+        (
+            verified(1, "Q?", "(acceptable range: anything between 4 and 6)", "Number"),
+            "'answer' must say more",
+        ),
+        (
+            verified(1, "Q?", "5", "Colour"),
+            "'answer_type' must be one of number, person, time, location, other",
+        ),
+        ("1,,5,Art,Number,No,No,u\n", "the key 'problem' is missing"),
+    ],
+)
+def test_a_row_that_cannot_be_read_is_an_error(row: str, message: str, read_text: Read) -> None:
+    result = read_text("simpleqa", "q.csv", VERIFIED + row)
+    (error,) = result.errors
+    assert "q.csv:2: " in error
+    assert message in error
+
+
+@pytest.mark.parametrize("about", ["{'topic'", "[1]", "__import__('os')", "7"])
+def test_metadata_is_a_dictionary_and_is_never_run(about: str, read_text: Read) -> None:
+    (error,) = read_text("simpleqa", "q.csv", PLAIN + f'"{about}",Who?,Jo\n').errors
+    assert "'metadata' must be a dictionary such as {'topic': 'Art', 'answer_type': 'Date'}, found" in error
+
+
+def test_another_table_is_refused(read_text: Read) -> None:
+    with pytest.raises(
+        SuiteError, match=r"not SimpleQA's header: the key 'problem' is missing; found: question"
+    ):
+        read_text("simpleqa", "q.csv", "question,answer\nWho?,Jo\n")
