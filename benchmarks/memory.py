@@ -73,7 +73,6 @@ import dataclasses
 import hashlib
 
 from pytest_kbrel.models.hf import backend as hf
-from pytest_kbrel.models.scripted import WrittenText
 from pytest_kbrel.models.scripted import ScriptedModel
 
 
@@ -83,10 +82,10 @@ def share(*texts):
 
 class Digests:
     def text(self, prompt):
-        return WrittenText(text=f"answer {share(prompt)}")
+        return f"answer {share(prompt)}", ()
 
-    def probability(self, *asked):
-        return 0.1 + 0.8 * share(*asked)
+    def probability(self, *texts):
+        return 0.1 + 0.8 * share(*texts)
 
     def faults(self, prompt):
         return ()
