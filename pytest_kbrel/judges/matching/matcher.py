@@ -108,7 +108,7 @@ def _figure(answer: Answer, gold: Gold, question: Question) -> str:
 def _matches(
     answer: Answer, golds: Sequence[Gold], question: Question, accepted: Collection[str]
 ) -> Iterator[tuple[str, Span]]:
-    """Yield (rule, place) of all that some rule finds to be a gold written in another way."""
+    """Yield (rule, span) of all that is a gold written in another way."""
     whole = (0, len(answer.words))
     # Hundreds of aliases are usual, and most share nothing with the answer.
     golds = [gold for gold in golds if not answer.keys.isdisjoint(gold.keys)]
