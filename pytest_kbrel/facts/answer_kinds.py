@@ -58,12 +58,7 @@ _NOUNS: dict[str, _Wanted] = {
 }
 # So many words at most stand between a question word and the noun that it belongs to.
 _REACH = 4
-_BY_TYPE: dict[str, _Wanted] = {
-    "time": "time",
-    "number": "number",
-    "person": "person",
-    "location": "place",
-}
+_BY_TYPE: dict[str, _Wanted] = {"time": "time", "number": "number", "person": "person", "location": "place"}
 _SORTS: dict[_Wanted, Sort] = {
     "": "unknown",
     "time": "date",

@@ -20,11 +20,12 @@ DAY = 24 * 3600
 @pytest.fixture
 def folder(tmp_path):
     """Hold 30 answers of one model, half of them 40 days old, and 5 of another."""
+    # Before the answers are made, or a second could pass between the two.
+    old = int(time.time()) - 40 * DAY
     store = Store(tmp_path / "kept")
     for name, count in (("one", 30), ("two\x1b[31m", 5)):
         model = CachingModel(FunctionModel(answers=lambda prompt: "said " * 50, name=name), store)
         model.generate([GenerateRequest(prompt=f"question {n}", max_new_tokens=60) for n in range(count)])
-    old = int(time.time()) - 40 * DAY
     store.query("UPDATE answers SET created = ? WHERE rowid <= 15", old)
     store.close()
     return tmp_path / "kept"
@@ -61,7 +62,7 @@ def test_info_tells_what_is_kept_for_one_run_only(folder, capsys):
     assert [row.split("  ")[-1] for row in rows] == ["openai/served (until its run ends)"]
     assert rows[0].startswith(journal.digest[:12])
     assert main(["cache", "prune", str(folder), "--model", journal.digest[:12]]) == 0
-    assert kept(folder) == (35, 2)
+    assert stored_counts(folder) == (35, 2)
 
 
 def test_a_store_of_the_version_before_keeps_its_answers(folder, capsys):
@@ -80,10 +81,10 @@ def test_a_store_of_the_version_before_keeps_its_answers(folder, capsys):
     model.generate([GenerateRequest(prompt=f"question {n}", max_new_tokens=60) for n in (0, 99)])
     assert model.reused == 1
     store.close()
-    assert kept(folder) == (36, 2)
+    assert stored_counts(folder) == (36, 2)
 
 
-def kept(folder):
+def stored_counts(folder):
     connection = sqlite3.connect(folder / FILE)
     counts = connection.execute("SELECT count(*), (SELECT count(*) FROM models) FROM answers").fetchone()
     connection.close()
@@ -91,7 +92,7 @@ def kept(folder):
 
 
 @pytest.mark.parametrize(
-    ("flags", "left"),
+    ("flags", "remaining"),
     [
         (("--older-than", "30d"), (20, 2)),
         (("--older-than", "41d"), (35, 2)),
@@ -101,13 +102,13 @@ def kept(folder):
         (("--all",), (0, 0)),
     ],
 )
-def test_prune_forgets_what_it_was_told_and_nothing_else(folder, capsys, flags, left):
+def test_prune_forgets_what_it_was_told_and_nothing_else(folder, capsys, flags, remaining):
     size = (folder / FILE).stat().st_size
     assert main(["cache", "prune", str(folder), *flags]) == 0
-    assert kept(folder) == left
-    expected = f"{folder / FILE}: {35 - left[0]} answers forgotten, {left[0]} left, "
+    assert stored_counts(folder) == remaining
+    expected = f"{folder / FILE}: {35 - remaining[0]} answers forgotten, {remaining[0]} left, "
     assert capsys.readouterr().out.startswith(expected)
-    assert ((folder / FILE).stat().st_size < size) == (left[0] < 30)
+    assert ((folder / FILE).stat().st_size < size) == (remaining[0] < 30)
 
 
 def test_what_was_forgotten_is_asked_for_again(folder):
@@ -136,7 +137,7 @@ def test_what_cannot_be_meant_is_refused_and_forgets_nothing(
     monkeypatch.chdir(tmp_path)
     assert main(["cache", arguments[0], str(folder), *arguments[1:]]) == 2
     assert expected in capsys.readouterr().err
-    assert kept(folder) == (35, 2)
+    assert stored_counts(folder) == (35, 2)
     assert not (tmp_path / "x.jsonl").exists()
 
 
