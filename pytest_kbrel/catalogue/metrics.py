@@ -19,7 +19,7 @@ SliceKind = Literal[ProbeName, "seen", "unseen"]
 
 @record
 class Metric:
-    """What is known of a metric before any model has answered. ``high`` may be infinite."""
+    """A metric before any model has answered: its range and direction. ``high`` may be infinite."""
 
     name: str
     better: Better

@@ -52,7 +52,7 @@ class _Patterns:
 
 @record
 class _Abstention:
-    """Whether an answer abstains, and what else it states: ``""`` for nothing or a guess."""
+    """An abstention, and what else the answer states: ``""`` for nothing or a guess."""
 
     abstains: bool
     besides: str = ""

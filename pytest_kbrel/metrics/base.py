@@ -1,4 +1,4 @@
-"""What a metric is: a function of column totals over facts.
+"""Metrics as functions of column totals over facts.
 
 Every metric of the three papers is one, means and ratios of means alike. That gives the jackknife and the
 bootstrap for nothing: leaving a fact out means subtracting its row from the totals.

@@ -1,4 +1,4 @@
-"""How figures move together over slices or models: the pairs that the papers ask about.
+"""Correlations of two figures over slices or models: the pairs that the papers ask about.
 
 MONITOR (arXiv 2310.09820, Tables 4, 6, 12 and section 6.2), Head-to-Tail (arXiv 2308.10168, Table 8) and
 Reliable KB (arXiv 2407.13578, Table 2).

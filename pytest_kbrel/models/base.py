@@ -65,7 +65,7 @@ class Spec(Protocol):
 
     @property
     def text(self) -> str:
-        """How the user named the model."""
+        """The spec of the model as the user wrote it."""
         ...
 
     @property

@@ -1,4 +1,4 @@
-"""What depends on the day of a run: unseen questions that may have an answer by now, and waivers."""
+"""Dates of a suite: unseen questions that may have an answer by the day of a run, and waivers that end."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ FILTERS = ("ambiguous subject", "several answers", "too little ASCII", "answer i
 
 @record
 class Filters:
-    """Which questions are left out.
+    """Filters of a question set: which questions are left out.
 
     ``ascii_share``: a subject needs more than this share (0..1) of ASCII characters; 0 keeps all.
     ``answers``: ``single`` keeps facts with one object only, ``all`` accepts any object of subject and

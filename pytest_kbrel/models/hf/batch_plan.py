@@ -43,7 +43,7 @@ class Prompt:
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """What prompts must have in common to be answered in one plain batch."""
+        """Return what prompts must have in common to be answered in one plain batch."""
         r = self.request
         return (len(self.ids), r.max_new_tokens, r.num_beams, r.steps, r.stop)
 
