@@ -5,6 +5,7 @@ totals (:mod:`pytest_kbrel.metrics.base`), so one delete-one-fact jackknife (Efr
 means, ratios and composites, alone, paired and over several cases.
 """
 
+from pytest_kbrel.stats.clusters import ClusteredMean, clustered_mean
 from pytest_kbrel.stats.differences import (
     contrast,
     fewest_flips,
@@ -32,10 +33,11 @@ from pytest_kbrel.stats.estimates import (
     Statistic,
     sample,
 )
-from pytest_kbrel.stats.family import benjamini_hochberg, holm, sidak, sidak_p
+from pytest_kbrel.stats.family import benjamini_hochberg, holm, hommel, sidak, sidak_p, simes
 from pytest_kbrel.stats.intervals import bootstrap, estimate, jackknife, ratio_low, wilson
-from pytest_kbrel.stats.paired_rates import mcnemar, rate_mde, rate_recovery, tango
+from pytest_kbrel.stats.paired_rates import drop_p, mcnemar, rate_mde, rate_recovery, tango
 from pytest_kbrel.stats.power import facts_needed, facts_to_alarm, facts_to_clear, planned_mde
+from pytest_kbrel.stats.sequential import boundaries, spent
 
 __all__ = [
     "FAMILY_LEVEL",
@@ -48,6 +50,7 @@ __all__ = [
     "UNCHANGED",
     "UNDEFINED",
     "Array",
+    "ClusteredMean",
     "Difference",
     "Estimate",
     "Flips",
@@ -56,13 +59,17 @@ __all__ = [
     "Statistic",
     "benjamini_hochberg",
     "bootstrap",
+    "boundaries",
+    "clustered_mean",
     "contrast",
+    "drop_p",
     "estimate",
     "facts_needed",
     "facts_to_alarm",
     "facts_to_clear",
     "fewest_flips",
     "holm",
+    "hommel",
     "jackknife",
     "mcnemar",
     "paired_difference",
@@ -75,6 +82,8 @@ __all__ = [
     "sidak",
     "sidak_p",
     "sign_flip",
+    "simes",
+    "spent",
     "tango",
     "unpaired_difference",
     "wilson",

@@ -1,7 +1,8 @@
 """Corrections for the number of comparisons.
 
-Only Šidák's needs nothing but that number, so an item can decide by it before the other p-values are known.
-The p-values adjusted after Holm and after Benjamini and Hochberg are reported beside it.
+Šidák's is made over cases: it needs nothing but their number, so an item can decide by it before the other
+p-values are known. Inside a case, Simes' test combines its gates and Hommel's procedure names those that
+fail. The p-values adjusted after Holm and after Benjamini and Hochberg are reported beside it.
 """
 
 from __future__ import annotations
@@ -47,6 +48,27 @@ def benjamini_hochberg(ps: Sequence[float | None]) -> tuple[float | None, ...]:
     for rank, (p, index) in reversed(tuple(enumerate(ascending, start=1))):
         lowest = min(lowest, p * len(ascending) / rank)
         adjusted[index] = lowest
+    return tuple(adjusted)
+
+
+def simes(ps: Sequence[float]) -> float:
+    """Return the p-value of "none of these hypotheses is false" (Simes 1986): min over j of k p_(j) / j.
+
+    It holds where the tests are positively dependent (Sarkar 1998); 1 without any p-value.
+    """
+    return min((len(ps) * p / rank for rank, p in enumerate(sorted(ps), start=1)), default=1.0)
+
+
+def hommel(ps: Sequence[float]) -> tuple[float, ...]:
+    """Return the p-values adjusted after Hommel (1988), in the order given: they keep the family-wise rate.
+
+    A hypothesis is rejected if every set of hypotheses that it is in is rejected by :func:`simes`; of the
+    sets of one size, the one with the largest other p-values decides.
+    """
+    adjusted = []
+    for index, p in enumerate(ps):
+        others = sorted([*ps[:index], *ps[index + 1 :]], reverse=True)
+        adjusted.append(max(simes([p, *others[:size]]) for size in range(len(ps))))
     return tuple(adjusted)
 
 

@@ -58,3 +58,30 @@ def test_holm_lies_between_bonferroni_and_nothing() -> None:
     assert stats.holm([0.01, 0.04, 0.03]) == pytest.approx((0.03, 0.06, 0.06))
     assert stats.benjamini_hochberg([0.01, 0.04, 0.03]) == pytest.approx((0.03, 0.04, 0.04))
     assert (stats.holm([]), stats.benjamini_hochberg([])) == ((), ())
+
+
+def test_simes_of_the_worked_example() -> None:
+    assert stats.simes([0.0024, 0.0018]) == pytest.approx(0.0024)
+    assert stats.simes([0.0018, 0.9]) == pytest.approx(0.0036)
+    assert stats.simes([]) == 1.0
+
+
+def test_hommel_names_both_gates_where_the_larger_p_is_below_the_level() -> None:
+    assert stats.hommel([0.0018, 0.0024]) == pytest.approx((0.0024, 0.0024))
+    assert stats.hommel([0.0018, 0.9]) == pytest.approx((0.0036, 0.9))
+
+
+@settings(max_examples=50)
+@given(st.lists(P, min_size=1, max_size=12))
+def test_hommel_agrees_with_statsmodels(ps: list[float]) -> None:
+    assert stats.hommel(ps) == pytest.approx(multipletests(ps, method="hommel")[1])
+
+
+@given(st.lists(P, min_size=1, max_size=12))
+def test_no_gate_is_surer_than_its_case(ps: list[float]) -> None:
+    assert min(stats.hommel(ps)) >= stats.simes(ps)
+
+
+def test_a_case_may_be_rejected_where_no_single_gate_is() -> None:
+    assert stats.simes([0.006, 0.0066, 1.0]) < 0.01
+    assert min(stats.hommel([0.006, 0.0066, 1.0])) > 0.01

@@ -1,0 +1,60 @@
+"""Boundaries of group-sequential tests, which may stop at several looks and keep their level over all.
+
+The level is spent as Lan and DeMets (1983) do after O'Brien and Fleming (1979): hardly any at the first
+looks. The boundaries come from the recursion of Armitage, McPherson and Rowe (1969) over a Brownian motion.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import ndtr, ndtri
+
+# Points of the grid that densities are integrated on, and how far it reaches: the tail beyond is < 1e-23.
+_POINTS = 2001
+_REACH = 10.0
+
+
+def spent(alpha: float, share: float) -> float:
+    """Return the level spent up to the ``share`` (above 0, at most 1) of the largest number of facts."""
+    return float(2 * ndtr(ndtri(alpha / 2) / np.sqrt(share)))
+
+
+def boundaries(alpha: float, shares: Sequence[float]) -> tuple[float, ...]:
+    """Return the z of each look above which a one-sided test of level ``alpha`` rejects.
+
+    ``shares`` are the parts of the largest number of facts that were asked at each look: they rise, and end
+    at 1. Raises ``ValueError`` otherwise.
+    """
+    return _boundaries(alpha, tuple(shares))
+
+
+@functools.lru_cache(maxsize=256)
+def _boundaries(alpha: float, shares: tuple[float, ...]) -> tuple[float, ...]:
+    if not shares or shares[-1] != 1:
+        raise ValueError(f"shares must end at 1, found {shares}")
+    if shares[0] <= 0 or any(later <= earlier for earlier, later in zip(shares, shares[1:], strict=False)):
+        raise ValueError(f"shares must be above 0 and rise, found {shares}")
+    limits: list[float] = []
+    before, grid, weight = 0.0, np.zeros(1), np.ones(1)
+    for number, share in enumerate(shares):
+        step = np.sqrt(share - (shares[number - 1] if number else 0.0))
+        level = spent(alpha, share) - before
+
+        def excess(at: float, grid=grid, weight=weight, step=step, level=level) -> float:  # type: ignore[no-untyped-def]
+            return float(weight @ ndtr((grid - at) / step)) - level
+
+        root = np.sqrt(share)
+        limit = brentq(excess, -_REACH * root, _REACH * root, xtol=1e-10)
+        limits.append(float(limit / root))
+        before += level
+        points = np.linspace(-_REACH * root, limit, _POINTS)
+        density = np.exp(-(((points[:, None] - grid) / step) ** 2) / 2) / (step * np.sqrt(2 * np.pi)) @ weight
+        # Simpson's rule.
+        simpson = np.full(_POINTS, 2.0)
+        simpson[1::2], simpson[[0, -1]] = 4.0, 1.0
+        grid, weight = points, density * simpson * (points[1] - points[0]) / 3
+    return tuple(limits)
