@@ -5,20 +5,15 @@ totals (:mod:`pytest_kbrel.metrics.base`), so one delete-one-fact jackknife (Efr
 means, ratios and composites, alone, paired and over several cases.
 """
 
-from pytest_kbrel.stats.clusters import ClusteredMean, clustered_mean
-from pytest_kbrel.stats.differences import (
-    contrast,
-    fewest_flips,
-    paired_difference,
-    paired_recovery,
-    sign_flip,
-    unpaired_difference,
-)
+from pytest_kbrel.stats.clusters import ClusteredMean, Clusters, clustered_mean
+from pytest_kbrel.stats.differences import paired_difference, paired_recovery
+from pytest_kbrel.stats.drop_tests import fewest_flips, sign_flip
 from pytest_kbrel.stats.estimates import (
     FAMILY_LEVEL,
     FLAT,
     FRAGILE,
     LEVEL,
+    ONE_CLUSTER,
     POWER,
     SIGN_TEST,
     TOO_FEW,
@@ -38,12 +33,14 @@ from pytest_kbrel.stats.intervals import bootstrap, estimate, jackknife, ratio_l
 from pytest_kbrel.stats.paired_rates import drop_p, mcnemar, rate_mde, rate_recovery, tango
 from pytest_kbrel.stats.power import facts_needed, facts_to_alarm, facts_to_clear, planned_mde
 from pytest_kbrel.stats.sequential import boundaries, spent
+from pytest_kbrel.stats.unpaired import contrast, unpaired_difference
 
 __all__ = [
     "FAMILY_LEVEL",
     "FLAT",
     "FRAGILE",
     "LEVEL",
+    "ONE_CLUSTER",
     "POWER",
     "SIGN_TEST",
     "TOO_FEW",
@@ -51,6 +48,7 @@ __all__ = [
     "UNDEFINED",
     "Array",
     "ClusteredMean",
+    "Clusters",
     "Difference",
     "Estimate",
     "Flips",

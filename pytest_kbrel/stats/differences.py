@@ -1,20 +1,21 @@
-"""Differences of two figures: paired fact by fact, or of independent estimates (a paper's figure).
+"""Differences of two figures over the same facts, paired fact by fact.
 
 Rates have methods of their own (:mod:`pytest_kbrel.stats.paired_rates`). Everything else is judged by what
-each fact contributes to the difference: the sign-flip test where few facts changed, the jackknife's t test
-where many did, and an interval that two imagined facts keep from being too short.
+each fact contributes to the difference: the sign-flip test where few facts changed, t tests where many did,
+and an interval that two imagined facts keep from being too short. Where facts share clusters, the test and
+the interval by clusters stand beside those by facts: the larger p and the wider side of the interval decide.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
-from scipy.special import ndtr, stdtr, stdtrit
+from scipy.special import stdtrit
 
+from pytest_kbrel.stats.clusters import Clusters, with_clusters
+from pytest_kbrel.stats.drop_tests import MOST_FLIPS, AlikeTest, RateTest, SignFlipTest, TTest
 from pytest_kbrel.stats.estimates import (
     FAMILY_LEVEL,
     FLAT,
@@ -23,9 +24,10 @@ from pytest_kbrel.stats.estimates import (
     SIGN_TEST,
     TOO_FEW,
     UNCHANGED,
-    UNDEFINED,
     Array,
+    Better,
     Difference,
+    DropTest,
     Estimate,
     Flips,
     Sample,
@@ -34,10 +36,8 @@ from pytest_kbrel.stats.estimates import (
     alone,
 )
 from pytest_kbrel.stats.intervals import jackknife
-from pytest_kbrel.stats.paired_rates import mcnemar, rate_difference, rate_mde, rate_recovery
+from pytest_kbrel.stats.paired_rates import rate_difference, rate_mde, rate_recovery
 from pytest_kbrel.stats.power import mde
-
-Better = Literal["higher", "lower"]
 
 
 def paired_difference(
@@ -50,32 +50,18 @@ def paired_difference(
     bounds: tuple[float, float] = (-math.inf, math.inf),
     rate: bool = False,
     facts: int | None = None,
+    clusters: Clusters | None = None,
 ) -> Difference:
     """Compare two samples of the same facts in the same order; ``alpha`` is the level of this comparison.
 
     ``bounds`` are the statistic's own. ``rate`` says that it is a mean of zeros and ones; where each fact has
     one of them before and after, the counts decide (:func:`flips_of`). ``facts`` is how many facts the
-    statistic is over, where not over all.
+    statistic is over, where not over all. Without ``clusters`` every fact is its own.
 
-    p is 0.5 where nothing changed. The interval then has the width that no change among so many facts allows,
-    and no ends where a single fact may move the figure without bound.
+    p of "no drop" is 0.5 where nothing changed. The interval then has the width that no change among so many
+    facts allows, and no ends where a single fact may move the figure without bound.
     """
-    flips = flips_of(candidate, baseline, statistic) if rate else None
-    if flips is not None:
-        return _of_rates(flips, candidate.n, better, alpha)
-    reach = bounds[1] - bounds[0]
-    delta = jackknife([(1.0, candidate), (-1.0, baseline)], statistic)
-    if delta.value is None or delta.note == TOO_FEW:
-        return Difference(estimate=delta)
-    moved = _contributions(candidate, baseline, statistic)
-    if not len(moved):
-        delta = dataclasses.replace(delta, value=0.0, se=0.0, note=UNCHANGED)
-    if delta.se is None:
-        return Difference(estimate=delta)
-    estimate = _widened(delta, moved, reach, facts or delta.n)
-    p = _p(delta, moved, better)
-    spread = estimate if len(moved) <= MOST_FLIPS else delta
-    return Difference(estimate=estimate, p=p, mde=mde(spread.se, spread.df, alpha) if spread.se else None)
+    return _compare(candidate, baseline, statistic, 1.0, better, alpha, bounds, rate, facts, clusters)
 
 
 def paired_recovery(
@@ -88,21 +74,90 @@ def paired_recovery(
     bounds: tuple[float, float] = (-math.inf, math.inf),
     rate: bool = False,
     facts: int | None = None,
-) -> Estimate:
-    """Estimate how far the candidate stands above ``share`` of the baseline.
+    clusters: Clusters | None = None,
+) -> Difference:
+    """Compare the candidate with ``share`` of the baseline, as :func:`paired_difference` does with all of it.
 
-    That is candidate - share * baseline where higher is better, baseline - share * candidate where lower is:
-    at least 0 when the candidate recovers that share. Arguments as in :func:`paired_difference`.
+    The estimate is candidate - share * baseline where higher is better, baseline - share * candidate where
+    lower is: at least 0 when the candidate recovers that share. A drop of at most 0 is that too.
     """
+    return _compare(
+        candidate, baseline, statistic, share, better, FAMILY_LEVEL, bounds, rate, facts, clusters
+    )
+
+
+def _compare(
+    candidate: Sample,
+    baseline: Sample,
+    statistic: Statistic,
+    share: float,
+    better: Better,
+    alpha: float,
+    bounds: tuple[float, float],
+    rate: bool,
+    facts: int | None,
+    clusters: Clusters | None,
+) -> Difference:
+    difference = _by_facts(candidate, baseline, statistic, share, better, alpha, bounds, rate, facts)
+    reach = bounds[1] - bounds[0]
+    return with_clusters(difference, candidate, baseline, statistic, share, better, reach, clusters)
+
+
+def _by_facts(
+    candidate: Sample,
+    baseline: Sample,
+    statistic: Statistic,
+    share: float,
+    better: Better,
+    alpha: float,
+    bounds: tuple[float, float],
+    rate: bool,
+    facts: int | None,
+) -> Difference:
+    """Compare fact by fact, every fact by itself."""
     flips = flips_of(candidate, baseline, statistic) if rate else None
     if flips is not None:
-        return rate_recovery(flips if better == "higher" else flips.mirrored, share)
-    after, before = (1.0, -share) if better == "higher" else (-share, 1.0)
-    above = jackknife([(after, candidate), (before, baseline)], statistic)
-    if above.se is None:
-        return above
+        worse = flips if better == "higher" else flips.mirrored
+        return (
+            _of_rates(flips, candidate.n, better, alpha) if share == 1 else _of_recovered_rates(worse, share)
+        )
+    delta = jackknife(_terms(candidate, baseline, share, better), statistic)
+    if delta.value is None or delta.note == TOO_FEW:
+        return Difference(estimate=delta)
     moved = _contributions(candidate, baseline, statistic)
-    return _widened(above, moved * max(share, 1.0), bounds[1] - bounds[0], facts or above.n)
+    if not len(moved) and share == 1:
+        delta = dataclasses.replace(delta, value=0.0, se=0.0, note=UNCHANGED)
+    if delta.se is None:
+        return Difference(estimate=delta)
+    assert delta.value is not None
+    size = max(share, 1.0)
+    estimate = _widened(delta, moved * size, bounds[1] - bounds[0], facts or delta.n)
+    # The difference itself is positive where a figure rose, a contrast with a share where it is recovered.
+    sign = 1.0 if share == 1 and better == "lower" else -1.0
+    drops = moved if better == "lower" else -moved
+    tests: list[DropTest] = []
+    if share == 1 and len(drops) <= MOST_FLIPS:
+        tests.append(SignFlipTest(drops=tuple(drops.tolist())))
+    elif delta.se:
+        tests.append(TTest(drop=sign * delta.value, se=delta.se, df=delta.df))
+    elif share == 1:
+        tests.append(AlikeTest(drops=tuple(drops.tolist())))
+    if estimate.se:
+        tests.append(TTest(drop=sign * _centre(delta), se=estimate.se, df=estimate.df))
+    spread = estimate if len(moved) <= MOST_FLIPS else delta
+    return Difference(
+        estimate=estimate,
+        tests=tuple(tests),
+        worse=int((drops > 0).sum()),
+        mde=mde(spread.se, spread.df, alpha) if spread.se else None,
+    )
+
+
+def _terms(candidate: Sample, baseline: Sample, share: float, better: Better) -> list[tuple[float, Sample]]:
+    if share == 1:
+        return [(1.0, candidate), (-1.0, baseline)]
+    after, before = (1.0, -share) if better == "higher" else (-share, 1.0)
+    return [(after, candidate), (before, baseline)]
 
 
 def flips_of(candidate: Sample, baseline: Sample, statistic: Statistic) -> Flips | None:
@@ -131,10 +186,35 @@ def _of_rates(flips: Flips, facts: int, better: Better, alpha: float) -> Differe
     worse = flips if better == "higher" else flips.mirrored
     return Difference(
         estimate=estimate if changed else dataclasses.replace(estimate, note=UNCHANGED),
-        p=mcnemar(worse.down, worse.up),
+        tests=(RateTest(n=flips.n, lost=worse.down, gained=worse.up),),
+        worse=worse.down,
         mde=rate_mde(flips.n, changed, alpha),
         flips=worse,
     )
+
+
+def _of_recovered_rates(worse: Flips, share: float) -> Difference:
+    """Compare a rate with a share of what it was; ``worse`` has the facts that got worse as ``down``."""
+    estimate = rate_recovery(worse, share)
+    if estimate.value is None or estimate.se is None:
+        return Difference(estimate=estimate)
+    # What may be lost, given the baseline's facts: the score test alone has a normal tail.
+    allowed = (1 - share) * (worse.both + worse.down) / worse.n
+    tests: list[DropTest] = [_Allowed(RateTest(n=worse.n, lost=worse.down, gained=worse.up), allowed)]
+    if estimate.se:
+        tests.append(TTest(drop=-estimate.value, se=estimate.se, df=math.inf))
+    return Difference(estimate=estimate, tests=tuple(tests), worse=worse.down, flips=worse)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Allowed:
+    """A test of a drop, of which a part is allowed before any."""
+
+    test: RateTest
+    before: float
+
+    def p(self, allowed: float) -> float:
+        return self.test.p(self.before + allowed)
 
 
 def _contributions(candidate: Sample, baseline: Sample, statistic: Statistic) -> Array:
@@ -157,6 +237,12 @@ def _contributions(candidate: Sample, baseline: Sample, statistic: Statistic) ->
     # Where one fact defines the figure, nothing can be said of it without.
     contributions = contributions[~np.isnan(contributions)]
     return contributions[np.abs(contributions) > ROUNDING * max(1.0, abs(value))]
+
+
+def _centre(delta: Estimate) -> float:
+    """Return the difference with two imagined facts, one lost and one gained."""
+    assert delta.value is not None
+    return delta.n / (delta.n + 2) * delta.value
 
 
 def _widened(delta: Estimate, moved: Array, reach: float, facts: int) -> Estimate:
@@ -185,7 +271,7 @@ def _widened(delta: Estimate, moved: Array, reach: float, facts: int) -> Estimat
         share = measured / (measured + imagined)
         df = min(1 / (share**2 / delta.df + (1 - share) ** 2 / df), df)
     half = float(stdtrit(df, (1 + LEVEL) / 2)) * se
-    centre = shrunk * delta.value
+    centre = _centre(delta)
     return dataclasses.replace(
         delta,
         se=se,
@@ -193,117 +279,4 @@ def _widened(delta: Estimate, moved: Array, reach: float, facts: int) -> Estimat
         low=max(centre - half, -reach),
         high=min(centre + half, reach),
         note=SIGN_TEST if delta.note == FLAT else delta.note,
-    )
-
-
-def _p(delta: Estimate, moved: Array, better: Better) -> float:
-    assert delta.value is not None
-    assert delta.se is not None
-    drops = moved if better == "higher" else -moved
-    if len(drops) <= MOST_FLIPS:
-        return sign_flip(drops)
-    value = delta.value if better == "higher" else -delta.value
-    if not delta.se:
-        # The cases have no spread within. What they lost and gained is set off as in the sign-flip test.
-        if drops.min() < 0 < drops.max():
-            return float(ndtr(drops.sum() / math.sqrt(np.square(drops).sum())))
-        return 0.5 ** (len(drops) + 1) if value < 0 else 1 - 0.5 ** (len(drops) + 1)
-    return float(stdtr(delta.df, value / delta.se))
-
-
-# All 2^16 ways are counted in a millisecond; beyond that a t test agrees with them.
-MOST_FLIPS = 16
-
-
-def fewest_flips(alpha: float) -> int:
-    """Return how many facts must at least have changed, all for the worse, to be significant at ``alpha``."""
-    return max(1, math.floor(math.log2(0.5 / alpha)) + 1)
-
-
-def sign_flip(contributions: Array) -> float:
-    """Return the one-sided mid-p that a sum of ``contributions``, shape (facts,), is so low by chance.
-
-    Each contribution is equally likely to have either sign (Fisher 1935). All ways are counted, so there must
-    be no more than :data:`MOST_FLIPS`. Of contributions of equal size it is the mid-p McNemar test.
-    """
-    sums = np.zeros(1)
-    for size in np.abs(contributions):
-        sums = np.concatenate([sums - size, sums + size])
-    total = float(contributions.sum())
-    rounding = 1e-9 * float(np.abs(contributions).sum())
-    below = np.count_nonzero(sums < total - rounding)
-    equal = np.count_nonzero(np.abs(sums - total) <= rounding)
-    return float((below + equal / 2) / len(sums))
-
-
-def contrast(
-    terms: Sequence[tuple[float, Estimate]], bounds: tuple[float, float] = (-math.inf, math.inf)
-) -> Estimate:
-    """Estimate the weighted sum of independent estimates (weight, estimate), as of two different samples.
-
-    The 95 % interval recovers the variance of each from its own interval (MOVER; Zou and Donner 2008), which
-    of two rates with Wilson's is Newcombe's hybrid score interval (1998, method 10). There is none where one
-    of the estimates has none. ``n`` is that of the first, degrees of freedom after Welch and Satterthwaite.
-    """
-    first = terms[0][1]
-    if any(estimate.value is None for _, estimate in terms):
-        return Estimate(n=first.n, note=UNDEFINED)
-    value = math.fsum(weight * (estimate.value or 0.0) for weight, estimate in terms)
-    below, above, variance, spread = 0.0, 0.0, 0.0, 0.0
-    for weight, estimate in terms:
-        if estimate.value is None or estimate.low is None or estimate.high is None:
-            return Estimate(value=value, n=first.n, note=estimate.note)
-        ends = weight * (estimate.low - estimate.value), weight * (estimate.high - estimate.value)
-        below, above = below + min(ends) ** 2, above + max(ends) ** 2
-        se = estimate.se
-        if se is None:
-            se = (estimate.high - estimate.low) / 2 / Z
-        variance += (weight * se) ** 2
-        spread += (weight * se) ** 4 / estimate.df if estimate.df else 0.0
-    return Estimate(
-        value=value,
-        se=math.sqrt(variance),
-        df=variance**2 / spread if spread else math.inf,
-        low=max(value - math.sqrt(below), bounds[0]),
-        high=min(value + math.sqrt(above), bounds[1]),
-        n=first.n,
-    )
-
-
-def unpaired_difference(
-    candidate: Estimate,
-    baseline: Estimate,
-    *,
-    better: Better,
-    alpha: float = FAMILY_LEVEL,
-    bounds: tuple[float, float] = (-math.inf, math.inf),
-) -> Difference:
-    """Compare two independent estimates, as :func:`paired_difference` does two samples of the same facts."""
-    reach = bounds[1] - bounds[0]
-    candidate = _flat_within(candidate, bounds)
-    delta = contrast([(1.0, candidate), (-1.0, baseline)], (-reach, reach))
-    if delta.value is None or not delta.se:
-        return Difference(estimate=delta)
-    drop = -delta.value if better == "higher" else delta.value
-    p = float(stdtr(delta.df, -drop / delta.se))
-    return Difference(estimate=delta, p=p, mde=mde(delta.se, delta.df, alpha))
-
-
-def _flat_within(estimate: Estimate, bounds: tuple[float, float]) -> Estimate:
-    """Return an estimate without spread with the widest interval that facts all alike allow.
-
-    Were a share q of the facts different, n of them would all be alike with probability (1 - q)^n; at 5 %
-    that is the "rule of three", q about 3 / n (Hanley and Lippman-Hand 1983). A fact moves the figure by no
-    more than its reach.
-    """
-    reach = bounds[1] - bounds[0]
-    if estimate.note != FLAT or estimate.value is None or not math.isfinite(reach):
-        return estimate
-    margin = reach * (1 - (1 - LEVEL) ** (1 / estimate.n))
-    return dataclasses.replace(
-        estimate,
-        se=margin / Z,
-        df=estimate.n - 1,
-        low=max(estimate.value - margin, bounds[0]),
-        high=min(estimate.value + margin, bounds[1]),
     )

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
+
+if TYPE_CHECKING:
+    from pytest_kbrel.stats.clusters import ClusteredMean
 
 LEVEL = 0.95
 FAMILY_LEVEL = 0.05
@@ -23,8 +27,10 @@ TOO_FEW = "n < 2"
 FRAGILE = "undefined without one of the facts"
 FLAT = "no spread between the facts"
 UNCHANGED = "unchanged in every fact"
+ONE_CLUSTER = "all facts share one answer, so nothing says how surely they changed"
 SIGN_TEST = "all facts of a case moved by the same amount: p by the sign test"
 
+Better = Literal["higher", "lower"]
 Array = npt.NDArray[np.float64]
 Parts = Sequence[tuple[Array, Array]]
 Statistic = Callable[[Parts], Array]
@@ -111,15 +117,35 @@ class Flips:
         return Flips(n=self.n, down=self.up, up=self.down, both=self.both)
 
 
+class DropTest(Protocol):
+    """A one-sided test of "it got worse by at most ``allowed``"."""
+
+    def p(self, allowed: float) -> float | None:
+        """Return the p-value; ``None`` where the test has none for this drop."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
     """Candidate - baseline on the same facts.
 
-    ``p`` is one-sided (worse), ``mde`` the drop that would be found with 80 % power. ``flips`` are the counts
-    behind a difference of two rates, ``down`` being worse; ``None`` where it is no such difference.
+    ``tests`` are those of "it got worse by at most so much". ``worse`` counts the facts that made the figure
+    worse. ``mde`` is the drop that would be found with 80 % power. ``flips`` are the counts behind a
+    difference of two rates, ``down`` being worse; ``None`` where it is no such difference. ``clustered`` is
+    the drop over clusters of facts, where they share any.
     """
 
     estimate: Estimate
-    p: float | None = None
+    tests: tuple[DropTest, ...] = ()
+    worse: int = 0
     mde: float | None = None
     flips: Flips | None = None
+    clustered: ClusteredMean | None = None
+
+    @property
+    def p(self) -> float | None:
+        """The one-sided p-value of "no drop"; ``None`` where there is no test."""
+        return self.p_of(0.0)
+
+    def p_of(self, allowed: float) -> float | None:
+        """Return the one-sided p-value of "worse by at most ``allowed``": the largest of all tests."""
+        return max((p for test in self.tests if (p := test.p(allowed)) is not None), default=None)

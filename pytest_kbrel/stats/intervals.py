@@ -105,7 +105,7 @@ def jackknife(
     strata: list[Array] = [
         np.sum(parts, axis=0)
         for parts in zip(
-            *([weight * part for part in _left_out(sample, statistic)] for weight, sample in terms),
+            *([weight * part for part in left_out(sample, statistic)] for weight, sample in terms),
             strict=True,
         )
     ]
@@ -122,7 +122,7 @@ def jackknife(
     return Estimate(value=value, se=se, df=df, low=low, high=high, n=n)
 
 
-def _left_out(sample: Sample, statistic: Statistic) -> list[Array]:
+def left_out(sample: Sample, statistic: Statistic) -> list[Array]:
     """Return the statistic without each fact in turn: one array a stratum, one value a fact."""
     whole = list(sample.totals)
     if sample.is_disjoint and all(len(facts) > 1 for facts in sample.facts):

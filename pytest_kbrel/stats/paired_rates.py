@@ -57,8 +57,7 @@ def drop_p(n: int, lost: int, gained: int, allowed: float) -> float:
 
 
 def _binomial_cdf(k: npt.NDArray[np.intp], n: npt.NDArray[np.intp], share: float) -> Array:
-    inside: Array = bdtr(np.clip(k, 0, n), n, share)
-    return np.where(k < 0, 0.0, inside)
+    return np.where(k < 0, 0.0, bdtr(np.clip(k, 0, n), n, share).astype(float))
 
 
 def _likeliest_gain(n: float, lost: float, gained: float, drop: float) -> float:

@@ -7,11 +7,14 @@ looks. The boundaries come from the recursion of Armitage, McPherson and Rowe (1
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
+
+from pytest_kbrel.stats.estimates import Array
 
 # Points of the grid that densities are integrated on, and how far it reaches: the tail beyond is < 1e-23.
 _POINTS = 2001
@@ -36,20 +39,18 @@ def boundaries(alpha: float, shares: Sequence[float]) -> tuple[float, ...]:
 def _boundaries(alpha: float, shares: tuple[float, ...]) -> tuple[float, ...]:
     if not shares or shares[-1] != 1:
         raise ValueError(f"shares must end at 1, found {shares}")
-    if shares[0] <= 0 or any(later <= earlier for earlier, later in zip(shares, shares[1:], strict=False)):
+    if shares[0] <= 0 or any(later <= earlier for earlier, later in itertools.pairwise(shares)):
         raise ValueError(f"shares must be above 0 and rise, found {shares}")
     limits: list[float] = []
     before, grid, weight = 0.0, np.zeros(1), np.ones(1)
     for number, share in enumerate(shares):
-        step = np.sqrt(share - (shares[number - 1] if number else 0.0))
+        step = float(np.sqrt(share - (shares[number - 1] if number else 0.0)))
         level = spent(alpha, share) - before
 
-        def excess(at: float, grid=grid, weight=weight, step=step, level=level) -> float:  # type: ignore[no-untyped-def]
-            return float(weight @ ndtr((grid - at) / step)) - level
-
-        root = np.sqrt(share)
-        limit = brentq(excess, -_REACH * root, _REACH * root, xtol=1e-10)
-        limits.append(float(limit / root))
+        excess = functools.partial(_excess, grid, weight, step, level)
+        root = float(np.sqrt(share))
+        limit = float(brentq(excess, -_REACH * root, _REACH * root, xtol=1e-10))
+        limits.append(limit / root)
         before += level
         points = np.linspace(-_REACH * root, limit, _POINTS)
         density = np.exp(-(((points[:, None] - grid) / step) ** 2) / 2) / (step * np.sqrt(2 * np.pi)) @ weight
@@ -58,3 +59,8 @@ def _boundaries(alpha: float, shares: tuple[float, ...]) -> tuple[float, ...]:
         simpson[1::2], simpson[[0, -1]] = 4.0, 1.0
         grid, weight = points, density * simpson * (points[1] - points[0]) / 3
     return tuple(limits)
+
+
+def _excess(grid: Array, weight: Array, step: float, level: float, limit: float) -> float:
+    """Return by how much the chance to cross ``limit`` at a look, not having crossed before, is too high."""
+    return float(weight @ ndtr((grid - limit) / step)) - level

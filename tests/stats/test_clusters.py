@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_kbrel import stats
+from tests.stats.samples import macro, mean, sample
 
 X = np.array([1, 1, 1, 0, 0, 0, -1, 0, 1, 0, 0, 0], dtype=float)
 OBJECTS = np.array([0] * 5 + [1] * 3 + [2] * 2 + [3] * 2)
@@ -126,3 +127,107 @@ def test_coverage_holds_where_facts_of_an_object_change_together(correlation: fl
         p = stats.clustered_mean(x.astype(float), objects).p(0.0)
         alarms += p is not None and p < 0.025
     assert alarms / runs < {0.0: 0.040, 0.1: 0.040, 0.5: 0.055}[correlation]
+
+
+def compared(
+    drops: np.ndarray, objects: np.ndarray, *, rate: bool = True, better: str = "higher"
+) -> stats.Difference:
+    """Compare facts that got worse by ``drops``, -1, 0 or 1 each, or any number where it is no rate."""
+    before = np.maximum(drops, 0.0)
+    after = before - drops
+    if better == "lower":
+        before, after = after, before
+    facts = {f"0/{number}": f"object {of}" for number, of in enumerate(objects)}
+    return stats.paired_difference(
+        sample(after),
+        sample(before),
+        mean,
+        better=better,  # type: ignore[arg-type]
+        bounds=(0, 1),
+        rate=rate,
+        clusters=stats.Clusters(of_fact=facts),
+    )
+
+
+@pytest.mark.parametrize("better", ["higher", "lower"])
+@pytest.mark.parametrize("rate", [True, False])
+def test_the_larger_p_and_the_wider_side_decide(better: str, rate: bool) -> None:
+    result = compared(X, OBJECTS, rate=rate, better=better)
+    by_object = stats.clustered_mean(X, OBJECTS)
+    assert result.clustered is not None
+    assert (result.clustered.value, result.clustered.se) == pytest.approx((0.25, by_object.se))
+    assert result.p == pytest.approx(0.211407, abs=6e-7)
+    low, high = by_object.interval
+    tango = stats.tango(12, 1, 4)
+    ends = (min(low, tango[0]), max(high, tango[1]))
+    if better == "higher":
+        ends = (-ends[1], -ends[0])
+    if rate:
+        assert (result.estimate.low, result.estimate.high) == pytest.approx(ends)
+    assert result.p_of(0.2) == pytest.approx(max(test.p(0.2) or 0 for test in result.tests))
+    assert result.p_of(0.2) > by_object.p(0.2)  # type: ignore[operator]
+
+
+def test_facts_without_common_objects_are_compared_by_facts_alone() -> None:
+    result = compared(X, np.arange(12))
+    assert result.clustered is None
+    assert result.p == pytest.approx(stats.mcnemar(4, 1))
+
+
+def test_one_object_in_all_leaves_no_test() -> None:
+    result = compared(X, np.zeros(12, dtype=int))
+    assert (result.p, result.estimate.low, result.estimate.high) == (None, None, None)
+    assert result.estimate.note == stats.ONE_CLUSTER
+    assert result.worse == 4
+
+
+def test_cases_count_by_their_weights() -> None:
+    """Two cases of 12 and 8 facts whose means count alike: objects that both have are one cluster."""
+    rng = np.random.default_rng(5)
+    first, second = rng.normal(0.1, 0.3, 12), rng.normal(0.0, 0.3, 8)
+    objects = np.array([*OBJECTS, 0, 0, 1, 1, 4, 4, 5, 5])
+    of_fact = {f"0/{i}": str(objects[i]) for i in range(12)} | {
+        f"1/{i}": str(objects[12 + i]) for i in range(8)
+    }
+    result = stats.paired_difference(
+        sample(1 - first, 1 - second),
+        sample(np.ones(12), np.ones(8)),
+        macro,
+        better="higher",
+        clusters=stats.Clusters(of_fact=of_fact, case_weights=(0.5, 0.5)),
+    )
+    weights = np.concatenate([np.full(12, 1 / 24), np.full(8, 1 / 16)])
+    expected = stats.clustered_mean(np.concatenate([first, second]), objects, weights)
+    assert result.clustered is not None
+    assert result.clustered.se == pytest.approx(expected.se)
+    assert result.clustered.df == pytest.approx(expected.df)
+    assert result.clustered.value == pytest.approx(expected.value)
+
+
+def test_a_recovered_share_has_its_clusters_too() -> None:
+    before = np.array([1.0, 1, 1, 0, 1, 1, 0, 1, 1, 1, 0, 1])
+    after = before - np.array([1.0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0])
+    clusters = stats.Clusters(of_fact={f"0/{i}": str(of) for i, of in enumerate(OBJECTS)})
+    result = stats.paired_recovery(
+        sample(after), sample(before), mean, 0.9, better="higher", bounds=(0, 1), rate=True, clusters=clusters
+    )
+    expected = stats.clustered_mean(0.9 * before - after, OBJECTS)
+    assert result.clustered is not None
+    assert result.clustered.se == pytest.approx(expected.se)
+    assert result.p == pytest.approx(max(expected.p(0.0), result.tests[0].p(0.0)))  # type: ignore[type-var]
+    assert result.estimate.low <= -expected.interval[1]  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_many_facts_a_little_worse_and_few_much_better_are_no_loss(seed: int) -> None:
+    """The real shape of changes of confidence: the plain t test takes it for a loss too often."""
+    rng = np.random.default_rng(seed)
+    alarms = {"t": 0, "all": 0}
+    for _ in range(600):
+        # The mean change is 0: nine of ten facts lose .02, one gains .18.
+        drops = np.where(rng.random(60) < 0.9, 0.02, -0.18) + rng.normal(0, 0.002, 60)
+        result = stats.paired_difference(sample(1 - drops), sample(np.ones(60)), mean, better="higher")
+        alarms["t"] += result.tests[0].p(0.0) < 0.0026  # type: ignore[operator]
+        alarms["all"] += result.p < 0.0026  # type: ignore[operator]
+    assert alarms["t"] / 600 > 0.01
+    assert alarms["all"] / 600 < 0.006

@@ -37,7 +37,7 @@ def test_how_far_unchanged_figures_may_have_moved_depends_on_their_reach() -> No
         none = [0.0] * 30
         recovered = stats.paired_recovery(
             sample(none), sample(none), mean, 0.9, better="higher", bounds=bounds, facts=facts
-        )
+        ).estimate
         assert (recovered.value, recovered.low) == (0.0, pytest.approx(-t(29) * margin))
 
 
@@ -65,7 +65,7 @@ def test_the_detectable_drop_is_by_imagined_facts_where_few_changed_and_by_the_t
     error = result.estimate.se if moved == 16 else scipy.stats.sem(after - before)
     assert result.mde == pytest.approx((t(59, 0.99) + t(59, 0.8)) * error)
     paired = scipy.stats.ttest_rel(after, before, alternative="less").pvalue
-    assert result.p == pytest.approx(stats.sign_flip(steps) if moved == 16 else paired)
+    assert result.tests[0].p(0.0) == pytest.approx(stats.sign_flip(steps) if moved == 16 else paired)
     # The imagined facts widen the interval.
     assert result.estimate.se > scipy.stats.sem(after - before) * 60 / 62  # type: ignore[operator]
 
@@ -106,14 +106,14 @@ def test_counts_decide_only_of_what_is_zero_or_one_in_both_runs() -> None:
     # Whoever does not say that a figure is a rate has it judged as any other.
     plain = stats.paired_difference(hard, sample([1.0, 1.0, 0.0, 1.0]), mean, better="higher", bounds=(0, 1))
     assert plain.flips is None
-    assert stats.paired_recovery(hard, hard, mean, 0.9, better="higher", bounds=(0, 1)).df == 3
+    assert stats.paired_recovery(hard, hard, mean, 0.9, better="higher", bounds=(0, 1)).estimate.df == 3
 
 
 def test_to_stand_above_twice_another_is_for_it_to_stand_below_half() -> None:
     rng = RNG(8)
     one, other = rng.random(12), rng.random(12)
-    twice = stats.paired_recovery(sample(one), sample(other), mean, 2.0, better="higher")
-    half = stats.paired_recovery(sample(other), sample(one), mean, 0.5, better="higher")
+    twice = stats.paired_recovery(sample(one), sample(other), mean, 2.0, better="higher").estimate
+    half = stats.paired_recovery(sample(other), sample(one), mean, 0.5, better="higher").estimate
     assert twice.value == pytest.approx(-2 * half.value)  # type: ignore[operator]
     assert (twice.low, twice.high) == pytest.approx((-2 * half.high, -2 * half.low))  # type: ignore[operator]
     assert twice.low < twice.value < twice.high  # type: ignore[operator]
@@ -122,7 +122,9 @@ def test_to_stand_above_twice_another_is_for_it_to_stand_below_half() -> None:
 def test_few_facts_that_changed_much_widen_the_interval_of_a_recovery() -> None:
     """Of ten facts one fell by 0.5, from a figure that was 0.6 in all: by hand."""
     before, after = [0.6] * 10, [0.1] + [0.6] * 9
-    result = stats.paired_recovery(sample(after), sample(before), mean, 0.5, better="higher", bounds=(0, 1))
+    result = stats.paired_recovery(
+        sample(after), sample(before), mean, 0.5, better="higher", bounds=(0, 1)
+    ).estimate
     value = 0.55 - 0.3
     spread = 0.05**2 * 0.9 + 2 * max(0.05**2, (Z / 10) ** 2 / 2) + 2 * 10 / 12 * (value / 10) ** 2
     se = 10 / 12 * math.sqrt(spread)
