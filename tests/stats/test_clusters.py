@@ -159,7 +159,8 @@ def test_the_larger_p_and_the_wider_side_decide(better: str, rate: bool) -> None
     assert result.p == pytest.approx(0.211407, abs=6e-7)
     low, high = by_object.interval
     tango = stats.tango(12, 1, 4)
-    ends = (min(low, tango[0]), max(high, tango[1]))
+    # No rate can change by more than 1.
+    ends = (max(min(low, tango[0]), -1.0), min(max(high, tango[1]), 1.0))
     if better == "higher":
         ends = (-ends[1], -ends[0])
     if rate:
