@@ -9,7 +9,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from pytest_kbrel.bounds import SHARE, Bounds
-from pytest_kbrel.records import Rule, record
+from pytest_kbrel.records import Gate, Rule, record
+
+# The keys of a two-sided tolerance, as suite files write it.
+THRESHOLDS = ("within", "beyond", "never")
 
 
 def _value(low: float, high: float) -> Bounds:
@@ -24,6 +27,14 @@ def _share(low: float, high: float) -> Bounds:
     return SHARE
 
 
+def _half_drop(bound: float) -> float:
+    return bound / 2
+
+
+def _half_loss(bound: float) -> float:
+    return (1 + bound) / 2
+
+
 def _either_way(low: float, high: float) -> Bounds:
     return Bounds(low - high, high - low, whole=False)
 
@@ -32,8 +43,12 @@ def _either_way(low: float, high: float) -> Bounds:
 class GateRule:
     """A rule of a gate, for metrics with values from ``low`` to ``high``.
 
-    ``range(low, high)`` is what its bound may be. ``relative`` rules compare with a baseline, ``controlled``
-    ones with a control of the metric; a ``ratio`` is not defined for metrics that can be negative.
+    ``range(low, high)`` is what its bound may be. ``relative`` rules compare with a baseline: their bound is
+    what the interval of the change must stay within for a pass, and ``half(bound)`` what a change must exceed
+    for a failure where the gate does not say (``beyond``); a larger bound allows more where ``allows_more``
+    is 1, and less where it is -1; ``not_shown`` are the words for a change that may be no more than
+    ``{beyond}``. ``controlled`` rules compare with a control of the metric; a ``ratio`` is
+    not defined for metrics that can be negative.
 
     In the reason of a verdict, ``limit`` stands before the bound. In failure messages, ``allowed`` says what
     the rule allows (``{bound}``, ``{baseline}``), and ``explain`` is what they show besides the metric and
@@ -48,13 +63,29 @@ class GateRule:
     allowed: str
     observed: str
     limit: Literal["at least", "at most", ""] = "at least"
-    relative: bool = False
+    half: Callable[[float], float] | None = None
+    allows_more: Literal[1, -1] = 1
+    not_shown: str = ""
     controlled: bool = False
     ratio: bool = False
     explain: Literal["observed", "reason", ""] = ""
     values: Callable[[float, float], Bounds] = _value
     always: str = ""
     synonyms: tuple[str, ...] = ()
+
+    @property
+    def relative(self) -> bool:
+        """Whether the rule compares with a baseline."""
+        return self.half is not None
+
+    def half_of(self, bound: float) -> float:
+        """Return half of what ``bound`` allows, in its own terms."""
+        assert self.half is not None
+        return self.half(bound)
+
+    def beyond(self, gate: Gate) -> float:
+        """Return what a change must significantly exceed for the gate to fail."""
+        return self.half_of(gate.bound) if gate.beyond is None else gate.beyond
 
     def range_in_words(self, low: float, high: float) -> str:
         """Return what the bound may be: ``at least 0 and at most 1``."""
@@ -65,7 +96,16 @@ class GateRule:
         """Return the JSON Schema of the bound."""
         bounds = self.range(low, high)
         least = "exclusiveMinimum" if bounds.above else "minimum"
-        return {"type": "number", least: bounds.least, "maximum": bounds.most}
+        number = {"type": "number", least: bounds.least, "maximum": bounds.most}
+        if not self.relative:
+            return number
+        parts = {
+            "type": "object",
+            "properties": dict.fromkeys(THRESHOLDS, number),
+            "required": ["within"],
+            "additionalProperties": False,
+        }
+        return {"anyOf": [number, parts]}
 
     def always_met(self, bound: float, low: float, high: float) -> str:
         """Return why every value meets the bound of a rule that is not relative; empty where one may not."""
@@ -96,7 +136,8 @@ GATE_RULES: Mapping[Rule, GateRule] = {
         ),
         GateRule(
             name="max_drop",
-            relative=True,
+            half=_half_drop,
+            not_shown="by more than {beyond}",
             range=_distance,
             limit="",
             allowed="at most {bound} worse than {baseline}",
@@ -105,7 +146,9 @@ GATE_RULES: Mapping[Rule, GateRule] = {
         ),
         GateRule(
             name="recovery",
-            relative=True,
+            half=_half_loss,
+            allows_more=-1,
+            not_shown="that less than {beyond} of it was recovered",
             ratio=True,
             range=_share,
             allowed="at least {bound} of {baseline}'s value recovered",

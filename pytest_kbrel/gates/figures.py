@@ -27,7 +27,8 @@ class Figure:
     """A metric of one case, or one over several cases ("members").
 
     ``columns`` has (member number, column names) for each member concerned; ``statistic`` takes their
-    (totals, n) in this order. The other fields are those of :class:`pytest_kbrel.metrics.MetricFormula`.
+    (totals, n) in this order. It is made of as many parts as ``terms``, each over the pooled facts of so many
+    of the columns. The other fields are those of :class:`pytest_kbrel.metrics.MetricFormula`.
     """
 
     name: str
@@ -39,6 +40,15 @@ class Figure:
     over: str = ""
     undefined: str = "no fact"
     vacuous: bool = False
+    terms: tuple[int, ...] = (1,)
+
+    def case_weights(self, tables: Sequence[Table]) -> tuple[float, ...]:
+        """Return the share of each of :attr:`columns` in the figure: terms count alike, facts within them."""
+        sizes = iter(len(tables[member].rows) for member, _ in self.columns)
+        groups = [[next(sizes) for _ in range(size)] for size in self.terms]
+        return tuple(
+            size / sum(group) / len(groups) if sum(group) else 0.0 for group in groups for size in group
+        )
 
     def count(self, tables: Sequence[Table]) -> int:
         """Return the number of facts the figure is over, all members together, each once."""
@@ -273,6 +283,7 @@ def _figure(
         over=first.over,
         undefined=f"{first.undefined} in one of the cases" if len(terms) > 1 else first.undefined,
         vacuous=first.vacuous,
+        terms=tuple(len(group) for _, group in terms),
     )
 
 
@@ -297,6 +308,7 @@ def pooled_figures(members: int) -> tuple[Figure, ...]:
             columns=tuple((member, (AS_EXPECTED,)) for member in range(members)),
             statistic=share,
             rate=True,
+            terms=(members,),
         ),
     )
 

@@ -13,7 +13,7 @@ from pytest_kbrel.records import MetricValue, Outcome, Table, record
 
 IDENTICAL = "no outcome changed"
 # A model that changes a quarter of its answers would leave nine facts alone in one run of thirteen.
-FEWEST_IDENTICAL = 10
+FEWEST = 10
 # The same model on another processor: texts and verdicts are equal, probabilities this close.
 _SAME = 1e-4
 # Rounding (another processor, another matrix library) moves a probability by about 1e-7, and would otherwise
@@ -49,6 +49,7 @@ class Measured:
     ``unasked`` counts the facts of the baseline's figure that the candidate was not asked. ``published`` is
     what a paper prints of the figure, where that is the baseline; ``own`` and ``printed`` are then the two
     independent estimates. ``identical``: whatever was measured of enough facts is as in the baseline.
+    ``alpha`` is the level at which an alarm is raised.
     """
 
     figure: Figure
@@ -56,9 +57,18 @@ class Measured:
     difference: stats.Difference | None = None
     unasked: int = 0
     identical: bool = False
+    alpha: float = stats.FAMILY_LEVEL
     published: PublishedFigure | None = None
     own: stats.Estimate = stats.Estimate()
     printed: stats.Estimate = stats.Estimate()
+
+    @property
+    def nothing_lost(self) -> bool:
+        """Whether none of at least ten facts made the figure worse: a rule, and no proof that none would."""
+        if self.identical:
+            return True
+        compared = self.difference is not None and self.published is None and self.value.delta is not None
+        return compared and not self.difference.worse and self.value.paired >= FEWEST  # type: ignore[union-attr]
 
 
 @record
@@ -74,16 +84,16 @@ class Measurement:
         """The metric values, in the order of the figures."""
         return tuple(measured.value for measured in self.figures)
 
-    def contrast(self, measured: Measured, recovery: float) -> stats.Estimate:
-        """Estimate how far the candidate stands above ``recovery`` times the baseline, paired if it can be.
+    def contrast(self, measured: Measured, recovery: float) -> stats.Difference:
+        """Compare the candidate with ``recovery`` times the baseline, paired if it can be.
 
-        That is candidate - recovery * baseline where higher is better, baseline - recovery * candidate where
-        lower is: at least 0 when the candidate recovers that share.
+        The estimate is candidate - recovery * baseline where higher is better, baseline - recovery *
+        candidate where lower is: at least 0 when the candidate recovers that share.
         """
         figure = measured.figure
         if measured.published is not None:
             weights = (1.0, -recovery) if figure.better == "higher" else (-recovery, 1.0)
-            return stats.contrast([(weights[0], measured.own), (weights[1], measured.printed)])
+            return stats.unpaired_contrast([(weights[0], measured.own), (weights[1], measured.printed)])
         before = [pairing.baseline for pairing in self.pairings]
         return stats.paired_recovery(
             figure.sample([pairing.candidate for pairing in self.pairings]),
@@ -94,7 +104,18 @@ class Measurement:
             bounds=figure.bounds,
             rate=figure.rate,
             facts=figure.weight(before),
+            clusters=clusters_of(figure, self.pairings),
         )
+
+
+def clusters_of(figure: Figure, pairings: Sequence[Pairing]) -> stats.Clusters:
+    """Return the clusters that the facts of a figure change in, and what its cases weigh."""
+    tables = [pairing.candidate for pairing in pairings]
+    of_fact: dict[str, str] = {}
+    for member, _ in figure.columns:
+        # A fact that several cases ask about is in one cluster: that of the first which has any for it.
+        of_fact = {row.fact_id: row.cluster for row in tables[member].rows if row.cluster} | of_fact
+    return stats.Clusters(of_fact=of_fact, case_weights=figure.case_weights(tables))
 
 
 def measure(
@@ -198,9 +219,7 @@ def _unpaired(figure: Figure, tables: Sequence[Table], published: PublishedFigur
     if published.n:
         low, high = stats.wilson(published.value * published.n, published.n)
     printed = stats.Estimate(value=published.value, low=low, high=high)
-    difference = stats.unpaired_difference(
-        own, printed, better=figure.better, alpha=alpha, bounds=figure.bounds
-    )
+    difference = stats.unpaired_difference(own, printed, better=figure.better, bounds=figure.bounds)
     delta = difference.estimate
     value = dataclasses.replace(
         _value(figure, tables, own),
@@ -209,11 +228,17 @@ def _unpaired(figure: Figure, tables: Sequence[Table], published: PublishedFigur
         delta_low=delta.low,
         delta_high=delta.high,
         p=difference.p,
-        mde=difference.mde,
+        mde=stats.detectable(difference, 0.0, alpha),
         unpaired=True,
     )
     return Measured(
-        figure=figure, value=value, difference=difference, published=published, own=own, printed=printed
+        figure=figure,
+        value=value,
+        difference=difference,
+        published=published,
+        own=own,
+        printed=printed,
+        alpha=alpha,
     )
 
 
@@ -233,10 +258,10 @@ def _measured(
         figure.sample(before),
         figure.statistic,
         better=figure.better,
-        alpha=alpha,
         bounds=figure.bounds,
         rate=figure.rate,
         facts=figure.weight(before),
+        clusters=clusters_of(figure, pairings),
     )
     delta = difference.estimate
     same = _identical(unchanged[member] for member, _ in figure.columns)
@@ -250,13 +275,18 @@ def _measured(
         delta_low=delta.low,
         delta_high=delta.high,
         p=difference.p,
-        mde=difference.mde,
+        mde=stats.detectable(difference, 0.0, alpha),
         paired=delta.n,
         note="; ".join(dict.fromkeys(filter(None, (value.note, _delta_note(figure, delta, value, before))))),
     )
     unasked = {fact for member, _ in figure.columns for fact in pairings[member].unasked}
     return Measured(
-        figure=figure, value=compared, difference=difference, unasked=len(unasked), identical=same
+        figure=figure,
+        value=compared,
+        difference=difference,
+        unasked=len(unasked),
+        identical=same,
+        alpha=alpha,
     )
 
 
@@ -280,7 +310,7 @@ def _identical(unchanged: Iterable[frozenset[str] | None]) -> bool:
         if ids is None:
             return False
         facts |= ids
-    return len(facts) >= FEWEST_IDENTICAL
+    return len(facts) >= FEWEST
 
 
 def _delta_note(figure: Figure, delta: stats.Estimate, value: MetricValue, before: Sequence[Table]) -> str:

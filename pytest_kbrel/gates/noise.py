@@ -1,14 +1,13 @@
-"""The noise floor: how far a model's figures move when the same model is asked again (A/A)."""
+"""The noise floor: how far a model's figures may move when the same model is asked again (A/A)."""
 
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from pytest_kbrel import stats
 from pytest_kbrel.gates.figures import Figure, figures_of
-from pytest_kbrel.gates.measurement import Measurement, pair
+from pytest_kbrel.gates.measurement import Measurement, clusters_of, pair
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.records import CaseResult, MetricValue, Table
 
@@ -16,20 +15,30 @@ from pytest_kbrel.records import CaseResult, MetricValue, Table
 def noise_floors(
     figures: Sequence[Figure], tables: Sequence[Table], again: Sequence[Table]
 ) -> dict[str, float]:
-    """Return by name how far each figure moves by what changed from ``tables`` to ``again``.
+    """Return by name how far each figure may differ between ``tables`` and ``again``, asked of one model.
 
-    It is the sum over the facts of how far the figure moves, up or down, when that fact's answers alone are
-    those of the second time: for a rate the share of facts whose value changed. Changes that cancel each
-    other out this time need not do so the next. Figures that are undefined are left out.
+    It is the farther end of the 95 % interval of their difference, and 0 where no fact of the figure changed:
+    answers that changed both ways cancel each other out in a candidate's figure as well. Figures that are
+    undefined, and those without an interval, are left out.
     """
-    pairings = [pair(first, second) for first, second in zip(tables, again, strict=True)]
+    pairings = [pair(second, first) for first, second in zip(tables, again, strict=True)]
     floors = {}
     for figure in figures:
-        before = figure.sample([pairing.candidate for pairing in pairings])
-        after = figure.sample([pairing.baseline for pairing in pairings])
-        floor = _floor(figure, before, after)
-        if math.isfinite(floor):
-            floors[figure.name] = floor
+        before = [pairing.baseline for pairing in pairings]
+        estimate = stats.paired_difference(
+            figure.sample([pairing.candidate for pairing in pairings]),
+            figure.sample(before),
+            figure.statistic,
+            better=figure.better,
+            bounds=figure.bounds,
+            rate=figure.rate,
+            facts=figure.weight(before),
+            clusters=clusters_of(figure, pairings),
+        ).estimate
+        if estimate.note == stats.UNCHANGED:
+            floors[figure.name] = 0.0
+        elif estimate.low is not None and estimate.high is not None:
+            floors[figure.name] = max(abs(estimate.low), abs(estimate.high))
     return floors
 
 
@@ -57,20 +66,3 @@ def add_noise_floors(result: CaseResult, again: Table) -> CaseResult:
 def with_own_noise(metrics: Iterable[MetricValue], floors: Mapping[str, float]) -> tuple[MetricValue, ...]:
     """Return metrics with the noise of this run's own model in place of a baseline's."""
     return tuple(dataclasses.replace(value, noise=floors.get(value.name)) for value in metrics)
-
-
-def _floor(figure: Figure, before: stats.Sample, after: stats.Sample) -> float:
-    import numpy as np
-
-    value = figure.statistic(before.totals)
-    # No sum hides it: of an undefined figure there is nothing to say, also where no answer changed.
-    floor = 0.0 * float(value)
-    for number, (first, second) in enumerate(zip(before.values, after.values, strict=True)):
-        changed = (first != second).any(axis=1)
-        if not changed.any():
-            continue
-        parts = list(before.totals)
-        totals, n = parts[number]
-        parts[number] = (totals - first[changed] + second[changed], np.full(int(changed.sum()), n))
-        floor += float(np.abs(figure.statistic(parts) - value).sum())
-    return floor

@@ -12,6 +12,7 @@ from pytest_kbrel import stats
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.gates.figures import Figure
 from pytest_kbrel.gates.measurement import measure_figures, pair
+from pytest_kbrel.gates.rules import decide
 from pytest_kbrel.records import Gate, Outcome, Rule, Table, record
 
 T = TypeVar("T")
@@ -51,12 +52,14 @@ class GatePower:
 class Member:
     """One case as far as it is known beforehand: its facts, its table's columns, and its blessed outcomes.
 
-    ``before`` has the facts of this case only; ``None`` without a blessed run of it.
+    ``before`` has the facts of this case only; ``None`` without a blessed run of it. ``clusters`` are those
+    of the facts that share one with others: (fact id, cluster).
     """
 
     facts: tuple[str, ...]
     columns: tuple[str, ...]
     before: Table | None = None
+    clusters: tuple[tuple[str, str], ...] = ()
 
 
 def gate_powers(
@@ -112,10 +115,13 @@ def _relative(
     before = _before(members)
     if before is not None:
         facts &= {row.fact_id for table in before for row in table.rows}
-    mde, note = _mde(figure, members, before, alpha) if paired else (None, "")
+    beyond = GATE_RULES[gate.rule].beyond(gate)
+    mde, note = (
+        _mde(figure, members, before, alpha, _as_drop(gate, beyond, figure, before)) if paired else (None, "")
+    )
     never = start.never or _tolerance(gate, figure, before)
     if paired and not never:
-        never = _power(figure, members, facts, before, alpha)
+        never = _power(gate, figure, members, facts, before, alpha)
     return dataclasses.replace(
         start,
         n=len(facts),
@@ -174,7 +180,16 @@ MET: Mapping[Rule, Callable[[float, Figure, float | None], str]] = {
 }
 
 
+def _as_drop(gate: Gate, beyond: float, figure: Figure, before: Sequence[Table] | None) -> float:
+    """Return the drop that a gate tolerates before it may fail, of a share that of the baseline's value."""
+    if GATE_RULES[gate.rule].allows_more > 0:
+        return beyond
+    value = None if before is None or figure.lacking(before) else figure.value(before)
+    return (1 - beyond) * abs(value) if value is not None else 0.0
+
+
 def _power(
+    gate: Gate,
     figure: Figure,
     members: Sequence[Member],
     facts: Collection[str],
@@ -192,10 +207,11 @@ def _power(
     was = list(before) if before is not None else [_filled(member, best or {}) for member in members]
     for lost in _losses(facts, stats.fewest_flips(alpha)):
         now = [_lost(table, worst, lost) for table in was]
-        measured = measure_figures(
+        measurement = measure_figures(
             [figure], now, [pair(a, b) for a, b in zip(now, was, strict=True)], alpha=alpha
-        ).figures[0]
-        if measured.value.p is not None and measured.value.p < alpha:
+        )
+        (result,) = decide([gate], measurement)
+        if result.p is not None and result.p < alpha:
             return ""
     return f"not even the loss of all {len(facts)} facts would be significant (p < {alpha:.2g} is needed)"
 
@@ -266,15 +282,21 @@ def _row(fact: str, values: tuple[float, ...], like: Outcome | None = None) -> O
 
 
 def _mde(
-    figure: Figure, members: Sequence[Member], before: Sequence[Table] | None, alpha: float
+    figure: Figure,
+    members: Sequence[Member],
+    before: Sequence[Table] | None,
+    alpha: float,
+    beyond: float,
 ) -> tuple[float | None, str]:
     if before is not None and figure.lacking(before):
         return None, "the baseline has not measured it"
     ids = [fact for member in _used(figure, members) for fact in member.facts]
     if figure.rate and len(set(ids)) == len(ids):
         n = len(ids) if before is None else figure.count(before)
-        drop = stats.rate_mde(n, DISCORDANT * n, alpha) if n else None
-        return drop, "" if drop is not None else _TOO_FEW
+        drop = stats.rate_mde(n, DISCORDANT * n, alpha, beyond) if n else None
+        if drop is not None:
+            drop = max(drop, _by_clusters(members, figure, math.sqrt(DISCORDANT / n), alpha, beyond))
+        return (drop, "") if drop is not None and drop <= 1 else (None, _TOO_FEW)
     if before is None:
         return None, "its spread is known with a baseline only"
     estimate = stats.jackknife([(1.0, figure.sample(before))], figure.statistic)
@@ -282,11 +304,26 @@ def _mde(
     if mde is None:
         return None, estimate.note
     least = _least_found(figure, members, before, alpha)
-    drop = mde if least is None else max(mde, least)
+    drop = mde + beyond if least is None else max(mde + beyond, least)
     low, high = figure.bounds
     if drop > high - low:
         return None, _TOO_FEW
     return drop, "or more" if least is None else ""
+
+
+def _by_clusters(members: Sequence[Member], figure: Figure, se: float, alpha: float, beyond: float) -> float:
+    """Return the drop that the test by clusters would find, were facts to change independently.
+
+    It is 0 where every fact is alone.
+    """
+    used = _used(figure, members)
+    names = dict(pair for member in used for pair in member.clusters)
+    facts = list(dict.fromkeys(fact for member in used for fact in member.facts))
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names.get(f, f) for f in facts))}
+    if len(numbers) == len(facts):
+        return 0.0
+    df = stats.cluster_df([numbers[names.get(fact, fact)] for fact in facts])
+    return beyond + stats.mde(se, df, alpha) if df is not None else math.inf
 
 
 def _least_found(

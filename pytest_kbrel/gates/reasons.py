@@ -9,6 +9,9 @@ from pytest_kbrel.catalogue.metrics import BESIDE
 from pytest_kbrel.gates.measurement import Measured, Measurement
 from pytest_kbrel.records import MetricValue
 
+# With fewer groups of equal size than this the test by clusters can hardly reject anything.
+FEW_CLUSTERS = 8
+
 
 def moved(measured: Measured) -> str:
     """Return how the figure moved against the baseline, over how many facts, and how surely."""
@@ -59,26 +62,39 @@ def left_out(measured: Measured, measurement: Measurement) -> str:
     return f"; {facts(len(added))} not in the baseline left out" if added else ""
 
 
-def describe_open_end(measured: Measured, *, clear: float | None = None, alarm: float | None = None) -> str:
+def describe_open_end(measured: Measured, *, beyond: float, clear: float | None = None) -> str:
     """Return what is missing for a judgement, and how many facts would bring it.
 
-    ``alarm`` is the level at which an alarm would be raised; without it a clearance is missing, and ``clear``
-    is how far the drop stands from its tolerance.
+    ``beyond`` is the drop above which an alarm is raised once it is sure. ``clear`` is how far the drop
+    stands from its tolerance; a drop that is at or over it can only come to an alarm.
     """
     assert measured.difference is not None
     difference = measured.difference
+    shown = power(measured, beyond)
     # More facts of ours make the paper's own figure no more certain.
     if not difference.estimate.se or measured.published is not None:
-        return power(measured)
-    if alarm is not None:
-        return power(measured) + needed(stats.facts_to_alarm(difference, alarm))
-    assert clear is not None
-    return power(measured) + needed(stats.facts_to_clear(difference, clear))
+        return shown
+    if clear is not None and clear > 0:
+        return shown + needed(stats.facts_to_clear(difference, clear))
+    return shown + needed(stats.facts_to_alarm(difference, beyond, measured.alpha))
 
 
-def power(measured: Measured) -> str:
-    """Return which drop would be found; nothing where that is not known."""
-    mde = measured.value.mde
+def few_clusters(measured: Measured) -> str:
+    """Return that too few answers share the facts, where they do; nothing where there are enough."""
+    difference = measured.difference
+    if difference is None or difference.clustered is None or difference.clustered.effective >= FEW_CLUSTERS:
+        return ""
+    effective = difference.clustered.effective
+    return (
+        f"; its facts share so few answers that they count as {effective:.1f} groups, and {FEW_CLUSTERS} are "
+        "needed to decide well: more answers, or 'cluster: fact' if the gate is about these facts alone"
+    )
+
+
+def power(measured: Measured, beyond: float) -> str:
+    """Return which drop would be found as one beyond ``beyond``; nothing where that is not known."""
+    assert measured.difference is not None
+    mde = stats.detectable(measured.difference, beyond, measured.alpha)
     if mde is None:
         return ""
     word = "drop" if measured.value.better == "higher" else "rise"

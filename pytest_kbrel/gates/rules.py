@@ -1,8 +1,10 @@
-"""One gate, one measured figure: the verdict and the sentence that gives its reason.
+"""Gates and measured figures: the verdicts, and the sentences that give their reasons.
 
-*Fail* is an alarm: it is raised at a level corrected for the number of comparisons in the session. *Pass*
-claims that the drop is within the tolerance wherever it is given; such a claim holds for all slices together
-when it holds for each (intersection-union test), so its 95 % interval needs no correction.
+A gate that compares with a baseline has two numbers. *Pass* claims that the change is within the larger one
+(``within``): such a claim holds for all slices together when it holds for each (intersection-union test), so
+its 95 % interval needs no correction. *Fail* is an alarm that the change exceeds the smaller one
+(``beyond``): it is raised at a level that is corrected for the other gates of the case (Simes and Hommel) and
+for the cases of the suite (Šidák). More facts make both surer, and neither can become wrong by them.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from pytest_kbrel.gates.reasons import (
     between,
     describe_open_end,
     facts,
+    few_clusters,
     interval,
     left_out,
     moved,
@@ -54,47 +57,84 @@ def decide(
     obstacle: Obstacle | None = None,
     comparisons: int = 1,
 ) -> tuple[GateResult, ...]:
-    """Judge each gate.
+    """Judge the gates of one case.
 
     ``obstacle`` is why nothing can be compared with a baseline, as verdict and reason: relative gates then
-    get that. ``comparisons`` is the number of relative gates in the whole session.
+    get that. ``comparisons`` is the number of cases with relative gates in the suite, this one included.
     """
     figures = {measured.figure.name: measured for measured in measurement.figures}
-    results = []
-    for gate in gates:
-        judged = _judged(gate, figures, measurement, obstacle, comparisons)
-        results.append(
-            GateResult(
-                metric=gate.metric,
-                rule=gate.rule,
-                bound=gate.bound,
-                verdict=judged.verdict,
-                reason=judged.reason
-                if judged.observed is None
-                else judged.reason + beside(gate.metric, figures),
-                line=gate.line,
-                observed=judged.observed,
-                low=judged.low,
-                high=judged.high,
-                p=judged.p,
-                p_sidak=None if judged.p is None else stats.sidak_p(judged.p, comparisons),
-            )
+    judged: dict[int, _Judged] = {}
+    compared: dict[int, _Change] = {}
+    for index, gate in enumerate(gates):
+        measured = figures.get(gate.metric)
+        early = _unmeasured(gate, measured, figures) or _unpaired(gate, measured, measurement, obstacle)
+        if early is not None:
+            judged[index] = early
+            continue
+        assert measured is not None
+        if GATE_RULES[gate.rule].relative:
+            compared[index] = CHANGES[gate.rule](gate, measured, measurement)
+        else:
+            judged[index] = JUDGES[gate.rule](gate, measured, measurement)
+    adjusted = _adjusted(compared)
+    for index, change in compared.items():
+        judged[index] = _compared(
+            gates[index], figures[gates[index].metric], change, adjusted.get(index), comparisons
         )
-    return tuple(results)
+    return tuple(
+        _result(gate, judged[index], figures, adjusted.get(index), comparisons)
+        for index, gate in enumerate(gates)
+    )
 
 
-def _judged(
-    gate: Gate,
-    figures: dict[str, Measured],
-    measurement: Measurement,
-    obstacle: Obstacle | None,
-    comparisons: int,
-) -> _Judged:
-    measured = figures.get(gate.metric)
+def _result(
+    gate: Gate, judged: _Judged, figures: dict[str, Measured], adjusted: float | None, comparisons: int
+) -> GateResult:
+    return GateResult(
+        metric=gate.metric,
+        rule=gate.rule,
+        bound=gate.bound,
+        verdict=judged.verdict,
+        reason=judged.reason if judged.observed is None else judged.reason + beside(gate.metric, figures),
+        line=gate.line,
+        observed=judged.observed,
+        low=judged.low,
+        high=judged.high,
+        p=judged.p,
+        p_sidak=None if judged.p is None or adjusted is None else stats.sidak_p(adjusted, comparisons),
+        beyond=GATE_RULES[gate.rule].beyond(gate) if GATE_RULES[gate.rule].relative else None,
+        never=gate.never,
+    )
+
+
+def _adjusted(changes: Mapping[int, _Change]) -> dict[int, float]:
+    """Return the p-values of a case's gates, corrected for one another after Hommel.
+
+    The case as a whole is tested by Simes' p-value, which may reject where no gate does by itself: the gate
+    with the smallest p-value stands for them then.
+    """
+    ps = {index: change.p for index, change in changes.items() if change.p is not None}
+    adjusted = dict(zip(ps, stats.hommel(list(ps.values())), strict=True))
+    open_gates = [index for index in ps if not changes[index].passes]
+    if open_gates:
+        first = min(open_gates, key=lambda index: ps[index])
+        adjusted[first] = min(adjusted[first], stats.simes(list(ps.values())))
+    return adjusted
+
+
+def _unmeasured(gate: Gate, measured: Measured | None, figures: Mapping[str, Measured]) -> _Judged | None:
     if measured is None:
         hint = nearest(gate.metric, figures)
         why = f"no metric {gate.metric!r} was measured{hint}; there are {', '.join(figures)}"
         return _Judged(verdict="invalid", reason=why)
+    return None
+
+
+def _unpaired(
+    gate: Gate, measured: Measured | None, measurement: Measurement, obstacle: Obstacle | None
+) -> _Judged | None:
+    """Return the judgement of a gate whose figure is undefined or cannot be compared; else ``None``."""
+    assert measured is not None
     relative = GATE_RULES[gate.rule].relative
     if relative and obstacle is not None:
         return _Judged(verdict=obstacle[0], reason=obstacle[1])
@@ -103,12 +143,10 @@ def _judged(
         return _Judged(verdict="no baseline", reason=why)
     if measured.value.value is None:
         return _undefined(gate, measured)
-    if relative and (early := _incomparable(gate, measured)) is not None:
-        return early
-    return JUDGES[gate.rule](gate, measured, measurement, comparisons)
+    return _incomparable(gate, measured) if relative else None
 
 
-def _absolute(gate: Gate, measured: Measured, measurement: Measurement, comparisons: int) -> _Judged:
+def _absolute(gate: Gate, measured: Measured, measurement: Measurement) -> _Judged:
     value, allowed = measured.value, _allowed(gate)
     assert value.value is not None
     at_most = GATE_RULES[gate.rule].limit == "at most"
@@ -124,7 +162,7 @@ def _absolute(gate: Gate, measured: Measured, measurement: Measurement, comparis
     )
 
 
-def _above_control(gate: Gate, measured: Measured, measurement: Measurement, comparisons: int) -> _Judged:
+def _above_control(gate: Gate, measured: Measured, measurement: Measurement) -> _Judged:
     """Judge how far the value stands above the best of its controls: what it costs no knowledge to reach."""
     value, allowed = measured.value, _allowed(gate)
     assert value.value is not None
@@ -149,7 +187,12 @@ def _above_control(gate: Gate, measured: Measured, measurement: Measurement, com
 
 
 def _allowed(gate: Gate) -> str:
-    return " ".join(filter(None, ("allowed:", GATE_RULES[gate.rule].limit, number(gate.bound))))
+    """Return what a gate allows: its bound, or the numbers of a rule that compares with a baseline."""
+    rule = GATE_RULES[gate.rule]
+    if not rule.relative:
+        return " ".join(filter(None, ("allowed:", rule.limit, number(gate.bound))))
+    parts = [f"allowed: within {number(gate.bound)}, beyond {number(rule.beyond(gate))}"]
+    return ", ".join(parts if gate.never is None else [*parts, f"never {number(gate.never)}"])
 
 
 def _undefined(gate: Gate, measured: Measured) -> _Judged:
@@ -170,28 +213,81 @@ def _incomparable(gate: Gate, measured: Measured) -> _Judged | None:
     return None
 
 
-def _max_drop(gate: Gate, measured: Measured, measurement: Measurement, comparisons: int) -> _Judged:
-    drop, ends = _drop(measured), _drop_ends(measured)
-    exceeds = drop > gate.bound + _SLACK
-    reason = f"{moved(measured)}{left_out(measured, measurement)}; {_allowed(gate)}"
-    alarm, noise = _alarm(measured, exceeds, comparisons)
+@record
+class _Change:
+    """A change against the baseline, as a rule sees it.
+
+    ``observed`` with its 95 % interval is in the rule's own terms (a drop, or a share recovered), and so is
+    ``worst``, the end of the interval on the worse side. ``p`` is that of "no more than the gate's beyond",
+    ``passes`` whether the gate is met, ``open_end`` what would decide it.
+    """
+
+    observed: float | None
+    ends: tuple[float | None, float | None]
+    worst: float | None
+    p: float | None
+    passes: bool
+    reason: str
+    open_end: str
+
+
+def _compared(
+    gate: Gate, measured: Measured, change: _Change, adjusted: float | None, comparisons: int
+) -> _Judged:
+    """Judge a change: pass, fail, fail by ``never``, or inconclusive, in this order."""
+    rule = GATE_RULES[gate.rule]
+    alarm = adjusted is not None and stats.sidak_p(adjusted, comparisons) < stats.FAMILY_LEVEL
+    noise = measured.value.noise
     verdict: Judgement = "inconclusive"
-    if alarm:
-        verdict = "fail"
-    elif measured.identical or _worst(ends) <= gate.bound + _SLACK:
+    reason = change.reason
+    if change.passes:
         verdict = "pass"
-    elif noise:
-        reason += noise
-    elif exceeds:
-        reason += describe_open_end(measured, alarm=stats.sidak(comparisons))
+    elif alarm and noise is not None and _drop(measured) <= noise + _SLACK:
+        reason += (
+            "; no alarm inside the noise floor: asked twice, the baseline's own model may differ by "
+            f"{number(noise)}"
+        )
+    elif alarm:
+        verdict = "fail"
+    elif gate.never is not None and (
+        change.worst is None or rule.allows_more * (change.worst - gate.never) > _SLACK
+    ):
+        verdict = "fail"
+        end = "without an end" if change.worst is None else f"up to {number(change.worst)}"
+        reason += f"; red by never: the interval reaches {end}"
     else:
-        reason += describe_open_end(measured, clear=gate.bound - drop)
+        p = measured.value.p
+        if change.p is not None and p is not None and stats.sidak_p(p, comparisons) < stats.FAMILY_LEVEL:
+            beyond = rule.not_shown.format(beyond=number(rule.beyond(gate)))
+            reason += f"; worse than the baseline; {beyond} is not shown"
+        reason += change.open_end + few_clusters(measured)
     return _Judged(
-        verdict=verdict, reason=reason, observed=drop, low=ends[0], high=ends[1], p=measured.value.p
+        verdict=verdict,
+        reason=reason,
+        observed=change.observed,
+        low=change.ends[0],
+        high=change.ends[1],
+        p=change.p,
     )
 
 
-def _recovery(gate: Gate, measured: Measured, measurement: Measurement, comparisons: int) -> _Judged:
+def _dropped(gate: Gate, measured: Measured, measurement: Measurement) -> _Change:
+    """Return the change as the rule ``max_drop`` sees it."""
+    assert measured.difference is not None
+    drop, ends, beyond = _drop(measured), _drop_ends(measured), GATE_RULES[gate.rule].beyond(gate)
+    return _Change(
+        observed=drop,
+        ends=ends,
+        worst=ends[1],
+        p=measured.difference.p_of(beyond),
+        passes=measured.nothing_lost or (ends[1] is not None and ends[1] <= gate.bound + _SLACK),
+        reason=f"{moved(measured)}{left_out(measured, measurement)}; {_allowed(gate)}",
+        open_end=describe_open_end(measured, beyond=beyond, clear=gate.bound - drop),
+    )
+
+
+def _recovery(gate: Gate, measured: Measured, measurement: Measurement) -> _Change:
+    """Return the change as the rule ``recovery`` sees it."""
     value, allowed = measured.value, _allowed(gate)
     assert value.baseline is not None
     assert value.delta is not None
@@ -200,7 +296,15 @@ def _recovery(gate: Gate, measured: Measured, measurement: Measurement, comparis
         over, under = under, over
     if min(over, under) < 0 or (value.better == "higher" and value.baseline == 0):
         why = f"{gate.metric} has no ratio to a baseline of {number(value.baseline)}"
-        return _Judged(verdict="inconclusive", reason=f"{why}; {allowed}", p=value.p)
+        return _Change(
+            observed=None,
+            ends=(None, None),
+            worst=None,
+            p=None,
+            passes=False,
+            reason=f"{why}; {allowed}",
+            open_end="",
+        )
     # Where lower is better, 0 is perfect: 0 after 0 is all of it, more than 0 after 0 is none of it.
     share = 1.0 if over == under else math.inf if under == 0 else over / under
     # From 0, or to it, every share or none is as likely.
@@ -208,29 +312,26 @@ def _recovery(gate: Gate, measured: Measured, measurement: Measurement, comparis
     shown = "" if low is None and high is None else f" {interval(low, high)}"
     recovery = f"{number(share)}{shown}" if math.isfinite(share) else "all"
     reason = f"{gate.metric} recovered {recovery} of the baseline: {moved(measured)}"
-    reason += f"{left_out(measured, measurement)}; {allowed}"
-    exceeds = share < gate.bound - _SLACK
-    alarm, noise = _alarm(measured, exceeds, comparisons)
-    verdict: Judgement = "inconclusive"
-    contrast = measurement.contrast(measured, gate.bound)
+    beyond = GATE_RULES[gate.rule].beyond(gate)
+    within = measurement.contrast(measured, gate.bound).estimate
     # Where nothing changed, the score test of a bound of 1 divides 0 by 0 and tells nothing.
-    is_recovered = contrast.low is not None and contrast.low >= -_SLACK and contrast.se != 0
-    if alarm:
-        verdict = "fail"
-    elif is_recovered or measured.identical or _worst(_drop_ends(measured)) <= 0:
-        verdict = "pass"
-    elif noise:
-        reason += noise
-    elif exceeds:
-        reason += describe_open_end(measured, alarm=stats.sidak(comparisons))
-    else:
-        reason += power(measured)
-        # More facts of ours make the paper's own figure no more certain.
-        if contrast.value is not None and contrast.se and measured.published is None:
-            level = (1 - stats.LEVEL) / 2
-            reason += needed(stats.facts_needed(contrast.value, contrast.se, contrast.n, level))
-    observed = share if math.isfinite(share) else None
-    return _Judged(verdict=verdict, reason=reason, observed=observed, low=low, high=high, p=value.p)
+    is_recovered = within.low is not None and within.low >= -_SLACK and within.se != 0
+    worst = _drop_ends(measured)[1]
+    open_end = describe_open_end(measured, beyond=(1 - beyond) * under)
+    # More facts of ours make the paper's own figure no more certain.
+    if share >= gate.bound and within.value is not None and within.se and measured.published is None:
+        level = (1 - stats.LEVEL) / 2
+        open_end = power(measured, (1 - beyond) * under)
+        open_end += needed(stats.facts_needed(within.value, within.se, within.n, level))
+    return _Change(
+        observed=share if math.isfinite(share) else None,
+        ends=(low, high),
+        worst=0.0 if low is None else low,
+        p=measurement.contrast(measured, beyond).p,
+        passes=is_recovered or measured.nothing_lost or (worst is not None and worst <= 0),
+        reason=f"{reason}{left_out(measured, measurement)}; {allowed}",
+        open_end=open_end,
+    )
 
 
 def recovered(
@@ -241,34 +342,17 @@ def recovered(
     It holds the shares that the gate's own test would not rule out, so that a gate passes where its bound is
     at most the lower end. ``None`` for an end that is infinite, or that the facts do not give.
     """
-    assert measured.difference is not None
-    flips = measured.difference.flips
 
     def above(of: float) -> float | None:
-        return measurement.contrast(measured, of).low
+        return measurement.contrast(measured, of).estimate.low
 
     def below(of: float) -> float | None:
-        if flips is not None:
-            # The score test gives one end; with before and after exchanged it gives the other.
-            return stats.rate_recovery(flips.mirrored, of).low
-        high = measurement.contrast(measured, 1 / of).high
+        high = measurement.contrast(measured, 1 / of).estimate.high
         return None if high is None else -high * of
 
     low = stats.ratio_low(above, share)
     inverse = stats.ratio_low(below, 1 / share)
     return low, 1 / inverse if inverse else None
-
-
-def _alarm(measured: Measured, exceeds: bool, comparisons: int) -> tuple[bool, str]:
-    """Return whether to raise an alarm, and the words where only the noise floor prevents one."""
-    p, noise = measured.value.p, measured.value.noise
-    if not exceeds or p is None or stats.sidak_p(p, comparisons) >= stats.FAMILY_LEVEL:
-        return False, ""
-    if noise is None or _drop(measured) > noise + _SLACK:
-        return True, ""
-    return False, (
-        f"; no alarm inside the noise floor: asked twice, the baseline's own model moved by {number(noise)}"
-    )
 
 
 def _drop(measured: Measured) -> float:
@@ -286,15 +370,14 @@ def _drop_ends(measured: Measured) -> tuple[float | None, float | None]:
     return None if high is None else -high, None if low is None else -low
 
 
-def _worst(ends: tuple[float | None, float | None]) -> float:
-    return math.inf if ends[1] is None else ends[1]
-
-
-# One for each rule of the catalogue; what they judge has a value and, if they are relative, a difference.
-JUDGES: Mapping[Rule, Callable[[Gate, Measured, Measurement, int], _Judged]] = {
+# One for each rule of the catalogue that is about the value itself; what they judge has a value.
+JUDGES: Mapping[Rule, Callable[[Gate, Measured, Measurement], _Judged]] = {
     "min": _absolute,
     "max": _absolute,
-    "max_drop": _max_drop,
-    "recovery": _recovery,
     "above_control": _above_control,
+}
+# One for each rule that compares with a baseline; what they are given has a difference.
+CHANGES: Mapping[Rule, Callable[[Gate, Measured, Measurement], _Change]] = {
+    "max_drop": _dropped,
+    "recovery": _recovery,
 }

@@ -35,7 +35,8 @@ class Outcome:
     token ids of the prompts, settings, accepted answers and draws, each a part of its own
     (:class:`pytest_kbrel.records.Digest`). Two outcomes are comparable only where it is equal.
     ``truncated``: the answer was cut at ``max_new_tokens``. ``rule`` is what decided the label: the judge's
-    rule (``equal``, ``variant``, ``unsure``, ...) or ``judge``.
+    rule (``equal``, ``variant``, ``unsure``, ...) or ``judge``. ``cluster`` names the group of facts that
+    this one changes with, such as those with the same object; empty where it is alone.
     """
 
     fact_id: str
@@ -47,6 +48,7 @@ class Outcome:
     prompt_digest: str
     truncated: bool = False
     rule: str = ""
+    cluster: str = ""
 
 
 @record
@@ -127,9 +129,10 @@ class GateResult:
     """The judgement of one gate, with the reason in words.
 
     ``observed`` is what was held against ``bound``, with its two-sided 95 % interval: the metric (``min``,
-    ``max``), the drop, the share recovered, the distance above the control. ``p`` is one-sided (worse than
-    the baseline); ``p_sidak`` is corrected for all comparisons of the run, and is what decides; ``p_holm``
-    and ``p_bh`` are Holm's and Benjamini and Hochberg's, known when the run has ended.
+    ``max``), the drop, the share recovered, the distance above the control. ``beyond`` and ``never`` are
+    those of :class:`Gate`. ``p`` is one-sided: of "worse than the baseline by no more than ``beyond``".
+    ``p_sidak`` is corrected for the gates of the case (Hommel) and the cases of the suite (Šidák), and is
+    what decides; ``p_holm`` and ``p_bh`` are Holm's and Benjamini and Hochberg's over all gates of the run.
     """
 
     metric: str
@@ -145,6 +148,8 @@ class GateResult:
     p_sidak: float | None = None
     p_holm: float | None = None
     p_bh: float | None = None
+    beyond: float | None = None
+    never: float | None = None
 
 
 @record

@@ -300,12 +300,19 @@ def template_error(text: str, needed: Sequence[str], allowed: Sequence[str] = ()
 
 @record
 class Gate:
-    """One demand on one metric. ``line`` is where the suite file states it."""
+    """One demand on one metric. ``line`` is where the suite file states it.
+
+    Of a rule that compares with a baseline, ``bound`` is what the interval must stay within for a pass,
+    ``beyond`` what the change must significantly exceed for a failure (``None``: half of what ``bound``
+    allows), and ``never`` what the interval must not reach unless the gate passes (``None``: no such limit).
+    """
 
     metric: str
     rule: Rule
     bound: float
     line: int = 0
+    beyond: float | None = None
+    never: float | None = None
 
 
 @record

@@ -5,7 +5,7 @@ totals (:mod:`pytest_kbrel.metrics.base`), so one delete-one-fact jackknife (Efr
 means, ratios and composites, alone, paired and over several cases.
 """
 
-from pytest_kbrel.stats.clusters import ClusteredMean, Clusters, clustered_mean
+from pytest_kbrel.stats.clusters import ClusteredMean, Clusters, cluster_df, clustered_mean
 from pytest_kbrel.stats.differences import paired_difference, paired_recovery
 from pytest_kbrel.stats.drop_tests import fewest_flips, sign_flip
 from pytest_kbrel.stats.estimates import (
@@ -30,10 +30,17 @@ from pytest_kbrel.stats.estimates import (
 )
 from pytest_kbrel.stats.family import benjamini_hochberg, holm, hommel, sidak, sidak_p, simes
 from pytest_kbrel.stats.intervals import bootstrap, estimate, jackknife, ratio_low, wilson
-from pytest_kbrel.stats.paired_rates import drop_p, mcnemar, rate_mde, rate_recovery, tango
-from pytest_kbrel.stats.power import facts_needed, facts_to_alarm, facts_to_clear, planned_mde
+from pytest_kbrel.stats.paired_rates import drop_p, mcnemar, rate_mde, rate_power, rate_recovery, tango
+from pytest_kbrel.stats.power import (
+    detectable,
+    facts_needed,
+    facts_to_alarm,
+    facts_to_clear,
+    mde,
+    planned_mde,
+)
 from pytest_kbrel.stats.sequential import boundaries, spent
-from pytest_kbrel.stats.unpaired import contrast, unpaired_difference
+from pytest_kbrel.stats.unpaired import contrast, unpaired_contrast, unpaired_difference
 
 __all__ = [
     "FAMILY_LEVEL",
@@ -58,8 +65,10 @@ __all__ = [
     "benjamini_hochberg",
     "bootstrap",
     "boundaries",
+    "cluster_df",
     "clustered_mean",
     "contrast",
+    "detectable",
     "drop_p",
     "estimate",
     "facts_needed",
@@ -70,10 +79,12 @@ __all__ = [
     "hommel",
     "jackknife",
     "mcnemar",
+    "mde",
     "paired_difference",
     "paired_recovery",
     "planned_mde",
     "rate_mde",
+    "rate_power",
     "rate_recovery",
     "ratio_low",
     "sample",
@@ -83,6 +94,7 @@ __all__ = [
     "simes",
     "spent",
     "tango",
+    "unpaired_contrast",
     "unpaired_difference",
     "wilson",
 ]

@@ -103,6 +103,13 @@ def clustered_mean(
     )
 
 
+def cluster_df(clusters: Sequence[int]) -> float | None:
+    """Return the degrees of freedom of :func:`clustered_mean`; ``None`` where all facts share a cluster."""
+    numbers = np.array(clusters)
+    by_cluster = _cr2(np.zeros(len(numbers)), numbers, np.full(len(numbers), 1 / max(len(numbers), 1)))
+    return None if by_cluster is None else by_cluster[1]
+
+
 def _cr2(deviations: Array, clusters: npt.NDArray[np.intp], weights: Array) -> tuple[float, float] | None:
     """Return the variance of the weighted mean and its degrees of freedom; ``None`` with one cluster."""
     share = np.bincount(clusters, weights)
@@ -159,7 +166,7 @@ def with_clusters(
         return dataclasses.replace(difference, tests=tuple(tests))
     if len(names) == 1:
         alone = dataclasses.replace(estimate, se=None, low=None, high=None, note=ONE_CLUSTER)
-        return dataclasses.replace(difference, estimate=alone, tests=(), mde=None)
+        return dataclasses.replace(difference, estimate=alone, tests=(), spread=None)
     numbers = np.array([names[of_fact.get(fact, fact)] for fact in facts])
     clustered = clustered_mean(values, numbers, weights)
     return dataclasses.replace(

@@ -17,7 +17,6 @@ from scipy.special import stdtrit
 from pytest_kbrel.stats.clusters import Clusters, with_clusters
 from pytest_kbrel.stats.drop_tests import MOST_FLIPS, AlikeTest, RateTest, SignFlipTest, TTest
 from pytest_kbrel.stats.estimates import (
-    FAMILY_LEVEL,
     FLAT,
     LEVEL,
     ROUNDING,
@@ -36,8 +35,7 @@ from pytest_kbrel.stats.estimates import (
     alone,
 )
 from pytest_kbrel.stats.intervals import jackknife
-from pytest_kbrel.stats.paired_rates import rate_difference, rate_mde, rate_recovery
-from pytest_kbrel.stats.power import mde
+from pytest_kbrel.stats.paired_rates import rate_difference, rate_recovery
 
 
 def paired_difference(
@@ -46,13 +44,12 @@ def paired_difference(
     statistic: Statistic,
     *,
     better: Better,
-    alpha: float = FAMILY_LEVEL,
     bounds: tuple[float, float] = (-math.inf, math.inf),
     rate: bool = False,
     facts: int | None = None,
     clusters: Clusters | None = None,
 ) -> Difference:
-    """Compare two samples of the same facts in the same order; ``alpha`` is the level of this comparison.
+    """Compare two samples of the same facts in the same order.
 
     ``bounds`` are the statistic's own. ``rate`` says that it is a mean of zeros and ones; where each fact has
     one of them before and after, the counts decide (:func:`flips_of`). ``facts`` is how many facts the
@@ -61,7 +58,7 @@ def paired_difference(
     p of "no drop" is 0.5 where nothing changed. The interval then has the width that no change among so many
     facts allows, and no ends where a single fact may move the figure without bound.
     """
-    return _compare(candidate, baseline, statistic, 1.0, better, alpha, bounds, rate, facts, clusters)
+    return _compare(candidate, baseline, statistic, 1.0, better, bounds, rate, facts, clusters)
 
 
 def paired_recovery(
@@ -81,9 +78,7 @@ def paired_recovery(
     The estimate is candidate - share * baseline where higher is better, baseline - share * candidate where
     lower is: at least 0 when the candidate recovers that share. A drop of at most 0 is that too.
     """
-    return _compare(
-        candidate, baseline, statistic, share, better, FAMILY_LEVEL, bounds, rate, facts, clusters
-    )
+    return _compare(candidate, baseline, statistic, share, better, bounds, rate, facts, clusters)
 
 
 def _compare(
@@ -92,13 +87,12 @@ def _compare(
     statistic: Statistic,
     share: float,
     better: Better,
-    alpha: float,
     bounds: tuple[float, float],
     rate: bool,
     facts: int | None,
     clusters: Clusters | None,
 ) -> Difference:
-    difference = _by_facts(candidate, baseline, statistic, share, better, alpha, bounds, rate, facts)
+    difference = _by_facts(candidate, baseline, statistic, share, better, bounds, rate, facts)
     reach = bounds[1] - bounds[0]
     return with_clusters(difference, candidate, baseline, statistic, share, better, reach, clusters)
 
@@ -109,7 +103,6 @@ def _by_facts(
     statistic: Statistic,
     share: float,
     better: Better,
-    alpha: float,
     bounds: tuple[float, float],
     rate: bool,
     facts: int | None,
@@ -118,9 +111,7 @@ def _by_facts(
     flips = flips_of(candidate, baseline, statistic) if rate else None
     if flips is not None:
         worse = flips if better == "higher" else flips.mirrored
-        return (
-            _of_rates(flips, candidate.n, better, alpha) if share == 1 else _of_recovered_rates(worse, share)
-        )
+        return _of_rates(flips, candidate.n, better) if share == 1 else _of_recovered_rates(worse, share)
     delta = jackknife(_terms(candidate, baseline, share, better), statistic)
     if delta.value is None or delta.note == TOO_FEW:
         return Difference(estimate=delta)
@@ -149,7 +140,7 @@ def _by_facts(
         estimate=estimate,
         tests=tuple(tests),
         worse=int((drops > 0).sum()),
-        mde=mde(spread.se, spread.df, alpha) if spread.se else None,
+        spread=(spread.se, spread.df) if spread.se else None,
     )
 
 
@@ -178,7 +169,7 @@ def flips_of(candidate: Sample, baseline: Sample, statistic: Statistic) -> Flips
     )
 
 
-def _of_rates(flips: Flips, facts: int, better: Better, alpha: float) -> Difference:
+def _of_rates(flips: Flips, facts: int, better: Better) -> Difference:
     estimate = dataclasses.replace(rate_difference(flips), n=facts)
     if estimate.low is None:
         return Difference(estimate=estimate)
@@ -188,7 +179,6 @@ def _of_rates(flips: Flips, facts: int, better: Better, alpha: float) -> Differe
         estimate=estimate if changed else dataclasses.replace(estimate, note=UNCHANGED),
         tests=(RateTest(n=flips.n, lost=worse.down, gained=worse.up),),
         worse=worse.down,
-        mde=rate_mde(flips.n, changed, alpha),
         flips=worse,
     )
 
@@ -198,11 +188,14 @@ def _of_recovered_rates(worse: Flips, share: float) -> Difference:
     estimate = rate_recovery(worse, share)
     if estimate.value is None or estimate.se is None:
         return Difference(estimate=estimate)
+    # The score test gives one end; with before and after exchanged it gives the other.
+    other = rate_recovery(worse.mirrored, 1 / share).low
+    estimate = dataclasses.replace(estimate, high=None if other is None else -share * other)
     # What may be lost, given the baseline's facts: the score test alone has a normal tail.
     allowed = (1 - share) * (worse.both + worse.down) / worse.n
     tests: list[DropTest] = [_Allowed(RateTest(n=worse.n, lost=worse.down, gained=worse.up), allowed)]
     if estimate.se:
-        tests.append(TTest(drop=-estimate.value, se=estimate.se, df=math.inf))
+        tests.append(TTest(drop=-(estimate.value or 0.0), se=estimate.se, df=math.inf))
     return Difference(estimate=estimate, tests=tuple(tests), worse=worse.down, flips=worse)
 
 

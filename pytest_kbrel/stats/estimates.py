@@ -129,7 +129,8 @@ class Difference:
     """Candidate - baseline on the same facts.
 
     ``tests`` are those of "it got worse by at most so much". ``worse`` counts the facts that made the figure
-    worse. ``mde`` is the drop that would be found with 80 % power. ``flips`` are the counts behind a
+    worse. ``spread`` is the standard error, with degrees of freedom, that a test of a larger drop over as
+    many facts would have; ``None`` where none is known. ``flips`` are the counts behind a
     difference of two rates, ``down`` being worse; ``None`` where it is no such difference. ``clustered`` is
     the drop over clusters of facts, where they share any.
     """
@@ -137,7 +138,7 @@ class Difference:
     estimate: Estimate
     tests: tuple[DropTest, ...] = ()
     worse: int = 0
-    mde: float | None = None
+    spread: tuple[float, float] | None = None
     flips: Flips | None = None
     clustered: ClusteredMean | None = None
 

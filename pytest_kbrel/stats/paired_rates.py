@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import bdtr, bdtrc, betaln, ndtri, xlog1py, xlogy
+from scipy.special import bdtr, bdtrc, betaln, xlog1py, xlogy
 
 from pytest_kbrel.stats.estimates import POWER, TOO_FEW, UNDEFINED, Array, Estimate, Flips, Z
 
@@ -122,36 +122,52 @@ def rate_recovery(flips: Flips, share: float) -> Estimate:
 
 
 @functools.lru_cache(maxsize=4096)
-def rate_mde(n: int, changed: float, alpha: float) -> float | None:
-    """Return the drop of a rate that :func:`mcnemar` finds at level ``alpha`` with 80 % power.
+def rate_mde(n: int, changed: float, alpha: float, allowed: float = 0.0) -> float | None:
+    """Return the drop of a rate that :func:`drop_p` finds to exceed ``allowed`` with 80 % power.
 
     As many facts flip as now (``changed`` of ``n``), or as many as the drop needs, all down. ``None`` when
     not even the loss of all facts would be found.
     """
 
     def is_detected(drop: float) -> bool:
-        share = max(changed / n, drop)
-        return _power(n, share, (share + drop) / (2 * share), alpha) >= POWER
+        return rate_power(n, max(changed / n, drop), drop, alpha, allowed) >= POWER
 
     return _least(is_detected, 1.0) if is_detected(1.0) else None
 
 
-def _power(n: int, share: float, down: float, alpha: float) -> float:
-    """Return how often :func:`mcnemar` is below ``alpha`` when facts flip with probability ``share``.
+def rate_power(n: int, flips: float, drop: float, alpha: float, allowed: float = 0.0) -> float:
+    """Return how often :func:`drop_p` is below ``alpha`` where facts flip with probability ``flips``.
 
-    A flip goes ``down`` with that probability.
+    ``drop`` is the probability of a loss minus that of a gain.
     """
     from scipy.stats import binom
 
-    spread = 9 * math.sqrt(n * share * (1 - share)) + 9
-    flips = np.arange(max(0, math.floor(n * share - spread)), min(n, math.ceil(n * share + spread)) + 1)
-    # The normal approximation is at most a few flips off.
-    needed = np.floor(flips / 2 - float(ndtri(alpha)) * np.sqrt(flips) / 2) - 3
-    needed = np.clip(needed, 0, flips)
-    for _ in range(7):
-        above, at_least = bdtrc(np.minimum(needed, flips), flips, 0.5), bdtrc(needed - 1, flips, 0.5)
-        needed = needed + ((above + at_least) / 2 >= alpha)
-    return float((binom.pmf(flips, n, share) * bdtrc(needed - 1, flips, down)).sum())
+    gain = max((flips - drop) / 2, 0.0)
+    spread = 9 * math.sqrt(n * gain * (1 - gain)) + 9
+    gained = np.arange(max(0, math.floor(n * gain - spread)), min(n, math.ceil(n * gain + spread)) + 1)
+    needed = _fewest_lost(n, int(gained[-1]), alpha, allowed)[gained[0] :]
+    share = min((gain + drop) / (1 - gain), 1.0) if gain < 1 else 0.0
+    return float((binom.pmf(gained, n, gain) * binom.sf(needed - 1, n - gained, share)).sum())
+
+
+@functools.lru_cache(maxsize=1024)
+def _tables_of_fewest(n: int, alpha: float, allowed: float) -> list[int]:
+    return []
+
+
+def _fewest_lost(n: int, most: int, alpha: float, allowed: float) -> Array:
+    """Return the fewest lost facts that :func:`drop_p` finds at ``alpha``, by facts gained, 0 to ``most``.
+
+    It is one more than all facts where none are enough.
+    """
+    table = _tables_of_fewest(n, alpha, allowed)
+    for gained in range(len(table), most + 1):
+        # It rises with the facts gained, by one or two each.
+        lost = table[-1] if table else 0
+        while lost <= n - gained and drop_p(n, lost, gained, allowed) >= alpha:
+            lost += 1
+        table.append(lost)
+    return np.array(table[: most + 1], dtype=float)
 
 
 def rate_facts_to_clear(flips: Flips, tolerance: float) -> int | None:

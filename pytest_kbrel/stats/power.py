@@ -7,7 +7,7 @@ import math
 from scipy.special import ndtri, stdtrit
 
 from pytest_kbrel.stats.estimates import LEVEL, POWER, Difference, Estimate
-from pytest_kbrel.stats.paired_rates import rate_facts_to_clear
+from pytest_kbrel.stats.paired_rates import rate_facts_to_clear, rate_mde
 
 _MOST = 1e6
 
@@ -24,16 +24,42 @@ def facts_needed(distance: float, se: float, n: int, alpha: float) -> int | None
     return max(math.ceil(needed), n + 1) if needed < _MOST else None
 
 
-def facts_to_alarm(difference: Difference, alpha: float) -> int | None:
-    """Return how many facts make ``difference`` significant at level ``alpha``, were it the same over them.
+def detectable(difference: Difference, allowed: float, alpha: float) -> float | None:
+    """Return the drop that would be found to exceed ``allowed`` at level ``alpha`` with 80 % power.
 
-    ``None`` as in :func:`facts_needed`.
+    As many facts change as have now, in clusters as they have; ``None`` where nothing is known of the spread,
+    or where not even the loss of all facts would be found.
+    """
+    flips, clustered = difference.flips, difference.clustered
+    if flips is not None:
+        found = rate_mde(flips.n, flips.down + flips.up, alpha, allowed)
+        if found is None:
+            return None
+    elif difference.spread is not None:
+        found = allowed + mde(*difference.spread, alpha)
+    else:
+        return None
+    if clustered is None or not clustered.se:
+        return found
+    return max(found, allowed + mde(clustered.se, clustered.df, alpha))
+
+
+def facts_to_alarm(difference: Difference, allowed: float, alpha: float) -> int | None:
+    """Return how many facts make ``difference`` significantly exceed ``allowed`` at level ``alpha``.
+
+    The difference is taken to be the same over them. ``None`` as in :func:`facts_needed`.
     """
     estimate, flips = difference.estimate, difference.flips
     if estimate.value is None or estimate.se is None:
         return None
     se = estimate.se if flips is None else math.sqrt(flips.down + flips.up) / flips.n
-    return facts_needed(abs(estimate.value), se, estimate.n, alpha)
+    return facts_needed(abs(estimate.value) - allowed, _with_clusters(se, difference), estimate.n, alpha)
+
+
+def _with_clusters(se: float, difference: Difference) -> float:
+    """Return the larger of a standard error and that by clusters."""
+    clustered = difference.clustered
+    return se if clustered is None or clustered.se is None else max(se, clustered.se)
 
 
 def facts_to_clear(difference: Difference, distance: float) -> int | None:
@@ -44,8 +70,9 @@ def facts_to_clear(difference: Difference, distance: float) -> int | None:
     estimate, flips = difference.estimate, difference.flips
     if distance <= 0 or estimate.se is None:
         return None
-    if flips is None:
-        return facts_needed(distance, estimate.se, estimate.n, (1 - LEVEL) / 2)
+    if flips is None or _with_clusters(0.0, difference) > estimate.se:
+        se = _with_clusters(estimate.se, difference)
+        return facts_needed(distance, se, estimate.n, (1 - LEVEL) / 2)
     needed = rate_facts_to_clear(flips, distance + (flips.down - flips.up) / flips.n)
     # Where not every fact counts in the rate, as many more are needed.
     return None if needed is None else math.ceil(needed * estimate.n / flips.n)

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 from pytest_kbrel.stats.drop_tests import TTest
 from pytest_kbrel.stats.estimates import (
-    FAMILY_LEVEL,
     FLAT,
     LEVEL,
     UNDEFINED,
@@ -17,7 +16,6 @@ from pytest_kbrel.stats.estimates import (
     Estimate,
     Z,
 )
-from pytest_kbrel.stats.power import mde
 
 
 def contrast(
@@ -54,12 +52,19 @@ def contrast(
     )
 
 
+def unpaired_contrast(terms: Sequence[tuple[float, Estimate]]) -> Difference:
+    """Test whether a weighted sum of independent estimates is at least 0; see :func:`contrast`."""
+    estimate = contrast(terms)
+    if estimate.value is None or not estimate.se:
+        return Difference(estimate=estimate)
+    return Difference(estimate=estimate, tests=(TTest(drop=-estimate.value, se=estimate.se, df=estimate.df),))
+
+
 def unpaired_difference(
     candidate: Estimate,
     baseline: Estimate,
     *,
     better: Better,
-    alpha: float = FAMILY_LEVEL,
     bounds: tuple[float, float] = (-math.inf, math.inf),
 ) -> Difference:
     """Compare two independent estimates, as :func:`paired_difference` does two samples of the same facts."""
@@ -70,7 +75,7 @@ def unpaired_difference(
         return Difference(estimate=delta)
     drop = -delta.value if better == "higher" else delta.value
     test = TTest(drop=drop, se=delta.se, df=delta.df)
-    return Difference(estimate=delta, tests=(test,), mde=mde(delta.se, delta.df, alpha))
+    return Difference(estimate=delta, tests=(test,), spread=(delta.se, delta.df))
 
 
 def _flat_within(estimate: Estimate, bounds: tuple[float, float]) -> Estimate:

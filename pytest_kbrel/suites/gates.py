@@ -11,7 +11,7 @@ from typing import Any
 
 from pytest_kbrel.bounds import SHARE_OR_NONE, shown
 from pytest_kbrel.catalogue.metrics import CONTROLS, Metric
-from pytest_kbrel.catalogue.rules import GATE_RULES
+from pytest_kbrel.catalogue.rules import GATE_RULES, THRESHOLDS, GateRule
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.located import Entry, Node, unknown
 from pytest_kbrel.records import RULES, Gate, Integrity, Rule, Waiver
@@ -104,8 +104,14 @@ def _metric_gates(entry: Entry, metric: Metric, controlled: bool) -> list[Gate]:
         )
     gates: dict[str, Gate] = {}
     for key, rule in node.value.items():
-        bound = rule.node.number(f"{key!r} of {metric.name}")
-        gate = _gate(rule.line, rule.node, key, bound, metric, controlled)
+        relative = next(
+            (of for of in GATE_RULES.values() if of.relative and key in (of.name, *of.synonyms)), None
+        )
+        if relative is not None and isinstance(rule.node.value, dict):
+            gate = _two_sided(rule, key, relative, metric)
+        else:
+            bound = rule.node.number(f"{key!r} of {metric.name}")
+            gate = _gate(rule.line, rule.node, key, bound, metric, controlled)
         if gate.rule in gates:
             raise rule.error(f"{key!r} of {metric.name} says {gate.rule!r} a second time; allowed: once")
         gates[gate.rule] = gate
@@ -123,6 +129,31 @@ def _gate(line: int, node: Node, key: str, value: float, metric: Metric, control
     except ValueError as error:
         raise SuiteError(str(error), node.path, line) from None
     return Gate(metric=metric.name, rule=rule, bound=float(bound), line=line)
+
+
+def _two_sided(entry: Entry, key: str, rule: GateRule, metric: Metric) -> Gate:
+    """Read ``{within: T, beyond: S, never: X}`` of a rule that compares with a baseline."""
+    what = f"{key!r} of {metric.name}"
+    written = entry.node.keys(what, THRESHOLDS, required=("within",))
+    bounds: dict[str, float] = {}
+    for name, of in written.items():
+        value = of.node.number(f"{name!r} of {what}")
+        bounds[name] = _gate(of.line, of.node, key, value, metric, controlled=False).bound
+    within, beyond, never = (bounds.get(name) for name in THRESHOLDS)
+    assert within is not None
+    more, less = ("above", "below") if rule.allows_more > 0 else ("below", "above")
+    # Of a tolerance of nothing nothing is left for the other.
+    least = within == rule.half_of(within)
+    if beyond is not None and rule.allows_more * (within - beyond) <= 0 and not (least and beyond == within):
+        raise written["beyond"].error(
+            f"'beyond' of {what} must be {less} 'within' ({within:g}), found {beyond:g}: what fails the gate "
+            "once it is sure must be less than what can no longer pass"
+        )
+    if never is not None and rule.allows_more * (never - within) <= 0:
+        raise written["never"].error(
+            f"'never' of {what} must be {more} 'within' ({within:g}), found {never:g}"
+        )
+    return Gate(metric=metric.name, rule=rule.name, bound=within, line=entry.line, beyond=beyond, never=never)
 
 
 def plain_rule(metric: Metric) -> Rule:

@@ -16,7 +16,7 @@ from pytest_kbrel.bounds import Bounds
 from pytest_kbrel.catalogue.rules import GATE_RULES, GateRule
 from pytest_kbrel.catalogue.verdicts import SEVERITY, VERDICTS, VerdictKind, failing, worst
 from pytest_kbrel.gates.power import MET
-from pytest_kbrel.gates.rules import JUDGES
+from pytest_kbrel.gates.rules import CHANGES, JUDGES
 from pytest_kbrel.records import JUDGEMENTS, RULES, Judgement, Rule
 from pytest_kbrel.suites.gates import DIRECTED, REFUSED, SAME, WORSE_WHEN
 
@@ -29,7 +29,9 @@ def test_the_table_has_every_rule() -> None:
 
 
 def test_every_rule_is_judged() -> None:
-    assert JUDGES.keys() == {*RULES}
+    relative = {name for name, rule in GATE_RULES.items() if rule.relative}
+    assert CHANGES.keys() == relative
+    assert JUDGES.keys() == {*RULES} - relative
 
 
 def test_of_every_relative_rule_it_is_known_which_bounds_are_always_met() -> None:

@@ -69,9 +69,9 @@ def consistency(rows: Sequence[tuple[str, float]], prefix: str = "Q", expected: 
     return Table(columns=RELIABILITY, rows=tuple(made))
 
 
-def gate(metric: str, rule: Any, bound: float) -> Gate:
-    """A gate stated on line 7."""
-    return Gate(metric=metric, rule=rule, bound=bound, line=7)
+def gate(metric: str, rule: Any, bound: float, **more: float) -> Gate:
+    """A gate stated on line 7; ``more`` are ``beyond`` and ``never``."""
+    return Gate(metric=metric, rule=rule, bound=bound, line=7, **more)
 
 
 def case(*gates: Gate, probe: ProbeName = "head_to_tail", slice: str = "world-head", **more: Any) -> Case:

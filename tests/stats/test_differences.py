@@ -137,7 +137,11 @@ def test_equal_runs_do_not_differ_and_still_are_no_certainty(values: list[float]
 def test_unchanged_without_bounds_has_no_interval() -> None:
     result = stats.paired_difference(sample([0.5] * 9), sample([0.5] * 9), mean, better="lower")
     assert (result.estimate.value, result.estimate.low, result.estimate.high) == (0, None, None)
-    assert (result.p, result.mde, result.estimate.note) == (0.5, None, stats.UNCHANGED)
+    assert (result.p, stats.detectable(result, 0.0, 0.05), result.estimate.note) == (
+        0.5,
+        None,
+        stats.UNCHANGED,
+    )
 
 
 @given(st.lists(st.floats(0, 1), min_size=3, max_size=30), st.floats(-1, 0))
@@ -205,7 +209,7 @@ def test_the_order_of_the_facts_does_not_matter(steps: list[tuple[float, float]]
     shuffler.shuffle(places)
     shuffled = over_cases(steps, places)
     assert dataclasses.asdict(shuffled.estimate) == pytest.approx(dataclasses.asdict(whole.estimate))
-    assert (shuffled.p, shuffled.mde) == pytest.approx((whole.p, whole.mde))
+    assert (shuffled.p, shuffled.spread) == (pytest.approx(whole.p), pytest.approx(whole.spread))
 
 
 @given(STEPS, st.randoms(use_true_random=False), st.integers(0, 36))
@@ -350,14 +354,10 @@ def test_the_detectable_drop_is_detected_with_80_percent_power() -> None:
     result = 0
     for _ in range(400):
         noise = rng.normal(0, sd, n)
-        difference = stats.paired_difference(
-            sample(noise), sample(np.zeros(n)), mean, better="higher", alpha=alpha
-        )
-        mde = difference.mde
+        difference = stats.paired_difference(sample(noise), sample(np.zeros(n)), mean, better="higher")
+        mde = stats.detectable(difference, 0.0, alpha)
         assert mde is not None
-        shifted = stats.paired_difference(
-            sample(noise - mde), sample(np.zeros(n)), mean, better="higher", alpha=alpha
-        )
+        shifted = stats.paired_difference(sample(noise - mde), sample(np.zeros(n)), mean, better="higher")
         assert shifted.p is not None
         result += shifted.p < alpha
     assert 0.74 <= result / 400 <= 0.86

@@ -59,11 +59,9 @@ def test_the_detectable_drop_is_by_imagined_facts_where_few_changed_and_by_the_t
     steps = np.linspace(-0.47, 0.31, moved)
     before, after = np.full(60, 0.5), np.full(60, 0.5)
     after[:moved] += steps
-    result = stats.paired_difference(
-        sample(after), sample(before), mean, better="higher", alpha=0.01, bounds=(0, 1)
-    )
+    result = stats.paired_difference(sample(after), sample(before), mean, better="higher", bounds=(0, 1))
     error = result.estimate.se if moved == 16 else scipy.stats.sem(after - before)
-    assert result.mde == pytest.approx((t(59, 0.99) + t(59, 0.8)) * error)
+    assert stats.detectable(result, 0.0, 0.01) == pytest.approx((t(59, 0.99) + t(59, 0.8)) * error)
     paired = scipy.stats.ttest_rel(after, before, alternative="less").pvalue
     assert result.tests[0].p(0.0) == pytest.approx(stats.sign_flip(steps) if moved == 16 else paired)
     # The imagined facts widen the interval.
@@ -75,7 +73,7 @@ def test_differences_by_rounding_are_none() -> None:
     large = sample([1e9 + 1e-5, 1e9, 1e9]), sample([1e9, 1e9, 1e9])
     for after, before in (small, large):
         result = stats.paired_difference(after, before, mean, better="higher")
-        assert (result.estimate.value, result.p, result.mde) == (0.0, 0.5, None)
+        assert (result.estimate.value, result.p, stats.detectable(result, 0.0, 0.05)) == (0.0, 0.5, None)
         assert (result.estimate.se, result.estimate.low, result.estimate.high) == (None, None, None)
         assert result.estimate.note == stats.UNCHANGED
 

@@ -31,10 +31,10 @@ def marks(of: Flips) -> tuple[list[float], list[float]]:
     return after, before
 
 
-def compared(of: Flips, better: str = "higher", alpha: float = 0.05) -> stats.Difference:
+def compared(of: Flips, better: str = "higher") -> stats.Difference:
     after, before = marks(of)
     return stats.paired_difference(
-        sample(after), sample(before), mean, better=better, alpha=alpha, bounds=(0, 1), rate=True  # type: ignore[arg-type]
+        sample(after), sample(before), mean, better=better, bounds=(0, 1), rate=True  # type: ignore[arg-type]
     )  # fmt: skip
 
 
@@ -230,12 +230,12 @@ def test_the_facts_needed_clear_the_tolerance(counts: tuple[int, int, int, int])
 
 
 def test_the_facts_needed_raise_the_alarm() -> None:
-    result = compared(flips(6, 3, 80, 11), alpha=0.001)
-    needed = stats.facts_to_alarm(result, 0.001)
+    result = compared(flips(6, 3, 80, 11))
+    needed = stats.facts_to_alarm(result, 0.0, 0.001)
     assert needed is not None
     times = needed / 100
     assert stats.mcnemar(round(6 * times), round(3 * times)) == pytest.approx(0.001, rel=0.3)
-    assert stats.facts_to_alarm(compared(flips(3, 3, 80, 11)), 0.001) is None
+    assert stats.facts_to_alarm(compared(flips(3, 3, 80, 11)), 0.0, 0.001) is None
 
 
 def test_the_recovered_share_is_judged_by_the_score_test() -> None:
@@ -319,9 +319,9 @@ def test_one_fact_has_a_rate_difference_but_no_interval() -> None:
 
 
 def test_as_many_lost_as_gained_is_no_unchanged_run() -> None:
-    result = compared(flips(3, 3, 80, 14), alpha=0.01)
+    result = compared(flips(3, 3, 80, 14))
     assert (result.estimate.value, result.estimate.note, result.p) == (0.0, "", 0.5)
-    assert result.mde == stats.rate_mde(100, 6, 0.01)
+    assert stats.detectable(result, 0.0, 0.01) == stats.rate_mde(100, 6, 0.01)
 
 
 def test_a_tolerance_that_is_kept_already_is_kept_by_one_fact_more() -> None:

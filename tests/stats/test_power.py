@@ -16,8 +16,8 @@ def difference(value: float | None, se: float | None, n: int) -> stats.Differenc
 def test_the_facts_that_decide_by_hand() -> None:
     # (1.959964 * 0.03 / 0.02)^2 times 100 facts.
     assert stats.facts_needed(0.02, 0.03, 100, 0.025) == 865
-    assert stats.facts_to_alarm(difference(-0.02, 0.03, 100), 0.025) == 865
-    assert stats.facts_to_alarm(difference(0.02, 0.03, 100), 0.025) == 865
+    assert stats.facts_to_alarm(difference(-0.02, 0.03, 100), 0.0, 0.025) == 865
+    assert stats.facts_to_alarm(difference(0.02, 0.03, 100), 0.0, 0.025) == 865
     # The 95 % interval of a difference has two ends.
     assert stats.facts_to_clear(difference(-0.01, 0.03, 100), 0.02) == 865
 
@@ -25,8 +25,8 @@ def test_the_facts_that_decide_by_hand() -> None:
 def test_where_no_number_of_facts_decides_there_is_none() -> None:
     # (1.96 * 3000)^2 times 100 facts.
     assert stats.facts_needed(1e-5, 0.03, 100, 0.025) is None
-    assert stats.facts_to_alarm(difference(-0.1, None, 1), 0.05) is None
-    assert stats.facts_to_alarm(difference(None, None, 0), 0.05) is None
+    assert stats.facts_to_alarm(difference(-0.1, None, 1), 0.0, 0.05) is None
+    assert stats.facts_to_alarm(difference(None, None, 0), 0.0, 0.05) is None
     for distance in (0.0, -0.01):
         assert stats.facts_to_clear(difference(-0.1, 0.03, 100), distance) is None
     assert stats.facts_to_clear(difference(-0.1, None, 1), 0.02) is None

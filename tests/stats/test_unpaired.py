@@ -57,7 +57,7 @@ def test_against_an_exact_figure_it_is_the_one_sample_test() -> None:
     assert result.estimate.low == pytest.approx(interval.low - 0.5)
     assert result.estimate.high == pytest.approx(interval.high - 0.5)
     quantiles = scipy_stats.t.ppf(0.95, 14) + scipy_stats.t.ppf(0.8, 14)
-    assert result.mde == pytest.approx(quantiles * scipy_stats.sem(values))
+    assert stats.detectable(result, 0.0, 0.05) == pytest.approx(quantiles * scipy_stats.sem(values))
     better = stats.unpaired_difference(sampled(values), exactly(0.5), better="lower")
     assert better.p == pytest.approx(1 - plain.pvalue)
 
@@ -77,7 +77,7 @@ def test_without_an_interval_there_is_no_verdict() -> None:
     single = stats.Estimate(value=0.4, n=1, note=stats.TOO_FEW)
     result = stats.unpaired_difference(single, exactly(0.5), better="higher")
     assert result.estimate == stats.Estimate(value=pytest.approx(-0.1), n=1, note=stats.TOO_FEW)  # type: ignore[arg-type]
-    assert (result.p, result.mde) == (None, None)
+    assert (result.p, stats.detectable(result, 0.0, 0.05)) == (None, None)
     assert stats.unpaired_difference(single, exactly(0.5), better="higher", bounds=(0, 1)) == result
     undefined = stats.unpaired_difference(stats.Estimate(n=3), exactly(0.5), better="higher")
     assert (undefined.estimate, undefined.p) == (stats.Estimate(n=3, note=stats.UNDEFINED), None)

@@ -50,6 +50,15 @@ monitor:
   gates: {accuracy_wp: 0.1, accuracy_fc_neg: {max_drop: 0.1}, saving_calls: {min: 3}, delta_negative: -0.5}
   overall: {gates: {accuracy_max: 0.1, monitor_ablated: {max: 2}}}
 """,
+    "tolerances with two sides": HEAD
+    + """\
+monitor:
+  gates:
+    accuracy: {max_drop: {within: 0.08, beyond: 0.02, never: 0.15}}
+    pfd: {max_regression: {within: 0.05}}
+    anchor_prob: {recovery: {within: 0.9, beyond: 0.95, never: 0.8}}
+    monitor: {max_drop: {within: 0, beyond: 0}}
+""",
     "slices as a mapping": HEAD
     + "monitor:\n  slices:\n    P36: {limit: 3, gates: {accuracy: {min: 0.2}}}\n    P50:\n"
     + "reliability:\n  slices: {seen-zero-shot: {gates: {cr: 0.1}}}\n",
@@ -478,4 +487,33 @@ SHAPE_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
         4,
         ("unknown key 'slices' in overall", "allowed: gates"),
     ),
+    "a tolerance without its bound": (
+        HEAD + "monitor:\n  gates:\n    pfd: {max_drop: {beyond: 0.1}}\n",
+        5,
+        ("'max_drop' of pfd lacks the key 'within'", "found: beyond"),
+    ),
+    "an unknown part of a tolerance": (
+        HEAD + "monitor:\n  gates:\n    pfd: {max_drop: {within: 0.1, byond: 0.1}}\n",
+        5,
+        ("unknown key 'byond' in 'max_drop' of pfd", "allowed: within, beyond, never"),
+    ),
+    "a part of a tolerance that is none": (
+        HEAD + "monitor:\n  gates:\n    pfd: {max_drop: {within: 0.1, never: 2}}\n",
+        5,
+        ("'max_drop' of pfd must be at least 0 and at most 1", "found 2"),
+    ),
+    "two sides of a bound on the value": (
+        HEAD + "monitor:\n  gates:\n    accuracy: {min: {within: 0.1}}\n",
+        5,
+        ("'min' of accuracy must be a number", "found a mapping"),
+    ),
+}
+
+# What the schema cannot say: how the parts of a tolerance stand to each other.
+UNORDERED: dict[str, tuple[str, tuple[str, ...]]] = {
+    "{max_drop: {within: 0.02, beyond: 0.05}}": ("beyond", ("must be below 'within' (0.02)", "found 0.05")),
+    "{max_drop: {within: 0.02, beyond: 0.02}}": ("beyond", ("must be below 'within' (0.02)", "found 0.02")),
+    "{max_drop: {within: 0.02, never: 0.02}}": ("never", ("must be above 'within' (0.02)", "found 0.02")),
+    "{recovery: {within: 0.9, beyond: 0.8}}": ("beyond", ("must be above 'within' (0.9)", "found 0.8")),
+    "{recovery: {within: 0.9, never: 0.95}}": ("never", ("must be below 'within' (0.9)", "found 0.95")),
 }

@@ -8,7 +8,7 @@ import pytest
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.suites import load_suite
 from tests.suites.conftest import RELATIONS, world_facts
-from tests.suites.examples import HEAD, SHAPE_ERRORS
+from tests.suites.examples import HEAD, SHAPE_ERRORS, UNORDERED
 from tests.suites.meaning_errors import MEANING_ERRORS
 
 ERRORS = {**SHAPE_ERRORS, **MEANING_ERRORS}
@@ -26,6 +26,16 @@ def test_wrong_suite_says_where_what_was_found_and_what_is_allowed(
     assert (caught.value.path, caught.value.line) == (path, line)
     for part in parts:
         assert part in str(caught.value)
+
+
+@pytest.mark.parametrize("gate", UNORDERED)
+def test_the_parts_of_a_tolerance_stand_in_order(gate: str, suite_file: Callable[..., Path]) -> None:
+    part, words = UNORDERED[gate]
+    with pytest.raises(SuiteError) as caught:
+        load_suite(suite_file(HEAD + f"monitor:\n  gates:\n    accuracy:\n      {gate[1:-1]}\n"))
+    assert f"{part!r} of" in str(caught.value)
+    for word in words:
+        assert word in str(caught.value)
 
 
 def test_missing_suite_file(tmp_path: Path) -> None:
